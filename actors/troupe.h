@@ -1,0 +1,8 @@
+// Everything a program needs: build a graph, run it, train it. Pulls in neither CAF nor Eigen nor oneDNN.
+#ifndef TROUPE_ACTORS_TROUPE_H_
+#define TROUPE_ACTORS_TROUPE_H_
+
+#include "troupe/graph/core/status.h"
+#include "troupe/graph/core/tensor.h"
+
+#endif  // TROUPE_ACTORS_TROUPE_H_

@@ -1,0 +1,135 @@
+#include "troupe/graph/core/tensor.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "troupe/graph/core/resource.h"
+#include "troupe/graph/core/strings.h"
+
+namespace troupe {
+namespace {
+
+BufferKind KindOf(DType t) {
+  if (t == DType::kString) return BufferKind::kStrings;
+  return IsPlainBytes(t) ? BufferKind::kPlain : BufferKind::kHandles;
+}
+
+template <class T>
+void AppendValue(std::string* out, const T& v) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    StrAppend(out, "\"", CEscape(v), "\"");
+  } else if constexpr (std::is_same_v<T, std::complex<float>> ||
+                       std::is_same_v<T, std::complex<double>>) {
+    StrAppend(out, "(", v.real(), ",", v.imag(), ")");
+  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    StrAppend(out, static_cast<float>(v));
+  } else if constexpr (sizeof(T) == 1 && !std::is_same_v<T, bool>) {
+    StrAppend(out, static_cast<int>(v));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    out->append(v ? "true" : "false");
+  } else {
+    StrAppend(out, v);
+  }
+}
+
+}  // namespace
+
+Tensor::Tensor(Allocator* allocator, DType dtype, const TensorShape& shape) {
+  const int64_t n = shape.num_elements();
+  const size_t size = SizeOf(dtype);
+  if (size == 0 || n < 0 || n > std::numeric_limits<int64_t>::max() / static_cast<int64_t>(size)) return;
+  buffer_ = allocator->Allocate(static_cast<size_t>(n) * size, KindOf(dtype));
+  if (buffer_ == nullptr) return;
+  dtype_ = dtype;
+  SetShape(shape);
+}
+
+Tensor::Tensor(DType dtype, const TensorShape& shape, Buffer* buffer) : buffer_(buffer), dtype_(dtype) {
+  SetShape(shape);
+}
+
+void Tensor::SetShape(const TensorShape& shape) {
+  rank_ = static_cast<uint8_t>(shape.rank());
+  bool heap = shape.rank() > kInPlace;
+  for (int64_t d : shape.dims()) heap |= d > std::numeric_limits<uint32_t>::max();
+  if (heap) {
+    dims_.heap = new int64_t[rank_];
+    std::copy(shape.dims().begin(), shape.dims().end(), dims_.heap);
+    on_heap_ = true;
+  } else {
+    for (int i = 0; i < rank_; ++i) dims_.in_place[i] = static_cast<uint32_t>(shape.dim(i));
+  }
+}
+
+void Tensor::CloneHeapDims() {
+  auto* copy = new int64_t[rank_];
+  std::copy(dims_.heap, dims_.heap + rank_, copy);
+  dims_.heap = copy;
+}
+
+void Tensor::FreeHeapDims() { delete[] dims_.heap; }
+
+TensorShape Tensor::shape() const {
+  TensorShape s;
+  for (int i = 0; i < rank_; ++i) s.AddDim(dim(i));
+  return s;
+}
+
+bool Tensor::HasShape(const TensorShape& s) const {
+  if (s.rank() != rank_) return false;
+  for (int i = 0; i < rank_; ++i) {
+    if (dim(i) != s.dim(i)) return false;
+  }
+  return true;
+}
+
+Tensor Tensor::Slice(int64_t start, int64_t limit) const {
+  TensorShape s = shape();
+  const int64_t row = s.dim(0) == 0 ? 0 : num_elements() / s.dim(0);
+  s.set_dim(0, limit - start);
+  const size_t row_bytes = static_cast<size_t>(row) * SizeOf(dtype_);
+  Buffer* b = Buffer::Slice(buffer_, row_bytes * start, row_bytes * (limit - start));
+  return b == nullptr ? Tensor() : Tensor(dtype_, s, b);
+}
+
+Tensor Tensor::Clone() const {
+  Tensor copy(dtype_, shape());
+  if (!copy.valid()) return copy;
+  if (KindOf(dtype_) == BufferKind::kPlain) {
+    std::memcpy(copy.raw(), raw(), bytes());
+  } else if (dtype_ == DType::kString) {
+    std::copy_n(data<std::string>(), num_elements(), copy.data<std::string>());
+  } else {
+    std::copy_n(static_cast<const ResourceHandle*>(raw()), num_elements(),
+                static_cast<ResourceHandle*>(copy.raw()));
+  }
+  return copy;
+}
+
+std::string Tensor::TypeAndShape() const {
+  if (!valid()) return "<no value>";
+  return StrCat(Name(dtype_), " ", shape().DebugString());
+}
+
+std::string Tensor::DebugString(int max_entries) const {
+  std::string s = TypeAndShape();
+  if (!valid()) return s;
+  s += " [";
+  const int64_t n = num_elements();
+  const int64_t shown = std::min<int64_t>(n, max_entries);
+  for (int64_t i = 0; i < shown; ++i) {
+    if (i > 0) s += " ";
+    if (dtype_ == DType::kString) {
+      AppendValue(&s, data<std::string>()[i]);
+    } else if (!VisitNumeric(dtype_, false, [&]<class T>() {
+                 AppendValue(&s, data<T>()[i]);
+                 return true;
+               })) {
+      StrAppend(&s, IsPlainBytes(dtype_) ? "?" : static_cast<const ResourceHandle*>(raw())[i].name());
+    }
+  }
+  if (shown < n) s += " ...";
+  return s + "]";
+}
+
+}  // namespace troupe

@@ -1,0 +1,79 @@
+// Adding nodes without their typed builder: what gradients, passes and importers use.
+#ifndef TROUPE_GRAPH_IR_NODE_BUILDER_H_
+#define TROUPE_GRAPH_IR_NODE_BUILDER_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "troupe/graph/ir/graph.h"
+
+namespace troupe {
+
+// NodeBuilder(graph, "loss/mul", "Mul").Input(a).Input(b).Build(): type attrs (T, N, type lists) are inferred from the inputs.
+class NodeBuilder {
+ public:
+  // The name is made unique when `unique_name`; otherwise a taken name is ALREADY_EXISTS.
+  NodeBuilder(Graph* graph, std::string_view name, std::string_view op, bool unique_name = true)
+      : graph_(graph), name_(name), op_(op), unique_name_(unique_name) {}
+  NodeBuilder& Input(NodeOut out) {
+    args_.push_back({{out}, false});
+    return *this;
+  }
+  NodeBuilder& Input(Node* node, int index = 0) { return Input(NodeOut{node, index}); }
+  // One arg that is a list.
+  NodeBuilder& InputList(std::vector<NodeOut> outs) {
+    args_.push_back({std::move(outs), true});
+    return *this;
+  }
+  NodeBuilder& Control(Node* node) {
+    if (node != nullptr) control_.push_back(node);
+    return *this;
+  }
+  NodeBuilder& Controls(const std::vector<Node*>& nodes) {
+    for (Node* n : nodes) Control(n);
+    return *this;
+  }
+  NodeBuilder& Attr(std::string_view name, AttrValue value) {
+    attrs_.Set(name, std::move(value));
+    return *this;
+  }
+  NodeBuilder& Device(std::string_view device) {
+    device_ = device;
+    return *this;
+  }
+  NodeBuilder& AssignedDevice(std::string_view device) {
+    assigned_device_ = device;
+    return *this;
+  }
+  NodeBuilder& Location(SourceLocation l) {
+    location_ = l;
+    return *this;
+  }
+  // A loop's Merge is built before its back edge exists: `args` beyond those given stay unconnected.
+  NodeBuilder& AllowMissingInputs() {
+    allow_missing_ = true;
+    return *this;
+  }
+  // INVALID_ARGUMENT with the op's signature when the inputs do not fit.
+  absl::StatusOr<Node*> Build();
+
+ private:
+  struct Arg {
+    std::vector<NodeOut> outs;
+    bool list;
+  };
+  Graph* graph_;
+  std::string name_, op_;
+  bool unique_name_;
+  std::vector<Arg> args_;
+  std::vector<Node*> control_;
+  AttrMap attrs_;
+  std::string device_, assigned_device_;
+  SourceLocation location_;
+  bool allow_missing_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_IR_NODE_BUILDER_H_

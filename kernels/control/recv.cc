@@ -1,0 +1,74 @@
+// _Recv, _HostRecv: a value from another part.
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/control/edge_key.h"
+#include "troupe/kernels/kernel.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("_Recv")
+    .Output("tensor: tensor_type")
+    .Attr("tensor_type: type")
+    .Attr("tensor_name: string")
+    .Attr("send_device: string")
+    .Attr("send_device_incarnation: int")
+    .Attr("recv_device: string")
+    .Attr("client_terminated: bool = false")
+    .Stateful()
+    .Trait(OpTrait::kRecv)
+    .Shape(shape_fn::Unknown)
+    .NotDifferentiable("it is made when a graph is cut into parts, after gradients were built")
+    .Doc("The value that the `_Send` with the same names in another part of the step hands over.");
+
+TROUPE_OP("_HostRecv")
+    .Output("tensor: tensor_type")
+    .Attr("tensor_type: type")
+    .Attr("tensor_name: string")
+    .Attr("send_device: string")
+    .Attr("send_device_incarnation: int")
+    .Attr("recv_device: string")
+    .Attr("client_terminated: bool = false")
+    .Stateful()
+    .Trait(OpTrait::kRecv)
+    .Shape(shape_fn::Unknown)
+    .NotDifferentiable("it is made when a graph is cut into parts, after gradients were built")
+    .Doc("_Recv of a tensor into host memory, on whatever device the node is.");
+
+class RecvKernel {
+ public:
+  static constexpr Cost kCost = Cost::kTrivial;
+  explicit RecvKernel(KernelInit& init) : type_(init.output_type(0)) {
+    absl::StatusOr<std::string> key = EdgeKey(init.node());
+    if (key.ok()) {
+      key_ = *std::move(key);
+    } else {
+      init.Fail(key.status());
+    }
+  }
+  void ComputeAsync(KernelContext& ctx, DoneFn done) {
+    if (ctx.exchange() == nullptr) return done(FailedPrecondition("there is no exchange to receive '", key_, "' by"));
+    ctx.exchange()->Recv(key_, ctx.frame_iter(), [this, &ctx, done = std::move(done)](absl::Status s, Tensor value, bool dead) {
+      if (!s.ok()) return done(s);
+      if (dead) {
+        ctx.set_output_dead();
+        return done(absl::OkStatus());
+      }
+      // What comes from another process is checked before kernels trust it.
+      if (value.dtype() != type_ && BaseType(value.dtype()) != type_) {
+        return done(InvalidArgument("received ", Name(value.dtype()), " for '", key_, "', which is ", Name(type_)));
+      }
+      ctx.set_output(0, std::move(value));
+      done(absl::OkStatus());
+    });
+  }
+
+ private:
+  std::string key_;
+  const DType type_;
+};
+TROUPE_KERNEL("_Recv").Device("CPU").Class<RecvKernel>();
+TROUPE_KERNEL("_HostRecv").Device("CPU").Class<RecvKernel>();
+TROUPE_KERNEL("_HostRecv").Device("GPU").HostMemory("tensor").Class<RecvKernel>();
+
+}  // namespace
+}  // namespace troupe

@@ -141,7 +141,7 @@ class OpBuilder {
 
 class OpRegistry {
  public:
-  // The registry that TROUPE_OP fills. Specs are parsed at the first look-up of an op, so that start-up stays cheap.
+  // The registry that TROUPE_OP fills before main.
   static OpRegistry& Global();
 
   // ALREADY_EXISTS for a second definition of a name; INVALID_ARGUMENT for a bad one.

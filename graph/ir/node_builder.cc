@@ -1,0 +1,83 @@
+#include "troupe/graph/ir/node_builder.h"
+
+namespace troupe {
+namespace {
+
+// Sets attr `name` to `value`, or checks that it agrees with what is set.
+absl::Status Agree(AttrMap* attrs, const std::string& name, AttrValue value, std::string_view arg) {
+  if (const AttrValue* have = attrs->Find(name)) {
+    if (*have == value) return absl::OkStatus();
+    return InvalidArgument("arg '", arg, "' needs attr '", name, "' = ", value.DebugString(), ", but it is ",
+                           have->DebugString());
+  }
+  attrs->Set(name, std::move(value));
+  return absl::OkStatus();
+}
+
+absl::Status InferAttrs(const OpDef& op, size_t at, const std::vector<NodeOut>& outs, bool list, AttrMap* attrs) {
+  const ArgDef& arg = op.inputs[at];
+  if (arg.IsList() != list) {
+    return InvalidArgument("arg '", arg.name, "' takes ", arg.IsList() ? "a list" : "one value", ", not ",
+                           list ? "a list" : "one value");
+  }
+  const auto type_of = [&](NodeOut o) { return BaseType(o.dtype()); };
+  if (!arg.type_list_attr.empty()) {
+    std::vector<DType> types;
+    for (NodeOut o : outs) types.push_back(type_of(o));
+    return Agree(attrs, arg.type_list_attr, std::move(types), arg.name);
+  }
+  if (!arg.number_attr.empty()) {
+    TROUPE_RETURN_IF_ERROR(Agree(attrs, arg.number_attr, static_cast<int64_t>(outs.size()), arg.name));
+  }
+  for (NodeOut o : outs) {
+    if (!arg.type_attr.empty()) {
+      TROUPE_RETURN_IF_ERROR(Agree(attrs, arg.type_attr, type_of(o), arg.name));
+    } else if (arg.type != type_of(o)) {
+      return InvalidArgument("arg '", arg.name, "' is ", Name(arg.type), ", but '", o.ToString(), "' is ", Name(o.dtype()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Node*> NodeBuilder::Build() {
+  const auto address = [&](const absl::Status& s) { return WithAddress(s, name_, op_, device_, location_); };
+  absl::StatusOr<const OpDef*> found = graph_->ops().LookUp(op_);
+  if (!found.ok()) return address(found.status());
+  const OpDef& op = **found;
+  if (args_.size() > op.inputs.size() || (args_.size() < op.inputs.size() && !allow_missing_)) {
+    return address(InvalidArgument("op '", op_, "' takes ", op.inputs.size(), " args, not ", args_.size()));
+  }
+  std::vector<NodeOut> flat;
+  for (size_t i = 0; i < args_.size(); ++i) {
+    for (NodeOut o : args_[i].outs) {
+      if (!o.valid()) return address(InvalidArgument("arg '", op.inputs[i].name, "' is not valid"));
+      if (o.index < 0 || o.index >= o.node->num_outputs()) {
+        return address(InvalidArgument("'", o.ToString(), "' does not exist: '", o.node->name(), "' has ",
+                                       o.node->num_outputs(), " outputs"));
+      }
+      flat.push_back(o);
+    }
+    if (allow_missing_ && op.inputs[i].IsList() && attrs_.Has(op.inputs[i].number_attr)) continue;
+    if (absl::Status s = InferAttrs(op, i, args_[i].outs, args_[i].list, &attrs_); !s.ok()) return address(s);
+  }
+  const std::string name = unique_name_ ? graph_->UniqueName(name_) : name_;
+  absl::StatusOr<Node*> node = graph_->AddNode(name, op_, std::move(attrs_));
+  if (!node.ok()) return HasAddress(node.status()) || !location_.known() ? node.status() : address(node.status());
+  Node* n = *node;
+  n->set_requested_device(device_);
+  if (!assigned_device_.empty()) n->set_assigned_device(assigned_device_);
+  n->set_location(location_);
+  for (size_t i = 0; i < flat.size(); ++i) {
+    absl::StatusOr<Edge*> e = graph_->AddEdge(flat[i], n, static_cast<int>(i));
+    if (!e.ok()) {
+      graph_->RemoveNode(n);
+      return address(e.status());
+    }
+  }
+  for (Node* c : control_) graph_->AddControlEdge(c, n);
+  return n;
+}
+
+}  // namespace troupe

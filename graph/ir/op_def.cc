@@ -1,0 +1,224 @@
+// The registry, and the checks of attrs against a definition. The mini-language is parsed in op_spec.cc.
+#include "troupe/graph/ir/op_def.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace troupe {
+
+const AttrDef* OpDef::FindAttr(std::string_view attr) const {
+  for (const AttrDef& a : attrs) {
+    if (a.name == attr) return &a;
+  }
+  return nullptr;
+}
+
+const std::vector<DType>& RealNumberTypes() {
+  static const auto* types = new std::vector<DType>{
+      DType::kFloat, DType::kDouble, DType::kInt32, DType::kUint8,  DType::kInt16,  DType::kInt8,
+      DType::kInt64, DType::kBfloat16, DType::kUint16, DType::kHalf, DType::kUint32, DType::kUint64};
+  return *types;
+}
+
+const std::vector<DType>& NumberTypes() {
+  static const auto* types = new std::vector<DType>{
+      DType::kFloat,  DType::kDouble, DType::kInt32,    DType::kUint8,  DType::kInt16,     DType::kInt8,
+      DType::kComplex64, DType::kInt64, DType::kQint8,  DType::kQuint8, DType::kQint32,    DType::kBfloat16,
+      DType::kQint16, DType::kQuint16, DType::kUint16, DType::kComplex128, DType::kHalf, DType::kUint32,
+      DType::kUint64};
+  return *types;
+}
+
+struct OpRegistry::Impl {
+  mutable std::mutex mu;
+  std::map<std::string, std::unique_ptr<OpDef>, std::less<>> ops;
+};
+
+OpRegistry::OpRegistry() : impl_(std::make_unique<Impl>()) {}
+
+OpRegistry& OpRegistry::Global() {
+  static OpRegistry* registry = new OpRegistry;
+  return *registry;
+}
+
+absl::Status OpRegistry::Register(const OpBuilder& builder) {
+  absl::StatusOr<OpDef> def = builder.Finish();
+  if (!def.ok()) return def.status();
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  if (impl_->ops.contains(def->name)) return AlreadyExists("op '", def->name, "' is defined twice");
+  std::string name = def->name;
+  impl_->ops.emplace(std::move(name), std::make_unique<OpDef>(*std::move(def)));
+  return absl::OkStatus();
+}
+
+const OpDef* OpRegistry::Find(std::string_view name) const {
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  const auto it = impl_->ops.find(name);
+  return it == impl_->ops.end() ? nullptr : it->second.get();
+}
+
+namespace {
+
+int EditDistance(std::string_view a, std::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int up = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+absl::StatusOr<const OpDef*> OpRegistry::LookUp(std::string_view name) const {
+  if (const OpDef* def = Find(name)) return def;
+  if (name.size() > 100) return NotFound("there is no op of that name (", name.size(), " bytes long)");
+  std::string near;
+  for (const OpDef* op : List()) {
+    if (EditDistance(op->name, name) <= 2) StrAppend(&near, near.empty() ? "" : ", ", op->name);
+  }
+  return NotFound("there is no op '", name, "'", near.empty() ? "" : "; did you mean ", near);
+}
+
+std::vector<const OpDef*> OpRegistry::List() const {
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  std::vector<const OpDef*> list;
+  list.reserve(impl_->ops.size());
+  for (const auto& [name, def] : impl_->ops) list.push_back(def.get());
+  return list;
+}
+
+OpRegistrar::OpRegistrar(const OpBuilder& builder) {
+  absl::Status s = OpRegistry::Global().Register(builder);
+  if (!s.ok()) {
+    // A wrong definition is a bug of the program that holds it and cannot be handed to anybody before main.
+    std::fprintf(stderr, "%s\n", std::string(s.message()).c_str());
+    std::abort();
+  }
+}
+
+namespace {
+
+absl::Status CheckMinimum(const AttrDef& def, const AttrValue& v) {
+  if (!def.has_minimum) return absl::OkStatus();
+  int64_t n;
+  if (const int64_t* i = v.As<int64_t>()) {
+    n = *i;
+    if (n < def.minimum) return InvalidArgument("attr '", def.name, "' = ", n, " is less than its minimum ", def.minimum);
+    return absl::OkStatus();
+  }
+  n = std::visit(
+      []<class T>(const T& x) -> int64_t {
+        if constexpr (requires { x.begin(); x.size(); } && !std::is_same_v<T, std::string>) {
+          return static_cast<int64_t>(x.size());
+        }
+        return 0;
+      },
+      v.variant());
+  if (n < def.minimum) {
+    return InvalidArgument("attr '", def.name, "' has ", n, " elements, fewer than its minimum ", def.minimum);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAllowed(const AttrDef& def, const AttrValue& v) {
+  const auto check_type = [&](DType t) -> absl::Status {
+    if (static_cast<int>(t) == 0) return InvalidArgument("attr '", def.name, "' is an invalid type");
+    if (def.allowed_types.empty() ||
+        std::find(def.allowed_types.begin(), def.allowed_types.end(), BaseType(t)) != def.allowed_types.end()) {
+      return absl::OkStatus();
+    }
+    std::vector<std::string_view> names;
+    for (DType a : def.allowed_types) names.push_back(Name(a));
+    return InvalidArgument("attr '", def.name, "' = ", Name(t), " is not in the list of allowed types: ",
+                           StrJoin(names, ", "));
+  };
+  const auto check_string = [&](const std::string& s) -> absl::Status {
+    if (def.allowed_strings.empty() ||
+        std::find(def.allowed_strings.begin(), def.allowed_strings.end(), s) != def.allowed_strings.end()) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument("attr '", def.name, "' = \"", CEscape(s), "\" is not in the list of allowed values: ",
+                           StrJoin(def.allowed_strings, ", "));
+  };
+  if (const DType* t = v.As<DType>()) return check_type(*t);
+  if (const std::string* s = v.As<std::string>()) return check_string(*s);
+  if (const auto* types = v.As<std::vector<DType>>()) {
+    for (DType t : *types) TROUPE_RETURN_IF_ERROR(check_type(t));
+  }
+  if (const auto* strings = v.As<std::vector<std::string>>()) {
+    for (const std::string& s : *strings) TROUPE_RETURN_IF_ERROR(check_string(s));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateAttrs(const OpDef& op, AttrMap* attrs) {
+  for (const auto& [name, value] : *attrs) {
+    if (name.empty()) return InvalidArgument("an attr has an empty name");
+    if (name[0] == '_') continue;
+    const AttrDef* def = op.FindAttr(name);
+    if (def == nullptr) return InvalidArgument("op '", op.name, "' has no attr '", name, "'");
+    if (value.IsPlaceholder()) return InvalidArgument("attr '", name, "' is a placeholder outside of a function");
+    const bool list = def->kind.starts_with("list(");
+    if (value.Kind() != def->kind && !(list && value.As<EmptyList>() != nullptr)) {
+      return InvalidArgument("attr '", name, "' is ", value.has_value() ? value.Kind() : "without value", ", not ",
+                             def->kind);
+    }
+    TROUPE_RETURN_IF_ERROR(CheckMinimum(*def, value));
+    TROUPE_RETURN_IF_ERROR(CheckAllowed(*def, value));
+  }
+  for (const AttrDef& def : op.attrs) {
+    if (attrs->Has(def.name)) continue;
+    if (!def.default_value.has_value()) return InvalidArgument("op '", op.name, "' needs attr '", def.name, "' (", def.kind, ")");
+    attrs->Set(def.name, def.default_value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ArgTypes(const std::vector<ArgDef>& args, const AttrMap& attrs, std::vector<DType>* types) {
+  types->clear();
+  for (const ArgDef& arg : args) {
+    if (!arg.type_list_attr.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(std::vector<DType> list, GetAttr<std::vector<DType>>(attrs, arg.type_list_attr));
+      for (DType t : list) types->push_back(arg.is_ref ? MakeRef(t) : t);
+      continue;
+    }
+    DType t = arg.type;
+    if (!arg.type_attr.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(t, GetAttr<DType>(attrs, arg.type_attr));
+    }
+    if (arg.is_ref) t = MakeRef(t);
+    int64_t n = 1;
+    if (!arg.number_attr.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(n, GetAttr<int64_t>(attrs, arg.number_attr));
+      if (n < 0 || n > (1 << 24)) return InvalidArgument("attr '", arg.number_attr, "' = ", n, " is out of range");
+    }
+    types->insert(types->end(), static_cast<size_t>(n), t);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::pair<int, int>> ArgRange(const std::vector<ArgDef>& args, const AttrMap& attrs, std::string_view name) {
+  int at = 0;
+  for (const ArgDef& arg : args) {
+    std::vector<DType> types;
+    TROUPE_RETURN_IF_ERROR(ArgTypes({arg}, attrs, &types));
+    const int end = at + static_cast<int>(types.size());
+    if (arg.name == name) return std::make_pair(at, end);
+    at = end;
+  }
+  return NotFound("there is no arg '", name, "'");
+}
+
+}  // namespace troupe

@@ -1,0 +1,170 @@
+#include "troupe/kernels/device/compute_threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <xmmintrin.h>
+#endif
+
+namespace troupe {
+
+ScopedFlushDenormals::ScopedFlushDenormals() {
+#if defined(__x86_64__) || defined(_M_X64)
+  saved_ = _mm_getcsr();
+  _mm_setcsr(saved_ | 0x8040);  // FTZ | DAZ
+#elif defined(__aarch64__)
+  uint64_t fpcr;
+  asm volatile("mrs %0, fpcr" : "=r"(fpcr));
+  saved_ = static_cast<uint32_t>(fpcr);
+  asm volatile("msr fpcr, %0" : : "r"(fpcr | (1u << 24)));
+#else
+  saved_ = 0;
+#endif
+}
+
+ScopedFlushDenormals::~ScopedFlushDenormals() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_setcsr(saved_);
+#elif defined(__aarch64__)
+  asm volatile("msr fpcr, %0" : : "r"(static_cast<uint64_t>(saved_)));
+#endif
+}
+
+namespace {
+
+constexpr double kMinRangeNanos = 20000;  // a range is worth waking a thread for
+constexpr int kRangesPerThread = 2;       // slack for threads that are slower or come late
+
+// A loop that several threads work on. Lives on the stack of ParallelFor's caller, which waits until nobody holds it.
+struct Loop {
+  void (*fn)(void*, int64_t, int64_t);
+  void* arg;
+  int64_t n, ranges;
+  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> done{0};
+  int helpers = 0;  // workers inside; guarded by Impl::mu
+
+  void Work() {
+    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < ranges;) {
+      int64_t begin, end;
+      ComputeThreads::Range(n, ranges, i, &begin, &end);
+      fn(arg, begin, end);
+      done.fetch_add(1, std::memory_order_acq_rel);
+    }
+  }
+};
+
+}  // namespace
+
+struct ComputeThreads::Impl {
+  std::mutex mu;
+  std::condition_variable work;      // workers wait here
+  std::condition_variable finished;  // callers of ParallelFor wait here
+  std::deque<std::function<void()>> jobs;
+  std::vector<Loop*> loops;  // that still have ranges to give
+  std::atomic<int> idle{0};
+  bool stop = false;
+  std::vector<std::thread> workers;
+
+  void Run() {
+    ScopedFlushDenormals flush;
+    std::unique_lock<std::mutex> lock(mu);
+    for (;;) {
+      if (!loops.empty()) {
+        Loop* loop = loops.back();
+        if (loop->next.load(std::memory_order_relaxed) >= loop->ranges) {
+          loops.pop_back();
+          continue;
+        }
+        ++loop->helpers;
+        lock.unlock();
+        loop->Work();
+        lock.lock();
+        // The caller may destroy the loop as soon as it sees no helpers, which it checks under the lock.
+        if (--loop->helpers == 0) finished.notify_all();
+      } else if (!jobs.empty()) {
+        std::function<void()> job = std::move(jobs.front());
+        jobs.pop_front();
+        lock.unlock();
+        job();
+        job = nullptr;
+        lock.lock();
+      } else if (stop) {
+        return;
+      } else {
+        idle.fetch_add(1, std::memory_order_relaxed);
+        work.wait(lock);
+        idle.fetch_sub(1, std::memory_order_relaxed);
+      }
+    }
+  }
+};
+
+ComputeThreads::ComputeThreads(int threads)
+    : num_threads_(threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency())),
+      impl_(std::make_unique<Impl>()) {
+  for (int i = 1; i < num_threads_; ++i) impl_->workers.emplace_back([this] { impl_->Run(); });
+}
+
+ComputeThreads::~ComputeThreads() {
+  {
+    std::lock_guard<std::mutex> lock(impl_->mu);
+    impl_->stop = true;
+  }
+  impl_->work.notify_all();
+  for (std::thread& t : impl_->workers) t.join();
+}
+
+bool ComputeThreads::HasIdleWorker() const { return impl_->idle.load(std::memory_order_relaxed) > 0; }
+
+void ComputeThreads::Schedule(std::function<void()> job) {
+  if (num_threads_ == 1) return job();
+  {
+    std::lock_guard<std::mutex> lock(impl_->mu);
+    impl_->jobs.push_back(std::move(job));
+  }
+  impl_->work.notify_one();
+}
+
+int64_t ComputeThreads::NumRanges(int64_t n, double unit_cost) const {
+  if (num_threads_ == 1 || n <= 1) return 1;
+  const double by_cost = static_cast<double>(n) * unit_cost / kMinRangeNanos;
+  if (by_cost < 2) return 1;
+  return std::min<int64_t>({n, num_threads_ * kRangesPerThread, static_cast<int64_t>(std::min(by_cost, 1e9))});
+}
+
+void ComputeThreads::Range(int64_t n, int64_t ranges, int64_t i, int64_t* begin, int64_t* end) {
+  const int64_t base = n / ranges, rest = n % ranges;
+  *begin = i * base + std::min(i, rest);
+  *end = *begin + base + (i < rest ? 1 : 0);
+}
+
+void ComputeThreads::RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int64_t, int64_t), void* arg) {
+  Loop loop{fn, arg, n, std::min(n, ranges)};
+  if (num_threads_ > 1) {
+    std::unique_lock<std::mutex> lock(impl_->mu);
+    impl_->loops.push_back(&loop);
+    const int wanted = static_cast<int>(std::min<int64_t>(num_threads_ - 1, loop.ranges - 1));
+    lock.unlock();
+    if (wanted == 1) {
+      impl_->work.notify_one();
+    } else {
+      impl_->work.notify_all();
+    }
+  }
+  loop.Work();
+  if (num_threads_ > 1) {
+    std::unique_lock<std::mutex> lock(impl_->mu);
+    const auto it = std::find(impl_->loops.begin(), impl_->loops.end(), &loop);
+    if (it != impl_->loops.end()) impl_->loops.erase(it);
+    impl_->finished.wait(lock, [&] { return loop.helpers == 0; });
+  }
+}
+
+}  // namespace troupe

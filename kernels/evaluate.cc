@@ -1,0 +1,99 @@
+#include "troupe/kernels/evaluate.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+namespace troupe {
+
+Device* EvaluationDevice(int threads) {
+  static auto* mu = new std::mutex;
+  static auto* devices = new std::map<int, std::unique_ptr<Device>>;
+  std::lock_guard<std::mutex> lock(*mu);
+  std::unique_ptr<Device>& d = (*devices)[threads];
+  if (d == nullptr) {
+    d = std::make_unique<Device>("/job:localhost/replica:0/task:0/device:CPU:0", "CPU", 1, Allocator::Cpu(),
+                                 std::make_shared<ComputeThreads>(threads), std::make_shared<ResourceContainers>());
+  }
+  return d.get();
+}
+
+KernelNode DescribeNode(const Node& node, Device* device) {
+  KernelNode k;
+  k.name = node.name();
+  k.op = node.op().name;
+  k.input_types = node.input_types();
+  k.output_types = node.output_types();
+  k.device = device;
+  k.location = node.location();
+  return k;
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node, std::vector<Tensor> inputs,
+                                                   StepContext* step, TensorExchange* exchange) {
+  std::vector<Tensor> outputs(node.output_types.size());
+  KernelContext ctx(&node, inputs.data(), outputs.data(), step, exchange);
+  ctx.set_state(kernel.state.get());
+  absl::Status status;
+  if (kernel.compute != nullptr) {
+    status = kernel.compute(ctx);
+  } else {
+    std::mutex mu;
+    std::condition_variable cv;
+    bool done = false;
+    kernel.compute_async(ctx, [&](absl::Status s) {
+      std::lock_guard<std::mutex> lock(mu);
+      status = std::move(s);
+      done = true;
+      cv.notify_one();
+    });
+    std::unique_lock<std::mutex> lock(mu);
+    cv.wait(lock, [&] { return done; });
+  }
+  if (!status.ok()) return WithAddress(status, node.name, node.op, node.device->name(), node.location);
+  return outputs;
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<Tensor> inputs, const EvaluateOptions& options) {
+  Device* device = options.device != nullptr ? options.device : EvaluationDevice(options.threads);
+  if (static_cast<int>(inputs.size()) != node.num_inputs()) {
+    return node.At(InvalidArgument("it takes ", node.num_inputs(), " inputs, not ", inputs.size()));
+  }
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (inputs[i].valid() && inputs[i].dtype() != node.input_type(i)) {
+      return node.At(InvalidArgument("input ", i, " is ", Name(inputs[i].dtype()), ", not ", Name(node.input_type(i))));
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(const PreparedKernel kernel, PrepareKernel(node, device, options.session));
+  StepContext own;
+  const KernelNode described = DescribeNode(node, device);
+  return EvaluateKernel(kernel, described, std::move(inputs), options.step != nullptr ? options.step : &own, options.exchange);
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateOp(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs,
+                                               std::vector<int> list_sizes, const EvaluateOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(const OpDef* def, OpRegistry::Global().LookUp(op));
+  size_t at = 0, list = 0;
+  for (const ArgDef& arg : def->inputs) {
+    size_t n = 1;
+    if (arg.IsList()) {
+      if (list >= list_sizes.size()) return InvalidArgument("the size of list arg '", arg.name, "' is not given");
+      n = static_cast<size_t>(list_sizes[list++]);
+      if (!arg.number_attr.empty()) attrs.Set(arg.number_attr, static_cast<int64_t>(n));
+    }
+    if (at + n > inputs.size()) return InvalidArgument("op '", op, "' needs more than ", inputs.size(), " inputs");
+    std::vector<DType> types;
+    for (size_t i = 0; i < n; ++i) types.push_back(BaseType(inputs[at + i].dtype()));
+    at += n;
+    if (!arg.type_list_attr.empty()) {
+      attrs.Set(arg.type_list_attr, types);
+    } else if (!arg.type_attr.empty() && n > 0 && !attrs.Has(arg.type_attr)) {
+      attrs.Set(arg.type_attr, types[0]);
+    }
+  }
+  Graph graph;
+  TROUPE_ASSIGN_OR_RETURN(Node* node, graph.AddNode(StrCat("test/", op), op, std::move(attrs)));
+  return EvaluateNode(*node, std::move(inputs), options);
+}
+
+}  // namespace troupe

@@ -1,0 +1,39 @@
+// Runs one node's kernel at once, without a graph runtime: for constant folding and for tests of kernels.
+#ifndef TROUPE_KERNELS_EVALUATE_H_
+#define TROUPE_KERNELS_EVALUATE_H_
+
+#include <vector>
+
+#include "troupe/kernels/kernel.h"
+
+namespace troupe {
+
+struct EvaluateOptions {
+  Device* device = nullptr;             // null: a CPU device of the process with `threads` threads
+  int threads = 1;
+  StepContext* step = nullptr;          // null: a step of its own
+  TensorExchange* exchange = nullptr;
+  std::string session = "evaluate";
+};
+
+// The outputs of `node` for these inputs; an output that the kernel left dead is an invalid Tensor. The types of `inputs` must be the node's
+// (INVALID_ARGUMENT otherwise); a reference input takes a handle tensor as a Variable op gives it. Asynchronous kernels are waited for.
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<Tensor> inputs, const EvaluateOptions& options = {});
+
+// As above for a kernel that was prepared before (for tests that run one kernel many times or from many threads).
+absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node, std::vector<Tensor> inputs,
+                                                   StepContext* step, TensorExchange* exchange = nullptr);
+// What a kernel keeps of `node`.
+KernelNode DescribeNode(const Node& node, Device* device);
+
+// Builds a one-node graph for `op` with inputs of these values' types and runs it. Type attrs are inferred from the inputs; args that are lists take
+// as many consecutive inputs as `list_sizes` says (in order of the list args).
+absl::StatusOr<std::vector<Tensor>> EvaluateOp(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {},
+                                               std::vector<int> list_sizes = {}, const EvaluateOptions& options = {});
+
+// The process's CPU device for evaluation with that many threads. Lives for ever.
+Device* EvaluationDevice(int threads);
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_EVALUATE_H_

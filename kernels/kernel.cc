@@ -1,0 +1,144 @@
+#include "troupe/kernels/kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace troupe {
+
+std::pair<std::string, std::string> KernelInit::ResourceKey(bool per_session) {
+  std::string container, name;
+  if (node_.attrs().Has("container")) container = Attr<std::string>("container");
+  if (node_.attrs().Has("shared_name")) name = Attr<std::string>("shared_name");
+  if (name.empty()) name = node_.name();
+  // No user's container may begin with '/', so a session's own state cannot be named from outside.
+  if (per_session) container = StrCat("/session/", session_, "/", container);
+  return {std::move(container), std::move(name)};
+}
+
+absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const TensorShape& shape) {
+  Tensor t(allocator(), output_type(i), shape);
+  if (!t.valid()) {
+    return ResourceExhausted("no memory for output ", i, " of type ", Name(output_type(i)), " and shape ",
+                             shape.DebugString(), " from allocator ", allocator()->name());
+  }
+  outputs_[i] = std::move(t);
+  return &outputs_[i];
+}
+
+absl::StatusOr<Tensor> KernelContext::AllocateTemp(DType dtype, const TensorShape& shape) {
+  Tensor t(allocator(), dtype, shape);
+  if (!t.valid()) {
+    return ResourceExhausted("no memory for a temporary of type ", Name(dtype), " and shape ", shape.DebugString(),
+                             " from allocator ", allocator()->name());
+  }
+  return t;
+}
+
+absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocate(std::initializer_list<int> candidates, int o, const TensorShape& shape) {
+  const DType type = output_type(o);
+  const int64_t n = shape.num_elements();
+  for (int i : candidates) {
+    Tensor& in = inputs_[i];
+    if (in.dtype() != type || !in.BufferUnique() || in.num_elements() != n) continue;
+    // The same input may be wired twice; then the buffer is not unique and we do not come here.
+    outputs_[o] = in.HasShape(shape) ? std::move(in) : std::move(in).ReshapedMove(shape);
+    return &outputs_[o];
+  }
+  return AllocateOutput(o, shape);
+}
+
+struct KernelRegistry::Impl {
+  mutable std::mutex mu;
+  std::multimap<std::string, std::unique_ptr<KernelDef>, std::less<>> kernels;
+};
+
+KernelRegistry::KernelRegistry() : impl_(std::make_unique<Impl>()) {}
+
+KernelRegistry& KernelRegistry::Global() {
+  static KernelRegistry* registry = new KernelRegistry;
+  return *registry;
+}
+
+void KernelRegistry::Register(KernelDef def) {
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  std::string op = def.op;
+  impl_->kernels.emplace(std::move(op), std::make_unique<KernelDef>(std::move(def)));
+}
+
+namespace {
+
+bool Fits(const KernelDef& k, const Node& node) {
+  for (const KernelDef::Constraint& c : k.constraints) {
+    const AttrValue* v = node.attrs().Find(c.attr);
+    if (v == nullptr) return false;
+    const auto allowed = [&](DType t) { return std::find(c.types.begin(), c.types.end(), BaseType(t)) != c.types.end(); };
+    if (const DType* t = v->As<DType>()) {
+      if (!allowed(*t)) return false;
+    } else if (const auto* list = v->As<std::vector<DType>>()) {
+      if (!std::all_of(list->begin(), list->end(), allowed)) return false;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string Describe(const KernelDef& k) {
+  std::string s = k.device_type;
+  if (!k.label.empty()) StrAppend(&s, " label ", k.label);
+  for (const KernelDef::Constraint& c : k.constraints) {
+    std::vector<std::string_view> names;
+    for (DType t : c.types) names.push_back(Name(t));
+    StrAppend(&s, " ", c.attr, " in {", StrJoin(names, ","), "}");
+  }
+  return s;
+}
+
+}  // namespace
+
+absl::StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node, std::string_view device_type) const {
+  std::string label;
+  if (const AttrValue* v = node.attrs().Find("_kernel")) {
+    if (const std::string* s = v->As<std::string>()) label = *s;
+  }
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  const auto [first, last] = impl_->kernels.equal_range(node.op().name);
+  const KernelDef* best = nullptr;
+  for (auto it = first; it != last; ++it) {
+    const KernelDef& k = *it->second;
+    if (k.device_type != device_type || k.label != label || !Fits(k, node)) continue;
+    if (best == nullptr || k.priority > best->priority) best = &k;
+  }
+  if (best != nullptr) return best;
+  if (first == last) return NotFound("op '", node.op().name, "' has no kernel at all");
+  std::vector<std::string> have;
+  for (auto it = first; it != last; ++it) have.push_back(Describe(*it->second));
+  std::string attrs;
+  for (const AttrDef& a : node.op().attrs) {
+    if (a.kind != "type" && a.kind != "list(type)") continue;
+    if (const AttrValue* v = node.attrs().Find(a.name)) StrAppend(&attrs, attrs.empty() ? "" : ", ", a.name, "=", v->DebugString());
+  }
+  return NotFound("op '", node.op().name, "' has no ", device_type, " kernel for ", attrs.empty() ? "these attrs" : attrs,
+                  label.empty() ? "" : StrCat(" with label '", label, "'"), "; registered: ", StrJoin(have, "; "));
+}
+
+std::vector<const KernelDef*> KernelRegistry::List(std::string_view op) const {
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  std::vector<const KernelDef*> list;
+  for (const auto& [name, k] : impl_->kernels) {
+    if (op.empty() || name == op) list.push_back(k.get());
+  }
+  return list;
+}
+
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session) {
+  absl::StatusOr<const KernelDef*> def = KernelRegistry::Global().Find(node, device->type());
+  if (!def.ok()) return node.At(def.status());
+  KernelInit init(node, device, session);
+  absl::StatusOr<PreparedKernel> kernel = (*def)->factory(init);
+  if (!kernel.ok()) return node.At(kernel.status());
+  return kernel;
+}
+
+}  // namespace troupe

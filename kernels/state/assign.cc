@@ -1,0 +1,57 @@
+// Assign: a new value for a variable that is named by reference.
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/state/variable_owner.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("Assign")
+    .Input("ref: Ref(T)")
+    .Input("value: T")
+    .Output("output_ref: Ref(T)")
+    .Attr("T: type")
+    .Attr("validate_shape: bool = true")
+    .Attr("use_locking: bool = true")
+    .AllowsUninitializedInput()
+    .Shape([](InferenceContext& c) -> absl::Status {
+      TROUPE_ASSIGN_OR_RETURN(const bool validate, c.Attr<bool>("validate_shape"));
+      if (validate) return shape_fn::MergeAll(c);
+      c.set_output(0, c.input(1));
+      return absl::OkStatus();
+    })
+    .NotDifferentiable("an update is not a value")
+    .Doc("Sets the variable and passes its reference on. With `validate_shape` the value must have the variable's shape.");
+
+class AssignKernel {
+ public:
+  explicit AssignKernel(KernelInit& init) : validate_(init.Attr<bool>("validate_shape")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, ctx.input(1).dtype()));
+    if (validate_) TROUPE_RETURN_IF_ERROR(CheckShape(*slot, ctx.input(1)));
+    TROUPE_RETURN_IF_ERROR(slot->Assign(ctx.TakeInput(1), /*validate_shape=*/false));
+    ctx.set_output(0, ctx.TakeInput(0));
+    return absl::OkStatus();
+  }
+
+ private:
+  // A value that is there tells the shape, since one that was assigned without validation may have changed it.
+  static absl::Status CheckShape(const VariableSlot& slot, const Tensor& value) {
+    if (slot.initialized()) {
+      const absl::StatusOr<Tensor> old = slot.Read();
+      if (old.ok()) {
+        if (old->SameShape(value)) return absl::OkStatus();
+        return Misfit(slot, PartialTensorShape(old->shape()), value);
+      }
+    }
+    return slot.shape().IsCompatibleWith(value.shape()) ? absl::OkStatus() : Misfit(slot, slot.shape(), value);
+  }
+  static absl::Status Misfit(const VariableSlot& slot, const PartialTensorShape& shape, const Tensor& value) {
+    return InvalidArgument("Assign requires shapes of both tensors to match: variable '", slot.name(), "' has shape ",
+                           shape.DebugString(), ", the value ", value.shape().DebugString());
+  }
+  const bool validate_;
+};
+TROUPE_KERNEL("Assign").Device("CPU").Class<AssignKernel>();
+
+}  // namespace
+}  // namespace troupe

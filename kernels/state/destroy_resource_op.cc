@@ -1,0 +1,34 @@
+// DestroyResourceOp: removes a resource from its container.
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/kernel.h"
+#include "troupe/kernels/state/variable_slot.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("DestroyResourceOp")
+    .Input("resource: resource")
+    .Attr("ignore_lookup_error: bool = true")
+    .Stateful()
+    .Shape(shape_fn::NoOutputs)
+    .NotDifferentiable("it has no outputs")
+    .Doc("Removes the resource from its container, and its value with it. NOT_FOUND when it is not there, unless `ignore_lookup_error`.");
+
+class DestroyResourceKernel {
+ public:
+  explicit DestroyResourceKernel(KernelInit& init) : ignore_(init.Attr<bool>("ignore_lookup_error")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    const ResourceHandle& handle = *static_cast<const ResourceHandle*>(ctx.input(0).raw());
+    // Whoever still holds a handle must see that the value is gone.
+    if (auto* slot = handle.As<VariableSlot>()) slot->Clear();
+    const absl::Status s = ctx.device()->containers()->Delete(handle.container(), handle.name());
+    return ignore_ && s.code() == absl::StatusCode::kNotFound ? absl::OkStatus() : s;
+  }
+
+ private:
+  const bool ignore_;
+};
+TROUPE_KERNEL("DestroyResourceOp").Device("CPU").Class<DestroyResourceKernel>();
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,38 @@
+#include "troupe/kernels/state/handle_shapes.h"
+
+namespace troupe::state {
+namespace {
+
+PartialTensorShape ShapeBehind(const InferenceContext& c, int i) {
+  return BaseType(c.input_type(i)) == DType::kResource ? c.input_handle(i).shape : c.input(i);
+}
+
+}  // namespace
+
+absl::Status CheckHandleType(InferenceContext& c, std::string_view attr) {
+  TROUPE_ASSIGN_OR_RETURN(const DType dtype, c.Attr<DType>(attr));
+  const DType named = c.input_handle(0).dtype;
+  if (named != DType::kInvalid && named != dtype) {
+    return InvalidArgument("the handle names a variable of ", Name(named), ", not of ", Name(dtype));
+  }
+  return absl::OkStatus();
+}
+
+PartialTensorShape NamedShape(const InferenceContext& c) { return ShapeBehind(c, 0); }
+
+absl::Status ValueFitsHandle(InferenceContext& c, int value) {
+  TROUPE_RETURN_IF_ERROR(CheckHandleType(c));
+  return NamedShape(c).MergeWith(c.input(value)).status();
+}
+
+absl::Status ApplyShape(InferenceContext& c, std::initializer_list<int> same, std::initializer_list<int> scalars) {
+  PartialTensorShape shape = ShapeBehind(c, 0);
+  for (int i : same) {
+    TROUPE_ASSIGN_OR_RETURN(shape, shape.MergeWith(ShapeBehind(c, i)));
+  }
+  for (int i : scalars) TROUPE_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  if (c.num_outputs() > 0) c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
+}  // namespace troupe::state

@@ -1,0 +1,26 @@
+// IsVariableInitialized: whether a variable that is named by reference has a value.
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/kernel.h"
+#include "troupe/kernels/state/variable_slot.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("IsVariableInitialized")
+    .Input("ref: Ref(dtype)")
+    .Output("is_initialized: bool")
+    .Attr("dtype: type")
+    .AllowsUninitializedInput()
+    .Shape(shape_fn::Scalar)
+    .NotDifferentiable("its value is bool")
+    .Doc("Whether the variable has a value.");
+
+absl::Status ComputeIsVariableInitialized(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, ctx.resource<VariableSlot>(0));
+  ctx.set_output(0, Tensor::Scalar<bool>(slot->initialized()));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("IsVariableInitialized").Device("CPU").Function<ComputeIsVariableInitialized, Cost::kTrivial>();
+
+}  // namespace
+}  // namespace troupe

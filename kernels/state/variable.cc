@@ -1,0 +1,59 @@
+// Variable, VariableV2: a reference to a variable.
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/state/variable_owner.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("VariableV2")
+    .Output("ref: Ref(dtype)")
+    .Attr("shape: shape")
+    .Attr("dtype: type")
+    .Attr("container: string = ''")
+    .Attr("shared_name: string = ''")
+    .Stateful()
+    .Trait(OpTrait::kVariable)
+    .Shape(shape_fn::FromShapeAttr)
+    .NotDifferentiable("it has no inputs")
+    .Doc("A reference to the variable `shared_name` (or the node's name) of `container` on the node's device. A step that reads it sees a snapshot.");
+
+TROUPE_OP("Variable")
+    .Output("ref: Ref(dtype)")
+    .Attr("shape: shape")
+    .Attr("dtype: type")
+    .Attr("container: string = ''")
+    .Attr("shared_name: string = ''")
+    .Stateful()
+    .Trait(OpTrait::kVariable)
+    .Shape([](InferenceContext& c) -> absl::Status {
+      TROUPE_ASSIGN_OR_RETURN(PartialTensorShape shape, c.Attr<PartialTensorShape>("shape"));
+      // Old graphs wrote an unknown shape as a scalar's.
+      c.set_output(0, shape.rank() == 0 ? PartialTensorShape() : std::move(shape));
+      return absl::OkStatus();
+    })
+    .NotDifferentiable("it has no inputs")
+    .Doc("The form of VariableV2 that old graphs have, where the shape [] stands for an unknown one.");
+
+class VariableKernel {
+ public:
+  static constexpr Cost kCost = Cost::kTrivial;
+  explicit VariableKernel(KernelInit& init)
+      : owner_(init, MakeRef(init.Attr<DType>("dtype")), init.Attr<DType>("dtype"), ShapeOf(init)) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor handle, owner_.Handle(ctx.device()));
+    ctx.set_output(0, std::move(handle));
+    return absl::OkStatus();
+  }
+
+ private:
+  static PartialTensorShape ShapeOf(KernelInit& init) {
+    PartialTensorShape shape = init.Attr<PartialTensorShape>("shape");
+    return shape.rank() == 0 && init.node().op().name == "Variable" ? PartialTensorShape() : shape;
+  }
+  state::VariableOwner owner_;
+};
+TROUPE_KERNEL("VariableV2").Device("CPU").Class<VariableKernel>();
+TROUPE_KERNEL("Variable").Device("CPU").Class<VariableKernel>();
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,17 @@
+// StopGradient: its input, through which no gradient flows.
+#include "troupe/kernels/array/op_file.h"
+
+namespace troupe::array {
+namespace {
+
+TROUPE_OP("StopGradient")
+    .Input("input: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .Shape(SameAsInput)
+    .NotDifferentiable("it stops gradients: its output counts as a constant")
+    .Doc("The input; for gradients its output is a constant.");
+TROUPE_KERNEL("StopGradient").Device("CPU").Function<PassOn, Cost::kTrivial>();
+
+}  // namespace
+}  // namespace troupe::array

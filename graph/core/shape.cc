@@ -20,7 +20,8 @@ absl::Status Validate(absl::Span<const int64_t> dims, bool unknown_allowed) {
     }
     if (d > 0 && product >= 0) product = MultiplyWithoutOverflow(product, d);
   }
-  if (product < 0 && std::find(dims.begin(), dims.end(), 0) == dims.end()) {
+  // Also where a dimension is 0: num_elements() multiplies from the left and must never overflow.
+  if (product < 0) {
     return absl::InvalidArgumentError("the number of elements does not fit into 64 bits");
   }
   return absl::OkStatus();

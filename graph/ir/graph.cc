@@ -30,7 +30,9 @@ bool IsNameChar(char c) {
          c == '\\' || c == '-' || c == '/' || c == '>';
 }
 
-absl::Status CheckName(std::string_view name) {
+}  // namespace
+
+absl::Status CheckNodeName(std::string_view name) {
   const auto bad = [&](std::string_view why) {
     return InvalidArgument("'", CEscape(name.substr(0, 200)), "' is not a valid node name: ", why);
   };
@@ -44,8 +46,6 @@ absl::Status CheckName(std::string_view name) {
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 Graph::Graph(const OpRegistry* ops) : ops_(ops) {
   for (const OpDef* def : {&SourceDef(), &SinkDef()}) {
@@ -90,7 +90,7 @@ Edge* Graph::NewEdge(Node* src, int src_output, Node* dst, int dst_input) {
 
 absl::StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, AttrMap attrs) {
   if (frozen_) return FailedPrecondition("the graph is frozen: node '", name, "' cannot be added");
-  TROUPE_RETURN_IF_ERROR(CheckName(name));
+  TROUPE_RETURN_IF_ERROR(CheckNodeName(name));
   if (by_name_.contains(name)) return AlreadyExists("there is already a node named '", name, "'");
   const OpDef* def = ops_->Find(op);
   if (def == nullptr) {
@@ -100,15 +100,25 @@ absl::StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op,
   std::vector<DType> in, out;
   if (absl::Status s = ArgTypes(def->inputs, attrs, &in); !s.ok()) return WithAddress(s, name, op, "", {});
   if (absl::Status s = ArgTypes(def->outputs, attrs, &out); !s.ok()) return WithAddress(s, name, op, "", {});
+  return AddCheckedNode(name, def, std::move(attrs), std::move(in), std::move(out));
+}
+
+Node* Graph::AddCheckedNode(std::string_view name, const OpDef* op, AttrMap attrs, std::vector<DType> input_types,
+                            std::vector<DType> output_types) {
   Node* n = NewNode();
   n->name_ = name;
-  n->op_ = def;
+  n->op_ = op;
   n->attrs_ = std::move(attrs);
-  n->input_types_ = std::move(in);
-  n->output_types_ = std::move(out);
+  n->input_types_ = std::move(input_types);
+  n->output_types_ = std::move(output_types);
   n->inputs_.resize(n->input_types_.size());
   by_name_[n->name_] = n;
   return n;
+}
+
+void Graph::Reserve(int nodes) {
+  nodes_.reserve(nodes_.size() + nodes);
+  by_name_.reserve(by_name_.size() + nodes);
 }
 
 absl::StatusOr<Node*> Graph::CopyNode(const Node& other, std::string_view name) {

@@ -26,7 +26,7 @@ class FunctionDefLibrary;
 namespace troupe {
 
 inline constexpr int kControlSlot = -1;
-inline constexpr int kGraphVersion = 21;  // what we produce
+inline constexpr int kGraphVersion = 24;  // what we produce: since 24 shape [] of a Placeholder means a scalar
 class Node;
 class Graph;
 
@@ -141,6 +141,11 @@ class Graph {
   absl::StatusOr<Node*> AddNode(std::string_view name, std::string_view op, AttrMap attrs);
   // As AddNode, for a copy of `other` (of any graph) without its edges: same attrs, types, devices and location, under `name`.
   absl::StatusOr<Node*> CopyNode(const Node& other, std::string_view name);
+  // As AddNode, for the importer, which has checked everything before and may not fail half way. REQUIRES: a valid name that is free, valid attrs with
+  // defaults filled in, the types that follow from them, and a graph that is not frozen.
+  Node* AddCheckedNode(std::string_view name, const OpDef* op, AttrMap attrs, std::vector<DType> input_types, std::vector<DType> output_types);
+  // Makes room for so many more nodes.
+  void Reserve(int nodes);
   // Connects. INVALID_ARGUMENT when an index is out of range, the input is already connected or the types differ (a reference output may feed
   // a value input, never the other way).
   absl::StatusOr<Edge*> AddEdge(Node* src, int src_output, Node* dst, int dst_input);
@@ -216,6 +221,9 @@ class Graph {
   int64_t version_ = 0;
   bool frozen_ = false;
 };
+
+// INVALID_ARGUMENT with the reason when `name` cannot be a node's name.
+absl::Status CheckNodeName(std::string_view name);
 
 // "name:3" -> {name, 3}; "name" -> {name, 0}; "^name" -> {name, kControlSlot}. INVALID_ARGUMENT for anything else.
 absl::StatusOr<std::pair<std::string, int>> ParseTensorName(std::string_view text);

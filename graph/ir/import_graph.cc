@@ -1,0 +1,456 @@
+// GraphDef -> Graph, all of it or nothing.
+//
+// The whole definition is checked before the graph is touched: names, ops, attrs, edges and their types, versions, cycles. Only then nodes and edges
+// are added, which nothing can make fail any more. Names are looked up once per node and once per input; everything after that works with
+// indices, so that the time is linear in nodes and edges.
+#include "troupe/graph/ir/import_graph.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "troupe/proto/function.pb.h"
+#include "troupe/proto/graph.pb.h"
+
+namespace troupe {
+namespace {
+
+// Outputs of one import, all nodes together: a number attr of a few bytes can ask for any number of them.
+constexpr int64_t kMaxOutputs = int64_t{1} << 28;
+// Producers before this version wrote shape [] for a placeholder of unknown shape.
+constexpr int kScalarPlaceholderVersion = 24;
+
+}  // namespace
+
+absl::Status GraphImporter::At(int node, const absl::Status& status) const {
+  const proto::NodeDef& def = def_.node(node);
+  return WithAddress(status, def.name(), def.op(), def.device(), {});
+}
+
+absl::Status GraphImporter::CheckVersions() {
+  const proto::VersionDef& v = def_.versions();
+  if (v.producer() < 0 || v.min_consumer() < 0) {
+    return InvalidArgument("the graph's versions are negative (producer ", v.producer(), ", min_consumer ", v.min_consumer(), ")");
+  }
+  if (v.min_consumer() > kGraphVersion) {
+    return InvalidArgument("the graph asks for a consumer of version ", v.min_consumer(), " or newer, but this one is version ",
+                           kGraphVersion, "; its producer is version ", v.producer());
+  }
+  for (int bad : v.bad_consumers()) {
+    if (bad == kGraphVersion) {
+      return InvalidArgument("the graph's producer (version ", v.producer(), ") refuses consumers of version ", kGraphVersion);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphImporter::FindOps() {
+  absl::flat_hash_map<std::string_view, const OpDef*> known;
+  std::vector<std::string_view> unknown;
+  for (int i = 0; i < def_.node_size(); ++i) {
+    const auto [it, first] = known.try_emplace(def_.node(i).op(), nullptr);
+    if (first) {
+      it->second = graph_->ops().Find(it->first);
+      if (it->second == nullptr) unknown.push_back(it->first);
+    }
+    pending_[i].op = it->second;
+  }
+  if (unknown.empty()) return absl::OkStatus();
+  std::sort(unknown.begin(), unknown.end());
+  absl::flat_hash_map<std::string_view, std::string_view> example;
+  for (const proto::NodeDef& n : def_.node()) {
+    if (known[n.op()] == nullptr) example.try_emplace(n.op(), n.name());
+  }
+  absl::flat_hash_map<std::string_view, bool> functions;
+  for (const proto::FunctionDef& f : def_.library().function()) functions[f.signature().name()] = true;
+  std::string list;
+  for (std::string_view op : unknown) {
+    StrAppend(&list, list.empty() ? "" : ", ", "'", CEscape(op), "' (node '", CEscape(example[op]), "'",
+              functions.contains(op) ? "; a function of the graph's library, which cannot be called as an op)" : ")");
+  }
+  return NotFound(unknown.size() == 1 ? "1 op of the graph does not exist here: " : StrCat(unknown.size(), " ops of the graph do not exist here: "), list);
+}
+
+absl::Status GraphImporter::CheckDeprecations() {
+  const int producer = def_.versions().producer();
+  for (int i = 0; i < def_.node_size(); ++i) {
+    const OpDef& op = *pending_[i].op;
+    if (op.deprecated_since > 0 && producer >= op.deprecated_since) {
+      return At(i, InvalidArgument("op '", op.name, "' is not available in graphs of version ", producer, "; it was removed in version ",
+                                   op.deprecated_since, ": ", op.deprecation));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphImporter::NameNodes() {
+  by_name_.reserve(def_.node_size());
+  for (int i = 0; i < def_.node_size(); ++i) {
+    const std::string& name = def_.node(i).name();
+    if (absl::Status s = CheckNodeName(name); !s.ok()) return Annotate(s, StrCat("node ", i, " of the graph"));
+    if (!by_name_.try_emplace(name, i).second) {
+      return At(i, InvalidArgument("the graph has two nodes named '", name, "'"));
+    }
+  }
+  const std::string prefix = options_.prefix.empty() ? "" : options_.prefix + "/";
+  if (!prefix.empty()) {
+    if (absl::Status s = CheckNodeName(options_.prefix); !s.ok()) return Annotate(s, "the import's prefix");
+  }
+  if (prefix.empty() && graph_->num_nodes() == 2) return absl::OkStatus();
+  absl::flat_hash_map<std::string, int> taken;  // names given by uniquifying
+  for (int i = 0; i < def_.node_size(); ++i) {
+    std::string name = prefix + def_.node(i).name();
+    const auto is_taken = [&](const std::string& n) {
+      return graph_->Find(n) != nullptr || taken.contains(n) || (prefix.empty() && n != name && by_name_.contains(n));
+    };
+    if (is_taken(name)) {
+      if (!options_.uniquify_names) return At(i, AlreadyExists("the graph has a node named '", name, "' already"));
+      std::string unique;
+      int k = 0;
+      do unique = StrCat(name, "_", ++k);
+      while (is_taken(unique) || (!prefix.empty() && by_name_.contains(unique.substr(prefix.size()))));
+      taken.emplace(unique, i);
+      name = std::move(unique);
+    }
+    if (name != def_.node(i).name()) pending_[i].new_name = std::move(name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphImporter::ReadAttrs(int i) {
+  const proto::NodeDef& def = def_.node(i);
+  Pending& p = pending_[i];
+  const auto set = [&](const std::string& name, const proto::AttrValue& from) -> absl::Status {
+    absl::StatusOr<AttrValue> v = AttrFromProto(from);
+    if (!v.ok()) return Annotate(v.status(), StrCat("attr '", CEscape(name), "'"));
+    p.attrs.Set(name, *std::move(v));
+    return absl::OkStatus();
+  };
+  // In the definition's order, then the others by name: the wire has no order, and what is exported again must not depend on a hash.
+  size_t found = 0;
+  for (const AttrDef& a : p.op->attrs) {
+    const auto it = def.attr().find(a.name);
+    if (it == def.attr().end()) continue;
+    ++found;
+    TROUPE_RETURN_IF_ERROR(set(it->first, it->second));
+  }
+  if (found < def.attr().size()) {
+    std::vector<const std::string*> others;
+    for (const auto& item : def.attr()) {
+      if (p.op->FindAttr(item.first) == nullptr) others.push_back(&item.first);
+    }
+    std::sort(others.begin(), others.end(), [](const std::string* a, const std::string* b) { return *a < *b; });
+    for (const std::string* name : others) TROUPE_RETURN_IF_ERROR(set(*name, def.attr().at(*name)));
+  }
+  if (def_.versions().producer() < kScalarPlaceholderVersion && p.op->Has(OpTrait::kPlaceholder)) {
+    AttrValue* shape = p.attrs.Find("shape");
+    const auto* s = shape == nullptr ? nullptr : shape->As<PartialTensorShape>();
+    if (s != nullptr && s->rank() == 0) *shape = PartialTensorShape();
+  }
+  TROUPE_RETURN_IF_ERROR(ValidateAttrs(*p.op, &p.attrs));
+  return ReadColocation(i);
+}
+
+absl::Status GraphImporter::ReadColocation(int i) {
+  AttrValue* value = pending_[i].attrs.Find("_class");
+  if (value == nullptr) return absl::OkStatus();
+  const auto* classes = value->As<std::vector<std::string>>();
+  if (classes == nullptr) return absl::OkStatus();
+  std::vector<std::string> renamed = *classes;
+  bool changed = false;
+  for (std::string& c : renamed) {
+    constexpr std::string_view kLoc = "loc:@";
+    if (!c.starts_with(kLoc)) continue;
+    const std::string_view name = std::string_view(c).substr(kLoc.size());
+    const auto it = by_name_.find(name);
+    if (it == by_name_.end()) {
+      if (graph_->Find(name) != nullptr) continue;
+      return InvalidArgument("it is to be placed beside node '", CEscape(name), "', which does not exist");
+    }
+    if (!pending_[it->second].new_name.empty()) {
+      c = StrCat(kLoc, pending_[it->second].new_name);
+      changed = true;
+    }
+  }
+  if (changed) *value = std::move(renamed);
+  return absl::OkStatus();
+}
+
+absl::Status GraphImporter::ReadTypes(int i) {
+  Pending& p = pending_[i];
+  const int data_inputs = p.num_data_inputs;
+  // Counted before the lists are made: a number attr may ask for millions of inputs that the node does not have.
+  for (const bool outputs : {false, true}) {
+    int64_t count = 0;
+    for (const ArgDef& arg : outputs ? p.op->outputs : p.op->inputs) {
+      if (!arg.number_attr.empty()) {
+        TROUPE_ASSIGN_OR_RETURN(int64_t n, GetAttr<int64_t>(p.attrs, arg.number_attr));
+        if (n < 0) return InvalidArgument("attr '", arg.number_attr, "' = ", n, " is negative");
+        count = n > kMaxOutputs - count ? kMaxOutputs : count + n;
+      } else if (!arg.type_list_attr.empty()) {
+        TROUPE_ASSIGN_OR_RETURN(std::vector<DType> types, GetAttr<std::vector<DType>>(p.attrs, arg.type_list_attr));
+        count += types.size();
+      } else {
+        ++count;
+      }
+    }
+    if (!outputs && count != data_inputs) {
+      return InvalidArgument("op '", p.op->name, "' takes ", count, count == 1 ? " input" : " inputs", " with these attrs, but the node has ", data_inputs);
+    }
+    if (outputs && (num_outputs_ += count) >= kMaxOutputs) {
+      return InvalidArgument("the nodes of the graph have ", num_outputs_, " outputs or more: too many");
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(ArgTypes(p.op->inputs, p.attrs, &p.input_types));
+  return ArgTypes(p.op->outputs, p.attrs, &p.output_types);
+}
+
+absl::Status GraphImporter::ReadInput(int node, const std::string& text, Input* in) {
+  const bool control = !text.empty() && text[0] == '^';
+  std::string_view name = std::string_view(text).substr(control ? 1 : 0);
+  in->port = control ? kControlSlot : 0;
+  auto it = by_name_.find(name);
+  if (it == by_name_.end() && !control) {
+    // Node names hold no ':', so what stands behind one can only be an output.
+    if (const size_t colon = name.rfind(':'); colon != std::string_view::npos) {
+      const char* end = name.data() + name.size();
+      const auto [stop, ec] = std::from_chars(name.data() + colon + 1, end, in->port);
+      if (ec != std::errc() || stop != end || in->port < 0) {
+        return InvalidArgument("input '", CEscape(text), "' is not \"name\", \"name:output\" or \"^name\"");
+      }
+      name = name.substr(0, colon);
+      it = by_name_.find(name);
+    }
+  }
+  if (!options_.input_map.empty()) {
+    const auto mapped = options_.input_map.find(control ? text : StrCat(name, ":", in->port));
+    if (mapped != options_.input_map.end()) {
+      in->existing = mapped->second.node;
+      in->port = control ? kControlSlot : mapped->second.index;
+      return absl::OkStatus();
+    }
+  }
+  if (it != by_name_.end()) {
+    in->node = it->second;
+    return absl::OkStatus();
+  }
+  if (options_.prefix.empty()) in->existing = graph_->Find(name);
+  if (in->existing != nullptr && in->existing->IsOp()) return absl::OkStatus();
+  return InvalidArgument("input '", CEscape(text), "': there is no node '", CEscape(name), "'");
+}
+
+absl::Status GraphImporter::ReadInputs() {
+  size_t total = 0;
+  for (const proto::NodeDef& n : def_.node()) total += n.input_size();
+  inputs_.reserve(total);
+  for (int i = 0; i < def_.node_size(); ++i) {
+    Pending& p = pending_[i];
+    p.first_input = inputs_.size();
+    for (const std::string& text : def_.node(i).input()) {
+      Input in;
+      if (absl::Status s = ReadInput(i, text, &in); !s.ok()) return At(i, s);
+      const bool after_control = inputs_.size() > p.first_input && inputs_.back().port == kControlSlot;
+      if (in.port != kControlSlot) {
+        if (after_control) return At(i, InvalidArgument("data input '", CEscape(text), "' comes after control inputs"));
+        ++p.num_data_inputs;
+      }
+      inputs_.push_back(in);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphImporter::CheckEdgeTypes() {
+  for (int i = 0; i < def_.node_size(); ++i) {
+    const Pending& p = pending_[i];
+    for (int k = 0; k < p.num_data_inputs; ++k) {
+      const Input& in = inputs_[p.first_input + k];
+      const std::vector<DType>& outputs = in.existing ? in.existing->output_types() : pending_[in.node].output_types;
+      const auto source = [&] { return in.existing ? in.existing->name() : def_.node(in.node).name(); };
+      if (in.port < 0 || in.port >= static_cast<int>(outputs.size())) {
+        return At(i, InvalidArgument("input ", k, " is '", source(), ":", in.port, "', but node '", source(), "' has ", outputs.size(),
+                                     outputs.size() == 1 ? " output" : " outputs"));
+      }
+      const DType from = outputs[in.port], to = p.input_types[k];
+      if (from != to && !(IsRef(from) && BaseType(from) == to)) {
+        return At(i, InvalidArgument("input ", k, " must be ", Name(to), ", but '", source(), ":", in.port, "' is ", Name(from)));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphImporter::CheckCycles() {
+  // Kahn's algorithm over the new nodes. Only the edge NextIteration -> Merge may close a cycle: nothing else starts the next iteration.
+  const auto counts = [&](const Input& in, int dst) {
+    return in.existing == nullptr && !(in.port != kControlSlot && pending_[in.node].op->control_flow == ControlFlow::kNextIteration &&
+                                       pending_[dst].op->control_flow == ControlFlow::kMerge);
+  };
+  const int n = def_.node_size();
+  std::vector<int> first_consumer(n + 1, 0), missing(n, 0);
+  for (int i = 0; i < n; ++i) {
+    for (const Input& in : InputsOf(i)) {
+      if (!counts(in, i)) continue;
+      ++first_consumer[in.node + 1];
+      ++missing[i];
+    }
+  }
+  for (int i = 0; i < n; ++i) first_consumer[i + 1] += first_consumer[i];
+  std::vector<int> consumers(first_consumer[n]), at(first_consumer.begin(), first_consumer.end() - 1);
+  std::vector<int> ready;
+  ready.reserve(n);
+  for (int i = 0; i < n; ++i) {
+    for (const Input& in : InputsOf(i)) {
+      if (counts(in, i)) consumers[at[in.node]++] = i;
+    }
+    if (missing[i] == 0) ready.push_back(i);
+  }
+  for (size_t k = 0; k < ready.size(); ++k) {
+    for (int c = first_consumer[ready[k]]; c < first_consumer[ready[k] + 1]; ++c) {
+      if (--missing[consumers[c]] == 0) ready.push_back(consumers[c]);
+    }
+  }
+  if (static_cast<int>(ready.size()) == n) return absl::OkStatus();
+  // From any unfinished node, backwards along unfinished inputs: that must run into the cycle.
+  int node = static_cast<int>(std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) - missing.begin());
+  std::vector<int> step(n, -1), path;
+  while (step[node] < 0) {
+    step[node] = static_cast<int>(path.size());
+    path.push_back(node);
+    for (const Input& in : InputsOf(node)) {
+      if (counts(in, node) && missing[in.node] > 0) {
+        node = in.node;
+        break;
+      }
+    }
+  }
+  std::string cycle;
+  const size_t length = path.size() - step[node];
+  for (size_t k = 0; k < std::min<size_t>(length, 8); ++k) {
+    StrAppend(&cycle, "'", def_.node(path[path.size() - 1 - k]).name(), "' -> ");
+  }
+  if (length > 8) StrAppend(&cycle, "... (", length, " nodes) -> ");
+  StrAppend(&cycle, "'", def_.node(path.back()).name(), "'");
+  return At(node, InvalidArgument("the node is on a cycle that no NextIteration into a Merge closes: ", cycle));
+}
+
+absl::Status GraphImporter::Check() {
+  if (graph_->frozen()) return FailedPrecondition("the graph is frozen: nothing can be imported into it");
+  TROUPE_RETURN_IF_ERROR(CheckVersions());
+  pending_.resize(def_.node_size());
+  TROUPE_RETURN_IF_ERROR(FindOps());
+  TROUPE_RETURN_IF_ERROR(NameNodes());
+  TROUPE_RETURN_IF_ERROR(CheckDeprecations());
+  TROUPE_RETURN_IF_ERROR(ReadInputs());
+  for (int i = 0; i < def_.node_size(); ++i) {
+    if (absl::Status s = ReadAttrs(i); !s.ok()) return At(i, s);
+    if (absl::Status s = ReadTypes(i); !s.ok()) return At(i, s);
+  }
+  TROUPE_RETURN_IF_ERROR(CheckEdgeTypes());
+  TROUPE_RETURN_IF_ERROR(CheckCycles());
+  TROUPE_RETURN_IF_ERROR(CheckOptions());
+  return MergeLibrary();
+}
+
+absl::Status GraphImporter::CheckOptions() {
+  for (const std::string& name : options_.control_dependencies) {
+    Node* n = graph_->Find(name);
+    if (n == nullptr) return InvalidArgument("the import is to wait for node '", name, "', which the graph does not have");
+    roots_wait_for_.push_back(n);
+  }
+  for (const auto& [name, out] : options_.input_map) {
+    if (out.node == nullptr || out.node->graph() != graph_) return InvalidArgument("input '", name, "' is mapped to no node of the graph");
+  }
+  for (const std::string& text : options_.return_outputs) {
+    Input in;
+    if (absl::Status s = ReadInput(-1, text, &in); !s.ok()) return Annotate(s, "a tensor to return");
+    if (in.port == kControlSlot) return InvalidArgument("'", text, "' is to be returned, but is no tensor");
+    const size_t outputs = in.existing ? in.existing->num_outputs() : pending_[in.node].output_types.size();
+    if (in.port >= static_cast<int>(outputs)) {
+      return InvalidArgument("'", text, "' is to be returned, but the node has ", outputs, outputs == 1 ? " output" : " outputs");
+    }
+    returned_.push_back(in);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphImporter::MergeLibrary() {
+  if (!def_.has_library()) return absl::OkStatus();
+  if (graph_->library() == nullptr) {
+    library_ = std::make_shared<const proto::FunctionDefLibrary>(def_.library());
+    return absl::OkStatus();
+  }
+  auto merged = std::make_shared<proto::FunctionDefLibrary>(*graph_->library());
+  absl::flat_hash_map<std::string_view, const proto::FunctionDef*> old;
+  for (const proto::FunctionDef& f : graph_->library()->function()) old[f.signature().name()] = &f;
+  for (const proto::FunctionDef& f : def_.library().function()) {
+    const auto it = old.find(f.signature().name());
+    if (it == old.end()) {
+      *merged->add_function() = f;
+    } else if (it->second->node_def_size() != f.node_def_size() || it->second->ByteSizeLong() != f.ByteSizeLong()) {
+      return InvalidArgument("function '", f.signature().name(), "' is in the graph's library already, with another body");
+    }
+  }
+  merged->mutable_gradient()->MergeFrom(def_.library().gradient());
+  library_ = std::move(merged);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ImportResult> GraphImporter::Build() {
+  std::vector<Node*> nodes(def_.node_size());
+  graph_->Reserve(def_.node_size());
+  for (int i = 0; i < def_.node_size(); ++i) {
+    Pending& p = pending_[i];
+    const std::string& name = p.new_name.empty() ? def_.node(i).name() : p.new_name;
+    nodes[i] = graph_->AddCheckedNode(name, p.op, std::move(p.attrs), std::move(p.input_types), std::move(p.output_types));
+    const std::string& device = def_.node(i).device();
+    nodes[i]->set_requested_device(device.empty() ? options_.default_device : device);
+  }
+  // A control input given twice is one edge; `last_user` tells without looking through the edges.
+  std::vector<int> last_user(def_.node_size(), -1);
+  for (int i = 0; i < def_.node_size(); ++i) {
+    int slot = 0;
+    for (const Input& in : InputsOf(i)) {
+      Node* src = in.existing ? in.existing : nodes[in.node];
+      if (in.port != kControlSlot) {
+        TROUPE_RETURN_IF_ERROR(graph_->AddEdge(src, in.port, nodes[i], slot++).status());
+      } else if (in.existing != nullptr) {
+        graph_->AddControlEdge(src, nodes[i]);
+      } else if (last_user[in.node] != i) {
+        last_user[in.node] = i;
+        graph_->AddControlEdgeUnchecked(src, nodes[i]);
+      }
+    }
+    if (InputsOf(i).empty()) {
+      for (Node* n : roots_wait_for_) graph_->AddControlEdge(n, nodes[i]);
+    }
+  }
+  if (graph_->num_nodes() - 2 == def_.node_size()) {
+    graph_->producer = def_.versions().producer();
+    graph_->min_consumer = def_.versions().min_consumer();
+  } else {
+    graph_->producer = std::min(graph_->producer, def_.versions().producer());
+    graph_->min_consumer = std::max(graph_->min_consumer, def_.versions().min_consumer());
+  }
+  if (library_ != nullptr) graph_->set_library(std::move(library_));
+  ImportResult result;
+  for (const Input& in : returned_) result.return_outputs.push_back({in.existing ? in.existing : nodes[in.node], in.port});
+  return result;
+}
+
+absl::StatusOr<ImportResult> ImportGraphDef(const proto::GraphDef& def, const ImportOptions& options, Graph* graph) {
+  GraphImporter importer(def, options, graph);
+  TROUPE_RETURN_IF_ERROR(importer.Check());
+  return importer.Build();
+}
+
+std::vector<std::string> UnknownOps(const proto::GraphDef& def, const OpRegistry& ops) {
+  absl::flat_hash_map<std::string_view, bool> seen;
+  std::vector<std::string> unknown;
+  for (const proto::NodeDef& n : def.node()) {
+    if (seen.try_emplace(n.op(), true).second && ops.Find(n.op()) == nullptr) unknown.push_back(n.op());
+  }
+  std::sort(unknown.begin(), unknown.end());
+  return unknown;
+}
+
+}  // namespace troupe

@@ -1,0 +1,78 @@
+// How ImportGraphDef works inside: one object per import that checks the whole definition and then builds. Not for users.
+#ifndef TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
+#define TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "troupe/graph/ir/import_export.h"
+
+namespace troupe {
+
+class GraphImporter {
+ public:
+  // All three must outlive the importer.
+  GraphImporter(const proto::GraphDef& def, const ImportOptions& options, Graph* graph)
+      : def_(def), options_(options), graph_(graph) {}
+  // Everything that can be wrong. Leaves the graph as it is.
+  absl::Status Check();
+  // REQUIRES: Check() was OK, and the graph was not changed since.
+  absl::StatusOr<ImportResult> Build();
+
+ private:
+  // Where one input of a node comes from: a node of the definition or, when `existing` is set, of the graph.
+  struct Input {
+    Node* existing = nullptr;
+    int node = -1;
+    int port = 0;  // kControlSlot for a control input
+  };
+  // What is known about node i of the definition before it becomes a Node.
+  struct Pending {
+    const OpDef* op = nullptr;
+    std::string new_name;  // empty: the one it has
+    AttrMap attrs;
+    std::vector<DType> input_types, output_types;
+    size_t first_input = 0;  // in inputs_
+    int num_data_inputs = 0;
+  };
+
+  absl::Status CheckVersions();
+  absl::Status FindOps();
+  absl::Status CheckDeprecations();
+  absl::Status NameNodes();
+  absl::Status ReadInputs();
+  absl::Status ReadInput(int node, const std::string& text, Input* in);
+  absl::Status ReadAttrs(int node);
+  absl::Status ReadColocation(int node);
+  absl::Status ReadTypes(int node);
+  absl::Status CheckEdgeTypes();
+  absl::Status CheckCycles();
+  absl::Status CheckOptions();
+  absl::Status MergeLibrary();
+
+  absl::Span<const Input> InputsOf(int node) const {
+    const size_t end = node + 1 < static_cast<int>(pending_.size()) ? pending_[node + 1].first_input : inputs_.size();
+    return absl::MakeConstSpan(inputs_).subspan(pending_[node].first_input, end - pending_[node].first_input);
+  }
+  // `status` with the address of node `node` of the definition.
+  absl::Status At(int node, const absl::Status& status) const;
+
+  const proto::GraphDef& def_;
+  const ImportOptions& options_;
+  Graph* graph_;
+  std::vector<Pending> pending_;
+  std::vector<Input> inputs_;  // of all nodes, one after the other
+  absl::flat_hash_map<std::string_view, int> by_name_;
+  std::vector<Node*> roots_wait_for_;
+  std::vector<Input> returned_;
+  std::shared_ptr<const proto::FunctionDefLibrary> library_;
+  int64_t num_outputs_ = 0;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_IR_IMPORT_GRAPH_H_

@@ -19,11 +19,11 @@ class FrameFinder {
     const Node* source = graph_.source();
     for (int id = 0; id < graph_.num_node_ids(); ++id) {
       const Node* n = graph_.node(id);
-      if (n == nullptr || (!n->in_edges().empty() && !n->IsSource())) continue;
+      if (n == nullptr || (!n->in_edges().empty() && n->IsOp())) continue;
       if (n->IsSource() || n->IsSink()) {
         info_[id] = {source, source, ""};
         queued_[id] = true;
-        queue_.push_back(n);
+        if (n->IsSource()) queue_.push_back(n);
       } else {
         TROUPE_RETURN_IF_ERROR(Visit(source, n, {source, source, ""}));
       }

@@ -1,0 +1,266 @@
+#include "troupe/graph/passes/prune.h"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr int kMaxPlaceholdersNamed = 10;
+
+// What is known of a node of the full graph.
+enum Mark : uint8_t {
+  kNeeded = 1,      // will be copied
+  kFed = 2,         // one of its outputs is fed
+  kTriggered = 4,   // a needed node has a control edge from it, and kFed is set
+};
+
+PartialTensorShape DeclaredShape(const Node& node) {
+  if (!node.op().Has(OpTrait::kPlaceholder)) return {};
+  // Older producers wrote [] for "unknown".
+  absl::StatusOr<PartialTensorShape> shape = node.Attr<PartialTensorShape>("shape");
+  if (!shape.ok() || (shape->rank() == 0 && node.graph()->producer < 24)) return {};
+  return *std::move(shape);
+}
+
+class Pruner {
+ public:
+  Pruner(const Graph& graph, const PruneOptions& options)
+      : graph_(graph), options_(options), marks_(graph.num_node_ids(), 0) {}
+
+  absl::StatusOr<PrunedGraph> Run(absl::Span<const std::string> feeds, absl::Span<const std::string> fetches,
+                                  absl::Span<const std::string> targets) {
+    TROUPE_RETURN_IF_ERROR(LookUp(feeds, fetches, targets));
+    for (size_t i = 0; i < feeds_.size(); ++i) {
+      if (!feed_index_.emplace(feeds_[i], static_cast<int>(i)).second) {
+        return InvalidArgument("'", feeds_[i].ToString(), "' is fed twice");
+      }
+      marks_[feeds_[i].node->id()] |= kFed;
+    }
+    FindNeeded();
+    TROUPE_RETURN_IF_ERROR(CheckPlaceholders());
+    return Build();
+  }
+
+ private:
+  absl::Status LookUp(absl::Span<const std::string> feeds, absl::Span<const std::string> fetches,
+                      absl::Span<const std::string> targets) {
+    std::vector<std::string> unknown;
+    absl::Status bad = absl::OkStatus();
+    const auto tensors = [&](std::string_view what, absl::Span<const std::string> names,
+                             std::vector<NodeOut>* outs) {
+      for (const std::string& text : names) {
+        const auto name = ParseTensorName(text);
+        Node* node = name.ok() ? graph_.Find(name->first) : nullptr;
+        absl::Status s = absl::OkStatus();
+        if (!name.ok()) {
+          s = Annotate(name.status(), what);
+        } else if (name->second == kControlSlot) {
+          s = InvalidArgument(what, " '", text, "' is a control edge, which has no value");
+        } else if (node == nullptr || !node->IsOp()) {
+          unknown.push_back(StrCat(what, " '", text, "'"));
+        } else if (name->second >= node->num_outputs()) {
+          s = InvalidArgument(what, " '", text, "': node '", node->name(), "' (", node->op().name,
+                              ") has ", node->num_outputs(), " outputs");
+        } else {
+          outs->push_back({node, name->second});
+        }
+        if (bad.ok()) bad = s;
+      }
+    };
+    tensors("feed", feeds, &feeds_);
+    tensors("fetch", fetches, &fetches_);
+    for (const std::string& name : targets) {
+      Node* node = graph_.Find(name);
+      if (node == nullptr || !node->IsOp()) {
+        unknown.push_back(StrCat("target '", name, "'"));
+      } else {
+        targets_.push_back(node);
+      }
+    }
+    TROUPE_RETURN_IF_ERROR(bad);
+    if (unknown.empty()) return absl::OkStatus();
+    return NotFound("the graph has no ", StrJoin(unknown, ", "));
+  }
+
+  int FeedOf(const Node* node, int output) const {
+    if ((marks_[node->id()] & kFed) == 0) return -1;
+    const auto it = feed_index_.find(NodeOut{const_cast<Node*>(node), output});
+    return it == feed_index_.end() ? -1 : it->second;
+  }
+
+  void Need(const Node* node, const Node* by) {
+    uint8_t& mark = marks_[node->id()];
+    if ((mark & kNeeded) != 0 || !node->IsOp()) return;
+    mark |= kNeeded;
+    needed_.push_back(node);
+    if (node->op().Has(OpTrait::kPlaceholder)) missing_.push_back({node, by});
+  }
+
+  void FindNeeded() {
+    arg_needed_.assign(feeds_.size(), false);
+    for (const NodeOut& f : fetches_) {
+      if (const int feed = FeedOf(f.node, f.index); feed >= 0) {
+        arg_needed_[feed] = true;
+      } else {
+        Need(f.node, nullptr);
+      }
+    }
+    for (const Node* t : targets_) {
+      if ((marks_[t->id()] & kFed) != 0 && t->op().Has(OpTrait::kPlaceholder)) {
+        marks_[t->id()] |= kTriggered;
+      } else {
+        Need(t, nullptr);
+      }
+    }
+    for (size_t i = 0; i < needed_.size(); ++i) {
+      const Node* n = needed_[i];
+      for (const Edge* e : n->in_edges()) {
+        if (e->IsControl() && (marks_[e->src->id()] & kFed) != 0) {
+          marks_[e->src->id()] |= kTriggered;
+        } else if (const int feed = e->IsControl() ? -1 : FeedOf(e->src, e->src_output); feed >= 0) {
+          arg_needed_[feed] = true;
+        } else {
+          Need(e->src, n);
+        }
+      }
+    }
+    // A fed node that only control edges ask for is stood for by its first feed.
+    for (size_t i = feeds_.size(); i-- > 0;) {
+      const Node* n = feeds_[i].node;
+      if ((marks_[n->id()] & (kTriggered | kNeeded)) != kTriggered) continue;
+      stand_in_[n] = static_cast<int>(i);
+    }
+    for (const auto& [node, feed] : stand_in_) arg_needed_[feed] = true;
+    // Of several inputs that need a node the search meets one after the other; the copy keeps the order of the graph.
+    std::sort(needed_.begin(), needed_.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+  }
+
+  absl::Status CheckPlaceholders() const {
+    if (missing_.empty()) return absl::OkStatus();
+    std::string text;
+    int named = 0;
+    for (const auto& [node, by] : missing_) {
+      if (named++ == kMaxPlaceholdersNamed) {
+        StrAppend(&text, "; and ", missing_.size() - kMaxPlaceholdersNamed, " more");
+        break;
+      }
+      const PartialTensorShape shape = DeclaredShape(*node);
+      StrAppend(&text, named > 1 ? "; " : "", "placeholder '", node->name(), "' (",
+                Name(node->output_type(0)), shape.known_rank() ? " " + shape.DebugString() : "",
+                ") must be fed; ");
+      if (by == nullptr) {
+        text += "it is asked for itself";
+      } else {
+        StrAppend(&text, "node '", by->name(), "' needs it");
+      }
+      if (node->location().known()) StrAppend(&text, "; defined at ", node->location().ToString());
+    }
+    return absl::Status(absl::StatusCode::kInvalidArgument, text);
+  }
+
+  // A name that neither graph has.
+  std::string NewName(std::string base) {
+    while (graph_.Find(base) != nullptr) base += "_";
+    return result_.graph->UniqueName(base);
+  }
+
+  absl::Status AddArgs() {
+    result_.args.assign(feeds_.size(), nullptr);
+    for (size_t i = 0; i < feeds_.size(); ++i) {
+      const Node& fed = *feeds_[i].node;
+      const DType type = BaseType(feeds_[i].dtype());
+      result_.feed_types.push_back(type);
+      result_.feed_shapes.push_back(DeclaredShape(fed));
+      if (!arg_needed_[i]) continue;
+      AttrMap attrs{{"T", type}, {"index", static_cast<int64_t>(i)}};
+      if (options_.trust_feed_shapes && result_.feed_shapes.back().known_rank()) {
+        attrs.Set("_output_shapes", std::vector<PartialTensorShape>{result_.feed_shapes.back()});
+      }
+      TROUPE_ASSIGN_OR_RETURN(Node* const arg,
+                              result_.graph->AddNode(NewName(StrCat("_arg_", fed.name(), "_", feeds_[i].index)),
+                                                     kArgOp, std::move(attrs)));
+      arg->set_location(fed.location());
+      result_.args[i] = arg;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Connect(const Node* from, Node* to) {
+    for (const Edge* e : from->in_edges()) {
+      if (!e->src->IsOp()) continue;
+      if (e->IsControl()) {
+        const auto stand_in = stand_in_.find(e->src);
+        Node* src = stand_in == stand_in_.end() ? copies_[e->src->id()] : result_.args[stand_in->second];
+        result_.graph->AddControlEdgeUnchecked(src, to);
+      } else if (const int feed = FeedOf(e->src, e->src_output); feed < 0) {
+        TROUPE_RETURN_IF_ERROR(
+            result_.graph->AddEdge(copies_[e->src->id()], e->src_output, to, e->dst_input).status());
+      } else if (IsRef(to->input_type(e->dst_input))) {
+        return to->At(InvalidArgument("it writes to '", e->src->name(), ":", e->src_output,
+                                      "', which is fed: a fed value cannot be written to"));
+      } else {
+        TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(result_.args[feed], 0, to, e->dst_input).status());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddRetvals() {
+    for (size_t i = 0; i < fetches_.size(); ++i) {
+      const NodeOut f = fetches_[i];
+      const int feed = FeedOf(f.node, f.index);
+      const NodeOut value = feed >= 0 ? NodeOut{result_.args[feed], 0} : NodeOut{copies_[f.node->id()], f.index};
+      const DType type = BaseType(f.dtype());
+      TROUPE_ASSIGN_OR_RETURN(Node* const retval,
+                              result_.graph->AddNode(NewName(StrCat("_retval_", f.node->name(), "_", f.index)), kRetvalOp,
+                                                     {{"T", type}, {"index", static_cast<int64_t>(i)}}));
+      retval->set_location(f.node->location());
+      TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(value, retval, 0).status());
+      result_.retvals.push_back(retval);
+      result_.fetch_types.push_back(type);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<PrunedGraph> Build() {
+    result_.graph = std::make_unique<Graph>(&graph_.ops());
+    Graph& out = *result_.graph;
+    out.producer = graph_.producer;
+    out.min_consumer = graph_.min_consumer;
+    out.set_library(graph_.shared_library());
+    TROUPE_RETURN_IF_ERROR(AddArgs());
+    copies_.assign(graph_.num_node_ids(), nullptr);
+    for (const Node* n : needed_) {
+      TROUPE_ASSIGN_OR_RETURN(copies_[n->id()], out.CopyNode(*n, n->name()));
+    }
+    for (const Node* n : needed_) TROUPE_RETURN_IF_ERROR(Connect(n, copies_[n->id()]));
+    TROUPE_RETURN_IF_ERROR(AddRetvals());
+    return std::move(result_);
+  }
+
+  const Graph& graph_;
+  const PruneOptions& options_;
+  std::vector<uint8_t> marks_;  // by node id
+  std::vector<NodeOut> feeds_, fetches_;
+  std::vector<const Node*> targets_;
+  absl::flat_hash_map<NodeOut, int> feed_index_;
+  std::vector<char> arg_needed_;  // by feed
+  absl::flat_hash_map<const Node*, int> stand_in_;  // fed node -> the feed that its control edges leave from
+  std::vector<const Node*> needed_;
+  struct Missing {
+    const Node *placeholder, *by;
+  };
+  std::vector<Missing> missing_;
+  std::vector<Node*> copies_;  // by node id
+  PrunedGraph result_;
+};
+
+}  // namespace
+
+absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph, absl::Span<const std::string> feeds,
+                                              absl::Span<const std::string> fetches,
+                                              absl::Span<const std::string> targets, const PruneOptions& options) {
+  return Pruner(graph, options).Run(feeds, fetches, targets);
+}
+
+}  // namespace troupe

@@ -1,0 +1,99 @@
+// ResourceGather: rows of a variable, without a copy of the rest.
+#include <algorithm>
+
+#include "troupe/graph/ir/gradient.h"
+#include "troupe/kernels/state/handle_shapes.h"
+#include "troupe/kernels/state/scatter_rows.h"
+
+namespace troupe {
+namespace {
+
+absl::Status ResourceGatherShape(InferenceContext& c) {
+  TROUPE_RETURN_IF_ERROR(state::CheckHandleType(c));
+  TROUPE_ASSIGN_OR_RETURN(int64_t batch, c.Attr<int64_t>("batch_dims"));
+  const PartialTensorShape var = state::NamedShape(c), &indices = c.input(1);
+  if (!var.known_rank() || !indices.known_rank()) return absl::OkStatus();
+  if (batch < 0) batch += indices.rank();
+  if (batch < 0 || batch > indices.rank() || batch >= var.rank()) {
+    return InvalidArgument("batch_dims = ", batch, " does not fit a variable of shape ", var.DebugString(), " and indices ", indices.DebugString());
+  }
+  PartialTensorShape out = indices;
+  for (int d = static_cast<int>(batch) + 1; d < var.rank(); ++d) out.AddDim(var.dim(d));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+// The gradient of the whole variable: rows that were gathered get what arrives, summed where a row was gathered twice.
+absl::Status ResourceGatherGrad(GradientContext& g) {
+  if (g.Attr<int64_t>("batch_dims") != 0) return Unimplemented("there is no gradient of ResourceGather with batch_dims");
+  const DType index = g.input_type(1);
+  const NodeOut shape = g.Op("VariableShape", {g.Input(0)}, {{"out_type", index}});
+  const NodeOut flat = g.Op("Reshape", {g.Input(1), g.Const(Tensor::Vector<int32_t>({-1}))});
+  const auto number = [&](int64_t v) {
+    return g.Const(index == DType::kInt64 ? Tensor::Vector<int64_t>({v}) : Tensor::Vector<int32_t>({static_cast<int32_t>(v)}));
+  };
+  // [number of indices] + shape[1:]
+  const NodeOut end = g.Op("Shape", {shape}, {{"out_type", index}});
+  const NodeOut row = g.Op("Slice", {shape, number(1), g.Op("Sub", {end, number(1)})});
+  const NodeOut count = g.Op("Shape", {flat}, {{"out_type", index}});
+  const NodeOut rows = g.Op("ConcatV2", {GradArg(std::vector<NodeOut>{count, row}), GradArg(g.Const(Tensor::Scalar<int32_t>(0)))});
+  const NodeOut num_rows = g.Op("Reshape", {g.Op("Slice", {shape, number(0), number(1)}), g.Const(Tensor(DType::kInt32, TensorShape({0})))});
+  g.Set(0, g.Op("UnsortedSegmentSum", {g.Op("Reshape", {g.Grad(0), rows}), flat, num_rows}));
+  return g.status();
+}
+
+TROUPE_OP("ResourceGather")
+    .Input("resource: resource")
+    .Input("indices: Tindices")
+    .Output("output: dtype")
+    .Attr("batch_dims: int = 0")
+    .Attr("validate_indices: bool = true")
+    .Attr("dtype: type")
+    .Attr("Tindices: {int32, int64}")
+    .Stateful()
+    .Shape(ResourceGatherShape)
+    .Gradient(ResourceGatherGrad)
+    .Doc("The rows of the variable that `indices` name, in the shape of the indices; with `batch_dims` = B, rows of var[b1, ..., bB] for indices[b1, ..., bB].");
+
+class ResourceGatherKernel {
+ public:
+  explicit ResourceGatherKernel(KernelInit& init) : dtype_(init.Attr<DType>("dtype")), batch_dims_(init.Attr<int64_t>("batch_dims")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, dtype_));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor value, slot->Read());
+    const Tensor& indices = ctx.input(1);
+    int64_t batch = batch_dims_;
+    if (batch < 0) batch += indices.rank();
+    if (batch < 0 || batch > indices.rank() || batch >= value.rank()) {
+      return InvalidArgument("batch_dims = ", batch_dims_, " does not fit variable '", slot->name(), "' of shape ", value.shape().DebugString(),
+                             " and indices of shape ", indices.shape().DebugString());
+    }
+    int64_t outer = 1, row_elements = 1;
+    for (int d = 0; d < batch; ++d) {
+      if (indices.dim(d) != value.dim(d)) {
+        return InvalidArgument("batch dimension ", d, " of the indices is ", indices.dim(d), ", of variable '", slot->name(), "' ", value.dim(d));
+      }
+      outer *= value.dim(d);
+    }
+    TensorShape shape = indices.shape();
+    const int64_t limit = value.dim(static_cast<int>(batch));
+    for (int d = static_cast<int>(batch) + 1; d < value.rank(); ++d) {
+      row_elements *= value.dim(d);
+      shape.AddDim(value.dim(d));
+    }
+    TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> rows, state::CheckedRows(indices, limit));
+    if (batch > 0 && outer > 0) {
+      const int64_t per_batch = static_cast<int64_t>(rows.size()) / outer;
+      for (size_t i = 0; i < rows.size(); ++i) rows[i] += static_cast<int64_t>(i) / per_batch * limit;
+    }
+    return state::GatherRows(ctx, value, rows, row_elements, shape);
+  }
+
+ private:
+  const DType dtype_;
+  const int64_t batch_dims_;
+};
+TROUPE_KERNEL("ResourceGather").Device("CPU").Class<ResourceGatherKernel>();
+
+}  // namespace
+}  // namespace troupe

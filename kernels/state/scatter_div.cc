@@ -1,0 +1,34 @@
+// ScatterDiv, ResourceScatterDiv: rows of a variable, ref[indices[i]] /= updates[i].
+#include "troupe/kernels/state/scatter_rows.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("ScatterDiv")
+    .Input("ref: Ref(T)")
+    .Input("indices: Tindices")
+    .Input("updates: T")
+    .Output("output_ref: Ref(T)")
+    .Attr("T: numbertype")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("use_locking: bool = false")
+    .Shape(state::ScatterShape)
+    .NotDifferentiable("an update is not a value")
+    .Doc("ref[indices[i]] /= updates[i] for each i, one after another where an index comes twice; a scalar update stands for every element.");
+
+TROUPE_OP("ResourceScatterDiv")
+    .Input("resource: resource")
+    .Input("indices: Tindices")
+    .Input("updates: dtype")
+    .Attr("dtype: numbertype")
+    .Attr("Tindices: {int32, int64}")
+    .Stateful()
+    .Shape(state::ScatterShape)
+    .NotDifferentiable("an update is not a value")
+    .Doc("ScatterDiv of a variable that is named by handle.");
+
+TROUPE_KERNEL("ScatterDiv").Device("CPU").Function<state::ComputeScatter<state::ScatterOp::kDiv>>();
+TROUPE_KERNEL("ResourceScatterDiv").Device("CPU").Function<state::ComputeScatter<state::ScatterOp::kDiv>>();
+
+}  // namespace
+}  // namespace troupe

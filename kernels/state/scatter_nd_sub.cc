@@ -1,0 +1,37 @@
+// ScatterNdSub, ResourceScatterNdSub: slices of a variable, slice(indices[i]) -= updates[i].
+#include "troupe/kernels/state/scatter_rows.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("ScatterNdSub")
+    .Input("ref: Ref(T)")
+    .Input("indices: Tindices")
+    .Input("updates: T")
+    .Output("output_ref: Ref(T)")
+    .Attr("T: numbertype")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("use_locking: bool = false")
+    .Attr("bad_indices_policy: string = ''")
+    .Shape(state::ScatterNdShape)
+    .NotDifferentiable("an update is not a value")
+    .Doc("slice -= updates[i] for the slice ref[indices[i, 0], ..., indices[i, K-1]], for each i, one after another where a slice comes twice.");
+
+TROUPE_OP("ResourceScatterNdSub")
+    .Input("ref: resource")
+    .Input("indices: Tindices")
+    .Input("updates: T")
+    .Attr("T: type")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("use_locking: bool = true")
+    .Attr("bad_indices_policy: string = ''")
+    .Stateful()
+    .Shape(state::ScatterNdShape)
+    .NotDifferentiable("an update is not a value")
+    .Doc("ScatterNdSub of a variable that is named by handle.");
+
+TROUPE_KERNEL("ScatterNdSub").Device("CPU").Class<state::ScatterNdKernel<state::ScatterOp::kSub>>();
+TROUPE_KERNEL("ResourceScatterNdSub").Device("CPU").Class<state::ScatterNdKernel<state::ScatterOp::kSub>>();
+
+}  // namespace
+}  // namespace troupe

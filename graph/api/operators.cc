@@ -1,0 +1,70 @@
+#include "troupe/graph/api/operators.h"
+
+#include "troupe/graph/api/emit.h"
+#include "troupe/graph/api/scope_state.h"
+
+namespace troupe {
+
+namespace {
+
+using internal::ScopeState;
+
+// The scope of `a`'s operators; null when no operand knows its scope (then there is nowhere to build or to report to).
+std::shared_ptr<const ScopeState> PlaceFor(std::initializer_list<const OutputAt*> operands) {
+  std::shared_ptr<const ScopeState> place;
+  for (const OutputAt* o : operands) {
+    const auto& s = o->out().scope_state();
+    if (s == nullptr) continue;
+    const auto& active = s->shared->active;
+    if (active.empty() || active.back()->context == s->context) {
+      place = s;
+      break;
+    }
+    if (place == nullptr) place = active.back();
+  }
+  if (place == nullptr || (place->control.empty() && place->colocate == nullptr)) return place;
+  auto plain = std::make_shared<ScopeState>(*place);
+  plain->control.clear();
+  plain->colocate = nullptr;
+  return plain;
+}
+
+Output Build(const char* name, const char* op, std::initializer_list<const OutputAt*> operands, const std::vector<Input>& inputs) {
+  const auto place = PlaceFor(operands);
+  if (place == nullptr) return Output();
+  const SourceLocation& here = (*operands.begin())->location();
+  return EmitOp(ScopeAt(Scope(place, name), place->pinned.known() ? place->pinned : here), op, inputs).output(0);
+}
+
+const char* Plus(DType t) { return t == DType::kString ? "Add" : "AddV2"; }
+const char* Over(DType t) { return IsInteger(BaseType(t)) ? "TruncateDiv" : "RealDiv"; }
+
+}  // namespace
+
+#define TROUPE_OUTPUT_OPERATOR(symbol, name, op)                                                                       \
+  Output operator symbol(const OutputAt& a, const OutputAt& b) {                                                       \
+    [[maybe_unused]] const DType t = a.out().dtype();                                                                  \
+    return Build(name, op, {&a, &b}, {a.out(), b.out()});                                                              \
+  }                                                                                                                    \
+  Output operator symbol(const OutputAt& a, const Literal& b) {                                                        \
+    [[maybe_unused]] const DType t = a.out().dtype();                                                                  \
+    return Build(name, op, {&a}, {a.out(), b});                                                                        \
+  }                                                                                                                    \
+  Output operator symbol(const Literal& a, const OutputAt& b) {                                                        \
+    [[maybe_unused]] const DType t = b.out().dtype();                                                                  \
+    return Build(name, op, {&b}, {a, b.out()});                                                                        \
+  }
+TROUPE_OUTPUT_OPERATOR(+, "add", Plus(t))
+TROUPE_OUTPUT_OPERATOR(-, "sub", "Sub")
+TROUPE_OUTPUT_OPERATOR(*, "mul", "Mul")
+TROUPE_OUTPUT_OPERATOR(/, "truediv", Over(t))
+TROUPE_OUTPUT_OPERATOR(<, "Less", "Less")
+TROUPE_OUTPUT_OPERATOR(<=, "LessEqual", "LessEqual")
+TROUPE_OUTPUT_OPERATOR(>, "Greater", "Greater")
+TROUPE_OUTPUT_OPERATOR(>=, "GreaterEqual", "GreaterEqual")
+#undef TROUPE_OUTPUT_OPERATOR
+
+Output operator-(const OutputAt& a) { return Build("Neg", "Neg", {&a}, {a.out()}); }
+Output operator!(const OutputAt& a) { return Build("LogicalNot", "LogicalNot", {&a}, {a.out()}); }
+
+}  // namespace troupe

@@ -1,0 +1,69 @@
+// What scopes are made of; for graph/api itself.
+//
+// All scopes of a graph share one ScopeShared. A ScopeState is what WithX changes: immutable once made, shared by copies of the Scope and by the Outputs
+// built with it.
+#ifndef TROUPE_GRAPH_API_SCOPE_STATE_H_
+#define TROUPE_GRAPH_API_SCOPE_STATE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "troupe/graph/api/scope.h"
+#include "troupe/graph/ir/shape_inference.h"
+
+namespace troupe {
+
+class ControlFlowContext;
+
+namespace internal {
+
+struct ScopeShared {
+  explicit ScopeShared(std::shared_ptr<Graph> g) : graph(std::move(g)), refiner(graph.get()) {}
+  std::shared_ptr<Graph> graph;
+  ShapeRefiner refiner;
+  int refined = 2;  // nodes with smaller ids are known to the refiner
+  absl::Status status;
+  absl::flat_hash_map<std::string, int> counters;    // base name -> next suffix to try
+  absl::flat_hash_set<std::string> scope_names;      // prefixes in use, without '/'
+  // The loop or branch of nodes that were built through scopes; see control_context.h.
+  absl::flat_hash_map<const Node*, ControlFlowContext*> contexts;
+  std::vector<std::shared_ptr<ControlFlowContext>> all_contexts;
+  // The scope of the innermost function of a While or Cond that is running now: where operators build.
+  std::vector<std::shared_ptr<const ScopeState>> active;
+
+  // `base`, or base_1, ...: a name that neither a node nor a scope has.
+  std::string UniqueName(const std::string& base);
+  // Brings the refiner up to `node`, which was just built.
+  absl::Status Refine(const Node* node);
+};
+
+// One WithDevice or WithDeviceFunction, or (neither set) WithNoDevice.
+struct DeviceEntry {
+  std::string name;
+  DeviceFunction fn;
+  std::shared_ptr<const DeviceEntry> outer;
+};
+
+struct ScopeState {
+  std::shared_ptr<ScopeShared> shared;
+  std::string prefix;
+  std::shared_ptr<const DeviceEntry> device;
+  std::string container;
+  Node* colocate = nullptr;
+  std::vector<Node*> control;
+  ControlFlowContext* context = nullptr;
+  SourceLocation pinned;
+};
+
+// The device that `entry` and what encloses it ask for, for `node`.
+absl::StatusOr<std::string> RequestedDevice(const DeviceEntry* entry, Node* node);
+// "loc:@x" lists that make a node colocated with `node`.
+std::vector<std::string> ColocationGroups(const Node& node);
+
+}  // namespace internal
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_API_SCOPE_STATE_H_

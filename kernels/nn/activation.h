@@ -1,0 +1,48 @@
+// What the ops of the Relu family share: kernels over the tables of activation_isa.cc.
+#ifndef TROUPE_KERNELS_NN_ACTIVATION_H_
+#define TROUPE_KERNELS_NN_ACTIVATION_H_
+
+#include "troupe/graph/ir/gradient.h"
+#include "troupe/graph/ir/op_def.h"
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/kernel.h"
+#include "troupe/kernels/nn/activation_loops.h"
+
+namespace troupe {
+
+// y = f(x). The buffer of x is reused when nobody else holds it. `alpha` is the attr of that name where the op has one.
+class ActivationKernel {
+ public:
+  ActivationKernel(KernelInit& init, Activation f);
+  absl::Status Compute(KernelContext& ctx);
+
+ private:
+  const Activation f_;
+  const DType dtype_;
+  float alpha_ = 0;
+};
+
+// dx = dy * f'(x) for inputs (dy, x), whose shapes must be equal: INVALID_ARGUMENT names both.
+class ActivationGradKernel {
+ public:
+  ActivationGradKernel(KernelInit& init, Activation f);
+  absl::Status Compute(KernelContext& ctx);
+
+ private:
+  const Activation f_;
+  const DType dtype_;
+  float alpha_ = 0;
+};
+
+template <Activation kF>
+struct ActivationOf : ActivationKernel {
+  explicit ActivationOf(KernelInit& init) : ActivationKernel(init, kF) {}
+};
+template <Activation kF>
+struct ActivationGradOf : ActivationGradKernel {
+  explicit ActivationGradOf(KernelInit& init) : ActivationGradKernel(init, kF) {}
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_ACTIVATION_H_

@@ -1,0 +1,24 @@
+// ReluGrad: the gradient of Relu.
+#include "troupe/kernels/nn/activation.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("ReluGrad")
+    .Input("gradients: T").Input("features: T").Output("backprops: T")
+    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
+    .Shape(shape_fn::MergeAll)
+    .Gradient([](GradientContext& g) {
+      // The gradient is piecewise constant in the features: nothing flows to them.
+      g.Set(0, g.Op("ReluGrad", {g.Grad(0), g.Input(1)}));
+      return g.status();
+    })
+    .Doc("Lets gradients through where features > 0. features may be the input or the output of Relu.");
+
+TROUPE_KERNEL("ReluGrad")
+    .Device("CPU")
+    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
+    .Class<ActivationGradOf<Activation::kRelu>>();
+
+}  // namespace
+}  // namespace troupe

@@ -123,9 +123,15 @@ void Graph::Reserve(int nodes) {
 
 absl::StatusOr<Node*> Graph::CopyNode(const Node& other, std::string_view name) {
   if (frozen_) return FailedPrecondition("the graph is frozen: node '", name, "' cannot be added");
-  if (by_name_.contains(name)) return AlreadyExists("there is already a node named '", name, "'");
   Node* n = NewNode();
   n->name_ = name;
+  // One look-up both checks the name and takes it: copying is most of what pruning a large graph costs.
+  if (!by_name_.try_emplace(n->name_, n).second) {
+    nodes_.pop_back();
+    node_store_.pop_back();
+    --num_nodes_;
+    return AlreadyExists("there is already a node named '", name, "'");
+  }
   n->op_ = other.op_;
   n->attrs_ = other.attrs_;
   n->requested_device_ = other.requested_device_;
@@ -134,7 +140,9 @@ absl::StatusOr<Node*> Graph::CopyNode(const Node& other, std::string_view name) 
   n->input_types_ = other.input_types_;
   n->output_types_ = other.output_types_;
   n->inputs_.resize(n->input_types_.size());
-  by_name_[n->name_] = n;
+  constexpr size_t kUsualDegree = 8;
+  n->in_edges_.reserve(std::min(other.in_edges_.size(), kUsualDegree));
+  n->out_edges_.reserve(std::min(other.out_edges_.size(), kUsualDegree));
   return n;
 }
 

@@ -228,6 +228,7 @@ class Pruner {
     out.producer = graph_.producer;
     out.min_consumer = graph_.min_consumer;
     out.set_library(graph_.shared_library());
+    out.Reserve(static_cast<int>(needed_.size() + feeds_.size() + fetches_.size()));
     TROUPE_RETURN_IF_ERROR(AddArgs());
     copies_.assign(graph_.num_node_ids(), nullptr);
     for (const Node* n : needed_) {

@@ -1,0 +1,275 @@
+#include "troupe/graph/passes/fold.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "troupe/graph/ir/shape_inference.h"
+
+namespace troupe {
+namespace {
+
+// What a node is known to give, and the nodes that a constant in its place must wait for.
+struct Known {
+  std::vector<Tensor> values;
+  std::vector<Node*> waits;
+};
+
+bool GivesOnlyShape(const Node& n) {
+  const std::string& op = n.op().name;
+  return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank";
+}
+
+bool IsCandidate(const Node& n) {
+  if (n.num_outputs() == 0 || n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() || n.IsConstant() ||
+      n.op().Has(OpTrait::kPlaceholder) || n.op().Has(OpTrait::kVariable)) {
+    return false;
+  }
+  for (DType t : n.output_types()) {
+    if (IsRef(t) || t == DType::kResource || t == DType::kVariant) return false;
+  }
+  for (DType t : n.input_types()) {
+    if (IsRef(t)) return false;
+  }
+  return true;
+}
+
+// dims as a tensor of int32 or int64; invalid when a number does not fit.
+Tensor Ints(DType type, absl::Span<const int64_t> dims, bool scalar) {
+  Tensor t(type, scalar ? TensorShape() : TensorShape({static_cast<int64_t>(dims.size())}));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (type == DType::kInt64) {
+      t.data<int64_t>()[i] = dims[i];
+    } else if (type == DType::kInt32 && dims[i] <= std::numeric_limits<int32_t>::max()) {
+      t.data<int32_t>()[i] = static_cast<int32_t>(dims[i]);
+    } else {
+      return Tensor();
+    }
+  }
+  return t;
+}
+
+class Folder {
+ public:
+  Folder(Graph* graph, ConstantEvaluator* evaluator, const FoldOptions& options)
+      : graph_(*graph), evaluator_(evaluator), options_(options) {}
+
+  absl::StatusOr<FoldStats> Run() {
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    known_.resize(graph_.num_node_ids());
+    conditional_.assign(graph_.num_node_ids(), false);
+    InferShapes(order);
+    std::vector<Node*> folded;
+    for (Node* n : order) {
+      if (!n->IsOp()) continue;
+      conditional_[n->id()] = IsConditional(*n);
+      if (n->IsConstant()) {
+        const AttrValue* v = n->attrs().Find("value");
+        const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
+        if (t != nullptr && t->valid()) known_[n->id()] = Known{{*t}, ControlWaits(*n)};
+      } else if (IsCandidate(*n) && (FoldShape(*n) || Evaluate(*n))) {
+        ++stats_.evaluated;
+        if (HasConsumers(*n)) folded.push_back(n);
+      }
+    }
+    vanishing_.assign(graph_.num_node_ids(), false);
+    for (const Node* n : folded) vanishing_[n->id()] = true;
+    std::vector<int> losers;
+    for (Node* n : folded) {
+      for (const Edge* e : n->in_edges()) {
+        if (!vanishing_[e->src->id()]) losers.push_back(e->src->id());
+      }
+    }
+    for (Node* n : folded) TROUPE_RETURN_IF_ERROR(Replace(n));
+    RemoveUnneeded(std::move(losers));
+    return stats_;
+  }
+
+ private:
+  static bool HasConsumers(const Node& n) {
+    return std::any_of(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); });
+  }
+
+  // Shapes are inferred only when something asks for them.
+  void InferShapes(const std::vector<Node*>& order) {
+    if (!options_.fold_shapes ||
+        std::none_of(order.begin(), order.end(), [](const Node* n) { return GivesOnlyShape(*n); })) {
+      return;
+    }
+    shapes_.emplace(&graph_);
+    // A node that its shape function refuses has unknown shapes here; whether it is an error is decided elsewhere.
+    for (const Node* n : order) shapes_->AddNode(n).IgnoreError();
+  }
+
+  // True when the node's token may be dead, or comes in some iteration of a loop: a constant in its place must then follow it.
+  bool IsConditional(const Node& n) const {
+    if (n.IsControlFlow() || n.IsRecv()) return true;
+    return std::any_of(n.in_edges().begin(), n.in_edges().end(),
+                       [&](const Edge* e) { return conditional_[e->src->id()] != 0; });
+  }
+
+  static void AddWait(Node* n, std::vector<Node*>* waits) {
+    if (n->IsOp() && std::find(waits->begin(), waits->end(), n) == waits->end()) waits->push_back(n);
+  }
+
+  // Waiting for a node whose value is known is waiting for what it waits for.
+  void AddWaitsFor(Node* n, std::vector<Node*>* waits) const {
+    if (!known_[n->id()]) return AddWait(n, waits);
+    for (Node* w : known_[n->id()]->waits) AddWait(w, waits);
+  }
+
+  std::vector<Node*> ControlWaits(const Node& n) const {
+    std::vector<Node*> waits;
+    for (const Edge* e : n.in_edges()) {
+      if (e->IsControl()) AddWaitsFor(e->src, &waits);
+    }
+    return waits;
+  }
+
+  bool FoldShape(Node& n) {
+    if (!shapes_ || !GivesOnlyShape(n)) return false;
+    Known result;
+    result.waits = ControlWaits(n);
+    for (int i = 0; i < n.num_inputs(); ++i) {
+      const NodeOut in = n.input(i);
+      if (!in.valid()) return false;
+      const PartialTensorShape shape = shapes_->shape(in);
+      const std::string& op = n.op().name;
+      Tensor value;
+      if (op == "Rank") {
+        if (!shape.known_rank()) return false;
+        value = Ints(n.output_type(0), {int64_t{shape.rank()}}, true);
+      } else if (!shape.IsFullyDefined()) {
+        return false;
+      } else if (op == "Size") {
+        value = Ints(n.output_type(0), {shape.num_elements()}, true);
+      } else {
+        value = Ints(n.output_type(i), shape.dims(), false);
+      }
+      if (!value.valid()) return false;
+      result.values.push_back(std::move(value));
+      if (conditional_[in.node->id()]) AddWaitsFor(in.node, &result.waits);
+    }
+    known_[n.id()] = std::move(result);
+    return true;
+  }
+
+  // Bytes that the outputs will have, as far as the op's shape function says.
+  int64_t PredictBytes(const Node& n, const std::vector<Tensor>& inputs) const {
+    if (n.op().shape_fn == nullptr) return 0;
+    std::vector<PartialTensorShape> shapes;
+    for (const Tensor& t : inputs) shapes.push_back(t.shape());
+    InferenceContext c(n, std::move(shapes));
+    for (size_t i = 0; i < inputs.size(); ++i) c.set_input_tensor(static_cast<int>(i), inputs[i]);
+    if (!n.op().shape_fn(c).ok()) return 0;
+    int64_t bytes = 0;
+    for (int i = 0; i < n.num_outputs(); ++i) {
+      const int64_t elements = c.output(i).num_elements();
+      if (elements < 0) continue;
+      const int64_t size = MultiplyWithoutOverflow(elements, static_cast<int64_t>(SizeOf(n.output_type(i))));
+      if (size < 0 || size > options_.max_result_bytes) return std::numeric_limits<int64_t>::max();
+      bytes += size;
+    }
+    return bytes;
+  }
+
+  bool Evaluate(Node& n) {
+    std::vector<Tensor> inputs;
+    Known result;
+    for (int i = 0; i < n.num_inputs(); ++i) {
+      const NodeOut in = n.input(i);
+      if (!in.valid() || !known_[in.node->id()]) return false;
+      const Known& known = *known_[in.node->id()];
+      inputs.push_back(known.values[in.index]);
+      for (Node* w : known.waits) AddWait(w, &result.waits);
+    }
+    if (evaluator_ == nullptr || !evaluator_->CanEvaluate(n)) return false;
+    if (PredictBytes(n, inputs) > options_.max_result_bytes) return false;
+    absl::StatusOr<std::vector<Tensor>> values = evaluator_->Evaluate(n, inputs);
+    if (!values.ok() || static_cast<int>(values->size()) != n.num_outputs()) return false;
+    int64_t bytes = 0;
+    for (int i = 0; i < n.num_outputs(); ++i) {
+      const Tensor& t = (*values)[i];
+      if (!t.valid() || t.dtype() != n.output_type(i)) return false;
+      bytes += static_cast<int64_t>(t.bytes());
+    }
+    if (bytes > options_.max_result_bytes) return false;
+    for (Node* w : ControlWaits(n)) AddWait(w, &result.waits);
+    result.values = *std::move(values);
+    known_[n.id()] = std::move(result);
+    return true;
+  }
+
+  // Puts constants where `n` was.
+  absl::Status Replace(Node* n) {
+    struct Use {
+      Node* dst;
+      int input;
+    };
+    std::vector<std::vector<Use>> uses(n->num_outputs());
+    std::vector<Node*> after;
+    for (const Edge* e : n->out_edges()) {
+      if (!e->dst->IsOp() || vanishing_[e->dst->id()]) continue;
+      if (e->IsControl()) {
+        after.push_back(e->dst);
+      } else {
+        uses[e->src_output].push_back({e->dst, e->dst_input});
+      }
+    }
+    const Known known = *std::move(known_[n->id()]);
+    const std::string name = n->name(), requested = n->requested_device(), assigned = n->assigned_device();
+    const SourceLocation location = n->location();
+    AttrMap attrs;
+    if (const AttrValue* colocation = n->attrs().Find("_class")) attrs.Set("_class", *colocation);
+    graph_.RemoveNode(n);
+    for (Node* dst : after) {
+      for (Node* w : known.waits) graph_.AddControlEdge(w, dst);
+    }
+    for (size_t i = 0; i < uses.size(); ++i) {
+      if (uses[i].empty()) continue;
+      attrs.Set("dtype", known.values[i].dtype());
+      attrs.Set("value", known.values[i]);
+      TROUPE_ASSIGN_OR_RETURN(
+          Node* const constant,
+          graph_.AddNode(graph_.UniqueName(i == 0 ? name : StrCat(name, "_output_", i)), "Const", attrs));
+      constant->set_requested_device(requested);
+      constant->set_assigned_device(assigned);
+      constant->set_location(location);
+      for (Node* w : known.waits) graph_.AddControlEdgeUnchecked(w, constant);
+      for (const Use& use : uses[i]) {
+        TROUPE_RETURN_IF_ERROR(graph_.AddEdge(constant, 0, use.dst, use.input).status());
+      }
+      ++stats_.replaced;
+    }
+    ++stats_.removed;
+    return absl::OkStatus();
+  }
+
+  // `losers`: ids of nodes that lost a consumer.
+  void RemoveUnneeded(std::vector<int> losers) {
+    while (!losers.empty()) {
+      Node* n = graph_.node(losers.back());
+      losers.pop_back();
+      if (n == nullptr || !n->IsOp() || n->op().stateful() || HasConsumers(*n)) continue;
+      for (const Edge* e : n->in_edges()) losers.push_back(e->src->id());
+      graph_.RemoveNode(n);
+      ++stats_.removed;
+    }
+  }
+
+  Graph& graph_;
+  ConstantEvaluator* evaluator_;
+  const FoldOptions& options_;
+  std::optional<ShapeRefiner> shapes_;
+  std::vector<std::optional<Known>> known_;  // by node id, as the next two
+  std::vector<char> conditional_, vanishing_;
+  FoldStats stats_;
+};
+
+}  // namespace
+
+absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator, const FoldOptions& options) {
+  return Folder(graph, evaluator, options).Run();
+}
+
+}  // namespace troupe

@@ -1,0 +1,229 @@
+#include "troupe/graph/passes/fold.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "passes/graphs.h"
+#include "troupe/graph/ir/shape_inference.h"
+
+namespace troupe {
+namespace {
+
+// Computes the test ops on int32 vectors; counts what it is asked.
+class TestEvaluator : public ConstantEvaluator {
+ public:
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> in) override {
+    ++evaluations;
+    const std::string& op = node.op().name;
+    if (op == "TestBig" || op == "TestBigShaped") {
+      return std::vector<Tensor>{Tensor(DType::kInt32, TensorShape({*in[0].data<int32_t>()}))};
+    }
+    const int64_t n = in[0].num_elements();
+    Tensor out(DType::kInt32, in[0].shape());
+    for (int64_t i = 0; i < n; ++i) {
+      const int32_t a = in[0].data<int32_t>()[i], b = in.size() > 1 ? in[1].data<int32_t>()[i] : 0;
+      if (op == "TestSub" && b == 13) return InvalidArgument("13 brings bad luck");
+      out.data<int32_t>()[i] = op == "TestAdd" ? a + b : op == "TestSub" ? a - b : op == "TestNeg" ? -a : a;
+    }
+    return op == "TestSplit" ? std::vector<Tensor>{out, out} : std::vector<Tensor>{out};
+  }
+  bool CanEvaluate(const Node& node) override { return node.op().name != "TestAddN"; }
+  int evaluations = 0;
+};
+
+TROUPE_OP("TestBig").Input("n: int32").Output("y: int32").NotDifferentiable("test");
+TROUPE_OP("TestBigShaped").Input("n: int32").Output("y: int32").Shape([](InferenceContext& c) {
+  c.set_output(0, {*c.input_tensor(0)->data<int32_t>()});
+  return absl::OkStatus();
+}).NotDifferentiable("test");
+
+struct Case {
+  const char *what, *before, *after;
+};
+
+BOOST_AUTO_TEST_SUITE(fold)
+
+BOOST_AUTO_TEST_CASE(table) {
+  const Case kCases[] = {
+      {"a chain of constants becomes one",
+       R"(a = Const[value=int32{1}]
+          b = Const[value=int32{2}]
+          c = TestAdd(a, b)
+          d = TestNeg(c) @/cpu:0
+          r = _Retval[index=0](d))",
+       R"(d = Const[value=int32{-3}] @/cpu:0
+          r = _Retval[index=0](d))"},
+      {"what others need of the chain stays",
+       R"(a = Const[value=int32{1}]
+          x = _Arg[T=int32, index=0]
+          c = TestAdd(a, a)
+          d = TestNeg(c)
+          e = TestSub(c, x)
+          f = TestSub(d, a)
+          r = _Retval[index=0](e)
+          s = _Retval[index=1](f))",
+       R"(x = _Arg[T=int32, index=0]
+          c = Const[value=int32{2}]
+          e = TestSub(c, x)
+          f = Const[value=int32{-3}]
+          r = _Retval[index=0](e)
+          s = _Retval[index=1](f))"},
+      {"each output that is used",
+       R"(a = Const[value=int32{4}]
+          t = TestSplit(a)
+          r = _Retval[index=0](t)
+          s = _Retval[index=1](t:1))",
+       R"(t = Const[value=int32{4}]
+          t_output_1 = Const[value=int32{4}]
+          r = _Retval[index=0](t)
+          s = _Retval[index=1](t_output_1))"},
+      {"an error, an op without kernel, stateful ops and placeholders stay",
+       R"(a = Const[value=int32{13}]
+          err = TestSub(a, a)
+          no = TestAddN(a, a)
+          p = TestPrint(a)
+          ph = TestFeed[dtype=int32]
+          n = TestNeg(ph)
+          all = TestList[Tout={}](err, no, p, n))",
+       R"(a = Const[value=int32{13}]
+          err = TestSub(a, a)
+          no = TestAddN(a, a)
+          p = TestPrint(a)
+          ph = TestFeed[dtype=int32]
+          n = TestNeg(ph)
+          all = TestList[Tout={}](err, no, p, n))"},
+      {"control inputs of what was folded are waited for, through folded nodes too",
+       R"(x = TestRandom
+          y = TestRandom
+          a = Const[value=int32{1}](^x)
+          b = TestNeg(a, ^y)
+          c = TestNeg(b)
+          d = TestNone(^b)
+          r = _Retval[index=0](c))",
+       R"(x = TestRandom
+          y = TestRandom
+          c = Const[value=int32{1}](^x, ^y)
+          d = TestNone(^x, ^y)
+          r = _Retval[index=0](c))"},
+      {"a target without consumers keeps its node, its input is a constant",
+       R"(a = Const[value=int32{1}]
+          b = TestNeg(a)
+          target = TestNeg(b))",
+       R"(b = Const[value=int32{-1}]
+          target = TestNeg(b))"},
+      {"inside a loop constants stay in their frame",
+       R"(x = _Arg[T=int32, index=0]
+          e = Enter[frame_name="f"](x)
+          m = Merge(e, next)
+          less = TestLess(m, m)
+          cond = LoopCond(less)
+          sw = Switch(m, cond)
+          pivot = Identity(sw:1)
+          one = Const[value=int32{1}](^pivot)
+          two = TestAdd(one, one)
+          body = TestAdd(sw:1, two)
+          next = NextIteration(body)
+          exit = Exit(sw)
+          r = _Retval[index=0](exit))",
+       R"(x = _Arg[T=int32, index=0]
+          e = Enter[frame_name="f"](x)
+          m = Merge(e, next)
+          less = TestLess(m, m)
+          cond = LoopCond(less)
+          sw = Switch(m, cond)
+          pivot = Identity(sw:1)
+          two = Const[value=int32{2}](^pivot)
+          body = TestAdd(sw:1, two)
+          next = NextIteration(body)
+          exit = Exit(sw)
+          r = _Retval[index=0](exit))"},
+      {"Switch, Merge and Enter of constants are control flow",
+       R"(p = _Arg[T=bool, index=0]
+          a = Const[value=int32{1}]
+          sw = Switch(a, p)
+          n = TestNeg(sw:1)
+          m = Merge(sw, n)
+          r = _Retval[index=0](m))",
+       R"(p = _Arg[T=bool, index=0]
+          a = Const[value=int32{1}]
+          sw = Switch(a, p)
+          n = TestNeg(sw:1)
+          m = Merge(sw, n)
+          r = _Retval[index=0](m))"},
+      {"shapes that are known, and what follows from them",
+       R"(x = _Arg[T=float32, index=0, _output_shapes={[2,3]}]
+          n = TestNeg(x)
+          s = Shape(n)
+          q = TestNeg(s)
+          r = _Retval[index=0](q))",
+       R"(x = _Arg[T=float32, index=0, _output_shapes={[2,3]}]
+          q = Const[value=int32[2]{-2, -3}]
+          r = _Retval[index=0](q))"},
+      {"Size and Rank; a rank is known before the sizes are; ShapeN only as a whole",
+       R"(x = _Arg[T=float32, index=0, _output_shapes={[2,3]}]
+          y = _Arg[T=float32, index=1, _output_shapes={[2,?]}]
+          size = Size[out_type=int64](x)
+          rank = Rank(y)
+          no = Size(y)
+          ns = ShapeN(x, y)
+          ok = ShapeN(x, x)
+          all = TestList[Tout={}](size, rank, no, ns, ok:1))",
+       R"(x = _Arg[T=float32, index=0, _output_shapes={[2,3]}]
+          y = _Arg[T=float32, index=1, _output_shapes={[2,?]}]
+          size = Const[value=int64{6}]
+          rank = Const[value=int32{2}]
+          no = Size(y)
+          ns = ShapeN(x, y)
+          ok_output_1 = Const[value=int32[2]{2, 3}]
+          all = TestList[Tout={}](size, rank, no, ns, ok_output_1))"},
+      {"the shape of a value on a branch is known only when the branch is taken",
+       R"(p = _Arg[T=bool, index=0]
+          x = _Arg[T=float32, index=1, _output_shapes={[7]}]
+          sw = Switch(x, p)
+          n = TestNeg(sw:1)
+          s = Shape(n)
+          r = _Retval[index=0](s))",
+       R"(p = _Arg[T=bool, index=0]
+          x = _Arg[T=float32, index=1, _output_shapes={[7]}]
+          sw = Switch(x, p)
+          n = TestNeg(sw:1)
+          s = Const[value=int32[1]{7}](^n)
+          r = _Retval[index=0](s))"},
+  };
+  for (const Case& c : kCases) {
+    BOOST_TEST_CONTEXT(c.what) {
+      auto graph = MustParse(c.before);
+      TestEvaluator evaluator;
+      auto stats = FoldConstants(graph.get(), &evaluator);
+      BOOST_REQUIRE_MESSAGE(stats.ok(), stats.status().ToString());
+      BOOST_TEST(SortedText(*graph) == SortedLines(c.after));
+      BOOST_TEST(graph->Validate().ok());
+      // A second time there is nothing left to do.
+      BOOST_REQUIRE(FoldConstants(graph.get(), &evaluator).ok());
+      BOOST_TEST(SortedText(*graph) == SortedLines(c.after));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(results_above_the_limit_stay_and_are_not_even_computed_when_foreseen) {
+  for (const char* op : {"TestBig", "TestBigShaped"}) {
+    for (int n : {24, 26}) {
+      auto graph = MustParse(StrCat("a = Const[value=int32{", n, "}]\nb = ", op, "(a)\nr = _Retval[index=0](b)"));
+      TestEvaluator evaluator;
+      const auto stats = FoldConstants(graph.get(), &evaluator, {.max_result_bytes = 100});
+      BOOST_REQUIRE(stats.ok());
+      BOOST_TEST(stats->replaced == (n == 24 ? 1 : 0));
+      if (n == 26) BOOST_TEST(evaluator.evaluations == (std::string_view(op) == "TestBig" ? 1 : 0));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_cycle_is_an_error) {
+  auto graph = MustParse("a = TestNeg[T=int32](b)\nb = TestNeg[T=int32](a)");
+  TestEvaluator evaluator;
+  BOOST_TEST((FoldConstants(graph.get(), &evaluator).status().code() == absl::StatusCode::kInvalidArgument));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe

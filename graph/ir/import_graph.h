@@ -49,6 +49,9 @@ class GraphImporter {
   absl::Status ReadAttrs(int node);
   absl::Status ReadColocation(int node);
   absl::Status ReadTypes(int node);
+  // Freezing a graph turns its variables into constants, also those that an op left in the graph assigns to: such a constant is made a variable again.
+  // Its value is not kept, since what assigns to it gives it another.
+  absl::Status ThawConstants();
   absl::Status CheckEdgeTypes();
   absl::Status CheckCycles();
   absl::Status CheckOptions();

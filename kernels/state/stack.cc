@@ -1,0 +1,123 @@
+// Stack, StackV2: a new stack.
+#include "troupe/kernels/state/stack.h"
+
+#include <atomic>
+
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/state/variable_owner.h"
+
+namespace troupe {
+namespace state {
+namespace {
+constexpr char kContainer[] = "stacks";
+}  // namespace
+
+absl::Status Stack::Push(Tensor value) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (closed_) return InvalidArgument("stack '", name_, "' has been closed");
+  if (value.dtype() != element_type_) {
+    return InvalidArgument("stack '", name_, "' holds ", Name(element_type_), ", not ", Name(value.dtype()));
+  }
+  if (max_size_ >= 0 && static_cast<int64_t>(values_.size()) >= max_size_) {
+    return InvalidArgument("stack '", name_, "' overflowed its max_size (", max_size_, ")");
+  }
+  values_.push_back(std::move(value));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> Stack::Pop() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (closed_) return InvalidArgument("stack '", name_, "' has been closed");
+  if (values_.empty()) return InvalidArgument("stack '", name_, "' is empty");
+  Tensor value = std::move(values_.back());
+  values_.pop_back();
+  return value;
+}
+
+void Stack::Close() {
+  std::vector<Tensor> dropped;  // freed outside of the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  dropped.swap(values_);
+  closed_ = true;
+}
+
+std::string Stack::DebugString() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return StrCat("stack '", name_, "' of ", values_.size(), " x ", Name(element_type_));
+}
+
+StackKernel::StackKernel(KernelInit& init)
+    : element_type_(init.Attr<DType>("elem_type")), handle_type_(init.node().output_type(0)), name_(init.Attr<std::string>("stack_name")) {
+  if (name_.empty()) name_ = init.node().name();
+}
+
+absl::Status StackKernel::Compute(KernelContext& ctx) {
+  int64_t max_size = -1;
+  if (ctx.num_inputs() > 0) {
+    if (ctx.input(0).rank() != 0) {
+      return InvalidArgument("max_size must be a scalar, but has shape ", ctx.input(0).shape().DebugString());
+    }
+    max_size = ctx.input(0).scalar<int32_t>();
+  }
+  // Each run makes another stack: an inner loop has one per iteration of the outer one.
+  static std::atomic<int64_t> counter{0};
+  std::string key = StrCat(name_, "_", counter.fetch_add(1, std::memory_order_relaxed));
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Stack> stack, ctx.step()->resources.LookUpOrCreate<Stack>(kContainer, key, [&] {
+    return std::make_shared<Stack>(name_, element_type_, max_size);
+  }));
+  ctx.set_output(0, MakeHandle(handle_type_, ResourceHandle(ctx.device()->name(), kContainer, std::move(key), std::move(stack))));
+  return absl::OkStatus();
+}
+
+absl::Status ComputeStackPush(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(Stack* const stack, ctx.resource<Stack>(0));
+  TROUPE_RETURN_IF_ERROR(stack->Push(ctx.input(1)));
+  ctx.set_output(0, ctx.TakeInput(1));
+  return absl::OkStatus();
+}
+
+absl::Status ComputeStackPop(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(Stack* const stack, ctx.resource<Stack>(0));
+  if (stack->element_type() != ctx.output_type(0)) {
+    return InvalidArgument("stack '", stack->name(), "' holds ", Name(stack->element_type()), ", not ", Name(ctx.output_type(0)));
+  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor value, stack->Pop());
+  ctx.set_output(0, std::move(value));
+  return absl::OkStatus();
+}
+
+absl::Status ComputeStackClose(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(Stack* const stack, ctx.resource<Stack>(0));
+  stack->Close();
+  const absl::Status s = ctx.step()->resources.Delete(kContainer, static_cast<const ResourceHandle*>(ctx.input(0).raw())->name());
+  return absl::IsNotFound(s) ? absl::OkStatus() : s;
+}
+
+}  // namespace state
+
+namespace {
+
+TROUPE_OP("StackV2")
+    .Input("max_size: int32")
+    .Output("handle: resource")
+    .Attr("elem_type: type")
+    .Attr("stack_name: string = ''")
+    .Stateful()
+    .Shape(shape_fn::Scalar)
+    .NotDifferentiable("its value is a handle")
+    .Doc("A handle of a new stack of values of `elem_type`, which lives until the step ends and holds at most `max_size` of them (any number when negative).");
+
+TROUPE_OP("Stack")
+    .Output("handle: Ref(string)")
+    .Attr("elem_type: type")
+    .Attr("stack_name: string = ''")
+    .Stateful()
+    .Shape(shape_fn::Scalar)
+    .NotDifferentiable("its value is a handle")
+    .Doc("StackV2 without a bound, with a handle as old graphs have it.");
+
+TROUPE_KERNEL("StackV2").Device("CPU").Class<state::StackKernel>();
+TROUPE_KERNEL("Stack").Device("CPU").Class<state::StackKernel>();
+
+}  // namespace
+}  // namespace troupe

@@ -246,4 +246,9 @@ OutputList OutputsOf(const Operation& op, std::string_view arg) {
   return range.ok() ? OutputsOf(op, range->first, range->second - range->first) : OutputList();
 }
 
+Output OutputOf(const Operation& op, std::string_view arg) {
+  const OutputList list = OutputsOf(op, arg);
+  return list.empty() ? Output() : list[0];
+}
+
 }  // namespace troupe

@@ -46,8 +46,9 @@ Operation EmitLists(const ScopeAt& at, std::string_view op, const std::vector<In
 
 // Outputs [first, first + count) as a list.
 OutputList OutputsOf(const Operation& op, int first, int count);
-// The outputs that belong to output arg `arg` of the op's definition.
+// The outputs that belong to output arg `arg` of the op's definition, a list or one.
 OutputList OutputsOf(const Operation& op, std::string_view arg);
+Output OutputOf(const Operation& op, std::string_view arg);
 
 }  // namespace troupe
 

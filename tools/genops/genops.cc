@@ -1,0 +1,21 @@
+// genops OPS_H OPS_CC: writes the typed builders of the ops that are linked into this program.
+#include <cstdio>
+#include <fstream>
+
+#include "builders.cc"  // one program of two files, which the build knows by its main file; tests compile the other one
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: %s OPS_H OPS_CC\n", argv[0]);
+    return 2;
+  }
+  const std::vector<const troupe::OpDef*> ops = troupe::OpRegistry::Global().List();
+  const auto write = [](const char* path, const std::string& text) {
+    std::ofstream out(path, std::ios::binary);
+    out << text;
+    out.close();
+    if (!out) std::fprintf(stderr, "cannot write %s\n", path);
+    return static_cast<bool>(out);
+  };
+  return write(argv[1], troupe::genops::Header(ops)) && write(argv[2], troupe::genops::Source(ops)) ? 0 : 1;
+}

@@ -2,7 +2,11 @@
 #ifndef TROUPE_ACTORS_TROUPE_H_
 #define TROUPE_ACTORS_TROUPE_H_
 
+#include "troupe/graph/api/const.h"
+#include "troupe/graph/api/operators.h"
+#include "troupe/graph/api/scope.h"
 #include "troupe/graph/core/status.h"
 #include "troupe/graph/core/tensor.h"
+#include "troupe/ops.h"
 
 #endif  // TROUPE_ACTORS_TROUPE_H_

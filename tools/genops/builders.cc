@@ -185,13 +185,6 @@ bool HasBuilder(const OpDef& op) {
 std::string Declaration(const OpDef& op) {
   const Plan plan = MakePlan(op);
   std::string s;
-  Comment(&s, op.doc.empty() ? StrCat("Op ", op.name, ".") : op.doc, "");
-  std::vector<std::string> args;
-  for (const ArgDef& in : op.inputs) args.push_back(StrCat(Identifier(in.name), ": ", ArgType(in)));
-  std::vector<std::string> outs;
-  for (const ArgDef& out : op.outputs) outs.push_back(StrCat(Identifier(out.name), ": ", ArgType(out)));
-  Comment(&s, StrCat("  (", StrJoin(args, ", "), ") -> (", StrJoin(outs, ", "), ")"), "");
-  if (op.deprecated_since > 0) Comment(&s, StrCat("Deprecated: ", op.deprecation), "");
   if (!plan.optional.empty()) {
     StrAppend(&s, "struct ", op.name, "Attrs {\n");
     for (const Plan::Attr& a : plan.optional) {
@@ -206,6 +199,13 @@ std::string Declaration(const OpDef& op) {
     for (const ArgDef& out : op.outputs) StrAppend(&s, "  ", out.IsList() ? "OutputList " : "Output ", Identifier(out.name), ";\n");
     s += "  Operation operation;\n};\n";
   }
+  Comment(&s, op.doc.empty() ? StrCat("Op ", op.name, ".") : op.doc, "");
+  std::vector<std::string> args;
+  for (const ArgDef& in : op.inputs) args.push_back(StrCat(Identifier(in.name), ": ", ArgType(in)));
+  std::vector<std::string> outs;
+  for (const ArgDef& out : op.outputs) outs.push_back(StrCat(Identifier(out.name), ": ", ArgType(out)));
+  Comment(&s, StrCat("  (", StrJoin(args, ", "), ") -> (", StrJoin(outs, ", "), ")"), "");
+  if (op.deprecated_since > 0) Comment(&s, StrCat("Deprecated: ", op.deprecation), "");
   StrAppend(&s, Signature(op, plan, true), ";\n");
   return s;
 }

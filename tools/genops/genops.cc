@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "builders.cc"  // one program of two files, which the build knows by its main file; tests compile the other one
+#include "builders.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

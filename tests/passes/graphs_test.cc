@@ -29,6 +29,8 @@ TROUPE_OP("TestVar").Output("ref: Ref(dtype)").Attr("dtype: type = DT_FLOAT").At
 TROUPE_OP("TestAssign").Input("ref: Ref(T)").Input("value: T").Output("out: Ref(T)").Attr("T: type").AllowsUninitializedInput().NotDifferentiable("test");
 TROUPE_OP("TestHandle").Output("handle: resource").Attr("shared_name: string = ''").Stateful().NotDifferentiable("test");
 TROUPE_OP("TestRead").Input("handle: resource").Output("y: dtype").Attr("dtype: type = DT_FLOAT").Stateful().NotDifferentiable("test");
+TROUPE_OP("TestGpuRead").Input("handle: resource").Output("y: dtype").Attr("dtype: type = DT_FLOAT").Stateful().NotDifferentiable("test");
+TROUPE_OP("TestGpuOnly").NotDifferentiable("test");
 TROUPE_OP("TestUpdate").Input("handle: resource").Input("y: T").Attr("T: type").Stateful().NotDifferentiable("test");
 TROUPE_OP("TestNone").NotDifferentiable("test");
 TROUPE_OP("TestAttrs").Attr("s: string = ''").Attr("i: int = 0").Attr("f: float = 0.0").Attr("b: bool = false").Attr("t: type = DT_INT32").Attr(

@@ -1,0 +1,70 @@
+// Which nodes must share a device, and which devices each such group may have.
+//
+// A group is what the following ties hold together, found by union-find: equal "loc:@name" in attr "_class" (the node `name` itself included); a reference and
+// whoever takes it as a reference (control flow ops that pass references on are such); a resource handle and whoever takes it. The requests of a group's members
+// are merged, and the device types that have kernels for all of them are what is left.
+#ifndef TROUPE_GRAPH_PASSES_COLOCATION_H_
+#define TROUPE_GRAPH_PASSES_COLOCATION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "troupe/graph/passes/device_set.h"
+
+namespace troupe {
+
+struct ColocationOptions {
+  bool allow_soft_placement = false;
+  // Nodes (by name) that have a device for good. Overrides what they ask for.
+  const absl::flat_hash_map<std::string, std::string>* fixed = nullptr;
+};
+
+class ColocationGroups {
+ public:
+  // INVALID_ARGUMENT with the node's address, its request, the devices there are and, where it is in a group, the members that conflict.
+  static absl::StatusOr<ColocationGroups> Build(const Graph& graph, const DeviceSet& devices, const KernelLookup& kernels,
+                                                const ColocationOptions& options);
+
+  // The group's number: the id of one of its nodes.
+  int GroupOf(const Node& node) const { return Root(node.id()); }
+  const std::vector<const Node*>& members(int group) const { return groups_[group].members; }
+  // Device indices that every member can have, best first; never empty.
+  absl::Span<const int> Feasible(int group) const { return feasible_sets_[groups_[group].feasible]; }
+
+ private:
+  enum class Tie { kClass, kReference, kResource };
+  struct Group {
+    std::vector<const Node*> members;
+    DeviceName request;
+    uint64_t types = 0;   // with a kernel for every member
+    int fixed = -1;       // device index
+    const Node* fixed_by = nullptr;
+    int feasible = -1;    // index into feasible_sets_
+  };
+
+  ColocationGroups(const DeviceSet& devices, const KernelLookup& kernels, const ColocationOptions& options)
+      : devices_(&devices), kernels_(&kernels), options_(options) {}
+  int Root(int id) const;
+  absl::Status AddNodes(const Graph& graph);
+  absl::Status TieNodes(const Graph& graph);
+  absl::Status Join(const Node& a, const Node& b, Tie tie);
+  absl::Status FindFeasible(int group);
+  absl::Status NoDevice(const Group& group) const;
+  std::string Describe(const Group& group) const;
+  std::string TypeNames(uint64_t types) const;
+
+  const DeviceSet* devices_;
+  const KernelLookup* kernels_;
+  ColocationOptions options_;
+  mutable std::vector<int> parent_;  // by node id; a root's own id
+  std::vector<Group> groups_;        // by root id
+  // Most groups have the same few sets.
+  std::vector<std::vector<int>> feasible_sets_;
+  absl::flat_hash_map<std::string, int> feasible_by_key_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_COLOCATION_H_

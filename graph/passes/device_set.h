@@ -1,0 +1,58 @@
+// The devices that a graph may be spread over, and who can run what on them: what placement and partitioning need to know of the machine.
+#ifndef TROUPE_GRAPH_PASSES_DEVICE_SET_H_
+#define TROUPE_GRAPH_PASSES_DEVICE_SET_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "troupe/graph/core/device_name.h"
+#include "troupe/graph/ir/graph.h"
+
+namespace troupe {
+
+struct DeviceInfo {
+  std::string name;  // full
+  uint64_t incarnation = 0;
+  int64_t memory_bytes = 0;  // 0 = no known limit
+};
+
+// Devices by index, in order of preference: the caller's own CPU first.
+class DeviceSet {
+ public:
+  // INVALID_ARGUMENT for no device, more than 10,000, a partial name, a name that comes twice, or more than 64 types.
+  static absl::StatusOr<DeviceSet> Make(std::vector<DeviceInfo> devices);
+
+  int size() const { return static_cast<int>(devices_.size()); }
+  const DeviceInfo& info(int i) const { return devices_[i]; }
+  const DeviceName& name(int i) const { return names_[i]; }
+  // Index into types().
+  int type_of(int i) const { return type_of_[i]; }
+  const std::vector<std::string>& types() const { return types_; }
+  // -1 when there is none.
+  int Find(std::string_view full_name) const;
+  // All names, for messages (the first 20).
+  std::string DebugString() const;
+
+ private:
+  std::vector<DeviceInfo> devices_;
+  std::vector<DeviceName> names_;
+  std::vector<int> type_of_;
+  std::vector<std::string> types_;
+};
+
+// What the kernels' registry tells.
+//
+// Thread rule: const methods may be called from several threads.
+class KernelLookup {
+ public:
+  virtual ~KernelLookup() = default;
+  virtual bool HasKernel(const Node& node, const std::string& device_type) const = 0;
+  // Of several device types with a kernel the one with the highest number is preferred; of equals, the device that stands first in the set.
+  virtual int Priority(const Node& node, const std::string& device_type) const { return 0; }
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_DEVICE_SET_H_

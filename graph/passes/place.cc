@@ -1,0 +1,179 @@
+#include "troupe/graph/passes/place.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "troupe/graph/passes/colocation.h"
+#include "troupe/graph/passes/prune.h"
+
+namespace troupe {
+namespace {
+
+// Looks at its input's shape and not at its values.
+bool ReadsOnlyShape(const Node& n) {
+  const std::string& op = n.op().name;
+  return n.num_inputs() == 1 && (op == "Shape" || op == "Size" || op == "Rank" || op == "ShapeN");
+}
+
+bool HasNoInputs(const Node& n) {
+  return n.num_inputs() == 0 && n.num_outputs() > 0 && !IsRef(n.output_type(0)) && n.output_type(0) != DType::kResource;
+}
+
+class Placer {
+ public:
+  Placer(const Graph& graph, const DeviceSet& devices, const ColocationGroups& groups, const PlaceOptions& options)
+      : devices_(devices), groups_(groups), options_(options), device_of_(graph.num_node_ids(), -1) {}
+
+  // Device index by group number.
+  const std::vector<int>& devices_of_groups() const { return device_of_; }
+
+  void Run(const Graph& graph, const std::vector<Node*>& order) {
+    bool choice = false;
+    for (const Node* n : order) {
+      if (n->IsOp() && groups_.Feasible(groups_.GroupOf(*n)).size() > 1) choice = true;
+    }
+    if (choice && options_.use_cost_model) PrepareSimulation(graph);
+    std::vector<const Node*> waiting;  // for their consumers
+    for (const Node* n : order) {
+      if (!n->IsOp()) continue;
+      const int group = groups_.GroupOf(*n);
+      if (device_of_[group] < 0) {
+        if (FollowsConsumers(*n, group)) {
+          waiting.push_back(n);
+          continue;
+        }
+        device_of_[group] = Choose(*n, group);
+      }
+      if (cost_ != nullptr) Occupy(*n, device_of_[group]);
+    }
+    for (const Node* n : waiting) device_of_[groups_.GroupOf(*n)] = ConsumersDevice(*n);
+  }
+
+ private:
+  // A node without inputs, alone in its group and free to be anywhere that matters.
+  bool FollowsConsumers(const Node& n, int group) const {
+    return HasNoInputs(n) && groups_.members(group).size() == 1 && groups_.Feasible(group).size() > 1 &&
+           std::any_of(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); });
+  }
+
+  static bool Has(absl::Span<const int> devices, int device) {
+    return std::find(devices.begin(), devices.end(), device) != devices.end();
+  }
+
+  // Where all consumers are, if they are on one device that the node may have.
+  int ConsumersDevice(const Node& n) const {
+    const absl::Span<const int> feasible = groups_.Feasible(groups_.GroupOf(n));
+    int device = -1;
+    for (const Edge* e : n.out_edges()) {
+      if (!e->dst->IsOp() || e->IsControl()) continue;
+      const int d = device_of_[groups_.GroupOf(*e->dst)];
+      if (d < 0 || (device >= 0 && d != device) || !Has(feasible, d)) return feasible[0];
+      device = d;
+    }
+    return device < 0 ? feasible[0] : device;
+  }
+
+  int Choose(const Node& n, int group) {
+    const absl::Span<const int> feasible = groups_.Feasible(group);
+    if (feasible.size() == 1) return feasible[0];
+    if ((ReadsOnlyShape(n) || n.op().name == kRetvalOp) && n.input(0).valid()) {
+      const int d = device_of_[groups_.GroupOf(*n.input(0).node)];
+      if (Has(feasible, d)) return d;
+    }
+    if (cost_ == nullptr) return feasible[0];
+    int best = -1;
+    double best_finish = std::numeric_limits<double>::infinity();
+    const int64_t held = HeldBytes(n);
+    for (const bool within_memory : {true, false}) {
+      for (const int d : feasible) {
+        const int64_t limit = devices_.info(d).memory_bytes;
+        if (within_memory && limit > 0 && held_bytes_[d] + held > limit) continue;
+        const double finish = Start(n, d) + cost_->ExecutionNs(n, devices_.name(d));
+        if (finish < best_finish) {
+          best = d;
+          best_finish = finish;
+        }
+      }
+      if (best >= 0) return best;
+    }
+    return feasible[0];
+  }
+
+  // The simulation. Each device runs one node at a time; a tensor is sent once to each device that needs it.
+
+  void PrepareSimulation(const Graph& graph) {
+    if (options_.cost_model != nullptr) {
+      cost_ = options_.cost_model;
+    } else {
+      estimates_.emplace();
+      estimates_->InferShapes(graph);
+      cost_ = &*estimates_;
+    }
+    finish_.assign(graph.num_node_ids(), 0);
+    free_at_.assign(devices_.size(), 0);
+    held_bytes_.assign(devices_.size(), 0);
+  }
+
+  // What the node keeps on its device between steps.
+  int64_t HeldBytes(const Node& n) const {
+    if (!n.IsConstant() && !n.op().Has(OpTrait::kVariable)) return 0;
+    int64_t bytes = 0;
+    for (int i = 0; i < n.num_outputs(); ++i) bytes += cost_->OutputBytes({const_cast<Node*>(&n), i});
+    return bytes;
+  }
+
+  double Start(const Node& n, int device) const {
+    double start = free_at_[device];
+    for (const Edge* e : n.in_edges()) {
+      if (!e->src->IsOp() || e->src->IsNextIteration()) continue;
+      double arrival = finish_[e->src->id()];
+      const int from = device_of_[groups_.GroupOf(*e->src)];
+      if (from >= 0 && from != device) {
+        const int64_t bytes = e->IsControl() ? 0 : cost_->OutputBytes({e->src, e->src_output});
+        arrival += cost_->TransferNs(bytes, devices_.name(from), devices_.name(device));
+      }
+      start = std::max(start, arrival);
+    }
+    return start;
+  }
+
+  void Occupy(const Node& n, int device) {
+    const double finish = Start(n, device) + cost_->ExecutionNs(n, devices_.name(device));
+    finish_[n.id()] = free_at_[device] = finish;
+    held_bytes_[device] += HeldBytes(n);
+  }
+
+  const DeviceSet& devices_;
+  const ColocationGroups& groups_;
+  const PlaceOptions& options_;
+  std::vector<int> device_of_;  // by group number; -1 = none yet
+  std::optional<CostModel> estimates_;
+  const CostModel* cost_ = nullptr;  // set while simulating
+  std::vector<double> finish_;       // by node id, in simulated ns
+  std::vector<double> free_at_;      // by device
+  std::vector<int64_t> held_bytes_;  // by device
+};
+
+}  // namespace
+
+absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels, const PlaceOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
+  ColocationOptions colocation;
+  colocation.allow_soft_placement = options.allow_soft_placement;
+  colocation.fixed = options.stateful_devices;
+  TROUPE_ASSIGN_OR_RETURN(const ColocationGroups groups, ColocationGroups::Build(*graph, devices, kernels, colocation));
+  Placer placer(*graph, devices, groups, options);
+  placer.Run(*graph, order);
+  for (Node* n : order) {
+    if (!n->IsOp()) continue;
+    n->set_assigned_device(devices.info(placer.devices_of_groups()[groups.GroupOf(*n)]).name);
+    if (options.stateful_devices != nullptr && n->op().stateful() && n->op().name != kArgOp && n->op().name != kRetvalOp) {
+      options.stateful_devices->emplace(n->name(), n->assigned_device());
+    }
+    if (options.log) options.log(*n);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace troupe

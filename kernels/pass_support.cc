@@ -1,0 +1,30 @@
+#include "troupe/kernels/pass_support.h"
+
+#include "troupe/kernels/evaluate.h"
+
+namespace troupe {
+
+bool RegistryKernelLookup::HasKernel(const Node& node, const std::string& device_type) const {
+  return KernelRegistry::Global().Find(node, device_type).ok();
+}
+
+int RegistryKernelLookup::Priority(const Node&, const std::string& device_type) const {
+  return device_type == "GPU" ? 1 : 0;
+}
+
+absl::StatusOr<std::vector<Tensor>> KernelEvaluator::Evaluate(const Node& node, absl::Span<const Tensor> inputs) {
+  Device* device = EvaluationDevice(1);
+  TROUPE_ASSIGN_OR_RETURN(const PreparedKernel kernel, PrepareKernel(node, device, "fold"));
+  if (kernel.compute == nullptr) return Unimplemented("the kernel of '", node.name(), "' waits for others");
+  StepContext step;
+  return EvaluateKernel(kernel, DescribeNode(node, device), std::vector<Tensor>(inputs.begin(), inputs.end()), &step);
+}
+
+bool KernelEvaluator::CanEvaluate(const Node& node) {
+  for (const AttrDef& attr : node.op().attrs) {
+    if (attr.kind == "func" || attr.kind == "list(func)") return false;
+  }
+  return KernelRegistry::Global().Find(node, "CPU").ok();
+}
+
+}  // namespace troupe

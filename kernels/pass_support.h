@@ -1,0 +1,31 @@
+// The kernels' side of the graph passes: who can run a node, and the values of nodes that depend on constants alone.
+#ifndef TROUPE_KERNELS_PASS_SUPPORT_H_
+#define TROUPE_KERNELS_PASS_SUPPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "troupe/graph/passes/device_set.h"
+#include "troupe/graph/passes/fold.h"
+#include "troupe/kernels/kernel.h"
+
+namespace troupe {
+
+// Answers from KernelRegistry. A GPU is preferred where it has a kernel.
+class RegistryKernelLookup : public KernelLookup {
+ public:
+  bool HasKernel(const Node& node, const std::string& device_type) const override;
+  int Priority(const Node& node, const std::string& device_type) const override;
+};
+
+// Evaluates with the CPU's kernels, on the calling thread.
+class KernelEvaluator : public ConstantEvaluator {
+ public:
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override;
+  // True when the node has a synchronous CPU kernel and calls no function (those take a runtime).
+  bool CanEvaluate(const Node& node) override;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_PASS_SUPPORT_H_

@@ -86,6 +86,9 @@ absl::Status GraphImporter::NameNodes() {
   for (int i = 0; i < def_.node_size(); ++i) {
     const std::string& name = def_.node(i).name();
     if (absl::Status s = CheckNodeName(name); !s.ok()) return Annotate(s, StrCat("node ", i, " of the graph"));
+    if (name == graph_->source()->name() || name == graph_->sink()->name()) {
+      return At(i, InvalidArgument("the name is kept for a node that every graph has"));
+    }
     if (!by_name_.try_emplace(name, i).second) {
       return At(i, InvalidArgument("the graph has two nodes named '", name, "'"));
     }
@@ -143,7 +146,10 @@ absl::Status GraphImporter::ReadAttrs(int i) {
   if (def_.versions().producer() < kScalarPlaceholderVersion && p.op->Has(OpTrait::kPlaceholder)) {
     AttrValue* shape = p.attrs.Find("shape");
     const auto* s = shape == nullptr ? nullptr : shape->As<PartialTensorShape>();
-    if (s != nullptr && s->rank() == 0) *shape = PartialTensorShape();
+    if (s != nullptr && s->rank() == 0) {
+      const PartialTensorShape unknown;
+      *shape = unknown;
+    }
   }
   TROUPE_RETURN_IF_ERROR(ValidateAttrs(*p.op, &p.attrs));
   return ReadColocation(i);

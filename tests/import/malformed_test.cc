@@ -32,6 +32,7 @@ std::vector<Case> Cases() {
       {Node("/a", "ImpNoOp"), "node 0 of the graph: '/a' is not a valid node name: it must begin with a letter, a digit, '.' or '_'"},
       {kA + Node("a\\n", "ImpNoOp"), "node 1 of the graph: 'a\\n' is not a valid node name: only letters, digits and . _ \\ - / > may occur"},
       {kA + Node("n", "ImpNoOp") + Node("n", "ImpNoOp"), "node 'n' (ImpNoOp): the graph has two nodes named 'n'"},
+      {Node("_SINK", "ImpNoOp"), "node '_SINK' (ImpNoOp): the name is kept for a node that every graph has"},
       // Ops, all at once.
       {Node("n", "Nope"), "1 op of the graph does not exist here: 'Nope' (node 'n')"},
       {Node("n", ""), "1 op of the graph does not exist here: '' (node 'n')"},

@@ -1,0 +1,17 @@
+// ArgMax and ArgMin: where along one axis the extreme element is; of equal ones the first. NaN never wins; where all are NaN the index is 0.
+#ifndef TROUPE_KERNELS_MATH_ARG_REDUCE_H_
+#define TROUPE_KERNELS_MATH_ARG_REDUCE_H_
+
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/kernel.h"
+
+namespace troupe::math {
+
+absl::StatusOr<PreparedKernel> MakeArgMax(KernelInit& init);
+absl::StatusOr<PreparedKernel> MakeArgMin(KernelInit& init);
+// Input 0 without the dimension that input 1 names.
+absl::Status ArgReduceShape(InferenceContext& c);
+
+}  // namespace troupe::math
+
+#endif  // TROUPE_KERNELS_MATH_ARG_REDUCE_H_

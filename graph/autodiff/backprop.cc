@@ -1,0 +1,347 @@
+#include "troupe/graph/autodiff/backprop.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "troupe/graph/autodiff/grad_context.h"
+
+namespace troupe::autodiff {
+
+absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys) const {
+  if (graph_->frozen()) return FailedPrecondition("the graph is frozen: no gradients can be added");
+  const auto check = [&](NodeOut v, std::string_view what) -> absl::Status {
+    if (!v.valid()) return InvalidArgument("a ", what, " is not a tensor");
+    if (v.node->graph() != graph_) return InvalidArgument("the ", what, " '", v.ToString(), "' is of another graph");
+    if (v.index < 0 || v.index >= v.node->num_outputs()) return InvalidArgument("the ", what, " '", v.ToString(), "' does not exist");
+    return absl::OkStatus();
+  };
+  for (NodeOut x : xs) {
+    TROUPE_RETURN_IF_ERROR(check(x, "source"));
+    if (!Carries(x)) {
+      return InvalidArgument("the dtype of the source tensor '", x.ToString(), "' must be floating (e.g. float32) to take a gradient with respect to it, got ",
+                             Name(BaseType(x.dtype())));
+    }
+  }
+  if (!grad_ys.empty() && grad_ys.size() != ys.size()) {
+    return InvalidArgument("there are ", ys.size(), " ys, but ", grad_ys.size(), " grad_ys");
+  }
+  for (size_t i = 0; i < ys.size(); ++i) {
+    TROUPE_RETURN_IF_ERROR(check(ys[i], "target"));
+    const DType type = BaseType(ys[i].dtype());
+    if (!IsDifferentiable(type)) {
+      return InvalidArgument("the dtype of the target tensor '", ys[i].ToString(), "' must be floating (e.g. float32) to take its gradient, got ", Name(type));
+    }
+    if (grad_ys.empty() || !grad_ys[i].valid()) {
+      if (IsComplex(type)) return InvalidArgument("the gradient of the complex tensor '", ys[i].ToString(), "' (", Name(type), ") needs its grad_ys");
+      continue;
+    }
+    TROUPE_RETURN_IF_ERROR(check(grad_ys[i], "grad_ys"));
+    if (BaseType(grad_ys[i].dtype()) != type) {
+      return InvalidArgument("the grad_ys for '", ys[i].ToString(), "' is ", Name(BaseType(grad_ys[i].dtype())), ", but the tensor is ", Name(type));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Backprop::ChoosePrefix() {
+  // The parts of names at the depth of ours that begin as ours does.
+  absl::flat_hash_set<std::string_view> taken;
+  for (const Node* n : forward_.order()) {
+    const std::string_view name = n->name();
+    if (name.starts_with(options_.name)) taken.insert(name.substr(0, name.find('/', options_.name.size())));
+  }
+  prefix_ = options_.name;
+  for (int i = 1; taken.contains(prefix_); ++i) prefix_ = StrCat(options_.name, "_", i);
+}
+
+absl::Status Backprop::FindBase(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs) {
+  base_ = forward_.root();
+  const NodeOut first = !ys.empty() ? ys[0] : !xs.empty() ? xs[0] : NodeOut{};
+  if (!first.valid()) return absl::OkStatus();
+  base_ = forward_.OutputFrame(first);
+  const auto text = [](const Frame* f) { return f->name.empty() ? std::string("outside of all loops") : StrCat("inside of loop '", f->name, "'"); };
+  for (const auto& list : {ys, xs}) {
+    for (NodeOut v : list) {
+      if (Frame* f = forward_.OutputFrame(v); f != base_) {
+        return InvalidArgument("the gradient cannot be taken through the edge of a loop: '", first.ToString(), "' is ", text(base_), ", '", v.ToString(),
+                               "' is ", text(f));
+      }
+    }
+  }
+  if (base_ != forward_.root()) base_->pivot = Anchor(first);
+  return status_;
+}
+
+absl::Status Backprop::FindRelevant(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs) {
+  const int n = graph_->num_node_ids();
+  std::vector<char> from_x(n, 0), to_y(n, 0);
+  std::deque<Node*> queue;
+  const auto consumers = [&](NodeOut t) {
+    for (const Edge* e : t.node->out_edges()) {
+      if (e->src_output != t.index || from_x[e->dst->id()]) continue;
+      from_x[e->dst->id()] = true;
+      queue.push_back(e->dst);
+    }
+  };
+  for (NodeOut x : xs) consumers(x);
+  for (; !queue.empty(); queue.pop_front()) {
+    Node* node = queue.front();
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      const NodeOut t{node, i};
+      if (Carries(t) && !stops_.contains(t)) consumers(t);
+    }
+  }
+  for (NodeOut y : ys) {
+    if (stops_.contains(y) || to_y[y.node->id()]) continue;
+    to_y[y.node->id()] = true;
+    queue.push_back(y.node);
+  }
+  for (; !queue.empty(); queue.pop_front()) {
+    for (const Edge* e : queue.front()->in_edges()) {
+      if (e->IsControl() || to_y[e->src->id()]) continue;
+      const NodeOut t{e->src, e->src_output};
+      if (!Carries(t) || stops_.contains(t)) continue;
+      to_y[e->src->id()] = true;
+      queue.push_back(e->src);
+    }
+  }
+  relevant_.assign(n, 0);
+  for (Node* node : forward_.order()) {
+    if (!from_x[node->id()] || !to_y[node->id()]) continue;
+    relevant_[node->id()] = true;
+    relevant_in_[forward_.FrameOf(node)].push_back(node);
+  }
+  return CheckLoops();
+}
+
+absl::Status Backprop::CheckLoops() const {
+  for (const auto& [frame, nodes] : relevant_in_) {
+    if (frame->parent == nullptr) continue;
+    for (const Node* n : nodes) {
+      const bool part_of_loop = n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward_.IsLoopMerge(n) || forward_.IsLoopSwitch(n);
+      if (!part_of_loop) continue;
+      if (frame == base_) {
+        return n->At(InvalidArgument("the gradient inside of loop '", frame->name, "' would have to flow through the loop's edge: it can be taken between "
+                                     "tensors of one iteration, not with respect to what enters or is carried around"));
+      }
+      const auto bad = [&](std::string_view why) {
+        return n->At(Unimplemented("loop '", frame->name, "' is not of the form that gradients are made for: ", why));
+      };
+      const LoopVar* var = forward_.VarOf(n);
+      if (n->IsMerge()) {
+        if (var == nullptr || var->enter == nullptr || var->next == nullptr || n->num_inputs() != 2) return bad("a Merge must have one Enter and one NextIteration");
+        for (const Edge* e : n->out_edges()) {
+          if (!e->IsControl() && e->src_output == 0 && Relevant(e->dst) && e->dst != var->loop_switch) return bad("its value is used other than by its Switch");
+        }
+      } else if (n->IsSwitch()) {
+        if (var == nullptr || var->loop_switch != n) return bad("a Switch on LoopCond must take its value from a Merge");
+      } else if (n->IsExit()) {
+        const NodeOut in = n->input(0);
+        if (in.index != 0 || forward_.VarOf(in.node) == nullptr || !in.node->IsSwitch()) return bad("an Exit must come from a Switch on LoopCond");
+      } else if (n->IsNextIteration()) {
+        for (const Edge* e : n->out_edges()) {
+          if (!e->IsControl() && !forward_.IsLoopMerge(e->dst)) return bad("a NextIteration must lead to a Merge");
+        }
+      } else if (!ForwardGraph::IsConstantEnter(n)) {
+        for (const Edge* e : n->out_edges()) {
+          if (!e->IsControl() && Relevant(e->dst) && !forward_.IsLoopMerge(e->dst)) return bad("an Enter of a variable must lead to a Merge");
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool Backprop::Needed(NodeOut v) const {
+  return v.valid() && Carries(v) && (xs_.contains(v) || (Relevant(v.node) && !stops_.contains(v)));
+}
+
+void Backprop::AddGrad(NodeOut v, NodeOut grad, Frame* target) {
+  if (!ok() || !grad.valid() || !Needed(v)) return;
+  const DType want = BaseType(v.dtype()), got = BaseType(grad.dtype());
+  if (want != DType::kResource && want != got) {
+    Fail(current_->At(Internal("its gradient for '", v.ToString(), "' is ", Name(got), ", but the tensor is ", Name(want))));
+    return;
+  }
+  grads_[v].push_back(grad);
+}
+
+bool Backprop::HasGrad(NodeOut v) const {
+  const auto it = grads_.find(v);
+  return it != grads_.end() && !it->second.empty();
+}
+
+NodeOut Backprop::Sum(NodeOut v, Frame* target) {
+  const auto it = grads_.find(v);
+  if (!ok() || it == grads_.end() || it->second.empty()) return {};
+  std::vector<NodeOut> parts = it->second;
+  if (parts.size() > 1) {
+    if (options_.aggregation == Aggregation::kAddN) {
+      parts = {Add(target, "AddN", "AddN", {GradArg(parts)})};
+    }
+    while (ok() && parts.size() > 1) {
+      std::vector<NodeOut> sums;
+      for (size_t i = 0; i + 1 < parts.size(); i += 2) sums.push_back(Add(target, "Add", "AddV2", {parts[i], parts[i + 1]}));
+      if (parts.size() % 2 == 1) sums.push_back(parts.back());
+      parts = std::move(sums);
+    }
+    it->second = parts;
+  }
+  return ok() ? parts[0] : NodeOut{};
+}
+
+void Backprop::NodeGradient(Node* n, Frame* target) {
+  std::vector<NodeOut> out_grads(n->num_outputs());
+  bool any = false;
+  for (int i = 0; i < n->num_outputs(); ++i) {
+    const NodeOut out{n, i};
+    if (stops_.contains(out)) continue;
+    out_grads[i] = Sum(out, target);
+    any |= out_grads[i].valid();
+  }
+  if (!ok() || !any) return;
+  if (n->IsSwitch()) return SwitchGradient(n, target);
+  if (n->IsMerge()) return MergeGradient(n, target);
+  const OpDef& op = n->op();
+  if (op.gradient == nullptr) {
+    Fail(InvalidArgument("op '", op.name, "' (node '", n->name(), "') has no gradient: ", op.not_differentiable));
+    return;
+  }
+  GradContext context(this, n, target, std::move(out_grads));
+  absl::Status s = op.gradient(context);
+  if (s.ok()) s = context.status();
+  if (!s.ok()) {
+    Fail(n->At(Annotate(s, "in its gradient")));
+    return;
+  }
+  std::vector<bool> needed(n->num_inputs());
+  for (int i = 0; i < n->num_inputs(); ++i) needed[i] = Needed(n->input(i));
+  context.Finish(needed);
+  for (int i = 0; i < n->num_inputs(); ++i) AddGrad(n->input(i), context.grads()[i], target);
+}
+
+void Backprop::Region(Frame* forward, Frame* target) {
+  // Units: the region's own nodes, and its inner loops.
+  struct Unit {
+    Node* node = nullptr;
+    Frame* loop = nullptr;
+    std::vector<NodeOut> inputs;
+    int pending = 0;
+  };
+  std::vector<Unit> units;
+  absl::flat_hash_map<const Node*, int> of_node;
+  absl::flat_hash_map<const Frame*, int> of_loop;
+  const auto inputs_of = [&](const Node* n, Unit* unit) {
+    for (int i = 0; i < n->num_inputs(); ++i) unit->inputs.push_back(n->input(i));
+  };
+  for (Node* n : relevant_in_[forward]) {
+    if (n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward_.IsLoopMerge(n) || forward_.IsLoopSwitch(n)) continue;
+    of_node[n] = static_cast<int>(units.size());
+    inputs_of(n, &units.emplace_back(Unit{n, nullptr}));
+  }
+  for (const auto& [frame, nodes] : relevant_in_) {
+    if (frame->parent != forward || nodes.empty()) continue;
+    of_loop[frame] = static_cast<int>(units.size());
+    Unit& unit = units.emplace_back(Unit{nullptr, const_cast<Frame*>(frame)});
+    for (Node* n : nodes) {
+      if (n->IsEnter()) inputs_of(n, &unit);
+      // The loop stands where its first node stands.
+      if (unit.node == nullptr) unit.node = n;
+    }
+  }
+  // The unit that makes v; none for the region's own leaves.
+  const auto maker = [&](NodeOut v) -> Unit* {
+    if (!v.valid() || !Needed(v) || !Relevant(v.node)) return nullptr;
+    if (stops_.contains(v)) return nullptr;
+    const Frame* at = forward_.FrameOf(v.node);
+    if (at != forward) {
+      const auto it = of_loop.find(at);
+      return it == of_loop.end() ? nullptr : &units[it->second];
+    }
+    const auto it = of_node.find(v.node);
+    return it == of_node.end() ? nullptr : &units[it->second];
+  };
+  for (const Unit& u : units) {
+    for (NodeOut in : u.inputs) {
+      if (Unit* m = maker(in)) ++m->pending;
+    }
+  }
+  std::vector<Unit*> ready;
+  for (Unit& u : units) {
+    if (u.pending == 0) ready.push_back(&u);
+  }
+  // The latest node first: the same graph for the same input, whatever the hash tables do.
+  std::sort(ready.begin(), ready.end(), [&](const Unit* a, const Unit* b) { return forward_.Position(a->node) > forward_.Position(b->node); });
+  size_t done = 0;
+  for (; done < ready.size() && ok(); ++done) {
+    Unit* u = ready[done];
+    current_ = u->node;
+    if (u->loop != nullptr) {
+      LoopGradient(u->loop, target);
+    } else {
+      NodeGradient(u->node, target);
+    }
+    for (NodeOut in : u->inputs) {
+      if (Unit* m = maker(in); m != nullptr && --m->pending == 0) ready.push_back(m);
+    }
+  }
+  if (ok() && done < units.size()) {
+    for (const Unit& u : units) {
+      if (u.pending > 0) return Fail(u.node->At(Unimplemented("a loop's result leads back into the same loop")));
+    }
+  }
+}
+
+absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads) {
+  TROUPE_RETURN_IF_ERROR(Check(ys, xs, grad_ys));
+  TROUPE_RETURN_IF_ERROR(forward_.Build());
+  stops_.insert(options_.stop_gradients.begin(), options_.stop_gradients.end());
+  xs_.insert(xs.begin(), xs.end());
+  ChoosePrefix();
+  TROUPE_RETURN_IF_ERROR(FindBase(ys, xs));
+  TROUPE_RETURN_IF_ERROR(FindRelevant(ys, xs));
+  for (size_t i = 0; i < ys.size(); ++i) {
+    current_ = ys[i].node;
+    const bool given = !grad_ys.empty() && grad_ys[i].valid();
+    const NodeOut seed = given ? grad_ys[i] : Add(base_, "grad_ys", "OnesLike", {ys[i]});
+    AddGrad(ys[i], seed, base_);
+  }
+  Region(base_, base_);
+  grads->clear();
+  for (NodeOut x : xs) {
+    current_ = x.node;
+    NodeOut g = Sum(x, base_);
+    if (!g.valid() && options_.unconnected == Unconnected::kZeros) {
+      DType dtype = BaseType(x.dtype());
+      if (const HandleInfo* h = forward_.Handle(x); dtype == DType::kResource && h != nullptr) dtype = h->dtype;
+      if (dtype == DType::kResource) dtype = x.node->Attr<DType>("dtype").value_or(DType::kInvalid);
+      if (!IsDifferentiable(dtype)) return InvalidArgument("the source tensor '", x.ToString(), "' is a handle that names no variable of floating type");
+      g = Zeros(x, base_, dtype);
+    }
+    grads->push_back(g);
+  }
+  return status_;
+}
+
+}  // namespace troupe::autodiff
+
+namespace troupe {
+
+bool IsDifferentiable(DType dtype) { return IsFloating(dtype) || IsComplex(dtype); }
+
+absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys,
+                          const GradientOptions& options, std::vector<NodeOut>* grads) {
+  grads->clear();
+  const int before = graph->num_node_ids();
+  autodiff::Backprop backprop(graph, options);
+  absl::Status s = backprop.Run(ys, xs, grad_ys, grads);
+  if (s.ok()) return s;
+  grads->clear();
+  // The graph is as it was: nothing but new nodes and edges to them has been added.
+  for (int id = before; id < graph->num_node_ids(); ++id) {
+    if (Node* n = graph->node(id)) graph->RemoveNode(n);
+  }
+  return s;
+}
+
+}  // namespace troupe

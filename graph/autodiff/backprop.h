@@ -1,0 +1,111 @@
+// One call of AddGradients: the walk backwards through the graph, frame by frame.
+//
+// A *region* is one forward frame together with the frame that its gradient nodes are added to, its *target*. For the region where ys and xs live, the base, both
+// are the same; for a loop the target is a new, backward loop. Within a region, nodes and inner loops (each as one unit) are processed when
+// all that use their outputs have been.
+//
+// Errors stick: after the first one every function here does nothing and returns invalid values; status() tells it.
+#ifndef TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
+#define TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "troupe/graph/autodiff/forward_graph.h"
+#include "troupe/graph/autodiff/gradients.h"
+#include "troupe/graph/ir/gradient.h"
+
+namespace troupe::autodiff {
+
+class Backprop {
+ public:
+  Backprop(Graph* graph, const GradientOptions& options) : graph_(graph), options_(options), forward_(graph) {}
+  absl::Status Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads);
+
+ private:
+  friend class GradContext;
+
+  // --- Building nodes (build.cc) ---
+  bool ok() const { return status_.ok(); }
+  void Fail(const absl::Status& s) {
+    if (status_.ok()) status_ = s;
+  }
+  // A node in the backward (or base) frame `frame`; one without inputs that vary is made to wait for the frame's pivot, so that it
+  // runs once in each iteration that counts. Returns output 0.
+  NodeOut Add(Frame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs = {}, const std::vector<Node*>& controls = {});
+  // A node in a forward frame; the caller sees to it that it runs in the right iterations.
+  NodeOut AddForward(Frame* frame, int guard, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs = {},
+                     const std::vector<Node*>& controls = {});
+  NodeOut AddNode(std::string_view name, std::string_view op, const std::vector<GradArg>& args, AttrMap attrs, const std::vector<Node*>& controls, const Node* like);
+  void Gate(Node* node, Frame* frame);
+  NodeOut ConstInt32(Frame* frame, std::string_view name, int32_t v, const std::vector<Node*>& controls = {});
+  NodeOut ZeroScalar(Frame* frame, DType dtype, const std::vector<Node*>& controls = {});
+  NodeOut AddEnter(NodeOut v, Frame* frame, bool constant, std::string_view name);
+  // A loop's Merge, whose second input is connected later.
+  NodeOut AddLoopMerge(NodeOut enter, Frame* frame, std::string_view name);
+  void Close(NodeOut merge, NodeOut next);
+  // A node that is alive exactly when v is (control edges out of a Switch tell no sides).
+  Node* Anchor(NodeOut v);
+
+  // --- Forward values as seen in a target frame (saved_values.cc) ---
+  NodeOut Value(NodeOut v, Frame* target);
+  NodeOut MakeValue(NodeOut v, Frame* target);
+  // v does not vary from iteration to iteration of its frame, and follows from constants of the loop.
+  bool IsInvariant(NodeOut v) const;
+  NodeOut EnterConstant(NodeOut v, Frame* target);
+  NodeOut PushAndPop(NodeOut v, Frame* target);
+  NodeOut ForwardHandle(NodeOut stack, Frame* frame);
+  // A node in `target` that is alive exactly when `guard` held in the matching forward iteration.
+  Node* GuardNode(int guard, Frame* target);
+  // Zeros of v's shape, alive when v is. `dtype` is that of the value when v is a handle.
+  NodeOut Zeros(NodeOut v, Frame* target, DType dtype);
+  // Nodes of which at least one is dead when the loop is, and that come before it.
+  std::vector<Node*> LoopGates(const Frame* loop);
+
+  // --- The walk (backprop.cc) ---
+  absl::Status Check(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys) const;
+  void ChoosePrefix();
+  absl::Status FindBase(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs);
+  absl::Status FindRelevant(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs);
+  absl::Status CheckLoops() const;
+  bool Carries(NodeOut v) const { return IsDifferentiable(BaseType(v.dtype())) || BaseType(v.dtype()) == DType::kResource; }
+  bool Relevant(const Node* n) const { return n->id() < static_cast<int>(relevant_.size()) && relevant_[n->id()]; }
+  // True when a gradient that arrives at v is of use.
+  bool Needed(NodeOut v) const;
+  void Region(Frame* forward, Frame* target);
+  void AddGrad(NodeOut v, NodeOut grad, Frame* target);
+  bool HasGrad(NodeOut v) const;
+  // The sum of the gradients that arrived at v; invalid when there are none.
+  NodeOut Sum(NodeOut v, Frame* target);
+  void NodeGradient(Node* n, Frame* target);
+
+  // --- Conditionals (cond_gradients.cc) and loops (loop_gradients.cc) ---
+  void SwitchGradient(Node* n, Frame* target);
+  void MergeGradient(Node* n, Frame* target);
+  void LoopGradient(Frame* loop, Frame* target);
+  // Adds a counter to the forward loop; returns the number of its iterations, a tensor of the loop's parent frame.
+  NodeOut AddForwardCounter(Frame* loop, Frame* backward, Frame* target);
+  // The backward loop's skeleton; returns its LoopCond and sets the frame's pivot and next_count.
+  NodeOut AddBackwardCounter(NodeOut count, Frame* backward, Frame* target);
+  void AccumulateConstant(Node* enter, Frame* backward, NodeOut cond, Frame* target);
+
+  Graph* graph_;
+  const GradientOptions& options_;
+  ForwardGraph forward_;
+  absl::Status status_;
+  std::string prefix_;
+  const Node* current_ = nullptr;  // the forward node that is being processed
+  Frame* base_ = nullptr;
+  absl::flat_hash_set<NodeOut> stops_, xs_;
+  std::vector<char> relevant_;
+  absl::flat_hash_map<const Frame*, std::vector<Node*>> relevant_in_;  // by frame, in the graph's order
+  absl::flat_hash_map<NodeOut, std::vector<NodeOut>> grads_;
+  absl::flat_hash_map<NodeOut, Node*> anchors_;
+  absl::flat_hash_map<NodeOut, NodeOut> shapes_;  // Shape nodes in forward frames
+};
+
+}  // namespace troupe::autodiff
+
+#endif  // TROUPE_GRAPH_AUTODIFF_BACKPROP_H_

@@ -1,0 +1,59 @@
+// Conditionals. A Switch's gradient is a Merge of the gradients of its two sides, and a Merge's gradient is a Switch on the forward predicate.
+#include "troupe/graph/autodiff/backprop.h"
+
+namespace troupe::autodiff {
+
+void Backprop::SwitchGradient(Node* n, Frame* target) {
+  NodeOut sides[2] = {Sum({n, 0}, target), Sum({n, 1}, target)};
+  if (!ok()) return;
+  for (int k = 0; k < 2; ++k) {
+    if (sides[k].valid()) continue;
+    // Nothing depends on this side, but the gradient must be alive when it is taken: zeros that only live then.
+    const DType dtype = BaseType(sides[1 - k].dtype());
+    if (target == base_) {
+      sides[k] = Zeros({n, k}, target, dtype);
+    } else {
+      const NodeOut zeros = Zeros(n->input(0), target, dtype);
+      const NodeOut s = Add(target, StrCat(n->name(), "_grad/Switch"), "Switch", {zeros, Value(n->input(1), target)});
+      if (!ok()) return;
+      sides[k] = {s.node, k};
+    }
+  }
+  AddGrad(n->input(0), Add(target, StrCat(n->name(), "_grad/Merge"), "Merge", {GradArg(std::vector<NodeOut>{sides[0], sides[1]})}), target);
+}
+
+void Backprop::MergeGradient(Node* n, Frame* target) {
+  const NodeOut grad = Sum({n, 0}, target);
+  if (!grad.valid()) return;
+  const std::string name = StrCat(n->name(), "_grad/");
+  // The usual form: two inputs that differ in the side of one predicate.
+  if (n->num_inputs() == 2) {
+    const std::vector<GuardItem>& rest = forward_.Items(forward_.GuardOf(n));
+    GuardItem own[2];
+    bool usual = true;
+    for (int i = 0; i < 2; ++i) {
+      const std::vector<GuardItem>& items = forward_.Items(forward_.GuardOf(n->input(i)));
+      usual &= items.size() == rest.size() + 1;
+      if (!usual) break;
+      size_t at = 0;
+      while (at < rest.size() && !(items[at] < rest[at]) && !(rest[at] < items[at])) ++at;
+      own[i] = items[at];
+    }
+    if (usual && own[0].order == own[1].order && own[0].side != own[1].side) {
+      const NodeOut s = Add(target, StrCat(name, "Switch"), "Switch", {grad, Value(own[0].pred, target)});
+      if (!ok()) return;
+      for (int i = 0; i < 2; ++i) AddGrad(n->input(i), {s.node, own[i].side}, target);
+      return;
+    }
+  }
+  // In general the Merge tells which input it took.
+  const NodeOut taken = Value({n, 1}, target);
+  for (int i = 0; i < n->num_inputs() && ok(); ++i) {
+    if (!Needed(n->input(i))) continue;
+    const NodeOut is = Add(target, StrCat(name, "Equal"), "Equal", {taken, ConstInt32(target, StrCat(name, "index"), i)});
+    const NodeOut s = Add(target, StrCat(name, "Switch"), "Switch", {grad, is});
+    if (ok()) AddGrad(n->input(i), {s.node, 1}, target);
+  }
+}
+
+}  // namespace troupe::autodiff

@@ -1,0 +1,60 @@
+// Symbolic gradients: nodes are added to the graph that compute d(sum of ys)/dx for every x.
+//
+// The forward graph is walked backwards from ys; each node on a path from some x to some y adds the nodes that its op's gradient function builds, and
+// partial gradients that meet at a tensor are summed. Conditionals (Switch, Merge) and loops (frames) are recognised in the graph itself,
+// so graphs that were imported differentiate like those that were built here. A loop's gradient is a loop that counts the iterations down; forward
+// values that it needs are pushed on stacks by the forward loop and popped in reverse order.
+//
+//   std::vector<NodeOut> g;
+//   TROUPE_RETURN_IF_ERROR(AddGradients(&graph, {loss}, {w, b}, {}, {}, &g));
+//
+// An x may be any output of a floating or complex type, the reference of a Variable, or the handle of a resource variable (its gradient is
+// the sum of the gradients of all values read through it).
+#ifndef TROUPE_GRAPH_AUTODIFF_GRADIENTS_H_
+#define TROUPE_GRAPH_AUTODIFF_GRADIENTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "troupe/graph/ir/graph.h"
+
+namespace troupe {
+
+// How partial gradients of one tensor are summed.
+enum class Aggregation {
+  kAddN,  // one AddN: fastest
+  kTree,  // additions in pairs: a sum can start before all its parts are there, and less memory is held
+};
+// What the gradient of an x is that no y depends on.
+enum class Unconnected {
+  kZeros,  // zeros of x's shape
+  kNone,   // an invalid NodeOut
+};
+
+struct GradientOptions {
+  // These tensors count as constants: nothing flows back through them.
+  std::vector<NodeOut> stop_gradients;
+  // Puts every gradient node on the device of its forward node (attr "_class").
+  bool colocate_gradients_with_ops = false;
+  Aggregation aggregation = Aggregation::kAddN;
+  Unconnected unconnected = Unconnected::kZeros;
+  std::string name = "gradients";  // prefix of the new nodes' names, made unique
+  std::string device;              // requested device of the new nodes that are not colocated
+};
+
+// Adds the gradients of `ys` with respect to `xs`; (*grads)[i] belongs to xs[i]. `grad_ys` is empty or has one entry per y, whose invalid entries mean ones.
+// ys and xs must live in one frame: outside of all loops, or all in the body of the same loop.
+//
+// INVALID_ARGUMENT: a dtype without gradients; a y of complex type without its grad_y; a grad_y of another type; an op on the way without gradient
+// ("op 'Foo' (node 'a/b') has no gradient: why"); whatever an op's gradient function refuses. UNIMPLEMENTED: a loop that is not of
+// the form Enter, Merge, Switch, Exit/NextIteration. On an error the graph is as it was before.
+absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys,
+                          const GradientOptions& options, std::vector<NodeOut>* grads);
+
+// True for the types that gradients are made for: floating and complex ones.
+bool IsDifferentiable(DType dtype);
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_AUTODIFF_GRADIENTS_H_

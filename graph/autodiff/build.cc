@@ -21,8 +21,8 @@ NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std:
     }
   }
   b.Controls(controls).Device(options_.device);
+  b.Location(like != nullptr && like->location().known() ? like->location() : options_.location);
   if (like != nullptr) {
-    b.Location(like->location());
     if (options_.colocate_gradients_with_ops) {
       b.Device(like->requested_device());
       const auto group = like->Attr<std::vector<std::string>>("_class");
@@ -40,6 +40,9 @@ NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std:
 }
 
 void Backprop::Gate(Node* node, Frame* frame) {
+  if (frame == base_) {
+    for (Node* c : options_.control_dependencies) graph_->AddControlEdge(c, node);
+  }
   if (frame->pivot == nullptr) return;
   for (const Edge* e : node->in_edges()) {
     if (e->IsControl()) {
@@ -55,7 +58,7 @@ NodeOut Backprop::Add(Frame* frame, std::string_view name, std::string_view op, 
   const NodeOut out = AddNode(name, op, args, std::move(attrs), controls, current_);
   if (!out.valid()) return {};
   forward_.Place(out.node, frame);
-  if (!out.node->IsEnter()) Gate(out.node, frame);
+  Gate(out.node, frame);
   return out;
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "troupe/graph/api/scope.h"
 #include "troupe/graph/ir/graph.h"
 
 namespace troupe {
@@ -41,6 +42,9 @@ struct GradientOptions {
   Unconnected unconnected = Unconnected::kZeros;
   std::string name = "gradients";  // prefix of the new nodes' names, made unique
   std::string device;              // requested device of the new nodes that are not colocated
+  // New nodes that do not stand in a loop of their own run after these.
+  std::vector<Node*> control_dependencies;
+  SourceLocation location;  // of new nodes whose forward node has none
 };
 
 // Adds the gradients of `ys` with respect to `xs`; (*grads)[i] belongs to xs[i]. `grad_ys` is empty or has one entry per y, whose invalid entries mean ones.
@@ -51,6 +55,12 @@ struct GradientOptions {
 // the form Enter, Merge, Switch, Exit/NextIteration. On an error the graph is as it was before.
 absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys,
                           const GradientOptions& options, std::vector<NodeOut>* grads);
+
+// As AddGradients, with the scope's names, device, control dependencies and error: on a failure the scope is no longer ok and every entry is an invalid Output. In
+// the function of a While or Cond, tensors from outside stand for what they are called inside. `options.name`, `device`, `control_dependencies` and
+// `location` are the scope's: `name` is put behind its prefix.
+std::vector<Output> Gradients(const ScopeAt& scope, const std::vector<Output>& ys, const std::vector<Output>& xs, const std::vector<Output>& grad_ys = {},
+                              GradientOptions options = {});
 
 // True for the types that gradients are made for: floating and complex ones.
 bool IsDifferentiable(DType dtype);

@@ -1,0 +1,70 @@
+// Gradients for those who build with scopes.
+#include "troupe/graph/api/control_context.h"
+#include "troupe/graph/api/scope_state.h"
+#include "troupe/graph/autodiff/gradients.h"
+
+namespace troupe {
+
+std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
+                              GradientOptions options) {
+  std::vector<Output> result(xs.size());
+  if (!at.ok()) return result;
+  const Scope sub = at->NewSubScope(options.name);
+  const internal::ScopeState& state = *at->state();
+  internal::ScopeShared& shared = *state.shared;
+  Graph* graph = at->graph();
+  absl::Status status;
+
+  // Tensors of this graph, as they are called in the loop or branch that the scope is in.
+  const auto inside = [&](NodeOut v, std::string_view what) {
+    if (!status.ok()) return v;
+    if (!v.valid() || v.node->graph() != graph) {
+      status = InvalidArgument("a ", what, " of Gradients is ", v.valid() ? "a tensor of another graph" : "an empty Output");
+      return v;
+    }
+    if (state.context == nullptr) return v;
+    absl::StatusOr<NodeOut> captured = internal::Capture(shared, state.context, v, {sub.prefix() + std::string(what), at.location()});
+    if (captured.ok()) return *captured;
+    status = captured.status();
+    return v;
+  };
+  std::vector<NodeOut> y, x, dy;
+  for (const Output& o : ys) y.push_back(inside(o, "y"));
+  for (const Output& o : xs) x.push_back(inside(o, "x"));
+  for (const Output& o : grad_ys) dy.push_back(o.valid() ? inside(o, "grad_y") : NodeOut{});
+  for (NodeOut& o : options.stop_gradients) o = inside(o, "stop_gradient");
+  if (!status.ok()) {
+    at.Fail(status);
+    return result;
+  }
+
+  options.name = sub.prefix().substr(0, sub.prefix().size() - 1);
+  options.control_dependencies = state.control;
+  options.location = at.location();
+  const int before = graph->num_node_ids();
+  std::vector<NodeOut> grads;
+  status = AddGradients(graph, y, x, dy, options, &grads);
+  for (int id = before; id < graph->num_node_ids() && status.ok(); ++id) {
+    Node* n = graph->node(id);
+    if (n == nullptr) continue;
+    // Backward loops are closed: to scopes all of it stands where the gradients do.
+    shared.contexts[n] = state.context;
+    if (options.colocate_gradients_with_ops || state.device == nullptr) continue;
+    absl::StatusOr<std::string> device = internal::RequestedDevice(state.device.get(), n);
+    if (device.ok()) {
+      n->set_requested_device(*std::move(device));
+    } else {
+      status = device.status();
+    }
+  }
+  if (!status.ok()) {
+    at.Fail(status);
+    return result;
+  }
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].valid()) result[i] = Output(grads[i], at->state());
+  }
+  return result;
+}
+
+}  // namespace troupe

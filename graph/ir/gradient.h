@@ -75,6 +75,9 @@ class GradientContext {
   absl::Status status_;
 };
 
+// For ops whose output counts as a constant, whatever their inputs are (StopGradient, ZerosLike): nothing flows back, and that is no error.
+inline absl::Status NoGradientFlows(GradientContext&) { return absl::OkStatus(); }
+
 }  // namespace troupe
 
 #endif  // TROUPE_GRAPH_IR_GRADIENT_H_

@@ -9,7 +9,7 @@ TROUPE_OP("StopGradient")
     .Output("output: T")
     .Attr("T: type")
     .Shape(SameAsInput)
-    .NotDifferentiable("it stops gradients: its output counts as a constant")
+    .Gradient(NoGradientFlows)
     .Doc("The input; for gradients its output is a constant.");
 TROUPE_KERNEL("StopGradient").Device("CPU").Function<PassOn, Cost::kTrivial>();
 

@@ -25,7 +25,7 @@ TROUPE_OP("ZerosLike")
     .Output("y: T")
     .Attr("T: type")
     .Shape(SameAsInput)
-    .NotDifferentiable("its output does not depend on the input's values")
+    .Gradient(NoGradientFlows)
     .Doc("Zeros (empty strings, false) with the dtype and shape of `x`.");
 TROUPE_KERNEL("ZerosLike").Device("CPU").Types("T", MovableTypes()).Function<ComputeZerosLike>();
 
@@ -34,7 +34,7 @@ TROUPE_OP("OnesLike")
     .Output("y: T")
     .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, complex128, bool}")
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("its output does not depend on the input's values")
+    .Gradient(NoGradientFlows)
     .Doc("Ones (true) with the dtype and shape of `x`.");
 TROUPE_KERNEL("OnesLike").Device("CPU").Function<ComputeOnesLike>();
 

@@ -6,12 +6,17 @@
 namespace troupe::array {
 namespace {
 
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+template <class T>
+Wide<T> Printable(T v) { return static_cast<Wide<T>>(v); }
+
 // How many numbers; start, limit and delta are of the op's type, the arithmetic of integers is exact.
 template <class T>
 absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
   if (delta == T(0)) return InvalidArgument("range requires delta != 0");
-  if (delta > T(0) && start > limit) return InvalidArgument("range requires start <= limit when delta > 0: ", start, "/", limit);
-  if (delta < T(0) && start < limit) return InvalidArgument("range requires start >= limit when delta < 0: ", start, "/", limit);
+  if (delta > T(0) && start > limit) return InvalidArgument("range requires start <= limit when delta > 0: ", Printable(start), "/", Printable(limit));
+  if (delta < T(0) && start < limit) return InvalidArgument("range requires start >= limit when delta < 0: ", Printable(start), "/", Printable(limit));
   if constexpr (std::is_integral_v<T>) {
     const auto way = delta > T(0) ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
                                   : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
@@ -20,15 +25,13 @@ absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
     if (size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return InvalidArgument("range has too many elements: ", size);
     return static_cast<int64_t>(size);
   } else {
-    // In the type itself (half types in float), as the numbers are made.
-    const auto size = std::ceil(std::abs((limit - start) / delta));
-    if (!(static_cast<double>(size) < 9.2e18)) return InvalidArgument("range has too many elements: ", static_cast<double>(size));
+    // Difference and quotient are rounded to the type, so that half types count as TensorFlow does.
+    const auto steps = static_cast<double>(T((limit - start) / delta));
+    const double size = std::ceil(std::abs(steps));
+    if (!(size < 9.2e18)) return InvalidArgument("range has too many elements: ", size);
     return static_cast<int64_t>(size);
   }
 }
-
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 template <class F>
 absl::Status VisitRangeType(DType t, F&& f) {
@@ -54,7 +57,7 @@ absl::Status RangeShape(InferenceContext& c) {
   const Tensor *start = c.input_tensor(0), *limit = c.input_tensor(1), *delta = c.input_tensor(2);
   if (start == nullptr || limit == nullptr || delta == nullptr) return absl::OkStatus();
   return VisitRangeType(start->dtype(), [&]<class T>() -> absl::Status {
-    TROUPE_ASSIGN_OR_RETURN(const int64_t n, RangeSize<Wide<T>>(start->scalar<T>(), limit->scalar<T>(), delta->scalar<T>()));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t n, RangeSize<T>(start->scalar<T>(), limit->scalar<T>(), delta->scalar<T>()));
     c.set_output(0, PartialTensorShape{n});
     return absl::OkStatus();
   });
@@ -67,7 +70,7 @@ absl::Status ComputeRange(KernelContext& ctx) {
   }
   return VisitRangeType(ctx.output_type(0), [&]<class T>() -> absl::Status {
     const Wide<T> start = ctx.input(0).scalar<T>(), delta = ctx.input(2).scalar<T>();
-    TROUPE_ASSIGN_OR_RETURN(const int64_t n, RangeSize<Wide<T>>(start, ctx.input(1).scalar<T>(), delta));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t n, RangeSize<T>(ctx.input(0).scalar<T>(), ctx.input(1).scalar<T>(), ctx.input(2).scalar<T>()));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, TensorShape({n})));
     T* y = out->data<T>();
     ctx.threads()->ParallelFor(n, 1.0, [=](int64_t begin, int64_t end) {

@@ -44,35 +44,37 @@ absl::Status ComputeReshape(KernelContext& ctx) {
   const Tensor& sizes = ctx.input(1);
   // A scalar size stands for a vector of one: old graphs have it.
   if (sizes.rank() > 1) return InvalidArgument("the shape to reshape to must be a vector, got shape ", sizes.shape().DebugString());
-  const int64_t n = ctx.input(0).num_elements();
+  const Tensor& in = ctx.input(0);
+  const int64_t n = in.num_elements();
   Ints dims = ReadInts(sizes);
   int unknown = -1;
-  int64_t known = 1;
+  bool has_zero = false;
+  int64_t known = 1;  // product of the known sizes but 0
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == -1) {
       if (unknown >= 0) return InvalidArgument("only one size of a reshape may be -1, not both ", unknown, " and ", i);
       unknown = static_cast<int>(i);
-      dims[i] = 1;
     } else if (dims[i] < 0) {
       return InvalidArgument("size ", i, " must be non-negative, not ", dims[i]);
+    } else if (dims[i] == 0) {
+      has_zero = true;
+    } else if ((known = MultiplyWithoutOverflow(known, dims[i])) < 0) {
+      return InvalidArgument("the shape to reshape to has too many elements: [", StrJoin(dims, ","), "]");
     }
-    if (dims[i] != 0 && known > 0) known = MultiplyWithoutOverflow(known, dims[i]);
-    else if (dims[i] == 0 && known > 0) known = 0;
-    if (known < 0) return InvalidArgument("the shape to reshape to has too many elements: [", StrJoin(dims, ","), "]");
   }
   if (unknown >= 0) {
-    if (known == 0) {
-      return InvalidArgument("reshape cannot infer the missing size for an empty tensor unless all specified sizes are non-zero");
-    }
-    if (n % known != 0) {
+    // Zeros on both sides cancel: [0, 3] as [0, -1] is [0, 3] again.
+    int64_t rest = 1;
+    for (int i = 0; i < in.rank(); ++i) rest *= has_zero && in.dim(i) == 0 ? 1 : in.dim(i);
+    if (rest % known != 0) {
       return InvalidArgument("input to reshape is a tensor with ", n, " values, but the requested shape requires a multiple of ", known);
     }
-    dims[static_cast<size_t>(unknown)] = n / known;
-    known = n;
+    dims[static_cast<size_t>(unknown)] = rest / known;
   }
   TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, TensorShape::Make(dims));
-  if (known != n) {
-    return InvalidArgument("input to reshape is a tensor with ", n, " values, but the requested shape ", shape.DebugString(), " has ", known);
+  if (shape.num_elements() != n) {
+    return InvalidArgument("input to reshape is a tensor with ", n, " values, but the requested shape ", shape.DebugString(), " has ",
+                           shape.num_elements());
   }
   return PassOnReshaped(ctx, shape);
 }

@@ -54,10 +54,7 @@ absl::Status PlanDimension(int i, int64_t dim, const int64_t* begin, const int64
   if (stride == 0) return InvalidArgument("strides[", i, "] must be non-zero");
   if (shrink) {
     if (stride < 0) return InvalidArgument("only stride 1 allowed on non-range indexing");
-    size = 1;
-    // A masked single index is 0.
-    const int64_t zero = 0;
-    if (begin_masked) begin = &zero;
+    size = 1;  // a single index is not masked
     if (dim >= 0 && begin != nullptr) {
       first = *begin < 0 ? *begin + dim : *begin;
       if (first < 0 || first >= dim) return InvalidArgument("slice index ", *begin, " of dimension ", i, " out of bounds");

@@ -13,13 +13,13 @@ struct Relu {
   template <class T>
   static T F(T x, T) { return x < T(0) ? T(0) : x; }
   template <class T>
-  static T G(T g, T x, T) { return x > T(0) ? g : T(0); }
+  static T G(T g, T x, T) { return static_cast<T>(g * static_cast<T>(x > T(0))); }  // NaN * 0 stays NaN, as in TensorFlow
 };
 struct Relu6 {
   template <class T>
   static T F(T x, T) { return x < T(0) ? T(0) : x > T(6) ? T(6) : x; }
   template <class T>
-  static T G(T g, T x, T) { return (x > T(0)) & (x < T(6)) ? g : T(0); }
+  static T G(T g, T x, T) { return static_cast<T>(g * static_cast<T>((x > T(0)) & (x < T(6)))); }
 };
 struct Elu {
   template <class T>

@@ -1,0 +1,47 @@
+// What the convolution ops (Conv2D and DepthwiseConv2dNative with their backward halves) share.
+#ifndef TROUPE_KERNELS_NN_CONV_H_
+#define TROUPE_KERNELS_NN_CONV_H_
+
+#include "troupe/graph/ir/gradient.h"
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/kernel.h"
+#include "troupe/kernels/nn/conv_shape.h"
+#include "troupe/kernels/nn/dnnl/conv.h"
+#include "troupe/kernels/nn/window.h"
+
+namespace troupe {
+
+// The shape function of a forward convolution, of one that gives the input's gradient (input 0 = its shape), and of one that gives the filter's (input 1).
+absl::Status ConvOutputShape(InferenceContext& c, bool depthwise);
+absl::Status ConvBackpropInputShape(InferenceContext& c);
+absl::Status ConvBackpropFilterShape(InferenceContext& c);
+// Copies the attrs that say how the windows slide from a convolution to one of its backward halves.
+AttrMap ConvAttrs(GradientContext& g);
+
+// The kernel of all six ops: pass and depthwise choose one.
+class ConvKernel {
+ public:
+  ConvKernel(KernelInit& init, ConvPass pass, bool depthwise);
+  absl::Status Compute(KernelContext& ctx);
+
+ private:
+  // The sizes for an input and a filter of these shapes; INVALID_ARGUMENT says what does not fit.
+  absl::StatusOr<ConvShape> Sizes(const TensorShape& input, const TensorShape& filter) const;
+  template <class T>
+  void RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out);
+
+  const ConvPass pass_;
+  const bool depthwise_;
+  const DType dtype_;
+  WindowAttrs attrs_;
+  DnnlConv dnnl_;
+};
+
+template <ConvPass kPass, bool kDepthwise>
+struct ConvKernelOf : ConvKernel {
+  explicit ConvKernelOf(KernelInit& init) : ConvKernel(init, kPass, kDepthwise) {}
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_CONV_H_

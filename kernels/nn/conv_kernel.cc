@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "troupe/kernels/nn/as_float.h"
+#include "troupe/kernels/nn/conv.h"
+#include "troupe/kernels/nn/conv_generic.h"
+#include "troupe/kernels/nn/layout.h"
+
+namespace troupe {
+namespace {
+
+// A range of images has at least this many multiplications (some 10 us of work).
+constexpr double kRangeWork = 1e6;
+
+// The shape that a 1-D int32 tensor spells.
+absl::StatusOr<TensorShape> ShapeFrom(const Tensor& t, const char* what) {
+  if (t.rank() != 1 || t.dim(0) != 4) {
+    return InvalidArgument(what, " must be a vector of 4 sizes, but it is ", t.DebugString());
+  }
+  const int32_t* d = t.data<int32_t>();
+  return TensorShape::Make({d[0], d[1], d[2], d[3]});
+}
+
+}  // namespace
+
+ConvKernel::ConvKernel(KernelInit& init, ConvPass pass, bool depthwise)
+    : pass_(pass), depthwise_(depthwise), dtype_(init.output_type(0)), dnnl_(pass) {
+  absl::StatusOr<WindowAttrs> attrs = ReadWindowAttrs(init.node());
+  if (attrs.ok()) {
+    attrs_ = *attrs;
+  } else {
+    init.Fail(attrs.status());
+  }
+}
+
+absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input, const TensorShape& filter) const {
+  if (input.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", input.DebugString());
+  if (filter.rank() != 4) return InvalidArgument("filter must be 4-dimensional: ", filter.DebugString());
+  ConvShape s;
+  s.n = input.dim(0);
+  s.h = input.dim(attrs_.spatial_dim(0));
+  s.w = input.dim(attrs_.spatial_dim(1));
+  s.c = input.dim(attrs_.channel_dim());
+  s.kh = filter.dim(0);
+  s.kw = filter.dim(1);
+  if (depthwise_) {
+    if (filter.dim(2) != s.c) {
+      return InvalidArgument("input and filter must have the same depth: ", s.c, " vs ", filter.dim(2), " (input ",
+                             input.DebugString(), ", filter ", filter.DebugString(), ")");
+    }
+    s.groups = std::max<int64_t>(1, s.c);
+    s.oc = s.c * filter.dim(3);
+  } else {
+    s.oc = filter.dim(3);
+    if (filter.dim(2) == 0) return InvalidArgument("filter depth must be greater than 0: ", filter.DebugString());
+    if (s.c % filter.dim(2) != 0) {
+      return InvalidArgument("input depth must be evenly divisible by filter depth: ", s.c, " vs ", filter.dim(2), " (input ",
+                             input.DebugString(), ", filter ", filter.DebugString(), ")");
+    }
+    s.groups = std::max<int64_t>(1, s.c / filter.dim(2));
+    if (s.oc % s.groups != 0) {
+      return InvalidArgument("output depth must be evenly divisible by number of groups: ", s.oc, " vs ", s.groups);
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(WindowExtent y, SlideWindow(attrs_, 0, s.h, s.kh));
+  TROUPE_ASSIGN_OR_RETURN(WindowExtent x, SlideWindow(attrs_, 1, s.w, s.kw));
+  s.oh = y.out, s.top = y.before, s.bottom = y.after;
+  s.ow = x.out, s.left = x.before, s.right = x.after;
+  s.stride_h = attrs_.stride[0], s.stride_w = attrs_.stride[1];
+  s.dilation_h = attrs_.dilation[0], s.dilation_w = attrs_.dilation[1];
+  return s;
+}
+
+// Images are split into ranges; the filter's gradients of the ranges are summed in order, so that a result depends on the number of threads but on no race.
+template <class T>
+void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out) {
+  int64_t ranges = std::min<int64_t>({threads->num_threads(), s.n, static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
+  ranges = std::max<int64_t>(ranges, 1);
+  const int64_t filter = s.filter_size();
+  std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (ranges - 1) * filter : 0);
+  threads->ParallelRanges(ranges, ranges, [&](int64_t first, int64_t limit) {
+    for (int64_t r = first; r < limit; ++r) {
+      int64_t begin, end;
+      ComputeThreads::Range(s.n, ranges, r, &begin, &end);
+      ConvShape part = s;
+      part.n = end - begin;
+      const int64_t in = begin * s.h * s.w * s.c, to = begin * s.oh * s.ow * s.oc;
+      const T* pa = pass_ == ConvPass::kBackwardInput ? a : a + in;
+      const T* pb = pass_ == ConvPass::kForward ? b : b + to;
+      T* po = pass_ == ConvPass::kForward ? out + to : pass_ == ConvPass::kBackwardInput ? out + in : r == 0 ? out : partial.data() + (r - 1) * filter;
+      if constexpr (std::is_same_v<T, float>) {
+        if (dnnl_.Run(part, pa, pb, po)) continue;
+      }
+      GenericConv<T>(pass_, part, pa, pb, po);
+    }
+  });
+  for (size_t i = 0; i < partial.size(); ++i) out[i % filter] += partial[i];
+}
+
+absl::Status ConvKernel::Compute(KernelContext& ctx) {
+  const Tensor& in0 = ctx.input(0);
+  const Tensor& in1 = ctx.input(1);
+  TensorShape input, filter;
+  switch (pass_) {
+    case ConvPass::kForward: input = in0.shape(), filter = in1.shape(); break;
+    case ConvPass::kBackwardInput: {
+      TROUPE_ASSIGN_OR_RETURN(input, ShapeFrom(in0, "input_sizes"));
+      filter = in1.shape();
+      break;
+    }
+    case ConvPass::kBackwardFilter: {
+      input = in0.shape();
+      TROUPE_ASSIGN_OR_RETURN(filter, ShapeFrom(in1, "filter_sizes"));
+      break;
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(const ConvShape s, Sizes(input, filter));
+  const TensorShape output = ImageShape<TensorShape>(attrs_, s.n, s.oh, s.ow, s.oc);
+  TROUPE_RETURN_IF_ERROR(TensorShape::Make(output.dims()).status());
+  if (pass_ != ConvPass::kForward && !ctx.input(2).HasShape(output)) {
+    return InvalidArgument("out_backprop has shape ", ctx.input(2).shape().DebugString(), ", but an input of ", input.DebugString(),
+                           " and a filter of ", filter.DebugString(), " give ", output.DebugString());
+  }
+  const TensorShape& out_shape = pass_ == ConvPass::kForward ? output : pass_ == ConvPass::kBackwardInput ? input : filter;
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, out_shape));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  if (s.work() == 0) {
+    std::memset(out->raw(), 0, out->bytes());
+    return absl::OkStatus();
+  }
+  // Operands with the channels last, in a type that is computed in.
+  auto image = [&](const Tensor& t) {
+    const Tensor wide = Widened(t);
+    return attrs_.channels_first ? ChannelsLast(ctx.threads(), wide) : wide;
+  };
+  const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(in1) : image(in0);
+  const Tensor b = pass_ == ConvPass::kForward ? Widened(in1) : image(ctx.input(2));
+  const bool swap = attrs_.channels_first && pass_ != ConvPass::kBackwardFilter;
+  Tensor result = *out;
+  if (swap || IsSmallFloat(dtype_)) {
+    TensorShape shape = out_shape;
+    if (swap) shape = TensorShape({out_shape.dim(0), out_shape.dim(2), out_shape.dim(3), out_shape.dim(1)});
+    TROUPE_ASSIGN_OR_RETURN(result, ctx.AllocateTemp(ComputeType(dtype_), shape));
+  }
+  switch (ComputeType(dtype_)) {
+    case DType::kFloat: RunTyped(ctx.threads(), s, a.data<float>(), b.data<float>(), result.data<float>()); break;
+    case DType::kDouble: RunTyped(ctx.threads(), s, a.data<double>(), b.data<double>(), result.data<double>()); break;
+    default:
+      RunTyped(ctx.threads(), s, static_cast<const uint32_t*>(a.raw()), static_cast<const uint32_t*>(b.raw()),
+               static_cast<uint32_t*>(result.raw()));
+  }
+  if (swap) result = ChannelsToFront(ctx.threads(), result);
+  if (swap || IsSmallFloat(dtype_)) ctx.set_output(0, Narrowed(std::move(result), dtype_));
+  return absl::OkStatus();
+}
+
+}  // namespace troupe

@@ -1,0 +1,33 @@
+// One convolution: every size that a kernel needs, in one value that can be compared.
+#ifndef TROUPE_KERNELS_NN_CONV_SHAPE_H_
+#define TROUPE_KERNELS_NN_CONV_SHAPE_H_
+
+#include <cstdint>
+
+namespace troupe {
+
+enum class ConvPass : uint8_t {
+  kForward,         // (input, filter) -> output
+  kBackwardInput,   // (filter, d output) -> d input
+  kBackwardFilter,  // (input, d output) -> d filter
+};
+
+// input [n, h, w, c], filter [kh, kw, c / groups, oc], output [n, oh, ow, oc]; group g reads channels [g c / groups, (g + 1) c / groups) and writes the like of oc.
+struct ConvShape {
+  int64_t n = 0, h = 0, w = 0, c = 0;
+  int64_t kh = 0, kw = 0, oc = 0, groups = 1;
+  int64_t oh = 0, ow = 0;
+  int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  int64_t top = 0, bottom = 0, left = 0, right = 0;
+
+  int64_t input_size() const { return n * h * w * c; }
+  int64_t filter_size() const { return kh * kw * (c / groups) * oc; }
+  int64_t output_size() const { return n * oh * ow * oc; }
+  // Multiplications.
+  double work() const { return static_cast<double>(output_size()) * static_cast<double>(kh * kw * (c / groups)); }
+  friend bool operator==(const ConvShape&, const ConvShape&) = default;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_CONV_SHAPE_H_

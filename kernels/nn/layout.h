@@ -1,0 +1,19 @@
+// Moving the channels of images: [n, rows, columns] -> [n, columns, rows]. NCHW to NHWC has rows = C, columns = H * W; back, the other way round.
+#ifndef TROUPE_KERNELS_NN_LAYOUT_H_
+#define TROUPE_KERNELS_NN_LAYOUT_H_
+
+#include "troupe/graph/core/tensor.h"
+#include "troupe/kernels/device/compute_threads.h"
+
+namespace troupe {
+
+// `element` bytes each: 1, 2, 4, 8 or 16.
+void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t rows, int64_t columns, const void* from, void* to);
+
+// A new tensor with the channels last (first) of a 4-dimensional one that has them first (last).
+Tensor ChannelsLast(ComputeThreads* threads, const Tensor& nchw);
+Tensor ChannelsToFront(ComputeThreads* threads, const Tensor& nhwc);
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_LAYOUT_H_

@@ -1,0 +1,40 @@
+// What the pooling ops share: kernels over the loops of pool_isa.cc, shape functions, attrs.
+#ifndef TROUPE_KERNELS_NN_POOL_H_
+#define TROUPE_KERNELS_NN_POOL_H_
+
+#include "troupe/graph/ir/gradient.h"
+#include "troupe/graph/ir/op_def.h"
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/kernel.h"
+#include "troupe/kernels/nn/window.h"
+
+namespace troupe {
+
+enum class PoolOp : uint8_t { kMax, kMaxGrad, kMaxGradGrad, kAvg, kAvgGrad };
+
+// Shape of a pooling of input 0 by attrs ksize and strides.
+absl::Status PoolOutputShape(InferenceContext& c);
+// The attrs that say how the windows slide, for the next op of a family.
+AttrMap PoolAttrs(GradientContext& g);
+
+// Inputs by op: Max, Avg: (x); MaxGrad: (x, y, dy); MaxGradGrad: (x, y, ddx); AvgGrad: (shape of x, dy). The V2 ops (`window_inputs`) have ksize and strides as two more inputs.
+class PoolKernel {
+ public:
+  PoolKernel(KernelInit& init, PoolOp op, bool window_inputs);
+  absl::Status Compute(KernelContext& ctx);
+
+ private:
+  const PoolOp op_;
+  const bool window_inputs_;
+  const DType dtype_;
+  WindowAttrs attrs_;
+};
+
+template <PoolOp kOp, bool kWindowInputs = false>
+struct PoolKernelOf : PoolKernel {
+  explicit PoolKernelOf(KernelInit& init) : PoolKernel(init, kOp, kWindowInputs) {}
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_POOL_H_

@@ -1,0 +1,200 @@
+#include <cstring>
+#include <vector>
+
+#include "troupe/kernels/nn/as_float.h"
+#include "troupe/kernels/nn/isa_pick.h"
+#include "troupe/kernels/nn/layout.h"
+#include "troupe/kernels/nn/pool.h"
+#include "troupe/kernels/nn/pool_loops.h"
+
+TROUPE_ISA_TABLE(PoolTable, kPools)
+
+namespace troupe {
+namespace {
+
+// The operands of one run, channels last: x (Max, Avg: the input; else the original input), g (what comes in), out.
+struct Operands {
+  int64_t images;
+  PoolShape shape;
+  const void *x, *g;
+  void* out;
+};
+
+int64_t InputSize(const PoolShape& s) { return s.h * s.w * s.c; }
+int64_t OutputSize(const PoolShape& s) { return s.oh * s.ow * s.c; }
+double ImageCost(const PoolShape& s) { return 0.3 * static_cast<double>(OutputSize(s) * s.kh * s.kw) + 10; }
+
+template <class T>
+void RunMax(ComputeThreads* threads, const PoolLoops<T>& loops, PoolOp op, const Operands& o) {
+  const PoolShape& s = o.shape;
+  const T *x = static_cast<const T*>(o.x), *g = static_cast<const T*>(o.g);
+  T* out = static_cast<T*>(o.out);
+  threads->ParallelFor(o.images, ImageCost(s), [&](int64_t b, int64_t e) {
+    std::vector<int32_t> index(s.c);
+    std::vector<T> best(s.c);
+    for (int64_t i = b; i < e; ++i) {
+      const T* image = x + i * InputSize(s);
+      switch (op) {
+        case PoolOp::kMax: loops.max(s, image, out + i * OutputSize(s)); break;
+        case PoolOp::kMaxGrad:
+          std::memset(out + i * InputSize(s), 0, InputSize(s) * sizeof(T));
+          loops.max_grad(s, image, g + i * OutputSize(s), out + i * InputSize(s), index.data(), best.data());
+          break;
+        default:
+          loops.max_grad_grad(s, image, g + i * InputSize(s), out + i * OutputSize(s), index.data(), best.data());
+      }
+    }
+  });
+}
+
+template <class T>
+void RunAvg(ComputeThreads* threads, const AvgPoolLoops<T>& loops, PoolOp op, const Operands& o) {
+  const PoolShape& s = o.shape;
+  T* out = static_cast<T*>(o.out);
+  threads->ParallelFor(o.images, ImageCost(s), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      if (op == PoolOp::kAvg) {
+        loops.avg(s, static_cast<const T*>(o.x) + i * InputSize(s), out + i * OutputSize(s));
+      } else {
+        std::memset(out + i * InputSize(s), 0, InputSize(s) * sizeof(T));
+        loops.avg_grad(s, static_cast<const T*>(o.g) + i * OutputSize(s), out + i * InputSize(s));
+      }
+    }
+  });
+}
+
+void RunPool(ComputeThreads* threads, DType dtype, PoolOp op, const Operands& o) {
+  const PoolTable& t = PickkPools();
+  if (op == PoolOp::kAvg || op == PoolOp::kAvgGrad) {
+    if (dtype == DType::kDouble) return RunAvg(threads, t.avg_f64, op, o);
+    return RunAvg(threads, t.avg_f32, op, o);
+  }
+  switch (dtype) {
+    case DType::kFloat: return RunMax(threads, t.f32, op, o);
+    case DType::kDouble: return RunMax(threads, t.f64, op, o);
+    case DType::kInt8: return RunMax(threads, t.i8, op, o);
+    case DType::kUint8: return RunMax(threads, t.u8, op, o);
+    case DType::kInt16: return RunMax(threads, t.i16, op, o);
+    case DType::kUint16: return RunMax(threads, t.u16, op, o);
+    case DType::kInt32: return RunMax(threads, t.i32, op, o);
+    case DType::kUint32: return RunMax(threads, t.u32, op, o);
+    case DType::kInt64: return RunMax(threads, t.i64, op, o);
+    case DType::kUint64: return RunMax(threads, t.u64, op, o);
+    default: return;
+  }
+}
+
+absl::StatusOr<std::vector<int64_t>> IntList(const Tensor& t, const char* what) {
+  if (t.rank() != 1 || t.dim(0) != 4) return InvalidArgument(what, " must be a vector of 4 numbers, but it is ", t.DebugString());
+  return std::vector<int64_t>(t.data<int32_t>(), t.data<int32_t>() + 4);
+}
+
+}  // namespace
+
+absl::Status PoolOutputShape(InferenceContext& c) {
+  TROUPE_ASSIGN_OR_RETURN(WindowAttrs a, ReadWindowAttrs(c.node()));
+  TROUPE_ASSIGN_OR_RETURN(PartialTensorShape x, c.WithRank(0, 4));
+  TROUPE_ASSIGN_OR_RETURN(int64_t oh, SlideWindowSize(a, 0, x.dim(a.spatial_dim(0)), a.ksize[0]));
+  TROUPE_ASSIGN_OR_RETURN(int64_t ow, SlideWindowSize(a, 1, x.dim(a.spatial_dim(1)), a.ksize[1]));
+  c.set_output(0, ImageShape<PartialTensorShape>(a, x.dim(0), oh, ow, x.dim(a.channel_dim())));
+  return absl::OkStatus();
+}
+
+AttrMap PoolAttrs(GradientContext& g) {
+  AttrMap attrs;
+  for (const char* name : {"ksize", "strides", "padding", "data_format"}) {
+    if (const AttrValue* v = g.node().attrs().Find(name)) attrs.Set(name, *v);
+  }
+  return attrs;
+}
+
+PoolKernel::PoolKernel(KernelInit& init, PoolOp op, bool window_inputs)
+    : op_(op), window_inputs_(window_inputs), dtype_(init.output_type(0)) {
+  absl::StatusOr<WindowAttrs> attrs = ReadWindowAttrs(init.node());
+  if (attrs.ok()) {
+    attrs_ = *attrs;
+  } else {
+    init.Fail(attrs.status());
+  }
+}
+
+absl::Status PoolKernel::Compute(KernelContext& ctx) {
+  WindowAttrs a = attrs_;
+  if (window_inputs_) {
+    const int at = ctx.num_inputs() - 2;
+    TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> ksize, IntList(ctx.input(at), "ksize"));
+    TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> strides, IntList(ctx.input(at + 1), "strides"));
+    TROUPE_RETURN_IF_ERROR(SetWindow(ksize, strides, &a));
+  }
+  // The shape of what is pooled.
+  TensorShape in = ctx.input(0).shape();
+  if (op_ == PoolOp::kAvgGrad) {
+    TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, IntList(ctx.input(0), "orig_input_shape"));
+    TROUPE_ASSIGN_OR_RETURN(in, TensorShape::Make(sizes));
+  }
+  if (in.rank() != 4) return InvalidArgument("the pooled tensor must be 4-dimensional: ", in.DebugString());
+  for (int i = 0; i < 2; ++i) {
+    if (a.before[i] >= a.ksize[i] || a.after[i] >= a.ksize[i]) {
+      return InvalidArgument("explicit paddings ", a.before[i], " and ", a.after[i], " must be smaller than the window, ", a.ksize[i]);
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(WindowExtent y, SlideWindow(a, 0, in.dim(a.spatial_dim(0)), a.ksize[0]));
+  TROUPE_ASSIGN_OR_RETURN(WindowExtent x, SlideWindow(a, 1, in.dim(a.spatial_dim(1)), a.ksize[1]));
+  const int64_t channels = in.dim(a.channel_dim());
+  const TensorShape out = ImageShape<TensorShape>(a, in.dim(0), y.out, x.out, channels);
+  if (y.in * x.in > int64_t{1} << 31) return InvalidArgument("images of ", y.in, " x ", x.in, " pixels are too large to pool");
+  auto expect = [&](int i, const char* what, const TensorShape& shape) {
+    if (ctx.input(i).HasShape(shape)) return absl::OkStatus();
+    return InvalidArgument(what, " has shape ", ctx.input(i).shape().DebugString(), ", but pooling ", in.DebugString(), " needs ",
+                           shape.DebugString());
+  };
+  Tensor incoming;
+  switch (op_) {
+    case PoolOp::kMax:
+    case PoolOp::kAvg: break;
+    case PoolOp::kMaxGrad:
+    case PoolOp::kMaxGradGrad:
+      TROUPE_RETURN_IF_ERROR(expect(1, "orig_output", out));
+      TROUPE_RETURN_IF_ERROR(expect(2, "grad", op_ == PoolOp::kMaxGrad ? out : in));
+      incoming = ctx.input(2);
+      break;
+    case PoolOp::kAvgGrad:
+      TROUPE_RETURN_IF_ERROR(expect(1, "grad", out));
+      incoming = ctx.input(1);
+      break;
+  }
+  const bool to_input = op_ == PoolOp::kMaxGrad || op_ == PoolOp::kAvgGrad;
+  const TensorShape& shape = to_input ? in : out;
+  Operands o;
+  o.images = in.dim(0);
+  o.shape.h = y.in, o.shape.w = x.in, o.shape.c = channels, o.shape.oh = y.out, o.shape.ow = x.out;
+  o.shape.kh = a.ksize[0], o.shape.kw = a.ksize[1], o.shape.stride_h = a.stride[0], o.shape.stride_w = a.stride[1];
+  o.shape.top = y.before, o.shape.left = x.before;
+  if (!a.channels_first && !IsSmallFloat(dtype_)) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, shape));
+    if (result->num_elements() == 0) return absl::OkStatus();
+    o.x = ctx.input(0).raw();
+    o.g = incoming.valid() ? incoming.raw() : nullptr;
+    o.out = result->raw();
+    RunPool(ctx.threads(), dtype_, op_, o);
+    return absl::OkStatus();
+  }
+  auto image = [&](const Tensor& t) {
+    const Tensor wide = Widened(t);
+    return a.channels_first ? ChannelsLast(ctx.threads(), wide) : wide;
+  };
+  const Tensor pooled = op_ == PoolOp::kAvgGrad ? Tensor() : image(ctx.input(0));
+  if (incoming.valid()) incoming = image(incoming);
+  TensorShape last = shape;
+  if (a.channels_first) last = TensorShape({shape.dim(0), shape.dim(2), shape.dim(3), shape.dim(1)});
+  TROUPE_ASSIGN_OR_RETURN(Tensor result, ctx.AllocateTemp(ComputeType(dtype_), last));
+  o.x = pooled.valid() ? pooled.raw() : nullptr;
+  o.g = incoming.valid() ? incoming.raw() : nullptr;
+  o.out = result.raw();
+  if (result.num_elements() > 0) RunPool(ctx.threads(), ComputeType(dtype_), op_, o);
+  if (a.channels_first) result = ChannelsToFront(ctx.threads(), result);
+  ctx.set_output(0, Narrowed(std::move(result), dtype_));
+  return absl::OkStatus();
+}
+
+}  // namespace troupe

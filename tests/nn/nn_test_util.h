@@ -87,6 +87,14 @@ inline void CheckClose(const Tensor& got, const std::vector<double>& want, const
                       what << ": element " << at << " is " << (v.empty() ? 0 : v[at]) << ", not " << (want.empty() ? 0 : want[at]));
 }
 
+inline bool IsSmall(DType t) { return t == DType::kHalf || t == DType::kBfloat16; }
+// CheckClose where complex numbers are as exact as their parts.
+inline void CheckValues(const Tensor& got, const std::vector<double>& want, const std::string& what) {
+  if (!IsComplex(got.dtype())) return CheckClose(got, want, what);
+  const std::vector<double> v = ToDoubles(got);
+  CheckClose(MakeTensor(got.dtype() == DType::kComplex64 ? DType::kFloat : DType::kDouble, got.shape(), v), want, what);
+}
+
 // The outputs; a failure fails the test.
 inline std::vector<Tensor> Run(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {}, int threads = 1) {
   EvaluateOptions options;

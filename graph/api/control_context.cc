@@ -78,32 +78,46 @@ absl::Status Register(ScopeShared& shared, ControlFlowContext* context, Node* no
   return s;
 }
 
-absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op, const std::string& name,
+absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op, const CaptureFor& who,
                                    const std::vector<NodeOut>& inputs, AttrMap attrs, const std::vector<Node*>& controls,
-                                   SourceLocation location, const Node* colocate) {
-  NodeBuilder b(shared.graph.get(), shared.UniqueName(name), op, false);
+                                   const Node* colocate) {
+  NodeBuilder b(shared.graph.get(), shared.UniqueName(who.name), op, false);
   for (NodeOut in : inputs) b.Input(in);
   for (const auto& [key, value] : attrs) b.Attr(key, value);
-  if (colocate != nullptr) {
-    b.Attr("_class", ColocationGroups(*colocate));
-    b.Device(colocate->requested_device());
+  if (colocate != nullptr) b.Attr("_class", ColocationGroups(*colocate)).Device(colocate->requested_device());
+  TROUPE_ASSIGN_OR_RETURN(Node* const node, b.Controls(controls).Location(who.location).Build());
+  if (colocate == nullptr && who.device != nullptr) {
+    absl::StatusOr<std::string> device = RequestedDevice(who.device, node);
+    if (!device.ok()) return node->At(device.status());
+    node->set_requested_device(*std::move(device));
   }
-  TROUPE_ASSIGN_OR_RETURN(Node* const node, b.Controls(controls).Location(location).Build());
   TROUPE_RETURN_IF_ERROR(Register(shared, context, node));
   return node;
 }
 
-absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, NodeOut value, bool is_constant, const std::string& name,
-                               const std::vector<Node*>& controls, SourceLocation location) {
-  const bool ref = IsRef(value.dtype());
-  return AddPrimitive(shared, loop, ref ? "RefEnter" : "Enter", name, {value},
+absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, NodeOut value, bool is_constant, const CaptureFor& who,
+                               const std::vector<Node*>& controls) {
+  return AddPrimitive(shared, loop, IsRef(value.dtype()) ? "RefEnter" : "Enter", who, {value},
                       {{"frame_name", loop->frame_name}, {"is_constant", is_constant}, {"parallel_iterations", loop->parallel_iterations}},
-                      controls, location);
+                      controls);
 }
 
-absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred, const std::string& name,
-                                SourceLocation location) {
-  return AddPrimitive(shared, context, IsRef(value.dtype()) ? "RefSwitch" : "Switch", name, {value, pred}, {}, {}, location, value.node);
+absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred, const CaptureFor& who) {
+  return AddPrimitive(shared, context, IsRef(value.dtype()) ? "RefSwitch" : "Switch", who, {value, pred}, {}, {}, value.node);
+}
+
+absl::StatusOr<Node*> AddMerge(ScopeShared& shared, ControlFlowContext* context, NodeOut first, NodeOut second, const CaptureFor& who) {
+  NodeBuilder b(shared.graph.get(), shared.UniqueName(who.name), "Merge", false);
+  b.Attr("N", 2).Attr("T", BaseType(first.dtype())).Location(who.location).AllowMissingInputs();
+  b.InputList(second.valid() ? std::vector<NodeOut>{first, second} : std::vector<NodeOut>{first});
+  TROUPE_ASSIGN_OR_RETURN(Node* const node, b.Build());
+  if (who.device != nullptr) {
+    absl::StatusOr<std::string> device = RequestedDevice(who.device, node);
+    if (!device.ok()) return node->At(device.status());
+    node->set_requested_device(*std::move(device));
+  }
+  TROUPE_RETURN_IF_ERROR(Register(shared, context, node));
+  return node;
 }
 
 absl::StatusOr<NodeOut> Capture(ScopeShared& shared, ControlFlowContext* context, NodeOut value, const CaptureFor& who) {
@@ -113,10 +127,13 @@ absl::StatusOr<NodeOut> Capture(ScopeShared& shared, ControlFlowContext* context
   if (const auto it = context->external.find(value); it != context->external.end()) return it->second;
   TROUPE_ASSIGN_OR_RETURN(const NodeOut outer, Capture(shared, context->outer, value, who));
   NodeOut inner;
+  CaptureFor part = who;
   if (context->kind == ControlFlowContext::Kind::kWhile) {
-    TROUPE_ASSIGN_OR_RETURN(inner.node, AddEnter(shared, context, outer, true, who.name + "/Enter", {}, who.location));
+    part.name += "/Enter";
+    TROUPE_ASSIGN_OR_RETURN(inner.node, AddEnter(shared, context, outer, true, part, {}));
   } else {
-    TROUPE_ASSIGN_OR_RETURN(inner.node, AddSwitch(shared, context, outer, context->pred, who.name + "/Switch", who.location));
+    part.name += "/Switch";
+    TROUPE_ASSIGN_OR_RETURN(inner.node, AddSwitch(shared, context, outer, context->pred, part));
     inner.index = context->branch;
   }
   context->external[value] = inner;
@@ -134,7 +151,7 @@ absl::StatusOr<std::vector<Node*>> CaptureControls(ScopeShared& shared, ControlF
     const ControlFlowContext* const home_loop = home == nullptr ? nullptr : home->Loop();
     if (home_loop == loop) {
       result.push_back(c);
-      ++*own;
+      if (context == loop || Encloses(context, home)) ++*own;
     } else if (Encloses(home_loop, loop)) {
       outside.push_back(c);
     } else {
@@ -151,21 +168,22 @@ absl::StatusOr<std::vector<Node*>> CaptureControls(ScopeShared& shared, ControlF
         // Nothing of it can flow into the loop: a constant that comes after it does.
         Tensor zero(DType::kBool, TensorShape());
         *zero.data<bool>() = false;
-        TROUPE_ASSIGN_OR_RETURN(value.node, AddPrimitive(shared, ContextOf(shared, c), "Const", c->name() + "/done", {},
-                                                         {{"dtype", DType::kBool}, {"value", zero}}, {c}, who.location));
+        const CaptureFor done{c->name() + "/done", who.location, nullptr};
+        TROUPE_ASSIGN_OR_RETURN(value.node, AddPrimitive(shared, ContextOf(shared, c), "Const", done, {},
+                                                         {{"dtype", DType::kBool}, {"value", zero}}, {c}));
       }
       TROUPE_ASSIGN_OR_RETURN(const NodeOut inner, Capture(shared, in, value, who));
-      TROUPE_ASSIGN_OR_RETURN(stand_in, AddPrimitive(shared, in, "Identity", who.name + "/after", {inner}, {}, {in->Pivot()}, who.location));
+      const CaptureFor after{who.name + "/after", who.location, who.device};
+      TROUPE_ASSIGN_OR_RETURN(stand_in, AddPrimitive(shared, in, "Identity", after, {inner}, {}, {in->Pivot()}));
     }
     result.push_back(stand_in);
   }
   return result;
 }
 
-bool NeedsPivot(const ControlFlowContext& context, const std::vector<NodeOut>& inputs, const std::vector<Node*>& controls,
-                int own_controls) {
-  if (context.kind == ControlFlowContext::Kind::kCond) return inputs.empty() && controls.empty();
+bool NeedsPivot(const ControlFlowContext& context, const std::vector<NodeOut>& inputs, int own_controls) {
   if (own_controls > 0) return false;
+  if (context.kind == ControlFlowContext::Kind::kCond) return inputs.empty();
   return std::all_of(inputs.begin(), inputs.end(), [](NodeOut in) {
     if (!in.node->IsEnter()) return false;
     const auto constant = in.node->Attr<bool>("is_constant");

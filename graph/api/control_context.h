@@ -67,27 +67,29 @@ ControlFlowContext* ContextOf(ScopeShared& shared, const Node* node);
 struct CaptureFor {
   std::string name;  // full name of the node
   SourceLocation location;
+  const DeviceEntry* device = nullptr;
 };
 // `value` as it is called in `context`, adding Enters and Switches as needed.
 absl::StatusOr<NodeOut> Capture(ScopeShared& shared, ControlFlowContext* context, NodeOut value, const CaptureFor& who);
-// The control inputs that stand for `controls` in `context`. `own` receives how many of them are nodes of the innermost loop itself.
+// The control inputs that stand for `controls` in `context`. `own` receives how many of them keep a node without inputs from running when the context does not:
+// nodes of the innermost loop, or of the branch.
 absl::StatusOr<std::vector<Node*>> CaptureControls(ScopeShared& shared, ControlFlowContext* context,
                                                    const std::vector<Node*>& controls, const CaptureFor& who, int* own);
-// Adds the pivot's control edge where the rules above ask for it. `inputs` are as brought in, `own_controls` as from CaptureControls.
-bool NeedsPivot(const ControlFlowContext& context, const std::vector<NodeOut>& inputs, const std::vector<Node*>& controls,
-                int own_controls);
+// Whether the rules above ask for the pivot's control edge. `inputs` are as brought in, `own_controls` as from CaptureControls.
+bool NeedsPivot(const ControlFlowContext& context, const std::vector<NodeOut>& inputs, int own_controls);
 // Notes that `node` belongs to `context` and infers its shapes. On an error the node is removed.
 absl::Status Register(ScopeShared& shared, ControlFlowContext* context, Node* node);
-// One primitive, in `context`: a unique name from `name`, no scope properties.
-absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op, const std::string& name,
+// One primitive, in `context`, called `who.name` (made unique), on the device of `who`, or colocated.
+absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op, const CaptureFor& who,
                                    const std::vector<NodeOut>& inputs, AttrMap attrs, const std::vector<Node*>& controls,
-                                   SourceLocation location, const Node* colocate = nullptr);
+                                   const Node* colocate = nullptr);
 // Enter, or RefEnter for a reference.
-absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, NodeOut value, bool is_constant, const std::string& name,
-                               const std::vector<Node*>& controls, SourceLocation location);
+absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, NodeOut value, bool is_constant, const CaptureFor& who,
+                               const std::vector<Node*>& controls);
 // Switch, or RefSwitch for a reference, colocated with `value`.
-absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred, const std::string& name,
-                                SourceLocation location);
+absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred, const CaptureFor& who);
+// Merge of two values; the second may come later (an invalid NodeOut), as the back edge of a loop does.
+absl::StatusOr<Node*> AddMerge(ScopeShared& shared, ControlFlowContext* context, NodeOut first, NodeOut second, const CaptureFor& who);
 
 }  // namespace internal
 }  // namespace troupe

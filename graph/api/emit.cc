@@ -26,6 +26,7 @@ class Emitter {
     TROUPE_ASSIGN_OR_RETURN(def_, shared_.graph->ops().LookUp(op_));
     who_.name = at_->UniqueNodeName(op_);
     who_.location = at_.location();
+    who_.device = state_.device.get();
     attrs_ = std::move(attrs);
     if (args.size() != def_->inputs.size()) {
       return InvalidArgument("op '", op_, "' takes ", def_->inputs.size(), " args, not ", args.size());
@@ -53,7 +54,7 @@ class Emitter {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> controls,
                             internal::CaptureControls(shared_, state_.context, state_.control, who_, &own));
     b.Controls(controls);
-    if (state_.context != nullptr && internal::NeedsPivot(*state_.context, flat, controls, own)) b.Control(state_.context->Pivot());
+    if (state_.context != nullptr && internal::NeedsPivot(*state_.context, flat, own)) b.Control(state_.context->Pivot());
     AddScopeAttrs();
     for (const auto& [name, value] : attrs_) b.Attr(name, value);
     TROUPE_ASSIGN_OR_RETURN(Node* const node, b.Location(at_.location()).Build());
@@ -232,6 +233,20 @@ Operation EmitLists(const ScopeAt& at, std::string_view op, const std::vector<In
     list.push_back({args[i].size() == 0 ? nullptr : &*args[i].begin(), args[i].size(), is_list});
   }
   return EmitArgs(at, op, list, std::move(attrs));
+}
+
+Output AsOutput(const ScopeAt& at, const Input& input, DType hint) {
+  if (input.literal() == nullptr) {
+    if (at.ok() && !input.out().valid()) at.Fail(InvalidArgument("an empty Output was given"));
+    return input.out();
+  }
+  if (at.ok() && !input.literal()->error().ok()) at.Fail(input.literal()->error());
+  absl::StatusOr<Tensor> value = input.literal()->value();
+  if (input.literal()->weak() && hint != DType::kInvalid && at.ok()) value = ConvertLiteral(*value, hint);
+  if (!value.ok()) at.Fail(value.status());
+  if (!at.ok()) return Output();
+  const DType dtype = value->dtype();
+  return Emit(at, "Const", {}, {{"dtype", dtype}, {"value", *value}}).output(0);
 }
 
 OutputList OutputsOf(const Operation& op, int first, int count) {

@@ -44,6 +44,9 @@ Operation EmitOp(const ScopeAt& at, std::string_view op, const std::vector<Input
 // For list args: each arg one InputList (of one element for a single arg).
 Operation EmitLists(const ScopeAt& at, std::string_view op, const std::vector<InputList>& args, AttrMap attrs = {});
 
+// The Output that `input` is, or a Const of its literal (a weak one converted to `hint`, unless that is kInvalid).
+Output AsOutput(const ScopeAt& at, const Input& input, DType hint = DType::kInvalid);
+
 // Outputs [first, first + count) as a list.
 OutputList OutputsOf(const Operation& op, int first, int count);
 // The outputs that belong to output arg `arg` of the op's definition, a list or one.

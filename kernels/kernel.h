@@ -97,6 +97,13 @@ class KernelContext {
   KernelContext(const KernelNode* node, Tensor* inputs, Tensor* outputs, StepContext* step, TensorExchange* exchange)
       : node_(node), inputs_(inputs), outputs_(outputs), step_(step), exchange_(exchange) {}
 
+  // Makes this the context of another node of the same step.
+  void Rebind(const KernelNode* node, Tensor* inputs, void* state) {
+    node_ = node;
+    inputs_ = inputs;
+    state_ = state;
+  }
+
   const KernelNode& node() const { return *node_; }
   Device* device() const { return node_->device; }
   Allocator* allocator() const { return node_->device->allocator(); }

@@ -68,6 +68,8 @@ enum class OpTrait : uint32_t {
   kConstant = 1 << 6,               // its output is attr "value"
   kPlaceholder = 1 << 7,            // must be fed
   kVariable = 1 << 8,               // its output names a variable
+  kArgument = 1 << 9,               // its output is value attr "index" of what the caller hands in
+  kResult = 1 << 10,                // its input is value attr "index" of what the caller gets
 };
 
 struct OpDef {

@@ -9,6 +9,7 @@ TROUPE_OP("_Arg")
     .Attr("T: type")
     .Attr("index: int >= 0")
     .Stateful()
+    .Trait(OpTrait::kArgument)
     .Shape([](InferenceContext& c) -> absl::Status {
       // The pass that makes the node may know more and says so in "_output_shapes".
       c.set_output(0, PartialTensorShape());

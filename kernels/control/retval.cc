@@ -9,6 +9,7 @@ TROUPE_OP("_Retval")
     .Attr("T: type")
     .Attr("index: int >= 0")
     .Stateful()
+    .Trait(OpTrait::kResult)
     .Shape(shape_fn::NoOutputs)
     .Gradient(control::GradientByPass)
     .Doc("Hands its input back as value number `index`: to the caller of a function, or as a fetch of a step.");

@@ -1,0 +1,110 @@
+// One part of a graph, compiled for execution: flat arrays that every executor of the part reads and none writes.
+//
+// Nodes are numbered frame by frame, and so are their inputs ("slots"), so that the counters and values of one iteration of a frame are one
+// contiguous piece. A part without control flow has one frame, and its executor compiles to a loop that never looks a frame up.
+//
+// A counter is 32 bits. For most nodes: missing inputs, data and control, in the low 31 bits; bit 31 says that one of them was dead. For a
+// Merge: missing control inputs in bits 0..14, data inputs that may still come alive in bits 15..29, bit 30 "a live value is there",
+// bit 31 "it was made ready" (whitepaper section 4.4: any live input makes a Merge ready, only all dead inputs make it dead).
+//
+// Thread rule: immutable after Compile, except the measured costs, which are relaxed atomics.
+#ifndef TROUPE_ACTORS_EXECUTOR_COMPILED_PART_H_
+#define TROUPE_ACTORS_EXECUTOR_COMPILED_PART_H_
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "troupe/graph/ir/graph.h"
+#include "troupe/kernels/kernel.h"
+
+namespace troupe {
+
+inline constexpr uint32_t kMergeControlUnit = 1;
+inline constexpr uint32_t kMergeDataUnit = 1u << 15;
+inline constexpr uint32_t kMergeControlMask = kMergeDataUnit - 1;
+inline constexpr uint32_t kMergeLive = 1u << 30;
+inline constexpr uint32_t kMergeDataMask = (kMergeLive - 1) & ~kMergeControlMask;
+inline constexpr uint32_t kMergeFired = 1u << 31;
+inline constexpr uint32_t kDeadInput = 1u << 31;  // of any other node
+
+// What the executor does with a node that is ready, decided by the traits of its op and the form of its kernel.
+enum class Step : uint8_t { kKernel, kAsyncKernel, kNothing, kConstant, kArgument, kResult };
+
+struct OutEdge {
+  uint32_t dst;     // node
+  int32_t slot;     // input of dst; -1 for a control edge
+  uint16_t output;  // of the source
+  bool last;        // last use of that output: the value is moved
+  bool to_merge;
+};
+
+struct CompiledNode {
+  ComputeFn compute = nullptr;
+  void* state = nullptr;
+  const KernelNode* info = nullptr;
+  uint32_t first_slot = 0;
+  uint32_t first_edge = 0, last_edge = 0;
+  uint32_t index = 0;  // of the argument, result or constant
+  uint16_t num_inputs = 0, num_outputs = 0;
+  uint16_t frame = 0;  // of an Enter: the frame it leads into
+  Step step = Step::kKernel;
+  ControlFlow flow = ControlFlow::kNone;
+  bool deref = false;           // some input is a reference that must be read
+  bool dead_aware = false;      // runs even when dead, to hand the deadness on
+  bool measured = false;        // its cost depends on shapes
+  bool unused_outputs = false;  // some output has no consumer
+  bool constant_enter = false;
+  bool allows_uninitialized = false;
+};
+
+// A loop as the part sees it.
+struct StaticFrame {
+  std::string name;  // "" for the root
+  uint64_t name_hash = 0;
+  uint32_t parent = 0;
+  uint32_t first_node = 0, num_nodes = 0;
+  uint32_t first_slot = 0, num_slots = 0;
+  uint32_t num_enters = 0;  // tokens that must come before iteration 0 can end
+  uint32_t parallel_iterations = 10;
+};
+
+class CompiledPart {
+ public:
+  // Compiles `graph`, whose nodes must all be placed on `device`, and prepares its kernels. Errors have the node's address.
+  static absl::StatusOr<std::shared_ptr<const CompiledPart>> Compile(const Graph& graph, Device* device,
+                                                                     const std::string& session);
+
+  Device* device = nullptr;
+  bool has_control_flow = false;  // frames, switches, merges or dead tokens can occur
+  std::vector<CompiledNode> nodes;
+  std::vector<OutEdge> edges;
+  std::vector<uint32_t> counts;     // initial, by node
+  std::vector<StaticFrame> frames;  // [0] is the root
+  std::vector<uint32_t> roots;      // nodes without inputs; all in the root frame
+  uint32_t num_slots = 0;
+  uint32_t max_outputs = 0;
+  uint32_t num_arguments = 0, num_results = 0;  // highest index + 1
+  std::vector<Tensor> constants;
+  std::vector<KernelNode> info;
+  std::vector<AsyncComputeFn> async;  // by node; empty when no kernel is asynchronous
+  std::vector<std::shared_ptr<void>> states;
+  std::vector<std::pair<uint32_t, uint32_t>> producers;  // by slot: (node, output), for reports
+  std::vector<std::pair<std::string, uint32_t>> recvs;   // key and node of the part's Recvs
+  // Measured mean nanoseconds of a run by node; 0 = not yet.
+  std::unique_ptr<std::atomic<uint32_t>[]> cost;
+
+  void RecordCost(uint32_t node, uint64_t nanos) const {
+    std::atomic<uint32_t>& c = cost[node];
+    const uint32_t old = c.load(std::memory_order_relaxed);
+    const auto now = static_cast<uint32_t>(std::clamp<uint64_t>(nanos, 1, 4000000000u));
+    c.store(old == 0 ? now : std::max<uint32_t>(1u, old - old / 8 + now / 8), std::memory_order_relaxed);
+  }
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_EXECUTOR_COMPILED_PART_H_

@@ -27,6 +27,7 @@ void ResourceContainers::ClearAll() {
   decltype(entries_) dead;
   std::lock_guard<std::mutex> lock(mu_);
   dead.swap(entries_);
+  used_.store(false, std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
 }
 

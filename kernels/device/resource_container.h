@@ -30,6 +30,7 @@ class ResourceContainers {
     std::lock_guard<std::mutex> lock(mu_);
     std::shared_ptr<Resource>& entry = entries_[{container, name}];
     if (entry == nullptr) entry = create();
+    used_.store(true, std::memory_order_relaxed);
     if (auto t = std::dynamic_pointer_cast<T>(entry)) return t;
     return InvalidArgument("resource '", name, "' of container '", container, "' is ", entry->DebugString(),
                            ", not of the class that the op needs");
@@ -52,6 +53,8 @@ class ResourceContainers {
     std::string container, name, what;
   };
   std::vector<Listing> List() const;
+  // False while there never was an entry since the last ClearAll.
+  bool used() const { return used_.load(std::memory_order_relaxed); }
   // Grows whenever an entry is removed: caches compare it before they use what they kept.
   int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
@@ -59,6 +62,7 @@ class ResourceContainers {
   mutable std::mutex mu_;
   std::map<std::pair<std::string, std::string>, std::shared_ptr<Resource>> entries_;
   std::atomic<int64_t> epoch_{0};
+  std::atomic<bool> used_{false};
 };
 
 // One kernel's entry, found at first use and found again after its container was cleared. Thread safe.

@@ -1,0 +1,132 @@
+#include "troupe/actors/executor/executor_actor.h"
+
+#include <caf/all.hpp>
+
+#include "troupe/actors/messages.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kTurnNodes = 20000;  // then others get their turn
+
+class ExecutorActor : public caf::event_based_actor {
+ public:
+  ExecutorActor(caf::actor_config& cfg, std::shared_ptr<Executor> executor)
+      : caf::event_based_actor(cfg), executor_(std::move(executor)) {
+    set_error_handler([](caf::error&) {});
+    set_default_handler(caf::drop);
+  }
+  const char* name() const override { return "troupe.executor"; }
+
+  caf::behavior make_behavior() override {
+    return {
+        [this](const run_step& m) { executor_->OnRunStep(m.input); },
+        [this](doorbell) { executor_->OnDoorbell(); },
+        [this](const token_message& m) { executor_->OnToken(std::move(*m.token)); },
+        [this](go_on) { executor_->OnContinue(); },
+    };
+  }
+  void on_exit() override {
+    if (executor_ == nullptr) return;
+    executor_->OnKilled();
+    executor_.reset();
+  }
+
+ private:
+  std::shared_ptr<Executor> executor_;
+};
+
+absl::Status Killed() {
+  return absl::AbortedError("an executor actor was killed while the step ran; it is replaced for the next step");
+}
+
+template <class T>
+void Enqueue(const caf::actor& to, T message, caf::execution_unit* home) {
+  to->enqueue(caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, std::move(message)), home);
+}
+
+}  // namespace
+
+void Executor::Spawn(caf::actor_system& system) {
+  actor_ = system.spawn<ExecutorActor, caf::hidden + caf::lazy_init>(shared_from_this());
+  resumable_ = dynamic_cast<caf::resumable*>(caf::actor_cast<caf::abstract_actor*>(actor_));
+}
+
+void Executor::Start(StepGroup* group, const StepInput& input, caf::execution_unit* home) {
+  step_id_ = input.context->step_id;
+  group_ = group;
+  starting_.store(true);
+  Enqueue(actor_, run_step{group, input}, home);
+  if (dead_.load() && starting_.exchange(false)) group->PartDone(this, Killed());
+}
+
+void Executor::OnRunStep(const StepInput& input) {
+  starting_.store(false, std::memory_order_relaxed);
+  state_.Begin(input);
+  Go();
+}
+
+void Executor::OnDoorbell() {
+  state_.TakeArrivals();
+  Go();
+}
+
+void Executor::OnToken(Token token) {
+  state_.Deliver(std::move(token));
+  Go();
+}
+
+void Executor::Go() {
+  if (state_.idle()) return;
+  if (state_.Drain(kTurnNodes)) {
+    Enqueue(actor_, go_on{}, group_->Home());
+    return;
+  }
+  if (!state_.done()) return;
+  absl::Status status = state_.Finish();
+  group_->PartDone(this, status);
+}
+
+void Executor::OnKilled() {
+  dead_.store(true);
+  if (starting_.exchange(false)) return group_->PartDone(this, Killed());
+  if (state_.idle()) return;
+  // Kernels that still run keep this object alive; what they post will be dropped with it.
+  state_.Abort(Killed());
+  const absl::Status status = state_.Finish();
+  group_->PartDone(this, status);
+}
+
+void Executor::RingDoorbell() { Enqueue(actor_, doorbell{}, group_->Home()); }
+
+void Executor::Post(Arrival* arrival) {
+  if (state_.PostArrival(arrival)) RingDoorbell();
+}
+
+void Executor::Abort(int64_t step_id, const absl::Status& status) {
+  auto* a = new Arrival;
+  a->kind = Arrival::Kind::kAbort;
+  a->step_id = step_id;
+  a->status = status;
+  Post(a);
+}
+
+absl::Status Executor::SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) {
+  Executor* to = group_->ReceiverOf(key);
+  if (to == nullptr) return NotFound("no part of the step receives '", key, "'");
+  auto* a = new Arrival;
+  a->kind = Arrival::Kind::kTensor;
+  a->step_id = step_id_;
+  a->key = key;
+  a->tag = tag;
+  a->outputs.push_back(std::move(value));
+  a->dead = dead;
+  to->Post(a);
+  return absl::OkStatus();
+}
+
+void Executor::PostToken(Token token) {
+  Enqueue(actor_, token_message{std::make_shared<Token>(std::move(token))}, group_->Home());
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+// The executor: an actor around one StepState.
+//
+//   message                         action                                                     reply
+//   run_step {input, group}         Begin, Drain, PartDone to the group when done              none: the group tells
+//   doorbell                        TakeArrivals, Drain                                        none
+//   tokens {token}                  Deliver, Drain (one-message-per-token mode)                none
+//   go_on                           Drain again: the turn before gave way to others            none
+//   exit (kill)                     the step it runs fails with ABORTED; its worker spawns another
+//
+// Blocks: never. Owner: the worker, which leases it to one step at a time. Dies: with its signature, or when it is killed.
+// An executor in flight has a home: its caller's lane, or the scheduler (null). Whoever rings the doorbell does so for that home.
+#ifndef TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
+#define TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
+
+#include <caf/actor.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/execution_unit.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "troupe/actors/executor/step_state.h"
+
+namespace troupe {
+
+class Executor;
+
+// The parts of one step in this process, and what happens when all are done. Reused from step to step.
+class StepGroup {
+ public:
+  virtual ~StepGroup() = default;
+  // A part is done. The first error aborts the others. Called once a part and step, in the part's turn or when its actor is gone.
+  virtual void PartDone(Executor* executor, const absl::Status& status) = 0;
+  // The executor that receives this key; null when none does.
+  virtual Executor* ReceiverOf(const std::string& key) = 0;
+  // Where executors of this step are resumed: the lane as the calling thread must name it, or null for the scheduler.
+  virtual caf::execution_unit* Home() = 0;
+};
+
+// The executor's side that is no actor: what closures of running kernels may hold when the actor is gone.
+class Executor : public StepHost, public std::enable_shared_from_this<Executor> {
+ public:
+  explicit Executor(std::shared_ptr<const CompiledPart> part) : state_(std::move(part), this) {}
+
+  // Spawns the actor. Called once.
+  void Spawn(caf::actor_system& system);
+  const caf::actor& actor() const { return actor_; }
+  caf::resumable* resumable() const { return resumable_; }
+  bool dead() const { return dead_.load(std::memory_order_acquire); }
+
+  // Sends run_step, from the thread that leases the executor.
+  void Start(StepGroup* group, const StepInput& input, caf::execution_unit* home);
+  // Ends the step from any thread.
+  void Abort(int64_t step_id, const absl::Status& status);
+  // Sends `arrival` (takes ownership) from any thread.
+  void Post(Arrival* arrival);
+  StepState& state() { return state_; }
+
+  // In the executor's turn, for the actor's handlers.
+  void OnRunStep(const StepInput& input);
+  void OnDoorbell();
+  void OnToken(Token token);
+  void OnContinue() { Go(); }
+  void OnKilled();
+
+  // StepHost.
+  void RingDoorbell() override;
+  absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) override;
+  std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
+  void PostToken(Token token) override;
+
+ private:
+  void Go();
+
+  StepState state_;
+  caf::actor actor_;
+  caf::resumable* resumable_ = nullptr;
+  StepGroup* group_ = nullptr;
+  int64_t step_id_ = 0;
+  // Set while a run_step is on its way: if the actor dies first, whoever clears it reports the part.
+  std::atomic<bool> starting_{false};
+  std::atomic<bool> dead_{false};
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_

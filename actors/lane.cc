@@ -1,0 +1,77 @@
+#include "troupe/actors/lane.h"
+
+#include <algorithm>
+#include <caf/actor_system.hpp>
+#include <caf/scheduler/abstract_coordinator.hpp>
+
+namespace troupe {
+
+Lane::Lane(caf::actor_system* system) : caf::execution_unit(system), remote_(system, this) {}
+
+Lane::~Lane() {
+  // Whoever is still queued goes on under the scheduler.
+  for (; head_ < queue_.size(); ++head_) system().scheduler().enqueue(queue_[head_]);
+  for (caf::resumable* r : inbox_) system().scheduler().enqueue(r);
+}
+
+void Lane::exec_later(caf::resumable* actor) {
+  if (std::find(own_.begin(), own_.end(), actor) != own_.end()) {
+    queue_.push_back(actor);
+  } else {
+    system().scheduler().enqueue(actor);
+  }
+}
+
+void Lane::Remote::exec_later(caf::resumable* actor) {
+  std::lock_guard<std::mutex> lock(lane_->mu_);
+  lane_->inbox_.push_back(actor);
+  lane_->woken_ = true;
+  // Under the lock: the lane may be gone as soon as it has seen the actor.
+  lane_->wake_.notify_one();
+}
+
+void Lane::Drain() {
+  constexpr size_t kThroughput = 1000;
+  for (;;) {
+    while (head_ < queue_.size()) {
+      caf::resumable* r = queue_[head_++];
+      switch (r->resume(this, kThroughput)) {
+        case caf::resumable::resume_later:
+          queue_.push_back(r);
+          break;
+        case caf::resumable::awaiting_message:
+        case caf::resumable::done:
+          caf::intrusive_ptr_release(r);
+          break;
+        case caf::resumable::shutdown_execution_unit:
+          break;
+      }
+    }
+    queue_.clear();
+    head_ = 0;
+    std::lock_guard<std::mutex> lock(mu_);
+    if (inbox_.empty()) return;
+    queue_.swap(inbox_);
+  }
+}
+
+bool Lane::Wait(std::chrono::steady_clock::time_point until) {
+  std::unique_lock<std::mutex> lock(mu_);
+  const auto woken = [&] { return woken_ || !inbox_.empty(); };
+  bool in_time = true;
+  if (until == std::chrono::steady_clock::time_point::max()) {
+    wake_.wait(lock, woken);
+  } else {
+    in_time = wake_.wait_until(lock, until, woken);
+  }
+  woken_ = false;
+  return in_time;
+}
+
+void Lane::Wake() {
+  std::lock_guard<std::mutex> lock(mu_);
+  woken_ = true;
+  wake_.notify_one();
+}
+
+}  // namespace troupe

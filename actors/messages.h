@@ -1,0 +1,38 @@
+// Messages of the cast that stay within one process. None crosses hosts, so none is serialised.
+#ifndef TROUPE_ACTORS_MESSAGES_H_
+#define TROUPE_ACTORS_MESSAGES_H_
+
+#include <caf/all.hpp>
+#include <memory>
+
+#include "troupe/actors/executor/step_state.h"
+
+namespace troupe {
+
+class StepGroup;
+
+struct run_step {
+  StepGroup* group;
+  StepInput input;
+};
+struct token_message {
+  std::shared_ptr<Token> token;
+};
+struct doorbell {};
+struct go_on {};
+
+}  // namespace troupe
+
+// A block of our own, far from where users' blocks begin, so that a service may have both.
+CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id + 400)
+  CAF_ADD_TYPE_ID(troupe, (troupe::run_step))
+  CAF_ADD_TYPE_ID(troupe, (troupe::token_message))
+  CAF_ADD_TYPE_ID(troupe, (troupe::doorbell))
+  CAF_ADD_TYPE_ID(troupe, (troupe::go_on))
+CAF_END_TYPE_ID_BLOCK(troupe)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_step)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
+
+#endif  // TROUPE_ACTORS_MESSAGES_H_

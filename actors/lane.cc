@@ -30,29 +30,32 @@ void Lane::Remote::exec_later(caf::resumable* actor) {
   lane_->wake_.notify_one();
 }
 
-void Lane::Drain() {
-  constexpr size_t kThroughput = 1000;
-  for (;;) {
-    while (head_ < queue_.size()) {
-      caf::resumable* r = queue_[head_++];
-      switch (r->resume(this, kThroughput)) {
-        case caf::resumable::resume_later:
-          queue_.push_back(r);
-          break;
-        case caf::resumable::awaiting_message:
-        case caf::resumable::done:
-          caf::intrusive_ptr_release(r);
-          break;
-        case caf::resumable::shutdown_execution_unit:
-          break;
-      }
-    }
+bool Lane::DrainSome() {
+  // One message a turn, so that the caller can look at its deadline in between.
+  constexpr size_t kThroughput = 1;
+  if (head_ == queue_.size()) {
     queue_.clear();
     head_ = 0;
     std::lock_guard<std::mutex> lock(mu_);
-    if (inbox_.empty()) return;
     queue_.swap(inbox_);
   }
+  for (size_t end = queue_.size(); head_ < end;) {
+    caf::resumable* r = queue_[head_++];
+    switch (r->resume(this, kThroughput)) {
+      case caf::resumable::resume_later:
+        queue_.push_back(r);
+        break;
+      case caf::resumable::awaiting_message:
+      case caf::resumable::done:
+        caf::intrusive_ptr_release(r);
+        break;
+      case caf::resumable::shutdown_execution_unit:
+        break;
+    }
+  }
+  if (head_ < queue_.size()) return true;
+  std::lock_guard<std::mutex> lock(mu_);
+  return !inbox_.empty();
 }
 
 bool Lane::Wait(std::chrono::steady_clock::time_point until) {

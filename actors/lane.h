@@ -32,8 +32,8 @@ class Lane : public caf::execution_unit {
   void exec_later(caf::resumable* actor) override;
   // The execution unit for other threads.
   caf::execution_unit* remote() { return &remote_; }
-  // Resumes actors until the queues are empty.
-  void Drain();
+  // Resumes the actors that are queued now, each once. True when others have been queued since.
+  bool DrainSome();
   // Sleeps until another thread queues an actor or calls Wake, or `until` has come (false).
   bool Wait(std::chrono::steady_clock::time_point until);
   void Wake();

@@ -3,6 +3,7 @@
 #define TROUPE_ACTORS_MESSAGES_H_
 
 #include <caf/all.hpp>
+#include <functional>
 #include <memory>
 
 #include "troupe/actors/executor/step_state.h"
@@ -10,6 +11,13 @@
 namespace troupe {
 
 class StepGroup;
+class SessionMaster;
+struct ExtendCall;
+struct CompileCall;
+struct CloseCall;
+struct RegisterGraphCall;
+struct ResetCall;
+using MasterThen = std::function<void(SessionMaster&)>;
 
 struct run_step {
   StepGroup* group;
@@ -29,10 +37,23 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id + 400)
   CAF_ADD_TYPE_ID(troupe, (troupe::token_message))
   CAF_ADD_TYPE_ID(troupe, (troupe::doorbell))
   CAF_ADD_TYPE_ID(troupe, (troupe::go_on))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::ExtendCall>))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::CompileCall>))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::CloseCall>))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::RegisterGraphCall>))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::ResetCall>))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::MasterThen>))
 CAF_END_TYPE_ID_BLOCK(troupe)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CloseCall>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::RegisterGraphCall>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ResetCall>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::MasterThen>)
 
 #endif  // TROUPE_ACTORS_MESSAGES_H_

@@ -1,0 +1,87 @@
+#include "troupe/actors/runtime.h"
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "troupe/actors/runtime_impl.h"
+#include "troupe/actors/signature.h"
+#include "troupe/actors/worker_actor.h"
+
+namespace troupe {
+namespace {
+
+// Threads that CAF starts run actors: a blocking Run there is refused.
+class ActorThreads : public caf::thread_hook {
+ public:
+  void init(caf::actor_system&) override {}
+  void thread_started() override { MarkActorThread(); }
+  void thread_terminates() override {}
+};
+
+class Config : public caf::actor_system_config {
+ public:
+  explicit Config(int threads) {
+    set("scheduler.max-threads", static_cast<size_t>(threads));
+    set("scheduler.max-throughput", static_cast<size_t>(50));
+    add_thread_hook<ActorThreads>();
+  }
+};
+
+absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system) {
+  if (options.threads < 0 || options.threads > 4096) return InvalidArgument("threads = ", options.threads, " is out of range");
+  if (options.cpu_devices < 1 || options.cpu_devices > 256) {
+    return InvalidArgument("cpu_devices = ", options.cpu_devices, " is not between 1 and 256");
+  }
+  if (options.memory_limit < 0) return InvalidArgument("memory_limit is negative");
+  auto impl = std::make_unique<Runtime::Impl>();
+  impl->options = options;
+  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  impl->options.threads = threads;
+  if (system == nullptr) {
+    impl->config = std::make_unique<Config>(std::min(threads, 2));
+    impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
+    system = impl->own_system.get();
+  }
+  impl->system = system;
+  Allocator* allocator = Allocator::Cpu();
+  if (options.memory_limit > 0) {
+    impl->allocator = std::make_unique<Allocator>("cpu", options.memory_limit);
+    allocator = impl->allocator.get();
+  }
+  auto compute = std::make_shared<ComputeThreads>(threads);
+  std::random_device entropy;
+  for (int i = 0; i < options.cpu_devices; ++i) {
+    const uint64_t incarnation = (static_cast<uint64_t>(entropy()) << 32 | entropy()) >> 1;
+    impl->devices.push_back(std::make_shared<Device>(StrCat("/job:localhost/replica:0/task:0/device:CPU:", i), "CPU",
+                                                     incarnation, allocator, compute, std::make_shared<ResourceContainers>()));
+  }
+  impl->worker = SpawnWorker(*system, impl->devices);
+  return std::make_shared<Runtime>(std::move(impl));
+}
+
+}  // namespace
+
+Runtime::Impl::~Impl() {
+  caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
+  worker = nullptr;
+}
+
+Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Runtime::~Runtime() = default;
+
+absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) { return Make(options, nullptr); }
+
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options) {
+  return Make(options, &system);
+}
+
+const RuntimeOptions& Runtime::options() const { return impl_->options; }
+
+std::vector<DeviceInfo> Runtime::devices() const {
+  std::vector<DeviceInfo> list;
+  for (const auto& d : impl_->devices) list.push_back({d->name(), d->type(), d->incarnation(), d->allocator()->stats()});
+  return list;
+}
+
+}  // namespace troupe

@@ -1,0 +1,53 @@
+// The runtime of one process: its actors, devices and threads. Sessions live in one.
+//
+// Thread rule: all methods are thread safe. A Runtime outlives its sessions, which hold a share of it.
+#ifndef TROUPE_ACTORS_RUNTIME_H_
+#define TROUPE_ACTORS_RUNTIME_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "troupe/graph/core/status.h"
+#include "troupe/graph/core/tensor.h"
+
+namespace troupe {
+
+class Device;
+
+struct RuntimeOptions {
+  // Busy threads in all, the caller's included; 0 = one per hardware thread.
+  int threads = 0;
+  // CPU devices of this process: "/job:localhost/replica:0/task:0/device:CPU:0" and on.
+  int cpu_devices = 1;
+  // Limit of tensor memory in bytes; 0 = none.
+  int64_t memory_limit = 0;
+};
+
+struct DeviceInfo {
+  std::string name, type;
+  uint64_t incarnation = 0;
+  AllocatorStats memory;
+};
+
+class Runtime {
+ public:
+  // Starts an actor system of its own. INVALID_ARGUMENT for impossible options.
+  static absl::StatusOr<std::shared_ptr<Runtime>> Start(const RuntimeOptions& options = {});
+  ~Runtime();
+
+  const RuntimeOptions& options() const;
+  std::vector<DeviceInfo> devices() const;
+
+  struct Impl;
+  Impl* impl() const { return impl_.get(); }
+  explicit Runtime(std::unique_ptr<Impl> impl);
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_RUNTIME_H_

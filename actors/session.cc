@@ -1,0 +1,252 @@
+#include "troupe/actors/session.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "troupe/actors/messages.h"
+#include "troupe/actors/session_actor.h"
+#include "troupe/graph/ir/import_export.h"
+#include "troupe/proto/config.pb.h"
+#include "troupe/proto/graph.pb.h"
+
+namespace troupe {
+namespace {
+
+// Waits for a callback of an actor.
+template <class T>
+class Waiter {
+ public:
+  void Set(T value) {
+    std::lock_guard<std::mutex> lock(mu_);
+    value_.emplace(std::move(value));
+    cv_.notify_one();
+  }
+  T Wait() {
+    std::unique_lock<std::mutex> lock(mu_);
+    cv_.wait(lock, [&] { return value_.has_value(); });
+    return *std::move(value_);
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable cv_;
+  std::optional<T> value_;
+};
+
+std::atomic<int64_t> next_session{1};
+
+absl::Status RefuseInActor(std::string_view what) {
+  return FailedPrecondition(what, " blocks and may not be called inside an actor's handler");
+}
+
+}  // namespace
+
+struct Session::Impl {
+  std::shared_ptr<Runtime> runtime;
+  SessionOptions options;
+  std::shared_ptr<SessionMaster> master;
+  caf::actor actor;
+  std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
+
+  // Signatures by key, replicated, so that threads look up without sharing a lock.
+  static constexpr size_t kStripes = 16;
+  struct alignas(64) Stripe {
+    std::mutex mu;
+    absl::flat_hash_map<std::string, std::shared_ptr<Signature>> map;
+    std::string key;  // scratch
+  };
+  Stripe stripes[kStripes];
+
+  Stripe& MyStripe() {
+    static std::atomic<size_t> next{0};
+    thread_local const size_t mine = next.fetch_add(1);
+    return stripes[mine % kStripes];
+  }
+
+  template <class FeedNames>
+  std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets, std::string* key) {
+    Stripe& s = MyStripe();
+    std::lock_guard<std::mutex> lock(s.mu);
+    s.key.clear();
+    const auto add = [&](const std::string& n) {
+      s.key += n;
+      s.key += '\n';
+    };
+    for (const auto& f : feeds) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(f)>, std::string>) {
+        add(f);
+      } else {
+        add(f.first);
+      }
+    }
+    s.key += '\t';
+    for (const std::string& n : fetches) add(n);
+    s.key += '\t';
+    for (const std::string& n : targets) add(n);
+    s.key += '\t';
+    const auto it = s.map.find(s.key);
+    if (it != s.map.end()) return it->second;
+    *key = s.key;
+    return nullptr;
+  }
+
+  void Compile(std::string key, Names feeds, Names fetches, Names targets, SignatureCallback done) {
+    auto call = std::make_shared<CompileCall>();
+    call->key = std::move(key);
+    call->feeds = std::move(feeds);
+    call->fetches = std::move(fetches);
+    call->targets = std::move(targets);
+    call->done = [this, key = call->key, done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
+      if (s.ok()) {
+        for (Stripe& stripe : stripes) {
+          std::lock_guard<std::mutex> lock(stripe.mu);
+          stripe.map[key] = *s;
+        }
+      }
+      done(std::move(s));
+    };
+    caf::anon_send(actor, std::move(call));
+  }
+
+  template <class FeedNames>
+  absl::StatusOr<std::shared_ptr<Signature>> Find(const FeedNames& feeds, const Names& fetches, const Names& targets) {
+    if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    std::string key;
+    if (auto s = Cached(feeds, fetches, targets, &key)) return s;
+    if (InsideActor()) return RefuseInActor("the first Run of a signature");
+    Waiter<absl::StatusOr<std::shared_ptr<Signature>>> waiter;
+    Compile(std::move(key), FeedNamesOf(feeds), fetches, targets, [&](auto s) { waiter.Set(std::move(s)); });
+    return waiter.Wait();
+  }
+  static Names FeedNamesOf(const Names& names) { return names; }
+  static Names FeedNamesOf(const Feeds& feeds) {
+    Names names;
+    for (const auto& [name, value] : feeds) names.push_back(name);
+    return names;
+  }
+};
+
+Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& options) {
+  auto impl = std::make_shared<Impl>();
+  impl->options = options;
+  impl->runtime = options.runtime;
+  if (impl->runtime == nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime_options));
+  }
+  const std::string id = StrCat(next_session.fetch_add(1));
+  impl->master = std::make_shared<SessionMaster>(impl->runtime, options, id, impl->closed);
+  impl->actor = SpawnSession(*impl->runtime->impl()->system, impl->master, impl->runtime->impl()->worker);
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Session::~Session() {
+  (void)Close();
+  caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
+}
+
+absl::Status Session::Extend(const proto::GraphDef& def) {
+  if (InsideActor()) return RefuseInActor("Extend");
+  Waiter<absl::Status> waiter;
+  auto call = std::make_shared<ExtendCall>();
+  call->import = [&](Graph* graph) { return ImportGraphDef(def, {}, graph).status(); };
+  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
+  caf::anon_send(impl_->actor, std::move(call));
+  return waiter.Wait();
+}
+
+absl::Status Session::Extend(const Graph& from) {
+  if (InsideActor()) return RefuseInActor("Extend");
+  Waiter<absl::Status> waiter;
+  auto call = std::make_shared<ExtendCall>();
+  call->import = [&](Graph* to) -> absl::Status {
+    std::vector<Node*> added(from.num_node_ids(), nullptr);
+    for (const Node* n : from.op_nodes()) {
+      if (to->Find(n->name()) == nullptr) {
+        TROUPE_ASSIGN_OR_RETURN(added[n->id()], to->CopyNode(*n, n->name()));
+      }
+    }
+    for (const Node* n : from.op_nodes()) {
+      Node* dst = added[n->id()];
+      if (dst == nullptr) continue;
+      for (const Edge* e : n->in_edges()) {
+        if (!e->src->IsOp()) continue;
+        Node* src = to->Find(e->src->name());
+        if (src == nullptr) return Internal("node '", e->src->name(), "' went missing");
+        if (e->IsControl()) {
+          to->AddControlEdgeUnchecked(src, dst);
+        } else {
+          TROUPE_RETURN_IF_ERROR(to->AddEdge(src, e->src_output, dst, e->dst_input).status());
+        }
+      }
+    }
+    return absl::OkStatus();
+  };
+  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
+  caf::anon_send(impl_->actor, std::move(call));
+  return waiter.Wait();
+}
+
+absl::Status Session::Run(const Feeds& feeds, const Names& fetches, const Names& targets, std::vector<Tensor>* outputs) {
+  return Run({}, feeds, fetches, targets, outputs, nullptr);
+}
+
+absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
+                          std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets));
+  absl::InlinedVector<Tensor, 8> values;
+  for (const auto& [name, value] : feeds) values.push_back(value);
+  return s->RunBlocking(options, values, outputs, metadata);
+}
+
+void Session::RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done) {
+  if (impl_->closed->load()) return done(Cancelled("the session is closed"), {});
+  std::vector<Tensor> values;
+  for (const auto& [name, value] : feeds) values.push_back(value);
+  std::string key;
+  if (auto s = impl_->Cached(feeds, fetches, targets, &key)) return s->RunAsync(values, std::move(done));
+  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets,
+                 [values = std::move(values), done = std::move(done), keep = impl_](auto s) {
+                   if (!s.ok()) return done(s.status(), {});
+                   (*s)->RunAsync(values, done);
+                 });
+}
+
+absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetches, const Names& targets) {
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets));
+  Callable c;
+  c.signature_ = std::move(s);
+  return c;
+}
+
+absl::Status Session::Close() {
+  if (impl_->closed->load()) return absl::OkStatus();
+  if (InsideActor()) return RefuseInActor("Close");
+  Waiter<absl::Status> waiter;
+  auto call = std::make_shared<CloseCall>();
+  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
+  caf::anon_send(impl_->actor, std::move(call));
+  absl::Status s = waiter.Wait();
+  for (Impl::Stripe& stripe : impl_->stripes) {
+    std::lock_guard<std::mutex> lock(stripe.mu);
+    stripe.map.clear();
+  }
+  return s;
+}
+
+absl::Status Session::Reset(const Names& containers) {
+  if (InsideActor()) return RefuseInActor("Reset");
+  Waiter<absl::Status> waiter;
+  auto call = std::make_shared<ResetCall>();
+  call->containers = containers;
+  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
+  caf::anon_send(impl_->runtime->impl()->worker, std::move(call));
+  return waiter.Wait();
+}
+
+std::vector<std::string> Session::Status() const { return impl_->master->Waiting(); }
+
+Runtime* Session::runtime() const { return impl_->runtime.get(); }
+
+}  // namespace troupe

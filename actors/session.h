@@ -1,0 +1,126 @@
+// Session: runs parts of a graph, again and again.
+//
+//   auto session = *Session::Create();
+//   session->Extend(*scope.graph());
+//   std::vector<Tensor> out;
+//   absl::Status s = session->Run({{"x", Tensor::Scalar(2.0f)}}, {"y:0"}, {}, &out);
+//
+// Names may repeat in the fetches, and a feed that nothing needs is accepted. Errors: NOT_FOUND lists every unknown name; INVALID_ARGUMENT for a tensor fed twice, a
+// value of the wrong type or shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with the node's address. A
+// failed step leaves the session usable.
+//
+// Thread rule: all methods are thread safe; any number of threads may Run at once. A blocking call from inside an actor's handler is
+// refused with FAILED_PRECONDITION: use RunAsync or the session actor's run message there.
+#ifndef TROUPE_ACTORS_SESSION_H_
+#define TROUPE_ACTORS_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "troupe/actors/runtime.h"
+#include "troupe/graph/core/tensor.h"
+#include "troupe/graph/ir/graph.h"
+
+namespace troupe {
+
+namespace proto {
+class GraphDef;
+class RunMetadata;
+}  // namespace proto
+
+struct SessionOptions {
+  // The runtime to live in; null: one of its own with these options.
+  std::shared_ptr<Runtime> runtime;
+  RuntimeOptions runtime_options;
+  bool allow_soft_placement = false;
+  bool use_cost_model = false;           // place by simulated execution instead of "the first device that can"
+  bool fold_constants = true;
+  bool merge_common_subexpressions = true;
+  int64_t operation_timeout_ms = 0;      // default deadline of a Run; 0 = none
+  int64_t stall_report_ms = 0;           // a step without progress for this long reports what it waits for; 0 = never
+  bool token_messages = false;           // debugging: every token is a message of its own
+};
+
+// Cancels the Runs that it was given to, from any thread. May be used for one Run after another.
+class CancellationToken {
+ public:
+  CancellationToken();
+  ~CancellationToken();
+  void Cancel();
+  bool cancelled() const;
+
+  struct Impl;
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+struct RunOptions {
+  int64_t timeout_ms = 0;                         // 0 = the session's default; negative = none
+  const CancellationToken* cancellation = nullptr;
+  bool collect_stats = false;                     // fill RunMetadata.step_stats
+  bool partition_graphs = false;                  // fill RunMetadata.partition_graphs
+};
+
+using Feeds = std::vector<std::pair<std::string, Tensor>>;
+using Names = std::vector<std::string>;
+using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;
+
+class Signature;
+
+// A step whose names were looked up once. Copyable; keeps its session's insides alive.
+class Callable {
+ public:
+  Callable() = default;
+  // `feeds` in the order of Prepare's names. Thread safe.
+  absl::Status Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const;
+  absl::Status Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                   proto::RunMetadata* metadata = nullptr) const;
+  void RunAsync(absl::Span<const Tensor> feeds, RunCallback done) const;
+  bool valid() const { return signature_ != nullptr; }
+
+ private:
+  friend class Session;
+  std::shared_ptr<Signature> signature_;
+};
+
+class Session {
+ public:
+  static absl::StatusOr<std::unique_ptr<Session>> Create(const SessionOptions& options = {});
+  ~Session();
+
+  // Adds nodes to the session's graph. Nodes that it already has (same name) are skipped when they come from a Graph that grew since, and
+  // are ALREADY_EXISTS when they come from a GraphDef.
+  absl::Status Extend(const proto::GraphDef& graph);
+  absl::Status Extend(const Graph& graph);
+
+  absl::Status Run(const Feeds& feeds, const Names& fetches, const Names& targets, std::vector<Tensor>* outputs);
+  absl::Status Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
+                   std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
+  // `done` is called once, on a thread of the runtime (at once when the step cannot start); it must not block.
+  void RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done);
+  absl::StatusOr<Callable> Prepare(const Names& feeds, const Names& fetches, const Names& targets);
+
+  // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent.
+  absl::Status Close();
+  // Drops the contents of these resource containers ("" is the default one) of the runtime's devices.
+  absl::Status Reset(const Names& containers);
+  // What running steps wait for, one line each: node, missing input, producer, since when.
+  std::vector<std::string> Status() const;
+
+  Runtime* runtime() const;
+  struct Impl;
+  Impl* impl() const { return impl_.get(); }
+
+ private:
+  explicit Session(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_H_

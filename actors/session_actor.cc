@@ -1,0 +1,166 @@
+#include "troupe/actors/session_actor.h"
+
+#include "troupe/actors/messages.h"
+#include "troupe/graph/ir/import_export.h"
+#include "troupe/graph/passes/cse.h"
+#include "troupe/graph/passes/fold.h"
+#include "troupe/graph/passes/prune.h"
+#include "troupe/kernels/evaluate.h"
+#include "troupe/proto/graph.pb.h"
+
+namespace troupe {
+namespace {
+
+// Constant folding runs the real kernels on the first CPU device.
+class KernelEvaluator : public ConstantEvaluator {
+ public:
+  KernelEvaluator(Device* device, std::string session) : device_(device), session_(std::move(session)) {}
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override {
+    EvaluateOptions options;
+    options.device = device_;
+    options.session = session_;
+    return EvaluateNode(node, std::vector<Tensor>(inputs.begin(), inputs.end()), options);
+  }
+  bool CanEvaluate(const Node& node) override { return KernelRegistry::Global().Find(node, "CPU").ok(); }
+
+ private:
+  Device* device_;
+  std::string session_;
+};
+
+}  // namespace
+
+std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets) {
+  std::string key;
+  for (const Names* names : {&feeds, &fetches, &targets}) {
+    for (const std::string& n : *names) {
+      key += n;
+      key += '\n';
+    }
+    key += '\t';
+  }
+  return key;
+}
+
+SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
+                             std::shared_ptr<std::atomic<bool>> closed)
+    : runtime_(std::move(runtime)), options_(std::move(options)), id_(std::move(id)), closed_(std::move(closed)) {}
+
+absl::Status SessionMaster::Extend(const ExtendCall& call) {
+  if (closed()) return Cancelled("the session is closed");
+  return call.import(&graph_);
+}
+
+std::shared_ptr<Signature> SessionMaster::Find(const std::string& key) const {
+  const auto it = signatures_.find(key);
+  return it == signatures_.end() ? nullptr : it->second;
+}
+
+absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
+  if (closed()) return Cancelled("the session is closed");
+  PruneOptions prune;
+  prune.trust_feed_shapes = true;  // CheckFeeds refuses others
+  TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(graph_, call.feeds, call.fetches, call.targets, prune));
+  Graph* graph = pruned.graph.get();
+  const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
+  if (options_.fold_constants) {
+    KernelEvaluator evaluator(devices[0].get(), id_);
+    TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator).status());
+  }
+  if (options_.merge_common_subexpressions) TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph).status());
+  Partitioned result;
+  auto s = std::make_shared<Signature>();
+  s->feeds = call.feeds;
+  s->fetches = call.fetches;
+  s->targets = call.targets;
+  s->feed_types = pruned.feed_types;
+  s->feed_shapes = pruned.feed_shapes;
+  s->options = options_;
+  s->options.runtime = nullptr;
+  s->system = runtime_->impl()->system;
+  s->runtime = runtime_;
+  s->closed = closed_;
+  result.signature = std::move(s);
+  result.call = std::make_shared<RegisterGraphCall>();
+  result.call->session = id_;
+  for (Node* n : graph->op_nodes()) n->set_assigned_device(devices[0]->name());
+  result.call->graphs.emplace_back(devices[0]->name(), std::move(pruned.graph));
+  for (const auto& [device, part] : result.call->graphs) {
+    proto::GraphDef def;
+    ExportGraphDef(*part, &def);
+    result.signature->part_graphs.push_back(def.SerializeAsString());
+  }
+  return result;
+}
+
+std::shared_ptr<Signature> SessionMaster::Register(const std::string& key, std::shared_ptr<Signature> signature,
+                                                   std::vector<std::shared_ptr<const CompiledPart>> parts) {
+  signature->parts = std::move(parts);
+  for (size_t i = 0; i < signature->parts.size(); ++i) {
+    for (const auto& [edge, node] : signature->parts[i]->recvs) signature->receivers[edge] = static_cast<int>(i);
+  }
+  // Of two callers that missed at the same time, the first one's stays.
+  return signatures_.try_emplace(key, std::move(signature)).first->second;
+}
+
+void SessionMaster::Close() {
+  if (closed_->exchange(true)) return;
+  for (auto& [key, s] : signatures_) s->AbortAll(absl::CancelledError("the session was closed"));
+  signatures_.clear();
+}
+
+std::vector<std::string> SessionMaster::Waiting() const {
+  std::vector<std::string> lines;
+  for (const auto& [key, s] : signatures_) {
+    for (std::string& l : s->Waiting()) lines.push_back(std::move(l));
+  }
+  return lines;
+}
+
+namespace {
+
+struct SessionActorState {
+  std::shared_ptr<SessionMaster> master;
+  caf::actor worker;
+  const char* name = "troupe.session";
+};
+using SessionActor = caf::stateful_actor<SessionActorState>;
+
+void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
+  SessionMaster& master = *self->state.master;
+  if (auto known = master.Find(call->key)) return call->done(std::move(known));
+  absl::StatusOr<Partitioned> p = master.Partition(*call);
+  if (!p.ok()) return call->done(p.status());
+  // The worker answers by a message of its own, so that this actor goes on meanwhile.
+  p->call->done = [me = caf::actor_cast<caf::actor>(self), call, signature = p->signature](auto parts) {
+    caf::anon_send(me, std::make_shared<std::function<void(SessionMaster&)>>([=](SessionMaster& m) {
+      if (!parts.ok()) return call->done(parts.status());
+      call->done(m.Register(call->key, signature, *parts));
+    }));
+  };
+  self->send(self->state.worker, p->call);
+}
+
+caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master, caf::actor worker) {
+  self->set_error_handler([](caf::error&) {});
+  self->set_default_handler(caf::drop);
+  self->state.master = std::move(master);
+  self->state.worker = std::move(worker);
+  return {
+      [self](const std::shared_ptr<ExtendCall>& call) { call->done(self->state.master->Extend(*call)); },
+      [self](const std::shared_ptr<CompileCall>& call) { Compile(self, call); },
+      [self](const std::shared_ptr<std::function<void(SessionMaster&)>>& then) { (*then)(*self->state.master); },
+      [self](const std::shared_ptr<CloseCall>& call) {
+        self->state.master->Close();
+        call->done(absl::OkStatus());
+      },
+  };
+}
+
+}  // namespace
+
+caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master, caf::actor worker) {
+  return system.spawn<caf::hidden>(SessionBehavior, std::move(master), std::move(worker));
+}
+
+}  // namespace troupe

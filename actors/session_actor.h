@@ -1,0 +1,86 @@
+// The session actor (master): owns the graph and the signatures of one session.
+//
+//   message                     action                                                                 reply (through the call)
+//   extend {graph}              1 import into the graph, all or nothing                                status
+//   compile {signature}         2 known: answer at once; else prune, fold, merge, place, partition,
+//                                 register each part with the worker                                   signature or error
+//   (parts registered)          3 put the signature into the cache                                     as above
+//   close                       4 refuse what comes, abort what runs                                   status
+//
+// Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the caller directly, and this actor hears of misses only.
+// Owner: the Session object. Dies: with it.
+#ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
+#define TROUPE_ACTORS_SESSION_ACTOR_H_
+
+#include <caf/all.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "troupe/actors/runtime_impl.h"
+#include "troupe/actors/signature.h"
+#include "troupe/actors/worker_actor.h"
+
+namespace troupe {
+
+using SignatureCallback = std::function<void(absl::StatusOr<std::shared_ptr<Signature>>)>;
+
+struct ExtendCall {
+  std::function<absl::Status(Graph*)> import;
+  std::function<void(absl::Status)> done;
+};
+struct CompileCall {
+  std::string key;
+  Names feeds, fetches, targets;
+  SignatureCallback done;
+};
+struct CloseCall {
+  std::function<void(absl::Status)> done;
+};
+struct RunCall {
+  Feeds feeds;
+  Names fetches, targets;
+};
+
+// A signature's parts on their way to the worker.
+struct Partitioned {
+  std::shared_ptr<Signature> signature;
+  std::shared_ptr<RegisterGraphCall> call;
+};
+
+// What the session actor does, without an actor.
+class SessionMaster {
+ public:
+  SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id, std::shared_ptr<std::atomic<bool>> closed);
+
+  absl::Status Extend(const ExtendCall& call);
+  std::shared_ptr<Signature> Find(const std::string& key) const;
+  // Prunes, folds, merges, places and partitions.
+  absl::StatusOr<Partitioned> Partition(const CompileCall& call);
+  // Completes the signature with its compiled parts and keeps it.
+  std::shared_ptr<Signature> Register(const std::string& key, std::shared_ptr<Signature> signature,
+                                      std::vector<std::shared_ptr<const CompiledPart>> parts);
+  void Close();
+  bool closed() const { return closed_->load(); }
+  std::vector<std::string> Waiting() const;
+
+ private:
+  const std::shared_ptr<Runtime> runtime_;
+  const SessionOptions options_;
+  const std::string id_;
+  const std::shared_ptr<std::atomic<bool>> closed_;
+  Graph graph_;
+  absl::flat_hash_map<std::string, std::shared_ptr<Signature>> signatures_;
+};
+
+caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master, caf::actor worker);
+
+// The key of a signature in caches.
+std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_ACTOR_H_

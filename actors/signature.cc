@@ -1,0 +1,368 @@
+#include "troupe/actors/signature.h"
+
+#include <algorithm>
+
+#include "troupe/proto/config.pb.h"
+
+namespace troupe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<int64_t> next_step_id{1};
+thread_local bool actor_thread = false;
+thread_local int lane_depth = 0;
+
+int64_t NowNanos() { return Clock::now().time_since_epoch().count(); }
+
+// Registers a set with a cancellation token for the time of a step.
+class Registration {
+ public:
+  Registration(const CancellationToken* token, ExecutorSet* set) : impl_(token ? token->impl() : nullptr), set_(set) {
+    if (impl_ == nullptr) return;
+    std::lock_guard<std::mutex> lock(impl_->mu);
+    impl_->sets.push_back(set_);
+    cancelled_ = impl_->cancelled;
+  }
+  ~Registration() {
+    if (impl_ == nullptr) return;
+    std::lock_guard<std::mutex> lock(impl_->mu);
+    std::erase(impl_->sets, set_);
+  }
+  bool cancelled() const { return cancelled_; }
+
+ private:
+  std::shared_ptr<CancellationToken::Impl> impl_;
+  ExecutorSet* set_;
+  bool cancelled_ = false;
+};
+
+}  // namespace
+
+bool InsideActor() { return actor_thread || lane_depth > 0; }
+void MarkActorThread() { actor_thread = true; }
+
+CancellationToken::CancellationToken() : impl_(std::make_shared<Impl>()) {}
+CancellationToken::~CancellationToken() = default;
+bool CancellationToken::cancelled() const {
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  return impl_->cancelled;
+}
+void CancellationToken::Cancel() {
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  impl_->cancelled = true;
+  // Under the lock: a set leaves the list before it is released.
+  for (ExecutorSet* set : impl_->sets) set->Abort(absl::CancelledError("the step was cancelled by its caller"));
+}
+
+ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
+    : signature_(signature), system_(system), lane_(&system), context_(std::make_shared<StepContext>()) {
+  std::vector<caf::resumable*> own;
+  for (const auto& part : signature->parts) {
+    executors_.push_back(std::make_shared<Executor>(part));
+    executors_.back()->Spawn(system);
+    own.push_back(executors_.back()->resumable());
+  }
+  lane_.Own(std::move(own));
+  arguments_.resize(signature->feeds.size());
+  results_.resize(signature->fetches.size());
+  timings_.resize(executors_.size());
+}
+
+ExecutorSet::~ExecutorSet() {
+  for (const auto& e : executors_) caf::anon_send_exit(e->actor(), caf::exit_reason::user_shutdown);
+}
+
+bool ExecutorSet::usable() const {
+  return std::none_of(executors_.begin(), executors_.end(), [](const auto& e) { return e->dead(); });
+}
+
+caf::execution_unit* ExecutorSet::Home() {
+  if (!in_lane_) return nullptr;
+  return lane_.IsAttached() ? static_cast<caf::execution_unit*>(&lane_) : lane_.remote();
+}
+
+Executor* ExecutorSet::ReceiverOf(const std::string& key) {
+  const auto it = signature_->receivers.find(key);
+  return it == signature_->receivers.end() ? nullptr : executors_[it->second].get();
+}
+
+void ExecutorSet::Begin(absl::Span<const Tensor> feeds, caf::execution_unit* home, bool stats) {
+  for (size_t i = 0; i < arguments_.size(); ++i) arguments_[i] = feeds[i];
+  // A kernel of an aborted step may still look at the old context.
+  if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
+  context_->step_id = next_step_id.fetch_add(1, std::memory_order_relaxed);
+  context_->cancelled.store(false, std::memory_order_relaxed);
+  if (context_->resources.used()) context_->resources.ClearAll();
+  status_ = absl::OkStatus();
+  parts_left_.store(static_cast<int>(executors_.size()), std::memory_order_relaxed);
+  start_nanos_ = stats || signature_->options.stall_report_ms > 0 ? NowNanos() : 0;
+  StepInput input;
+  input.context = context_;
+  input.arguments = arguments_.data();
+  input.results = results_.data();
+  input.token_messages = signature_->options.token_messages;
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    timings_[i].clear();
+    input.timings = stats ? &timings_[i] : nullptr;
+    executors_[i]->Start(this, input, home);
+  }
+}
+
+void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
+  if (!status.ok()) {
+    bool first;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      first = status_.ok();
+      if (first) status_ = status;
+    }
+    if (first) {
+      context_->cancelled.store(true, std::memory_order_relaxed);
+      for (const auto& e : executors_) {
+        if (e.get() != executor) e->Abort(context_->step_id, absl::CancelledError("another part of the step failed"));
+      }
+    }
+  }
+  if (parts_left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (in_lane_) {
+    if (!lane_.IsAttached()) lane_.Wake();
+    return;
+  }
+  RunCallback done = std::move(done_);
+  std::shared_ptr<Signature> keep = std::move(keep_);
+  std::vector<Tensor> outputs;
+  absl::Status result = Finish(&outputs);
+  keep->Release(std::unique_ptr<ExecutorSet>(this));
+  done(std::move(result), std::move(outputs));
+}
+
+void ExecutorSet::Abort(const absl::Status& status) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (status_.ok()) status_ = status;
+  }
+  for (const auto& e : executors_) e->Abort(context_->step_id, status);
+}
+
+absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
+  for (Tensor& t : arguments_) t = Tensor();
+  absl::Status status = std::move(status_);
+  if (status.ok()) {
+    for (size_t i = 0; i < results_.size(); ++i) {
+      if (!results_[i].valid()) {
+        status = InvalidArgument("fetch '", signature_->fetches[i],
+                                 "' has no value: it is on a branch that was not taken");
+        break;
+      }
+    }
+  }
+  if (status.ok() && outputs != nullptr) {
+    outputs->resize(results_.size());
+    for (size_t i = 0; i < results_.size(); ++i) (*outputs)[i] = std::move(results_[i]);
+  }
+  for (Tensor& t : results_) t = Tensor();
+  return status;
+}
+
+std::vector<std::string> ExecutorSet::Waiting() const {
+  std::vector<std::string> lines;
+  for (const auto& e : executors_) {
+    for (std::string& l : e->state().Waiting(40)) lines.push_back(std::move(l));
+  }
+  return lines;
+}
+
+absl::Status ExecutorSet::Stalled(std::string_view what) const {
+  const std::vector<std::string> lines = Waiting();
+  return DeadlineExceeded(what, lines.empty() ? "" : "; it waits for:\n  ", StrJoin(lines, "\n  "));
+}
+
+absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                                      proto::RunMetadata* metadata) {
+  const SessionOptions& session = signature_->options;
+  const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms;
+  const bool timed = timeout > 0;
+  const Clock::time_point deadline = timed ? Clock::now() + std::chrono::milliseconds(timeout) : Clock::time_point::max();
+  lane_.Attach();
+  in_lane_ = true;
+  {
+    ++lane_depth;
+    ScopedFlushDenormals flush;
+    Registration registration(options.cancellation, this);
+    Begin(feeds, &lane_, options.collect_stats && metadata != nullptr);
+    if (registration.cancelled()) Abort(absl::CancelledError("the step was cancelled by its caller"));
+    int64_t progress = -1;
+    Clock::time_point last_progress;
+    for (bool expired = false;;) {
+      const bool more = lane_.DrainSome();
+      if (timed && !expired && Clock::now() >= deadline && running()) {
+        expired = true;
+        Abort(Stalled(StrCat("the step did not end within ", timeout, " ms")));
+        continue;
+      }
+      if (more) continue;
+      if (!running()) break;
+      Clock::time_point until = expired ? Clock::time_point::max() : deadline;
+      if (session.stall_report_ms > 0) {
+        int64_t now_run = 0;
+        for (const auto& e : executors_) now_run += e->state().nodes_run();
+        const Clock::time_point now = Clock::now();
+        if (now_run != progress) {
+          progress = now_run;
+          last_progress = now;
+        } else if (now - last_progress >= std::chrono::milliseconds(session.stall_report_ms)) {
+          last_progress = now;
+          std::fprintf(stderr, "a step made no progress for %lld ms; it waits for:\n  %s\n",
+                       static_cast<long long>(session.stall_report_ms), StrJoin(Waiting(), "\n  ").c_str());
+        }
+        until = std::min(until, last_progress + std::chrono::milliseconds(session.stall_report_ms));
+      }
+      lane_.Wait(until);
+    }
+    --lane_depth;
+  }
+  if (metadata != nullptr) FillMetadata(options, metadata);
+  return Finish(outputs);
+}
+
+void ExecutorSet::RunAsync(absl::Span<const Tensor> feeds, RunCallback done, std::shared_ptr<Signature> keep) {
+  in_lane_ = false;
+  done_ = std::move(done);
+  keep_ = std::move(keep);
+  Begin(feeds, nullptr, false);
+}
+
+void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const {
+  if (options.collect_stats) {
+    for (size_t i = 0; i < executors_.size(); ++i) {
+      const CompiledPart& part = *signature_->parts[i];
+      proto::DeviceStepStats* device = metadata->mutable_step_stats()->add_dev_stats();
+      device->set_device(part.device->name());
+      for (const NodeTiming& t : timings_[i]) {
+        proto::NodeExecStats* n = device->add_node_stats();
+        n->set_node_name(part.info[t.node].name);
+        n->set_timeline_label(StrCat(part.info[t.node].name, " = ", part.info[t.node].op));
+        n->set_all_start_micros((t.start_nanos) / 1000);
+        n->set_op_start_rel_micros(0);
+        n->set_op_end_rel_micros((t.end_nanos - t.start_nanos) / 1000);
+        n->set_all_end_rel_micros((t.end_nanos - t.start_nanos) / 1000);
+        n->set_all_start_nanos(t.start_nanos);
+        n->set_all_end_rel_nanos(t.end_nanos - t.start_nanos);
+        n->set_thread_id(t.thread);
+      }
+    }
+  }
+  if (options.partition_graphs) {
+    for (const std::string& g : signature_->part_graphs) metadata->add_partition_graphs()->ParseFromString(g);
+  }
+}
+
+Signature::~Signature() {
+  for (Slot& s : free_) delete s.set.load();
+}
+
+std::unique_ptr<ExecutorSet> Signature::Lease() {
+  static std::atomic<size_t> next_thread{0};
+  thread_local const size_t mine = next_thread.fetch_add(1);
+  for (size_t i = 0; i < kSlots; ++i) {
+    Slot& s = free_[(mine + i) % kSlots];
+    if (s.set.load(std::memory_order_relaxed) == nullptr) continue;
+    if (ExecutorSet* set = s.set.exchange(nullptr, std::memory_order_acquire)) {
+      if (set->usable()) return std::unique_ptr<ExecutorSet>(set);
+      Release(std::unique_ptr<ExecutorSet>(set));
+    }
+  }
+  auto set = std::make_unique<ExecutorSet>(this, *system);
+  std::lock_guard<std::mutex> lock(mu_);
+  all_.push_back(set.get());
+  return set;
+}
+
+void Signature::Release(std::unique_ptr<ExecutorSet> set) {
+  static std::atomic<size_t> next_thread{0};
+  thread_local const size_t mine = next_thread.fetch_add(1);
+  if (set->usable() && !closed->load(std::memory_order_relaxed)) {
+    for (size_t i = 0; i < kSlots; ++i) {
+      Slot& s = free_[(mine + i) % kSlots];
+      ExecutorSet* expected = nullptr;
+      if (s.set.compare_exchange_strong(expected, set.get(), std::memory_order_release, std::memory_order_relaxed)) {
+        set.release();
+        return;
+      }
+    }
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  std::erase(all_, set.get());
+}
+
+absl::Status Signature::CheckFeeds(absl::Span<const Tensor> values) const {
+  if (values.size() != feeds.size()) {
+    return InvalidArgument("the step takes ", feeds.size(), " feeds, not ", values.size());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].dtype() != BaseType(feed_types[i])) {
+      return InvalidArgument("'", feeds[i], "' is ", Name(BaseType(feed_types[i])), ", but is fed ", values[i].TypeAndShape());
+    }
+    const PartialTensorShape& want = feed_shapes[i];
+    if (!want.known_rank()) continue;
+    bool fits = want.rank() == values[i].rank();
+    for (int d = 0; fits && d < want.rank(); ++d) fits = want.dim(d) < 0 || want.dim(d) == values[i].dim(d);
+    if (!fits) {
+      return InvalidArgument("'", feeds[i], "' has shape ", want.DebugString(), ", but is fed ", values[i].TypeAndShape());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Signature::RunBlocking(const RunOptions& run_options, absl::Span<const Tensor> values, std::vector<Tensor>* outputs,
+                                    proto::RunMetadata* metadata) {
+  if (InsideActor()) {
+    return FailedPrecondition("a blocking Run may not be called inside an actor's handler, whose thread others wait for: "
+                              "use RunAsync, or send the session actor a run message");
+  }
+  TROUPE_RETURN_IF_ERROR(CheckFeeds(values));
+  if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+  std::unique_ptr<ExecutorSet> set = Lease();
+  absl::Status s = set->RunBlocking(run_options, values, outputs, metadata);
+  Release(std::move(set));
+  return s;
+}
+
+void Signature::RunAsync(absl::Span<const Tensor> values, RunCallback done) {
+  absl::Status s = CheckFeeds(values);
+  if (s.ok() && closed->load(std::memory_order_relaxed)) s = Cancelled("the session is closed");
+  if (!s.ok()) return done(std::move(s), {});
+  // The set belongs to the step until its last part releases it.
+  Lease().release()->RunAsync(values, std::move(done), shared_from_this());
+}
+
+void Signature::AbortAll(const absl::Status& status) {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (ExecutorSet* set : all_) {
+    if (set->running()) set->Abort(status);
+  }
+}
+
+std::vector<std::string> Signature::Waiting() {
+  std::lock_guard<std::mutex> lock(mu_);
+  std::vector<std::string> lines;
+  for (ExecutorSet* set : all_) {
+    if (!set->running()) continue;
+    for (std::string& l : set->Waiting()) lines.push_back(std::move(l));
+  }
+  return lines;
+}
+
+absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
+  return signature_->RunBlocking({}, feeds, outputs, nullptr);
+}
+absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                           proto::RunMetadata* metadata) const {
+  return signature_->RunBlocking(options, feeds, outputs, metadata);
+}
+void Callable::RunAsync(absl::Span<const Tensor> feeds, RunCallback done) const {
+  signature_->RunAsync(feeds, std::move(done));
+}
+
+}  // namespace troupe

@@ -1,0 +1,120 @@
+// A compiled signature: one choice of feeds, fetches and targets, with its compiled parts and the executors that are free to run it.
+//
+// Thread rule: Lease, Release and the Run functions are thread safe. Nothing hot is shared: a set of executors belongs to one step at a time, and free sets wait
+// in slots that threads take from different ends.
+#ifndef TROUPE_ACTORS_SIGNATURE_H_
+#define TROUPE_ACTORS_SIGNATURE_H_
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "troupe/actors/executor/executor_actor.h"
+#include "troupe/actors/lane.h"
+#include "troupe/actors/session.h"
+
+namespace troupe {
+
+class Signature;
+
+// The executors of one step, one per part, and the step's state. Leased to one caller at a time.
+class ExecutorSet : public StepGroup {
+ public:
+  ExecutorSet(Signature* signature, caf::actor_system& system);
+  ~ExecutorSet() override;
+
+  // Runs a step on the calling thread's lane and waits for it.
+  absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                           proto::RunMetadata* metadata);
+  // Starts a step under the scheduler. `keep` is released after `done` was called.
+  void RunAsync(absl::Span<const Tensor> feeds, RunCallback done, std::shared_ptr<Signature> keep);
+  // False when an executor is dead: the set is not used again.
+  bool usable() const;
+  // Ends the step from any thread.
+  void Abort(const absl::Status& status);
+  bool running() const { return parts_left_.load() > 0; }
+  std::vector<std::string> Waiting() const;
+
+  // StepGroup.
+  void PartDone(Executor* executor, const absl::Status& status) override;
+  Executor* ReceiverOf(const std::string& key) override;
+  caf::execution_unit* Home() override;
+
+ private:
+  void Begin(absl::Span<const Tensor> feeds, caf::execution_unit* home, bool stats);
+  // The step's status and its outputs.
+  absl::Status Finish(std::vector<Tensor>* outputs);
+  absl::Status Stalled(std::string_view what) const;
+  void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
+
+  Signature* const signature_;
+  caf::actor_system& system_;
+  Lane lane_;
+  std::vector<std::shared_ptr<Executor>> executors_;
+  std::shared_ptr<StepContext> context_;
+  bool in_lane_ = false;
+  std::vector<Tensor> arguments_, results_;
+  std::vector<std::vector<NodeTiming>> timings_;
+  std::atomic<int> parts_left_{0};
+  std::mutex mu_;
+  absl::Status status_;
+  int64_t start_nanos_ = 0;
+  RunCallback done_;
+  std::shared_ptr<Signature> keep_;
+};
+
+class Signature : public std::enable_shared_from_this<Signature> {
+ public:
+  Names feeds, fetches, targets;
+  std::vector<DType> feed_types;
+  std::vector<PartialTensorShape> feed_shapes;
+  std::vector<std::shared_ptr<const CompiledPart>> parts;
+  std::vector<std::string> part_graphs;  // serialized, for RunMetadata
+  absl::flat_hash_map<std::string, int> receivers;  // edge key -> part
+  SessionOptions options;
+  caf::actor_system* system = nullptr;
+  std::shared_ptr<Runtime> runtime;      // keeps devices alive
+  std::shared_ptr<std::atomic<bool>> closed;
+
+  ~Signature();
+  // A free set, or a new one. Null when the session is closed.
+  std::unique_ptr<ExecutorSet> Lease();
+  void Release(std::unique_ptr<ExecutorSet> set);
+  absl::Status CheckFeeds(absl::Span<const Tensor> values) const;
+  absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                           proto::RunMetadata* metadata);
+  void RunAsync(absl::Span<const Tensor> feeds, RunCallback done);
+  // Aborts the steps that run now.
+  void AbortAll(const absl::Status& status);
+  std::vector<std::string> Waiting();
+
+ private:
+  static constexpr size_t kSlots = 32;
+  struct alignas(64) Slot {
+    std::atomic<ExecutorSet*> set{nullptr};
+  };
+  std::array<Slot, kSlots> free_;
+  std::mutex mu_;
+  std::vector<ExecutorSet*> all_;  // for AbortAll and reports
+  friend class ExecutorSet;
+};
+
+// True on a thread that runs an actor's handler, as far as the runtime can know.
+bool InsideActor();
+// Marks the calling thread as one that runs actors (threads of a runtime's own scheduler).
+void MarkActorThread();
+
+struct CancellationToken::Impl {
+  std::mutex mu;
+  bool cancelled = false;
+  std::vector<ExecutorSet*> sets;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SIGNATURE_H_

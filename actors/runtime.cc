@@ -57,7 +57,14 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
                                                      incarnation, allocator, compute, std::make_shared<ResourceContainers>()));
   }
   impl->worker = SpawnWorker(*system, impl->devices);
-  return std::make_shared<Runtime>(std::move(impl));
+  // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a thread of its own.
+  return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), [](Runtime* r) {
+    if (InsideActor()) {
+      std::thread([r] { delete r; }).detach();
+    } else {
+      delete r;
+    }
+  });
 }
 
 }  // namespace

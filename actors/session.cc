@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "troupe/actors/messages.h"
 #include "troupe/actors/session_actor.h"

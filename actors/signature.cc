@@ -1,6 +1,7 @@
 #include "troupe/actors/signature.h"
 
 #include <algorithm>
+#include <caf/all.hpp>
 
 #include "troupe/proto/config.pb.h"
 

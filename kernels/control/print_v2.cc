@@ -10,7 +10,7 @@ namespace {
 TROUPE_OP("PrintV2")
     .Input("input: string")
     .Attr("output_stream: string = 'stderr'")
-    .Attr("end: string = '\\n'")
+    .Attr("end: string = '\n'")
     .Stateful()
     .Shape([](InferenceContext& c) { return c.WithRank(0, 0).status(); })
     .NotDifferentiable("it has no outputs")

@@ -1,0 +1,21 @@
+// StatelessRandomUniform: numbers drawn uniformly from [0, 1), as a function of a seed.
+#include "troupe/kernels/random/random_kernel.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("StatelessRandomUniform")
+    .Input("shape: T")
+    .Input("seed: Tseed")
+    .Output("output: dtype")
+    .Attr("dtype: {half, bfloat16, float, double} = DT_FLOAT")
+    .Attr("T: {int32, int64} = DT_INT32")
+    .Attr("Tseed: {int32, int64} = DT_INT64")
+    .Shape(random::StatelessShape)
+    .NotDifferentiable(random::kWhyNoGradient)
+    .Doc("Numbers drawn uniformly from [0, 1), in a tensor of this shape: the same ones whenever the two numbers of `seed` are the same.");
+
+TROUPE_KERNEL("StatelessRandomUniform").Device("CPU").Function<random::ComputeStateless<random::Uniform>>();
+
+}  // namespace
+}  // namespace troupe

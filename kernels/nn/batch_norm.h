@@ -1,0 +1,42 @@
+// What the three versions of FusedBatchNorm and of its gradient share.
+#ifndef TROUPE_KERNELS_NN_BATCH_NORM_H_
+#define TROUPE_KERNELS_NN_BATCH_NORM_H_
+
+#include "troupe/graph/ir/gradient.h"
+#include "troupe/graph/ir/op_def.h"
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/kernels/kernel.h"
+
+namespace troupe {
+
+absl::Status BatchNormShape(InferenceContext& c);
+absl::Status BatchNormGradShape(InferenceContext& c);
+// The gradient of a FusedBatchNorm by op `grad_op`.
+absl::Status BatchNormGradient(GradientContext& g, const char* grad_op);
+
+// Inputs (x, scale, offset, mean, variance); outputs (y, mean and variance to keep, two or three reserves for the gradient). Where is_training: y is normalised by the batch's own
+// mean and variance, and what is kept is these (the variance corrected for its bias), blended into the inputs mean and variance by exponential_avg_factor when that is not 1.
+class BatchNormKernel {
+ public:
+  explicit BatchNormKernel(KernelInit& init);
+  absl::Status Compute(KernelContext& ctx);
+
+ private:
+  float epsilon_, factor_;
+  bool channels_first_, training_;
+};
+
+// Inputs (dy, x, scale, mean, variance, ...); outputs (dx, d scale, d offset, two unused ones).
+class BatchNormGradKernel {
+ public:
+  explicit BatchNormGradKernel(KernelInit& init);
+  absl::Status Compute(KernelContext& ctx);
+
+ private:
+  float epsilon_;
+  bool channels_first_, training_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_BATCH_NORM_H_

@@ -1,4 +1,5 @@
-// The kernels' side of the graph passes: who can run a node, and the values of nodes that depend on constants alone.
+// The kernels' side of the graph passes: who can run a node, and the values of nodes that depend on
+// constants alone.
 #ifndef TROUPE_KERNELS_PASS_SUPPORT_H_
 #define TROUPE_KERNELS_PASS_SUPPORT_H_
 
@@ -21,7 +22,8 @@ class RegistryKernelLookup : public KernelLookup {
 // Evaluates with the CPU's kernels, on the calling thread.
 class KernelEvaluator : public ConstantEvaluator {
  public:
-  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override;
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
+                                               absl::Span<const Tensor> inputs) override;
   // True when the node has a synchronous CPU kernel and calls no function (those take a runtime).
   bool CanEvaluate(const Node& node) override;
 };

@@ -81,7 +81,8 @@ struct Parser {
     const std::string_view value = has_value ? field.substr(colon + 1) : std::string_view();
     if (key == "cpu" || key == "gpu" || key == "CPU" || key == "GPU") return Device(field);
     if (key != "job" && key != "replica" && key != "task" && key != "device") {
-      return Fail(StrCat("'/", field, "' is none of /job:, /replica:, /task:, /device:, /cpu:, /gpu:"));
+      return Fail(
+          StrCat("'/", field, "' is none of /job:, /replica:, /task:, /device:, /cpu:, /gpu:"));
     }
     if (value.empty()) return Fail(StrCat("'/", key, ":' has no value"));
     if (key == "device") return Device(value);
@@ -143,9 +144,10 @@ absl::StatusOr<DeviceName> DeviceName::Parse(std::string_view text) {
 absl::StatusOr<DeviceName> DeviceName::ParseFull(std::string_view text) {
   TROUPE_ASSIGN_OR_RETURN(DeviceName name, Parse(text));
   if (!name.IsComplete()) {
-    return InvalidArgument("'", CEscape(text),
-                           "' is no full device name: it must have job, replica, task, type and number, as "
-                           "/job:worker/replica:0/task:0/device:CPU:0");
+    return InvalidArgument(
+        "'", CEscape(text),
+        "' is no full device name: it must have job, replica, task, type and number, as "
+        "/job:worker/replica:0/task:0/device:CPU:0");
   }
   return name;
 }

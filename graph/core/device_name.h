@@ -1,10 +1,12 @@
 // Names of devices: "/job:worker/replica:0/task:1/device:GPU:0", in full or in part.
 //
-// A user may ask for a part of a name ("/job:ps", "/device:GPU:*", "/cpu:0", "CPU:0"); a device always has all of it. Each field is optional, and a
-// missing one means "any". Placement merges what several nodes ask for and looks for devices that fulfil the result.
+// A user may ask for a part of a name ("/job:ps", "/device:GPU:*", "/cpu:0", "CPU:0"); a device
+// always has all of it. Each field is optional, and a missing one means "any". Placement merges
+// what several nodes ask for and looks for devices that fulfil the result.
 //
-// Forms that are read: fields "/job:", "/replica:", "/task:", "/device:TYPE:ID" in any order, each at most once, "*" for any; the legacy "/cpu:0" and "/gpu:0"
-// in either case; the local "TYPE:ID" and "TYPE". The empty text names nothing and fits everything.
+// Forms that are read: fields "/job:", "/replica:", "/task:", "/device:TYPE:ID" in any order, each
+// at most once, "*" for any; the legacy "/cpu:0" and "/gpu:0" in either case; the local "TYPE:ID"
+// and "TYPE". The empty text names nothing and fits everything.
 //
 // Thread rule: a plain value.
 #ifndef TROUPE_GRAPH_CORE_DEVICE_NAME_H_
@@ -30,7 +32,8 @@ struct DeviceName {
   // As Parse, but every field must be there: the name of a device that exists.
   static absl::StatusOr<DeviceName> ParseFull(std::string_view text);
 
-  // Canonical: the fields that are set, in the order job, replica, task, device. A type without id is "/device:GPU:*".
+  // Canonical: the fields that are set, in the order job, replica, task, device. A type without id
+  // is "/device:GPU:*".
   std::string ToString() const;
   // "/job:worker/replica:0/task:1" (the fields that are set): the name of the task.
   std::string TaskName() const;
@@ -47,14 +50,16 @@ struct DeviceName {
   bool SameTask(const DeviceName& other) const {
     return job == other.job && replica == other.replica && task == other.task;
   }
-  // Fields that are missing here, from `defaults`. A type set here keeps its id: "/device:GPU" never takes the id of a "/device:CPU:1".
+  // Fields that are missing here, from `defaults`. A type set here keeps its id: "/device:GPU"
+  // never takes the id of a "/device:CPU:1".
   void FillFrom(const DeviceName& defaults);
 
   friend bool operator==(const DeviceName& a, const DeviceName& b) = default;
 };
 
-// Adds the constraints of `other` to `target`. INVALID_ARGUMENT names the field in which they differ. With `allow_soft`, jobs, replicas and tasks must still agree,
-// but a conflict of types drops type and id, and one of ids drops the id. `target` is unchanged after an error.
+// Adds the constraints of `other` to `target`. INVALID_ARGUMENT names the field in which they
+// differ. With `allow_soft`, jobs, replicas and tasks must still agree, but a conflict of types
+// drops type and id, and one of ids drops the id. `target` is unchanged after an error.
 absl::Status MergeDevNames(DeviceName* target, const DeviceName& other, bool allow_soft = false);
 
 // True when `less` asks for nothing that `more` does not ask for too.

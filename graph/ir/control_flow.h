@@ -1,7 +1,8 @@
 // Which frame every node of a graph runs in.
 //
-// A loop is a frame: Enter nodes with the same attr "frame_name" lead into it, Exit nodes out of it. The executor, the partitioner, the gradient builder and
-// constant folding all need to know, for a node, the frame it belongs to and the frame around that one. An Enter and an Exit count as
+// A loop is a frame: Enter nodes with the same attr "frame_name" lead into it, Exit nodes out of
+// it. The executor, the partitioner, the gradient builder and constant folding all need to know,
+// for a node, the frame it belongs to and the frame around that one. An Enter and an Exit count as
 // nodes of the inner frame: an Enter's token arrives in the parent, an Exit's leaves to the parent.
 #ifndef TROUPE_GRAPH_IR_CONTROL_FLOW_H_
 #define TROUPE_GRAPH_IR_CONTROL_FLOW_H_
@@ -14,8 +15,9 @@
 namespace troupe {
 
 struct ControlFlowInfo {
-  // An Enter that leads into the node's frame (of several, always the same one for all nodes of the frame but the Enters, which have themselves);
-  // SOURCE for the root frame; null for a node that nothing reaches (a cycle without an Enter).
+  // An Enter that leads into the node's frame (of several, always the same one for all nodes of the
+  // frame but the Enters, which have themselves); SOURCE for the root frame; null for a node that
+  // nothing reaches (a cycle without an Enter).
   const Node* frame = nullptr;
   // As `frame`, for the frame around it. SOURCE for the root frame itself.
   const Node* parent_frame = nullptr;
@@ -23,9 +25,10 @@ struct ControlFlowInfo {
   std::string frame_name;
 };
 
-// Fills `info` by node id (null nodes have a default entry). INVALID_ARGUMENT, naming both nodes, when a node has inputs from different frames, when Enters
-// of one frame name stand in different parents, or when a frame has two LoopConds; naming the node, when an Enter has no frame name or an Exit is
-// outside of any frame. Unreachable nodes are no error.
+// Fills `info` by node id (null nodes have a default entry). INVALID_ARGUMENT, naming both nodes,
+// when a node has inputs from different frames, when Enters of one frame name stand in different
+// parents, or when a frame has two LoopConds; naming the node, when an Enter has no frame name or
+// an Exit is outside of any frame. Unreachable nodes are no error.
 absl::Status BuildControlFlowInfo(const Graph& graph, std::vector<ControlFlowInfo>* info);
 
 }  // namespace troupe

@@ -6,10 +6,13 @@
 //   m = MatMul[transpose_b=true](a, b) @=/job:w/replica:0/task:0/device:CPU:0
 //   n = NoOp(^m)
 //
-// An input is "node" or "node:1"; data inputs come before control inputs. "@device" is what was requested, "@=device" what the placer assigned. A node may stand
-// before its inputs. Attrs that the inputs determine (types, lengths of lists, type lists), a Const's dtype and attrs with their default value may be left out,
-// and are left out in print. Values are self-describing: "text", 3, 1.5, true, float32 (a type), [2,?] and <unknown> (shapes), int32[2]{1, 2} and
-// float32{1} (tensors; one element stands for all), {a, b} (a list), &name[attr=...] (a function), $name (an attr of a function's body).
+// An input is "node" or "node:1"; data inputs come before control inputs. "@device" is what was
+// requested, "@=device" what the placer assigned. A node may stand before its inputs. Attrs that
+// the inputs determine (types, lengths of lists, type lists), a Const's dtype and attrs with their
+// default value may be left out, and are left out in print. Values are self-describing: "text",
+// 3, 1.5, true, float32 (a type), [2,?] and <unknown> (shapes), int32[2]{1, 2} and float32{1}
+// (tensors; one element stands for all), {a, b} (a list), &name[attr=...] (a function), $name (an
+// attr of a function's body).
 #ifndef TROUPE_GRAPH_IR_TEXT_H_
 #define TROUPE_GRAPH_IR_TEXT_H_
 
@@ -21,17 +24,19 @@
 
 namespace troupe {
 
-// Adds the nodes of `text` to `graph`. INVALID_ARGUMENT "line 3: ..." for the first line that is wrong; the graph then holds a part of the nodes.
+// Adds the nodes of `text` to `graph`. INVALID_ARGUMENT "line 3: ..." for the first line that is
+// wrong; the graph then holds a part of the nodes.
 absl::Status AddGraphText(std::string_view text, Graph* graph);
-absl::StatusOr<std::unique_ptr<Graph>> ParseGraphText(std::string_view text, const OpRegistry* ops = &OpRegistry::Global());
+absl::StatusOr<std::unique_ptr<Graph>> ParseGraphText(
+    std::string_view text, const OpRegistry* ops = &OpRegistry::Global());
 
 // One attr value in the form above. INVALID_ARGUMENT says what is wrong and where.
 absl::StatusOr<AttrValue> ParseAttrText(std::string_view text);
 
 struct GraphTextOptions {
-  bool sorted = false;       // by name instead of by id
+  bool sorted = false;  // by name instead of by id
   bool devices = true;
-  int max_elements = 1000;   // of a tensor; longer ones end in "..." and cannot be read back
+  int max_elements = 1000;  // of a tensor; longer ones end in "..." and cannot be read back
 };
 std::string GraphText(const Graph& graph, const GraphTextOptions& options = {});
 std::string NodeText(const Node& node, const GraphTextOptions& options = {});

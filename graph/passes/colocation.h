@@ -1,8 +1,10 @@
 // Which nodes must share a device, and which devices each such group may have.
 //
-// A group is what the following ties hold together, found by union-find: equal "loc:@name" in attr "_class" (the node `name` itself included); a reference and
-// whoever takes it as a reference (control flow ops that pass references on are such); a resource handle and whoever takes it. The requests of a group's members
-// are merged, and the device types that have kernels for all of them are what is left.
+// A group is what the following ties hold together, found by union-find: equal "loc:@name" in attr
+// "_class" (the node `name` itself included); a reference and whoever takes it as a reference
+// (control flow ops that pass references on are such); a resource handle and whoever takes it. The
+// requests of a group's members are merged, and the device types that have kernels for all of them
+// are what is left.
 #ifndef TROUPE_GRAPH_PASSES_COLOCATION_H_
 #define TROUPE_GRAPH_PASSES_COLOCATION_H_
 
@@ -23,28 +25,33 @@ struct ColocationOptions {
 
 class ColocationGroups {
  public:
-  // INVALID_ARGUMENT with the node's address, its request, the devices there are and, where it is in a group, the members that conflict.
-  static absl::StatusOr<ColocationGroups> Build(const Graph& graph, const DeviceSet& devices, const KernelLookup& kernels,
+  // INVALID_ARGUMENT with the node's address, its request, the devices there are and, where it is
+  // in a group, the members that conflict.
+  static absl::StatusOr<ColocationGroups> Build(const Graph& graph, const DeviceSet& devices,
+                                                const KernelLookup& kernels,
                                                 const ColocationOptions& options);
 
   // The group's number: the id of one of its nodes.
   int GroupOf(const Node& node) const { return Root(node.id()); }
   const std::vector<const Node*>& members(int group) const { return groups_[group].members; }
   // Device indices that every member can have, best first; never empty.
-  absl::Span<const int> Feasible(int group) const { return feasible_sets_[groups_[group].feasible]; }
+  absl::Span<const int> Feasible(int group) const {
+    return feasible_sets_[groups_[group].feasible];
+  }
 
  private:
   enum class Tie { kClass, kReference, kResource };
   struct Group {
     std::vector<const Node*> members;
     DeviceName request;
-    uint64_t types = 0;   // with a kernel for every member
-    int fixed = -1;       // device index
+    uint64_t types = 0;  // with a kernel for every member
+    int fixed = -1;      // device index
     const Node* fixed_by = nullptr;
-    int feasible = -1;    // index into feasible_sets_
+    int feasible = -1;  // index into feasible_sets_
   };
 
-  ColocationGroups(const DeviceSet& devices, const KernelLookup& kernels, const ColocationOptions& options)
+  ColocationGroups(const DeviceSet& devices, const KernelLookup& kernels,
+                   const ColocationOptions& options)
       : devices_(&devices), kernels_(&kernels), options_(options) {}
   int Root(int id) const;
   absl::Status AddNodes(const Graph& graph);

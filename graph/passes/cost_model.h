@@ -1,4 +1,5 @@
-// What a node and a transfer cost, as far as anybody knows: measured means where a step has run, an estimate from shapes otherwise.
+// What a node and a transfer cost, as far as anybody knows: measured means where a step has run, an
+// estimate from shapes otherwise.
 //
 // Thread rule: const methods may be called from several threads while nobody changes the model.
 #ifndef TROUPE_GRAPH_PASSES_COST_MODEL_H_
@@ -15,7 +16,8 @@
 
 namespace troupe {
 
-// A way from one device to another. The defaults are those of memory copies in a host, and of a 10 Gbit/s network.
+// A way from one device to another. The defaults are those of memory copies in a host, and of a 10
+// Gbit/s network.
 struct Link {
   double latency_ns = 0;
   double bytes_per_ns = 1;
@@ -35,9 +37,11 @@ class CostModel {
  public:
   explicit CostModel(CostModelOptions options = {}) : options_(std::move(options)) {}
 
-  // The mean time of the node of this name in earlier steps. With a device type, for devices of that type only.
+  // The mean time of the node of this name in earlier steps. With a device type, for devices of
+  // that type only.
   void SetMeasured(std::string_view node, double mean_ns, std::string_view device_type = {});
-  // Sizes are taken from the shapes of this graph from now on. A node whose shape function refuses has unknown sizes.
+  // Sizes are taken from the shapes of this graph from now on. A node whose shape function refuses
+  // has unknown sizes.
   void InferShapes(const Graph& graph);
 
   double ExecutionNs(const Node& node, const DeviceName& device) const;

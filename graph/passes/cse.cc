@@ -11,7 +11,9 @@ namespace {
 // Tensors are told apart by these many bytes before they are compared in full.
 constexpr size_t kHashedBytes = 256;
 
-size_t Mix(size_t a, size_t b) { return a * 0x9E3779B97F4A7C15ull + (b ^ (b >> 29)) * 0xBF58476D1CE4E5B9ull; }
+size_t Mix(size_t a, size_t b) {
+  return a * 0x9E3779B97F4A7C15ull + (b ^ (b >> 29)) * 0xBF58476D1CE4E5B9ull;
+}
 
 struct AttrHash {
   size_t operator()(std::monostate) const { return 0; }
@@ -27,7 +29,8 @@ struct AttrHash {
     if (!v.valid()) return 0;
     const size_t h = absl::HashOf(static_cast<int>(v.dtype()), v.shape().dims());
     if (!IsPlainBytes(v.dtype())) return h;
-    return Mix(h, absl::HashOf(absl::string_view(static_cast<const char*>(v.raw()), std::min(v.bytes(), kHashedBytes))));
+    return Mix(h, absl::HashOf(absl::string_view(static_cast<const char*>(v.raw()),
+                                                 std::min(v.bytes(), kHashedBytes))));
   }
   size_t operator()(const FuncAttr& v) const { return absl::HashOf(AbslView(v.name)); }
   size_t operator()(const AttrPlaceholder& v) const { return absl::HashOf(AbslView(v.name)); }
@@ -45,8 +48,8 @@ struct AttrHash {
 };
 
 bool IsCandidate(const Node& n) {
-  if (n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() || n.op().Has(OpTrait::kPlaceholder) ||
-      n.op().Has(OpTrait::kVariable)) {
+  if (n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() ||
+      n.op().Has(OpTrait::kPlaceholder) || n.op().Has(OpTrait::kVariable)) {
     return false;
   }
   const auto is_ref = [](DType t) { return IsRef(t); };
@@ -94,11 +97,13 @@ bool SameAttrs(const AttrMap& a, const AttrMap& b) {
 
 bool SameNode(const Node& a, const Node& b, const Ins& in_b) {
   return &a.op() == &b.op() && a.requested_device() == b.requested_device() &&
-         a.assigned_device() == b.assigned_device() && SortedInputs(a) == in_b && SameAttrs(a.attrs(), b.attrs());
+         a.assigned_device() == b.assigned_device() && SortedInputs(a) == in_b &&
+         SameAttrs(a.attrs(), b.attrs());
 }
 
 absl::Status Merge(Node* from, Node* into, Graph* graph) {
-  // The first edge each time: it is found at once, where a search from the front for the others would be quadratic.
+  // The first edge each time: it is found at once, where a search from the front for the others
+  // would be quadratic.
   while (!from->out_edges().empty()) {
     const Edge e = *from->out_edges().front();
     graph->RemoveEdge(from->out_edges().front());

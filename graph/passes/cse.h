@@ -1,7 +1,8 @@
 // Common subexpression elimination: of nodes that compute the same from the same, one stays.
 //
-// Two nodes are the same when op, attrs, data inputs (sorted, where the op is commutative), control inputs and devices are the same. Stateful ops, control flow,
-// placeholders, Send, Recv and nodes with reference inputs or outputs are never merged.
+// Two nodes are the same when op, attrs, data inputs (sorted, where the op is commutative), control
+// inputs and devices are the same. Stateful ops, control flow, placeholders, Send, Recv and nodes
+// with reference inputs or outputs are never merged.
 //
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_CSE_H_
@@ -11,8 +12,8 @@
 
 namespace troupe {
 
-// Merges in place and returns how many nodes were removed. Of equal nodes the first in topological order stays. INVALID_ARGUMENT when the graph has a
-// cycle without NextIteration.
+// Merges in place and returns how many nodes were removed. Of equal nodes the first in topological
+// order stays. INVALID_ARGUMENT when the graph has a cycle without NextIteration.
 absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph);
 
 }  // namespace troupe

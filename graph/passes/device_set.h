@@ -1,4 +1,5 @@
-// The devices that a graph may be spread over, and who can run what on them: what placement and partitioning need to know of the machine.
+// The devices that a graph may be spread over, and who can run what on them: what placement and
+// partitioning need to know of the machine.
 #ifndef TROUPE_GRAPH_PASSES_DEVICE_SET_H_
 #define TROUPE_GRAPH_PASSES_DEVICE_SET_H_
 
@@ -21,7 +22,8 @@ struct DeviceInfo {
 // Devices by index, in order of preference: the caller's own CPU first.
 class DeviceSet {
  public:
-  // INVALID_ARGUMENT for no device, more than 10,000, a partial name, a name that comes twice, or more than 64 types.
+  // INVALID_ARGUMENT for no device, more than 10,000, a partial name, a name that comes twice, or
+  // more than 64 types.
   static absl::StatusOr<DeviceSet> Make(std::vector<DeviceInfo> devices);
 
   int size() const { return static_cast<int>(devices_.size()); }
@@ -49,7 +51,8 @@ class KernelLookup {
  public:
   virtual ~KernelLookup() = default;
   virtual bool HasKernel(const Node& node, const std::string& device_type) const = 0;
-  // Of several device types with a kernel the one with the highest number is preferred; of equals, the device that stands first in the set.
+  // Of several device types with a kernel the one with the highest number is preferred; of equals,
+  // the device that stands first in the set.
   virtual int Priority(const Node& node, const std::string& device_type) const { return 0; }
 };
 

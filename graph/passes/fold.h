@@ -1,11 +1,13 @@
-// Constant folding: what depends on constants alone is computed once, when a signature is compiled, and not in every step.
+// Constant folding: what depends on constants alone is computed once, when a signature is compiled,
+// and not in every step.
 //
-// The kernels stand behind an interface, because this floor knows none. Beside constants' consumers, Shape, ShapeN, Size and Rank of a tensor whose
-// shape is known statically are folded.
+// The kernels stand behind an interface, because this floor knows none. Beside constants'
+// consumers, Shape, ShapeN, Size and Rank of a tensor whose shape is known statically are folded.
 //
-// Never folded: stateful ops, control flow, Send and Recv, placeholders, references, resources and variants, results above a limit, and what the evaluator
-// refuses or fails on (the step will then report the error with its address). Whatever a folded node waited for by control edges, its constant waits for too, so that a constant stays in
-// its frame and on its branch.
+// Never folded: stateful ops, control flow, Send and Recv, placeholders, references, resources and
+// variants, results above a limit, and what the evaluator refuses or fails on (the step will then
+// report the error with its address). Whatever a folded node waited for by control edges, its
+// constant waits for too, so that a constant stays in its frame and on its branch.
 //
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FOLD_H_
@@ -23,7 +25,8 @@ class ConstantEvaluator {
  public:
   virtual ~ConstantEvaluator() = default;
   // The outputs of `node` for these inputs.
-  virtual absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) = 0;
+  virtual absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
+                                                       absl::Span<const Tensor> inputs) = 0;
   // False when there is no kernel for it, or it should not be run here.
   virtual bool CanEvaluate(const Node& node) = 0;
 };
@@ -34,14 +37,16 @@ struct FoldOptions {
 };
 
 struct FoldStats {
-  int evaluated = 0;      // nodes whose values are known now
-  int replaced = 0;       // outputs that became constants
-  int removed = 0;        // nodes that nobody needed any more
+  int evaluated = 0;  // nodes whose values are known now
+  int replaced = 0;   // outputs that became constants
+  int removed = 0;    // nodes that nobody needed any more
 };
 
-// Folds in place. Nodes that lose their last consumer by it are removed unless they are stateful; a node without consumers before (a fetch's
-// _Retval, a target) stays. INVALID_ARGUMENT when the graph has a cycle without NextIteration.
-absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator, const FoldOptions& options = {});
+// Folds in place. Nodes that lose their last consumer by it are removed unless they are stateful; a
+// node without consumers before (a fetch's _Retval, a target) stays. INVALID_ARGUMENT when the
+// graph has a cycle without NextIteration.
+absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator,
+                                        const FoldOptions& options = {});
 
 }  // namespace troupe
 

@@ -17,13 +17,18 @@ bool ReadsOnlyShape(const Node& n) {
 }
 
 bool HasNoInputs(const Node& n) {
-  return n.num_inputs() == 0 && n.num_outputs() > 0 && !IsRef(n.output_type(0)) && n.output_type(0) != DType::kResource;
+  return n.num_inputs() == 0 && n.num_outputs() > 0 && !IsRef(n.output_type(0)) &&
+         n.output_type(0) != DType::kResource;
 }
 
 class Placer {
  public:
-  Placer(const Graph& graph, const DeviceSet& devices, const ColocationGroups& groups, const PlaceOptions& options)
-      : devices_(devices), groups_(groups), options_(options), device_of_(graph.num_node_ids(), -1) {}
+  Placer(const Graph& graph, const DeviceSet& devices, const ColocationGroups& groups,
+         const PlaceOptions& options)
+      : devices_(devices),
+        groups_(groups),
+        options_(options),
+        device_of_(graph.num_node_ids(), -1) {}
 
   // Device index by group number.
   const std::vector<int>& devices_of_groups() const { return device_of_; }
@@ -53,8 +58,10 @@ class Placer {
  private:
   // A node without inputs, alone in its group and free to be anywhere that matters.
   bool FollowsConsumers(const Node& n, int group) const {
-    return HasNoInputs(n) && groups_.members(group).size() == 1 && groups_.Feasible(group).size() > 1 &&
-           std::any_of(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); });
+    return HasNoInputs(n) && groups_.members(group).size() == 1 &&
+           groups_.Feasible(group).size() > 1 &&
+           std::any_of(n.out_edges().begin(), n.out_edges().end(),
+                       [](const Edge* e) { return e->dst->IsOp(); });
   }
 
   static bool Has(absl::Span<const int> devices, int device) {
@@ -100,7 +107,8 @@ class Placer {
     return feasible[0];
   }
 
-  // The simulation. Each device runs one node at a time; a tensor is sent once to each device that needs it.
+  // The simulation. Each device runs one node at a time; a tensor is sent once to each device that
+  // needs it.
 
   void PrepareSimulation(const Graph& graph) {
     if (options_.cost_model != nullptr) {
@@ -119,7 +127,8 @@ class Placer {
   int64_t HeldBytes(const Node& n) const {
     if (!n.IsConstant() && !n.op().Has(OpTrait::kVariable)) return 0;
     int64_t bytes = 0;
-    for (int i = 0; i < n.num_outputs(); ++i) bytes += cost_->OutputBytes({const_cast<Node*>(&n), i});
+    for (int i = 0; i < n.num_outputs(); ++i)
+      bytes += cost_->OutputBytes({const_cast<Node*>(&n), i});
     return bytes;
   }
 
@@ -157,18 +166,21 @@ class Placer {
 
 }  // namespace
 
-absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels, const PlaceOptions& options) {
+absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels,
+                        const PlaceOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   ColocationOptions colocation;
   colocation.allow_soft_placement = options.allow_soft_placement;
   colocation.fixed = options.stateful_devices;
-  TROUPE_ASSIGN_OR_RETURN(const ColocationGroups groups, ColocationGroups::Build(*graph, devices, kernels, colocation));
+  TROUPE_ASSIGN_OR_RETURN(const ColocationGroups groups,
+                          ColocationGroups::Build(*graph, devices, kernels, colocation));
   Placer placer(*graph, devices, groups, options);
   placer.Run(*graph, order);
   for (Node* n : order) {
     if (!n->IsOp()) continue;
     n->set_assigned_device(devices.info(placer.devices_of_groups()[groups.GroupOf(*n)]).name);
-    if (options.stateful_devices != nullptr && n->op().stateful() && n->op().name != kArgOp && n->op().name != kRetvalOp) {
+    if (options.stateful_devices != nullptr && n->op().stateful() && n->op().name != kArgOp &&
+        n->op().name != kRetvalOp) {
       options.stateful_devices->emplace(n->name(), n->assigned_device());
     }
     if (options.log) options.log(*n);

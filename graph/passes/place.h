@@ -1,11 +1,14 @@
 // Placement: a device for every node.
 //
-// Groups of nodes that must share a device, and the devices each may have, come from graph/passes/colocation.h. Where a group may have several, the first device with
-// the best kernel takes it; or, with `use_cost_model`, the white paper's greedy simulation (section 3.2.1): nodes are taken in topological order and each goes
-// where it would finish first, given when the device is free and when its inputs would have arrived there.
+// Groups of nodes that must share a device, and the devices each may have, come from
+// graph/passes/colocation.h. Where a group may have several, the first device with the best kernel
+// takes it; or, with `use_cost_model`, the white paper's greedy simulation (section 3.2.1): nodes
+// are taken in topological order and each goes where it would finish first, given when the device
+// is free and when its inputs would have arrived there.
 //
-// Three wishes save transfers where nobody asked for anything: nodes that need only the shape of their input stay with it, fetches stay with what they
-// fetch, and nodes without inputs go where all their consumers are.
+// Three wishes save transfers where nobody asked for anything: nodes that need only the shape of
+// their input stay with it, fetches stay with what they fetch, and nodes without inputs go where
+// all their consumers are.
 #ifndef TROUPE_GRAPH_PASSES_PLACE_H_
 #define TROUPE_GRAPH_PASSES_PLACE_H_
 
@@ -19,20 +22,23 @@
 namespace troupe {
 
 struct PlaceOptions {
-  // A request for a device type or number that cannot be fulfilled is dropped (the CPU comes first then); jobs, replicas and tasks are always honoured.
+  // A request for a device type or number that cannot be fulfilled is dropped (the CPU comes first
+  // then); jobs, replicas and tasks are always honoured.
   bool allow_soft_placement = false;
   bool use_cost_model = false;
   // What the simulation believes; null: estimates from the graph's shapes.
   const CostModel* cost_model = nullptr;
-  // Where stateful nodes (by name) were put before: they stay there, whatever else a new signature needs, and new ones are added.
+  // Where stateful nodes (by name) were put before: they stay there, whatever else a new signature
+  // needs, and new ones are added.
   absl::flat_hash_map<std::string, std::string>* stateful_devices = nullptr;
   // Told of each node once it has its device.
   std::function<void(const Node&)> log;
 };
 
-// Sets every node's assigned_device(). Nodes that have one keep it. On an error no node is changed. Errors: those of ColocationGroups::Build, and
-// INVALID_ARGUMENT for a cycle without NextIteration.
-absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels, const PlaceOptions& options = {});
+// Sets every node's assigned_device(). Nodes that have one keep it. On an error no node is changed.
+// Errors: those of ColocationGroups::Build, and INVALID_ARGUMENT for a cycle without NextIteration.
+absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels,
+                        const PlaceOptions& options = {});
 
 }  // namespace troupe
 

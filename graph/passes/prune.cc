@@ -9,9 +9,9 @@ constexpr int kMaxPlaceholdersNamed = 10;
 
 // What is known of a node of the full graph.
 enum Mark : uint8_t {
-  kNeeded = 1,      // will be copied
-  kFed = 2,         // one of its outputs is fed
-  kTriggered = 4,   // a needed node has a control edge from it, and kFed is set
+  kNeeded = 1,     // will be copied
+  kFed = 2,        // one of its outputs is fed
+  kTriggered = 4,  // a needed node has a control edge from it, and kFed is set
 };
 
 PartialTensorShape DeclaredShape(const Node& node) {
@@ -27,7 +27,8 @@ class Pruner {
   Pruner(const Graph& graph, const PruneOptions& options)
       : graph_(graph), options_(options), marks_(graph.num_node_ids(), 0) {}
 
-  absl::StatusOr<PrunedGraph> Run(absl::Span<const std::string> feeds, absl::Span<const std::string> fetches,
+  absl::StatusOr<PrunedGraph> Run(absl::Span<const std::string> feeds,
+                                  absl::Span<const std::string> fetches,
                                   absl::Span<const std::string> targets) {
     TROUPE_RETURN_IF_ERROR(LookUp(feeds, fetches, targets));
     for (size_t i = 0; i < feeds_.size(); ++i) {
@@ -117,7 +118,8 @@ class Pruner {
       for (const Edge* e : n->in_edges()) {
         if (e->IsControl() && (marks_[e->src->id()] & kFed) != 0) {
           marks_[e->src->id()] |= kTriggered;
-        } else if (const int feed = e->IsControl() ? -1 : FeedOf(e->src, e->src_output); feed >= 0) {
+        } else if (const int feed = e->IsControl() ? -1 : FeedOf(e->src, e->src_output);
+                   feed >= 0) {
           arg_needed_[feed] = true;
         } else {
           Need(e->src, n);
@@ -131,8 +133,10 @@ class Pruner {
       stand_in_[n] = static_cast<int>(i);
     }
     for (const auto& [node, feed] : stand_in_) arg_needed_[feed] = true;
-    // Of several inputs that need a node the search meets one after the other; the copy keeps the order of the graph.
-    std::sort(needed_.begin(), needed_.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+    // Of several inputs that need a node the search meets one after the other; the copy keeps the
+    // order of the graph.
+    std::sort(needed_.begin(), needed_.end(),
+              [](const Node* a, const Node* b) { return a->id() < b->id(); });
   }
 
   absl::Status CheckPlaceholders() const {
@@ -176,9 +180,10 @@ class Pruner {
       if (options_.trust_feed_shapes && result_.feed_shapes.back().known_rank()) {
         attrs.Set("_output_shapes", std::vector<PartialTensorShape>{result_.feed_shapes.back()});
       }
-      TROUPE_ASSIGN_OR_RETURN(Node* const arg,
-                              result_.graph->AddNode(NewName(StrCat("_arg_", fed.name(), "_", feeds_[i].index)),
-                                                     kArgOp, std::move(attrs)));
+      TROUPE_ASSIGN_OR_RETURN(
+          Node* const arg,
+          result_.graph->AddNode(NewName(StrCat("_arg_", fed.name(), "_", feeds_[i].index)), kArgOp,
+                                 std::move(attrs)));
       arg->set_location(fed.location());
       result_.args[i] = arg;
     }
@@ -190,16 +195,19 @@ class Pruner {
       if (!e->src->IsOp()) continue;
       if (e->IsControl()) {
         const auto stand_in = stand_in_.find(e->src);
-        Node* src = stand_in == stand_in_.end() ? copies_[e->src->id()] : result_.args[stand_in->second];
+        Node* src =
+            stand_in == stand_in_.end() ? copies_[e->src->id()] : result_.args[stand_in->second];
         result_.graph->AddControlEdgeUnchecked(src, to);
       } else if (const int feed = FeedOf(e->src, e->src_output); feed < 0) {
         TROUPE_RETURN_IF_ERROR(
-            result_.graph->AddEdge(copies_[e->src->id()], e->src_output, to, e->dst_input).status());
+            result_.graph->AddEdge(copies_[e->src->id()], e->src_output, to, e->dst_input)
+                .status());
       } else if (IsRef(to->input_type(e->dst_input))) {
         return to->At(InvalidArgument("it writes to '", e->src->name(), ":", e->src_output,
                                       "', which is fed: a fed value cannot be written to"));
       } else {
-        TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(result_.args[feed], 0, to, e->dst_input).status());
+        TROUPE_RETURN_IF_ERROR(
+            result_.graph->AddEdge(result_.args[feed], 0, to, e->dst_input).status());
       }
     }
     return absl::OkStatus();
@@ -209,11 +217,13 @@ class Pruner {
     for (size_t i = 0; i < fetches_.size(); ++i) {
       const NodeOut f = fetches_[i];
       const int feed = FeedOf(f.node, f.index);
-      const NodeOut value = feed >= 0 ? NodeOut{result_.args[feed], 0} : NodeOut{copies_[f.node->id()], f.index};
+      const NodeOut value =
+          feed >= 0 ? NodeOut{result_.args[feed], 0} : NodeOut{copies_[f.node->id()], f.index};
       const DType type = BaseType(f.dtype());
-      TROUPE_ASSIGN_OR_RETURN(Node* const retval,
-                              result_.graph->AddNode(NewName(StrCat("_retval_", f.node->name(), "_", f.index)), kRetvalOp,
-                                                     {{"T", type}, {"index", static_cast<int64_t>(i)}}));
+      TROUPE_ASSIGN_OR_RETURN(
+          Node* const retval,
+          result_.graph->AddNode(NewName(StrCat("_retval_", f.node->name(), "_", f.index)),
+                                 kRetvalOp, {{"T", type}, {"index", static_cast<int64_t>(i)}}));
       retval->set_location(f.node->location());
       TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(value, retval, 0).status());
       result_.retvals.push_back(retval);
@@ -246,7 +256,8 @@ class Pruner {
   std::vector<const Node*> targets_;
   absl::flat_hash_map<NodeOut, int> feed_index_;
   std::vector<char> arg_needed_;  // by feed
-  absl::flat_hash_map<const Node*, int> stand_in_;  // fed node -> the feed that its control edges leave from
+  absl::flat_hash_map<const Node*, int>
+      stand_in_;  // fed node -> the feed that its control edges leave from
   std::vector<const Node*> needed_;
   struct Missing {
     const Node *placeholder, *by;
@@ -258,9 +269,11 @@ class Pruner {
 
 }  // namespace
 
-absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph, absl::Span<const std::string> feeds,
+absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph,
+                                              absl::Span<const std::string> feeds,
                                               absl::Span<const std::string> fetches,
-                                              absl::Span<const std::string> targets, const PruneOptions& options) {
+                                              absl::Span<const std::string> targets,
+                                              const PruneOptions& options) {
   return Pruner(graph, options).Run(feeds, fetches, targets);
 }
 

@@ -1,7 +1,10 @@
-// The part of a graph that one kind of step needs: what the fetches and targets depend on, cut off at what is fed.
+// The part of a graph that one kind of step needs: what the fetches and targets depend on, cut off
+// at what is fed.
 //
-// Feeds and fetches become nodes: a fed output "x:0" is replaced by an `_Arg` with attr index = the feed's position, and each fetch gets a `_Retval` with attr
-// index = its position. The executor hands values to and takes them from these nodes, so that nothing is looked up by name during a step.
+// Feeds and fetches become nodes: a fed output "x:0" is replaced by an `_Arg` with attr index = the
+// feed's position, and each fetch gets a `_Retval` with attr index = its position. The executor
+// hands values to and takes them from these nodes, so that nothing is looked up by name during a
+// step.
 //
 // The cost is proportional to what is needed, plus one byte a node of the graph.
 //
@@ -22,8 +25,9 @@ inline constexpr std::string_view kArgOp = "_Arg";
 inline constexpr std::string_view kRetvalOp = "_Retval";
 
 struct PruneOptions {
-  // Puts the declared shape of a fed placeholder on its _Arg ("_output_shapes"), so that later passes compute with it. Only for a caller that refuses fed
-  // values which do not fit PrunedGraph::feed_shapes.
+  // Puts the declared shape of a fed placeholder on its _Arg ("_output_shapes"), so that later
+  // passes compute with it. Only for a caller that refuses fed values which do not fit
+  // PrunedGraph::feed_shapes.
   bool trust_feed_shapes = false;
 };
 
@@ -39,13 +43,18 @@ struct PrunedGraph {
   std::vector<DType> fetch_types;
 };
 
-// Feeds and fetches are tensor names ("x", "x:1"), targets node names. A name may be fetched twice, a fed tensor may be fetched, and feeds that nothing needs are
-// accepted. A control edge out of a node that has a fed output, and that is not needed for another output, comes from the _Arg instead.
-// Errors: NOT_FOUND with all unknown names at once; INVALID_ARGUMENT for "^n", a bad output number, a tensor that is fed twice, a reference that is
-// fed although a node must write to it, and a placeholder that is needed but not fed: "placeholder 'x' (float32 [2,?]) must be fed; node 'loss' needs it".
-absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph, absl::Span<const std::string> feeds,
+// Feeds and fetches are tensor names ("x", "x:1"), targets node names. A name may be fetched twice,
+// a fed tensor may be fetched, and feeds that nothing needs are accepted. A control edge out of a
+// node that has a fed output, and that is not needed for another output, comes from the _Arg
+// instead. Errors: NOT_FOUND with all unknown names at once; INVALID_ARGUMENT for "^n", a bad
+// output number, a tensor that is fed twice, a reference that is fed although a node must write to
+// it, and a placeholder that is needed but not fed: "placeholder 'x' (float32 [2,?]) must be fed;
+// node 'loss' needs it".
+absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph,
+                                              absl::Span<const std::string> feeds,
                                               absl::Span<const std::string> fetches,
-                                              absl::Span<const std::string> targets, const PruneOptions& options = {});
+                                              absl::Span<const std::string> targets,
+                                              const PruneOptions& options = {});
 
 }  // namespace troupe
 

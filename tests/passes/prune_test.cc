@@ -34,17 +34,26 @@ BOOST_AUTO_TEST_SUITE(prune)
 
 BOOST_AUTO_TEST_CASE(table) {
   const Case kCases[] = {
-      {"cut at the feeds", {"x", "y:0"}, {"loss"}, {},
+      {"cut at the feeds",
+       {"x", "y:0"},
+       {"loss"},
+       {},
        R"(_arg_x_0 = _Arg[T=float32, index=0]
           _arg_y_0 = _Arg[T=float32, index=1]
           two = TestSplit(_arg_x_0)
           loss = TestAdd(two, _arg_y_0)
           _retval_loss_0 = _Retval[index=0](loss))"},
-      {"a fed output in the middle; the feed of x is not needed", {"x", "two:1"}, {"other:0"}, {},
+      {"a fed output in the middle; the feed of x is not needed",
+       {"x", "two:1"},
+       {"other:0"},
+       {},
        R"(_arg_two_1 = _Arg[T=float32, index=1]
           other = TestNeg(_arg_two_1)
           _retval_other_0 = _Retval[index=0](other))"},
-      {"one output fed, the other computed", {"x", "two:1", "y"}, {"other", "loss"}, {},
+      {"one output fed, the other computed",
+       {"x", "two:1", "y"},
+       {"other", "loss"},
+       {},
        R"(_arg_x_0 = _Arg[T=float32, index=0]
           _arg_two_1 = _Arg[T=float32, index=1]
           _arg_y_0 = _Arg[T=float32, index=2]
@@ -53,26 +62,43 @@ BOOST_AUTO_TEST_CASE(table) {
           other = TestNeg(_arg_two_1)
           _retval_other_0 = _Retval[index=0](other)
           _retval_loss_0 = _Retval[index=1](loss))"},
-      {"the same fetch twice, a fed one, and a target", {"loss"}, {"loss", "loss", "loss:0"}, {"log"},
+      {"the same fetch twice, a fed one, and a target",
+       {"loss"},
+       {"loss", "loss", "loss:0"},
+       {"log"},
        R"(_arg_loss_0 = _Arg[T=float32, index=0]
           log = TestPrint(_arg_loss_0)
           _retval_loss_0 = _Retval[index=0](_arg_loss_0)
           _retval_loss_0_1 = _Retval[index=1](_arg_loss_0)
           _retval_loss_0_2 = _Retval[index=2](_arg_loss_0))"},
-      {"control edges of a fed node come from its _Arg", {"two:1", "two", "log"}, {}, {"init"},
+      {"control edges of a fed node come from its _Arg",
+       {"two:1", "two", "log"},
+       {},
+       {"init"},
        R"(_arg_two_1 = _Arg[T=float32, index=0]
           _arg_log_0 = _Arg[T=float32, index=2]
           init = TestNone(^_arg_log_0, ^_arg_two_1))"},
-      {"but stay where the node is needed anyway", {"x", "y", "two:1"}, {}, {"init"},
+      {"but stay where the node is needed anyway",
+       {"x", "y", "two:1"},
+       {},
+       {"init"},
        R"(_arg_x_0 = _Arg[T=float32, index=0]
           _arg_y_0 = _Arg[T=float32, index=1]
           two = TestSplit(_arg_x_0)
           loss = TestAdd(two, _arg_y_0)
           log = TestPrint(loss)
           init = TestNone(^log, ^two))"},
-      {"a fetched reference is read", {}, {"v"}, {}, "v = TestVar\n_retval_v_0 = _Retval[index=0](v)"},
-      {"a fed reference that is only read", {"v"}, {"read"}, {},
-       "_arg_v_0 = _Arg[T=float32, index=0]\nread = TestNeg(_arg_v_0)\n_retval_read_0 = _Retval[index=0](read)"},
+      {"a fetched reference is read",
+       {},
+       {"v"},
+       {},
+       "v = TestVar\n_retval_v_0 = _Retval[index=0](v)"},
+      {"a fed reference that is only read",
+       {"v"},
+       {"read"},
+       {},
+       "_arg_v_0 = _Arg[T=float32, index=0]\nread = TestNeg(_arg_v_0)\n_retval_read_0 = "
+       "_Retval[index=0](read)"},
       {"a fed placeholder as a target", {"x"}, {}, {"x"}, "_arg_x_0 = _Arg[T=float32, index=0]"},
       {"nothing", {}, {}, {}, ""},
   };
@@ -90,7 +116,8 @@ BOOST_AUTO_TEST_CASE(table) {
         BOOST_TEST(*pruned->retvals[i]->Attr<int64_t>("index") == static_cast<int64_t>(i));
       }
       for (size_t i = 0; i < c.feeds.size(); ++i) {
-        if (pruned->args[i]) BOOST_TEST(*pruned->args[i]->Attr<int64_t>("index") == static_cast<int64_t>(i));
+        if (pruned->args[i])
+          BOOST_TEST(*pruned->args[i]->Attr<int64_t>("index") == static_cast<int64_t>(i));
       }
     }
   }
@@ -131,20 +158,36 @@ BOOST_AUTO_TEST_CASE(errors) {
     absl::StatusCode code;
     const char* message;
   } kCases[] = {
-      {{"nope", "x"}, {"loss", "what:1"}, {"who"}, absl::StatusCode::kNotFound,
+      {{"nope", "x"},
+       {"loss", "what:1"},
+       {"who"},
+       absl::StatusCode::kNotFound,
        "the graph has no feed 'nope', fetch 'what:1', target 'who'"},
       {{"x", "x:0"}, {"loss"}, {}, absl::StatusCode::kInvalidArgument, "'x:0' is fed twice"},
       {{"^x"}, {"loss"}, {}, absl::StatusCode::kInvalidArgument, "feed '^x' is a control edge"},
       {{}, {"^x"}, {}, absl::StatusCode::kInvalidArgument, "fetch '^x' is a control edge"},
       {{"x:1"}, {}, {}, absl::StatusCode::kInvalidArgument, "node 'x' (TestFeed) has 1 outputs"},
       {{}, {"x:y"}, {}, absl::StatusCode::kInvalidArgument, "fetch: 'x:y' is not a tensor name"},
-      {{"y"}, {"loss"}, {}, absl::StatusCode::kInvalidArgument,
+      {{"y"},
+       {"loss"},
+       {},
+       absl::StatusCode::kInvalidArgument,
        "placeholder 'x' (float32 [2,?]) must be fed; node 'two' needs it"},
-      {{"two"}, {"loss"}, {}, absl::StatusCode::kInvalidArgument,
+      {{"two"},
+       {"loss"},
+       {},
+       absl::StatusCode::kInvalidArgument,
        "placeholder 'y' (float32) must be fed; node 'loss' needs it"},
       {{}, {"loss"}, {}, absl::StatusCode::kInvalidArgument, "; placeholder 'x'"},
-      {{}, {"y"}, {}, absl::StatusCode::kInvalidArgument, "placeholder 'y' (float32) must be fed; it is asked for itself"},
-      {{"v", "other"}, {"assign"}, {}, absl::StatusCode::kInvalidArgument,
+      {{},
+       {"y"},
+       {},
+       absl::StatusCode::kInvalidArgument,
+       "placeholder 'y' (float32) must be fed; it is asked for itself"},
+      {{"v", "other"},
+       {"assign"},
+       {},
+       absl::StatusCode::kInvalidArgument,
        "node 'assign' (TestAssign): it writes to 'v:0', which is fed"},
       {{}, {"_SOURCE"}, {}, absl::StatusCode::kNotFound, "fetch '_SOURCE'"},
   };
@@ -161,7 +204,8 @@ BOOST_AUTO_TEST_CASE(errors) {
 BOOST_AUTO_TEST_CASE(shapes_of_fed_placeholders_are_told_and_trusted_on_request) {
   auto graph = MustParse(kGraph);
   for (bool trust : {false, true}) {
-    auto pruned = PruneForExecution(*graph, Names{"x"}, Names{"two"}, Names{}, {.trust_feed_shapes = trust});
+    auto pruned =
+        PruneForExecution(*graph, Names{"x"}, Names{"two"}, Names{}, {.trust_feed_shapes = trust});
     BOOST_REQUIRE(pruned.ok());
     BOOST_TEST(pruned->feed_shapes[0].DebugString() == "[2,?]");
     BOOST_TEST((pruned->feed_types[0] == DType::kFloat));
@@ -169,20 +213,26 @@ BOOST_AUTO_TEST_CASE(shapes_of_fed_placeholders_are_told_and_trusted_on_request)
   }
 }
 
-// A new signature on a graph of 36,000 nodes must take at most 50 ms; one that needs little of it far less.
+// A new signature on a graph of 36,000 nodes must take at most 50 ms; one that needs little of it
+// far less.
 BOOST_AUTO_TEST_CASE(cost_follows_what_is_needed) {
   Graph graph;
   Node* x = *NodeBuilder(&graph, "x", "TestFeed").Attr("dtype", DType::kFloat).Build();
   Node* last = x;
   for (int i = 0; i < 36000; ++i) {
-    last = *NodeBuilder(&graph, StrCat("layer/scope/node_", i), "TestAdd", false).Input(last).Input(x).Build();
+    last = *NodeBuilder(&graph, StrCat("layer/scope/node_", i), "TestAdd", false)
+                .Input(last)
+                .Input(x)
+                .Build();
   }
   const auto measure = [&](const std::string& fetch, int* nodes) {
     double best = 1e9;
     for (int i = 0; i < 5; ++i) {
       const auto start = std::chrono::steady_clock::now();
       auto pruned = PruneForExecution(graph, Names{"x"}, Names{fetch}, Names{});
-      best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      best = std::min(
+          best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                    .count());
       BOOST_REQUIRE(pruned.ok());
       *nodes = pruned->graph->num_nodes();
     }

@@ -1,0 +1,59 @@
+// Loops that span devices.
+//
+// A Recv in the body of a loop must know in which frame and iteration it is, and whether there is a
+// next one, although the loop's condition is computed on another device. So every device that
+// receives something inside a frame gets a small loop of its own in that frame (white paper,
+// section 4.4):
+//
+//      Const or the control loop of the frame around
+//        |
+//      Enter -> Merge -> Switch -> NextIteration -> (back to Merge)
+//                          ^
+//                       LoopCond of the frame, received from its device in every iteration
+//
+// and its Merge, which fires once in each iteration, is a control input of the device's Recvs in
+// that frame.
+#ifndef TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_
+#define TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "troupe/graph/ir/control_flow.h"
+
+namespace troupe {
+
+class ControlLoops {
+ public:
+  // Adds them to a placed graph. First moves control flow nodes to where their values are: Switch
+  // and Exit to their data input, Enter and NextIteration to their consumer; an Enter of a constant
+  // gets a copy on every device that reads it, so that the value crosses once and not in each
+  // iteration. INVALID_ARGUMENT for a loop across devices without LoopCond, and what
+  // BuildControlFlowInfo refuses.
+  static absl::StatusOr<ControlLoops> Add(Graph* graph);
+
+  // What a Recv on `device` of a token from `src` must wait for. Null outside of loops.
+  Node* Pivot(const Node& src, const std::string& device) const;
+  // False when no node of the graph is in a loop.
+  bool any() const { return !loops_.empty(); }
+
+ private:
+  struct Loop {
+    Node *enter = nullptr, *merge = nullptr;
+  };
+  explicit ControlLoops(Graph* graph) : graph_(graph) {}
+  const std::string& TokenFrame(const Node& src) const;
+  absl::Status AddFor(const std::string& frame, const std::string& device, const Node& because);
+  absl::StatusOr<Loop> MakeLoop(const Node& enter, Node* loop_cond, const std::string& device);
+
+  Graph* graph_;
+  std::vector<ControlFlowInfo> info_;                     // of the nodes before loops were added
+  absl::flat_hash_map<std::string, Node*> loop_conds_;    // by frame name
+  absl::flat_hash_map<std::string, const Node*> enters_;  // by frame name
+  absl::flat_hash_map<std::string, Loop> loops_;          // by frame name and device
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_

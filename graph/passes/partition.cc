@@ -1,0 +1,247 @@
+#include "troupe/graph/passes/partition.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "troupe/graph/passes/control_loops.h"
+
+namespace troupe {
+namespace {
+
+constexpr size_t kReplicatedBytes = 1024;
+
+class Partitioner {
+ public:
+  Partitioner(Graph* graph, const DeviceSet& devices, const PartitionOptions& options)
+      : graph_(*graph), devices_(devices), options_(options) {}
+
+  absl::StatusOr<std::vector<GraphPart>> Run() {
+    for (int d = 0; d < devices_.size(); ++d) device_index_[devices_.info(d).name] = d;
+    for (const Node* n : graph_.op_nodes()) {
+      if (!device_index_.contains(n->assigned_device())) {
+        return n->At(
+            n->assigned_device().empty()
+                ? InvalidArgument("it has no device: a graph is placed before it is cut")
+                : InvalidArgument("there is no such device; there are: ", devices_.DebugString()));
+      }
+    }
+    absl::StatusOr<ControlLoops> loops = ControlLoops::Add(&graph_);
+    if (!loops.ok()) return loops.status();
+    loops_ = &*loops;
+    if (options_.schedule_recvs != nullptr) {
+      absl::StatusOr<RecvSchedule> schedule =
+          RecvSchedule::Make(graph_, devices_, *options_.schedule_recvs, options_.schedule);
+      if (!schedule.ok()) return schedule.status();
+      schedule_.emplace(*std::move(schedule));
+    }
+    TROUPE_RETURN_IF_ERROR(CopyNodes());
+    // Values first: control edges then travel with them.
+    for (const bool control : {false, true}) {
+      for (const Node* n : nodes_) {
+        for (const Edge* e : SortedInEdges(*n)) {
+          if (e->IsControl() == control) TROUPE_RETURN_IF_ERROR(Connect(*e));
+        }
+      }
+    }
+    return Collect();
+  }
+
+ private:
+  // An output of a node (kControlSlot: its end) and the device that it goes to.
+  using PairKey = std::pair<std::pair<int, int>, int>;
+
+  absl::Status CopyNodes() {
+    nodes_ = graph_.op_nodes();
+    device_.assign(graph_.num_node_ids(), -1);
+    copies_.assign(graph_.num_node_ids(), nullptr);
+    parts_.resize(devices_.size());
+    std::vector<int> counts(devices_.size(), 0);
+    for (const Node* n : nodes_)
+      counts[device_[n->id()] = device_index_[n->assigned_device()]] += 1;
+    for (int d = 0; d < devices_.size(); ++d) {
+      if (counts[d] == 0) continue;
+      parts_[d].task = devices_.name(d).TaskName();
+      parts_[d].device = devices_.info(d).name;
+      parts_[d].graph = std::make_unique<Graph>(&graph_.ops());
+      parts_[d].graph->Reserve(counts[d]);
+      parts_[d].graph->producer = graph_.producer;
+      parts_[d].graph->min_consumer = graph_.min_consumer;
+      parts_[d].graph->set_library(graph_.shared_library());
+    }
+    for (const Node* n : nodes_) {
+      TROUPE_ASSIGN_OR_RETURN(copies_[n->id()],
+                              parts_[device_[n->id()]].graph->CopyNode(*n, n->name()));
+    }
+    return absl::OkStatus();
+  }
+
+  // Data edges by input, then control edges by source: the parts do not depend on how the graph was
+  // built.
+  static std::vector<const Edge*> SortedInEdges(const Node& n) {
+    std::vector<const Edge*> edges;
+    for (const Edge* e : n.in_edges()) {
+      if (e->src->IsOp()) edges.push_back(e);
+    }
+    std::sort(edges.begin(), edges.end(), [](const Edge* a, const Edge* b) {
+      return a->IsControl() != b->IsControl() ? b->IsControl()
+             : a->IsControl()                 ? a->src->id() < b->src->id()
+                                              : a->dst_input < b->dst_input;
+    });
+    return edges;
+  }
+
+  absl::Status Connect(const Edge& e) {
+    const int from = device_[e.src->id()], to = device_[e.dst->id()];
+    Node* dst = copies_[e.dst->id()];
+    Graph& part = *parts_[to].graph;
+    if (from == to) {
+      if (!e.IsControl())
+        return part.AddEdge(copies_[e.src->id()], e.src_output, dst, e.dst_input).status();
+      part.AddControlEdge(copies_[e.src->id()], dst);
+      return absl::OkStatus();
+    }
+    if (!e.IsControl() && IsRef(e.dst->input_type(e.dst_input))) {
+      return e.dst->At(InvalidArgument("it takes a reference from '", e.src->name(),
+                                       "', which is on ", devices_.info(from).name,
+                                       ": references cannot leave their device"));
+    }
+    if (IsFreeConstant(*e.src)) {
+      // There is nothing to wait for and little to hold: a copy saves a message in every step.
+      if (e.IsControl()) return absl::OkStatus();
+      TROUPE_ASSIGN_OR_RETURN(Node* const replica, Replica(*e.src, to));
+      return part.AddEdge(replica, 0, dst, e.dst_input).status();
+    }
+    TROUPE_ASSIGN_OR_RETURN(Node* const recv, Recv(e, from, to));
+    if (!e.IsControl()) return part.AddEdge(recv, 0, dst, e.dst_input).status();
+    part.AddControlEdge(recv, dst);
+    return absl::OkStatus();
+  }
+
+  // A small constant that waits for nothing.
+  static bool IsFreeConstant(const Node& n) {
+    if (!n.IsConstant() || IsRef(n.output_type(0))) return false;
+    const AttrValue* v = n.attrs().Find("value");
+    const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
+    return t != nullptr && t->valid() && t->bytes() <= kReplicatedBytes &&
+           std::none_of(n.in_edges().begin(), n.in_edges().end(),
+                        [](const Edge* e) { return e->src->IsOp(); });
+  }
+
+  absl::StatusOr<Node*> Replica(const Node& constant, int device) {
+    Node*& replica = pairs_[PairKey{{constant.id(), 0}, device}];
+    if (replica == nullptr) {
+      TROUPE_ASSIGN_OR_RETURN(replica,
+                              AddNode(constant, constant.op().name, device, constant.attrs()));
+    }
+    return replica;
+  }
+
+  // The Recv on `to` of what crosses by `e`; made when it is asked for the first time.
+  absl::StatusOr<Node*> Recv(const Edge& e, int from, int to) {
+    if (e.IsControl() && !e.src->IsSwitch()) {
+      // Of a Switch a value may be dead although the node ran.
+      for (int i = 0; i < e.src->num_outputs(); ++i) {
+        const auto it = pairs_.find(PairKey{{e.src->id(), i}, to});
+        if (it != pairs_.end()) return it->second;
+      }
+    }
+    Node*& recv = pairs_[PairKey{{e.src->id(), e.src_output}, to}];
+    if (recv != nullptr) return recv;
+    NodeOut value{copies_[e.src->id()], e.src_output};
+    if (e.IsControl()) {
+      TROUPE_ASSIGN_OR_RETURN(value, Carrier(*e.src, from));
+    }
+    const DType type = BaseType(value.dtype());
+    AttrMap attrs;
+    attrs.Set("tensor_name", StrCat("edge_", e.id, "_", e.IsControl() ? "^" : "", e.src->name(),
+                                    e.IsControl() ? "" : StrCat(":", e.src_output)));
+    attrs.Set("send_device", devices_.info(from).name);
+    attrs.Set("send_device_incarnation", static_cast<int64_t>(devices_.info(from).incarnation));
+    attrs.Set("recv_device", devices_.info(to).name);
+    attrs.Set("client_terminated", false);
+
+    AttrMap send_attrs = attrs;
+    send_attrs.Set("T", type);
+    TROUPE_ASSIGN_OR_RETURN(Node* const send,
+                            AddNode(*e.src, "_Send", from, std::move(send_attrs)));
+    TROUPE_RETURN_IF_ERROR(parts_[from].graph->AddEdge(value, send, 0).status());
+    ++parts_[from].num_sends;
+
+    attrs.Set("tensor_type", type);
+    TROUPE_ASSIGN_OR_RETURN(recv, AddNode(*e.src, "_Recv", to, std::move(attrs)));
+    ++parts_[to].num_recvs;
+    if (const Node* pivot = loops_->Pivot(*e.src, devices_.info(to).name)) {
+      parts_[to].graph->AddControlEdge(copies_[pivot->id()], recv);
+    }
+    if (schedule_ && !e.IsControl()) {
+      if (const Node* gate = schedule_->Gate({e.src, e.src_output}, to)) {
+        parts_[to].graph->AddControlEdge(copies_[gate->id()], recv);
+      }
+    }
+    return recv;
+  }
+
+  // A constant that is there when `src` has run: what a control edge sends.
+  absl::StatusOr<NodeOut> Carrier(const Node& src, int device) {
+    Node*& carrier = carriers_[&src];
+    if (carrier == nullptr) {
+      TROUPE_ASSIGN_OR_RETURN(
+          carrier,
+          AddNode(src, "Const", device,
+                  {{"dtype", DType::kFloat}, {"value", Tensor(DType::kFloat, TensorShape({0}))}}));
+      parts_[device].graph->AddControlEdge(copies_[src.id()], carrier);
+    }
+    return NodeOut{carrier, 0};
+  }
+
+  // A node of the cut at `near`, with a name that no node of any part has.
+  absl::StatusOr<Node*> AddNode(const Node& near, std::string_view op, int device, AttrMap attrs) {
+    std::string name;
+    do {
+      name = StrCat(near.name(), "/_S", ++names_);
+    } while (graph_.Find(name) != nullptr);
+    TROUPE_ASSIGN_OR_RETURN(Node* const n,
+                            parts_[device].graph->AddNode(name, op, std::move(attrs)));
+    n->set_assigned_device(devices_.info(device).name);
+    n->set_location(near.location());
+    return n;
+  }
+
+  // Parts by task, in the order in which the tasks' first devices stand.
+  std::vector<GraphPart> Collect() {
+    std::vector<GraphPart> result;
+    for (int d = 0; d < devices_.size(); ++d) {
+      if (parts_[d].graph == nullptr) continue;
+      const std::string task = parts_[d].task;
+      for (int other = d; other < devices_.size(); ++other) {
+        if (parts_[other].graph != nullptr && parts_[other].task == task) {
+          result.push_back(std::move(parts_[other]));
+        }
+      }
+    }
+    return result;
+  }
+
+  Graph& graph_;
+  const DeviceSet& devices_;
+  const PartitionOptions& options_;
+  const ControlLoops* loops_ = nullptr;
+  std::optional<RecvSchedule> schedule_;
+  absl::flat_hash_map<std::string, int> device_index_;
+  std::vector<Node*> nodes_;
+  std::vector<int> device_;  // by node id, as the next
+  std::vector<Node*> copies_;
+  std::vector<GraphPart> parts_;               // by device
+  absl::flat_hash_map<PairKey, Node*> pairs_;  // the Recvs
+  absl::flat_hash_map<const Node*, Node*> carriers_;
+  int names_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<GraphPart>> PartitionGraph(Graph* graph, const DeviceSet& devices,
+                                                      const PartitionOptions& options) {
+  return Partitioner(graph, devices, options).Run();
+}
+
+}  // namespace troupe

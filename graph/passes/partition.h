@@ -1,0 +1,47 @@
+// Cutting a placed graph into one part per device.
+//
+// A value that crosses becomes a `_Send` on its device and a `_Recv` on the other: one pair per
+// value and receiving device, however many consumers there are. Small constants are copied instead.
+// A control edge that crosses uses a value's pair that goes the same way, or is carried by a
+// constant of its own. What is dead on one side is sent dead and is dead on the other. Both ends
+// have the same attrs tensor_name ("edge_<number>_<node>:<output>", unique in the graph),
+// send_device, send_device_incarnation and recv_device, which make the key of the edge in a step.
+// Loops across devices: see graph/passes/control_loops.h.
+#ifndef TROUPE_GRAPH_PASSES_PARTITION_H_
+#define TROUPE_GRAPH_PASSES_PARTITION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "troupe/graph/passes/cost_model.h"
+#include "troupe/graph/passes/device_set.h"
+#include "troupe/graph/passes/recv_schedule.h"
+
+namespace troupe {
+
+struct PartitionOptions {
+  // Delays Recvs that are not needed soon, by these costs and the sizes of tensors they know; null:
+  // every Recv starts at once.
+  const CostModel* schedule_recvs = nullptr;
+  RecvScheduleOptions schedule;
+};
+
+struct GraphPart {
+  std::string task;    // "/job:worker/replica:0/task:1"
+  std::string device;  // full name
+  std::unique_ptr<Graph> graph;
+  int num_sends = 0, num_recvs = 0;
+};
+
+// The parts that have nodes: parts of one task stand together, tasks and devices come in the order
+// of `devices`. `graph` is changed (control loops are added; control flow nodes may change their
+// device); every node must have an assigned device of `devices`. INVALID_ARGUMENT with the node's
+// address otherwise, for a reference that would have to cross, and for what ControlLoops::Add
+// refuses.
+absl::StatusOr<std::vector<GraphPart>> PartitionGraph(Graph* graph, const DeviceSet& devices,
+                                                      const PartitionOptions& options = {});
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_PARTITION_H_

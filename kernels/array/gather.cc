@@ -176,7 +176,8 @@ absl::Status GatherV2Gradient(GradientContext& g) {
   const NodeOut shape = ShapeOf(g, params, i64), picks_shape = ShapeOf(g, indices, i64);
   const NodeOut rank = g.Op("Size", {shape}, {{"out_type", i64}});
   const NodeOut axis_arg = g.input_type(2) == i64 ? g.Input(2) : g.Op("Cast", {g.Input(2)}, to_i64);
-  const NodeOut axis = g.Op("FloorMod", {axis_arg, rank});
+  const NodeOut is_negative = g.Op("Cast", {g.Op("Less", {axis_arg, Long(g, 0)})}, to_i64);
+  const NodeOut axis = g.Op("AddV2", {axis_arg, g.Op("Mul", {is_negative, rank})});
   const NodeOut picks_rank = g.Op("Size", {picks_shape}, {{"out_type", i64}});
   const NodeOut b = batch >= 0 ? Long(g, batch) : g.Op("AddV2", {picks_rank, Long(g, batch)});
   const NodeOut rest = Long(g, -1);

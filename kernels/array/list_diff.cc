@@ -37,7 +37,7 @@ absl::Status ComputeListDiff(KernelContext& ctx) {
     keep = Rest<std::string>(x, y);
   } else {
     VisitNumeric(x.dtype(), false, [&]<class T>() {
-      if constexpr (kDTypeOf<T> != DType::kComplex64 && kDTypeOf<T> != DType::kComplex128) keep = Rest<T>(x, y);
+      if constexpr (kDTypeOf<T> != DType::kComplex64 && kDTypeOf<T> != DType::kComplex128 && kDTypeOf<T> != DType::kBool) keep = Rest<T>(x, y);
       return true;
     });
   }

@@ -2,6 +2,7 @@
 //
 //   Op <sizes of list args> attr=kind:value ... | input ; input | output ; output
 //
+// Cases of gradients have one part more: | inputs | gradients of the outputs | gradients of the inputs of floating and complex type ("none": nothing flows).
 // A tensor is dtype[dims]{elements}: "int32[2,2]{1 2 3 4}", "string[1]{"a b"}", "complex64[]{(1,-2)}"; bools are 0 and 1. Lines that begin with # are comments.
 #ifndef TROUPE_TESTS_ARRAY_CASE_FILE_H_
 #define TROUPE_TESTS_ARRAY_CASE_FILE_H_
@@ -20,7 +21,7 @@ struct Case {
   std::string text, op;
   AttrMap attrs;
   std::vector<int> list_sizes;
-  std::vector<Tensor> inputs, outputs;
+  std::vector<Tensor> inputs, outputs, grads;  // an invalid tensor in grads means none
 };
 
 inline Tensor ParseTensor(const std::string& text) {
@@ -91,9 +92,11 @@ inline Case ParseCase(const std::string& line, int number) {
       c.attrs.Set(word.substr(0, eq), ParseAttr(word.substr(eq + 1)));
     }
   }
-  for (int side = 1; side <= 2; ++side) {
-    for (const std::string& t : StrSplit(parts[static_cast<size_t>(side)], ';')) {
-      if (t.find('[') != std::string::npos) (side == 1 ? c.inputs : c.outputs).push_back(ParseTensor(t));
+  std::vector<Tensor>* const sides[] = {nullptr, &c.inputs, &c.outputs, &c.grads};
+  for (size_t side = 1; side < parts.size(); ++side) {
+    for (const std::string& t : StrSplit(parts[side], ';')) {
+      if (t.find('[') != std::string::npos) sides[side]->push_back(ParseTensor(t));
+      else if (t.find("none") != std::string::npos) sides[side]->emplace_back();
     }
   }
   return c;

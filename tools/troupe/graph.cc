@@ -1,0 +1,82 @@
+// troupe graph: a graph as text or for Graphviz, as it is or after passes.
+#include "troupe/graph/ir/graph.h"
+
+#include <cstdio>
+
+#include "commands.h"
+#include "troupe/graph/ir/import_export.h"
+#include "troupe/graph/ir/text.h"
+#include "troupe/graph/passes/cse.h"
+#include "troupe/graph/passes/fold.h"
+#include "troupe/graph/passes/prune.h"
+#include "troupe/kernels/evaluate.h"
+#include "troupe/proto/graph.pb.h"
+
+namespace troupe::tool {
+namespace {
+
+// Folds with the kernels of this process.
+class KernelEvaluator : public ConstantEvaluator {
+ public:
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override {
+    return EvaluateNode(node, std::vector<Tensor>(inputs.begin(), inputs.end()));
+  }
+  bool CanEvaluate(const Node& node) override { return KernelRegistry::Global().Find(node, "CPU").ok(); }
+};
+
+absl::Status Apply(const std::string& pass, const GraphFlags& flags, std::unique_ptr<Graph>* graph) {
+  if (pass == "prune") {
+    TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(**graph, flags.feeds, flags.fetches, flags.targets));
+    *graph = std::move(pruned.graph);
+    return absl::OkStatus();
+  }
+  if (pass == "cse") return EliminateCommonSubexpressions(graph->get()).status();
+  KernelEvaluator evaluator;
+  return FoldConstants(graph->get(), &evaluator).status();
+}
+
+std::string Quoted(std::string_view text) { return StrCat("\"", CEscape(text), "\""); }
+
+// Data edges are solid and carry their type, control edges dashed.
+std::string Dot(const Graph& graph) {
+  std::string s = "digraph troupe {\n  node [shape=box, fontname=\"sans-serif\"];\n";
+  for (const Node* n : graph.op_nodes()) {
+    StrAppend(&s, "  ", Quoted(n->name()), " [label=\"", CEscape(n->name()), "\\n", CEscape(n->op().name), "\"];\n");
+  }
+  for (const Node* n : graph.op_nodes()) {
+    for (const Edge* e : n->out_edges()) {
+      if (!e->dst->IsOp()) continue;
+      StrAppend(&s, "  ", Quoted(n->name()), " -> ", Quoted(e->dst->name()));
+      if (e->IsControl()) {
+        s += " [style=dashed];\n";
+      } else {
+        StrAppend(&s, " [label=\"", e->src_output, ":", e->dst_input, " ", Name(n->output_type(e->src_output)), "\"];\n");
+      }
+    }
+  }
+  return s + "}\n";
+}
+
+}  // namespace
+
+int GraphCommand(const GraphFlags& flags) {
+  proto::GraphDef def;
+  if (absl::Status s = ReadGraphDef(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
+  if (const std::vector<std::string> unknown = UnknownOps(def, OpRegistry::Global()); !unknown.empty()) {
+    return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
+  }
+  auto graph = std::make_unique<Graph>();
+  if (auto imported = ImportGraphDef(def, {}, graph.get()); !imported.ok()) return Complain(kFailed, Annotate(imported.status(), flags.graph));
+  for (const std::string& pass : flags.passes) {
+    if (pass == "prune" && flags.fetches.empty() && flags.targets.empty()) {
+      return Complain(kUsage, "--after prune needs a --fetch or a --target");
+    }
+    if (absl::Status s = Apply(pass, flags, &graph); !s.ok()) return Complain(kFailed, Annotate(s, pass));
+  }
+  GraphTextOptions text;
+  text.max_elements = 16;
+  std::fputs((flags.dot ? Dot(*graph) : GraphText(*graph, text)).c_str(), stdout);
+  return kOk;
+}
+
+}  // namespace troupe::tool

@@ -1,0 +1,211 @@
+// troupe run: a graph, what to feed, what to fetch.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "commands.h"
+#include "npy.h"
+#include "trace.h"
+#include "troupe/actors/session.h"
+#include "troupe/graph/ir/import_export.h"
+#include "troupe/proto/config.pb.h"
+#include "troupe/proto/graph.pb.h"
+#include "value_text.h"
+
+namespace troupe::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double SecondsSince(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+// Nodes that nobody consumes, in the order of the graph.
+std::vector<std::string> Sinks(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node* n : graph.op_nodes()) {
+    if (n->out_edges().empty()) names.push_back(n->name());
+  }
+  return names;
+}
+
+int NothingToRun(const Graph& graph) {
+  const std::vector<std::string> sinks = Sinks(graph);
+  std::string message = "there is nothing to compute: name a --fetch or a --target.";
+  if (sinks.empty()) return Complain(kUsage, message + " The graph has no sinks.");
+  message += " The graph's sinks (nodes whose outputs nobody uses) are:";
+  constexpr size_t kShown = 50;
+  for (size_t i = 0; i < std::min(sinks.size(), kShown); ++i) {
+    const Node* n = graph.Find(sinks[i]);
+    StrAppend(&message, "\n  ", n->name(), " (", n->op().name, n->num_outputs() == 0 ? ", no output: a --target)" : ")");
+  }
+  if (sinks.size() > kShown) StrAppend(&message, "\n  ... and ", sinks.size() - kShown, " more");
+  return Complain(kUsage, message);
+}
+
+struct Argument {
+  int code = kOk;
+  absl::Status status;
+};
+
+// Reads one --feed. What is wrong with the text is a mistake of usage; what is wrong with a file is a failure.
+Argument ReadFeed(const std::string& text, const Graph& graph, Feeds* feeds) {
+  const auto bad = [&](int code, const absl::Status& s) { return Argument{code, Annotate(s, StrCat("--feed ", text.substr(0, 100)))}; };
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) return bad(kUsage, InvalidArgument("must be NAME=VALUE or NAME=@FILE.npy"));
+  const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
+  const auto parsed = ParseTensorName(name);
+  if (!parsed.ok()) return bad(kUsage, parsed.status());
+  const auto& [node_name, port] = *parsed;
+  if (port == kControlSlot) return bad(kUsage, InvalidArgument("'", name, "' is no tensor"));
+  const Node* node = graph.Find(node_name);
+  if (node == nullptr || !node->IsOp()) return bad(kFailed, NotFound("the graph has no node '", node_name, "'"));
+  if (port >= node->num_outputs()) {
+    return bad(kFailed, InvalidArgument("node '", node_name, "' (", node->op().name, ") has ", node->num_outputs(), " outputs"));
+  }
+  const DType dtype = BaseType(node->output_type(port));
+  absl::StatusOr<Tensor> tensor;
+  int code = kUsage;
+  if (!value.empty() && value[0] == '@') {
+    code = kFailed;
+    tensor = ReadNpy(value.substr(1));
+    if (tensor.ok()) tensor = ConvertTensor(*tensor, dtype);
+  } else {
+    tensor = ParseValue(value, dtype);
+  }
+  if (!tensor.ok()) return bad(code, tensor.status());
+  feeds->emplace_back(name, *std::move(tensor));
+  return {};
+}
+
+struct Timing {
+  int nodes = 0;
+  double first_s = 0;
+  double median_us = 0, min_us = 0, max_us = 0;
+};
+
+// A few runs to warm up, then `repeat` timed ones.
+absl::Status Repeat(Session* session, const RunFlags& flags, const Feeds& feeds, Timing* timing) {
+  Names names;
+  std::vector<Tensor> values, outputs;
+  for (const auto& [name, value] : feeds) {
+    names.push_back(name);
+    values.push_back(value);
+  }
+  TROUPE_ASSIGN_OR_RETURN(Callable callable, session->Prepare(names, flags.fetches, flags.targets));
+  for (int i = 0; i < std::clamp(flags.repeat / 10, 1, 100); ++i) TROUPE_RETURN_IF_ERROR(callable.Run(values, &outputs));
+  std::vector<double> micros(flags.repeat);
+  for (double& m : micros) {
+    const Clock::time_point start = Clock::now();
+    TROUPE_RETURN_IF_ERROR(callable.Run(values, &outputs));
+    m = SecondsSince(start) * 1e6;
+  }
+  std::sort(micros.begin(), micros.end());
+  const size_t half = micros.size() / 2;
+  timing->median_us = micros.size() % 2 ? micros[half] : (micros[half - 1] + micros[half]) / 2;
+  timing->min_us = micros.front();
+  timing->max_us = micros.back();
+  return absl::OkStatus();
+}
+
+std::string NpyPath(const RunFlags& flags, size_t i) { return (std::filesystem::path(flags.out) / StrCat(i, ".npy")).string(); }
+bool HasNpyForm(const Tensor& t) { return IsPlainBytes(t.dtype()); }
+
+std::string Json(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
+  std::string s = "{\"fetches\": [";
+  for (size_t i = 0; i < fetched.size(); ++i) {
+    const Tensor& t = fetched[i];
+    StrAppend(&s, i > 0 ? ",\n  " : "\n  ", "{\"name\": ", JsonString(flags.fetches[i]), ", \"dtype\": \"", Name(t.dtype()), "\", \"shape\": [",
+              StrJoin(t.shape().dims(), ", "), "]");
+    if (!flags.out.empty() && HasNpyForm(t)) {
+      StrAppend(&s, ", \"file\": ", JsonString(NpyPath(flags, i)), "}");
+    } else {
+      StrAppend(&s, ", \"values\": ", ValueJson(t), "}");
+    }
+  }
+  s += fetched.empty() ? "]" : "\n]";
+  if (flags.repeat > 0) {
+    StrAppend(&s, ",\n\"timing\": {\"nodes\": ", timing.nodes, ", \"import_and_first_run_s\": ", timing.first_s, ", \"run_us\": {\"median\": ",
+              timing.median_us, ", \"min\": ", timing.min_us, ", \"max\": ", timing.max_us, "}}");
+  }
+  return s + "}\n";
+}
+
+void Print(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
+  for (size_t i = 0; i < fetched.size(); ++i) {
+    const std::string what = StrCat(flags.fetches[i], " ", fetched[i].TypeAndShape());
+    if (!flags.out.empty() && HasNpyForm(fetched[i])) {
+      std::printf("%s -> %s\n", what.c_str(), NpyPath(flags, i).c_str());
+    } else {
+      std::printf("%s\n%s\n", what.c_str(), ValueText(fetched[i]).c_str());
+    }
+  }
+  if (flags.repeat > 0) {
+    std::printf("%d nodes; import and first run %.6f s; one run %.2f us (median of %d; least %.2f, most %.2f)\n", timing.nodes, timing.first_s,
+                timing.median_us, flags.repeat, timing.min_us, timing.max_us);
+  }
+}
+
+absl::Status WriteOutputs(const RunFlags& flags, const std::vector<Tensor>& fetched) {
+  if (flags.out.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(flags.out, error);
+  if (error) return Internal(flags.out, ": ", error.message());
+  for (size_t i = 0; i < fetched.size(); ++i) {
+    if (HasNpyForm(fetched[i])) TROUPE_RETURN_IF_ERROR(WriteNpy(fetched[i], NpyPath(flags, i)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunCommand(const RunFlags& flags) {
+  proto::GraphDef def;
+  if (absl::Status s = ReadGraphDef(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
+  if (const std::vector<std::string> unknown = UnknownOps(def, OpRegistry::Global()); !unknown.empty()) {
+    return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
+  }
+  Feeds feeds;
+  {
+    // A graph of our own tells what type a feed has and what there is to compute.
+    Graph graph;
+    if (auto imported = ImportGraphDef(def, {}, &graph); !imported.ok()) return Complain(kFailed, Annotate(imported.status(), flags.graph));
+    if (flags.fetches.empty() && flags.targets.empty()) return NothingToRun(graph);
+    for (const std::string& text : flags.feeds) {
+      if (Argument a = ReadFeed(text, graph, &feeds); a.code != kOk) return Complain(a.code, a.status);
+    }
+  }
+
+  SessionOptions options;
+  options.runtime_options.threads = flags.threads;
+  auto session = Session::Create(options);
+  if (!session.ok()) return Complain(kFailed, session.status());
+  Timing timing;
+  timing.nodes = def.node_size();
+  std::vector<Tensor> fetched;
+  const Clock::time_point start = Clock::now();
+  if (absl::Status s = (*session)->Extend(def); !s.ok()) return Complain(kFailed, s);
+  if (absl::Status s = (*session)->Run(feeds, flags.fetches, flags.targets, &fetched); !s.ok()) return Complain(kFailed, s);
+  timing.first_s = SecondsSince(start);
+
+  if (flags.repeat > 0) {
+    if (absl::Status s = Repeat(session->get(), flags, feeds, &timing); !s.ok()) return Complain(kFailed, s);
+  }
+  if (!flags.trace.empty()) {
+    RunOptions traced;
+    traced.collect_stats = true;
+    proto::RunMetadata metadata;
+    std::vector<Tensor> again;
+    absl::Status s = (*session)->Run(traced, feeds, flags.fetches, flags.targets, &again, &metadata);
+    if (s.ok()) s = WriteTrace(metadata, flags.trace);
+    if (!s.ok()) return Complain(kFailed, Annotate(s, "--trace"));
+  }
+  if (absl::Status s = WriteOutputs(flags, fetched); !s.ok()) return Complain(kFailed, s);
+  if (flags.json) {
+    std::fputs(Json(flags, fetched, timing).c_str(), stdout);
+  } else {
+    Print(flags, fetched, timing);
+  }
+  return kOk;
+}
+
+}  // namespace troupe::tool

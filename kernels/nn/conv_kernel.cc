@@ -4,6 +4,7 @@
 
 #include "troupe/kernels/nn/as_float.h"
 #include "troupe/kernels/nn/conv.h"
+#include "troupe/kernels/nn/conv_direct.h"
 #include "troupe/kernels/nn/conv_generic.h"
 #include "troupe/kernels/nn/layout.h"
 
@@ -90,6 +91,7 @@ void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* 
       const T* pb = pass_ == ConvPass::kForward ? b : b + to;
       T* po = pass_ == ConvPass::kForward ? out + to : pass_ == ConvPass::kBackwardInput ? out + in : r == 0 ? out : partial.data() + (r - 1) * filter;
       if constexpr (std::is_same_v<T, float>) {
+        if (DirectConv(pass_, part, pa, pb, po)) continue;
         if (dnnl_.Run(part, pa, pb, po)) continue;
       }
       GenericConv<T>(pass_, part, pa, pb, po);

@@ -1,0 +1,149 @@
+#include "data.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+namespace mnist {
+namespace {
+
+using troupe::InvalidArgument;
+using troupe::NotFound;
+using troupe::Tensor;
+using troupe::TensorShape;
+
+// The bytes of a file, unpacked when it is gzipped (zlib reads both).
+absl::StatusOr<std::vector<unsigned char>> ReadFile(const std::string& path) {
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  if (file == nullptr) return NotFound("cannot open ", path);
+  std::vector<unsigned char> bytes;
+  constexpr size_t kPiece = 1 << 20, kLimit = size_t{1} << 30;
+  for (;;) {
+    const size_t at = bytes.size();
+    if (at > kLimit) return InvalidArgument(path, " is larger than any file of digits");
+    bytes.resize(at + kPiece);
+    const int n = gzread(file.get(), bytes.data() + at, kPiece);
+    if (n < 0) return InvalidArgument(path, " is damaged");
+    bytes.resize(at + static_cast<size_t>(n));
+    if (n == 0) return bytes;
+  }
+}
+
+absl::StatusOr<std::vector<unsigned char>> ReadIdxFile(const std::string& directory, const std::string& name) {
+  for (const char* suffix : {"", ".gz"}) {
+    const std::string path = directory + "/" + name + suffix;
+    if (std::filesystem::exists(path)) return ReadFile(path);
+  }
+  return NotFound("there is no ", name, " (or ", name, ".gz) in ", directory);
+}
+
+uint32_t BigEndian(const unsigned char* p) {
+  return static_cast<uint32_t>(p[0]) << 24 | static_cast<uint32_t>(p[1]) << 16 | static_cast<uint32_t>(p[2]) << 8 | p[3];
+}
+
+absl::Status ReadSet(const std::string& directory, const std::string& stem, DataSet* set) {
+  TROUPE_ASSIGN_OR_RETURN(const auto images, ReadIdxFile(directory, stem + "-images-idx3-ubyte"));
+  TROUPE_ASSIGN_OR_RETURN(const auto labels, ReadIdxFile(directory, stem + "-labels-idx1-ubyte"));
+  if (images.size() < 16 || BigEndian(&images[0]) != 2051 || BigEndian(&images[8]) != kSide || BigEndian(&images[12]) != kSide) {
+    return InvalidArgument(stem, ": the images are no IDX file of 28x28 bytes");
+  }
+  const size_t n = BigEndian(&images[4]);
+  if (labels.size() < 8 || BigEndian(&labels[0]) != 2049 || BigEndian(&labels[4]) != n) {
+    return InvalidArgument(stem, ": the labels are no IDX file of ", n, " bytes");
+  }
+  if (n == 0 || images.size() != 16 + n * kPixels || labels.size() != 8 + n) {
+    return InvalidArgument(stem, ": the files are shorter or longer than their heads say");
+  }
+  set->images.resize(n * kPixels);
+  for (size_t i = 0; i < set->images.size(); ++i) set->images[i] = images[16 + i] * (1.0f / 255.0f);
+  set->labels.assign(n * kClasses, 0.0f);
+  for (size_t i = 0; i < n; ++i) {
+    if (labels[8 + i] >= kClasses) return InvalidArgument(stem, ": label ", int{labels[8 + i]}, " is no digit");
+    set->labels[i * kClasses + labels[8 + i]] = 1.0f;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Tensor DataSet::Images(int64_t begin, int64_t end) const {
+  return Tensor::Of<float>(absl::MakeConstSpan(images).subspan(begin * kPixels, (end - begin) * kPixels),
+                           TensorShape({end - begin, kSide, kSide, 1}));
+}
+Tensor DataSet::Labels(int64_t begin, int64_t end) const {
+  return Tensor::Of<float>(absl::MakeConstSpan(labels).subspan(begin * kClasses, (end - begin) * kClasses),
+                           TensorShape({end - begin, kClasses}));
+}
+
+absl::StatusOr<Digits> ReadIdx(const std::string& directory) {
+  Digits d;
+  TROUPE_RETURN_IF_ERROR(ReadSet(directory, "train", &d.train));
+  TROUPE_RETURN_IF_ERROR(ReadSet(directory, "t10k", &d.test));
+  d.source = directory;
+  return d;
+}
+
+absl::StatusOr<Digits> ReadSmallDigits(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const auto text, ReadFile(path));
+  constexpr int kSmall = 8, kScale = 3, kMargin = (kSide - kSmall * kScale) / 2, kTest = 300;
+  std::vector<int> numbers;
+  int value = -1;
+  for (const unsigned char c : text) {
+    if (c >= '0' && c <= '9') {
+      value = std::max(value, 0) * 10 + (c - '0');
+      if (value > 16) return InvalidArgument(path, ": a value is above 16");
+    } else if (value >= 0) {
+      numbers.push_back(value);
+      value = -1;
+    }
+  }
+  if (value >= 0) numbers.push_back(value);
+  constexpr size_t kRow = kSmall * kSmall + 1;
+  if (numbers.empty() || numbers.size() % kRow != 0) return InvalidArgument(path, ": rows do not have 65 numbers");
+  const auto n = static_cast<int64_t>(numbers.size() / kRow);
+  if (n <= kTest) return InvalidArgument(path, ": there are only ", n, " digits");
+  Digits d;
+  for (int64_t i = 0; i < n; ++i) {
+    DataSet& set = i < n - kTest ? d.train : d.test;
+    const int* row = &numbers[static_cast<size_t>(i) * kRow];
+    const size_t at = set.images.size();
+    set.images.resize(at + kPixels, 0.0f);
+    for (int y = 0; y < kSmall * kScale; ++y) {
+      for (int x = 0; x < kSmall * kScale; ++x) {
+        set.images[at + static_cast<size_t>((y + kMargin) * kSide + x + kMargin)] =
+            static_cast<float>(row[y / kScale * kSmall + x / kScale]) / 16.0f;
+      }
+    }
+    const int label = row[kRow - 1];
+    if (label >= kClasses) return InvalidArgument(path, ": label ", label, " is no digit");
+    set.labels.resize(set.labels.size() + kClasses, 0.0f);
+    set.labels[set.labels.size() - static_cast<size_t>(kClasses - label)] = 1.0f;
+  }
+  d.source = "the 8x8 digits that come with this example, scaled up (give --data_dir for MNIST)";
+  return d;
+}
+
+Batches::Batches(const DataSet* data, uint64_t seed) : data_(data), random_(seed), order_(data->size()) {
+  std::iota(order_.begin(), order_.end(), 0);
+}
+
+void Batches::Next(int64_t size, Tensor* images, Tensor* labels) {
+  size = std::min(size, data_->size());
+  if (at_ + size > data_->size()) {
+    std::shuffle(order_.begin(), order_.end(), random_);
+    at_ = 0;
+  }
+  *images = Tensor(troupe::DType::kFloat, TensorShape({size, kSide, kSide, 1}));
+  *labels = Tensor(troupe::DType::kFloat, TensorShape({size, kClasses}));
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t from = order_[static_cast<size_t>(at_ + i)];
+    std::copy_n(&data_->images[static_cast<size_t>(from * kPixels)], kPixels, images->data<float>() + i * kPixels);
+    std::copy_n(&data_->labels[static_cast<size_t>(from * kClasses)], kClasses, labels->data<float>() + i * kClasses);
+  }
+  at_ += size;
+}
+
+}  // namespace mnist

@@ -1,0 +1,142 @@
+// Trains one of the eight experiments on handwritten digits.
+//
+//   mnist --experiment E8 --data_dir DIR --steps N --seed S --threads T
+//
+// Prints a progress bar with loss, images a second and the remaining time, the test accuracy every 100 steps, and at the end the last and
+// the best. The same seed and number of threads give the same bits.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "data.h"
+#include "model.h"
+
+namespace {
+
+using namespace troupe;  // NOLINT
+using Clock = std::chrono::steady_clock;
+
+struct Flags {
+  std::string experiment = "E8", data_dir, digits = TROUPE_DIGITS_FILE;
+  int64_t steps = 0, batch = 100, seed = 0, eval_every = 100;
+  int threads = 0;
+  double target = 0.0;
+};
+
+// One line that is redrawn on a terminal and written now and then elsewhere.
+class Progress {
+ public:
+  explicit Progress(int64_t steps) : steps_(steps), tty_(isatty(STDOUT_FILENO) != 0), start_(Clock::now()) {}
+  void Show(int64_t step, double loss, int64_t images, double accuracy, bool force) {
+    const auto now = Clock::now();
+    if (!force && (!tty_ || now - shown_ < std::chrono::milliseconds(100))) return;
+    shown_ = now;
+    const double seconds = std::chrono::duration<double>(now - start_).count();
+    const double rate = seconds > 0 ? static_cast<double>(images) / seconds : 0;
+    const double left = step > 0 ? seconds * static_cast<double>(steps_ - step) / static_cast<double>(step) : 0;
+    constexpr int kWidth = 24;
+    const int full = static_cast<int>(kWidth * step / std::max<int64_t>(1, steps_));
+    std::string bar(static_cast<size_t>(full), '#');
+    bar.resize(kWidth, '.');
+    std::printf("%s[%s] %lld/%lld  loss %8.4f  %8.0f images/s  %3.0f s left", tty_ ? "\r" : "", bar.c_str(),
+                static_cast<long long>(step), static_cast<long long>(steps_), loss, rate, left);
+    if (accuracy >= 0) std::printf("  test accuracy %.4f", accuracy);
+    std::printf("%s", tty_ ? "\033[K" : "\n");
+    if (tty_ && force) std::printf("\n");
+    std::fflush(stdout);
+  }
+
+ private:
+  int64_t steps_;
+  bool tty_;
+  Clock::time_point start_, shown_;
+};
+
+absl::Status Train(const Flags& flags) {
+  TROUPE_ASSIGN_OR_RETURN(const mnist::Digits digits,
+                          flags.data_dir.empty() ? mnist::ReadSmallDigits(flags.digits) : mnist::ReadIdx(flags.data_dir));
+  std::printf("data: %s (%lld to learn from, %lld to test)\n", digits.source.c_str(), static_cast<long long>(digits.train.size()),
+              static_cast<long long>(digits.test.size()));
+  Scope root = Scope::NewRootScope();
+  TROUPE_ASSIGN_OR_RETURN(const mnist::Model model, mnist::BuildModel(root, flags.experiment, flags.seed));
+  SessionOptions options;
+  options.runtime_options.threads = flags.threads;
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(options));
+  TROUPE_RETURN_IF_ERROR(session->Extend(*root.graph()));
+  TROUPE_RETURN_IF_ERROR(session->Run({}, {}, {model.init.name()}, nullptr));
+
+  const Names feeds = {model.images.name(), model.labels.name(), model.keep.name(), model.learning_rate.name()};
+  TROUPE_ASSIGN_OR_RETURN(const Callable train, session->Prepare(feeds, {model.loss.name()}, {model.train.name()}));
+  TROUPE_ASSIGN_OR_RETURN(const Callable test, session->Prepare(feeds, {model.accuracy.name(), model.loss.name()}, {}));
+  const auto evaluate = [&](double* accuracy, double* loss) -> absl::Status {
+    constexpr int64_t kPiece = 1000;
+    double right = 0, sum = 0;
+    for (int64_t at = 0; at < digits.test.size(); at += kPiece) {
+      const int64_t end = std::min(at + kPiece, digits.test.size());
+      std::vector<Tensor> out;
+      TROUPE_RETURN_IF_ERROR(test.Run({digits.test.Images(at, end), digits.test.Labels(at, end), Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)}, &out));
+      right += static_cast<double>(out[0].scalar<float>()) * static_cast<double>(end - at);
+      sum += static_cast<double>(out[1].scalar<float>()) * static_cast<double>(end - at);
+    }
+    *accuracy = right / static_cast<double>(digits.test.size());
+    *loss = sum / static_cast<double>(digits.test.size());
+    return absl::OkStatus();
+  };
+
+  const int64_t steps = flags.steps > 0 ? flags.steps : model.steps;
+  mnist::Batches batches(&digits.train, static_cast<uint64_t>(flags.seed));
+  Progress progress(steps);
+  double accuracy = 0, best = 0, test_loss = 0, loss = 0;
+  int64_t images_seen = 0, best_step = 0;
+  for (int64_t step = 0; step < steps; ++step) {
+    Tensor images, labels;
+    batches.Next(flags.batch, &images, &labels);
+    images_seen += images.dim(0);
+    const auto rate = static_cast<float>(model.LearningRate(step));
+    std::vector<Tensor> out;
+    TROUPE_RETURN_IF_ERROR(train.Run({images, labels, Tensor::Scalar(static_cast<float>(model.train_keep)), Tensor::Scalar(rate)}, &out));
+    loss = static_cast<double>(out[0].scalar<float>());
+    const bool evaluate_now = (step + 1) % flags.eval_every == 0 || step + 1 == steps;
+    if (evaluate_now) {
+      TROUPE_RETURN_IF_ERROR(evaluate(&accuracy, &test_loss));
+      if (accuracy > best) {
+        best = accuracy;
+        best_step = step + 1;
+      }
+    }
+    progress.Show(step + 1, loss, images_seen, evaluate_now ? accuracy : -1, evaluate_now);
+  }
+  std::printf("%s: %lld steps, test accuracy %.4f, best %.4f at step %lld, train loss %.4f, test loss %.4f\n", flags.experiment.c_str(),
+              static_cast<long long>(steps), accuracy, best, static_cast<long long>(best_step), loss, test_loss);
+  if (best < flags.target) return Internal("the best test accuracy ", best, " is below the expected ", flags.target);
+  return session->Close();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Trains one of the eight experiments on handwritten digits");
+  app.add_option("--experiment", flags.experiment, "E1 to E8")->capture_default_str();
+  app.add_option("--data_dir", flags.data_dir, "folder with the four IDX files of MNIST, plain or gzipped");
+  app.add_option("--digits", flags.digits, "the 8x8 digits used without --data_dir");
+  app.add_option("--steps", flags.steps, "training steps; 0 = as the experiment is described")->check(CLI::NonNegativeNumber);
+  app.add_option("--batch", flags.batch, "images a step")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--seed", flags.seed, "of initial values, dropout and shuffling; 0 = random")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", flags.threads, "busy threads; 0 = one per core")->check(CLI::Range(0, 1024));
+  app.add_option("--eval_every", flags.eval_every, "steps between tests")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--expect", flags.target, "fail when the best test accuracy stays below this");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int status = app.exit(e);
+    return status == 0 ? 0 : 2;
+  }
+  const absl::Status s = Train(flags);
+  if (s.ok()) return 0;
+  std::fprintf(stderr, "\nmnist: %s\n", s.ToString().c_str());
+  return 1;
+}

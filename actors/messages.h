@@ -16,7 +16,9 @@ struct ExtendCall;
 struct CompileCall;
 struct CloseCall;
 struct RegisterGraphCall;
-struct ResetCall;
+struct DeviceStatsCall;
+struct ContainerListCall;
+struct ContainerResetCall;
 using MasterThen = std::function<void(SessionMaster&)>;
 
 struct run_step {
@@ -28,6 +30,9 @@ struct token_message {
 };
 struct doorbell {};
 struct go_on {};
+struct restart_child {
+  size_t index;
+};
 
 }  // namespace troupe
 
@@ -37,23 +42,29 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id + 400)
   CAF_ADD_TYPE_ID(troupe, (troupe::token_message))
   CAF_ADD_TYPE_ID(troupe, (troupe::doorbell))
   CAF_ADD_TYPE_ID(troupe, (troupe::go_on))
+  CAF_ADD_TYPE_ID(troupe, (troupe::restart_child))
   CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::ExtendCall>))
   CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::CompileCall>))
   CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::CloseCall>))
   CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::RegisterGraphCall>))
-  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::ResetCall>))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::DeviceStatsCall>))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::ContainerListCall>))
+  CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::ContainerResetCall>))
   CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::MasterThen>))
 CAF_END_TYPE_ID_BLOCK(troupe)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::restart_child)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CloseCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::RegisterGraphCall>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ResetCall>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::DeviceStatsCall>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ContainerListCall>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ContainerResetCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::MasterThen>)
 
 #endif  // TROUPE_ACTORS_MESSAGES_H_

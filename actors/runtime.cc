@@ -4,6 +4,9 @@
 #include <random>
 #include <thread>
 
+#include <spdlog/spdlog.h>
+
+#include "troupe/actors/device_actor.h"
 #include "troupe/actors/runtime_impl.h"
 #include "troupe/actors/signature.h"
 #include "troupe/actors/worker_actor.h"
@@ -27,6 +30,27 @@ class Config : public caf::actor_system_config {
     add_thread_hook<ActorThreads>();
   }
 };
+
+std::vector<ChildSpec> Children(Runtime::Impl* impl) {
+  std::vector<ChildSpec> children;
+  const auto add = [&](const std::string& name, std::function<caf::actor(caf::actor_system&, uint64_t)> spawn) {
+    ChildSpec c;
+    c.name = name;
+    c.spawn = std::move(spawn);
+    c.failed = [impl, name](const std::string& why) {
+      spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
+      impl->TellFailure(absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted")));
+    };
+    c.gave_up = [name](const std::string& why) { spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why); };
+    children.push_back(std::move(c));
+  };
+  add("worker", [impl](caf::actor_system& s, uint64_t) { return SpawnWorker(s, impl->devices); });
+  for (const auto& d : impl->devices) {
+    add("device:" + d->name(), [d](caf::actor_system& s, uint64_t) { return SpawnDevice(s, d); });
+    add("container:" + d->name(), [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); });
+  }
+  return children;
+}
 
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system) {
   if (options.threads < 0 || options.threads > 4096) return InvalidArgument("threads = ", options.threads, " is out of range");
@@ -56,7 +80,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     impl->devices.push_back(std::make_shared<Device>(StrCat("/job:localhost/replica:0/task:0/device:CPU:", i), "CPU",
                                                      incarnation, allocator, compute, std::make_shared<ResourceContainers>()));
   }
-  impl->worker = SpawnWorker(*system, impl->devices);
+  impl->directory = std::make_shared<Directory>();
+  impl->supervisor = SpawnSupervisor(*system, Children(impl.get()), impl->directory);
   // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a thread of its own.
   return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), [](Runtime* r) {
     if (InsideActor()) {
@@ -70,8 +95,17 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
 }  // namespace
 
 Runtime::Impl::~Impl() {
-  caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
-  worker = nullptr;
+  // What the children hold must be gone before the devices are; the supervisor's end is the last that refers to this object.
+  caf::scoped_actor self(*system);
+  self->monitor(supervisor);
+  self->send_exit(supervisor, caf::exit_reason::user_shutdown);
+  self->receive([](const caf::down_msg&) {});
+  supervisor = nullptr;
+}
+
+void Runtime::Impl::TellFailure(const absl::Status& status) {
+  std::lock_guard<std::mutex> lock(mu);
+  for (const auto& [session, tell] : on_failure) tell(status);
 }
 
 Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -87,7 +121,7 @@ const RuntimeOptions& Runtime::options() const { return impl_->options; }
 
 std::vector<DeviceInfo> Runtime::devices() const {
   std::vector<DeviceInfo> list;
-  for (const auto& d : impl_->devices) list.push_back({d->name(), d->type(), d->incarnation(), d->allocator()->stats()});
+  for (const auto& d : impl_->devices) list.push_back(Describe(*d));
   return list;
 }
 

@@ -3,11 +3,15 @@
 #define TROUPE_ACTORS_RUNTIME_IMPL_H_
 
 #include <caf/all.hpp>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "troupe/actors/runtime.h"
+#include "troupe/actors/supervisor.h"
 #include "troupe/kernels/device/device.h"
 
 namespace troupe {
@@ -20,7 +24,13 @@ struct Runtime::Impl {
   caf::actor_system* system = nullptr;
   std::unique_ptr<Allocator> allocator;  // set when there is a limit
   std::vector<std::shared_ptr<Device>> devices;
-  caf::actor worker;
+  std::shared_ptr<Directory> directory;  // "worker", "device:<name>", "container:<name>" -> the living actor
+  caf::actor supervisor;
+
+  // Called when a device or container actor died: steps that run fail with this status. By session.
+  std::mutex mu;
+  std::map<const void*, std::function<void(const absl::Status&)>> on_failure;
+  void TellFailure(const absl::Status& status);
 
   ~Impl();
 };

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 
+#include "troupe/actors/device_actor.h"
 #include "troupe/actors/messages.h"
 #include "troupe/actors/session_actor.h"
 #include "troupe/graph/ir/import_export.h"
@@ -138,11 +139,23 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   }
   const std::string id = StrCat(next_session.fetch_add(1));
   impl->master = std::make_shared<SessionMaster>(impl->runtime, options, id, impl->closed);
-  impl->actor = SpawnSession(*impl->runtime->impl()->system, impl->master, impl->runtime->impl()->worker);
+  impl->actor = SpawnSession(*impl->runtime->impl()->system, impl->master);
+  {
+    Runtime::Impl& runtime = *impl->runtime->impl();
+    std::lock_guard<std::mutex> lock(runtime.mu);
+    runtime.on_failure[impl.get()] = [master = impl->master, actor = impl->actor](const absl::Status& status) {
+      caf::anon_send(actor, std::make_shared<MasterThen>([status](SessionMaster& m) { m.AbortAll(status); }));
+    };
+  }
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
 Session::~Session() {
+  {
+    Runtime::Impl& runtime = *impl_->runtime->impl();
+    std::lock_guard<std::mutex> lock(runtime.mu);
+    runtime.on_failure.erase(impl_.get());
+  }
   (void)Close();
   caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
 }
@@ -238,12 +251,18 @@ absl::Status Session::Close() {
 
 absl::Status Session::Reset(const Names& containers) {
   if (InsideActor()) return RefuseInActor("Reset");
-  Waiter<absl::Status> waiter;
-  auto call = std::make_shared<ResetCall>();
-  call->containers = containers;
-  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
-  caf::anon_send(impl_->runtime->impl()->worker, std::move(call));
-  return waiter.Wait();
+  Runtime::Impl& runtime = *impl_->runtime->impl();
+  for (const auto& device : runtime.devices) {
+    const caf::actor actor = runtime.directory->Find("container:" + device->name());
+    if (!actor) return Unavailable("the container actor of ", device->name(), " is being restarted; try again");
+    Waiter<absl::Status> waiter;
+    auto call = std::make_shared<ContainerResetCall>();
+    call->containers = containers;
+    call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
+    caf::anon_send(actor, std::move(call));
+    TROUPE_RETURN_IF_ERROR(waiter.Wait());
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::string> Session::Status() const { return impl_->master->Waiting(); }

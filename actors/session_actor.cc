@@ -103,9 +103,13 @@ std::shared_ptr<Signature> SessionMaster::Register(const std::string& key, std::
   return signatures_.try_emplace(key, std::move(signature)).first->second;
 }
 
+void SessionMaster::AbortAll(const absl::Status& status) {
+  for (auto& [key, s] : signatures_) s->AbortAll(status);
+}
+
 void SessionMaster::Close() {
   if (closed_->exchange(true)) return;
-  for (auto& [key, s] : signatures_) s->AbortAll(absl::CancelledError("the session was closed"));
+  AbortAll(absl::CancelledError("the session was closed"));
   signatures_.clear();
 }
 
@@ -121,7 +125,6 @@ namespace {
 
 struct SessionActorState {
   std::shared_ptr<SessionMaster> master;
-  caf::actor worker;
   const char* name = "troupe.session";
 };
 using SessionActor = caf::stateful_actor<SessionActorState>;
@@ -138,14 +141,15 @@ void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
       call->done(m.Register(call->key, signature, *parts));
     }));
   };
-  self->send(self->state.worker, p->call);
+  const caf::actor worker = master.worker();
+  if (!worker) return call->done(Unavailable("the worker is being restarted; try again"));
+  self->send(worker, p->call);
 }
 
-caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master, caf::actor worker) {
+caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.master = std::move(master);
-  self->state.worker = std::move(worker);
   return {
       [self](const std::shared_ptr<ExtendCall>& call) { call->done(self->state.master->Extend(*call)); },
       [self](const std::shared_ptr<CompileCall>& call) { Compile(self, call); },
@@ -159,8 +163,8 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
 
 }  // namespace
 
-caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master, caf::actor worker) {
-  return system.spawn<caf::hidden>(SessionBehavior, std::move(master), std::move(worker));
+caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master) {
+  return system.spawn<caf::hidden>(SessionBehavior, std::move(master));
 }
 
 }  // namespace troupe

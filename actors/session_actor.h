@@ -63,8 +63,12 @@ class SessionMaster {
   // Completes the signature with its compiled parts and keeps it.
   std::shared_ptr<Signature> Register(const std::string& key, std::shared_ptr<Signature> signature,
                                       std::vector<std::shared_ptr<const CompiledPart>> parts);
+  // Fails the steps that run now; the session stays usable.
+  void AbortAll(const absl::Status& status);
   void Close();
   bool closed() const { return closed_->load(); }
+  // The worker that is alive now; null while it is being restarted.
+  caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
   std::vector<std::string> Waiting() const;
 
  private:
@@ -76,7 +80,7 @@ class SessionMaster {
   absl::flat_hash_map<std::string, std::shared_ptr<Signature>> signatures_;
 };
 
-caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master, caf::actor worker);
+caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master);
 
 // The key of a signature in caches.
 std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets);

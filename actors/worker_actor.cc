@@ -18,12 +18,6 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> Worker::Registe
   return parts;
 }
 
-void Worker::Reset(const std::vector<std::string>& containers) {
-  for (const auto& d : devices_) {
-    for (const std::string& c : containers) d->containers()->Clear(c);
-  }
-}
-
 namespace {
 
 struct WorkerState {
@@ -37,10 +31,6 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::vector
   self->state.worker = std::make_unique<Worker>(std::move(devices));
   return {
       [self](const std::shared_ptr<RegisterGraphCall>& call) { call->done(self->state.worker->RegisterGraph(*call)); },
-      [self](const std::shared_ptr<ResetCall>& call) {
-        self->state.worker->Reset(call->containers);
-        call->done(absl::OkStatus());
-      },
   };
 }
 

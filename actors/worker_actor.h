@@ -2,7 +2,6 @@
 //
 //   message                          action                                              reply (through the call)
 //   register_graph {graphs, session} compile one part per device                         parts, or the first error
-//   reset_containers {names}         clear them on every device                          status
 //
 // Blocks: never (compiling is computing). Owner: the runtime. Dies: with it.
 #ifndef TROUPE_ACTORS_WORKER_ACTOR_H_
@@ -23,17 +22,11 @@ struct RegisterGraphCall {
   std::string session;
   std::function<void(absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>>)> done;
 };
-struct ResetCall {
-  std::vector<std::string> containers;
-  std::function<void(absl::Status)> done;
-};
-
 // What the worker does, without an actor.
 class Worker {
  public:
   explicit Worker(std::vector<std::shared_ptr<Device>> devices) : devices_(std::move(devices)) {}
   absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> RegisterGraph(const RegisterGraphCall& call);
-  void Reset(const std::vector<std::string>& containers);
 
  private:
   std::vector<std::shared_ptr<Device>> devices_;

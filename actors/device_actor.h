@@ -1,0 +1,46 @@
+// The device actor: speaks for one device of a task.
+//
+//   message                    action                                   reply (through the call)
+//   device_stats {}            1 read the allocator and the threads     DeviceInfo
+//   exit (failure)             2 the supervisor fails the steps that run on the device, then spawns the next incarnation
+//
+// The Device object is lent to it by the runtime and outlives it. Knows no graphs. Blocks: never.
+//
+// The container actor: speaks for the named state of one device.
+//
+//   list {}                    1 list the entries                       (container, name, what) of each
+//   reset {names}              2 drop those containers                  status
+//   exit (failure)             3 as above; the entries belong to the runtime, so variables are still there
+#ifndef TROUPE_ACTORS_DEVICE_ACTOR_H_
+#define TROUPE_ACTORS_DEVICE_ACTOR_H_
+
+#include <caf/all.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "troupe/actors/runtime.h"
+#include "troupe/kernels/device/device.h"
+
+namespace troupe {
+
+struct DeviceStatsCall {
+  std::function<void(DeviceInfo)> done;
+};
+struct ContainerListCall {
+  std::function<void(std::vector<ResourceContainers::Listing>)> done;
+};
+struct ContainerResetCall {
+  std::vector<std::string> containers;
+  std::function<void(absl::Status)> done;
+};
+
+DeviceInfo Describe(const Device& device);
+// Monitorable actors; `system` spawns them.
+caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device);
+caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_DEVICE_ACTOR_H_

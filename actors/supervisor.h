@@ -1,0 +1,83 @@
+// The supervisor: owns children by name, restarts those that die, and keeps the name pointing at the living one.
+//
+//   state      message              action                                                        next
+//   watching   spawn {child}        1 spawn and monitor                                           watching
+//   watching   down (normal stop)   2 forget the child                                            watching
+//   watching   down (failure)       3 tell `failed`; wait as the policy says                      backing off
+//   backing off timer               4 spawn anew with the next incarnation; tell `restarted`      watching
+//   watching   down (too often)     5 tell `gave_up`; the name is dead                            stopped
+//   any        exit                 6 stop all children                                           gone
+//
+// What a child works on (a device, its containers) belongs to whoever made the factory and is only lent to the child, so a restarted child
+// finds it again. Blocks: never. Owner: the runtime. Dies: with it.
+#ifndef TROUPE_ACTORS_SUPERVISOR_H_
+#define TROUPE_ACTORS_SUPERVISOR_H_
+
+#include <caf/all.hpp>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+
+#include "troupe/graph/core/status.h"
+
+namespace troupe {
+
+struct RestartPolicy {
+  std::chrono::milliseconds min_delay{1};
+  std::chrono::milliseconds max_delay{1000};
+  double factor = 2.0;              // of the delay from one failure to the next
+  double jitter = 0.2;              // the delay is off by at most this fraction
+  int max_failures = 10;            // within `window`; one more and the supervisor gives up
+  std::chrono::milliseconds window{10000};
+};
+
+// When to restart whom: the supervisor's arithmetic, without an actor or a clock.
+class RestartDecision {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  explicit RestartDecision(RestartPolicy policy, uint64_t seed = 1) : policy_(policy), random_(seed) {}
+  // A child failed at `now`. The delay before its restart; negative when it is not restarted any more.
+  std::chrono::milliseconds OnFailure(Time now);
+  int failures_in_window() const { return static_cast<int>(failures_.size()); }
+
+ private:
+  RestartPolicy policy_;
+  std::mt19937_64 random_;
+  std::deque<Time> failures_;
+};
+
+struct ChildSpec {
+  std::string name;
+  // Spawns one incarnation (1, 2, ...), monitored by the caller.
+  std::function<caf::actor(caf::actor_system&, uint64_t incarnation)> spawn;
+  RestartPolicy policy;
+  // Called in the supervisor's turn. May be empty.
+  std::function<void(const std::string& why)> failed, gave_up;
+  std::function<void(uint64_t incarnation)> restarted;
+};
+
+// Names to living actors, readable from any thread.
+class Directory {
+ public:
+  void Set(const std::string& name, caf::actor actor, uint64_t incarnation);
+  // Null while the child is down.
+  caf::actor Find(const std::string& name) const;
+  // 0 when there never was one.
+  uint64_t Incarnation(const std::string& name) const;
+
+ private:
+  mutable std::mutex mu_;
+  std::map<std::string, std::pair<caf::actor, uint64_t>> actors_;
+};
+
+// The children are spawned in order before this returns.
+caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children, std::shared_ptr<Directory> directory);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SUPERVISOR_H_

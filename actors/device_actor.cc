@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-DeviceInfo Describe(const Device& d) { return {d.name(), d.type(), d.incarnation(), d.allocator()->stats()}; }
+DeviceStatus Describe(const Device& d) { return {d.name(), d.type(), d.incarnation(), d.allocator()->stats()}; }
 
 namespace {
 

@@ -1,7 +1,7 @@
 // The device actor: speaks for one device of a task.
 //
 //   message                    action                                   reply (through the call)
-//   device_stats {}            1 read the allocator and the threads     DeviceInfo
+//   device_stats {}            1 read the allocator and the threads     DeviceStatus
 //   exit (failure)             2 the supervisor fails the steps that run on the device, then spawns the next incarnation
 //
 // The Device object is lent to it by the runtime and outlives it. Knows no graphs. Blocks: never.
@@ -20,23 +20,24 @@
 #include <string>
 #include <vector>
 
+#include "troupe/actors/reply.h"
 #include "troupe/actors/runtime.h"
 #include "troupe/kernels/device/device.h"
 
 namespace troupe {
 
 struct DeviceStatsCall {
-  std::function<void(DeviceInfo)> done;
+  Reply<absl::StatusOr<DeviceStatus>> done;
 };
 struct ContainerListCall {
-  std::function<void(std::vector<ResourceContainers::Listing>)> done;
+  Reply<absl::StatusOr<std::vector<ResourceContainers::Listing>>> done;
 };
 struct ContainerResetCall {
   std::vector<std::string> containers;
-  std::function<void(absl::Status)> done;
+  Reply<absl::Status> done;
 };
 
-DeviceInfo Describe(const Device& device);
+DeviceStatus Describe(const Device& device);
 // Monitorable actors; `system` spawns them.
 caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device);
 caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers);

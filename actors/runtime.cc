@@ -119,8 +119,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& syste
 
 const RuntimeOptions& Runtime::options() const { return impl_->options; }
 
-std::vector<DeviceInfo> Runtime::devices() const {
-  std::vector<DeviceInfo> list;
+std::vector<DeviceStatus> Runtime::devices() const {
+  std::vector<DeviceStatus> list;
   for (const auto& d : impl_->devices) list.push_back(Describe(*d));
   return list;
 }

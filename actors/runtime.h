@@ -25,7 +25,7 @@ struct RuntimeOptions {
   int64_t memory_limit = 0;
 };
 
-struct DeviceInfo {
+struct DeviceStatus {
   std::string name, type;
   uint64_t incarnation = 0;
   AllocatorStats memory;
@@ -38,7 +38,7 @@ class Runtime {
   ~Runtime();
 
   const RuntimeOptions& options() const;
-  std::vector<DeviceInfo> devices() const;
+  std::vector<DeviceStatus> devices() const;
 
   struct Impl;
   Impl* impl() const { return impl_.get(); }

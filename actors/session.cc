@@ -211,6 +211,22 @@ absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const N
   TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets));
   absl::InlinedVector<Tensor, 8> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
+  if (metadata != nullptr && options.partition_graphs) {
+    // Parts are not kept once they are compiled: whoever wants to see them pays for making them again.
+    Waiter<absl::Status> waiter;
+    auto call = std::make_shared<CompileCall>();
+    call->feeds = Impl::FeedNamesOf(feeds);
+    call->fetches = fetches;
+    call->targets = targets;
+    caf::anon_send(impl_->actor, std::make_shared<MasterThen>([&](SessionMaster& m) {
+      absl::StatusOr<Partitioned> p = m.Partition(*call);
+      if (p.ok()) {
+        for (const auto& [device, part] : p->call->graphs) ExportGraphDef(*part, metadata->add_partition_graphs());
+      }
+      waiter.Set(p.status());
+    }));
+    TROUPE_RETURN_IF_ERROR(waiter.Wait());
+  }
   return s->RunBlocking(options, values, outputs, metadata);
 }
 

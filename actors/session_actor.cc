@@ -4,31 +4,13 @@
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/graph/passes/cse.h"
 #include "troupe/graph/passes/fold.h"
+#include "troupe/graph/passes/partition.h"
+#include "troupe/graph/passes/place.h"
 #include "troupe/graph/passes/prune.h"
-#include "troupe/kernels/evaluate.h"
+#include "troupe/kernels/pass_support.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
-namespace {
-
-// Constant folding runs the real kernels on the first CPU device.
-class KernelEvaluator : public ConstantEvaluator {
- public:
-  KernelEvaluator(Device* device, std::string session) : device_(device), session_(std::move(session)) {}
-  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override {
-    EvaluateOptions options;
-    options.device = device_;
-    options.session = session_;
-    return EvaluateNode(node, std::vector<Tensor>(inputs.begin(), inputs.end()), options);
-  }
-  bool CanEvaluate(const Node& node) override { return KernelRegistry::Global().Find(node, "CPU").ok(); }
-
- private:
-  Device* device_;
-  std::string session_;
-};
-
-}  // namespace
 
 std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets) {
   std::string key;
@@ -64,7 +46,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   Graph* graph = pruned.graph.get();
   const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
   if (options_.fold_constants) {
-    KernelEvaluator evaluator(devices[0].get(), id_);
+    KernelEvaluator evaluator;
     TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator).status());
   }
   if (options_.merge_common_subexpressions) TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph).status());
@@ -83,13 +65,16 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   result.signature = std::move(s);
   result.call = std::make_shared<RegisterGraphCall>();
   result.call->session = id_;
-  for (Node* n : graph->op_nodes()) n->set_assigned_device(devices[0]->name());
-  result.call->graphs.emplace_back(devices[0]->name(), std::move(pruned.graph));
-  for (const auto& [device, part] : result.call->graphs) {
-    proto::GraphDef def;
-    ExportGraphDef(*part, &def);
-    result.signature->part_graphs.push_back(def.SerializeAsString());
-  }
+  std::vector<DeviceInfo> infos;
+  for (const auto& d : devices) infos.push_back({d->name(), d->incarnation(), 0});
+  TROUPE_ASSIGN_OR_RETURN(const DeviceSet set, DeviceSet::Make(std::move(infos)));
+  PlaceOptions place;
+  place.allow_soft_placement = options_.allow_soft_placement;
+  place.use_cost_model = options_.use_cost_model;
+  place.stateful_devices = &stateful_devices_;
+  TROUPE_RETURN_IF_ERROR(PlaceGraph(graph, set, RegistryKernelLookup(), place));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(graph, set));
+  for (GraphPart& p : parts) result.call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
   return result;
 }
 

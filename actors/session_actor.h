@@ -30,21 +30,16 @@ using SignatureCallback = std::function<void(absl::StatusOr<std::shared_ptr<Sign
 
 struct ExtendCall {
   std::function<absl::Status(Graph*)> import;
-  std::function<void(absl::Status)> done;
+  Reply<absl::Status> done;
 };
 struct CompileCall {
   std::string key;
   Names feeds, fetches, targets;
-  SignatureCallback done;
+  Reply<absl::StatusOr<std::shared_ptr<Signature>>> done;
 };
 struct CloseCall {
-  std::function<void(absl::Status)> done;
+  Reply<absl::Status> done;
 };
-struct RunCall {
-  Feeds feeds;
-  Names fetches, targets;
-};
-
 // A signature's parts on their way to the worker.
 struct Partitioned {
   std::shared_ptr<Signature> signature;
@@ -77,6 +72,7 @@ class SessionMaster {
   const std::string id_;
   const std::shared_ptr<std::atomic<bool>> closed_;
   Graph graph_;
+  absl::flat_hash_map<std::string, std::string> stateful_devices_;  // a stateful node stays where it was first put
   absl::flat_hash_map<std::string, std::shared_ptr<Signature>> signatures_;
 };
 

@@ -254,9 +254,6 @@ void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* me
       }
     }
   }
-  if (options.partition_graphs) {
-    for (const std::string& g : signature_->part_graphs) metadata->add_partition_graphs()->ParseFromString(g);
-  }
 }
 
 Signature::~Signature() {

@@ -74,7 +74,6 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::vector<DType> feed_types;
   std::vector<PartialTensorShape> feed_shapes;
   std::vector<std::shared_ptr<const CompiledPart>> parts;
-  std::vector<std::string> part_graphs;  // serialized, for RunMetadata
   absl::flat_hash_map<std::string, int> receivers;  // edge key -> part
   SessionOptions options;
   caf::actor_system* system = nullptr;

@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "troupe/actors/executor/compiled_part.h"
+#include "troupe/actors/reply.h"
 
 namespace troupe {
 
 struct RegisterGraphCall {
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;  // by device name
   std::string session;
-  std::function<void(absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>>)> done;
+  Reply<absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>>> done;
 };
 // What the worker does, without an actor.
 class Worker {

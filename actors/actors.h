@@ -1,8 +1,8 @@
-// For programs that script the cast themselves: the actors, their messages and how to spawn them. Pulls in CAF.
+// For programs that script the cast themselves: a runtime in an actor system of theirs, and the messages of the session actor. Pulls in CAF.
 #ifndef TROUPE_ACTORS_ACTORS_H_
 #define TROUPE_ACTORS_ACTORS_H_
 
-#include "troupe/graph/core/status.h"
-#include "troupe/graph/core/tensor.h"
+#include "troupe/actors/runtime_impl.h"
+#include "troupe/troupe.h"
 
 #endif  // TROUPE_ACTORS_ACTORS_H_

@@ -32,7 +32,7 @@ class Builder {
   Output Dropout(Output x, Output keep) {
     const Output noise = ops::RandomUniform(root_, ops::Shape(root_, x), DType::kFloat,
                                             {.seed = seed_, .seed2 = seed_ == 0 ? 0 : ++made_});
-    return ops::Mul(root_, ops::RealDiv(root_, x, keep), ops::Floor(root_, ops::Add(root_, noise, keep)));
+    return ops::Mul(root_, ops::RealDiv(root_, x, keep), ops::Cast(root_, ops::Less(root_, noise, keep), DType::kFloat));
   }
 
  private:

@@ -15,6 +15,18 @@ Value Conj(const Value& x) {
   return Apply("Conj", x);
 }
 
+Value MakeComplex(const Value& re, const Value& im) {
+  if (!re.out.valid()) return re;
+  const DType type = BaseType(re.out.dtype()) == DType::kDouble ? DType::kComplex128 : DType::kComplex64;
+  return {re.g, re.g->Op("Complex", {re.out, im.out}, {{"Tout", type}})};
+}
+
+Value PartOf(std::string_view op, const Value& x) {
+  if (!x.out.valid()) return x;
+  const DType type = BaseType(x.out.dtype()) == DType::kComplex128 ? DType::kDouble : DType::kFloat;
+  return {x.g, x.g->Op(op, {x.out}, {{"Tout", type}})};
+}
+
 Value Where(const Value& condition, const Value& a, const Value& b) {
   return {a.g, a.g->Op("SelectV2", {condition.out, a.out, b.out})};
 }

@@ -25,6 +25,9 @@ Value Apply(std::string_view op, const Value& x, const Value& y);
 Value Number(const Value& x, double c);
 // The complex conjugate; x itself when it is real.
 Value Conj(const Value& x);
+// A complex number of two real parts, and a part ("Real", "Imag") of a complex number.
+Value MakeComplex(const Value& re, const Value& im);
+Value PartOf(std::string_view op, const Value& x);
 // condition ? a : b, broadcasting.
 Value Where(const Value& condition, const Value& a, const Value& b);
 // A bool value as zeros and ones of x's type.

@@ -1,0 +1,11 @@
+#include "troupe/graph/train/gradient_descent.h"
+
+#include "troupe/graph/train/build.h"
+
+namespace troupe::train {
+
+Operation GradientDescent::Apply(const Scope& scope, const Output& grad, const Variable& var) {
+  return EmitOp(scope, ApplyOp(var, "ApplyGradientDescent"), {var.handle(), As(scope, learning_rate_, var.variable_dtype()), grad});
+}
+
+}  // namespace troupe::train

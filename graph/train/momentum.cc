@@ -1,0 +1,14 @@
+#include "troupe/graph/train/momentum.h"
+
+#include "troupe/graph/train/build.h"
+
+namespace troupe::train {
+
+Operation Momentum::Apply(const Scope& scope, const Output& grad, const Variable& var) {
+  const Variable accum = ZerosSlot(scope, var, "Momentum");
+  const DType dtype = var.variable_dtype();
+  return EmitOp(scope, ApplyOp(var, "ApplyMomentum"),
+                {var.handle(), accum.handle(), As(scope, learning_rate_, dtype), grad, As(scope, momentum_, dtype)}, {{"use_nesterov", nesterov_}});
+}
+
+}  // namespace troupe::train

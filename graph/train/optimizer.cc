@@ -1,0 +1,114 @@
+#include "troupe/graph/train/optimizer.h"
+
+#include <algorithm>
+
+#include "troupe/graph/api/const.h"
+#include "troupe/graph/api/group.h"
+#include "troupe/graph/api/scope_state.h"
+#include "troupe/graph/train/build.h"
+
+namespace troupe::train {
+namespace {
+
+// The outermost scope, on the device of `like`: slots are named after their variables, wherever the optimizer is called.
+Scope Beside(const Scope& scope, const Variable& like) {
+  auto s = std::make_shared<internal::ScopeState>(*scope.state());
+  s->prefix.clear();
+  s->control.clear();
+  s->context = nullptr;
+  return Scope(std::move(s)).ColocateWith(like.handle());
+}
+
+// "layer1/w" -> "layer1_w": part of a node's name.
+std::string Flat(std::string name) {
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+}  // namespace
+
+std::vector<GradAndVar> Optimizer::ComputeGradients(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars,
+                                                    const GradientOptions& options) const {
+  const std::vector<Variable> list = vars.empty() ? VariablesIn(at, kTrainableVariables) : vars;
+  std::vector<GradAndVar> result;
+  if (!at.ok()) return result;
+  if (list.empty()) {
+    at.Fail(InvalidArgument("there are no variables to optimize"));
+    return result;
+  }
+  std::vector<Output> handles;
+  for (const Variable& v : list) handles.push_back(v.handle());
+  GradientOptions o = options;
+  o.unconnected = Unconnected::kNone;
+  const std::vector<Output> grads = Gradients(at, {loss}, handles, {}, o);
+  for (size_t i = 0; i < list.size(); ++i) result.push_back({grads[i], list[i]});
+  return result;
+}
+
+Operation Optimizer::ApplyGradients(const ScopeAt& at, const std::vector<GradAndVar>& grads, const Variable& global_step) {
+  if (!at.ok()) return Operation();
+  std::vector<GradAndVar> used;
+  std::vector<std::string> names;
+  for (const GradAndVar& g : grads) {
+    names.push_back(g.var.variable_name());
+    if (g.grad.valid()) used.push_back(g);
+  }
+  if (used.empty()) {
+    at.Fail(InvalidArgument("no gradient was given for any of the variables: ", StrJoin(names, ", ")));
+    return Operation();
+  }
+  const Scope scope = at.Sub(name_);
+  Prepare(scope, used);
+  std::vector<Operation> updates;
+  for (const GradAndVar& g : used) {
+    const Scope here = scope.NewSubScope(StrCat("update_", Flat(g.var.variable_name()))).ColocateWith(g.var.handle());
+    updates.push_back(Apply(here, CastTo(here, g.grad, g.var.variable_dtype()), g.var));
+  }
+  for (const Operation& op : Finish(scope, updates)) updates.push_back(op);
+  const Operation update = Group(scope.WithOpName("update"), updates);
+  if (!global_step.handle().valid() || !at.ok()) return update;
+  const Scope after = scope.WithControlDependencies(update).ColocateWith(global_step.handle());
+  return Operation(global_step.AssignAdd(after.WithOpName("step"), Const(after.WithOpName("one"), 1, global_step.variable_dtype())));
+}
+
+Operation Optimizer::Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars, const Variable& global_step) {
+  return ApplyGradients(at, ComputeGradients(at, loss, vars), global_step);
+}
+
+Variable Optimizer::Slot(const Variable& var, std::string_view slot) const {
+  const auto it = slots_.find(StrCat(var.variable_name(), "/", slot));
+  return it == slots_.end() ? Variable() : it->second;
+}
+
+Variable Optimizer::ZerosSlot(const Scope& scope, const Variable& var, const std::string& slot) {
+  const std::string name = StrCat(var.variable_name(), "/", slot);
+  if (const auto it = slots_.find(name); it != slots_.end()) return it->second;
+  const Scope beside = Beside(scope, var);
+  const DType dtype = var.variable_dtype();
+  Output zeros;
+  if (var.variable_shape().IsFullyDefined()) {
+    std::vector<int64_t> dims(var.variable_shape().dims().begin(), var.variable_shape().dims().end());
+    const Scope below = beside.NewSubScope(StrCat(name, "/Initializer"));
+    const Output shape = Const(below.WithOpName("shape"), Literal(Tensor::Vector<int64_t>(absl::MakeConstSpan(dims))));
+    zeros = Build(below.WithOpName("zeros"), "Fill", {shape, Const(below.WithOpName("zero"), 0, dtype)}, {{"index_type", DType::kInt64}});
+  } else {
+    zeros = Build(beside.WithOpName(StrCat(name, "/Initializer/zeros")), "ZerosLike", {var.initial_value()});
+  }
+  VariableOptions options;
+  options.name = name;
+  options.trainable = false;
+  options.use_resource = var.is_resource();
+  options.shape = var.variable_shape();
+  return slots_[name] = Variable(beside, zeros, options);
+}
+
+Variable Optimizer::SharedVariable(const Scope& scope, const Variable& like, const std::string& name, double initial) {
+  const Scope beside = Beside(scope, like);
+  VariableOptions options;
+  options.name = beside.UniqueNodeName(name);
+  options.trainable = false;
+  options.use_resource = like.is_resource();
+  return Variable(beside, Const(beside.WithOpName(StrCat(options.name, "/initial_value")), initial, like.variable_dtype()), options);
+}
+
+}  // namespace troupe::train

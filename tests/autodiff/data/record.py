@@ -1,0 +1,200 @@
+"""Writes the loops and conditionals that imported_test.cc differentiates, and TensorFlow's gradients for them.
+
+Run with a Python that has TensorFlow:  python tests/autodiff/data/record.py
+NAME.pbtxt is the forward graph; cases.txt has a line per feed: name, y, then x=feed:gradient for each source.
+"""
+import os
+
+import numpy as np
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+tf1.disable_eager_execution()
+tf1.disable_control_flow_v2()
+HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = []
+
+
+def case(feeds):
+    def wrap(build):
+        CASES.append((build.__name__, build, feeds))
+        return build
+    return wrap
+
+
+def scalar(name, shape=()):
+    return tf1.placeholder(tf.float32, shape, name=name)
+
+
+def while_loop(cond, body, init, **kw):
+    return tf1.while_loop(cond, body, init, **kw)
+
+
+@case([{'x': 1.5, 'w': 0.5}, {'x': -2.0, 'w': 3.0}])
+def fixed_trips():
+    x, w = scalar('x'), scalar('w')
+    _, a = while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x + w), (0, x))
+    return a
+
+
+@case([{'x': 1.25, 'limit': 100.0}, {'x': 3.0, 'limit': 100.0}, {'x': 3.0, 'limit': 1.0}])
+def trips_depend_on_data():
+    x, limit = scalar('x'), scalar('limit')
+    return while_loop(lambda a: a < limit, lambda a: [a * a * x], [x], parallel_iterations=2)
+
+
+@case([{'h': [[0.1, -0.2]], 'w': [[0.5, -1.0], [0.25, 0.75]], 'b': [0.1, 0.2], 'n': n} for n in (0.0, 1.0, 4.0)])
+def recurrent():
+    h, w, b, n = scalar('h', (1, 2)), scalar('w', (2, 2)), scalar('b', (2,)), scalar('n')
+    _, r = while_loop(lambda i, h: i < n, lambda i, h: (i + 1.0, tf.tanh(tf.matmul(h, w) + b)), (0.0, h))
+    return tf1.reduce_sum(r * r)
+
+
+@case([{'h': [[0.1, -0.2]], 'w': [[0.5, -1.0], [0.25, 0.75]], 'b': [0.1, 0.2]}])
+def recurrent_of_unknown_shape():
+    h, w, b = scalar('h', (None, None)), scalar('w', None), scalar('b', None)
+    _, r = while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w) + b)), (0, h),
+                      shape_invariants=(tf.TensorShape([]), tf.TensorShape(None)))
+    return tf1.reduce_sum(r * r)
+
+
+@case([{'x': 1.1, 'w': 0.9, 'n': n} for n in (0.0, 1.0, 3.0)])
+def nested():
+    x, w, n = scalar('x'), scalar('w'), scalar('n')
+
+    def outer(i, a):
+        _, inner = while_loop(lambda j, b: j < i, lambda j, b: (j + 1.0, b * w + a * x), (0.0, a * x))
+        return i + 1.0, inner * w + a
+    _, a = while_loop(lambda i, a: i < n, outer, (0.0, x))
+    return a
+
+
+@case([{'x': 1.1, 'w': 0.9}])
+def nested_thrice():
+    x, w = scalar('x'), scalar('w')
+
+    def third(i, j, a):
+        return while_loop(lambda k, c: k < j, lambda k, c: (k + 1, c * x + a), (0, a))[1]
+
+    def second(i, a):
+        return while_loop(lambda j, b: j < i, lambda j, b: (j + 1, third(i, j, b) * w), (0, a))[1]
+    return while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, second(i, a) * w + a), (0, x))[1]
+
+
+@case([{'x': 1.1, 'w': 0.9, 'p': p} for p in (True, False)])
+def conditional():
+    x, w = scalar('x'), scalar('w')
+    p = tf1.placeholder(tf.bool, (), name='p')
+    return tf1.cond(p, lambda: x * w, lambda: x * x * x) * w
+
+
+@case([{'x': [1.1, -0.4], 'w': [0.9, 2.0], 'p': p, 'q': q} for p in (True, False) for q in (True, False)])
+def conditional_in_conditional():
+    x, w = scalar('x', (2,)), scalar('w', None)
+    p, q = tf1.placeholder(tf.bool, (), name='p'), tf1.placeholder(tf.bool, (), name='q')
+    return tf1.reduce_sum(tf1.cond(p, lambda: x * tf1.cond(q, lambda: w * w, lambda: x + x), lambda: tf1.cond(q, lambda: w * x * x, lambda: x)))
+
+
+@case([{'x': 1.1, 'w': 0.9}, {'x': 2.5, 'w': -0.3}])
+def conditional_in_loop():
+    x, w = scalar('x'), scalar('w')
+
+    def body(i, a, b):
+        c = tf1.cond(tf1.equal(i % 2, 0), lambda: a * x + tf.sin(b), lambda: b * a * w)
+        return i + 1, c, a
+    _, a, b = while_loop(lambda i, a, b: i < 5, body, (0, x, w))
+    return a * 2.0 + b
+
+
+@case([{'x': [[1.1, 0.3]], 'w': [[0.9], [0.5]]}])
+def conditionals_in_loop_of_unknown_shape():
+    x, w = scalar('x', None), scalar('w', None)
+
+    def deep(i, a):
+        return tf1.cond(tf1.equal(i, 2), lambda: tf.tanh(a), lambda: a * tf1.cond(i > 2, lambda: a, lambda: x))
+
+    def body(i, a):
+        return i + 1, tf1.cond(tf1.equal(i % 2, 0), lambda: deep(i, a), lambda: a + x * tf.matmul(a, w))
+    _, a = while_loop(lambda i, a: i < 4, body, (0, x), shape_invariants=(tf.TensorShape([]), tf.TensorShape(None)))
+    return tf1.reduce_sum(a)
+
+
+@case([{'x': 1.1, 'w': 0.9, 'p': p} for p in (True, False)])
+def loop_in_conditional():
+    x, w = scalar('x'), scalar('w')
+    p = tf1.placeholder(tf.bool, (), name='p')
+    return tf1.cond(p, lambda: while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x * w), (0, w))[1], lambda: x * w) * x
+
+
+@case([{'x': 1.1, 'w': 0.9}])
+def loop_in_conditional_in_loop():
+    x, w = scalar('x'), scalar('w')
+
+    def inner(i, a):
+        return while_loop(lambda j, b: j < i, lambda j, b: (j + 1, b * x + a), (0, a * w))[1]
+
+    def body(i, a):
+        return i + 1, tf1.cond(tf1.equal(i % 2, 1), lambda: inner(i, a), lambda: a * a * x)
+    return while_loop(lambda i, a: i < 4, body, (0, x))[1]
+
+
+@case([{'x': 1.1, 'w': 0.9}])
+def unused_and_swapped_variables():
+    x, w = scalar('x'), scalar('w')
+    # d is never used afterwards, c only through b.
+    _, a, b, c, d = while_loop(lambda i, a, b, c, d: i < 3, lambda i, a, b, c, d: (i + 1, b * x, a + c, c * w, d * x * c), (0, x, w, x, w))
+    return b
+
+
+@case([{'x': 1.1, 'w': 0.9}])
+def two_loops():
+    x, w = scalar('x'), scalar('w')
+    _, a = while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, a * x), (0, w))
+    _, b = while_loop(lambda i, b: i < 3, lambda i, b: (i + 1, b * a + x), (0, w))
+    return a * b
+
+
+@case([{'x': [1.0, 2.0, 3.0], 'w': [[1.0], [2.0]]}])
+def broadcast_in_loop():
+    x, w = scalar('x', (3,)), scalar('w', (2, 1))
+    _, a = while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, a * w + x), (0, tf.zeros((2, 3)) + x))
+    return tf1.reduce_sum(a * a)
+
+
+def flat(v):
+    return '{' + ','.join(repr(float(e)) for e in np.asarray(v).reshape(-1)) + '}'
+
+
+def main():
+    lines = []
+    for name, build, feeds in CASES:
+        with tf.Graph().as_default() as g:
+            y = tf1.convert_to_tensor(build()) if not isinstance(build, list) else None
+            y = tf1.identity(y, name='y')
+            def_ = g.as_graph_def()
+            for n in def_.node:
+                n.attr.pop('_class', None)
+                for k in [k for k in n.attr if k.startswith('_')]:
+                    n.attr.pop(k)
+            with open(os.path.join(HERE, name + '.pbtxt'), 'w') as f:
+                f.write(str(def_))
+            names = [k for k in feeds[0] if g.get_tensor_by_name(k + ':0').dtype == tf.float32]
+            xs = [g.get_tensor_by_name(k + ':0') for k in names]
+            grads = tf1.gradients(y, xs)
+            with tf1.Session() as s:
+                for feed in feeds:
+                    fd = {k + ':0': v for k, v in feed.items()}
+                    out = s.run([y] + [t if t is not None else tf.zeros_like(x) for t, x in zip(grads, xs)], fd)
+                    parts = [name, 'y=' + flat(out[0])]
+                    for k, v in feed.items():
+                        shape = 'x'.join(str(d) for d in np.shape(v)) or 'scalar'
+                        text = f'{k}={shape}{flat(v)}' if not isinstance(v, bool) else f'{k}={str(v).lower()}'
+                        if k in names:
+                            text += ':' + flat(out[1 + names.index(k)])
+                        parts.append(text)
+                    lines.append(' '.join(parts))
+    with open(os.path.join(HERE, 'cases.txt'), 'w') as f:
+        f.write('\n'.join(lines) + '\n')
+
+
+main()

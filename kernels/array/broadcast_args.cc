@@ -1,4 +1,6 @@
 // BroadcastArgs: the shape that two shapes broadcast to.
+#include <algorithm>
+
 #include "troupe/kernels/array/op_file.h"
 
 namespace troupe::array {

@@ -6,6 +6,7 @@
 
 #include "troupe/kernels/device/compute_threads.h"
 #include "troupe/kernels/random/distributions.h"
+#include "troupe/kernels/random/uniform_loop.h"
 
 namespace troupe::random {
 
@@ -16,6 +17,15 @@ void Fill(ComputeThreads* threads, const Philox& start, const Distribution& dist
   threads->ParallelFor(groups, Distribution::kCost * kGroup, [&](int64_t begin, int64_t end) {
     Philox philox = start;
     if constexpr (!Distribution::kVariable) philox.Skip(static_cast<uint64_t>(begin));
+    if constexpr (std::is_same_v<Distribution, Uniform<float>>) {
+      // Whole batches by the vector loop; what is left below.
+      const int64_t batched = (std::min(end, n / kGroup) - begin) / kUniformBatch * kUniformBatch;
+      if (batched > 0) {
+        PickkUniformLoop().fill(philox.counter().data(), philox.key().data(), out + begin * kGroup, batched);
+        philox.Skip(static_cast<uint64_t>(batched));
+        begin += batched;
+      }
+    }
     for (int64_t g = begin; g < end; ++g) {
       T last[kGroup];
       const bool whole = (g + 1) * kGroup <= n;

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <complex>
-#include <limits>
 
 #include "troupe/kernels/math/elementwise.h"
 #include "troupe/kernels/math/grad_math.h"
@@ -12,13 +11,10 @@ using namespace math;  // NOLINT: the gradient is a formula
 
 struct Expm1Fn {
   template <class T> static T Do(T x) { return std::expm1(x); }
-  // The rounding of exp(z) is undone by dividing by its logarithm.
+  // (e^x cos y - 1) + i e^x sin y, where the real part is written without cancellation.
   template <class T> static std::complex<T> Do(std::complex<T> z) {
-    const std::complex<T> u = std::exp(z), less = u - T(1);
-    if (u == T(1)) return z;
-    if (less == T(-1)) return T(-1);
-    const std::complex<T> log_u = std::log(u);
-    return u.real() == std::numeric_limits<T>::infinity() ? u : less * (z / log_u);
+    const T x = z.real(), y = z.imag(), half = std::sin(y / 2);
+    return {std::expm1(x) * std::cos(y) - 2 * half * half, std::exp(x) * std::sin(y)};
   }
 };
 const math::UnaryTable& Table() {

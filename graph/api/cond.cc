@@ -60,6 +60,9 @@ class CondBuilder {
     context->pred = pred;
     context->pivot = pivot;
     context->branch = branch;
+    // These tell the branch themselves.
+    context->external[pred] = pred;
+    context->external[pivot] = pivot;
     auto state = std::make_shared<ScopeState>(*scope_.state());
     state->context = context.get();
     state->pinned = at_->state()->pinned;

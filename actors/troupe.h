@@ -6,6 +6,7 @@
 #include "troupe/actors/session.h"
 #include "troupe/graph/api/const.h"
 #include "troupe/graph/api/control_flow_ops.h"
+#include "troupe/graph/api/functional.h"
 #include "troupe/graph/api/group.h"
 #include "troupe/graph/api/operators.h"
 #include "troupe/graph/api/scope.h"

@@ -76,15 +76,17 @@ void OnDown(SupervisorActor* self, const caf::down_msg& down) {
   }
 }
 
-caf::behavior SupervisorBehavior(SupervisorActor* self, std::vector<ChildSpec> specs, std::shared_ptr<Directory> directory) {
+// `first` are the children's first incarnations, which run already.
+caf::behavior SupervisorBehavior(SupervisorActor* self, std::vector<ChildSpec> specs, std::vector<caf::actor> first,
+                                 std::shared_ptr<Directory> directory) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.directory = std::move(directory);
-  for (ChildSpec& s : specs) {
-    const RestartPolicy policy = s.policy;
-    self->state.children.push_back({std::move(s), RestartDecision(policy), {}, 0});
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const RestartPolicy policy = specs[i].policy;
+    self->state.children.push_back({std::move(specs[i]), RestartDecision(policy), first[i], 1});
+    self->monitor(first[i]);  // of one that died meanwhile the message comes at once
   }
-  for (size_t i = 0; i < self->state.children.size(); ++i) Start(self, i);
   self->set_down_handler([self](caf::down_msg& down) { OnDown(self, down); });
   self->set_exit_handler([self](caf::exit_msg& e) {
     for (Child& c : self->state.children) {
@@ -105,8 +107,13 @@ caf::behavior SupervisorBehavior(SupervisorActor* self, std::vector<ChildSpec> s
 }  // namespace
 
 caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children, std::shared_ptr<Directory> directory) {
-  // The behaviour function runs in the spawning thread, so the children are there when this returns.
-  return system.spawn<caf::hidden>(SupervisorBehavior, std::move(children), std::move(directory));
+  // A behaviour function runs at its actor's first turn, later than this returns; callers look the children up at once.
+  std::vector<caf::actor> first;
+  for (const ChildSpec& c : children) {
+    first.push_back(c.spawn(system, 1));
+    directory->Set(c.name, first.back(), 1);
+  }
+  return system.spawn<caf::hidden>(SupervisorBehavior, std::move(children), std::move(first), std::move(directory));
 }
 
 }  // namespace troupe

@@ -157,7 +157,15 @@ Session::~Session() {
     runtime.on_failure.erase(impl_.get());
   }
   (void)Close();
-  caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
+  if (InsideActor()) {
+    caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
+    return;
+  }
+  // The session actor's share of the runtime goes before ours does, so that whoever owns the actor system may end it next.
+  caf::scoped_actor self(*impl_->runtime->impl()->system);
+  self->monitor(impl_->actor);
+  self->send_exit(impl_->actor, caf::exit_reason::user_shutdown);
+  self->receive([](const caf::down_msg&) {});
 }
 
 absl::Status Session::Extend(const proto::GraphDef& def) {

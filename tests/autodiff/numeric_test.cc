@@ -1,0 +1,103 @@
+// Gradients of graphs without loops, against finite differences.
+#include "autodiff/numeric.h"
+
+namespace troupe::testing {
+namespace {
+
+Tensor Numbers(std::initializer_list<double> v, const TensorShape& shape) { return Tensor::Of<double>(v, shape); }
+
+struct Net {
+  Scope s = Scope::NewRootScope();
+  Output x = Source(s, "x", {2, 3}), w = Source(s, "w", {3, 2});
+  Feeds feeds = {{"x", Numbers({0.1, -0.7, 1.2, 0.4, 0.9, -1.1}, {2, 3})}, {"w", Numbers({1.0, 0.5, -0.3, 0.8, 0.2, -0.6}, {3, 2})}};
+};
+
+BOOST_AUTO_TEST_CASE(chain) {
+  Net n;
+  CheckGradients(n.s, Op(n.s, "Tanh", {Op(n.s, "MatMul", {n.x, n.w})}), {n.x, n.w}, n.feeds);
+}
+
+BOOST_AUTO_TEST_CASE(fan_out_and_fan_in) {
+  Net n;
+  const Output h = Op(n.s, "MatMul", {n.x, n.w});
+  const Output a = Op(n.s, "Tanh", {h}), b = Op(n.s, "Sigmoid", {h}), c = h * a;
+  CheckGradients(n.s, a * b + c * c + h, {n.x, n.w}, n.feeds);
+}
+
+BOOST_AUTO_TEST_CASE(broadcasting) {
+  Scope s = Scope::NewRootScope();
+  const Output x = Source(s, "x", {2, 3}), row = Source(s, "row", {3}), col = Source(s, "col", {2, 1}), one = Source(s, "one");
+  CheckGradients(s, (x + row) * col / (one + 3.0) - row, {x, row, col, one},
+                 {{"x", Numbers({1, 2, 3, 4, 5, 6}, {2, 3})}, {"row", Numbers({0.5, -1, 2}, {3})}, {"col", Numbers({1.5, -2}, {2, 1})}, {"one", Numbers({0.7}, {})}});
+}
+
+BOOST_AUTO_TEST_CASE(several_targets_add_up) {
+  Net n;
+  const Output a = Op(n.s, "Tanh", {n.x}), b = n.x * n.x;
+  CheckGradients(n.s, a + b, {n.x}, n.feeds, Gradients(n.s, {a, b}, {n.x}));
+}
+
+BOOST_AUTO_TEST_CASE(gradient_of_a_gradient) {
+  Net n;
+  const Output y = SumAll(n.s, Op(n.s, "Tanh", {Op(n.s, "MatMul", {n.x, n.w})}));
+  const Output first = Gradients(n.s, {y}, {n.x})[0];
+  BOOST_REQUIRE_MESSAGE(n.s.ok(), n.s.status().ToString());
+  CheckGradients(n.s, first * n.x, {n.x, n.w}, n.feeds);
+}
+
+BOOST_AUTO_TEST_CASE(stopped_gradients) {
+  Net n;
+  GradientOptions options;
+  const Output a = Op(n.s, "Tanh", {n.x});
+  options.stop_gradients = {a};
+  // a counts as a constant c in a * x + a: the slope is c.
+  const Output g = Gradients(n.s, {a * n.x + a}, {n.x}, {}, options)[0];
+  BOOST_REQUIRE_MESSAGE(n.s.ok(), n.s.status().ToString());
+  const std::vector<Tensor> out = RunGraph(*n.s.graph(), n.feeds, {g.name(), a.name()});
+  for (int i = 0; i < 6; ++i) BOOST_TEST(out[0].data<double>()[i] == out[1].data<double>()[i]);
+}
+
+BOOST_AUTO_TEST_CASE(variables_are_sources) {
+  for (const bool resource : {true, false}) {
+    Scope s = Scope::NewRootScope();
+    VariableOptions options;
+    options.use_resource = resource;
+    const Variable v(s.WithOpName("v"), Const(s, {2.0, 3.0}), options), unused(s.WithOpName("u"), Const(s, {1.0}), options);
+    // Two reads of one variable: v * v2 has slope v + v2.
+    const Output y = v * v.Read(s) + 1.0;
+    const std::vector<Output> g = Gradients(s, {y}, {v.handle(), unused.handle(), v});
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+    const Operation init = GlobalVariablesInitializer(s);
+    const std::vector<Tensor> out = RunGraph(*s.graph(), {}, {g[0].name(), g[1].name(), g[2].name()}, {init.name()});
+    BOOST_TEST(out[0].DebugString() == "float64 [2] [4 6]");
+    BOOST_TEST(out[1].DebugString() == "float64 [1] [0]");
+    BOOST_TEST(out[2].DebugString() == "float64 [2] [2 3]");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(scopes_name_place_and_order_the_new_nodes) {
+  Scope s = Scope::NewRootScope();
+  const Output x = Source(s, "x"), first = Source(s, "first");
+  const Output y = x * x;
+  const Scope inner = s.NewSubScope("train").WithDevice("/device:CPU:0").WithControlDependencies(first);
+  const Output g = Gradients(inner, {y}, {x})[0];
+  BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+  BOOST_TEST(g.name().starts_with("train/gradients/"));
+  BOOST_TEST(g.node()->requested_device() == "/device:CPU:0");
+  bool after = false;
+  for (const Edge* e : g.node()->in_edges()) after |= e->IsControl() && e->src == first.node();
+  BOOST_TEST(after);
+}
+
+BOOST_AUTO_TEST_CASE(a_failure_is_the_scopes_error) {
+  Scope s = Scope::NewRootScope();
+  const Output x = Source(s, "x");
+  const std::vector<Output> g = Gradients(s, {Op(s, "Shape", {x})}, {x});
+  BOOST_TEST(g.size() == 1u);
+  BOOST_TEST(!g[0].valid());
+  BOOST_TEST(s.status().ToString().find("must be floating") != std::string::npos);
+  BOOST_TEST(s.status().ToString().find("numeric_test.cc:") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::testing

@@ -61,9 +61,21 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
     at.Fail(status);
     return result;
   }
-  for (size_t i = 0; i < grads.size(); ++i) {
-    if (grads[i].valid()) result[i] = Output(grads[i], at->state());
+  // A gradient has its source's shape, which cannot always be told from its nodes: those of a loop, say.
+  if (graph->num_node_ids() > before) {
+    for (int id = graph->num_node_ids() - 1; id >= before; --id) {
+      if (graph->node(id) == nullptr) continue;
+      status = shared.Refine(graph->node(id));
+      break;
+    }
   }
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].valid()) continue;
+    result[i] = Output(grads[i], at->state());
+    const HandleInfo* handle = BaseType(x[i].dtype()) == DType::kResource ? shared.refiner.handle(x[i]) : nullptr;
+    if (status.ok()) status = shared.refiner.SetShape(grads[i], handle != nullptr ? handle->shape : shared.refiner.shape(x[i]));
+  }
+  if (!status.ok()) at.Fail(status);
   return result;
 }
 

@@ -85,7 +85,9 @@ NodeOut Backprop::ZeroScalar(Frame* frame, DType dtype, const std::vector<Node*>
 NodeOut Backprop::AddEnter(NodeOut v, Frame* frame, bool constant, std::string_view name) {
   const NodeOut out = AddNode(name, "Enter", {v}, {{"frame_name", frame->name}, {"is_constant", constant}, {"parallel_iterations", frame->parallel_iterations}},
                               {}, current_);
-  if (out.valid()) forward_.Place(out.node, frame);
+  if (!out.valid()) return {};
+  forward_.Place(out.node, frame);
+  if (frame->enter_gate != nullptr) graph_->AddControlEdge(frame->enter_gate, out.node);
   return out;
 }
 

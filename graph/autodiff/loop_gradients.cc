@@ -92,6 +92,7 @@ void Backprop::LoopGradient(Frame* loop, Frame* target) {
   if (!ok()) return;
   backward->name = StrCat(forward_count.node->name(), "/backward");
   const NodeOut count = Value(forward_count, target);
+  if (loop->guard != 0) backward->enter_gate = Anchor(count);
   const NodeOut cond = AddBackwardCounter(count, backward, target);
 
   struct GradVar {

@@ -63,7 +63,12 @@ NodeOut Backprop::EnterConstant(NodeOut v, Frame* target) {
 
 NodeOut Backprop::ForwardHandle(NodeOut stack, Frame* frame) {
   if (!ok() || frame == base_) return stack;
-  return AddEnter(ForwardHandle(stack, frame->parent), frame, true, "saved/stack_in");
+  const NodeOut handle = AddEnter(ForwardHandle(stack, frame->parent), frame, true, "saved/stack_in");
+  // A loop in an untaken branch is dead as a whole.
+  if (ok() && frame->guard != 0) {
+    for (Node* gate : LoopGates(frame)) graph_->AddControlEdge(gate, handle.node);
+  }
+  return handle;
 }
 
 NodeOut Backprop::PushAndPop(NodeOut v, Frame* target) {

@@ -182,7 +182,13 @@ class Compiler {
       part_->producers[c.first_slot + k] = {number_[n.input(k).node->id()], n.input(k).index};
     }
     uint32_t data = 0, control = 0;
+    bool back = false;
     for (const Edge* e : n.in_edges()) {
+      // A back edge brings no dead tokens: a loop's Merge is dead, and with it the loop, when what enters is.
+      if (n.IsMerge() && !e->IsControl() && e->src->IsNextIteration()) {
+        back = true;
+        continue;
+      }
       if (e->src->IsOp()) ++(e->IsControl() ? control : data);
     }
     if (n.IsMerge()) {
@@ -193,7 +199,7 @@ class Compiler {
     } else {
       part_->counts[i] = data + control;
     }
-    if (data + control == 0) part_->roots.push_back(static_cast<uint32_t>(i));
+    if (data + control == 0 && !back) part_->roots.push_back(static_cast<uint32_t>(i));
     out_.clear();
     for (const Edge* e : n.out_edges()) {
       if (e->dst->IsOp()) out_.push_back(e);

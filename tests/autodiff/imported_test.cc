@@ -87,7 +87,7 @@ void RunCases(const SessionOptions& session_options) {
     BOOST_REQUIRE_MESSAGE(s.ok(), c.name << ": " << s.ToString());
     for (NodeOut g : grads) fetches.push_back(g.ToString());
 
-    auto session = Session::Create(InSharedRuntime(session_options));
+    auto session = Session::Create(session_options);
     BOOST_REQUIRE_MESSAGE(session.ok(), session.status().ToString());
     s = (*session)->Extend(graph);
     BOOST_REQUIRE_MESSAGE(s.ok(), c.name << ": " << s.ToString());

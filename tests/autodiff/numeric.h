@@ -27,18 +27,8 @@ inline Output SumAll(const Scope& s, const Output& x) {
   return Op(s, "Sum", {x, Op(s, "Range", {0, Op(s, "Rank", {x}), 1})});
 }
 
-// All sessions of the program share one.
-inline std::shared_ptr<Runtime> SharedRuntime() {
-  static const std::shared_ptr<Runtime> runtime = Runtime::Start().value();
-  return runtime;
-}
-inline SessionOptions InSharedRuntime(SessionOptions options = {}) {
-  options.runtime = SharedRuntime();
-  return options;
-}
-
 inline std::vector<Tensor> RunGraph(const Graph& graph, const Feeds& feeds, const Names& fetches, const Names& before = {}) {
-  auto session = Session::Create(InSharedRuntime());
+  auto session = Session::Create();
   BOOST_REQUIRE_MESSAGE(session.ok(), session.status().ToString());
   absl::Status s = (*session)->Extend(graph);
   BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
@@ -58,7 +48,7 @@ inline std::vector<Tensor> RunGraph(const Graph& graph, const Feeds& feeds, cons
 inline void CheckGradients(const Scope& s, const Output& y, const std::vector<Output>& xs, const Feeds& feeds, const std::vector<Output>& grads,
                            double tolerance = 1e-5) {
   BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
-  auto session = Session::Create(InSharedRuntime());
+  auto session = Session::Create();
   BOOST_REQUIRE_MESSAGE(session.ok(), session.status().ToString());
   absl::Status status = (*session)->Extend(*s.graph());
   BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());

@@ -21,10 +21,7 @@ using train::Build;
 inline std::unique_ptr<Session> Start(const Scope& s) {
   BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
   const Operation init = GlobalVariablesInitializer(s);
-  static const std::shared_ptr<Runtime> runtime = Runtime::Start().value();
-  SessionOptions options;
-  options.runtime = runtime;
-  auto session = Session::Create(options);
+  auto session = Session::Create();
   BOOST_REQUIRE_MESSAGE(session.ok(), session.status().ToString());
   absl::Status status = (*session)->Extend(*s.graph());
   BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());

@@ -127,6 +127,7 @@ TROUPE_OP("TopK")
     .Attr("k: int >= 0")
     .Attr("sorted: bool = true")
     .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
+    .Deprecated(7, "Use TopKV2 instead")
     .Shape([](InferenceContext& c) {
       TROUPE_ASSIGN_OR_RETURN(int64_t k, c.Attr<int64_t>("k"));
       return TopKShape(c, k);

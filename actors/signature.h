@@ -37,6 +37,7 @@ class ExecutorSet : public StepGroup {
   bool usable() const;
   // Ends the step from any thread.
   void Abort(const absl::Status& status);
+  const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
   bool running() const { return parts_left_.load() > 0; }
   std::vector<std::string> Waiting() const;
 

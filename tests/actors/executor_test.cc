@@ -1,0 +1,247 @@
+// The executor: its state machine edge by edge without an actor, and its actor killed while a step runs.
+#include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
+#include <thread>
+
+#include "actors/graphs.h"
+#include "troupe/actors/signature.h"
+#include "troupe/actors/supervisor.h"
+#include "troupe/graph/ir/node_builder.h"
+#include "troupe/graph/passes/prune.h"
+#include "troupe/kernels/evaluate.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Compiles what `fetches` need for one CPU device.
+std::shared_ptr<const CompiledPart> Compile(const Scope& root, const Names& feeds, const Names& fetches) {
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  auto pruned = PruneForExecution(*root.graph(), feeds, fetches, {});
+  BOOST_REQUIRE_MESSAGE(pruned.ok(), pruned.status());
+  auto part = CompiledPart::Compile(*pruned->graph, EvaluationDevice(1), "test");
+  BOOST_REQUIRE_MESSAGE(part.ok(), part.status());
+  return *part;
+}
+
+// Writes down what the step asks of its actor.
+class Host : public StepHost, public std::enable_shared_from_this<Host> {
+ public:
+  void RingDoorbell() override { log.push_back("ring"); }
+  absl::Status SendToPart(const std::string& key, uint64_t, Tensor value, bool dead) override {
+    log.push_back(StrCat("send ", key, dead ? " dead" : " ", dead ? "" : value.DebugString()));
+    return absl::OkStatus();
+  }
+  std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
+  void PostToken(Token t) override {
+    log.push_back("token");
+    tokens.push_back(std::move(t));
+  }
+  std::vector<std::string> log;
+  std::vector<Token> tokens;
+};
+
+struct Machine {
+  explicit Machine(std::shared_ptr<const CompiledPart> part) : state(part, host.get()), results(part->num_results) {
+    input.context = std::make_shared<StepContext>();
+    input.context->step_id = 1;
+    input.results = results.data();
+  }
+  std::shared_ptr<Host> host = std::make_shared<Host>();
+  StepState state;
+  std::vector<Tensor> arguments, results;
+  StepInput input;
+};
+
+BOOST_AUTO_TEST_CASE(Edges1And2And7ARunFromBeginToFinish) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Square(root, ops::Neg(root, x));
+  Machine m(Compile(root, {x.name()}, {y.name()}));
+  m.arguments = {Tensor::Scalar(3.0f)};
+  m.input.arguments = m.arguments.data();
+  BOOST_TEST(m.state.idle());
+  for (int step = 1; step <= 3; ++step) {
+    m.input.context->step_id = step;
+    m.state.Begin(m.input);
+    BOOST_TEST(!m.state.idle());
+    BOOST_TEST(!m.state.done());
+    BOOST_TEST(!m.state.Drain(1000));
+    BOOST_TEST(m.state.done());
+    TROUPE_REQUIRE_OK(m.state.Finish());
+    BOOST_TEST(m.results[0].scalar<float>() == 9.0f);
+  }
+  BOOST_TEST(m.host->log.empty());
+}
+
+BOOST_AUTO_TEST_CASE(Edge2ATurnEndsWhenItsBudgetIsSpent) {
+  Scope root = Scope::NewRootScope();
+  Output x = ops::Placeholder(root, DType::kFloat);
+  const std::string feed = x.name();
+  for (int i = 0; i < 10; ++i) x = ops::Neg(root, x);
+  Machine m(Compile(root, {feed}, {x.name()}));
+  m.arguments = {Tensor::Scalar(1.0f)};
+  m.input.arguments = m.arguments.data();
+  m.state.Begin(m.input);
+  int turns = 1;
+  while (m.state.Drain(3)) ++turns;
+  BOOST_TEST(turns == 4);  // 12 nodes: the argument, ten negations, the result
+  TROUPE_REQUIRE_OK(m.state.Finish());
+  BOOST_TEST(m.results[0].scalar<float>() == 1.0f);
+}
+
+struct RecvGraph {
+  RecvGraph() {
+    auto n = NodeBuilder(root.graph(), "recv", "_Recv")
+                 .Attr("tensor_type", DType::kFloat).Attr("tensor_name", "edge").Attr("send_device", "/job:a/device:CPU:0")
+                 .Attr("send_device_incarnation", 7).Attr("recv_device", "/job:b/device:CPU:0").Build();
+    BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+    out = ops::Neg(root, Output(NodeOut{*n, 0}, root.state()));
+  }
+  Arrival* Message(const Machine& m, Tensor value, int64_t step) {
+    auto* a = new Arrival;
+    a->kind = Arrival::Kind::kTensor;
+    a->step_id = step;
+    a->key = m.state.part().recvs[0].first;
+    a->outputs.push_back(std::move(value));
+    return a;
+  }
+  Scope root = Scope::NewRootScope();
+  Output out;
+};
+
+BOOST_FIXTURE_TEST_CASE(Edges3And4ATensorComesBeforeOrAfterItsRecvAndLateOnesAreDropped, RecvGraph) {
+  Machine m(Compile(root, {}, {out.name()}));
+  // After: the Recv waits.
+  m.state.Begin(m.input);
+  BOOST_TEST(!m.state.Drain(100));
+  BOOST_TEST(!m.state.done());
+  BOOST_REQUIRE_EQUAL(m.state.Waiting(10).size(), 2u);
+  BOOST_TEST(m.state.Waiting(10)[0].find("'recv'") != std::string::npos);
+  BOOST_TEST(m.state.PostArrival(Message(m, Tensor::Scalar(1.0f), 99)));   // of another step: rings, and is dropped
+  BOOST_TEST(!m.state.PostArrival(Message(m, Tensor::Scalar(2.0f), 1)));  // the bell has been rung
+  m.state.TakeArrivals();
+  BOOST_TEST(m.state.late_arrivals() == 1);
+  BOOST_TEST(!m.state.Drain(100));
+  BOOST_REQUIRE(m.state.done());
+  TROUPE_REQUIRE_OK(m.state.Finish());
+  BOOST_TEST(m.results[0].scalar<float>() == -2.0f);
+  // Before: the tensor waits.
+  m.input.context->step_id = 2;
+  m.state.Begin(m.input);
+  BOOST_TEST(m.state.PostArrival(Message(m, Tensor::Scalar(5.0f), 2)));
+  m.state.TakeArrivals();
+  BOOST_TEST(!m.state.Drain(100));
+  BOOST_REQUIRE(m.state.done());
+  TROUPE_REQUIRE_OK(m.state.Finish());
+  BOOST_TEST(m.results[0].scalar<float>() == -5.0f);
+}
+
+BOOST_FIXTURE_TEST_CASE(AWrongDtypeAtARecvIsAnError, RecvGraph) {
+  Machine m(Compile(root, {}, {out.name()}));
+  m.state.Begin(m.input);
+  m.state.Drain(100);
+  m.state.PostArrival(Message(m, Tensor::Scalar<int32_t>(1), 1));
+  m.state.TakeArrivals();
+  m.state.Drain(100);
+  BOOST_REQUIRE(m.state.done());
+  const absl::Status s = m.state.Finish();
+  BOOST_TEST(std::string(s.message()).find("came as int32") != std::string::npos, s);
+}
+
+BOOST_FIXTURE_TEST_CASE(Edges5And6AnAbortedStepForgetsAndDrops, RecvGraph) {
+  Machine m(Compile(root, {}, {out.name()}));
+  m.state.Begin(m.input);
+  m.state.Drain(100);
+  auto* abort = new Arrival;
+  abort->kind = Arrival::Kind::kAbort;
+  abort->step_id = 1;
+  abort->status = absl::CancelledError("enough");
+  BOOST_TEST(m.state.PostArrival(abort));
+  BOOST_TEST(!m.state.PostArrival(Message(m, Tensor::Scalar(1.0f), 1)));
+  m.state.TakeArrivals();
+  m.state.Drain(100);
+  BOOST_REQUIRE(m.state.done());
+  const absl::Status s = m.state.Finish();
+  BOOST_TEST(s.code() == absl::StatusCode::kCancelled);
+  BOOST_TEST(!m.results[0].valid());
+}
+
+BOOST_AUTO_TEST_CASE(EveryTokenIsAMessageInTheDebuggingMode) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Add(root, x, ops::Neg(root, x));
+  Machine m(Compile(root, {x.name()}, {y.name()}));
+  m.arguments = {Tensor::Scalar(3.0f)};
+  m.input.arguments = m.arguments.data();
+  m.input.token_messages = true;
+  m.state.Begin(m.input);
+  m.state.Drain(1000);
+  while (!m.host->tokens.empty()) {
+    BOOST_TEST(!m.state.done());
+    Token t = std::move(m.host->tokens.front());
+    m.host->tokens.erase(m.host->tokens.begin());
+    m.state.Deliver(std::move(t));
+    m.state.Drain(1000);
+  }
+  BOOST_REQUIRE(m.state.done());
+  TROUPE_REQUIRE_OK(m.state.Finish());
+  BOOST_TEST(m.results[0].scalar<float>() == 0.0f);
+  BOOST_TEST(m.host->log.size() == 4u);  // x to Neg and Add, Neg to Add, Add to the result
+}
+
+BOOST_FIXTURE_TEST_CASE(AKilledExecutorFailsItsStepAndIsReplaced, RecvGraph) {
+  caf::actor_system_config config;
+  config.set("scheduler.max-threads", size_t{2});
+  caf::actor_system system(config);
+  {
+    auto s = std::make_shared<Signature>();
+    s->fetches = {out.name()};
+    s->parts = {Compile(root, {}, {out.name()})};
+    s->system = &system;
+    s->closed = std::make_shared<std::atomic<bool>>(false);
+    for (const bool while_it_runs : {true, false}) {
+      std::unique_ptr<ExecutorSet> set = s->Lease();
+      ExecutorSet* address = set.get();
+      const caf::actor actor = set->executors()[0]->actor();
+      if (!while_it_runs) {
+        caf::anon_send_exit(actor, caf::exit_reason::kill);
+        for (int i = 0; i < 1000 && set->usable(); ++i) std::this_thread::sleep_for(1ms);
+      }
+      std::thread killer([&] {
+        std::this_thread::sleep_for(30ms);
+        caf::anon_send_exit(actor, caf::exit_reason::kill);
+      });
+      const absl::Status status = set->RunBlocking({}, {}, nullptr, nullptr);
+      killer.join();
+      BOOST_TEST(status.code() == absl::StatusCode::kAborted, status);
+      BOOST_TEST(!set->usable());
+      s->Release(std::move(set));
+      set = s->Lease();
+      BOOST_TEST(set->usable());
+      s->Release(std::move(set));
+      (void)address;
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(TheRestartDelayGrowsIsBoundedAndEnds) {
+  RestartPolicy policy;
+  policy.min_delay = 10ms;
+  policy.max_delay = 50ms;
+  policy.jitter = 0;
+  policy.max_failures = 5;
+  policy.window = 1000ms;
+  RestartDecision d(policy);
+  const auto start = RestartDecision::Time{} + 1h;
+  BOOST_TEST(d.OnFailure(start).count() == 10);
+  BOOST_TEST(d.OnFailure(start).count() == 20);
+  BOOST_TEST(d.OnFailure(start).count() == 40);
+  BOOST_TEST(d.OnFailure(start).count() == 50);
+  BOOST_TEST(d.OnFailure(start).count() == 50);
+  BOOST_TEST(d.OnFailure(start).count() < 0);
+  // After a quiet time it begins anew.
+  BOOST_TEST(d.OnFailure(start + 5s).count() == 10);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,184 @@
+// What goes wrong in a step, and what is left afterwards.
+#include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "actors/graphs.h"
+#include "troupe/actors/runtime_impl.h"
+#include "troupe/graph/ir/node_builder.h"
+#include "troupe/kernels/kernel.h"
+#include "troupe/proto/config.pb.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Ops of this test: one that throws, one that never answers, one that takes its time.
+TROUPE_OP("TestThrow").Input("x: float").Output("y: float").Stateful().NotDifferentiable("it fails").Doc("Throws.");
+absl::Status Throw(KernelContext&) { throw std::runtime_error("boom"); }
+TROUPE_KERNEL("TestThrow").Device("CPU").Function<Throw>();
+
+TROUPE_OP("TestNever").Input("x: float").Output("y: float").Stateful().NotDifferentiable("it never ends").Doc("Waits for the step's end.");
+class Never {
+ public:
+  explicit Never(KernelInit&) {}
+  void ComputeAsync(KernelContext& ctx, DoneFn done) {
+    ctx.exchange()->Recv("nobody", ctx.frame_iter(), [done](absl::Status s, Tensor, bool) { done(s); });
+  }
+};
+TROUPE_KERNEL("TestNever").Device("CPU").Class<Never>();
+
+TROUPE_OP("TestSleep").Input("x: float").Output("y: float").Stateful().NotDifferentiable("it sleeps").Doc("Sleeps 20 ms.");
+absl::Status Sleep(KernelContext& ctx) {
+  std::this_thread::sleep_for(20ms);
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("TestSleep").Device("CPU").Function<Sleep>();
+
+Output TestOp(const Scope& root, const char* op, const Output& x) {
+  auto n = NodeBuilder(root.graph(), op, op).Input(NodeOut{x.node(), x.index()}).Build();
+  BOOST_REQUIRE(n.ok());
+  return Output({*n, 0}, x.scope_state());
+}
+
+struct Fixture {
+  Fixture() : x(ops::Placeholder(root.WithOpName("x"), DType::kFloat)), twice(ops::Add(root, x, x)) {}
+  void StillWorks(Session& s) { BOOST_TEST(RunOne(s, {{"x", Tensor::Scalar(2.0f)}}, twice).scalar<float>() == 4.0f); }
+  Scope root = Scope::NewRootScope();
+  Output x, twice;
+  Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
+};
+
+BOOST_FIXTURE_TEST_CASE(AnExceptionFailsItsStepWithAnAddress, Fixture) {
+  const Output bad = TestOp(root, "TestThrow", x);
+  auto session = NewSession(root);
+  std::vector<Tensor> out;
+  const absl::Status s = session->Run(feeds, {bad.name()}, {}, &out);
+  BOOST_TEST(s.code() == absl::StatusCode::kInternal);
+  BOOST_TEST(std::string(s.message()).find("node 'TestThrow' (TestThrow) on /job:localhost/replica:0/task:0/device:CPU:0: the kernel threw an exception: boom") !=
+             std::string::npos);
+  StillWorks(*session);
+}
+
+BOOST_FIXTURE_TEST_CASE(ADeadlineNamesWhatTheStepWaitsFor, Fixture) {
+  const Output never = TestOp(root, "TestNever", x);
+  auto session = NewSession(root);
+  std::vector<Tensor> out;
+  RunOptions options;
+  options.timeout_ms = 50;
+  const auto start = std::chrono::steady_clock::now();
+  const absl::Status s = session->Run(options, feeds, {never.name()}, {}, &out, nullptr);
+  BOOST_TEST(s.code() == absl::StatusCode::kDeadlineExceeded);
+  BOOST_TEST(std::string(s.message()).find("'TestNever'") != std::string::npos, s);
+  BOOST_TEST((std::chrono::steady_clock::now() - start < 5s));
+  StillWorks(*session);
+}
+
+BOOST_FIXTURE_TEST_CASE(ATokenCancelsAWaitingStep, Fixture) {
+  const Output never = TestOp(root, "TestNever", x);
+  auto session = NewSession(root);
+  CancellationToken token;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(30ms);
+    token.Cancel();
+  });
+  RunOptions options;
+  options.cancellation = &token;
+  std::vector<Tensor> out;
+  const absl::Status s = session->Run(options, feeds, {never.name()}, {}, &out, nullptr);
+  canceller.join();
+  BOOST_TEST(s.code() == absl::StatusCode::kCancelled);
+  StillWorks(*session);
+}
+
+BOOST_FIXTURE_TEST_CASE(CloseCancelsWhatRuns, Fixture) {
+  const Output never = TestOp(root, "TestNever", x);
+  auto session = NewSession(root);
+  std::promise<absl::Status> done;
+  session->RunAsync(feeds, {never.name()}, {}, [&](absl::Status s, std::vector<Tensor>) { done.set_value(s); });
+  std::this_thread::sleep_for(50ms);
+  TROUPE_REQUIRE_OK(session->Close());
+  TROUPE_REQUIRE_OK(session->Close());
+  auto future = done.get_future();
+  BOOST_REQUIRE((future.wait_for(10s) == std::future_status::ready));
+  BOOST_TEST(future.get().code() == absl::StatusCode::kCancelled);
+  std::vector<Tensor> out;
+  BOOST_TEST(session->Run(feeds, {twice.name()}, {}, &out).code() == absl::StatusCode::kCancelled);
+}
+
+BOOST_FIXTURE_TEST_CASE(ABlockingRunInsideAnActorIsRefused, Fixture) {
+  auto session = NewSession(root);
+  std::promise<absl::Status> refused;
+  session->RunAsync(feeds, {twice.name()}, {}, [&](absl::Status, std::vector<Tensor>) {
+    std::vector<Tensor> out;
+    refused.set_value(session->Run(feeds, {twice.name()}, {}, &out));
+  });
+  auto future = refused.get_future();
+  BOOST_REQUIRE((future.wait_for(10s) == std::future_status::ready));
+  BOOST_TEST(future.get().code() == absl::StatusCode::kFailedPrecondition);
+}
+
+BOOST_FIXTURE_TEST_CASE(BadFeedsAndFetchesSayWhichAndWhy, Fixture) {
+  auto session = NewSession(root);
+  std::vector<Tensor> out;
+  const auto message = [&](const Feeds& f, const Names& fetches, const Names& targets) {
+    const absl::Status s = session->Run(f, fetches, targets, &out);
+    BOOST_TEST(!s.ok());
+    return std::string(s.message());
+  };
+  BOOST_TEST(message({}, {twice.name()}, {}).find("placeholder 'x'") != std::string::npos);
+  BOOST_TEST(message({{"x", Tensor::Scalar<int32_t>(1)}}, {twice.name()}, {}).find("float32") != std::string::npos);
+  const std::string unknown = message(feeds, {"nix"}, {"nought"});
+  BOOST_TEST(unknown.find("nix") != std::string::npos);
+  BOOST_TEST(unknown.find("nought") != std::string::npos);
+  BOOST_TEST(!message({{"x", Tensor::Scalar(1.0f)}, {"x:0", Tensor::Scalar(1.0f)}}, {twice.name()}, {}).empty());
+  // Fetched twice is fine.
+  TROUPE_REQUIRE_OK(session->Run(feeds, {twice.name(), twice.name()}, {}, &out));
+  BOOST_TEST(out[1].scalar<float>() == 2.0f);
+}
+
+BOOST_FIXTURE_TEST_CASE(AKilledDeviceOrContainerActorComesBackAndVariablesStay, Fixture) {
+  Variable v(root.WithOpName("v"), 5.0f);
+  const Output add = v.AssignAdd(root, 1.0f);
+  const Output again = v.Read(root.WithOpName("again"));
+  const Operation init = GlobalVariablesInitializer(root);
+  auto session = NewSession(root);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {init.name()}, nullptr));
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {Operation(add).name()}, nullptr));
+  Runtime::Impl& runtime = *session->runtime()->impl();
+  const std::string device = runtime.devices[0]->name();
+  for (const std::string& name : {"device:" + device, "container:" + device, std::string("worker")}) {
+    const uint64_t before = runtime.directory->Incarnation(name);
+    caf::anon_send_exit(runtime.directory->Find(name), caf::exit_reason::kill);
+    for (int i = 0; i < 500 && (runtime.directory->Incarnation(name) == before || !runtime.directory->Find(name)); ++i) {
+      std::this_thread::sleep_for(10ms);
+    }
+    BOOST_TEST(runtime.directory->Incarnation(name) == before + 1);
+    BOOST_TEST(!!runtime.directory->Find(name));
+  }
+  BOOST_TEST(RunOne(*session, {}, again).scalar<float>() == 6.0f);
+}
+
+BOOST_FIXTURE_TEST_CASE(StatsNameEveryNode, Fixture) {
+  const Output slow = TestOp(root, "TestSleep", x);
+  auto session = NewSession(root);
+  RunOptions options;
+  options.collect_stats = options.partition_graphs = true;
+  proto::RunMetadata metadata;
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(session->Run(options, feeds, {slow.name()}, {}, &out, &metadata));
+  BOOST_REQUIRE_EQUAL(metadata.step_stats().dev_stats_size(), 1);
+  bool found = false;
+  for (const auto& n : metadata.step_stats().dev_stats(0).node_stats()) {
+    if (n.node_name() == "TestSleep") found = n.all_end_rel_micros() >= 19000;
+  }
+  BOOST_TEST(found);
+  BOOST_TEST(metadata.partition_graphs_size() == 1);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -111,11 +111,11 @@ class Tensor {
   }
   template <class T>
   absl::Span<T> flat() {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   template <class T>
   absl::Span<const T> flat() const {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   template <class T>
   const T& scalar() const {

@@ -1,5 +1,6 @@
 #include "troupe/kernels/nn/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -70,7 +71,7 @@ absl::Status BatchNormShape(InferenceContext& c) {
     TROUPE_ASSIGN_OR_RETURN(channels, MergeDims(channels, v.dim(0)));
   }
   c.set_output(0, x);
-  for (int i = 1; i < c.num_outputs(); ++i) c.set_output(i, {i == 5 ? -1 : channels});
+  for (int i = 1; i < std::min(c.num_outputs(), 5); ++i) c.set_output(i, {channels});
   return absl::OkStatus();
 }
 
@@ -80,6 +81,7 @@ absl::Status BatchNormGradShape(InferenceContext& c) {
   c.set_output(0, x);
   c.set_output(1, scale);
   c.set_output(2, scale);
+  for (int i = 3; i < 5; ++i) c.set_output(i, {0});
   return absl::OkStatus();
 }
 
@@ -159,7 +161,7 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
   ctx.set_output(2, Narrowed(std::move(keep_variance), u));
   ctx.set_output(3, Narrowed(std::move(mean), u));
   ctx.set_output(4, Narrowed(std::move(variance), u));
-  if (ctx.num_outputs() > 5) ctx.set_output(5, Tensor(u, TensorShape({0})));
+  if (ctx.num_outputs() > 5) ctx.set_output(5, Narrowed(Tensor::Scalar<float>(0), u));
   return absl::OkStatus();
 }
 
@@ -206,7 +208,7 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
   ctx.set_output(0, Restored(ctx.threads(), std::move(dx), view, x_in.dtype()));
   ctx.set_output(1, Narrowed(std::move(d_scale), u));
   ctx.set_output(2, Narrowed(std::move(d_offset), u));
-  for (int i = 3; i < 5; ++i) ctx.set_output(i, Narrowed(Tensor::Scalar<float>(0), u));
+  for (int i = 3; i < 5; ++i) ctx.set_output(i, Tensor(u, TensorShape({0})));
   return absl::OkStatus();
 }
 

@@ -1,0 +1,68 @@
+// The actor that docs/add_an_actor.md adds to a system of its own.
+#include <boost/test/unit_test.hpp>
+
+#include "troupe/actors.h"
+
+namespace troupe {
+namespace {
+
+// [actor]
+struct ModelState {
+  Callable step;  // what Prepare gave
+  int64_t last = 0;
+  std::map<int64_t, caf::typed_response_promise<double>> waiting;
+};
+
+// Asks the model for f(x). Two messages: a client's number, and the answer of a step that it started.
+caf::behavior Model(caf::stateful_actor<ModelState>* self, Callable step) {
+  self->state.step = std::move(step);
+  return {
+      [self](double x) {
+        const int64_t id = ++self->state.last;
+        auto promise = self->state.waiting[id] = self->make_response_promise<double>();
+        self->state.step.RunAsync({Tensor::Scalar(x)}, [me = caf::actor_cast<caf::actor>(self), id](absl::Status s, std::vector<Tensor> out) {
+          caf::anon_send(me, id, s.ok() ? out[0].scalar<double>() : 0.0, s.ToString());
+        });
+        return promise;
+      },
+      [self](int64_t id, double y, const std::string& status) {
+        auto promise = std::move(self->state.waiting.extract(id).mapped());
+        if (status == "OK") return promise.deliver(y);
+        promise.deliver(caf::make_error(caf::sec::runtime_error, status));
+      },
+  };
+}
+// [/actor]
+
+BOOST_AUTO_TEST_CASE(TheActorOfTheGuideAnswers) {
+  // [system]
+  caf::actor_system_config config;
+  caf::actor_system system{config};
+  Scope root = Scope::NewRootScope();
+  Output x = ops::Placeholder(root.WithOpName("x"), DType::kDouble, {.shape = TensorShape()});
+  Output y = ops::AddV2(root.WithOpName("y"), x * x, 1);
+
+  SessionOptions options;
+  options.runtime = StartRuntimeIn(system, {.threads = 2}).value();
+  std::unique_ptr<Session> session = Session::Create(options).value();
+  absl::Status extended = session->Extend(*root.graph());
+  caf::actor model = system.spawn(Model, session->Prepare({"x"}, {"y"}, {}).value());
+  // [/system]
+  BOOST_REQUIRE_MESSAGE(extended.ok(), extended);
+
+  double sum = 0;
+  {
+    caf::scoped_actor client{system};
+    for (int i = 0; i < 20; ++i) {
+      client->request(model, std::chrono::seconds(20), 1.0 * i).receive([&](double v) { sum += v; },
+                                                                       [](const caf::error& e) { BOOST_ERROR(to_string(e)); });
+    }
+    client->send_exit(model, caf::exit_reason::user_shutdown);
+    client->wait_for(model);
+  }
+  model = nullptr;
+  BOOST_TEST(sum == 2490);  // squares of 0..19, and 20
+}
+
+}  // namespace
+}  // namespace troupe

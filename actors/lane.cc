@@ -14,6 +14,21 @@ Lane::~Lane() {
   for (caf::resumable* r : inbox_) system().scheduler().enqueue(r);
 }
 
+void Lane::Attach() {
+  std::lock_guard<std::mutex> lock(mu_);
+  thread_ = std::this_thread::get_id();
+  attached_ = true;
+  woken_ = false;
+}
+
+void Lane::Detach() {
+  std::lock_guard<std::mutex> lock(mu_);
+  attached_ = false;
+  thread_ = std::thread::id();
+  for (caf::resumable* r : inbox_) system().scheduler().enqueue(r);
+  inbox_.clear();
+}
+
 void Lane::exec_later(caf::resumable* actor) {
   if (std::find(own_.begin(), own_.end(), actor) != own_.end()) {
     queue_.push_back(actor);
@@ -24,6 +39,7 @@ void Lane::exec_later(caf::resumable* actor) {
 
 void Lane::Remote::exec_later(caf::resumable* actor) {
   std::lock_guard<std::mutex> lock(lane_->mu_);
+  if (!lane_->attached_) return system().scheduler().enqueue(actor);
   lane_->inbox_.push_back(actor);
   lane_->woken_ = true;
   // Under the lock: the lane may be gone as soon as it has seen the actor.

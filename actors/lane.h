@@ -11,6 +11,7 @@
 
 #include <caf/execution_unit.hpp>
 #include <caf/resumable.hpp>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -26,8 +27,10 @@ class Lane : public caf::execution_unit {
 
   // Actors that may run here.
   void Own(std::vector<caf::resumable*> actors) { own_ = std::move(actors); }
-  // Makes the calling thread the lane's.
-  void Attach() { thread_ = std::this_thread::get_id(); }
+  // Makes the calling thread the lane's, until Detach. Between the two, other threads' messages wait for this thread; otherwise they go to the
+  // scheduler, so that an actor never waits in a lane that nobody drains.
+  void Attach();
+  void Detach();
   bool IsAttached() const { return thread_ == std::this_thread::get_id(); }
   void exec_later(caf::resumable* actor) override;
   // The execution unit for other threads.
@@ -48,7 +51,7 @@ class Lane : public caf::execution_unit {
     Lane* lane_;
   };
 
-  std::thread::id thread_;
+  std::atomic<std::thread::id> thread_{};
   std::vector<caf::resumable*> own_;
   std::vector<caf::resumable*> queue_;
   size_t head_ = 0;
@@ -57,6 +60,7 @@ class Lane : public caf::execution_unit {
   std::condition_variable wake_;
   std::vector<caf::resumable*> inbox_;  // from other threads
   bool woken_ = false;
+  bool attached_ = false;
 };
 
 }  // namespace troupe

@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "troupe/actors/executor/step_state.h"
+#include "troupe/actors/session.h"
 
 namespace troupe {
 
-class StepGroup;
 class SessionMaster;
 struct ExtendCall;
 struct CompileCall;
@@ -22,8 +22,16 @@ struct ContainerResetCall;
 using MasterThen = std::function<void(SessionMaster&)>;
 
 struct run_step {
-  StepGroup* group;
   StepInput input;
+};
+// What users' actors ask of a session's actor, and its answer.
+struct run_request {
+  Feeds feeds;
+  Names fetches, targets;
+};
+struct run_reply {
+  absl::Status status;
+  std::vector<Tensor> outputs;
 };
 struct token_message {
   std::shared_ptr<Token> token;
@@ -42,6 +50,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id + 400)
   CAF_ADD_TYPE_ID(troupe, (troupe::token_message))
   CAF_ADD_TYPE_ID(troupe, (troupe::doorbell))
   CAF_ADD_TYPE_ID(troupe, (troupe::go_on))
+  CAF_ADD_TYPE_ID(troupe, (troupe::run_request))
+  CAF_ADD_TYPE_ID(troupe, (troupe::run_reply))
   CAF_ADD_TYPE_ID(troupe, (troupe::restart_child))
   CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::ExtendCall>))
   CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::CompileCall>))
@@ -56,6 +66,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_reply)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::restart_child)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "troupe/actors/device_actor.h"
 #include "troupe/actors/messages.h"
@@ -289,7 +290,24 @@ absl::Status Session::Reset(const Names& containers) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> Session::Status() const { return impl_->master->Waiting(); }
+std::vector<std::string> Session::Status() const {
+  struct Lines {
+    std::mutex mu;
+    std::vector<std::string> lines;
+  };
+  auto lines = std::make_shared<Lines>();
+  const auto collect = [lines](std::vector<std::string> part) {
+    std::lock_guard<std::mutex> lock(lines->mu);
+    for (std::string& l : part) lines->lines.push_back(std::move(l));
+  };
+  caf::anon_send(impl_->actor, std::make_shared<MasterThen>([collect](SessionMaster& m) { m.Report(collect); }));
+  // An executor answers in its turn; one that is busy with a long kernel is not waiting for anything that could be named.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::lock_guard<std::mutex> lock(lines->mu);
+  return lines->lines;
+}
+
+caf::actor ActorOf(const Session& session) { return session.impl()->actor; }
 
 Runtime* Session::runtime() const { return impl_->runtime.get(); }
 

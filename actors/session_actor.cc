@@ -98,12 +98,8 @@ void SessionMaster::Close() {
   signatures_.clear();
 }
 
-std::vector<std::string> SessionMaster::Waiting() const {
-  std::vector<std::string> lines;
-  for (const auto& [key, s] : signatures_) {
-    for (std::string& l : s->Waiting()) lines.push_back(std::move(l));
-  }
-  return lines;
+void SessionMaster::Report(const std::function<void(std::vector<std::string>)>& answer) const {
+  for (const auto& [key, s] : signatures_) s->Report(answer);
 }
 
 namespace {
@@ -131,6 +127,28 @@ void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
   self->send(worker, p->call);
 }
 
+// Runs a step for another actor. The promise belongs to this actor, so the answer passes through its turn.
+void RunFor(SessionActor* self, caf::typed_response_promise<run_reply> promise, const run_request& r) {
+  auto answer = [me = caf::actor_cast<caf::actor>(self), promise](absl::Status s, std::vector<Tensor> outputs) {
+    auto reply = std::make_shared<run_reply>(run_reply{std::move(s), std::move(outputs)});
+    caf::anon_send(me, std::make_shared<MasterThen>([promise, reply](SessionMaster&) mutable { promise.deliver(std::move(*reply)); }));
+  };
+  auto call = std::make_shared<CompileCall>();
+  std::vector<Tensor> values;
+  for (const auto& [name, value] : r.feeds) {
+    call->feeds.push_back(name);
+    values.push_back(value);
+  }
+  call->fetches = r.fetches;
+  call->targets = r.targets;
+  call->key = SignatureKey(call->feeds, call->fetches, call->targets);
+  call->done = [values = std::move(values), answer](absl::StatusOr<std::shared_ptr<Signature>> s) {
+    if (!s.ok()) return answer(s.status(), {});
+    (*s)->RunAsync(values, answer);
+  };
+  Compile(self, call);
+}
+
 caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
@@ -139,6 +157,11 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
       [self](const std::shared_ptr<ExtendCall>& call) { call->done(self->state.master->Extend(*call)); },
       [self](const std::shared_ptr<CompileCall>& call) { Compile(self, call); },
       [self](const std::shared_ptr<std::function<void(SessionMaster&)>>& then) { (*then)(*self->state.master); },
+      [self](const run_request& r) {
+        auto promise = self->make_response_promise<run_reply>();
+        RunFor(self, promise, r);
+        return promise;
+      },
       [self](const std::shared_ptr<CloseCall>& call) {
         self->state.master->Close();
         call->done(absl::OkStatus());

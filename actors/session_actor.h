@@ -5,6 +5,7 @@
 //   compile {signature}         2 known: answer at once; else prune, fold, merge, place, partition,
 //                                 register each part with the worker                                   signature or error
 //   (parts registered)          3 put the signature into the cache                                     as above
+//   run_request {feeds, ...}    5 run under the scheduler; for users' actors                           run_reply {status, outputs}
 //   close                       4 refuse what comes, abort what runs                                   status
 //
 // Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the caller directly, and this actor hears of misses only.
@@ -64,7 +65,7 @@ class SessionMaster {
   bool closed() const { return closed_->load(); }
   // The worker that is alive now; null while it is being restarted.
   caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
-  std::vector<std::string> Waiting() const;
+  void Report(const std::function<void(std::vector<std::string>)>& answer) const;
 
  private:
   const std::shared_ptr<Runtime> runtime_;

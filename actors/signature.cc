@@ -60,7 +60,7 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
     : signature_(signature), system_(system), lane_(&system), context_(std::make_shared<StepContext>()) {
   std::vector<caf::resumable*> own;
   for (const auto& part : signature->parts) {
-    executors_.push_back(std::make_shared<Executor>(part));
+    executors_.push_back(std::make_shared<Executor>(part, this));
     executors_.back()->Spawn(system);
     own.push_back(executors_.back()->resumable());
   }
@@ -93,6 +93,7 @@ void ExecutorSet::Begin(absl::Span<const Tensor> feeds, caf::execution_unit* hom
   // A kernel of an aborted step may still look at the old context.
   if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
   context_->step_id = next_step_id.fetch_add(1, std::memory_order_relaxed);
+  step_id_.store(context_->step_id, std::memory_order_release);
   context_->cancelled.store(false, std::memory_order_relaxed);
   if (context_->resources.used()) context_->resources.ClearAll();
   status_ = absl::OkStatus();
@@ -106,7 +107,7 @@ void ExecutorSet::Begin(absl::Span<const Tensor> feeds, caf::execution_unit* hom
   for (size_t i = 0; i < executors_.size(); ++i) {
     timings_[i].clear();
     input.timings = stats ? &timings_[i] : nullptr;
-    executors_[i]->Start(this, input, home);
+    executors_[i]->Start(input, home);
   }
 }
 
@@ -143,7 +144,7 @@ void ExecutorSet::Abort(const absl::Status& status) {
     std::lock_guard<std::mutex> lock(mu_);
     if (status_.ok()) status_ = status;
   }
-  for (const auto& e : executors_) e->Abort(context_->step_id, status);
+  for (const auto& e : executors_) e->Abort(step_id_.load(std::memory_order_acquire), status);
 }
 
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
@@ -172,6 +173,10 @@ std::vector<std::string> ExecutorSet::Waiting() const {
     for (std::string& l : e->state().Waiting(40)) lines.push_back(std::move(l));
   }
   return lines;
+}
+
+void ExecutorSet::Report(const std::function<void(std::vector<std::string>)>& answer) const {
+  for (const auto& e : executors_) e->Report(answer);
 }
 
 absl::Status ExecutorSet::Stalled(std::string_view what) const {
@@ -223,6 +228,7 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
     }
     --lane_depth;
   }
+  lane_.Detach();
   if (metadata != nullptr) FillMetadata(options, metadata);
   return Finish(outputs);
 }
@@ -342,14 +348,11 @@ void Signature::AbortAll(const absl::Status& status) {
   }
 }
 
-std::vector<std::string> Signature::Waiting() {
+void Signature::Report(const std::function<void(std::vector<std::string>)>& answer) {
   std::lock_guard<std::mutex> lock(mu_);
-  std::vector<std::string> lines;
   for (ExecutorSet* set : all_) {
-    if (!set->running()) continue;
-    for (std::string& l : set->Waiting()) lines.push_back(std::move(l));
+    if (set->running()) set->Report(answer);
   }
-  return lines;
 }
 
 absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {

@@ -39,7 +39,9 @@ class ExecutorSet : public StepGroup {
   void Abort(const absl::Status& status);
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
   bool running() const { return parts_left_.load() > 0; }
+  // What the parts wait for. In the turn of a lane that is not draining, directly; from any other thread, by asking the executors.
   std::vector<std::string> Waiting() const;
+  void Report(const std::function<void(std::vector<std::string>)>& answer) const;
 
   // StepGroup.
   void PartDone(Executor* executor, const absl::Status& status) override;
@@ -58,7 +60,8 @@ class ExecutorSet : public StepGroup {
   Lane lane_;
   std::vector<std::shared_ptr<Executor>> executors_;
   std::shared_ptr<StepContext> context_;
-  bool in_lane_ = false;
+  std::atomic<bool> in_lane_{false};
+  std::atomic<int64_t> step_id_{0};
   std::vector<Tensor> arguments_, results_;
   std::vector<std::vector<NodeTiming>> timings_;
   std::atomic<int> parts_left_{0};
@@ -91,7 +94,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
   void RunAsync(absl::Span<const Tensor> feeds, RunCallback done);
   // Aborts the steps that run now.
   void AbortAll(const absl::Status& status);
-  std::vector<std::string> Waiting();
+  // Asks every running part; `answer` is called once a part, from its turn.
+  void Report(const std::function<void(std::vector<std::string>)>& answer);
 
  private:
   static constexpr size_t kSlots = 32;

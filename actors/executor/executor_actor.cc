@@ -52,12 +52,11 @@ void Executor::Spawn(caf::actor_system& system) {
   resumable_ = dynamic_cast<caf::resumable*>(caf::actor_cast<caf::abstract_actor*>(actor_));
 }
 
-void Executor::Start(StepGroup* group, const StepInput& input, caf::execution_unit* home) {
+void Executor::Start(const StepInput& input, caf::execution_unit* home) {
   step_id_ = input.context->step_id;
-  group_ = group;
   starting_.store(true);
-  Enqueue(actor_, run_step{group, input}, home);
-  if (dead_.load() && starting_.exchange(false)) group->PartDone(this, Killed());
+  Enqueue(actor_, run_step{input}, home);
+  if (dead_.load() && starting_.exchange(false)) group_->PartDone(this, Killed());
 }
 
 void Executor::OnRunStep(const StepInput& input) {
@@ -108,6 +107,13 @@ void Executor::Abort(int64_t step_id, const absl::Status& status) {
   a->kind = Arrival::Kind::kAbort;
   a->step_id = step_id;
   a->status = status;
+  Post(a);
+}
+
+void Executor::Report(std::function<void(std::vector<std::string>)> answer) {
+  auto* a = new Arrival;
+  a->kind = Arrival::Kind::kReport;
+  a->report = std::move(answer);
   Post(a);
 }
 

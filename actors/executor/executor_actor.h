@@ -1,7 +1,7 @@
 // The executor: an actor around one StepState.
 //
 //   message                         action                                                     reply
-//   run_step {input, group}         Begin, Drain, PartDone to the group when done              none: the group tells
+//   run_step {input}                Begin, Drain, PartDone to the group when done              none: the group tells
 //   doorbell                        TakeArrivals, Drain                                        none
 //   tokens {token}                  Deliver, Drain (one-message-per-token mode)                none
 //   go_on                           Drain again: the turn before gave way to others            none
@@ -42,7 +42,7 @@ class StepGroup {
 // The executor's side that is no actor: what closures of running kernels may hold when the actor is gone.
 class Executor : public StepHost, public std::enable_shared_from_this<Executor> {
  public:
-  explicit Executor(std::shared_ptr<const CompiledPart> part) : state_(std::move(part), this) {}
+  Executor(std::shared_ptr<const CompiledPart> part, StepGroup* group) : state_(std::move(part), this), group_(group) {}
 
   // Spawns the actor. Called once.
   void Spawn(caf::actor_system& system);
@@ -51,9 +51,11 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   bool dead() const { return dead_.load(std::memory_order_acquire); }
 
   // Sends run_step, from the thread that leases the executor.
-  void Start(StepGroup* group, const StepInput& input, caf::execution_unit* home);
+  void Start(const StepInput& input, caf::execution_unit* home);
   // Ends the step from any thread.
   void Abort(int64_t step_id, const absl::Status& status);
+  // Asks in the executor's turn what the step waits for; `answer` is not called when the actor is dead.
+  void Report(std::function<void(std::vector<std::string>)> answer);
   // Sends `arrival` (takes ownership) from any thread.
   void Post(Arrival* arrival);
   StepState& state() { return state_; }
@@ -77,7 +79,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   StepState state_;
   caf::actor actor_;
   caf::resumable* resumable_ = nullptr;
-  StepGroup* group_ = nullptr;
+  StepGroup* const group_;
   int64_t step_id_ = 0;
   // Set while a run_step is on its way: if the actor dies first, whoever clears it reports the part.
   std::atomic<bool> starting_{false};

@@ -428,11 +428,14 @@ void StepState::TakeArrivals() {
 }
 
 void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
+  if (a->kind == Arrival::Kind::kReport) return a->report(Waiting(40));
   if (!active_ || a->step_id != input_.context->step_id) {
     ++late_arrivals_;
     return;
   }
   switch (a->kind) {
+    case Arrival::Kind::kReport:
+      return;  // answered above
     case Arrival::Kind::kAbort:
       return Abort(a->status);
     case Arrival::Kind::kTensor: {

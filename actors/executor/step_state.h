@@ -74,7 +74,7 @@ struct Frame {
 struct Arrival {
   Arrival* next = nullptr;
   int64_t step_id = 0;
-  enum class Kind : uint8_t { kNodeDone, kTensor, kAbort } kind = Kind::kNodeDone;
+  enum class Kind : uint8_t { kNodeDone, kTensor, kAbort, kReport } kind = Kind::kNodeDone;
   uint32_t node = 0;
   Iteration* iteration = nullptr;
   absl::Status status;
@@ -83,6 +83,7 @@ struct Arrival {
   std::string key;               // of the tensor
   uint64_t tag = 0;
   uint64_t nanos = 0;
+  std::function<void(std::vector<std::string>)> report;  // answered with what the step waits for
 };
 
 // A token on its way to a consumer, in the mode in which every token is a message of its own.

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "actors/graphs.h"
-#include "troupe/actors/runtime_impl.h"
+#include "troupe/actors.h"
 #include "troupe/graph/ir/node_builder.h"
 #include "troupe/kernels/kernel.h"
 #include "troupe/proto/config.pb.h"
@@ -161,6 +161,67 @@ BOOST_FIXTURE_TEST_CASE(AKilledDeviceOrContainerActorComesBackAndVariablesStay, 
     BOOST_TEST(!!runtime.directory->Find(name));
   }
   BOOST_TEST(RunOne(*session, {}, again).scalar<float>() == 6.0f);
+}
+
+BOOST_FIXTURE_TEST_CASE(AnActorRunsStepsByMessages, Fixture) {
+  auto session = NewSession(root);
+  caf::scoped_actor self(*session->runtime()->impl()->system);
+  for (int i = 0; i < 3; ++i) {
+    float value = 0;
+    self->request(ActorOf(*session), 10s, run_request{{{"x", Tensor::Scalar(1.0f * i)}}, {twice.name()}, {}})
+        .receive([&](const run_reply& r) { value = r.outputs.at(0).scalar<float>(); }, [](caf::error&) {});
+    BOOST_TEST(value == 2.0f * i);
+  }
+  absl::Status status;
+  self->request(ActorOf(*session), 10s, run_request{{}, {"nix"}, {}})
+      .receive([&](const run_reply& r) { status = r.status; }, [](caf::error&) {});
+  BOOST_TEST(status.code() == absl::StatusCode::kNotFound);
+}
+
+BOOST_FIXTURE_TEST_CASE(StatusNamesWhatARunningStepWaitsFor, Fixture) {
+  const Output never = TestOp(root, "TestNever", x);
+  auto session = NewSession(root);
+  CancellationToken token;
+  std::thread runner([&] {
+    RunOptions options;
+    options.cancellation = &token;
+    std::vector<Tensor> out;
+    BOOST_TEST(!session->Run(options, feeds, {never.name()}, {}, &out, nullptr).ok());
+  });
+  std::vector<std::string> lines;
+  for (int i = 0; i < 50 && lines.empty(); ++i) lines = session->Status();
+  token.Cancel();
+  runner.join();
+  BOOST_REQUIRE(!lines.empty());
+  BOOST_TEST(lines[0].find("'TestNever'") != std::string::npos);
+  StillWorks(*session);
+}
+
+BOOST_FIXTURE_TEST_CASE(BlockingAndAsynchronousRunsMix, Fixture) {
+  auto session = NewSession(root);
+  std::atomic<int> answered{0}, wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 300; ++i) {
+        const Feeds f = {{"x", Tensor::Scalar(1.0f * i)}};
+        if ((i + t) % 2 == 0) {
+          session->RunAsync(f, {twice.name()}, {}, [&, i](absl::Status s, std::vector<Tensor> out) {
+            if (!s.ok() || out[0].scalar<float>() != 2.0f * i) ++wrong;
+            ++answered;
+          });
+        } else {
+          std::vector<Tensor> out;
+          if (!session->Run(f, {twice.name()}, {}, &out).ok() || out[0].scalar<float>() != 2.0f * i) ++wrong;
+          ++answered;
+        }
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  for (int i = 0; i < 1000 && answered < 1200; ++i) std::this_thread::sleep_for(10ms);
+  BOOST_TEST(answered == 1200);
+  BOOST_TEST(wrong == 0);
 }
 
 BOOST_FIXTURE_TEST_CASE(StatsNameEveryNode, Fixture) {

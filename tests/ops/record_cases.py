@@ -431,16 +431,21 @@ def passing():
 ARRAY = {l.split(" ")[0] for l in open(os.path.join(HERE, "../array/cases.txt")) if not l.startswith("#")}
 
 
-def main():
-  for f in (unary, binary, reductions, segments, mixed_math, nn, passing):
-    f()
-  text = "# What TensorFlow %s computes; recorded by record_cases.py, which tells the form.\n" % tf.__version__ + "\n".join(LINES) + "\n"
-  with open(os.path.join(HERE, "cases.txt.gz"), "wb") as raw:
+def write(name, script, lines, failed):
+  text = "# What TensorFlow %s computes; recorded by %s, which tells the form.\n" % (tf.__version__, script) + "\n".join(lines) + "\n"
+  with open(os.path.join(HERE, name), "wb") as raw:
     with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as f:
       f.write(text.encode())
-  print("%d cases of %d ops, %d bytes" % (len(LINES), len({l.split(" ")[0] for l in LINES}), len(text)))
-  for op, why in sorted(FAILED.items()):
+  print("%d cases of %d ops, %d bytes" % (len(lines), len({l.split(" ")[0] for l in lines}), len(text)))
+  for op, why in sorted(failed.items()):
     print("  refused:", op, len(why), why[0])
 
 
-main()
+def main():
+  for f in (unary, binary, reductions, segments, mixed_math, nn, passing):
+    f()
+  write("cases.txt.gz", "record_cases.py", LINES, FAILED)
+
+
+if __name__ == "__main__":
+  main()

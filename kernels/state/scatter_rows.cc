@@ -1,6 +1,7 @@
 #include "troupe/kernels/state/scatter_rows.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "troupe/kernels/state/handle_shapes.h"
 
@@ -58,6 +59,13 @@ void SetRow(void* row, const void* update, int64_t n, bool scalar) {
   }
 }
 
+template <class F>
+void CombineBools(void* row, const void* update, int64_t n, bool scalar) {
+  bool* r = static_cast<bool*>(row);
+  const bool* u = static_cast<const bool*>(update);
+  for (int64_t i = 0; i < n; ++i) r[i] = F()(r[i], u[scalar ? 0 : i]);
+}
+
 struct Bytes16 {
   uint64_t part[2];
 };
@@ -86,6 +94,10 @@ RowFn Find(DType dtype, ScatterOp op) {
         default: break;
       }
       if constexpr (kOrdered<T>) return op == ScatterOp::kMin ? &Row<T, ScatterOp::kMin> : &Row<T, ScatterOp::kMax>;
+    } else {
+      // Sums and differences of 0 and 1, as truth values: or, exclusive or.
+      if (op == ScatterOp::kAdd) return &CombineBools<std::logical_or<>>;
+      if (op == ScatterOp::kSub) return &CombineBools<std::not_equal_to<>>;
     }
     return nullptr;
   });

@@ -7,6 +7,7 @@
 
 #include "troupe/actors/device_actor.h"
 #include "troupe/actors/messages.h"
+#include "troupe/actors/partial_step.h"
 #include "troupe/actors/session_actor.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/proto/config.pb.h"
@@ -50,6 +51,10 @@ struct Session::Impl {
   std::shared_ptr<SessionMaster> master;
   caf::actor actor;
   std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
+
+  std::mutex partial_mu;
+  int64_t partial_runs = 0;
+  absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial;
 
   // Signatures by key, replicated, so that threads look up without sharing a lock.
   static constexpr size_t kStripes = 16;
@@ -259,6 +264,33 @@ absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetch
   return c;
 }
 
+absl::StatusOr<std::string> Session::PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets) {
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets));
+  auto step = std::make_shared<PartialStep>(std::move(s));
+  step->Start();
+  std::lock_guard<std::mutex> lock(impl_->partial_mu);
+  std::string handle = StrCat("partial/", ++impl_->partial_runs);
+  impl_->partial[handle] = std::move(step);
+  return handle;
+}
+
+absl::Status Session::PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs) {
+  if (InsideActor()) return RefuseInActor("PartialRun");
+  std::shared_ptr<PartialStep> step;
+  {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    const auto it = impl_->partial.find(handle);
+    if (it == impl_->partial.end()) return InvalidArgument("there is no partial run '", handle, "'");
+    step = it->second;
+  }
+  absl::Status s = step->Run(feeds, fetches, outputs);
+  if (step->over()) {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    impl_->partial.erase(handle);
+  }
+  return s;
+}
+
 absl::Status Session::Close() {
   if (impl_->closed->load()) return absl::OkStatus();
   if (InsideActor()) return RefuseInActor("Close");
@@ -267,6 +299,10 @@ absl::Status Session::Close() {
   call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
   caf::anon_send(impl_->actor, std::move(call));
   absl::Status s = waiter.Wait();
+  {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    impl_->partial.clear();
+  }
   for (Impl::Stripe& stripe : impl_->stripes) {
     std::lock_guard<std::mutex> lock(stripe.mu);
     stripe.map.clear();

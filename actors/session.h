@@ -105,6 +105,10 @@ class Session {
   void RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done);
   absl::StatusOr<Callable> Prepare(const Names& feeds, const Names& fetches, const Names& targets);
 
+  // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until every fetch has been taken.
+  absl::StatusOr<std::string> PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets);
+  absl::Status PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs);
+
   // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent.
   absl::Status Close();
   // Drops the contents of these resource containers ("" is the default one) of the runtime's devices.

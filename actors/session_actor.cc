@@ -12,6 +12,33 @@
 
 namespace troupe {
 
+namespace {
+
+// By fetch: the feeds that it depends on, for partial runs.
+std::vector<std::vector<int>> FeedsOfFetches(const PrunedGraph& pruned) {
+  std::vector<std::vector<int>> needs(pruned.retvals.size());
+  if (pruned.args.empty()) return needs;
+  std::vector<int> seen(pruned.graph->num_node_ids(), -1), arg_of(pruned.graph->num_node_ids(), -1);
+  for (size_t i = 0; i < pruned.args.size(); ++i) {
+    if (pruned.args[i] != nullptr) arg_of[pruned.args[i]->id()] = static_cast<int>(i);
+  }
+  std::vector<const Node*> stack;
+  for (size_t f = 0; f < pruned.retvals.size(); ++f) {
+    stack.assign(1, pruned.retvals[f]);
+    while (!stack.empty()) {
+      const Node* n = stack.back();
+      stack.pop_back();
+      if (seen[n->id()] == static_cast<int>(f)) continue;
+      seen[n->id()] = static_cast<int>(f);
+      if (arg_of[n->id()] >= 0) needs[f].push_back(arg_of[n->id()]);
+      for (const Edge* e : n->in_edges()) stack.push_back(e->src);
+    }
+  }
+  return needs;
+}
+
+}  // namespace
+
 std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets) {
   std::string key;
   for (const Names* names : {&feeds, &fetches, &targets}) {
@@ -44,6 +71,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   prune.trust_feed_shapes = true;  // CheckFeeds refuses others
   TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(graph_, call.feeds, call.fetches, call.targets, prune));
   Graph* graph = pruned.graph.get();
+  std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);
   const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
   if (options_.fold_constants) {
     KernelEvaluator evaluator;
@@ -55,6 +83,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   s->feeds = call.feeds;
   s->fetches = call.fetches;
   s->targets = call.targets;
+  s->fetch_needs = std::move(needs);
   s->feed_types = pruned.feed_types;
   s->feed_shapes = pruned.feed_shapes;
   s->options = options_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <caf/all.hpp>
 
+#include "troupe/actors/partial_step.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -89,7 +90,7 @@ Executor* ExecutorSet::ReceiverOf(const std::string& key) {
 }
 
 void ExecutorSet::Begin(absl::Span<const Tensor> feeds, caf::execution_unit* home, bool stats) {
-  for (size_t i = 0; i < arguments_.size(); ++i) arguments_[i] = feeds[i];
+  for (size_t i = 0; i < feeds.size(); ++i) arguments_[i] = feeds[i];
   // A kernel of an aborted step may still look at the old context.
   if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
   context_->step_id = next_step_id.fetch_add(1, std::memory_order_relaxed);
@@ -103,6 +104,7 @@ void ExecutorSet::Begin(absl::Span<const Tensor> feeds, caf::execution_unit* hom
   input.context = context_;
   input.arguments = arguments_.data();
   input.results = results_.data();
+  input.partial = partial_ != nullptr;
   input.token_messages = signature_->options.token_messages;
   for (size_t i = 0; i < executors_.size(); ++i) {
     timings_[i].clear();
@@ -130,6 +132,11 @@ void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
   if (in_lane_) {
     if (!lane_.IsAttached()) lane_.Wake();
     return;
+  }
+  if (partial_ != nullptr) {
+    PartialStep* partial = std::exchange(partial_, nullptr);
+    absl::Status result = std::move(status_);
+    return partial->OnDone(result);
   }
   RunCallback done = std::move(done_);
   std::shared_ptr<Signature> keep = std::move(keep_);
@@ -240,6 +247,26 @@ void ExecutorSet::RunAsync(absl::Span<const Tensor> feeds, RunCallback done, std
   Begin(feeds, nullptr, false);
 }
 
+void ExecutorSet::RunPartial(PartialStep* partial) {
+  in_lane_ = false;
+  partial_ = partial;
+  Begin({}, nullptr, false);
+}
+
+void ExecutorSet::Feed(uint32_t index, const Tensor& value) {
+  for (const auto& e : executors_) {
+    if (index >= e->state().part().num_arguments) continue;
+    auto* a = new Arrival;
+    a->kind = Arrival::Kind::kArgument;
+    a->step_id = step_id_.load(std::memory_order_acquire);
+    a->tag = index;
+    a->outputs.push_back(value);
+    e->Post(a);
+  }
+}
+
+void ExecutorSet::ResultReady(uint32_t index) { partial_->OnResult(index); }
+
 void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const {
   if (options.collect_stats) {
     for (size_t i = 0; i < executors_.size(); ++i) {
@@ -304,19 +331,20 @@ absl::Status Signature::CheckFeeds(absl::Span<const Tensor> values) const {
   if (values.size() != feeds.size()) {
     return InvalidArgument("the step takes ", feeds.size(), " feeds, not ", values.size());
   }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].dtype() != BaseType(feed_types[i])) {
-      return InvalidArgument("'", feeds[i], "' is ", Name(BaseType(feed_types[i])), ", but is fed ", values[i].TypeAndShape());
-    }
-    const PartialTensorShape& want = feed_shapes[i];
-    if (!want.known_rank()) continue;
-    bool fits = want.rank() == values[i].rank();
-    for (int d = 0; fits && d < want.rank(); ++d) fits = want.dim(d) < 0 || want.dim(d) == values[i].dim(d);
-    if (!fits) {
-      return InvalidArgument("'", feeds[i], "' has shape ", want.DebugString(), ", but is fed ", values[i].TypeAndShape());
-    }
-  }
+  for (size_t i = 0; i < values.size(); ++i) TROUPE_RETURN_IF_ERROR(CheckFeed(i, values[i]));
   return absl::OkStatus();
+}
+
+absl::Status Signature::CheckFeed(size_t i, const Tensor& value) const {
+  if (value.dtype() != BaseType(feed_types[i])) {
+    return InvalidArgument("'", feeds[i], "' is ", Name(BaseType(feed_types[i])), ", but is fed ", value.TypeAndShape());
+  }
+  const PartialTensorShape& want = feed_shapes[i];
+  if (!want.known_rank()) return absl::OkStatus();
+  bool fits = want.rank() == value.rank();
+  for (int d = 0; fits && d < want.rank(); ++d) fits = want.dim(d) < 0 || want.dim(d) == value.dim(d);
+  if (fits) return absl::OkStatus();
+  return InvalidArgument("'", feeds[i], "' has shape ", want.DebugString(), ", but is fed ", value.TypeAndShape());
 }
 
 absl::Status Signature::RunBlocking(const RunOptions& run_options, absl::Span<const Tensor> values, std::vector<Tensor>* outputs,

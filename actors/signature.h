@@ -20,6 +20,7 @@
 
 namespace troupe {
 
+class PartialStep;
 class Signature;
 
 // The executors of one step, one per part, and the step's state. Leased to one caller at a time.
@@ -33,6 +34,10 @@ class ExecutorSet : public StepGroup {
                            proto::RunMetadata* metadata);
   // Starts a step under the scheduler. `keep` is released after `done` was called.
   void RunAsync(absl::Span<const Tensor> feeds, RunCallback done, std::shared_ptr<Signature> keep);
+  // Starts a step whose feeds come later, under the scheduler. `partial` outlives it and hears of results and of the end.
+  void RunPartial(PartialStep* partial);
+  void Feed(uint32_t index, const Tensor& value);
+  Tensor TakeResult(size_t index) { return std::move(results_[index]); }
   // False when an executor is dead: the set is not used again.
   bool usable() const;
   // Ends the step from any thread.
@@ -47,6 +52,7 @@ class ExecutorSet : public StepGroup {
   void PartDone(Executor* executor, const absl::Status& status) override;
   Executor* ReceiverOf(const std::string& key) override;
   caf::execution_unit* Home() override;
+  void ResultReady(uint32_t index) override;
 
  private:
   void Begin(absl::Span<const Tensor> feeds, caf::execution_unit* home, bool stats);
@@ -70,6 +76,7 @@ class ExecutorSet : public StepGroup {
   int64_t start_nanos_ = 0;
   RunCallback done_;
   std::shared_ptr<Signature> keep_;
+  PartialStep* partial_ = nullptr;
 };
 
 class Signature : public std::enable_shared_from_this<Signature> {
@@ -77,6 +84,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   Names feeds, fetches, targets;
   std::vector<DType> feed_types;
   std::vector<PartialTensorShape> feed_shapes;
+  std::vector<std::vector<int>> fetch_needs;  // by fetch: the feeds that it depends on
   std::vector<std::shared_ptr<const CompiledPart>> parts;
   absl::flat_hash_map<std::string, int> receivers;  // edge key -> part
   SessionOptions options;
@@ -88,6 +96,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // A free set, or a new one. Null when the session is closed.
   std::unique_ptr<ExecutorSet> Lease();
   void Release(std::unique_ptr<ExecutorSet> set);
+  absl::Status CheckFeed(size_t i, const Tensor& value) const;
   absl::Status CheckFeeds(absl::Span<const Tensor> values) const;
   absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);

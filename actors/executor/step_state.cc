@@ -1,5 +1,6 @@
 #include "troupe/actors/executor/step_state.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "troupe/kernels/state/variable_slot.h"
@@ -164,7 +165,10 @@ void StepState::RunNode(uint32_t node, Iteration* it, bool dead, bool heavy) {
   Tensor* out = out_.data();
   if (kFlow && dead && !n.dead_aware) {
     for (int i = 0; i < n.num_inputs; ++i) in[i] = Tensor();
-    if (n.step == Step::kResult) input_.results[n.index] = Tensor();
+    if (n.step == Step::kResult) {
+      input_.results[n.index] = Tensor();
+      if (input_.partial) host_->ResultReady(n.index);
+    }
     return FinishNode<kFlow>(node, it, out, true);
   }
   switch (n.step) {
@@ -175,6 +179,16 @@ void StepState::RunNode(uint32_t node, Iteration* it, bool dead, bool heavy) {
       break;
     case Step::kArgument: {
       const Tensor& v = input_.arguments[n.index];
+      if (input_.partial) {
+        const auto early = early_arguments_.find(n.index);
+        if (early == early_arguments_.end()) {
+          ++in_flight_;
+          waiting_arguments_.emplace_back(n.index, node);
+          return;
+        }
+        out[0] = std::move(early->second);
+        break;
+      }
       if (v.dtype() != BaseType(n.info->output_types[0])) {
         return Fail(node, InvalidArgument("it is fed ", v.TypeAndShape(), ", but is ", Name(n.info->output_types[0])));
       }
@@ -186,6 +200,7 @@ void StepState::RunNode(uint32_t node, Iteration* it, bool dead, bool heavy) {
         if (absl::Status s = ReadReferences(n, in); !s.ok()) return Fail(node, s);
       }
       input_.results[n.index] = std::move(in[0]);
+      if (input_.partial) host_->ResultReady(n.index);
       break;
     case Step::kAsyncKernel:
       return RunAsync(node, it, dead);
@@ -438,6 +453,25 @@ void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
       return;  // answered above
     case Arrival::Kind::kAbort:
       return Abort(a->status);
+    case Arrival::Kind::kArgument: {
+      if (aborting_) return;
+      const auto index = static_cast<uint32_t>(a->tag);
+      const auto waiting = std::find_if(waiting_arguments_.begin(), waiting_arguments_.end(),
+                                        [&](const auto& w) { return w.first == index; });
+      if (waiting == waiting_arguments_.end()) {
+        early_arguments_[index] = std::move(a->outputs[0]);
+        return;
+      }
+      const uint32_t node = waiting->second;
+      waiting_arguments_.erase(waiting);
+      --in_flight_;
+      if (part_->has_control_flow) {
+        FinishNode<true>(node, &root_, a->outputs.data(), false);
+      } else {
+        FinishNode<false>(node, &root_, a->outputs.data(), false);
+      }
+      return;
+    }
     case Arrival::Kind::kTensor: {
       if (aborting_) return;
       Mail& mail = mail_[{a->key, a->tag}];
@@ -519,6 +553,8 @@ void StepState::Abort(const absl::Status& status) {
   if (!active_ || aborting_) return;
   Turn turn(this);
   aborting_ = true;
+  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size());
+  waiting_arguments_.clear();
   status_ = status;
   ClearQueues();
   CancelReceives();
@@ -535,6 +571,7 @@ void StepState::ClearQueues() {
 absl::Status StepState::Finish() {
   active_ = false;
   mail_.clear();
+  early_arguments_.clear();
   // After a step without error and without loops every slot has been emptied by its consumer.
   if (!status_.ok() || part_->has_control_flow) {
     FreeFrames(&root_frame_);

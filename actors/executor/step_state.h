@@ -74,7 +74,7 @@ struct Frame {
 struct Arrival {
   Arrival* next = nullptr;
   int64_t step_id = 0;
-  enum class Kind : uint8_t { kNodeDone, kTensor, kAbort, kReport } kind = Kind::kNodeDone;
+  enum class Kind : uint8_t { kNodeDone, kTensor, kAbort, kReport, kArgument } kind = Kind::kNodeDone;
   uint32_t node = 0;
   Iteration* iteration = nullptr;
   absl::Status status;
@@ -111,6 +111,8 @@ class StepHost {
   virtual absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) = 0;
   // Whatever must live as long as a kernel runs outside of the turn.
   virtual std::shared_ptr<void> KeepAlive() = 0;
+  // A result is in its place (only in a partial run).
+  virtual void ResultReady(uint32_t index) = 0;
   // Brings `token` back through Deliver by a message of its own (only in the one-message-per-token mode).
   virtual void PostToken(Token token) = 0;
 };
@@ -119,6 +121,7 @@ struct StepInput {
   std::shared_ptr<StepContext> context;
   const Tensor* arguments = nullptr;  // by index; read only
   Tensor* results = nullptr;          // by index; each is written by one part
+  bool partial = false;               // arguments come one by one, results are told one by one
   bool token_messages = false;        // every token is a message (a debugging mode)
   std::vector<NodeTiming>* timings = nullptr;
 };
@@ -230,6 +233,8 @@ class StepState : public TensorExchange {
   std::vector<std::unique_ptr<Frame>> free_frames_;
   std::vector<AsyncCall*> calls_;     // asynchronous kernels that run
   absl::flat_hash_map<std::pair<std::string, uint64_t>, Mail> mail_;
+  std::vector<std::pair<uint32_t, uint32_t>> waiting_arguments_;  // (index, node) of a partial run
+  absl::flat_hash_map<uint32_t, Tensor> early_arguments_;
   std::atomic<Arrival*> arrivals_{nullptr};
   std::vector<std::unique_ptr<Arrival>> local_arrivals_;  // posted within the turn
 };

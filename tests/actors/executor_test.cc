@@ -34,6 +34,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
     return absl::OkStatus();
   }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
+  void ResultReady(uint32_t index) override { log.push_back(StrCat("result ", index)); }
   void PostToken(Token t) override {
     log.push_back("token");
     tokens.push_back(std::move(t));

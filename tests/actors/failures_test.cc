@@ -224,6 +224,29 @@ BOOST_FIXTURE_TEST_CASE(BlockingAndAsynchronousRunsMix, Fixture) {
   BOOST_TEST(wrong == 0);
 }
 
+BOOST_FIXTURE_TEST_CASE(APartialRunIsFedAndFetchedPieceByPiece, Fixture) {
+  const Output y = ops::Placeholder(root.WithOpName("y"), DType::kFloat), sum = ops::Add(root, twice, y);
+  for (const bool messages : {false, true}) {
+    SessionOptions options;
+    options.token_messages = messages;
+    auto session = NewSession(root, options);
+    for (int i = 0; i < 3; ++i) {
+      const auto handle = session->PartialRunSetup({"x", "y"}, {twice.name(), sum.name()}, {});
+      BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+      std::vector<Tensor> out;
+      const absl::Status early = session->PartialRun(*handle, {{"x", Tensor::Scalar(1.0f)}}, {sum.name()}, &out);
+      BOOST_TEST(std::string(early.message()).find("depends on 'y'") != std::string::npos, early);
+      TROUPE_REQUIRE_OK(session->PartialRun(*handle, {{"x", Tensor::Scalar(1.0f)}}, {twice.name()}, &out));
+      BOOST_TEST(out.at(0).scalar<float>() == 2.0f);
+      BOOST_TEST(!session->PartialRun(*handle, {{"x", Tensor::Scalar(1.0f)}}, {}, &out).ok());
+      if (i == 1) continue;  // given up: the session ends it
+      TROUPE_REQUIRE_OK(session->PartialRun(*handle, {{"y", Tensor::Scalar(5.0f)}}, {sum.name()}, &out));
+      BOOST_TEST(out.at(0).scalar<float>() == 7.0f);
+    }
+    BOOST_TEST(!session->PartialRun("nix", {}, {}, nullptr).ok());
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(StatsNameEveryNode, Fixture) {
   const Output slow = TestOp(root, "TestSleep", x);
   auto session = NewSession(root);

@@ -1,0 +1,49 @@
+// A step that is fed and fetched piece by piece (partial run).
+//
+//   handle = *session.PartialRunSetup({"a", "b"}, {"x", "y"}, {});
+//   session.PartialRun(handle, {{"a", ta}}, {"x"}, &out);     // x must not depend on b
+//   session.PartialRun(handle, {{"b", tb}}, {"y"}, &out);
+//
+// It is one step: every node runs once, as soon as its inputs are there. Thread rule: all methods are thread safe; a call waits for its fetches.
+#ifndef TROUPE_ACTORS_PARTIAL_STEP_H_
+#define TROUPE_ACTORS_PARTIAL_STEP_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "troupe/actors/signature.h"
+
+namespace troupe {
+
+class PartialStep : public std::enable_shared_from_this<PartialStep> {
+ public:
+  explicit PartialStep(std::shared_ptr<Signature> signature) : signature_(std::move(signature)) {}
+  ~PartialStep();
+  void Start();
+
+  // INVALID_ARGUMENT: a name that the set-up did not give, a tensor fed or fetched twice, or a fetch that depends on a feed that has not come (named).
+  absl::Status Run(const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs);
+  // True when every fetch has been taken or the step has failed: the handle is worth nothing any more.
+  bool over() const;
+
+  // From the executors' turns.
+  void OnResult(uint32_t index);
+  void OnDone(const absl::Status& status);
+
+ private:
+  absl::StatusOr<size_t> IndexOf(const Names& names, const std::string& name, const char* what) const;
+
+  const std::shared_ptr<Signature> signature_;
+  std::unique_ptr<ExecutorSet> set_;
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<bool> fed_, ready_, fetched_;
+  bool done_ = false;
+  absl::Status status_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_PARTIAL_STEP_H_

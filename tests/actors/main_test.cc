@@ -1,2 +1,0 @@
-#define BOOST_TEST_MODULE actors
-#include <boost/test/included/unit_test.hpp>

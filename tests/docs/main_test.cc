@@ -1,2 +1,0 @@
-#define BOOST_TEST_MODULE docs
-#include <boost/test/included/unit_test.hpp>

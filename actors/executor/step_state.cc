@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "troupe/actors/executor/async_call.h"
 #include "troupe/kernels/state/variable_slot.h"
 
 namespace troupe {
@@ -24,21 +25,6 @@ struct Turn {
 };
 
 }  // namespace
-
-// A kernel that runs outside of the turn: its inputs, outputs and context must stay where they are.
-struct StepState::AsyncCall {
-  std::vector<Tensor> inputs, outputs;
-  KernelContext context;
-  uint32_t node;
-  Iteration* iteration;
-  AsyncCall(const CompiledNode& n, uint32_t number, Iteration* it, Tensor* slots, StepContext* step, TensorExchange* exchange)
-      : inputs(n.num_inputs), outputs(n.num_outputs), context(n.info, inputs.data(), outputs.data(), step, exchange),
-        node(number), iteration(it) {
-    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = std::move(slots[n.first_slot + i]);
-    context.set_state(n.state);
-    context.set_frame_iter(it->tag);
-  }
-};
 
 StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host) : part_(std::move(part)), host_(host) {
   const CompiledPart& p = *part_;
@@ -521,29 +507,6 @@ void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
   }
 }
 
-absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value, bool dead) {
-  return host_->SendToPart(key, tag, std::move(value), dead);
-}
-
-void StepState::Recv(const std::string& key, uint64_t tag, RecvDone done) {
-  const auto it = mail_.find({key, tag});
-  if (it != mail_.end() && it->second.arrived) {
-    Mail mail = std::move(it->second);
-    mail_.erase(it);
-    return done(absl::OkStatus(), std::move(mail.value), mail.dead);
-  }
-  mail_[{key, tag}].waiting = std::move(done);
-}
-
-void StepState::CancelReceives() {
-  std::vector<RecvDone> waiting;
-  for (auto& [key, mail] : mail_) {
-    if (mail.waiting) waiting.push_back(std::move(mail.waiting));
-  }
-  mail_.clear();
-  for (RecvDone& done : waiting) done(absl::CancelledError("the step ended"), Tensor(), false);
-}
-
 void StepState::Fail(uint32_t node, const absl::Status& status) {
   const KernelNode& n = part_->info[node];
   Abort(WithAddress(status, n.name, n.op, n.device->name(), n.location));
@@ -578,30 +541,6 @@ absl::Status StepState::Finish() {
     for (uint32_t i = 0; i < part_->frames[0].num_slots; ++i) root_.slots[i] = Tensor();
   }
   return std::move(status_);
-}
-
-std::vector<std::string> StepState::Waiting(size_t limit) const {
-  std::vector<std::string> lines;
-  if (!active_) return lines;
-  for (const AsyncCall* c : calls_) {
-    if (lines.size() >= limit) return lines;
-    const KernelNode& n = part_->info[c->node];
-    lines.push_back(StrCat("node '", n.name, "' (", n.op, ") on ", n.device->name(), " is running or waiting for a tensor"));
-  }
-  const StaticFrame& f = part_->frames[0];
-  for (uint32_t i = 0; i < f.num_nodes && lines.size() < limit; ++i) {
-    const CompiledNode& n = part_->nodes[i];
-    if (n.flow == ControlFlow::kMerge || root_.counts[i] == part_->counts[i] || (root_.counts[i] & ~kDeadInput) == 0) continue;
-    std::string missing;
-    for (int k = 0; k < n.num_inputs; ++k) {
-      if (root_.slots[n.first_slot + k].valid()) continue;
-      const auto [producer, output] = part_->producers[n.first_slot + k];
-      StrAppend(&missing, missing.empty() ? "" : ", ", "input ", k, " from '", part_->info[producer].name, ":", output, "'");
-    }
-    lines.push_back(StrCat("node '", n.info->name, "' (", n.info->op, ") misses ",
-                           missing.empty() ? StrCat(root_.counts[i] & ~kDeadInput, " control inputs") : missing));
-  }
-  return lines;
 }
 
 template void StepState::Propagate<true>(uint32_t, Iteration*, Tensor*, bool);

@@ -1,0 +1,53 @@
+// What a step waits for: tensors of other parts that have not come yet, and the report that names every missing input.
+#include "troupe/actors/executor/async_call.h"
+
+namespace troupe {
+
+absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value, bool dead) {
+  return host_->SendToPart(key, tag, std::move(value), dead);
+}
+
+void StepState::Recv(const std::string& key, uint64_t tag, RecvDone done) {
+  const auto it = mail_.find({key, tag});
+  if (it != mail_.end() && it->second.arrived) {
+    Mail mail = std::move(it->second);
+    mail_.erase(it);
+    return done(absl::OkStatus(), std::move(mail.value), mail.dead);
+  }
+  mail_[{key, tag}].waiting = std::move(done);
+}
+
+void StepState::CancelReceives() {
+  std::vector<RecvDone> waiting;
+  for (auto& [key, mail] : mail_) {
+    if (mail.waiting) waiting.push_back(std::move(mail.waiting));
+  }
+  mail_.clear();
+  for (RecvDone& done : waiting) done(absl::CancelledError("the step ended"), Tensor(), false);
+}
+
+std::vector<std::string> StepState::Waiting(size_t limit) const {
+  std::vector<std::string> lines;
+  if (!active_) return lines;
+  for (const AsyncCall* c : calls_) {
+    if (lines.size() >= limit) return lines;
+    const KernelNode& n = part_->info[c->node];
+    lines.push_back(StrCat("node '", n.name, "' (", n.op, ") on ", n.device->name(), " is running or waiting for a tensor"));
+  }
+  const StaticFrame& f = part_->frames[0];
+  for (uint32_t i = 0; i < f.num_nodes && lines.size() < limit; ++i) {
+    const CompiledNode& n = part_->nodes[i];
+    if (n.flow == ControlFlow::kMerge || root_.counts[i] == part_->counts[i] || (root_.counts[i] & ~kDeadInput) == 0) continue;
+    std::string missing;
+    for (int k = 0; k < n.num_inputs; ++k) {
+      if (root_.slots[n.first_slot + k].valid()) continue;
+      const auto [producer, output] = part_->producers[n.first_slot + k];
+      StrAppend(&missing, missing.empty() ? "" : ", ", "input ", k, " from '", part_->info[producer].name, ":", output, "'");
+    }
+    lines.push_back(StrCat("node '", n.info->name, "' (", n.info->op, ") misses ",
+                           missing.empty() ? StrCat(root_.counts[i] & ~kDeadInput, " control inputs") : missing));
+  }
+  return lines;
+}
+
+}  // namespace troupe

@@ -1,0 +1,224 @@
+// Times steps of one graph (serve.h says how samples are asked for; a sample is in seconds).
+//
+//   run GRAPH.pb [--mode MODE] [--threads N] [--callers K] [--optimize] [--seconds S]
+//
+//   steps      Session::Run with names: one sample is the time of a step; with K callers, the wall time divided by all their steps
+//   callable   as steps, by a Callable
+//   actor      steps that a handler of an actor in a system of the user's own starts, one after the other
+//   first      parse + import + compile + first step, in a new session each time
+//   signature  a step of a choice of fetches that the session has not seen ("layer<i>")
+//   bare       no runtime: the bare loop over the graph's edges (no loops)
+//
+// With --optimize constants are folded and common subexpressions merged, as sessions do by default; without it every node of the graph is a node of the step.
+#include <malloc.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <caf/all.hpp>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <thread>
+
+#include "graphs.h"
+#include "serve.h"
+#include "troupe/actors.h"
+#include "troupe/graph/ir/import_export.h"
+#include "troupe/proto/graph.pb.h"
+
+namespace {
+
+using namespace troupe;         // NOLINT
+using namespace troupe::bench;  // NOLINT
+
+struct Flags {
+  std::string file, mode = "steps";
+  int threads = 1, callers = 1;
+  bool optimize = false;
+  double seconds = 0.1;
+};
+
+void Need(const absl::Status& s) {
+  if (s.ok()) return;
+  std::fprintf(stderr, "run: %s\n", s.ToString().c_str());
+  std::exit(1);
+}
+
+// Steps of K threads at once: each does its share, all start together.
+double ManyCallers(const Flags& flags, const std::function<void()>& run) {
+  if (flags.callers == 1) return Sample(flags.seconds, run);
+  std::atomic<bool> go{false}, stop{false};
+  std::atomic<int64_t> steps{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < flags.callers; ++i) {
+    threads.emplace_back([&] {
+      while (!go.load()) std::this_thread::yield();
+      int64_t mine = 0;
+      for (; !stop.load(std::memory_order_relaxed); ++mine) run();
+      steps += mine;
+    });
+  }
+  const Clock::time_point start = Clock::now();
+  go = true;
+  std::this_thread::sleep_for(std::chrono::duration<double>(flags.seconds * 2));
+  stop = true;
+  for (std::thread& t : threads) t.join();
+  return SecondsSince(start) / static_cast<double>(std::max<int64_t>(1, steps));
+}
+
+// The user's actor: each step's end is a message that starts the next one.
+struct Driver {
+  Callable step;
+  std::vector<Tensor> feeds;
+  int64_t left = 0;
+  std::promise<void>* done = nullptr;
+};
+caf::behavior Drive(caf::stateful_actor<Driver>* self, Callable step, std::vector<Tensor> feeds) {
+  self->state.step = std::move(step);
+  self->state.feeds = std::move(feeds);
+  const auto start = [self] {
+    self->state.step.RunAsync(self->state.feeds, [me = caf::actor_cast<caf::actor>(self)](absl::Status s, std::vector<Tensor>) {
+      caf::anon_send(me, s.ok());
+    });
+  };
+  return {
+      [self, start](int64_t steps, uint64_t done) {
+        self->state.left = steps;
+        self->state.done = reinterpret_cast<std::promise<void>*>(done);
+        start();
+      },
+      [self, start](bool) {
+        if (--self->state.left > 0) return start();
+        self->state.done->set_value();
+      },
+  };
+}
+
+int Main(const Flags& flags) {
+  std::ifstream in(flags.file, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  if (bytes.empty()) return std::fprintf(stderr, "run: cannot read %s\n", flags.file.c_str()), 1;
+
+  caf::actor_system_config config;
+  std::unique_ptr<caf::actor_system> system;  // outlives the runtime
+  SessionOptions options;
+  options.runtime_options.threads = flags.threads;
+  options.fold_constants = options.merge_common_subexpressions = flags.optimize;
+  if (flags.mode == "actor") {
+    system = std::make_unique<caf::actor_system>(config);
+    options.runtime = StartRuntimeIn(*system, options.runtime_options).value();
+  } else {
+    options.runtime = Runtime::Start(options.runtime_options).value();
+  }
+
+  Graph graph;
+  Feeds feeds;
+  Names fetches, targets;
+  std::unique_ptr<Session> session;
+  double parts[3] = {};  // parse, import, compile + first step
+  const auto first = [&] {
+    session.reset();
+    const Clock::time_point start = Clock::now();
+    proto::GraphDef def;
+    if (!def.ParseFromString(bytes)) Need(InvalidArgument(flags.file, " holds no GraphDef"));
+    parts[0] = SecondsSince(start);
+    session = Session::Create(options).value();
+    Need(session->Extend(def));
+    parts[1] = SecondsSince(start) - parts[0];
+    std::vector<Tensor> out;
+    Need(session->Run(feeds, fetches, targets, &out));
+    parts[2] = SecondsSince(start) - parts[1] - parts[0];
+    return SecondsSince(start);
+  };
+  {
+    proto::GraphDef def;
+    if (!def.ParseFromString(bytes)) Need(InvalidArgument(flags.file, " holds no GraphDef"));
+    Need(ImportGraphDef(def, {}, &graph).status());
+    feeds = FeedsOf(graph);
+    fetches = FetchesOf(graph);
+    targets = TargetsOf(graph);
+  }
+  const int nodes = graph.num_nodes() - 2;
+  if (flags.mode == "bare") {
+    BareGraph bare(graph);
+    return Serve(StrCat("{\"nodes\":", nodes, "}"), [&] { return Sample(flags.seconds, [&] { bare.Run(); }); });
+  }
+  const double first_run = first();
+  const std::string head = StrCat("{\"nodes\":", nodes, ",\"first_run_s\":", first_run, ",\"parse_s\":", parts[0], ",\"import_s\":", parts[1],
+                                  ",\"compile_and_step_s\":", parts[2], "}");
+  if (flags.mode == "first") return Serve(head, first);
+  if (flags.mode == "signature") {
+    int layer = 0;
+    while (graph.Find(StrCat("layer", layer)) != nullptr) ++layer;
+    return Serve(head, [&] {
+      if (layer == 0) Need(InvalidArgument("no more layers to fetch"));
+      const Names fetch = {StrCat("layer", --layer, ":0")};
+      std::vector<Tensor> out;
+      const Clock::time_point start = Clock::now();
+      Need(session->Run(feeds, fetch, {}, &out));
+      return SecondsSince(start);
+    });
+  }
+  if (flags.mode == "steps") {
+    return Serve(head, [&] {
+      return ManyCallers(flags, [&] {
+        std::vector<Tensor> out;
+        Need(session->Run(feeds, fetches, targets, &out));
+      });
+    });
+  }
+  Names names;
+  std::vector<Tensor> values;
+  for (const auto& [name, value] : feeds) {
+    names.push_back(name);
+    values.push_back(value);
+  }
+  const Callable step = session->Prepare(names, fetches, targets).value();
+  if (flags.mode == "callable") {
+    return Serve(head, [&] {
+      return ManyCallers(flags, [&] {
+        std::vector<Tensor> out;
+        Need(step.Run(values, &out));
+      });
+    });
+  }
+  if (flags.mode != "actor") return std::fprintf(stderr, "run: there is no mode '%s'\n", flags.mode.c_str()), 2;
+  int result = 0;
+  {
+    caf::scoped_actor main(*system);
+    const caf::actor driver = system->spawn(Drive, step, values);
+    const auto many = [&](int64_t steps) {
+      std::promise<void> done;
+      caf::anon_send(driver, steps, reinterpret_cast<uint64_t>(&done));
+      done.get_future().wait();
+    };
+    result = Serve(head, [&] {
+      many(10);
+      const Clock::time_point probe = Clock::now();
+      many(100);
+      const int64_t steps = static_cast<int64_t>(flags.seconds / (SecondsSince(probe) / 100)) + 1;
+      const Clock::time_point start = Clock::now();
+      many(steps);
+      return SecondsSince(start) / static_cast<double>(steps);
+    });
+    main->send_exit(driver, caf::exit_reason::user_shutdown);
+    main->wait_for(driver);
+  }
+  session.reset();
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Times steps of one graph");
+  app.add_option("graph", flags.file, "a binary GraphDef")->required();
+  app.add_option("--mode", flags.mode);
+  app.add_option("--threads", flags.threads);
+  app.add_option("--callers", flags.callers)->check(CLI::Range(1, 1024));
+  app.add_flag("--optimize", flags.optimize);
+  app.add_option("--seconds", flags.seconds, "of a sample");
+  CLI11_PARSE(app, argc, argv);
+  return Main(flags);
+}

@@ -2,8 +2,12 @@
 
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TROUPE_CCACHE})
+  # ccache takes part in precompiled headers only when it may ignore the macros and times that it cannot see in them.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
 endif()
+# Two thirds of a small file's compile time were its includes: each floor precompiles what nearly all of its files include (cmake/pch).
+set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)
+set(TROUPE_PCH_DIR ${CMAKE_CURRENT_LIST_DIR}/pch)
 
 set(TROUPE_WARNINGS -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
 set(TROUPE_SANITIZE "" CACHE STRING "Sanitizers to build everything with, as for -fsanitize (address,undefined or thread)")
@@ -15,14 +19,17 @@ if(TROUPE_SANITIZE)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
 endif()
 
-# troupe_floor(name FILES... LIBS ...): an object library that becomes part of libtroupe.
+# troupe_floor(name FILES... LIBS ... [PCH NAME]): an object library that becomes part of libtroupe; NAME is a header of cmake/pch.
 function(troupe_floor name)
-  cmake_parse_arguments(ARG "" "" "FILES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PCH" "FILES;LIBS" ${ARGN})
   if(ARG_FILES)
     add_library(${name} OBJECT ${ARG_FILES})
     target_include_directories(${name} PUBLIC ${TROUPE_INC} ${TROUPE_GEN})
     target_compile_options(${name} PRIVATE ${TROUPE_WARNINGS})
     target_link_libraries(${name} PUBLIC ${ARG_LIBS})
+    if(ARG_PCH)
+      target_precompile_headers(${name} PRIVATE ${TROUPE_PCH_DIR}/${ARG_PCH}.h)
+    endif()
   else()
     add_library(${name} INTERFACE)
   endif()

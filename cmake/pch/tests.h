@@ -1,0 +1,10 @@
+// Precompiled for the tests: the test library and what a user of Troupe includes.
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "troupe/graph/ir/import_export.h"
+#include "troupe/kernels/evaluate.h"
+#include "troupe/troupe.h"

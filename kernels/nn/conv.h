@@ -5,6 +5,7 @@
 #include "troupe/graph/ir/gradient.h"
 #include "troupe/graph/ir/shape_inference.h"
 #include "troupe/kernels/kernel.h"
+#include "troupe/kernels/nn/conv_epilogue.h"
 #include "troupe/kernels/nn/conv_shape.h"
 #include "troupe/kernels/nn/dnnl/conv.h"
 #include "troupe/kernels/nn/window.h"
@@ -18,17 +19,26 @@ absl::Status ConvBackpropFilterShape(InferenceContext& c);
 // Copies the attrs that say how the windows slide from a convolution to one of its backward halves.
 AttrMap ConvAttrs(GradientContext& g);
 
-// The kernel of all six ops: pass and depthwise choose one.
+// What a fused op adds to a convolution: ConvEpilogue's fields as tensors of the op's type and data_format. Invalid tensors mean "without".
+struct ConvFusion {
+  Tensor bias;         // forward: [output channels]
+  ConvActivation activation = ConvActivation::kNone;
+  Tensor relu_output;  // backward input: the shape of the input
+  bool bias_gradient = false;  // backward filter: output 1 becomes the gradient [output channels]
+};
+
+// The kernel of all six ops, and of the fused ones: pass and depthwise choose one. Inputs 0, 1, 2 and output 0 are those of the plain op.
 class ConvKernel {
  public:
   ConvKernel(KernelInit& init, ConvPass pass, bool depthwise);
-  absl::Status Compute(KernelContext& ctx);
+  absl::Status Compute(KernelContext& ctx) { return Compute(ctx, {}); }
+  absl::Status Compute(KernelContext& ctx, const ConvFusion& fusion);
 
  private:
   // The sizes for an input and a filter of these shapes; INVALID_ARGUMENT says what does not fit.
   absl::StatusOr<ConvShape> Sizes(const TensorShape& input, const TensorShape& filter) const;
   template <class T>
-  void RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out);
+  void RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out, const ConvEpilogue<T>& epilogue);
 
   const ConvPass pass_;
   const bool depthwise_;

@@ -128,7 +128,7 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, const float
 
 }  // namespace
 
-bool DirectConv(ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out) {
+bool DirectConv(ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out, const ConvEpilogue<float>& e) {
   if (s.groups != 1 || s.dilation_h != 1 || s.dilation_w != 1) return false;
   const ConvDirectTable& table = PickkConvDirect();
   if ((pass == ConvPass::kBackwardInput ? s.c : s.oc) > table.lanes) return false;
@@ -136,9 +136,18 @@ bool DirectConv(ConvPass pass, const ConvShape& s, const float* a, const float* 
   const int64_t output = (s.oh + 2 * s.kh) * (s.ow + 2 * s.kw) * s.oc;
   if (image > kMaxImage || output > kMaxImage || s.kh * s.kw * s.c * s.oc > kMaxImage) return false;
   switch (pass) {
-    case ConvPass::kForward: Forward(table, s, a, b, out); break;
-    case ConvPass::kBackwardInput: BackwardInput(table, s, a, b, out); break;
-    case ConvPass::kBackwardFilter: BackwardFilter(table, s, a, b, out); break;
+    case ConvPass::kForward:
+      Forward(table, s, a, b, out);
+      FinishForward(e, s.n * s.oh * s.ow, s.oc, out);
+      break;
+    case ConvPass::kBackwardInput:
+      BackwardInput(table, s, a, b, out);
+      FinishBackwardInput(e, s.input_size(), out);
+      break;
+    case ConvPass::kBackwardFilter:
+      BackwardFilter(table, s, a, b, out);
+      FinishBackwardFilter(e, b, s.n * s.oh * s.ow, s.oc);
+      break;
   }
   return true;
 }

@@ -73,13 +73,13 @@ absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input, const Tens
   return s;
 }
 
-// Images are split into ranges; the filter's gradients of the ranges are summed in order, so that a result depends on the number of threads but on no race.
+// Images are split into ranges; the gradients of filter and bias of the ranges are summed in order, so that a result depends on the number of threads but on no race.
 template <class T>
-void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out) {
+void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out, const ConvEpilogue<T>& epilogue) {
   int64_t ranges = std::min<int64_t>({threads->num_threads(), s.n, static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
   ranges = std::max<int64_t>(ranges, 1);
-  const int64_t filter = s.filter_size();
-  std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (ranges - 1) * filter : 0);
+  const int64_t filter = s.filter_size(), sums = filter + s.oc;
+  std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (ranges - 1) * sums : 0);
   threads->ParallelRanges(ranges, ranges, [&](int64_t first, int64_t limit) {
     for (int64_t r = first; r < limit; ++r) {
       int64_t begin, end;
@@ -87,20 +87,41 @@ void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* 
       ConvShape part = s;
       part.n = end - begin;
       const int64_t in = begin * s.h * s.w * s.c, to = begin * s.oh * s.ow * s.oc;
-      const T* pa = pass_ == ConvPass::kBackwardInput ? a : a + in;
-      const T* pb = pass_ == ConvPass::kForward ? b : b + to;
-      T* po = pass_ == ConvPass::kForward ? out + to : pass_ == ConvPass::kBackwardInput ? out + in : r == 0 ? out : partial.data() + (r - 1) * filter;
+      const T *pa = a, *pb = b;
+      T* po = out;
+      ConvEpilogue<T> e = epilogue;
+      switch (pass_) {
+        case ConvPass::kForward: pa += in, po += to; break;
+        case ConvPass::kBackwardInput:
+          pb += to, po += in;
+          if (e.relu_output != nullptr) e.relu_output += in;
+          break;
+        case ConvPass::kBackwardFilter:
+          pa += in, pb += to;
+          if (r == 0) break;
+          po = partial.data() + (r - 1) * sums;
+          if (e.bias_gradient != nullptr) e.bias_gradient = po + filter;
+          break;
+      }
       if constexpr (std::is_same_v<T, float>) {
-        if (DirectConv(pass_, part, pa, pb, po)) continue;
-        if (dnnl_.Run(part, pa, pb, po)) continue;
+        if (DirectConv(pass_, part, pa, pb, po, e)) continue;
+        if (dnnl_.Run(part, pa, pb, po, e)) continue;
       }
       GenericConv<T>(pass_, part, pa, pb, po);
+      switch (pass_) {
+        case ConvPass::kForward: FinishForward(e, part.n * s.oh * s.ow, s.oc, po); break;
+        case ConvPass::kBackwardInput: FinishBackwardInput(e, part.input_size(), po); break;
+        case ConvPass::kBackwardFilter: FinishBackwardFilter(e, pb, part.n * s.oh * s.ow, s.oc); break;
+      }
     }
   });
-  for (size_t i = 0; i < partial.size(); ++i) out[i % filter] += partial[i];
+  for (size_t p = 0; p < partial.size(); p += sums) {
+    for (int64_t i = 0; i < filter; ++i) out[i] += partial[p + i];
+    for (int64_t i = 0; i < s.oc && epilogue.bias_gradient != nullptr; ++i) epilogue.bias_gradient[i] += partial[p + filter + i];
+  }
 }
 
-absl::Status ConvKernel::Compute(KernelContext& ctx) {
+absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
   const Tensor& in0 = ctx.input(0);
   const Tensor& in1 = ctx.input(1);
   TensorShape input, filter;
@@ -124,13 +145,21 @@ absl::Status ConvKernel::Compute(KernelContext& ctx) {
     return InvalidArgument("out_backprop has shape ", ctx.input(2).shape().DebugString(), ", but an input of ", input.DebugString(),
                            " and a filter of ", filter.DebugString(), " give ", output.DebugString());
   }
+  if (fusion.bias.valid() && !fusion.bias.HasShape(TensorShape({s.oc}))) {
+    return InvalidArgument("bias has shape ", fusion.bias.shape().DebugString(), ", but the convolution has ", s.oc, " output channels");
+  }
+  if (fusion.relu_output.valid() && !fusion.relu_output.HasShape(input)) {
+    return InvalidArgument("the output of Relu has shape ", fusion.relu_output.shape().DebugString(), ", but the input ", input.DebugString());
+  }
   const TensorShape& out_shape = pass_ == ConvPass::kForward ? output : pass_ == ConvPass::kBackwardInput ? input : filter;
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, out_shape));
-  if (out->num_elements() == 0) return absl::OkStatus();
-  if (s.work() == 0) {
-    std::memset(out->raw(), 0, out->bytes());
-    return absl::OkStatus();
+  Tensor bias_gradient;
+  if (fusion.bias_gradient) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * sums, ctx.AllocateOutput(1, TensorShape({s.oc})));
+    bias_gradient = *sums;
   }
+  const bool small = IsSmallFloat(dtype_);
+  if (out->num_elements() == 0 && !bias_gradient.valid()) return absl::OkStatus();
   // Operands with the channels last, in a type that is computed in.
   auto image = [&](const Tensor& t) {
     const Tensor wide = Widened(t);
@@ -138,22 +167,34 @@ absl::Status ConvKernel::Compute(KernelContext& ctx) {
   };
   const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(in1) : image(in0);
   const Tensor b = pass_ == ConvPass::kForward ? Widened(in1) : image(ctx.input(2));
+  const Tensor bias = fusion.bias.valid() ? Widened(fusion.bias) : Tensor(), relu_output = fusion.relu_output.valid() ? image(fusion.relu_output) : Tensor();
   const bool swap = attrs_.channels_first && pass_ != ConvPass::kBackwardFilter;
   Tensor result = *out;
-  if (swap || IsSmallFloat(dtype_)) {
+  if (swap || small) {
     TensorShape shape = out_shape;
     if (swap) shape = TensorShape({out_shape.dim(0), out_shape.dim(2), out_shape.dim(3), out_shape.dim(1)});
     TROUPE_ASSIGN_OR_RETURN(result, ctx.AllocateTemp(ComputeType(dtype_), shape));
   }
+  if (small && bias_gradient.valid()) {
+    TROUPE_ASSIGN_OR_RETURN(bias_gradient, ctx.AllocateTemp(ComputeType(dtype_), TensorShape({s.oc})));
+  }
+  auto run = [&]<class T>(T) {
+    auto data = [](const Tensor& t) { return t.valid() && t.num_elements() > 0 ? static_cast<T*>(const_cast<void*>(t.raw())) : nullptr; };
+    const ConvEpilogue<T> e = {data(bias), fusion.activation, data(relu_output), data(bias_gradient)};
+    if (s.work() > 0) return RunTyped<T>(ctx.threads(), s, data(a), data(b), data(result), e);
+    // No images or no channels: sums of nothing.
+    if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());
+    if (pass_ == ConvPass::kForward) FinishForward<T>(e, s.n * s.oh * s.ow, s.oc, data(result));
+    if (pass_ == ConvPass::kBackwardFilter) FinishBackwardFilter<T>(e, data(b), s.n * s.oh * s.ow, s.oc);
+  };
   switch (ComputeType(dtype_)) {
-    case DType::kFloat: RunTyped(ctx.threads(), s, a.data<float>(), b.data<float>(), result.data<float>()); break;
-    case DType::kDouble: RunTyped(ctx.threads(), s, a.data<double>(), b.data<double>(), result.data<double>()); break;
-    default:
-      RunTyped(ctx.threads(), s, static_cast<const uint32_t*>(a.raw()), static_cast<const uint32_t*>(b.raw()),
-               static_cast<uint32_t*>(result.raw()));
+    case DType::kFloat: run(float()); break;
+    case DType::kDouble: run(double()); break;
+    default: run(uint32_t());
   }
   if (swap) result = ChannelsToFront(ctx.threads(), result);
-  if (swap || IsSmallFloat(dtype_)) ctx.set_output(0, Narrowed(std::move(result), dtype_));
+  if (swap || small) ctx.set_output(0, Narrowed(std::move(result), dtype_));
+  if (small && bias_gradient.valid()) ctx.set_output(1, Narrowed(std::move(bias_gradient), dtype_));
   return absl::OkStatus();
 }
 

@@ -26,17 +26,33 @@ memory::desc Desc(memory::dims dims, Tag tag) { return memory::desc(dims, memory
 
 }  // namespace
 
-struct DnnlConv::Plan {
+// What a primitive is made for.
+struct DnnlConv::PlanKey {
   ConvShape shape;
+  bool bias = false;  // in the forward pass added, in the filter's gradient summed
+  ConvActivation activation = ConvActivation::kNone;
+  PlanKey(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) : shape(s) {
+    if (pass == ConvPass::kForward) {
+      bias = e.bias != nullptr;
+      // Elu is left to our own loop: the library's exponential differs from the one of the op Elu.
+      if (e.activation != ConvActivation::kElu) activation = e.activation;
+    }
+    if (pass == ConvPass::kBackwardFilter) bias = e.bias_gradient != nullptr;
+  }
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+
+struct DnnlConv::Plan {
+  PlanKey key;
   bool works = false;
   std::string implementation;
   dnnl::stream stream;
   dnnl::primitive conv, reorder;  // reorder is empty when the library took HWIO as it is
   Args conv_args, reorder_args;
   // Which arguments are the caller's, by pass: a, b and out.
-  memory a, b, out;
+  memory a, b, out, bias;
 
-  Plan(ConvPass pass, const ConvShape& s) : shape(s), stream(Engine()) {
+  Plan(ConvPass pass, const PlanKey& k) : key(k), stream(Engine()) {
     try {
       Build(pass);
       works = true;
@@ -46,7 +62,7 @@ struct DnnlConv::Plan {
   }
 
   void Build(ConvPass pass) {
-    const ConvShape& s = shape;
+    const ConvShape& s = key.shape;
     const memory::desc x = Desc({s.n, s.c, s.h, s.w}, Tag::nhwc), y = Desc({s.n, s.oc, s.oh, s.ow}, Tag::nhwc);
     const bool grouped = s.groups > 1;
     const memory::dims wd = grouped ? memory::dims{s.groups, s.oc / s.groups, s.c / s.groups, s.kh, s.kw}
@@ -57,10 +73,18 @@ struct DnnlConv::Plan {
     // The library's own scratch memory belongs to the thread that made the primitive; ours travels with the plan.
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (key.activation != ConvActivation::kNone) {
+      dnnl::post_ops ops;
+      ops.append_eltwise(1.0f, key.activation == ConvActivation::kRelu ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_bounded_relu,
+                         key.activation == ConvActivation::kRelu6 ? 6.0f : 0.0f, 0.0f);
+      attr.set_post_ops(ops);
+    }
+    // A zero memory descriptor says "without".
+    const memory::desc bias_desc = key.bias ? memory::desc({s.oc}, memory::data_type::f32, Tag::x) : memory::desc();
     const auto algorithm = dnnl::algorithm::convolution_direct;
     const auto kind = pass == ConvPass::kForward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
     const dnnl::convolution_forward::primitive_desc forward(
-        dnnl::convolution_forward::desc(kind, algorithm, x, w_any, y, strides, dilates, before, after), attr, Engine());
+        dnnl::convolution_forward::desc(kind, algorithm, x, w_any, bias_desc, y, strides, dilates, before, after), attr, Engine());
     auto finish = [&](const auto& pd, auto primitive) {
       conv = primitive;
       implementation = pd.impl_info_str();
@@ -72,6 +96,7 @@ struct DnnlConv::Plan {
         a = conv_args[DNNL_ARG_SRC] = memory(x, Engine(), nullptr);
         out = conv_args[DNNL_ARG_DST] = memory(y, Engine(), nullptr);
         b = UserWeights(w_user, forward.weights_desc(), DNNL_ARG_WEIGHTS, true);
+        if (key.bias) bias = conv_args[DNNL_ARG_BIAS] = memory(bias_desc, Engine(), nullptr);
         break;
       }
       case ConvPass::kBackwardInput: {
@@ -85,11 +110,12 @@ struct DnnlConv::Plan {
       }
       case ConvPass::kBackwardFilter: {
         const dnnl::convolution_backward_weights::primitive_desc pd(
-            dnnl::convolution_backward_weights::desc(algorithm, x, w_any, y, strides, dilates, before, after), attr, Engine(), forward);
+            dnnl::convolution_backward_weights::desc(algorithm, x, w_any, bias_desc, y, strides, dilates, before, after), attr, Engine(), forward);
         finish(pd, dnnl::convolution_backward_weights(pd));
         a = conv_args[DNNL_ARG_SRC] = memory(x, Engine(), nullptr);
         b = conv_args[DNNL_ARG_DIFF_DST] = memory(y, Engine(), nullptr);
         out = UserWeights(w_user, pd.diff_weights_desc(), DNNL_ARG_DIFF_WEIGHTS, false);
+        if (key.bias) bias = conv_args[DNNL_ARG_DIFF_BIAS] = memory(bias_desc, Engine(), nullptr);
         break;
       }
     }
@@ -113,15 +139,18 @@ struct DnnlConv::Plan {
     return mine;
   }
 
-  void Execute(ConvPass pass, const float* a_data, const float* b_data, float* out_data) {
+  void Execute(ConvPass pass, const float* a_data, const float* b_data, float* out_data, const ConvEpilogue<float>& e) {
     // The maps hold other handles of the same memory objects.
     a.set_data_handle(const_cast<float*>(a_data));
     b.set_data_handle(const_cast<float*>(b_data));
     out.set_data_handle(out_data);
+    if (key.bias) bias.set_data_handle(pass == ConvPass::kForward ? const_cast<float*>(e.bias) : e.bias_gradient);
     if (pass != ConvPass::kBackwardFilter && reorder) reorder.execute(stream, reorder_args);
     conv.execute(stream, conv_args);
     if (pass == ConvPass::kBackwardFilter && reorder) reorder.execute(stream, reorder_args);
     stream.wait();
+    if (pass == ConvPass::kForward && e.activation != key.activation) FinishForward<float>({nullptr, e.activation}, key.shape.n * key.shape.oh * key.shape.ow, key.shape.oc, out_data);
+    if (pass == ConvPass::kBackwardInput) FinishBackwardInput(e, key.shape.input_size(), out_data);
   }
 };
 
@@ -133,17 +162,17 @@ struct DnnlConv::Idle {
 DnnlConv::DnnlConv(ConvPass pass) : pass_(pass), idle_(std::make_unique<Idle>()) {}
 DnnlConv::~DnnlConv() = default;
 
-std::unique_ptr<DnnlConv::Plan> DnnlConv::Lease(const ConvShape& shape) {
+std::unique_ptr<DnnlConv::Plan> DnnlConv::Lease(const PlanKey& key) {
   {
     std::lock_guard<std::mutex> lock(idle_->mu);
     for (size_t i = idle_->plans.size(); i-- > 0;) {
-      if (!(idle_->plans[i]->shape == shape)) continue;
+      if (!(idle_->plans[i]->key == key)) continue;
       std::unique_ptr<Plan> plan = std::move(idle_->plans[i]);
       idle_->plans.erase(idle_->plans.begin() + i);
       return plan;
     }
   }
-  return std::make_unique<Plan>(pass_, shape);
+  return std::make_unique<Plan>(pass_, key);
 }
 
 void DnnlConv::GiveBack(std::unique_ptr<Plan> plan) {
@@ -156,13 +185,13 @@ void DnnlConv::GiveBack(std::unique_ptr<Plan> plan) {
   }
 }
 
-bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float* out) {
+bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float* out, const ConvEpilogue<float>& epilogue) {
   DnnlSingleThread guard;
-  std::unique_ptr<Plan> plan = Lease(shape);
+  std::unique_ptr<Plan> plan = Lease(PlanKey(pass_, shape, epilogue));
   bool ok = plan->works;
   if (ok) {
     try {
-      plan->Execute(pass_, a, b, out);
+      plan->Execute(pass_, a, b, out, epilogue);
     } catch (const dnnl::error&) {
       ok = false;
     }
@@ -173,7 +202,7 @@ bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float
 
 std::string DnnlConv::Implementation(const ConvShape& shape) {
   DnnlSingleThread guard;
-  std::unique_ptr<Plan> plan = Lease(shape);
+  std::unique_ptr<Plan> plan = Lease(PlanKey(pass_, shape, {}));
   std::string name = plan->works ? plan->implementation : "";
   GiveBack(std::move(plan));
   return name;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "troupe/kernels/nn/conv_epilogue.h"
 #include "troupe/kernels/nn/conv_shape.h"
 
 namespace troupe {
@@ -22,14 +23,15 @@ class DnnlConv {
   DnnlConv(const DnnlConv&) = delete;
   DnnlConv& operator=(const DnnlConv&) = delete;
 
-  // a, b and out as ConvPass says. False when the library has nothing for the shape; then nothing was written. REQUIRES: no dimension is 0.
-  bool Run(const ConvShape& shape, const float* a, const float* b, float* out);
+  // a, b and out as ConvPass says, and what `epilogue` asks for: bias, Relu and Relu6 inside the library's loops, the rest after them. False when the library has nothing for the shape; then nothing was written. REQUIRES: no dimension is 0.
+  bool Run(const ConvShape& shape, const float* a, const float* b, float* out, const ConvEpilogue<float>& epilogue = {});
   // The library's name of the implementation it would use ("jit:avx512_core", "gemm:jit", ...); "" when it has none.
   std::string Implementation(const ConvShape& shape);
 
  private:
   struct Plan;
-  std::unique_ptr<Plan> Lease(const ConvShape& shape);
+  struct PlanKey;
+  std::unique_ptr<Plan> Lease(const PlanKey& key);
   void GiveBack(std::unique_ptr<Plan> plan);
 
   struct Idle;

@@ -98,6 +98,7 @@ BOOST_AUTO_TEST_CASE(recorded_graphs_give_the_recorded_values) {
     matched += all;
   }
   BOOST_CHECK_GT(run, 0);
+  BOOST_CHECK_EQUAL(skipped.size(), 0u);
   std::string lines;
   for (const auto& [op, graphs] : missing) {
     for (const std::string& g : graphs) StrAppend(&lines, "\n  no op ", op, ": ", g);

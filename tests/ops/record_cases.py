@@ -175,11 +175,13 @@ SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.5, np.inf, -np.inf, np.na
 
 # Not values: these ops act on frames of loops, or take a list.
 FLOW = {"Enter", "Exit", "NextIteration", "LoopCond", "IdentityN"}
+# Not element by element: see matrices().
+SQUARE = {"Cholesky", "CholeskyGrad", "MatrixDeterminant"}
 
 
 def unary():
   for op, d in DEFS.items():
-    if len(d["inputs"]) != 1 or len(d["outputs"]) != 1 or "stateful" in d["flags"] or op in ARRAY | FLOW:
+    if len(d["inputs"]) != 1 or len(d["outputs"]) != 1 or "stateful" in d["flags"] or op in ARRAY | FLOW | SQUARE:
       continue
     kind = d["inputs"][0][1]
     if kind == "bool" and len(d["attrs"]) == 0:
@@ -207,7 +209,7 @@ def unary():
 
 def binary():
   for op, d in DEFS.items():
-    if [k for _, k in d["inputs"]] not in (["T", "T"], ["bool", "bool"]) or len(d["outputs"]) != 1 or "stateful" in d["flags"] or op in ARRAY:
+    if [k for _, k in d["inputs"]] not in (["T", "T"], ["bool", "bool"]) or len(d["outputs"]) != 1 or "stateful" in d["flags"] or op in ARRAY | SQUARE:
       continue
     if d["attrs"].keys() - {"T", "Tout", "incompatible_shape_error", "tolerance", "alpha"}:
       continue
@@ -417,6 +419,67 @@ def nn():
       case("TopKV2", values(t, (2, 2, 5), "top"), np.int32(k), sorted=True)
 
 
+def matrices():
+  """A diagonal that dominates keeps matrices far from singular; half of it is added to the adjoint for positive definite ones."""
+  def square(t, batch, n, key, definite=False):
+    a = values(t, batch + (n, n), key, -1, 1)
+    if definite:
+      a = (a + np.conj(np.swapaxes(a, -1, -2))).astype(a.dtype)
+    return (a + (2 * n if definite else 3) * np.eye(n)).astype(a.dtype)
+
+  sizes = [((), 3), ((2,), 4), ((2, 1), 1), ((), 0), ((0,), 2), ((), 7)]
+  for op in ("Cholesky", "MatrixInverse", "MatrixDeterminant", "LogMatrixDeterminant"):
+    for t in types(op):
+      for batch, n in sizes:
+        a = square(t, batch, n, op, op == "Cholesky")
+        case(op, a)
+        if op == "MatrixInverse" and n:
+          case(op, a, adjoint=True)
+      if "Determinant" in op:
+        case(op, np.array([[1, 2], [2, 4]]).astype(tf.as_dtype(t).as_numpy_dtype))
+        case(op, np.array([[0, 2, 0], [1, 0, 0], [0, 0, 3]]).astype(tf.as_dtype(t).as_numpy_dtype))
+  for t in types("CholeskyGrad"):
+    for batch, n in [((), 3), ((2,), 2), ((), 6)]:
+      l = tf.raw_ops.Cholesky(input=tf.constant(square(t, batch, n, "grad", True))).numpy()
+      case("CholeskyGrad", l, np.tril(values(t, batch + (n, n), "g")))
+  for t in types("MatrixSolve"):
+    for batch, n in sizes:
+      for adjoint in (False, True):
+        case("MatrixSolve", square(t, batch, n, "solve"), values(t, batch + (n, 2), "b"), adjoint=adjoint)
+  for t in types("MatrixTriangularSolve"):
+    for lower, adjoint in itertools.product((False, True), (False, True)):
+      case("MatrixTriangularSolve", square(t, (), 3, "solve"), values(t, (3, 2), "b"), lower=lower, adjoint=adjoint)
+      case("MatrixTriangularSolve", square(t, (2, 1), 2, "solve"), values(t, (3, 2, 1), "b"), lower=lower, adjoint=adjoint)
+    case("MatrixTriangularSolve", square(t, (0,), 2, "solve"), values(t, (0, 2, 1), "b"))
+
+
+def images():
+  ways = [dict(), dict(align_corners=True), dict(half_pixel_centers=True)]
+  sizes = [((2, 3, 4, 2), (6, 5)), ((1, 5, 7, 1), (2, 3)), ((1, 4, 4, 1), (4, 4)), ((1, 2, 2, 3), (1, 1)), ((1, 1, 3, 1), (2, 9)), ((0, 2, 2, 1), (3, 3))]
+  for op in ("ResizeBilinear", "ResizeNearestNeighbor"):
+    for t in types(op):
+      for (shape, size), way in itertools.product(sizes, ways):
+        case(op, values(t, shape, op, 0, 100), i32(*size), **way)
+  for t in types("ResizeBilinearGrad"):
+    for (shape, size), way in itertools.product(sizes, ways):
+      case("ResizeBilinearGrad", values("float32", shape[:1] + size + shape[3:], "g"), values(t, shape, "x"), **way)
+  for t in types("ResizeNearestNeighborGrad"):
+    for (shape, size), way in itertools.product(sizes[:-1], ways):
+      case("ResizeNearestNeighborGrad", values(t, shape[:1] + size + shape[3:], "g"), i32(*shape[1:3]), **way)
+  for t in types("ExtractImagePatches"):
+    x = values(t, (2, 5, 6, 2), "x", -90, 90)
+    for k, s, r in [((2, 3), (1, 1), (1, 1)), ((3, 2), (2, 3), (1, 1)), ((2, 2), (1, 2), (2, 3)), ((1, 1), (1, 1), (1, 1)), ((5, 6), (9, 9), (1, 1))]:
+      for padding in ("SAME", "VALID"):
+        case("ExtractImagePatches", x, ksizes=[1, *k, 1], strides=[1, *s, 1], rates=[1, *r, 1], padding=padding)
+  for t in types("LRN"):
+    for a in [dict(), dict(depth_radius=2, bias=0.5, alpha=0.25, beta=0.75), dict(depth_radius=0, beta=1.0), dict(depth_radius=1, beta=2.0, alpha=0.5)]:
+      x = values(t, (2, 2, 1, 7), "lrn", -2, 2)
+      case("LRN", x, **a)
+      y = tf.raw_ops.LRN(input=tf.constant(x), **a).numpy()
+      case("LRNGrad", values(t, x.shape, "g"), x, y, **a)
+      case("LRN", values(t, (0, 1, 1, 3), "lrn"), **a)
+
+
 def passing():
   """Ops that hand a value on."""
   for t in ORDER:
@@ -442,7 +505,7 @@ def write(name, script, lines, failed):
 
 
 def main():
-  for f in (unary, binary, reductions, segments, mixed_math, nn, passing):
+  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, passing):
     f()
   write("cases.txt.gz", "record_cases.py", LINES, FAILED)
 

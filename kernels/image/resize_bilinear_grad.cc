@@ -1,0 +1,83 @@
+// ResizeBilinearGrad: each pixel of the gradient, shared among the four pixels that it was mixed of.
+#include "troupe/kernels/image/resize.h"
+#include "troupe/kernels/math/elementwise.h"
+#include "troupe/kernels/nn/as_float.h"
+
+namespace troupe::image {
+namespace {
+
+absl::Status Shape(InferenceContext& c) {
+  TROUPE_RETURN_IF_ERROR(c.WithRank(0, 4).status());
+  TROUPE_RETURN_IF_ERROR(c.WithRank(1, 4).status());
+  c.set_output(0, c.input(1));
+  return absl::OkStatus();
+}
+
+// Adds to one image [height, width, channels] of zeros.
+template <class T>
+void Spread(const float* grad, const std::vector<Between>& ys, const std::vector<Between>& xs, int64_t width, int64_t channels, T* image) {
+  for (const Between& y : ys) {
+    T* const top = image + y.lower * width * channels;
+    T* const bottom = image + y.upper * width * channels;
+    for (const Between& x : xs) {
+      const int64_t left = x.lower * channels, right = x.upper * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        const float g = *grad++;
+        top[left + c] += static_cast<T>(g * (1 - y.lerp) * (1 - x.lerp));
+        top[right + c] += static_cast<T>(g * (1 - y.lerp) * x.lerp);
+        bottom[left + c] += static_cast<T>(g * y.lerp * (1 - x.lerp));
+        bottom[right + c] += static_cast<T>(g * y.lerp * x.lerp);
+      }
+    }
+  }
+}
+
+class ResizeBilinearGrad {
+ public:
+  explicit ResizeBilinearGrad(KernelInit& init) : attrs_(init) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(const ImageSize from, ImagesAt(ctx, 0));
+    TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ImagesAt(ctx, 1));
+    if (from.batch != to.batch || from.channels != to.channels) {
+      return InvalidArgument("grads and original_image must have equal batches and channels: ", ctx.input(0).shape().DebugString(), " vs. ",
+                             ctx.input(1).shape().DebugString());
+    }
+    const DType type = ctx.output_type(0);
+    TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(ComputeType(type), ctx.input(1).shape()));
+    std::memset(out.raw(), 0, out.bytes());
+    if (out.num_elements() > 0 && ctx.input(0).num_elements() > 0) {
+      const std::vector<Between> ys = Interpolate(to.height, from.height, attrs_), xs = Interpolate(to.width, from.width, attrs_);
+      const int64_t grads = from.height * from.width * from.channels, pixels = to.height * to.width * to.channels;
+      ctx.threads()->ParallelFor(to.batch, 5.0 * static_cast<double>(grads), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b) {
+          const float* grad = ctx.input(0).data<float>() + b * grads;
+          if (out.dtype() == DType::kDouble) {
+            Spread(grad, ys, xs, to.width, to.channels, out.data<double>() + b * pixels);
+          } else {
+            Spread(grad, ys, xs, to.width, to.channels, out.data<float>() + b * pixels);
+          }
+        }
+      });
+    }
+    ctx.set_output(0, Narrowed(std::move(out), type));
+    return absl::OkStatus();
+  }
+
+ private:
+  const ResizeAttrs attrs_;
+};
+
+TROUPE_OP("ResizeBilinearGrad")
+    .Input("grads: float")
+    .Input("original_image: T")
+    .Output("output: T")
+    .Attr("T: {float, bfloat16, half, double}")
+    .Attr("align_corners: bool = false")
+    .Attr("half_pixel_centers: bool = false")
+    .Shape(Shape)
+    .NotDifferentiable("TensorFlow defines no gradient for it")
+    .Doc("The gradient of ResizeBilinear's images; of original_image only type and shape count.");
+TROUPE_KERNEL("ResizeBilinearGrad").Device("CPU").Types("T", math::kFloats).Class<ResizeBilinearGrad>();
+
+}  // namespace
+}  // namespace troupe::image

@@ -1,0 +1,7 @@
+#include "troupe/kernels/linalg/decompositions_inl.h"
+
+namespace troupe::linalg {
+
+TROUPE_DECOMPOSITIONS(std::complex<double>);
+
+}  // namespace troupe::linalg

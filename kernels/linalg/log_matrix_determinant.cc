@@ -1,0 +1,40 @@
+// LogMatrixDeterminant: sign and logarithm of the magnitude of determinants, which themselves would overflow.
+#include "troupe/kernels/linalg/matrices.h"
+
+namespace troupe::linalg {
+namespace {
+
+absl::Status Gradient(GradientContext& g) {
+  if (!g.HasGrad(1)) return absl::OkStatus();  // the sign does not change
+  const NodeOut inverse = g.Op("MatrixInverse", {g.Input(0)}, {{"adjoint", true}});
+  g.Set(0, g.Op("Mul", {PerMatrix(g, g.Grad(1)), inverse}));
+  return g.status();
+}
+
+absl::Status Compute(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx, 0));
+  const Tensor& a = ctx.input(0);
+  const TensorShape shape = BatchShape(a.shape());
+  TROUPE_ASSIGN_OR_RETURN(Tensor* const sign, ctx.AllocateOutput(0, shape));
+  TROUPE_ASSIGN_OR_RETURN(Tensor* const log, ctx.AllocateOutput(1, shape));
+  const double n = static_cast<double>(m.rows);
+  return VisitField(a.dtype(), [&]<class T>() {
+    return ForEachMatrix(ctx, m.count, n * n * n / 3, "", [&](int64_t i) {
+      log->data<T>()[i] = LogDeterminant(a.data<T>() + i * m.elements(), m.rows, sign->data<T>() + i);
+      return true;
+    });
+  });
+}
+
+TROUPE_OP("LogMatrixDeterminant")
+    .Input("input: T")
+    .Output("sign: T")
+    .Output("log_abs_determinant: T")
+    .Attr("T: {half, float, double, complex64, complex128}")
+    .Shape(SquareToBatch)
+    .Gradient(Gradient)
+    .Doc("The determinants of the matrices in the last two dimensions as sign * exp(log_abs_determinant); a singular matrix has 0 and -inf.");
+TROUPE_KERNEL("LogMatrixDeterminant").Device("CPU").Types("T", kFields).Function<Compute>();
+
+}  // namespace
+}  // namespace troupe::linalg

@@ -98,12 +98,15 @@ struct Session::Impl {
     return nullptr;
   }
 
-  void Compile(std::string key, Names feeds, Names fetches, Names targets, SignatureCallback done) {
+  // With `parts`, the graphs of the parts are written there first.
+  void Compile(std::string key, Names feeds, Names fetches, Names targets, proto::RunMetadata* parts, SignatureCallback done) {
     auto call = std::make_shared<CompileCall>();
     call->key = std::move(key);
     call->feeds = std::move(feeds);
     call->fetches = std::move(fetches);
     call->targets = std::move(targets);
+    call->parts = parts;
+    if (call->key.empty()) call->key = SignatureKey(call->feeds, call->fetches, call->targets);
     call->done = [this, key = call->key, done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
       if (s.ok()) {
         for (Stripe& stripe : stripes) {
@@ -117,14 +120,18 @@ struct Session::Impl {
   }
 
   template <class FeedNames>
-  absl::StatusOr<std::shared_ptr<Signature>> Find(const FeedNames& feeds, const Names& fetches, const Names& targets) {
+  absl::StatusOr<std::shared_ptr<Signature>> Find(const FeedNames& feeds, const Names& fetches, const Names& targets,
+                                                  proto::RunMetadata* parts = nullptr) {
     if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
     std::string key;
-    if (auto s = Cached(feeds, fetches, targets, &key)) return s;
+    if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
     if (InsideActor()) return RefuseInActor("the first Run of a signature");
     Waiter<absl::StatusOr<std::shared_ptr<Signature>>> waiter;
-    Compile(std::move(key), FeedNamesOf(feeds), fetches, targets, [&](auto s) { waiter.Set(std::move(s)); });
+    Compile(std::move(key), FeedNamesOf(feeds), fetches, targets, parts, [&](auto s) { waiter.Set(std::move(s)); });
     return waiter.Wait();
+  }
+  static proto::RunMetadata* PartsOf(const RunOptions& options, proto::RunMetadata* metadata) {
+    return options.partition_graphs ? metadata : nullptr;
   }
   static Names FeedNamesOf(const Names& names) { return names; }
   static Names FeedNamesOf(const Feeds& feeds) {
@@ -222,38 +229,27 @@ absl::Status Session::Run(const Feeds& feeds, const Names& fetches, const Names&
 
 absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                           std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
-  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets));
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets, Impl::PartsOf(options, metadata)));
   absl::InlinedVector<Tensor, 8> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
-  if (metadata != nullptr && options.partition_graphs) {
-    // Parts are not kept once they are compiled: whoever wants to see them pays for making them again.
-    Waiter<absl::Status> waiter;
-    auto call = std::make_shared<CompileCall>();
-    call->feeds = Impl::FeedNamesOf(feeds);
-    call->fetches = fetches;
-    call->targets = targets;
-    caf::anon_send(impl_->actor, std::make_shared<MasterThen>([&](SessionMaster& m) {
-      absl::StatusOr<Partitioned> p = m.Partition(*call);
-      if (p.ok()) {
-        for (const auto& [device, part] : p->call->graphs) ExportGraphDef(*part, metadata->add_partition_graphs());
-      }
-      waiter.Set(p.status());
-    }));
-    TROUPE_RETURN_IF_ERROR(waiter.Wait());
-  }
   return s->RunBlocking(options, values, outputs, metadata);
 }
 
-void Session::RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done) {
+void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done,
+                       proto::RunMetadata* metadata) {
   if (impl_->closed->load()) return done(Cancelled("the session is closed"), {});
   std::vector<Tensor> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
   std::string key;
-  if (auto s = impl_->Cached(feeds, fetches, targets, &key)) return s->RunAsync(values, std::move(done));
-  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets,
-                 [values = std::move(values), done = std::move(done), keep = impl_](auto s) {
+  proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
+  if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s->RunAsync(options, values, std::move(done), metadata);
+  // The token may be gone by the actor's turn; what it stands for is shared.
+  const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
+  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, parts,
+                 [values = std::move(values), done = std::move(done), keep = impl_, options = RunOptions(options), token, metadata](auto s) mutable {
                    if (!s.ok()) return done(s.status(), {});
-                   (*s)->RunAsync(values, done);
+                   if (options.cancellation != nullptr) options.cancellation = &token;
+                   (*s)->RunAsync(options, values, std::move(done), metadata);
                  });
 }
 
@@ -332,9 +328,9 @@ std::vector<std::string> Session::Status() const {
     std::vector<std::string> lines;
   };
   auto lines = std::make_shared<Lines>();
-  const auto collect = [lines](std::vector<std::string> part) {
+  const auto collect = [lines](StepReport part) {
     std::lock_guard<std::mutex> lock(lines->mu);
-    for (std::string& l : part) lines->lines.push_back(std::move(l));
+    for (std::string& l : part.lines) lines->lines.push_back(std::move(l));
   };
   caf::anon_send(impl_->actor, std::make_shared<MasterThen>([collect](SessionMaster& m) { m.Report(collect); }));
   // An executor answers in its turn; one that is busy with a long kernel is not waiting for anything that could be named.

@@ -41,6 +41,8 @@ struct SessionOptions {
   bool merge_common_subexpressions = true;
   int64_t operation_timeout_ms = 0;      // default deadline of a Run; 0 = none
   int64_t stall_report_ms = 0;           // a step without progress for this long reports what it waits for; 0 = never
+  std::function<void(const std::string&)> on_stall;  // takes the report, on a thread of the runtime or the caller's; empty: it is logged
+  bool schedule_recvs = true;            // hold back big tensors between parts until their receiver is about to need them
   bool token_messages = false;           // debugging: every token is a message of its own
 };
 
@@ -61,7 +63,7 @@ class CancellationToken {
 
 struct RunOptions {
   int64_t timeout_ms = 0;                         // 0 = the session's default; negative = none
-  const CancellationToken* cancellation = nullptr;
+  const CancellationToken* cancellation = nullptr;  // must live until Run returns, or RunAsync
   bool collect_stats = false;                     // fill RunMetadata.step_stats
   bool partition_graphs = false;                  // fill RunMetadata.partition_graphs
 };
@@ -80,7 +82,8 @@ class Callable {
   absl::Status Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const;
   absl::Status Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                    proto::RunMetadata* metadata = nullptr) const;
-  void RunAsync(absl::Span<const Tensor> feeds, RunCallback done) const;
+  void RunAsync(absl::Span<const Tensor> feeds, RunCallback done) const { RunAsync({}, feeds, std::move(done)); }
+  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done, proto::RunMetadata* metadata = nullptr) const;
   bool valid() const { return signature_ != nullptr; }
 
  private:
@@ -102,7 +105,12 @@ class Session {
   absl::Status Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                    std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
   // `done` is called once, on a thread of the runtime (at once when the step cannot start); it must not block.
-  void RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done);
+  void RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done) {
+    RunAsync({}, feeds, fetches, targets, std::move(done));
+  }
+  // `metadata` is written before `done` is called, and must live until then.
+  void RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done,
+                proto::RunMetadata* metadata = nullptr);
   absl::StatusOr<Callable> Prepare(const Names& feeds, const Names& fetches, const Names& targets);
 
   // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until every fetch has been taken.

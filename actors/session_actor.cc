@@ -8,6 +8,7 @@
 #include "troupe/graph/passes/place.h"
 #include "troupe/graph/passes/prune.h"
 #include "troupe/kernels/pass_support.h"
+#include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
@@ -53,7 +54,10 @@ std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& 
 
 SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
                              std::shared_ptr<std::atomic<bool>> closed)
-    : runtime_(std::move(runtime)), options_(std::move(options)), id_(std::move(id)), closed_(std::move(closed)) {}
+    : runtime_(std::move(runtime)), options_(std::move(options)), id_(std::move(id)), closed_(std::move(closed)),
+      watch_(std::make_shared<StepWatch>(&runtime_->impl()->system->clock(), [report = options_.on_stall](const std::string& text) {
+        ReportStall(report, text);
+      })) {}
 
 absl::Status SessionMaster::Extend(const ExtendCall& call) {
   if (closed()) return Cancelled("the session is closed");
@@ -91,6 +95,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   s->system = runtime_->impl()->system;
   s->runtime = runtime_;
   s->closed = closed_;
+  s->watch = watch_;
   result.signature = std::move(s);
   result.call = std::make_shared<RegisterGraphCall>();
   result.call->session = id_;
@@ -117,6 +122,12 @@ std::shared_ptr<Signature> SessionMaster::Register(const std::string& key, std::
   return signatures_.try_emplace(key, std::move(signature)).first->second;
 }
 
+absl::Status SessionMaster::ExportParts(const CompileCall& call) {
+  TROUPE_ASSIGN_OR_RETURN(const Partitioned p, Partition(call));
+  for (const auto& [device, part] : p.call->graphs) ExportGraphDef(*part, call.parts->add_partition_graphs());
+  return absl::OkStatus();
+}
+
 void SessionMaster::AbortAll(const absl::Status& status) {
   for (auto& [key, s] : signatures_) s->AbortAll(status);
 }
@@ -127,7 +138,7 @@ void SessionMaster::Close() {
   signatures_.clear();
 }
 
-void SessionMaster::Report(const std::function<void(std::vector<std::string>)>& answer) const {
+void SessionMaster::Report(const std::function<void(StepReport)>& answer) const {
   for (const auto& [key, s] : signatures_) s->Report(answer);
 }
 
@@ -136,11 +147,17 @@ namespace {
 struct SessionActorState {
   std::shared_ptr<SessionMaster> master;
   const char* name = "troupe.session";
+  ~SessionActorState() {
+    if (master != nullptr) master->watch().SetWake(nullptr);
+  }
 };
 using SessionActor = caf::stateful_actor<SessionActorState>;
 
 void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
   SessionMaster& master = *self->state.master;
+  if (call->parts != nullptr) {
+    if (absl::Status s = master.ExportParts(*call); !s.ok()) return call->done(std::move(s));
+  }
   if (auto known = master.Find(call->key)) return call->done(std::move(known));
   absl::StatusOr<Partitioned> p = master.Partition(*call);
   if (!p.ok()) return call->done(p.status());
@@ -158,8 +175,9 @@ void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
 
 // Runs a step for another actor. The promise belongs to this actor, so the answer passes through its turn.
 void RunFor(SessionActor* self, caf::typed_response_promise<run_reply> promise, const run_request& r) {
-  auto answer = [me = caf::actor_cast<caf::actor>(self), promise](absl::Status s, std::vector<Tensor> outputs) {
-    auto reply = std::make_shared<run_reply>(run_reply{std::move(s), std::move(outputs)});
+  auto metadata = r.options.collect_stats || r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
+  auto answer = [me = caf::actor_cast<caf::actor>(self), promise, metadata](absl::Status s, std::vector<Tensor> outputs) {
+    auto reply = std::make_shared<run_reply>(run_reply{std::move(s), std::move(outputs), metadata});
     caf::anon_send(me, std::make_shared<MasterThen>([promise, reply](SessionMaster&) mutable { promise.deliver(std::move(*reply)); }));
   };
   auto call = std::make_shared<CompileCall>();
@@ -171,18 +189,34 @@ void RunFor(SessionActor* self, caf::typed_response_promise<run_reply> promise, 
   call->fetches = r.fetches;
   call->targets = r.targets;
   call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-  call->done = [values = std::move(values), answer](absl::StatusOr<std::shared_ptr<Signature>> s) {
+  if (r.options.partition_graphs) call->parts = metadata.get();
+  // The token may be gone when the signature has been compiled; what it stands for is shared.
+  const CancellationToken token = r.options.cancellation != nullptr ? *r.options.cancellation : CancellationToken();
+  call->done = [values = std::move(values), answer, options = r.options, token, metadata](absl::StatusOr<std::shared_ptr<Signature>> s) mutable {
     if (!s.ok()) return answer(s.status(), {});
-    (*s)->RunAsync(values, answer);
+    if (options.cancellation != nullptr) options.cancellation = &token;
+    (*s)->RunAsync(options, values, answer, metadata.get());
   };
   Compile(self, call);
+}
+
+// Looks for steps whose time is up, and sets the timer for the next one.
+void LookAtSteps(SessionActor* self, StepWatch::Time ticked) {
+  StepWatch::Time next;
+  if (!self->state.master->watch().Look(ticked, &next)) return;
+  const auto delay = std::max(next - self->clock().now(), StepWatch::Time::duration::zero());
+  self->delayed_send(self, std::chrono::ceil<std::chrono::nanoseconds>(delay), watch_steps{next.time_since_epoch().count()});
 }
 
 caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.master = std::move(master);
+  self->state.master->watch().SetWake([me = caf::actor_cast<caf::weak_actor_ptr>(self)] {
+    if (auto actor = caf::actor_cast<caf::actor>(me)) caf::anon_send(actor, watch_steps{});
+  });
   return {
+      [self](watch_steps tick) { LookAtSteps(self, StepWatch::Time(StepWatch::Time::duration(tick.when))); },
       [self](const std::shared_ptr<ExtendCall>& call) { call->done(self->state.master->Extend(*call)); },
       [self](const std::shared_ptr<CompileCall>& call) { Compile(self, call); },
       [self](const std::shared_ptr<std::function<void(SessionMaster&)>>& then) { (*then)(*self->state.master); },

@@ -5,7 +5,8 @@
 //   compile {signature}         2 known: answer at once; else prune, fold, merge, place, partition,
 //                                 register each part with the worker                                   signature or error
 //   (parts registered)          3 put the signature into the cache                                     as above
-//   run_request {feeds, ...}    5 run under the scheduler; for users' actors                           run_reply {status, outputs}
+//   run_request {feeds, ...}    5 run under the scheduler; for users' actors                           run_reply {status, outputs, metadata}
+//   watch_steps {tick}          6 look for asynchronous steps whose time is up (step_watch.h)          none
 //   close                       4 refuse what comes, abort what runs                                   status
 //
 // Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the caller directly, and this actor hears of misses only.
@@ -23,6 +24,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "troupe/actors/runtime_impl.h"
 #include "troupe/actors/signature.h"
+#include "troupe/actors/step_watch.h"
 #include "troupe/actors/worker_actor.h"
 
 namespace troupe {
@@ -36,6 +38,7 @@ struct ExtendCall {
 struct CompileCall {
   std::string key;
   Names feeds, fetches, targets;
+  proto::RunMetadata* parts = nullptr;  // whoever asks for the parts' graphs pays for making them
   Reply<absl::StatusOr<std::shared_ptr<Signature>>> done;
 };
 struct CloseCall {
@@ -59,19 +62,23 @@ class SessionMaster {
   // Completes the signature with its compiled parts and keeps it.
   std::shared_ptr<Signature> Register(const std::string& key, std::shared_ptr<Signature> signature,
                                       std::vector<std::shared_ptr<const CompiledPart>> parts);
+  // Writes the parts that the call leads to into call.parts. They are made again, since compiled parts are not kept as graphs.
+  absl::Status ExportParts(const CompileCall& call);
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
   void Close();
   bool closed() const { return closed_->load(); }
+  StepWatch& watch() { return *watch_; }
   // The worker that is alive now; null while it is being restarted.
   caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
-  void Report(const std::function<void(std::vector<std::string>)>& answer) const;
+  void Report(const std::function<void(StepReport)>& answer) const;
 
  private:
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
   const std::string id_;
   const std::shared_ptr<std::atomic<bool>> closed_;
+  const std::shared_ptr<StepWatch> watch_;
   Graph graph_;
   absl::flat_hash_map<std::string, std::string> stateful_devices_;  // a stateful node stays where it was first put
   absl::flat_hash_map<std::string, std::shared_ptr<Signature>> signatures_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <caf/all.hpp>
 
+#include <spdlog/spdlog.h>
+
 #include "troupe/actors/partial_step.h"
 #include "troupe/proto/config.pb.h"
 
@@ -14,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 std::atomic<int64_t> next_step_id{1};
 thread_local bool actor_thread = false;
 thread_local int lane_depth = 0;
+
+absl::Status CancelledByCaller() { return absl::CancelledError("the step was cancelled by its caller"); }
 
 int64_t NowNanos() { return Clock::now().time_since_epoch().count(); }
 
@@ -44,6 +48,11 @@ class Registration {
 bool InsideActor() { return actor_thread || lane_depth > 0; }
 void MarkActorThread() { actor_thread = true; }
 
+void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text) {
+  if (on_stall) return on_stall(text);
+  spdlog::warn("{}", text);
+}
+
 CancellationToken::CancellationToken() : impl_(std::make_shared<Impl>()) {}
 CancellationToken::~CancellationToken() = default;
 bool CancellationToken::cancelled() const {
@@ -54,7 +63,7 @@ void CancellationToken::Cancel() {
   std::lock_guard<std::mutex> lock(impl_->mu);
   impl_->cancelled = true;
   // Under the lock: a set leaves the list before it is released.
-  for (ExecutorSet* set : impl_->sets) set->Abort(absl::CancelledError("the step was cancelled by its caller"));
+  for (ExecutorSet* set : impl_->sets) set->Cancel(CancelledByCaller());
 }
 
 ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
@@ -89,7 +98,7 @@ Executor* ExecutorSet::ReceiverOf(const std::string& key) {
   return it == signature_->receivers.end() ? nullptr : executors_[it->second].get();
 }
 
-void ExecutorSet::Begin(absl::Span<const Tensor> feeds, caf::execution_unit* home, bool stats) {
+void ExecutorSet::Begin(absl::Span<const Tensor> feeds, bool stats) {
   for (size_t i = 0; i < feeds.size(); ++i) arguments_[i] = feeds[i];
   // A kernel of an aborted step may still look at the old context.
   if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
@@ -100,13 +109,19 @@ void ExecutorSet::Begin(absl::Span<const Tensor> feeds, caf::execution_unit* hom
   status_ = absl::OkStatus();
   parts_left_.store(static_cast<int>(executors_.size()), std::memory_order_relaxed);
   start_nanos_ = stats || signature_->options.stall_report_ms > 0 ? NowNanos() : 0;
+}
+
+void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   StepInput input;
   input.context = context_;
   input.arguments = arguments_.data();
   input.results = results_.data();
   input.partial = partial_ != nullptr;
   input.token_messages = signature_->options.token_messages;
-  for (size_t i = 0; i < executors_.size(); ++i) {
+  // Without a lane the step may end, and this object with it, as soon as the last part has been started.
+  std::shared_ptr<Executor> last;
+  if (home == nullptr) last = executors_.back();
+  for (size_t i = 0, n = executors_.size(); i < n; ++i) {
     timings_[i].clear();
     input.timings = stats ? &timings_[i] : nullptr;
     executors_[i]->Start(input, home);
@@ -138,6 +153,14 @@ void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
     absl::Status result = std::move(status_);
     return partial->OnDone(result);
   }
+  // From here on neither a token nor the watch may know this set.
+  if (token_ != nullptr) {
+    std::lock_guard<std::mutex> lock(token_->mu);
+    std::erase(token_->sets, this);
+  }
+  token_ = nullptr;
+  if (std::exchange(watched_, false)) signature_->watch->Remove(this);
+  if (metadata_ != nullptr) FillMetadata(run_options_, std::exchange(metadata_, nullptr));
   RunCallback done = std::move(done_);
   std::shared_ptr<Signature> keep = std::move(keep_);
   std::vector<Tensor> outputs;
@@ -152,6 +175,16 @@ void ExecutorSet::Abort(const absl::Status& status) {
     if (status_.ok()) status_ = status;
   }
   for (const auto& e : executors_) e->Abort(step_id_.load(std::memory_order_acquire), status);
+}
+
+void ExecutorSet::Cancel(const absl::Status& status) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (status_.ok()) status_ = status;
+  }
+  // The mark ends a part that is only about to start, which forgets an abort that comes too early.
+  context_->cancelled.store(true, std::memory_order_release);
+  Abort(status);
 }
 
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
@@ -182,13 +215,8 @@ std::vector<std::string> ExecutorSet::Waiting() const {
   return lines;
 }
 
-void ExecutorSet::Report(const std::function<void(std::vector<std::string>)>& answer) const {
+void ExecutorSet::Report(const std::function<void(StepReport)>& answer) const {
   for (const auto& e : executors_) e->Report(answer);
-}
-
-absl::Status ExecutorSet::Stalled(std::string_view what) const {
-  const std::vector<std::string> lines = Waiting();
-  return DeadlineExceeded(what, lines.empty() ? "" : "; it waits for:\n  ", StrJoin(lines, "\n  "));
 }
 
 absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
@@ -202,16 +230,18 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
   {
     ++lane_depth;
     ScopedFlushDenormals flush;
+    const bool stats = options.collect_stats && metadata != nullptr;
+    Begin(feeds, stats);
     Registration registration(options.cancellation, this);
-    Begin(feeds, &lane_, options.collect_stats && metadata != nullptr);
-    if (registration.cancelled()) Abort(absl::CancelledError("the step was cancelled by its caller"));
+    Launch(&lane_, stats);
+    if (registration.cancelled()) Abort(CancelledByCaller());
     int64_t progress = -1;
     Clock::time_point last_progress;
     for (bool expired = false;;) {
       const bool more = lane_.DrainSome();
       if (timed && !expired && Clock::now() >= deadline && running()) {
         expired = true;
-        Abort(Stalled(StrCat("the step did not end within ", timeout, " ms")));
+        Abort(DeadlineStatus(timeout, Waiting()));
         continue;
       }
       if (more) continue;
@@ -226,8 +256,7 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
           last_progress = now;
         } else if (now - last_progress >= std::chrono::milliseconds(session.stall_report_ms)) {
           last_progress = now;
-          std::fprintf(stderr, "a step made no progress for %lld ms; it waits for:\n  %s\n",
-                       static_cast<long long>(session.stall_report_ms), StrJoin(Waiting(), "\n  ").c_str());
+          ReportStall(session.on_stall, StallText(context_->step_id, signature_->Describe(), session.stall_report_ms, Waiting()));
         }
         until = std::min(until, last_progress + std::chrono::milliseconds(session.stall_report_ms));
       }
@@ -240,17 +269,37 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
   return Finish(outputs);
 }
 
-void ExecutorSet::RunAsync(absl::Span<const Tensor> feeds, RunCallback done, std::shared_ptr<Signature> keep) {
+void ExecutorSet::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
+                           proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) {
+  const SessionOptions& session = signature_->options;
+  const bool stats = options.collect_stats && metadata != nullptr;
   in_lane_ = false;
+  run_options_ = options;
+  run_options_.cancellation = nullptr;
   done_ = std::move(done);
+  metadata_ = metadata;
   keep_ = std::move(keep);
-  Begin(feeds, nullptr, false);
+  Begin(feeds, stats);
+  if (options.cancellation != nullptr) {
+    token_ = options.cancellation->impl();
+    std::lock_guard<std::mutex> lock(token_->mu);
+    if (token_->cancelled) context_->cancelled.store(true, std::memory_order_relaxed);
+    if (token_->cancelled) status_ = CancelledByCaller();
+    token_->sets.push_back(this);
+  }
+  const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms;
+  if (signature_->watch != nullptr && (timeout > 0 || session.stall_report_ms > 0)) {
+    watched_ = true;
+    signature_->watch->Add(this, context_->step_id, signature_->Describe(), timeout, session.stall_report_ms);
+  }
+  Launch(nullptr, stats);
 }
 
 void ExecutorSet::RunPartial(PartialStep* partial) {
   in_lane_ = false;
   partial_ = partial;
-  Begin({}, nullptr, false);
+  Begin({}, false);
+  Launch(nullptr, false);
 }
 
 void ExecutorSet::Feed(uint32_t index, const Tensor& value) {
@@ -327,6 +376,14 @@ void Signature::Release(std::unique_ptr<ExecutorSet> set) {
   std::erase(all_, set.get());
 }
 
+std::string Signature::Describe() const {
+  constexpr size_t kNames = 4;
+  Names names(fetches.begin(), fetches.begin() + std::min(kNames, fetches.size()));
+  for (size_t i = 0; i < targets.size() && names.size() < kNames; ++i) names.push_back(targets[i]);
+  const size_t more = fetches.size() + targets.size() - names.size();
+  return StrCat(StrJoin(names, ", "), more == 0 ? "" : StrCat(" and ", more, " more"));
+}
+
 absl::Status Signature::CheckFeeds(absl::Span<const Tensor> values) const {
   if (values.size() != feeds.size()) {
     return InvalidArgument("the step takes ", feeds.size(), " feeds, not ", values.size());
@@ -361,12 +418,13 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, absl::Span<co
   return s;
 }
 
-void Signature::RunAsync(absl::Span<const Tensor> values, RunCallback done) {
+void Signature::RunAsync(const RunOptions& run_options, absl::Span<const Tensor> values, RunCallback done,
+                         proto::RunMetadata* metadata) {
   absl::Status s = CheckFeeds(values);
   if (s.ok() && closed->load(std::memory_order_relaxed)) s = Cancelled("the session is closed");
   if (!s.ok()) return done(std::move(s), {});
   // The set belongs to the step until its last part releases it.
-  Lease().release()->RunAsync(values, std::move(done), shared_from_this());
+  Lease().release()->RunAsync(run_options, values, std::move(done), metadata, shared_from_this());
 }
 
 void Signature::AbortAll(const absl::Status& status) {
@@ -376,7 +434,7 @@ void Signature::AbortAll(const absl::Status& status) {
   }
 }
 
-void Signature::Report(const std::function<void(std::vector<std::string>)>& answer) {
+void Signature::Report(const std::function<void(StepReport)>& answer) {
   std::lock_guard<std::mutex> lock(mu_);
   for (ExecutorSet* set : all_) {
     if (set->running()) set->Report(answer);
@@ -390,8 +448,9 @@ absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> f
                            proto::RunMetadata* metadata) const {
   return signature_->RunBlocking(options, feeds, outputs, metadata);
 }
-void Callable::RunAsync(absl::Span<const Tensor> feeds, RunCallback done) const {
-  signature_->RunAsync(feeds, std::move(done));
+void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
+                        proto::RunMetadata* metadata) const {
+  signature_->RunAsync(options, feeds, std::move(done), metadata);
 }
 
 }  // namespace troupe

@@ -17,6 +17,7 @@
 #include "troupe/actors/executor/executor_actor.h"
 #include "troupe/actors/lane.h"
 #include "troupe/actors/session.h"
+#include "troupe/actors/step_watch.h"
 
 namespace troupe {
 
@@ -33,7 +34,8 @@ class ExecutorSet : public StepGroup {
   absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
   // Starts a step under the scheduler. `keep` is released after `done` was called.
-  void RunAsync(absl::Span<const Tensor> feeds, RunCallback done, std::shared_ptr<Signature> keep);
+  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done, proto::RunMetadata* metadata,
+                std::shared_ptr<Signature> keep);
   // Starts a step whose feeds come later, under the scheduler. `partial` outlives it and hears of results and of the end.
   void RunPartial(PartialStep* partial);
   void Feed(uint32_t index, const Tensor& value);
@@ -42,11 +44,13 @@ class ExecutorSet : public StepGroup {
   bool usable() const;
   // Ends the step from any thread.
   void Abort(const absl::Status& status);
+  // As Abort, when the parts may not have been started yet.
+  void Cancel(const absl::Status& status);
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
   bool running() const { return parts_left_.load() > 0; }
   // What the parts wait for. In the turn of a lane that is not draining, directly; from any other thread, by asking the executors.
   std::vector<std::string> Waiting() const;
-  void Report(const std::function<void(std::vector<std::string>)>& answer) const;
+  void Report(const std::function<void(StepReport)>& answer) const;
 
   // StepGroup.
   void PartDone(Executor* executor, const absl::Status& status) override;
@@ -55,10 +59,11 @@ class ExecutorSet : public StepGroup {
   void ResultReady(uint32_t index) override;
 
  private:
-  void Begin(absl::Span<const Tensor> feeds, caf::execution_unit* home, bool stats);
+  // A step begins: from here on it has a number, and may be cancelled.
+  void Begin(absl::Span<const Tensor> feeds, bool stats);
+  void Launch(caf::execution_unit* home, bool stats);
   // The step's status and its outputs.
   absl::Status Finish(std::vector<Tensor>* outputs);
-  absl::Status Stalled(std::string_view what) const;
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
 
   Signature* const signature_;
@@ -74,7 +79,12 @@ class ExecutorSet : public StepGroup {
   std::mutex mu_;
   absl::Status status_;
   int64_t start_nanos_ = 0;
+  // Of an asynchronous step.
+  RunOptions run_options_;
   RunCallback done_;
+  proto::RunMetadata* metadata_ = nullptr;
+  std::shared_ptr<CancellationToken::Impl> token_;
+  bool watched_ = false;
   std::shared_ptr<Signature> keep_;
   PartialStep* partial_ = nullptr;
 };
@@ -91,20 +101,23 @@ class Signature : public std::enable_shared_from_this<Signature> {
   caf::actor_system* system = nullptr;
   std::shared_ptr<Runtime> runtime;      // keeps devices alive
   std::shared_ptr<std::atomic<bool>> closed;
+  std::shared_ptr<StepWatch> watch;      // null: asynchronous steps have no deadlines
 
   ~Signature();
   // A free set, or a new one. Null when the session is closed.
   std::unique_ptr<ExecutorSet> Lease();
   void Release(std::unique_ptr<ExecutorSet> set);
   absl::Status CheckFeed(size_t i, const Tensor& value) const;
+  // Its fetches and targets, for messages.
+  std::string Describe() const;
   absl::Status CheckFeeds(absl::Span<const Tensor> values) const;
   absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
-  void RunAsync(absl::Span<const Tensor> feeds, RunCallback done);
+  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done, proto::RunMetadata* metadata);
   // Aborts the steps that run now.
   void AbortAll(const absl::Status& status);
   // Asks every running part; `answer` is called once a part, from its turn.
-  void Report(const std::function<void(std::vector<std::string>)>& answer);
+  void Report(const std::function<void(StepReport)>& answer);
 
  private:
   static constexpr size_t kSlots = 32;
@@ -121,6 +134,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
 bool InsideActor();
 // Marks the calling thread as one that runs actors (threads of a runtime's own scheduler).
 void MarkActorThread();
+// Gives a stall report to `on_stall`, or logs it when there is none.
+void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text);
 
 struct CancellationToken::Impl {
   std::mutex mu;

@@ -110,7 +110,7 @@ void Executor::Abort(int64_t step_id, const absl::Status& status) {
   Post(a);
 }
 
-void Executor::Report(std::function<void(std::vector<std::string>)> answer) {
+void Executor::Report(std::function<void(StepReport)> answer) {
   auto* a = new Arrival;
   a->kind = Arrival::Kind::kReport;
   a->report = std::move(answer);

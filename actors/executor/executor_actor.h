@@ -57,7 +57,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // Ends the step from any thread.
   void Abort(int64_t step_id, const absl::Status& status);
   // Asks in the executor's turn what the step waits for; `answer` is not called when the actor is dead.
-  void Report(std::function<void(std::vector<std::string>)> answer);
+  void Report(std::function<void(StepReport)> answer);
   // Sends `arrival` (takes ownership) from any thread.
   void Post(Arrival* arrival);
   StepState& state() { return state_; }

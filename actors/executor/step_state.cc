@@ -429,7 +429,7 @@ void StepState::TakeArrivals() {
 }
 
 void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
-  if (a->kind == Arrival::Kind::kReport) return a->report(Waiting(40));
+  if (a->kind == Arrival::Kind::kReport) return a->report({Waiting(40), nodes_run_});
   if (!active_ || a->step_id != input_.context->step_id) {
     ++late_arrivals_;
     return;

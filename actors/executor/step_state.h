@@ -70,6 +70,12 @@ struct Frame {
   Iteration*& at(int64_t number) { return iterations[static_cast<size_t>(number) % iterations.size()]; }
 };
 
+// What a part says when it is asked what its step waits for.
+struct StepReport {
+  std::vector<std::string> lines;
+  int64_t nodes_run = 0;  // since the executor began to live
+};
+
 // What comes from outside of the executor's turn.
 struct Arrival {
   Arrival* next = nullptr;
@@ -83,7 +89,7 @@ struct Arrival {
   std::string key;               // of the tensor
   uint64_t tag = 0;
   uint64_t nanos = 0;
-  std::function<void(std::vector<std::string>)> report;  // answered with what the step waits for
+  std::function<void(StepReport)> report;  // answered with what the step waits for
 };
 
 // A token on its way to a consumer, in the mode in which every token is a message of its own.

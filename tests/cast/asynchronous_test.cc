@@ -1,0 +1,183 @@
+// What a blocking Run takes, an asynchronous one takes too: deadline, cancellation, metadata, stall reports. On the stage's clock.
+#include "cast/play.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_CASE(AStepThatEndsInTimeIsForgottenByTheWatch) {
+  Play p;
+  p.Extend();
+  p.Warm(p.feeds, {"twice"});
+  p.Start({"twice"}, {.timeout_ms = 50});
+  BOOST_TEST(p.Go() == R"(
+session <- watch_steps | running
+executor <- run_step | OK)");
+  BOOST_TEST(p.outputs.at(0).scalar<float>() == 4.0f);
+  p.stage.Advance(1s);
+  BOOST_TEST(p.Go() == R"(
+session <- watch_steps | OK)");
+  p.stage.Advance(1s);
+  BOOST_TEST(p.Go() == "");  // no timer is left
+}
+
+BOOST_AUTO_TEST_CASE(ADeadlineAsksEveryPartAndEndsTheStep) {
+  Play p;
+  p.Extend();
+  p.Warm(p.feeds, {"never"});
+  p.Start({"never"}, {.timeout_ms = 50});
+  BOOST_TEST(p.Go() == R"(
+session <- watch_steps | running
+executor <- run_step | running)");
+  p.stage.Advance(49ms);
+  BOOST_TEST(p.Go() == "");
+  p.stage.Advance(1ms);
+  BOOST_TEST(p.Go() == R"(
+session <- watch_steps | running
+executor <- doorbell | DEADLINE_EXCEEDED
+executor <- doorbell | DEADLINE_EXCEEDED)");
+  BOOST_TEST(p.Message().find("the step did not end within 50 ms; it waits for:\n  node 'never' (CastNever) on /job:localhost") == 0u, p.Message());
+  p.stage.Advance(1s);  // the timer of the time of grace finds nothing
+  BOOST_TEST(p.Go() == R"(
+session <- watch_steps | DEADLINE_EXCEEDED)");
+  p.Start({"never"}, {.timeout_ms = -1});
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | running)");
+}
+
+BOOST_AUTO_TEST_CASE(TheSessionsDefaultDeadlineHoldsAndAShorterOneMovesTheTimer) {
+  Play p({.operation_timeout_ms = 1000});
+  p.Extend();
+  p.Warm(p.feeds, {"never"});
+  std::string order;
+  const auto start = [&](const char* name, int64_t ms) {
+    p.session->RunAsync({.timeout_ms = ms}, p.feeds, {"never"}, {}, [&order, name](absl::Status, std::vector<Tensor>) { order += name; });
+    p.stage.Play();
+  };
+  start("a", 0);
+  start("b", 300);
+  start("c", 500);
+  p.stage.Advance(300ms);
+  p.stage.Play();
+  BOOST_TEST(order == "b");
+  p.stage.Advance(200ms);
+  p.stage.Play();
+  BOOST_TEST(order == "bc");
+  p.stage.Advance(499ms);
+  p.stage.Play();
+  BOOST_TEST(order == "bc");
+  p.stage.Advance(1ms);
+  p.stage.Play();
+  BOOST_TEST(order == "bca");
+}
+
+BOOST_AUTO_TEST_CASE(ATokenEndsAStepBeforeItStartsWhileItRunsAndNeverTheNextOne) {
+  Play p;
+  p.Extend();
+  p.Warm(p.feeds, {"never"});
+  {
+    CancellationToken token;
+    p.Start({"never"}, {.cancellation = &token});
+    p.stage.Play();
+    BOOST_TEST(p.State() == "running");
+    token.Cancel();
+    BOOST_TEST(p.Go() == R"(
+executor <- doorbell | CANCELLED)");
+    BOOST_TEST(p.Message() == "the step was cancelled by its caller");
+    p.Start({"never"}, {.cancellation = &token});  // cancelled already
+    BOOST_TEST(p.Go() == R"(
+executor <- run_step | CANCELLED)");
+  }
+  std::optional<CancellationToken> token(std::in_place);
+  p.Start({"never"}, {.cancellation = &*token});
+  token->Cancel();  // before the executor's turn, and the token is gone before the step's end
+  token.reset();
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | CANCELLED
+executor <- doorbell | CANCELLED)");
+  p.Start({"never"});
+  p.stage.Play();
+  BOOST_TEST(p.State() == "running");
+}
+
+BOOST_AUTO_TEST_CASE(MetadataHasTheNodesAndTheParts) {
+  Play p({}, 2);
+  const Output there = ops::Neg(p.root.WithOpName("there").WithDevice("/device:CPU:1"), p.twice);
+  p.Extend();
+  proto::RunMetadata metadata;
+  p.Start({"there"}, {.collect_stats = true, .partition_graphs = true}, &metadata);
+  p.stage.Play();
+  BOOST_TEST(p.State() == "OK");
+  BOOST_TEST(p.outputs.at(0).scalar<float>() == -4.0f);
+  BOOST_REQUIRE_EQUAL(metadata.partition_graphs_size(), 2);
+  std::string nodes;
+  for (const auto& d : metadata.step_stats().dev_stats()) {
+    for (const auto& n : d.node_stats()) StrAppend(&nodes, n.node_name(), " ");
+  }
+  BOOST_TEST(nodes.find("twice ") != std::string::npos, nodes);
+  BOOST_TEST(nodes.find("there ") != std::string::npos, nodes);
+}
+
+BOOST_AUTO_TEST_CASE(AStepWithoutProgressIsReportedAgainAndAgain) {
+  std::vector<std::string> reports;
+  SessionOptions options;
+  options.stall_report_ms = 100;
+  options.on_stall = [&](const std::string& text) { reports.push_back(text); };
+  Play p(options);
+  p.Extend();
+  p.Warm(p.feeds, {"never"});
+  p.Start({"never"});
+  p.stage.Play();
+  for (const size_t expected : {0, 0, 1, 1, 2}) {
+    p.stage.Advance(50ms);
+    p.stage.Play();
+    BOOST_TEST(reports.size() == expected);
+  }
+  BOOST_REQUIRE(!reports.empty());
+  BOOST_TEST(reports[0].find("(never) has made no progress for 100 ms; it waits for:\n  node 'never' (CastNever)") != std::string::npos, reports[0]);
+  BOOST_TEST(p.State() == "running");
+}
+
+BOOST_AUTO_TEST_CASE(AUsersActorsMessageHasTheSameOptions) {
+  Play p;
+  p.Extend();
+  caf::scoped_actor user(p.stage.system());
+  const auto ask = [&](run_request r) {
+    user->send(ActorOf(*p.session), std::move(r));
+    p.stage.Play();
+  };
+  std::optional<run_reply> reply;
+  const auto take = [&] {
+    reply.reset();
+    user->receive([&](const run_reply& r) { reply = r; }, caf::after(0s) >> [] {});
+  };
+  ask({p.feeds, {"twice"}, {}, {.collect_stats = true, .partition_graphs = true}});
+  take();
+  BOOST_REQUIRE(reply);
+  TROUPE_REQUIRE_OK(reply->status);
+  BOOST_REQUIRE(reply->metadata != nullptr);
+  BOOST_TEST(reply->metadata->partition_graphs_size() == 1);
+  BOOST_TEST(reply->metadata->step_stats().dev_stats_size() == 1);
+
+  ask({p.feeds, {"never"}, {}, {.timeout_ms = 20}});
+  take();
+  BOOST_TEST(!reply);
+  p.stage.Advance(20ms);
+  p.stage.Play();
+  take();
+  BOOST_REQUIRE(reply);
+  BOOST_TEST(reply->status.code() == absl::StatusCode::kDeadlineExceeded, reply->status);
+  BOOST_TEST(reply->metadata == nullptr);
+
+  CancellationToken token;
+  ask({p.feeds, {"never"}, {}, {.cancellation = &token}});
+  token.Cancel();
+  p.stage.Play();
+  take();
+  BOOST_REQUIRE(reply);
+  BOOST_TEST(reply->status.code() == absl::StatusCode::kCancelled, reply->status);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,18 @@
+// The op of these rehearsals whose kernel waits until its step ends.
+#include "cast/play.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("CastNever").Input("x: float").Output("y: float").Stateful().NotDifferentiable("it never ends").Doc("Waits for the step's end.");
+class NeverKernel {
+ public:
+  explicit NeverKernel(KernelInit&) {}
+  void ComputeAsync(KernelContext& ctx, DoneFn done) {
+    ctx.exchange()->Recv("nobody", ctx.frame_iter(), [done](absl::Status s, Tensor, bool) { done(s); });
+  }
+};
+TROUPE_KERNEL("CastNever").Device("CPU").Class<NeverKernel>();
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,137 @@
+// The stage on which the cast is rehearsed: CAF's deterministic scheduler and clock, under which the tests deliver message by message.
+//
+//   Stage stage;
+//   stage.Inline([&] { session = ...; });      // set-up: every message is handled at once, blocking calls included
+//   session->RunAsync(...);
+//   BOOST_TEST(stage.Play() == R"(
+//   executor <- run_step)");                   // one line a message: who got what; `state` may add what it led to
+//
+// An actor is named by its CAF name without "troupe."; of several with one name the second is "executor2". Thread rule: one thread.
+#ifndef TROUPE_TESTS_CAST_STAGE_H_
+#define TROUPE_TESTS_CAST_STAGE_H_
+
+#include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "actors/graphs.h"
+#include "troupe/actors.h"
+#include "troupe/actors/device_actor.h"
+#include "troupe/actors/session_actor.h"
+
+namespace troupe {
+
+class Stage {
+ public:
+  Stage() : system_(config_), scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
+    Inline([&] { scheduler_.run(); });
+  }
+  ~Stage() { Inline([&] { scheduler_.run(); }); }
+
+  caf::actor_system& system() { return system_; }
+  caf::scheduler::test_coordinator& scheduler() { return scheduler_; }
+
+  template <class F>
+  void Inline(F f) {
+    DrainAfterEnqueue();
+    f();
+    scheduler_.run();
+    scheduler_.after_next_enqueue(nullptr);
+  }
+  void Advance(std::chrono::milliseconds by) { scheduler_.advance_time(by); }
+  void Kill(const caf::actor& actor) { caf::anon_send_exit(actor, caf::exit_reason::kill); }
+
+  // Delivers the next message: "who <- what", or "" when there is none.
+  std::string Deliver() {
+    if (!scheduler_.has_job()) return "";
+    std::string line = Describe(scheduler_.jobs.front());
+    scheduler_.run_once();
+    return line;
+  }
+  // Delivers all that is there, one line a message, each after a line feed. `state` is asked after each, and what it says is added.
+  std::string Play(const std::function<std::string()>& state = nullptr) {
+    std::string text;
+    for (std::string line = Deliver(); !line.empty(); line = Deliver()) {
+      if (line == "-") continue;
+      StrAppend(&text, "\n", line, state ? StrCat(" | ", state()) : "");
+      BOOST_REQUIRE_MESSAGE(text.size() < 100000, "the play does not end:" << text);
+    }
+    return text;
+  }
+  // What would be delivered next, in order, without doing it.
+  std::string Queue() {
+    std::string text;
+    for (caf::resumable* r : scheduler_.jobs) StrAppend(&text, text.empty() ? "" : ", ", Describe(r));
+    return text;
+  }
+
+ private:
+  struct Config : caf::actor_system_config {
+    Config() { set("scheduler.policy", caf::atom("testing")); }
+  };
+
+  // From now on whoever sends a message from outside finds it, and all that followed, handled.
+  void DrainAfterEnqueue() {
+    scheduler_.after_next_enqueue([this] {
+      DrainAfterEnqueue();
+      if (draining_) return;
+      draining_ = true;
+      while (scheduler_.try_run_once()) {
+      }
+      draining_ = false;
+    });
+  }
+  std::string NameOf(caf::scheduled_actor* actor) {
+    const auto [it, is_new] = names_.try_emplace(actor->id());
+    if (is_new) {
+      std::string name = actor->name();
+      if (name.rfind("troupe.", 0) == 0) name = name.substr(7);
+      const int n = ++seen_[name];
+      it->second = n == 1 ? name : StrCat(name, n);
+    }
+    return it->second;
+  }
+  std::string Describe(caf::resumable* job) {
+    auto* actor = dynamic_cast<caf::scheduled_actor*>(job);
+    if (actor == nullptr) return "-";
+    const std::string who = NameOf(actor);
+    caf::mailbox_element* e = actor->mailbox().peek();
+    return StrCat(who, " <- ", e == nullptr ? "init" : What(*e));
+  }
+  static std::string What(caf::mailbox_element& e) {
+    const caf::type_erased_tuple& c = e.content();
+    if (c.match_elements<run_step>()) return "run_step";
+    if (c.match_elements<doorbell>()) return "doorbell";
+    if (c.match_elements<token_message>()) return "token";
+    if (c.match_elements<go_on>()) return "go_on";
+    if (c.match_elements<run_request>()) return "run_request";
+    if (c.match_elements<run_reply>()) return "run_reply";
+    if (c.match_elements<restart_child>()) return "restart_child";
+    if (c.match_elements<watch_steps>()) return "watch_steps";
+    if (c.match_elements<std::shared_ptr<ExtendCall>>()) return "extend";
+    if (c.match_elements<std::shared_ptr<CompileCall>>()) return "compile";
+    if (c.match_elements<std::shared_ptr<CloseCall>>()) return "close";
+    if (c.match_elements<std::shared_ptr<RegisterGraphCall>>()) return "register_graph";
+    if (c.match_elements<std::shared_ptr<DeviceStatsCall>>()) return "device_stats";
+    if (c.match_elements<std::shared_ptr<ContainerListCall>>()) return "list";
+    if (c.match_elements<std::shared_ptr<ContainerResetCall>>()) return "reset";
+    if (c.match_elements<std::shared_ptr<MasterThen>>()) return "then";
+    if (c.match_elements<caf::down_msg>()) return "down";
+    if (c.match_elements<caf::exit_msg>()) return "exit";
+    return caf::to_string(c);
+  }
+
+  Config config_;
+  caf::actor_system system_;
+  caf::scheduler::test_coordinator& scheduler_;
+  bool draining_ = false;
+  std::map<caf::actor_id, std::string> names_;
+  std::map<std::string, int> seen_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_TESTS_CAST_STAGE_H_

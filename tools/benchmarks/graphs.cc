@@ -118,12 +118,28 @@ void Branches(const Scope& s, int64_t n) {
   ops::Add(s.WithOpName("z"), ends[0], ends[1]);
 }
 
+// The network of experiment E5 with constant weights, as it would serve.
+void E5(const Scope& s, int64_t batch) {
+  const int64_t sizes[] = {784, 200, 100, 60, 30, 10};
+  Output y = ops::Placeholder(s.WithOpName("x"), DType::kFloat, {.shape = TensorShape({batch, sizes[0]})});
+  Random random(5);
+  for (int i = 0; i < 5; ++i) {
+    std::vector<float> weights(static_cast<size_t>(sizes[i] * sizes[i + 1]));
+    for (float& w : weights) w = 0.2f * (static_cast<float>(random.Below(1 << 16)) / 65536.0f - 0.5f);
+    const Output w = Const(s, Tensor::Of<float>(weights, TensorShape({sizes[i], sizes[i + 1]})));
+    const Output b = Const(s, Tensor::Of<float>(std::vector<float>(static_cast<size_t>(sizes[i + 1]), 0.1f), TensorShape({sizes[i + 1]})));
+    y = ops::BiasAdd(s, ops::MatMul(s, y, w), b);
+    if (i < 4) y = ops::Relu(s, y);
+  }
+  ops::Softmax(s.WithOpName("z"), y);
+}
+
 }  // namespace
 
 const std::vector<std::string>& GraphNames() {
   static const std::vector<std::string> names = {
       "null_16x1024",       "null_32x8192",         "null_1024x16", "null_8192x32", "null_1024x1024", "const_identity_1x100", "const_identity_100x1",
-      "const_identity_100x100", "tree4096", "chain10000",   "while1000x1",  "while1000x100",  "mlp200", "mlp7200", "branches512", "add1"};
+      "const_identity_100x100", "tree4096", "chain10000",   "while1000x1",  "while1000x100",  "mlp200", "mlp7200", "branches512", "e5x100", "add1"};
   return names;
 }
 
@@ -158,6 +174,8 @@ absl::Status BuildGraph(const std::string& name, const std::shared_ptr<Graph>& g
     Mlp(s, a);
   } else if (is("branches%zu%n", false)) {
     Branches(s, static_cast<int64_t>(a));
+  } else if (is("e5x%zu%n", false)) {
+    E5(s, static_cast<int64_t>(a));
   } else if (name == "add1") {
     const Output x = ScalarInput(s, "x"), y = ScalarInput(s, "y");
     ops::Add(s.WithOpName("z"), x, y);

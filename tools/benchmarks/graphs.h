@@ -11,6 +11,7 @@
 //   whileNxV            N iterations of a loop with V float variables beside its counter
 //   mlpN                N layers of an 8x8 MatMul, an Add and a Tanh; layer i's result is the node "layer<i>"
 //   branchesN           two independent chains of eight NxN MatMuls
+//   e5xB                experiment E5's network with constant weights, B images a step
 //   add1                z = x + y
 //
 // Convention: the node "done", if there is one, is the target; "z", if there is one, the fetch; "x" and "y", if there are, float placeholders of a known shape.

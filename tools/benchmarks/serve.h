@@ -8,29 +8,42 @@
 #ifndef TROUPE_TOOLS_BENCHMARKS_SERVE_H_
 #define TROUPE_TOOLS_BENCHMARKS_SERVE_H_
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace troupe::bench {
 
 using Clock = std::chrono::steady_clock;
 inline double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Seconds of one call of `run`, from as many calls as fit into `seconds`.
+// Seconds of one call of `run`: `seconds` long it is called, in pieces of about two milliseconds, and the median piece counts. A piece is shorter than a time slice, so
+// that on a machine that others use too most pieces were not interrupted.
 inline double Sample(double seconds, const std::function<void()>& run) {
-  const Clock::time_point probe = Clock::now();
-  run();
-  const double once = SecondsSince(probe);
-  const int calls = once >= seconds ? 1 : static_cast<int>(seconds / (once + 1e-9)) + 1;
+  constexpr double kPiece = 2e-3;
   const Clock::time_point start = Clock::now();
-  for (int i = 0; i < calls; ++i) run();
-  return SecondsSince(start) / calls;
+  run();
+  const double once = SecondsSince(start) + 1e-9;
+  const int calls = once >= kPiece ? 1 : static_cast<int>(kPiece / once) + 1;
+  std::vector<double> pieces;
+  do {
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < calls; ++i) run();
+    pieces.push_back(SecondsSince(begin) / calls);
+  } while (SecondsSince(start) < seconds);
+  const auto middle = pieces.begin() + static_cast<std::ptrdiff_t>(pieces.size() / 2);
+  std::nth_element(pieces.begin(), middle, pieces.end());
+  return *middle;
 }
 
-// `head` is printed first; `sample` gives a number.
-inline int Serve(const std::string& head, const std::function<double()>& sample) {
+// `head` is printed first; `sample` gives a number; what `tail` gives, if it is there, is printed last.
+inline int Serve(const std::string& head, const std::function<double()>& sample, const std::function<std::string()>& tail = nullptr) {
   std::printf("%s\n", head.c_str());
   std::fflush(stdout);
   for (int c = std::getchar(); c != EOF; c = std::getchar()) {
@@ -38,7 +51,25 @@ inline int Serve(const std::string& head, const std::function<double()>& sample)
     std::printf("%.9g\n", sample());
     std::fflush(stdout);
   }
+  if (tail) std::printf("%s\n", tail().c_str());
+  std::fflush(stdout);
   return 0;
+}
+
+// Peak resident memory of this process in bytes.
+inline double PeakMemory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);
+}
+// Resident memory now, in bytes.
+inline double MemoryNow() {
+  long pages = 0, resident = 0;
+  if (std::FILE* f = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(f, "%ld %ld", &pages, &resident) != 2) resident = 0;
+    std::fclose(f);
+  }
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace troupe::bench

@@ -1,0 +1,264 @@
+"""The groups of the table. Each function yields rows; what it needs and does not find it reports through ctx.missing and goes on."""
+import json
+import os
+import subprocess
+
+from measure import Failed, Program, Row, Series, alternate
+
+NULL = ["null_16x1024", "null_32x8192", "null_1024x16", "null_8192x32", "null_1024x1024"]
+
+
+class Context:
+    def __init__(self, root, build, scratch, rivals, quick, data_dir, missing):
+        self.root, self.build, self.scratch, self.rivals, self.quick, self.data_dir, self.missing = root, build, scratch, rivals, quick, data_dir, missing
+        self.programs = os.path.join(build, "bin", "benchmarks")
+        self.graphs = os.path.join(scratch, "graphs")
+
+    def graph(self, name):
+        path = os.path.join(self.graphs, name + ".pb")
+        program = os.path.join(self.programs, "graphs")
+        if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(program):
+            subprocess.run([program, self.graphs, name], check=True, stdout=subprocess.DEVNULL)
+        return path
+
+    def ours(self, program, *arguments):
+        return Program([os.path.join(self.programs, program), *arguments], patience=900)
+
+    def run(self, graph, mode, threads=1, callers=1, seconds=0.1, optimize=False):
+        return self.ours("run", self.graph(graph), "--mode", mode, "--threads", threads, "--callers", callers, "--seconds", seconds,
+                         *(["--optimize"] if optimize else []))
+
+    def tensorflow(self, graph, mode, threads=1, callers=1, seconds=0.1, optimize=False):
+        """None without TensorFlow."""
+        if self.rivals.steps_program is None:
+            return None
+        return Program([self.rivals.steps_program, self.graph(graph), mode, threads, callers, seconds, int(optimize)], patience=900)
+
+    def side_by_side(self, makers, rounds):
+        """makers: name -> function that starts a program or gives None. Ours may not fail; a rival that does is missing. name -> (Series, head, tail)."""
+        programs, result = {}, {}
+        try:
+            for name, make in makers.items():
+                try:
+                    program = make()
+                    if program is not None:
+                        programs[name] = program
+                except Failed as e:
+                    if name not in ("TensorFlow", "PyTorch"):
+                        raise
+                    self.missing.append("%s: %s" % (name, e))
+            try:
+                series = alternate(programs, rounds)
+            except Failed as e:
+                self.missing.append("samples: %s" % e)
+                programs = {n: p for n, p in programs.items() if n not in ("TensorFlow", "PyTorch")}
+                programs = {n: makers[n]() for n in programs}
+                series = alternate(programs, rounds)
+            for name, program in programs.items():
+                result[name] = (series[name], program.head, program.close())
+        finally:
+            for program in programs.values():
+                program.process.kill()
+        return result
+
+    def rounds(self, full=7):
+        return 3 if self.quick else full
+
+
+def pair(ctx, graph, mode, ours_mode=None, rounds=None, extra=None, **options):
+    makers = {"Troupe": lambda: ctx.run(graph, ours_mode or mode, **options), "TensorFlow": lambda: ctx.tensorflow(graph, mode, **options)}
+    makers.update(extra or {})
+    return ctx.side_by_side(makers, rounds or ctx.rounds())
+
+
+def row_of(group, measure, unit, result, factor):
+    rivals = {n: result[n][0].scaled(factor) for n in ("TensorFlow", "PyTorch") if n in result}
+    return Row(group, measure, unit, result["Troupe"][0].scaled(factor), rivals)
+
+
+def dispatch(ctx):
+    for name in NULL:
+        result = pair(ctx, name, "steps", extra={"bare": lambda: ctx.run(name, "bare")})
+        nodes = result["Troupe"][1]["nodes"]
+        row = row_of("dispatch", "%s, %s nodes" % (name, format(nodes, ",")), "ns/node", result, 1e9 / nodes)
+        row.note = "the bare loop over the same edges takes %.1f ns a node" % (result["bare"][0].median * 1e9 / nodes)
+        yield row.against("TensorFlow", "<=", 0.4 if nodes > 400000 else 0.2)
+    for name, limit in (("const_identity_100x100", 0.17), ("tree4096", 0.17), ("chain10000", 0.17), ("mlp200", 0.4)):
+        result = pair(ctx, name, "steps")
+        yield row_of("dispatch", name, "ns/node", result, 1e9 / result["Troupe"][1]["nodes"]).against("TensorFlow", "<=", limit)
+    for name in ("while1000x1", "while1000x100"):
+        yield row_of("dispatch", name, "us/iteration", pair(ctx, name, "steps"), 1e6 / 1000).against("TensorFlow", "<=", 0.17)
+
+
+def run(ctx):
+    result = pair(ctx, "add1", "steps", extra={"callable": lambda: ctx.run("add1", "callable"), "actor": lambda: ctx.run("add1", "actor")})
+    names = row_of("run", "add1, Session::Run with names", "us", result, 1e6)
+    yield names.against("TensorFlow", "<=", 0.1)
+    call = Row("run", "add1, Callable", "us", result["callable"][0].scaled(1e6), names.rivals)
+    yield call.against("TensorFlow", "<=", 0.1)
+    actor = Row("run", "add1, steps of an actor in the user's system", "us", result["actor"][0].scaled(1e6), {})
+    yield actor.relative(actor.ours.median / names.ours.median, "the plain thread", "<=", 1.5)
+
+
+def scale(ctx):
+    for name in ("add1", "mlp200", "e5x100"):
+        rate = {}
+        for callers in (1, 2, 4, 8):
+            makers = {"Troupe": lambda: ctx.run(name, "steps", callers=callers, optimize=True),
+                      "TensorFlow": lambda: ctx.tensorflow(name, "steps", threads=2, callers=callers, optimize=True)}
+            result = ctx.side_by_side(makers, ctx.rounds())
+            rivals = {"TensorFlow": result["TensorFlow"][0].inverted(1e-3)} if "TensorFlow" in result else {}
+            row = Row("scale", "%s, %d thread%s" % (name, callers, "" if callers == 1 else "s"), "1000 steps/s", result["Troupe"][0].inverted(1e-3), rivals)
+            rate[callers] = row.ours.median
+            if callers == 2:
+                row.relative(rate[2] / rate[1], "1 thread", ">=", 1.8)
+            elif callers == 8:
+                row.relative(rate[8] / rate[2], "2 threads", ">=", 0.8)
+            yield row
+    result = ctx.side_by_side({"Troupe": lambda: ctx.run("branches512", "steps", threads=2), "one": lambda: ctx.run("branches512", "steps", threads=1),
+                               "TensorFlow": lambda: ctx.tensorflow("branches512", "steps", threads=2)}, ctx.rounds())
+    row = row_of("scale", "two branches of eight 512x512 MatMuls, 2 threads", "ms", result, 1e3)
+    yield row.relative(result["one"][0].median / result["Troupe"][0].median, "1 thread (%.1f ms)" % (result["one"][0].median * 1e3), ">=", 1.8)
+    if not os.path.exists(os.path.join(ctx.programs, "devices")):
+        return
+    for threads in (1, 2):
+        result = ctx.side_by_side({m: lambda m=m: ctx.ours("devices", m, threads, ctx.raw_data()) for m in ("one", "layers", "data")}, ctx.rounds())
+        for mode, text in (("layers", "split by layer"), ("data", "split by data")):
+            row = Row("scale", "E8 on 2 devices, %s, %d thread%s" % (text, threads, "" if threads == 1 else "s"), "images/s", result[mode][0])
+            yield row.relative(result["one"][0].median / row.ours.median, "one device's time", "<=", 1.05)
+
+
+def compile(ctx):  # noqa: A001: the group's name
+    for name in ["null_16x1024", "null_32x8192", "null_8192x32"] + ([] if ctx.quick else ["null_1024x1024"]):
+        rounds = ctx.rounds() if name == "null_16x1024" else 3
+        result = pair(ctx, name, "first", rounds=rounds)
+        head = result["Troupe"][1]
+        row = row_of("compile", "import and first step, %s nodes" % format(head["nodes"], ","), "us/node", result, 1e6 / head["nodes"])
+        row.note = "parse %.2f, import %.2f, compile and step %.2f us a node" % tuple(head[k] * 1e6 / head["nodes"] for k in ("parse_s", "import_s", "compile_and_step_s"))
+        yield row.against("TensorFlow", "<=", 0.1)
+    row = row_of("compile", "new signature on 36,000 nodes that have run", "ms", pair(ctx, "mlp7200", "signature"), 1e3)
+    yield row.below(50)
+
+
+def raw_data(ctx):
+    folder = os.path.join(ctx.scratch, "data")
+    if not os.path.exists(os.path.join(folder, "labels.f32")):
+        os.makedirs(folder, exist_ok=True)
+        subprocess.run([os.path.join(ctx.programs, "train"), "--write", folder] + (["--data_dir", ctx.data_dir] if ctx.data_dir else []), check=True)
+    return folder
+
+
+Context.raw_data = raw_data
+
+
+def trainers(ctx, net, threads):
+    """Makers of the programs that train `net`, and of the rivals that are there."""
+    folder = ctx.raw_data()
+
+    def script(name, there):
+        path = os.path.join(ctx.root, "tools", "benchmarks", "rivals", name)
+        return Program([ctx.rivals.python, "-B", path, net, threads, folder, 0.4]) if there else None
+    return {"Troupe": lambda: ctx.ours("train", net, "--threads", threads, "--raw", folder),
+            "TensorFlow": lambda: script("tensorflow_train.py", ctx.rivals.tensorflow),
+            "PyTorch": lambda: script("torch_train.py", ctx.rivals.torch)}
+
+
+def train(ctx):
+    for net, threads, limit in (("E5", 1, 1.6), ("E5", 2, 2.0), ("E8", 1, 2.0), ("E8", 2, 2.5)):
+        result = ctx.side_by_side(trainers(ctx, net, threads), ctx.rounds())
+        row = row_of("train", "%s, batch 100, %d thread%s" % (net, threads, "" if threads == 1 else "s"), "images/s", result, 1)
+        yield row.against_best(">=", limit)
+
+
+def tax(ctx):
+    for net in ("E5", "E8"):
+        result = ctx.side_by_side({"Troupe": lambda: ctx.ours("train", net, "--mode", "tax", "--raw", ctx.raw_data())}, ctx.rounds())
+        over = Series([100 * (s - 1) for s in result["Troupe"][0].samples])
+        row = Row("tax", "%s: step beyond its kernels' time" % net, "%", over)
+        row.note = "kernels' time by the step's statistics, less the %.0f ns that a look at the clock takes, on %d nodes" % (
+            result["Troupe"][1]["clock_ns"], result["Troupe"][1]["timed_nodes"])
+        yield row.below(3)
+
+
+def memory(ctx):
+    result = ctx.side_by_side(trainers(ctx, "E8", 1), 1)
+    peaks = {n: Series([r[2]["peak_bytes"] / 1e6]) for n, r in result.items() if "peak_bytes" in r[2]}
+    yield Row("memory", "peak of training E8", "MB", peaks.pop("Troupe"), peaks).against("TensorFlow", "<=", 0.3)
+
+    def ask(*arguments):
+        done = subprocess.run([os.path.join(ctx.programs, "memory"), *map(str, arguments)], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed("memory: " + (done.stderr.strip().splitlines() or ["?"])[-1])
+        return json.loads(done.stdout)
+    for name in ("null_32x8192", "chain10000"):
+        found = ask("in_flight", name)
+        yield Row("memory", "a step in flight, %s" % name, "B/node", Series([found["bytes_per_node"]])).below(64)
+    scale_down = 20 if ctx.quick else 1
+    for text, steps, arguments in (("E1", 1000000, ("flat_mnist",)), ("while1000x1", 100000, ("flat_graph",))):
+        steps //= scale_down
+        found = ask(*arguments, steps, *([ctx.data_dir] if text == "E1" and ctx.data_dir else [text] if text != "E1" else []))
+        grown = (found["after_bytes"] - found["before_bytes"]) / 1e6
+        row = Row("memory", "grown in the last nine tenths of %s steps of %s" % (format(steps, ","), text), "MB", Series([grown]))
+        row.note = "resident: %.1f MB" % (found["after_bytes"] / 1e6)
+        yield row.below(1)
+
+
+KERNELS = (["matmul:%dx%dx%d" % (n, n, n) for n in (64, 256, 1024, 2048)]
+           + ["matmul:100x784x200", "matmul:100x1176x200", "matmul:100x200x10", "matmul:784x100x200", "matmul:1x2048x1000"]
+           + ["%s:%s" % (kind, shape) for shape in (
+               "100x28x28x1_5x5x4_1", "100x28x28x4_5x5x8_2", "100x14x14x8_4x4x12_2",
+               "100x28x28x1_6x6x6_1", "100x28x28x6_5x5x12_2", "100x14x14x12_4x4x24_2",
+               "8x224x224x3_7x7x64_2", "8x56x56x64_1x1x64_1", "8x56x56x64_3x3x64_1", "8x28x28x128_3x3x128_1", "8x14x14x256_3x3x256_1", "8x7x7x512_3x3x512_1")
+              for kind in ("conv", "conv_input", "conv_filter") if not (kind == "conv_input" and shape.split("x")[3].split("_")[0] in ("1", "3"))])
+
+
+def kernels(ctx):
+    if not os.path.exists(os.path.join(ctx.programs, "kernels")):
+        return
+    names = KERNELS[::5] if ctx.quick else KERNELS + ["matmul:4096x4096x4096"]
+    for name in names:
+        result = ctx.side_by_side({"Troupe": lambda: ctx.ours("kernels", name, "session"), "bare": lambda: ctx.ours("kernels", name, "bare")}, ctx.rounds())
+        row = Row("kernels", name, "us", result["Troupe"][0].scaled(1e6))
+        bare = result["bare"][0].median
+        row.note = "bare: %.1f us (%s)" % (bare * 1e6, result["bare"][1].get("best", ""))
+        yield row.relative(bare / result["Troupe"][0].median, "bare's speed", ">=", 0.97)
+
+
+def build(ctx):
+    """Seconds between the start of the first and the end of the last command of the latest full build, from ninja's log."""
+    try:
+        with open(os.path.join(ctx.build, ".ninja_log")) as f:
+            lines = [line.split("\t") for line in f if not line.startswith("#")]
+    except OSError:
+        ctx.missing.append("build: no .ninja_log in %s" % ctx.build)
+        return
+    # The log goes on with every build; the times of each start at zero, so the one with most commands is the full one.
+    builds, last_end = [], None
+    for start, end, *_ in lines:
+        start, end = int(start), int(end)
+        if last_end is None or end < last_end:
+            builds.append([])
+        builds[-1].append((start, end))
+        last_end = end
+    full = max(builds, key=len)
+    row = Row("build", "the largest build of %s's log (%d commands)" % (os.path.basename(ctx.build), len(full)), "min",
+              Series([(max(e for _, e in full) - min(s for s, _ in full)) / 60000]))
+    row.note = "a clean build with tests: --clean-build"
+    yield row
+
+
+def clean_build(ctx):
+    folder = os.path.join(ctx.scratch, "clean_build")
+    subprocess.run(["rm", "-rf", folder], check=True)
+    env = dict(os.environ, CCACHE_DISABLE="1")
+    subprocess.run(["cmake", "-S", ctx.root, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DTROUPE_BUILD_TESTS=ON"], check=True,
+                   stdout=subprocess.DEVNULL, env=env)
+    import time
+    start = time.monotonic()
+    done = subprocess.run(["ninja", "-C", folder], stdout=subprocess.DEVNULL, env=env)
+    if done.returncode != 0:
+        raise Failed("the clean build failed; see ninja -C " + folder)
+    yield Row("build", "clean release build with tests, without ccache", "min", Series([(time.monotonic() - start) / 60])).below(10)
+
+
+GROUPS = {"dispatch": dispatch, "run": run, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "build": build}

@@ -107,7 +107,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   place.use_cost_model = options_.use_cost_model;
   place.stateful_devices = &stateful_devices_;
   TROUPE_RETURN_IF_ERROR(PlaceGraph(graph, set, RegistryKernelLookup(), place));
-  TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(graph, set));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set));
   for (GraphPart& p : parts) result.call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
   return result;
 }

@@ -1,7 +1,6 @@
 #include "troupe/kernels/kernel.h"
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 
 namespace troupe {
@@ -50,7 +49,7 @@ absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocate(std::initializer_list<i
 
 struct KernelRegistry::Impl {
   mutable std::mutex mu;
-  std::multimap<std::string, std::unique_ptr<KernelDef>, std::less<>> kernels;
+  absl::flat_hash_map<std::string, std::vector<std::unique_ptr<KernelDef>>> kernels;  // by op
 };
 
 KernelRegistry::KernelRegistry() : impl_(std::make_unique<Impl>()) {}
@@ -62,8 +61,8 @@ KernelRegistry& KernelRegistry::Global() {
 
 void KernelRegistry::Register(KernelDef def) {
   std::lock_guard<std::mutex> lock(impl_->mu);
-  std::string op = def.op;
-  impl_->kernels.emplace(std::move(op), std::make_unique<KernelDef>(std::move(def)));
+  auto& of_op = impl_->kernels[def.op];
+  of_op.push_back(std::make_unique<KernelDef>(std::move(def)));
 }
 
 namespace {
@@ -103,17 +102,17 @@ absl::StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node, std::str
     if (const std::string* s = v->As<std::string>()) label = *s;
   }
   std::lock_guard<std::mutex> lock(impl_->mu);
-  const auto [first, last] = impl_->kernels.equal_range(node.op().name);
+  const auto of_op = impl_->kernels.find(node.op().name);
+  if (of_op == impl_->kernels.end()) return NotFound("op '", node.op().name, "' has no kernel at all");
   const KernelDef* best = nullptr;
-  for (auto it = first; it != last; ++it) {
-    const KernelDef& k = *it->second;
+  for (const auto& kernel : of_op->second) {
+    const KernelDef& k = *kernel;
     if (k.device_type != device_type || k.label != label || !Fits(k, node)) continue;
     if (best == nullptr || k.priority > best->priority) best = &k;
   }
   if (best != nullptr) return best;
-  if (first == last) return NotFound("op '", node.op().name, "' has no kernel at all");
   std::vector<std::string> have;
-  for (auto it = first; it != last; ++it) have.push_back(Describe(*it->second));
+  for (const auto& kernel : of_op->second) have.push_back(Describe(*kernel));
   std::string attrs;
   for (const AttrDef& a : node.op().attrs) {
     if (a.kind != "type" && a.kind != "list(type)") continue;
@@ -126,9 +125,11 @@ absl::StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node, std::str
 std::vector<const KernelDef*> KernelRegistry::List(std::string_view op) const {
   std::lock_guard<std::mutex> lock(impl_->mu);
   std::vector<const KernelDef*> list;
-  for (const auto& [name, k] : impl_->kernels) {
-    if (op.empty() || name == op) list.push_back(k.get());
+  for (const auto& [name, of_op] : impl_->kernels) {
+    if (!op.empty() && name != op) continue;
+    for (const auto& k : of_op) list.push_back(k.get());
   }
+  std::stable_sort(list.begin(), list.end(), [](const KernelDef* a, const KernelDef* b) { return a->op < b->op; });
   return list;
 }
 

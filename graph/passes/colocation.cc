@@ -162,6 +162,11 @@ absl::Status ColocationGroups::Join(const Node& a, const Node& b, Tie tie) {
 
 absl::Status ColocationGroups::FindFeasible(int id) {
   Group& group = groups_[id];
+  const bool plain = devices_->types().size() == 1 && group.fixed < 0 && group.request.IsEmpty();
+  if (plain && feasible_of_plain_ >= 0) {
+    group.feasible = feasible_of_plain_;
+    return absl::OkStatus();
+  }
   std::vector<int64_t> priority(devices_->types().size(), 0);
   for (size_t t = 0; t < priority.size() && priority.size() > 1; ++t) {
     if ((group.types >> t & 1) == 0) continue;
@@ -171,6 +176,7 @@ absl::Status ColocationGroups::FindFeasible(int id) {
   for (int64_t p : priority) StrAppend(&key, ";", p);
   const auto [it, is_new] = feasible_by_key_.emplace(key, static_cast<int>(feasible_sets_.size()));
   group.feasible = it->second;
+  if (plain) feasible_of_plain_ = group.feasible;
   if (!is_new) return absl::OkStatus();
 
   std::vector<int> found;
@@ -239,7 +245,7 @@ absl::Status ColocationGroups::NoDevice(const Group& group) const {
 }
 
 std::string ColocationGroups::Describe(const Group& group) const {
-  std::vector<const Node*> members = group.members;
+  std::vector<const Node*> members(group.members.begin(), group.members.end());
   std::sort(members.begin(), members.end(),
             [](const Node* a, const Node* b) { return a->id() < b->id(); });
   std::string s;

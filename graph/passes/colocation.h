@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "troupe/graph/passes/device_set.h"
 
@@ -33,7 +34,7 @@ class ColocationGroups {
 
   // The group's number: the id of one of its nodes.
   int GroupOf(const Node& node) const { return Root(node.id()); }
-  const std::vector<const Node*>& members(int group) const { return groups_[group].members; }
+  absl::Span<const Node* const> members(int group) const { return groups_[group].members; }
   // Device indices that every member can have, best first; never empty.
   absl::Span<const int> Feasible(int group) const {
     return feasible_sets_[groups_[group].feasible];
@@ -42,7 +43,7 @@ class ColocationGroups {
  private:
   enum class Tie { kClass, kReference, kResource };
   struct Group {
-    std::vector<const Node*> members;
+    absl::InlinedVector<const Node*, 1> members;
     DeviceName request;
     uint64_t types = 0;  // with a kernel for every member
     int fixed = -1;      // device index
@@ -70,6 +71,8 @@ class ColocationGroups {
   // Most groups have the same few sets.
   std::vector<std::vector<int>> feasible_sets_;
   absl::flat_hash_map<std::string, int> feasible_by_key_;
+  // The set of the groups that ask for nothing, on one type of device: nearly all groups of most graphs.
+  int feasible_of_plain_ = -1;
 };
 
 }  // namespace troupe

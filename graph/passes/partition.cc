@@ -237,11 +237,43 @@ class Partitioner {
   int names_ = 0;
 };
 
+// The device that every node is on; -1 when there are several, or one that is not known.
+int OnlyDevice(const Graph& graph, const DeviceSet& devices) {
+  const std::string* name = nullptr;
+  for (int id = 0; id < graph.num_node_ids(); ++id) {
+    const Node* n = graph.node(id);
+    if (n == nullptr || !n->IsOp()) continue;
+    if (name == nullptr) name = &n->assigned_device();
+    if (n->assigned_device() != *name) return -1;
+  }
+  for (int d = 0; d < devices.size() && name != nullptr; ++d) {
+    if (devices.info(d).name == *name) return d;
+  }
+  return -1;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<GraphPart>> PartitionGraph(Graph* graph, const DeviceSet& devices,
                                                       const PartitionOptions& options) {
   return Partitioner(graph, devices, options).Run();
+}
+
+absl::StatusOr<std::vector<GraphPart>> PartitionGraph(std::unique_ptr<Graph> graph,
+                                                      const DeviceSet& devices,
+                                                      const PartitionOptions& options) {
+  const int device = OnlyDevice(*graph, devices);
+  if (device < 0) return PartitionGraph(graph.get(), devices, options);
+  // A part has no edges of SOURCE and SINK.
+  for (Node* end : {graph->source(), graph->sink()}) {
+    while (!end->out_edges().empty()) graph->RemoveEdge(end->out_edges().back());
+    while (!end->in_edges().empty()) graph->RemoveEdge(end->in_edges().back());
+  }
+  std::vector<GraphPart> parts(1);
+  parts[0].task = devices.name(device).TaskName();
+  parts[0].device = devices.info(device).name;
+  parts[0].graph = std::move(graph);
+  return parts;
 }
 
 }  // namespace troupe

@@ -165,11 +165,12 @@ int RunCommand(const RunFlags& flags) {
     return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
   }
   Feeds feeds;
-  {
+  const bool names_something = !flags.fetches.empty() || !flags.targets.empty();
+  if (!flags.feeds.empty() || !names_something) {
     // A graph of our own tells what type a feed has and what there is to compute.
     Graph graph;
     if (auto imported = ImportGraphDef(def, {}, &graph); !imported.ok()) return Complain(kFailed, Annotate(imported.status(), flags.graph));
-    if (flags.fetches.empty() && flags.targets.empty()) return NothingToRun(graph);
+    if (!names_something) return NothingToRun(graph);
     for (const std::string& text : flags.feeds) {
       if (Argument a = ReadFeed(text, graph, &feeds); a.code != kOk) return Complain(a.code, a.status);
     }

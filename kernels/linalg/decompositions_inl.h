@@ -28,11 +28,9 @@ template <class T>
 class Lu {
  public:
   Lu(const T* a, int64_t n, bool adjoint) {
-    if (adjoint) {
-      lu_.compute(In(a, n, n).adjoint());
-    } else {
-      lu_.compute(In(a, n, n));
-    }
+    Matrix<T> m = In(a, n, n);
+    if (adjoint) m.adjointInPlace();
+    lu_.compute(m);
   }
   bool singular() const { return !(lu_.matrixLU().diagonal().cwiseAbs().minCoeff() > RealOf<T>(0)); }
   const Eigen::PartialPivLU<Matrix<T>>& operator*() const { return lu_; }
@@ -44,7 +42,8 @@ class Lu {
 template <class T>
 void Cholesky(const T* a, int64_t n, T* l) {
   if (n == 0) return;
-  const Eigen::LLT<Matrix<T>, Eigen::Lower> llt(In(a, n, n));
+  const Matrix<T> m = In(a, n, n);
+  const Eigen::LLT<Matrix<T>, Eigen::Lower> llt(m);
   auto lower = Out(l, n, n);
   if (llt.info() == Eigen::Success) {
     lower = llt.matrixL();
@@ -57,10 +56,8 @@ void Cholesky(const T* a, int64_t n, T* l) {
 template <class T>
 bool Inverse(const T* a, int64_t n, bool adjoint, T* out) {
   if (n == 0) return true;
-  const Lu<T> lu(a, n, adjoint);
-  if (lu.singular()) return false;
-  Out(out, n, n).noalias() = (*lu).inverse();
-  return true;
+  Matrix<T> one = Matrix<T>::Identity(n, n);
+  return Solve(a, n, adjoint, one.data(), n, out);
 }
 
 template <class T>

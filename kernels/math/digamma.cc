@@ -1,8 +1,6 @@
-#include <cmath>
-#include <limits>
-
 #include "troupe/kernels/math/elementwise.h"
 #include "troupe/kernels/math/grad_math.h"
+#include "troupe/kernels/math/special_functions.h"
 
 namespace troupe {
 namespace {
@@ -10,23 +8,7 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct DigammaFn {
-  static double Do(double x) {
-    if (x <= 0) {
-      if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
-      // Reflection; the tangent's argument is reduced first, where it is exact.
-      constexpr double kPi = 3.14159265358979323846;
-      return Do(1 - x) - kPi / std::tan(kPi * (x - std::floor(x)));
-    }
-    double shift = 0;
-    for (; x < 12; x += 1) shift -= 1 / x;
-    if (std::isinf(x)) return x;
-    // Bernoulli numbers B(2k) / 2k of the asymptotic series.
-    const double z = 1 / (x * x);
-    const double series =
-        z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
-    return shift + std::log(x) - 0.5 / x - series;
-  }
-  static float Do(float x) { return static_cast<float>(Do(static_cast<double>(x))); }
+  template <class T> static T Do(T x) { return static_cast<T>(math::Digamma(x)); }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = math::ULoops<DigammaFn, float, double>(40);

@@ -480,6 +480,26 @@ def images():
       case("LRN", values(t, (0, 1, 1, 3), "lrn"), **a)
 
 
+def integrals():
+  for t in types("Betainc"):
+    a, b, x = values(t, (3, 4), "a", 0.1, 9), values(t, (3, 4), "b", 0.1, 9), values(t, (3, 4), "x", 0, 1)
+    case("Betainc", a, b, x)
+    case("Betainc", a[0, 0], b[0, 0], x)
+    case("Betainc", a, b[0, 0], x[0, 0])
+    case("Betainc", a[0, 0], b[0, 0], x[0, 0])
+    case("Betainc", a[:0], b[:0], x[:0])
+    edges = np.array(list(itertools.product([0.5, 1.0, 0.0, -1.0, np.nan], [2.0, 0.0], [0.0, 1.0, 0.25, -0.5, 1.5, np.nan]))).astype(t)
+    case("Betainc", edges[:, 0], edges[:, 1], edges[:, 2])
+  for op in ("Igamma", "Igammac", "IgammaGradA", "RandomGammaGrad"):
+    for t in types(op):
+      case(op, values(t, (40,), op + "a", 0.05, 3), values(t, (40,), op + "x", 0.05, 6))
+      if t == "float64":  # TensorFlow's float32 loses digits there
+        case(op, values(t, (20,), op + "a", 5, 30), values(t, (20,), op + "x", 5, 30))
+  for t in types("Zeta"):
+    case("Zeta", values(t, (40,), "zeta x", 1.1, 9), values(t, (40,), "zeta q", 0.1, 20))
+    case("Polygamma", values("int32", (40,), "order", 0, 6).astype(t), values(t, (40,), "polygamma", 0.2, 20))
+
+
 def passing():
   """Ops that hand a value on."""
   for t in ORDER:
@@ -505,7 +525,7 @@ def write(name, script, lines, failed):
 
 
 def main():
-  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, passing):
+  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, integrals, passing):
     f()
   write("cases.txt.gz", "record_cases.py", LINES, FAILED)
 

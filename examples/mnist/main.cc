@@ -23,7 +23,7 @@ struct Flags {
   std::string experiment = "E8", data_dir, digits = TROUPE_DIGITS_FILE;
   int64_t steps = 0, batch = 100, seed = 0, eval_every = 100;
   int threads = 0;
-  double target = 0.0;
+  double target = 0.0, learning_rate = 0.0;
 };
 
 // One line that is redrawn on a terminal and written now and then elsewhere.
@@ -61,7 +61,8 @@ absl::Status Train(const Flags& flags) {
   std::printf("data: %s (%lld to learn from, %lld to test)\n", digits.source.c_str(), static_cast<long long>(digits.train.size()),
               static_cast<long long>(digits.test.size()));
   Scope root = Scope::NewRootScope();
-  TROUPE_ASSIGN_OR_RETURN(const mnist::Model model, mnist::BuildModel(root, flags.experiment, flags.seed));
+  TROUPE_ASSIGN_OR_RETURN(mnist::Model model, mnist::BuildModel(root, flags.experiment, flags.seed));
+  if (flags.learning_rate > 0) model.first_rate = flags.learning_rate;
   SessionOptions options;
   options.runtime_options.threads = flags.threads;
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(options));
@@ -127,6 +128,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", flags.batch, "images a step")->check(CLI::Range(1, 100000))->capture_default_str();
   app.add_option("--seed", flags.seed, "of initial values, dropout and shuffling; 0 = random")->check(CLI::NonNegativeNumber);
   app.add_option("--threads", flags.threads, "busy threads; 0 = one per core")->check(CLI::Range(0, 1024));
+  app.add_option("--learning_rate", flags.learning_rate, "at the first step, instead of the experiment's own")->check(CLI::PositiveNumber);
   app.add_option("--eval_every", flags.eval_every, "steps between tests")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--expect", flags.target, "fail when the best test accuracy stays below this");
   try {

@@ -10,15 +10,20 @@
 #include "troupe/actors/runtime_impl.h"
 #include "troupe/actors/signature.h"
 #include "troupe/actors/worker_actor.h"
+#include "troupe/kernels/device/compute_threads.h"
 
 namespace troupe {
 namespace {
 
-// Threads that CAF starts run actors: a blocking Run there is refused.
+// Threads that CAF starts run actors: a blocking Run there is refused. They also run the kernels of asynchronous steps, so they flush denormals for as
+// long as they live.
 class ActorThreads : public caf::thread_hook {
  public:
   void init(caf::actor_system&) override {}
-  void thread_started() override { MarkActorThread(); }
+  void thread_started() override {
+    MarkActorThread();
+    static thread_local ScopedFlushDenormals flush;
+  }
   void thread_terminates() override {}
 };
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "troupe/kernels/nn/conv_direct_loops.h"
@@ -12,144 +15,443 @@ TROUPE_ISA_TABLE(ConvDirectTable, kConvDirect)
 namespace troupe {
 namespace {
 
-// A padded image beyond this many floats leaves the second-level cache; the library's blocking is better then.
-constexpr int64_t kMaxImage = 64 << 10;
+constexpr int64_t kLine = 16;  // floats of a cache line
+constexpr int64_t kFour = kConvTogether;
+// Floats of one padded image and of the filter: four images and a filter written out four times stay in a second-level cache of 1 MB.
+constexpr int64_t kMaxImage = 48 << 10, kMaxFilter = 40 << 10;
 
-// Copies an image [h][w][c] into rows of `row` floats at (top, left) pixels; what lies around it is zero already. Parts that fall outside are cut off.
-void Place(const float* image, int64_t h, int64_t w, int64_t c, int64_t top, int64_t left, int64_t rows, int64_t row, float* to) {
-  const int64_t width = std::min(w, row / c - left);
-  for (int64_t y = 0; y < h && y + top < rows; ++y) std::memcpy(to + (y + top) * row + left * c, image + y * w * c, width * c * sizeof(float));
-}
+int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// The forward pass and the gradient of the filter read the same padded images.
-struct Padded {
-  Correlation c;
-  int64_t rows;
-  std::vector<float> image;
-  explicit Padded(const ConvShape& s) {
-    rows = (s.oh - 1) * s.stride_h + s.kh;
-    c.rows = s.oh, c.columns = s.ow;
-    c.taps = s.kh, c.run = s.kw * s.c;
-    c.row = std::max((s.ow - 1) * s.stride_w + s.kw, s.left + 1) * s.c;
-    c.row_step = s.stride_h, c.column_step = s.stride_w * s.c;
-    c.out_row = s.ow * s.oc, c.out_column = s.oc, c.channels = s.oc;
-    image.resize(rows * c.row);
-  }
-};
-
-void Forward(const ConvDirectTable& table, const ConvShape& s, const float* x, const float* f, float* y) {
-  Padded p(s);
-  const int64_t lanes = table.lanes, taps = s.kh * s.kw * s.c;
-  std::vector<float> weights(taps * lanes);
-  for (int64_t k = 0; k < taps; ++k) std::copy_n(f + k * s.oc, s.oc, weights.data() + k * lanes);
-  for (int64_t n = 0; n < s.n; ++n) {
-    Place(x + n * s.h * s.w * s.c, s.h, s.w, s.c, s.top, s.left, p.rows, p.c.row, p.image.data());
-    table.correlate(p.c, p.image.data(), weights.data(), y + n * s.oh * s.ow * s.oc);
-  }
-}
-
-void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, const float* x, const float* d, float* df) {
-  Padded p(s);
-  const int64_t lanes = table.lanes, taps = s.kh * s.kw * s.c, pixels = s.oh * s.ow;
-  std::vector<float> weights(taps * lanes), wide(pixels * lanes);
-  for (int64_t n = 0; n < s.n; ++n) {
-    Place(x + n * s.h * s.w * s.c, s.h, s.w, s.c, s.top, s.left, p.rows, p.c.row, p.image.data());
-    for (int64_t i = 0; i < pixels; ++i) std::copy_n(d + (n * pixels + i) * s.oc, s.oc, wide.data() + i * lanes);
-    table.gather(p.c, p.image.data(), wide.data(), weights.data());
-  }
-  for (int64_t k = 0; k < taps; ++k) std::copy_n(weights.data() + k * lanes, s.oc, df + k * s.oc);
-}
-
-// One dimension of one phase of the stride: input positions first, first + stride, ... get output positions base + i - (taps - 1) + t for t < taps; tap t is
-// filter position kernel - t * stride counted from the last.
-struct Phase {
-  int64_t first, count, taps, base, last;
-  Phase(int64_t p, int64_t size, int64_t stride, int64_t kernel, int64_t before) {
-    first = p;
-    count = p < size ? (size - p + stride - 1) / stride : 0;
-    const int64_t k0 = (p + before) % stride;  // the smallest filter position that meets this phase
-    taps = k0 < kernel ? (kernel - k0 + stride - 1) / stride : 0;
-    base = (p + before - k0) / stride;         // the output position that meets input position `first` by k0
-    last = k0 + (taps - 1) * stride;
-  }
-};
-
-void BackwardInput(const ConvDirectTable& table, const ConvShape& s, const float* f, const float* d, float* dx) {
-  const int64_t lanes = table.lanes;
-  struct Part {
-    Phase y, x;
-    std::vector<float> weights;
+// Memory of the calling thread that later calls find again: what a shape needs is bounded by the limits above.
+enum Use { kImages, kWeights, kRow, kGradients, kSums, kUses };
+float* Scratch(Use use, int64_t n) {
+  struct Free {
+    void operator()(float* p) const { ::operator delete(p, std::align_val_t(64)); }
   };
-  std::vector<Part> parts;
+  struct Block {
+    std::unique_ptr<float, Free> data;
+    int64_t size = 0;
+  };
+  static thread_local Block blocks[kUses];
+  Block& b = blocks[use];
+  if (b.size < n) {
+    const int64_t size = RoundUp(n + n / 4, kLine);
+    b.size = 0;
+    b.data.reset(static_cast<float*>(::operator new(size * sizeof(float), std::align_val_t(64))));
+    b.size = size;
+  }
+  return b.data.get();
+}
+
+// A part of the channels that are written, as the loops take it.
+struct Chunk {
+  int64_t first, channels;  // the last one may have lanes without a channel
+  int64_t units, whole, half;  // floats in whole vectors and in a half one
+  int64_t lanes() const { return whole + half; }
+};
+
+std::vector<Chunk> Chunks(const ConvDirectTable& t, int64_t channels, int64_t together) {
+  const int64_t units = (channels * together + t.unit - 1) / t.unit, count = (units + t.units - 1) / t.units, per_unit = t.unit / together;
+  std::vector<Chunk> chunks;
+  for (int64_t i = 0, first = 0; i < count; ++i) {
+    Chunk c;
+    c.units = units / count + (i < units % count ? 1 : 0);
+    c.first = first;
+    c.channels = std::min(channels - first, c.units * per_unit);
+    c.half = t.half && c.units % 2 == 1 ? t.unit : 0;
+    c.whole = c.units * t.unit - c.half;
+    first += c.channels;
+    chunks.push_back(c);
+  }
+  return chunks;
+}
+
+// Where the products of one output pixel lie in a padded image, in elements.
+struct Taps {
+  std::vector<int64_t> offset;
+  int64_t run = 0;
+};
+
+// Packs the weights w[k * k_step + channel * channel_step] of a chunk for k < count, each `together` times: whole vectors from *whole on, half ones from *half on.
+void PackWeights(const Chunk& c, int64_t together, int64_t count, const float* w, int64_t k_step, int64_t channel_step, float** whole, float** half) {
+  const int64_t in_whole = std::min(c.whole / together, c.channels);
+  w += c.first * channel_step;
+  const auto put = [&](float* to, const float* from, int64_t n, int64_t lanes) {
+    for (int64_t i = 0; i < n; ++i) {
+      const float v = from[i * channel_step];
+      if (together == 1) {
+        to[i] = v;
+      } else {
+        for (int64_t j = 0; j < kFour; ++j) to[i * kFour + j] = v;
+      }
+    }
+    for (int64_t i = n * together; i < lanes; ++i) to[i] = 0;
+  };
+  for (int64_t k = 0; k < count; ++k, w += k_step) {
+    put(*whole, w, in_whole, c.whole);
+    *whole += c.whole;
+    if (c.half == 0) continue;
+    put(*half, w + in_whole * channel_step, c.channels - in_whole, c.half);
+    *half += c.half;
+  }
+}
+
+// The most pixels or taps at a time, such that little is computed twice at the end of a row of `columns`.
+template <class Table>
+int TileFor(const Table& tiles, int64_t columns) {
+  int best = 0;
+  int64_t cost = std::numeric_limits<int64_t>::max();
+  for (int p = std::min<int64_t>(ConvDirectTable::kMaxTile, columns); p > 0; --p) {
+    if (tiles[p - 1] == nullptr) continue;
+    const int64_t computed = (columns + p - 1) / p * (p + 1);  // a tile costs about a pixel more than it has: the weights are loaded
+    if (computed < cost) cost = computed, best = p;
+  }
+  return best;
+}
+
+// Asks for n floats. They may lie beyond a tensor: nothing is read.
+void Prefetch(const float* p, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(p + i, 0, 2);
+}
+
+// Padded images in scratch memory, `together` at a time. Rows are placed as they are needed.
+struct Images {
+  const ConvDirectTable& table;
+  const int64_t together, height, width, channels, top, left, rows, row;  // row: elements
+  float* data;
+  const float* from[4] = {};
+  int64_t placed = 0;  // rows of the sources
+
+  Images(const ConvDirectTable& t, int64_t together, int64_t h, int64_t w, int64_t c, int64_t top, int64_t left, int64_t rows, int64_t columns)
+      : table(t), together(together), height(h), width(std::clamp<int64_t>(columns - left, 0, w)), channels(c), top(top), left(left), rows(rows), row(columns * c),
+        data(Scratch(kImages, rows * columns * c * together)), source_row_(w * c) {
+    std::memset(data, 0, rows * row * together * sizeof(float));
+  }
+  // Starts with `count` images at `images`; the rest of the four shows the first of them again.
+  void Start(const float* images, int64_t count) {
+    for (int64_t i = 0; i < 4; ++i) from[i] = images + (i < count ? i : 0) * height * source_row_;
+    placed = 0;
+  }
+  // Makes the first `limit` rows of the padded images valid.
+  void Place(int64_t limit) {
+    const int64_t n = width * channels;
+    for (limit = std::min(limit, rows); placed < height && placed + top < limit; ++placed) {
+      float* to = data + ((placed + top) * row + left * channels) * together;
+      if (together == 1) {
+        std::memcpy(to, from[0], n * sizeof(float));
+      } else {
+        table.interleave(from, n, to);
+      }
+      for (const float*& f : from) f += source_row_;
+      // What the next rows need comes while this one is computed.
+      for (int64_t i = 0; i < together; ++i) Prefetch(from[i] + source_row_, source_row_);
+    }
+  }
+
+ private:
+  const int64_t source_row_;
+};
+
+// Everything of ConvFinish that is the same for all rows, and the bias of each chunk.
+struct Finisher {
+  ConvFinish f;
+  std::vector<float> bias;
+  Finisher(const std::vector<Chunk>& chunks, const ConvEpilogue<float>& e) {
+    f.low = e.activation == ConvActivation::kRelu || e.activation == ConvActivation::kRelu6 ? 0 : -std::numeric_limits<float>::infinity();
+    f.high = e.activation == ConvActivation::kRelu6 ? 6 : std::numeric_limits<float>::infinity();
+    for (const Chunk& c : chunks) {
+      for (int64_t b = 0; b < c.channels; b += 4) {
+        for (int64_t at = b; at < b + 4; ++at) bias.push_back(e.bias != nullptr && at < c.channels ? e.bias[c.first + at] : -0.0f);
+      }
+    }
+  }
+};
+
+// --- forward -------------------------------------------------------------------------------------------------------------------------------------
+
+struct ForwardGeometry {
+  int64_t rows, columns;  // of a padded image
+  Taps taps;
+  explicit ForwardGeometry(const ConvShape& s) {
+    rows = (s.oh - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1;
+    columns = (s.ow - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1;
+    const bool joined = s.dilation_w == 1;
+    taps.run = joined ? s.kw * s.c : s.c;
+    for (int64_t y = 0; y < s.kh; ++y) {
+      for (int64_t x = 0; x < (joined ? 1 : s.kw); ++x) taps.offset.push_back((y * s.dilation_h * columns + x * s.dilation_w) * s.c);
+    }
+  }
+};
+
+std::vector<int64_t> Bytes(std::vector<int64_t> elements, int64_t together) {
+  for (int64_t& e : elements) e *= together * static_cast<int64_t>(sizeof(float));
+  return elements;
+}
+
+void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* x, const float* f, float* y, const ConvEpilogue<float>& e) {
+  const int64_t element = together * sizeof(float), is4 = together == kFour, products = s.kh * s.kw * s.c, pixels = s.oh * s.ow;
+  const ForwardGeometry g(s);
+  const std::vector<int64_t> offsets = Bytes(g.taps.offset, together);
+  const std::vector<Chunk> chunks = Chunks(table, s.oc, together);
+  Finisher finish(chunks, e);
+  Images images(table, together, s.h, s.w, s.c, s.top, s.left, g.rows, g.columns);
+  int64_t lanes = 0;
+  for (const Chunk& c : chunks) lanes += c.lanes();
+  float* weights = Scratch(kWeights, products * lanes);
+  for (float* w = weights; const Chunk& c : chunks) {
+    float *whole = w, *half = w + products * c.whole;
+    PackWeights(c, together, products, f, s.oc, 1, &whole, &half);
+    w += products * c.lanes();
+  }
+  ConvRow row;
+  row.offset = offsets.data(), row.taps = offsets.size(), row.run = g.taps.run;
+  row.step = s.stride_w * s.c * element, row.columns = s.ow;
+  for (int64_t n = 0; n < s.n; n += together) {
+    finish.f.images = static_cast<int>(std::min(together, s.n - n));
+    images.Start(x + n * s.h * s.w * s.c, finish.f.images);
+    const float *w = weights, *bias = finish.bias.data();
+    for (const Chunk& c : chunks) {
+      row.weights = w, row.half_weights = w + products * c.whole;
+      row.out_lanes = RoundUp(c.lanes(), kLine);
+      row.out = Scratch(kRow, s.ow * row.out_lanes);
+      const auto run = table.row[is4][c.units - 1][TileFor(table.row[is4][c.units - 1], s.ow) - 1];
+      finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.columns = s.ow, finish.f.channels = c.channels;
+      finish.f.bias = bias, finish.f.out_column = s.oc;
+      for (int64_t r = 0; r < s.oh; ++r) {
+        images.Place(r * s.stride_h + (s.kh - 1) * s.dilation_h + 1);
+        row.image = images.data + r * s.stride_h * images.row * together;
+        run(row);
+        for (int i = 0; i < finish.f.images; ++i) finish.f.out[i] = y + ((n + i) * pixels + r * s.ow) * s.oc + c.first;
+        table.finish[is4](finish.f);
+      }
+      w += products * c.lanes();
+      bias += RoundUp(c.channels, 4);
+    }
+  }
+}
+
+// --- gradient of the filter ------------------------------------------------------------------------------------------------------------------------
+
+// Adds to df, and to the bias gradient.
+void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* x, const float* d, float* df, float* db) {
+  const int64_t element = together * sizeof(float), is4 = together == kFour, products = s.kh * s.kw * s.c, pixels = s.oh * s.ow;
+  const ForwardGeometry g(s);
+  std::vector<int64_t> offsets;
+  for (int64_t o : g.taps.offset) {
+    for (int64_t k = 0; k < g.taps.run; ++k) offsets.push_back(o + k);
+  }
+  offsets = Bytes(std::move(offsets), together);
+  const std::vector<Chunk> chunks = Chunks(table, s.oc, together);
+  Images images(table, together, s.h, s.w, s.c, s.top, s.left, g.rows, g.columns);
+  int64_t lanes = 0;
+  for (const Chunk& c : chunks) lanes += c.lanes();
+  const int64_t d_lanes = s.oc * together, bias_lanes = RoundUp(d_lanes, kLine);
+  float* sums = Scratch(kSums, products * lanes + bias_lanes);
+  std::memset(sums, 0, (products * lanes + bias_lanes) * sizeof(float));
+  // What lies beyond the last pixel is read into lanes that are never stored.
+  float* gradients = Scratch(kGradients, pixels * d_lanes + 4 * kLine);
+  std::memset(gradients + pixels * d_lanes, 0, 4 * kLine * sizeof(float));
+  std::vector<float> zeros(s.n % together != 0 ? pixels * s.oc : 0);
+  ConvGather gather;
+  gather.rows = s.oh, gather.columns = s.ow;
+  gather.row_step = s.stride_h * images.row * element, gather.step = s.stride_w * s.c * element;
+  gather.image = images.data, gather.d_lanes = d_lanes;
+  for (int64_t n = 0; n < s.n; n += together) {
+    const int64_t count = std::min(together, s.n - n);
+    images.Start(x + n * s.h * s.w * s.c, count);
+    images.Place(g.rows);
+    const float* from[4];
+    for (int64_t i = 0; i < 4; ++i) from[i] = i < count ? d + (n + i) * pixels * s.oc : zeros.data();
+    if (together == 1) {
+      std::memcpy(gradients, from[0], pixels * d_lanes * sizeof(float));
+    } else {
+      table.interleave(from, pixels * s.oc, gradients);
+    }
+    float* to = sums;
+    for (const Chunk& c : chunks) {
+      const auto& tiles = table.gather[is4][c.units - 1];
+      int most = ConvDirectTable::kMaxTile;
+      while (tiles[most - 1] == nullptr) --most;
+      gather.d = gradients + c.first * together;
+      const int64_t parts = (products + most - 1) / most;
+      for (int64_t p = 0, k = 0; p < parts; ++p) {
+        const int64_t size = products / parts + (p < products % parts ? 1 : 0);
+        gather.offset = offsets.data() + k, gather.sums = to + k * c.lanes();
+        tiles[size - 1](gather);
+        k += size;
+        // The next images come while these are computed.
+        if (to != sums) continue;
+        const int64_t images_part = (together * s.h * s.w * s.c + parts - 1) / parts, d_part = (together * pixels * s.oc + parts - 1) / parts;
+        Prefetch(x + (n + together) * s.h * s.w * s.c + p * images_part, images_part);
+        Prefetch(d + (n + together) * pixels * s.oc + p * d_part, d_part);
+      }
+      to += products * c.lanes();
+    }
+    if (db != nullptr) table.add_pixels(gradients, pixels, d_lanes, to);
+  }
+  const auto total = [&](const float* v) { return together == 1 ? v[0] : (v[0] + v[1]) + (v[2] + v[3]); };
+  const float* from = sums;
+  for (const Chunk& c : chunks) {
+    for (int64_t k = 0; k < products; ++k) {
+      for (int64_t o = 0; o < c.channels; ++o) df[k * s.oc + c.first + o] += total(from + k * c.lanes() + o * together);
+    }
+    from += products * c.lanes();
+  }
+  for (int64_t o = 0; o < s.oc && db != nullptr; ++o) db[o] += total(from + o * together);
+}
+
+// --- gradient of the input -------------------------------------------------------------------------------------------------------------------------
+
+// One dimension of one phase of the stride: the input positions first, first + stride, ...; the i-th of them meets filter position kernel[j] at output position i + shift[j].
+struct Phase {
+  int64_t first, count;
+  std::vector<int64_t> kernel, shift;  // by ascending shift
+  Phase(int64_t phase, int64_t size, int64_t stride, int64_t dilation, int64_t kernel_size, int64_t before) {
+    first = phase;
+    count = phase < size ? (size - phase + stride - 1) / stride : 0;
+    for (int64_t k = kernel_size - 1; k >= 0; --k) {
+      const int64_t at = phase + before - k * dilation;  // in units of the input
+      if (at % stride == 0) kernel.push_back(k), shift.push_back(at / stride);
+    }
+  }
+  bool neighbours() const {
+    for (size_t i = 1; i < shift.size(); ++i) {
+      if (shift[i] != shift[i - 1] + 1) return false;
+    }
+    return true;
+  }
+};
+
+void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* f, const float* d, float* dx, const ConvEpilogue<float>& e) {
+  const int64_t element = together * sizeof(float), is4 = together == kFour;
+  std::vector<Phase> ys, xs;
+  for (int64_t p = 0; p < std::min(s.stride_h, s.h); ++p) ys.emplace_back(p, s.h, s.stride_h, s.dilation_h, s.kh, s.top);
+  for (int64_t p = 0; p < std::min(s.stride_w, s.w); ++p) xs.emplace_back(p, s.w, s.stride_w, s.dilation_w, s.kw, s.left);
   // The output's gradient is padded so that every phase finds zeros where there is no output.
   int64_t top = 0, left = 0, rows = s.oh, columns = s.ow;
-  bool gaps = false;
-  for (int64_t py = 0; py < s.stride_h; ++py) {
-    for (int64_t px = 0; px < s.stride_w; ++px) {
-      Part part{Phase(py, s.h, s.stride_h, s.kh, s.top), Phase(px, s.w, s.stride_w, s.kw, s.left), {}};
-      const Phase &y = part.y, &x = part.x;
-      if (y.count == 0 || x.count == 0) continue;
-      if (y.taps == 0 || x.taps == 0) {
-        gaps = true;
-        continue;
-      }
-      top = std::max(top, y.taps - 1 - y.base), left = std::max(left, x.taps - 1 - x.base);
-      rows = std::max(rows, y.base + y.count), columns = std::max(columns, x.base + x.count);
-      part.weights.resize(y.taps * x.taps * s.oc * lanes);
-      float* w = part.weights.data();
-      for (int64_t ty = 0; ty < y.taps; ++ty) {
-        for (int64_t tx = 0; tx < x.taps; ++tx) {
-          const float* from = f + ((y.last - ty * s.stride_h) * s.kw + x.last - tx * s.stride_w) * s.c * s.oc;
-          for (int64_t o = 0; o < s.oc; ++o, w += lanes) {
-            for (int64_t c = 0; c < s.c; ++c) w[c] = from[c * s.oc + o];
+  for (const Phase& y : ys) {
+    if (y.shift.empty()) continue;
+    top = std::max(top, -y.shift.front()), rows = std::max(rows, y.count + y.shift.back());
+  }
+  for (const Phase& x : xs) {
+    if (x.shift.empty()) continue;
+    left = std::max(left, -x.shift.front()), columns = std::max(columns, x.count + x.shift.back());
+  }
+  rows += top, columns += left;
+  Images images(table, together, s.oh, s.ow, s.oc, top, left, rows, columns);
+  const std::vector<Chunk> chunks = Chunks(table, s.c, together);
+  Finisher finish(chunks, {});
+  int64_t lanes = 0;
+  for (const Chunk& c : chunks) lanes += c.lanes();
+  // [chunk][y phase][x phase]
+  struct Part {
+    std::vector<int64_t> offset;
+    int64_t run = 0, products = 0;
+    float* weights = nullptr;
+  };
+  std::vector<Part> parts;
+  float* weights = Scratch(kWeights, s.kh * s.kw * s.oc * lanes);
+  for (const Chunk& c : chunks) {
+    for (const Phase& y : ys) {
+      for (const Phase& x : xs) {
+        Part part;
+        const bool joined = x.neighbours();
+        std::vector<const float*> from;  // the filter's [channels][outputs] of each tap
+        for (size_t i = 0; i < y.shift.size(); ++i) {
+          for (size_t j = 0; j < x.shift.size(); ++j) {
+            if (j == 0 || !joined) part.offset.push_back(((y.shift[i] + top) * columns + x.shift[j] + left) * s.oc);
+            from.push_back(f + (y.kernel[i] * s.kw + x.kernel[j]) * s.c * s.oc);
           }
         }
+        part.offset = Bytes(std::move(part.offset), together);
+        part.run = joined ? static_cast<int64_t>(x.shift.size()) * s.oc : s.oc;
+        part.products = static_cast<int64_t>(from.size()) * s.oc;
+        part.weights = weights;
+        float *whole = weights, *half = weights + part.products * c.whole;
+        for (const float* tap : from) PackWeights(c, together, s.oc, tap, 1, s.oc, &whole, &half);
+        weights += part.products * c.lanes();
+        parts.push_back(std::move(part));
       }
-      parts.push_back(std::move(part));
     }
   }
-  const int64_t row = (left + columns) * s.oc;
-  std::vector<float> image((top + rows) * row);
-  if (gaps) std::fill_n(dx, s.input_size(), 0.0f);
-  for (int64_t n = 0; n < s.n; ++n) {
-    Place(d + n * s.oh * s.ow * s.oc, s.oh, s.ow, s.oc, top, left, top + rows, row, image.data());
-    for (const Part& part : parts) {
-      const Phase &y = part.y, &x = part.x;
-      Correlation c;
-      c.rows = y.count, c.columns = x.count;
-      c.taps = y.taps, c.run = x.taps * s.oc;
-      c.row = row, c.row_step = 1, c.column_step = s.oc;
-      c.out_row = s.stride_h * s.w * s.c, c.out_column = s.stride_w * s.c, c.channels = s.c;
-      table.correlate(c, image.data() + (top + y.base - (y.taps - 1)) * row + (left + x.base - (x.taps - 1)) * s.oc,
-                             part.weights.data(), dx + ((n * s.h + y.first) * s.w + x.first) * s.c);
+  for (int64_t n = 0; n < s.n; n += together) {
+    finish.f.images = static_cast<int>(std::min(together, s.n - n));
+    images.Start(d + n * s.oh * s.ow * s.oc, finish.f.images);
+    images.Place(rows);
+    const Part* part = parts.data();
+    const float* bias = finish.bias.data();
+    for (const Chunk& c : chunks) {
+      ConvRow row;
+      row.step = s.oc * element;
+      row.out_lanes = RoundUp(c.lanes(), kLine);
+      row.out = Scratch(kRow, (s.w / s.stride_w + 1) * row.out_lanes);
+      finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.channels = c.channels, finish.f.bias = bias, finish.f.out_column = s.stride_w * s.c;
+      for (int64_t r = 0; r < s.h; ++r) {
+        const Part* of_row = part + r % s.stride_h * static_cast<int64_t>(xs.size());
+        for (size_t j = 0; j < xs.size(); ++j) {
+          const Part& p = of_row[j];
+          row.offset = p.offset.data(), row.taps = p.products > 0 ? p.offset.size() : 0, row.run = p.run;
+          row.columns = xs[j].count;
+          row.image = images.data + r / s.stride_h * images.row * together;
+          row.weights = p.weights, row.half_weights = p.weights + p.products * c.whole;
+          table.row[is4][c.units - 1][TileFor(table.row[is4][c.units - 1], row.columns) - 1](row);
+          finish.f.columns = row.columns;
+          for (int i = 0; i < finish.f.images; ++i) {
+            const int64_t at = (((n + i) * s.h + r) * s.w + xs[j].first) * s.c + c.first;
+            finish.f.out[i] = dx + at;
+            finish.f.relu[i] = e.relu_output != nullptr ? e.relu_output + at : nullptr;
+          }
+          table.finish[is4](finish.f);
+        }
+      }
+      part += ys.size() * xs.size();
+      bias += RoundUp(c.channels, 4);
     }
   }
+}
+
+bool Supported(const ConvDirectTable& table, const ConvShape& s) {
+  if (table.unit == 0 || s.groups != 1) return false;
+  const int64_t rows = std::max((s.oh - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1, s.h), columns = std::max((s.ow - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1, s.w);
+  const int64_t out_rows = s.oh + 2 * s.kh * s.dilation_h, out_columns = s.ow + 2 * s.kw * s.dilation_w;
+  return rows * columns * s.c <= kMaxImage && out_rows * out_columns * s.oc <= kMaxImage && s.filter_size() <= kMaxFilter;
 }
 
 }  // namespace
 
-bool DirectConv(ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out, const ConvEpilogue<float>& e) {
-  if (s.groups != 1 || s.dilation_h != 1 || s.dilation_w != 1) return false;
+bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out, const ConvEpilogue<float>& e) {
   const ConvDirectTable& table = PickkConvDirect();
-  if ((pass == ConvPass::kBackwardInput ? s.c : s.oc) > table.lanes) return false;
-  const int64_t image = ((s.oh - 1) * s.stride_h + s.kh) * ((s.ow - 1) * s.stride_w + s.kw) * s.c;
-  const int64_t output = (s.oh + 2 * s.kh) * (s.ow + 2 * s.kw) * s.oc;
-  if (image > kMaxImage || output > kMaxImage || s.kh * s.kw * s.c * s.oc > kMaxImage) return false;
-  switch (pass) {
-    case ConvPass::kForward:
-      Forward(table, s, a, b, out);
-      FinishForward(e, s.n * s.oh * s.ow, s.oc, out);
-      break;
-    case ConvPass::kBackwardInput:
-      BackwardInput(table, s, a, b, out);
-      FinishBackwardInput(e, s.input_size(), out);
-      break;
-    case ConvPass::kBackwardFilter:
-      BackwardFilter(table, s, a, b, out);
-      FinishBackwardFilter(e, b, s.n * s.oh * s.ow, s.oc);
-      break;
+  if (!Supported(table, shape)) return false;
+  const bool filter = pass == ConvPass::kBackwardFilter;
+  if (filter) {
+    std::memset(out, 0, shape.filter_size() * sizeof(float));
+    if (e.bias_gradient != nullptr) std::memset(e.bias_gradient, 0, shape.oc * sizeof(float));
   }
+  // Images by fours; two or three at the end are computed as four, a single one alone.
+  const int64_t alone = shape.n % kFour == 1 ? 1 : 0;
+  for (const bool last : {false, true}) {
+    ConvShape s = shape;
+    s.n = last ? alone : shape.n - alone;
+    if (s.n == 0) continue;
+    const int64_t together = last ? 1 : kFour, first = last ? shape.n - 1 : 0, in = first * s.h * s.w * s.c, to = first * s.oh * s.ow * s.oc;
+    switch (pass) {
+      case ConvPass::kForward: Forward(table, s, together, a + in, b, out + to, e); break;
+      case ConvPass::kBackwardFilter: BackwardFilter(table, s, together, a + in, b + to, out, e.bias_gradient); break;
+      case ConvPass::kBackwardInput: {
+        ConvEpilogue<float> part = e;
+        if (part.relu_output != nullptr) part.relu_output += in;
+        BackwardInput(table, s, together, a, b + to, out + in, part);
+        break;
+      }
+    }
+  }
+  if (pass == ConvPass::kForward && e.activation == ConvActivation::kElu) FinishForward<float>({nullptr, e.activation}, shape.n * shape.oh * shape.ow, shape.oc, out);
   return true;
+}
+
+bool PreferDirectConv(ConvPass pass, const ConvShape& s) {
+  if (!Supported(PickkConvDirect(), s)) return false;
+  return s.c <= 32 && s.oc <= 32;
 }
 
 }  // namespace troupe

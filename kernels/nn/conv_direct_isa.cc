@@ -1,144 +1,394 @@
-// Direct convolutions: tiles of two rows by up to seven pixels (or taps) stay in registers.
+// Direct convolutions: the sums of a few pixels (or taps) by a few vectors stay in registers.
 #include "troupe/kernels/nn/conv_direct_loops.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+// GCC 12 warns of the undefined operand inside its own AVX-512 intrinsics.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 namespace troupe::TROUPE_ISA {
 namespace {
 
-#if TROUPE_ISA_LEVEL >= 3
+#define TROUPE_INLINE inline __attribute__((always_inline))
+
+#if TROUPE_ISA_LEVEL >= 4
+constexpr int kWidth = 16;
+#elif TROUPE_ISA_LEVEL == 3
+constexpr int kWidth = 8;
+#else
+constexpr int kWidth = 4;
+#endif
+constexpr bool kHalves = kWidth == 16;
+constexpr int kUnit = kHalves ? 8 : kWidth;
+// Registers for sums, beside those for weights and a broadcast: 32 registers or 16.
+constexpr int kSums = kHalves ? 24 : 12;
+constexpr int kMaxUnits = kHalves ? 6 : 3;
+static_assert(kMaxUnits <= ConvDirectTable::kMaxUnits);
 
 template <int kLanes>
 struct Lanes {
   typedef float Vec __attribute__((vector_size(kLanes * 4)));
   typedef float Load __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 };
+using Vec = Lanes<kWidth>::Vec;
+using Half = Lanes<kHalves ? 8 : 4>::Vec;
+using Four = Lanes<4>::Vec;
+constexpr int kHalfWidth = sizeof(Half) / 4;
 
-template <int L>
-inline __attribute__((always_inline)) void Store(const typename Lanes<L>::Vec& v, float* out, int64_t channels) {
-  if (channels == L) {
-    *reinterpret_cast<typename Lanes<L>::Load*>(out) = v;
+template <class V>
+TROUPE_INLINE V Read(const float* p) {
+  return static_cast<V>(*reinterpret_cast<const typename Lanes<sizeof(V) / 4>::Load*>(p));
+}
+template <class V>
+TROUPE_INLINE void Write(float* p, V v) {
+  *reinterpret_cast<typename Lanes<sizeof(V) / 4>::Load*>(p) = v;
+}
+
+// An element in every lane: one float, or four in turn.
+template <int kTogether>
+TROUPE_INLINE Vec Broadcast(const char* p) {
+  if constexpr (kTogether == 1) {
+    return Vec{} + *reinterpret_cast<const float*>(p);
+  } else {
+#if TROUPE_ISA_LEVEL >= 4
+    return static_cast<Vec>(_mm512_broadcast_f32x4(_mm_loadu_ps(reinterpret_cast<const float*>(p))));
+#elif TROUPE_ISA_LEVEL == 3
+    return static_cast<Vec>(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)));
+#else
+    return Read<Vec>(reinterpret_cast<const float*>(p));
+#endif
+  }
+}
+TROUPE_INLINE Half LowerHalf(Vec v) {
+#if TROUPE_ISA_LEVEL >= 4
+  return static_cast<Half>(_mm512_castps512_ps256(static_cast<__m512>(v)));
+#else
+  return Half{};
+#endif
+}
+
+// kP pixels. Their addresses are `in` plus 1, 2 or 4 times one of four steps: with a pointer for each they would be kept on the stack.
+template <int kTogether, int kV, bool kH, int kP>
+TROUPE_INLINE void Tile(const ConvRow& c, const char* image, float* out) {
+  Vec sum[kP][kV > 0 ? kV : 1] = {};
+  Half half[kP] = {};
+  const int64_t step[5] = {0, c.step, 3 * c.step, 5 * c.step, 7 * c.step};
+  const float *w = c.weights, *hw = c.half_weights;
+  for (int64_t t = 0; t < c.taps; ++t) {
+    const char* in = image + c.offset[t];
+    for (int64_t k = c.run; k > 0; --k, in += kTogether * 4) {
+      asm("" : "+r"(in));  // keeps the compiler from making pointers of the sums below
+      Vec wk[kV > 0 ? kV : 1];
+      Half hk = {};
+#pragma GCC unroll 3
+      for (int v = 0; v < kV; ++v) wk[v] = Read<Vec>(w + v * kWidth);
+      if constexpr (kH) hk = Read<Half>(hw);
+      w += kV * kWidth;
+      if constexpr (kH) hw += kHalfWidth;
+#pragma GCC unroll 8
+      for (int p = 0; p < kP; ++p) {
+        constexpr int kStep[8] = {0, 1, 1, 2, 1, 3, 2, 4}, kFactor[8] = {1, 1, 2, 1, 4, 1, 2, 1};
+        const Vec x = Broadcast<kTogether>(in + kFactor[p] * step[kStep[p]]);
+#pragma GCC unroll 3
+        for (int v = 0; v < kV; ++v) sum[p][v] += wk[v] * x;
+        if constexpr (kH) half[p] += hk * LowerHalf(x);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < kP; ++p) {
+#pragma GCC unroll 3
+    for (int v = 0; v < kV; ++v) Write<Vec>(out + p * c.out_lanes + v * kWidth, sum[p][v]);
+    if constexpr (kH) Write<Half>(out + p * c.out_lanes + kV * kWidth, half[p]);
+  }
+}
+
+// REQUIRES: columns >= kP. The last tile is moved left to end with the row.
+template <int kTogether, int kV, bool kH, int kP>
+void Row(const ConvRow& c) {
+  const char* image = reinterpret_cast<const char*>(c.image);
+  for (int64_t q = 0; q < c.columns; q += kP) {
+    if (q + kP > c.columns) q = c.columns - kP;
+    Tile<kTogether, kV, kH, kP>(c, image + q * c.step, c.out + q * c.out_lanes);
+  }
+}
+
+template <int kTogether, int kV, bool kH, int kK>
+void Gather(const ConvGather& c) {
+  Vec sum[kK][kV > 0 ? kV : 1] = {};
+  Half half[kK] = {};
+  int64_t offset[kK];
+  for (int j = 0; j < kK; ++j) offset[j] = c.offset[j];
+  const float* d = c.d;
+  for (int64_t r = 0; r < c.rows; ++r) {
+    const char* in = reinterpret_cast<const char*>(c.image) + r * c.row_step;
+    for (int64_t q = c.columns; q > 0; --q, in += c.step, d += c.d_lanes) {
+      asm("" : "+r"(in));
+      Vec dk[kV > 0 ? kV : 1];
+      Half hk = {};
+#pragma GCC unroll 3
+      for (int v = 0; v < kV; ++v) dk[v] = Read<Vec>(d + v * kWidth);
+      if constexpr (kH) hk = Read<Half>(d + kV * kWidth);
+#pragma GCC unroll 8
+      for (int j = 0; j < kK; ++j) {
+        const Vec x = Broadcast<kTogether>(in + offset[j]);
+#pragma GCC unroll 3
+        for (int v = 0; v < kV; ++v) sum[j][v] += dk[v] * x;
+        if constexpr (kH) half[j] += hk * LowerHalf(x);
+      }
+    }
+  }
+  constexpr int kLanes = kV * kWidth + (kH ? kHalfWidth : 0);
+#pragma GCC unroll 8
+  for (int j = 0; j < kK; ++j) {
+    float* to = c.sums + j * kLanes;
+#pragma GCC unroll 3
+    for (int v = 0; v < kV; ++v) Write<Vec>(to + v * kWidth, Read<Vec>(to + v * kWidth) + sum[j][v]);
+    if constexpr (kH) Write<Half>(to + kV * kWidth, Read<Half>(to + kV * kWidth) + half[j]);
+  }
+}
+
+// NaN passes: the comparisons are false.
+template <class V>
+TROUPE_INLINE V Clamp(V x, V low, V high) {
+#if TROUPE_ISA_LEVEL >= 4
+  if constexpr (sizeof(V) == 64) {
+    return static_cast<V>(_mm512_min_ps(static_cast<__m512>(high), _mm512_max_ps(static_cast<__m512>(low), static_cast<__m512>(x))));
+  }
+#endif
+#if defined(__x86_64__)
+  if constexpr (sizeof(V) == 16) {
+    return static_cast<V>(_mm_min_ps(static_cast<__m128>(high), _mm_max_ps(static_cast<__m128>(low), static_cast<__m128>(x))));
+  }
+#endif
+  x = x < low ? low : x;
+  return x > high ? high : x;
+}
+
+// The first kN floats of four.
+template <int kN>
+TROUPE_INLINE Four ReadSome(const float* p) {
+  if constexpr (kN == 4) return Read<Four>(p);
+  if constexpr (kN == 2) {  // in one load: a copy through memory would be read back before it is whole
+    typedef double Two __attribute__((vector_size(16)));
+    typedef double Pair __attribute__((aligned(4), may_alias));
+    return reinterpret_cast<Four>(Two{*reinterpret_cast<const Pair*>(p), 0});
+  }
+  Four v = {};
+#pragma GCC unroll 3
+  for (int i = 0; i < kN; ++i) v[i] = p[i];
+  return v;
+}
+template <int kN>
+TROUPE_INLINE void WriteSome(float* p, Four v) {
+  __builtin_memcpy(p, &v, kN * 4);
+}
+
+// One or zero in each lane; NaN times it stays NaN, as in ReluGrad.
+TROUPE_INLINE Four Positive(Four v) {
+  const Four one = Four{} + 1.0f;
+  return v > Four{} ? one : Four{};
+}
+
+typedef int Index4 __attribute__((vector_size(16)));
+
+// kN channels from 4 b on, of one image.
+template <bool kRelu, int kN>
+TROUPE_INLINE void FinishAlone(const ConvFinish& f, int64_t b) {
+  const Four low = Four{} + f.low, high = Four{} + f.high, bias = Read<Four>(f.bias + 4 * b);
+  const float* in = f.row + 4 * b;
+  const int64_t lanes = f.lanes, step = f.out_column;
+  float* const out = f.out[0];
+  const float* const relu = f.relu[0];
+  int64_t at = 4 * b;
+  for (int64_t q = f.columns; q > 0; --q, in += lanes, at += step) {
+    Four v = Clamp(Read<Four>(in) + bias, low, high);
+    if constexpr (kRelu) v *= Positive(ReadSome<kN>(relu + at));
+    WriteSome<kN>(out + at, v);
+  }
+}
+
+// The same of kImages out of four, which come as [channel][image]; channels lie up to 2 or up to 4 in a row.
+template <bool kRelu, int kN, int kImages>
+TROUPE_INLINE void FinishFour(const ConvFinish& f, int64_t b) {
+  const Four low = Four{} + f.low, high = Four{} + f.high;
+  const float* in = f.row + 16 * b;
+  // The stores below may change anything for all the compiler knows, so what f says is copied.
+  const int64_t lanes = f.lanes, step = f.out_column;
+  float* const out[4] = {f.out[0], f.out[1], f.out[2], f.out[3]};
+  const float* const relu[4] = {f.relu[0], f.relu[1], f.relu[2], f.relu[3]};
+  int64_t at = 4 * b;
+  if constexpr (kN <= 2) {
+    const Four some = Read<Four>(f.bias + 4 * b), bias = __builtin_shuffle(some, some, Index4{0, 1, 0, 1});
+    for (int64_t q = f.columns; q > 0; --q, in += lanes, at += step) {
+      const Four c0 = Read<Four>(in), c1 = Read<Four>(in + 4);
+      Four pair[2] = {__builtin_shuffle(c0, c1, Index4{0, 4, 1, 5}), __builtin_shuffle(c0, c1, Index4{2, 6, 3, 7})};
+#pragma GCC unroll 2
+      for (int i = 0; i < (kImages + 1) / 2; ++i) {
+        Four v = Clamp(pair[i] + bias, low, high);
+        const bool both = 2 * i + 1 < kImages;
+        if constexpr (kRelu) {
+          const Four r0 = ReadSome<kN>(relu[2 * i] + at), r1 = both ? ReadSome<kN>(relu[2 * i + both] + at) : r0;
+          v *= Positive(__builtin_shuffle(r0, r1, Index4{0, 1, 4, 5}));
+        }
+        WriteSome<kN>(out[2 * i] + at, v);
+        if (both) WriteSome<kN>(out[2 * i + both] + at, __builtin_shuffle(v, v, Index4{2, 3, 2, 3}));
+      }
+    }
     return;
   }
-  alignas(64) float edge[L];
-  *reinterpret_cast<typename Lanes<L>::Vec*>(edge) = v;
-  int64_t i = 0;
-  if (channels & 4) __builtin_memcpy(out, edge, 16), i = 4;
-  if (channels & 2) __builtin_memcpy(out + i, edge + i, 8), i += 2;
-  if (channels & 1) out[i] = edge[i];
-}
-
-// R output rows by P output columns.
-template <int L, int R, int P>
-inline __attribute__((always_inline)) void Tile(const Correlation& c, const float* image, const float* weights, float* out) {
-  using Vec = typename Lanes<L>::Vec;
-  using Load = typename Lanes<L>::Load;
-  Vec acc[R][P] = {};
-  // Seven pixels by three steps and the addressing modes' factors 1, 2 and 4: with a pointer for each, they would be kept on the stack.
-  const int64_t one = c.column_step * 4, three = 3 * one, five = 5 * one, down = R > 1 ? c.row_step * c.row * 4 : 0;
-  const int64_t steps[4] = {0, one, three, five};
-  for (int64_t ty = 0; ty < c.taps; ++ty) {
-    const char* in0 = reinterpret_cast<const char*>(image + ty * c.row);
-    const char* in1 = in0 + down;
-    const float* w = weights + ty * c.run * L;
-    for (const float* const end = w + c.run * L; w != end; w += L, in0 += 4, in1 += 4) {
-      asm("" : "+r"(in0), "+r"(in1));  // keeps the compiler from making pointers of the sums below
-      const Vec wk = *reinterpret_cast<const Load*>(w);
-#pragma GCC unroll 2
-      for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-        for (int p = 0; p < P; ++p) {
-          constexpr int kStep[7] = {0, 1, 1, 2, 1, 3, 2}, kFactor[7] = {1, 1, 2, 1, 4, 1, 2};
-          acc[r][p] += wk * *reinterpret_cast<const float*>((r == 0 ? in0 : in1) + kFactor[p] * steps[kStep[p]]);
-        }
-      }
-    }
-  }
-#pragma GCC unroll 2
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) Store<L>(acc[r][p], out + r * c.out_row + p * c.out_column, c.channels);
-  }
-}
-
-template <int L, int R>
-void Row(const Correlation& c, const float* image, const float* weights, float* out) {
-  int64_t q = 0;
-  for (; q + 7 <= c.columns; q += 7) Tile<L, R, 7>(c, image + q * c.column_step, weights, out + q * c.out_column);
-  if (q + 4 <= c.columns) {
-    Tile<L, R, 4>(c, image + q * c.column_step, weights, out + q * c.out_column);
-    q += 4;
-  }
-  if (q + 2 <= c.columns) {
-    Tile<L, R, 2>(c, image + q * c.column_step, weights, out + q * c.out_column);
-    q += 2;
-  }
-  if (q < c.columns) Tile<L, R, 1>(c, image + q * c.column_step, weights, out + q * c.out_column);
-}
-
-template <int L>
-void Correlate(const Correlation& c, const float* image, const float* weights, float* out) {
-  int64_t r = 0;
-  for (; r + 2 <= c.rows; r += 2) Row<L, 2>(c, image + r * c.row_step * c.row, weights, out + r * c.out_row);
-  if (r < c.rows) Row<L, 1>(c, image + r * c.row_step * c.row, weights, out + r * c.out_row);
-}
-
-// R rows of taps by K neighbouring elements of their runs.
-template <int L, int R, int K>
-inline __attribute__((always_inline)) void GatherTile(const Correlation& c, const float* image, const float* d, float* weights) {
-  using Vec = typename Lanes<L>::Vec;
-  using Load = typename Lanes<L>::Load;
-  Vec acc[R][K] = {};
-  for (int64_t r = 0; r < c.rows; ++r) {
-    const float *in = image + r * c.row_step * c.row, *g = d + r * c.columns * L;
-    for (int64_t q = 0; q < c.columns; ++q, in += c.column_step, g += L) {
-      const Vec gv = *reinterpret_cast<const Load*>(g);
-#pragma GCC unroll 2
-      for (int t = 0; t < R; ++t) {
-#pragma GCC unroll 8
-        for (int k = 0; k < K; ++k) acc[t][k] += gv * in[t * c.row + k];
-      }
-    }
-  }
-#pragma GCC unroll 2
-  for (int t = 0; t < R; ++t) {
-#pragma GCC unroll 8
-    for (int k = 0; k < K; ++k) {
-      Load* w = reinterpret_cast<Load*>(weights + (t * c.run + k) * L);
-      *w = *w + acc[t][k];
+  const Four bias = Read<Four>(f.bias + 4 * b);
+  for (int64_t q = f.columns; q > 0; --q, in += lanes, at += step) {
+#if TROUPE_ISA_LEVEL >= 4
+    const __m512i turn = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512 all = Clamp(_mm512_permutexvar_ps(turn, _mm512_loadu_ps(in)) + _mm512_broadcast_f32x4(bias), _mm512_broadcast_f32x4(low), _mm512_broadcast_f32x4(high));
+    Four image[4] = {_mm512_castps512_ps128(all), _mm512_extractf32x4_ps(all, 1), _mm512_extractf32x4_ps(all, 2), _mm512_extractf32x4_ps(all, 3)};
+#else
+    const Four c0 = Read<Four>(in), c1 = Read<Four>(in + 4), c2 = Read<Four>(in + 8), c3 = Read<Four>(in + 12);
+    const Four a0 = __builtin_shuffle(c0, c1, Index4{0, 4, 1, 5}), a1 = __builtin_shuffle(c2, c3, Index4{0, 4, 1, 5});
+    const Four a2 = __builtin_shuffle(c0, c1, Index4{2, 6, 3, 7}), a3 = __builtin_shuffle(c2, c3, Index4{2, 6, 3, 7});
+    Four image[4] = {__builtin_shuffle(a0, a1, Index4{0, 1, 4, 5}), __builtin_shuffle(a0, a1, Index4{2, 3, 6, 7}), __builtin_shuffle(a2, a3, Index4{0, 1, 4, 5}),
+                     __builtin_shuffle(a2, a3, Index4{2, 3, 6, 7})};
+    for (Four& v : image) v = Clamp(v + bias, low, high);
+#endif
+#pragma GCC unroll 4
+    for (int i = 0; i < kImages; ++i) {
+      if constexpr (kRelu) image[i] *= Positive(ReadSome<kN>(relu[i] + at));
+      WriteSome<kN>(out[i] + at, image[i]);
     }
   }
 }
 
-template <int L, int R>
-void GatherRows(const Correlation& c, const float* image, const float* d, float* weights) {
-  int64_t k = 0;
-  for (; k + 6 <= c.run; k += 6) GatherTile<L, R, 6>(c, image + k, d, weights + k * L);
-  if (k + 4 <= c.run) {
-    GatherTile<L, R, 4>(c, image + k, d, weights + k * L);
-    k += 4;
+template <int kTogether, bool kRelu, int kN>
+void FinishBlock(const ConvFinish& f, int64_t b) {
+  if constexpr (kTogether == 1) return FinishAlone<kRelu, kN>(f, b);
+  switch (f.images) {
+    case 4: return FinishFour<kRelu, kN, 4>(f, b);
+    case 3: return FinishFour<kRelu, kN, 3>(f, b);
+    case 2: return FinishFour<kRelu, kN, 2>(f, b);
+    default: return FinishFour<kRelu, kN, 1>(f, b);
   }
-  if (k + 2 <= c.run) {
-    GatherTile<L, R, 2>(c, image + k, d, weights + k * L);
-    k += 2;
-  }
-  if (k < c.run) GatherTile<L, R, 1>(c, image + k, d, weights + k * L);
 }
 
-template <int L>
-void Gather(const Correlation& c, const float* image, const float* d, float* weights) {
-  int64_t t = 0;
-  for (; t + 2 <= c.taps; t += 2) GatherRows<L, 2>(c, image + t * c.row, d, weights + t * c.run * L);
-  if (t < c.taps) GatherRows<L, 1>(c, image + t * c.row, d, weights + t * c.run * L);
+template <int kTogether, bool kRelu>
+void FinishRow(const ConvFinish& f) {
+  int64_t b = 0;
+  for (; 4 * b + 4 <= f.channels; ++b) FinishBlock<kTogether, kRelu, 4>(f, b);
+  switch (f.channels - 4 * b) {
+    case 3: return FinishBlock<kTogether, kRelu, 3>(f, b);
+    case 2: return FinishBlock<kTogether, kRelu, 2>(f, b);
+    case 1: return FinishBlock<kTogether, kRelu, 1>(f, b);
+    default: return;
+  }
 }
 
-#endif  // TROUPE_ISA_LEVEL >= 3
+template <int kTogether>
+void Finish(const ConvFinish& f) {
+  if (f.relu[0] != nullptr) {
+    FinishRow<kTogether, true>(f);
+  } else {
+    FinishRow<kTogether, false>(f);
+  }
+}
+
+// a0 b0 a1 b1 ...: the lower and the upper half of it.
+template <bool kUpper>
+TROUPE_INLINE Vec Zip(Vec a, Vec b) {
+  typedef int Index __attribute__((vector_size(kWidth * 4)));
+  Index index;
+#pragma GCC unroll 16
+  for (int i = 0; i < kWidth; ++i) index[i] = (kUpper ? kWidth / 2 : 0) + i / 2 + (i % 2) * kWidth;
+  return __builtin_shuffle(a, b, index);
+}
+
+void Interleave(const float* const from[4], int64_t n, float* to) {
+  const float *const f0 = from[0], *const f1 = from[1], *const f2 = from[2], *const f3 = from[3];
+  if (n < kWidth) {
+    for (int64_t e = 0; e < n; ++e) {
+      to[4 * e] = f0[e], to[4 * e + 1] = f1[e], to[4 * e + 2] = f2[e], to[4 * e + 3] = f3[e];
+    }
+    return;
+  }
+  for (int64_t e = 0; e < n; e += kWidth) {
+    if (e + kWidth > n) e = n - kWidth;  // the last vector ends with the row
+    const Vec a = Read<Vec>(f0 + e), b = Read<Vec>(f1 + e), c = Read<Vec>(f2 + e), d = Read<Vec>(f3 + e);
+    const Vec ac0 = Zip<false>(a, c), ac1 = Zip<true>(a, c), bd0 = Zip<false>(b, d), bd1 = Zip<true>(b, d);
+    Write<Vec>(to + 4 * e, Zip<false>(ac0, bd0));
+    Write<Vec>(to + 4 * e + kWidth, Zip<true>(ac0, bd0));
+    Write<Vec>(to + 4 * e + 2 * kWidth, Zip<false>(ac1, bd1));
+    Write<Vec>(to + 4 * e + 3 * kWidth, Zip<true>(ac1, bd1));
+  }
+}
+
+void AddPixels(const float* d, int64_t pixels, int64_t lanes, float* sums) {
+  int64_t l = 0;
+  for (; l + kWidth <= lanes; l += kWidth) {
+    Vec s[4] = {};
+    const float* p = d + l;
+    int64_t i = 0;
+    for (; i + 4 <= pixels; i += 4) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j, p += lanes) s[j] += Read<Vec>(p);
+    }
+    for (; i < pixels; ++i, p += lanes) s[0] += Read<Vec>(p);
+    Write<Vec>(sums + l, Read<Vec>(sums + l) + ((s[0] + s[1]) + (s[2] + s[3])));
+  }
+  for (; l + 4 <= lanes; l += 4) {
+    Four s = {};
+    for (int64_t i = 0; i < pixels; ++i) s += Read<Four>(d + i * lanes + l);
+    Write<Four>(sums + l, Read<Four>(sums + l) + s);
+  }
+  for (; l < lanes; ++l) {
+    float s = 0;
+    for (int64_t i = 0; i < pixels; ++i) s += d[i * lanes + l];
+    sums[l] += s;
+  }
+}
+
+template <int kTogether, int kUnits, int kN>
+constexpr void SetTile(ConvDirectTable& t) {
+  constexpr int kV = kHalves ? kUnits / 2 : kUnits;
+  constexpr bool kH = kHalves && kUnits % 2 == 1;
+  if constexpr (kUnits <= kMaxUnits && (kV + kH) * kN <= kSums) {
+    t.row[kTogether == 4][kUnits - 1][kN - 1] = &Row<kTogether, kV, kH, kN>;
+    t.gather[kTogether == 4][kUnits - 1][kN - 1] = &Gather<kTogether, kV, kH, kN>;
+  }
+}
+template <int kTogether, int kUnits>
+constexpr void SetUnits(ConvDirectTable& t) {
+  SetTile<kTogether, kUnits, 1>(t);
+  SetTile<kTogether, kUnits, 2>(t);
+  SetTile<kTogether, kUnits, 3>(t);
+  SetTile<kTogether, kUnits, 4>(t);
+  SetTile<kTogether, kUnits, 5>(t);
+  SetTile<kTogether, kUnits, 6>(t);
+  SetTile<kTogether, kUnits, 7>(t);
+  SetTile<kTogether, kUnits, 8>(t);
+}
+template <int kTogether>
+constexpr void SetAll(ConvDirectTable& t) {
+  SetUnits<kTogether, 1>(t);
+  SetUnits<kTogether, 2>(t);
+  SetUnits<kTogether, 3>(t);
+  SetUnits<kTogether, 4>(t);
+  SetUnits<kTogether, 5>(t);
+  SetUnits<kTogether, 6>(t);
+}
+constexpr ConvDirectTable MakeTable() {
+  ConvDirectTable t = {};
+  t.unit = kUnit, t.units = kMaxUnits, t.half = kHalves;
+  SetAll<1>(t);
+  SetAll<4>(t);
+  t.finish[0] = &Finish<1>, t.finish[1] = &Finish<4>;
+  t.interleave = &Interleave;
+  t.add_pixels = &AddPixels;
+  return t;
+}
 
 }  // namespace
 
 extern const ConvDirectTable kConvDirect;
-#if TROUPE_ISA_LEVEL >= 3
-const ConvDirectTable kConvDirect = {8, &Correlate<8>, &Gather<8>};
-#else
-const ConvDirectTable kConvDirect = {0, nullptr, nullptr};
-#endif
+constexpr ConvDirectTable kConvDirect = MakeTable();
 
 }  // namespace troupe::TROUPE_ISA

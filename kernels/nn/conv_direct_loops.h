@@ -1,7 +1,11 @@
-// Convolutions of few channels by hand: where a layer writes at most 8 channels, the library's blocked kernels leave most of a vector empty.
+// Convolutions of few channels by hand: where a layer has fewer than some 32 channels, the library's blocked kernels leave most of a vector empty.
 //
-// The lanes are the channels that are written; the pixels of one image, padded once into scratch memory, are read by broadcast. The gradient of the
-// input is, for each phase of the stride, the same loop over the output's gradient with the filter turned round.
+// Four images are computed together: element e of the four is kept as four neighbouring floats, so a vector's lanes are (channel, image) and are all in use for
+// any even number of channels, however small. An element of the input is one 16-byte broadcast; a weight is repeated four times in memory. A single image has
+// lanes = channels. `together` is 4 or 1, and "element" means that many floats below.
+//
+// Lanes are counted in units: a half vector where the level has one (512-bit vectors), a vector elsewhere. A chunk of 1..kMaxUnits units of the channels that are
+// written is computed at a time, for up to 8 pixels (or taps): the sums stay in registers.
 #ifndef TROUPE_KERNELS_NN_CONV_DIRECT_LOOPS_H_
 #define TROUPE_KERNELS_NN_CONV_DIRECT_LOOPS_H_
 
@@ -9,22 +13,55 @@
 
 namespace troupe {
 
-// Correlates a padded image with packed weights: out(r, q) = sum over ty < taps and k < run of image[(r * row_step + ty) * row + q * column_step + k] * weights[ty][k].
-// An image row has `row` floats; a row of taps reads `run` neighbouring floats, which are the tap columns times the channels.
-struct Correlation {
-  int64_t rows = 0, columns = 0;          // of the output
+// One row of output pixels: out(q) = sum over t < taps and k < run of element (offset[t] + q * step + k) of image * weights[t][k].
+struct ConvRow {
+  const int64_t* offset = nullptr;  // in bytes
   int64_t taps = 0, run = 0;
-  int64_t row = 0, row_step = 0, column_step = 0;
-  int64_t out_row = 0, out_column = 0;    // floats from one output row (column) to the next
-  int64_t channels = 0;                   // written per output pixel, at most `lanes`
+  int64_t step = 0;  // in bytes
+  int64_t columns = 0;
+  const float* image = nullptr;
+  const float* weights = nullptr;       // [taps][run][whole vectors of the chunk]
+  const float* half_weights = nullptr;  // [taps][run][half a vector], in chunks that end in one
+  float* out = nullptr;                 // [columns][out_lanes]
+  int64_t out_lanes = 0;
+};
+
+// Sums over all output pixels: sums[j] += element (offset[j] + r * row_step + q * step) of image * d[r][q], for a chunk of the channels of d.
+struct ConvGather {
+  const int64_t* offset = nullptr;  // in bytes
+  int64_t rows = 0, columns = 0;
+  int64_t row_step = 0, step = 0;   // in bytes
+  const float* image = nullptr;
+  const float* d = nullptr;         // [rows][columns][d_lanes]; a vector beyond the last pixel is read
+  int64_t d_lanes = 0;
+  float* sums = nullptr;            // [taps][lanes of the chunk]
+};
+
+// Writes one row of results to its images: out[i][q * out_column + c] = min(max(row[q][c][i] + bias[c], low), high) * (relu[i][same place] > 0).
+struct ConvFinish {
+  const float* row = nullptr;   // [columns][lanes], whole vectors of 4 channels
+  int64_t lanes = 0, columns = 0, channels = 0;
+  const float* bias = nullptr;  // [channels, rounded up to whole fours]; -0 where there is none
+  float low = 0, high = 0;
+  int images = 0;               // of `together`; the others are dropped
+  float* out[4] = {};
+  const float* relu[4] = {};    // all null when there is no such factor
+  int64_t out_column = 0;
 };
 
 struct ConvDirectTable {
-  int64_t lanes;  // 8, or 0 at a level that has no such loops
-  // weights: [taps][run][lanes].
-  void (*correlate)(const Correlation& c, const float* image, const float* weights, float* out);
-  // weights[ty][k] += the sum over output pixels of image (as above) * d, with d: [rows][columns][lanes].
-  void (*gather)(const Correlation& c, const float* image, const float* d, float* weights);
+  static constexpr int kMaxUnits = 6, kMaxTile = 8;
+  int64_t unit;   // floats; 0 at a level without these loops
+  int64_t units;  // most per chunk
+  bool half;      // a unit is half a vector
+  // [together == 4][units - 1][pixels or taps - 1]; null where the sums do not fit into the registers.
+  void (*row[2][kMaxUnits][kMaxTile])(const ConvRow&);
+  void (*gather[2][kMaxUnits][kMaxTile])(const ConvGather&);
+  void (*finish[2])(const ConvFinish&);
+  // to[e][i] = from[i][e] for e < n.
+  void (*interleave)(const float* const from[4], int64_t n, float* to);
+  // sums[l] += the sum of d[p][l] over p < pixels, l < lanes.
+  void (*add_pixels)(const float* d, int64_t pixels, int64_t lanes, float* sums);
 };
 
 }  // namespace troupe

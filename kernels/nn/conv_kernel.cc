@@ -78,12 +78,17 @@ template <class T>
 void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out, const ConvEpilogue<T>& epilogue) {
   int64_t ranges = std::min<int64_t>({threads->num_threads(), s.n, static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
   ranges = std::max<int64_t>(ranges, 1);
+  bool direct = false;
+  if constexpr (std::is_same_v<T, float>) direct = PreferDirectConv(pass_, s);
+  // Whole groups of images that are computed together, where there are enough of them.
+  const int64_t unit = direct && s.n >= ranges * kConvTogether ? kConvTogether : 1, units = (s.n + unit - 1) / unit;
   const int64_t filter = s.filter_size(), sums = filter + s.oc;
   std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (ranges - 1) * sums : 0);
   threads->ParallelRanges(ranges, ranges, [&](int64_t first, int64_t limit) {
     for (int64_t r = first; r < limit; ++r) {
       int64_t begin, end;
-      ComputeThreads::Range(s.n, ranges, r, &begin, &end);
+      ComputeThreads::Range(units, ranges, r, &begin, &end);
+      begin *= unit, end = std::min(end * unit, s.n);
       ConvShape part = s;
       part.n = end - begin;
       const int64_t in = begin * s.h * s.w * s.c, to = begin * s.oh * s.ow * s.oc;
@@ -104,7 +109,7 @@ void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* 
           break;
       }
       if constexpr (std::is_same_v<T, float>) {
-        if (DirectConv(pass_, part, pa, pb, po, e)) continue;
+        if (direct && DirectConv(pass_, part, pa, pb, po, e)) continue;
         if (dnnl_.Run(part, pa, pb, po, e)) continue;
       }
       GenericConv<T>(pass_, part, pa, pb, po);

@@ -1,6 +1,7 @@
 #include "troupe/kernels/nn/conv_direct.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -9,6 +10,10 @@
 
 #include "troupe/kernels/nn/conv_direct_loops.h"
 #include "troupe/kernels/nn/isa_pick.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 TROUPE_ISA_TABLE(ConvDirectTable, kConvDirect)
 
@@ -45,22 +50,40 @@ float* Scratch(Use use, int64_t n) {
 
 // A part of the channels that are written, as the loops take it.
 struct Chunk {
-  int64_t first, channels;  // the last one may have lanes without a channel
-  int64_t units, whole, half;  // floats in whole vectors and in a half one
-  int64_t lanes() const { return whole + half; }
+  int64_t first, channels;  // the last lanes may have no channel
+  int64_t units, lanes;
 };
 
+// Whether an instruction on 512-bit vectors takes as long as one on half of that. AMD's family 25 splits them.
+bool WholeVectorsAreFree() {
+#if defined(__x86_64__)
+  unsigned a, b, c, d;
+  if (__get_cpuid(0, &a, &b, &c, &d) == 0 || b != signature_AMD_ebx) return true;
+  __get_cpuid(1, &a, &b, &c, &d);
+  return ((a >> 8) & 15) + ((a >> 20) & 255) != 25;
+#else
+  return true;
+#endif
+}
+
 std::vector<Chunk> Chunks(const ConvDirectTable& t, int64_t channels, int64_t together) {
-  const int64_t units = (channels * together + t.unit - 1) / t.unit, count = (units + t.units - 1) / t.units, per_unit = t.unit / together;
+  static const bool round_up = WholeVectorsAreFree();
+  const auto& loops = t.row[together == kFour];
+  int64_t most = ConvDirectTable::kMaxUnits;
+  while (loops[most - 1][0] == nullptr) --most;
+  int64_t left = (channels * together + t.unit - 1) / t.unit;
+  if (round_up && most > 3) left += left % 2;  // units are halves there
   std::vector<Chunk> chunks;
-  for (int64_t i = 0, first = 0; i < count; ++i) {
+  for (int64_t first = 0; left > 0;) {
     Chunk c;
-    c.units = units / count + (i < units % count ? 1 : 0);
+    const int64_t chunks_left = (left + most - 1) / most;
+    c.units = (left + chunks_left - 1) / chunks_left;
+    while (loops[c.units - 1][0] == nullptr) --c.units;
     c.first = first;
-    c.channels = std::min(channels - first, c.units * per_unit);
-    c.half = t.half && c.units % 2 == 1 ? t.unit : 0;
-    c.whole = c.units * t.unit - c.half;
+    c.lanes = c.units * t.unit;
+    c.channels = std::min(channels - first, c.lanes / together);
     first += c.channels;
+    left -= c.units;
     chunks.push_back(c);
   }
   return chunks;
@@ -72,28 +95,21 @@ struct Taps {
   int64_t run = 0;
 };
 
-// Packs the weights w[k * k_step + channel * channel_step] of a chunk for k < count, each `together` times: whole vectors from *whole on, half ones from *half on.
-void PackWeights(const Chunk& c, int64_t together, int64_t count, const float* w, int64_t k_step, int64_t channel_step, float** whole, float** half) {
-  const int64_t in_whole = std::min(c.whole / together, c.channels);
+// Packs the weights w[k * k_step + channel * channel_step] of a chunk for k < count, each `together` times; returns where it ended.
+float* PackWeights(const Chunk& c, int64_t together, int64_t count, const float* w, int64_t k_step, int64_t channel_step, float* to) {
   w += c.first * channel_step;
-  const auto put = [&](float* to, const float* from, int64_t n, int64_t lanes) {
-    for (int64_t i = 0; i < n; ++i) {
-      const float v = from[i * channel_step];
+  for (int64_t k = 0; k < count; ++k, w += k_step, to += c.lanes) {
+    for (int64_t i = 0; i < c.channels; ++i) {
+      const float v = w[i * channel_step];
       if (together == 1) {
         to[i] = v;
       } else {
         for (int64_t j = 0; j < kFour; ++j) to[i * kFour + j] = v;
       }
     }
-    for (int64_t i = n * together; i < lanes; ++i) to[i] = 0;
-  };
-  for (int64_t k = 0; k < count; ++k, w += k_step) {
-    put(*whole, w, in_whole, c.whole);
-    *whole += c.whole;
-    if (c.half == 0) continue;
-    put(*half, w + in_whole * channel_step, c.channels - in_whole, c.half);
-    *half += c.half;
+    for (int64_t i = c.channels * together; i < c.lanes; ++i) to[i] = 0;
   }
+  return to;
 }
 
 // The most pixels or taps at a time, such that little is computed twice at the end of a row of `columns`.
@@ -196,13 +212,9 @@ void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together,
   Finisher finish(chunks, e);
   Images images(table, together, s.h, s.w, s.c, s.top, s.left, g.rows, g.columns);
   int64_t lanes = 0;
-  for (const Chunk& c : chunks) lanes += c.lanes();
+  for (const Chunk& c : chunks) lanes += c.lanes;
   float* weights = Scratch(kWeights, products * lanes);
-  for (float* w = weights; const Chunk& c : chunks) {
-    float *whole = w, *half = w + products * c.whole;
-    PackWeights(c, together, products, f, s.oc, 1, &whole, &half);
-    w += products * c.lanes();
-  }
+  for (float* w = weights; const Chunk& c : chunks) w = PackWeights(c, together, products, f, s.oc, 1, w);
   ConvRow row;
   row.offset = offsets.data(), row.taps = offsets.size(), row.run = g.taps.run;
   row.step = s.stride_w * s.c * element, row.columns = s.ow;
@@ -211,8 +223,8 @@ void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together,
     images.Start(x + n * s.h * s.w * s.c, finish.f.images);
     const float *w = weights, *bias = finish.bias.data();
     for (const Chunk& c : chunks) {
-      row.weights = w, row.half_weights = w + products * c.whole;
-      row.out_lanes = RoundUp(c.lanes(), kLine);
+      row.weights = w;
+      row.out_lanes = RoundUp(c.lanes, kLine);
       row.out = Scratch(kRow, s.ow * row.out_lanes);
       const auto run = table.row[is4][c.units - 1][TileFor(table.row[is4][c.units - 1], s.ow) - 1];
       finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.columns = s.ow, finish.f.channels = c.channels;
@@ -224,7 +236,7 @@ void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together,
         for (int i = 0; i < finish.f.images; ++i) finish.f.out[i] = y + ((n + i) * pixels + r * s.ow) * s.oc + c.first;
         table.finish[is4](finish.f);
       }
-      w += products * c.lanes();
+      w += products * c.lanes;
       bias += RoundUp(c.channels, 4);
     }
   }
@@ -244,7 +256,7 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
   const std::vector<Chunk> chunks = Chunks(table, s.oc, together);
   Images images(table, together, s.h, s.w, s.c, s.top, s.left, g.rows, g.columns);
   int64_t lanes = 0;
-  for (const Chunk& c : chunks) lanes += c.lanes();
+  for (const Chunk& c : chunks) lanes += c.lanes;
   const int64_t d_lanes = s.oc * together, bias_lanes = RoundUp(d_lanes, kLine);
   float* sums = Scratch(kSums, products * lanes + bias_lanes);
   std::memset(sums, 0, (products * lanes + bias_lanes) * sizeof(float));
@@ -276,7 +288,7 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
       const int64_t parts = (products + most - 1) / most;
       for (int64_t p = 0, k = 0; p < parts; ++p) {
         const int64_t size = products / parts + (p < products % parts ? 1 : 0);
-        gather.offset = offsets.data() + k, gather.sums = to + k * c.lanes();
+        gather.offset = offsets.data() + k, gather.sums = to + k * c.lanes;
         tiles[size - 1](gather);
         k += size;
         // The next images come while these are computed.
@@ -285,7 +297,7 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
         Prefetch(x + (n + together) * s.h * s.w * s.c + p * images_part, images_part);
         Prefetch(d + (n + together) * pixels * s.oc + p * d_part, d_part);
       }
-      to += products * c.lanes();
+      to += products * c.lanes;
     }
     if (db != nullptr) table.add_pixels(gradients, pixels, d_lanes, to);
   }
@@ -293,9 +305,9 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
   const float* from = sums;
   for (const Chunk& c : chunks) {
     for (int64_t k = 0; k < products; ++k) {
-      for (int64_t o = 0; o < c.channels; ++o) df[k * s.oc + c.first + o] += total(from + k * c.lanes() + o * together);
+      for (int64_t o = 0; o < c.channels; ++o) df[k * s.oc + c.first + o] += total(from + k * c.lanes + o * together);
     }
-    from += products * c.lanes();
+    from += products * c.lanes;
   }
   for (int64_t o = 0; o < s.oc && db != nullptr; ++o) db[o] += total(from + o * together);
 }
@@ -342,7 +354,7 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
   const std::vector<Chunk> chunks = Chunks(table, s.c, together);
   Finisher finish(chunks, {});
   int64_t lanes = 0;
-  for (const Chunk& c : chunks) lanes += c.lanes();
+  for (const Chunk& c : chunks) lanes += c.lanes;
   // [chunk][y phase][x phase]
   struct Part {
     std::vector<int64_t> offset;
@@ -367,9 +379,7 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
         part.run = joined ? static_cast<int64_t>(x.shift.size()) * s.oc : s.oc;
         part.products = static_cast<int64_t>(from.size()) * s.oc;
         part.weights = weights;
-        float *whole = weights, *half = weights + part.products * c.whole;
-        for (const float* tap : from) PackWeights(c, together, s.oc, tap, 1, s.oc, &whole, &half);
-        weights += part.products * c.lanes();
+        for (const float* tap : from) weights = PackWeights(c, together, s.oc, tap, 1, s.oc, weights);
         parts.push_back(std::move(part));
       }
     }
@@ -383,7 +393,7 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
     for (const Chunk& c : chunks) {
       ConvRow row;
       row.step = s.oc * element;
-      row.out_lanes = RoundUp(c.lanes(), kLine);
+      row.out_lanes = RoundUp(c.lanes, kLine);
       row.out = Scratch(kRow, (s.w / s.stride_w + 1) * row.out_lanes);
       finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.channels = c.channels, finish.f.bias = bias, finish.f.out_column = s.stride_w * s.c;
       for (int64_t r = 0; r < s.h; ++r) {
@@ -393,7 +403,7 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
           row.offset = p.offset.data(), row.taps = p.products > 0 ? p.offset.size() : 0, row.run = p.run;
           row.columns = xs[j].count;
           row.image = images.data + r / s.stride_h * images.row * together;
-          row.weights = p.weights, row.half_weights = p.weights + p.products * c.whole;
+          row.weights = p.weights;
           table.row[is4][c.units - 1][TileFor(table.row[is4][c.units - 1], row.columns) - 1](row);
           finish.f.columns = row.columns;
           for (int i = 0; i < finish.f.images; ++i) {
@@ -410,8 +420,15 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
   }
 }
 
-bool Supported(const ConvDirectTable& table, const ConvShape& s) {
-  if (table.unit == 0 || s.groups != 1) return false;
+const ConvDirectTable& TableOf(int level) {
+#if defined(__x86_64__)
+  if (level > 0 && level < IsaLevelForTables()) return level >= 4 ? v4::kConvDirect : level == 3 ? v3::kConvDirect : v2::kConvDirect;
+#endif
+  return PickkConvDirect();
+}
+
+bool Supported(const ConvShape& s) {
+  if (s.groups != 1) return false;
   const int64_t rows = std::max((s.oh - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1, s.h), columns = std::max((s.ow - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1, s.w);
   const int64_t out_rows = s.oh + 2 * s.kh * s.dilation_h, out_columns = s.ow + 2 * s.kw * s.dilation_w;
   return rows * columns * s.c <= kMaxImage && out_rows * out_columns * s.oc <= kMaxImage && s.filter_size() <= kMaxFilter;
@@ -419,9 +436,9 @@ bool Supported(const ConvDirectTable& table, const ConvShape& s) {
 
 }  // namespace
 
-bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out, const ConvEpilogue<float>& e) {
-  const ConvDirectTable& table = PickkConvDirect();
-  if (!Supported(table, shape)) return false;
+bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out, const ConvEpilogue<float>& e, int level) {
+  if (!Supported(shape)) return false;
+  const ConvDirectTable& table = TableOf(level);
   const bool filter = pass == ConvPass::kBackwardFilter;
   if (filter) {
     std::memset(out, 0, shape.filter_size() * sizeof(float));
@@ -450,8 +467,14 @@ bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const flo
 }
 
 bool PreferDirectConv(ConvPass pass, const ConvShape& s) {
-  if (!Supported(PickkConvDirect(), s)) return false;
-  return s.c <= 32 && s.oc <= 32;
+  if (!Supported(s)) return false;
+  const bool input = pass == ConvPass::kBackwardInput;
+  // The library's vectors are filled by the channels that are written; products per result amortise our way into and out of the layout of four images.
+  const double written = static_cast<double>(input ? s.c : s.oc), vector = static_cast<double>(std::max<int64_t>(4, 4 << (IsaLevelForTables() - 2)));
+  const double products = static_cast<double>(s.kh * s.kw * (input ? s.oc : s.c)) / static_cast<double>(input ? s.stride_h * s.stride_w : 1);
+  const double library = written / (std::ceil(written / vector) * vector);
+  const double images = s.n == 1 ? 0.4 : static_cast<double>(s.n) / static_cast<double>(RoundUp(s.n - (s.n % kFour == 1), kFour));
+  return 0.9 * std::min(1.0, images) * products / (products + 0.75 * vector) > library;
 }
 
 }  // namespace troupe

@@ -34,7 +34,6 @@ struct Lanes {
 using Vec = Lanes<kWidth>::Vec;
 using Half = Lanes<kHalves ? 8 : 4>::Vec;
 using Four = Lanes<4>::Vec;
-constexpr int kHalfWidth = sizeof(Half) / 4;
 
 template <class V>
 TROUPE_INLINE V Read(const float* p) {
@@ -46,78 +45,62 @@ TROUPE_INLINE void Write(float* p, V v) {
 }
 
 // An element in every lane: one float, or four in turn.
-template <int kTogether>
-TROUPE_INLINE Vec Broadcast(const char* p) {
-  if constexpr (kTogether == 1) {
-    return Vec{} + *reinterpret_cast<const float*>(p);
-  } else {
+template <int kTogether, class V>
+TROUPE_INLINE V Broadcast(const char* p) {
+  if constexpr (kTogether == 1) return V{} + *reinterpret_cast<const float*>(p);
 #if TROUPE_ISA_LEVEL >= 4
-    return static_cast<Vec>(_mm512_broadcast_f32x4(_mm_loadu_ps(reinterpret_cast<const float*>(p))));
-#elif TROUPE_ISA_LEVEL == 3
-    return static_cast<Vec>(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)));
-#else
-    return Read<Vec>(reinterpret_cast<const float*>(p));
+  if constexpr (sizeof(V) == 64) return static_cast<V>(_mm512_broadcast_f32x4(_mm_loadu_ps(reinterpret_cast<const float*>(p))));
 #endif
-  }
-}
-TROUPE_INLINE Half LowerHalf(Vec v) {
-#if TROUPE_ISA_LEVEL >= 4
-  return static_cast<Half>(_mm512_castps512_ps256(static_cast<__m512>(v)));
-#else
-  return Half{};
+#if TROUPE_ISA_LEVEL >= 3
+  if constexpr (sizeof(V) == 32) return static_cast<V>(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)));
 #endif
+  if constexpr (sizeof(V) == 16) return Read<V>(reinterpret_cast<const float*>(p));
 }
-
 // kP pixels. Their addresses are `in` plus 1, 2 or 4 times one of four steps: with a pointer for each they would be kept on the stack.
-template <int kTogether, int kV, bool kH, int kP>
+template <int kTogether, class V, int kV, int kP>
 TROUPE_INLINE void Tile(const ConvRow& c, const char* image, float* out) {
-  Vec sum[kP][kV > 0 ? kV : 1] = {};
-  Half half[kP] = {};
+  constexpr int kWide = sizeof(V) / 4;
+  V sum[kP][kV] = {};
   const int64_t step[5] = {0, c.step, 3 * c.step, 5 * c.step, 7 * c.step};
-  const float *w = c.weights, *hw = c.half_weights;
+  const float* w = c.weights;
   for (int64_t t = 0; t < c.taps; ++t) {
     const char* in = image + c.offset[t];
     for (int64_t k = c.run; k > 0; --k, in += kTogether * 4) {
       asm("" : "+r"(in));  // keeps the compiler from making pointers of the sums below
-      Vec wk[kV > 0 ? kV : 1];
-      Half hk = {};
+      V wk[kV];
 #pragma GCC unroll 3
-      for (int v = 0; v < kV; ++v) wk[v] = Read<Vec>(w + v * kWidth);
-      if constexpr (kH) hk = Read<Half>(hw);
-      w += kV * kWidth;
-      if constexpr (kH) hw += kHalfWidth;
+      for (int v = 0; v < kV; ++v) wk[v] = Read<V>(w + v * kWide);
+      w += kV * kWide;
 #pragma GCC unroll 8
       for (int p = 0; p < kP; ++p) {
         constexpr int kStep[8] = {0, 1, 1, 2, 1, 3, 2, 4}, kFactor[8] = {1, 1, 2, 1, 4, 1, 2, 1};
-        const Vec x = Broadcast<kTogether>(in + kFactor[p] * step[kStep[p]]);
+        const V x = Broadcast<kTogether, V>(in + kFactor[p] * step[kStep[p]]);
 #pragma GCC unroll 3
         for (int v = 0; v < kV; ++v) sum[p][v] += wk[v] * x;
-        if constexpr (kH) half[p] += hk * LowerHalf(x);
       }
     }
   }
 #pragma GCC unroll 8
   for (int p = 0; p < kP; ++p) {
 #pragma GCC unroll 3
-    for (int v = 0; v < kV; ++v) Write<Vec>(out + p * c.out_lanes + v * kWidth, sum[p][v]);
-    if constexpr (kH) Write<Half>(out + p * c.out_lanes + kV * kWidth, half[p]);
+    for (int v = 0; v < kV; ++v) Write<V>(out + p * c.out_lanes + v * kWide, sum[p][v]);
   }
 }
 
 // REQUIRES: columns >= kP. The last tile is moved left to end with the row.
-template <int kTogether, int kV, bool kH, int kP>
+template <int kTogether, class V, int kV, int kP>
 void Row(const ConvRow& c) {
   const char* image = reinterpret_cast<const char*>(c.image);
   for (int64_t q = 0; q < c.columns; q += kP) {
     if (q + kP > c.columns) q = c.columns - kP;
-    Tile<kTogether, kV, kH, kP>(c, image + q * c.step, c.out + q * c.out_lanes);
+    Tile<kTogether, V, kV, kP>(c, image + q * c.step, c.out + q * c.out_lanes);
   }
 }
 
-template <int kTogether, int kV, bool kH, int kK>
+template <int kTogether, class V, int kV, int kK>
 void Gather(const ConvGather& c) {
-  Vec sum[kK][kV > 0 ? kV : 1] = {};
-  Half half[kK] = {};
+  constexpr int kWide = sizeof(V) / 4;
+  V sum[kK][kV] = {};
   int64_t offset[kK];
   for (int j = 0; j < kK; ++j) offset[j] = c.offset[j];
   const float* d = c.d;
@@ -125,27 +108,23 @@ void Gather(const ConvGather& c) {
     const char* in = reinterpret_cast<const char*>(c.image) + r * c.row_step;
     for (int64_t q = c.columns; q > 0; --q, in += c.step, d += c.d_lanes) {
       asm("" : "+r"(in));
-      Vec dk[kV > 0 ? kV : 1];
-      Half hk = {};
+      V dk[kV];
 #pragma GCC unroll 3
-      for (int v = 0; v < kV; ++v) dk[v] = Read<Vec>(d + v * kWidth);
-      if constexpr (kH) hk = Read<Half>(d + kV * kWidth);
+      for (int v = 0; v < kV; ++v) dk[v] = Read<V>(d + v * kWide);
 #pragma GCC unroll 8
       for (int j = 0; j < kK; ++j) {
-        const Vec x = Broadcast<kTogether>(in + offset[j]);
+        const V x = Broadcast<kTogether, V>(in + offset[j]);
 #pragma GCC unroll 3
         for (int v = 0; v < kV; ++v) sum[j][v] += dk[v] * x;
-        if constexpr (kH) half[j] += hk * LowerHalf(x);
       }
     }
   }
-  constexpr int kLanes = kV * kWidth + (kH ? kHalfWidth : 0);
+  constexpr int kLanes = kV * kWide;
 #pragma GCC unroll 8
   for (int j = 0; j < kK; ++j) {
     float* to = c.sums + j * kLanes;
 #pragma GCC unroll 3
-    for (int v = 0; v < kV; ++v) Write<Vec>(to + v * kWidth, Read<Vec>(to + v * kWidth) + sum[j][v]);
-    if constexpr (kH) Write<Half>(to + kV * kWidth, Read<Half>(to + kV * kWidth) + half[j]);
+    for (int v = 0; v < kV; ++v) Write<V>(to + v * kWide, Read<V>(to + v * kWide) + sum[j][v]);
   }
 }
 
@@ -346,13 +325,21 @@ void AddPixels(const float* d, int64_t pixels, int64_t lanes, float* sums) {
   }
 }
 
+template <int kTogether, int kUnits, int kN, class V, int kV>
+constexpr void Set(ConvDirectTable& t) {
+  if constexpr (kUnits <= kMaxUnits && kV * kN <= kSums) {
+    t.row[kTogether == 4][kUnits - 1][kN - 1] = &Row<kTogether, V, kV, kN>;
+    t.gather[kTogether == 4][kUnits - 1][kN - 1] = &Gather<kTogether, V, kV, kN>;
+  }
+}
 template <int kTogether, int kUnits, int kN>
 constexpr void SetTile(ConvDirectTable& t) {
-  constexpr int kV = kHalves ? kUnits / 2 : kUnits;
-  constexpr bool kH = kHalves && kUnits % 2 == 1;
-  if constexpr (kUnits <= kMaxUnits && (kV + kH) * kN <= kSums) {
-    t.row[kTogether == 4][kUnits - 1][kN - 1] = &Row<kTogether, kV, kH, kN>;
-    t.gather[kTogether == 4][kUnits - 1][kN - 1] = &Gather<kTogether, kV, kH, kN>;
+  if constexpr (!kHalves) {
+    Set<kTogether, kUnits, kN, Vec, kUnits>(t);
+  } else if constexpr (kUnits % 2 == 0) {
+    Set<kTogether, kUnits, kN, Vec, kUnits / 2>(t);
+  } else if constexpr (kUnits <= 3) {
+    Set<kTogether, kUnits, kN, Half, kUnits>(t);
   }
 }
 template <int kTogether, int kUnits>
@@ -377,7 +364,7 @@ constexpr void SetAll(ConvDirectTable& t) {
 }
 constexpr ConvDirectTable MakeTable() {
   ConvDirectTable t = {};
-  t.unit = kUnit, t.units = kMaxUnits, t.half = kHalves;
+  t.unit = kUnit;
   SetAll<1>(t);
   SetAll<4>(t);
   t.finish[0] = &Finish<1>, t.finish[1] = &Finish<4>;

@@ -4,8 +4,8 @@
 // any even number of channels, however small. An element of the input is one 16-byte broadcast; a weight is repeated four times in memory. A single image has
 // lanes = channels. `together` is 4 or 1, and "element" means that many floats below.
 //
-// Lanes are counted in units: a half vector where the level has one (512-bit vectors), a vector elsewhere. A chunk of 1..kMaxUnits units of the channels that are
-// written is computed at a time, for up to 8 pixels (or taps): the sums stay in registers.
+// Lanes are counted in units: half a vector where vectors have 512 bits, a vector elsewhere. A chunk of a few units of the channels that are written is computed at
+// a time, for up to 8 pixels (or taps): the sums stay in registers. An even number of 512-bit units is computed in whole vectors, 1 or 3 in halves.
 #ifndef TROUPE_KERNELS_NN_CONV_DIRECT_LOOPS_H_
 #define TROUPE_KERNELS_NN_CONV_DIRECT_LOOPS_H_
 
@@ -20,8 +20,7 @@ struct ConvRow {
   int64_t step = 0;  // in bytes
   int64_t columns = 0;
   const float* image = nullptr;
-  const float* weights = nullptr;       // [taps][run][whole vectors of the chunk]
-  const float* half_weights = nullptr;  // [taps][run][half a vector], in chunks that end in one
+  const float* weights = nullptr;       // [taps][run][lanes of the chunk]
   float* out = nullptr;                 // [columns][out_lanes]
   int64_t out_lanes = 0;
 };
@@ -51,10 +50,8 @@ struct ConvFinish {
 
 struct ConvDirectTable {
   static constexpr int kMaxUnits = 6, kMaxTile = 8;
-  int64_t unit;   // floats; 0 at a level without these loops
-  int64_t units;  // most per chunk
-  bool half;      // a unit is half a vector
-  // [together == 4][units - 1][pixels or taps - 1]; null where the sums do not fit into the registers.
+  int64_t unit;  // floats
+  // [together == 4][units - 1][pixels or taps - 1]; null where there is no such loop (no number of pixels at all: chunks of that many units are not for this level).
   void (*row[2][kMaxUnits][kMaxTile])(const ConvRow&);
   void (*gather[2][kMaxUnits][kMaxTile])(const ConvGather&);
   void (*finish[2])(const ConvFinish&);

@@ -76,12 +76,11 @@ absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input, const Tens
 // Images are split into ranges; the gradients of filter and bias of the ranges are summed in order, so that a result depends on the number of threads but on no race.
 template <class T>
 void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out, const ConvEpilogue<T>& epilogue) {
-  int64_t ranges = std::min<int64_t>({threads->num_threads(), s.n, static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
-  ranges = std::max<int64_t>(ranges, 1);
   bool direct = false;
   if constexpr (std::is_same_v<T, float>) direct = PreferDirectConv(pass_, s);
-  // Whole groups of images that are computed together, where there are enough of them.
-  const int64_t unit = direct && s.n >= ranges * kConvTogether ? kConvTogether : 1, units = (s.n + unit - 1) / unit;
+  const int64_t unit = direct ? kConvTogether : 1, units = (s.n + unit - 1) / unit;
+  int64_t ranges = std::min<int64_t>({threads->num_threads(), units, static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
+  ranges = std::max<int64_t>(ranges, 1);
   const int64_t filter = s.filter_size(), sums = filter + s.oc;
   std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (ranges - 1) * sums : 0);
   threads->ParallelRanges(ranges, ranges, [&](int64_t first, int64_t limit) {

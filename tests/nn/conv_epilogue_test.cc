@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(EpiloguesOfEveryWay) {
                           return library[static_cast<int>(pass)].Run(s, a, b, out, e);
                         }, "library"));
     }
-    CheckConvolution(p, false, DirectConv, "direct");
+    CheckConvolution(p, false, [](auto... args) { return DirectConv(args...); }, "direct");
     BOOST_CHECK_EQUAL(12, CheckConvolution(p, false, [](ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out, const ConvEpilogue<float>& e) {
                         GenericConv<float>(pass, s, a, b, out);
                         const int64_t pixels = s.n * s.oh * s.ow;

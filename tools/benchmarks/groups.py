@@ -21,8 +21,8 @@ class Context:
             subprocess.run([program, self.graphs, name], check=True, stdout=subprocess.DEVNULL)
         return path
 
-    def ours(self, program, *arguments):
-        return Program([os.path.join(self.programs, program), *arguments], patience=900)
+    def ours(self, program, *arguments, **environment):
+        return Program([os.path.join(self.programs, program), *arguments], env=dict(os.environ, **environment), patience=900)
 
     def run(self, graph, mode, threads=1, callers=1, seconds=0.1, optimize=False):
         return self.ours("run", self.graph(graph), "--mode", mode, "--threads", threads, "--callers", callers, "--seconds", seconds,
@@ -119,8 +119,6 @@ def scale(ctx):
                                "TensorFlow": lambda: ctx.tensorflow("branches512", "steps", threads=2)}, ctx.rounds())
     row = row_of("scale", "two branches of eight 512x512 MatMuls, 2 threads", "ms", result, 1e3)
     yield row.relative(result["one"][0].median / result["Troupe"][0].median, "1 thread (%.1f ms)" % (result["one"][0].median * 1e3), ">=", 1.8)
-    if not os.path.exists(os.path.join(ctx.programs, "devices")):
-        return
     for threads in (1, 2):
         result = ctx.side_by_side({m: lambda m=m: ctx.ours("devices", m, threads, ctx.raw_data()) for m in ("one", "layers", "data")}, ctx.rounds())
         for mode, text in (("layers", "split by layer"), ("data", "split by data")):
@@ -213,11 +211,9 @@ KERNELS = (["matmul:%dx%dx%d" % (n, n, n) for n in (64, 256, 1024, 2048)]
 
 
 def kernels(ctx):
-    if not os.path.exists(os.path.join(ctx.programs, "kernels")):
-        return
     names = KERNELS[::5] if ctx.quick else KERNELS + ["matmul:4096x4096x4096"]
     for name in names:
-        result = ctx.side_by_side({"Troupe": lambda: ctx.ours("kernels", name, "session"), "bare": lambda: ctx.ours("kernels", name, "bare")}, ctx.rounds())
+        result = ctx.side_by_side({"Troupe": lambda: ctx.ours("kernels", name, "session"), "bare": lambda: ctx.ours("kernels", name, "bare", OMP_NUM_THREADS="1")}, ctx.rounds())
         row = Row("kernels", name, "us", result["Troupe"][0].scaled(1e6))
         bare = result["bare"][0].median
         row.note = "bare: %.1f us (%s)" % (bare * 1e6, result["bare"][1].get("best", ""))

@@ -24,11 +24,11 @@ class Context:
     def ours(self, program, *arguments, **environment):
         return Program([os.path.join(self.programs, program), *arguments], env=dict(os.environ, **environment), patience=900)
 
-    def run(self, graph, mode, threads=1, callers=1, seconds=0.1, optimize=False):
+    def run(self, graph, mode, threads=1, callers=0, seconds=0.1, optimize=False):
         return self.ours("run", self.graph(graph), "--mode", mode, "--threads", threads, "--callers", callers, "--seconds", seconds,
                          *(["--optimize"] if optimize else []))
 
-    def tensorflow(self, graph, mode, threads=1, callers=1, seconds=0.1, optimize=False):
+    def tensorflow(self, graph, mode, threads=1, callers=0, seconds=0.1, optimize=False):
         """None without TensorFlow."""
         if self.rivals.steps_program is None:
             return None
@@ -102,7 +102,7 @@ def run(ctx):
 
 def scale(ctx):
     for name in ("add1", "mlp200", "e5x100"):
-        rate = {}
+        rate, cpu = {}, {}
         for callers in (1, 2, 4, 8):
             makers = {"Troupe": lambda: ctx.run(name, "steps", callers=callers, optimize=True),
                       "TensorFlow": lambda: ctx.tensorflow(name, "steps", threads=2, callers=callers, optimize=True)}
@@ -110,8 +110,10 @@ def scale(ctx):
             rivals = {"TensorFlow": result["TensorFlow"][0].inverted(1e-3)} if "TensorFlow" in result else {}
             row = Row("scale", "%s, %d thread%s" % (name, callers, "" if callers == 1 else "s"), "1000 steps/s", result["Troupe"][0].inverted(1e-3), rivals)
             rate[callers] = row.ours.median
+            cpu[callers] = result["Troupe"][2].get("cpu_s_per_step", 0) * 1e6
             if callers == 2:
                 row.relative(rate[2] / rate[1], "1 thread", ">=", 1.8)
+                row.note = "processor time a step: %.2f us with one thread, %.2f us with two" % (cpu[1], cpu[2])
             elif callers == 8:
                 row.relative(rate[8] / rate[2], "2 threads", ">=", 0.8)
             yield row

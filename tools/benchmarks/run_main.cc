@@ -2,7 +2,7 @@
 //
 //   run GRAPH.pb [--mode MODE] [--threads N] [--callers K] [--optimize] [--seconds S]
 //
-//   steps      Session::Run with names: one sample is the time of a step; with K callers, the wall time divided by all their steps
+//   steps      Session::Run with names: one sample is the time of a step; with K callers, the wall time divided by all steps of that many threads
 //   callable   as steps, by a Callable
 //   actor      steps that a handler of an actor in a system of the user's own starts, one after the other
 //   first      parse + import + compile + first step, in a new session each time
@@ -10,7 +10,7 @@
 //   bare       no runtime: the bare loop over the graph's edges (no loops)
 //
 // With --optimize constants are folded and common subexpressions merged, as sessions do by default; without it every node of the graph is a node of the step.
-#include <malloc.h>
+#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -33,7 +33,7 @@ using namespace troupe::bench;  // NOLINT
 
 struct Flags {
   std::string file, mode = "steps";
-  int threads = 1, callers = 1;
+  int threads = 1, callers = 0;
   bool optimize = false;
   double seconds = 0.1;
 };
@@ -44,9 +44,17 @@ void Need(const absl::Status& s) {
   std::exit(1);
 }
 
-// Steps of K threads at once: each does its share, all start together.
+// Processor time of this process in seconds.
+double CpuSeconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+double cpu_per_step = 0;  // of the last sample of ManyCallers
+
+// Wall time over the steps of K threads that start and stop together.
 double ManyCallers(const Flags& flags, const std::function<void()>& run) {
-  if (flags.callers == 1) return Sample(flags.seconds, run);
+  if (flags.callers == 0) return Sample(flags.seconds, run);
   std::atomic<bool> go{false}, stop{false};
   std::atomic<int64_t> steps{0};
   std::vector<std::thread> threads;
@@ -59,12 +67,16 @@ double ManyCallers(const Flags& flags, const std::function<void()>& run) {
     });
   }
   const Clock::time_point start = Clock::now();
+  const double cpu = CpuSeconds();
   go = true;
   std::this_thread::sleep_for(std::chrono::duration<double>(flags.seconds * 2));
   stop = true;
   for (std::thread& t : threads) t.join();
-  return SecondsSince(start) / static_cast<double>(std::max<int64_t>(1, steps));
+  const double all = static_cast<double>(std::max<int64_t>(1, steps));
+  cpu_per_step = (CpuSeconds() - cpu) / all;
+  return SecondsSince(start) / all;
 }
+std::string CpuTail() { return StrCat("{\"cpu_s_per_step\":", cpu_per_step, "}"); }
 
 // The user's actor: each step's end is a message that starts the next one.
 struct Driver {
@@ -165,7 +177,7 @@ int Main(const Flags& flags) {
         std::vector<Tensor> out;
         Need(session->Run(feeds, fetches, targets, &out));
       });
-    });
+    }, CpuTail);
   }
   Names names;
   std::vector<Tensor> values;
@@ -180,7 +192,7 @@ int Main(const Flags& flags) {
         std::vector<Tensor> out;
         Need(step.Run(values, &out));
       });
-    });
+    }, CpuTail);
   }
   if (flags.mode != "actor") return std::fprintf(stderr, "run: there is no mode '%s'\n", flags.mode.c_str()), 2;
   int result = 0;
@@ -216,7 +228,7 @@ int main(int argc, char** argv) {
   app.add_option("graph", flags.file, "a binary GraphDef")->required();
   app.add_option("--mode", flags.mode);
   app.add_option("--threads", flags.threads);
-  app.add_option("--callers", flags.callers)->check(CLI::Range(1, 1024));
+  app.add_option("--callers", flags.callers)->check(CLI::Range(0, 1024));
   app.add_flag("--optimize", flags.optimize);
   app.add_option("--seconds", flags.seconds, "of a sample");
   CLI11_PARSE(app, argc, argv);

@@ -22,7 +22,7 @@ using namespace troupe::bench;  // NOLINT
 
 struct Flags {
   std::string file, mode;
-  int threads = 1, callers = 1;
+  int threads = 1, callers = 0;
   double seconds = 0.1;
   bool optimize = false;
 };
@@ -91,7 +91,7 @@ class Steps {
   }
 
   double Step() {
-    if (flags_.callers == 1) return Sample(flags_.seconds, [this] { Run(fetches_, status_); });
+    if (flags_.callers == 0) return Sample(flags_.seconds, [this] { Run(fetches_, status_); });
     std::atomic<bool> go{false}, stop{false};
     std::atomic<int64_t> steps{0};
     std::vector<std::thread> threads;

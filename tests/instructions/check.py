@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Counts the instructions of steps under callgrind and compares them with limits.txt.
 
-    check.py COUNT_INSTRUCTIONS LIMITS [--keep FOLDER] [CASE...]
+    check.py COUNT_INSTRUCTIONS LIMITS [--profile] [CASE...]
+
+With --profile it also prints, for each case, which functions the instructions of a node, an iteration or a step are spent in: with what they call, and alone.
 
 The unit is a node of the bare loop (consumers in CSR form, one counter a node), counted in the same run: what a compiler or a machine does to both goes
 out of the ratio. Ends with 77, "skipped", where valgrind is missing or cannot run the program.
@@ -17,7 +19,22 @@ import tempfile
 SKIP = 77
 
 
-def count(program, cases, folder):
+def print_profile(case, dump, units):
+    for what in ("with what it calls", "alone"):
+        inclusive = "yes" if what != "alone" else "no"
+        text = subprocess.run(["callgrind_annotate", "--threshold=100", "--inclusive=" + inclusive, dump], capture_output=True, text=True, errors="replace").stdout
+        print("%s: instructions by function, %s" % (case, what))
+        shown = 0
+        for line in text.splitlines():
+            match = re.match(r"\s*([\d,]+) \([^)]*\)\s+(?:\S*?:)?(\D.*?)(?: \[.*)?$", line)
+            if match and "PROGRAM" not in line and "std::_Function_handler" not in line and shown < 40:
+                value = int(match.group(1).replace(",", "")) / units
+                if value >= 1:
+                    print("  %9.1f  %s" % (value, re.sub(r"absl::debian\d::", "absl::", match.group(2))[:110]))
+                    shown += 1
+
+
+def count(program, cases, folder, profile):
     """Instructions per unit (node, iteration, step) by case, of the program's first thread."""
     # valgrind 3.19 does not know AVX-512: both our kernels and oneDNN's are told to do without.
     env = dict(os.environ, TROUPE_ISA="v3", ONEDNN_MAX_CPU_ISA="AVX2")
@@ -40,6 +57,9 @@ def count(program, cases, folder):
     for line in done.stdout.splitlines():
         case, steps, units = line.split()
         steps, units = int(steps), int(units)
+        if profile:
+            number = next(n for n in glob.glob(out + "*-01") if ("%s %d" % (case, 2 * steps)).encode() in open(n, "rb").read(1000))
+            print_profile(case, number, 2 * steps * units)
         result[case] = (instructions[case, 2 * steps] - instructions[case, steps]) / steps / units
     return result
 
@@ -56,12 +76,8 @@ def read_limits(path):
 
 def main():
     arguments = sys.argv[1:]
-    keep = None
-    if "--keep" in arguments:
-        at = arguments.index("--keep")
-        keep = arguments[at + 1]
-        del arguments[at:at + 2]
-        os.makedirs(keep, exist_ok=True)
+    profile = "--profile" in arguments
+    arguments = [a for a in arguments if a != "--profile"]
     program, limits_file, cases = arguments[0], arguments[1], arguments[2:]
     if shutil.which("valgrind") is None:
         print("skipped: valgrind is not installed")
@@ -69,7 +85,7 @@ def main():
     if cases and "bare_null" not in cases:
         cases = ["bare_null"] + cases
     with tempfile.TemporaryDirectory() as folder:
-        counts = count(program, cases, keep or folder)
+        counts = count(program, cases, folder, profile)
     limits = read_limits(limits_file)
     bare = counts.pop("bare_null")
     print("bare loop: %.1f instructions a node" % bare)

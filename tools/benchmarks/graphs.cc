@@ -223,12 +223,15 @@ BareGraph::BareGraph(const Graph& graph) {
 size_t BareGraph::Run() {
   std::memcpy(left_.data(), counts_.data(), counts_.size() * sizeof(unsigned));
   std::copy(roots_.begin(), roots_.end(), ready_.begin());
+  unsigned* const left = left_.data();
+  unsigned* const ready = ready_.data();
+  const unsigned *const first = first_.data(), *const consumers = consumers_.data();
   size_t head = 0, tail = roots_.size();
   while (head < tail) {
-    const unsigned n = ready_[head++];
-    for (unsigned e = first_[n]; e < first_[n + 1]; ++e) {
-      const unsigned c = consumers_[e];
-      if (--left_[c] == 0) ready_[tail++] = c;
+    const unsigned n = ready[head++];
+    for (unsigned e = first[n], end = first[n + 1]; e < end; ++e) {
+      const unsigned c = consumers[e];
+      if (--left[c] == 0) ready[tail++] = c;
     }
   }
   return head;

@@ -46,13 +46,17 @@ class Context:
                 except Failed as e:
                     if name not in ("TensorFlow", "PyTorch"):
                         raise
-                    self.missing.append("%s: %s" % (name, e))
+                    self.missing.append(str(e))
             try:
                 series = alternate(programs, rounds)
             except Failed as e:
-                self.missing.append("samples: %s" % e)
-                programs = {n: p for n, p in programs.items() if n not in ("TensorFlow", "PyTorch")}
-                programs = {n: makers[n]() for n in programs}
+                ours = [n for n in programs if n not in ("TensorFlow", "PyTorch")]
+                if len(ours) == len(programs):
+                    raise
+                self.missing.append(str(e))
+                for program in programs.values():
+                    program.close()
+                programs = {n: makers[n]() for n in ours}
                 series = alternate(programs, rounds)
             for name, program in programs.items():
                 result[name] = (series[name], program.head, program.close())

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""What tools/bench does when something is missing or breaks, and how it takes samples and judges goals; without a build and without rivals."""
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "benchmarks"))
+import groups  # noqa: E402
+import machine  # noqa: E402
+import report  # noqa: E402
+from measure import Failed, Program, Row, Series, alternate  # noqa: E402
+
+# Answers with what it is told, and writes down when it was asked.
+ECHO = """
+import sys
+name, values, log = sys.argv[1], sys.argv[2].split(","), sys.argv[3]
+print('{"nodes": 3}', flush=True)
+for i, _ in enumerate(sys.stdin):
+    open(log, "a").write(name)
+    if values[i] == "die":
+        sys.exit("the " + name + " is broken")
+    print(values[i], flush=True)
+print('{"peak_bytes": 5}', flush=True)
+"""
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        self.log = os.path.join(self.folder, "log")
+
+    def echo(self, name, values):
+        return Program([sys.executable, "-c", ECHO, name, values, self.log])
+
+    def write(self, path, text="", executable=False):
+        path = os.path.join(self.folder, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+        if executable:
+            os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+
+    def venv(self):
+        """An environment whose interpreter finds every package."""
+        self.write("venv/bin/python", "#!/bin/sh\necho True\n", executable=True)
+        return os.path.join(self.folder, "venv")
+
+    def rivals(self, venv):
+        return machine.Rivals(venv, ROOT, self.folder)
+
+
+class SamplesTest(Case):
+    def test_programs_are_asked_in_turn_and_the_first_sample_is_dropped(self):
+        a, b = self.echo("a", "9,1,2,3"), self.echo("b", "9,4,5,6")
+        series = alternate({"a": a, "b": b}, rounds=3)
+        self.assertEqual(a.close(), {"peak_bytes": 5})
+        b.close()
+        self.assertEqual(series["a"].samples, [1, 2, 3])
+        self.assertEqual(series["b"].median, 5)
+        with open(self.log) as f:
+            self.assertEqual(f.read(), "abababab")
+
+    def test_a_program_that_cannot_start_says_why(self):
+        with self.assertRaisesRegex(Failed, "no such thing"):
+            Program([sys.executable, "-c", "import sys; sys.exit('no such thing')"])
+
+    def test_a_rival_that_dies_is_left_out_and_ours_goes_on(self):
+        missing = []
+        ctx = groups.Context(ROOT, self.folder, self.folder, None, True, None, missing)
+        result = ctx.side_by_side({"Troupe": lambda: self.echo("Troupe", "1,1,1,1"), "TensorFlow": lambda: self.echo("TensorFlow", "1,die")}, 3)
+        self.assertEqual(list(result), ["Troupe"])
+        self.assertEqual(len(missing), 1)
+        self.assertIn("the TensorFlow is broken", missing[0])
+
+    def test_ours_that_dies_is_an_error(self):
+        ctx = groups.Context(ROOT, self.folder, self.folder, None, True, None, [])
+        with self.assertRaisesRegex(Failed, "the Troupe is broken"):
+            ctx.side_by_side({"Troupe": lambda: self.echo("Troupe", "die")}, 3)
+
+
+class RivalsTest(Case):
+    def test_none(self):
+        self.assertEqual(len(self.rivals(None).missing), 1)
+
+    def test_no_environment(self):
+        missing = self.rivals(os.path.join(self.folder, "nothing")).missing
+        self.assertEqual(len(missing), 1)
+        self.assertIn("no virtual environment", missing[0])
+
+    def test_an_empty_environment(self):
+        missing = self.rivals(self.venv()).missing
+        self.assertEqual([m.split(" in ")[0] for m in missing], ["no tensorflow", "no torch"])
+
+    def test_tensorflow_without_headers(self):
+        self.write("venv/lib/python3.11/site-packages/tensorflow_cpu-2.21.0.dist-info/METADATA")
+        self.write("venv/lib/python3.11/site-packages/torch-2.15.0.dist-info/METADATA")
+        rivals = self.rivals(self.venv())
+        self.assertEqual((rivals.tensorflow, rivals.torch, rivals.steps_program), ("2.21.0", "2.15.0", None))
+        self.assertEqual(len(rivals.missing), 1)
+        self.assertIn("no C headers", rivals.missing[0])
+
+    def test_tensorflow_whose_headers_do_not_compile(self):
+        self.write("venv/lib/python3.11/site-packages/tensorflow-2.21.0.dist-info/METADATA")
+        self.write("venv/lib/python3.11/site-packages/tensorflow/include/tensorflow/c/c_api.h", "#error this is no header\n")
+        rivals = self.rivals(self.venv())
+        self.assertIsNone(rivals.steps_program)
+        self.assertEqual(len(rivals.missing), 2)
+        self.assertIn("does not compile", rivals.missing[-1])
+        self.assertNotIn("\n", rivals.missing[-1])
+
+
+class ReportTest(Case):
+    def test_goals(self):
+        row = Row("dispatch", "m", "us", Series([1, 2, 3]), {"TensorFlow": Series([10])})
+        self.assertTrue(row.against("TensorFlow", "<=", 0.2).met)
+        self.assertFalse(row.against("TensorFlow", "<=", 0.1).met)
+        self.assertIsNone(Row("dispatch", "m", "us", Series([1])).against("TensorFlow", "<=", 0.2).met)
+        self.assertTrue(Row("memory", "m", "B", Series([63])).below(64).met)
+        faster = Row("train", "m", "images/s", Series([300]), {"TensorFlow": Series([100]), "PyTorch": Series([200])})
+        self.assertEqual(faster.against_best(">=", 1.6).ratio, 1.5)
+        self.assertFalse(faster.met)
+
+    def test_table(self):
+        rows = [Row("run", "add1", "us", Series([1.0, 2.0, 3.0]), {"TensorFlow": Series([20])}).against("TensorFlow", "<=", 0.1)]
+        self.assertIn("2.00 (1.00..3.00)", report.text(rows))
+        markdown = report.markdown(rows, [("machine", "M")], ["no torch"])
+        self.assertIn("| run | add1 | us | 2.00 (1.00..3.00) | 20.0 | - | 0.10x | <= 0.10x | met |", markdown)
+        self.assertIn("not measured: no torch", markdown)
+        self.assertIn('"met": true', report.to_json(rows, [("machine", "M")], []))
+
+
+class CommandTest(Case):
+    def run_bench(self, *arguments):
+        return subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tools", "bench"), *arguments], capture_output=True, text=True)
+
+    def test_bad_arguments(self):
+        done = self.run_bench("nonsense")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no group nonsense", done.stderr)
+        done = self.run_bench("--json", os.path.join(self.folder, "none", "x.json"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no folder", done.stderr)
+        done = self.run_bench("--build", self.folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("is no build folder", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,5 +1,9 @@
 #include "troupe/kernels/math/isa_dispatch.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -30,12 +34,20 @@ struct Level {
 // Filling a table is storing addresses only, but the functions that do it are compiled for their level: only available ones are called.
 #define TROUPE_LEVEL_IF(ns, condition) ((condition) ? TROUPE_MAKE_LEVEL(ns, true) : Level{#ns, false, {}})
 
+#if defined(__x86_64__)
+// What older clang's __builtin_cpu_supports does not know by name.
+bool HasF16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 const std::vector<Level>& Levels() {
   static const std::vector<Level>* levels = [] {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     const bool has_v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
-                        __builtin_cpu_supports("f16c");
+                        HasF16c();
     const bool has_v4 = has_v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     return new std::vector<Level>{TROUPE_LEVEL_IF(v2, true), TROUPE_LEVEL_IF(v3, has_v3), TROUPE_LEVEL_IF(v4, has_v4)};

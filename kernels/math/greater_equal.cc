@@ -1,32 +1,15 @@
-#include "troupe/kernels/math/elementwise.h"
+#include "troupe/kernels/math/comparisons.h"
 
 namespace troupe {
 namespace {
 
-// The loops of LessEqual with the operands exchanged.
-struct CompareFn {
+struct GreaterEqualFn {
   template <class T> static bool Do(T x, T y) { return y <= x; }
 };
-const math::BinaryTable& Table() {
-  static const math::BinaryTable table = [] {
-    math::BinaryTable t = math::Loops<CompareFn>(0);
-    math::AddLoopsTo<CompareFn, bool, float, double, int32_t, int64_t, int8_t, int16_t, uint8_t, uint16_t, uint32_t, uint64_t>(&t, 0.3f);
-    return t;
-  }();
-  return table;
-}
+const OpRegistrar op = math::OrderOp("GreaterEqual").Doc("x >= y, with broadcasting.");
 
 }  // namespace
 
-TROUPE_OP("GreaterEqual")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: bool")
-    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
-    .Shape(shape_fn::BroadcastBinary)
-    .NotDifferentiable("its output is bool")
-    .Doc("x >= y, with broadcasting.");
-
-TROUPE_KERNEL("GreaterEqual").Device("CPU").Types("T", math::kReals).Factory(math::BinaryFactory<Table>);
+TROUPE_KERNEL("GreaterEqual").Device("CPU").Types("T", math::kReals).Factory(math::BinaryFactory<math::OrderTable<GreaterEqualFn>>);
 
 }  // namespace troupe

@@ -1,32 +1,17 @@
 #include <cmath>
 
-#include "troupe/kernels/math/elementwise.h"
+#include "troupe/kernels/math/bits.h"
 
 namespace troupe {
 namespace {
 
-struct TestFn {
+struct IsFiniteFn {
   template <class T> static bool Do(T x) { return std::isfinite(x); }
 };
-const math::UnaryTable& Table() {
-  static const math::UnaryTable table = [] {
-    math::UnaryTable t = {};
-    math::AddLoopsTo<TestFn, bool, float, double>(&t, 0.5f);
-    return t;
-  }();
-  return table;
-}
+const OpRegistrar op = math::FloatTestOp("IsFinite").Doc("Whether x is neither infinite nor NaN.");
 
 }  // namespace
 
-TROUPE_OP("IsFinite")
-    .Input("x: T")
-    .Output("y: bool")
-    .Attr(TROUPE_T_FLOATS)
-    .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("its output is bool")
-    .Doc("Whether x is neither infinite nor NaN.");
-
-TROUPE_KERNEL("IsFinite").Device("CPU").Types("T", math::kFloats).Factory(math::UnaryFactory<Table>);
+TROUPE_KERNEL("IsFinite").Device("CPU").Types("T", math::kFloats).Factory(math::UnaryFactory<math::FloatTestTable<IsFiniteFn>>);
 
 }  // namespace troupe

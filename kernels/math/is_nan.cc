@@ -1,32 +1,17 @@
 #include <cmath>
 
-#include "troupe/kernels/math/elementwise.h"
+#include "troupe/kernels/math/bits.h"
 
 namespace troupe {
 namespace {
 
-struct TestFn {
+struct IsNanFn {
   template <class T> static bool Do(T x) { return std::isnan(x); }
 };
-const math::UnaryTable& Table() {
-  static const math::UnaryTable table = [] {
-    math::UnaryTable t = {};
-    math::AddLoopsTo<TestFn, bool, float, double>(&t, 0.5f);
-    return t;
-  }();
-  return table;
-}
+const OpRegistrar op = math::FloatTestOp("IsNan").Doc("Whether x is not a number.");
 
 }  // namespace
 
-TROUPE_OP("IsNan")
-    .Input("x: T")
-    .Output("y: bool")
-    .Attr(TROUPE_T_FLOATS)
-    .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("its output is bool")
-    .Doc("Whether x is not a number.");
-
-TROUPE_KERNEL("IsNan").Device("CPU").Types("T", math::kFloats).Factory(math::UnaryFactory<Table>);
+TROUPE_KERNEL("IsNan").Device("CPU").Types("T", math::kFloats).Factory(math::UnaryFactory<math::FloatTestTable<IsNanFn>>);
 
 }  // namespace troupe

@@ -1,34 +1,15 @@
-#include "troupe/kernels/math/elementwise.h"
+#include "troupe/kernels/math/bits.h"
 
 namespace troupe {
 namespace {
 
-using namespace math;  // NOLINT: loop names
-
-struct LogicFn {
-  // On bytes that are 0 or 1, without branches.
+struct LogicalAndFn {
   static uint8_t Do(uint8_t x, uint8_t y) { return x & y; }
 };
-const math::BinaryTable& Table() {
-  static const math::BinaryTable table = [] {
-    math::BinaryTable t = {};
-    t[DType::kBool] = {LoopVV<LogicFn, uint8_t, uint8_t>, LoopSV<LogicFn, uint8_t, uint8_t>, LoopVS<LogicFn, uint8_t, uint8_t>, 0.1f};
-    return t;
-  }();
-  return table;
-}
+const OpRegistrar op = math::LogicalOp("LogicalAnd").Doc("x and y, with broadcasting.");
 
 }  // namespace
 
-TROUPE_OP("LogicalAnd")
-    .Input("x: bool")
-    .Input("y: bool")
-    .Output("z: bool")
-    .Commutative()
-    .Shape(shape_fn::BroadcastBinary)
-    .NotDifferentiable("it works on bool")
-    .Doc("x and y, with broadcasting.");
-
-TROUPE_KERNEL("LogicalAnd").Device("CPU").Factory(math::BinaryFactory<Table>);
+TROUPE_KERNEL("LogicalAnd").Device("CPU").Factory(math::BinaryFactory<math::LogicalTable<LogicalAndFn>>);
 
 }  // namespace troupe

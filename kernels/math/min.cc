@@ -1,55 +1,24 @@
-#include <limits>
-
-#include "troupe/kernels/math/elementwise.h"
-#include "troupe/kernels/math/reduce_grad.h"
-#include "troupe/kernels/math/reduction.h"
+#include "troupe/kernels/math/extremes.h"
 
 namespace troupe {
 namespace {
 
-struct MinOp {
-  template <class Acc> static Acc Identity() {
-    using Limits = std::numeric_limits<Acc>;
+struct MinFn {
+  template <class T> static T Last() {
+    using Limits = std::numeric_limits<T>;
     return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
-  template <class Acc, class T> static Acc Load(T x) { return x; }
-  template <class Acc> static Acc Combine(Acc a, Acc b) { return b < a || b != b ? b : a; }
-  template <class T, class Acc> static T Finish(Acc a, int64_t) { return a; }
+  template <class T> static bool Before(T a, T b) { return a < b; }
 };
-
-const math::ReduceTable& Table() {
-  static const math::ReduceTable table = [] {
-    math::ReduceTable t;
-    math::AddReducers<MinOp, float, float>(&t, 0.3f);
-    math::AddReducers<MinOp, double, double>(&t, 0.5f);
-    t[DType::kFloat].loops = math::HotReduceLoops(math::HotReduce::kMin, 0);
-    t[DType::kDouble].loops = math::HotReduceLoops(math::HotReduce::kMin, 1);
-    math::AddReducers<MinOp, int8_t, int8_t>(&t, 0.5f);
-    math::AddReducers<MinOp, int16_t, int16_t>(&t, 0.5f);
-    math::AddReducers<MinOp, int32_t, int32_t>(&t, 0.5f);
-    math::AddReducers<MinOp, int64_t, int64_t>(&t, 0.5f);
-    math::AddReducers<MinOp, uint8_t, uint8_t>(&t, 0.5f);
-    math::AddReducers<MinOp, uint16_t, uint16_t>(&t, 0.5f);
-    math::AddReducers<MinOp, uint32_t, uint32_t>(&t, 0.5f);
-    math::AddReducers<MinOp, uint64_t, uint64_t>(&t, 0.5f);
-    return t;
-  }();
-  return table;
-}
+const OpRegistrar op = math::ExtremeOp("Min").Doc(
+    "The smallest element over the axes in reduction_indices; NaN when one of the elements is. Equal extremes share the gradient.");
 
 }  // namespace
 
-TROUPE_OP("Min")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, qint32, qint16, quint16}")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(shape_fn::Reduction)
-    .Gradient([](GradientContext& g) { return math::SharedByExtremes(g); })
-    .Doc("The smallest element over the axes in reduction_indices; NaN when one of the elements is. Equal extremes share the gradient.");
-
-TROUPE_KERNEL("Min").Device("CPU").Types("T", math::kReals).HostMemory("reduction_indices").Factory(math::ReductionFactory<Table>);
+TROUPE_KERNEL("Min")
+    .Device("CPU")
+    .Types("T", math::kReals)
+    .HostMemory("reduction_indices")
+    .Factory(math::ReductionFactory<math::ExtremeTable<MinFn, math::HotReduce::kMin>>);
 
 }  // namespace troupe

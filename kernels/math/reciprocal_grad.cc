@@ -1,39 +1,15 @@
-#include <complex>
-
-#include "troupe/kernels/math/elementwise.h"
-#include "troupe/kernels/math/grad_math.h"
+#include "troupe/kernels/math/reciprocals.h"
 
 namespace troupe {
 namespace {
 
-using namespace math;  // NOLINT: the gradient is a formula
-
-struct GradFn {
-  template <class T> static T Do(T y, T dy) { return -std::conj(y) * (dy * std::conj(y)); }
-};
-const math::BinaryTable& Table() {
-  static const math::BinaryTable table = [] {
-    math::BinaryTable t = math::HotTable(math::HotBinary::kInvGrad);
-    math::AddLoopsTo<GradFn, void, std::complex<float>, std::complex<double>>(&t, 4);
-    return t;
-  }();
-  return table;
-}
+const OpRegistrar op = math::ReciprocalGradOp("ReciprocalGrad").Doc("The gradient of Reciprocal: -dy * conj(y)^2, where y = 1 / x.");
 
 }  // namespace
 
-TROUPE_OP("ReciprocalGrad")
-    .Input("y: T")
-    .Input("dy: T")
-    .Output("z: T")
-    .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
-    .Shape(shape_fn::MergeAll)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      const Value y = Conj(In(g, 0)), d = Grad(g);
-      return SetBoth(g, -2.0 * (Conj(d) * In(g, 1) * y), Apply("ReciprocalGrad", y, d));
-    })
-    .Doc("The gradient of Reciprocal: -dy * conj(y)^2, where y = 1 / x.");
-
-TROUPE_KERNEL("ReciprocalGrad").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
+TROUPE_KERNEL("ReciprocalGrad")
+    .Device("CPU")
+    .Types("T", math::kFloatsAndComplex)
+    .Factory(math::BinaryFactory<math::ReciprocalGradTable, math::BinaryShapes::kSame>);
 
 }  // namespace troupe

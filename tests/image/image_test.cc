@@ -106,6 +106,15 @@ BOOST_AUTO_TEST_CASE(errors) {
   check("LRN", {flat}, "must be 4-dimensional, got shape [2,2,1]");
   check("LRN", {image}, "depth_radius = -1", {{"depth_radius", -1}});
   check("LRNGrad", {image, image, Tensor(DType::kFloat, TensorShape({1, 2, 1, 1}))}, "[1,2,1,1]");
+  const Tensor four(DType::kFloat, TensorShape({2, 4})), two = Tensor::Vector<float>({1, 2}), half = Tensor::Scalar(0.5f);
+  const auto most = [](int32_t n) { return Tensor::Scalar<int32_t>(n); };
+  check("NonMaxSuppression", {Tensor(DType::kFloat, TensorShape({2, 3})), two, most(1)}, "4");
+  check("NonMaxSuppression", {four, Tensor::Vector<float>({1}), most(1)}, "scores has incompatible shape: [1] for boxes [2,4]");
+  check("NonMaxSuppression", {four, two, most(-1)}, "output size must be non-negative, not -1");
+  check("NonMaxSuppression", {four, two, most(1)}, "iou_threshold must be in [0, 1], not 1.5", {{"iou_threshold", 1.5}});
+  check("NonMaxSuppressionV2", {four, two, most(1), Tensor::Scalar(-1.f)}, "iou_threshold must be in [0, 1], not -1");
+  check("NonMaxSuppressionV3", {four, two, most(1), half, two}, "input 4 must be 0-D, got shape [2]");
+  check("NonMaxSuppressionV4", {four, two, Tensor::Vector<int32_t>({1}), half, half}, "max_output_size must be 0-D, got shape [1]");
   const auto patches = [](std::vector<int64_t> ksizes, std::vector<int64_t> rates = {1, 1, 1, 1}) {
     return AttrMap{{"ksizes", std::move(ksizes)}, {"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"rates", std::move(rates)}, {"padding", "VALID"}};
   };

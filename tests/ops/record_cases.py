@@ -480,6 +480,24 @@ def images():
       case("LRN", values(t, (0, 1, 1, 3), "lrn"), **a)
 
 
+def boxes():
+  for t in types("NonMaxSuppressionV3"):
+    corners = values(t, (12, 4), "boxes", 0, 4)
+    corners[3] = corners[4]
+    corners[5, 2] = corners[5, 0]  # without area
+    scores = values(t, (12,), "scores", 0, 1)
+    scores[7] = scores[8]
+    number = lambda x: np.array(x, corners.dtype)
+    for most, iou in itertools.product((0, 1, 3, 12, 30), (0.0, 0.25, 0.5, 1.0)):
+      if t == "float32":
+        case("NonMaxSuppression", corners, scores, np.int32(most), iou_threshold=iou)
+      case("NonMaxSuppressionV2", corners, scores, np.int32(most), number(iou))
+      case("NonMaxSuppressionV3", corners, scores, np.int32(most), number(iou), number(0.4))
+      for pad in (False, True):
+        case("NonMaxSuppressionV4", corners, scores, np.int32(most), number(iou), number(0.4), pad_to_max_output_size=pad)
+    case("NonMaxSuppressionV3", corners[:0], scores[:0], np.int32(3), number(0.5), number(0))
+
+
 def integrals():
   for t in types("Betainc"):
     a, b, x = values(t, (3, 4), "a", 0.1, 9), values(t, (3, 4), "b", 0.1, 9), values(t, (3, 4), "x", 0, 1)
@@ -525,7 +543,7 @@ def write(name, script, lines, failed):
 
 
 def main():
-  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, integrals, passing):
+  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, boxes, integrals, passing):
     f()
   write("cases.txt.gz", "record_cases.py", LINES, FAILED)
 

@@ -202,6 +202,25 @@ const char* kLoop = R"(
   r = _Retval[index=0](out) @A
 )";
 
+// if (x < y) the result is x, else that of: while (x < 10) x += x, with the addition on B.
+const char* kLoopInBranch = R"(
+  x = _Arg[T=int32, index=0] @A
+  y = _Arg[T=int32, index=1] @A
+  p = TestLess(x, y) @A
+  s = Switch(x, p) @A
+  e = Enter[frame_name="f"](s) @A
+  m = Merge(e, next) @A
+  ten = Const[value=int32{10}](^m) @A
+  less = TestLess(m, ten) @A
+  cond = LoopCond(less) @A
+  sw = Switch(m, cond) @A
+  body = TestAdd(sw:1, sw:1) @B
+  next = NextIteration(body) @A
+  exit = Exit(sw) @A
+  j = Merge(exit, s:1) @B
+  r = _Retval[index=0](j) @A
+)";
+
 BOOST_AUTO_TEST_CASE(a_loop_on_two_devices_gets_a_control_loop_where_it_receives) {
   auto graph = Placed(kLoop);
   const std::vector<GraphPart> parts = MustCut(graph.get());
@@ -259,40 +278,8 @@ BOOST_AUTO_TEST_CASE(cut_graphs_compute_the_same) {
           j = Merge(f, t) @C
           r = _Retval[index=0](j) @A)",
        {1, 2}},
-      {"a loop inside of a branch that is not taken",
-       R"(x = _Arg[T=int32, index=0] @A
-          y = _Arg[T=int32, index=1] @A
-          p = TestLess(x, y) @A
-          s = Switch(x, p) @A
-          e = Enter[frame_name="f"](s) @A
-          m = Merge(e, next) @A
-          ten = Const[value=int32{10}](^m) @A
-          less = TestLess(m, ten) @A
-          cond = LoopCond(less) @A
-          sw = Switch(m, cond) @A
-          body = TestAdd(sw:1, sw:1) @B
-          next = NextIteration(body) @A
-          exit = Exit(sw) @A
-          j = Merge(exit, s:1) @B
-          r = _Retval[index=0](j) @A)",
-       {1, 2}},
-      {"the same loop, taken",
-       R"(x = _Arg[T=int32, index=0] @A
-          y = _Arg[T=int32, index=1] @A
-          p = TestLess(x, y) @A
-          s = Switch(x, p) @A
-          e = Enter[frame_name="f"](s) @A
-          m = Merge(e, next) @A
-          ten = Const[value=int32{10}](^m) @A
-          less = TestLess(m, ten) @A
-          cond = LoopCond(less) @A
-          sw = Switch(m, cond) @A
-          body = TestAdd(sw:1, sw:1) @B
-          next = NextIteration(body) @A
-          exit = Exit(sw) @A
-          j = Merge(exit, s:1) @B
-          r = _Retval[index=0](j) @A)",
-       {3, 2}},
+      {"a loop inside of a branch that is not taken", kLoopInBranch, {1, 2}},
+      {"the same loop, taken", kLoopInBranch, {3, 2}},
       // for (i = 0; i < 3; i += 1) for (j = i; j < 4; j += 1) acc += 1: the inner body on B, the
       // outer's on C.
       {"nested loops",

@@ -1,0 +1,49 @@
+// NonMaxSuppressionV4: boxes that do not overlap, in a vector of a fixed length on request.
+#include "troupe/kernels/image/non_max_suppression.h"
+
+namespace troupe::image {
+namespace {
+
+absl::Status Shape(InferenceContext& c) {
+  TROUPE_RETURN_IF_ERROR(SelectionShape(c));
+  TROUPE_ASSIGN_OR_RETURN(const bool pad, c.Attr<bool>("pad_to_max_output_size"));
+  const Tensor* most = c.input_tensor(2);
+  if (pad && most != nullptr && most->scalar<int32_t>() >= 0) c.set_output(0, PartialTensorShape({most->scalar<int32_t>()}));
+  c.set_output(1, PartialTensorShape(TensorShape()));
+  return absl::OkStatus();
+}
+
+class NonMaxSuppressionV4 {
+ public:
+  explicit NonMaxSuppressionV4(KernelInit& init) : pad_(init.Attr<bool>("pad_to_max_output_size")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(const float iou, Threshold(ctx, 3));
+    TROUPE_ASSIGN_OR_RETURN(const float score, Threshold(ctx, 4));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx, iou, score));
+    TROUPE_ASSIGN_OR_RETURN(Tensor* const valid, ctx.AllocateOutput(1, TensorShape()));
+    *valid->data<int32_t>() = static_cast<int32_t>(selected.size());
+    return SetSelected(ctx, selected, pad_ ? ctx.input(2).scalar<int32_t>() : -1);
+  }
+
+ private:
+  const bool pad_;
+};
+
+TROUPE_OP("NonMaxSuppressionV4")
+    .Input("boxes: T")
+    .Input("scores: T")
+    .Input("max_output_size: int32")
+    .Input("iou_threshold: T_threshold")
+    .Input("score_threshold: T_threshold")
+    .Output("selected_indices: int32")
+    .Output("valid_outputs: int32")
+    .Attr("pad_to_max_output_size: bool = false")
+    .Attr("T: {half, float} = DT_FLOAT")
+    .Attr("T_threshold: {half, float} = DT_FLOAT")
+    .Shape(Shape)
+    .NotDifferentiable(kWhyNoSelectionGradient)
+    .Doc("As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind their indices.");
+TROUPE_KERNEL("NonMaxSuppressionV4").Device("CPU").Types("T", {DType::kHalf, DType::kFloat}).HostMemory("max_output_size").Class<NonMaxSuppressionV4>();
+
+}  // namespace
+}  // namespace troupe::image

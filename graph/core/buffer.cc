@@ -4,6 +4,9 @@
 // in per-thread lists; a list that grows past its quota gives half to the central list under that class's mutex. Larger blocks
 // come from aligned_alloc and are kept centrally, so that the tensors of a training step are found again by the next one
 // without page faults.
+//
+// Under AddressSanitizer nothing is kept: every block is an allocation of its own of the exact size, so that a kernel that reads or writes past its
+// tensor, or after its last reference went, is seen.
 #include "troupe/graph/core/buffer.h"
 
 #include <algorithm>
@@ -27,6 +30,18 @@ constexpr size_t kSlabBytes = 64 * 1024;
 constexpr int64_t kCentralQuota = int64_t{1} << 30;  // free bytes of large blocks kept
 constexpr int kNumClasses = 4 + 4 * 34;              // up to 2^42 bytes
 constexpr uint8_t kUnclassed = 255;
+#if defined(__SANITIZE_ADDRESS__)
+#define TROUPE_EXACT_BLOCKS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TROUPE_EXACT_BLOCKS 1
+#endif
+#endif
+#ifdef TROUPE_EXACT_BLOCKS
+constexpr bool kExactBlocks = true;
+#else
+constexpr bool kExactBlocks = false;
+#endif
 
 // Blocks of class c hold ClassBytes(c) bytes, header included.
 constexpr size_t ClassBytes(int c) {
@@ -219,6 +234,11 @@ void* Allocator::TakeBlock(uint8_t c, size_t block_bytes) {
 }
 
 void Allocator::GiveBlock(void* block, uint8_t c) {
+  if constexpr (kExactBlocks) {
+    Account(-static_cast<int64_t>(ClassBytes(c)));
+    std::free(block);
+    return;
+  }
   Central& central = Central::Get();
   if (c < kNumSmall) {
     if (ThreadCache* cache = Cache()) return cache->Give(block, c);
@@ -243,7 +263,14 @@ Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
   if (bytes > (size_t{1} << 41)) return nullptr;
   const size_t offset = bytes <= kLine - kHeader ? kHeader : kLine;
   const int c = ClassOf(offset + bytes);
-  void* block = TakeBlock(static_cast<uint8_t>(c), ClassBytes(c));
+  void* block = nullptr;
+  if constexpr (kExactBlocks) {
+    const auto rounded = static_cast<int64_t>(ClassBytes(c));
+    const bool fits = limit_ <= 0 || in_use_.load(std::memory_order_relaxed) + rounded <= limit_;
+    if (fits && posix_memalign(&block, kLine, offset + bytes) == 0) Account(rounded);
+  } else {
+    block = TakeBlock(static_cast<uint8_t>(c), ClassBytes(c));
+  }
   if (block == nullptr) return nullptr;
   auto* b = new (block) Buffer;
   b->kind_ = kind;

@@ -88,9 +88,7 @@ bool Lane::Wait(std::chrono::steady_clock::time_point until) {
 }
 
 void Lane::Wake() {
-  std::lock_guard<std::mutex> lock(mu_);
-  woken_ = true;
-  wake_.notify_one();
+  WakeIf([] { return true; });
 }
 
 }  // namespace troupe

@@ -40,6 +40,15 @@ class Lane : public caf::execution_unit {
   // Sleeps until another thread queues an actor or calls Wake, or `until` has come (false).
   bool Wait(std::chrono::steady_clock::time_point until);
   void Wake();
+  // Wakes the lane when `last()` is true, which is called under the lane's lock: what it makes visible to the lane's thread cannot make that thread
+  // leave, and the lane go, before this call is over (Detach waits for the lock).
+  template <class F>
+  void WakeIf(F&& last) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!last()) return;
+    woken_ = true;
+    wake_.notify_one();
+  }
 
  private:
   class Remote : public caf::execution_unit {

@@ -28,19 +28,22 @@ class Registration {
     if (impl_ == nullptr) return;
     std::lock_guard<std::mutex> lock(impl_->mu);
     impl_->sets.push_back(set_);
-    cancelled_ = impl_->cancelled;
   }
   ~Registration() {
     if (impl_ == nullptr) return;
     std::lock_guard<std::mutex> lock(impl_->mu);
     std::erase(impl_->sets, set_);
   }
-  bool cancelled() const { return cancelled_; }
+  // To be asked when the step has begun: what was cancelled before is found here, what is cancelled later reaches the step itself.
+  bool cancelled() const {
+    if (impl_ == nullptr) return false;
+    std::lock_guard<std::mutex> lock(impl_->mu);
+    return impl_->cancelled;
+  }
 
  private:
   std::shared_ptr<CancellationToken::Impl> impl_;
   ExecutorSet* set_;
-  bool cancelled_ = false;
 };
 
 }  // namespace
@@ -63,7 +66,7 @@ void CancellationToken::Cancel() {
   std::lock_guard<std::mutex> lock(impl_->mu);
   impl_->cancelled = true;
   // Under the lock: a set leaves the list before it is released.
-  for (ExecutorSet* set : impl_->sets) set->Cancel(CancelledByCaller());
+  for (ExecutorSet* set : impl_->sets) set->Abort(CancelledByCaller());
 }
 
 ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
@@ -100,14 +103,23 @@ Executor* ExecutorSet::ReceiverOf(const std::string& key) {
 
 void ExecutorSet::Begin(absl::Span<const Tensor> feeds, bool stats) {
   for (size_t i = 0; i < feeds.size(); ++i) arguments_[i] = feeds[i];
-  // A kernel of an aborted step may still look at the old context.
-  if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
+  // A kernel of an aborted step may still look at the old context, and so may an Abort that comes late.
+  if (context_.use_count() != 1) {
+    auto fresh = std::make_shared<StepContext>();
+    std::lock_guard<std::mutex> lock(mu_);
+    context_ = std::move(fresh);
+  }
   context_->step_id = next_step_id.fetch_add(1, std::memory_order_relaxed);
   step_id_.store(context_->step_id, std::memory_order_release);
   context_->cancelled.store(false, std::memory_order_relaxed);
   if (context_->resources.used()) context_->resources.ClearAll();
-  status_ = absl::OkStatus();
-  parts_left_.store(static_cast<int>(executors_.size()), std::memory_order_relaxed);
+  TakeError().IgnoreError();
+  // From here on AbortAll finds the step. A session that was closed before did not see it, but is seen here.
+  parts_left_.store(static_cast<int>(executors_.size()));
+  if (signature_->closed->load()) {
+    SetError(absl::CancelledError("the session was closed"));
+    context_->cancelled.store(true, std::memory_order_relaxed);
+  }
   start_nanos_ = stats || signature_->options.stall_report_ms > 0 ? NowNanos() : 0;
 }
 
@@ -120,7 +132,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   input.token_messages = signature_->options.token_messages;
   // Without a lane the step may end, and this object with it, as soon as the last part has been started.
   std::shared_ptr<Executor> last;
-  if (home == nullptr) last = executors_.back();
+  if (home == nullptr && !executors_.empty()) last = executors_.back();
   for (size_t i = 0, n = executors_.size(); i < n; ++i) {
     timings_[i].clear();
     input.timings = stats ? &timings_[i] : nullptr;
@@ -130,27 +142,27 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
 
 void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
   if (!status.ok()) {
-    bool first;
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      first = status_.ok();
-      if (first) status_ = status;
-    }
-    if (first) {
+    if (SetError(status)) {
       context_->cancelled.store(true, std::memory_order_relaxed);
       for (const auto& e : executors_) {
         if (e.get() != executor) e->Abort(context_->step_id, absl::CancelledError("another part of the step failed"));
       }
     }
   }
-  if (parts_left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const auto last = [this] { return parts_left_.fetch_sub(1, std::memory_order_acq_rel) == 1; };
   if (in_lane_) {
-    if (!lane_.IsAttached()) lane_.Wake();
+    // From another thread than the lane's, the set may be gone as soon as no part is left.
+    if (lane_.IsAttached()) {
+      last();
+    } else {
+      lane_.WakeIf(last);
+    }
     return;
   }
+  if (!last()) return;
   if (partial_ != nullptr) {
     PartialStep* partial = std::exchange(partial_, nullptr);
-    absl::Status result = std::move(status_);
+    absl::Status result = TakeError();
     return partial->OnDone(result);
   }
   // From here on neither a token nor the watch may know this set.
@@ -169,27 +181,36 @@ void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
   done(std::move(result), std::move(outputs));
 }
 
-void ExecutorSet::Abort(const absl::Status& status) {
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    if (status_.ok()) status_ = status;
-  }
-  for (const auto& e : executors_) e->Abort(step_id_.load(std::memory_order_acquire), status);
+bool ExecutorSet::SetError(const absl::Status& status) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!status_.ok()) return false;
+  status_ = status;
+  failed_.store(true, std::memory_order_release);
+  return true;
 }
 
-void ExecutorSet::Cancel(const absl::Status& status) {
+absl::Status ExecutorSet::TakeError() {
+  if (!failed_.load(std::memory_order_acquire)) return absl::OkStatus();
+  std::lock_guard<std::mutex> lock(mu_);
+  failed_.store(false, std::memory_order_relaxed);
+  return std::exchange(status_, absl::OkStatus());
+}
+
+void ExecutorSet::Abort(const absl::Status& status) {
+  SetError(status);
+  std::shared_ptr<StepContext> context;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    if (status_.ok()) status_ = status;
+    context = context_;
   }
-  // The mark ends a part that is only about to start, which forgets an abort that comes too early.
-  context_->cancelled.store(true, std::memory_order_release);
-  Abort(status);
+  // A part that has not begun yet drops the message, but looks at the flag when it begins.
+  context->cancelled.store(true, std::memory_order_relaxed);
+  for (const auto& e : executors_) e->Abort(step_id_.load(std::memory_order_acquire), status);
 }
 
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   for (Tensor& t : arguments_) t = Tensor();
-  absl::Status status = std::move(status_);
+  absl::Status status = TakeError();
   if (status.ok()) {
     for (size_t i = 0; i < results_.size(); ++i) {
       if (!results_[i].valid()) {
@@ -284,7 +305,7 @@ void ExecutorSet::RunAsync(const RunOptions& options, absl::Span<const Tensor> f
     token_ = options.cancellation->impl();
     std::lock_guard<std::mutex> lock(token_->mu);
     if (token_->cancelled) context_->cancelled.store(true, std::memory_order_relaxed);
-    if (token_->cancelled) status_ = CancelledByCaller();
+    if (token_->cancelled) SetError(CancelledByCaller());
     token_->sets.push_back(this);
   }
   const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms;

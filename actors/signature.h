@@ -42,10 +42,8 @@ class ExecutorSet : public StepGroup {
   Tensor TakeResult(size_t index) { return std::move(results_[index]); }
   // False when an executor is dead: the set is not used again.
   bool usable() const;
-  // Ends the step from any thread.
+  // Ends the step from any thread, also when its parts have not been started yet.
   void Abort(const absl::Status& status);
-  // As Abort, when the parts may not have been started yet.
-  void Cancel(const absl::Status& status);
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
   bool running() const { return parts_left_.load() > 0; }
   // What the parts wait for. In the turn of a lane that is not draining, directly; from any other thread, by asking the executors.
@@ -76,8 +74,12 @@ class ExecutorSet : public StepGroup {
   std::vector<Tensor> arguments_, results_;
   std::vector<std::vector<NodeTiming>> timings_;
   std::atomic<int> parts_left_{0};
+  // The first error, from whichever thread. Most steps have none, and look at the flag alone.
+  bool SetError(const absl::Status& status);
+  absl::Status TakeError();
   std::mutex mu_;
-  absl::Status status_;
+  absl::Status status_;  // guarded by mu_
+  std::atomic<bool> failed_{false};
   int64_t start_nanos_ = 0;
   // Of an asynchronous step.
   RunOptions run_options_;

@@ -101,7 +101,7 @@ void StepWatch::Ask(const Entry& e, std::shared_ptr<StepAnswers> answers) {
   });
 }
 
-void StepWatch::Expire(Entry* e, const StepAnswers& answers) { e->set->Cancel(DeadlineStatus(e->timeout_ms, answers.lines)); }
+void StepWatch::Expire(Entry* e, const StepAnswers& answers) { e->set->Abort(DeadlineStatus(e->timeout_ms, answers.lines)); }
 
 void StepWatch::Answered(const std::shared_ptr<StepAnswers>& answers, StepReport report) {
   std::string text;

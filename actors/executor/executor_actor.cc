@@ -7,7 +7,8 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kTurnNodes = 20000;  // then others get their turn
+// Then others get their turn. The scheduler lets an actor take 50 of them in a row (runtime.cc): some 5 ms of null nodes.
+constexpr int64_t kTurnNodes = 2000;
 
 class ExecutorActor : public caf::event_based_actor {
  public:
@@ -87,7 +88,10 @@ void Executor::Go() {
 }
 
 void Executor::OnKilled() {
-  dead_.store(true);
+  {
+    std::lock_guard<std::mutex> lock(in_group_);
+    dead_.store(true);
+  }
   if (starting_.exchange(false)) return group_->PartDone(this, Killed());
   if (state_.idle()) return;
   // Kernels that still run keep this object alive; what they post will be dropped with it.
@@ -96,10 +100,16 @@ void Executor::OnKilled() {
   group_->PartDone(this, status);
 }
 
-void Executor::RingDoorbell() { Enqueue(actor_, doorbell{}, group_->Home()); }
+void Executor::Ring() { Enqueue(actor_, doorbell{}, group_->Home()); }
+
+// Called by kernels that end outside of the turn. The actor may have been killed meanwhile, and its group may have gone with the step.
+void Executor::RingDoorbell() {
+  std::lock_guard<std::mutex> lock(in_group_);
+  if (!dead_.load(std::memory_order_relaxed)) Ring();
+}
 
 void Executor::Post(Arrival* arrival) {
-  if (state_.PostArrival(arrival)) RingDoorbell();
+  if (state_.PostArrival(arrival)) Ring();
 }
 
 void Executor::Abort(int64_t step_id, const absl::Status& status) {

@@ -17,6 +17,7 @@
 #include <caf/execution_unit.hpp>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -78,11 +79,14 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
 
  private:
   void Go();
+  void Ring();
 
   StepState state_;
   caf::actor actor_;
   caf::resumable* resumable_ = nullptr;
+  // Gone when the actor is dead and the step that it ran is over; until then in_group_ keeps kernels that run outside of the turn from using it.
   StepGroup* const group_;
+  std::mutex in_group_;
   int64_t step_id_ = 0;
   // Set while a run_step is on its way: if the actor dies first, whoever clears it reports the part.
   std::atomic<bool> starting_{false};

@@ -1,0 +1,58 @@
+// The slots in which a signature keeps its free sets of executors: a set belongs to one caller at a time.
+#include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
+
+#include "race/threads.h"
+#include "troupe/actors/signature.h"
+
+namespace troupe::race {
+namespace {
+
+// A signature without parts, so that its sets spawn no actors.
+struct Slots {
+  Slots() {
+    signature->fetches = {"x:0"};
+    signature->system = &system;
+    signature->closed = std::make_shared<std::atomic<bool>>(false);
+  }
+  caf::actor_system_config config;
+  caf::actor_system system{config};
+  std::shared_ptr<Signature> signature = std::make_shared<Signature>();
+};
+
+BOOST_FIXTURE_TEST_CASE(ASetIsLeasedToOneThreadAtATime, Slots) {
+  constexpr int kThreads = 6, kRounds = 3000;
+  std::atomic<ExecutorSet*> held[kThreads] = {};
+  Wrong wrong;
+  RunThreads(kThreads, [&](int t) {
+    for (int i = 0; i < kRounds; ++i) {
+      if (t == 0 && i % 64 == 0) signature->AbortAll(absl::CancelledError("nothing runs"));
+      if (t == 1 && i % 64 == 0) signature->Report([](StepReport) {});
+      std::unique_ptr<ExecutorSet> set = signature->Lease();
+      held[t].store(set.get(), std::memory_order_relaxed);
+      for (int o = 0; o < kThreads; ++o) wrong.Unless(o == t || held[o].load(std::memory_order_relaxed) != set.get());
+      wrong.Unless(!set->TakeResult(0).valid());  // touches what belongs to the holder alone
+      held[t].store(nullptr, std::memory_order_relaxed);
+      signature->Release(std::move(set));
+    }
+  });
+  BOOST_TEST(wrong.count() == 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(SetsAreGoneAfterTheEndOfTheirSession, Slots) {
+  for (int round = 0; round < 50; ++round) {
+    signature->closed->store(false);
+    RunThreads(4, [&](int t) {
+      for (int i = 0; i < 40; ++i) {
+        std::unique_ptr<ExecutorSet> set = signature->Lease();
+        if (t == 0 && i == 20) signature->closed->store(true);
+        if (t == 1) signature->AbortAll(absl::CancelledError("the session was closed"));
+        signature->Release(std::move(set));
+      }
+    });
+  }
+  BOOST_TEST(signature.use_count() == 1);
+}
+
+}  // namespace
+}  // namespace troupe::race

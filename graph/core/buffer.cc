@@ -149,9 +149,27 @@ Allocator* Allocator::Cpu() {
   return cpu;
 }
 
+namespace {
+// Adds `bytes` to what is in use, unless that would pass the limit: threads that allocate at the same time do not pass it together.
+bool Reserve(std::atomic<int64_t>* in_use, int64_t limit, int64_t bytes) {
+  if (limit <= 0) {
+    in_use->fetch_add(bytes, std::memory_order_relaxed);
+    return true;
+  }
+  for (int64_t now = in_use->load(std::memory_order_relaxed); now + bytes <= limit;) {
+    if (in_use->compare_exchange_weak(now, now + bytes, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+}  // namespace
+
+// A block of `bytes` bytes, which were reserved, was made (or, when negative, given back).
 void Allocator::Account(int64_t bytes) {
-  const int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (bytes < 0) return;
+  if (bytes < 0) {
+    in_use_.fetch_add(bytes, std::memory_order_relaxed);
+    return;
+  }
+  const int64_t now = in_use_.load(std::memory_order_relaxed);
   allocs_.fetch_add(1, std::memory_order_relaxed);
   for (int64_t p = peak_.load(std::memory_order_relaxed);
        now > p && !peak_.compare_exchange_weak(p, now, std::memory_order_relaxed);) {
@@ -188,11 +206,12 @@ void* Allocator::TakeBlock(uint8_t c, size_t block_bytes) {
       }
     }
     // Cut a new slab. Slabs are never returned: their blocks circulate among the small classes' lists.
-    if (limit_ > 0 && in_use_.load(std::memory_order_relaxed) + static_cast<int64_t>(kSlabBytes) > limit_) {
+    if (!Reserve(&in_use_, limit_, kSlabBytes)) return nullptr;
+    char* slab = static_cast<char*>(std::aligned_alloc(kLine, kSlabBytes));
+    if (slab == nullptr) {
+      Account(-static_cast<int64_t>(kSlabBytes));
       return nullptr;
     }
-    char* slab = static_cast<char*>(std::aligned_alloc(kLine, kSlabBytes));
-    if (slab == nullptr) return nullptr;
     Account(kSlabBytes);
     const size_t bytes = ClassBytes(c), n = kSlabBytes / bytes;
     for (size_t i = 1; i < n; ++i) {
@@ -211,10 +230,7 @@ void* Allocator::TakeBlock(uint8_t c, size_t block_bytes) {
     }
     return slab;
   }
-  if (limit_ > 0 &&
-      in_use_.load(std::memory_order_relaxed) + static_cast<int64_t>(block_bytes) > limit_) {
-    return nullptr;
-  }
+  if (!Reserve(&in_use_, limit_, static_cast<int64_t>(block_bytes))) return nullptr;
   void* block = nullptr;
   {
     std::lock_guard<std::mutex> lock(list.mu);
@@ -229,7 +245,7 @@ void* Allocator::TakeBlock(uint8_t c, size_t block_bytes) {
   } else {
     block = std::aligned_alloc(kLine, block_bytes);
   }
-  if (block != nullptr) Account(static_cast<int64_t>(block_bytes));
+  Account(block != nullptr ? static_cast<int64_t>(block_bytes) : -static_cast<int64_t>(block_bytes));
   return block;
 }
 
@@ -266,8 +282,10 @@ Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
   void* block = nullptr;
   if constexpr (kExactBlocks) {
     const auto rounded = static_cast<int64_t>(ClassBytes(c));
-    const bool fits = limit_ <= 0 || in_use_.load(std::memory_order_relaxed) + rounded <= limit_;
-    if (fits && posix_memalign(&block, kLine, offset + bytes) == 0) Account(rounded);
+    if (Reserve(&in_use_, limit_, rounded)) {
+      if (posix_memalign(&block, kLine, offset + bytes) != 0) block = nullptr;
+      Account(block != nullptr ? rounded : -rounded);
+    }
   } else {
     block = TakeBlock(static_cast<uint8_t>(c), ClassBytes(c));
   }

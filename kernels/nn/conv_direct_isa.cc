@@ -33,6 +33,19 @@ struct Lanes {
 };
 using Vec = Lanes<kWidth>::Vec;
 using Half = Lanes<kHalves ? 8 : 4>::Vec;
+// The lanes of a and b, which are numbered through, that `index` names.
+template <class V, class Index>
+TROUPE_INLINE V Shuffle(V a, V b, Index index) {
+#ifdef __clang__
+  constexpr int kWidth = sizeof(V) / sizeof(a[0]);
+  V result;
+  for (int i = 0; i < kWidth; ++i) result[i] = index[i] < kWidth ? a[index[i]] : b[index[i] - kWidth];
+  return result;
+#else
+  return __builtin_shuffle(a, b, index);
+#endif
+}
+
 using Four = Lanes<4>::Vec;
 
 template <class V>
@@ -199,20 +212,20 @@ TROUPE_INLINE void FinishFour(const ConvFinish& f, int64_t b) {
   const float* const relu[4] = {f.relu[0], f.relu[1], f.relu[2], f.relu[3]};
   int64_t at = 4 * b;
   if constexpr (kN <= 2) {
-    const Four some = Read<Four>(f.bias + 4 * b), bias = __builtin_shuffle(some, some, Index4{0, 1, 0, 1});
+    const Four some = Read<Four>(f.bias + 4 * b), bias = Shuffle(some, some, Index4{0, 1, 0, 1});
     for (int64_t q = f.columns; q > 0; --q, in += lanes, at += step) {
       const Four c0 = Read<Four>(in), c1 = Read<Four>(in + 4);
-      Four pair[2] = {__builtin_shuffle(c0, c1, Index4{0, 4, 1, 5}), __builtin_shuffle(c0, c1, Index4{2, 6, 3, 7})};
+      Four pair[2] = {Shuffle(c0, c1, Index4{0, 4, 1, 5}), Shuffle(c0, c1, Index4{2, 6, 3, 7})};
 #pragma GCC unroll 2
       for (int i = 0; i < (kImages + 1) / 2; ++i) {
         Four v = Clamp(pair[i] + bias, low, high);
         const bool both = 2 * i + 1 < kImages;
         if constexpr (kRelu) {
           const Four r0 = ReadSome<kN>(relu[2 * i] + at), r1 = both ? ReadSome<kN>(relu[2 * i + both] + at) : r0;
-          v *= Positive(__builtin_shuffle(r0, r1, Index4{0, 1, 4, 5}));
+          v *= Positive(Shuffle(r0, r1, Index4{0, 1, 4, 5}));
         }
         WriteSome<kN>(out[2 * i] + at, v);
-        if (both) WriteSome<kN>(out[2 * i + both] + at, __builtin_shuffle(v, v, Index4{2, 3, 2, 3}));
+        if (both) WriteSome<kN>(out[2 * i + both] + at, Shuffle(v, v, Index4{2, 3, 2, 3}));
       }
     }
     return;
@@ -225,10 +238,10 @@ TROUPE_INLINE void FinishFour(const ConvFinish& f, int64_t b) {
     Four image[4] = {_mm512_castps512_ps128(all), _mm512_extractf32x4_ps(all, 1), _mm512_extractf32x4_ps(all, 2), _mm512_extractf32x4_ps(all, 3)};
 #else
     const Four c0 = Read<Four>(in), c1 = Read<Four>(in + 4), c2 = Read<Four>(in + 8), c3 = Read<Four>(in + 12);
-    const Four a0 = __builtin_shuffle(c0, c1, Index4{0, 4, 1, 5}), a1 = __builtin_shuffle(c2, c3, Index4{0, 4, 1, 5});
-    const Four a2 = __builtin_shuffle(c0, c1, Index4{2, 6, 3, 7}), a3 = __builtin_shuffle(c2, c3, Index4{2, 6, 3, 7});
-    Four image[4] = {__builtin_shuffle(a0, a1, Index4{0, 1, 4, 5}), __builtin_shuffle(a0, a1, Index4{2, 3, 6, 7}), __builtin_shuffle(a2, a3, Index4{0, 1, 4, 5}),
-                     __builtin_shuffle(a2, a3, Index4{2, 3, 6, 7})};
+    const Four a0 = Shuffle(c0, c1, Index4{0, 4, 1, 5}), a1 = Shuffle(c2, c3, Index4{0, 4, 1, 5});
+    const Four a2 = Shuffle(c0, c1, Index4{2, 6, 3, 7}), a3 = Shuffle(c2, c3, Index4{2, 6, 3, 7});
+    Four image[4] = {Shuffle(a0, a1, Index4{0, 1, 4, 5}), Shuffle(a0, a1, Index4{2, 3, 6, 7}), Shuffle(a2, a3, Index4{0, 1, 4, 5}),
+                     Shuffle(a2, a3, Index4{2, 3, 6, 7})};
     for (Four& v : image) v = Clamp(v + bias, low, high);
 #endif
 #pragma GCC unroll 4
@@ -278,7 +291,7 @@ TROUPE_INLINE Vec Zip(Vec a, Vec b) {
   Index index;
 #pragma GCC unroll 16
   for (int i = 0; i < kWidth; ++i) index[i] = (kUpper ? kWidth / 2 : 0) + i / 2 + (i % 2) * kWidth;
-  return __builtin_shuffle(a, b, index);
+  return Shuffle(a, b, index);
 }
 
 void Interleave(const float* const from[4], int64_t n, float* to) {

@@ -133,7 +133,16 @@ class ReportTest(Case):
         markdown = report.markdown(rows, [("machine", "M")], ["no torch"])
         self.assertIn("| run | add1 | us | 2.00 (1.00..3.00) | 20.0 | - | 0.10x | <= 0.10x | met |", markdown)
         self.assertIn("not measured: no torch", markdown)
-        self.assertIn('"met": true', report.to_json(rows, [("machine", "M")], []))
+        rows[0].measured = "at abc"
+        written = report.to_json(rows, [("machine", "M")], ["no torch"])
+        self.assertIn('"met": true', written)
+        self.assertEqual(report.from_json(written), (rows, ["no torch"]))
+        self.assertIn("run: measured at abc", report.text(rows) + "\n".join(report.foot([], rows)))
+
+    def test_page(self):
+        page = "before\n%s\nold\n%s\nafter\n" % (report.BEGIN, report.END)
+        self.assertEqual(report.into_page(page, "new\n"), "before\n%s\nnew\n%s\nafter\n" % (report.BEGIN, report.END))
+        self.assertEqual(report.into_page("something else", "new\n"), "new\n")
 
 
 class CommandTest(Case):

@@ -80,6 +80,12 @@ class Rivals:
         self.steps_program = program
 
 
+def moment(root):
+    """Which Troupe, when, and how busy the machine was."""
+    changed = " with changes" if output(["git", "status", "--porcelain", "--untracked-files=no"], root) else ""
+    return "at %s%s, %s, load %.1f" % (output(["git", "rev-parse", "--short", "HEAD"], root) or "?", changed, output(["date", "-u", "+%Y-%m-%d %H:%M UTC"]), load())
+
+
 def describe(root, build, rivals):
     """(key, text) pairs for the foot of the table."""
     cache = {}
@@ -91,15 +97,11 @@ def describe(root, build, rivals):
                     cache[match.group(1)] = match.group(2)
     except OSError:
         pass
-    changed = " with changes" if output(["git", "status", "--porcelain", "--untracked-files=no"], root) else ""
     compiler = output([cache.get("CMAKE_CXX_COMPILER", "c++"), "--version"]).splitlines()
     with open("/proc/meminfo") as f:
         memory = int(re.search(r"MemTotal:\s+(\d+)", f.read()).group(1)) / 1048576
     return [
         ("machine", "%s, %d cores, %.0f GB, Linux %s" % (processor(), os.cpu_count(), memory, platform.release())),
-        ("load", "%.1f when the measuring began" % load()),
-        ("date", output(["date", "-u", "+%Y-%m-%d %H:%M UTC"])),
-        ("Troupe", (output(["git", "rev-parse", "--short", "HEAD"], root) or "?") + changed),
         ("compiler", "%s, %s %s" % (compiler[0] if compiler else "?", cache.get("CMAKE_BUILD_TYPE", "?"), cache.get("CMAKE_CXX_FLAGS_RELEASE", ""))),
         ("TensorFlow", rivals.tensorflow or "-"),
         ("PyTorch", rivals.torch or "-"),

@@ -93,6 +93,7 @@ class Row:
     of: str = ""            # what the ratio is to; "itself": the goal is about our own figure
     goal: tuple = None      # ("<=", 0.2)
     note: str = ""
+    measured: str = ""      # commit, time and load
 
     @property
     def met(self):

@@ -1,5 +1,9 @@
-"""The table: as text, as Markdown, as JSON."""
+"""The table: as text, as Markdown, as JSON, and read back from JSON."""
 import json
+
+from measure import Row, Series
+
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
 def number(value):
@@ -47,6 +51,12 @@ def foot(machine, rows):
     for r in rows:
         counts[r.met] += 1
     lines = ["%s: %s" % pair for pair in machine]
+    when = {}
+    for r in rows:
+        groups = when.setdefault(r.measured, [])
+        if r.group not in groups:
+            groups.append(r.group)
+    lines += ["%s: measured %s" % (", ".join(groups), text) for text, groups in when.items() if text]
     lines.append("goals met: %d, missed: %d; median (lowest..highest) of samples taken in turn" % (counts[True], counts[False]))
     return lines
 
@@ -70,6 +80,24 @@ def to_json(rows, machine, missing):
         "missing": missing,
         "rows": [{
             "group": r.group, "measure": r.measure, "unit": r.unit, "ours": one(r.ours), "rivals": {k: one(v) for k, v in r.rivals.items()},
-            "ratio": r.ratio, "of": r.of, "goal": None if r.goal is None else {"op": r.goal[0], "limit": r.goal[1]}, "met": r.met, "note": r.note,
+            "ratio": r.ratio, "of": r.of, "goal": None if r.goal is None else {"op": r.goal[0], "limit": r.goal[1]}, "met": r.met, "note": r.note, "measured": r.measured,
         } for r in rows],
     }, indent=1)
+
+
+def from_json(text):
+    """(rows, missing) of an earlier run."""
+    content = json.loads(text)
+    rows = []
+    for r in content["rows"]:
+        goal = None if r["goal"] is None else (r["goal"]["op"], r["goal"]["limit"])
+        rows.append(Row(r["group"], r["measure"], r["unit"], Series(r["ours"]["samples"]), {k: Series(v["samples"]) for k, v in r["rivals"].items()},
+                        r["ratio"], r["of"], goal, r["note"], r["measured"]))
+    return rows, content["missing"]
+
+
+def into_page(page, table):
+    """`page` with what stands between the two marks replaced; without marks, the table alone."""
+    if BEGIN not in page or END not in page:
+        return table
+    return page[:page.index(BEGIN) + len(BEGIN)] + "\n" + table + page[page.index(END):]

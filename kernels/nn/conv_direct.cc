@@ -125,9 +125,10 @@ int TileFor(const Table& tiles, int64_t columns) {
   return best;
 }
 
-// Asks for n floats. They may lie beyond a tensor: nothing is read.
-void Prefetch(const float* p, int64_t n) {
-  for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(p + i, 0, 2);
+// Part `i` of `parts` of n floats. They may lie beyond a tensor: they are asked for, not read.
+ConvAhead Ahead(const float* p, int64_t n, int64_t i, int64_t parts) {
+  const int64_t lines = (n + kLine - 1) / kLine, first = lines * i / parts;
+  return {reinterpret_cast<const char*>(p) + first * 64, lines * (i + 1) / parts - first};
 }
 
 // Padded images in scratch memory, `together` at a time. Rows are placed as they are needed.
@@ -159,8 +160,6 @@ struct Images {
         table.interleave(from, n, to);
       }
       for (const float*& f : from) f += source_row_;
-      // What the next rows need comes while this one is computed.
-      for (int64_t i = 0; i < together; ++i) Prefetch(from[i] + source_row_, source_row_);
     }
   }
 
@@ -232,6 +231,8 @@ void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together,
       for (int64_t r = 0; r < s.oh; ++r) {
         images.Place(r * s.stride_h + (s.kh - 1) * s.dilation_h + 1);
         row.image = images.data + r * s.stride_h * images.row * together;
+        row.ahead = {};
+        if (&c == &chunks[0] && n + together < s.n) row.ahead = Ahead(x + (n + together) * s.h * s.w * s.c, together * s.h * s.w * s.c, r, s.oh);
         run(row);
         for (int i = 0; i < finish.f.images; ++i) finish.f.out[i] = y + ((n + i) * pixels + r * s.ow) * s.oc + c.first;
         table.finish[is4](finish.f);
@@ -289,13 +290,14 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
       for (int64_t p = 0, k = 0; p < parts; ++p) {
         const int64_t size = products / parts + (p < products % parts ? 1 : 0);
         gather.offset = offsets.data() + k, gather.sums = to + k * c.lanes;
+        // The next images come while these are computed: inputs in the first half of the time, gradients in the second.
+        gather.ahead = {};
+        if (&c == &chunks[0] && n + together < s.n) {
+          const int64_t half = (parts + 1) / 2, next = n + together, x_size = s.h * s.w * s.c, d_size = pixels * s.oc;
+          gather.ahead = p < half ? Ahead(x + next * x_size, together * x_size, p, half) : Ahead(d + next * d_size, together * d_size, p - half, parts - half);
+        }
         tiles[size - 1](gather);
         k += size;
-        // The next images come while these are computed.
-        if (to != sums) continue;
-        const int64_t images_part = (together * s.h * s.w * s.c + parts - 1) / parts, d_part = (together * pixels * s.oc + parts - 1) / parts;
-        Prefetch(x + (n + together) * s.h * s.w * s.c + p * images_part, images_part);
-        Prefetch(d + (n + together) * pixels * s.oc + p * d_part, d_part);
       }
       to += products * c.lanes;
     }
@@ -404,6 +406,15 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
           row.columns = xs[j].count;
           row.image = images.data + r / s.stride_h * images.row * together;
           row.weights = p.weights;
+          row.ahead = {};
+          if (&c == &chunks[0] && n + together < s.n) {  // gradients while the first columns are computed, the mask with the last
+            const int64_t d_size = s.oh * s.ow * s.oc, x_size = s.h * s.w * s.c, next = n + together;
+            if (j == 0) {
+              row.ahead = Ahead(d + next * d_size, together * d_size, r, s.h);
+            } else if (j + 1 == xs.size() && e.relu_output != nullptr) {
+              row.ahead = Ahead(e.relu_output + next * x_size, together * x_size, r, s.h);
+            }
+          }
           table.row[is4][c.units - 1][TileFor(table.row[is4][c.units - 1], row.columns) - 1](row);
           finish.f.columns = row.columns;
           for (int i = 0; i < finish.f.images; ++i) {

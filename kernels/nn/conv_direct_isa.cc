@@ -69,6 +69,18 @@ TROUPE_INLINE V Broadcast(const char* p) {
 #endif
   if constexpr (sizeof(V) == 16) return Read<V>(reinterpret_cast<const float*>(p));
 }
+// Asks for lines in `steps` equal steps.
+struct Asking {
+  const char* at;
+  int64_t lines, per_step;
+  Asking(const ConvAhead& a, int64_t steps) : at(a.at), lines(a.lines), per_step(steps > 0 ? (a.lines + steps - 1) / steps : 0) {}
+  TROUPE_INLINE void Step() {
+    const int64_t n = per_step < lines ? per_step : lines;
+    for (int64_t i = 0; i < n; ++i, at += 64) __builtin_prefetch(at, 0, 2);
+    lines -= n;
+  }
+};
+
 // kP pixels. Their addresses are `in` plus 1, 2 or 4 times one of four steps: with a pointer for each they would be kept on the stack.
 template <int kTogether, class V, int kV, int kP>
 TROUPE_INLINE void Tile(const ConvRow& c, const char* image, float* out) {
@@ -104,8 +116,10 @@ TROUPE_INLINE void Tile(const ConvRow& c, const char* image, float* out) {
 template <int kTogether, class V, int kV, int kP>
 void Row(const ConvRow& c) {
   const char* image = reinterpret_cast<const char*>(c.image);
+  Asking ahead(c.ahead, (c.columns + kP - 1) / kP);
   for (int64_t q = 0; q < c.columns; q += kP) {
     if (q + kP > c.columns) q = c.columns - kP;
+    ahead.Step();
     Tile<kTogether, V, kV, kP>(c, image + q * c.step, c.out + q * c.out_lanes);
   }
 }
@@ -117,7 +131,9 @@ void Gather(const ConvGather& c) {
   int64_t offset[kK];
   for (int j = 0; j < kK; ++j) offset[j] = c.offset[j];
   const float* d = c.d;
+  Asking ahead(c.ahead, c.rows);
   for (int64_t r = 0; r < c.rows; ++r) {
+    ahead.Step();
     const char* in = reinterpret_cast<const char*>(c.image) + r * c.row_step;
     for (int64_t q = c.columns; q > 0; --q, in += c.step, d += c.d_lanes) {
       asm("" : "+r"(in));

@@ -13,6 +13,12 @@
 
 namespace troupe {
 
+// Cache lines from `at` on that the next four images will need; they are asked for bit by bit between the products.
+struct ConvAhead {
+  const char* at = nullptr;
+  int64_t lines = 0;
+};
+
 // One row of output pixels: out(q) = sum over t < taps and k < run of element (offset[t] + q * step + k) of image * weights[t][k].
 struct ConvRow {
   const int64_t* offset = nullptr;  // in bytes
@@ -23,6 +29,7 @@ struct ConvRow {
   const float* weights = nullptr;       // [taps][run][lanes of the chunk]
   float* out = nullptr;                 // [columns][out_lanes]
   int64_t out_lanes = 0;
+  ConvAhead ahead;
 };
 
 // Sums over all output pixels: sums[j] += element (offset[j] + r * row_step + q * step) of image * d[r][q], for a chunk of the channels of d.
@@ -34,6 +41,7 @@ struct ConvGather {
   const float* d = nullptr;         // [rows][columns][d_lanes]; a vector beyond the last pixel is read
   int64_t d_lanes = 0;
   float* sums = nullptr;            // [taps][lanes of the chunk]
+  ConvAhead ahead;
 };
 
 // Writes one row of results to its images: out[i][q * out_column + c] = min(max(row[q][c][i] + bias[c], low), high) * (relu[i][same place] > 0).

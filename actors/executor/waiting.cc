@@ -14,7 +14,10 @@ void StepState::Recv(const std::string& key, uint64_t tag, RecvDone done) {
     mail_.erase(it);
     return done(absl::OkStatus(), std::move(mail.value), mail.dead);
   }
-  mail_[{key, tag}].waiting = std::move(done);
+  Mail& mail = mail_[{key, tag}];
+  // A value goes to one node: a second one would wait for ever.
+  if (mail.waiting) return done(InvalidArgument("another node of the part receives '", key, "'"), Tensor(), false);
+  mail.waiting = std::move(done);
 }
 
 void StepState::CancelReceives() {

@@ -39,6 +39,7 @@ class Pruner {
     }
     FindNeeded();
     TROUPE_RETURN_IF_ERROR(CheckPlaceholders());
+    TROUPE_RETURN_IF_ERROR(CheckArguments());
     return Build();
   }
 
@@ -137,6 +138,15 @@ class Pruner {
     // order of the graph.
     std::sort(needed_.begin(), needed_.end(),
               [](const Node* a, const Node* b) { return a->id() < b->id(); });
+  }
+
+  // The copy gets arguments and results of its own: the indexes of others would be taken for theirs.
+  absl::Status CheckArguments() const {
+    for (const Node* n : needed_) {
+      if (!n->op().Has(OpTrait::kArgument) && !n->op().Has(OpTrait::kResult)) continue;
+      return n->At(InvalidArgument("it stands for an argument or a result of a function, which a graph that is run does not have"));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckPlaceholders() const {

@@ -18,7 +18,10 @@ std::vector<int64_t> Rest(const Tensor& x, const Tensor& y) {
   // Numbers are keyed by their value as double (or exactly, when they are integers), so that -0 finds 0.
   using Key = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, std::string>, T, double>;
   absl::flat_hash_set<Key> drop;
-  for (const T& v : y.flat<T>()) drop.insert(static_cast<Key>(v));
+  for (const T& v : y.flat<T>()) {
+    const auto key = static_cast<Key>(v);
+    if (key == key) drop.insert(key);  // a NaN is in no set, and equals none of x
+  }
   std::vector<int64_t> keep;
   const auto all = x.flat<T>();
   for (size_t i = 0; i < all.size(); ++i) {

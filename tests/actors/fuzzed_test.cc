@@ -1,8 +1,10 @@
 // Graphs that fuzzing found to crash or to hang a session, and what they must come to.
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <google/protobuf/text_format.h>
 
 #include "actors/graphs.h"
+#include "troupe/kernels/evaluate.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
@@ -47,6 +49,16 @@ BOOST_AUTO_TEST_CASE(GraphsFoundByFuzzingFail) {
     if (s.ok()) s = (*session)->Run({}, c.fetches, {}, &out);
     BOOST_TEST(s.message().find(c.message) != std::string::npos, "'" << s << "' does not say '" << c.message << "'");
   }
+}
+
+// A hash table refuses keys that do not equal themselves.
+BOOST_AUTO_TEST_CASE(ListDiffKeepsNumbersThatAreNone) {
+  const float nan = std::nanf("");
+  auto out = EvaluateOp("ListDiff", {Tensor::Vector({nan, 1.0f, 2.0f, nan}), Tensor::Vector({nan, 2.0f, nan})});
+  BOOST_REQUIRE_MESSAGE(out.ok(), out.status());
+  BOOST_REQUIRE_EQUAL((*out)[0].num_elements(), 3);
+  BOOST_TEST((*out)[0].flat<float>()[1] == 1.0f);
+  BOOST_TEST((*out)[1].flat<int32_t>()[2] == 3);
 }
 
 }  // namespace

@@ -57,25 +57,36 @@ absl::Status ReadSet(const std::string& directory, const std::string& stem, Data
   if (n == 0 || images.size() != 16 + n * kPixels || labels.size() != 8 + n) {
     return InvalidArgument(stem, ": the files are shorter or longer than their heads say");
   }
-  set->images.resize(n * kPixels);
-  for (size_t i = 0; i < set->images.size(); ++i) set->images[i] = images[16 + i] * (1.0f / 255.0f);
-  set->labels.assign(n * kClasses, 0.0f);
-  for (size_t i = 0; i < n; ++i) {
-    if (labels[8 + i] >= kClasses) return InvalidArgument(stem, ": label ", int{labels[8 + i]}, " is no digit");
-    set->labels[i * kClasses + labels[8 + i]] = 1.0f;
+  set->images.assign(images.begin() + 16, images.begin() + 16 + static_cast<std::ptrdiff_t>(n * kPixels));
+  set->labels.assign(labels.begin() + 8, labels.begin() + 8 + static_cast<std::ptrdiff_t>(n));
+  for (const uint8_t label : set->labels) {
+    if (label >= kClasses) return InvalidArgument(stem, ": label ", int{label}, " is no digit");
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
+void DataSet::CopyImage(int64_t i, float* to) const {
+  // Restricted pointers and a local factor: the compiler may then do 16 pixels at once.
+  const uint8_t* __restrict__ from = &images[static_cast<size_t>(i * kPixels)];
+  float* __restrict__ out = to;
+  const float factor = scale;
+  for (int p = 0; p < kPixels; ++p) out[p] = static_cast<float>(from[p]) * factor;
+}
+void DataSet::CopyLabel(int64_t i, float* to) const {
+  std::fill_n(to, kClasses, 0.0f);
+  to[labels[static_cast<size_t>(i)]] = 1.0f;
+}
 Tensor DataSet::Images(int64_t begin, int64_t end) const {
-  return Tensor::Of<float>(absl::MakeConstSpan(images).subspan(begin * kPixels, (end - begin) * kPixels),
-                           TensorShape({end - begin, kSide, kSide, 1}));
+  Tensor t(troupe::DType::kFloat, TensorShape({end - begin, kSide, kSide, 1}));
+  for (int64_t i = begin; i < end; ++i) CopyImage(i, t.data<float>() + (i - begin) * kPixels);
+  return t;
 }
 Tensor DataSet::Labels(int64_t begin, int64_t end) const {
-  return Tensor::Of<float>(absl::MakeConstSpan(labels).subspan(begin * kClasses, (end - begin) * kClasses),
-                           TensorShape({end - begin, kClasses}));
+  Tensor t(troupe::DType::kFloat, TensorShape({end - begin, kClasses}));
+  for (int64_t i = begin; i < end; ++i) CopyLabel(i, t.data<float>() + (i - begin) * kClasses);
+  return t;
 }
 
 absl::StatusOr<Digits> ReadIdx(const std::string& directory) {
@@ -106,21 +117,21 @@ absl::StatusOr<Digits> ReadSmallDigits(const std::string& path) {
   const auto n = static_cast<int64_t>(numbers.size() / kRow);
   if (n <= kTest) return InvalidArgument(path, ": there are only ", n, " digits");
   Digits d;
+  d.train.scale = d.test.scale = 1.0f / 16.0f;
   for (int64_t i = 0; i < n; ++i) {
     DataSet& set = i < n - kTest ? d.train : d.test;
     const int* row = &numbers[static_cast<size_t>(i) * kRow];
     const size_t at = set.images.size();
-    set.images.resize(at + kPixels, 0.0f);
+    set.images.resize(at + kPixels, 0);
     for (int y = 0; y < kSmall * kScale; ++y) {
       for (int x = 0; x < kSmall * kScale; ++x) {
         set.images[at + static_cast<size_t>((y + kMargin) * kSide + x + kMargin)] =
-            static_cast<float>(row[y / kScale * kSmall + x / kScale]) / 16.0f;
+            static_cast<uint8_t>(row[y / kScale * kSmall + x / kScale]);
       }
     }
     const int label = row[kRow - 1];
     if (label >= kClasses) return InvalidArgument(path, ": label ", label, " is no digit");
-    set.labels.resize(set.labels.size() + kClasses, 0.0f);
-    set.labels[set.labels.size() - static_cast<size_t>(kClasses - label)] = 1.0f;
+    set.labels.push_back(static_cast<uint8_t>(label));
   }
   d.source = "the 8x8 digits that come with this example, scaled up (give --data_dir for MNIST)";
   return d;
@@ -140,8 +151,8 @@ void Batches::Next(int64_t size, Tensor* images, Tensor* labels) {
   *labels = Tensor(troupe::DType::kFloat, TensorShape({size, kClasses}));
   for (int64_t i = 0; i < size; ++i) {
     const int64_t from = order_[static_cast<size_t>(at_ + i)];
-    std::copy_n(&data_->images[static_cast<size_t>(from * kPixels)], kPixels, images->data<float>() + i * kPixels);
-    std::copy_n(&data_->labels[static_cast<size_t>(from * kClasses)], kClasses, labels->data<float>() + i * kClasses);
+    data_->CopyImage(from, images->data<float>() + i * kPixels);
+    data_->CopyLabel(from, labels->data<float>() + i * kClasses);
   }
   at_ += size;
 }

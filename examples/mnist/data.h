@@ -15,12 +15,17 @@ inline constexpr int kSide = 28;
 inline constexpr int kPixels = kSide * kSide;
 inline constexpr int kClasses = 10;
 
+// Kept as bytes, a quarter of what the model reads: a batch becomes floats when it is taken.
 struct DataSet {
-  std::vector<float> images;  // n * kPixels
-  std::vector<float> labels;  // n * kClasses
-  int64_t size() const { return static_cast<int64_t>(labels.size()) / kClasses; }
+  std::vector<uint8_t> images;  // n * kPixels; a pixel's value is its byte times `scale`
+  std::vector<uint8_t> labels;  // n
+  float scale = 1.0f / 255.0f;
+  int64_t size() const { return static_cast<int64_t>(labels.size()); }
   troupe::Tensor Images(int64_t begin, int64_t end) const;
   troupe::Tensor Labels(int64_t begin, int64_t end) const;
+  // One image (kPixels floats) and one label (kClasses floats).
+  void CopyImage(int64_t i, float* to) const;
+  void CopyLabel(int64_t i, float* to) const;
 };
 
 struct Digits {

@@ -13,16 +13,19 @@
 
 #include "data.h"
 #include "model.h"
+#include "profile.h"
+#include "troupe/proto/config.pb.h"
 
 namespace {
 
 using namespace troupe;  // NOLINT
 using Clock = std::chrono::steady_clock;
+int64_t Nanos(Clock::duration d) { return std::chrono::nanoseconds(d).count(); }
 
 struct Flags {
   std::string experiment = "E8", data_dir, digits = TROUPE_DIGITS_FILE;
   int64_t steps = 0, batch = 100, seed = 0, eval_every = 100;
-  int threads = 0;
+  int threads = 0, profile = 0;
   double target = 0.0, learning_rate = 0.0;
 };
 
@@ -90,15 +93,29 @@ absl::Status Train(const Flags& flags) {
   const int64_t steps = flags.steps > 0 ? flags.steps : model.steps;
   mnist::Batches batches(&digits.train, static_cast<uint64_t>(flags.seed));
   Progress progress(steps);
+  mnist::StepProfile profile;
   double accuracy = 0, best = 0, test_loss = 0, loss = 0;
   int64_t images_seen = 0, best_step = 0;
   for (int64_t step = 0; step < steps; ++step) {
+    const auto start = Clock::now();
     Tensor images, labels;
     batches.Next(flags.batch, &images, &labels);
     images_seen += images.dim(0);
     const auto rate = static_cast<float>(model.LearningRate(step));
     std::vector<Tensor> out;
-    TROUPE_RETURN_IF_ERROR(train.Run({images, labels, Tensor::Scalar(static_cast<float>(model.train_keep)), Tensor::Scalar(rate)}, &out));
+    const std::vector<Tensor> values = {std::move(images), std::move(labels), Tensor::Scalar(static_cast<float>(model.train_keep)), Tensor::Scalar(rate)};
+    const auto ready = Clock::now();
+    const bool in_profile = steps - step <= 2 * flags.profile;  // every other step is timed by node
+    if (in_profile && step % 2 == 0) {
+      RunOptions run;
+      run.collect_stats = true;
+      proto::RunMetadata metadata;
+      TROUPE_RETURN_IF_ERROR(train.Run(run, values, &out, &metadata));
+      profile.Add(metadata);
+    } else {
+      TROUPE_RETURN_IF_ERROR(train.Run(values, &out));
+      if (in_profile) profile.AddStep(Nanos(ready - start), Nanos(Clock::now() - ready));
+    }
     loss = static_cast<double>(out[0].scalar<float>());
     const bool evaluate_now = (step + 1) % flags.eval_every == 0 || step + 1 == steps;
     if (evaluate_now) {
@@ -112,6 +129,7 @@ absl::Status Train(const Flags& flags) {
   }
   std::printf("%s: %lld steps, test accuracy %.4f, best %.4f at step %lld, train loss %.4f, test loss %.4f\n", flags.experiment.c_str(),
               static_cast<long long>(steps), accuracy, best, static_cast<long long>(best_step), loss, test_loss);
+  if (flags.profile > 0) profile.Print();
   if (best < flags.target) return Internal("the best test accuracy ", best, " is below the expected ", flags.target);
   return session->Close();
 }
@@ -130,6 +148,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", flags.threads, "busy threads; 0 = one per core")->check(CLI::Range(0, 1024));
   app.add_option("--learning_rate", flags.learning_rate, "at the first step, instead of the experiment's own")->check(CLI::PositiveNumber);
   app.add_option("--eval_every", flags.eval_every, "steps between tests")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--profile", flags.profile, "time this many of the last steps, and every node in as many more")->check(CLI::NonNegativeNumber);
   app.add_option("--expect", flags.target, "fail when the best test accuracy stays below this");
   try {
     app.parse(argc, argv);

@@ -39,6 +39,7 @@ struct SessionOptions {
   bool use_cost_model = false;           // place by simulated execution instead of "the first device that can"
   bool fold_constants = true;
   bool merge_common_subexpressions = true;
+  bool fuse = true;                      // nodes that one kernel computes together become one (graph/passes/fuse.h)
   int64_t operation_timeout_ms = 0;      // default deadline of a Run; 0 = none
   int64_t stall_report_ms = 0;           // a step without progress for this long reports what it waits for; 0 = never
   std::function<void(const std::string&)> on_stall;  // takes the report, on a thread of the runtime or the caller's; empty: it is logged

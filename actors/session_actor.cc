@@ -4,6 +4,7 @@
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/graph/passes/cse.h"
 #include "troupe/graph/passes/fold.h"
+#include "troupe/graph/passes/fuse.h"
 #include "troupe/graph/passes/partition.h"
 #include "troupe/graph/passes/place.h"
 #include "troupe/graph/passes/prune.h"
@@ -108,6 +109,10 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   place.stateful_devices = &stateful_devices_;
   TROUPE_RETURN_IF_ERROR(PlaceGraph(graph, set, RegistryKernelLookup(), place));
   TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set));
+  if (options_.fuse) {
+    // In the parts, where everything that somebody else needs is an edge.
+    for (GraphPart& p : parts) TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup()).status());
+  }
   for (GraphPart& p : parts) result.call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
   return result;
 }

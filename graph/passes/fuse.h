@@ -1,0 +1,31 @@
+// Fusing: several nodes that a kernel computes in one go become one node.
+//
+//   MatMul + BiasAdd (or + a vector) + activation      _FusedMatMul    (TensorFlow's ops and attrs)
+//   Conv2D + BiasAdd + activation                      _FusedConv2D
+//   ReluGrad of a Conv2DBackpropInput                  _Conv2DBackpropInputReluGrad
+//   Conv2DBackpropFilter and BiasAddGrad of the same   _Conv2DBackpropFilterBias
+//   trees of element-wise nodes                        _FusedElementwise
+//
+// Only a value that nobody else needs may vanish: what is fetched, read twice, or waited for by a control edge stays a node. So the pass runs on a part
+// as it is executed, where fetches are nodes. A fused node has the name of the node whose value it gives, waits for whatever its parts waited
+// for, and says in attrs "_replaces" (names) and "_replaced_ops" what it stands for; its kernel's errors name those.
+//
+// Thread rule: the graph must be the caller's own.
+#ifndef TROUPE_GRAPH_PASSES_FUSE_H_
+#define TROUPE_GRAPH_PASSES_FUSE_H_
+
+#include "troupe/graph/ir/graph.h"
+#include "troupe/graph/passes/device_set.h"
+
+namespace troupe {
+
+inline constexpr char kReplacesAttr[] = "_replaces";
+inline constexpr char kReplacedOpsAttr[] = "_replaced_ops";
+
+// Fuses in place and returns how many nodes vanished. A fused node is made only where `kernels` has a kernel for it on its device. Errors are those of
+// the graph's own operations.
+absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels);
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_FUSE_H_

@@ -1,0 +1,86 @@
+// The backward halves of a convolution: ReluGrad behind the gradient of the input, BiasAddGrad beside the gradient of the filter.
+#include "absl/container/flat_hash_set.h"
+#include "troupe/graph/passes/fuse_rewrite.h"
+
+namespace troupe {
+namespace {
+
+void CopyWindows(const Node& from, AttrMap* to) {
+  for (const char* name : {"T", "strides", "padding", "explicit_paddings", "data_format", "dilations", "use_cudnn_on_gpu"}) {
+    if (const AttrValue* v = from.attrs().Find(name)) to->Set(name, *v);
+  }
+}
+
+// True when a path leads from `from` to `to` that does not go round a loop.
+bool Reaches(const Node* from, const Node* to) {
+  absl::flat_hash_set<const Node*> seen{from};
+  std::vector<const Node*> stack{from};
+  while (!stack.empty()) {
+    const Node* n = stack.back();
+    stack.pop_back();
+    if (n == to) return true;
+    if (n->IsNextIteration()) continue;
+    for (const Edge* e : n->out_edges()) {
+      if (e->dst->IsOp() && seen.insert(e->dst).second) stack.push_back(e->dst);
+    }
+  }
+  return false;
+}
+
+absl::Status FoldReluGrad(Fuser* fuser, Node* relu_grad) {
+  Node* conv = OwnInput(*relu_grad, 0);
+  if (conv == nullptr || conv->op().name != "Conv2DBackpropInput") return absl::OkStatus();
+  FusedNode f;
+  f.op = "_Conv2DBackpropInputReluGrad";
+  CopyWindows(*conv, &f.attrs);
+  if (!fuser->HasKernel(f.op, f.attrs, *conv)) return absl::OkStatus();
+  f.inputs = {conv->input(0), conv->input(1), conv->input(2), relu_grad->input(1)};
+  f.parts = {conv, relu_grad};
+  f.outputs = {{relu_grad, 0}};
+  return fuser->Replace(std::move(f)).status();
+}
+
+absl::Status TakeBiasAlong(Fuser* fuser, Node* bias) {
+  // A control edge into it could close a cycle through the other node.
+  for (const Edge* e : bias->in_edges()) {
+    if (e->IsControl() && e->src->IsOp()) return absl::OkStatus();
+  }
+  const NodeOut d = bias->input(0);
+  const auto format = bias->Attr<std::string>("data_format");
+  Node* filter = nullptr;
+  for (const Edge* e : d.node->out_edges()) {
+    if (e->IsControl() || e->src_output != d.index || e->dst_input != 2 || e->dst->op().name != "Conv2DBackpropFilter") continue;
+    const auto its_format = e->dst->Attr<std::string>("data_format");
+    if (!SameDevice(*e->dst, *bias) || !format.ok() || !its_format.ok() || *format != *its_format) continue;
+    filter = e->dst;
+    break;
+  }
+  if (filter == nullptr || Reaches(bias, filter)) return absl::OkStatus();
+  FusedNode f;
+  f.op = "_Conv2DBackpropFilterBias";
+  CopyWindows(*filter, &f.attrs);
+  if (!fuser->HasKernel(f.op, f.attrs, *filter)) return absl::OkStatus();
+  f.inputs = {filter->input(0), filter->input(1), filter->input(2)};
+  f.parts = {bias, filter};
+  f.outputs = {{filter, 0}, {bias, 0}};
+  return fuser->Replace(std::move(f)).status();
+}
+
+}  // namespace
+
+absl::Status FuseConvolutionGradients(Fuser* fuser) {
+  bool convolutions = false;
+  const std::vector<Node*> nodes = fuser->graph()->op_nodes();
+  for (const Node* n : nodes) convolutions |= n->op().name.starts_with("Conv2DBackprop");
+  if (!convolutions) return absl::OkStatus();
+  std::vector<Node*> relu_grads, bias_grads;
+  for (Node* n : nodes) {
+    if (n->op().name == "ReluGrad") relu_grads.push_back(n);
+    if (n->op().name == "BiasAddGrad") bias_grads.push_back(n);
+  }
+  for (Node* n : relu_grads) TROUPE_RETURN_IF_ERROR(FoldReluGrad(fuser, n));
+  for (Node* n : bias_grads) TROUPE_RETURN_IF_ERROR(TakeBiasAlong(fuser, n));
+  return absl::OkStatus();
+}
+
+}  // namespace troupe

@@ -1,0 +1,66 @@
+// _FusedConv2D: Conv2D with the bias and the activation behind it. Made by the pass that fuses nodes; graphs from TensorFlow may have it too.
+#include "troupe/graph/ir/op_def.h"
+#include "troupe/kernels/nn/conv.h"
+#include "troupe/kernels/replaced_nodes.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("_FusedConv2D")
+    .Input("input: T").Input("filter: T").Input("args: TArgs").Input("host_args: num_host_args * float").Output("output: T")
+    .Attr("T: {half, float, double, int8, qint8}")
+    .Attr("TArgs: list(type) >= 1")
+    .Attr("num_args: int >= 0")
+    .Attr("num_host_args: int >= 0 = 0")
+    .Attr("strides: list(int)")
+    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+    .Attr("explicit_paddings: list(int) = []")
+    .Attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
+    .Attr("filter_format: {'HWIO', 'OIHW', 'OIHW_VECT_I'} = 'HWIO'")
+    .Attr("dilations: list(int) = [1, 1, 1, 1]")
+    .Attr("use_cudnn_on_gpu: bool = true")
+    .Attr("fused_ops: list(string) = []")
+    .Attr("epsilon: float = 0.0001")
+    .Attr("leakyrelu_alpha: float = 0.2")
+    .Shape([](InferenceContext& c) { return ConvOutputShape(c, false); })
+    .NotDifferentiable("gradients are built before nodes are fused")
+    .Doc("Conv2D followed by the ops of fused_ops: BiasAdd with the vector in args, then at most one of Relu, Relu6 and Elu.");
+
+class FusedConv2DKernel {
+ public:
+  explicit FusedConv2DKernel(KernelInit& init) : conv_(init, ConvPass::kForward, false), replaced_(init.node()) {
+    const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
+    bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" && init.num_inputs() == 3 && init.input_type(2) == init.input_type(0) &&
+                 init.Attr<std::string>("filter_format") == "HWIO";
+    if (ops.size() == 2) {
+      activation_ = ops[1] == "Relu" ? ConvActivation::kRelu : ops[1] == "Relu6" ? ConvActivation::kRelu6 : ConvActivation::kElu;
+      known &= ops[1] == "Relu" || ops[1] == "Relu6" || ops[1] == "Elu";
+    }
+    if (!known) init.Fail(Unimplemented("fused_ops [", StrJoin(ops, ", "), "] with ", init.num_inputs() - 2, " args are not known here"));
+  }
+
+  absl::Status Compute(KernelContext& ctx) {
+    const Tensor bias = ctx.input(2);
+    const Tensor& filter = ctx.input(1);
+    if (bias.rank() != 1) return replaced_.At(InvalidArgument("Biases must be 1D: ", bias.shape().DebugString()), "BiasAdd", ctx.node());
+    if (filter.rank() == 4 && bias.dim(0) != filter.dim(3)) {
+      return replaced_.At(InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ", bias.shape().DebugString(),
+                                          " vs. ", filter.dim(3)),
+                          "BiasAdd", ctx.node());
+    }
+    ConvFusion fusion;
+    fusion.bias = bias;
+    fusion.activation = activation_;
+    return replaced_.At(conv_.Compute(ctx, fusion), "Conv2D", ctx.node());
+  }
+
+ private:
+  ConvKernel conv_;
+  const ReplacedNodes replaced_;
+  ConvActivation activation_ = ConvActivation::kNone;
+};
+
+TROUPE_KERNEL("_FusedConv2D").Device("CPU").Type<Half, float, double>("T").Class<FusedConv2DKernel>();
+
+}  // namespace
+}  // namespace troupe

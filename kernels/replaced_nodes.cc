@@ -1,0 +1,22 @@
+#include "troupe/kernels/replaced_nodes.h"
+
+#include <algorithm>
+
+#include "troupe/graph/passes/fuse.h"
+
+namespace troupe {
+
+ReplacedNodes::ReplacedNodes(const Node& node) {
+  const auto names = node.Attr<std::vector<std::string>>(kReplacesAttr), ops = node.Attr<std::vector<std::string>>(kReplacedOpsAttr);
+  if (!names.ok() || !ops.ok() || names->size() != ops->size()) return;
+  names_ = *names;
+  ops_ = *ops;
+}
+
+absl::Status ReplacedNodes::At(const absl::Status& status, std::string_view op, const KernelNode& node) const {
+  const auto it = std::find(ops_.begin(), ops_.end(), op);
+  if (status.ok() || it == ops_.end()) return status;
+  return WithAddress(status, names_[static_cast<size_t>(it - ops_.begin())], *it, node.device->name(), node.location);
+}
+
+}  // namespace troupe

@@ -1,0 +1,25 @@
+// The nodes that a fused node stands for, so that its errors name what the user wrote.
+#ifndef TROUPE_KERNELS_REPLACED_NODES_H_
+#define TROUPE_KERNELS_REPLACED_NODES_H_
+
+#include <string>
+#include <vector>
+
+#include "troupe/kernels/kernel.h"
+
+namespace troupe {
+
+class ReplacedNodes {
+ public:
+  // From attrs "_replaces" and "_replaced_ops", which need not be there: a fused op may be in a graph as such.
+  explicit ReplacedNodes(const Node& node);
+  // `status` with the address of the first of them with op `op`; as it is when there is none.
+  absl::Status At(const absl::Status& status, std::string_view op, const KernelNode& node) const;
+
+ private:
+  std::vector<std::string> names_, ops_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_REPLACED_NODES_H_

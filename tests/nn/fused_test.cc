@@ -1,0 +1,166 @@
+// Fused nodes give what the separate ones give, and their errors name those.
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <random>
+
+#include "troupe/graph/ir/text.h"
+#include "troupe/proto/config.pb.h"
+#include "troupe/proto/graph.pb.h"
+#include "troupe/troupe.h"
+
+namespace troupe {
+namespace {
+
+Tensor Random(const TensorShape& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<float> d(-1.0f, 1.0f);
+  Tensor t(DType::kFloat, shape);
+  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = d(random);
+  return t;
+}
+
+struct Result {
+  absl::Status status;
+  std::vector<Tensor> values;
+  std::string ops;  // of the part as it ran, one word each
+};
+
+Result RunText(const std::string& text, const Feeds& feeds, const Names& fetches, bool fuse, int threads) {
+  SessionOptions options;
+  options.fuse = fuse;
+  options.runtime_options.threads = threads;
+  auto session = *Session::Create(options);
+  auto graph = ParseGraphText(text);
+  BOOST_REQUIRE_MESSAGE(graph.ok(), graph.status().ToString());
+  BOOST_REQUIRE(session->Extend(**graph).ok());
+  Result r;
+  RunOptions run;
+  run.partition_graphs = true;
+  proto::RunMetadata metadata;
+  r.status = session->Run(run, feeds, fetches, {}, &r.values, &metadata);
+  for (const auto& part : metadata.partition_graphs()) {
+    for (const auto& node : part.node()) StrAppend(&r.ops, node.op(), " ");
+  }
+  return r;
+}
+
+struct Case {
+  const char *what, *text, *fused_op;
+  Feeds feeds;
+  bool to_rounding;  // or bit for bit
+};
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const char* activation : {"Relu", "Relu6", "Elu", "Tanh", "Sigmoid", "LeakyRelu"}) {
+    static std::vector<std::string> texts;
+    texts.reserve(16);
+    texts.push_back(StrCat(R"(x = Placeholder[dtype=float32]
+                              w = Placeholder[dtype=float32]
+                              b = Placeholder[dtype=float32]
+                              m = MatMul(x, w)
+                              a = BiasAdd(m, b)
+                              y = )", activation, "(a)"));
+    cases.push_back({activation, texts.back().c_str(), "_FusedMatMul",
+                     {{"x", Random(TensorShape({37, 50}), 1)}, {"w", Random(TensorShape({50, 23}), 2)}, {"b", Random(TensorShape({23}), 3)}}, false});
+  }
+  static constexpr char kConvolution[] = R"(
+      x = Placeholder[dtype=float32]
+      w = Placeholder[dtype=float32]
+      b = Placeholder[dtype=float32]
+      m = Conv2D[strides={1, 2, 2, 1}, padding="SAME"](x, w)
+      a = BiasAdd(m, b)
+      y = Relu(a))";
+  static constexpr char kInput[] = R"(
+      x = Placeholder[dtype=float32]
+      w = Placeholder[dtype=float32]
+      d = Placeholder[dtype=float32]
+      s = Const[value=int32[4]{5, 9, 9, 3}]
+      g = Conv2DBackpropInput[strides={1, 2, 2, 1}, padding="SAME"](s, w, d)
+      y = ReluGrad(g, x))";
+  static constexpr char kFilter[] = R"(
+      x = Placeholder[dtype=float32]
+      d = Placeholder[dtype=float32]
+      s = Const[value=int32[4]{3, 3, 3, 7}]
+      g = Conv2DBackpropFilter[strides={1, 2, 2, 1}, padding="SAME"](x, s, d)
+      h = BiasAddGrad(d)
+      p = Sum[keep_dims=false](g, z)
+      z = Const[value=int32[3]{0, 1, 2}]
+      y = Sub(p, h))";
+  const Tensor x = Random(TensorShape({5, 9, 9, 3}), 4), w = Random(TensorShape({3, 3, 3, 7}), 5), d = Random(TensorShape({5, 5, 5, 7}), 6);
+  cases.push_back({"convolution", kConvolution, "_FusedConv2D", {{"x", x}, {"w", w}, {"b", Random(TensorShape({7}), 7)}}, true});
+  cases.push_back({"gradient of the input", kInput, "_Conv2DBackpropInputReluGrad", {{"x", x}, {"w", w}, {"d", d}}, true});
+  cases.push_back({"gradients of filter and bias", kFilter, "_Conv2DBackpropFilterBias", {{"x", x}, {"d", d}}, true});
+  return cases;
+}
+
+BOOST_AUTO_TEST_SUITE(fused)
+
+BOOST_AUTO_TEST_CASE(values_are_those_of_the_separate_nodes) {
+  for (const Case& c : Cases()) {
+    for (const int threads : {1, 3}) {
+      BOOST_TEST_CONTEXT(c.what << ", " << threads << " threads") {
+        const Result off = RunText(c.text, c.feeds, {"y"}, false, threads), on = RunText(c.text, c.feeds, {"y"}, true, threads);
+        BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
+        BOOST_TEST(on.ops.find(c.fused_op) != std::string::npos, on.ops);
+        BOOST_TEST(off.ops.find("_Fused") == std::string::npos, off.ops);
+        BOOST_REQUIRE(on.values[0].SameShape(off.values[0]));
+        if (!c.to_rounding) {
+          BOOST_TEST(std::memcmp(on.values[0].raw(), off.values[0].raw(), on.values[0].bytes()) == 0);
+          continue;
+        }
+        for (int64_t i = 0; i < on.values[0].num_elements(); ++i) {
+          BOOST_TEST(on.values[0].data<float>()[i] == off.values[0].data<float>()[i], boost::test_tools::tolerance(1e-4f));
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_value_in_the_middle_can_be_fetched_and_fed) {
+  const Case c = Cases()[0];
+  const Result middle = RunText(c.text, c.feeds, {"y", "a", "m"}, true, 1);
+  const Result all = RunText(c.text, c.feeds, {"y"}, true, 1);
+  BOOST_REQUIRE(middle.status.ok() && all.status.ok());
+  BOOST_TEST(middle.ops.find("_Fused") == std::string::npos, middle.ops);
+  BOOST_TEST(std::memcmp(middle.values[0].raw(), all.values[0].raw(), all.values[0].bytes()) == 0);
+  Feeds feeds = c.feeds;
+  feeds.push_back({"m", Random(TensorShape({2, 23}), 9)});
+  const Result fed = RunText(c.text, feeds, {"y"}, true, 1);
+  BOOST_REQUIRE(fed.status.ok());
+  BOOST_TEST(fed.values[0].dim(0) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(errors_name_the_nodes_that_were_written) {
+  const std::vector<Case> cases = Cases();
+  struct Bad {
+    size_t of;
+    const char* feed;
+    TensorShape shape;
+    std::vector<const char*> words;
+  };
+  const Bad kBad[] = {
+      {0, "w", TensorShape({49, 23}), {"node 'm' (MatMul)", "[37,50]", "[49,23]"}},
+      {0, "x", TensorShape({3}), {"node 'm' (MatMul)", "[3]"}},
+      {0, "b", TensorShape({22}), {"node 'a' (BiasAdd)", "[22]", "23"}},
+      {6, "w", TensorShape({3, 3, 2, 7}), {"node 'm' (Conv2D)"}},
+      {6, "b", TensorShape({8}), {"node 'a' (BiasAdd)", "[8]", "7"}},
+      {7, "x", TensorShape({5, 9, 8, 3}), {"node 'y' (ReluGrad)", "[5,9,9,3]", "[5,9,8,3]"}},
+      {7, "d", TensorShape({5, 5, 4, 7}), {"node 'g' (Conv2DBackpropInput)"}},
+      {8, "d", TensorShape({5, 5, 5, 6}), {"node 'g' (Conv2DBackpropFilter)"}},
+  };
+  for (const Bad& bad : kBad) {
+    Feeds feeds = cases[bad.of].feeds;
+    for (auto& [name, value] : feeds) {
+      if (name == bad.feed) value = Random(bad.shape, 1);
+    }
+    const Result r = RunText(cases[bad.of].text, feeds, {"y"}, true, 1);
+    BOOST_TEST((r.status.code() == absl::StatusCode::kInvalidArgument));
+    for (const char* word : bad.words) BOOST_TEST(r.status.ToString().find(word) != std::string::npos, r.status.ToString() << " has no " << word);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,179 @@
+#include "troupe/graph/passes/fuse.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "passes/graphs.h"
+
+namespace troupe {
+namespace {
+
+// Devices of type "CPU" can do everything, others nothing that is fused.
+class Kernels : public KernelLookup {
+ public:
+  bool HasKernel(const Node& node, const std::string& device_type) const override { return device_type == "CPU" && !Is(node, DType::kBfloat16); }
+
+ private:
+  static bool Is(const Node& node, DType t) {
+    const auto type = node.Attr<DType>("T");
+    return type.ok() && *type == t;
+  }
+};
+
+struct Case {
+  const char *what, *before, *after;
+};
+
+BOOST_AUTO_TEST_SUITE(fuse)
+
+// What both sides have: x [?,4], w [4,3], b [3], an image i, a filter f.
+constexpr char kArgs[] = R"(
+    x = _Arg[T=float32, index=0, _output_shapes={[?,4]}]
+    w = _Arg[T=float32, index=1, _output_shapes={[4,3]}]
+    b = _Arg[T=float32, index=2, _output_shapes={[3]}]
+    i = _Arg[T=float32, index=3]
+    f = _Arg[T=float32, index=4]
+    s = _Arg[T=int32, index=5])";
+
+const Case kCases[] = {
+    {"a product, its bias and its activation",
+     R"(m = MatMul[transpose_b=true](x, w)
+        a = BiasAdd(m, b)
+        y = Relu(a)
+        r = _Retval[index=0](y))",
+     R"(y = _FusedMatMul[transpose_b=true, fused_ops={"BiasAdd", "Relu"}, _replaces={"m", "a", "y"}, _replaced_ops={"MatMul", "BiasAdd", "Relu"}](x, w, b)
+        r = _Retval[index=0](y))"},
+    {"without an activation; what is no activation stays",
+     R"(m = MatMul(x, w)
+        a = BiasAdd(m, b)
+        y = Exp(a)
+        r = _Retval[index=0](y))",
+     R"(a = _FusedMatMul[fused_ops={"BiasAdd"}, _replaces={"m", "a"}, _replaced_ops={"MatMul", "BiasAdd"}](x, w, b)
+        y = Exp(a)
+        r = _Retval[index=0](y))"},
+    {"the bias may be added by Add, from either side, when it is a vector of the right length",
+     R"(m = MatMul(x, w)
+        a = AddV2(b, m)
+        y = LeakyRelu[alpha=0.5](a)
+        r = _Retval[index=0](y)
+        n = MatMul(x, w)
+        c = Add(n, x)
+        q = _Retval[index=1](c))",
+     R"(y = _FusedMatMul[leakyrelu_alpha=0.5, fused_ops={"BiasAdd", "LeakyRelu"}, _replaces={"m", "a", "y"}, _replaced_ops={"MatMul", "AddV2", "LeakyRelu"}](x, w, b)
+        r = _Retval[index=0](y)
+        n = MatMul(x, w)
+        c = Add(n, x)
+        q = _Retval[index=1](c))"},
+    {"a product that is fetched stays, and one that is read twice, and one that is waited for",
+     R"(m = MatMul(x, w)
+        a = BiasAdd(m, b)
+        r = _Retval[index=0](m)
+        q = _Retval[index=1](a)
+        n = MatMul[transpose_b=true](x, w)
+        c = BiasAdd(n, b)
+        d = Sub(c, n)
+        t = _Retval[index=2](d)
+        o = MatMul[transpose_a=true](x, w)
+        e = BiasAdd(o, b)
+        u = _Retval[index=3](e, ^o))",
+     nullptr},
+    {"a sum that is fetched or read twice ends the fused node",
+     R"(m = MatMul(x, w)
+        a = BiasAdd(m, b)
+        y = Relu(a)
+        r = _Retval[index=0](y)
+        q = _Retval[index=1](a))",
+     R"(a = _FusedMatMul[fused_ops={"BiasAdd"}, _replaces={"m", "a"}, _replaced_ops={"MatMul", "BiasAdd"}](x, w, b)
+        y = Relu(a)
+        r = _Retval[index=0](y)
+        q = _Retval[index=1](a))"},
+    {"a fused node waits for what its parts waited for, and is waited for",
+     R"(m = MatMul(x, w, ^i)
+        a = BiasAdd(m, b, ^f)
+        y = Relu(a, ^f)
+        n = NoOp(^y)
+        r = _Retval[index=0](y))",
+     R"(y = _FusedMatMul[fused_ops={"BiasAdd", "Relu"}, _replaces={"m", "a", "y"}, _replaced_ops={"MatMul", "BiasAdd", "Relu"}](x, w, b, ^f, ^i)
+        n = NoOp(^y)
+        r = _Retval[index=0](y))"},
+    {"nodes of different devices stay, and those on devices without the kernel",
+     R"(m = MatMul(x, w) @=/job:a/replica:0/task:0/device:CPU:0
+        a = BiasAdd(m, b) @=/job:a/replica:0/task:0/device:CPU:1
+        r = _Retval[index=0](a)
+        n = MatMul[transpose_b=true](x, w) @=/job:a/replica:0/task:0/device:GPU:0
+        c = BiasAdd(n, b) @=/job:a/replica:0/task:0/device:GPU:0
+        q = _Retval[index=1](c))",
+     nullptr},
+    {"a convolution with its bias and activation; the formats must agree",
+     R"(m = Conv2D[strides={1, 2, 2, 1}, padding="SAME"](i, f)
+        a = BiasAdd(m, b)
+        y = Relu6(a)
+        r = _Retval[index=0](y)
+        n = Conv2D[strides={1, 1, 1, 1}, padding="VALID", data_format="NCHW"](i, f)
+        c = BiasAdd(n, b)
+        q = _Retval[index=1](c)
+        o = Conv2D[strides={1, 1, 1, 1}, padding="VALID"](i, f)
+        d = BiasAdd(o, b)
+        e = Tanh(d)
+        t = _Retval[index=2](e))",
+     R"(y = _FusedConv2D[TArgs={float32}, num_args=1, strides={1, 2, 2, 1}, padding="SAME", fused_ops={"BiasAdd", "Relu6"}, _replaces={"m", "a", "y"}, _replaced_ops={"Conv2D", "BiasAdd", "Relu6"}](i, f, b)
+        r = _Retval[index=0](y)
+        n = Conv2D[strides={1, 1, 1, 1}, padding="VALID", data_format="NCHW"](i, f)
+        c = BiasAdd(n, b)
+        q = _Retval[index=1](c)
+        d = _FusedConv2D[TArgs={float32}, num_args=1, strides={1, 1, 1, 1}, padding="VALID", fused_ops={"BiasAdd"}, _replaces={"o", "d"}, _replaced_ops={"Conv2D", "BiasAdd"}](i, f, b)
+        e = Tanh(d)
+        t = _Retval[index=2](e))"},
+    {"the gradient of Relu goes into the convolution before it",
+     R"(g = Conv2DBackpropInput[strides={1, 1, 1, 1}, padding="SAME"](s, f, i)
+        y = ReluGrad(g, x)
+        r = _Retval[index=0](y)
+        h = Conv2DBackpropInput[strides={1, 1, 1, 1}, padding="VALID"](s, f, i)
+        z = ReluGrad(x, h)
+        q = _Retval[index=1](z))",
+     R"(y = _Conv2DBackpropInputReluGrad[strides={1, 1, 1, 1}, padding="SAME", _replaces={"g", "y"}, _replaced_ops={"Conv2DBackpropInput", "ReluGrad"}](s, f, i, x)
+        r = _Retval[index=0](y)
+        h = Conv2DBackpropInput[strides={1, 1, 1, 1}, padding="VALID"](s, f, i)
+        z = ReluGrad(x, h)
+        q = _Retval[index=1](z))"},
+    {"the gradients of filter and bias become one node with two outputs",
+     R"(g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](i, s, x)
+        d = BiasAddGrad(x)
+        r = _Retval[index=0](g)
+        q = _Retval[index=1](d))",
+     R"(g = _Conv2DBackpropFilterBias[strides={1, 1, 1, 1}, padding="SAME", _replaces={"d", "g"}, _replaced_ops={"BiasAddGrad", "Conv2DBackpropFilter"}](i, s, x)
+        r = _Retval[index=0](g)
+        q = _Retval[index=1](g:1))"},
+    {"... but not when one of them waits for the other",
+     R"(d = BiasAddGrad(x)
+        n = NoOp(^d)
+        g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](i, s, x, ^n)
+        r = _Retval[index=0](g)
+        q = _Retval[index=1](d)
+        h = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="VALID"](i, s, b)
+        o = NoOp(^h)
+        e = BiasAddGrad(b, ^o)
+        t = _Retval[index=2](h)
+        u = _Retval[index=3](e))",
+     nullptr},
+};
+
+BOOST_AUTO_TEST_CASE(table) {
+  for (const Case& c : kCases) {
+    BOOST_TEST_CONTEXT(c.what) {
+      auto graph = MustParse(StrCat(kArgs, "\n", c.before));
+      const std::string expected = SortedText(*MustParse(StrCat(kArgs, "\n", c.after != nullptr ? c.after : c.before)));
+      const int before = graph->num_nodes();
+      auto removed = FuseNodes(graph.get(), Kernels());
+      BOOST_REQUIRE_MESSAGE(removed.ok(), removed.status().ToString());
+      BOOST_TEST(SortedText(*graph) == expected);
+      BOOST_TEST(*removed == before - graph->num_nodes());
+      BOOST_TEST(graph->Validate().ok());
+      BOOST_TEST(*FuseNodes(graph.get(), Kernels()) == 0);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe

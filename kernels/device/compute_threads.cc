@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -40,6 +41,34 @@ namespace {
 
 constexpr double kMinRangeNanos = 20000;  // a range is worth waking a thread for
 constexpr int kRangesPerThread = 2;       // slack for threads that are slower or come late
+// A worker that has just worked looks out this long for more before it sleeps, and a caller for its helpers: within a training step the next loop comes
+// after a few microseconds, and waking a thread costs up to 70 us on a small VM. Bounded, so that an idle process sleeps.
+constexpr int64_t kLookOutNanos = 40000;
+
+int64_t NowNanos() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline void Pause() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Looks at `ready` again and again for at most kLookOutNanos. True when it became true.
+template <class F>
+bool LookOut(F&& ready) {
+  const int64_t until = NowNanos() + kLookOutNanos;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (ready()) return true;
+      Pause();
+    }
+  } while (NowNanos() < until);
+  return false;
+}
 
 // A loop that several threads work on. Lives on the stack of ParallelFor's caller, which waits until nobody holds it.
 struct Loop {
@@ -48,7 +77,7 @@ struct Loop {
   int64_t n, ranges;
   std::atomic<int64_t> next{0};
   std::atomic<int64_t> done{0};
-  int helpers = 0;  // workers inside; guarded by Impl::mu
+  std::atomic<int> helpers{0};  // workers inside; changed under Impl::mu
 
   void Work() {
     for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < ranges;) {
@@ -68,12 +97,16 @@ struct ComputeThreads::Impl {
   std::condition_variable finished;  // callers of ParallelFor wait here
   std::deque<std::function<void()>> jobs;
   std::vector<Loop*> loops;  // that still have ranges to give
+  std::atomic<uint32_t> news{0};  // counts loops and jobs that came
   std::atomic<int> idle{0};
+  int asleep = 0;         // of the idle ones, those that must be woken
+  bool look_out = false;  // there is a processor for every thread
   bool stop = false;
   std::vector<std::thread> workers;
 
   void Run() {
     ScopedFlushDenormals flush;
+    bool worked = false;
     std::unique_lock<std::mutex> lock(mu);
     for (;;) {
       if (!loops.empty()) {
@@ -82,12 +115,13 @@ struct ComputeThreads::Impl {
           loops.pop_back();
           continue;
         }
-        ++loop->helpers;
+        loop->helpers.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
         loop->Work();
         lock.lock();
-        // The caller may destroy the loop as soon as it sees no helpers, which it checks under the lock.
-        if (--loop->helpers == 0) finished.notify_all();
+        // The caller may destroy the loop as soon as it sees no helpers: this is the last look at it.
+        if (loop->helpers.fetch_sub(1, std::memory_order_acq_rel) == 1) finished.notify_all();
+        worked = true;
       } else if (!jobs.empty()) {
         std::function<void()> job = std::move(jobs.front());
         jobs.pop_front();
@@ -95,13 +129,37 @@ struct ComputeThreads::Impl {
         job();
         job = nullptr;
         lock.lock();
+        worked = true;
       } else if (stop) {
         return;
+      } else if (worked && look_out) {
+        worked = false;
+        const uint32_t seen = news.load(std::memory_order_relaxed);
+        idle.fetch_add(1, std::memory_order_relaxed);
+        lock.unlock();
+        LookOut([&] { return news.load(std::memory_order_relaxed) != seen; });
+        lock.lock();
+        idle.fetch_sub(1, std::memory_order_relaxed);
       } else {
         idle.fetch_add(1, std::memory_order_relaxed);
+        ++asleep;
         work.wait(lock);
+        --asleep;
         idle.fetch_sub(1, std::memory_order_relaxed);
       }
+    }
+  }
+
+  // Tells up to `wanted` workers that something came. REQUIRES: mu is held; it is released.
+  void Announce(int wanted, std::unique_lock<std::mutex> lock) {
+    news.fetch_add(1, std::memory_order_relaxed);
+    const int awake = idle.load(std::memory_order_relaxed) - asleep;
+    const int wake = std::min(wanted - awake, asleep);
+    lock.unlock();
+    if (wake == 1) {
+      work.notify_one();
+    } else if (wake > 1) {
+      work.notify_all();
     }
   }
 };
@@ -109,6 +167,7 @@ struct ComputeThreads::Impl {
 ComputeThreads::ComputeThreads(int threads)
     : num_threads_(threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency())),
       impl_(std::make_unique<Impl>()) {
+  impl_->look_out = num_threads_ <= static_cast<int>(std::thread::hardware_concurrency());
   for (int i = 1; i < num_threads_; ++i) impl_->workers.emplace_back([this] { impl_->Run(); });
 }
 
@@ -125,11 +184,9 @@ bool ComputeThreads::HasIdleWorker() const { return impl_->idle.load(std::memory
 
 void ComputeThreads::Schedule(std::function<void()> job) {
   if (num_threads_ == 1) return job();
-  {
-    std::lock_guard<std::mutex> lock(impl_->mu);
-    impl_->jobs.push_back(std::move(job));
-  }
-  impl_->work.notify_one();
+  std::unique_lock<std::mutex> lock(impl_->mu);
+  impl_->jobs.push_back(std::move(job));
+  impl_->Announce(1, std::move(lock));
 }
 
 int64_t ComputeThreads::NumRanges(int64_t n, double unit_cost) const {
@@ -147,24 +204,25 @@ void ComputeThreads::Range(int64_t n, int64_t ranges, int64_t i, int64_t* begin,
 
 void ComputeThreads::RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int64_t, int64_t), void* arg) {
   Loop loop{fn, arg, n, std::min(n, ranges)};
-  if (num_threads_ > 1) {
+  if (num_threads_ == 1) return loop.Work();
+  {
     std::unique_lock<std::mutex> lock(impl_->mu);
     impl_->loops.push_back(&loop);
-    const int wanted = static_cast<int>(std::min<int64_t>(num_threads_ - 1, loop.ranges - 1));
-    lock.unlock();
-    if (wanted == 1) {
-      impl_->work.notify_one();
-    } else {
-      impl_->work.notify_all();
-    }
+    impl_->Announce(static_cast<int>(std::min<int64_t>(num_threads_ - 1, loop.ranges - 1)), std::move(lock));
   }
   loop.Work();
-  if (num_threads_ > 1) {
-    std::unique_lock<std::mutex> lock(impl_->mu);
-    const auto it = std::find(impl_->loops.begin(), impl_->loops.end(), &loop);
-    if (it != impl_->loops.end()) impl_->loops.erase(it);
-    impl_->finished.wait(lock, [&] { return loop.helpers == 0; });
+  const auto alone = [&loop] { return loop.helpers.load(std::memory_order_acquire) == 0; };
+  std::unique_lock<std::mutex> lock(impl_->mu);
+  const auto it = std::find(impl_->loops.begin(), impl_->loops.end(), &loop);
+  if (it != impl_->loops.end()) impl_->loops.erase(it);  // from here on nobody comes, they only leave
+  if (alone()) return;
+  if (impl_->look_out) {
+    lock.unlock();
+    // A helper's last look at the loop is the one that lets us see that it is gone.
+    if (LookOut(alone)) return;
+    lock.lock();
   }
+  impl_->finished.wait(lock, alone);
 }
 
 }  // namespace troupe

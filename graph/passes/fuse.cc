@@ -104,6 +104,7 @@ absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels) {
   Fuser fuser(graph, kernels);
   TROUPE_RETURN_IF_ERROR(FuseProducts(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseConvolutionGradients(&fuser));
+  TROUPE_RETURN_IF_ERROR(FuseElementwise(&fuser));
   return fuser.removed();
 }
 

@@ -255,6 +255,21 @@ absl::StatusOr<PreparedKernel> MakeUnary(KernelInit& init, const UnaryTable& tab
   return k;
 }
 
+bool LoopsOf(const PreparedKernel& kernel, BareLoops* loops) {
+  if (kernel.compute == ComputeBinary) {
+    const BinaryState& s = *static_cast<const BinaryState*>(kernel.state.get());
+    if (s.in.widen != nullptr || s.check != nullptr || s.shapes == BinaryShapes::kFalseIfNot || s.shapes == BinaryShapes::kTrueIfNot) return false;
+    loops->binary = s.loops;
+    loops->same_shape = s.shapes == BinaryShapes::kSame;
+    return true;
+  }
+  if (kernel.compute != ComputeUnary) return false;
+  const UnaryState& s = *static_cast<const UnaryState*>(kernel.state.get());
+  if (s.in.widen != nullptr) return false;
+  loops->unary = s.loops;
+  return true;
+}
+
 absl::StatusOr<TensorShape> BroadcastTensors(const Tensor& a, const Tensor& b) { return BroadcastShapes(a.shape(), b.shape()); }
 
 }  // namespace troupe::math

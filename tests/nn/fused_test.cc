@@ -117,6 +117,82 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_the_separate_nodes) {
   }
 }
 
+// Every op that may be in a group, in one chain or another, at sizes around the blocks' and with scalars and broadcasting among the arguments.
+BOOST_AUTO_TEST_CASE(element_wise_groups_have_the_bits_of_the_separate_nodes) {
+  static constexpr char kText[] = R"(
+      x = Placeholder[dtype=float32]
+      y = Placeholder[dtype=float32]
+      k = Placeholder[dtype=float32]
+      a1 = AddV2(x, y)
+      a2 = Sub(a1, k)
+      a3 = Mul(a2, x)
+      a4 = Abs(a3)
+      a5 = Maximum(a4, k)
+      a6 = Sqrt(a5)
+      a7 = RealDiv(y, a6)
+      a8 = Tanh(a7)
+      a9 = Minimum(a8, k)
+      b1 = Square(a9)
+      b2 = Neg(b1)
+      b3 = Exp(b2)
+      b4 = SquaredDifference(b3, y)
+      b5 = Sigmoid(b4)
+      b6 = Relu(b5)
+      b7 = Elu(b6)
+      b8 = SigmoidGrad(b7, x)
+      b9 = TanhGrad(b8, y)
+      c1 = ReluGrad(b9, x)
+      c2 = Less(c1, k)
+      c3 = Cast[DstT=float32](c2)
+      c4 = Mul(c3, x)
+      s1 = Mul(k, k)
+      s2 = Add(s1, k)
+      out = Add(c4, s2))";
+  const TensorShape scalar;
+  struct Shapes {
+    TensorShape x, y, k;
+  };
+  const Shapes kShapes[] = {{TensorShape({7}), TensorShape({7}), scalar},
+                            {TensorShape({1024}), TensorShape({1024}), scalar},
+                            {TensorShape({50, 41}), TensorShape({50, 41}), scalar},
+                            {TensorShape({300, 401}), TensorShape({300, 401}), scalar},
+                            {TensorShape({0, 3}), TensorShape({0, 3}), scalar},
+                            {scalar, scalar, scalar},
+                            {TensorShape({30, 41}), TensorShape({30, 41}), TensorShape({41})},
+                            {TensorShape({30, 41}), TensorShape({30, 41}), TensorShape({30, 1})}};
+  for (const Shapes& s : kShapes) {
+    for (const int threads : {1, 3}) {
+      BOOST_TEST_CONTEXT(s.x.DebugString() << " " << s.k.DebugString() << " " << threads) {
+        const Feeds feeds = {{"x", Random(s.x, 1)}, {"y", Random(s.y, 2)}, {"k", Random(s.k, 3)}};
+        const Result off = RunText(kText, feeds, {"out"}, false, threads), on = RunText(kText, feeds, {"out"}, true, threads);
+        BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
+        BOOST_TEST(on.ops.find("_FusedElementwise") != std::string::npos, on.ops);
+        BOOST_REQUIRE(on.values[0].SameShape(off.values[0]));
+        BOOST_TEST(std::memcmp(on.values[0].raw(), off.values[0].raw(), on.values[0].bytes()) == 0);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(errors_of_element_wise_groups) {
+  static constexpr char kText[] = R"(
+      x = Placeholder[dtype=float64]
+      y = Placeholder[dtype=float64]
+      first = Neg(x)
+      second = Add(first, y)
+      third = SigmoidGrad(second, y))";
+  const auto zeros = [](const TensorShape& shape) {
+    Tensor t(DType::kDouble, shape);
+    std::memset(t.raw(), 0, t.bytes());
+    return t;
+  };
+  const Result add = RunText(kText, {{"x", zeros(TensorShape({2}))}, {"y", zeros(TensorShape({3}))}}, {"third"}, true, 1);
+  BOOST_TEST(add.status.ToString().find("node 'second' (Add)") != std::string::npos, add.status.ToString());
+  BOOST_TEST(add.status.ToString().find("Incompatible shapes: [2] vs. [3]") != std::string::npos, add.status.ToString());
+  const Result grad = RunText(kText, {{"x", zeros(TensorShape({2, 3}))}, {"y", zeros(TensorShape({3}))}}, {"third"}, true, 1);
+  BOOST_TEST(grad.status.ToString().find("node 'third' (SigmoidGrad)") != std::string::npos, grad.status.ToString());
+}
+
 BOOST_AUTO_TEST_CASE(a_value_in_the_middle_can_be_fetched_and_fed) {
   const Case c = Cases()[0];
   const Result middle = RunText(c.text, c.feeds, {"y", "a", "m"}, true, 1);

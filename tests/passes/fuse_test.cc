@@ -1,5 +1,7 @@
 #include "troupe/graph/passes/fuse.h"
 
+#include <algorithm>
+#include <array>
 #include <boost/test/unit_test.hpp>
 
 #include "passes/graphs.h"
@@ -169,6 +171,121 @@ BOOST_AUTO_TEST_CASE(table) {
       BOOST_TEST(*removed == before - graph->num_nodes());
       BOOST_TEST(graph->Validate().ok());
       BOOST_TEST(*FuseNodes(graph.get(), Kernels()) == 0);
+    }
+  }
+}
+
+struct Group {
+  const char *what, *before;
+  // By fused node: its inputs, and its body; nodes that stay are not told.
+  std::vector<std::array<std::string, 3>> fused;
+};
+
+const Group kGroups[] = {
+    {"a chain, and what else leads only into it",
+     R"(a = Mul(x, x)
+        c = Tanh(a)
+        d = Sub(c, b)
+        e = Exp(b)
+        g = RealDiv(d, e)
+        r = _Retval[index=0](g))",
+     {{"g", "x b",
+       R"(_input0 = _Arg[T=float32, index=0]
+          _input1 = _Arg[T=float32, index=1]
+          a = Mul(_input0, _input0)
+          c = Tanh(a)
+          d = Sub(c, _input1)
+          e = Exp(_input1)
+          g = RealDiv(d, e))"}}},
+    {"a value that two nodes of the group read",
+     R"(a = Sqrt(x)
+        c = Neg(a)
+        d = Add(c, a)
+        r = _Retval[index=0](d))",
+     {{"d", "x",
+       R"(_input0 = _Arg[T=float32, index=0]
+          a = Sqrt(_input0)
+          c = Neg(a)
+          d = Add(c, a))"}}},
+    {"what is read elsewhere, fetched or waited for ends a group",
+     R"(a = Neg(x)
+        c = Neg(a)
+        d = Neg(c)
+        r = _Retval[index=0](d)
+        q = _Retval[index=1](a)
+        n = NoOp(^c))",
+     {}},
+    {"a mask",
+     R"(a = Less(x, b)
+        c = Cast[DstT=float32](a)
+        d = Mul(c, x)
+        r = _Retval[index=0](d))",
+     {{"d", "x b",
+       R"(_input0 = _Arg[T=float32, index=0]
+          _input1 = _Arg[T=float32, index=1]
+          a = Less(_input0, _input1)
+          c = Cast[DstT=float32](a)
+          d = Mul(c, _input0))"}}},
+    {"other types, and results known to be tiny",
+     R"(a = Neg(s)
+        c = Neg(a)
+        r = _Retval[index=0](c)
+        d = Neg(w)
+        e = Neg(d)
+        q = _Retval[index=1](e))",
+     {}},
+    {"what waits for others joins, and the group waits",
+     R"(a = Neg(x, ^i)
+        c = Exp(a, ^f)
+        r = _Retval[index=0](c))",
+     {{"c", "x ^f ^i",
+       R"(_input0 = _Arg[T=float32, index=0]
+          a = Neg(_input0)
+          c = Exp(a))"}}},
+    {"two groups, one behind the other",
+     R"(a = Neg(x)
+        c = Exp(a)
+        d = Neg(c)
+        e = Exp(d)
+        r = _Retval[index=0](e)
+        q = _Retval[index=1](c))",
+     {{"c", "x",
+       R"(_input0 = _Arg[T=float32, index=0]
+          a = Neg(_input0)
+          c = Exp(a))"},
+      {"e", "c",
+       R"(_input0 = _Arg[T=float32, index=0]
+          d = Neg(_input0)
+          e = Exp(d))"}}},
+};
+
+BOOST_AUTO_TEST_CASE(element_wise) {
+  for (const Group& c : kGroups) {
+    BOOST_TEST_CONTEXT(c.what) {
+      auto graph = MustParse(StrCat(kArgs, "\n", c.before));
+      const int before = graph->num_nodes();
+      auto removed = FuseNodes(graph.get(), Kernels());
+      BOOST_REQUIRE_MESSAGE(removed.ok(), removed.status().ToString());
+      BOOST_TEST(*removed == before - graph->num_nodes());
+      BOOST_TEST(graph->Validate().ok());
+      size_t found = 0;
+      for (const Node* n : graph->op_nodes()) found += n->op().name == "_FusedElementwise";
+      BOOST_TEST(found == c.fused.size());
+      for (const auto& [name, inputs, body] : c.fused) {
+        const Node* n = graph->Find(name);
+        BOOST_REQUIRE(n != nullptr);
+        BOOST_REQUIRE(n->op().name == "_FusedElementwise");
+        std::string got;
+        for (int i = 0; i < n->num_inputs(); ++i) StrAppend(&got, got.empty() ? "" : " ", n->input(i).node->name());
+        std::vector<std::string> waits;
+        for (const Edge* e : n->in_edges()) {
+          if (e->IsControl() && e->src->IsOp()) waits.push_back(e->src->name());
+        }
+        std::sort(waits.begin(), waits.end());
+        for (const std::string& w : waits) StrAppend(&got, " ^", w);
+        BOOST_TEST(got == inputs);
+        BOOST_TEST(SortedText(*MustParse(*n->Attr<std::string>("body"))) == SortedText(*MustParse(body)));
+      }
     }
   }
 }

@@ -1,0 +1,134 @@
+// Element-wise nodes whose values nobody else needs, with the one that they all lead to.
+#include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/graph/ir/text.h"
+#include "troupe/graph/passes/fuse_rewrite.h"
+
+namespace troupe {
+namespace {
+
+// Nodes of a group: more do not help, since a block leaves the registers after each anyway.
+constexpr size_t kMaxNodes = 24;
+// A value known to have no more elements gains nothing: its nodes cost their dispatch, and so would the group's.
+constexpr int64_t kTinyElements = 64;
+
+bool IsElementwise(const Node& n) {
+  static const auto* kOps = new absl::flat_hash_set<std::string_view>{
+      "Add",  "AddV2", "Sub", "Mul", "RealDiv", "Div", "Maximum", "Minimum", "SquaredDifference", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad",
+      "InvGrad", "ReciprocalGrad", "ReluGrad", "Relu6Grad", "EluGrad", "Less", "LessEqual", "Greater", "GreaterEqual", "Neg", "Abs", "Square", "Sqrt",
+      "Rsqrt", "Inv", "Reciprocal", "Exp", "Log", "Tanh", "Sigmoid", "Relu", "Relu6", "Elu", "Cast"};
+  if (n.num_outputs() != 1 || !kOps->contains(n.op().name)) return false;
+  const auto real = [](DType t) { return t == DType::kFloat || t == DType::kDouble; };
+  const auto fits = [&](DType t) { return real(t) || t == DType::kBool; };
+  // A reference is read when its reader runs, so it may be read here; but it is not handed on.
+  return fits(n.output_type(0)) && std::all_of(n.input_types().begin(), n.input_types().end(), fits) &&
+         (n.op().name != "Cast" || (n.input_type(0) == DType::kBool && real(n.output_type(0))));
+}
+
+class Elementwise {
+ public:
+  explicit Elementwise(Fuser* fuser) : fuser_(*fuser) {}
+
+  absl::Status Run() {
+    const std::vector<Node*> all = fuser_.graph()->op_nodes();
+    if (std::none_of(all.begin(), all.end(), [](const Node* n) { return IsElementwise(*n); })) return absl::OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(order_, fuser_.graph()->TopologicalOrder());
+    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
+    std::vector<std::vector<Node*>> groups;
+    for (size_t i = order_.size(); i-- > 0;) {
+      Node* root = order_[i];
+      if (!root->IsOp() || grouped_.contains(root) || !IsElementwise(*root)) continue;
+      std::vector<Node*> group = Group(root);
+      if (group.size() > 1) groups.push_back(std::move(group));
+    }
+    if (groups.empty()) return absl::OkStatus();
+    ShapeRefiner shapes(fuser_.graph());
+    (void)shapes.AddAll();  // what cannot be inferred is unknown
+    std::erase_if(groups, [&](const std::vector<Node*>& g) {
+      const PartialTensorShape s = shapes.shape({g.back(), 0});
+      return s.IsFullyDefined() && s.num_elements() <= kTinyElements;
+    });
+    for (const std::vector<Node*>& g : groups) TROUPE_RETURN_IF_ERROR(Fuse(g));
+    return absl::OkStatus();
+  }
+
+ private:
+  // The nodes that lead to `root` and nowhere else, in the order in which they compute.
+  std::vector<Node*> Group(Node* root) {
+    std::vector<Node*> group = {root};
+    absl::flat_hash_set<const Node*> members = {root};
+    const auto only_used_here = [&](const Node* n) {
+      return std::all_of(n->out_edges().begin(), n->out_edges().end(),
+                         [&](const Edge* e) { return !e->dst->IsOp() || (!e->IsControl() && members.contains(e->dst)); });
+    };
+    // A value that two members read joins when the second of them has: so until nothing changes.
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (size_t i = 0; i < group.size(); ++i) {
+        for (int k = 0; k < group[i]->num_inputs() && group.size() < kMaxNodes; ++k) {
+          Node* from = group[i]->input(k).node;
+          if (from == nullptr || members.contains(from) || grouped_.contains(from) || !IsElementwise(*from) || !SameDevice(*from, *root) ||
+              !only_used_here(from)) {
+            continue;
+          }
+          members.insert(from);
+          group.push_back(from);
+          grew = true;
+        }
+      }
+    }
+    if (group.size() > 1) grouped_.insert(group.begin(), group.end());
+    std::sort(group.begin(), group.end(), [this](const Node* a, const Node* b) { return position_[a] < position_[b]; });
+    return group;
+  }
+
+  absl::Status Fuse(const std::vector<Node*>& group) {
+    FusedNode f;
+    f.op = "_FusedElementwise";
+    f.parts = group;
+    f.outputs = {{group.back(), 0}};
+    f.attrs.Set("T", group.back()->output_type(0));
+    Graph body(&fuser_.graph()->ops());
+    absl::flat_hash_map<NodeOut, Node*> inside;
+    std::vector<DType> types;
+    for (Node* n : group) {
+      TROUPE_ASSIGN_OR_RETURN(Node * copy, body.CopyNode(*n, n->name()));
+      copy->set_assigned_device("");
+      copy->set_requested_device("");
+      inside[{n, 0}] = copy;
+    }
+    for (Node* n : group) {
+      for (int k = 0; k < n->num_inputs(); ++k) {
+        const NodeOut from = n->input(k);
+        Node*& source = inside[from];
+        if (source == nullptr) {
+          const DType type = BaseType(from.dtype());
+          AttrMap attrs = {{"T", type}, {"index", static_cast<int64_t>(f.inputs.size())}};
+          TROUPE_ASSIGN_OR_RETURN(source, body.AddNode(body.UniqueName(StrCat("_input", f.inputs.size())), "_Arg", std::move(attrs)));
+          f.inputs.push_back(from);
+          types.push_back(type);
+        }
+        TROUPE_RETURN_IF_ERROR(body.AddEdge(source, 0, body.Find(n->name()), k).status());
+      }
+    }
+    f.attrs.Set("Targs", std::move(types));
+    f.attrs.Set("body", GraphText(body));
+    if (!fuser_.HasKernel(f.op, f.attrs, *group.back())) return absl::OkStatus();
+    return fuser_.Replace(std::move(f)).status();
+  }
+
+  Fuser& fuser_;
+  std::vector<Node*> order_;
+  absl::flat_hash_map<const Node*, size_t> position_;
+  absl::flat_hash_set<const Node*> grouped_;
+};
+
+}  // namespace
+
+absl::Status FuseElementwise(Fuser* fuser) { return Elementwise(fuser).Run(); }
+
+}  // namespace troupe

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "troupe/kernels/math/elementwise.h"
+#include "troupe/kernels/math/bare_loops.h"
 
 namespace troupe::math {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "troupe/kernels/math/bare_loops.h"
 #include "troupe/kernels/math/broadcast.h"
 #include "troupe/kernels/math/isa_dispatch.h"
 

@@ -96,15 +96,6 @@ absl::StatusOr<PreparedKernel> UnaryFactory(KernelInit& init) {
   return MakeUnary(init, Table());
 }
 
-// The loops inside a kernel of these factories, for who runs several of them over blocks.
-struct BareLoops {
-  BinaryLoops binary{};
-  UnaryLoops unary{};
-  bool same_shape = false;  // the binary loop's inputs must have one shape
-};
-// False for a kernel of another make, and for one that does more than its loop: 16-bit floats, checks of the values.
-bool LoopsOf(const PreparedKernel& kernel, BareLoops* loops);
-
 // The conversions between a 16-bit float type and float; both null for any other type.
 struct SmallFloatLoops {
   UnaryLoop widen = nullptr, narrow = nullptr;

@@ -95,25 +95,27 @@ class Elementwise {
     Graph body(&fuser_.graph()->ops());
     absl::flat_hash_map<NodeOut, Node*> inside;
     std::vector<DType> types;
-    for (Node* n : group) {
-      TROUPE_ASSIGN_OR_RETURN(Node * copy, body.CopyNode(*n, n->name()));
-      copy->set_assigned_device("");
-      copy->set_requested_device("");
-      inside[{n, 0}] = copy;
-    }
+    // Arguments first: a text is read from the front, and types follow from inputs.
     for (Node* n : group) {
       for (int k = 0; k < n->num_inputs(); ++k) {
         const NodeOut from = n->input(k);
         Node*& source = inside[from];
-        if (source == nullptr) {
-          const DType type = BaseType(from.dtype());
-          AttrMap attrs = {{"T", type}, {"index", static_cast<int64_t>(f.inputs.size())}};
-          TROUPE_ASSIGN_OR_RETURN(source, body.AddNode(body.UniqueName(StrCat("_input", f.inputs.size())), "_Arg", std::move(attrs)));
-          f.inputs.push_back(from);
-          types.push_back(type);
-        }
-        TROUPE_RETURN_IF_ERROR(body.AddEdge(source, 0, body.Find(n->name()), k).status());
+        if (source != nullptr || std::find(group.begin(), group.end(), from.node) != group.end()) continue;
+        const DType type = BaseType(from.dtype());
+        AttrMap attrs = {{"T", type}, {"index", static_cast<int64_t>(f.inputs.size())}};
+        std::string name = StrCat("_input", f.inputs.size());
+        while (std::any_of(group.begin(), group.end(), [&](const Node* m) { return m->name() == name; })) name = "_" + name;
+        TROUPE_ASSIGN_OR_RETURN(source, body.AddNode(name, "_Arg", std::move(attrs)));
+        f.inputs.push_back(from);
+        types.push_back(type);
       }
+    }
+    for (Node* n : group) {
+      TROUPE_ASSIGN_OR_RETURN(Node * copy, body.CopyNode(*n, n->name()));
+      copy->set_assigned_device("");
+      copy->set_requested_device("");
+      for (int k = 0; k < n->num_inputs(); ++k) TROUPE_RETURN_IF_ERROR(body.AddEdge(inside[n->input(k)], 0, copy, k).status());
+      inside[{n, 0}] = copy;
     }
     f.attrs.Set("Targs", std::move(types));
     f.attrs.Set("body", GraphText(body));

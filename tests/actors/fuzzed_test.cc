@@ -51,6 +51,26 @@ BOOST_AUTO_TEST_CASE(GraphsFoundByFuzzingFail) {
   }
 }
 
+// What no memory holds is refused by an error that says so, with the node's name, by whichever way the size comes.
+BOOST_AUTO_TEST_CASE(HugeTensorsAreRefused) {
+  const int64_t huge = 1000000000000;
+  const Tensor one = Tensor::Scalar(1.0f), v = Tensor::Vector({1.0f, 2.0f});
+  const auto refused = [](const char* what, const absl::StatusOr<std::vector<Tensor>>& result) {
+    BOOST_TEST((result.status().code() == absl::StatusCode::kResourceExhausted || result.status().code() == absl::StatusCode::kInvalidArgument),
+               what << ": " << result.status());
+  };
+  BOOST_TEST((EvaluateOp("Fill", {Tensor::Vector({huge}), one}).status().code() == absl::StatusCode::kResourceExhausted));
+  refused("Fill", EvaluateOp("Fill", {Tensor::Vector({int64_t{1} << 32, int64_t{1} << 32}), one}));
+  refused("Fill of no elements and too many", EvaluateOp("Fill", {Tensor::Vector({int64_t{1} << 62, int64_t{1} << 62, int64_t{1} << 62}), one}));
+  refused("Range", EvaluateOp("Range", {Tensor::Scalar<int64_t>(0), Tensor::Scalar(10 * huge), Tensor::Scalar<int64_t>(1)}));
+  refused("Tile", EvaluateOp("Tile", {v, Tensor::Vector({huge})}));
+  refused("BroadcastTo", EvaluateOp("BroadcastTo", {one, Tensor::Vector({huge, int64_t{8}})}));
+  refused("Pad", EvaluateOp("Pad", {v, Tensor::Of<int64_t>({huge, huge}, TensorShape({1, 2}))}));
+  refused("RandomUniform", EvaluateOp("RandomUniform", {Tensor::Vector({huge})}, {{"dtype", DType::kFloat}}));
+  refused("OneHot", EvaluateOp("OneHot", {Tensor(DType::kInt64, TensorShape({4096})), Tensor::Scalar<int32_t>(2147483647), one, one}));
+  refused("ScatterNd", EvaluateOp("ScatterNd", {Tensor::Of<int64_t>({0}, TensorShape({1, 1})), Tensor::Vector({1.0f}), Tensor::Vector({huge})}));
+}
+
 // A hash table refuses keys that do not equal themselves.
 BOOST_AUTO_TEST_CASE(ListDiffKeepsNumbersThatAreNone) {
   const float nan = std::nanf("");

@@ -62,7 +62,7 @@ Prepared Prepare(const Counted& c) {
   }
   SessionOptions options;
   options.runtime_options.threads = 1;
-  options.fold_constants = options.merge_common_subexpressions = false;
+  options.fold_constants = options.merge_common_subexpressions = options.fuse = false;
   p.session = Session::Create(options).value();
   Need(p.session->Extend(*graph));
   const Feeds feeds = bench::FeedsOf(*graph);

@@ -65,7 +65,7 @@ Loaded Load(const std::string& name) {
   Need(BuildGraph(name, l.graph));
   SessionOptions options;
   options.runtime_options.threads = 1;
-  options.fold_constants = options.merge_common_subexpressions = false;
+  options.fold_constants = options.merge_common_subexpressions = options.fuse = false;
   l.session = Need(Session::Create(options));
   Need(l.session->Extend(*l.graph));
   return l;

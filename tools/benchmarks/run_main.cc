@@ -115,7 +115,7 @@ int Main(const Flags& flags) {
   std::unique_ptr<caf::actor_system> system;  // outlives the runtime
   SessionOptions options;
   options.runtime_options.threads = flags.threads;
-  options.fold_constants = options.merge_common_subexpressions = flags.optimize;
+  options.fold_constants = options.merge_common_subexpressions = options.fuse = flags.optimize;
   if (flags.mode == "actor") {
     system = std::make_unique<caf::actor_system>(config);
     options.runtime = StartRuntimeIn(*system, options.runtime_options).value();

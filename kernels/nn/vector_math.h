@@ -48,7 +48,8 @@ inline __attribute__((always_inline)) ExpParts<T> SplitExp(T x) {
   T p = 1;
 #pragma GCC unroll 16
   for (int i = C::kDegree; i >= 2; --i) p = p * r * T(1.0 / i) + 1;
-  const int32_t whole = static_cast<int32_t>(n), half = whole >> 1;
+  // A NaN comes out by r; no integer stands for it.
+  const int32_t whole = static_cast<int32_t>(n == n ? n : T(0)), half = whole >> 1;
   return {p * r, PowerOf2(T(), half), PowerOf2(T(), whole - half)};
 }
 template <class T>

@@ -71,6 +71,18 @@ BOOST_AUTO_TEST_CASE(HugeTensorsAreRefused) {
   refused("ScatterNd", EvaluateOp("ScatterNd", {Tensor::Of<int64_t>({0}, TensorShape({1, 1})), Tensor::Vector({1.0f}), Tensor::Vector({huge})}));
 }
 
+// The exponential made an integer of a NaN, which is undefined.
+BOOST_AUTO_TEST_CASE(SoftmaxOfNanIsNan) {
+  Tensor x(DType::kDouble, TensorShape({2, 40}));
+  for (int i = 0; i < 80; ++i) x.data<double>()[i] = i == 17 ? std::nan("") : i;
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    auto out = EvaluateOp(op, {x});
+    BOOST_REQUIRE_MESSAGE(out.ok(), out.status());
+    const auto y = (*out)[0].flat<double>();
+    for (int i = 0; i < 80; ++i) BOOST_TEST(std::isnan(y[i]) == (i < 40), op << " " << i << ": " << y[i]);
+  }
+}
+
 // A hash table refuses keys that do not equal themselves.
 BOOST_AUTO_TEST_CASE(ListDiffKeepsNumbersThatAreNone) {
   const float nan = std::nanf("");

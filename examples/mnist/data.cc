@@ -45,8 +45,8 @@ uint32_t BigEndian(const unsigned char* p) {
 }
 
 absl::Status ReadSet(const std::string& directory, const std::string& stem, DataSet* set) {
-  TROUPE_ASSIGN_OR_RETURN(const auto images, ReadIdxFile(directory, stem + "-images-idx3-ubyte"));
-  TROUPE_ASSIGN_OR_RETURN(const auto labels, ReadIdxFile(directory, stem + "-labels-idx1-ubyte"));
+  TROUPE_ASSIGN_OR_RETURN(auto images, ReadIdxFile(directory, stem + "-images-idx3-ubyte"));
+  TROUPE_ASSIGN_OR_RETURN(auto labels, ReadIdxFile(directory, stem + "-labels-idx1-ubyte"));
   if (images.size() < 16 || BigEndian(&images[0]) != 2051 || BigEndian(&images[8]) != kSide || BigEndian(&images[12]) != kSide) {
     return InvalidArgument(stem, ": the images are no IDX file of 28x28 bytes");
   }
@@ -57,8 +57,11 @@ absl::Status ReadSet(const std::string& directory, const std::string& stem, Data
   if (n == 0 || images.size() != 16 + n * kPixels || labels.size() != 8 + n) {
     return InvalidArgument(stem, ": the files are shorter or longer than their heads say");
   }
-  set->images.assign(images.begin() + 16, images.begin() + 16 + static_cast<std::ptrdiff_t>(n * kPixels));
-  set->labels.assign(labels.begin() + 8, labels.begin() + 8 + static_cast<std::ptrdiff_t>(n));
+  // Without their heads, in place: a second copy would be most of the program's memory.
+  images.erase(images.begin(), images.begin() + 16);
+  labels.erase(labels.begin(), labels.begin() + 8);
+  set->images = std::move(images);
+  set->labels = std::move(labels);
   for (const uint8_t label : set->labels) {
     if (label >= kClasses) return InvalidArgument(stem, ": label ", int{label}, " is no digit");
   }

@@ -1,10 +1,9 @@
-// Element-wise nodes whose values nobody else needs, with the one that they all lead to.
+// Element-wise nodes whose values nobody else needs, with the one that they all lead to. Shapes are not asked for: inferring them would cost more than
+// all the rest, and the kernel takes whatever comes.
 #include <algorithm>
-#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "troupe/graph/ir/shape_inference.h"
 #include "troupe/graph/ir/text.h"
 #include "troupe/graph/passes/fuse_rewrite.h"
 
@@ -13,8 +12,6 @@ namespace {
 
 // Nodes of a group: more do not help, since a block leaves the registers after each anyway.
 constexpr size_t kMaxNodes = 24;
-// A value known to have no more elements gains nothing: its nodes cost their dispatch, and so would the group's.
-constexpr int64_t kTinyElements = 64;
 
 bool IsElementwise(const Node& n) {
   static const auto* kOps = new absl::flat_hash_set<std::string_view>{
@@ -45,13 +42,6 @@ class Elementwise {
       std::vector<Node*> group = Group(root);
       if (group.size() > 1) groups.push_back(std::move(group));
     }
-    if (groups.empty()) return absl::OkStatus();
-    ShapeRefiner shapes(fuser_.graph());
-    (void)shapes.AddAll();  // what cannot be inferred is unknown
-    std::erase_if(groups, [&](const std::vector<Node*>& g) {
-      const PartialTensorShape s = shapes.shape({g.back(), 0});
-      return s.IsFullyDefined() && s.num_elements() <= kTinyElements;
-    });
     for (const std::vector<Node*>& g : groups) TROUPE_RETURN_IF_ERROR(Fuse(g));
     return absl::OkStatus();
   }

@@ -226,13 +226,10 @@ const Group kGroups[] = {
           a = Less(_input0, _input1)
           c = Cast[DstT=float32](a)
           d = Mul(c, _input0))"}}},
-    {"other types, and results known to be tiny",
+    {"not of other types",
      R"(a = Neg(s)
         c = Neg(a)
-        r = _Retval[index=0](c)
-        d = Neg(w)
-        e = Neg(d)
-        q = _Retval[index=1](e))",
+        r = _Retval[index=0](c))",
      {}},
     {"what waits for others joins, and the group waits",
      R"(a = Neg(x, ^i)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "troupe/actors/executor/step_state.h"
+#include "troupe/actors/executor/tensor_bits.h"
 
 namespace troupe {
 
@@ -14,11 +15,20 @@ struct StepState::AsyncCall {
   KernelContext context;
   uint32_t node;
   Iteration* iteration;
-  AsyncCall(const CompiledNode& n, uint32_t number, Iteration* it, Tensor* slots, StepContext* step, TensorExchange* exchange)
-      : inputs(n.num_inputs), outputs(n.num_outputs), context(n.info, inputs.data(), outputs.data(), step, exchange),
-        node(number), iteration(it) {
-    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = std::move(slots[n.first_slot + i]);
-    context.set_state(n.state);
+  AsyncCall(const CompiledPart& part, uint32_t number, Iteration* it, Tensor* slots, StepContext* step, TensorExchange* exchange)
+      : inputs(part.nodes[number].num_inputs), outputs(part.nodes[number].num_outputs),
+        context(&part.info[number], inputs.data(), outputs.data(), step, exchange), node(number), iteration(it) {
+    const CompiledNode& n = part.nodes[number];
+    for (uint32_t i = 0; i < n.num_inputs; ++i) {
+      Tensor& in = slots[n.first_slot + i];
+      if (i >= kMaxLentInputs || !(n.lent >> i & 1)) {
+        inputs[i] = std::move(in);
+      } else {
+        inputs[i] = in;
+        if (!(n.pinned >> i & 1)) bits::GiveBack(&in);
+      }
+    }
+    context.set_state(part.nodes[number].state);
     context.set_frame_iter(it->tag);
   }
 };

@@ -3,8 +3,11 @@
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "troupe/graph/ir/control_flow.h"
+#include "troupe/kernels/array/op_file.h"
 #include "troupe/kernels/control/edge_key.h"
+#include "troupe/kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {
@@ -26,7 +29,10 @@ class Compiler {
     TROUPE_RETURN_IF_ERROR(FindFrames());
     TROUPE_RETURN_IF_ERROR(NumberNodes());
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(PrepareNode(i));
+    FindLenders();
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(ConnectNode(i));
+    LeaveOutConstants();
+    FindRoots();
     return std::shared_ptr<const CompiledPart>(part_);
   }
 
@@ -118,18 +124,21 @@ class Compiler {
     info.output_types = n.output_types();
     info.device = device_;
     info.location = n.location();
-    c.info = &info;
     c.num_inputs = static_cast<uint16_t>(n.num_inputs());
     c.num_outputs = static_cast<uint16_t>(n.num_outputs());
     c.flow = n.control_flow();
     const auto enter = enter_frame_.find(n.id());
     c.frame = static_cast<uint16_t>(enter != enter_frame_.end() ? enter->second : frame_of_[n.id()]);
     c.dead_aware = n.IsSend();
-    c.allows_uninitialized = n.op().Has(OpTrait::kAllowsUninitializedInput);
     part_->max_outputs = std::max<uint32_t>(part_->max_outputs, c.num_outputs);
     if (n.IsEnter()) {
       auto constant = n.Attr<bool>("is_constant");
       c.constant_enter = constant.ok() && *constant;
+    }
+    if (n.IsExit()) {
+      std::vector<uint32_t>& exits = part_->frames[frame_of_[n.id()]].exits;
+      c.index = static_cast<uint32_t>(exits.size());
+      exits.push_back(static_cast<uint32_t>(i));
     }
     const bool argument = n.op().Has(OpTrait::kArgument), result = n.op().Has(OpTrait::kResult);
     if (argument || result) {
@@ -167,7 +176,13 @@ class Compiler {
       part_->async.resize(order_.size());
       part_->async[i] = kernel.compute_async;
     } else if (c.num_inputs == 0 && c.num_outputs == 0 && !n.op().stateful() && kernel.state == nullptr && !c.measured) {
-      c.step = Step::kNothing;  // no values, no state, no effect: it only orders others
+      c.step = Step::kNothing;
+    } else if ((kernel.compute == &array::PassOn || kernel.compute == &control::Pass) && c.num_inputs == 1 && c.num_outputs == 1) {
+      c.step = Step::kForward;
+    } else if (c.flow == ControlFlow::kSwitch && c.num_inputs == 2 && c.num_outputs == 2) {
+      c.step = Step::kSwitch;
+    } else if (c.flow == ControlFlow::kMerge && c.num_outputs == 2) {
+      c.step = Step::kMerge;
     }
     if (kernel.state != nullptr) part_->states.push_back(std::move(kernel.state));
     return absl::OkStatus();
@@ -182,11 +197,11 @@ class Compiler {
       part_->producers[c.first_slot + k] = {number_[n.input(k).node->id()], n.input(k).index};
     }
     uint32_t data = 0, control = 0;
-    bool back = false;
     for (const Edge* e : n.in_edges()) {
       // A back edge brings no dead tokens: a loop's Merge is dead, and with it the loop, when what enters is.
       if (n.IsMerge() && !e->IsControl() && e->src->IsNextIteration()) {
-        back = true;
+        back_.resize(order_.size());
+        back_[i] = true;
         continue;
       }
       if (e->src->IsOp()) ++(e->IsControl() ? control : data);
@@ -199,7 +214,6 @@ class Compiler {
     } else {
       part_->counts[i] = data + control;
     }
-    if (data + control == 0 && !back) part_->roots.push_back(static_cast<uint32_t>(i));
     out_.clear();
     for (const Edge* e : n.out_edges()) {
       if (e->dst->IsOp()) out_.push_back(e);
@@ -211,22 +225,120 @@ class Compiler {
       });
     }
     c.first_edge = static_cast<uint32_t>(part_->edges.size());
-    int used = 0;
+    c.first_control = static_cast<uint32_t>(part_->controls.size());
     for (size_t k = 0; k < out_.size(); ++k) {
       const Edge* e = out_[k];
+      const uint32_t dst = number_[e->dst->id()];
+      if (e->IsControl()) {
+        part_->controls.push_back(dst | (e->dst->IsMerge() ? kControlToMerge : 0));
+        continue;
+      }
+      if (lender_[i] != kNobody && TakesLent(part_->nodes[dst], e->dst_input)) {
+        const uint32_t slot = part_->nodes[dst].first_slot + static_cast<uint32_t>(e->dst_input);
+        part_->lenders.resize(part_->num_slots);
+        part_->lenders[slot] = lender_[i];
+        part_->nodes[dst].lent |= 1u << e->dst_input;
+        if (!(lender_[i] & kLentArgument)) {
+          part_->nodes[dst].pinned |= 1u << e->dst_input;
+          part_->frames[frame_of_[e->dst->id()]].pinned.emplace_back(slot, lender_[i]);
+          part_->controls.push_back(dst);
+          continue;
+        }
+        lent_arguments_.insert(lender_[i] & ~kLentArgument);
+      }
       OutEdge o{};
-      o.dst = number_[e->dst->id()];
-      o.to_merge = e->dst->IsMerge();
-      o.slot = e->IsControl() ? -1 : static_cast<int32_t>(part_->nodes[o.dst].first_slot) + e->dst_input;
-      o.output = static_cast<uint16_t>(e->IsControl() ? 0 : e->src_output);
-      o.last = !e->IsControl() && (k + 1 == out_.size() || out_[k + 1]->src_output != e->src_output);
-      used += o.last;
+      o.dst = dst;
+      o.lent = part_->nodes[dst].lent >> std::min(e->dst_input, 31) & 1;
+      o.target = e->dst->IsMerge() ? Target::kMerge
+                 : e->dst->IsExit() || e->dst->IsNextIteration() ? Target::kIgnoresDead : Target::kPlain;
+      o.slot = static_cast<int32_t>(part_->nodes[dst].first_slot) + e->dst_input;
+      o.output = static_cast<uint16_t>(e->src_output);
+      o.last = k + 1 == out_.size() || out_[k + 1]->src_output != e->src_output;
+      c.uses_index |= o.output == 1;
       part_->edges.push_back(o);
     }
     c.last_edge = static_cast<uint32_t>(part_->edges.size());
+    c.last_control = static_cast<uint32_t>(part_->controls.size());
+    int used = 0;
+    for (uint32_t e = c.first_edge, first = e; e < c.last_edge; ++e) {
+      if (!part_->edges[e].last) continue;
+      part_->edges[first].shares = e - first;
+      first = e + 1;
+      ++used;
+    }
     c.unused_outputs = used < n.num_outputs();
     return absl::OkStatus();
   }
+
+  // Who may be handed a value without a reference: what only looks at its inputs, or hands them on.
+  static bool TakesLent(const CompiledNode& n, int input) {
+    return input < kMaxLentInputs && n.flow == ControlFlow::kNone && !n.dead_aware &&
+           (n.step == Step::kKernel || n.step == Step::kForward || n.step == Step::kResult || n.step == Step::kAsyncKernel);
+  }
+
+  // Constants, arguments and what is handed on of them.
+  void FindLenders() {
+    constexpr uint32_t kUnknown = kNobody - 1;
+    lender_.assign(order_.size(), kUnknown);
+    std::vector<uint32_t> chain;
+    for (uint32_t i = 0; i < order_.size(); ++i) {
+      chain.clear();
+      uint32_t at = i, lender = kNobody;
+      for (;;) {
+        if (lender_[at] != kUnknown) {
+          lender = lender_[at];
+          break;
+        }
+        chain.push_back(at);
+        const CompiledNode& n = part_->nodes[at];
+        if (n.step == Step::kConstant || n.step == Step::kArgument) {
+          if (!IsRef(order_[at]->output_type(0))) lender = n.step == Step::kConstant ? n.index : n.index | kLentArgument;
+          break;
+        }
+        if (n.step != Step::kForward || n.flow != ControlFlow::kNone || order_[at]->input_edge(0) == nullptr ||
+            IsRef(order_[at]->input(0).dtype())) {
+          break;
+        }
+        at = number_[order_[at]->input(0).node->id()];
+      }
+      for (const uint32_t node : chain) {
+        lender_[node] = lender;
+        part_->nodes[node].lends = lender != kNobody;
+      }
+    }
+  }
+
+  // A constant that waits for nothing, and whose consumers all have it pinned, is not run, and nobody waits for it.
+  void LeaveOutConstants() {
+    CompiledPart& p = *part_;
+    left_out_.assign(p.nodes.size(), false);
+    for (uint32_t i = 0; i < p.nodes.size(); ++i) {
+      CompiledNode& n = p.nodes[i];
+      if (n.step != Step::kConstant || n.first_edge != n.last_edge) continue;
+      // Its value is where it is needed; what is left of it is when.
+      n.step = Step::kNothing;
+      n.unused_outputs = n.lends = false;
+      bool all = i < p.frames[0].num_nodes && p.counts[i] == 0;
+      for (uint32_t e = n.first_control; e < n.last_control; ++e) all &= p.controls[e] < p.frames[0].num_nodes;
+      if (!all) continue;
+      left_out_[i] = true;
+      for (uint32_t e = n.first_control; e < n.last_control; ++e) --p.counts[p.controls[e]];
+    }
+    p.lent_arguments.assign(lent_arguments_.begin(), lent_arguments_.end());
+  }
+
+  void FindRoots() {
+    CompiledPart& p = *part_;
+    back_.resize(p.nodes.size());
+    // The last is run first: kernels that wait for something start before those that compute, otherwise in the graph's order.
+    for (const bool waits : {false, true}) {
+      for (uint32_t i = p.frames[0].num_nodes; i-- > 0;) {
+        if (p.counts[i] != 0 || left_out_[i] || back_[i] || (p.nodes[i].step == Step::kAsyncKernel) != waits) continue;
+        p.roots.push_back(i);
+      }
+    }
+  }
+
 
   const Graph& graph_;
   Device* device_;
@@ -237,6 +349,11 @@ class Compiler {
   std::vector<Node*> order_;
   std::vector<uint32_t> number_;  // by node id
   std::vector<const Edge*> out_;
+  std::vector<bool> back_;    // by number: a Merge that a NextIteration leads back to
+  std::vector<bool> left_out_;  // by number: a constant that is not run
+  static constexpr uint32_t kNobody = ~0u;
+  std::vector<uint32_t> lender_;  // by number: whose the output is, as in CompiledPart::lenders
+  absl::flat_hash_set<uint32_t> lent_arguments_;
 };
 
 }  // namespace

@@ -32,34 +32,65 @@ inline constexpr uint32_t kMergeFired = 1u << 31;
 inline constexpr uint32_t kDeadInput = 1u << 31;  // of any other node
 
 // What the executor does with a node that is ready, decided by the traits of its op and the form of its kernel.
-enum class Step : uint8_t { kKernel, kAsyncKernel, kNothing, kConstant, kArgument, kResult };
+enum class Step : uint8_t {
+  kKernel,
+  kAsyncKernel,
+  kNothing,   // no values, no state, no effect: it only orders others
+  kForward,   // output 0 is input 0 as it is
+  kSwitch,    // input 0 becomes the output that input 1 names
+  kMerge,     // the input that came becomes output 0
+  kConstant,
+  kArgument,
+  kResult,
+};
 
+// What is special about the node that an edge leads to.
+enum class Target : uint8_t {
+  kPlain,
+  kMerge,
+  kIgnoresDead,  // an Exit or NextIteration: deadness means nothing to it, a frame's end tells which Exits never came alive
+};
+
+// Of a value. The edges of one output stand together.
 struct OutEdge {
   uint32_t dst;     // node
-  int32_t slot;     // input of dst; -1 for a control edge
-  uint16_t output;  // of the source
-  bool last;        // last use of that output: the value is moved
-  bool to_merge;
+  int32_t slot;     // input of dst; -1 in a token that stands for a control edge
+  uint32_t shares;  // of an output's first edge: how many more it has
+  uint16_t output : 15;  // of the source
+  uint16_t lent : 1;     // the value is lent (tensor_bits.h), not given
+  bool last;             // last use of that output: the value is moved
+  Target target;
 };
+static_assert(sizeof(OutEdge) == 16);
+// A lent value's owner, by the slot that it is lent to: a constant's number, or an argument's index with this bit.
+inline constexpr uint32_t kLentArgument = 1u << 31;
+inline constexpr int kMaxLentInputs = 16;
+
+// A control edge is its target, with this bit when that is a Merge.
+inline constexpr uint32_t kControlToMerge = 1u << 31;
 
 struct CompiledNode {
   ComputeFn compute = nullptr;
   void* state = nullptr;
-  const KernelNode* info = nullptr;
   uint32_t first_slot = 0;
   uint32_t first_edge = 0, last_edge = 0;
-  uint32_t index = 0;  // of the argument, result or constant
+  uint32_t first_control = 0, last_control = 0;
+  uint32_t index = 0;  // of the argument, result or constant; of an Exit: among those of its frame
   uint16_t num_inputs = 0, num_outputs = 0;
   uint16_t frame = 0;  // of an Enter: the frame it leads into
+  uint16_t lent = 0;   // by input: the slot's value is lent
+  uint16_t pinned = 0; // by input: lent for good: the slot holds a constant in every step, and its edge is a control edge
   Step step = Step::kKernel;
   ControlFlow flow = ControlFlow::kNone;
-  bool deref = false;           // some input is a reference that must be read
-  bool dead_aware = false;      // runs even when dead, to hand the deadness on
-  bool measured = false;        // its cost depends on shapes
-  bool unused_outputs = false;  // some output has no consumer
-  bool constant_enter = false;
-  bool allows_uninitialized = false;
+  bool deref : 1 = false;           // some input is a reference that must be read
+  bool dead_aware : 1 = false;      // runs even when dead, to hand the deadness on
+  bool measured : 1 = false;        // its cost depends on shapes
+  bool unused_outputs : 1 = false;  // some output has no consumer
+  bool constant_enter : 1 = false;
+  bool uses_index : 1 = false;      // of a Merge: somebody wants to know which input came
+  bool lends : 1 = false;           // its output is a constant or argument
 };
+static_assert(sizeof(CompiledNode) <= 64);
 
 // A loop as the part sees it.
 struct StaticFrame {
@@ -69,6 +100,8 @@ struct StaticFrame {
   uint32_t first_node = 0, num_nodes = 0;
   uint32_t first_slot = 0, num_slots = 0;
   uint32_t num_enters = 0;  // tokens that must come before iteration 0 can end
+  std::vector<uint32_t> exits;  // nodes
+  std::vector<std::pair<uint32_t, uint32_t>> pinned;  // (slot, constant)
   uint32_t parallel_iterations = 10;
 };
 
@@ -82,10 +115,13 @@ class CompiledPart {
   bool has_control_flow = false;  // frames, switches, merges or dead tokens can occur
   std::vector<CompiledNode> nodes;
   std::vector<OutEdge> edges;
+  std::vector<uint32_t> controls;
   std::vector<uint32_t> counts;     // initial, by node
   std::vector<StaticFrame> frames;  // [0] is the root
-  std::vector<uint32_t> roots;      // nodes without inputs; all in the root frame
+  std::vector<uint32_t> roots;      // nodes that wait for nothing; all in the root frame; those to start first come last
   uint32_t num_slots = 0;
+  std::vector<uint32_t> lenders;         // by slot; only of lent ones
+  std::vector<uint32_t> lent_arguments;  // indices
   uint32_t max_outputs = 0;
   uint32_t num_arguments = 0, num_results = 0;  // highest index + 1
   std::vector<Tensor> constants;
@@ -96,12 +132,24 @@ class CompiledPart {
   std::vector<std::pair<std::string, uint32_t>> recvs;   // key and node of the part's Recvs
   // Measured mean nanoseconds of a run by node; 0 = not yet.
   std::unique_ptr<std::atomic<uint32_t>[]> cost;
+  mutable std::atomic<bool> has_heavy{false};  // some node ever cost more than kHeavyNanos
 
+  static constexpr uint32_t kHeavyNanos = 50000;  // about one thread hop: from here on a node is worth a thread of its own
+
+  // A kernel that was slow once, for whatever reason, may have become cheap since.
+  void LookForHeavy() const {
+    bool heavy = false;
+    for (size_t i = 0; i < nodes.size(); ++i) heavy |= cost[i].load(std::memory_order_relaxed) > kHeavyNanos;
+    has_heavy.store(heavy, std::memory_order_relaxed);
+  }
   void RecordCost(uint32_t node, uint64_t nanos) const {
     std::atomic<uint32_t>& c = cost[node];
     const uint32_t old = c.load(std::memory_order_relaxed);
     const auto now = static_cast<uint32_t>(std::clamp<uint64_t>(nanos, 1, 4000000000u));
-    c.store(old == 0 ? now : std::max<uint32_t>(1u, old - old / 8 + now / 8), std::memory_order_relaxed);
+    // One slow run (a page fault, another process) is forgotten faster than it was learnt.
+    const uint32_t mean = old == 0 ? now : now < old / 2 ? old / 2 : std::max<uint32_t>(1u, old - old / 8 + now / 8);
+    c.store(mean, std::memory_order_relaxed);
+    if (mean > kHeavyNanos) has_heavy.store(true, std::memory_order_relaxed);
   }
 };
 

@@ -3,7 +3,7 @@
 // An iteration ends when none of its nodes is ready or running, no loop started from it runs, and nothing can come any more: for iteration
 // 0 when every Enter has delivered, for a later one when the iteration before it has ended. A frame ends with its last iteration; the
 // deadness of Exits that never came alive then goes to the parent.
-#include "troupe/actors/executor/step_state.h"
+#include "troupe/actors/executor/tokens.h"
 
 namespace troupe {
 namespace {
@@ -28,6 +28,8 @@ Iteration* StepState::NewIteration(Frame* f, int64_t number) {
     it->slot_store = std::make_unique<Tensor[]>(s.num_slots);
     it->counts = it->count_store.get() - s.first_node;
     it->slots = it->slot_store.get() - s.first_slot;
+    it->frame = f;
+    PinConstants(it);
   } else {
     it = pool.back().release();
     pool.pop_back();
@@ -44,11 +46,27 @@ Iteration* StepState::NewIteration(Frame* f, int64_t number) {
 }
 
 void StepState::FreeIteration(Iteration* it) {
-  const StaticFrame& s = part_->frames[it->frame->id];
-  for (uint32_t i = 0; i < s.num_slots; ++i) {
-    if (it->slot_store[i].valid()) it->slot_store[i] = Tensor();
-  }
+  ClearSlots(it);
   free_iterations_[it->frame->id].emplace_back(it);
+}
+
+// Empties what nobody consumed. A node that ran has emptied its slots itself, one that no token reached has none, so counters tell which to look at.
+void StepState::ClearSlots(Iteration* it) {
+  const StaticFrame& s = part_->frames[it->frame->id];
+  if (aborting_) {
+    for (uint32_t i = 0; i < s.num_nodes; ++i) {
+      const CompiledNode& n = nodes_[s.first_node + i];
+      ForgetInputs(n, it->slots + n.first_slot);
+    }
+    return;
+  }
+  const uint32_t* now = it->count_store.get();
+  const uint32_t* before = part_->counts.data() + s.first_node;
+  for (uint32_t i = 0; i < s.num_nodes; ++i) {
+    if (now[i] == 0 || now[i] == before[i]) continue;
+    const CompiledNode& n = nodes_[s.first_node + i];
+    ForgetInputs(n, it->slots + n.first_slot);
+  }
 }
 
 Frame* StepState::ChildFrame(Iteration* it, uint32_t id) {
@@ -70,6 +88,7 @@ Frame* StepState::ChildFrame(Iteration* it, uint32_t id) {
   f->newest = 0;
   f->running = 0;
   f->pending_enters = s.num_enters;
+  f->exit_alive.assign(s.exits.size(), false);
   // One more than may run: the one that ends is looked at while its successor starts.
   f->iterations.assign(s.parallel_iterations + 1, nullptr);
   f->sibling = it->children;
@@ -79,23 +98,45 @@ Frame* StepState::ChildFrame(Iteration* it, uint32_t id) {
   return f;
 }
 
+void StepState::FinishFlow(uint32_t node, Iteration* it, Tensor* out, bool dead) {
+  switch (nodes_[node].flow) {
+    case ControlFlow::kEnter:
+      return EnterFrame(node, it, out, dead);
+    case ControlFlow::kExit:
+      return ExitFrame(node, it, out, dead);
+    case ControlFlow::kNextIteration:
+      return NextIteration(node, it, out, dead);
+    default:
+      return Propagate<true>(node, it, out, dead);
+  }
+}
+
 void StepState::EnterFrame(uint32_t node, Iteration* it, Tensor* out, bool dead) {
-  const CompiledNode& n = part_->nodes[node];
+  const CompiledNode& n = nodes_[node];
   Frame* f = ChildFrame(it, n.frame);
   --f->pending_enters;
   if (n.constant_enter) {
-    f->invariants.push_back({node, dead, out[0]});
+    f->invariants.push_back({node, dead, std::move(out[0])});
     for (int64_t i = 0; i <= f->newest; ++i) {
       Iteration* to = f->newest - i < static_cast<int64_t>(f->iterations.size()) ? f->at(i) : nullptr;
       if (to == nullptr || to->number != i) continue;
       Tensor copy = f->invariants.back().value;
       Propagate<true>(node, to, &copy, dead);
     }
-    out[0] = Tensor();
   } else {
     Propagate<true>(node, f->at(0), out, dead);
   }
   CheckIteration(f->at(0));
+}
+
+void StepState::ExitFrame(uint32_t node, Iteration* it, Tensor* out, bool dead) {
+  // Deadness counts only when the frame ends without the Exit having come alive, which EndFrame sees.
+  if (dead) return;
+  Frame* f = it->frame;
+  std::vector<bool>::reference alive = f->exit_alive[nodes_[node].index];
+  if (alive) return bits::Consume(&out[0]);
+  alive = true;
+  Propagate<true>(node, f->parent_iteration, out, false);
 }
 
 void StepState::NextIteration(uint32_t node, Iteration* it, Tensor* out, bool dead) {
@@ -112,20 +153,20 @@ void StepState::NextIteration(uint32_t node, Iteration* it, Tensor* out, bool de
 }
 
 void StepState::StartNextIteration(Frame* f) {
-  // Exits that were dead in an iteration that was not the last mean nothing.
-  f->dead_exits.clear();
   Iteration* it = NewIteration(f, ++f->newest);
-  std::vector<Frame::Value> deferred;
-  deferred.swap(f->deferred);
-  for (Frame::Value& v : deferred) Propagate<true>(v.node, it, &v.value, v.dead);
-  for (size_t i = 0; i < f->invariants.size(); ++i) {
-    Tensor copy = f->invariants[i].value;
-    Propagate<true>(f->invariants[i].node, it, &copy, f->invariants[i].dead);
+  if (!f->deferred.empty()) {
+    std::vector<Frame::Value> deferred;
+    deferred.swap(f->deferred);
+    for (Frame::Value& v : deferred) Propagate<true>(v.node, it, &v.value, v.dead);
+    // Its memory is kept for the next time.
+    deferred.clear();
+    if (f->deferred.empty()) f->deferred.swap(deferred);
   }
-}
-
-void StepState::NodeLeaves(Iteration* it) {
-  if (--it->outstanding == 0) CheckIteration(it);
+  for (size_t i = 0; i < f->invariants.size(); ++i) {
+    Frame::Value& v = f->invariants[i];
+    Tensor copy = v.value;
+    Propagate<true>(v.node, it, &copy, v.dead);
+  }
 }
 
 void StepState::CheckIteration(Iteration* it) {
@@ -151,9 +192,10 @@ void StepState::CheckIteration(Iteration* it) {
 
 void StepState::EndFrame(Frame* f) {
   Iteration* parent = f->parent_iteration;
-  for (const uint32_t exit : f->dead_exits) {
+  const std::vector<uint32_t>& exits = part_->frames[f->id].exits;
+  for (size_t i = 0; i < exits.size(); ++i) {
     Tensor none;
-    Propagate<true>(exit, parent, &none, true);
+    if (!f->exit_alive[i]) Propagate<true>(exits[i], parent, &none, true);
   }
   for (Frame** p = &parent->children; *p != nullptr; p = &(*p)->sibling) {
     if (*p == f) {
@@ -163,7 +205,6 @@ void StepState::EndFrame(Frame* f) {
   }
   f->deferred.clear();
   f->invariants.clear();
-  f->dead_exits.clear();
   free_frames_.emplace_back(f);
   if (--parent->child_frames == 0 && parent->outstanding == 0) CheckIteration(parent);
 }
@@ -177,7 +218,6 @@ void StepState::FreeFrames(Frame* f) {
       FreeFrames(child);
       child->deferred.clear();
       child->invariants.clear();
-      child->dead_exits.clear();
       free_frames_.emplace_back(child);
     }
     if (it != &root_) {

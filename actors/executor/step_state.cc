@@ -1,32 +1,25 @@
+// Beginning, running and ending a step. Tokens are in tokens.h, loops in frames.cc, what runs outside of the turn in arrivals.cc.
 #include "troupe/actors/executor/step_state.h"
 
 #include <algorithm>
-#include <chrono>
 
-#include "troupe/actors/executor/async_call.h"
+#include "troupe/actors/executor/tokens.h"
+#include "troupe/actors/executor/turn.h"
 #include "troupe/kernels/state/variable_slot.h"
 
 namespace troupe {
 namespace {
 
-constexpr uint32_t kHeavyNanos = 50000;  // about one thread hop: from here on a node is worth a thread of its own
-
-int64_t NowNanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// The step whose turn this thread has: what its kernels post needs no doorbell.
-thread_local StepState* in_turn = nullptr;
-
-struct Turn {
-  explicit Turn(StepState* s) : before(in_turn) { in_turn = s; }
-  ~Turn() { in_turn = before; }
-  StepState* before;
-};
+// Reading the clock twice costs more than a small kernel. So all kernels are timed in the first steps and then rarely; those that took long
+// before, for which it does not matter, more often.
+constexpr int64_t kTimedSteps = 3, kTimeAllEvery = 256, kTimeCostlyEvery = 16;
+constexpr uint32_t kCostlyNanos = 4000;
 
 }  // namespace
 
-StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host) : part_(std::move(part)), host_(host) {
+StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
+    : part_(std::move(part)), nodes_(part_->nodes.data()), edges_(part_->edges.data()), controls_(part_->controls.data()), host_(host),
+      kernel_context_(nullptr, nullptr, nullptr, nullptr, this) {
   const CompiledPart& p = *part_;
   root_.frame = &root_frame_;
   root_.count_store = std::make_unique<uint32_t[]>(p.frames[0].num_nodes);
@@ -35,13 +28,16 @@ StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host) :
   root_.slots = root_.slot_store.get();
   root_frame_.iterations.assign(1, &root_);
   out_.resize(p.max_outputs);
-  if (!p.has_control_flow) flat_.resize(p.nodes.size());
+  // One place more than nodes: see DeliverControl.
+  if (!p.has_control_flow) stack_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
   free_iterations_.resize(p.frames.size());
   // A header of this executor's own over the part's bytes: counting uses touches no line that another thread counts on.
   for (const Tensor& t : p.constants) {
     Buffer* b = Buffer::Slice(t.buffer(), 0, t.buffer()->size());
     constants_.push_back(b == nullptr ? t : Tensor(t.dtype(), t.shape(), b));
   }
+  for (const Tensor& t : constants_) bits::AddBias(t);
+  PinConstants(&root_);
 }
 
 StepState::~StepState() {
@@ -50,8 +46,26 @@ StepState::~StepState() {
     delete a;
     a = next;
   }
-  for (AsyncCall* c : calls_) delete c;
+  ForgetCalls();
+  if (active_) {
+    Abort(absl::CancelledError("the executor ended"));
+    (void)Finish();
+  }
   FreeFrames(&root_frame_);
+  Unpin(&root_, 0);
+  for (uint32_t f = 0; f < free_iterations_.size(); ++f) {
+    for (const auto& it : free_iterations_[f]) Unpin(it.get(), f);
+  }
+  for (const Tensor& t : constants_) bits::RemoveBias(t);
+}
+
+// Puts constants where they are used, for good.
+void StepState::PinConstants(Iteration* it) {
+  for (const auto& [slot, constant] : part_->frames[it->frame->id].pinned) bits::CopyBits(constants_[constant], &it->slots[slot]);
+}
+
+void StepState::Unpin(Iteration* it, uint32_t frame) {
+  for (const auto& [slot, constant] : part_->frames[frame].pinned) bits::GiveBack(&it->slots[slot]);
 }
 
 void StepState::Begin(const StepInput& input) {
@@ -62,18 +76,27 @@ void StepState::Begin(const StepInput& input) {
   aborting_ = false;
   status_ = absl::OkStatus();
   in_flight_ = tokens_out_ = 0;
-  timing_ = input.timings != nullptr || steps_ < 3 || steps_ % 16 == 0;
+  clock_ = input.timings != nullptr || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0 ? Clock::kAll
+           : steps_ % kTimeCostlyEvery == 0                                                ? Clock::kCostly
+                                                                                           : Clock::kOff;
+  if (clock_ != Clock::kOff && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();
+  watch_ = clock_ != Clock::kOff || p.has_heavy.load(std::memory_order_relaxed);
   ++steps_;
+  kernel_context_ = KernelContext(nullptr, nullptr, out_.data(), input_.context.get(), this);
+  if (input.partial) {
+    held_arguments_.resize(p.num_arguments);
+  } else {
+    for (const uint32_t i : p.lent_arguments) bits::AddBias(input.arguments[i]);
+  }
   std::memcpy(root_.counts, p.counts.data(), p.frames[0].num_nodes * sizeof(uint32_t));
   root_.outstanding = root_.child_frames = 0;
   root_frame_.newest = 0;
   root_frame_.running = 1;
   if (p.has_control_flow) {
-    for (const uint32_t r : p.roots) Push(r, &root_, false);
+    for (size_t i = p.roots.size(); i-- > 0;) Push(p.roots[i], &root_, false);
   } else {
-    flat_head_ = 0;
-    flat_tail_ = p.roots.size();
-    std::copy(p.roots.begin(), p.roots.end(), flat_.begin());
+    stack_size_ = p.roots.size();
+    std::copy(p.roots.begin(), p.roots.end(), stack_.get());
   }
 }
 
@@ -89,12 +112,89 @@ bool StepState::Drain(int64_t budget) {
       }
       break;
     } catch (const std::exception& e) {
+      AfterThrow();
       Fail(current_, Internal("the kernel threw an exception: ", e.what()));
     } catch (...) {
+      AfterThrow();
       Fail(current_, Internal("the kernel threw something that is no std::exception"));
     }
   }
-  return !(flat_head_ == flat_tail_ && head_ == queue_.size() && heavy_.empty());
+  return !NothingReady();
+}
+
+// One path through all kinds of nodes, compiled into the loop that follows: what is rare is called, what every node does is not.
+template <bool kFlow>
+__attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Iteration* it, bool dead, bool heavy) {
+  const CompiledNode& n = nodes_[node];
+  if (!kFlow && n.step == Step::kNothing && !input_.token_messages) {
+    for (const uint32_t *c = controls_ + n.first_control, *end = controls_ + n.last_control; c != end; ++c) DeliverControl<false>(it, *c, false);
+    return;
+  }
+  Tensor* in = it->slots + n.first_slot;
+  Tensor* out = out_.data();
+  if (kFlow && dead && !n.dead_aware) [[unlikely]] return RunDead(node, it);
+  switch (n.step) {
+    case Step::kNothing:
+      break;
+    case Step::kForward:
+      if (n.deref || n.lends || input_.timings != nullptr) [[unlikely]] {
+        if (!PrepareForward<kFlow>(node, it, in)) return;
+      }
+      out = in;
+      break;
+    case Step::kSwitch:
+      if (n.deref || in[1].rank() != 0) [[unlikely]] goto kernel;
+      if (input_.timings != nullptr) [[unlikely]] RecordInstant(node);
+      bits::Move(&in[0], &out[*static_cast<const bool*>(in[1].raw()) ? 1 : 0]);
+      bits::Consume(&in[1]);
+      break;
+    case Step::kMerge: {
+      int came = 0;
+      while (came + 1 < n.num_inputs && !in[came].valid()) ++came;
+      if (n.deref || !in[came].valid()) [[unlikely]] goto kernel;
+      if (input_.timings != nullptr) [[unlikely]] RecordInstant(node);
+      bits::Move(&in[came], &out[0]);
+      if (n.uses_index) out[1] = Tensor::Scalar<int32_t>(came);
+      break;
+    }
+    case Step::kConstant:
+    case Step::kArgument:
+      return RunSource<kFlow>(node, it);
+    case Step::kResult:
+      if (!TakeResult(node, in)) return;
+      break;
+    case Step::kAsyncKernel:
+      return RunAsync(node, it, dead);
+    case Step::kKernel:
+    kernel:
+      if (n.deref) [[unlikely]] {
+        if (!ReadReferences(node, in)) return;
+      }
+      current_ = node;
+      current_inputs_ = in;
+      kernel_context_.Rebind(&part_->info[node], in, n.state);
+      if constexpr (kFlow) {
+        kernel_context_.set_frame_iter(it->tag);
+        kernel_context_.set_dead(dead);
+      }
+      if (watch_) [[unlikely]] {
+        if (!RunWatched<kFlow>(node, it, heavy)) return;
+      } else {
+        const absl::Status s = n.compute(kernel_context_);
+        if (!s.ok()) [[unlikely]] return KernelFailed(node, in, s);
+      }
+      if (n.lent == 0) [[likely]] {
+        for (Tensor *i = in, *end = in + n.num_inputs; i != end; ++i) bits::Consume(i);
+      } else {
+        ConsumeInputs(n, in);
+      }
+  }
+  FinishNode<kFlow>(node, it, out, false);
+}
+
+template <bool kFlow>
+__attribute__((noinline)) void StepState::RunHeavy(uint32_t node, Iteration* it) {
+  RunNode<kFlow>(node, it, false, true);
 }
 
 template <bool kFlow>
@@ -109,16 +209,12 @@ void StepState::DrainLoop(int64_t budget) {
     int64_t n = 0;
     for (; n < batch; ++n) {
       if constexpr (kFlow) {
-        if (head_ == queue_.size()) {
-          queue_.clear();
-          head_ = 0;
-          break;
-        }
-        const Ready r = queue_[head_++];
+        if (queue_.empty()) break;
+        const Ready r = queue_.ring[queue_.head++ & queue_.mask];
         RunNode<true>(r.node, r.iteration, r.dead, false);
       } else {
-        if (flat_head_ == flat_tail_) break;
-        RunNode<false>(flat_[flat_head_++], &root_, false, false);
+        if (stack_size_ == 0) break;
+        RunNode<false>(stack_[--stack_size_], &root_, false, false);
       }
     }
     nodes_run_ += n;
@@ -137,374 +233,217 @@ void StepState::DrainLoop(int64_t budget) {
     if (!heavy_.empty() && part_->device->threads()->HasIdleWorker()) {
       RunAsJob(r.node, r.iteration);
     } else {
-      RunNode<kFlow>(r.node, r.iteration, false, true);
+      RunHeavy<kFlow>(r.node, r.iteration);
       ++nodes_run_;
       --left;
     }
   }
 }
 
+// What is special about a node that hands its input on. False when it is finished, one way or the other.
 template <bool kFlow>
-void StepState::RunNode(uint32_t node, Iteration* it, bool dead, bool heavy) {
-  const CompiledNode& n = part_->nodes[node];
-  Tensor* in = it->slots + n.first_slot;
-  Tensor* out = out_.data();
-  if (kFlow && dead && !n.dead_aware) {
-    for (int i = 0; i < n.num_inputs; ++i) in[i] = Tensor();
-    if (n.step == Step::kResult) {
-      input_.results[n.index] = Tensor();
-      if (input_.partial) host_->ResultReady(n.index);
-    }
-    return FinishNode<kFlow>(node, it, out, true);
-  }
-  switch (n.step) {
-    case Step::kNothing:
-      break;
-    case Step::kConstant:
-      out[0] = constants_[n.index];
-      break;
-    case Step::kArgument: {
-      const Tensor& v = input_.arguments[n.index];
-      if (input_.partial) {
-        const auto early = early_arguments_.find(n.index);
-        if (early == early_arguments_.end()) {
-          ++in_flight_;
-          waiting_arguments_.emplace_back(n.index, node);
-          return;
-        }
-        out[0] = std::move(early->second);
-        break;
-      }
-      if (v.dtype() != BaseType(n.info->output_types[0])) {
-        return Fail(node, InvalidArgument("it is fed ", v.TypeAndShape(), ", but is ", Name(n.info->output_types[0])));
-      }
-      out[0] = v;
-      break;
-    }
-    case Step::kResult:
-      if (n.deref) {
-        if (absl::Status s = ReadReferences(n, in); !s.ok()) return Fail(node, s);
-      }
-      input_.results[n.index] = std::move(in[0]);
-      if (input_.partial) host_->ResultReady(n.index);
-      break;
-    case Step::kAsyncKernel:
-      return RunAsync(node, it, dead);
-    case Step::kKernel: {
-      if (n.measured && !heavy && part_->cost[node].load(std::memory_order_relaxed) > kHeavyNanos) {
-        heavy_.push_back({node, false, it});
-        return;
-      }
-      if (n.deref) {
-        if (absl::Status s = ReadReferences(n, in); !s.ok()) return Fail(node, s);
-      }
-      current_ = node;
-      KernelContext ctx(n.info, in, out, input_.context.get(), this);
-      ctx.set_state(n.state);
-      if constexpr (kFlow) {
-        ctx.set_frame_iter(it->tag);
-        ctx.set_dead(dead);
-      }
-      const bool timed = timing_ && (n.measured || input_.timings != nullptr);
-      const int64_t start = timed ? NowNanos() : 0;
-      absl::Status s = n.compute(ctx);
-      if (timed) {
-        const int64_t end = NowNanos();
-        if (n.measured) part_->RecordCost(node, static_cast<uint64_t>(end - start));
-        if (input_.timings != nullptr) input_.timings->push_back({node, 0, start, end});
-      }
-      if (!s.ok()) return Fail(node, s);
-      break;
-    }
-  }
-  for (int i = 0; i < n.num_inputs; ++i) {
-    if (in[i].valid()) in[i] = Tensor();
-  }
-  FinishNode<kFlow>(node, it, out, false);
+bool StepState::PrepareForward(uint32_t node, Iteration* it, Tensor* in) {
+  const CompiledNode& n = nodes_[node];
+  if (n.deref && !ReadReferences(node, in)) return false;
+  if (input_.timings != nullptr) RecordInstant(node);
+  if (!n.lends) return true;
+  FinishLender<kFlow>(node, it, in[0]);
+  if (n.pinned == 0) bits::GiveBack(&in[0]);
+  return false;
 }
 
-absl::Status StepState::ReadReferences(const CompiledNode& n, Tensor* in) {
-  for (int i = 0; i < n.num_inputs; ++i) {
-    if (!in[i].valid() || !IsRef(in[i].dtype()) || IsRef(n.info->input_types[i])) continue;
+// Constants and arguments.
+template <bool kFlow>
+void StepState::RunSource(uint32_t node, Iteration* it) {
+  if (nodes_[node].step == Step::kConstant) return FinishLender<kFlow>(node, it, constants_[nodes_[node].index]);
+  if (const Tensor* v = TakeArgument(node)) FinishLender<kFlow>(node, it, *v);
+}
+
+bool StepState::TakeResult(uint32_t node, Tensor* in) {
+  const CompiledNode& n = nodes_[node];
+  if (n.deref && !ReadReferences(node, in)) return false;
+  if (n.lent != 0) {
+    input_.results[n.index] = in[0];
+    ForgetInputs(n, in);
+  } else {
+    input_.results[n.index] = std::move(in[0]);
+  }
+  if (input_.partial) host_->ResultReady(n.index);
+  return true;
+}
+
+// Empties the inputs of a kernel that ran, some of them lent.
+void StepState::ConsumeInputs(const CompiledNode& n, Tensor* in) {
+  uint32_t lent = n.lent, pinned = n.pinned;
+  for (uint32_t i = 0; i < n.num_inputs; ++i, lent >>= 1, pinned >>= 1) {
+    if (!(lent & 1)) {
+      bits::Consume(&in[i]);
+    } else if (!in[i].valid()) [[unlikely]] {
+      // The kernel took it for its own: it has a reference now, and a pinned constant is put back.
+      const Tensor& lender = LenderOf(n.first_slot + i);
+      lender.buffer()->Ref();
+      if (pinned & 1) bits::CopyBits(lender, &in[i]);
+    } else if (!(pinned & 1)) {
+      bits::GiveBack(&in[i]);
+    }
+  }
+}
+
+void StepState::KernelFailed(uint32_t node, Tensor* in, const absl::Status& status) {
+  ConsumeInputs(nodes_[node], in);
+  Fail(node, status);
+}
+
+// What the kernel took before it threw.
+void StepState::AfterThrow() {
+  if (current_inputs_ != nullptr) ConsumeInputs(nodes_[current_], current_inputs_);
+  current_inputs_ = nullptr;
+}
+
+// Empties the inputs of a node that does not run.
+void StepState::ForgetInputs(const CompiledNode& n, Tensor* in) {
+  uint32_t lent = n.lent, pinned = n.pinned;
+  for (uint32_t i = 0; i < n.num_inputs; ++i, lent >>= 1, pinned >>= 1) {
+    if (!(lent & 1)) {
+      bits::Consume(&in[i]);
+    } else if (!(pinned & 1)) {
+      bits::GiveBack(&in[i]);
+    }
+  }
+}
+
+// Runs a kernel in a step in which kernels may be timed or put off. False when it was put off or failed.
+template <bool kFlow>
+__attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* it, bool heavy) {
+  const CompiledNode& n = nodes_[node];
+  const uint32_t cost = n.measured ? part_->cost[node].load(std::memory_order_relaxed) : 0;
+  if (!heavy && cost > CompiledPart::kHeavyNanos) {
+    heavy_.push_back({node, false, it});
+    return false;
+  }
+  const bool timed = input_.timings != nullptr ||
+                     (n.measured && (clock_ == Clock::kAll || (clock_ == Clock::kCostly && cost >= kCostlyNanos)));
+  const int64_t start = timed ? NowNanos() : 0;
+  const absl::Status s = n.compute(kernel_context_);
+  if (timed) {
+    const int64_t end = NowNanos();
+    if (n.measured) part_->RecordCost(node, static_cast<uint64_t>(end - start));
+    if (input_.timings != nullptr) input_.timings->push_back({node, 0, start, end});
+  }
+  if (s.ok()) return true;
+  KernelFailed(node, it->slots + n.first_slot, s);
+  return false;
+}
+
+void StepState::RunDead(uint32_t node, Iteration* it) {
+  const CompiledNode& n = nodes_[node];
+  ForgetInputs(n, it->slots + n.first_slot);
+  if (n.step == Step::kResult) {
+    input_.results[n.index] = Tensor();
+    if (input_.partial) host_->ResultReady(n.index);
+  }
+  FinishNode<true>(node, it, out_.data(), true);
+}
+
+// Null when the argument is not there, yet or ever.
+const Tensor* StepState::TakeArgument(uint32_t node) {
+  const uint32_t index = nodes_[node].index;
+  const Tensor& v = Argument(index);
+  if (input_.partial && !v.valid()) {
+    ++in_flight_;
+    waiting_arguments_.emplace_back(index, node);
+    return nullptr;
+  }
+  const DType want = BaseType(part_->info[node].output_types[0]);
+  if (v.dtype() != want) {
+    Fail(node, InvalidArgument("it is fed ", v.TypeAndShape(), ", but is ", Name(want)));
+    return nullptr;
+  }
+  return &v;
+}
+
+// False after a failure.
+bool StepState::ReadReferences(uint32_t node, Tensor* in) {
+  const KernelNode& n = part_->info[node];
+  for (size_t i = 0; i < n.input_types.size(); ++i) {
+    if (!in[i].valid() || !IsRef(in[i].dtype()) || IsRef(n.input_types[i])) continue;
     const auto* slot = static_cast<const ResourceHandle*>(in[i].raw())->As<VariableSlot>();
-    if (slot == nullptr) return InvalidArgument("input ", i, " is a reference to nothing");
+    if (slot == nullptr) {
+      Fail(node, InvalidArgument("input ", i, " is a reference to nothing"));
+      return false;
+    }
     absl::StatusOr<Tensor> value = slot->Read();
-    if (!value.ok()) return value.status();
+    if (!value.ok()) {
+      Fail(node, value.status());
+      return false;
+    }
     in[i] = *std::move(value);
   }
-  return absl::OkStatus();
+  return true;
 }
 
-// Gives the node's outputs to where its op's kind of control flow sends them.
-template <bool kFlow>
-void StepState::FinishNode(uint32_t node, Iteration* it, Tensor* out, bool dead) {
-  if constexpr (!kFlow) {
-    Propagate<false>(node, it, out, false);
-  } else {
-    const CompiledNode& n = part_->nodes[node];
-    switch (n.flow) {
-      case ControlFlow::kEnter:
-        EnterFrame(node, it, out, dead);
-        break;
-      case ControlFlow::kExit:
-        if (dead) {
-          // Only of the last iteration does it mean anything: then the whole loop was dead.
-          if (it->number == it->frame->newest) it->frame->dead_exits.push_back(node);
-        } else {
-          Propagate<true>(node, it->frame->parent_iteration, out, false);
-        }
-        break;
-      case ControlFlow::kNextIteration:
-        NextIteration(node, it, out, dead);
-        break;
-      default:
-        Propagate<true>(node, it, out, dead);
-    }
-    NodeLeaves(it);
-  }
+// A node that the executor runs without a call stands in the step's statistics, too.
+void StepState::RecordInstant(uint32_t node) {
+  const int64_t now = NowNanos();
+  input_.timings->push_back({node, 0, now, now});
 }
 
+// In the mode in which every token is a message.
 template <bool kFlow>
-void StepState::Propagate(uint32_t node, Iteration* it, Tensor* out, bool dead) {
-  const CompiledNode& n = part_->nodes[node];
-  const OutEdge* e = part_->edges.data() + n.first_edge;
-  const OutEdge* const end = part_->edges.data() + n.last_edge;
-  if (input_.token_messages) {
-    for (; e != end; ++e) {
-      Token t;
-      t.iteration = it;
-      t.edge = *e;
-      t.dead = dead;
-      if (e->slot >= 0) {
-        t.value = out[e->output];
-        t.dead |= !t.value.valid();
-      }
-      ++tokens_out_;
-      if (kFlow) ++it->outstanding;
-      host_->PostToken(std::move(t));
-    }
-    for (int i = 0; i < n.num_outputs; ++i) out[i] = Tensor();
-    return;
+void StepState::PostTokens(uint32_t node, Iteration* it, Tensor* out, bool dead) {
+  const CompiledNode& n = nodes_[node];
+  const auto post = [&](Token t) {
+    t.iteration = it;
+    ++tokens_out_;
+    if (kFlow) ++it->outstanding;
+    host_->PostToken(std::move(t));
+  };
+  for (uint32_t i = n.first_edge; i < n.last_edge; ++i) {
+    Token t;
+    t.edge = edges_[i];
+    t.value = out[t.edge.output];
+    t.dead = dead || (kFlow && !t.value.valid());
+    post(std::move(t));
   }
-  for (; e != end; ++e) DeliverTo<kFlow>(it, *e, e->slot >= 0 ? &out[e->output] : nullptr, dead);
-  if (n.unused_outputs) {
-    for (int i = 0; i < n.num_outputs; ++i) out[i] = Tensor();
+  for (uint32_t i = n.first_control; i < n.last_control; ++i) {
+    Token t;
+    t.edge.dst = controls_[i];
+    t.edge.slot = -1;
+    t.dead = dead;
+    post(std::move(t));
   }
+  for (int i = 0; i < n.num_outputs; ++i) bits::Consume(&out[i]);
 }
 
-template <bool kFlow>
-inline void StepState::DeliverTo(Iteration* it, const OutEdge& e, Tensor* value, bool dead) {
-  uint32_t& count = it->counts[e.dst];
-  if constexpr (!kFlow) {
-    if (value != nullptr) {
-      if (e.last) {
-        it->slots[e.slot] = std::move(*value);
-      } else {
-        it->slots[e.slot] = *value;
-      }
-    }
-    if (--count == 0) flat_[flat_tail_++] = e.dst;
-  } else {
-    const bool dead_token = dead || (value != nullptr && !value->valid());
-    if (e.to_merge) {
-      if (e.slot < 0) {
-        count -= kMergeControlUnit;
-      } else if (dead_token) {
-        count -= kMergeDataUnit;
-      } else if (!(count & kMergeLive)) {
-        count |= kMergeLive;
-        it->slots[e.slot] = e.last ? std::move(*value) : *value;
-      }
-      const bool ready = (count & kMergeControlMask) == 0 && ((count & kMergeLive) || (count & kMergeDataMask) == 0);
-      if (ready && !(count & kMergeFired)) {
-        count |= kMergeFired;
-        Push(e.dst, it, !(count & kMergeLive));
-      }
-      return;
-    }
-    if (value != nullptr && !dead_token) it->slots[e.slot] = e.last ? std::move(*value) : *value;
-    if (dead_token) count |= kDeadInput;
-    if ((--count & ~kDeadInput) == 0) {
-      const bool node_dead = (count & kDeadInput) && part_->nodes[e.dst].flow != ControlFlow::kControlTrigger;
-      Push(e.dst, it, node_dead);
-    }
-  }
-}
+template void StepState::PostTokens<false>(uint32_t, Iteration*, Tensor*, bool);
+template void StepState::PostTokens<true>(uint32_t, Iteration*, Tensor*, bool);
 
 void StepState::Deliver(Token token) {
   Turn turn(this);
   --tokens_out_;
   if (aborting_) return;
-  OutEdge e = token.edge;
-  e.last = true;
-  Tensor* value = e.slot >= 0 ? &token.value : nullptr;
-  if (part_->has_control_flow) {
-    DeliverTo<true>(token.iteration, e, value, token.dead);
-    NodeLeaves(token.iteration);
-  } else {
-    DeliverTo<false>(token.iteration, e, value, token.dead);
-  }
-}
-
-void StepState::RunAsync(uint32_t node, Iteration* it, bool dead) {
-  const CompiledNode& n = part_->nodes[node];
-  if (n.deref) {
-    if (absl::Status s = ReadReferences(n, it->slots + n.first_slot); !s.ok()) return Fail(node, s);
-  }
-  auto* call = new AsyncCall(n, node, it, it->slots, input_.context.get(), this);
-  call->context.set_dead(dead);
-  calls_.push_back(call);
-  ++in_flight_;
-  current_ = node;
-  const int64_t step = input_.context->step_id;
-  part_->async[node](call->context, [this, call, step, keep = host_->KeepAlive(), context = input_.context](absl::Status s) {
-    auto* a = new Arrival;
-    a->step_id = step;
-    a->node = call->node;
-    a->iteration = call->iteration;
-    a->status = std::move(s);
-    a->outputs = std::move(call->outputs);
-    a->dead = call->context.output_dead();
-    if (in_turn == this) {
-      local_arrivals_.emplace_back(a);
-    } else if (PostArrival(a)) {
-      host_->RingDoorbell();
+  Iteration* it = token.iteration;
+  const OutEdge& e = token.edge;
+  if (!part_->has_control_flow) {
+    if (e.slot < 0) {
+      DeliverControl<false>(it, e.dst, false);
+    } else if (e.lent) {
+      DeliverLent<false>(it, e, LenderOf(static_cast<uint32_t>(e.slot)));
+    } else {
+      DeliverValue<false>(it, e, token.value, true);
     }
-  });
-}
-
-void StepState::RunAsJob(uint32_t node, Iteration* it) {
-  const CompiledNode& n = part_->nodes[node];
-  if (n.deref) {
-    if (absl::Status s = ReadReferences(n, it->slots + n.first_slot); !s.ok()) return Fail(node, s);
-  }
-  auto* call = new AsyncCall(n, node, it, it->slots, input_.context.get(), this);
-  calls_.push_back(call);
-  ++in_flight_;
-  const int64_t step = input_.context->step_id;
-  part_->device->threads()->Schedule([this, call, step, compute = n.compute, keep = host_->KeepAlive(), context = input_.context] {
-    auto* a = new Arrival;
-    const int64_t start = NowNanos();
-    try {
-      a->status = compute(call->context);
-    } catch (const std::exception& e) {
-      a->status = Internal("the kernel threw an exception: ", e.what());
-    } catch (...) {
-      a->status = Internal("the kernel threw something that is no std::exception");
-    }
-    a->nanos = static_cast<uint64_t>(NowNanos() - start);
-    a->tag = static_cast<uint64_t>(start);
-    call->inputs.clear();
-    a->step_id = step;
-    a->node = call->node;
-    a->iteration = call->iteration;
-    a->outputs = std::move(call->outputs);
-    if (PostArrival(a)) host_->RingDoorbell();
-  });
-}
-
-bool StepState::PostArrival(Arrival* a) {
-  Arrival* head = arrivals_.load(std::memory_order_relaxed);
-  do {
-    a->next = head;
-  } while (!arrivals_.compare_exchange_weak(head, a, std::memory_order_release, std::memory_order_relaxed));
-  return head == nullptr;
-}
-
-void StepState::TakeArrivals() {
-  Turn turn(this);
-  Arrival* list = arrivals_.exchange(nullptr, std::memory_order_acquire);
-  Arrival* in_order = nullptr;
-  while (list != nullptr) {
-    Arrival* next = list->next;
-    list->next = in_order;
-    in_order = list;
-    list = next;
-  }
-  while (in_order != nullptr) {
-    std::unique_ptr<Arrival> a(in_order);
-    in_order = in_order->next;
-    HandleArrival(std::move(a));
-  }
-}
-
-void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
-  if (a->kind == Arrival::Kind::kReport) return a->report({Waiting(40), nodes_run_});
-  if (!active_ || a->step_id != input_.context->step_id) {
-    ++late_arrivals_;
     return;
   }
-  switch (a->kind) {
-    case Arrival::Kind::kReport:
-      return;  // answered above
-    case Arrival::Kind::kAbort:
-      return Abort(a->status);
-    case Arrival::Kind::kArgument: {
-      if (aborting_) return;
-      const auto index = static_cast<uint32_t>(a->tag);
-      const auto waiting = std::find_if(waiting_arguments_.begin(), waiting_arguments_.end(),
-                                        [&](const auto& w) { return w.first == index; });
-      if (waiting == waiting_arguments_.end()) {
-        early_arguments_[index] = std::move(a->outputs[0]);
-        return;
-      }
-      const uint32_t node = waiting->second;
-      waiting_arguments_.erase(waiting);
-      --in_flight_;
-      if (part_->has_control_flow) {
-        FinishNode<true>(node, &root_, a->outputs.data(), false);
-      } else {
-        FinishNode<false>(node, &root_, a->outputs.data(), false);
-      }
-      return;
-    }
-    case Arrival::Kind::kTensor: {
-      if (aborting_) return;
-      Mail& mail = mail_[{a->key, a->tag}];
-      if (mail.waiting) {
-        RecvDone done = std::move(mail.waiting);
-        mail_.erase({a->key, a->tag});
-        done(absl::OkStatus(), std::move(a->outputs[0]), a->dead);
-      } else {
-        mail.arrived = true;
-        mail.dead = a->dead;
-        mail.value = std::move(a->outputs[0]);
-      }
-      return;
-    }
-    case Arrival::Kind::kNodeDone: {
-      --in_flight_;
-      std::erase_if(calls_, [&](AsyncCall* c) {
-        if (c->node != a->node || c->iteration != a->iteration) return false;
-        delete c;
-        return true;
-      });
-      if (a->nanos != 0) {
-        part_->RecordCost(a->node, a->nanos);
-        ++nodes_run_;
-        if (input_.timings != nullptr) {
-          const auto start = static_cast<int64_t>(a->tag);
-          input_.timings->push_back({a->node, 1, start, start + static_cast<int64_t>(a->nanos)});
-        }
-      }
-      if (aborting_) return;
-      if (!a->status.ok()) return Fail(a->node, a->status);
-      // A value that came from elsewhere may be of any type.
-      const CompiledNode& n = part_->nodes[a->node];
-      for (int i = 0; i < n.num_outputs && n.step == Step::kAsyncKernel; ++i) {
-        const Tensor& t = a->outputs[i];
-        if (t.valid() && t.dtype() != n.info->output_types[i]) {
-          return Fail(a->node, Internal("output ", i, " came as ", t.TypeAndShape(), ", but is ", Name(n.info->output_types[i])));
-        }
-      }
-      if (part_->has_control_flow) {
-        FinishNode<true>(a->node, a->iteration, a->outputs.data(), a->dead);
-      } else {
-        FinishNode<false>(a->node, a->iteration, a->outputs.data(), false);
-      }
-      return;
-    }
+  if (e.slot < 0) {
+    DeliverControl<true>(it, e.dst, token.dead);
+  } else if (token.dead) {
+    DeliverDead(it, e.dst, e.target);
+  } else if (e.lent) {
+    DeliverLent<true>(it, e, LenderOf(static_cast<uint32_t>(e.slot)));
+  } else {
+    DeliverValue<true>(it, e, token.value, true);
   }
+  NodeLeaves(it);
 }
 
 void StepState::Fail(uint32_t node, const absl::Status& status) {
@@ -519,31 +458,36 @@ void StepState::Abort(const absl::Status& status) {
   in_flight_ -= static_cast<int64_t>(waiting_arguments_.size());
   waiting_arguments_.clear();
   status_ = status;
-  ClearQueues();
-  CancelReceives();
-}
-
-void StepState::ClearQueues() {
-  flat_head_ = flat_tail_ = 0;
-  queue_.clear();
-  head_ = 0;
+  stack_size_ = 0;
+  queue_.head = queue_.tail;
   heavy_.clear();
   for (Tensor& t : out_) t = Tensor();
+  CancelReceives();
 }
 
 absl::Status StepState::Finish() {
   active_ = false;
-  mail_.clear();
-  early_arguments_.clear();
-  // After a step without error and without loops every slot has been emptied by its consumer.
+  if (!mail_.empty()) mail_.clear();
+  // After a step without error and without control flow every slot has been emptied by its consumer.
   if (!status_.ok() || part_->has_control_flow) {
     FreeFrames(&root_frame_);
-    for (uint32_t i = 0; i < part_->frames[0].num_slots; ++i) root_.slots[i] = Tensor();
+    ClearSlots(&root_);
   }
+  for (const uint32_t i : part_->lent_arguments) {
+    if (input_.partial ? held_arguments_[i].valid() : true) bits::RemoveBias(Argument(i));
+  }
+  held_arguments_.clear();
   return std::move(status_);
 }
 
-template void StepState::Propagate<true>(uint32_t, Iteration*, Tensor*, bool);
-template void StepState::DeliverTo<true>(Iteration*, const OutEdge&, Tensor*, bool);
+void StepState::ReadyQueue::Grow() {
+  const uint32_t size = tail - head, old = ring == nullptr ? 0 : mask + 1, capacity = std::max<uint32_t>(64, old * 2);
+  auto bigger = std::make_unique<Ready[]>(capacity);
+  for (uint32_t i = 0; i < size; ++i) bigger[i] = ring[(head + i) & mask];
+  ring = std::move(bigger);
+  mask = capacity - 1;
+  head = 0;
+  tail = size;
+}
 
 }  // namespace troupe

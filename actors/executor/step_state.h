@@ -64,8 +64,8 @@ struct Frame {
     Tensor value;
   };
   std::vector<Value> deferred;     // NextIteration tokens for iteration newest + 1, which may not start yet
-  std::vector<Value> invariants;   // of constant Enters: delivered to every iteration
-  std::vector<uint32_t> dead_exits;
+  std::vector<Value> invariants;   // of constant Enters: lent to every iteration
+  std::vector<bool> exit_alive;    // by Exit: it has given its value to the parent
 
   Iteration*& at(int64_t number) { return iterations[static_cast<size_t>(number) % iterations.size()]; }
 };
@@ -150,7 +150,7 @@ class StepState : public TensorExchange {
   void TakeArrivals();
   // Stops the step with this error (the first one counts).
   void Abort(const absl::Status& status);
-  bool done() const { return active_ && QueuesEmpty() && in_flight_ == 0; }
+  bool done() const { return active_ && NothingReady() && tokens_out_ == 0 && in_flight_ == 0; }
   // The first error. REQUIRES: done().
   absl::Status Finish();
 
@@ -172,6 +172,17 @@ class StepState : public TensorExchange {
     bool dead;
     Iteration* iteration;
   };
+  // First in, first out, so that the iterations of a loop advance together. Grows, never shrinks.
+  struct ReadyQueue {
+    std::unique_ptr<Ready[]> ring;
+    uint32_t mask = 0, head = 0, tail = 0;  // capacity - 1; head and tail wrap around
+    bool empty() const { return head == tail; }
+    void Push(uint32_t node, bool dead, Iteration* it) {
+      if (ring == nullptr || tail - head > mask) [[unlikely]] Grow();
+      ring[tail++ & mask] = {node, dead, it};
+    }
+    void Grow();
+  };
   struct AsyncCall;
   using RecvDone = std::function<void(absl::Status, Tensor, bool)>;
   struct Mail {
@@ -180,67 +191,125 @@ class StepState : public TensorExchange {
     RecvDone waiting;
   };
 
+  // Running (step_state.cc).
   template <bool kFlow>
   void DrainLoop(int64_t budget);
   template <bool kFlow>
   void RunNode(uint32_t node, Iteration* it, bool dead, bool heavy);
   template <bool kFlow>
-  void Propagate(uint32_t node, Iteration* it, Tensor* out, bool dead);
+  void RunHeavy(uint32_t node, Iteration* it);
   template <bool kFlow>
-  void DeliverTo(Iteration* it, const OutEdge& e, Tensor* value, bool dead);
+  bool RunWatched(uint32_t node, Iteration* it, bool heavy);
+  template <bool kFlow>
+  bool PrepareForward(uint32_t node, Iteration* it, Tensor* in);
+  template <bool kFlow>
+  void RunSource(uint32_t node, Iteration* it);
+  bool TakeResult(uint32_t node, Tensor* in);
+  void KernelFailed(uint32_t node, Tensor* in, const absl::Status& status);
+  void RunDead(uint32_t node, Iteration* it);
+  const Tensor* TakeArgument(uint32_t node);
+  // The owner of what is lent to a slot.
+  const Tensor& LenderOf(uint32_t slot) const {
+    const uint32_t lender = part_->lenders[slot];
+    if (!(lender & kLentArgument)) return constants_[lender];
+    return Argument(lender & ~kLentArgument);
+  }
+  const Tensor& Argument(uint32_t index) const { return input_.partial ? held_arguments_[index] : input_.arguments[index]; }
+  void ConsumeInputs(const CompiledNode& n, Tensor* in);
+  void AfterThrow();
+  void ForgetInputs(const CompiledNode& n, Tensor* in);
+  void PinConstants(Iteration* it);
+  void Unpin(Iteration* it, uint32_t frame);
+  bool ReadReferences(uint32_t node, Tensor* in);
+  void RecordInstant(uint32_t node);
+
+  // Tokens (tokens.h).
   template <bool kFlow>
   void FinishNode(uint32_t node, Iteration* it, Tensor* out, bool dead);
-  void RunAsync(uint32_t node, Iteration* it, bool dead);
-  void RunAsJob(uint32_t node, Iteration* it);
-  absl::Status ReadReferences(const CompiledNode& n, Tensor* in);
+  void FinishFlow(uint32_t node, Iteration* it, Tensor* out, bool dead);
+  template <bool kFlow>
+  void Propagate(uint32_t node, Iteration* it, Tensor* out, bool dead);
+  template <bool kFlow>
+  void FinishLender(uint32_t node, Iteration* it, const Tensor& value);
+  template <bool kFlow>
+  void PropagateLent(uint32_t node, Iteration* it, const Tensor& value);
+  template <bool kFlow>
+  void DeliverLent(Iteration* it, const OutEdge& e, const Tensor& value);
+  template <bool kFlow>
+  void DeliverValue(Iteration* it, const OutEdge& e, Tensor& value, bool last);
+  void DeliverDead(Iteration* it, uint32_t dst, Target target);
+  template <bool kFlow>
+  void DeliverControl(Iteration* it, uint32_t dst, bool dead);
+  void MergeIfReady(Iteration* it, uint32_t dst, uint32_t* count);
+  void CountDown(Iteration* it, uint32_t dst, uint32_t* count);
+  template <bool kFlow>
+  void PostTokens(uint32_t node, Iteration* it, Tensor* out, bool dead);
   void Push(uint32_t node, Iteration* it, bool dead) {
     ++it->outstanding;
-    queue_.push_back({node, dead, it});
+    queue_.Push(node, dead, it);
   }
-  bool QueuesEmpty() const { return flat_head_ == flat_tail_ && head_ == queue_.size() && heavy_.empty() && tokens_out_ == 0; }
-  void ClearQueues();
+  bool NothingReady() const { return stack_size_ == 0 && queue_.empty() && heavy_.empty(); }
+
+  // What does not run in the turn (arrivals.cc).
+  void RunAsync(uint32_t node, Iteration* it, bool dead);
+  void RunAsJob(uint32_t node, Iteration* it);
   void HandleArrival(std::unique_ptr<Arrival> a);
+  void HandleArgument(Arrival& a);
+  void HandleNodeDone(Arrival& a);
+  void ForgetCalls();
+  void FinishArrived(uint32_t node, Iteration* it, Tensor* out, bool dead);
+
   void Fail(uint32_t node, const absl::Status& status);
   void CancelReceives();
 
   // Frames (frames.cc).
   Iteration* NewIteration(Frame* f, int64_t number);
   void FreeIteration(Iteration* it);
+  void ClearSlots(Iteration* it);
   Frame* ChildFrame(Iteration* it, uint32_t frame);
   void StartNextIteration(Frame* f);
   void EnterFrame(uint32_t node, Iteration* it, Tensor* out, bool dead);
+  void ExitFrame(uint32_t node, Iteration* it, Tensor* out, bool dead);
   void NextIteration(uint32_t node, Iteration* it, Tensor* out, bool dead);
-  void NodeLeaves(Iteration* it);     // a node of the iteration is finished
+  void NodeLeaves(Iteration* it) {  // a node of the iteration is finished
+    if (--it->outstanding == 0) CheckIteration(it);
+  }
   void CheckIteration(Iteration* it); // ends it, and what ends with it, when nothing is left to do
   void EndFrame(Frame* f);
   void FreeFrames(Frame* f);
 
   const std::shared_ptr<const CompiledPart> part_;
+  const CompiledNode* const nodes_;
+  const OutEdge* const edges_;
+  const uint32_t* const controls_;
   StepHost* const host_;
   StepInput input_;
-  bool active_ = false, aborting_ = false, timing_ = false;
+  KernelContext kernel_context_;  // of the kernel that runs in the turn; outputs are out_
+  bool active_ = false, aborting_ = false;
+  enum class Clock : uint8_t { kOff, kCostly, kAll } clock_ = Clock::kOff;  // which nodes are timed in this step
+  bool watch_ = false;  // a kernel may be timed or put off in this step
   absl::Status status_;
   uint32_t current_ = 0;  // node whose kernel runs, for what it may throw
+  Tensor* current_inputs_ = nullptr;
   int64_t in_flight_ = 0;  // jobs, asynchronous kernels
   int64_t tokens_out_ = 0;  // tokens on their way as messages
   int64_t nodes_run_ = 0, late_arrivals_ = 0, steps_ = 0;
 
   Frame root_frame_;
   Iteration root_;
-  // Ready nodes. Without control flow every node becomes ready once: a plain array. With it, iterations come and go: a queue.
-  std::vector<uint32_t> flat_;
-  size_t flat_head_ = 0, flat_tail_ = 0;
-  std::vector<Ready> queue_;
-  size_t head_ = 0;
+  // Ready nodes. Without control flow every node becomes ready once: a stack, so that a value is used while it is warm.
+  std::unique_ptr<uint32_t[]> stack_;
+  size_t stack_size_ = 0;
+  ReadyQueue queue_;                  // with control flow
   std::vector<Ready> heavy_;
-  std::vector<Tensor> out_;           // outputs of the node that runs
+  std::vector<Tensor> out_;           // outputs of the node that runs; empty in between
   std::vector<Tensor> constants_;     // the part's constants under reference counts of this executor's own
   std::vector<std::vector<std::unique_ptr<Iteration>>> free_iterations_;  // by frame
   std::vector<std::unique_ptr<Frame>> free_frames_;
   std::vector<AsyncCall*> calls_;     // asynchronous kernels that run
   absl::flat_hash_map<std::pair<std::string, uint64_t>, Mail> mail_;
   std::vector<std::pair<uint32_t, uint32_t>> waiting_arguments_;  // (index, node) of a partial run
-  absl::flat_hash_map<uint32_t, Tensor> early_arguments_;
+  std::vector<Tensor> held_arguments_;  // of a partial run, by index, as they come
   std::atomic<Arrival*> arrivals_{nullptr};
   std::vector<std::unique_ptr<Arrival>> local_arrivals_;  // posted within the turn
 };

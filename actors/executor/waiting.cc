@@ -47,7 +47,7 @@ std::vector<std::string> StepState::Waiting(size_t limit) const {
       const auto [producer, output] = part_->producers[n.first_slot + k];
       StrAppend(&missing, missing.empty() ? "" : ", ", "input ", k, " from '", part_->info[producer].name, ":", output, "'");
     }
-    lines.push_back(StrCat("node '", n.info->name, "' (", n.info->op, ") misses ",
+    lines.push_back(StrCat("node '", part_->info[i].name, "' (", part_->info[i].op, ") misses ",
                            missing.empty() ? StrCat(root_.counts[i] & ~kDeadInput, " control inputs") : missing));
   }
   return lines;

@@ -10,6 +10,7 @@
 #include "troupe/graph/core/buffer.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -59,6 +60,14 @@ static_assert(ClassBytes(ClassOf(257)) == 320 && ClassBytes(ClassOf(512)) == 512
 static_assert(ClassBytes(ClassOf(513)) == 640 && ClassBytes(ClassOf(1 << 20)) == 1 << 20);
 constexpr int kNumSmall = ClassOf(kSmallBytes) + 1;
 
+// How many free blocks of a class a thread keeps.
+constexpr uint32_t Quota(int c) { return std::max<uint32_t>(16, static_cast<uint32_t>(256 * 1024 / ClassBytes(c))); }
+constexpr std::array<uint32_t, kNumSmall> kQuota = [] {
+  std::array<uint32_t, kNumSmall> q{};
+  for (int c = 0; c < kNumSmall; ++c) q[c] = Quota(c);
+  return q;
+}();
+
 struct FreeBlock {
   FreeBlock* next;
 };
@@ -91,8 +100,6 @@ struct Allocator::ThreadCache {
   FreeBlock* head[kNumSmall] = {};
   uint32_t count[kNumSmall] = {};
 
-  static uint32_t Quota(int c) { return std::max<uint32_t>(16, static_cast<uint32_t>(256 * 1024 / ClassBytes(c))); }
-
   void* Take(int c) {
     FreeBlock* b = head[c];
     if (b == nullptr) return nullptr;
@@ -104,7 +111,7 @@ struct Allocator::ThreadCache {
     auto* b = static_cast<FreeBlock*>(block);
     b->next = head[c];
     head[c] = b;
-    if (++count[c] > Quota(c)) Overflow(c, count[c] / 2);
+    if (++count[c] > kQuota[c]) [[unlikely]] Overflow(c, count[c] / 2);
   }
   // Moves n blocks to the central list.
   void Overflow(int c, uint32_t n) {
@@ -126,17 +133,23 @@ struct Allocator::ThreadCache {
 };
 
 namespace {
-// Set while the thread's cache may be used; cleared by its destruction at thread exit.
+// The thread's cache once it was made, null again when the thread ends. In the initial-exec model reading it is two instructions, not a call.
+__attribute__((tls_model("initial-exec"))) thread_local void* thread_cache = nullptr;
 thread_local bool cache_is_gone = false;
 }  // namespace
 
 Allocator::ThreadCache* Allocator::Cache() {
+  if (thread_cache != nullptr) [[likely]] return static_cast<ThreadCache*>(thread_cache);
   struct Holder {
     ThreadCache cache;
-    ~Holder() { cache_is_gone = true; }
+    ~Holder() {
+      cache_is_gone = true;
+      thread_cache = nullptr;
+    }
   };
   if (cache_is_gone) return nullptr;
   static thread_local Holder holder;
+  thread_cache = &holder.cache;
   return &holder.cache;
 }
 
@@ -194,7 +207,7 @@ void* Allocator::TakeBlock(uint8_t c, size_t block_bytes) {
         void* result = list.head;
         list.head = list.head->next;
         --list.count;
-        for (uint32_t n = ThreadCache::Quota(c) / 2; cache != nullptr && n > 0 && list.head; --n) {
+        for (uint32_t n = Quota(c) / 2; cache != nullptr && n > 0 && list.head; --n) {
           FreeBlock* b = list.head;
           list.head = b->next;
           --list.count;
@@ -287,7 +300,8 @@ Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
       Account(block != nullptr ? rounded : -rounded);
     }
   } else {
-    block = TakeBlock(static_cast<uint8_t>(c), ClassBytes(c));
+    if (c < kNumSmall && thread_cache != nullptr) [[likely]] block = static_cast<ThreadCache*>(thread_cache)->Take(c);
+    if (block == nullptr) [[unlikely]] block = TakeBlock(static_cast<uint8_t>(c), ClassBytes(c));
   }
   if (block == nullptr) return nullptr;
   auto* b = new (block) Buffer;
@@ -312,6 +326,9 @@ void Allocator::Free(Buffer* b) {
 }
 
 void Buffer::Release() {
+  if (!kExactBlocks && kind_ == BufferKind::kPlain && size_class_ < kNumSmall && thread_cache != nullptr) [[likely]] {
+    return static_cast<Allocator::ThreadCache*>(thread_cache)->Give(this, size_class_);
+  }
   switch (kind_) {
     case BufferKind::kPlain:
       break;

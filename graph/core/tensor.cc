@@ -70,9 +70,10 @@ void Tensor::CloneHeapDims() {
 void Tensor::FreeHeapDims() { delete[] dims_.heap; }
 
 TensorShape Tensor::shape() const {
-  TensorShape s;
-  for (int i = 0; i < rank_; ++i) s.AddDim(dim(i));
-  return s;
+  if (on_heap_) return TensorShape(absl::MakeConstSpan(dims_.heap, rank_));
+  int64_t dims[kInPlace];
+  for (int i = 0; i < rank_; ++i) dims[i] = dims_.in_place[i];
+  return TensorShape(absl::MakeConstSpan(dims, rank_));
 }
 
 bool Tensor::HasShape(const TensorShape& s) const {

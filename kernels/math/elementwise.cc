@@ -16,6 +16,11 @@ constexpr int64_t kBlock = 512;
 
 constexpr DType kHotTypes[] = {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64};
 
+// How many elements are too few to ask the threads, for types whose loop runs on them as they are.
+int64_t SmallCount(bool widened, float cost) {
+  return widened ? 0 : cost <= 0 ? 1 : static_cast<int64_t>(std::min(1e6, kSmallWork / static_cast<double>(cost)));
+}
+
 enum class Form : uint8_t { kVV, kSV, kVS };
 
 struct BinaryState {
@@ -25,6 +30,7 @@ struct BinaryState {
   DType in_type, out_type;
   uint8_t in_size, out_size;
   BinaryShapes shapes;
+  int64_t small_n;  // fewer elements than this are one call of the loop
 
   BinaryLoop loop(Form f) const { return f == Form::kVV ? loops.vv : f == Form::kSV ? loops.sv : loops.vs; }
 
@@ -54,16 +60,15 @@ struct BinaryState {
 };
 
 // Output 0 with the shape of `like`, in the buffer of input `first` or `second` (-1: none) when that may be overwritten.
-absl::StatusOr<Tensor*> OutputLike(KernelContext& ctx, const Tensor& like, DType type, int first, int second) {
+inline absl::StatusOr<Tensor*> OutputLike(KernelContext& ctx, const Tensor& like, DType type, int first, int second) {
   for (int i : {first, second}) {
     if (i < 0) continue;
     const Tensor& in = ctx.input(i);
-    if (in.dtype() != type || !in.BufferUnique() || !in.SameShape(like)) continue;
+    if (in.dtype() != type || !in.BufferUnique() || (&in != &like && !in.SameShape(like))) continue;
     ctx.set_output(0, ctx.TakeInput(i));
     return ctx.output(0);
   }
-  if (like.rank() == 0) return ctx.AllocateOutput(0, TensorShape());
-  return ctx.AllocateOutput(0, like.shape());
+  return like.rank() == 0 ? ctx.AllocateOutput(0, TensorShape()) : ctx.AllocateOutput(0, like.shape());
 }
 
 void RunFlat(KernelContext& ctx, const BinaryState& s, Form f, const char* a, const char* b, char* z, int64_t n) {
@@ -108,6 +113,21 @@ absl::Status ComputeBinary(KernelContext& ctx) {
   const BinaryState& s = *static_cast<const BinaryState*>(ctx.state());
   const Tensor& a = ctx.input(0);
   const Tensor& b = ctx.input(1);
+  if (a.rank() + b.rank() == 0 && s.small_n > 1 && s.check == nullptr) {
+    // Two scalars: nothing to plan.
+    const void* pa = a.raw();
+    const void* pb = b.raw();
+    Tensor* out = ctx.output(0);
+    if (s.in_type == s.out_type && a.BufferUnique()) {
+      *out = ctx.TakeInput(0);
+    } else if (s.in_type == s.out_type && b.BufferUnique()) {
+      *out = ctx.TakeInput(1);
+    } else {
+      TROUPE_RETURN_IF_ERROR(ctx.AllocateOutput(0, TensorShape()).status());
+    }
+    s.loops.vv(pa, pb, out->raw(), 1);
+    return absl::OkStatus();
+  }
   Form f;
   int64_t n;
   const Tensor* like;
@@ -132,6 +152,10 @@ absl::Status ComputeBinary(KernelContext& ctx) {
   const char* pb = static_cast<const char*>(b.raw());
   if (s.check != nullptr && n > 0) TROUPE_RETURN_IF_ERROR(s.check(s.in_type, pb, f == Form::kVS ? 1 : n));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputLike(ctx, *like, s.out_type, f == Form::kSV ? -1 : 0, f == Form::kVS ? -1 : 1));
+  if (n < s.small_n) {
+    if (n > 0) s.loop(f)(pa, pb, static_cast<char*>(out->raw()), n);
+    return absl::OkStatus();
+  }
   RunFlat(ctx, s, f, pa, pb, static_cast<char*>(out->raw()), n);
   return absl::OkStatus();
 }
@@ -141,6 +165,7 @@ struct UnaryState {
   SmallFloatLoops in, out;
   DType out_type;
   uint8_t in_size, out_size;
+  int64_t small_n;
 
   void Run(const char* x, char* z, int64_t n) const {
     if (in.widen == nullptr) {
@@ -168,6 +193,10 @@ absl::Status ComputeUnary(KernelContext& ctx) {
   const int64_t n = x.num_elements();
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputLike(ctx, x, s.out_type, 0, -1));
   char* z = static_cast<char*>(out->raw());
+  if (n < s.small_n) {
+    if (n > 0) s.loops.v(px, z, n);
+    return absl::OkStatus();
+  }
   if (static_cast<double>(n) * s.loops.cost < kSmallWork) {
     if (n > 0) s.Run(px, z, n);
     return absl::OkStatus();
@@ -233,6 +262,7 @@ absl::StatusOr<PreparedKernel> MakeBinary(KernelInit& init, const BinaryTable& t
   s.loops = table[s.in.widen != nullptr ? DType::kFloat : s.in_type];
   s.check = check;
   s.shapes = shapes;
+  s.small_n = SmallCount(s.in.widen != nullptr, s.loops.cost);
   if (s.loops.vv == nullptr) return Unimplemented(init.node().op().name, " has no kernel for ", Name(s.in_type));
   PreparedKernel k;
   k.compute = ComputeBinary;
@@ -249,6 +279,7 @@ absl::StatusOr<PreparedKernel> MakeUnary(KernelInit& init, const UnaryTable& tab
   s.in = SmallFloat(in_type);
   s.out = SmallFloat(s.out_type);
   s.loops = table[s.in.widen != nullptr ? DType::kFloat : in_type];
+  s.small_n = SmallCount(s.in.widen != nullptr, s.loops.cost);
   if (s.loops.v == nullptr) return Unimplemented(init.node().op().name, " has no kernel for ", Name(in_type));
   PreparedKernel k;
   k.compute = ComputeUnary;

@@ -1,0 +1,87 @@
+// Values on their way through an executor, without a reference count each time. For the executor's own files.
+//
+// A value that is handed from a node to its only consumer is moved, one with several consumers takes its references at once. Constants and arguments
+// outlive the step, so they are lent: the consumer's slot holds their bits without a reference, and whoever empties the slot knows (from the
+// compiled part) that there is none to give back. A kernel sees an ordinary tensor. Its buffer is never unique, since the lender holds a bias of
+// references; and when the kernel takes such an input for itself, the executor adds the reference that it took afterwards.
+//
+// This is the only place that knows how a Tensor and a Buffer lie in memory; tests/actors/lent_values_test.cc fails when that changes.
+#ifndef TROUPE_ACTORS_EXECUTOR_TENSOR_BITS_H_
+#define TROUPE_ACTORS_EXECUTOR_TENSOR_BITS_H_
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+#include "troupe/graph/core/tensor.h"
+
+namespace troupe::bits {
+
+// More than a node may have lent inputs: what its kernel drops before the executor adds it again never brings a count near one.
+inline constexpr uint32_t kBias = 64;
+static_assert(std::is_standard_layout_v<Buffer> && std::is_standard_layout_v<Tensor>);
+
+// The first member of a Buffer.
+inline std::atomic<uint32_t>& Count(Buffer* b) { return *reinterpret_cast<std::atomic<uint32_t>*>(b); }
+// True when the dimensions are on the heap: the fourth member of a Tensor.
+inline bool HasHeapDims(const Tensor& t) { return reinterpret_cast<const unsigned char*>(&t)[sizeof(Buffer*) + 2] != 0; }
+
+// n references at once. REQUIRES: the caller holds one in a tensor that no other thread looks at; a sole owner then needs no atomic operation.
+inline void Share(Tensor& t, uint32_t n) {
+  Buffer* b = t.buffer();
+  if (b == nullptr) return;
+  std::atomic<uint32_t>& count = Count(b);
+  if (count.load(std::memory_order_acquire) == 1) {
+    count.store(1 + n, std::memory_order_relaxed);
+  } else {
+    count.fetch_add(n, std::memory_order_relaxed);
+  }
+}
+inline void AddBias(const Tensor& t) {
+  if (t.valid()) Count(t.buffer()).fetch_add(kBias, std::memory_order_relaxed);
+}
+// REQUIRES: t itself still holds a reference.
+inline void RemoveBias(const Tensor& t) {
+  if (t.valid()) Count(t.buffer()).fetch_sub(kBias, std::memory_order_release);
+}
+
+// In the functions below `to` holds nothing, and what is in it is not looked at.
+//
+// Makes `t` hold nothing, giving no reference back.
+inline void Forget(Tensor* t) {
+  const uint64_t zero = 0;
+  std::memcpy(static_cast<void*>(t), &zero, 8);
+  std::memcpy(reinterpret_cast<char*>(t) + 8, &zero, 4);
+}
+inline void Move(Tensor* from, Tensor* to) {
+  std::memcpy(static_cast<void*>(to), from, sizeof(Tensor));
+  Forget(from);
+}
+__attribute__((noinline)) inline void CopyHeapDims(const Tensor& from, Tensor* to) {
+  std::construct_at(to, from.dtype(), from.shape(), from.buffer());
+}
+// A copy whose reference is lent, or was taken by Share.
+inline void CopyBits(const Tensor& from, Tensor* to) {
+  std::memcpy(static_cast<void*>(to), &from, sizeof(Tensor));
+  if (HasHeapDims(from)) [[unlikely]] CopyHeapDims(from, to);
+}
+
+// Empties `t` after its last use.
+inline void Consume(Tensor* t) {
+  if (!t->valid()) return;
+  std::destroy_at(t);
+  Forget(t);
+}
+// Empties `t`, whose value was lent.
+inline void GiveBack(Tensor* t) {
+  if (t->valid() && HasHeapDims(*t)) [[unlikely]] {
+    t->buffer()->Ref();
+    std::destroy_at(t);
+  }
+  Forget(t);
+}
+
+}  // namespace troupe::bits
+
+#endif  // TROUPE_ACTORS_EXECUTOR_TENSOR_BITS_H_

@@ -1,0 +1,160 @@
+// How a token reaches its consumer. For the executor's own files.
+//
+// A value is moved along the last edge of its output and shared along the others: their references are taken at once, before the first of them, so
+// that a value with many readers costs one atomic operation at most. Constants and arguments are lent (tensor_bits.h).
+#ifndef TROUPE_ACTORS_EXECUTOR_TOKENS_H_
+#define TROUPE_ACTORS_EXECUTOR_TOKENS_H_
+
+#include "troupe/actors/executor/step_state.h"
+#include "troupe/actors/executor/tensor_bits.h"
+
+namespace troupe {
+
+// Makes a node of a part with control flow ready when nothing is missing. `count` has just been counted down.
+__attribute__((always_inline)) inline void StepState::CountDown(Iteration* it, uint32_t dst, uint32_t* count) {
+  if ((--*count & ~kDeadInput) != 0) return;
+  Push(dst, it, (*count & kDeadInput) && nodes_[dst].flow != ControlFlow::kControlTrigger);
+}
+
+__attribute__((always_inline)) inline void StepState::MergeIfReady(Iteration* it, uint32_t dst, uint32_t* count) {
+  const bool ready = (*count & kMergeControlMask) == 0 && ((*count & kMergeLive) || (*count & kMergeDataMask) == 0);
+  if (!ready || (*count & kMergeFired)) return;
+  *count |= kMergeFired;
+  Push(dst, it, !(*count & kMergeLive));
+}
+
+// `last`: the value is e's own from here on. Otherwise its reference for this edge has been taken.
+template <bool kFlow>
+__attribute__((always_inline)) inline void StepState::DeliverValue(Iteration* it, const OutEdge& e, Tensor& value, bool last) {
+  uint32_t* count = &it->counts[e.dst];
+  if (kFlow && e.target == Target::kMerge) {
+    if (*count & kMergeLive) {
+      // A second live input of a Merge is dropped.
+      Tensor second;
+      last ? bits::Move(&value, &second) : bits::CopyBits(value, &second);
+      return;
+    }
+    *count |= kMergeLive;
+    last ? bits::Move(&value, &it->slots[e.slot]) : bits::CopyBits(value, &it->slots[e.slot]);
+    return MergeIfReady(it, e.dst, count);
+  }
+  if (last) {
+    bits::Move(&value, &it->slots[e.slot]);
+  } else {
+    bits::CopyBits(value, &it->slots[e.slot]);
+  }
+  if constexpr (kFlow) {
+    CountDown(it, e.dst, count);
+  } else {
+    if (--*count == 0) stack_[stack_size_++] = e.dst;
+  }
+}
+
+template <bool kFlow>
+__attribute__((always_inline)) inline void StepState::DeliverLent(Iteration* it, const OutEdge& e, const Tensor& value) {
+  uint32_t* count = &it->counts[e.dst];
+  bits::CopyBits(value, &it->slots[e.slot]);
+  if constexpr (kFlow) {
+    CountDown(it, e.dst, count);
+  } else {
+    if (--*count == 0) stack_[stack_size_++] = e.dst;
+  }
+}
+
+// A value that never comes. Only in parts with control flow.
+inline void StepState::DeliverDead(Iteration* it, uint32_t dst, Target target) {
+  if (target == Target::kIgnoresDead) return;
+  uint32_t* count = &it->counts[dst];
+  if (target == Target::kMerge) {
+    *count -= kMergeDataUnit;
+    return MergeIfReady(it, dst, count);
+  }
+  *count |= kDeadInput;
+  CountDown(it, dst, count);
+}
+
+template <bool kFlow>
+__attribute__((always_inline)) inline void StepState::DeliverControl(Iteration* it, uint32_t edge, bool dead) {
+  if constexpr (!kFlow) {
+    // Without a branch: which consumer becomes ready is not to be guessed. The place behind the top is always there.
+    stack_[stack_size_] = edge;
+    stack_size_ += --it->counts[edge] == 0;
+  } else {
+    const uint32_t dst = edge & ~kControlToMerge;
+    uint32_t* count = &it->counts[dst];
+    if (edge & kControlToMerge) {
+      *count -= kMergeControlUnit;
+      return MergeIfReady(it, dst, count);
+    }
+    if (dead) *count |= kDeadInput;
+    CountDown(it, dst, count);
+  }
+}
+
+// Gives a node's outputs, which are empty afterwards, to their consumers in iteration `it`.
+template <bool kFlow>
+__attribute__((always_inline)) inline void StepState::Propagate(uint32_t node, Iteration* it, Tensor* out, bool dead) {
+  const CompiledNode& n = nodes_[node];
+  if (input_.token_messages) [[unlikely]] return PostTokens<kFlow>(node, it, out, dead);
+  for (const OutEdge *e = edges_ + n.first_edge, *end = edges_ + n.last_edge; e != end; ++e) {
+    Tensor& value = out[e->output];
+    if (kFlow && (dead || !value.valid())) {
+      DeliverDead(it, e->dst, e->target);
+      continue;
+    }
+    if (e->shares != 0) bits::Share(value, e->shares);
+    DeliverValue<kFlow>(it, *e, value, e->last);
+  }
+  for (const uint32_t *c = controls_ + n.first_control, *end = controls_ + n.last_control; c != end; ++c) {
+    DeliverControl<kFlow>(it, *c, dead);
+  }
+  if (n.unused_outputs) {
+    for (int i = 0; i < n.num_outputs; ++i) bits::Consume(&out[i]);
+  }
+}
+
+// The same for a node whose output is a constant or argument. Whom it is pinned to has a control edge.
+template <bool kFlow>
+inline void StepState::PropagateLent(uint32_t node, Iteration* it, const Tensor& value) {
+  const CompiledNode& n = nodes_[node];
+  if (input_.token_messages) [[unlikely]] {
+    Tensor copy = value;
+    return PostTokens<kFlow>(node, it, &copy, false);
+  }
+  for (const OutEdge *e = edges_ + n.first_edge, *end = edges_ + n.last_edge; e != end; ++e) {
+    if (e->lent) {
+      DeliverLent<kFlow>(it, *e, value);
+    } else {
+      Tensor copy = value;
+      DeliverValue<kFlow>(it, *e, copy, true);
+    }
+  }
+  for (const uint32_t *c = controls_ + n.first_control, *end = controls_ + n.last_control; c != end; ++c) {
+    DeliverControl<kFlow>(it, *c, false);
+  }
+}
+
+template <bool kFlow>
+inline void StepState::FinishLender(uint32_t node, Iteration* it, const Tensor& value) {
+  PropagateLent<kFlow>(node, it, value);
+  if constexpr (kFlow) NodeLeaves(it);
+}
+
+// Gives a node's outputs to where its op's kind of control flow sends them.
+template <bool kFlow>
+__attribute__((always_inline)) inline void StepState::FinishNode(uint32_t node, Iteration* it, Tensor* out, bool dead) {
+  if constexpr (!kFlow) {
+    Propagate<false>(node, it, out, false);
+  } else {
+    if (nodes_[node].flow == ControlFlow::kNone) [[likely]] {
+      Propagate<true>(node, it, out, dead);
+    } else {
+      FinishFlow(node, it, out, dead);
+    }
+    NodeLeaves(it);
+  }
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_EXECUTOR_TOKENS_H_

@@ -1,0 +1,29 @@
+// The turn of an executor: the time in which a thread works on its step. For the executor's own files.
+#ifndef TROUPE_ACTORS_EXECUTOR_TURN_H_
+#define TROUPE_ACTORS_EXECUTOR_TURN_H_
+
+#include <chrono>
+#include <cstdint>
+
+namespace troupe {
+
+class StepState;
+
+// The step whose turn this thread has: what its kernels post needs no doorbell.
+inline thread_local StepState* step_in_turn = nullptr;
+
+struct Turn {
+  explicit Turn(StepState* s) : before(step_in_turn) { step_in_turn = s; }
+  ~Turn() { step_in_turn = before; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  StepState* const before;
+};
+
+inline int64_t NowNanos() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_EXECUTOR_TURN_H_

@@ -45,7 +45,8 @@ absl::Status Shape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-// The number of its source, from 1, goes through the same op; what arrives at a place is then added to the source of that place. Padding has the number 0.
+// The number of its source, from 1, goes through the same op; what arrives at a place is then added to the source of that place. Padding
+// has the number 0.
 absl::Status Gradient(GradientContext& g) {
   const auto number = [&g](int32_t v) { return g.Const(Tensor::Scalar<int32_t>(v)); };
   const auto ints = [&g](std::initializer_list<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };
@@ -133,8 +134,8 @@ TROUPE_OP("ExtractImagePatches")
     .Attr("padding: {'SAME', 'VALID'}")
     .Shape(Shape)
     .Gradient(Gradient)
-    .Doc("From images [batch, height, width, channels] the pixels of each place of a window of ksizes, which moves by strides and looks at every rates-th pixel:\n"
-         "[batch, rows, columns, ksizes[1] * ksizes[2] * channels], zeros beyond the edges.");
+    .Doc("From images [batch, height, width, channels] the pixels of each place of a window of ksizes, which moves by strides and looks\n"
+         "at every rates-th pixel: [batch, rows, columns, ksizes[1] * ksizes[2] * channels], zeros beyond the edges.");
 TROUPE_KERNEL("ExtractImagePatches").Device("CPU").Types("T", math::kNumbers).Class<ExtractImagePatches>();
 TROUPE_KERNEL("ExtractImagePatches").Device("CPU").Type<bool>("T").Class<ExtractImagePatches>();
 

@@ -106,8 +106,8 @@ TROUPE_OP("NonMaxSuppression")
     .Attr("iou_threshold: float = 0.5")
     .Shape(SelectionShape)
     .NotDifferentiable(kWhyNoSelectionGradient)
-    .Doc("The indices of at most max_output_size of the boxes [y1, x1, y2, x2], best scores first, without those that overlap a better one that was selected by more than\n"
-         "iou_threshold, as a part of their union.");
+    .Doc("The indices of at most max_output_size of the boxes [y1, x1, y2, x2], best scores first, without those that overlap a better\n"
+         "one that was selected by more than iou_threshold, as a part of their union.");
 TROUPE_KERNEL("NonMaxSuppression").Device("CPU").HostMemory("max_output_size").Class<NonMaxSuppression>();
 
 }  // namespace

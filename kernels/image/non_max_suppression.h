@@ -1,7 +1,7 @@
 // Greedy selection of boxes: the one with the highest score first, and then those that do not overlap a selected one too much.
 //
-// A box is [y1, x1, y2, x2], any two opposite corners. The overlap of two is the area of their intersection divided by that of their union; a box without area overlaps
-// nothing. Of equal scores the box that comes first is taken first.
+// A box is [y1, x1, y2, x2], any two opposite corners. The overlap of two is the area of their intersection divided by that of their union;
+// a box without area overlaps nothing. Of equal scores the box that comes first is taken first.
 //
 // Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_IMAGE_NON_MAX_SUPPRESSION_H_
@@ -17,7 +17,8 @@ namespace troupe::image {
 
 inline constexpr char kWhyNoSelectionGradient[] = "indices are piecewise constant";
 
-// Indices of the selected boxes, best first. Inputs 0, 1 and 2 are boxes [n, 4], scores [n] and how many may be selected; only scores above `score_threshold` count.
+// Indices of the selected boxes, best first. Inputs 0, 1 and 2 are boxes [n, 4], scores [n] and how many may be selected; only scores above
+// `score_threshold` count.
 absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, float iou_threshold, float score_threshold);
 // The number in a scalar input of float or float16.
 absl::StatusOr<float> Threshold(const KernelContext& ctx, int input);

@@ -43,7 +43,11 @@ TROUPE_OP("NonMaxSuppressionV4")
     .Shape(Shape)
     .NotDifferentiable(kWhyNoSelectionGradient)
     .Doc("As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind their indices.");
-TROUPE_KERNEL("NonMaxSuppressionV4").Device("CPU").Types("T", {DType::kHalf, DType::kFloat}).HostMemory("max_output_size").Class<NonMaxSuppressionV4>();
+TROUPE_KERNEL("NonMaxSuppressionV4")
+    .Device("CPU")
+    .Types("T", {DType::kHalf, DType::kFloat})
+    .HostMemory("max_output_size")
+    .Class<NonMaxSuppressionV4>();
 
 }  // namespace
 }  // namespace troupe::image

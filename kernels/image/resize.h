@@ -1,8 +1,8 @@
 // Resizing images: the attrs, the sizes and the arithmetic that all ways of resizing share.
 //
-// Images are [batch, height, width, channels]. An output pixel i looks at the input at i * scale, with scale = in / out; with align_corners at
-// scale = (in - 1) / (out - 1), so that corners meet corners; with half_pixel_centers at (i + 0.5) * scale - 0.5, so that pixels have extent. Positions are
-// float32, as TensorFlow's are: equal rounding gives equal pixels.
+// Images are [batch, height, width, channels]. An output pixel i looks at the input at i * scale, with scale = in / out; with align_corners
+// at scale = (in - 1) / (out - 1), so that corners meet corners; with half_pixel_centers at (i + 0.5) * scale - 0.5, so that pixels have
+// extent. Positions are float32, as TensorFlow's are: equal rounding gives equal pixels.
 //
 // Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_IMAGE_RESIZE_H_
@@ -27,8 +27,8 @@ struct ImageSize {
 };
 // The images at `input`. INVALID_ARGUMENT unless they have rank 4.
 absl::StatusOr<ImageSize> ImagesAt(const KernelContext& ctx, int input);
-// `size` (input 1: height and width) for output images of `in`. INVALID_ARGUMENT "input must be 4-dimensional", "size must be a vector of two elements",
-// "output dimensions must be positive", "input image must be of non-zero size".
+// `size` (input 1: height and width) for output images of `in`. INVALID_ARGUMENT "input must be 4-dimensional", "size must be a vector of
+// two elements", "output dimensions must be positive", "input image must be of non-zero size".
 absl::StatusOr<ImageSize> ResizedSize(const KernelContext& ctx, const ImageSize& in);
 
 float ResizeScale(int64_t in, int64_t out, const ResizeAttrs& attrs);

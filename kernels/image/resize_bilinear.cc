@@ -62,8 +62,8 @@ TROUPE_OP("ResizeBilinear")
                     {{"align_corners", g.Attr<bool>("align_corners")}, {"half_pixel_centers", g.Attr<bool>("half_pixel_centers")}}));
       return g.status();
     })
-    .Doc("Images [batch, height, width, channels] in another size (height and width), by linear interpolation in both directions. align_corners lays the corners\n"
-         "onto each other, half_pixel_centers the edges.");
+    .Doc("Images [batch, height, width, channels] in another size (height and width), by linear interpolation in both directions.\n"
+         "align_corners lays the corners onto each other, half_pixel_centers the edges.");
 TROUPE_KERNEL("ResizeBilinear").Device("CPU").Types("T", math::kReals).HostMemory("size").Class<ResizeBilinear>();
 
 }  // namespace

@@ -53,8 +53,8 @@ TROUPE_OP("ResizeNearestNeighbor")
     .Attr("half_pixel_centers: bool = false")
     .Shape(ResizeShape)
     .Gradient(Gradient)
-    .Doc("Images [batch, height, width, channels] in another size (height and width), by copying the nearest pixel. align_corners lays the corners onto each other,\n"
-         "half_pixel_centers the edges.");
+    .Doc("Images [batch, height, width, channels] in another size (height and width), by copying the nearest pixel. align_corners lays\n"
+         "the corners onto each other, half_pixel_centers the edges.");
 TROUPE_KERNEL("ResizeNearestNeighbor").Device("CPU").Types("T", math::kReals).HostMemory("size").Class<ResizeNearestNeighbor>();
 
 }  // namespace

@@ -37,7 +37,8 @@ TROUPE_OP("CholeskyGrad")
     .Attr("T: {half, float, double}")
     .Shape(Shape)
     .NotDifferentiable("it is the gradient of Cholesky, which is built of other ops where it is itself to be differentiated")
-    .Doc("The gradient of the input of Cholesky, a symmetric matrix, from its output `l` and the gradient of that; only lower triangles are read.");
+    .Doc("The gradient of the input of Cholesky, a symmetric matrix, from its output `l` and the gradient of that; only lower triangles\n"
+         "are read.");
 TROUPE_KERNEL("CholeskyGrad").Device("CPU").Type<float, double>("T").Function<Compute>();
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Tensors as batches of matrices: the last two dimensions are rows and columns, those before them count the matrices.
 //
-// An op of linear algebra is defined for one matrix and runs on each of a batch, many side by side. A matrix that cannot be decomposed fails the whole
-// op; of several the first in the batch is the one that is reported.
+// An op of linear algebra is defined for one matrix and runs on each of a batch, many side by side. A matrix that cannot be decomposed
+// fails the whole op; of several the first in the batch is the one that is reported.
 //
 // Thread rule: pure functions; ForEachMatrix calls its function from several threads.
 #ifndef TROUPE_KERNELS_LINALG_MATRICES_H_
@@ -51,7 +51,8 @@ absl::Status VisitField(DType t, F&& f) {
   }
 }
 
-// Calls ok = f(i) for every matrix i of `count`, each with some `operations` multiplications, on the compute threads. `failure` for the first that is false.
+// Calls ok = f(i) for every matrix i of `count`, each with some `operations` multiplications, on the compute threads. `failure` for the
+// first that is false.
 template <class F>
 absl::Status ForEachMatrix(KernelContext& ctx, int64_t count, double operations, const char* failure, F&& f) {
   std::atomic<int64_t> failed{count};

@@ -57,8 +57,8 @@ TROUPE_OP("MatrixSolve")
     .Attr(TROUPE_T_FIELDS)
     .Shape(Shape)
     .Gradient(Gradient)
-    .Doc("For matrices [..., n, n] and right sides [..., n, k] the solutions of matrix output = rhs, or with `adjoint` of matrix^H output = rhs. A matrix that has no\n"
-         "inverse is an error.");
+    .Doc("For matrices [..., n, n] and right sides [..., n, k] the solutions of matrix output = rhs, or with `adjoint` of matrix^H\n"
+         "output = rhs. A matrix that has no inverse is an error.");
 TROUPE_KERNEL("MatrixSolve").Device("CPU").Types("T", kFields).Class<MatrixSolve>();
 
 }  // namespace

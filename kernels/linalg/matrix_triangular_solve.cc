@@ -66,8 +66,8 @@ TROUPE_OP("MatrixTriangularSolve")
     .Attr("T: {bfloat16, double, float, half, complex64, complex128}")
     .Shape(Shape)
     .Gradient(Gradient)
-    .Doc("As MatrixSolve, for matrices of which only the lower (or the upper) triangle counts; the dimensions in front of the matrices broadcast. Zeros on the\n"
-         "diagonal give infinities and NaN.");
+    .Doc("As MatrixSolve, for matrices of which only the lower (or the upper) triangle counts; the dimensions in front of the matrices\n"
+         "broadcast. Zeros on the diagonal give infinities and NaN.");
 TROUPE_KERNEL("MatrixTriangularSolve").Device("CPU").Types("T", kFields).Class<MatrixTriangularSolve>();
 
 }  // namespace

@@ -72,8 +72,8 @@ TROUPE_OP("Betainc")
     .Attr("T: {float, double}")
     .Shape(Shape)
     .Gradient(Gradient)
-    .Doc("The integral of t^(a-1) (1-t)^(b-1) from 0 to x, divided by that from 0 to 1; NaN unless a, b > 0 and 0 <= x <= 1. Scalars go with any shape. No gradient\n"
-         "flows to a and b.");
+    .Doc("The integral of t^(a-1) (1-t)^(b-1) from 0 to x, divided by that from 0 to 1; NaN unless a, b > 0 and 0 <= x <= 1. Scalars go\n"
+         "with any shape. No gradient flows to a and b.");
 
 TROUPE_KERNEL("Betainc").Device("CPU").Type<float>("T").Function<Compute<float>>();
 TROUPE_KERNEL("Betainc").Device("CPU").Type<double>("T").Function<Compute<double>>();

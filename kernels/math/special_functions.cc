@@ -39,8 +39,8 @@ WithSlope LowerSeries(double a, double x) {
   return sum;
 }
 
-// Igammac without the factor x^a e^-x / gamma(a): the continued fraction 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...)), by the recurrence of numerators and
-// denominators, which are scaled down together when they grow.
+// Igammac without the factor x^a e^-x / gamma(a): the continued fraction 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...)), by the recurrence
+// of numerators and denominators, which are scaled down together when they grow.
 WithSlope UpperFraction(double a, double x) {
   double y = 1 - a, z = x + y + 1;
   double p2 = 1, q2 = x, p1 = x + 1, q1 = z * x;

@@ -1,7 +1,7 @@
 // Functions of statistics that the C library does not have, in float64: psi, zeta and the incomplete gamma and beta integrals.
 //
-// Outside of a function's domain the result is NaN, at a pole infinity or NaN, as TensorFlow has it; no errno, no exceptions. Results are good to some 1e-14, relative
-// to 1 for the integrals; for arguments beyond 1e4 to some 1e-12.
+// Outside of a function's domain the result is NaN, at a pole infinity or NaN, as TensorFlow has it; no errno, no exceptions. Results are
+// good to some 1e-14, relative to 1 for the integrals; for arguments beyond 1e4 to some 1e-12.
 //
 // Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_MATH_SPECIAL_FUNCTIONS_H_

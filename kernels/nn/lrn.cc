@@ -79,8 +79,8 @@ TROUPE_OP("LRN")
       return absl::OkStatus();
     })
     .Gradient(Gradient)
-    .Doc("Local response normalisation in the last of four dimensions: input / (bias + alpha * s)^beta, with s the sum of the squares of the elements that are at most\n"
-         "depth_radius away.");
+    .Doc("Local response normalisation in the last of four dimensions: input / (bias + alpha * s)^beta, with s the sum of the squares of\n"
+         "the elements that are at most depth_radius away.");
 TROUPE_KERNEL("LRN").Device("CPU").Type<Half, BFloat16, float>("T").Class<Lrn>();
 
 }  // namespace

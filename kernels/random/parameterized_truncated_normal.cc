@@ -1,7 +1,8 @@
 // ParameterizedTruncatedNormal: normal numbers between bounds, with a mean, a deviation and bounds for each batch.
 //
-// A batch is what one index of the first dimension holds; when all parameters are scalars, pieces of 100 numbers are batches, whatever the shape. Every batch has its own
-// place in the random stream, wide enough for kMaxTries tries a number, so that its numbers do not depend on how the work is split.
+// A batch is what one index of the first dimension holds; when all parameters are scalars, pieces of 100 numbers are batches, whatever the
+// shape. Every batch has its own place in the random stream, wide enough for kMaxTries tries a number, so that its numbers do not depend on
+// how the work is split.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -20,7 +21,8 @@ constexpr int64_t kPieces = 100;
 // Philox results that `samples` numbers may use.
 uint64_t Reserved(int64_t samples) { return static_cast<uint64_t>(2 * kMaxTries * (samples + 3) / 4); }
 
-// A normal distribution between two bounds, turned so that its lower bound is the one that is nearer to the mean or finite, with mean 0 and deviation 1.
+// A normal distribution between two bounds, turned so that its lower bound is the one that is nearer to the mean or finite, with mean 0 and
+// deviation 1.
 template <class T>
 struct Truncated {
   T mean, deviation, low, high;
@@ -42,7 +44,8 @@ class Sampler {
     const T root = Sqrt(d_.low * d_.low + T(4));
     const T cutoff = T(2) * Exp(T(0.5) + (d_.low * (d_.low - root)) / T(4)) / (d_.low + root);
     const T range = d_.high - d_.low;
-    // A good part of the middle lies inside: plain normal numbers. A narrow range: uniform ones. Else, far from the middle: exponential ones.
+    // A good part of the middle lies inside: plain normal numbers. A narrow range: uniform ones. Else, far from the middle: exponential
+    // ones.
     constexpr float kInside = 1.3f;
     if ((d_.low < T(-kInside) && d_.high >= T(0)) || (d_.high > T(kInside) && d_.low <= T(0))) {
       FromNormal(philox);
@@ -181,11 +184,15 @@ TROUPE_OP("ParameterizedTruncatedNormal")
     .Stateful()
     .Shape(shape_fn::FromShapeInput0)
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Normal numbers between minvals and maxvals, one of which must be finite, for each index of the first dimension with a mean, deviation and bounds of its own\n"
-         "where these are vectors. Equal seeds give equal sequences; seeds 0, 0 one that differs each time. The numbers of the first batch are TensorFlow's; the others depend\n"
-         "there on how many threads share the work.");
+    .Doc("Normal numbers between minvals and maxvals, one of which must be finite, for each index of the first dimension with a mean,\n"
+         "deviation and bounds of its own where these are vectors. Equal seeds give equal sequences; seeds 0, 0 one that differs each\n"
+         "time. The numbers of the first batch are TensorFlow's; the others depend there on how many threads share the work.");
 
-TROUPE_KERNEL("ParameterizedTruncatedNormal").Device("CPU").Type<Half, float, double>("dtype").HostMemory("shape").Class<ParameterizedTruncatedNormal>();
+TROUPE_KERNEL("ParameterizedTruncatedNormal")
+    .Device("CPU")
+    .Type<Half, float, double>("dtype")
+    .HostMemory("shape")
+    .Class<ParameterizedTruncatedNormal>();
 
 }  // namespace
 }  // namespace troupe

@@ -1,7 +1,7 @@
 // Ops that draw a tensor of samples for each element of a parameter: output [shape..., parameter's shape...].
 //
-// Sample s of parameter p is number p * samples + s of the op: it has a place of its own in the random stream, 256 results wide, so that it does not depend on how
-// the work is split. In the output it stands at s * parameters + p.
+// Sample s of parameter p is number p * samples + s of the op: it has a place of its own in the random stream, 256 results wide, so that it
+// does not depend on how the work is split. In the output it stands at s * parameters + p.
 #ifndef TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 #define TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 

@@ -9,8 +9,8 @@ namespace {
 
 using random::SampleStream;
 
-// Marsaglia and Tsang, "A simple method for generating gamma variables": the cube of a shifted normal number, some of which are drawn again. Below 1 it is
-// drawn for alpha + 1 and multiplied by a power of a uniform number.
+// Marsaglia and Tsang, "A simple method for generating gamma variables": the cube of a shifted normal number, some of which are drawn
+// again. Below 1 it is drawn for alpha + 1 and multiplied by a power of a uniform number.
 double Draw(double alpha, SampleStream& stream) {
   if (alpha == 1) return -std::log1p(-stream.Uniform());
   const bool below_one = alpha < 1;
@@ -48,7 +48,8 @@ class RandomGamma {
   random::RandomSource source_;
 };
 
-// Samples follow alpha as if each kept its place in the distribution. Alpha is repeated along the dimensions of the shape, which come first.
+// Samples follow alpha as if each kept its place in the distribution. Alpha is repeated along the dimensions of the shape, which come
+// first.
 absl::Status Gradient(GradientContext& g) {
   const auto number = [&g](int32_t v) { return g.Const(Tensor::Scalar<int32_t>(v)); };
   const NodeOut alpha = g.Input(1), samples = g.Op("Size", {g.Input(0)});
@@ -70,8 +71,8 @@ TROUPE_OP("RandomGamma")
     .Stateful()
     .Shape(random::PerParameterShape)
     .Gradient(Gradient)
-    .Doc("For each element of `alpha` samples of the gamma distribution with that shape and scale 1: output [shape..., alpha's shape...]. Equal seeds give equal\n"
-         "sequences; seeds 0, 0 one that differs each time.");
+    .Doc("For each element of `alpha` samples of the gamma distribution with that shape and scale 1: output [shape..., alpha's\n"
+         "shape...]. Equal seeds give equal sequences; seeds 0, 0 one that differs each time.");
 
 TROUPE_KERNEL("RandomGamma").Device("CPU").Type<Half, BFloat16, float, double>("T").HostMemory("shape").Class<RandomGamma>();
 

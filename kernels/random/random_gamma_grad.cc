@@ -22,8 +22,8 @@ TROUPE_OP("RandomGammaGrad")
     .Attr("T: {float, double}")
     .Shape(shape_fn::BroadcastBinary)
     .NotDifferentiable("TensorFlow defines no gradient for it")
-    .Doc("The derivative of a sample of the gamma distribution with respect to its parameter alpha, with broadcasting: the sample moves so that as much of the\n"
-         "distribution lies below it as before.");
+    .Doc("The derivative of a sample of the gamma distribution with respect to its parameter alpha, with broadcasting: the sample moves\n"
+         "so that as much of the distribution lies below it as before.");
 
 TROUPE_KERNEL("RandomGammaGrad").Device("CPU").Type<float, double>("T").Factory(math::BinaryFactory<Table>);
 

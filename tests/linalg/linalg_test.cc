@@ -1,4 +1,5 @@
-// Gradients of linear algebra against finite differences, its errors, and batches that are split among threads. Values are compared in tests/ops.
+// Gradients of linear algebra against finite differences, its errors, and batches that are split among threads. Values are compared in
+// tests/ops.
 #include "autodiff/numeric.h"
 #include "math/math_case.h"
 

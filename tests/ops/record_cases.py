@@ -480,6 +480,22 @@ def images():
       case("LRN", values(t, (0, 1, 1, 3), "lrn"), **a)
 
 
+def bands():
+  bands = [i32(0), i32(-1, 1), i32(-2, -1), i32(1, 2), i32(1), i32(-1), np.int32(2), i32(-2, 3)]
+  for t in types("MatrixDiagV3"):
+    x, padding = values(t, (2, 3, 4), "bands", -90, 90), values(t, (), "padding", 7, 7)
+    for k, version in itertools.product(bands if t in ("float32", "bool") else bands[:3], ("V2", "V3")):
+      for align in ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT") if version == "V3" else ("",):
+        attrs = {"align": align} if align else {}
+        packed = getattr(tf.raw_ops, "MatrixDiagPart" + version)(input=tf.constant(x), k=k, padding_value=padding, **attrs).numpy()
+        case("MatrixDiagPart" + version, x, k, padding, **attrs)
+        case("MatrixSetDiag" + version, x, (packed * 2 if t != "bool" else ~packed).astype(packed.dtype), k, **attrs)
+        case("MatrixDiag" + version, packed, k, np.int32(3), np.int32(4), padding, **attrs)
+        case("MatrixDiag" + version, packed, k, np.int32(-1), np.int32(-1), padding, **attrs)
+    case("MatrixDiagV3", x[0, 0], np.int32(-1), np.int32(-1), np.int32(5), padding)
+    case("MatrixDiagPartV3", x[:0], i32(-1, 1), padding)
+
+
 def boxes():
   for t in types("NonMaxSuppressionV3"):
     corners = values(t, (12, 4), "boxes", 0, 4)
@@ -543,7 +559,7 @@ def write(name, script, lines, failed):
 
 
 def main():
-  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, boxes, integrals, passing):
+  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, bands, boxes, integrals, passing):
     f()
   write("cases.txt.gz", "record_cases.py", LINES, FAILED)
 

@@ -146,7 +146,7 @@ void StepState::HandleNodeDone(Arrival& a) {
     return true;
   });
   if (a.nanos != 0) {
-    part_->RecordCost(a.node, a.nanos);
+    part_->RecordCost(a.node, a.nanos, false);
     ++nodes_run_;
     if (input_.timings != nullptr) {
       const auto start = static_cast<int64_t>(a.tag);

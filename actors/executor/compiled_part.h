@@ -142,12 +142,16 @@ class CompiledPart {
     for (size_t i = 0; i < nodes.size(); ++i) heavy |= cost[i].load(std::memory_order_relaxed) > kHeavyNanos;
     has_heavy.store(heavy, std::memory_order_relaxed);
   }
-  void RecordCost(uint32_t node, uint64_t nanos) const {
+  // `first`: in an executor's first steps the fastest run counts, since what a kernel prepares once is no cost of a run.
+  void RecordCost(uint32_t node, uint64_t nanos, bool first) const {
     std::atomic<uint32_t>& c = cost[node];
     const uint32_t old = c.load(std::memory_order_relaxed);
     const auto now = static_cast<uint32_t>(std::clamp<uint64_t>(nanos, 1, 4000000000u));
     // One slow run (a page fault, another process) is forgotten faster than it was learnt.
-    const uint32_t mean = old == 0 ? now : now < old / 2 ? old / 2 : std::max<uint32_t>(1u, old - old / 8 + now / 8);
+    const uint32_t mean = old == 0        ? now
+                          : first         ? std::min(old, now)
+                          : now < old / 2 ? old / 2
+                                          : std::max<uint32_t>(1u, old - old / 8 + now / 8);
     c.store(mean, std::memory_order_relaxed);
     if (mean > kHeavyNanos) has_heavy.store(true, std::memory_order_relaxed);
   }

@@ -79,7 +79,7 @@ void StepState::Begin(const StepInput& input) {
   clock_ = input.timings != nullptr || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0 ? Clock::kAll
            : steps_ % kTimeCostlyEvery == 0                                                ? Clock::kCostly
                                                                                            : Clock::kOff;
-  if (clock_ != Clock::kOff && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();
+  if ((clock_ != Clock::kOff || steps_ == kTimedSteps) && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();
   watch_ = clock_ != Clock::kOff || p.has_heavy.load(std::memory_order_relaxed);
   ++steps_;
   kernel_context_ = KernelContext(nullptr, nullptr, out_.data(), input_.context.get(), this);
@@ -327,7 +327,7 @@ __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* i
   const absl::Status s = n.compute(kernel_context_);
   if (timed) {
     const int64_t end = NowNanos();
-    if (n.measured) part_->RecordCost(node, static_cast<uint64_t>(end - start));
+    if (n.measured) part_->RecordCost(node, static_cast<uint64_t>(end - start), steps_ <= kTimedSteps);
     if (input_.timings != nullptr) input_.timings->push_back({node, 0, start, end});
   }
   if (s.ok()) return true;

@@ -19,28 +19,29 @@ constexpr int kVectorBytes = 16, kRows = 4, kVectors = 2;
 #endif
 constexpr int64_t kBlock = 256;  // of p
 
-template <class T>
+template <class T, int B>
 struct VectorOf {
-  typedef T type __attribute__((vector_size(kVectorBytes)));
-  typedef T unaligned __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias));
+  typedef T type __attribute__((vector_size(B)));
+  typedef T unaligned __attribute__((vector_size(B), aligned(alignof(T)), may_alias));
 };
 
-template <class T>
-constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+template <class T, int B = kVectorBytes>
+constexpr int kLanes = B / static_cast<int>(sizeof(T));
 template <class T>
 constexpr int kColumns = kVectors * kLanes<T>;
 
-// R rows of C at c, V vectors wide, of which `columns` columns are wanted.
-template <class T, int R, int V>
+// R rows of C at c, V vectors of B bytes wide, of which `columns` columns are wanted.
+template <class T, int R, int V, int B>
 inline __attribute__((always_inline)) void Tile(int64_t k, const T* a, int64_t a_row, int64_t a_col, const T* b,
                                                 int64_t b_row, T* c, int64_t ldc, int64_t columns, bool accumulate) {
-  using Vec = typename VectorOf<T>::type;
-  using Load = typename VectorOf<T>::unaligned;
+  using Vec = typename VectorOf<T, B>::type;
+  using Load = typename VectorOf<T, B>::unaligned;
+  constexpr int kWide = kLanes<T, B>;
   Vec acc[R][V] = {};
   for (int64_t p = 0; p < k; ++p) {
     Vec bv[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) bv[v] = *reinterpret_cast<const Load*>(b + p * b_row + v * kLanes<T>);
+    for (int v = 0; v < V; ++v) bv[v] = *reinterpret_cast<const Load*>(b + p * b_row + v * kWide);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const T x = a[r * a_row + p * a_col];
@@ -48,42 +49,42 @@ inline __attribute__((always_inline)) void Tile(int64_t k, const T* a, int64_t a
       for (int v = 0; v < V; ++v) acc[r][v] += bv[v] * x;
     }
   }
-  if (columns == V * kLanes<T>) {
+  if (columns == V * kWide) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
-        Load* out = reinterpret_cast<Load*>(c + r * ldc + v * kLanes<T>);
+        Load* out = reinterpret_cast<Load*>(c + r * ldc + v * kWide);
         *out = accumulate ? *out + acc[r][v] : acc[r][v];
       }
     }
     return;
   }
-  alignas(64) T edge[V * kLanes<T>];
+  alignas(64) T edge[V * kWide];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) *reinterpret_cast<Load*>(edge + v * kLanes<T>) = acc[r][v];
+    for (int v = 0; v < V; ++v) *reinterpret_cast<Load*>(edge + v * kWide) = acc[r][v];
     for (int64_t j = 0; j < columns; ++j) c[r * ldc + j] = accumulate ? c[r * ldc + j] + edge[j] : edge[j];
   }
 }
 
-template <class T, int V>
+template <class T, int V, int B = kVectorBytes>
 void Columns(const TileOperands<T>& o, int64_t k, const T* a, const T* b, int64_t b_row, T* c, int64_t columns,
              bool accumulate) {
   int64_t i = 0;
   for (; i + kRows <= o.m; i += kRows) {
-    Tile<T, kRows, V>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
+    Tile<T, kRows, V, B>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
   }
   if (kRows > 4 && i + 4 <= o.m) {
-    Tile<T, 4, V>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
+    Tile<T, 4, V, B>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
     i += 4;
   }
   if (i + 2 <= o.m) {
-    Tile<T, 2, V>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
+    Tile<T, 2, V, B>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
     i += 2;
   }
-  if (i < o.m) Tile<T, 1, V>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
+  if (i < o.m) Tile<T, 1, V, B>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
 }
 
 template <class T>
@@ -102,7 +103,10 @@ void Product(const TileOperands<T>& o) {
       const T* b = o.b + p * o.b_row + j * o.b_col;
       int64_t b_row = o.b_row;
       // Packing pays for itself when several tiles read the panel from far apart rows; it must be done for edges and strides.
-      if (o.b_col != 1 || columns < kColumns<T> || (b_row > 512 && o.m >= 4 * kRows)) {
+      // Few columns are read as one vector, or half of one.
+      constexpr int kHalf = kVectorBytes / 2;
+      const int64_t width = columns == kLanes<T, kHalf> ? columns : columns <= kLanes<T> ? kLanes<T> : kColumns<T>;
+      if (o.b_col != 1 || columns < width || (b_row > 512 && o.m >= 4 * kRows)) {
         if (o.b_col == 1) {
           for (int64_t q = 0; q < k; ++q) {
             const T* from = b + q * o.b_row;
@@ -120,7 +124,9 @@ void Product(const TileOperands<T>& o) {
         b = panel;
         b_row = kColumns<T>;
       }
-      if (columns <= kLanes<T>) {
+      if (columns == kLanes<T, kHalf>) {
+        Columns<T, 1, kHalf>(o, k, o.a + p * o.a_col, b, b_row, o.c + j, columns, accumulate);
+      } else if (columns <= kLanes<T>) {
         Columns<T, 1>(o, k, o.a + p * o.a_col, b, b_row, o.c + j, columns, accumulate);
       } else {
         Columns<T, kVectors>(o, k, o.a + p * o.a_col, b, b_row, o.c + j, columns, accumulate);

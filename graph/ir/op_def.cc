@@ -183,6 +183,15 @@ absl::Status ValidateAttrs(const OpDef& op, AttrMap* attrs) {
     if (!def.default_value.has_value()) return InvalidArgument("op '", op.name, "' needs attr '", def.name, "' (", def.kind, ")");
     attrs->Set(def.name, def.default_value);
   }
+  if (op.Has(OpTrait::kConstant)) {
+    // Whoever folds or reads a constant goes by its type, and by the value's bytes.
+    const AttrValue *value = attrs->Find("value"), *type = attrs->Find("dtype");
+    const Tensor* tensor = value == nullptr ? nullptr : value->As<Tensor>();
+    const DType* dtype = type == nullptr ? nullptr : type->As<DType>();
+    if (tensor != nullptr && dtype != nullptr && tensor->dtype() != *dtype) {
+      return InvalidArgument("attr 'value' is ", tensor->TypeAndShape(), " but attr 'dtype' is ", Name(*dtype));
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -33,6 +33,10 @@ std::vector<Case> Cases() {
            "} node { name: 'r' op: '_Retval' input: 'c' " + Attr("T", "type: DT_INT32") + Attr("index", "i: 1000000") +
            "} node { name: 'n' op: 'Identity' input: 'c' input: '^r' " + Attr("T", "type: DT_INT32") + "}",
        {"n"}, "node 'r' (_Retval): it stands for an argument or a result"},
+      // A constant whose bytes are of another type than it says was read past its end when the node after it was folded.
+      {"node { name: 'c' op: 'Const' " + Attr("dtype", "type: DT_DOUBLE") + Attr("value", "tensor { dtype: DT_UINT8 tensor_shape { dim { size: 3 } } int_val: 1 }") +
+           "} node { name: 'n' op: 'Square' input: 'c' " + Attr("T", "type: DT_DOUBLE") + "}",
+       {"n"}, "attr 'value' is uint8 [3] but attr 'dtype' is float64"},
   };
 }
 
@@ -80,6 +84,17 @@ BOOST_AUTO_TEST_CASE(SoftmaxOfNanIsNan) {
     BOOST_REQUIRE_MESSAGE(out.ok(), out.status());
     const auto y = (*out)[0].flat<double>();
     for (int i = 0; i < 80; ++i) BOOST_TEST(std::isnan(y[i]) == (i < 40), op << " " << i << ": " << y[i]);
+  }
+}
+
+// Sums over no channels divided by their number.
+BOOST_AUTO_TEST_CASE(BiasOfNoChannels) {
+  for (const TensorShape& shape : {TensorShape({3, 0}), TensorShape({0, 0}), TensorShape({2, 4, 5, 0})}) {
+    auto gradient = EvaluateOp("BiasAddGrad", {Tensor(DType::kFloat, shape)});
+    BOOST_REQUIRE_MESSAGE(gradient.ok(), gradient.status());
+    BOOST_TEST((*gradient)[0].num_elements() == 0);
+    auto sum = EvaluateOp("BiasAdd", {Tensor(DType::kFloat, shape), Tensor(DType::kFloat, TensorShape({0}))});
+    BOOST_REQUIRE_MESSAGE(sum.ok(), sum.status());
   }
 }
 

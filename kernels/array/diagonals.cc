@@ -141,8 +141,8 @@ absl::Status MatrixSetDiagKernel::Compute(KernelContext& ctx) {
   const TensorShape front = Front(shape, 2), want = band.Packed(front);
   const Tensor packed = ctx.input(1);
   if (!packed.HasShape(want)) {
-    return InvalidArgument("Either first dimensions of diagonal don't match input.shape[:-2], or its last ones don't match the band: diagonal must have shape ",
-                           want.DebugString(), ", received shape: ", packed.shape().DebugString());
+    return InvalidArgument("diagonal must have shape ", want.DebugString(), " for this input and band, received shape: ",
+                           packed.shape().DebugString());
   }
   Tensor out = ctx.TakeInput(0);
   if (!out.BufferUnique()) out = out.Clone();
@@ -221,9 +221,9 @@ absl::Status MatrixSetDiagBandGradient(GradientContext& g) {
 }
 
 const std::vector<DType>& DiagonalTypes() {
-  static const std::vector<DType> types = {DType::kHalf,   DType::kBfloat16,  DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128, DType::kInt8,
-                                           DType::kInt16,  DType::kInt32,     DType::kInt64, DType::kUint8,  DType::kUint16,    DType::kUint32,     DType::kUint64,
-                                           DType::kBool};
+  static const std::vector<DType> types = {
+      DType::kHalf,  DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128, DType::kInt8, DType::kInt16,
+      DType::kInt32, DType::kInt64,    DType::kUint8, DType::kUint16, DType::kUint32,    DType::kUint64,     DType::kBool};
   return types;
 }
 

@@ -15,7 +15,13 @@ TROUPE_OP("MatrixDiagV2")
     .Shape(MatrixDiagBandShape)
     .Gradient(MatrixDiagBandGradient)
     .Doc("As MatrixDiagV3 with align = LEFT_LEFT.");
-TROUPE_KERNEL("MatrixDiagV2").Device("CPU").Types("T", DiagonalTypes()).HostMemory("k").HostMemory("num_rows").HostMemory("num_cols").Class<MatrixDiagKernel>();
+TROUPE_KERNEL("MatrixDiagV2")
+    .Device("CPU")
+    .Types("T", DiagonalTypes())
+    .HostMemory("k")
+    .HostMemory("num_rows")
+    .HostMemory("num_cols")
+    .Class<MatrixDiagKernel>();
 
 }  // namespace
 }  // namespace troupe::array

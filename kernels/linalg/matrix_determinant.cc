@@ -7,6 +7,7 @@
 namespace troupe::linalg {
 namespace {
 
+// The conjugate makes it the gradient of complex determinants too; TensorFlow leaves it out there.
 absl::Status Gradient(GradientContext& g) {
   const NodeOut inverse = g.Op("MatrixInverse", {g.Input(0)}, {{"adjoint", true}});
   g.Set(0, g.Op("Mul", {PerMatrix(g, g.Op("Mul", {g.Grad(0), math::Conj(math::Out(g)).out})), inverse}));

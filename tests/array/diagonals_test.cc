@@ -30,7 +30,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_bands) {
       if (v == "V2" && std::string(align) != "LEFT_LEFT") continue;
       const AttrMap attrs = v == "V3" ? AttrMap{{"align", align}} : AttrMap{};
       Check({{2, 3, 3}}, [&](const Scope& s, const std::vector<Output>& x) {
-        return Op(s, "MatrixDiag" + v, {x[0], Const(s, Band({-1, 1})), Const(s, Tensor::Scalar<int32_t>(3)), Const(s, Tensor::Scalar<int32_t>(4)), Const(s, 0.5)}, attrs);
+        const Output rows = Const(s, Tensor::Scalar<int32_t>(3)), columns = Const(s, Tensor::Scalar<int32_t>(4));
+        return Op(s, "MatrixDiag" + v, {x[0], Const(s, Band({-1, 1})), rows, columns, Const(s, 0.5)}, attrs);
       });
       Check({{2, 3, 4}}, [&](const Scope& s, const std::vector<Output>& x) {
         return Op(s, "MatrixDiagPart" + v, {x[0], Const(s, Band({-2, 1})), Const(s, 0.5)}, attrs);
@@ -58,7 +59,7 @@ BOOST_AUTO_TEST_CASE(bands_that_are_refused) {
   check("MatrixDiagV3", {matrix, Band({0}), number(2), number(3), zero}, "The number of rows is too small: 2 < 3");
   check("MatrixDiagV3", {matrix, Band({0}), number(4), number(5), zero}, "not consistent");
   check("MatrixDiagV3", {matrix, Band({0, 2}), number(-1), number(-1), zero}, "2 instead of 3");
-  check("MatrixSetDiagV3", {matrix, matrix, Band({0})}, "diagonal must have shape [2], received shape: [2,3]");
+  check("MatrixSetDiagV3", {matrix, matrix, Band({0})}, "diagonal must have shape [2] for this input and band, received shape: [2,3]");
 }
 
 }  // namespace

@@ -49,9 +49,7 @@ void Lane::Remote::exec_later(caf::resumable* actor) {
 bool Lane::DrainSome() {
   // One message a turn, so that the caller can look at its deadline in between.
   constexpr size_t kThroughput = 1;
-  if (head_ == queue_.size()) {
-    queue_.clear();
-    head_ = 0;
+  if (queue_.empty()) {
     std::lock_guard<std::mutex> lock(mu_);
     queue_.swap(inbox_);
   }
@@ -69,7 +67,10 @@ bool Lane::DrainSome() {
         break;
     }
   }
-  if (head_ < queue_.size()) return true;
+  // Who has been resumed is forgotten: the queue stays as short as what waits, however many steps the lane runs.
+  queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
+  head_ = 0;
+  if (!queue_.empty()) return true;
   std::lock_guard<std::mutex> lock(mu_);
   return !inbox_.empty();
 }

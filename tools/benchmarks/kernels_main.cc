@@ -6,7 +6,7 @@
 //   conv:NxHxWxC_KHxKWxO_S              NHWC, HWIO, SAME, stride S; bare: the fastest of oneDNN's primitives with plain layouts, with weights in the layout that
 //   conv_input:..., conv_filter:...     the library likes (reordered each call), and with everything in such layouts (reordered each call)
 //
-// Operands and result are plain row-major tensors on both sides. Run the bare side with OMP_NUM_THREADS=1.
+// A sample is processor time in seconds. Operands and result are plain row-major tensors on both sides. Run the bare side with OMP_NUM_THREADS=1.
 #include <Eigen/Core>
 #include <cstring>
 #include <dnnl.hpp>
@@ -111,7 +111,7 @@ int RunSession(const Shape& s) {
   // Until the kernel has chosen its way.
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < 4 || (i < 20 && SecondsSince(start) < 1); ++i) run();
-  return Serve("{\"best\":\"\"}", [&] { return Sample(0.1, run); });
+  return Serve("{\"best\":\"\"}", [&] { return Sample(0.1, run, CpuSeconds); });
 }
 
 using dnnl::memory;
@@ -227,16 +227,16 @@ int RunBare(const Shape& s) {
   for (size_t i = 0; i < ways.size(); ++i) {
     ways[i].second();
     // Slow ways are known after one call.
-    const Clock::time_point start = Clock::now();
+    const double start = CpuSeconds();
     ways[i].second();
-    double seconds = SecondsSince(start);
-    if (seconds < 4 * best_seconds) seconds = std::min(seconds, Sample(0.1, ways[i].second));
+    double seconds = CpuSeconds() - start;
+    if (seconds < 4 * best_seconds) seconds = std::min(seconds, Sample(0.1, ways[i].second, CpuSeconds));
     if (seconds < best_seconds) {
       best_seconds = seconds;
       best = i;
     }
   }
-  return Serve(StrCat("{\"best\":\"", ways[best].first, "\"}"), [&] { return Sample(0.1, ways[best].second); });
+  return Serve(StrCat("{\"best\":\"", ways[best].first, "\"}"), [&] { return Sample(0.1, ways[best].second, CpuSeconds); });
 }
 
 }  // namespace

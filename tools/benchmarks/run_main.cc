@@ -10,8 +10,6 @@
 //   bare       no runtime: the bare loop over the graph's edges (no loops)
 //
 // With --optimize constants are folded and common subexpressions merged, as sessions do by default; without it every node of the graph is a node of the step.
-#include <time.h>
-
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <caf/all.hpp>
@@ -44,12 +42,6 @@ void Need(const absl::Status& s) {
   std::exit(1);
 }
 
-// Processor time of this process in seconds.
-double CpuSeconds() {
-  timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 double cpu_per_step = 0;  // of the last sample of ManyCallers
 
 // Wall time over the steps of K threads that start and stop together.

@@ -71,6 +71,9 @@ class SamplesTest(Case):
         with self.assertRaisesRegex(Failed, "no such thing"):
             Program([sys.executable, "-c", "import sys; sys.exit('no such thing')"])
 
+        with self.assertRaisesRegex(Failed, "does not start"):
+            Program([os.path.join(self.folder, "nothing")])
+
     def test_a_rival_that_dies_is_left_out_and_ours_goes_on(self):
         missing = []
         ctx = groups.Context(ROOT, self.folder, self.folder, None, True, None, missing)

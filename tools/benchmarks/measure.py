@@ -18,7 +18,10 @@ class Program:
 
     def __init__(self, command, env=None, patience=300):
         self.command, self.patience = [str(c) for c in command], patience
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        try:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        except OSError as e:
+            raise Failed("%s does not start: %s" % (self.command[0], e.strerror))
         self.buffer = b""
         try:
             self.head = json.loads(self._line())

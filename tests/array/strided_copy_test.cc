@@ -20,7 +20,7 @@ Tensor Numbered(DType t, const TensorShape& shape) {
       continue;
     }
     VisitNumeric(t, false, [&]<class T>() {
-      x.data<T>()[i] = static_cast<T>(static_cast<float>(i % 251));
+      x.data<T>()[i] = static_cast<T>(static_cast<float>(i % 127));
       return true;
     });
   }

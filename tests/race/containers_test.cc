@@ -22,8 +22,8 @@ struct Other : Resource {
 
 BOOST_AUTO_TEST_CASE(AnEntryIsMadeOnce) {
   for (int round = 0; round < 100; ++round) {
+    std::atomic<int> alive{0};  // outlives the things
     ResourceContainers containers;
-    std::atomic<int> alive{0};
     std::atomic<Thing*> first{nullptr};
     Wrong wrong;
     RunThreads(4, [&](int t) {
@@ -40,9 +40,9 @@ BOOST_AUTO_TEST_CASE(AnEntryIsMadeOnce) {
 
 BOOST_AUTO_TEST_CASE(CachesFollowClearedContainers) {
   constexpr int kRounds = 1500;
+  std::atomic<int> alive{0};
   ResourceContainers containers;
   ResourceCache<Thing> caches[2];  // two kernels of the same entry
-  std::atomic<int> alive{0};
   Wrong wrong;
   RunThreads(5, [&](int t) {
     for (int i = 0; i < kRounds; ++i) {

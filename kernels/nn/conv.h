@@ -12,22 +12,25 @@
 
 namespace troupe {
 
-// The shape function of a forward convolution, of one that gives the input's gradient (input 0 = its shape), and of one that gives the filter's (input 1).
+// The shape function of a forward convolution, of one that gives the input's gradient (input 0 =
+// its shape), and of one that gives the filter's (input 1).
 absl::Status ConvOutputShape(InferenceContext& c, bool depthwise);
 absl::Status ConvBackpropInputShape(InferenceContext& c);
 absl::Status ConvBackpropFilterShape(InferenceContext& c);
 // Copies the attrs that say how the windows slide from a convolution to one of its backward halves.
 AttrMap ConvAttrs(GradientContext& g);
 
-// What a fused op adds to a convolution: ConvEpilogue's fields as tensors of the op's type and data_format. Invalid tensors mean "without".
+// What a fused op adds to a convolution: ConvEpilogue's fields as tensors of the op's type and
+// data_format. Invalid tensors mean "without".
 struct ConvFusion {
-  Tensor bias;         // forward: [output channels]
+  Tensor bias;  // forward: [output channels]
   ConvActivation activation = ConvActivation::kNone;
-  Tensor relu_output;  // backward input: the shape of the input
+  Tensor relu_output;          // backward input: the shape of the input
   bool bias_gradient = false;  // backward filter: output 1 becomes the gradient [output channels]
 };
 
-// The kernel of all six ops, and of the fused ones: pass and depthwise choose one. Inputs 0, 1, 2 and output 0 are those of the plain op.
+// The kernel of all six ops, and of the fused ones: pass and depthwise choose one. Inputs 0, 1, 2
+// and output 0 are those of the plain op.
 class ConvKernel {
  public:
   ConvKernel(KernelInit& init, ConvPass pass, bool depthwise);
@@ -38,7 +41,8 @@ class ConvKernel {
   // The sizes for an input and a filter of these shapes; INVALID_ARGUMENT says what does not fit.
   absl::StatusOr<ConvShape> Sizes(const TensorShape& input, const TensorShape& filter) const;
   template <class T>
-  void RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out, const ConvEpilogue<T>& epilogue);
+  void RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out,
+                const ConvEpilogue<T>& epilogue);
 
   const ConvPass pass_;
   const bool depthwise_;

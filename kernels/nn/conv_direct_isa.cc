@@ -39,7 +39,8 @@ TROUPE_INLINE V Shuffle(V a, V b, Index index) {
 #ifdef __clang__
   constexpr int kWidth = sizeof(V) / sizeof(a[0]);
   V result;
-  for (int i = 0; i < kWidth; ++i) result[i] = index[i] < kWidth ? a[index[i]] : b[index[i] - kWidth];
+  for (int i = 0; i < kWidth; ++i)
+    result[i] = index[i] < kWidth ? a[index[i]] : b[index[i] - kWidth];
   return result;
 #else
   return __builtin_shuffle(a, b, index);
@@ -62,10 +63,12 @@ template <int kTogether, class V>
 TROUPE_INLINE V Broadcast(const char* p) {
   if constexpr (kTogether == 1) return V{} + *reinterpret_cast<const float*>(p);
 #if TROUPE_ISA_LEVEL >= 4
-  if constexpr (sizeof(V) == 64) return static_cast<V>(_mm512_broadcast_f32x4(_mm_loadu_ps(reinterpret_cast<const float*>(p))));
+  if constexpr (sizeof(V) == 64)
+    return static_cast<V>(_mm512_broadcast_f32x4(_mm_loadu_ps(reinterpret_cast<const float*>(p))));
 #endif
 #if TROUPE_ISA_LEVEL >= 3
-  if constexpr (sizeof(V) == 32) return static_cast<V>(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)));
+  if constexpr (sizeof(V) == 32)
+    return static_cast<V>(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)));
 #endif
   if constexpr (sizeof(V) == 16) return Read<V>(reinterpret_cast<const float*>(p));
 }
@@ -73,7 +76,8 @@ TROUPE_INLINE V Broadcast(const char* p) {
 struct Asking {
   const char* at;
   int64_t lines, per_step;
-  Asking(const ConvAhead& a, int64_t steps) : at(a.at), lines(a.lines), per_step(steps > 0 ? (a.lines + steps - 1) / steps : 0) {}
+  Asking(const ConvAhead& a, int64_t steps)
+      : at(a.at), lines(a.lines), per_step(steps > 0 ? (a.lines + steps - 1) / steps : 0) {}
   TROUPE_INLINE void Step() {
     const int64_t n = per_step < lines ? per_step : lines;
     for (int64_t i = 0; i < n; ++i, at += 64) __builtin_prefetch(at, 0, 2);
@@ -81,7 +85,8 @@ struct Asking {
   }
 };
 
-// kP pixels. Their addresses are `in` plus 1, 2 or 4 times one of four steps: with a pointer for each they would be kept on the stack.
+// kP pixels. Their addresses are `in` plus 1, 2 or 4 times one of four steps: with a pointer for
+// each they would be kept on the stack.
 template <int kTogether, class V, int kV, int kP>
 TROUPE_INLINE void Tile(const ConvRow& c, const char* image, float* out) {
   constexpr int kWide = sizeof(V) / 4;
@@ -162,12 +167,15 @@ template <class V>
 TROUPE_INLINE V Clamp(V x, V low, V high) {
 #if TROUPE_ISA_LEVEL >= 4
   if constexpr (sizeof(V) == 64) {
-    return static_cast<V>(_mm512_min_ps(static_cast<__m512>(high), _mm512_max_ps(static_cast<__m512>(low), static_cast<__m512>(x))));
+    return static_cast<V>(
+        _mm512_min_ps(static_cast<__m512>(high),
+                      _mm512_max_ps(static_cast<__m512>(low), static_cast<__m512>(x))));
   }
 #endif
 #if defined(__x86_64__)
   if constexpr (sizeof(V) == 16) {
-    return static_cast<V>(_mm_min_ps(static_cast<__m128>(high), _mm_max_ps(static_cast<__m128>(low), static_cast<__m128>(x))));
+    return static_cast<V>(_mm_min_ps(static_cast<__m128>(high),
+                                     _mm_max_ps(static_cast<__m128>(low), static_cast<__m128>(x))));
   }
 #endif
   x = x < low ? low : x;
@@ -178,7 +186,8 @@ TROUPE_INLINE V Clamp(V x, V low, V high) {
 template <int kN>
 TROUPE_INLINE Four ReadSome(const float* p) {
   if constexpr (kN == 4) return Read<Four>(p);
-  if constexpr (kN == 2) {  // in one load: a copy through memory would be read back before it is whole
+  if constexpr (kN ==
+                2) {  // in one load: a copy through memory would be read back before it is whole
     typedef double Two __attribute__((vector_size(16)));
     typedef double Pair __attribute__((aligned(4), may_alias));
     return reinterpret_cast<Four>(Two{*reinterpret_cast<const Pair*>(p), 0});
@@ -217,7 +226,8 @@ TROUPE_INLINE void FinishAlone(const ConvFinish& f, int64_t b) {
   }
 }
 
-// The same of kImages out of four, which come as [channel][image]; channels lie up to 2 or up to 4 in a row.
+// The same of kImages out of four, which come as [channel][image]; channels lie up to 2 or up to 4
+// in a row.
 template <bool kRelu, int kN, int kImages>
 TROUPE_INLINE void FinishFour(const ConvFinish& f, int64_t b) {
   const Four low = Four{} + f.low, high = Four{} + f.high;
@@ -237,7 +247,8 @@ TROUPE_INLINE void FinishFour(const ConvFinish& f, int64_t b) {
         Four v = Clamp(pair[i] + bias, low, high);
         const bool both = 2 * i + 1 < kImages;
         if constexpr (kRelu) {
-          const Four r0 = ReadSome<kN>(relu[2 * i] + at), r1 = both ? ReadSome<kN>(relu[2 * i + both] + at) : r0;
+          const Four r0 = ReadSome<kN>(relu[2 * i] + at),
+                     r1 = both ? ReadSome<kN>(relu[2 * i + both] + at) : r0;
           v *= Positive(Shuffle(r0, r1, Index4{0, 1, 4, 5}));
         }
         WriteSome<kN>(out[2 * i] + at, v);
@@ -250,14 +261,18 @@ TROUPE_INLINE void FinishFour(const ConvFinish& f, int64_t b) {
   for (int64_t q = f.columns; q > 0; --q, in += lanes, at += step) {
 #if TROUPE_ISA_LEVEL >= 4
     const __m512i turn = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512 all = Clamp(_mm512_permutexvar_ps(turn, _mm512_loadu_ps(in)) + _mm512_broadcast_f32x4(bias), _mm512_broadcast_f32x4(low), _mm512_broadcast_f32x4(high));
-    Four image[4] = {_mm512_castps512_ps128(all), _mm512_extractf32x4_ps(all, 1), _mm512_extractf32x4_ps(all, 2), _mm512_extractf32x4_ps(all, 3)};
+    const __m512 all =
+        Clamp(_mm512_permutexvar_ps(turn, _mm512_loadu_ps(in)) + _mm512_broadcast_f32x4(bias),
+              _mm512_broadcast_f32x4(low), _mm512_broadcast_f32x4(high));
+    Four image[4] = {_mm512_castps512_ps128(all), _mm512_extractf32x4_ps(all, 1),
+                     _mm512_extractf32x4_ps(all, 2), _mm512_extractf32x4_ps(all, 3)};
 #else
-    const Four c0 = Read<Four>(in), c1 = Read<Four>(in + 4), c2 = Read<Four>(in + 8), c3 = Read<Four>(in + 12);
+    const Four c0 = Read<Four>(in), c1 = Read<Four>(in + 4), c2 = Read<Four>(in + 8),
+               c3 = Read<Four>(in + 12);
     const Four a0 = Shuffle(c0, c1, Index4{0, 4, 1, 5}), a1 = Shuffle(c2, c3, Index4{0, 4, 1, 5});
     const Four a2 = Shuffle(c0, c1, Index4{2, 6, 3, 7}), a3 = Shuffle(c2, c3, Index4{2, 6, 3, 7});
-    Four image[4] = {Shuffle(a0, a1, Index4{0, 1, 4, 5}), Shuffle(a0, a1, Index4{2, 3, 6, 7}), Shuffle(a2, a3, Index4{0, 1, 4, 5}),
-                     Shuffle(a2, a3, Index4{2, 3, 6, 7})};
+    Four image[4] = {Shuffle(a0, a1, Index4{0, 1, 4, 5}), Shuffle(a0, a1, Index4{2, 3, 6, 7}),
+                     Shuffle(a2, a3, Index4{0, 1, 4, 5}), Shuffle(a2, a3, Index4{2, 3, 6, 7})};
     for (Four& v : image) v = Clamp(v + bias, low, high);
 #endif
 #pragma GCC unroll 4
@@ -272,10 +287,14 @@ template <int kTogether, bool kRelu, int kN>
 void FinishBlock(const ConvFinish& f, int64_t b) {
   if constexpr (kTogether == 1) return FinishAlone<kRelu, kN>(f, b);
   switch (f.images) {
-    case 4: return FinishFour<kRelu, kN, 4>(f, b);
-    case 3: return FinishFour<kRelu, kN, 3>(f, b);
-    case 2: return FinishFour<kRelu, kN, 2>(f, b);
-    default: return FinishFour<kRelu, kN, 1>(f, b);
+    case 4:
+      return FinishFour<kRelu, kN, 4>(f, b);
+    case 3:
+      return FinishFour<kRelu, kN, 3>(f, b);
+    case 2:
+      return FinishFour<kRelu, kN, 2>(f, b);
+    default:
+      return FinishFour<kRelu, kN, 1>(f, b);
   }
 }
 
@@ -284,10 +303,14 @@ void FinishRow(const ConvFinish& f) {
   int64_t b = 0;
   for (; 4 * b + 4 <= f.channels; ++b) FinishBlock<kTogether, kRelu, 4>(f, b);
   switch (f.channels - 4 * b) {
-    case 3: return FinishBlock<kTogether, kRelu, 3>(f, b);
-    case 2: return FinishBlock<kTogether, kRelu, 2>(f, b);
-    case 1: return FinishBlock<kTogether, kRelu, 1>(f, b);
-    default: return;
+    case 3:
+      return FinishBlock<kTogether, kRelu, 3>(f, b);
+    case 2:
+      return FinishBlock<kTogether, kRelu, 2>(f, b);
+    case 1:
+      return FinishBlock<kTogether, kRelu, 1>(f, b);
+    default:
+      return;
   }
 }
 
@@ -320,8 +343,10 @@ void Interleave(const float* const from[4], int64_t n, float* to) {
   }
   for (int64_t e = 0; e < n; e += kWidth) {
     if (e + kWidth > n) e = n - kWidth;  // the last vector ends with the row
-    const Vec a = Read<Vec>(f0 + e), b = Read<Vec>(f1 + e), c = Read<Vec>(f2 + e), d = Read<Vec>(f3 + e);
-    const Vec ac0 = Zip<false>(a, c), ac1 = Zip<true>(a, c), bd0 = Zip<false>(b, d), bd1 = Zip<true>(b, d);
+    const Vec a = Read<Vec>(f0 + e), b = Read<Vec>(f1 + e), c = Read<Vec>(f2 + e),
+              d = Read<Vec>(f3 + e);
+    const Vec ac0 = Zip<false>(a, c), ac1 = Zip<true>(a, c), bd0 = Zip<false>(b, d),
+              bd1 = Zip<true>(b, d);
     Write<Vec>(to + 4 * e, Zip<false>(ac0, bd0));
     Write<Vec>(to + 4 * e + kWidth, Zip<true>(ac0, bd0));
     Write<Vec>(to + 4 * e + 2 * kWidth, Zip<false>(ac1, bd1));

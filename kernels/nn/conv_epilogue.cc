@@ -18,13 +18,18 @@ namespace {
 constexpr int64_t kRun = 256;
 
 template <class T>
-constexpr int kTypeIndex = std::is_same_v<T, float> ? 0 : std::is_same_v<T, double> ? 1 : 2;  // uint32_t stands for int32
+constexpr int kTypeIndex = std::is_same_v<T, float>    ? 0
+                           : std::is_same_v<T, double> ? 1
+                                                       : 2;  // uint32_t stands for int32
 
 template <class T>
 const BiasLoops<T>& BiasLoopsOf() {
-  if constexpr (std::is_same_v<T, float>) return PickkBias().f32;
-  else if constexpr (std::is_same_v<T, double>) return PickkBias().f64;
-  else return PickkBias().u32;
+  if constexpr (std::is_same_v<T, float>)
+    return PickkBias().f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return PickkBias().f64;
+  else
+    return PickkBias().u32;
 }
 
 }  // namespace
@@ -33,19 +38,26 @@ template <class T>
 void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T* output) {
   if (e.bias != nullptr) {
     // Repeated, so that few channels fill vectors.
-    const int64_t copies = std::clamp<int64_t>(256 / std::max<int64_t>(1, channels), 1, std::max<int64_t>(1, pixels));
+    const int64_t copies =
+        std::clamp<int64_t>(256 / std::max<int64_t>(1, channels), 1, std::max<int64_t>(1, pixels));
     std::vector<T> pattern(copies * channels);
-    for (int64_t i = 0; i < copies; ++i) std::copy_n(e.bias, channels, pattern.data() + i * channels);
+    for (int64_t i = 0; i < copies; ++i)
+      std::copy_n(e.bias, channels, pattern.data() + i * channels);
     BiasLoopsOf<T>().add(output, pattern.data(), output, pixels * channels, copies * channels);
   }
   if (e.activation == ConvActivation::kNone) return;
-  const Activation f = e.activation == ConvActivation::kRelu ? Activation::kRelu : e.activation == ConvActivation::kRelu6 ? Activation::kRelu6 : Activation::kElu;
-  if (const auto run = PickkActivations().forward[static_cast<int>(f)][kTypeIndex<T>]) run(output, output, pixels * channels, 0);
+  const Activation f = e.activation == ConvActivation::kRelu    ? Activation::kRelu
+                       : e.activation == ConvActivation::kRelu6 ? Activation::kRelu6
+                                                                : Activation::kElu;
+  if (const auto run = PickkActivations().forward[static_cast<int>(f)][kTypeIndex<T>])
+    run(output, output, pixels * channels, 0);
 }
 
 template <class T>
 void FinishBackwardInput(const ConvEpilogue<T>& e, int64_t n, T* d_input) {
-  if (e.relu_output != nullptr) PickkActivations().backward[static_cast<int>(Activation::kRelu)][kTypeIndex<T>](d_input, e.relu_output, d_input, n, 0);
+  if (e.relu_output != nullptr)
+    PickkActivations().backward[static_cast<int>(Activation::kRelu)][kTypeIndex<T>](
+        d_input, e.relu_output, d_input, n, 0);
 }
 
 template <class T>
@@ -56,15 +68,16 @@ void FinishBackwardFilter(const ConvEpilogue<T>& e, const T* d, int64_t pixels, 
   std::vector<T> run(channels);
   for (int64_t p = 0; p < pixels; p += kRun) {
     std::fill(run.begin(), run.end(), T(0));
-    BiasLoopsOf<T>().sum(d + p * channels, run.data(), std::min(kRun, pixels - p) * channels, channels);
+    BiasLoopsOf<T>().sum(d + p * channels, run.data(), std::min(kRun, pixels - p) * channels,
+                         channels);
     for (int64_t c = 0; c < channels; ++c) total[c] += run[c];
   }
   for (int64_t c = 0; c < channels; ++c) e.bias_gradient[c] = static_cast<T>(total[c]);
 }
 
-#define TROUPE_CONV_EPILOGUE(T)                                                     \
-  template void FinishForward<T>(const ConvEpilogue<T>&, int64_t, int64_t, T*);     \
-  template void FinishBackwardInput<T>(const ConvEpilogue<T>&, int64_t, T*);        \
+#define TROUPE_CONV_EPILOGUE(T)                                                 \
+  template void FinishForward<T>(const ConvEpilogue<T>&, int64_t, int64_t, T*); \
+  template void FinishBackwardInput<T>(const ConvEpilogue<T>&, int64_t, T*);    \
   template void FinishBackwardFilter<T>(const ConvEpilogue<T>&, const T*, int64_t, int64_t)
 TROUPE_CONV_EPILOGUE(float);
 TROUPE_CONV_EPILOGUE(double);

@@ -1,7 +1,9 @@
-// What a convolution may compute along the way, while its numbers are still in registers: a pass of its own over the output costs E8 162 us a step for ReluGrad alone.
+// What a convolution may compute along the way, while its numbers are still in registers: a pass of
+// its own over the output costs E8 162 us a step for ReluGrad alone.
 //
-// The results are those of the separate ops (BiasAdd, Relu, Relu6, Elu, ReluGrad, BiasAddGrad), to rounding. One exception: where oneDNN applies Relu or Relu6, a NaN becomes 0,
-// as in TensorFlow's fused convolutions.
+// The results are those of the separate ops (BiasAdd, Relu, Relu6, Elu, ReluGrad, BiasAddGrad), to
+// rounding. One exception: where oneDNN applies Relu or Relu6, a NaN becomes 0, as in TensorFlow's
+// fused convolutions.
 #ifndef TROUPE_KERNELS_NN_CONV_EPILOGUE_H_
 #define TROUPE_KERNELS_NN_CONV_EPILOGUE_H_
 
@@ -17,7 +19,8 @@ struct ConvEpilogue {
   // Forward: output = activation(convolution + bias), with bias [oc].
   const T* bias = nullptr;
   ConvActivation activation = ConvActivation::kNone;
-  // Backward input: d input is multiplied by (relu_output > 0), an image of the input's shape: the gradient of the Relu that made the input.
+  // Backward input: d input is multiplied by (relu_output > 0), an image of the input's shape: the
+  // gradient of the Relu that made the input.
   const T* relu_output = nullptr;
   // Backward filter: bias_gradient [oc] becomes the sum of d output over all pixels.
   T* bias_gradient = nullptr;
@@ -30,7 +33,8 @@ void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T
 template <class T>
 void FinishBackwardInput(const ConvEpilogue<T>& e, int64_t n, T* d_input);
 template <class T>
-void FinishBackwardFilter(const ConvEpilogue<T>& e, const T* d_output, int64_t pixels, int64_t channels);
+void FinishBackwardFilter(const ConvEpilogue<T>& e, const T* d_output, int64_t pixels,
+                          int64_t channels);
 
 }  // namespace troupe
 

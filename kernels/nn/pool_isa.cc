@@ -4,7 +4,8 @@
 namespace troupe::TROUPE_ISA {
 namespace {
 
-// Calls f(output pixel, first row, past the last row, first column, past the last column) for every window, clipped to the image.
+// Calls f(output pixel, first row, past the last row, first column, past the last column) for every
+// window, clipped to the image.
 template <class F>
 inline __attribute__((always_inline)) void EachWindow(const PoolShape& s, F f) {
   for (int64_t i = 0; i < s.oh; ++i) {
@@ -31,8 +32,9 @@ constexpr T Lowest() {
   }
 }
 
-// float32 in registers: the lanes are up to 4 * kLanes channels of one window, and whoever walks the window keeps its results there. The last block of channels ends with
-// the pixel; the lanes that it shares with the block before are computed twice, or skipped where that matters.
+// float32 in registers: the lanes are up to 4 * kLanes channels of one window, and whoever walks
+// the window keeps its results there. The last block of channels ends with the pixel; the lanes
+// that it shares with the block before are computed twice, or skipped where that matters.
 constexpr int kWidest = TROUPE_ISA_LEVEL >= 4 ? 16 : TROUPE_ISA_LEVEL == 3 ? 8 : 4;
 
 template <int kLanes>
@@ -44,7 +46,8 @@ struct Lanes {
   static void Write(float* p, Vec v) { *reinterpret_cast<Load*>(p) = v; }
 };
 
-// Calls f.operator()<lanes, vectors>(first channel, channels that are new) for all channels; false when they are too few for a vector.
+// Calls f.operator()<lanes, vectors>(first channel, channels that are new) for all channels; false
+// when they are too few for a vector.
 template <int kLanes = kWidest, class F>
 inline __attribute__((always_inline)) bool EachBlock(int64_t c, F f) {
   if (c < kLanes) {
@@ -52,14 +55,16 @@ inline __attribute__((always_inline)) bool EachBlock(int64_t c, F f) {
     return false;
   }
   int64_t k = 0;
-  for (; k + 4 * kLanes <= c; k += 4 * kLanes) f.template operator()<kLanes, 4>(k, int64_t{kLanes} * 4);
+  for (; k + 4 * kLanes <= c; k += 4 * kLanes)
+    f.template operator()<kLanes, 4>(k, int64_t{kLanes} * 4);
   for (; k + kLanes <= c; k += kLanes) f.template operator()<kLanes, 1>(k, int64_t{kLanes});
   if (k < c) f.template operator()<kLanes, 1>(c - kLanes, c - k);
   return true;
 }
 
 template <int kLanes, int kVectors, bool kMean>
-inline __attribute__((always_inline)) void Reduce(const PoolShape& s, const float* x, float* y, int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
+inline __attribute__((always_inline)) void Reduce(const PoolShape& s, const float* x, float* y,
+                                                  int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
   using L = Lanes<kLanes>;
   using Vec = typename L::Vec;
   Vec acc[kVectors];
@@ -80,7 +85,8 @@ inline __attribute__((always_inline)) void Reduce(const PoolShape& s, const floa
   }
   const float count = static_cast<float>((y1 - y0) * (x1 - x0));
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) L::Write(y + i * kLanes, kMean && count > 0 ? acc[i] / count : acc[i]);
+  for (int i = 0; i < kVectors; ++i)
+    L::Write(y + i * kLanes, kMean && count > 0 ? acc[i] / count : acc[i]);
 }
 
 template <bool kMean>
@@ -88,14 +94,18 @@ bool ReduceAll(const PoolShape& s, const float* x, float* y) {
   if (s.c < 4) return false;
   EachWindow(s, [&](int64_t p, int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
     y1 = y1 < y0 ? y0 : y1, x1 = x1 < x0 ? x0 : x1;
-    EachBlock(s.c, [&]<int kLanes, int kVectors>(int64_t k, int64_t) { Reduce<kLanes, kVectors, kMean>(s, x + k, y + p * s.c + k, y0, y1, x0, x1); });
+    EachBlock(s.c, [&]<int kLanes, int kVectors>(int64_t k, int64_t) {
+      Reduce<kLanes, kVectors, kMean>(s, x + k, y + p * s.c + k, y0, y1, x0, x1);
+    });
   });
   return true;
 }
 
 // dx[the first largest of the window] += g, for the last `fresh` of the lanes.
 template <int kLanes, int kVectors>
-inline __attribute__((always_inline)) void ScatterLargest(const PoolShape& s, const float* x, const float* g, float* dx, int64_t y0, int64_t y1, int64_t x0, int64_t x1,
+inline __attribute__((always_inline)) void ScatterLargest(const PoolShape& s, const float* x,
+                                                          const float* g, float* dx, int64_t y0,
+                                                          int64_t y1, int64_t x0, int64_t x1,
                                                           int64_t fresh) {
   using L = Lanes<kLanes>;
   using Vec = typename L::Vec;
@@ -104,7 +114,8 @@ inline __attribute__((always_inline)) void ScatterLargest(const PoolShape& s, co
   Index at[kVectors];
   const float* in = x + (y0 * s.w + x0) * s.c;
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) best[i] = L::Read(in + i * kLanes), at[i] = Index{}, d[i] = L::Read(g + i * kLanes);
+  for (int i = 0; i < kVectors; ++i)
+    best[i] = L::Read(in + i * kLanes), at[i] = Index{}, d[i] = L::Read(g + i * kLanes);
   int32_t n = 0;
   for (int64_t r = y0; r < y1; ++r) {
     in = x + (r * s.w + x0) * s.c;
@@ -128,7 +139,8 @@ inline __attribute__((always_inline)) void ScatterLargest(const PoolShape& s, co
     float* out = dx + (r * s.w + x0) * s.c;
     for (int64_t q = x0; q < x1; ++q, out += s.c, ++n) {
 #pragma GCC unroll 4
-      for (int i = 0; i < kVectors; ++i) L::Write(out + i * kLanes, L::Read(out + i * kLanes) + (at[i] == n ? d[i] : Vec{}));
+      for (int i = 0; i < kVectors; ++i)
+        L::Write(out + i * kLanes, L::Read(out + i * kLanes) + (at[i] == n ? d[i] : Vec{}));
     }
   }
 }
@@ -168,8 +180,9 @@ void Max(const PoolShape& s, const T* x, T* y) {
 
 // index[k] = the pixel of the first largest element of channel k in the window.
 template <class T>
-inline __attribute__((always_inline)) void FindLargest(const PoolShape& s, const T* x, int64_t y0, int64_t y1, int64_t x0,
-                                                       int64_t x1, int32_t* index, T* best) {
+inline __attribute__((always_inline)) void FindLargest(const PoolShape& s, const T* x, int64_t y0,
+                                                       int64_t y1, int64_t x0, int64_t x1,
+                                                       int32_t* index, T* best) {
   const int64_t first = y0 * s.w + x0;
   for (int64_t k = 0; k < s.c; ++k) {
     best[k] = x[first * s.c + k];
@@ -254,11 +267,13 @@ void AvgGrad(const PoolShape& s, const T* dy, T* dx) {
 
 }  // namespace
 
-#define TROUPE_MAX_LOOPS(T) {&Max<T>, &MaxGrad<T>, &MaxGradGrad<T>}
+#define TROUPE_MAX_LOOPS(T) \
+  { &Max<T>, &MaxGrad<T>, &MaxGradGrad<T> }
 extern const PoolTable kPools;
-const PoolTable kPools = {TROUPE_MAX_LOOPS(float),    TROUPE_MAX_LOOPS(double),  TROUPE_MAX_LOOPS(int8_t),
-                          TROUPE_MAX_LOOPS(uint8_t),  TROUPE_MAX_LOOPS(int16_t), TROUPE_MAX_LOOPS(uint16_t),
-                          TROUPE_MAX_LOOPS(int32_t),  TROUPE_MAX_LOOPS(uint32_t), TROUPE_MAX_LOOPS(int64_t),
-                          TROUPE_MAX_LOOPS(uint64_t), {&Avg<float>, &AvgGrad<float>}, {&Avg<double>, &AvgGrad<double>}};
+const PoolTable kPools = {
+    TROUPE_MAX_LOOPS(float),    TROUPE_MAX_LOOPS(double),       TROUPE_MAX_LOOPS(int8_t),
+    TROUPE_MAX_LOOPS(uint8_t),  TROUPE_MAX_LOOPS(int16_t),      TROUPE_MAX_LOOPS(uint16_t),
+    TROUPE_MAX_LOOPS(int32_t),  TROUPE_MAX_LOOPS(uint32_t),     TROUPE_MAX_LOOPS(int64_t),
+    TROUPE_MAX_LOOPS(uint64_t), {&Avg<float>, &AvgGrad<float>}, {&Avg<double>, &AvgGrad<double>}};
 
 }  // namespace troupe::TROUPE_ISA

@@ -1,4 +1,5 @@
-// The direct convolutions against naive sums: every level of instructions, odd sizes, strides, dilations, paddings, batches that are no multiple of four.
+// The direct convolutions against naive sums: every level of instructions, odd sizes, strides,
+// dilations, paddings, batches that are no multiple of four.
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
@@ -18,9 +19,11 @@ std::vector<int> Levels() {
 void CheckAllLevels(const ConvShape& s, bool plain) {
   const ConvProblem p(s);
   for (int level : Levels()) {
-    const int taken = CheckConvolution(p, plain, [&](ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out, const ConvEpilogue<float>& e) {
-      return DirectConv(pass, s, a, b, out, e, level);
-    }, StrCat("direct v", level));
+    const int taken = CheckConvolution(
+        p, plain,
+        [&](ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out,
+            const ConvEpilogue<float>& e) { return DirectConv(pass, s, a, b, out, e, level); },
+        StrCat("direct v", level));
     BOOST_CHECK_MESSAGE(taken == (plain ? 3 : 12), Text(s) << " was not taken");
   }
 }
@@ -34,23 +37,30 @@ BOOST_AUTO_TEST_CASE(EveryNumberOfChannels) {
 
 BOOST_AUTO_TEST_CASE(EveryWidthStrideAndBatch) {
   for (int64_t w = 1; w <= 29; w += w < 18 ? 1 : 5) {
-    for (int64_t stride = 1; stride <= 3; ++stride) CheckAllLevels(MakeConvShape(1 + (w + stride) % 7, 4, w, 3, 3, 4, 5, stride), true);
+    for (int64_t stride = 1; stride <= 3; ++stride)
+      CheckAllLevels(MakeConvShape(1 + (w + stride) % 7, 4, w, 3, 3, 4, 5, stride), true);
   }
 }
 
 BOOST_AUTO_TEST_CASE(RandomShapesWithEpilogues) {
   std::mt19937 rng(5);
-  const auto pick = [&](int64_t from, int64_t to) { return from + static_cast<int64_t>(rng() % (to - from + 1)); };
+  const auto pick = [&](int64_t from, int64_t to) {
+    return from + static_cast<int64_t>(rng() % (to - from + 1));
+  };
   for (int i = 0; i < 120; ++i) {
     ConvShape s;
-    s.n = pick(1, 9), s.c = pick(1, 9), s.oc = pick(1, 14), s.h = pick(1, 9), s.w = pick(1, 17), s.kh = pick(1, 5), s.kw = pick(1, 5);
-    s.stride_h = pick(1, 3), s.stride_w = pick(1, 3), s.dilation_h = pick(0, 2) / 2 + 1, s.dilation_w = pick(0, 2) / 2 + 1;
+    s.n = pick(1, 9), s.c = pick(1, 9), s.oc = pick(1, 14), s.h = pick(1, 9), s.w = pick(1, 17),
+    s.kh = pick(1, 5), s.kw = pick(1, 5);
+    s.stride_h = pick(1, 3), s.stride_w = pick(1, 3), s.dilation_h = pick(0, 2) / 2 + 1,
+    s.dilation_w = pick(0, 2) / 2 + 1;
     const int64_t eh = (s.kh - 1) * s.dilation_h + 1, ew = (s.kw - 1) * s.dilation_w + 1;
     // Paddings wider than the filter too: then whole windows see nothing.
-    s.top = pick(0, 2) * pick(0, 3), s.bottom = pick(0, 3), s.left = pick(0, 2) * pick(0, 3), s.right = pick(0, 3);
+    s.top = pick(0, 2) * pick(0, 3), s.bottom = pick(0, 3), s.left = pick(0, 2) * pick(0, 3),
+    s.right = pick(0, 3);
     if (s.h + s.top + s.bottom < eh) s.bottom = eh - s.h - s.top;
     if (s.w + s.left + s.right < ew) s.right = ew - s.w - s.left;
-    s.oh = (s.h + s.top + s.bottom - eh) / s.stride_h + 1, s.ow = (s.w + s.left + s.right - ew) / s.stride_w + 1;
+    s.oh = (s.h + s.top + s.bottom - eh) / s.stride_h + 1,
+    s.ow = (s.w + s.left + s.right - ew) / s.stride_w + 1;
     CheckAllLevels(s, i % 4 != 0);
   }
 }
@@ -74,8 +84,11 @@ BOOST_AUTO_TEST_CASE(SplittingTheImagesChangesNoBit) {
     a.n = first, b.n = s.n - first;
     const int64_t in = first * s.h * s.w * s.c, to = first * s.oh * s.ow * s.oc;
     std::vector<float> y2(y.size()), dx2(dx.size());
-    BOOST_REQUIRE(DirectConv(ConvPass::kForward, a, x.data(), f.data(), y2.data(), {}) && DirectConv(ConvPass::kForward, b, x.data() + in, f.data(), y2.data() + to, {}));
-    BOOST_REQUIRE(DirectConv(ConvPass::kBackwardInput, a, f.data(), d.data(), dx2.data(), {}) && DirectConv(ConvPass::kBackwardInput, b, f.data(), d.data() + to, dx2.data() + in, {}));
+    BOOST_REQUIRE(DirectConv(ConvPass::kForward, a, x.data(), f.data(), y2.data(), {}) &&
+                  DirectConv(ConvPass::kForward, b, x.data() + in, f.data(), y2.data() + to, {}));
+    BOOST_REQUIRE(
+        DirectConv(ConvPass::kBackwardInput, a, f.data(), d.data(), dx2.data(), {}) &&
+        DirectConv(ConvPass::kBackwardInput, b, f.data(), d.data() + to, dx2.data() + in, {}));
     BOOST_CHECK(y == y2);
     BOOST_CHECK(dx == dx2);
   }
@@ -91,9 +104,11 @@ BOOST_AUTO_TEST_CASE(NanGoesWhereItWouldGo) {
   e.activation = ConvActivation::kRelu;
   BOOST_REQUIRE(DirectConv(ConvPass::kForward, s, x.data(), f.data(), y.data(), e));
   for (int64_t i = 0; i < s.output_size(); ++i) {
-    const int64_t pixel = i / s.oc, n = pixel / (s.oh * s.ow), r = pixel / s.ow % s.oh, q = pixel % s.ow;
+    const int64_t pixel = i / s.oc, n = pixel / (s.oh * s.ow), r = pixel / s.ow % s.oh,
+                  q = pixel % s.ow;
     const bool reached = n == 1 && std::abs(r - 3) <= 1 && std::abs(q - 3) <= 1;
-    BOOST_CHECK_MESSAGE(std::isnan(y[i]) == reached, "image " << n << " row " << r << " column " << q);
+    BOOST_CHECK_MESSAGE(std::isnan(y[i]) == reached,
+                        "image " << n << " row " << r << " column " << q);
   }
 }
 
@@ -101,7 +116,8 @@ BOOST_AUTO_TEST_CASE(TheChoiceIsByShapeAlone) {
   for (ConvPass pass : {ConvPass::kForward, ConvPass::kBackwardInput, ConvPass::kBackwardFilter}) {
     BOOST_CHECK(!PreferDirectConv(pass, MakeConvShape(32, 14, 14, 256, 3, 3, 256, 1)));
     BOOST_CHECK(!PreferDirectConv(pass, MakeConvShape(32, 14, 14, 64, 1, 1, 64, 1)));
-    if (IsaLevelForTables() >= 3) BOOST_CHECK(PreferDirectConv(pass, MakeConvShape(100, 28, 28, 6, 5, 5, 12, 2)));
+    if (IsaLevelForTables() >= 3)
+      BOOST_CHECK(PreferDirectConv(pass, MakeConvShape(100, 28, 28, 6, 5, 5, 12, 2)));
   }
 }
 

@@ -8,7 +8,14 @@ DeviceStatus Describe(const Device& d) { return {d.name(), d.type(), d.incarnati
 
 namespace {
 
-caf::behavior DeviceBehavior(caf::event_based_actor* self, std::shared_ptr<Device> device) {
+struct DeviceState {
+  const char* name = "troupe.device";
+};
+struct ContainerState {
+  const char* name = "troupe.container";
+};
+
+caf::behavior DeviceBehavior(caf::stateful_actor<DeviceState>* self, std::shared_ptr<Device> device) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   return {
@@ -16,7 +23,7 @@ caf::behavior DeviceBehavior(caf::event_based_actor* self, std::shared_ptr<Devic
   };
 }
 
-caf::behavior ContainerBehavior(caf::event_based_actor* self, std::shared_ptr<ResourceContainers> containers) {
+caf::behavior ContainerBehavior(caf::stateful_actor<ContainerState>* self, std::shared_ptr<ResourceContainers> containers) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   return {

@@ -1,8 +1,9 @@
 // The device actor: speaks for one device of a task.
 //
 //   message                    action                                   reply (through the call)
-//   device_stats {}            1 read the allocator and the threads     DeviceStatus
-//   exit (failure)             2 the supervisor fails the steps that run on the device, then spawns the next incarnation
+//   device_stats {}            1 read the allocator                     DeviceStatus
+//   exit (failure)             2 calls in the mailbox are dropped       ABORTED
+//                                the supervisor fails the steps that run on the device, then spawns the next incarnation
 //
 // The Device object is lent to it by the runtime and outlives it. Knows no graphs. Blocks: never.
 //

@@ -4,6 +4,14 @@
 //   session.PartialRun(handle, {{"a", ta}}, {"x"}, &out);     // x must not depend on b
 //   session.PartialRun(handle, {{"b", tb}}, {"y"}, &out);
 //
+//   state    event                             action                                                              next
+//   open     Run                             1 check it all, then send the feeds to the executors                  waiting
+//   open     Run: a name, a value or an order that is wrong
+//                                            2 nothing is fed                                                      open
+//   waiting  all fetches of this Run are there 3 hand them over                                                    open; over when they were the last
+//   waiting  the step failed                 4 return its error                                                    over
+//   open     nobody holds it any more        5 abort the step, wait for its end, release the executors             gone
+//
 // It is one step: every node runs once, as soon as its inputs are there. Thread rule: all methods are thread safe; a call waits for its fetches.
 #ifndef TROUPE_ACTORS_PARTIAL_STEP_H_
 #define TROUPE_ACTORS_PARTIAL_STEP_H_

@@ -311,7 +311,7 @@ absl::Status Session::Reset(const Names& containers) {
   Runtime::Impl& runtime = *impl_->runtime->impl();
   for (const auto& device : runtime.devices) {
     const caf::actor actor = runtime.directory->Find("container:" + device->name());
-    if (!actor) return Unavailable("the container actor of ", device->name(), " is being restarted; try again");
+    if (!actor) return runtime.directory->WhyDown("container:" + device->name());
     Waiter<absl::Status> waiter;
     auto call = std::make_shared<ContainerResetCall>();
     call->containers = containers;

@@ -151,9 +151,13 @@ namespace {
 
 struct SessionActorState {
   std::shared_ptr<SessionMaster> master;
+  // Users' actors that wait for a step. CAF answers no request whose promise is merely forgotten.
+  std::map<int64_t, caf::typed_response_promise<run_reply>> waiting;
+  int64_t last_request = 0;
   const char* name = "troupe.session";
   ~SessionActorState() {
     if (master != nullptr) master->watch().SetWake(nullptr);
+    for (auto& [id, promise] : waiting) promise.deliver(run_reply{absl::AbortedError("the session ended before the step did"), {}, nullptr});
   }
 };
 using SessionActor = caf::stateful_actor<SessionActorState>;
@@ -164,26 +168,31 @@ void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
     if (absl::Status s = master.ExportParts(*call); !s.ok()) return call->done(std::move(s));
   }
   if (auto known = master.Find(call->key)) return call->done(std::move(known));
+  if (master.closed()) return call->done(Cancelled("the session is closed"));
+  const caf::actor worker = master.worker();
+  if (!worker) return call->done(master.WhyNoWorker());
   absl::StatusOr<Partitioned> p = master.Partition(*call);
   if (!p.ok()) return call->done(p.status());
   // The worker answers by a message of its own, so that this actor goes on meanwhile.
   p->call->done = [me = caf::actor_cast<caf::actor>(self), call, signature = p->signature](auto parts) {
     caf::anon_send(me, std::make_shared<std::function<void(SessionMaster&)>>([=](SessionMaster& m) {
       if (!parts.ok()) return call->done(parts.status());
+      if (m.closed()) return call->done(Cancelled("the session is closed"));
       call->done(m.Register(call->key, signature, *parts));
     }));
   };
-  const caf::actor worker = master.worker();
-  if (!worker) return call->done(Unavailable("the worker is being restarted; try again"));
   self->send(worker, p->call);
 }
 
 // Runs a step for another actor. The promise belongs to this actor, so the answer passes through its turn.
-void RunFor(SessionActor* self, caf::typed_response_promise<run_reply> promise, const run_request& r) {
+void RunFor(SessionActor* self, int64_t id, const run_request& r) {
   auto metadata = r.options.collect_stats || r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
-  auto answer = [me = caf::actor_cast<caf::actor>(self), promise, metadata](absl::Status s, std::vector<Tensor> outputs) {
+  auto answer = [me = caf::actor_cast<caf::actor>(self), self, id, metadata](absl::Status s, std::vector<Tensor> outputs) {
     auto reply = std::make_shared<run_reply>(run_reply{std::move(s), std::move(outputs), metadata});
-    caf::anon_send(me, std::make_shared<MasterThen>([promise, reply](SessionMaster&) mutable { promise.deliver(std::move(*reply)); }));
+    caf::anon_send(me, std::make_shared<MasterThen>([self, id, reply](SessionMaster&) {
+      auto promise = self->state.waiting.extract(id);
+      if (promise) promise.mapped().deliver(std::move(*reply));
+    }));
   };
   auto call = std::make_shared<CompileCall>();
   std::vector<Tensor> values;
@@ -226,8 +235,9 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
       [self](const std::shared_ptr<CompileCall>& call) { Compile(self, call); },
       [self](const std::shared_ptr<std::function<void(SessionMaster&)>>& then) { (*then)(*self->state.master); },
       [self](const run_request& r) {
-        auto promise = self->make_response_promise<run_reply>();
-        RunFor(self, promise, r);
+        const int64_t id = ++self->state.last_request;
+        auto promise = self->state.waiting[id] = self->make_response_promise<run_reply>();
+        RunFor(self, id, r);
         return promise;
       },
       [self](const std::shared_ptr<CloseCall>& call) {

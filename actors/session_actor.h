@@ -1,13 +1,21 @@
 // The session actor (master): owns the graph and the signatures of one session.
 //
-//   message                     action                                                                 reply (through the call)
-//   extend {graph}              1 import into the graph, all or nothing                                status
-//   compile {signature}         2 known: answer at once; else prune, fold, merge, place, partition,
-//                                 register each part with the worker                                   signature or error
-//   (parts registered)          3 put the signature into the cache                                     as above
-//   run_request {feeds, ...}    5 run under the scheduler; for users' actors                           run_reply {status, outputs, metadata}
-//   watch_steps {tick}          6 look for asynchronous steps whose time is up (step_watch.h)          none
-//   close                       4 refuse what comes, abort what runs                                   status
+//   state   message                      action                                                                reply (through the call)
+//   open    extend {graph}             1 import into the graph, all or nothing                                 status
+//   open    compile, known             2 answer at once                                                        signature
+//   open    compile, new               3 prune, fold, merge, place, partition; register_graph to the worker    by 5, or the first error
+//   open    compile, the worker is down
+//                                      4 answer at once                                                        UNAVAILABLE, or what it died of
+//   open    then: parts registered     5 keep the signature                                                    signature or error
+//   open    run_request {feeds, ...}   6 as 2 to 5, then run under the scheduler; for users' actors            run_reply {status, outputs, metadata}
+//   open    watch_steps {tick}         7 look for asynchronous steps whose time is up (step_watch.h)           none
+//   open    then: an actor of the runtime failed
+//                                      8 abort the steps that run; the session stays usable                    none
+//   open    close                      9 refuse what comes, abort what runs; closed from here on               status
+//   closed  extend, compile, run_request, parts registered
+//                                     10 nothing is done                                                       CANCELLED
+//   closed  close                     11 nothing is left to do                                                 status
+//   any     exit                      12 calls that wait for an answer get one                                 ABORTED
 //
 // Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the caller directly, and this actor hears of misses only.
 // Owner: the Session object. Dies: with it.
@@ -71,6 +79,7 @@ class SessionMaster {
   StepWatch& watch() { return *watch_; }
   // The worker that is alive now; null while it is being restarted.
   caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
+  absl::Status WhyNoWorker() const { return runtime_->impl()->directory->WhyDown("worker"); }
   void Report(const std::function<void(StepReport)>& answer) const;
 
  private:

@@ -27,6 +27,16 @@ caf::actor Directory::Find(const std::string& name) const {
   const auto it = actors_.find(name);
   return it == actors_.end() ? caf::actor() : it->second.first;
 }
+void Directory::GiveUp(const std::string& name, const std::string& why) {
+  std::lock_guard<std::mutex> lock(mu_);
+  given_up_[name] = why;
+}
+absl::Status Directory::WhyDown(const std::string& name) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = given_up_.find(name);
+  if (it == given_up_.end()) return Unavailable("the actor '", name, "' is being restarted; try again");
+  return FailedPrecondition("the actor '", name, "' failed too often and is not restarted; the last time: ", it->second);
+}
 uint64_t Directory::Incarnation(const std::string& name) const {
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = actors_.find(name);
@@ -56,6 +66,13 @@ void Start(SupervisorActor* self, size_t i) {
   self->state.directory->Set(c.spec.name, c.actor, c.incarnation);
 }
 
+void StopChildren(SupervisorActor* self) {
+  for (Child& c : self->state.children) {
+    if (c.actor) self->send_exit(c.actor, caf::exit_reason::user_shutdown);
+    self->state.directory->Set(c.spec.name, nullptr, c.incarnation);
+  }
+}
+
 void OnDown(SupervisorActor* self, const caf::down_msg& down) {
   auto& children = self->state.children;
   for (size_t i = 0; i < children.size(); ++i) {
@@ -66,9 +83,14 @@ void OnDown(SupervisorActor* self, const caf::down_msg& down) {
     if (!down.reason || down.reason == caf::exit_reason::user_shutdown) return;
     const std::string why = self->system().render(down.reason);
     if (c.spec.failed) c.spec.failed(why);
-    const auto delay = c.decision.OnFailure(std::chrono::steady_clock::now());
+    const auto delay = c.decision.OnFailure(self->clock().now());
     if (delay.count() < 0) {
+      self->state.directory->GiveUp(c.spec.name, why);
       if (c.spec.gave_up) c.spec.gave_up(why);
+      if (c.spec.policy.escalate) {
+        StopChildren(self);
+        self->quit(down.reason);
+      }
       return;
     }
     self->delayed_send(self, delay, restart_child{i});
@@ -89,10 +111,7 @@ caf::behavior SupervisorBehavior(SupervisorActor* self, std::vector<ChildSpec> s
   }
   self->set_down_handler([self](caf::down_msg& down) { OnDown(self, down); });
   self->set_exit_handler([self](caf::exit_msg& e) {
-    for (Child& c : self->state.children) {
-      if (c.actor) self->send_exit(c.actor, caf::exit_reason::user_shutdown);
-      self->state.directory->Set(c.spec.name, nullptr, c.incarnation);
-    }
+    StopChildren(self);
     self->quit(e.reason);
   });
   return {

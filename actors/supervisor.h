@@ -1,12 +1,16 @@
 // The supervisor: owns children by name, restarts those that die, and keeps the name pointing at the living one.
 //
-//   state      message              action                                                        next
-//   watching   spawn {child}        1 spawn and monitor                                           watching
-//   watching   down (normal stop)   2 forget the child                                            watching
-//   watching   down (failure)       3 tell `failed`; wait as the policy says                      backing off
-//   backing off timer               4 spawn anew with the next incarnation; tell `restarted`      watching
-//   watching   down (too often)     5 tell `gave_up`; the name is dead                            stopped
-//   any        exit                 6 stop all children                                           gone
+//   state (of one child)  message              action                                                        next
+//   (new)                 (spawned)          1 spawn and monitor                                             watching
+//   watching              down (normal stop) 2 forget the child                                              stopped
+//   watching              down (failure)     3 tell `failed`; wait as the policy says                        backing off
+//   backing off           restart_child      4 spawn anew with the next incarnation; tell `restarted`        watching
+//   watching              down (too often)   5 tell `failed` and `gave_up`; the name is dead                 stopped
+//   watching              down (too often), and the policy says escalate
+//                                            6 as 5, stop all other children, and fail                       gone
+//   any                   exit               7 stop all children; a restart that is due is dropped           gone
+//   any                   down of an incarnation that is not the child's own
+//                                            8 ignored                                                       as before
 //
 // What a child works on (a device, its containers) belongs to whoever made the factory and is only lent to the child, so a restarted child
 // finds it again. Blocks: never. Owner: the runtime. Dies: with it.
@@ -34,13 +38,15 @@ struct RestartPolicy {
   double jitter = 0.2;              // the delay is off by at most this fraction
   int max_failures = 10;            // within `window`; one more and the supervisor gives up
   std::chrono::milliseconds window{10000};
+  uint64_t seed = 0;                // of the jitter; 0 = another one each time
+  bool escalate = false;            // giving up ends the supervisor, and its own supervisor decides
 };
 
 // When to restart whom: the supervisor's arithmetic, without an actor or a clock.
 class RestartDecision {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  explicit RestartDecision(RestartPolicy policy, uint64_t seed = 1) : policy_(policy), random_(seed) {}
+  explicit RestartDecision(RestartPolicy policy) : policy_(policy), random_(policy.seed != 0 ? policy.seed : std::random_device()()) {}
   // A child failed at `now`. The delay before its restart; negative when it is not restarted any more.
   std::chrono::milliseconds OnFailure(Time now);
   int failures_in_window() const { return static_cast<int>(failures_.size()); }
@@ -67,12 +73,16 @@ class Directory {
   void Set(const std::string& name, caf::actor actor, uint64_t incarnation);
   // Null while the child is down.
   caf::actor Find(const std::string& name) const;
+  // What to tell who needs the actor while Find gives null: it is being restarted, or it is not any more.
+  absl::Status WhyDown(const std::string& name) const;
+  void GiveUp(const std::string& name, const std::string& why);
   // 0 when there never was one.
   uint64_t Incarnation(const std::string& name) const;
 
  private:
   mutable std::mutex mu_;
   std::map<std::string, std::pair<caf::actor, uint64_t>> actors_;
+  std::map<std::string, std::string> given_up_;
 };
 
 // The children are spawned in order before this returns.

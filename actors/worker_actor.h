@@ -1,7 +1,11 @@
 // The worker: owns the devices of one task and compiles what a session registers for them.
 //
-//   message                          action                                              reply (through the call)
-//   register_graph {graphs, session} compile one part per device                         parts, or the first error
+//   state  message                            action                                              reply (through the call)
+//   alive  register_graph {graphs, session} 1 compile one part per device                         parts
+//   alive  register_graph, a part cannot be compiled, or is for a device of others
+//                                           2 stop there                                          the first error
+//   alive  exit                             3 calls in the mailbox are dropped; the supervisor    ABORTED
+//                                             spawns the next incarnation
 //
 // Blocks: never (compiling is computing). Owner: the runtime. Dies: with it.
 #ifndef TROUPE_ACTORS_WORKER_ACTOR_H_

@@ -1,13 +1,17 @@
 // The executor: an actor around one StepState.
 //
-//   message                         action                                                     reply
-//   run_step {input}                Begin, Drain, PartDone to the group when done              none: the group tells
-//   doorbell                        TakeArrivals, Drain                                        none
-//   tokens {token}                  Deliver, Drain (one-message-per-token mode)                none
-//   go_on                           Drain again: the turn before gave way to others            none
-//   exit (kill)                     the step it runs fails with ABORTED; its worker spawns another
+//   state      message                action                                                               next
+//   free       run_step {input}     1 Begin, Drain                                                         running
+//   running    doorbell             2 take the arrivals (tensors, finished kernels, aborts, questions), Drain  running
+//   running    tokens {token}       3 Deliver, Drain (one-message-per-token mode)                          running
+//   running    go_on                4 Drain again: the turn before gave way to others                      running
+//   running    (nothing is left)    5 Finish; PartDone to the group                                        free
+//   free       doorbell, go_on      6 arrivals of a step that is over are counted and dropped              free
+//   free       exit                 7 nothing to tell; a run_step that comes now fails with ABORTED        dead
+//   running    exit                 8 PartDone to the group with ABORTED                                   dead
+//   dead       anything             9 dropped; the set is not leased again, the next lease makes a new one dead
 //
-// Blocks: never. Owner: the worker, which leases it to one step at a time. Dies: with its signature, or when it is killed.
+// Nothing is replied: the group tells. Blocks: never. Owner: its set, which is leased to one step at a time. Dies: with its set, or when it is killed.
 // An executor in flight has a home: its caller's lane, or the scheduler (null). Whoever rings the doorbell does so for that home.
 #ifndef TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 #define TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_

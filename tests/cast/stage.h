@@ -42,7 +42,15 @@ class Stage {
     scheduler_.after_next_enqueue(nullptr);
   }
   void Advance(std::chrono::milliseconds by) { scheduler_.advance_time(by); }
-  void Kill(const caf::actor& actor) { caf::anon_send_exit(actor, caf::exit_reason::kill); }
+  // Whoever has been named in a line. Null when nobody of that name has.
+  caf::actor Actor(const std::string& name) const {
+    const auto it = actors_.find(name);
+    return it == actors_.end() ? caf::actor() : it->second;
+  }
+  void Kill(const caf::actor& actor) {
+    BOOST_REQUIRE(!!actor);
+    caf::anon_send_exit(actor, caf::exit_reason::kill);
+  }
 
   // Delivers the next message: "who <- what", or "" when there is none.
   std::string Deliver() {
@@ -91,6 +99,7 @@ class Stage {
       if (name.rfind("troupe.", 0) == 0) name = name.substr(7);
       const int n = ++seen_[name];
       it->second = n == 1 ? name : StrCat(name, n);
+      actors_[it->second] = caf::actor_cast<caf::actor>(actor);
     }
     return it->second;
   }
@@ -129,6 +138,7 @@ class Stage {
   caf::scheduler::test_coordinator& scheduler_;
   bool draining_ = false;
   std::map<caf::actor_id, std::string> names_;
+  std::map<std::string, caf::actor> actors_;
   std::map<std::string, int> seen_;
 };
 

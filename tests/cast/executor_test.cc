@@ -1,0 +1,156 @@
+// The executor actor: every numbered edge of executor/executor_actor.h, message by message.
+#include "cast/play.h"
+#include "troupe/actors/executor/executor_actor.h"
+#include "troupe/actors/signature.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// x -> twice on the first device -> there on the second; and one there that waits for ever.
+struct TwoParts : Play {
+  explicit TwoParts(SessionOptions options = {}) : Play(options, 2) {
+    const Scope second = root.WithDevice("/device:CPU:1");
+    there = ops::Neg(second.WithOpName("there"), twice);
+    auto n = NodeBuilder(second.graph(), "stuck", "CastNever").Input(NodeOut{twice.node(), 0}).Device("/device:CPU:1").Build();
+    BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+    Extend();
+  }
+  Output there;
+};
+
+BOOST_AUTO_TEST_CASE(Edges1And5OnePartRunsInOneTurn) {
+  Play p;
+  p.Extend();
+  p.Warm(p.feeds, {"twice"});
+  for (int i = 0; i < 3; ++i) {
+    p.Start({"twice"});
+    BOOST_TEST(p.Go() == R"(
+executor <- run_step | OK)");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(Edge2ATensorRingsTheBellOfItsReceiver) {
+  TwoParts p;
+  p.Warm(p.feeds, {"there"});
+  p.Start({"there"});
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | running
+executor2 <- run_step | running
+executor2 <- doorbell | OK)");
+  BOOST_TEST(p.outputs.at(0).scalar<float>() == -4.0f);
+}
+
+BOOST_AUTO_TEST_CASE(Edge3EveryTokenIsAMessageInTheDebuggingMode) {
+  Play p({.token_messages = true});
+  p.Extend();
+  p.Warm(p.feeds, {"twice"});
+  p.Start({"twice"});
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | running
+executor <- token | running
+executor <- token | running
+executor <- token | OK)");  // x to both inputs of the sum, the sum to the result
+}
+
+BOOST_AUTO_TEST_CASE(Edge4ALongTurnGivesWayToOthers) {
+  Play p;
+  Output y = p.x;
+  for (int i = 0; i < 30000; ++i) y = ops::Neg(p.root, y);
+  p.Extend();
+  p.Warm(p.feeds, {y.name()});
+  p.Start({y.name()});
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | running
+executor <- go_on | OK)");
+  BOOST_TEST(p.outputs.at(0).scalar<float>() == 2.0f);
+}
+
+BOOST_AUTO_TEST_CASE(Edge2AnAbortReachesEveryPartAndEdge6LateOnesAreDropped) {
+  TwoParts p;
+  p.Warm(p.feeds, {"there", "stuck"});
+  CancellationToken token;
+  p.Start({"there", "stuck"}, {.cancellation = &token});
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | running
+executor2 <- run_step | running
+executor2 <- doorbell | running)");
+  token.Cancel();
+  BOOST_TEST(p.Go() == R"(
+executor <- doorbell | running
+executor2 <- doorbell | CANCELLED)");  // the first part's step was over: its abort is late
+  token.Cancel();
+  BOOST_TEST(p.Go() == "");
+  p.Start({"there", "stuck"});  // the same set, and nothing of the step before
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | running
+executor2 <- run_step | running
+executor2 <- doorbell | running)");
+}
+
+BOOST_AUTO_TEST_CASE(Edge7AFreeExecutorThatIsKilledIsReplacedAtTheNextLease) {
+  Play p;
+  p.Extend();
+  p.Warm(p.feeds, {"twice"});
+  p.Start({"twice"});
+  p.stage.Play();
+  p.stage.Kill(p.stage.Actor("executor"));
+  BOOST_TEST(p.Go() == R"(
+executor <- exit | OK)");
+  p.Start({"twice"});
+  BOOST_TEST(p.Go() == R"(
+executor2 <- run_step | OK)");
+}
+
+BOOST_AUTO_TEST_CASE(Edge7AStepThatMeetsADyingExecutorFails) {
+  Play p;
+  p.Extend();
+  p.Warm(p.feeds, {"twice"});
+  p.Start({"twice"});
+  p.stage.Play();
+  p.stage.Kill(p.stage.Actor("executor"));
+  p.Start({"twice"});  // leased before the exit is delivered
+  BOOST_TEST(p.Go() == R"(
+executor <- exit | ABORTED)");
+  BOOST_TEST(p.Message().find("an executor actor was killed") == 0u, p.Message());
+  p.Start({"twice"});
+  BOOST_TEST(p.Go() == R"(
+executor2 <- run_step | OK)");
+}
+
+BOOST_AUTO_TEST_CASE(Edges8And9AnExecutorKilledInMidStepFailsTheStepAndEndsTheOtherPart) {
+  TwoParts p;
+  p.Warm(p.feeds, {"there", "stuck"});
+  p.Start({"there", "stuck"});
+  // Killed between its run_step and the tensor.
+  BOOST_TEST(p.stage.Deliver() == "executor <- run_step");
+  BOOST_TEST(p.stage.Deliver() == "executor2 <- run_step");
+  BOOST_TEST(p.stage.Queue() == "executor2 <- doorbell");
+  p.stage.Kill(p.stage.Actor("executor2"));
+  BOOST_TEST(p.Go() == R"(
+executor2 <- doorbell | running
+executor2 <- exit | ABORTED
+executor <- doorbell | ABORTED
+executor <- exit | ABORTED)");  // the other part hears of it, and the set is thrown away
+  // The sender is killed before it has sent: the receiver is told, and does not wait for ever.
+  p.Warm(p.feeds, {"there"});
+  p.Start({"there"});
+  BOOST_TEST(p.Go() == R"(
+executor3 <- run_step | running
+executor4 <- run_step | running
+executor4 <- doorbell | OK)");
+  p.stage.Kill(p.stage.Actor("executor3"));
+  p.Start({"there"});
+  BOOST_TEST(p.Go() == R"(
+executor3 <- exit | running
+executor4 <- run_step | ABORTED
+executor4 <- doorbell | ABORTED
+executor4 <- exit | ABORTED)");
+  // What is sent to a dead executor is dropped.
+  caf::anon_send(p.stage.Actor("executor2"), doorbell{});
+  BOOST_TEST(p.Go() == "");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,249 @@
+// The session actor: every numbered edge of session_actor.h; and the worker, the device and the container that it works with.
+#include "cast/play.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Calls whose answers are written down.
+struct Asked : Play {
+  std::string said;
+  std::string Go() {
+    return stage.Play([this] { return std::exchange(said, ""); });
+  }
+  void Note(const char* what, const absl::Status& s) { StrAppend(&said, what, " ", absl::StatusCodeToString(s.code()), "; "); }
+
+  void AskExtend(const char* name) {
+    auto call = std::make_shared<ExtendCall>();
+    call->import = [name](Graph* g) {
+      return g->AddNode(name, "Placeholder", {{"dtype", DType::kFloat}}).status();
+    };
+    call->done = [this](absl::Status s) { Note("extend", s); };
+    caf::anon_send(ActorOf(*session), std::move(call));
+  }
+  void AskCompile(const Names& feeds, const Names& fetches) {
+    auto call = std::make_shared<CompileCall>();
+    call->key = SignatureKey(feeds, fetches, {});
+    call->feeds = feeds;
+    call->fetches = fetches;
+    call->done = [this](absl::StatusOr<std::shared_ptr<Signature>> s) { Note("compile", s.status()); };
+    caf::anon_send(ActorOf(*session), std::move(call));
+  }
+  void AskClose() {
+    auto call = std::make_shared<CloseCall>();
+    call->done = [this](absl::Status s) { Note("close", s); };
+    caf::anon_send(ActorOf(*session), std::move(call));
+  }
+};
+
+BOOST_FIXTURE_TEST_CASE(Edge1ExtendIsAllOrNothing, Asked) {
+  Extend();
+  AskExtend("more");
+  AskExtend("more");
+  BOOST_TEST(Go() == R"(
+session <- extend | extend OK; 
+session <- extend | extend ALREADY_EXISTS; )");
+}
+
+BOOST_FIXTURE_TEST_CASE(Edges2And3And5ASignatureIsCompiledOnceByTheWorker, Asked) {
+  Extend();
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(Go() == R"(
+session <- compile | 
+worker <- register_graph | 
+session <- then | compile OK; )");
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(Go() == R"(
+session <- compile | compile OK; )");
+  // Two that miss at the same time: both are answered, and the first one's signature stays.
+  AskCompile({"x"}, {"twice", "x"});
+  AskCompile({"x"}, {"twice", "x"});
+  BOOST_TEST(Go() == R"(
+session <- compile | 
+session <- compile | 
+worker <- register_graph | 
+worker <- register_graph | 
+session <- then | compile OK; 
+session <- then | compile OK; )");
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge3AnErrorOfAPassAnswersAtOnce, Asked) {
+  Extend();
+  AskCompile({}, {"nix"});
+  AskCompile({}, {"twice"});
+  BOOST_TEST(Go() == R"(
+session <- compile | compile NOT_FOUND; 
+session <- compile | compile INVALID_ARGUMENT; )");
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge4WhileTheWorkerIsDownACompileIsRefused, Asked) {
+  Extend();
+  stage.Kill(Find("worker"));
+  BOOST_TEST(Go() == R"(
+worker <- exit | 
+supervisor <- down | 
+session <- then | )");
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(Go() == R"(
+session <- compile | compile UNAVAILABLE; )");
+  stage.Advance(2ms);
+  AskCompile({"x"}, {"twice"});
+  stage.Play();
+  BOOST_TEST(said == "compile OK; ");
+}
+
+BOOST_FIXTURE_TEST_CASE(WorkersEdge3ACallThatTheWorkerTookWithItIsAnswered, Asked) {
+  Extend();
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(stage.Deliver() == "session <- compile");
+  BOOST_TEST(stage.Queue() == "worker <- register_graph");
+  stage.Kill(Find("worker"));  // urgent or not, the call must not be lost: send it behind the exit
+  AskCompile({"x"}, {"twice", "x"});
+  stage.Play();
+  stage.Advance(2ms);
+  stage.Play();
+  // The first was compiled before the exit; the second met a dead worker's mailbox or the time without one.
+  BOOST_TEST(said.find("compile OK; ") == 0u, said);
+  BOOST_TEST((said.find("compile ABORTED; ") != std::string::npos || said.find("compile UNAVAILABLE; ") != std::string::npos), said);
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge6AUsersActorRunsSteps, Asked) {
+  Extend();
+  caf::scoped_actor user(stage.system());
+  user->send(ActorOf(*session), run_request{feeds, {"twice"}, {}, {}});
+  BOOST_TEST(Go() == R"(
+session <- run_request | 
+worker <- register_graph | 
+session <- then | 
+executor <- run_step | 
+session <- then | )");
+  user->send(ActorOf(*session), run_request{feeds, {"twice"}, {}, {}});
+  BOOST_TEST(Go() == R"(
+session <- run_request | 
+executor <- run_step | 
+session <- then | )");
+  int answers = 0;
+  for (int i = 0; i < 2; ++i) {
+    user->receive([&](const run_reply& r) { answers += r.status.ok() && r.outputs.at(0).scalar<float>() == 4.0f; }, caf::after(0s) >> [] {});
+  }
+  BOOST_TEST(answers == 2);
+}
+
+// Edge 7 is walked in asynchronous_test.cc, edge 8 in supervisor_test.cc.
+
+BOOST_FIXTURE_TEST_CASE(Edges9To11CloseEndsWhatRunsAndRefusesWhatComes, Asked) {
+  Extend();
+  Warm(feeds, {"never"});
+  Start({"never"});
+  stage.Play();
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(stage.Deliver() == "session <- compile");
+  AskClose();
+  BOOST_TEST(Go() == R"(
+worker <- register_graph | 
+session <- close | close OK; 
+session <- then | compile CANCELLED; 
+executor <- doorbell | 
+executor <- exit | )");
+  BOOST_TEST(State() == "CANCELLED");
+  BOOST_TEST(Message() == "the session was closed");
+  AskExtend("late");
+  AskCompile({"x"}, {"twice"});
+  AskClose();
+  BOOST_TEST(Go() == R"(
+session <- extend | extend CANCELLED; 
+session <- compile | compile CANCELLED; 
+session <- close | close OK; )");
+  Start({"twice"});
+  BOOST_TEST(State() == "CANCELLED");
+  caf::scoped_actor user(stage.system());
+  user->send(ActorOf(*session), run_request{feeds, {"twice"}, {}, {}});
+  stage.Play();
+  absl::Status status;
+  user->receive([&](const run_reply& r) { status = r.status; }, caf::after(0s) >> [] {});
+  BOOST_TEST(status.code() == absl::StatusCode::kCancelled, status);
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge12WhoeverWaitsForADyingSessionActorGetsAnAnswer, Asked) {
+  Extend();
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(stage.Deliver() == "session <- compile");
+  caf::scoped_actor user(stage.system());
+  user->send(ActorOf(*session), run_request{feeds, {"never"}, {}, {}});
+  AskExtend("behind");
+  stage.Kill(ActorOf(*session));
+  stage.Play();
+  absl::Status status;
+  user->receive([&](const run_reply& r) { status = r.status; }, caf::after(0s) >> [] {});
+  BOOST_TEST(status.code() == absl::StatusCode::kAborted, status);
+  BOOST_TEST(said.find("compile ABORTED; ") != std::string::npos, said);
+  AskExtend("afterwards");
+  stage.Play();
+  BOOST_TEST(said.find("extend ABORTED; ") != std::string::npos, said);
+}
+
+// The worker, edges 1 and 2, and the two small ones.
+BOOST_FIXTURE_TEST_CASE(TheWorkerCompilesForItsOwnDevicesOnly, Asked) {
+  Extend();
+  const std::string mine = runtime->devices()[0].name;
+  const auto ask = [&](const std::string& device, const char* op) {
+    auto call = std::make_shared<RegisterGraphCall>();
+    auto graph = std::make_unique<Graph>();
+    auto n = NodeBuilder(graph.get(), "n", op).Attr("dtype", DType::kFloat).Build();
+    BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+    (*n)->set_assigned_device(device);
+    call->graphs.emplace_back(device, std::move(graph));
+    call->done = [this](absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> parts) { Note("register", parts.status()); };
+    caf::anon_send(Find("worker"), std::move(call));
+  };
+  ask(mine, "Placeholder");
+  ask("/job:other/replica:0/task:0/device:CPU:0", "Placeholder");
+  BOOST_TEST(Go() == R"(
+worker <- register_graph | register OK; 
+worker <- register_graph | register NOT_FOUND; )");
+}
+
+BOOST_FIXTURE_TEST_CASE(DeviceAndContainerAnswerAndACallThatDiesWithThemIsAborted, Asked) {
+  Variable v(root.WithOpName("v"), 5.0f);
+  const Operation init = GlobalVariablesInitializer(root);
+  Extend();
+  stage.Inline([&] { TROUPE_REQUIRE_OK(session->Run({}, {}, {init.name()}, nullptr)); });
+  const std::string device = runtime->devices()[0].name;
+  const auto stats = [&](const caf::actor& to) {
+    auto call = std::make_shared<DeviceStatsCall>();
+    call->done = [this, device](absl::StatusOr<DeviceStatus> s) { Note(s.ok() ? s->name == device ? "stats of mine" : "stats of others" : "stats", s.status()); };
+    caf::anon_send(to, std::move(call));
+  };
+  const auto list = [&](const caf::actor& to) {
+    auto call = std::make_shared<ContainerListCall>();
+    call->done = [this](absl::StatusOr<std::vector<ResourceContainers::Listing>> l) {
+      Note(l.ok() ? StrCat("list of ", l->size()).c_str() : "list", l.status());
+    };
+    caf::anon_send(to, std::move(call));
+  };
+  const caf::actor d = Find("device:" + device), c = Find("container:" + device);
+  stats(d);
+  list(c);
+  auto reset = std::make_shared<ContainerResetCall>();
+  reset->containers = {""};
+  reset->done = [this](absl::Status s) { Note("reset", s); };
+  caf::anon_send(c, std::move(reset));
+  list(c);
+  BOOST_TEST(Go() == R"(
+device <- device_stats | stats of mine OK; 
+container <- list | list of 1 OK; 
+container <- reset | reset OK; 
+container <- list | list of 0 OK; )");
+  for (const caf::actor& a : {d, c}) {
+    stage.Kill(a);
+    a == d ? stats(a) : list(a);
+    stage.Play();
+    a == d ? stats(a) : list(a);
+    stage.Play();
+    BOOST_TEST(std::exchange(said, "") == (a == d ? "stats ABORTED; stats ABORTED; " : "list ABORTED; list ABORTED; "));
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,234 @@
+// The supervisor: every numbered edge of supervisor.h on the stage's clock, and what the runtime's own children mean to steps.
+#include "cast/play.h"
+#include "troupe/actors/supervisor.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct ChildState {
+  const char* name = "child";
+};
+caf::behavior ChildBehavior(caf::stateful_actor<ChildState>*) {
+  return {[](int) {}};
+}
+
+// A supervisor of children "a", "b", ... that does no work; what it tells is written to `log`.
+struct Family {
+  explicit Family(RestartPolicy policy, int children = 1) {
+    policy.seed = 7;
+    stage.Inline([&] {
+      std::vector<ChildSpec> specs;
+      for (int i = 0; i < children; ++i) {
+        ChildSpec c;
+        c.name = std::string(1, static_cast<char>('a' + i));
+        c.policy = policy;
+        c.spawn = [this, name = c.name](caf::actor_system& s, uint64_t incarnation) {
+          StrAppend(&log, "spawn ", name, incarnation, "; ");
+          return s.spawn(ChildBehavior);
+        };
+        c.failed = [this, name = c.name](const std::string&) { StrAppend(&log, "failed ", name, "; "); };
+        c.gave_up = [this, name = c.name](const std::string&) { StrAppend(&log, "gave up ", name, "; "); };
+        c.restarted = [this, name = c.name](uint64_t incarnation) { StrAppend(&log, "restarted ", name, incarnation, "; "); };
+        specs.push_back(std::move(c));
+      }
+      supervisor = SpawnSupervisor(stage.system(), std::move(specs), directory);
+    });
+  }
+  ~Family() {
+    stage.Inline([&] { caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown); });
+  }
+  std::string Go() {
+    return stage.Play([this] { return std::exchange(log, ""); });
+  }
+  // Kills the child, and lets the supervisor hear of it. What it told.
+  std::string Fail(const std::string& name) {
+    stage.Kill(directory->Find(name));
+    stage.Play();
+    return std::exchange(log, "");
+  }
+  Stage stage;
+  std::shared_ptr<Directory> directory = std::make_shared<Directory>();
+  std::string log;
+  caf::actor supervisor;
+};
+
+RestartPolicy Policy() {
+  RestartPolicy p;
+  p.min_delay = 10ms;
+  p.max_delay = 50ms;
+  p.jitter = 0;
+  p.max_failures = 4;
+  p.window = 1000ms;
+  return p;
+}
+
+BOOST_AUTO_TEST_CASE(Edges1And3And4AChildThatFailsIsSpawnedAgainAfterItsDelay) {
+  Family f(Policy());
+  BOOST_TEST(std::exchange(f.log, "") == "spawn a1; ");
+  const caf::actor first = f.directory->Find("a");
+  f.stage.Kill(first);
+  BOOST_TEST(f.Go() == R"(
+child <- exit | 
+supervisor <- down | failed a; )");
+  BOOST_TEST(!f.directory->Find("a"));
+  BOOST_TEST(f.directory->WhyDown("a").code() == absl::StatusCode::kUnavailable);
+  f.stage.Advance(9ms);
+  BOOST_TEST(f.Go() == "");
+  f.stage.Advance(1ms);
+  BOOST_TEST(f.Go() == R"(
+supervisor <- restart_child | spawn a2; restarted a2; 
+child2 <- init | )");
+  BOOST_TEST(f.directory->Incarnation("a") == 2u);
+  BOOST_TEST((f.directory->Find("a") && f.directory->Find("a") != first));
+}
+
+BOOST_AUTO_TEST_CASE(Edge2AChildThatStopsByItselfIsForgotten) {
+  Family f(Policy());
+  f.log.clear();
+  caf::anon_send_exit(f.directory->Find("a"), caf::exit_reason::user_shutdown);
+  BOOST_TEST(f.Go() == R"(
+child <- exit | 
+supervisor <- down | )");
+  f.stage.Advance(10s);
+  BOOST_TEST(f.Go() == "");
+  BOOST_TEST(!f.directory->Find("a"));
+}
+
+BOOST_AUTO_TEST_CASE(Edges3And5TheDelayGrowsToItsLimitAndTooManyFailuresEndIt) {
+  Family f(Policy());
+  f.log.clear();
+  int incarnation = 1;
+  for (const auto delay : {10ms, 20ms, 40ms, 50ms}) {
+    BOOST_TEST(f.Fail("a") == "failed a; ");
+    f.stage.Advance(delay - 1ms);
+    BOOST_TEST(f.Go() == "");
+    f.stage.Advance(1ms);
+    f.stage.Play();
+    ++incarnation;
+    BOOST_TEST(std::exchange(f.log, "") == StrCat("spawn a", incarnation, "; restarted a", incarnation, "; "));
+  }
+  BOOST_TEST(f.Fail("a") == "failed a; gave up a; ");
+  f.stage.Advance(1h);
+  BOOST_TEST(f.Go() == "");
+  BOOST_TEST(f.directory->WhyDown("a").code() == absl::StatusCode::kFailedPrecondition, f.directory->WhyDown("a"));
+}
+
+BOOST_AUTO_TEST_CASE(Edge3AQuietWindowForgetsFailures) {
+  Family f(Policy());
+  f.log.clear();
+  for (int i = 0; i < 12; ++i) {
+    BOOST_TEST(f.Fail("a") == "failed a; ");
+    f.stage.Advance(10ms);  // always the first delay
+    f.stage.Play();
+    BOOST_TEST(std::exchange(f.log, "") == StrCat("spawn a", i + 2, "; restarted a", i + 2, "; "));
+    f.stage.Advance(1001ms);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(Edge3JitterMovesTheDelayByItsFractionAtMost) {
+  RestartPolicy policy = Policy();
+  policy.min_delay = policy.max_delay = 1000ms;
+  policy.window = 1ms;
+  policy.jitter = 0.25;
+  policy.seed = 3;
+  RestartDecision d(policy), same(policy);
+  bool below = false, above = false;
+  auto now = RestartDecision::Time{} + 1h;
+  for (int i = 0; i < 100; ++i, now += 1s) {
+    const auto delay = d.OnFailure(now);
+    BOOST_TEST((delay >= 750ms && delay <= 1250ms));
+    BOOST_TEST((delay == same.OnFailure(now)));
+    below |= delay < 900ms;
+    above |= delay > 1100ms;
+  }
+  BOOST_TEST((below && above));
+}
+
+BOOST_AUTO_TEST_CASE(Edge6AnEscalatingPolicyEndsTheWholeFamilyWithAFailure) {
+  RestartPolicy policy = Policy();
+  policy.max_failures = 0;
+  policy.escalate = true;
+  Family f(policy, 3);
+  f.log.clear();
+  bool failed = false;
+  caf::scoped_actor above(f.stage.system());
+  above->monitor(f.supervisor);
+  f.stage.Kill(f.directory->Find("b"));
+  BOOST_TEST(f.Go() == R"(
+child <- exit | 
+supervisor <- down | failed b; gave up b; 
+child2 <- exit | 
+child3 <- exit | )");
+  above->receive([&](const caf::down_msg& d) { failed = d.reason == caf::exit_reason::kill; }, caf::after(0s) >> [] {});
+  BOOST_TEST(failed);
+  for (const char* name : {"a", "b", "c"}) BOOST_TEST(!f.directory->Find(name));
+}
+
+BOOST_AUTO_TEST_CASE(Edge7TheEndStopsChildrenAndDropsARestartThatIsDue) {
+  Family f(Policy(), 2);
+  f.log.clear();
+  BOOST_TEST(f.Fail("b") == "failed b; ");
+  caf::anon_send_exit(f.supervisor, caf::exit_reason::user_shutdown);
+  BOOST_TEST(f.Go() == R"(
+supervisor <- exit | 
+child2 <- exit | )");
+  f.stage.Advance(1s);
+  f.stage.Play();
+  BOOST_TEST(f.log == "");
+  BOOST_TEST(!f.directory->Find("a"));
+}
+
+BOOST_AUTO_TEST_CASE(Edge8NewsOfAStrangerIsIgnored) {
+  Family f(Policy());
+  f.log.clear();
+  const caf::actor old = f.directory->Find("a");
+  f.Fail("a");
+  f.stage.Advance(10ms);
+  f.stage.Play();
+  f.log.clear();
+  caf::anon_send(f.supervisor, caf::down_msg{old.address(), caf::exit_reason::kill});  // the first incarnation's, late
+  f.stage.Play();
+  BOOST_TEST(f.log == "");
+  BOOST_TEST(!!f.directory->Find("a"));
+}
+
+// What the failure of a child means to the steps that run.
+BOOST_AUTO_TEST_CASE(AKilledDeviceContainerOrWorkerFailsTheStepsThatRunAndComesBack) {
+  for (const std::string who : {"device", "container", "worker"}) {
+    Play p;
+    Variable v(p.root.WithOpName("v"), 5.0f);
+    const Output read = v.Read(p.root.WithOpName("read"));
+    const Operation init = GlobalVariablesInitializer(p.root);
+    p.Extend();
+    p.stage.Inline([&] { TROUPE_REQUIRE_OK(p.session->Run({}, {}, {init.name()}, nullptr)); });
+    p.Warm(p.feeds, {"never"});
+    p.Warm(p.feeds, {"read"});
+    p.Start({"never"});
+    p.stage.Play();
+    const std::string name = who == "worker" ? who : StrCat(who, ":", p.runtime->devices()[0].name);
+    const caf::actor before = p.Find(name);
+    p.stage.Kill(before);
+    BOOST_TEST(p.Go() == StrCat("\n", who, " <- exit | running\n", R"(supervisor <- down | running
+session <- then | running
+executor <- doorbell | ABORTED)"));
+    BOOST_TEST(p.Message().find(StrCat("actor '", name, "' died while the step ran")) == 0u, p.Message());
+    BOOST_TEST(!p.Find(name));
+    p.stage.Advance(2ms);
+    p.stage.Play();
+    BOOST_TEST(p.runtime->impl()->directory->Incarnation(name) == 2u);
+    BOOST_TEST((p.Find(name) && p.Find(name) != before));
+    // The session and its variables are as they were, for new steps and for new signatures.
+    p.Start({"read"});
+    p.stage.Play();
+    BOOST_TEST(p.State() == "OK");
+    BOOST_TEST(p.outputs.at(0).scalar<float>() == 5.0f);
+    p.Start({"twice"});
+    p.stage.Play();
+    BOOST_TEST(p.State() == "OK");
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -6,6 +6,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "troupe/actors/actor_thread.h"
 #include "troupe/actors/device_actor.h"
 #include "troupe/actors/runtime_impl.h"
 #include "troupe/actors/signature.h"
@@ -15,15 +16,11 @@
 namespace troupe {
 namespace {
 
-// Threads that CAF starts run actors: a blocking Run there is refused. They also run the kernels of asynchronous steps, so they flush denormals for as
-// long as they live.
-class ActorThreads : public caf::thread_hook {
+// The threads of the actor system also run the kernels of asynchronous steps, so they flush denormals for as long as they live.
+class FlushDenormals : public caf::thread_hook {
  public:
   void init(caf::actor_system&) override {}
-  void thread_started() override {
-    MarkActorThread();
-    static thread_local ScopedFlushDenormals flush;
-  }
+  void thread_started() override { static thread_local ScopedFlushDenormals flush; }
   void thread_terminates() override {}
 };
 
@@ -32,7 +29,7 @@ class Config : public caf::actor_system_config {
   explicit Config(int threads) {
     set("scheduler.max-threads", static_cast<size_t>(threads));
     set("scheduler.max-throughput", static_cast<size_t>(50));
-    add_thread_hook<ActorThreads>();
+    add_thread_hook<FlushDenormals>();
   }
 };
 
@@ -88,11 +85,12 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   impl->directory = std::make_shared<Directory>();
   impl->supervisor = SpawnSupervisor(*system, Children(impl.get()), impl->directory);
   // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a thread of its own.
+  KnowThreadsEnd();
   return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), [](Runtime* r) {
     if (InsideActor()) {
       std::thread([r] { delete r; }).detach();
     } else {
-      delete r;
+      OnSoundThread([r] { delete r; });
     }
   });
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "troupe/actors/actor_thread.h"
 #include "troupe/actors/device_actor.h"
 #include "troupe/actors/messages.h"
 #include "troupe/actors/partial_step.h"
@@ -144,6 +145,7 @@ struct Session::Impl {
 Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& options) {
+  KnowThreadsEnd();
   auto impl = std::make_shared<Impl>();
   impl->options = options;
   impl->runtime = options.runtime;
@@ -169,16 +171,18 @@ Session::~Session() {
     std::lock_guard<std::mutex> lock(runtime.mu);
     runtime.on_failure.erase(impl_.get());
   }
-  (void)Close();
   if (InsideActor()) {
     caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
     return;
   }
-  // The session actor's share of the runtime goes before ours does, so that whoever owns the actor system may end it next.
-  caf::scoped_actor self(*impl_->runtime->impl()->system);
-  self->monitor(impl_->actor);
-  self->send_exit(impl_->actor, caf::exit_reason::user_shutdown);
-  self->receive([](const caf::down_msg&) {});
+  OnSoundThread([this] {
+    (void)Close();
+    // The session actor's share of the runtime goes before ours does, so that whoever owns the actor system may end it next.
+    caf::scoped_actor self(*impl_->runtime->impl()->system);
+    self->monitor(impl_->actor);
+    self->send_exit(impl_->actor, caf::exit_reason::user_shutdown);
+    self->receive([](const caf::down_msg&) {});
+  });
 }
 
 absl::Status Session::Extend(const proto::GraphDef& def) {

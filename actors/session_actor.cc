@@ -39,6 +39,15 @@ std::vector<std::vector<int>> FeedsOfFetches(const PrunedGraph& pruned) {
   return needs;
 }
 
+bool HasSeveralDevices(const Graph& graph) {
+  const std::string* first = nullptr;
+  for (const Node* n : graph.op_nodes()) {
+    if (first == nullptr) first = &n->assigned_device();
+    if (n->assigned_device() != *first) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets) {
@@ -108,7 +117,13 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   place.use_cost_model = options_.use_cost_model;
   place.stateful_devices = &stateful_devices_;
   TROUPE_RETURN_IF_ERROR(PlaceGraph(graph, set, RegistryKernelLookup(), place));
-  TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set));
+  PartitionOptions partition;
+  CostModel costs;
+  if (options_.schedule_recvs && devices.size() > 1 && HasSeveralDevices(*graph)) {
+    costs.InferShapes(*graph);
+    partition.schedule_recvs = &costs;
+  }
+  TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set, partition));
   if (options_.fuse) {
     // In the parts, where everything that somebody else needs is an edge.
     for (GraphPart& p : parts) TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup()).status());
@@ -122,6 +137,7 @@ std::shared_ptr<Signature> SessionMaster::Register(const std::string& key, std::
   signature->parts = std::move(parts);
   for (size_t i = 0; i < signature->parts.size(); ++i) {
     for (const auto& [edge, node] : signature->parts[i]->recvs) signature->receivers[edge] = static_cast<int>(i);
+    for (const std::string& edge : signature->parts[i]->granted_sends) signature->senders[edge] = static_cast<int>(i);
   }
   // Of two callers that missed at the same time, the first one's stays.
   return signatures_.try_emplace(key, std::move(signature)).first->second;

@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "troupe/actors/actor_thread.h"
 #include "troupe/actors/partial_step.h"
 #include "troupe/proto/config.pb.h"
 
@@ -14,7 +15,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::atomic<int64_t> next_step_id{1};
-thread_local bool actor_thread = false;
 thread_local int lane_depth = 0;
 
 absl::Status CancelledByCaller() { return absl::CancelledError("the step was cancelled by its caller"); }
@@ -48,8 +48,7 @@ class Registration {
 
 }  // namespace
 
-bool InsideActor() { return actor_thread || lane_depth > 0; }
-void MarkActorThread() { actor_thread = true; }
+bool InsideActor() { return lane_depth > 0 || OnSchedulerThread(); }
 
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text) {
   if (on_stall) return on_stall(text);
@@ -99,6 +98,11 @@ caf::execution_unit* ExecutorSet::Home() {
 Executor* ExecutorSet::ReceiverOf(const std::string& key) {
   const auto it = signature_->receivers.find(key);
   return it == signature_->receivers.end() ? nullptr : executors_[it->second].get();
+}
+
+Executor* ExecutorSet::SenderOf(const std::string& key) {
+  const auto it = signature_->senders.find(key);
+  return it == signature_->senders.end() ? nullptr : executors_[it->second].get();
 }
 
 void ExecutorSet::Begin(absl::Span<const Tensor> feeds, bool stats) {

@@ -54,6 +54,7 @@ class ExecutorSet : public StepGroup {
   void PartDone(Executor* executor, const absl::Status& status) override;
   Executor* ReceiverOf(const std::string& key) override;
   caf::execution_unit* Home() override;
+  Executor* SenderOf(const std::string& key) override;
   void ResultReady(uint32_t index) override;
 
  private:
@@ -99,6 +100,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::vector<std::vector<int>> fetch_needs;  // by fetch: the feeds that it depends on
   std::vector<std::shared_ptr<const CompiledPart>> parts;
   absl::flat_hash_map<std::string, int> receivers;  // edge key -> part
+  absl::flat_hash_map<std::string, int> senders;    // of those that need a grant
   SessionOptions options;
   caf::actor_system* system = nullptr;
   std::shared_ptr<Runtime> runtime;      // keeps devices alive
@@ -134,8 +136,6 @@ class Signature : public std::enable_shared_from_this<Signature> {
 
 // True on a thread that runs an actor's handler, as far as the runtime can know.
 bool InsideActor();
-// Marks the calling thread as one that runs actors (threads of a runtime's own scheduler).
-void MarkActorThread();
 // Gives a stall report to `on_stall`, or logs it when there is none.
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text);
 

@@ -88,7 +88,8 @@ void StepState::TakeArrivals() {
 
 void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
   if (a->kind == Arrival::Kind::kReport) return a->report({Waiting(40), nodes_run_});
-  if (!active_ || a->step_id != input_.context->step_id) {
+  if (a->step_id > last_step_) return early_arrivals_.push_back(std::move(a));
+  if (!active_ || a->step_id != last_step_) {
     ++late_arrivals_;
     return;
   }
@@ -101,20 +102,12 @@ void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
       return HandleArgument(*a);
     case Arrival::Kind::kNodeDone:
       return HandleNodeDone(*a);
-    case Arrival::Kind::kTensor: {
-      if (aborting_) return;
-      Mail& mail = mail_[{a->key, a->tag}];
-      if (mail.waiting) {
-        RecvDone done = std::move(mail.waiting);
-        mail_.erase({a->key, a->tag});
-        done(absl::OkStatus(), std::move(a->outputs[0]), a->dead);
-      } else {
-        mail.arrived = true;
-        mail.dead = a->dead;
-        mail.value = std::move(a->outputs[0]);
-      }
+    case Arrival::Kind::kTensor:
+      if (!aborting_) TensorCame(a.get());
       return;
-    }
+    case Arrival::Kind::kGrant:
+      if (!aborting_) Granted(*a);
+      return;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "troupe/graph/ir/control_flow.h"
+#include "troupe/graph/passes/partition.h"
 #include "troupe/kernels/array/op_file.h"
 #include "troupe/kernels/control/edge_key.h"
 #include "troupe/kernels/control/flow_op.h"
@@ -155,6 +156,10 @@ class Compiler {
       absl::StatusOr<std::string> key = EdgeKey(n);
       if (!key.ok()) return n.At(key.status());
       part_->recvs.emplace_back(*std::move(key), static_cast<uint32_t>(i));
+    }
+    if ((n.IsSend() || n.IsRecv()) && n.attrs().Find(kGrantedAttr) != nullptr) {
+      TROUPE_ASSIGN_OR_RETURN(std::string key, EdgeKey(n));
+      (n.IsSend() ? part_->granted_sends : part_->granted_recvs).insert(std::move(key));
     }
     TROUPE_ASSIGN_OR_RETURN(PreparedKernel kernel, PrepareKernel(n, device_, session_));
     if (n.IsConstant()) {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "troupe/graph/ir/graph.h"
 #include "troupe/kernels/kernel.h"
 
@@ -130,6 +131,8 @@ class CompiledPart {
   std::vector<std::shared_ptr<void>> states;
   std::vector<std::pair<uint32_t, uint32_t>> producers;  // by slot: (node, output), for reports
   std::vector<std::pair<std::string, uint32_t>> recvs;   // key and node of the part's Recvs
+  // Keys whose value stays with its sender until the receiver grants it (graph/passes/recv_schedule.h).
+  absl::flat_hash_set<std::string> granted_sends, granted_recvs;
   // Measured mean nanoseconds of a run by node; 0 = not yet.
   std::unique_ptr<std::atomic<uint32_t>[]> cost;
   mutable std::atomic<bool> has_heavy{false};  // some node ever cost more than kHeavyNanos

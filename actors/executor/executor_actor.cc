@@ -141,6 +141,17 @@ absl::Status Executor::SendToPart(const std::string& key, uint64_t tag, Tensor v
   return absl::OkStatus();
 }
 
+void Executor::Grant(const std::string& key, uint64_t tag) {
+  Executor* to = group_->SenderOf(key);
+  if (to == nullptr) return;
+  auto* a = new Arrival;
+  a->kind = Arrival::Kind::kGrant;
+  a->step_id = step_id_;
+  a->key = key;
+  a->tag = tag;
+  to->Post(a);
+}
+
 void Executor::PostToken(Token token) {
   Enqueue(actor_, token_message{std::make_shared<Token>(std::move(token))}, group_->Home());
 }

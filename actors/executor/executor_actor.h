@@ -40,6 +40,8 @@ class StepGroup {
   virtual void PartDone(Executor* executor, const absl::Status& status) = 0;
   // The executor that receives this key; null when none does.
   virtual Executor* ReceiverOf(const std::string& key) = 0;
+  // The executor that sends this key; null when none does.
+  virtual Executor* SenderOf(const std::string& key) = 0;
   // Result `index` of a partial run is in its place.
   virtual void ResultReady(uint32_t index) = 0;
   // Where executors of this step are resumed: the lane as the calling thread must name it, or null for the scheduler.
@@ -77,6 +79,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // StepHost.
   void RingDoorbell() override;
   absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) override;
+  void Grant(const std::string& key, uint64_t tag) override;
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void PostToken(Token token) override;
   void ResultReady(uint32_t index) override { group_->ResultReady(index); }

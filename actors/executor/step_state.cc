@@ -98,6 +98,8 @@ void StepState::Begin(const StepInput& input) {
     stack_size_ = p.roots.size();
     std::copy(p.roots.begin(), p.roots.end(), stack_.get());
   }
+  last_step_ = input.context->step_id;
+  if (!early_arrivals_.empty()) TakeEarlyArrivals();
 }
 
 bool StepState::Drain(int64_t budget) {
@@ -455,8 +457,9 @@ void StepState::Abort(const absl::Status& status) {
   if (!active_ || aborting_) return;
   Turn turn(this);
   aborting_ = true;
-  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size());
+  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + held_.size());
   waiting_arguments_.clear();
+  held_.clear();
   status_ = status;
   stack_size_ = 0;
   queue_.head = queue_.tail;
@@ -468,6 +471,7 @@ void StepState::Abort(const absl::Status& status) {
 absl::Status StepState::Finish() {
   active_ = false;
   if (!mail_.empty()) mail_.clear();
+  if (!grants_.empty()) grants_.clear();
   // After a step without error and without control flow every slot has been emptied by its consumer.
   if (!status_.ok() || part_->has_control_flow) {
     FreeFrames(&root_frame_);

@@ -9,8 +9,10 @@
 //   running  Drain            2 run ready nodes, deliver their tokens to each other      running, or done when nothing is left and nothing is out
 //   running  arrival (job, asynchronous kernel, tensor of another part)
 //                             3 deliver its tokens                                       running
-//   running  arrival of an older step
-//                             4 drop and count it                                        running
+//   running, idle  arrival of an older step
+//                             4 drop and count it                                        as before
+//   running, idle  arrival of the next step, whose Begin is on its way
+//                             8 keep it for Begin                                        as before
 //   running  kernel fails, Abort
 //                             5 forget what is ready, cancel waiting receives            aborting
 //   aborting arrival          6 drop                                                     aborting, done when nothing is out
@@ -26,6 +28,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "troupe/actors/executor/compiled_part.h"
 
 namespace troupe {
@@ -80,13 +83,13 @@ struct StepReport {
 struct Arrival {
   Arrival* next = nullptr;
   int64_t step_id = 0;
-  enum class Kind : uint8_t { kNodeDone, kTensor, kAbort, kReport, kArgument } kind = Kind::kNodeDone;
+  enum class Kind : uint8_t { kNodeDone, kTensor, kGrant, kAbort, kReport, kArgument } kind = Kind::kNodeDone;
   uint32_t node = 0;
   Iteration* iteration = nullptr;
   absl::Status status;
   std::vector<Tensor> outputs;   // of the node; or the one tensor
   bool dead = false;
-  std::string key;               // of the tensor
+  std::string key;               // of the tensor, or of the one that is granted
   uint64_t tag = 0;
   uint64_t nanos = 0;
   std::function<void(StepReport)> report;  // answered with what the step waits for
@@ -115,6 +118,8 @@ class StepHost {
   virtual void RingDoorbell() = 0;
   // Hands a tensor to the part that receives `key`. In the executor's turn. NOT_FOUND when no part does.
   virtual absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) = 0;
+  // Tells the part that sends `key` that its value may come. In the executor's turn.
+  virtual void Grant(const std::string& key, uint64_t tag) = 0;
   // Whatever must live as long as a kernel runs outside of the turn.
   virtual std::shared_ptr<void> KeepAlive() = 0;
   // A result is in its place (only in a partial run).
@@ -161,6 +166,8 @@ class StepState : public TensorExchange {
   std::vector<std::string> Waiting(size_t limit) const;
   int64_t nodes_run() const { return nodes_run_; }
   int64_t late_arrivals() const { return late_arrivals_; }
+  // Bytes of tensors that other parts have sent, in all steps.
+  int64_t received_bytes() const { return received_bytes_; }
 
   // TensorExchange, for kernels.
   absl::Status Send(const std::string& key, uint64_t tag, Tensor value, bool dead) override;
@@ -260,6 +267,10 @@ class StepState : public TensorExchange {
   void FinishArrived(uint32_t node, Iteration* it, Tensor* out, bool dead);
 
   void Fail(uint32_t node, const absl::Status& status);
+  // Tensors of other parts (waiting.cc).
+  void TensorCame(Arrival* a);
+  void Granted(const Arrival& a);
+  void TakeEarlyArrivals();
   void CancelReceives();
 
   // Frames (frames.cc).
@@ -308,6 +319,12 @@ class StepState : public TensorExchange {
   std::vector<std::unique_ptr<Frame>> free_frames_;
   std::vector<AsyncCall*> calls_;     // asynchronous kernels that run
   absl::flat_hash_map<std::pair<std::string, uint64_t>, Mail> mail_;
+  int64_t received_bytes_ = 0;
+  // Values that wait for their grant (they count as running), and grants that came before their values.
+  absl::flat_hash_map<std::pair<std::string, uint64_t>, Tensor> held_;
+  absl::flat_hash_set<std::pair<std::string, uint64_t>> grants_;
+  int64_t last_step_ = 0;                                // the step that runs or was the last to run
+  std::vector<std::unique_ptr<Arrival>> early_arrivals_;  // of the next one, whose run_step is on its way
   std::vector<std::pair<uint32_t, uint32_t>> waiting_arguments_;  // (index, node) of a partial run
   std::vector<Tensor> held_arguments_;  // of a partial run, by index, as they come
   std::atomic<Arrival*> arrivals_{nullptr};

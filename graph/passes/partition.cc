@@ -159,6 +159,8 @@ class Partitioner {
     attrs.Set("send_device_incarnation", static_cast<int64_t>(devices_.info(from).incarnation));
     attrs.Set("recv_device", devices_.info(to).name);
     attrs.Set("client_terminated", false);
+    const Node* gate = schedule_ && !e.IsControl() ? schedule_->Gate({e.src, e.src_output}, to) : nullptr;
+    if (gate != nullptr) attrs.Set(kGrantedAttr, true);
 
     AttrMap send_attrs = attrs;
     send_attrs.Set("T", type);
@@ -173,11 +175,7 @@ class Partitioner {
     if (const Node* pivot = loops_->Pivot(*e.src, devices_.info(to).name)) {
       parts_[to].graph->AddControlEdge(copies_[pivot->id()], recv);
     }
-    if (schedule_ && !e.IsControl()) {
-      if (const Node* gate = schedule_->Gate({e.src, e.src_output}, to)) {
-        parts_[to].graph->AddControlEdge(copies_[gate->id()], recv);
-      }
-    }
+    if (gate != nullptr) parts_[to].graph->AddControlEdge(copies_[gate->id()], recv);
     return recv;
   }
 

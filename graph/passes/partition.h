@@ -20,6 +20,10 @@
 
 namespace troupe {
 
+// On a `_Send` and its `_Recv`: the value stays with the sender until the Recv runs and asks for it.
+// Other values are sent as soon as they are there.
+inline constexpr char kGrantedAttr[] = "_granted";
+
 struct PartitionOptions {
   // Delays Recvs that are not needed soon, by these costs and the sizes of tensors they know; null:
   // every Recv starts at once.

@@ -31,6 +31,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
     bell_.notify_one();
   }
   absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override { return absl::InternalError("nothing is sent"); }
+  void Grant(const std::string&, uint64_t) override {}
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void ResultReady(uint32_t) override {}
   void PostToken(Token) override {}

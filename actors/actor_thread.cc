@@ -1,0 +1,38 @@
+#include "troupe/actors/actor_thread.h"
+
+#include <pthread.h>
+
+#include <caf/logger.hpp>
+#include <cstring>
+
+namespace troupe {
+namespace {
+
+// Trivial, so that it can be read after the thread's other variables are gone.
+thread_local bool thread_ended = false;
+
+struct Sentinel {
+  ~Sentinel() { thread_ended = true; }
+  bool used = false;
+};
+thread_local Sentinel sentinel;
+
+// CAF names the threads of its schedulers. Threads that they start inherit the name, but not the actor system, unless they use one themselves.
+bool LooksLikeWorker() {
+  char name[32] = "";
+  return caf::logger::current_logger() != nullptr && pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
+         std::strcmp(name, "caf.multiplexer") == 0;
+}
+
+}  // namespace
+
+bool OnSchedulerThread() {
+  // A thread is one from its start to its end, or never becomes one.
+  thread_local const bool worker = LooksLikeWorker();
+  return worker;
+}
+
+void KnowThreadsEnd() { sentinel.used = true; }
+bool ThreadEnded() { return thread_ended; }
+
+}  // namespace troupe

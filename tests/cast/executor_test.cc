@@ -55,7 +55,7 @@ executor <- token | OK)");  // x to both inputs of the sum, the sum to the resul
 }
 
 BOOST_AUTO_TEST_CASE(Edge4ALongTurnGivesWayToOthers) {
-  Play p;
+  Play p({.fuse = false});
   Output y = p.x;
   for (int i = 0; i < 30000; ++i) y = ops::Neg(p.root, y);
   p.Extend();

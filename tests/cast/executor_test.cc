@@ -61,9 +61,9 @@ BOOST_AUTO_TEST_CASE(Edge4ALongTurnGivesWayToOthers) {
   p.Extend();
   p.Warm(p.feeds, {y.name()});
   p.Start({y.name()});
-  BOOST_TEST(p.Go() == R"(
-executor <- run_step | running
-executor <- go_on | OK)");
+  const std::string log = p.Go();
+  BOOST_TEST(log.find("\nexecutor <- run_step | running\nexecutor <- go_on | ") == 0u, log);
+  BOOST_TEST(log.substr(log.rfind('\n')) == "\nexecutor <- go_on | OK", log);
   BOOST_TEST(p.outputs.at(0).scalar<float>() == 2.0f);
 }
 

@@ -59,7 +59,7 @@ Graph::Graph(const OpRegistry* ops) : ops_(ops) {
 Graph::~Graph() = default;
 
 Node* Graph::NewNode() {
-  Node* n = &node_store_.emplace_back();
+  Node* n = &node_store_.Add();
   n->id_ = static_cast<int>(nodes_.size());
   n->graph_ = this;
   nodes_.push_back(n);
@@ -71,7 +71,7 @@ Node* Graph::NewNode() {
 Edge* Graph::NewEdge(Node* src, int src_output, Node* dst, int dst_input) {
   Edge* e;
   if (free_edges_.empty()) {
-    e = &edge_store_.emplace_back();
+    e = &edge_store_.Add();
     e->id = static_cast<int>(edge_store_.size()) - 1;
   } else {
     e = free_edges_.back();
@@ -128,7 +128,7 @@ absl::StatusOr<Node*> Graph::CopyNode(const Node& other, std::string_view name) 
   // One look-up both checks the name and takes it: copying is most of what pruning a large graph costs.
   if (!by_name_.try_emplace(n->name_, n).second) {
     nodes_.pop_back();
-    node_store_.pop_back();
+    node_store_.Pop();
     --num_nodes_;
     return AlreadyExists("there is already a node named '", name, "'");
   }

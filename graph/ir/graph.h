@@ -7,7 +7,6 @@
 #ifndef TROUPE_GRAPH_IR_GRAPH_H_
 #define TROUPE_GRAPH_IR_GRAPH_H_
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "troupe/graph/core/status.h"
 #include "troupe/graph/ir/attr_value.h"
 #include "troupe/graph/ir/op_def.h"
+#include "troupe/graph/ir/stable_store.h"
 
 namespace troupe::proto {
 class FunctionDefLibrary;
@@ -208,9 +208,9 @@ class Graph {
   Edge* NewEdge(Node* src, int src_output, Node* dst, int dst_input);
 
   const OpRegistry* ops_;
-  std::deque<Node> node_store_;
+  StableStore<Node> node_store_;
   std::vector<Node*> nodes_;
-  std::deque<Edge> edge_store_;
+  StableStore<Edge> edge_store_;
   std::vector<Edge*> free_edges_;
   std::vector<Node*> free_nodes_;
   absl::flat_hash_map<std::string_view, Node*> by_name_;

@@ -23,7 +23,8 @@ caf::behavior DeviceBehavior(caf::stateful_actor<DeviceState>* self, std::shared
   };
 }
 
-caf::behavior ContainerBehavior(caf::stateful_actor<ContainerState>* self, std::shared_ptr<ResourceContainers> containers) {
+caf::behavior ContainerBehavior(caf::stateful_actor<ContainerState>* self,
+                                std::shared_ptr<ResourceContainers> containers) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   return {

@@ -50,7 +50,8 @@ absl::Status PartialStep::Run(const Feeds& feeds, const Names& fetches, std::vec
     fetched[i] = true;
     wanted.push_back(i);
     for (const int feed : signature_->fetch_needs[i]) {
-      if (!fed[feed]) return InvalidArgument("fetch '", name, "' depends on '", signature_->feeds[feed], "', which has not been fed");
+      if (!fed[feed])
+        return InvalidArgument("fetch '", name, "' depends on '", signature_->feeds[feed], "', which has not been fed");
     }
   }
   if (done_ && !status_.ok()) return status_;
@@ -59,14 +60,14 @@ absl::Status PartialStep::Run(const Feeds& feeds, const Names& fetches, std::vec
   lock.unlock();
   for (const auto& [i, value] : given) set_->Feed(static_cast<uint32_t>(i), *value);
   lock.lock();
-  changed_.wait(lock, [&] {
-    return done_ || std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return ready_[i]; });
-  });
+  changed_.wait(
+      lock, [&] { return done_ || std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return ready_[i]; }); });
   if (done_ && !status_.ok()) return status_;
   outputs->clear();
   for (const size_t i : wanted) {
     Tensor t = set_->TakeResult(i);
-    if (!t.valid()) return InvalidArgument("fetch '", signature_->fetches[i], "' has no value: it is on a branch that was not taken");
+    if (!t.valid())
+      return InvalidArgument("fetch '", signature_->fetches[i], "' has no value: it is on a branch that was not taken");
     outputs->push_back(std::move(t));
   }
   return absl::OkStatus();

@@ -41,28 +41,34 @@ std::vector<ChildSpec> Children(Runtime::Impl* impl) {
     c.spawn = std::move(spawn);
     c.failed = [impl, name](const std::string& why) {
       spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
-      impl->TellFailure(absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted")));
+      impl->TellFailure(
+          absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted")));
     };
-    c.gave_up = [name](const std::string& why) { spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why); };
+    c.gave_up = [name](const std::string& why) {
+      spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
+    };
     children.push_back(std::move(c));
   };
   add("worker", [impl](caf::actor_system& s, uint64_t) { return SpawnWorker(s, impl->devices); });
   for (const auto& d : impl->devices) {
     add("device:" + d->name(), [d](caf::actor_system& s, uint64_t) { return SpawnDevice(s, d); });
-    add("container:" + d->name(), [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); });
+    add("container:" + d->name(),
+        [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); });
   }
   return children;
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system) {
-  if (options.threads < 0 || options.threads > 4096) return InvalidArgument("threads = ", options.threads, " is out of range");
+  if (options.threads < 0 || options.threads > 4096)
+    return InvalidArgument("threads = ", options.threads, " is out of range");
   if (options.cpu_devices < 1 || options.cpu_devices > 256) {
     return InvalidArgument("cpu_devices = ", options.cpu_devices, " is not between 1 and 256");
   }
   if (options.memory_limit < 0) return InvalidArgument("memory_limit is negative");
   auto impl = std::make_unique<Runtime::Impl>();
   impl->options = options;
-  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int threads =
+      options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   impl->options.threads = threads;
   if (system == nullptr) {
     impl->config = std::make_unique<Config>(std::min(threads, 2));
@@ -80,7 +86,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   for (int i = 0; i < options.cpu_devices; ++i) {
     const uint64_t incarnation = (static_cast<uint64_t>(entropy()) << 32 | entropy()) >> 1;
     impl->devices.push_back(std::make_shared<Device>(StrCat("/job:localhost/replica:0/task:0/device:CPU:", i), "CPU",
-                                                     incarnation, allocator, compute, std::make_shared<ResourceContainers>()));
+                                                     incarnation, allocator, compute,
+                                                     std::make_shared<ResourceContainers>()));
   }
   impl->directory = std::make_shared<Directory>();
   impl->supervisor = SpawnSupervisor(*system, Children(impl.get()), impl->directory);
@@ -114,7 +121,9 @@ void Runtime::Impl::TellFailure(const absl::Status& status) {
 Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::~Runtime() = default;
 
-absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) { return Make(options, nullptr); }
+absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) {
+  return Make(options, nullptr);
+}
 
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options) {
   return Make(options, &system);

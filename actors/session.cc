@@ -73,7 +73,8 @@ struct Session::Impl {
   }
 
   template <class FeedNames>
-  std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets, std::string* key) {
+  std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets,
+                                    std::string* key) {
     Stripe& s = MyStripe();
     std::lock_guard<std::mutex> lock(s.mu);
     s.key.clear();
@@ -100,7 +101,8 @@ struct Session::Impl {
   }
 
   // With `parts`, the graphs of the parts are written there first.
-  void Compile(std::string key, Names feeds, Names fetches, Names targets, proto::RunMetadata* parts, SignatureCallback done) {
+  void Compile(std::string key, Names feeds, Names fetches, Names targets, proto::RunMetadata* parts,
+               SignatureCallback done) {
     auto call = std::make_shared<CompileCall>();
     call->key = std::move(key);
     call->feeds = std::move(feeds);
@@ -227,30 +229,34 @@ absl::Status Session::Extend(const Graph& from) {
   return waiter.Wait();
 }
 
-absl::Status Session::Run(const Feeds& feeds, const Names& fetches, const Names& targets, std::vector<Tensor>* outputs) {
+absl::Status Session::Run(const Feeds& feeds, const Names& fetches, const Names& targets,
+                          std::vector<Tensor>* outputs) {
   return Run({}, feeds, fetches, targets, outputs, nullptr);
 }
 
 absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                           std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
-  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets, Impl::PartsOf(options, metadata)));
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s,
+                          impl_->Find(feeds, fetches, targets, Impl::PartsOf(options, metadata)));
   absl::InlinedVector<Tensor, 8> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
   return s->RunBlocking(options, values, outputs, metadata);
 }
 
-void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done,
-                       proto::RunMetadata* metadata) {
+void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
+                       RunCallback done, proto::RunMetadata* metadata) {
   if (impl_->closed->load()) return done(Cancelled("the session is closed"), {});
   std::vector<Tensor> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
-  if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s->RunAsync(options, values, std::move(done), metadata);
+  if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
+    return s->RunAsync(options, values, std::move(done), metadata);
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
   impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, parts,
-                 [values = std::move(values), done = std::move(done), keep = impl_, options = RunOptions(options), token, metadata](auto s) mutable {
+                 [values = std::move(values), done = std::move(done), keep = impl_, options = RunOptions(options),
+                  token, metadata](auto s) mutable {
                    if (!s.ok()) return done(s.status(), {});
                    if (options.cancellation != nullptr) options.cancellation = &token;
                    (*s)->RunAsync(options, values, std::move(done), metadata);
@@ -274,7 +280,8 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const Names& feeds, const N
   return handle;
 }
 
-absl::Status Session::PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs) {
+absl::Status Session::PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches,
+                                 std::vector<Tensor>* outputs) {
   if (InsideActor()) return RefuseInActor("PartialRun");
   std::shared_ptr<PartialStep> step;
   {

@@ -36,15 +36,16 @@ struct SessionOptions {
   std::shared_ptr<Runtime> runtime;
   RuntimeOptions runtime_options;
   bool allow_soft_placement = false;
-  bool use_cost_model = false;           // place by simulated execution instead of "the first device that can"
+  bool use_cost_model = false;  // place by simulated execution instead of "the first device that can"
   bool fold_constants = true;
   bool merge_common_subexpressions = true;
-  bool fuse = true;                      // nodes that one kernel computes together become one (graph/passes/fuse.h)
-  int64_t operation_timeout_ms = 0;      // default deadline of a Run; 0 = none
-  int64_t stall_report_ms = 0;           // a step without progress for this long reports what it waits for; 0 = never
-  std::function<void(const std::string&)> on_stall;  // takes the report, on a thread of the runtime or the caller's; empty: it is logged
-  bool schedule_recvs = true;            // hold back big tensors between parts until their receiver is about to need them
-  bool token_messages = false;           // debugging: every token is a message of its own
+  bool fuse = true;                  // nodes that one kernel computes together become one (graph/passes/fuse.h)
+  int64_t operation_timeout_ms = 0;  // default deadline of a Run; 0 = none
+  int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
+  std::function<void(const std::string&)>
+      on_stall;                 // takes the report, on a thread of the runtime or the caller's; empty: it is logged
+  bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
+  bool token_messages = false;  // debugging: every token is a message of its own
 };
 
 // Cancels the Runs that it was given to, from any thread. May be used for one Run after another.
@@ -63,10 +64,10 @@ class CancellationToken {
 };
 
 struct RunOptions {
-  int64_t timeout_ms = 0;                         // 0 = the session's default; negative = none
+  int64_t timeout_ms = 0;                           // 0 = the session's default; negative = none
   const CancellationToken* cancellation = nullptr;  // must live until Run returns, or RunAsync
-  bool collect_stats = false;                     // fill RunMetadata.step_stats
-  bool partition_graphs = false;                  // fill RunMetadata.partition_graphs
+  bool collect_stats = false;                       // fill RunMetadata.step_stats
+  bool partition_graphs = false;                    // fill RunMetadata.partition_graphs
 };
 
 using Feeds = std::vector<std::pair<std::string, Tensor>>;
@@ -84,7 +85,8 @@ class Callable {
   absl::Status Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                    proto::RunMetadata* metadata = nullptr) const;
   void RunAsync(absl::Span<const Tensor> feeds, RunCallback done) const { RunAsync({}, feeds, std::move(done)); }
-  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done, proto::RunMetadata* metadata = nullptr) const;
+  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
+                proto::RunMetadata* metadata = nullptr) const;
   bool valid() const { return signature_ != nullptr; }
 
  private:
@@ -110,13 +112,14 @@ class Session {
     RunAsync({}, feeds, fetches, targets, std::move(done));
   }
   // `metadata` is written before `done` is called, and must live until then.
-  void RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done,
-                proto::RunMetadata* metadata = nullptr);
+  void RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
+                RunCallback done, proto::RunMetadata* metadata = nullptr);
   absl::StatusOr<Callable> Prepare(const Names& feeds, const Names& fetches, const Names& targets);
 
   // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until every fetch has been taken.
   absl::StatusOr<std::string> PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets);
-  absl::Status PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs);
+  absl::Status PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches,
+                          std::vector<Tensor>* outputs);
 
   // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent.
   absl::Status Close();

@@ -64,10 +64,13 @@ std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& 
 
 SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
                              std::shared_ptr<std::atomic<bool>> closed)
-    : runtime_(std::move(runtime)), options_(std::move(options)), id_(std::move(id)), closed_(std::move(closed)),
-      watch_(std::make_shared<StepWatch>(&runtime_->impl()->system->clock(), [report = options_.on_stall](const std::string& text) {
-        ReportStall(report, text);
-      })) {}
+    : runtime_(std::move(runtime)),
+      options_(std::move(options)),
+      id_(std::move(id)),
+      closed_(std::move(closed)),
+      watch_(std::make_shared<StepWatch>(
+          &runtime_->impl()->system->clock(),
+          [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })) {}
 
 absl::Status SessionMaster::Extend(const ExtendCall& call) {
   if (closed()) return Cancelled("the session is closed");
@@ -173,7 +176,8 @@ struct SessionActorState {
   const char* name = "troupe.session";
   ~SessionActorState() {
     if (master != nullptr) master->watch().SetWake(nullptr);
-    for (auto& [id, promise] : waiting) promise.deliver(run_reply{absl::AbortedError("the session ended before the step did"), {}, nullptr});
+    for (auto& [id, promise] : waiting)
+      promise.deliver(run_reply{absl::AbortedError("the session ended before the step did"), {}, nullptr});
   }
 };
 using SessionActor = caf::stateful_actor<SessionActorState>;
@@ -192,23 +196,25 @@ void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
   // The worker answers by a message of its own, so that this actor goes on meanwhile.
   p->call->done = [me = caf::actor_cast<caf::actor>(self), call, signature = p->signature](auto parts) {
     caf::anon_send(me, std::make_shared<std::function<void(SessionMaster&)>>([=](SessionMaster& m) {
-      if (!parts.ok()) return call->done(parts.status());
-      if (m.closed()) return call->done(Cancelled("the session is closed"));
-      call->done(m.Register(call->key, signature, *parts));
-    }));
+                     if (!parts.ok()) return call->done(parts.status());
+                     if (m.closed()) return call->done(Cancelled("the session is closed"));
+                     call->done(m.Register(call->key, signature, *parts));
+                   }));
   };
   self->send(worker, p->call);
 }
 
 // Runs a step for another actor. The promise belongs to this actor, so the answer passes through its turn.
 void RunFor(SessionActor* self, int64_t id, const run_request& r) {
-  auto metadata = r.options.collect_stats || r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
-  auto answer = [me = caf::actor_cast<caf::actor>(self), self, id, metadata](absl::Status s, std::vector<Tensor> outputs) {
+  auto metadata =
+      r.options.collect_stats || r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
+  auto answer = [me = caf::actor_cast<caf::actor>(self), self, id, metadata](absl::Status s,
+                                                                             std::vector<Tensor> outputs) {
     auto reply = std::make_shared<run_reply>(run_reply{std::move(s), std::move(outputs), metadata});
     caf::anon_send(me, std::make_shared<MasterThen>([self, id, reply](SessionMaster&) {
-      auto promise = self->state.waiting.extract(id);
-      if (promise) promise.mapped().deliver(std::move(*reply));
-    }));
+                     auto promise = self->state.waiting.extract(id);
+                     if (promise) promise.mapped().deliver(std::move(*reply));
+                   }));
   };
   auto call = std::make_shared<CompileCall>();
   std::vector<Tensor> values;
@@ -222,7 +228,8 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
   if (r.options.partition_graphs) call->parts = metadata.get();
   // The token may be gone when the signature has been compiled; what it stands for is shared.
   const CancellationToken token = r.options.cancellation != nullptr ? *r.options.cancellation : CancellationToken();
-  call->done = [values = std::move(values), answer, options = r.options, token, metadata](absl::StatusOr<std::shared_ptr<Signature>> s) mutable {
+  call->done = [values = std::move(values), answer, options = r.options, token,
+                metadata](absl::StatusOr<std::shared_ptr<Signature>> s) mutable {
     if (!s.ok()) return answer(s.status(), {});
     if (options.cancellation != nullptr) options.cancellation = &token;
     (*s)->RunAsync(options, values, answer, metadata.get());
@@ -235,7 +242,8 @@ void LookAtSteps(SessionActor* self, StepWatch::Time ticked) {
   StepWatch::Time next;
   if (!self->state.master->watch().Look(ticked, &next)) return;
   const auto delay = std::max(next - self->clock().now(), StepWatch::Time::duration::zero());
-  self->delayed_send(self, std::chrono::ceil<std::chrono::nanoseconds>(delay), watch_steps{next.time_since_epoch().count()});
+  self->delayed_send(self, std::chrono::ceil<std::chrono::nanoseconds>(delay),
+                     watch_steps{next.time_since_epoch().count()});
 }
 
 caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {

@@ -61,7 +61,8 @@ struct Partitioned {
 // What the session actor does, without an actor.
 class SessionMaster {
  public:
-  SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id, std::shared_ptr<std::atomic<bool>> closed);
+  SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
+                std::shared_ptr<std::atomic<bool>> closed);
 
   absl::Status Extend(const ExtendCall& call);
   std::shared_ptr<Signature> Find(const std::string& key) const;

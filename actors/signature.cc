@@ -218,8 +218,8 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   if (status.ok()) {
     for (size_t i = 0; i < results_.size(); ++i) {
       if (!results_[i].valid()) {
-        status = InvalidArgument("fetch '", signature_->fetches[i],
-                                 "' has no value: it is on a branch that was not taken");
+        status =
+            InvalidArgument("fetch '", signature_->fetches[i], "' has no value: it is on a branch that was not taken");
         break;
       }
     }
@@ -244,12 +244,13 @@ void ExecutorSet::Report(const std::function<void(StepReport)>& answer) const {
   for (const auto& e : executors_) e->Report(answer);
 }
 
-absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
-                                      proto::RunMetadata* metadata) {
+absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds,
+                                      std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   const SessionOptions& session = signature_->options;
   const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms;
   const bool timed = timeout > 0;
-  const Clock::time_point deadline = timed ? Clock::now() + std::chrono::milliseconds(timeout) : Clock::time_point::max();
+  const Clock::time_point deadline =
+      timed ? Clock::now() + std::chrono::milliseconds(timeout) : Clock::time_point::max();
   lane_.Attach();
   in_lane_ = true;
   {
@@ -281,7 +282,8 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
           last_progress = now;
         } else if (now - last_progress >= std::chrono::milliseconds(session.stall_report_ms)) {
           last_progress = now;
-          ReportStall(session.on_stall, StallText(context_->step_id, signature_->Describe(), session.stall_report_ms, Waiting()));
+          ReportStall(session.on_stall,
+                      StallText(context_->step_id, signature_->Describe(), session.stall_report_ms, Waiting()));
         }
         until = std::min(until, last_progress + std::chrono::milliseconds(session.stall_report_ms));
       }
@@ -419,7 +421,8 @@ absl::Status Signature::CheckFeeds(absl::Span<const Tensor> values) const {
 
 absl::Status Signature::CheckFeed(size_t i, const Tensor& value) const {
   if (value.dtype() != BaseType(feed_types[i])) {
-    return InvalidArgument("'", feeds[i], "' is ", Name(BaseType(feed_types[i])), ", but is fed ", value.TypeAndShape());
+    return InvalidArgument("'", feeds[i], "' is ", Name(BaseType(feed_types[i])), ", but is fed ",
+                           value.TypeAndShape());
   }
   const PartialTensorShape& want = feed_shapes[i];
   if (!want.known_rank()) return absl::OkStatus();
@@ -429,11 +432,12 @@ absl::Status Signature::CheckFeed(size_t i, const Tensor& value) const {
   return InvalidArgument("'", feeds[i], "' has shape ", want.DebugString(), ", but is fed ", value.TypeAndShape());
 }
 
-absl::Status Signature::RunBlocking(const RunOptions& run_options, absl::Span<const Tensor> values, std::vector<Tensor>* outputs,
-                                    proto::RunMetadata* metadata) {
+absl::Status Signature::RunBlocking(const RunOptions& run_options, absl::Span<const Tensor> values,
+                                    std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   if (InsideActor()) {
-    return FailedPrecondition("a blocking Run may not be called inside an actor's handler, whose thread others wait for: "
-                              "use RunAsync, or send the session actor a run message");
+    return FailedPrecondition(
+        "a blocking Run may not be called inside an actor's handler, whose thread others wait for: "
+        "use RunAsync, or send the session actor a run message");
   }
   TROUPE_RETURN_IF_ERROR(CheckFeeds(values));
   if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");

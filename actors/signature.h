@@ -34,8 +34,8 @@ class ExecutorSet : public StepGroup {
   absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
   // Starts a step under the scheduler. `keep` is released after `done` was called.
-  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done, proto::RunMetadata* metadata,
-                std::shared_ptr<Signature> keep);
+  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
+                proto::RunMetadata* metadata, std::shared_ptr<Signature> keep);
   // Starts a step whose feeds come later, under the scheduler. `partial` outlives it and hears of results and of the end.
   void RunPartial(PartialStep* partial);
   void Feed(uint32_t index, const Tensor& value);
@@ -103,9 +103,9 @@ class Signature : public std::enable_shared_from_this<Signature> {
   absl::flat_hash_map<std::string, int> senders;    // of those that need a grant
   SessionOptions options;
   caf::actor_system* system = nullptr;
-  std::shared_ptr<Runtime> runtime;      // keeps devices alive
+  std::shared_ptr<Runtime> runtime;  // keeps devices alive
   std::shared_ptr<std::atomic<bool>> closed;
-  std::shared_ptr<StepWatch> watch;      // null: asynchronous steps have no deadlines
+  std::shared_ptr<StepWatch> watch;  // null: asynchronous steps have no deadlines
 
   ~Signature();
   // A free set, or a new one. Null when the session is closed.
@@ -117,7 +117,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
   absl::Status CheckFeeds(absl::Span<const Tensor> values) const;
   absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
-  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done, proto::RunMetadata* metadata);
+  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
+                proto::RunMetadata* metadata);
   // Aborts the steps that run now.
   void AbortAll(const absl::Status& status);
   // Asks every running part; `answer` is called once a part, from its turn.

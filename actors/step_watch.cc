@@ -24,8 +24,8 @@ constexpr std::chrono::milliseconds kGrace{100};
 }  // namespace
 
 std::string StallText(int64_t step_id, const std::string& what, int64_t ms, const std::vector<std::string>& lines) {
-  return StrCat("step ", step_id, " (", what, ") has made no progress for ", ms, " ms", lines.empty() ? "" : "; it waits for:\n  ",
-                StrJoin(lines, "\n  "));
+  return StrCat("step ", step_id, " (", what, ") has made no progress for ", ms, " ms",
+                lines.empty() ? "" : "; it waits for:\n  ", StrJoin(lines, "\n  "));
 }
 
 absl::Status DeadlineStatus(int64_t timeout_ms, const std::vector<std::string>& lines) {
@@ -78,7 +78,8 @@ bool StepWatch::Look(Time ticked, Time* next) {
         e.deadline = Time::max();
         Expire(&e, *e.expiring);
       } else {
-        e.expiring = std::make_shared<StepAnswers>(StepAnswers{e.set, e.step_id, true, now, e.set->executors().size(), 0, {}});
+        e.expiring =
+            std::make_shared<StepAnswers>(StepAnswers{e.set, e.step_id, true, now, e.set->executors().size(), 0, {}});
         e.deadline = now + kGrace;
         e.check = Time::max();
         Ask(e, e.expiring);
@@ -86,7 +87,8 @@ bool StepWatch::Look(Time ticked, Time* next) {
     }
     if (now >= e.check) {
       e.check = now + std::chrono::milliseconds((e.stall_ms + 1) / 2);
-      Ask(e, std::make_shared<StepAnswers>(StepAnswers{e.set, e.step_id, false, now, e.set->executors().size(), 0, {}}));
+      Ask(e,
+          std::make_shared<StepAnswers>(StepAnswers{e.set, e.step_id, false, now, e.set->executors().size(), 0, {}}));
     }
     *next = std::min(*next, e.due());
   }
@@ -101,7 +103,9 @@ void StepWatch::Ask(const Entry& e, std::shared_ptr<StepAnswers> answers) {
   });
 }
 
-void StepWatch::Expire(Entry* e, const StepAnswers& answers) { e->set->Abort(DeadlineStatus(e->timeout_ms, answers.lines)); }
+void StepWatch::Expire(Entry* e, const StepAnswers& answers) {
+  e->set->Abort(DeadlineStatus(e->timeout_ms, answers.lines));
+}
 
 void StepWatch::Answered(const std::shared_ptr<StepAnswers>& answers, StepReport report) {
   std::string text;

@@ -32,7 +32,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
  public:
   using Time = caf::actor_clock::time_point;
   // `report` gets the text of a stall report.
-  StepWatch(caf::actor_clock* clock, std::function<void(const std::string&)> report) : clock_(clock), report_(std::move(report)) {}
+  StepWatch(caf::actor_clock* clock, std::function<void(const std::string&)> report)
+      : clock_(clock), report_(std::move(report)) {}
 
   // `wake` makes the session actor call Look; null when the actor is gone.
   void SetWake(std::function<void()> wake);

@@ -35,7 +35,8 @@ absl::Status Directory::WhyDown(const std::string& name) const {
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = given_up_.find(name);
   if (it == given_up_.end()) return Unavailable("the actor '", name, "' is being restarted; try again");
-  return FailedPrecondition("the actor '", name, "' failed too often and is not restarted; the last time: ", it->second);
+  return FailedPrecondition("the actor '", name,
+                            "' failed too often and is not restarted; the last time: ", it->second);
 }
 uint64_t Directory::Incarnation(const std::string& name) const {
   std::lock_guard<std::mutex> lock(mu_);
@@ -125,7 +126,8 @@ caf::behavior SupervisorBehavior(SupervisorActor* self, std::vector<ChildSpec> s
 
 }  // namespace
 
-caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children, std::shared_ptr<Directory> directory) {
+caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children,
+                           std::shared_ptr<Directory> directory) {
   // A behaviour function runs at its actor's first turn, later than this returns; callers look the children up at once.
   std::vector<caf::actor> first;
   for (const ChildSpec& c : children) {

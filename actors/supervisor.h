@@ -34,19 +34,20 @@ namespace troupe {
 struct RestartPolicy {
   std::chrono::milliseconds min_delay{1};
   std::chrono::milliseconds max_delay{1000};
-  double factor = 2.0;              // of the delay from one failure to the next
-  double jitter = 0.2;              // the delay is off by at most this fraction
-  int max_failures = 10;            // within `window`; one more and the supervisor gives up
+  double factor = 2.0;    // of the delay from one failure to the next
+  double jitter = 0.2;    // the delay is off by at most this fraction
+  int max_failures = 10;  // within `window`; one more and the supervisor gives up
   std::chrono::milliseconds window{10000};
-  uint64_t seed = 0;                // of the jitter; 0 = another one each time
-  bool escalate = false;            // giving up ends the supervisor, and its own supervisor decides
+  uint64_t seed = 0;      // of the jitter; 0 = another one each time
+  bool escalate = false;  // giving up ends the supervisor, and its own supervisor decides
 };
 
 // When to restart whom: the supervisor's arithmetic, without an actor or a clock.
 class RestartDecision {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  explicit RestartDecision(RestartPolicy policy) : policy_(policy), random_(policy.seed != 0 ? policy.seed : std::random_device()()) {}
+  explicit RestartDecision(RestartPolicy policy)
+      : policy_(policy), random_(policy.seed != 0 ? policy.seed : std::random_device()()) {}
   // A child failed at `now`. The delay before its restart; negative when it is not restarted any more.
   std::chrono::milliseconds OnFailure(Time now);
   int failures_in_window() const { return static_cast<int>(failures_.size()); }
@@ -63,7 +64,7 @@ struct ChildSpec {
   std::function<caf::actor(caf::actor_system&, uint64_t incarnation)> spawn;
   RestartPolicy policy;
   // Called in the supervisor's turn. May be empty.
-  std::function<void(const std::string& why)> failed, gave_up;
+  std::function<void(const std::string&why)> failed, gave_up;
   std::function<void(uint64_t incarnation)> restarted;
 };
 
@@ -86,7 +87,8 @@ class Directory {
 };
 
 // The children are spawned in order before this returns.
-caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children, std::shared_ptr<Directory> directory);
+caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children,
+                           std::shared_ptr<Directory> directory);
 
 }  // namespace troupe
 

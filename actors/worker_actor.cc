@@ -12,7 +12,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> Worker::Registe
       if (d->name() == name) device = d.get();
     }
     if (device == nullptr) return NotFound("this worker has no device '", name, "'");
-    TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledPart> part, CompiledPart::Compile(*graph, device, call.session));
+    TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledPart> part,
+                            CompiledPart::Compile(*graph, device, call.session));
     parts.push_back(std::move(part));
   }
   return parts;

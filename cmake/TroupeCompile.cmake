@@ -10,6 +10,10 @@ set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)
 set(TROUPE_PCH_DIR ${CMAKE_CURRENT_LIST_DIR}/pch)
 
 set(TROUPE_WARNINGS -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 sees these in std::string's operator+ and in absl::InlinedVector where there is nothing, in reports of a hundred lines.
+  list(APPEND TROUPE_WARNINGS -Wno-restrict -Wno-stringop-overflow -Wno-uninitialized -Wno-maybe-uninitialized -Wno-array-bounds)
+endif()
 set(TROUPE_SANITIZE "" CACHE STRING "Sanitizers to build everything with, as for -fsanitize (address,undefined or thread)")
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer -g1)

@@ -48,8 +48,9 @@ int main() {
   {
     auto model = system.spawn(Model, session->get());  // main keeps the session: it ends outside of all actors
     caf::scoped_actor client(system);
-    client->request(model, caf::infinite, 3.0).receive([&](double y) { answer = y; },
-                                                       [&](const caf::error& e) { std::printf("%s\n", to_string(e).c_str()); });
+    client->request(model, caf::infinite, 3.0)
+        .receive([&](double y) { answer = y; },
+                 [&](const caf::error& e) { std::printf("%s\n", to_string(e).c_str()); });
     client->send_exit(model, caf::exit_reason::user_shutdown);
     client->wait_for(model);
   }

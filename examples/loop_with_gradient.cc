@@ -12,9 +12,10 @@ int main() {
 
   // Two loop variables: a counter and the power so far. Both functions are called once, to build the loop; x and n come in from outside.
   OutputList loop = While(
-      scope, {0, 1.0f},
-      [&](const Scope&, const OutputList& v) { return v[0] < n; },
-      [&](const Scope&, const OutputList& v) -> OutputList { return {v[0] + 1, v[1] * x}; });
+      scope, {0, 1.0f}, [&](const Scope&, const OutputList& v) { return v[0] < n; },
+      [&](const Scope&, const OutputList& v) -> OutputList {
+        return {v[0] + 1, v[1] * x};
+      });
   Output power = loop[1];
   Output slope = Gradients(scope, {power}, {x})[0];
   if (!scope.ok()) {
@@ -28,7 +29,8 @@ int main() {
   float expected[][2] = {{1, 0}, {2, 1}, {4, 4}, {8, 12}, {16, 32}};
   for (int k = 0; k < 5; ++k) {
     std::vector<Tensor> out;
-    absl::Status s = (*session)->Run({{"x", Tensor::Scalar(2.0f)}, {"n", Tensor::Scalar(k)}}, {power.name(), slope.name()}, {}, &out);
+    absl::Status s = (*session)->Run({{"x", Tensor::Scalar(2.0f)}, {"n", Tensor::Scalar(k)}},
+                                     {power.name(), slope.name()}, {}, &out);
     if (!s.ok()) {
       std::printf("%s\n", s.ToString().c_str());
       return 1;

@@ -29,8 +29,9 @@ KernelNode DescribeNode(const Node& node, Device* device) {
   return k;
 }
 
-absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node, std::vector<Tensor> inputs,
-                                                   StepContext* step, TensorExchange* exchange) {
+absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
+                                                   std::vector<Tensor> inputs, StepContext* step,
+                                                   TensorExchange* exchange) {
   std::vector<Tensor> outputs(node.output_types.size());
   KernelContext ctx(&node, inputs.data(), outputs.data(), step, exchange);
   ctx.set_state(kernel.state.get());
@@ -54,7 +55,8 @@ absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel,
   return outputs;
 }
 
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<Tensor> inputs, const EvaluateOptions& options) {
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<Tensor> inputs,
+                                                 const EvaluateOptions& options) {
   Device* device = options.device != nullptr ? options.device : EvaluationDevice(options.threads);
   if (static_cast<int>(inputs.size()) != node.num_inputs()) {
     return node.At(InvalidArgument("it takes ", node.num_inputs(), " inputs, not ", inputs.size()));
@@ -67,7 +69,8 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<T
   TROUPE_ASSIGN_OR_RETURN(const PreparedKernel kernel, PrepareKernel(node, device, options.session));
   StepContext own;
   const KernelNode described = DescribeNode(node, device);
-  return EvaluateKernel(kernel, described, std::move(inputs), options.step != nullptr ? options.step : &own, options.exchange);
+  return EvaluateKernel(kernel, described, std::move(inputs), options.step != nullptr ? options.step : &own,
+                        options.exchange);
 }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateOp(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs,
@@ -92,7 +95,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateOp(std::string_view op, std::vector<
     }
   }
   Graph graph;
-  TROUPE_ASSIGN_OR_RETURN(Node* node, graph.AddNode(StrCat("test/", op), op, std::move(attrs)));
+  TROUPE_ASSIGN_OR_RETURN(Node * node, graph.AddNode(StrCat("test/", op), op, std::move(attrs)));
   return EvaluateNode(*node, std::move(inputs), options);
 }
 

@@ -9,20 +9,22 @@
 namespace troupe {
 
 struct EvaluateOptions {
-  Device* device = nullptr;             // null: a CPU device of the process with `threads` threads
+  Device* device = nullptr;  // null: a CPU device of the process with `threads` threads
   int threads = 1;
-  StepContext* step = nullptr;          // null: a step of its own
+  StepContext* step = nullptr;  // null: a step of its own
   TensorExchange* exchange = nullptr;
   std::string session = "evaluate";
 };
 
 // The outputs of `node` for these inputs; an output that the kernel left dead is an invalid Tensor. The types of `inputs` must be the node's
 // (INVALID_ARGUMENT otherwise); a reference input takes a handle tensor as a Variable op gives it. Asynchronous kernels are waited for.
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<Tensor> inputs, const EvaluateOptions& options = {});
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<Tensor> inputs,
+                                                 const EvaluateOptions& options = {});
 
 // As above for a kernel that was prepared before (for tests that run one kernel many times or from many threads).
-absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node, std::vector<Tensor> inputs,
-                                                   StepContext* step, TensorExchange* exchange = nullptr);
+absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
+                                                   std::vector<Tensor> inputs, StepContext* step,
+                                                   TensorExchange* exchange = nullptr);
 // What a kernel keeps of `node`.
 KernelNode DescribeNode(const Node& node, Device* device);
 

@@ -34,7 +34,8 @@ absl::StatusOr<Tensor> KernelContext::AllocateTemp(DType dtype, const TensorShap
   return t;
 }
 
-absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocate(std::initializer_list<int> candidates, int o, const TensorShape& shape) {
+absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocate(std::initializer_list<int> candidates, int o,
+                                                         const TensorShape& shape) {
   const DType type = output_type(o);
   const int64_t n = shape.num_elements();
   for (int i : candidates) {
@@ -71,7 +72,9 @@ bool Fits(const KernelDef& k, const Node& node) {
   for (const KernelDef::Constraint& c : k.constraints) {
     const AttrValue* v = node.attrs().Find(c.attr);
     if (v == nullptr) return false;
-    const auto allowed = [&](DType t) { return std::find(c.types.begin(), c.types.end(), BaseType(t)) != c.types.end(); };
+    const auto allowed = [&](DType t) {
+      return std::find(c.types.begin(), c.types.end(), BaseType(t)) != c.types.end();
+    };
     if (const DType* t = v->As<DType>()) {
       if (!allowed(*t)) return false;
     } else if (const auto* list = v->As<std::vector<DType>>()) {
@@ -116,10 +119,12 @@ absl::StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node, std::str
   std::string attrs;
   for (const AttrDef& a : node.op().attrs) {
     if (a.kind != "type" && a.kind != "list(type)") continue;
-    if (const AttrValue* v = node.attrs().Find(a.name)) StrAppend(&attrs, attrs.empty() ? "" : ", ", a.name, "=", v->DebugString());
+    if (const AttrValue* v = node.attrs().Find(a.name))
+      StrAppend(&attrs, attrs.empty() ? "" : ", ", a.name, "=", v->DebugString());
   }
-  return NotFound("op '", node.op().name, "' has no ", device_type, " kernel for ", attrs.empty() ? "these attrs" : attrs,
-                  label.empty() ? "" : StrCat(" with label '", label, "'"), "; registered: ", StrJoin(have, "; "));
+  return NotFound("op '", node.op().name, "' has no ", device_type, " kernel for ",
+                  attrs.empty() ? "these attrs" : attrs, label.empty() ? "" : StrCat(" with label '", label, "'"),
+                  "; registered: ", StrJoin(have, "; "));
 }
 
 std::vector<const KernelDef*> KernelRegistry::List(std::string_view op) const {

@@ -48,7 +48,8 @@ class TensorExchange {
   virtual ~TensorExchange() = default;
   virtual absl::Status Send(const std::string& edge, uint64_t frame_iter, Tensor value, bool dead) = 0;
   // Calls `done` with the value when it has come; `done` may be called at once.
-  virtual void Recv(const std::string& edge, uint64_t frame_iter, std::function<void(absl::Status, Tensor, bool dead)> done) = 0;
+  virtual void Recv(const std::string& edge, uint64_t frame_iter,
+                    std::function<void(absl::Status, Tensor, bool dead)> done) = 0;
 };
 
 // One step as its kernels see it. Shared by all parts of the step in this process.
@@ -61,7 +62,8 @@ struct StepContext {
 
 class KernelInit {
  public:
-  KernelInit(const Node& node, Device* device, std::string session) : node_(node), device_(device), session_(std::move(session)) {}
+  KernelInit(const Node& node, Device* device, std::string session)
+      : node_(node), device_(device), session_(std::move(session)) {}
   const Node& node() const { return node_; }
   Device* device() const { return device_; }
   // The attr; after an error a default value, and the node is refused with that error.
@@ -169,8 +171,8 @@ using AsyncComputeFn = void (*)(KernelContext&, DoneFn);
 
 // A static guess of what one run costs, until it is measured.
 enum class Cost : uint8_t {
-  kTrivial,    // tens of nanoseconds whatever the shapes: never timed, never a job
-  kMeasured,   // depends on the shapes: timed now and then
+  kTrivial,   // tens of nanoseconds whatever the shapes: never timed, never a job
+  kMeasured,  // depends on the shapes: timed now and then
 };
 
 struct PreparedKernel {
@@ -199,7 +201,7 @@ absl::StatusOr<PreparedKernel> MakeKernel(KernelInit& init) {
   auto k = std::make_shared<K>(init);
   if (!init.status().ok()) return init.status();
   PreparedKernel p;
-  if constexpr (requires(K& x, KernelContext& c, DoneFn d) { x.ComputeAsync(c, d); }) {
+  if constexpr (requires(K & x, KernelContext & c, DoneFn d) { x.ComputeAsync(c, d); }) {
     p.compute_async = [](KernelContext& c, DoneFn d) { static_cast<K*>(c.state())->ComputeAsync(c, std::move(d)); };
   } else {
     p.compute = [](KernelContext& c) { return static_cast<K*>(c.state())->Compute(c); };
@@ -220,22 +222,45 @@ absl::StatusOr<PreparedKernel> MakeFunctionKernel(KernelInit&) {
 class KernelBuilder {
  public:
   explicit KernelBuilder(std::string_view op) { def_.op = op; }
-  KernelBuilder& Device(std::string_view type) { def_.device_type = type; return *this; }
+  KernelBuilder& Device(std::string_view type) {
+    def_.device_type = type;
+    return *this;
+  }
   KernelBuilder& Types(std::string_view attr, std::vector<DType> types) {
     def_.constraints.push_back({std::string(attr), std::move(types)});
     return *this;
   }
   template <class... T>
-  KernelBuilder& Type(std::string_view attr) { return Types(attr, {kDTypeOf<T>...}); }
-  KernelBuilder& HostMemory(std::string_view arg) { def_.host_memory.emplace_back(arg); return *this; }
-  KernelBuilder& Label(std::string_view label) { def_.label = label; return *this; }
-  KernelBuilder& Priority(int p) { def_.priority = p; return *this; }
+  KernelBuilder& Type(std::string_view attr) {
+    return Types(attr, {kDTypeOf<T>...});
+  }
+  KernelBuilder& HostMemory(std::string_view arg) {
+    def_.host_memory.emplace_back(arg);
+    return *this;
+  }
+  KernelBuilder& Label(std::string_view label) {
+    def_.label = label;
+    return *this;
+  }
+  KernelBuilder& Priority(int p) {
+    def_.priority = p;
+    return *this;
+  }
   // The last call: how the kernel is made.
   template <class K>
-  KernelBuilder& Class() { def_.factory = &internal::MakeKernel<K>; return *this; }
+  KernelBuilder& Class() {
+    def_.factory = &internal::MakeKernel<K>;
+    return *this;
+  }
   template <ComputeFn F, Cost C = Cost::kMeasured>
-  KernelBuilder& Function() { def_.factory = &internal::MakeFunctionKernel<F, C>; return *this; }
-  KernelBuilder& Factory(KernelFactory f) { def_.factory = f; return *this; }
+  KernelBuilder& Function() {
+    def_.factory = &internal::MakeFunctionKernel<F, C>;
+    return *this;
+  }
+  KernelBuilder& Factory(KernelFactory f) {
+    def_.factory = f;
+    return *this;
+  }
   const KernelDef& def() const { return def_; }
 
  private:
@@ -260,8 +285,9 @@ class KernelRegistry {
 struct KernelRegistrar {
   KernelRegistrar(const KernelBuilder& b) { KernelRegistry::Global().Register(b.def()); }  // NOLINT: the macro assigns
 };
-#define TROUPE_KERNEL(op) \
-  [[maybe_unused]] static const ::troupe::KernelRegistrar TROUPE_CONCAT(troupe_kernel_, __COUNTER__) = ::troupe::KernelBuilder(op)
+#define TROUPE_KERNEL(op)                                                                              \
+  [[maybe_unused]] static const ::troupe::KernelRegistrar TROUPE_CONCAT(troupe_kernel_, __COUNTER__) = \
+      ::troupe::KernelBuilder(op)
 
 // Finds and builds the kernel of a node on a device. Errors carry the node's address.
 absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session);

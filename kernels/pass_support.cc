@@ -12,15 +12,12 @@ int RegistryKernelLookup::Priority(const Node&, const std::string& device_type) 
   return device_type == "GPU" ? 1 : 0;
 }
 
-absl::StatusOr<std::vector<Tensor>> KernelEvaluator::Evaluate(const Node& node,
-                                                              absl::Span<const Tensor> inputs) {
+absl::StatusOr<std::vector<Tensor>> KernelEvaluator::Evaluate(const Node& node, absl::Span<const Tensor> inputs) {
   Device* device = EvaluationDevice(1);
   TROUPE_ASSIGN_OR_RETURN(const PreparedKernel kernel, PrepareKernel(node, device, "fold"));
-  if (kernel.compute == nullptr)
-    return Unimplemented("the kernel of '", node.name(), "' waits for others");
+  if (kernel.compute == nullptr) return Unimplemented("the kernel of '", node.name(), "' waits for others");
   StepContext step;
-  return EvaluateKernel(kernel, DescribeNode(node, device),
-                        std::vector<Tensor>(inputs.begin(), inputs.end()), &step);
+  return EvaluateKernel(kernel, DescribeNode(node, device), std::vector<Tensor>(inputs.begin(), inputs.end()), &step);
 }
 
 bool KernelEvaluator::CanEvaluate(const Node& node) {

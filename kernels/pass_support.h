@@ -22,8 +22,7 @@ class RegistryKernelLookup : public KernelLookup {
 // Evaluates with the CPU's kernels, on the calling thread.
 class KernelEvaluator : public ConstantEvaluator {
  public:
-  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
-                                               absl::Span<const Tensor> inputs) override;
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override;
   // True when the node has a synchronous CPU kernel and calls no function (those take a runtime).
   bool CanEvaluate(const Node& node) override;
 };

@@ -7,7 +7,8 @@
 namespace troupe {
 
 ReplacedNodes::ReplacedNodes(const Node& node) {
-  const auto names = node.Attr<std::vector<std::string>>(kReplacesAttr), ops = node.Attr<std::vector<std::string>>(kReplacedOpsAttr);
+  const auto names = node.Attr<std::vector<std::string>>(kReplacesAttr),
+             ops = node.Attr<std::vector<std::string>>(kReplacedOpsAttr);
   if (!names.ok() || !ops.ok() || names->size() != ops->size()) return;
   names_ = *names;
   ops_ = *ops;

@@ -17,20 +17,21 @@ void StepState::RunAsync(uint32_t node, Iteration* it, bool dead) {
   current_ = node;
   current_inputs_ = nullptr;
   const int64_t step = input_.context->step_id;
-  part_->async[node](call->context, [this, call, step, keep = host_->KeepAlive(), context = input_.context](absl::Status s) {
-    auto* a = new Arrival;
-    a->step_id = step;
-    a->node = call->node;
-    a->iteration = call->iteration;
-    a->status = std::move(s);
-    a->outputs = std::move(call->outputs);
-    a->dead = call->context.output_dead();
-    if (step_in_turn == this) {
-      local_arrivals_.emplace_back(a);
-    } else if (PostArrival(a)) {
-      host_->RingDoorbell();
-    }
-  });
+  part_->async[node](call->context,
+                     [this, call, step, keep = host_->KeepAlive(), context = input_.context](absl::Status s) {
+                       auto* a = new Arrival;
+                       a->step_id = step;
+                       a->node = call->node;
+                       a->iteration = call->iteration;
+                       a->status = std::move(s);
+                       a->outputs = std::move(call->outputs);
+                       a->dead = call->context.output_dead();
+                       if (step_in_turn == this) {
+                         local_arrivals_.emplace_back(a);
+                       } else if (PostArrival(a)) {
+                         host_->RingDoorbell();
+                       }
+                     });
 }
 
 void StepState::RunAsJob(uint32_t node, Iteration* it) {
@@ -40,25 +41,26 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
   calls_.push_back(call);
   ++in_flight_;
   const int64_t step = input_.context->step_id;
-  part_->device->threads()->Schedule([this, call, step, compute = n.compute, keep = host_->KeepAlive(), context = input_.context] {
-    auto* a = new Arrival;
-    const int64_t start = NowNanos();
-    try {
-      a->status = compute(call->context);
-    } catch (const std::exception& e) {
-      a->status = Internal("the kernel threw an exception: ", e.what());
-    } catch (...) {
-      a->status = Internal("the kernel threw something that is no std::exception");
-    }
-    a->nanos = static_cast<uint64_t>(NowNanos() - start);
-    a->tag = static_cast<uint64_t>(start);
-    call->inputs.clear();
-    a->step_id = step;
-    a->node = call->node;
-    a->iteration = call->iteration;
-    a->outputs = std::move(call->outputs);
-    if (PostArrival(a)) host_->RingDoorbell();
-  });
+  part_->device->threads()->Schedule(
+      [this, call, step, compute = n.compute, keep = host_->KeepAlive(), context = input_.context] {
+        auto* a = new Arrival;
+        const int64_t start = NowNanos();
+        try {
+          a->status = compute(call->context);
+        } catch (const std::exception& e) {
+          a->status = Internal("the kernel threw an exception: ", e.what());
+        } catch (...) {
+          a->status = Internal("the kernel threw something that is no std::exception");
+        }
+        a->nanos = static_cast<uint64_t>(NowNanos() - start);
+        a->tag = static_cast<uint64_t>(start);
+        call->inputs.clear();
+        a->step_id = step;
+        a->node = call->node;
+        a->iteration = call->iteration;
+        a->outputs = std::move(call->outputs);
+        if (PostArrival(a)) host_->RingDoorbell();
+      });
 }
 
 bool StepState::PostArrival(Arrival* a) {

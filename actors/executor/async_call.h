@@ -15,9 +15,13 @@ struct StepState::AsyncCall {
   KernelContext context;
   uint32_t node;
   Iteration* iteration;
-  AsyncCall(const CompiledPart& part, uint32_t number, Iteration* it, Tensor* slots, StepContext* step, TensorExchange* exchange)
-      : inputs(part.nodes[number].num_inputs), outputs(part.nodes[number].num_outputs),
-        context(&part.info[number], inputs.data(), outputs.data(), step, exchange), node(number), iteration(it) {
+  AsyncCall(const CompiledPart& part, uint32_t number, Iteration* it, Tensor* slots, StepContext* step,
+            TensorExchange* exchange)
+      : inputs(part.nodes[number].num_inputs),
+        outputs(part.nodes[number].num_outputs),
+        context(&part.info[number], inputs.data(), outputs.data(), step, exchange),
+        node(number),
+        iteration(it) {
     const CompiledNode& n = part.nodes[number];
     for (uint32_t i = 0; i < n.num_inputs; ++i) {
       Tensor& in = slots[n.first_slot + i];

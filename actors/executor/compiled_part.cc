@@ -109,7 +109,8 @@ class Compiler {
       slots += n->num_inputs();
       f.num_slots += static_cast<uint32_t>(n->num_inputs());
     }
-    if (slots > std::numeric_limits<int32_t>::max()) return InvalidArgument("the part has ", slots, " inputs, too many");
+    if (slots > std::numeric_limits<int32_t>::max())
+      return InvalidArgument("the part has ", slots, " inputs, too many");
     part_->num_slots = static_cast<uint32_t>(slots);
     part_->producers.resize(part_->num_slots);
     return absl::OkStatus();
@@ -180,9 +181,11 @@ class Compiler {
       c.step = Step::kAsyncKernel;
       part_->async.resize(order_.size());
       part_->async[i] = kernel.compute_async;
-    } else if (c.num_inputs == 0 && c.num_outputs == 0 && !n.op().stateful() && kernel.state == nullptr && !c.measured) {
+    } else if (c.num_inputs == 0 && c.num_outputs == 0 && !n.op().stateful() && kernel.state == nullptr &&
+               !c.measured) {
       c.step = Step::kNothing;
-    } else if ((kernel.compute == &array::PassOn || kernel.compute == &control::Pass) && c.num_inputs == 1 && c.num_outputs == 1) {
+    } else if ((kernel.compute == &array::PassOn || kernel.compute == &control::Pass) && c.num_inputs == 1 &&
+               c.num_outputs == 1) {
       c.step = Step::kForward;
     } else if (c.flow == ControlFlow::kSwitch && c.num_inputs == 2 && c.num_outputs == 2) {
       c.step = Step::kSwitch;
@@ -254,8 +257,9 @@ class Compiler {
       OutEdge o{};
       o.dst = dst;
       o.lent = part_->nodes[dst].lent >> std::min(e->dst_input, 31) & 1;
-      o.target = e->dst->IsMerge() ? Target::kMerge
-                 : e->dst->IsExit() || e->dst->IsNextIteration() ? Target::kIgnoresDead : Target::kPlain;
+      o.target = e->dst->IsMerge()                               ? Target::kMerge
+                 : e->dst->IsExit() || e->dst->IsNextIteration() ? Target::kIgnoresDead
+                                                                 : Target::kPlain;
       o.slot = static_cast<int32_t>(part_->nodes[dst].first_slot) + e->dst_input;
       o.output = static_cast<uint16_t>(e->src_output);
       o.last = k + 1 == out_.size() || out_[k + 1]->src_output != e->src_output;
@@ -278,7 +282,8 @@ class Compiler {
   // Who may be handed a value without a reference: what only looks at its inputs, or hands them on.
   static bool TakesLent(const CompiledNode& n, int input) {
     return input < kMaxLentInputs && n.flow == ControlFlow::kNone && !n.dead_aware &&
-           (n.step == Step::kKernel || n.step == Step::kForward || n.step == Step::kResult || n.step == Step::kAsyncKernel);
+           (n.step == Step::kKernel || n.step == Step::kForward || n.step == Step::kResult ||
+            n.step == Step::kAsyncKernel);
   }
 
   // Constants, arguments and what is handed on of them.
@@ -297,7 +302,8 @@ class Compiler {
         chain.push_back(at);
         const CompiledNode& n = part_->nodes[at];
         if (n.step == Step::kConstant || n.step == Step::kArgument) {
-          if (!IsRef(order_[at]->output_type(0))) lender = n.step == Step::kConstant ? n.index : n.index | kLentArgument;
+          if (!IsRef(order_[at]->output_type(0)))
+            lender = n.step == Step::kConstant ? n.index : n.index | kLentArgument;
           break;
         }
         if (n.step != Step::kForward || n.flow != ControlFlow::kNone || order_[at]->input_edge(0) == nullptr ||
@@ -344,17 +350,16 @@ class Compiler {
     }
   }
 
-
   const Graph& graph_;
   Device* device_;
   const std::string& session_;
   std::shared_ptr<CompiledPart> part_;
-  std::vector<uint32_t> frame_of_;                   // by node id: where its inputs arrive
-  absl::flat_hash_map<int, uint32_t> enter_frame_;   // by node id: where an Enter leads
+  std::vector<uint32_t> frame_of_;                  // by node id: where its inputs arrive
+  absl::flat_hash_map<int, uint32_t> enter_frame_;  // by node id: where an Enter leads
   std::vector<Node*> order_;
   std::vector<uint32_t> number_;  // by node id
   std::vector<const Edge*> out_;
-  std::vector<bool> back_;    // by number: a Merge that a NextIteration leads back to
+  std::vector<bool> back_;      // by number: a Merge that a NextIteration leads back to
   std::vector<bool> left_out_;  // by number: a constant that is not run
   static constexpr uint32_t kNobody = ~0u;
   std::vector<uint32_t> lender_;  // by number: whose the output is, as in CompiledPart::lenders
@@ -364,7 +369,7 @@ class Compiler {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const CompiledPart>> CompiledPart::Compile(const Graph& graph, Device* device,
-                                                                         const std::string& session) {
+                                                                          const std::string& session) {
   return Compiler(graph, device, session).Run();
 }
 

@@ -36,10 +36,10 @@ inline constexpr uint32_t kDeadInput = 1u << 31;  // of any other node
 enum class Step : uint8_t {
   kKernel,
   kAsyncKernel,
-  kNothing,   // no values, no state, no effect: it only orders others
-  kForward,   // output 0 is input 0 as it is
-  kSwitch,    // input 0 becomes the output that input 1 names
-  kMerge,     // the input that came becomes output 0
+  kNothing,  // no values, no state, no effect: it only orders others
+  kForward,  // output 0 is input 0 as it is
+  kSwitch,   // input 0 becomes the output that input 1 names
+  kMerge,    // the input that came becomes output 0
   kConstant,
   kArgument,
   kResult,
@@ -54,9 +54,9 @@ enum class Target : uint8_t {
 
 // Of a value. The edges of one output stand together.
 struct OutEdge {
-  uint32_t dst;     // node
-  int32_t slot;     // input of dst; -1 in a token that stands for a control edge
-  uint32_t shares;  // of an output's first edge: how many more it has
+  uint32_t dst;          // node
+  int32_t slot;          // input of dst; -1 in a token that stands for a control edge
+  uint32_t shares;       // of an output's first edge: how many more it has
   uint16_t output : 15;  // of the source
   uint16_t lent : 1;     // the value is lent (tensor_bits.h), not given
   bool last;             // last use of that output: the value is moved
@@ -80,7 +80,8 @@ struct CompiledNode {
   uint16_t num_inputs = 0, num_outputs = 0;
   uint16_t frame = 0;  // of an Enter: the frame it leads into
   uint16_t lent = 0;   // by input: the slot's value is lent
-  uint16_t pinned = 0; // by input: lent for good: the slot holds a constant in every step, and its edge is a control edge
+  uint16_t pinned =
+      0;  // by input: lent for good: the slot holds a constant in every step, and its edge is a control edge
   Step step = Step::kKernel;
   ControlFlow flow = ControlFlow::kNone;
   bool deref : 1 = false;           // some input is a reference that must be read
@@ -88,8 +89,8 @@ struct CompiledNode {
   bool measured : 1 = false;        // its cost depends on shapes
   bool unused_outputs : 1 = false;  // some output has no consumer
   bool constant_enter : 1 = false;
-  bool uses_index : 1 = false;      // of a Merge: somebody wants to know which input came
-  bool lends : 1 = false;           // its output is a constant or argument
+  bool uses_index : 1 = false;  // of a Merge: somebody wants to know which input came
+  bool lends : 1 = false;       // its output is a constant or argument
 };
 static_assert(sizeof(CompiledNode) <= 64);
 
@@ -100,8 +101,8 @@ struct StaticFrame {
   uint32_t parent = 0;
   uint32_t first_node = 0, num_nodes = 0;
   uint32_t first_slot = 0, num_slots = 0;
-  uint32_t num_enters = 0;  // tokens that must come before iteration 0 can end
-  std::vector<uint32_t> exits;  // nodes
+  uint32_t num_enters = 0;                            // tokens that must come before iteration 0 can end
+  std::vector<uint32_t> exits;                        // nodes
   std::vector<std::pair<uint32_t, uint32_t>> pinned;  // (slot, constant)
   uint32_t parallel_iterations = 10;
 };
@@ -119,7 +120,7 @@ class CompiledPart {
   std::vector<uint32_t> controls;
   std::vector<uint32_t> counts;     // initial, by node
   std::vector<StaticFrame> frames;  // [0] is the root
-  std::vector<uint32_t> roots;      // nodes that wait for nothing; all in the root frame; those to start first come last
+  std::vector<uint32_t> roots;  // nodes that wait for nothing; all in the root frame; those to start first come last
   uint32_t num_slots = 0;
   std::vector<uint32_t> lenders;         // by slot; only of lent ones
   std::vector<uint32_t> lent_arguments;  // indices
@@ -137,7 +138,8 @@ class CompiledPart {
   std::unique_ptr<std::atomic<uint32_t>[]> cost;
   mutable std::atomic<bool> has_heavy{false};  // some node ever cost more than kHeavyNanos
 
-  static constexpr uint32_t kHeavyNanos = 50000;  // about one thread hop: from here on a node is worth a thread of its own
+  static constexpr uint32_t kHeavyNanos =
+      50000;  // about one thread hop: from here on a node is worth a thread of its own
 
   // A kernel that was slow once, for whatever reason, may have become cheap since.
   void LookForHeavy() const {

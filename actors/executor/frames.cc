@@ -175,7 +175,8 @@ void StepState::CheckIteration(Iteration* it) {
   if (f == &root_frame_) return;  // it ends with the step
   for (int64_t number = it->number; number <= f->newest; ++number) {
     Iteration* current = f->at(number);
-    if (current == nullptr || current->number != number || current->outstanding != 0 || current->child_frames != 0) break;
+    if (current == nullptr || current->number != number || current->outstanding != 0 || current->child_frames != 0)
+      break;
     if (number == 0) {
       if (f->pending_enters != 0) break;
     } else {

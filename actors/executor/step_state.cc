@@ -18,7 +18,11 @@ constexpr uint32_t kCostlyNanos = 4000;
 }  // namespace
 
 StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
-    : part_(std::move(part)), nodes_(part_->nodes.data()), edges_(part_->edges.data()), controls_(part_->controls.data()), host_(host),
+    : part_(std::move(part)),
+      nodes_(part_->nodes.data()),
+      edges_(part_->edges.data()),
+      controls_(part_->controls.data()),
+      host_(host),
       kernel_context_(nullptr, nullptr, nullptr, nullptr, this) {
   const CompiledPart& p = *part_;
   root_.frame = &root_frame_;
@@ -61,7 +65,8 @@ StepState::~StepState() {
 
 // Puts constants where they are used, for good.
 void StepState::PinConstants(Iteration* it) {
-  for (const auto& [slot, constant] : part_->frames[it->frame->id].pinned) bits::CopyBits(constants_[constant], &it->slots[slot]);
+  for (const auto& [slot, constant] : part_->frames[it->frame->id].pinned)
+    bits::CopyBits(constants_[constant], &it->slots[slot]);
 }
 
 void StepState::Unpin(Iteration* it, uint32_t frame) {
@@ -129,12 +134,14 @@ template <bool kFlow>
 __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Iteration* it, bool dead, bool heavy) {
   const CompiledNode& n = nodes_[node];
   if (!kFlow && n.step == Step::kNothing && !input_.token_messages) {
-    for (const uint32_t *c = controls_ + n.first_control, *end = controls_ + n.last_control; c != end; ++c) DeliverControl<false>(it, *c, false);
+    for (const uint32_t *c = controls_ + n.first_control, *end = controls_ + n.last_control; c != end; ++c)
+      DeliverControl<false>(it, *c, false);
     return;
   }
   Tensor* in = it->slots + n.first_slot;
   Tensor* out = out_.data();
-  if (kFlow && dead && !n.dead_aware) [[unlikely]] return RunDead(node, it);
+  if (kFlow && dead && !n.dead_aware) [[unlikely]]
+    return RunDead(node, it);
   switch (n.step) {
     case Step::kNothing:
       break;
@@ -145,16 +152,20 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       out = in;
       break;
     case Step::kSwitch:
-      if (n.deref || in[1].rank() != 0) [[unlikely]] goto kernel;
-      if (input_.timings != nullptr) [[unlikely]] RecordInstant(node);
+      if (n.deref || in[1].rank() != 0) [[unlikely]]
+        goto kernel;
+      if (input_.timings != nullptr) [[unlikely]]
+        RecordInstant(node);
       bits::Move(&in[0], &out[*static_cast<const bool*>(in[1].raw()) ? 1 : 0]);
       bits::Consume(&in[1]);
       break;
     case Step::kMerge: {
       int came = 0;
       while (came + 1 < n.num_inputs && !in[came].valid()) ++came;
-      if (n.deref || !in[came].valid()) [[unlikely]] goto kernel;
-      if (input_.timings != nullptr) [[unlikely]] RecordInstant(node);
+      if (n.deref || !in[came].valid()) [[unlikely]]
+        goto kernel;
+      if (input_.timings != nullptr) [[unlikely]]
+        RecordInstant(node);
       bits::Move(&in[came], &out[0]);
       if (n.uses_index) out[1] = Tensor::Scalar<int32_t>(came);
       break;
@@ -183,7 +194,8 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
         if (!RunWatched<kFlow>(node, it, heavy)) return;
       } else {
         const absl::Status s = n.compute(kernel_context_);
-        if (!s.ok()) [[unlikely]] return KernelFailed(node, in, s);
+        if (!s.ok()) [[unlikely]]
+          return KernelFailed(node, in, s);
       }
       if (n.lent == 0) [[likely]] {
         for (Tensor *i = in, *end = in + n.num_inputs; i != end; ++i) bits::Consume(i);

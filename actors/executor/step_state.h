@@ -40,12 +40,12 @@ struct Frame;
 struct Iteration {
   Frame* frame = nullptr;
   int64_t number = 0;
-  uint64_t tag = 0;              // the same for this iteration in every part of the step
-  uint32_t outstanding = 0;      // nodes that are ready or running
-  uint32_t child_frames = 0;     // loops started from here that still run
-  uint32_t* counts = nullptr;    // by node number of the part (shifted so that the frame's first node is at its place)
-  Tensor* slots = nullptr;       // by slot number of the part (shifted likewise)
-  Frame* children = nullptr;     // list by Frame::sibling
+  uint64_t tag = 0;            // the same for this iteration in every part of the step
+  uint32_t outstanding = 0;    // nodes that are ready or running
+  uint32_t child_frames = 0;   // loops started from here that still run
+  uint32_t* counts = nullptr;  // by node number of the part (shifted so that the frame's first node is at its place)
+  Tensor* slots = nullptr;     // by slot number of the part (shifted likewise)
+  Frame* children = nullptr;   // list by Frame::sibling
   std::unique_ptr<uint32_t[]> count_store;
   std::unique_ptr<Tensor[]> slot_store;
 };
@@ -57,8 +57,8 @@ struct Frame {
   Iteration* parent_iteration = nullptr;
   Frame* sibling = nullptr;
   uint64_t tag = 0;
-  int64_t newest = 0;            // number of the latest iteration
-  uint32_t running = 0;          // iterations alive
+  int64_t newest = 0;    // number of the latest iteration
+  uint32_t running = 0;  // iterations alive
   uint32_t pending_enters = 0;
   std::vector<Iteration*> iterations;  // by number modulo their count; null when gone
   struct Value {
@@ -66,9 +66,9 @@ struct Frame {
     bool dead;
     Tensor value;
   };
-  std::vector<Value> deferred;     // NextIteration tokens for iteration newest + 1, which may not start yet
-  std::vector<Value> invariants;   // of constant Enters: lent to every iteration
-  std::vector<bool> exit_alive;    // by Exit: it has given its value to the parent
+  std::vector<Value> deferred;    // NextIteration tokens for iteration newest + 1, which may not start yet
+  std::vector<Value> invariants;  // of constant Enters: lent to every iteration
+  std::vector<bool> exit_alive;   // by Exit: it has given its value to the parent
 
   Iteration*& at(int64_t number) { return iterations[static_cast<size_t>(number) % iterations.size()]; }
 };
@@ -87,9 +87,9 @@ struct Arrival {
   uint32_t node = 0;
   Iteration* iteration = nullptr;
   absl::Status status;
-  std::vector<Tensor> outputs;   // of the node; or the one tensor
+  std::vector<Tensor> outputs;  // of the node; or the one tensor
   bool dead = false;
-  std::string key;               // of the tensor, or of the one that is granted
+  std::string key;  // of the tensor, or of the one that is granted
   uint64_t tag = 0;
   uint64_t nanos = 0;
   std::function<void(StepReport)> report;  // answered with what the step waits for
@@ -185,7 +185,8 @@ class StepState : public TensorExchange {
     uint32_t mask = 0, head = 0, tail = 0;  // capacity - 1; head and tail wrap around
     bool empty() const { return head == tail; }
     void Push(uint32_t node, bool dead, Iteration* it) {
-      if (ring == nullptr || tail - head > mask) [[unlikely]] Grow();
+      if (ring == nullptr || tail - head > mask) [[unlikely]]
+        Grow();
       ring[tail++ & mask] = {node, dead, it};
     }
     void Grow();
@@ -221,7 +222,9 @@ class StepState : public TensorExchange {
     if (!(lender & kLentArgument)) return constants_[lender];
     return Argument(lender & ~kLentArgument);
   }
-  const Tensor& Argument(uint32_t index) const { return input_.partial ? held_arguments_[index] : input_.arguments[index]; }
+  const Tensor& Argument(uint32_t index) const {
+    return input_.partial ? held_arguments_[index] : input_.arguments[index];
+  }
   void ConsumeInputs(const CompiledNode& n, Tensor* in);
   void AfterThrow();
   void ForgetInputs(const CompiledNode& n, Tensor* in);
@@ -285,7 +288,7 @@ class StepState : public TensorExchange {
   void NodeLeaves(Iteration* it) {  // a node of the iteration is finished
     if (--it->outstanding == 0) CheckIteration(it);
   }
-  void CheckIteration(Iteration* it); // ends it, and what ends with it, when nothing is left to do
+  void CheckIteration(Iteration* it);  // ends it, and what ends with it, when nothing is left to do
   void EndFrame(Frame* f);
   void FreeFrames(Frame* f);
 
@@ -302,7 +305,7 @@ class StepState : public TensorExchange {
   absl::Status status_;
   uint32_t current_ = 0;  // node whose kernel runs, for what it may throw
   Tensor* current_inputs_ = nullptr;
-  int64_t in_flight_ = 0;  // jobs, asynchronous kernels
+  int64_t in_flight_ = 0;   // jobs, asynchronous kernels
   int64_t tokens_out_ = 0;  // tokens on their way as messages
   int64_t nodes_run_ = 0, late_arrivals_ = 0, steps_ = 0;
 
@@ -311,22 +314,22 @@ class StepState : public TensorExchange {
   // Ready nodes. Without control flow every node becomes ready once: a stack, so that a value is used while it is warm.
   std::unique_ptr<uint32_t[]> stack_;
   size_t stack_size_ = 0;
-  ReadyQueue queue_;                  // with control flow
+  ReadyQueue queue_;  // with control flow
   std::vector<Ready> heavy_;
-  std::vector<Tensor> out_;           // outputs of the node that runs; empty in between
-  std::vector<Tensor> constants_;     // the part's constants under reference counts of this executor's own
+  std::vector<Tensor> out_;        // outputs of the node that runs; empty in between
+  std::vector<Tensor> constants_;  // the part's constants under reference counts of this executor's own
   std::vector<std::vector<std::unique_ptr<Iteration>>> free_iterations_;  // by frame
   std::vector<std::unique_ptr<Frame>> free_frames_;
-  std::vector<AsyncCall*> calls_;     // asynchronous kernels that run
+  std::vector<AsyncCall*> calls_;  // asynchronous kernels that run
   absl::flat_hash_map<std::pair<std::string, uint64_t>, Mail> mail_;
   int64_t received_bytes_ = 0;
   // Values that wait for their grant (they count as running), and grants that came before their values.
   absl::flat_hash_map<std::pair<std::string, uint64_t>, Tensor> held_;
   absl::flat_hash_set<std::pair<std::string, uint64_t>> grants_;
-  int64_t last_step_ = 0;                                // the step that runs or was the last to run
-  std::vector<std::unique_ptr<Arrival>> early_arrivals_;  // of the next one, whose run_step is on its way
+  int64_t last_step_ = 0;                                         // the step that runs or was the last to run
+  std::vector<std::unique_ptr<Arrival>> early_arrivals_;          // of the next one, whose run_step is on its way
   std::vector<std::pair<uint32_t, uint32_t>> waiting_arguments_;  // (index, node) of a partial run
-  std::vector<Tensor> held_arguments_;  // of a partial run, by index, as they come
+  std::vector<Tensor> held_arguments_;                            // of a partial run, by index, as they come
   std::atomic<Arrival*> arrivals_{nullptr};
   std::vector<std::unique_ptr<Arrival>> local_arrivals_;  // posted within the turn
 };

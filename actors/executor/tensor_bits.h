@@ -25,7 +25,9 @@ static_assert(std::is_standard_layout_v<Buffer> && std::is_standard_layout_v<Ten
 // The first member of a Buffer.
 inline std::atomic<uint32_t>& Count(Buffer* b) { return *reinterpret_cast<std::atomic<uint32_t>*>(b); }
 // True when the dimensions are on the heap: the fourth member of a Tensor.
-inline bool HasHeapDims(const Tensor& t) { return reinterpret_cast<const unsigned char*>(&t)[sizeof(Buffer*) + 2] != 0; }
+inline bool HasHeapDims(const Tensor& t) {
+  return reinterpret_cast<const unsigned char*>(&t)[sizeof(Buffer*) + 2] != 0;
+}
 
 // n references at once. REQUIRES: the caller holds one in a tensor that no other thread looks at; a sole owner then needs no atomic operation.
 inline void Share(Tensor& t, uint32_t n) {
@@ -64,7 +66,8 @@ __attribute__((noinline)) inline void CopyHeapDims(const Tensor& from, Tensor* t
 // A copy whose reference is lent, or was taken by Share.
 inline void CopyBits(const Tensor& from, Tensor* to) {
   std::memcpy(static_cast<void*>(to), &from, sizeof(Tensor));
-  if (HasHeapDims(from)) [[unlikely]] CopyHeapDims(from, to);
+  if (HasHeapDims(from)) [[unlikely]]
+    CopyHeapDims(from, to);
 }
 
 // Empties `t` after its last use.

@@ -25,7 +25,8 @@ __attribute__((always_inline)) inline void StepState::MergeIfReady(Iteration* it
 
 // `last`: the value is e's own from here on. Otherwise its reference for this edge has been taken.
 template <bool kFlow>
-__attribute__((always_inline)) inline void StepState::DeliverValue(Iteration* it, const OutEdge& e, Tensor& value, bool last) {
+__attribute__((always_inline)) inline void StepState::DeliverValue(Iteration* it, const OutEdge& e, Tensor& value,
+                                                                   bool last) {
   uint32_t* count = &it->counts[e.dst];
   if (kFlow && e.target == Target::kMerge) {
     if (*count & kMergeLive) {
@@ -51,7 +52,8 @@ __attribute__((always_inline)) inline void StepState::DeliverValue(Iteration* it
 }
 
 template <bool kFlow>
-__attribute__((always_inline)) inline void StepState::DeliverLent(Iteration* it, const OutEdge& e, const Tensor& value) {
+__attribute__((always_inline)) inline void StepState::DeliverLent(Iteration* it, const OutEdge& e,
+                                                                  const Tensor& value) {
   uint32_t* count = &it->counts[e.dst];
   bits::CopyBits(value, &it->slots[e.slot]);
   if constexpr (kFlow) {
@@ -95,7 +97,8 @@ __attribute__((always_inline)) inline void StepState::DeliverControl(Iteration* 
 template <bool kFlow>
 __attribute__((always_inline)) inline void StepState::Propagate(uint32_t node, Iteration* it, Tensor* out, bool dead) {
   const CompiledNode& n = nodes_[node];
-  if (input_.token_messages) [[unlikely]] return PostTokens<kFlow>(node, it, out, dead);
+  if (input_.token_messages) [[unlikely]]
+    return PostTokens<kFlow>(node, it, out, dead);
   for (const OutEdge *e = edges_ + n.first_edge, *end = edges_ + n.last_edge; e != end; ++e) {
     Tensor& value = out[e->output];
     if (kFlow && (dead || !value.valid())) {

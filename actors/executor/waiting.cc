@@ -72,7 +72,8 @@ std::vector<std::string> StepState::Waiting(size_t limit) const {
   for (const AsyncCall* c : calls_) {
     if (lines.size() >= limit) return lines;
     const KernelNode& n = part_->info[c->node];
-    lines.push_back(StrCat("node '", n.name, "' (", n.op, ") on ", n.device->name(), " is running or waiting for a tensor"));
+    lines.push_back(
+        StrCat("node '", n.name, "' (", n.op, ") on ", n.device->name(), " is running or waiting for a tensor"));
   }
   for (const auto& [key, value] : held_) {
     if (lines.size() >= limit) return lines;
@@ -81,12 +82,14 @@ std::vector<std::string> StepState::Waiting(size_t limit) const {
   const StaticFrame& f = part_->frames[0];
   for (uint32_t i = 0; i < f.num_nodes && lines.size() < limit; ++i) {
     const CompiledNode& n = part_->nodes[i];
-    if (n.flow == ControlFlow::kMerge || root_.counts[i] == part_->counts[i] || (root_.counts[i] & ~kDeadInput) == 0) continue;
+    if (n.flow == ControlFlow::kMerge || root_.counts[i] == part_->counts[i] || (root_.counts[i] & ~kDeadInput) == 0)
+      continue;
     std::string missing;
     for (int k = 0; k < n.num_inputs; ++k) {
       if (root_.slots[n.first_slot + k].valid()) continue;
       const auto [producer, output] = part_->producers[n.first_slot + k];
-      StrAppend(&missing, missing.empty() ? "" : ", ", "input ", k, " from '", part_->info[producer].name, ":", output, "'");
+      StrAppend(&missing, missing.empty() ? "" : ", ", "input ", k, " from '", part_->info[producer].name, ":", output,
+                "'");
     }
     lines.push_back(StrCat("node '", part_->info[i].name, "' (", part_->info[i].op, ") misses ",
                            missing.empty() ? StrCat(root_.counts[i] & ~kDeadInput, " control inputs") : missing));

@@ -41,13 +41,15 @@ absl::StatusOr<std::vector<unsigned char>> ReadIdxFile(const std::string& direct
 }
 
 uint32_t BigEndian(const unsigned char* p) {
-  return static_cast<uint32_t>(p[0]) << 24 | static_cast<uint32_t>(p[1]) << 16 | static_cast<uint32_t>(p[2]) << 8 | p[3];
+  return static_cast<uint32_t>(p[0]) << 24 | static_cast<uint32_t>(p[1]) << 16 | static_cast<uint32_t>(p[2]) << 8 |
+         p[3];
 }
 
 absl::Status ReadSet(const std::string& directory, const std::string& stem, DataSet* set) {
   TROUPE_ASSIGN_OR_RETURN(auto images, ReadIdxFile(directory, stem + "-images-idx3-ubyte"));
   TROUPE_ASSIGN_OR_RETURN(auto labels, ReadIdxFile(directory, stem + "-labels-idx1-ubyte"));
-  if (images.size() < 16 || BigEndian(&images[0]) != 2051 || BigEndian(&images[8]) != kSide || BigEndian(&images[12]) != kSide) {
+  if (images.size() < 16 || BigEndian(&images[0]) != 2051 || BigEndian(&images[8]) != kSide ||
+      BigEndian(&images[12]) != kSide) {
     return InvalidArgument(stem, ": the images are no IDX file of 28x28 bytes");
   }
   const size_t n = BigEndian(&images[4]);

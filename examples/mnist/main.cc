@@ -59,10 +59,10 @@ class Progress {
 };
 
 absl::Status Train(const Flags& flags) {
-  TROUPE_ASSIGN_OR_RETURN(const mnist::Digits digits,
-                          flags.data_dir.empty() ? mnist::ReadSmallDigits(flags.digits) : mnist::ReadIdx(flags.data_dir));
-  std::printf("data: %s (%lld to learn from, %lld to test)\n", digits.source.c_str(), static_cast<long long>(digits.train.size()),
-              static_cast<long long>(digits.test.size()));
+  TROUPE_ASSIGN_OR_RETURN(const mnist::Digits digits, flags.data_dir.empty() ? mnist::ReadSmallDigits(flags.digits)
+                                                                             : mnist::ReadIdx(flags.data_dir));
+  std::printf("data: %s (%lld to learn from, %lld to test)\n", digits.source.c_str(),
+              static_cast<long long>(digits.train.size()), static_cast<long long>(digits.test.size()));
   Scope root = Scope::NewRootScope();
   TROUPE_ASSIGN_OR_RETURN(mnist::Model model, mnist::BuildModel(root, flags.experiment, flags.seed));
   if (flags.learning_rate > 0) model.first_rate = flags.learning_rate;
@@ -81,7 +81,9 @@ absl::Status Train(const Flags& flags) {
     for (int64_t at = 0; at < digits.test.size(); at += kPiece) {
       const int64_t end = std::min(at + kPiece, digits.test.size());
       std::vector<Tensor> out;
-      TROUPE_RETURN_IF_ERROR(test.Run({digits.test.Images(at, end), digits.test.Labels(at, end), Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)}, &out));
+      TROUPE_RETURN_IF_ERROR(test.Run(
+          {digits.test.Images(at, end), digits.test.Labels(at, end), Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)},
+          &out));
       right += static_cast<double>(out[0].scalar<float>()) * static_cast<double>(end - at);
       sum += static_cast<double>(out[1].scalar<float>()) * static_cast<double>(end - at);
     }
@@ -103,7 +105,8 @@ absl::Status Train(const Flags& flags) {
     images_seen += images.dim(0);
     const auto rate = static_cast<float>(model.LearningRate(step));
     std::vector<Tensor> out;
-    const std::vector<Tensor> values = {std::move(images), std::move(labels), Tensor::Scalar(static_cast<float>(model.train_keep)), Tensor::Scalar(rate)};
+    const std::vector<Tensor> values = {std::move(images), std::move(labels),
+                                        Tensor::Scalar(static_cast<float>(model.train_keep)), Tensor::Scalar(rate)};
     const auto ready = Clock::now();
     const bool in_profile = steps - step <= 2 * flags.profile;  // every other step is timed by node
     if (in_profile && step % 2 == 0) {
@@ -127,8 +130,9 @@ absl::Status Train(const Flags& flags) {
     }
     progress.Show(step + 1, loss, images_seen, evaluate_now ? accuracy : -1, evaluate_now);
   }
-  std::printf("%s: %lld steps, test accuracy %.4f, best %.4f at step %lld, train loss %.4f, test loss %.4f\n", flags.experiment.c_str(),
-              static_cast<long long>(steps), accuracy, best, static_cast<long long>(best_step), loss, test_loss);
+  std::printf("%s: %lld steps, test accuracy %.4f, best %.4f at step %lld, train loss %.4f, test loss %.4f\n",
+              flags.experiment.c_str(), static_cast<long long>(steps), accuracy, best,
+              static_cast<long long>(best_step), loss, test_loss);
   if (flags.profile > 0) profile.Print();
   if (best < flags.target) return Internal("the best test accuracy ", best, " is below the expected ", flags.target);
   return session->Close();
@@ -142,13 +146,19 @@ int main(int argc, char** argv) {
   app.add_option("--experiment", flags.experiment, "E1 to E8")->capture_default_str();
   app.add_option("--data_dir", flags.data_dir, "folder with the four IDX files of MNIST, plain or gzipped");
   app.add_option("--digits", flags.digits, "the 8x8 digits used without --data_dir");
-  app.add_option("--steps", flags.steps, "training steps; 0 = as the experiment is described")->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", flags.steps, "training steps; 0 = as the experiment is described")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--batch", flags.batch, "images a step")->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--seed", flags.seed, "of initial values, dropout and shuffling; 0 = random")->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", flags.seed, "of initial values, dropout and shuffling; 0 = random")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", flags.threads, "busy threads; 0 = one per core")->check(CLI::Range(0, 1024));
-  app.add_option("--learning_rate", flags.learning_rate, "at the first step, instead of the experiment's own")->check(CLI::PositiveNumber);
-  app.add_option("--eval_every", flags.eval_every, "steps between tests")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--profile", flags.profile, "time this many of the last steps, and every node in as many more")->check(CLI::NonNegativeNumber);
+  app.add_option("--learning_rate", flags.learning_rate, "at the first step, instead of the experiment's own")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--eval_every", flags.eval_every, "steps between tests")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--profile", flags.profile, "time this many of the last steps, and every node in as many more")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--expect", flags.target, "fail when the best test accuracy stays below this");
   try {
     app.parse(argc, argv);

@@ -15,7 +15,8 @@ class Builder {
 
   Output Weights(const std::string& name, const TensorShape& shape) {
     Scope s = root_.NewSubScope(name);
-    return Variable(s.WithOpName("w"), init::TruncatedNormal(0.0, 0.1, seed_ == 0 ? 0 : seed_ * 1000 + ++made_)(s, shape, DType::kFloat));
+    return Variable(s.WithOpName("w"),
+                    init::TruncatedNormal(0.0, 0.1, seed_ == 0 ? 0 : seed_ * 1000 + ++made_)(s, shape, DType::kFloat));
   }
   Output Bias(const std::string& name, int64_t n, float value) {
     Scope s = root_.NewSubScope(name);
@@ -32,7 +33,8 @@ class Builder {
   Output Dropout(Output x, Output keep) {
     const Output noise = ops::RandomUniform(root_, ops::Shape(root_, x), DType::kFloat,
                                             {.seed = seed_, .seed2 = seed_ == 0 ? 0 : ++made_});
-    return ops::Mul(root_, ops::RealDiv(root_, x, keep), ops::Cast(root_, ops::Less(root_, noise, keep), DType::kFloat));
+    return ops::Mul(root_, ops::RealDiv(root_, x, keep),
+                    ops::Cast(root_, ops::Less(root_, noise, keep), DType::kFloat));
   }
 
  private:
@@ -52,7 +54,8 @@ absl::StatusOr<Model> BuildModel(const Scope& root, const std::string& experimen
   }
   const int number = experiment[1] - '0';
   Model m;
-  m.images = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = PartialTensorShape({-1, kSide, kSide, 1})});
+  m.images =
+      ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = PartialTensorShape({-1, kSide, kSide, 1})});
   m.labels = ops::Placeholder(root.WithOpName("t"), DType::kFloat, {.shape = PartialTensorShape({-1, kClasses})});
   m.learning_rate = ops::Placeholder(root.WithOpName("learning_rate"), DType::kFloat, {.shape = TensorShape()});
   m.keep = ops::Placeholder(root.WithOpName("keep"), DType::kFloat, {.shape = TensorShape()});
@@ -61,11 +64,14 @@ absl::StatusOr<Model> BuildModel(const Scope& root, const std::string& experimen
   m.steps = number == 1 ? 1000 : 10000;
 
   Builder b(root, seed);
-  const auto flat = [&](Output x, int64_t n) { return ops::Reshape(root, x, Tensor::Vector<int32_t>({-1, static_cast<int32_t>(n)})); };
+  const auto flat = [&](Output x, int64_t n) {
+    return ops::Reshape(root, x, Tensor::Vector<int32_t>({-1, static_cast<int32_t>(n)}));
+  };
   Output logits;
   if (number == 1) {
     const Output x = flat(m.images, kPixels);
-    const Output w = Variable(root.WithOpName("w"), ops::Fill(root, Tensor::Vector<int32_t>({kPixels, kClasses}), 0.0f));
+    const Output w =
+        Variable(root.WithOpName("w"), ops::Fill(root, Tensor::Vector<int32_t>({kPixels, kClasses}), 0.0f));
     const Output bias = Variable(root.WithOpName("b"), ops::Fill(root, Tensor::Vector<int32_t>({kClasses}), 0.0f));
     logits = ops::BiasAdd(root, ops::MatMul(root, x, w), bias);
   } else if (number <= 6) {

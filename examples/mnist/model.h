@@ -32,7 +32,7 @@ struct Model {
   bool falling_rate = false;
   double first_rate = 0.003;
   double train_keep = 1.0;
-  int64_t steps = 10000;         // of the experiment as it is described
+  int64_t steps = 10000;  // of the experiment as it is described
 
   double LearningRate(int64_t step) const;
 };

@@ -51,7 +51,8 @@ void StepProfile::Print() const {
   }
   for (const auto& [op, total] : ops) by_op.emplace_back(total.first, op + " x" + std::to_string(total.second));
   const auto print = [](const char* what, const std::vector<int64_t>& v) {
-    std::printf("%s: median %.1f us, a tenth below %.1f us\n", what, static_cast<double>(Low(v, 2)) / 1000, static_cast<double>(Low(v, 10)) / 1000);
+    std::printf("%s: median %.1f us, a tenth below %.1f us\n", what, static_cast<double>(Low(v, 2)) / 1000,
+                static_cast<double>(Low(v, 10)) / 1000);
   };
   std::printf("\n");
   print("making a batch", batches_);

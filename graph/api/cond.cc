@@ -33,8 +33,9 @@ class CondBuilder {
     OutputList merged(t.size());
     for (size_t i = 0; i < t.size() && at_.ok(); ++i) {
       if (t[i].dtype() != f[i].dtype()) {
-        at_.Fail(InvalidArgument("Cond: result ", i, " is ", Name(t[i].dtype()), " in the true branch ('", t[i].ToString(), "') and ",
-                                 Name(f[i].dtype()), " in the false branch ('", f[i].ToString(), "')"));
+        at_.Fail(InvalidArgument("Cond: result ", i, " is ", Name(t[i].dtype()), " in the true branch ('",
+                                 t[i].ToString(), "') and ", Name(f[i].dtype()), " in the false branch ('",
+                                 f[i].ToString(), "')"));
         break;
       }
       absl::StatusOr<Node*> merge = internal::AddMerge(shared_, scope_.state()->context, f[i], t[i], Who("Merge"));
@@ -49,7 +50,9 @@ class CondBuilder {
 
  private:
   ScopeAt Here(const char* name) const { return ScopeAt(scope_.WithOpName(name), at_.location()); }
-  CaptureFor Who(const char* name) const { return {scope_.prefix() + name, at_.location(), scope_.state()->device.get()}; }
+  CaptureFor Who(const char* name) const {
+    return {scope_.prefix() + name, at_.location(), scope_.state()->device.get()};
+  }
 
   // The branch's results as they arrive at the merges.
   std::vector<NodeOut> Branch(const BranchFn& fn, const Output& pred, const Output& pivot, int branch) {
@@ -72,8 +75,10 @@ class CondBuilder {
     shared_.active.push_back(state);
     BranchResult result = fn(inside);
     if (result.values.empty() && result.run.valid() && at_.ok()) {
-      result.values = {EmitOp(ScopeAt(inside.WithOpName("control_dependency").WithControlDependencies(result.run), at_.location()),
-                              "Identity", {pivot}).output(0)};
+      result.values = {
+          EmitOp(ScopeAt(inside.WithOpName("control_dependency").WithControlDependencies(result.run), at_.location()),
+                 "Identity", {pivot})
+              .output(0)};
     }
     shared_.active.pop_back();
     std::vector<NodeOut> values(result.values.size());
@@ -117,7 +122,8 @@ OutputList CondList(const ScopeAt& at, const Input& pred, const BranchFn& true_f
   return CondBuilder(at).Build(pred, true_fn, false_fn);
 }
 
-OutputList Case(const ScopeAt& at, const std::vector<CaseBranch>& branches, const std::function<OutputList(const Scope&)>& otherwise) {
+OutputList Case(const ScopeAt& at, const std::vector<CaseBranch>& branches,
+                const std::function<OutputList(const Scope&)>& otherwise) {
   const Scope s = at.Sub("case");
   if (branches.empty()) return otherwise(s);
   return CaseFrom(ScopeAt(s, at.location()), branches, 0, otherwise);

@@ -35,7 +35,8 @@ Output Const(const ScopeAt& at, const Literal& value, const TensorShape& shape) 
   const int64_t n = shape.num_elements();
   if (v.num_elements() == n) return Const(at, v.Reshaped(shape));
   if (v.num_elements() != 1) {
-    at.Fail(InvalidArgument("a literal of shape ", v.shape().DebugString(), " does not fill shape ", shape.DebugString()));
+    at.Fail(
+        InvalidArgument("a literal of shape ", v.shape().DebugString(), " does not fill shape ", shape.DebugString()));
     return Output();
   }
   Tensor filled(v.dtype(), shape);

@@ -78,9 +78,9 @@ absl::Status Register(ScopeShared& shared, ControlFlowContext* context, Node* no
   return s;
 }
 
-absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op, const CaptureFor& who,
-                                   const std::vector<NodeOut>& inputs, AttrMap attrs, const std::vector<Node*>& controls,
-                                   const Node* colocate) {
+absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op,
+                                   const CaptureFor& who, const std::vector<NodeOut>& inputs, AttrMap attrs,
+                                   const std::vector<Node*>& controls, const Node* colocate) {
   NodeBuilder b(shared.graph.get(), shared.UniqueName(who.name), op, false);
   for (NodeOut in : inputs) b.Input(in);
   for (const auto& [key, value] : attrs) b.Attr(key, value);
@@ -95,18 +95,23 @@ absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* cont
   return node;
 }
 
-absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, NodeOut value, bool is_constant, const CaptureFor& who,
-                               const std::vector<Node*>& controls) {
+absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, NodeOut value, bool is_constant,
+                               const CaptureFor& who, const std::vector<Node*>& controls) {
   return AddPrimitive(shared, loop, IsRef(value.dtype()) ? "RefEnter" : "Enter", who, {value},
-                      {{"frame_name", loop->frame_name}, {"is_constant", is_constant}, {"parallel_iterations", loop->parallel_iterations}},
+                      {{"frame_name", loop->frame_name},
+                       {"is_constant", is_constant},
+                       {"parallel_iterations", loop->parallel_iterations}},
                       controls);
 }
 
-absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred, const CaptureFor& who) {
-  return AddPrimitive(shared, context, IsRef(value.dtype()) ? "RefSwitch" : "Switch", who, {value, pred}, {}, {}, value.node);
+absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred,
+                                const CaptureFor& who) {
+  return AddPrimitive(shared, context, IsRef(value.dtype()) ? "RefSwitch" : "Switch", who, {value, pred}, {}, {},
+                      value.node);
 }
 
-absl::StatusOr<Node*> AddMerge(ScopeShared& shared, ControlFlowContext* context, NodeOut first, NodeOut second, const CaptureFor& who) {
+absl::StatusOr<Node*> AddMerge(ScopeShared& shared, ControlFlowContext* context, NodeOut first, NodeOut second,
+                               const CaptureFor& who) {
   NodeBuilder b(shared.graph.get(), shared.UniqueName(who.name), "Merge", false);
   b.Attr("N", 2).Attr("T", BaseType(first.dtype())).Location(who.location).AllowMissingInputs();
   b.InputList(second.valid() ? std::vector<NodeOut>{first, second} : std::vector<NodeOut>{first});
@@ -120,7 +125,8 @@ absl::StatusOr<Node*> AddMerge(ScopeShared& shared, ControlFlowContext* context,
   return node;
 }
 
-absl::StatusOr<NodeOut> Capture(ScopeShared& shared, ControlFlowContext* context, NodeOut value, const CaptureFor& who) {
+absl::StatusOr<NodeOut> Capture(ScopeShared& shared, ControlFlowContext* context, NodeOut value,
+                                const CaptureFor& who) {
   ControlFlowContext* const home = ContextOf(shared, value.node);
   if (home == context) return value;
   if (!Encloses(home, context)) return LeaksOut(*home, value);
@@ -141,7 +147,8 @@ absl::StatusOr<NodeOut> Capture(ScopeShared& shared, ControlFlowContext* context
 }
 
 absl::StatusOr<std::vector<Node*>> CaptureControls(ScopeShared& shared, ControlFlowContext* context,
-                                                   const std::vector<Node*>& controls, const CaptureFor& who, int* own) {
+                                                   const std::vector<Node*>& controls, const CaptureFor& who,
+                                                   int* own) {
   *own = 0;
   std::vector<Node*> result;
   const ControlFlowContext* const loop = context == nullptr ? nullptr : context->Loop();

@@ -80,16 +80,18 @@ bool NeedsPivot(const ControlFlowContext& context, const std::vector<NodeOut>& i
 // Notes that `node` belongs to `context` and infers its shapes. On an error the node is removed.
 absl::Status Register(ScopeShared& shared, ControlFlowContext* context, Node* node);
 // One primitive, in `context`, called `who.name` (made unique), on the device of `who`, or colocated.
-absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op, const CaptureFor& who,
-                                   const std::vector<NodeOut>& inputs, AttrMap attrs, const std::vector<Node*>& controls,
-                                   const Node* colocate = nullptr);
+absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op,
+                                   const CaptureFor& who, const std::vector<NodeOut>& inputs, AttrMap attrs,
+                                   const std::vector<Node*>& controls, const Node* colocate = nullptr);
 // Enter, or RefEnter for a reference.
-absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, NodeOut value, bool is_constant, const CaptureFor& who,
-                               const std::vector<Node*>& controls);
+absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, NodeOut value, bool is_constant,
+                               const CaptureFor& who, const std::vector<Node*>& controls);
 // Switch, or RefSwitch for a reference, colocated with `value`.
-absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred, const CaptureFor& who);
+absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred,
+                                const CaptureFor& who);
 // Merge of two values; the second may come later (an invalid NodeOut), as the back edge of a loop does.
-absl::StatusOr<Node*> AddMerge(ScopeShared& shared, ControlFlowContext* context, NodeOut first, NodeOut second, const CaptureFor& who);
+absl::StatusOr<Node*> AddMerge(ScopeShared& shared, ControlFlowContext* context, NodeOut first, NodeOut second,
+                               const CaptureFor& who);
 
 }  // namespace internal
 }  // namespace troupe

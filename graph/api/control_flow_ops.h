@@ -63,7 +63,8 @@ BranchFn MakeBranch(F fn) {
 template <class T, class F>
 auto Cond(const ScopeAt& at, const Input& pred, T true_fn, F false_fn) {
   using R = internal::BranchType<T>;
-  OutputList merged = CondList(at, pred, internal::MakeBranch(std::move(true_fn)), internal::MakeBranch(std::move(false_fn)));
+  OutputList merged =
+      CondList(at, pred, internal::MakeBranch(std::move(true_fn)), internal::MakeBranch(std::move(false_fn)));
   if constexpr (std::is_base_of_v<Output, R>) {
     return merged.empty() ? Output() : merged[0];
   } else if constexpr (std::is_same_v<R, Operation>) {
@@ -78,7 +79,8 @@ struct CaseBranch {
   Output pred;
   std::function<OutputList(const Scope&)> fn;
 };
-OutputList Case(const ScopeAt& at, const std::vector<CaseBranch>& branches, const std::function<OutputList(const Scope&)>& otherwise);
+OutputList Case(const ScopeAt& at, const std::vector<CaseBranch>& branches,
+                const std::function<OutputList(const Scope&)>& otherwise);
 
 struct WhileOptions {
   int64_t parallel_iterations = 10;  // iterations that may be in flight at once

@@ -20,7 +20,8 @@ struct Arg {
 
 class Emitter {
  public:
-  Emitter(const ScopeAt& at, std::string_view op) : at_(at), state_(*at.scope().state()), shared_(*state_.shared), op_(op) {}
+  Emitter(const ScopeAt& at, std::string_view op)
+      : at_(at), state_(*at.scope().state()), shared_(*state_.shared), op_(op) {}
 
   absl::StatusOr<Node*> Build(const std::vector<Arg>& args, AttrMap attrs) {
     TROUPE_ASSIGN_OR_RETURN(def_, shared_.graph->ops().LookUp(op_));
@@ -54,7 +55,8 @@ class Emitter {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> controls,
                             internal::CaptureControls(shared_, state_.context, state_.control, who_, &own));
     b.Controls(controls);
-    if (state_.context != nullptr && internal::NeedsPivot(*state_.context, flat, own)) b.Control(state_.context->Pivot());
+    if (state_.context != nullptr && internal::NeedsPivot(*state_.context, flat, own))
+      b.Control(state_.context->Pivot());
     AddScopeAttrs();
     for (const auto& [name, value] : attrs_) b.Attr(name, value);
     TROUPE_ASSIGN_OR_RETURN(Node* const node, b.Location(at_.location()).Build());
@@ -76,7 +78,8 @@ class Emitter {
     for (size_t i = 0; i < args.size(); ++i) {
       const std::string& name = def_->inputs[i].name;
       if (args[i].list != def_->inputs[i].IsList()) {
-        return InvalidArgument("arg '", name, "' takes ", args[i].list ? "one value" : "a list", ", not ", args[i].list ? "a list" : "one value");
+        return InvalidArgument("arg '", name, "' takes ", args[i].list ? "one value" : "a list", ", not ",
+                               args[i].list ? "a list" : "one value");
       }
       for (size_t k = 0; k < args[i].size; ++k) {
         const Input& in = args[i].begin[k];
@@ -155,7 +158,9 @@ class Emitter {
       if (def_->inputs[i].type_attr != attr) continue;
       for (size_t k = 0; k < args[i].size; ++k) {
         const DType t = args[i].begin[k].dtype();
-        const auto rank = [](DType d) { return d == DType::kInvalid ? 0 : IsInteger(d) ? 1 : IsFloating(d) ? 2 : IsComplex(d) ? 3 : 4; };
+        const auto rank = [](DType d) {
+          return d == DType::kInvalid ? 0 : IsInteger(d) ? 1 : IsFloating(d) ? 2 : IsComplex(d) ? 3 : 4;
+        };
         if (rank(t) > rank(widest) || (rank(t) == rank(widest) && SizeOf(t) > SizeOf(widest))) widest = t;
       }
     }
@@ -168,7 +173,8 @@ class Emitter {
       const std::string* set = v == nullptr ? nullptr : v->As<std::string>();
       if (set == nullptr || set->empty()) attrs_.Set("container", state_.container);
     }
-    if (state_.colocate != nullptr && !attrs_.Has("_class")) attrs_.Set("_class", internal::ColocationGroups(*state_.colocate));
+    if (state_.colocate != nullptr && !attrs_.Has("_class"))
+      attrs_.Set("_class", internal::ColocationGroups(*state_.colocate));
   }
 
   absl::Status Place(Node* node) const {
@@ -204,7 +210,8 @@ Operation EmitArgs(const ScopeAt& at, std::string_view op, const std::vector<Arg
 
 }  // namespace
 
-Operation Emit(const ScopeAt& at, const char* op, std::initializer_list<ArgRef> args, std::initializer_list<AttrRef> attrs) {
+Operation Emit(const ScopeAt& at, const char* op, std::initializer_list<ArgRef> args,
+               std::initializer_list<AttrRef> attrs) {
   std::vector<Arg> list;
   list.reserve(args.size());
   for (const ArgRef& a : args) {

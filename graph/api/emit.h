@@ -16,8 +16,8 @@
 namespace troupe {
 
 struct ArgRef {
-  ArgRef(const Input& i) : input(&i) {}      // NOLINT
-  ArgRef(const InputList& l) : list(&l) {}   // NOLINT
+  ArgRef(const Input& i) : input(&i) {}     // NOLINT
+  ArgRef(const InputList& l) : list(&l) {}  // NOLINT
   const Input* input = nullptr;
   const InputList* list = nullptr;
 };

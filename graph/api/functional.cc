@@ -30,7 +30,8 @@ class RowLoop {
 
   OutputList RunMap(const MapFn& fn) {
     if (!at_.ok()) return OutputList(elems_.size());
-    return RunLoop({}, false, true, [&](const Scope& s, const OutputList&, const OutputList& row) { return fn(s, row); });
+    return RunLoop({}, false, true,
+                   [&](const Scope& s, const OutputList&, const OutputList& row) { return fn(s, row); });
   }
 
   OutputList RunFold(const InputList& initial, const FoldFn& fn, bool keep_all) {
@@ -77,7 +78,8 @@ class RowLoop {
 
   Output NumRows() const {
     const PartialTensorShape s = scope_.ShapeOf(elems_[0]);
-    if (s.known_rank() && s.dim(0) >= 0 && s.dim(0) <= INT32_MAX) return AsOutput(Here("rows"), static_cast<int32_t>(s.dim(0)));
+    if (s.known_rank() && s.dim(0) >= 0 && s.dim(0) <= INT32_MAX)
+      return AsOutput(Here("rows"), static_cast<int32_t>(s.dim(0)));
     const Output shape = Op("Shape", {elems_[0]});
     return EmitOp(Here("rows"), "StridedSlice", {shape, {0}, {1}, {1}}, {{"shrink_axis_mask", 1}}).output(0);
   }
@@ -89,7 +91,10 @@ class RowLoop {
 
   Array NewArray(DType dtype, const PartialTensorShape& element) const {
     const Operation a = EmitOp(Here("TensorArray"), "TensorArrayV3", {rows_},
-                               {{"dtype", dtype}, {"element_shape", element}, {"clear_after_read", false}, {"identical_element_shapes", true}});
+                               {{"dtype", dtype},
+                                {"element_shape", element},
+                                {"clear_after_read", false},
+                                {"identical_element_shapes", true}});
     return {a.output(0), a.output(1)};
   }
 
@@ -117,7 +122,8 @@ class RowLoop {
         for (const Output& a : start) out_.push_back(NewArray(BaseType(a.dtype()), scope_.ShapeOf(a)));
         if (first_row_done) {
           const Output first = down ? Op("Sub", {rows_, 1}) : AsOutput(Here(""), 0);
-          for (size_t k = 0; k < start.size(); ++k) flow = Op("TensorArrayWriteV3", {out_[k].handle, first, start[k], flow});
+          for (size_t k = 0; k < start.size(); ++k)
+            flow = Op("TensorArrayWriteV3", {out_[k].handle, first, start[k], flow});
         }
       }
       inits.push_back(flow);
@@ -158,7 +164,8 @@ class RowLoop {
     if (!keep_all) return OutputList(exits.begin() + fixed, exits.end());
     OutputList packed;
     for (size_t k = 0; k < out_.size(); ++k) {
-      packed.push_back(Op("TensorArrayGatherV3", {out_[k].handle, indices_, exits[1]}, {{"dtype", types[k]}, {"element_shape", shapes[k]}}));
+      packed.push_back(Op("TensorArrayGatherV3", {out_[k].handle, indices_, exits[1]},
+                          {{"dtype", types[k]}, {"element_shape", shapes[k]}}));
     }
     return packed;
   }
@@ -181,21 +188,26 @@ FoldFn One(const FoldOneFn& fn) {
 OutputList Map(const ScopeAt& at, const OutputList& elems, const MapFn& fn, const LoopOptions& options) {
   return RowLoop(at, "map", elems, options).RunMap(fn);
 }
-OutputList Fold(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn, const LoopOptions& options) {
+OutputList Fold(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn,
+                const LoopOptions& options) {
   return RowLoop(at, "fold", elems, options).RunFold(initial, fn, false);
 }
-OutputList Scan(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn, const LoopOptions& options) {
+OutputList Scan(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn,
+                const LoopOptions& options) {
   return RowLoop(at, "scan", elems, options).RunFold(initial, fn, true);
 }
 
 Output Map(const ScopeAt& at, const Output& elems, const MapOneFn& fn, const LoopOptions& options) {
-  const OutputList r = Map(at, OutputList{elems}, [&](const Scope& s, const OutputList& row) { return OutputList{fn(s, row[0])}; }, options);
+  const OutputList r = Map(
+      at, OutputList{elems}, [&](const Scope& s, const OutputList& row) { return OutputList{fn(s, row[0])}; }, options);
   return r.empty() ? Output() : r[0];
 }
-Output Fold(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn, const LoopOptions& options) {
+Output Fold(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn,
+            const LoopOptions& options) {
   return Fold(at, OutputList{elems}, InputList{initial}, One(fn), options)[0];
 }
-Output Scan(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn, const LoopOptions& options) {
+Output Scan(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn,
+            const LoopOptions& options) {
   return Scan(at, OutputList{elems}, InputList{initial}, One(fn), options)[0];
 }
 

@@ -30,16 +30,20 @@ using FoldFn = std::function<OutputList(const Scope&, const OutputList& accumula
 // The function's results for every row, packed. Named "map" unless WithOpName says otherwise; so "fold" and "scan".
 OutputList Map(const ScopeAt& at, const OutputList& elems, const MapFn& fn, const LoopOptions& options = {});
 // The accumulators after the last row. Without initial ones, the first row (the last one in reverse) is where they begin.
-OutputList Fold(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn, const LoopOptions& options = {});
+OutputList Fold(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn,
+                const LoopOptions& options = {});
 // The accumulators after every row, packed.
-OutputList Scan(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn, const LoopOptions& options = {});
+OutputList Scan(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn,
+                const LoopOptions& options = {});
 
 // With one tensor and one accumulator.
 using MapOneFn = std::function<Output(const Scope&, const Output& row)>;
 using FoldOneFn = std::function<Output(const Scope&, const Output& accumulator, const Output& row)>;
 Output Map(const ScopeAt& at, const Output& elems, const MapOneFn& fn, const LoopOptions& options = {});
-Output Fold(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn, const LoopOptions& options = {});
-Output Scan(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn, const LoopOptions& options = {});
+Output Fold(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn,
+            const LoopOptions& options = {});
+Output Scan(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn,
+            const LoopOptions& options = {});
 
 }  // namespace troupe
 

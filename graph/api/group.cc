@@ -14,7 +14,9 @@ ScopeAt Named(const ScopeAt& at, const std::vector<Operation>& after, const char
 
 }  // namespace
 
-Operation Group(const ScopeAt& at, const std::vector<Operation>& ops) { return Emit(Named(at, ops, "group_deps"), "NoOp", {}); }
+Operation Group(const ScopeAt& at, const std::vector<Operation>& ops) {
+  return Emit(Named(at, ops, "group_deps"), "NoOp", {});
+}
 
 Output After(const ScopeAt& at, const std::vector<Operation>& ops, const Output& value) {
   return EmitOp(Named(at, ops, "control_dependency"), "Identity", {value}).output(0);

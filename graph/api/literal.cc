@@ -39,7 +39,9 @@ Number ToNumber(const T& v) {
 // False when `to` cannot represent it.
 template <class T>
 bool FromNumber(const Number& n, T* to) {
-  const double real = n.kind == Number::kInt ? static_cast<double>(n.i) : n.kind == Number::kUint ? static_cast<double>(n.u) : n.re;
+  const double real = n.kind == Number::kInt    ? static_cast<double>(n.i)
+                      : n.kind == Number::kUint ? static_cast<double>(n.u)
+                                                : n.re;
   if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
     using R = typename T::value_type;
     *to = T(static_cast<R>(real), static_cast<R>(n.im));
@@ -109,8 +111,8 @@ void Literal::SetList(std::initializer_list<Literal> list) {
     weak_ = weak_ && l.weak_;
     const DType t = l.value_.dtype();
     if (l.value_.shape() != shape) {
-      error_ = InvalidArgument("a list literal must be rectangular, but has elements of shape ", shape.DebugString(), " and ",
-                               l.value_.shape().DebugString());
+      error_ = InvalidArgument("a list literal must be rectangular, but has elements of shape ", shape.DebugString(),
+                               " and ", l.value_.shape().DebugString());
       return;
     }
     if (IsInteger(dtype) && (IsFloating(t) || IsComplex(t))) dtype = t;

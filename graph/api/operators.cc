@@ -29,7 +29,8 @@ std::shared_ptr<const ScopeState> PlaceFor(std::initializer_list<const OutputAt*
   return plain;
 }
 
-Output Build(const char* name, const char* op, std::initializer_list<const OutputAt*> operands, const std::vector<Input>& inputs) {
+Output Build(const char* name, const char* op, std::initializer_list<const OutputAt*> operands,
+             const std::vector<Input>& inputs) {
   const auto place = PlaceFor(operands);
   if (place == nullptr) return Output();
   const SourceLocation& here = (*operands.begin())->location();
@@ -41,18 +42,18 @@ const char* Over(DType t) { return IsInteger(BaseType(t)) ? "TruncateDiv" : "Rea
 
 }  // namespace
 
-#define TROUPE_OUTPUT_OPERATOR(symbol, name, op)                                                                       \
-  Output operator symbol(const OutputAt& a, const OutputAt& b) {                                                       \
-    [[maybe_unused]] const DType t = a.out().dtype();                                                                  \
-    return Build(name, op, {&a, &b}, {a.out(), b.out()});                                                              \
-  }                                                                                                                    \
-  Output operator symbol(const OutputAt& a, const Literal& b) {                                                        \
-    [[maybe_unused]] const DType t = a.out().dtype();                                                                  \
-    return Build(name, op, {&a}, {a.out(), b});                                                                        \
-  }                                                                                                                    \
-  Output operator symbol(const Literal& a, const OutputAt& b) {                                                        \
-    [[maybe_unused]] const DType t = b.out().dtype();                                                                  \
-    return Build(name, op, {&b}, {a, b.out()});                                                                        \
+#define TROUPE_OUTPUT_OPERATOR(symbol, name, op)                 \
+  Output operator symbol(const OutputAt& a, const OutputAt& b) { \
+    [[maybe_unused]] const DType t = a.out().dtype();            \
+    return Build(name, op, {&a, &b}, {a.out(), b.out()});        \
+  }                                                              \
+  Output operator symbol(const OutputAt& a, const Literal& b) {  \
+    [[maybe_unused]] const DType t = a.out().dtype();            \
+    return Build(name, op, {&a}, {a.out(), b});                  \
+  }                                                              \
+  Output operator symbol(const Literal& a, const OutputAt& b) {  \
+    [[maybe_unused]] const DType t = b.out().dtype();            \
+    return Build(name, op, {&b}, {a, b.out()});                  \
   }
 TROUPE_OUTPUT_OPERATOR(+, "add", Plus(t))
 TROUPE_OUTPUT_OPERATOR(-, "sub", "Sub")

@@ -19,8 +19,8 @@ namespace troupe {
 class OutputAt {
  public:
   template <class T>
-    requires std::derived_from<T, Output>
-  OutputAt(const T& out, std::source_location here = std::source_location::current())  // NOLINT: an operand converts
+  requires std::derived_from<T, Output> OutputAt(
+      const T& out, std::source_location here = std::source_location::current())  // NOLINT: an operand converts
       : out_(out), here_{here.file_name(), here.line()} {}
   const Output& out() const { return out_; }
   const SourceLocation& location() const { return here_; }
@@ -30,9 +30,9 @@ class OutputAt {
   SourceLocation here_;
 };
 
-#define TROUPE_OUTPUT_OPERATOR(op)                            \
-  Output operator op(const OutputAt& a, const OutputAt& b);   \
-  Output operator op(const OutputAt& a, const Literal& b);    \
+#define TROUPE_OUTPUT_OPERATOR(op)                          \
+  Output operator op(const OutputAt& a, const OutputAt& b); \
+  Output operator op(const OutputAt& a, const Literal& b);  \
   Output operator op(const Literal& a, const OutputAt& b);
 TROUPE_OUTPUT_OPERATOR(+)
 TROUPE_OUTPUT_OPERATOR(-)

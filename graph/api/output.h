@@ -30,7 +30,8 @@ struct ScopeState;
 class Output {
  public:
   Output() = default;
-  Output(NodeOut out, std::shared_ptr<const internal::ScopeState> scope = nullptr)  // NOLINT: a NodeOut is an Output without a scope
+  Output(NodeOut out,
+         std::shared_ptr<const internal::ScopeState> scope = nullptr)  // NOLINT: a NodeOut is an Output without a scope
       : out_(out), scope_(std::move(scope)) {}
 
   bool valid() const { return out_.node != nullptr; }
@@ -82,22 +83,22 @@ class Operation {
 
 // A C++ type that can be an element of a literal.
 template <class T>
-concept LiteralElement = std::integral<T> || (requires { DTypeOfImpl<T>::kValue; } && !std::same_as<T, ResourceHandle>);
+concept LiteralElement = std::integral<T> ||(requires { DTypeOfImpl<T>::kValue; } && !std::same_as<T, ResourceHandle>);
 
 // A scalar, a nested list of scalars, or a tensor. Lists must be rectangular; in a list of integers and floating point numbers the integers follow.
 class Literal {
  public:
   template <LiteralElement T>
-  Literal(const T& v) : value_(Tensor::Scalar(Widen(v))) {}              // NOLINT: literals are meant to convert
-  Literal(const char* v) : value_(Tensor::Scalar(v)) {}                  // NOLINT
+  Literal(const T& v) : value_(Tensor::Scalar(Widen(v))) {}                // NOLINT: literals are meant to convert
+  Literal(const char* v) : value_(Tensor::Scalar(v)) {}                    // NOLINT
   Literal(std::string_view v) : value_(Tensor::Scalar(std::string(v))) {}  // NOLINT
   Literal(const Tensor& v) : value_(v), weak_(false) {                     // NOLINT
     if (!v.valid()) error_ = InvalidArgument("a tensor without a value was given");
   }
-  Literal(std::initializer_list<Literal> list) { SetList(list); }          // NOLINT
+  Literal(std::initializer_list<Literal> list) { SetList(list); }  // NOLINT
   // A vector, with the type of its elements.
   template <LiteralElement T>
-  Literal(const std::vector<T>& v)                                         // NOLINT
+  Literal(const std::vector<T>& v)  // NOLINT
       : value_(kDTypeOf<decltype(Widen(T{}))>, TensorShape({static_cast<int64_t>(v.size())})), weak_(false) {
     auto* to = value_.data<decltype(Widen(T{}))>();
     for (const auto& x : v) *to++ = x;
@@ -126,16 +127,16 @@ class Literal {
 
 class Input {
  public:
-  Input(const Output& out) : out_(out) {}                        // NOLINT: outputs and literals are meant to convert
-  Input(NodeOut out) : out_(out) {}                              // NOLINT
+  Input(const Output& out) : out_(out) {}  // NOLINT: outputs and literals are meant to convert
+  Input(NodeOut out) : out_(out) {}        // NOLINT
   Input(const Literal& literal) : literal_(std::make_shared<const Literal>(literal)) {}  // NOLINT
   template <LiteralElement T>
-  Input(const T& v) : Input(Literal(v)) {}                       // NOLINT
+  Input(const T& v) : Input(Literal(v)) {}  // NOLINT
   template <LiteralElement T>
-  Input(const std::vector<T>& v) : Input(Literal(v)) {}          // NOLINT
-  Input(const char* v) : Input(Literal(v)) {}                    // NOLINT
-  Input(std::string_view v) : Input(Literal(v)) {}               // NOLINT
-  Input(const Tensor& v) : Input(Literal(v)) {}                  // NOLINT
+  Input(const std::vector<T>& v) : Input(Literal(v)) {}                 // NOLINT
+  Input(const char* v) : Input(Literal(v)) {}                           // NOLINT
+  Input(std::string_view v) : Input(Literal(v)) {}                      // NOLINT
+  Input(const Tensor& v) : Input(Literal(v)) {}                         // NOLINT
   Input(std::initializer_list<Literal> list) : Input(Literal(list)) {}  // NOLINT
 
   // Null for an Output.
@@ -151,10 +152,10 @@ class Input {
 
 class InputList {
  public:
-  InputList(std::initializer_list<Input> list) : inputs_(list) {}                                  // NOLINT
-  InputList(std::vector<Input> list) : inputs_(std::move(list)) {}                                 // NOLINT
-  InputList(const std::vector<Output>& list) : inputs_(list.begin(), list.end()) {}                // NOLINT
-  InputList(const Output& single) : inputs_{Input(single)} {}                                      // NOLINT
+  InputList(std::initializer_list<Input> list) : inputs_(list) {}                    // NOLINT
+  InputList(std::vector<Input> list) : inputs_(std::move(list)) {}                   // NOLINT
+  InputList(const std::vector<Output>& list) : inputs_(list.begin(), list.end()) {}  // NOLINT
+  InputList(const Output& single) : inputs_{Input(single)} {}                        // NOLINT
 
   size_t size() const { return inputs_.size(); }
   auto begin() const { return inputs_.begin(); }

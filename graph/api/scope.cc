@@ -94,7 +94,9 @@ Scope Scope::NewRootScope(std::shared_ptr<Graph> graph) {
   return Scope(std::move(s));
 }
 
-Scope Scope::NewRootScope(Graph* graph) { return NewRootScope(std::shared_ptr<Graph>(std::shared_ptr<Graph>(), graph)); }
+Scope Scope::NewRootScope(Graph* graph) {
+  return NewRootScope(std::shared_ptr<Graph>(std::shared_ptr<Graph>(), graph));
+}
 
 Scope Scope::NewSubScope(std::string_view name) const {
   if (!ValidScopeName(name)) {
@@ -124,7 +126,9 @@ Scope Scope::WithDevice(std::string_view device, std::source_location here) cons
 
 Scope Scope::WithDeviceFunction(DeviceFunction fn) const {
   if (fn == nullptr) return *this;
-  return With(*this, [&](ScopeState& s) { s.device = std::make_shared<DeviceEntry>(DeviceEntry{"", std::move(fn), s.device}); });
+  return With(*this, [&](ScopeState& s) {
+    s.device = std::make_shared<DeviceEntry>(DeviceEntry{"", std::move(fn), s.device});
+  });
 }
 
 Scope Scope::WithNoDevice() const {
@@ -206,7 +210,8 @@ ScopeAt::ScopeAt(const Scope& scope, std::source_location here)
     : scope_(scope), location_(scope.state()->pinned.known() ? scope.state()->pinned : From(here)) {}
 
 Scope ScopeAt::Sub(std::string_view name) const {
-  return scope_.NewSubScope(scope_.op_name().empty() ? name : std::string_view(scope_.op_name())).WithLocation(location_);
+  return scope_.NewSubScope(scope_.op_name().empty() ? name : std::string_view(scope_.op_name()))
+      .WithLocation(location_);
 }
 
 PartialTensorShape Output::shape() const {

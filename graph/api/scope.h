@@ -68,7 +68,9 @@ class Scope {
   Scope WithNoColocation() const;
   // New nodes run after these, too. Invalid ones are ignored.
   Scope WithControlDependencies(const std::vector<Operation>& ops) const;
-  Scope WithControlDependencies(const Operation& op) const { return WithControlDependencies(std::vector<Operation>{op}); }
+  Scope WithControlDependencies(const Operation& op) const {
+    return WithControlDependencies(std::vector<Operation>{op});
+  }
   Scope WithControlDependencies(const Output& out) const { return WithControlDependencies(Operation(out)); }
   Scope WithNoControlDependencies() const;
   // Nodes built with the returned scope say they were created at `location`: for a helper that builds many nodes for one line of its caller.

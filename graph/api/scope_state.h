@@ -26,8 +26,8 @@ struct ScopeShared {
   ShapeRefiner refiner;
   int refined = 2;  // nodes with smaller ids are known to the refiner
   absl::Status status;
-  absl::flat_hash_map<std::string, int> counters;    // base name -> next suffix to try
-  absl::flat_hash_set<std::string> scope_names;      // prefixes in use, without '/'
+  absl::flat_hash_map<std::string, int> counters;  // base name -> next suffix to try
+  absl::flat_hash_set<std::string> scope_names;    // prefixes in use, without '/'
   // The loop or branch of nodes that were built through scopes; see control_context.h.
   absl::flat_hash_map<const Node*, ControlFlowContext*> contexts;
   std::vector<std::shared_ptr<ControlFlowContext>> all_contexts;

@@ -65,14 +65,14 @@ Variable::Variable(const ScopeAt& at, const Input& initial_value, const Variable
   if (options.use_resource || !options.shared_name.empty()) {
     attrs.Set("shared_name", options.shared_name.empty() ? name : options.shared_name);
   }
-  handle_ = EmitOp(ScopeAt(scope, line), options.use_resource ? "VarHandleOp" : "VariableV2", {}, std::move(attrs)).output(0);
+  handle_ =
+      EmitOp(ScopeAt(scope, line), options.use_resource ? "VarHandleOp" : "VariableV2", {}, std::move(attrs)).output(0);
   if (!handle_.valid()) return;
   const Node* node = handle_.node();
-  initial_value_ = initial_value.literal() == nullptr
-                       ? initial_value.out()
-                       : options.dtype == DType::kInvalid
-                             ? Const(Below(scope, node, "initial_value", line), *initial_value.literal())
-                             : Const(Below(scope, node, "initial_value", line), *initial_value.literal(), dtype_);
+  initial_value_ = initial_value.literal() == nullptr ? initial_value.out()
+                   : options.dtype == DType::kInvalid
+                       ? Const(Below(scope, node, "initial_value", line), *initial_value.literal())
+                       : Const(Below(scope, node, "initial_value", line), *initial_value.literal(), dtype_);
   const ScopeAt assign = Below(scope, node, "Assign", line);
   if (options.use_resource) {
     initializer_ = EmitOp(assign, "AssignVariableOp", {handle_, initial_value_}, {{"dtype", dtype_}});
@@ -120,7 +120,8 @@ Output Variable::Read(const ScopeAt& at) const {
   return ReadHere(is_resource() ? at : DefaultName(at, "read"), handle_, dtype_);
 }
 
-Output Variable::Update(const ScopeAt& at, const char* name, const char* resource_op, const char* ref_op, const Input& value) const {
+Output Variable::Update(const ScopeAt& at, const char* name, const char* resource_op, const char* ref_op,
+                        const Input& value) const {
   const ScopeAt here = DefaultName(at, name);
   if (!is_resource()) return EmitOp(here, ref_op, {handle_, value}).output(0);
   const Operation update = EmitOp(here, resource_op, {handle_, value}, {{"dtype", dtype_}});
@@ -153,14 +154,19 @@ std::vector<Variable> VariablesIn(const ScopeAt& at, std::string_view collection
 Operation VariablesInitializer(const ScopeAt& at, const std::vector<Variable>& variables) {
   std::vector<Operation> ops;
   for (const Variable& v : variables) {
-    if (at.ok() && !v.initializer().valid()) at.Fail(InvalidArgument("variable '", v.variable_name(), "' has no initializer"));
+    if (at.ok() && !v.initializer().valid())
+      at.Fail(InvalidArgument("variable '", v.variable_name(), "' has no initializer"));
     ops.push_back(v.initializer());
   }
   return Group(DefaultName(at, "init"), ops);
 }
 
-Operation GlobalVariablesInitializer(const ScopeAt& at) { return VariablesInitializer(at, VariablesIn(at, kGlobalVariables)); }
-Operation LocalVariablesInitializer(const ScopeAt& at) { return VariablesInitializer(at, VariablesIn(at, kLocalVariables)); }
+Operation GlobalVariablesInitializer(const ScopeAt& at) {
+  return VariablesInitializer(at, VariablesIn(at, kGlobalVariables));
+}
+Operation LocalVariablesInitializer(const ScopeAt& at) {
+  return VariablesInitializer(at, VariablesIn(at, kLocalVariables));
+}
 
 Output ReportUninitializedVariables(const ScopeAt& at, const std::vector<Variable>& variables) {
   const Scope s = at.Sub("report_uninitialized_variables");

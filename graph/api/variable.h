@@ -31,14 +31,14 @@ inline constexpr char kLocalVariables[] = "local_variables";
 inline constexpr char kTrainableVariables[] = "trainable_variables";
 
 struct VariableOptions {
-  std::string name;                   // else WithOpName's, else "Variable"
-  DType dtype = DType::kInvalid;      // else the initial value's
-  PartialTensorShape shape;           // else the initial value's
-  bool trainable = true;              // also listed in "trainable_variables"
+  std::string name;               // else WithOpName's, else "Variable"
+  DType dtype = DType::kInvalid;  // else the initial value's
+  PartialTensorShape shape;       // else the initial value's
+  bool trainable = true;          // also listed in "trainable_variables"
   std::vector<std::string> collections = {kGlobalVariables};
   bool use_resource = true;
-  std::string container;              // else the scope's
-  std::string shared_name;            // else the node's name
+  std::string container;    // else the scope's
+  std::string shared_name;  // else the node's name
 };
 
 // The Output that it is, is the value.
@@ -70,7 +70,8 @@ class Variable : public Output {
   Output IsInitialized(const ScopeAt& at) const;
 
  private:
-  Output Update(const ScopeAt& at, const char* name, const char* resource_op, const char* ref_op, const Input& value) const;
+  Output Update(const ScopeAt& at, const char* name, const char* resource_op, const char* ref_op,
+                const Input& value) const;
   Output handle_, initial_value_;
   Operation initializer_;
   DType dtype_ = DType::kInvalid;

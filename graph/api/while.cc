@@ -33,7 +33,8 @@ class WhileBuilder {
       return InvalidArgument("While: parallel_iterations must be positive, not ", options_.parallel_iterations);
     }
     if (!options_.shape_invariants.empty() && options_.shape_invariants.size() != inputs.size()) {
-      return InvalidArgument("While: ", options_.shape_invariants.size(), " shape invariants for ", inputs.size(), " loop variables");
+      return InvalidArgument("While: ", options_.shape_invariants.size(), " shape invariants for ", inputs.size(),
+                             " loop variables");
     }
     ControlFlowContext* const outer = scope_.state()->context;
     context_ = std::make_shared<ControlFlowContext>();
@@ -54,12 +55,14 @@ class WhileBuilder {
     TROUPE_ASSIGN_OR_RETURN(const NodeOut going, BuildCondition(cond));
     std::vector<NodeOut> switches;
     for (Node* merge : merges_) {
-      TROUPE_ASSIGN_OR_RETURN(Node* const sw, internal::AddSwitch(shared_, context_.get(), {merge, 0}, going, Who("Switch")));
+      TROUPE_ASSIGN_OR_RETURN(Node* const sw,
+                              internal::AddSwitch(shared_, context_.get(), {merge, 0}, going, Who("Switch")));
       switches.push_back({sw, 0});
     }
     OutputList inside;
     for (const NodeOut sw : switches) {
-      TROUPE_ASSIGN_OR_RETURN(Node* const id, internal::AddPrimitive(shared_, context_.get(), "Identity", Who("Identity"), {{sw.node, 1}}, {}, {}));
+      TROUPE_ASSIGN_OR_RETURN(Node* const id, internal::AddPrimitive(shared_, context_.get(), "Identity",
+                                                                     Who("Identity"), {{sw.node, 1}}, {}, {}));
       inside.push_back(Output({id, 0}, state_));
     }
     context_->pivot_for_body = inside[0];
@@ -67,7 +70,8 @@ class WhileBuilder {
 
     OutputList exits;
     for (const NodeOut sw : switches) {
-      TROUPE_ASSIGN_OR_RETURN(Node* const exit, internal::AddPrimitive(shared_, outer, "Exit", Who("Exit"), {sw}, {}, {}));
+      TROUPE_ASSIGN_OR_RETURN(Node* const exit,
+                              internal::AddPrimitive(shared_, outer, "Exit", Who("Exit"), {sw}, {}, {}));
       exits.push_back(Output({exit, 0}, scope_.state()));
     }
     if (!options_.back_prop) {
@@ -77,7 +81,9 @@ class WhileBuilder {
   }
 
  private:
-  CaptureFor Who(const char* name) const { return {scope_.prefix() + name, at_.location(), scope_.state()->device.get()}; }
+  CaptureFor Who(const char* name) const {
+    return {scope_.prefix() + name, at_.location(), scope_.state()->device.get()};
+  }
   ScopeAt Inside(const char* name) const { return ScopeAt(Scope(state_, name), at_.location()); }
 
   absl::Status EnterVariables(const InputList& inputs) {
@@ -87,7 +93,8 @@ class WhileBuilder {
       Output v = AsOutput(ScopeAt(scope_, at_.location()), in);
       if (v.valid() && IsRef(v.dtype())) v = EmitOp(ScopeAt(scope_, at_.location()), "Identity", {v}).output(0);
       if (!v.valid()) return at_->ok() ? InvalidArgument("While: a loop variable is an empty Output") : at_->status();
-      if (v.node()->graph() != shared_.graph.get()) return InvalidArgument("While: '", v.name(), "' belongs to another graph");
+      if (v.node()->graph() != shared_.graph.get())
+        return InvalidArgument("While: '", v.name(), "' belongs to another graph");
       CaptureFor who = Who("");
       who.name.pop_back();
       TROUPE_ASSIGN_OR_RETURN(const NodeOut value, internal::Capture(shared_, outer, v, who));
@@ -103,18 +110,20 @@ class WhileBuilder {
           loop != nullptr && internal::NeedsPivot(*loop, {values[i]}, 0)) {
         after.push_back(outer->Pivot());
       }
-      TROUPE_ASSIGN_OR_RETURN(Node* const enter, internal::AddEnter(shared_, context_.get(), values[i], false, Who("Enter"), after));
+      TROUPE_ASSIGN_OR_RETURN(Node* const enter,
+                              internal::AddEnter(shared_, context_.get(), values[i], false, Who("Enter"), after));
       enters_.push_back(enter);
     }
     for (size_t i = 0; i < enters_.size(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(Node* const merge, internal::AddMerge(shared_, context_.get(), {enters_[i], 0}, {}, Who("Merge")));
+      TROUPE_ASSIGN_OR_RETURN(Node* const merge,
+                              internal::AddMerge(shared_, context_.get(), {enters_[i], 0}, {}, Who("Merge")));
       const PartialTensorShape entered = shared_.refiner.shape({enters_[i], 0});
       if (!options_.shape_invariants.empty() && !Within(entered, options_.shape_invariants[i])) {
         return InvalidArgument("While: loop variable ", i, " enters with shape ", entered.DebugString(),
                                ", which its invariant ", options_.shape_invariants[i].DebugString(), " does not allow");
       }
-      TROUPE_RETURN_IF_ERROR(
-          shared_.refiner.SetShape({merge, 0}, options_.shape_invariants.empty() ? entered : options_.shape_invariants[i]));
+      TROUPE_RETURN_IF_ERROR(shared_.refiner.SetShape(
+          {merge, 0}, options_.shape_invariants.empty() ? entered : options_.shape_invariants[i]));
       merges_.push_back(merge);
     }
     return absl::OkStatus();
@@ -130,8 +139,8 @@ class WhileBuilder {
     if (!going.valid()) return InvalidArgument("While: the condition is an empty Output");
     const PartialTensorShape shape = scope_.ShapeOf(going);
     if (going.dtype() != DType::kBool || (shape.known_rank() && shape.rank() != 0)) {
-      return InvalidArgument("While: the condition '", going.name(), "' must be a bool scalar, not ", Name(going.dtype()), " ",
-                             shape.DebugString());
+      return InvalidArgument("While: the condition '", going.name(), "' must be a bool scalar, not ",
+                             Name(going.dtype()), " ", shape.DebugString());
     }
     const Output loop_cond = EmitOp(Inside("LoopCond"), "LoopCond", {going}).output(0);
     TROUPE_RETURN_IF_ERROR(at_->status());
@@ -155,8 +164,9 @@ class WhileBuilder {
       }
       const PartialTensorShape before = shared_.refiner.shape(merge), after = scope_.ShapeOf(results[i]);
       if (!Within(after, before)) {
-        return InvalidArgument("While: loop variable ", i, " has shape ", before.DebugString(), ", but after an iteration ",
-                               after.DebugString(), " ('", results[i].name(), "'); say which dimensions change with shape_invariants");
+        return InvalidArgument("While: loop variable ", i, " has shape ", before.DebugString(),
+                               ", but after an iteration ", after.DebugString(), " ('", results[i].name(),
+                               "'); say which dimensions change with shape_invariants");
       }
       const Operation next = EmitOp(Inside("NextIteration"), "NextIteration", {results[i]});
       TROUPE_RETURN_IF_ERROR(at_->status());
@@ -192,18 +202,20 @@ OutputList While(const ScopeAt& at, const InputList& loop_vars, const LoopCondFn
       counted.shape_invariants.insert(counted.shape_invariants.begin(), PartialTensorShape(TensorShape()));
     }
     const auto users = [](const OutputList& v) { return OutputList(v.begin() + 1, v.end()); };
-    exits = WhileBuilder(at, counted).Build(
-        vars,
-        [&](const Scope& s, const OutputList& v) {
-          const ScopeAt here(s, at.location());
-          const Output below = EmitOp(here, "Less", {v[0], options.maximum_iterations}).output(0);
-          return EmitOp(here, "LogicalAnd", {below, cond(s, users(v))}).output(0);
-        },
-        [&](const Scope& s, const OutputList& v) {
-          OutputList next{EmitOp(ScopeAt(s.WithOpName("add"), at.location()), "AddV2", {v[0], 1}).output(0)};
-          for (Output& o : body(s, users(v))) next.push_back(std::move(o));
-          return next;
-        });
+    exits =
+        WhileBuilder(at, counted)
+            .Build(
+                vars,
+                [&](const Scope& s, const OutputList& v) {
+                  const ScopeAt here(s, at.location());
+                  const Output below = EmitOp(here, "Less", {v[0], options.maximum_iterations}).output(0);
+                  return EmitOp(here, "LogicalAnd", {below, cond(s, users(v))}).output(0);
+                },
+                [&](const Scope& s, const OutputList& v) {
+                  OutputList next{EmitOp(ScopeAt(s.WithOpName("add"), at.location()), "AddV2", {v[0], 1}).output(0)};
+                  for (Output& o : body(s, users(v))) next.push_back(std::move(o));
+                  return next;
+                });
     if (exits.ok()) exits->erase(exits->begin());
   }
   if (!exits.ok()) {

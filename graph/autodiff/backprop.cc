@@ -7,18 +7,21 @@
 
 namespace troupe::autodiff {
 
-absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys) const {
+absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
+                             absl::Span<const NodeOut> grad_ys) const {
   if (graph_->frozen()) return FailedPrecondition("the graph is frozen: no gradients can be added");
   const auto check = [&](NodeOut v, std::string_view what) -> absl::Status {
     if (!v.valid()) return InvalidArgument("a ", what, " is not a tensor");
     if (v.node->graph() != graph_) return InvalidArgument("the ", what, " '", v.ToString(), "' is of another graph");
-    if (v.index < 0 || v.index >= v.node->num_outputs()) return InvalidArgument("the ", what, " '", v.ToString(), "' does not exist");
+    if (v.index < 0 || v.index >= v.node->num_outputs())
+      return InvalidArgument("the ", what, " '", v.ToString(), "' does not exist");
     return absl::OkStatus();
   };
   for (NodeOut x : xs) {
     TROUPE_RETURN_IF_ERROR(check(x, "source"));
     if (!Carries(x)) {
-      return InvalidArgument("the dtype of the source tensor '", x.ToString(), "' must be floating (e.g. float32) to take a gradient with respect to it, got ",
+      return InvalidArgument("the dtype of the source tensor '", x.ToString(),
+                             "' must be floating (e.g. float32) to take a gradient with respect to it, got ",
                              Name(BaseType(x.dtype())));
     }
   }
@@ -29,15 +32,19 @@ absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const Node
     TROUPE_RETURN_IF_ERROR(check(ys[i], "target"));
     const DType type = BaseType(ys[i].dtype());
     if (!IsDifferentiable(type)) {
-      return InvalidArgument("the dtype of the target tensor '", ys[i].ToString(), "' must be floating (e.g. float32) to take its gradient, got ", Name(type));
+      return InvalidArgument("the dtype of the target tensor '", ys[i].ToString(),
+                             "' must be floating (e.g. float32) to take its gradient, got ", Name(type));
     }
     if (grad_ys.empty() || !grad_ys[i].valid()) {
-      if (IsComplex(type)) return InvalidArgument("the gradient of the complex tensor '", ys[i].ToString(), "' (", Name(type), ") needs its grad_ys");
+      if (IsComplex(type))
+        return InvalidArgument("the gradient of the complex tensor '", ys[i].ToString(), "' (", Name(type),
+                               ") needs its grad_ys");
       continue;
     }
     TROUPE_RETURN_IF_ERROR(check(grad_ys[i], "grad_ys"));
     if (BaseType(grad_ys[i].dtype()) != type) {
-      return InvalidArgument("the grad_ys for '", ys[i].ToString(), "' is ", Name(BaseType(grad_ys[i].dtype())), ", but the tensor is ", Name(type));
+      return InvalidArgument("the grad_ys for '", ys[i].ToString(), "' is ", Name(BaseType(grad_ys[i].dtype())),
+                             ", but the tensor is ", Name(type));
     }
   }
   return absl::OkStatus();
@@ -59,12 +66,14 @@ absl::Status Backprop::FindBase(absl::Span<const NodeOut> ys, absl::Span<const N
   const NodeOut first = !ys.empty() ? ys[0] : !xs.empty() ? xs[0] : NodeOut{};
   if (!first.valid()) return absl::OkStatus();
   base_ = forward_.OutputFrame(first);
-  const auto text = [](const Frame* f) { return f->name.empty() ? std::string("outside of all loops") : StrCat("inside of loop '", f->name, "'"); };
+  const auto text = [](const Frame* f) {
+    return f->name.empty() ? std::string("outside of all loops") : StrCat("inside of loop '", f->name, "'");
+  };
   for (const auto& list : {ys, xs}) {
     for (NodeOut v : list) {
       if (Frame* f = forward_.OutputFrame(v); f != base_) {
-        return InvalidArgument("the gradient cannot be taken through the edge of a loop: '", first.ToString(), "' is ", text(base_), ", '", v.ToString(),
-                               "' is ", text(f));
+        return InvalidArgument("the gradient cannot be taken through the edge of a loop: '", first.ToString(), "' is ",
+                               text(base_), ", '", v.ToString(), "' is ", text(f));
       }
     }
   }
@@ -118,10 +127,12 @@ absl::Status Backprop::CheckLoops() const {
   for (const auto& [frame, nodes] : relevant_in_) {
     if (frame->parent == nullptr) continue;
     for (const Node* n : nodes) {
-      const bool part_of_loop = n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward_.IsLoopMerge(n) || forward_.IsLoopSwitch(n);
+      const bool part_of_loop =
+          n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward_.IsLoopMerge(n) || forward_.IsLoopSwitch(n);
       if (!part_of_loop) continue;
       if (frame == base_) {
-        return n->At(InvalidArgument("the gradient inside of loop '", frame->name, "' would have to flow through the loop's edge: it can be taken between "
+        return n->At(InvalidArgument("the gradient inside of loop '", frame->name,
+                                     "' would have to flow through the loop's edge: it can be taken between "
                                      "tensors of one iteration, not with respect to what enters or is carried around"));
       }
       const auto bad = [&](std::string_view why) {
@@ -129,22 +140,27 @@ absl::Status Backprop::CheckLoops() const {
       };
       const LoopVar* var = forward_.VarOf(n);
       if (n->IsMerge()) {
-        if (var == nullptr || var->enter == nullptr || var->next == nullptr || n->num_inputs() != 2) return bad("a Merge must have one Enter and one NextIteration");
+        if (var == nullptr || var->enter == nullptr || var->next == nullptr || n->num_inputs() != 2)
+          return bad("a Merge must have one Enter and one NextIteration");
         for (const Edge* e : n->out_edges()) {
-          if (!e->IsControl() && e->src_output == 0 && Relevant(e->dst) && e->dst != var->loop_switch) return bad("its value is used other than by its Switch");
+          if (!e->IsControl() && e->src_output == 0 && Relevant(e->dst) && e->dst != var->loop_switch)
+            return bad("its value is used other than by its Switch");
         }
       } else if (n->IsSwitch()) {
-        if (var == nullptr || var->loop_switch != n) return bad("a Switch on LoopCond must take its value from a Merge");
+        if (var == nullptr || var->loop_switch != n)
+          return bad("a Switch on LoopCond must take its value from a Merge");
       } else if (n->IsExit()) {
         const NodeOut in = n->input(0);
-        if (in.index != 0 || forward_.VarOf(in.node) == nullptr || !in.node->IsSwitch()) return bad("an Exit must come from a Switch on LoopCond");
+        if (in.index != 0 || forward_.VarOf(in.node) == nullptr || !in.node->IsSwitch())
+          return bad("an Exit must come from a Switch on LoopCond");
       } else if (n->IsNextIteration()) {
         for (const Edge* e : n->out_edges()) {
           if (!e->IsControl() && !forward_.IsLoopMerge(e->dst)) return bad("a NextIteration must lead to a Merge");
         }
       } else if (!ForwardGraph::IsConstantEnter(n)) {
         for (const Edge* e : n->out_edges()) {
-          if (!e->IsControl() && Relevant(e->dst) && !forward_.IsLoopMerge(e->dst)) return bad("an Enter of a variable must lead to a Merge");
+          if (!e->IsControl() && Relevant(e->dst) && !forward_.IsLoopMerge(e->dst))
+            return bad("an Enter of a variable must lead to a Merge");
         }
       }
     }
@@ -160,7 +176,8 @@ void Backprop::AddGrad(NodeOut v, NodeOut grad, Frame* target) {
   if (!ok() || !grad.valid() || !Needed(v)) return;
   const DType want = BaseType(v.dtype()), got = BaseType(grad.dtype());
   if (want != DType::kResource && want != got) {
-    Fail(current_->At(Internal("its gradient for '", v.ToString(), "' is ", Name(got), ", but the tensor is ", Name(want))));
+    Fail(current_->At(
+        Internal("its gradient for '", v.ToString(), "' is ", Name(got), ", but the tensor is ", Name(want))));
     return;
   }
   grads_[v].push_back(grad);
@@ -181,7 +198,8 @@ NodeOut Backprop::Sum(NodeOut v, Frame* target) {
     }
     while (ok() && parts.size() > 1) {
       std::vector<NodeOut> sums;
-      for (size_t i = 0; i + 1 < parts.size(); i += 2) sums.push_back(Add(target, "Add", "AddV2", {parts[i], parts[i + 1]}));
+      for (size_t i = 0; i + 1 < parts.size(); i += 2)
+        sums.push_back(Add(target, "Add", "AddV2", {parts[i], parts[i + 1]}));
       if (parts.size() % 2 == 1) sums.push_back(parts.back());
       parts = std::move(sums);
     }
@@ -235,7 +253,8 @@ void Backprop::Region(Frame* forward, Frame* target) {
     for (int i = 0; i < n->num_inputs(); ++i) unit->inputs.push_back(n->input(i));
   };
   for (Node* n : relevant_in_[forward]) {
-    if (n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward_.IsLoopMerge(n) || forward_.IsLoopSwitch(n)) continue;
+    if (n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward_.IsLoopMerge(n) || forward_.IsLoopSwitch(n))
+      continue;
     of_node[n] = static_cast<int>(units.size());
     inputs_of(n, &units.emplace_back(Unit{n, nullptr}));
   }
@@ -271,7 +290,8 @@ void Backprop::Region(Frame* forward, Frame* target) {
     if (u.pending == 0) ready.push_back(&u);
   }
   // The latest node first: the same graph for the same input, whatever the hash tables do.
-  std::sort(ready.begin(), ready.end(), [&](const Unit* a, const Unit* b) { return forward_.Position(a->node) > forward_.Position(b->node); });
+  std::sort(ready.begin(), ready.end(),
+            [&](const Unit* a, const Unit* b) { return forward_.Position(a->node) > forward_.Position(b->node); });
   size_t done = 0;
   for (; done < ready.size() && ok(); ++done) {
     Unit* u = ready[done];
@@ -292,7 +312,8 @@ void Backprop::Region(Frame* forward, Frame* target) {
   }
 }
 
-absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads) {
+absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
+                           absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads) {
   TROUPE_RETURN_IF_ERROR(Check(ys, xs, grad_ys));
   TROUPE_RETURN_IF_ERROR(forward_.Build());
   stops_.insert(options_.stop_gradients.begin(), options_.stop_gradients.end());
@@ -315,7 +336,9 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOu
       DType dtype = BaseType(x.dtype());
       if (const HandleInfo* h = forward_.Handle(x); dtype == DType::kResource && h != nullptr) dtype = h->dtype;
       if (dtype == DType::kResource) dtype = x.node->Attr<DType>("dtype").value_or(DType::kInvalid);
-      if (!IsDifferentiable(dtype)) return InvalidArgument("the source tensor '", x.ToString(), "' is a handle that names no variable of floating type");
+      if (!IsDifferentiable(dtype))
+        return InvalidArgument("the source tensor '", x.ToString(),
+                               "' is a handle that names no variable of floating type");
       g = Zeros(x, base_, dtype);
     }
     grads->push_back(g);
@@ -329,8 +352,9 @@ namespace troupe {
 
 bool IsDifferentiable(DType dtype) { return IsFloating(dtype) || IsComplex(dtype); }
 
-absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys,
-                          const GradientOptions& options, std::vector<NodeOut>* grads) {
+absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
+                          absl::Span<const NodeOut> grad_ys, const GradientOptions& options,
+                          std::vector<NodeOut>* grads) {
   grads->clear();
   const int before = graph->num_node_ids();
   autodiff::Backprop backprop(graph, options);

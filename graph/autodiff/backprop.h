@@ -22,7 +22,8 @@ namespace troupe::autodiff {
 class Backprop {
  public:
   Backprop(Graph* graph, const GradientOptions& options) : graph_(graph), options_(options), forward_(graph) {}
-  absl::Status Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads);
+  absl::Status Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys,
+                   std::vector<NodeOut>* grads);
 
  private:
   friend class GradContext;
@@ -34,11 +35,13 @@ class Backprop {
   }
   // A node in the backward (or base) frame `frame`; one without inputs that vary is made to wait for the frame's pivot, so that it
   // runs once in each iteration that counts. Returns output 0.
-  NodeOut Add(Frame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs = {}, const std::vector<Node*>& controls = {});
+  NodeOut Add(Frame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs = {},
+              const std::vector<Node*>& controls = {});
   // A node in a forward frame; the caller sees to it that it runs in the right iterations.
-  NodeOut AddForward(Frame* frame, int guard, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs = {},
-                     const std::vector<Node*>& controls = {});
-  NodeOut AddNode(std::string_view name, std::string_view op, const std::vector<GradArg>& args, AttrMap attrs, const std::vector<Node*>& controls, const Node* like);
+  NodeOut AddForward(Frame* frame, int guard, std::string_view name, std::string_view op, std::vector<GradArg> args,
+                     AttrMap attrs = {}, const std::vector<Node*>& controls = {});
+  NodeOut AddNode(std::string_view name, std::string_view op, const std::vector<GradArg>& args, AttrMap attrs,
+                  const std::vector<Node*>& controls, const Node* like);
   void Gate(Node* node, Frame* frame);
   NodeOut ConstInt32(Frame* frame, std::string_view name, int32_t v, const std::vector<Node*>& controls = {});
   NodeOut ZeroScalar(Frame* frame, DType dtype, const std::vector<Node*>& controls = {});
@@ -65,12 +68,15 @@ class Backprop {
   std::vector<Node*> LoopGates(const Frame* loop);
 
   // --- The walk (backprop.cc) ---
-  absl::Status Check(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys) const;
+  absl::Status Check(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
+                     absl::Span<const NodeOut> grad_ys) const;
   void ChoosePrefix();
   absl::Status FindBase(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs);
   absl::Status FindRelevant(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs);
   absl::Status CheckLoops() const;
-  bool Carries(NodeOut v) const { return IsDifferentiable(BaseType(v.dtype())) || BaseType(v.dtype()) == DType::kResource; }
+  bool Carries(NodeOut v) const {
+    return IsDifferentiable(BaseType(v.dtype())) || BaseType(v.dtype()) == DType::kResource;
+  }
   bool Relevant(const Node* n) const { return n->id() < static_cast<int>(relevant_.size()) && relevant_[n->id()]; }
   // True when a gradient that arrives at v is of use.
   bool Needed(NodeOut v) const;

@@ -3,8 +3,8 @@
 
 namespace troupe::autodiff {
 
-NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std::vector<GradArg>& args, AttrMap attrs, const std::vector<Node*>& controls,
-                          const Node* like) {
+NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std::vector<GradArg>& args, AttrMap attrs,
+                          const std::vector<Node*>& controls, const Node* like) {
   if (!ok()) return {};
   NodeBuilder b(graph_, StrCat(prefix_, "/", name), op);
   for (const GradArg& a : args) {
@@ -54,7 +54,8 @@ void Backprop::Gate(Node* node, Frame* frame) {
   graph_->AddControlEdge(frame->pivot, node);
 }
 
-NodeOut Backprop::Add(Frame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs, const std::vector<Node*>& controls) {
+NodeOut Backprop::Add(Frame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args,
+                      AttrMap attrs, const std::vector<Node*>& controls) {
   const NodeOut out = AddNode(name, op, args, std::move(attrs), controls, current_);
   if (!out.valid()) return {};
   forward_.Place(out.node, frame);
@@ -62,8 +63,8 @@ NodeOut Backprop::Add(Frame* frame, std::string_view name, std::string_view op, 
   return out;
 }
 
-NodeOut Backprop::AddForward(Frame* frame, int guard, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs,
-                             const std::vector<Node*>& controls) {
+NodeOut Backprop::AddForward(Frame* frame, int guard, std::string_view name, std::string_view op,
+                             std::vector<GradArg> args, AttrMap attrs, const std::vector<Node*>& controls) {
   const NodeOut out = AddNode(name, op, args, std::move(attrs), controls, current_);
   if (out.valid()) forward_.Place(out.node, frame, guard);
   return out;
@@ -83,8 +84,10 @@ NodeOut Backprop::ZeroScalar(Frame* frame, DType dtype, const std::vector<Node*>
 }
 
 NodeOut Backprop::AddEnter(NodeOut v, Frame* frame, bool constant, std::string_view name) {
-  const NodeOut out = AddNode(name, "Enter", {v}, {{"frame_name", frame->name}, {"is_constant", constant}, {"parallel_iterations", frame->parallel_iterations}},
-                              {}, current_);
+  const NodeOut out = AddNode(
+      name, "Enter", {v},
+      {{"frame_name", frame->name}, {"is_constant", constant}, {"parallel_iterations", frame->parallel_iterations}}, {},
+      current_);
   if (!out.valid()) return {};
   forward_.Place(out.node, frame);
   if (frame->enter_gate != nullptr) graph_->AddControlEdge(frame->enter_gate, out.node);
@@ -93,7 +96,8 @@ NodeOut Backprop::AddEnter(NodeOut v, Frame* frame, bool constant, std::string_v
 
 NodeOut Backprop::AddLoopMerge(NodeOut enter, Frame* frame, std::string_view name) {
   if (!ok()) return {};
-  const NodeOut out = AddNode(name, "Merge", {GradArg(std::vector<NodeOut>{enter})}, {{"N", 2}, {"T", BaseType(enter.dtype())}}, {}, current_);
+  const NodeOut out = AddNode(name, "Merge", {GradArg(std::vector<NodeOut>{enter})},
+                              {{"N", 2}, {"T", BaseType(enter.dtype())}}, {}, current_);
   if (out.valid()) forward_.Place(out.node, frame);
   return out;
 }

@@ -19,7 +19,9 @@ void Backprop::SwitchGradient(Node* n, Frame* target) {
       sides[k] = {s.node, k};
     }
   }
-  AddGrad(n->input(0), Add(target, StrCat(n->name(), "_grad/Merge"), "Merge", {GradArg(std::vector<NodeOut>{sides[0], sides[1]})}), target);
+  AddGrad(n->input(0),
+          Add(target, StrCat(n->name(), "_grad/Merge"), "Merge", {GradArg(std::vector<NodeOut>{sides[0], sides[1]})}),
+          target);
 }
 
 void Backprop::MergeGradient(Node* n, Frame* target) {
@@ -50,7 +52,8 @@ void Backprop::MergeGradient(Node* n, Frame* target) {
   const NodeOut taken = Value({n, 1}, target);
   for (int i = 0; i < n->num_inputs() && ok(); ++i) {
     if (!Needed(n->input(i))) continue;
-    const NodeOut is = Add(target, StrCat(name, "Equal"), "Equal", {taken, ConstInt32(target, StrCat(name, "index"), i)});
+    const NodeOut is =
+        Add(target, StrCat(name, "Equal"), "Equal", {taken, ConstInt32(target, StrCat(name, "index"), i)});
     const NodeOut s = Add(target, StrCat(name, "Switch"), "Switch", {grad, is});
     if (ok()) AddGrad(n->input(i), {s.node, 1}, target);
   }

@@ -54,7 +54,9 @@ bool ForwardGraph::IsConstantEnter(const Node* n) {
   return n->IsEnter() && n->Attr<bool>("is_constant").value_or(false);
 }
 
-bool ForwardGraph::IsLoopSwitch(const Node* n) const { return n->IsSwitch() && n->input(1).valid() && n->input(1).node->IsLoopCond(); }
+bool ForwardGraph::IsLoopSwitch(const Node* n) const {
+  return n->IsSwitch() && n->input(1).valid() && n->input(1).node->IsLoopCond();
+}
 bool ForwardGraph::IsLoopMerge(const Node* n) const {
   if (!n->IsMerge()) return false;
   for (const Edge* e : n->in_edges()) {
@@ -130,7 +132,8 @@ int ForwardGraph::Intersection(int a, int b) {
   if (a == b) return a;
   if (a == 0 || b == 0) return 0;
   std::vector<GuardItem> items;
-  std::set_intersection(guards_[a].begin(), guards_[a].end(), guards_[b].begin(), guards_[b].end(), std::back_inserter(items));
+  std::set_intersection(guards_[a].begin(), guards_[a].end(), guards_[b].begin(), guards_[b].end(),
+                        std::back_inserter(items));
   return Intern(std::move(items));
 }
 

@@ -40,9 +40,10 @@ struct Frame {
 
   // Of a backward frame.
   Frame* reverses = nullptr;
-  Node* pivot = nullptr;          // runs once in each iteration that computes; also set for the frame where ys and xs live when that is a loop's
-  Node* enter_gate = nullptr;     // dead when the loop is, in the parent: all that enters waits for it
-  Node* next_count = nullptr;     // NextIteration of the counter; waits for `pops_done`
+  Node* pivot =
+      nullptr;  // runs once in each iteration that computes; also set for the frame where ys and xs live when that is a loop's
+  Node* enter_gate = nullptr;  // dead when the loop is, in the parent: all that enters waits for it
+  Node* next_count = nullptr;  // NextIteration of the counter; waits for `pops_done`
   Node* pops_done = nullptr;
   Node* forward_index = nullptr;  // the forward counter's increment: pushes come after it
   Node* forward_next = nullptr;   // its NextIteration: waits for `pushes_done`

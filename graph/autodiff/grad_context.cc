@@ -117,7 +117,8 @@ void GradContext::Settle(Node* n) {
             value.data<int32_t>()[i] = static_cast<int32_t>(known.dim(i));
           }
         }
-        Replace(n, b_.Add(target_, StrCat(node_->name(), "_grad/Shape"), "Const", {}, {{"dtype", type}, {"value", value}}));
+        Replace(
+            n, b_.Add(target_, StrCat(node_->name(), "_grad/Shape"), "Const", {}, {{"dtype", type}, {"value", value}}));
         return;
       }
     }

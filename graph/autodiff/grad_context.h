@@ -32,7 +32,9 @@ class GradContext : public GradientContext {
   void Finish(const std::vector<bool>& needed);
 
  private:
-  bool IsForward(NodeOut v) const { return target_->reverses != nullptr && b_.forward_.OutputFrame(v) == target_->reverses; }
+  bool IsForward(NodeOut v) const {
+    return target_->reverses != nullptr && b_.forward_.OutputFrame(v) == target_->reverses;
+  }
   void Prune();
   void Settle(Node* n);
   void Replace(Node* n, NodeOut by);

@@ -53,14 +53,15 @@ struct GradientOptions {
 // INVALID_ARGUMENT: a dtype without gradients; a y of complex type without its grad_y; a grad_y of another type; an op on the way without gradient
 // ("op 'Foo' (node 'a/b') has no gradient: why"); whatever an op's gradient function refuses. UNIMPLEMENTED: a loop that is not of
 // the form Enter, Merge, Switch, Exit/NextIteration. On an error the graph is as it was before.
-absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys,
-                          const GradientOptions& options, std::vector<NodeOut>* grads);
+absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
+                          absl::Span<const NodeOut> grad_ys, const GradientOptions& options,
+                          std::vector<NodeOut>* grads);
 
 // As AddGradients, with the scope's names, device, control dependencies and error: on a failure the scope is no longer ok and every entry is an invalid Output. In
 // the function of a While or Cond, tensors from outside stand for what they are called inside. `options.name`, `device`, `control_dependencies` and
 // `location` are the scope's: `name` is put behind its prefix.
-std::vector<Output> Gradients(const ScopeAt& scope, const std::vector<Output>& ys, const std::vector<Output>& xs, const std::vector<Output>& grad_ys = {},
-                              GradientOptions options = {});
+std::vector<Output> Gradients(const ScopeAt& scope, const std::vector<Output>& ys, const std::vector<Output>& xs,
+                              const std::vector<Output>& grad_ys = {}, GradientOptions options = {});
 
 // True for the types that gradients are made for: floating and complex ones.
 bool IsDifferentiable(DType dtype);

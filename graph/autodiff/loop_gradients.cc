@@ -25,7 +25,8 @@ NodeOut Backprop::AddForwardCounter(Frame* loop, Frame* backward, Frame* target)
   std::vector<Node*> gates = LoopGates(loop);
   if (target->forward_index != nullptr) gates.push_back(target->forward_index);
   const auto constant = [&](std::string_view name, int32_t v) {
-    return AddForward(parent, loop->guard, name, "Const", {}, {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(v)}}, gates);
+    return AddForward(parent, loop->guard, name, "Const", {},
+                      {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(v)}}, gates);
   };
   const NodeOut enter = AddEnter(constant("count/zero", 0), loop, false, "count/Enter");
   const NodeOut one = AddEnter(constant("count/one", 1), loop, true, "count/one_in");
@@ -86,7 +87,8 @@ void Backprop::LoopGradient(Frame* loop, Frame* target) {
   for (const LoopVar& var : loop->vars) any |= var.exit != nullptr && Relevant(var.exit) && HasGrad({var.exit, 0});
   if (!any || !ok()) return;
 
-  Frame* backward = forward_.AddFrame({.parent = target, .parallel_iterations = loop->parallel_iterations, .reverses = loop});
+  Frame* backward =
+      forward_.AddFrame({.parent = target, .parallel_iterations = loop->parallel_iterations, .reverses = loop});
   // A node's name is unique, so this frame's is.
   const NodeOut forward_count = AddForwardCounter(loop, backward, target);
   if (!ok()) return;
@@ -102,7 +104,8 @@ void Backprop::LoopGradient(Frame* loop, Frame* target) {
   std::vector<GradVar> grad_vars;
   for (LoopVar& var : loop->vars) {
     if (!Relevant(var.merge) || !ok()) continue;
-    if (var.loop_switch == nullptr) return Fail(var.merge->At(Unimplemented("a loop variable without a Switch has no gradient")));
+    if (var.loop_switch == nullptr)
+      return Fail(var.merge->At(Unimplemented("a loop variable without a Switch has no gradient")));
     if (var.exit == nullptr) {
       var.exit = AddForward(loop, loop->guard, "Exit", "Exit", {NodeOut{var.loop_switch, 0}}).node;
       if (!ok()) return;

@@ -49,7 +49,8 @@ NodeOut Backprop::MakeValue(NodeOut v, Frame* target) {
 bool Backprop::IsInvariant(NodeOut v) const {
   const Node* n = v.node;
   if (ForwardGraph::IsConstantEnter(n)) return true;
-  if (n->op().name == "Identity" || (n->IsSwitch() && !forward_.IsLoopSwitch(n))) return n->input(0).valid() && IsInvariant(n->input(0));
+  if (n->op().name == "Identity" || (n->IsSwitch() && !forward_.IsLoopSwitch(n)))
+    return n->input(0).valid() && IsInvariant(n->input(0));
   return false;
 }
 
@@ -79,9 +80,12 @@ NodeOut Backprop::PushAndPop(NodeOut v, Frame* target) {
   const std::vector<Node*> gates = LoopGates(outermost);
   const int base_guard = outermost->guard;
 
-  const NodeOut size = AddForward(base_, base_guard, "saved/max_size", "Const", {}, {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(-1)}}, gates);
-  const NodeOut stack = AddForward(base_, base_guard, "saved/stack", "StackV2", {size}, {{"elem_type", dtype}, {"stack_name", ""}});
-  const NodeOut push = AddForward(loop, forward_.GuardOf(v), "saved/push", "StackPushV2", {ForwardHandle(stack, loop), v}, {}, {target->forward_index});
+  const NodeOut size = AddForward(base_, base_guard, "saved/max_size", "Const", {},
+                                  {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(-1)}}, gates);
+  const NodeOut stack =
+      AddForward(base_, base_guard, "saved/stack", "StackV2", {size}, {{"elem_type", dtype}, {"stack_name", ""}});
+  const NodeOut push = AddForward(loop, forward_.GuardOf(v), "saved/push", "StackPushV2",
+                                  {ForwardHandle(stack, loop), v}, {}, {target->forward_index});
   if (!ok()) return {};
   if (target->pushes_done == nullptr) {
     target->pushes_done = AddForward(loop, 0, "saved/pushes_done", "ControlTrigger", {}, {}, {push.node}).node;
@@ -91,7 +95,8 @@ NodeOut Backprop::PushAndPop(NodeOut v, Frame* target) {
     graph_->AddControlEdge(push.node, target->pushes_done);
   }
 
-  const NodeOut pop = Add(target, "saved/pop", "StackPopV2", {Value(stack, target)}, {{"elem_type", dtype}}, {GuardNode(forward_.GuardOf(v), target)});
+  const NodeOut pop = Add(target, "saved/pop", "StackPopV2", {Value(stack, target)}, {{"elem_type", dtype}},
+                          {GuardNode(forward_.GuardOf(v), target)});
   if (!ok()) return {};
   if (target->pops_done == nullptr) {
     target->pops_done = AddForward(target, 0, "saved/pops_done", "ControlTrigger", {}, {}, {pop.node}).node;
@@ -148,7 +153,8 @@ NodeOut Backprop::Zeros(NodeOut v, Frame* target, DType dtype) {
   if (const int guard = forward_.GuardOf(v); guard != 0) gate.push_back(GuardNode(guard, target));
   if (const PartialTensorShape known = forward_.Shape(v); known.IsFullyDefined()) {
     std::vector<int32_t> dims(known.dims().begin(), known.dims().end());
-    shape = Add(target, "shape", "Const", {}, {{"dtype", DType::kInt32}, {"value", Tensor::Vector<int32_t>(absl::MakeConstSpan(dims))}}, gate);
+    shape = Add(target, "shape", "Const", {},
+                {{"dtype", DType::kInt32}, {"value", Tensor::Vector<int32_t>(absl::MakeConstSpan(dims))}}, gate);
   } else {
     NodeOut& made = shapes_[v];
     if (!made.valid()) made = AddForward(at, forward_.GuardOf(v), "saved/shape", "Shape", {v});

@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
-                              GradientOptions options) {
+std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, const std::vector<Output>& xs,
+                              const std::vector<Output>& grad_ys, GradientOptions options) {
   std::vector<Output> result(xs.size());
   if (!at.ok()) return result;
   const Scope sub = at->NewSubScope(options.name);
@@ -19,11 +19,13 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
   const auto inside = [&](NodeOut v, std::string_view what) {
     if (!status.ok()) return v;
     if (!v.valid() || v.node->graph() != graph) {
-      status = InvalidArgument("a ", what, " of Gradients is ", v.valid() ? "a tensor of another graph" : "an empty Output");
+      status =
+          InvalidArgument("a ", what, " of Gradients is ", v.valid() ? "a tensor of another graph" : "an empty Output");
       return v;
     }
     if (state.context == nullptr) return v;
-    absl::StatusOr<NodeOut> captured = internal::Capture(shared, state.context, v, {sub.prefix() + std::string(what), at.location()});
+    absl::StatusOr<NodeOut> captured =
+        internal::Capture(shared, state.context, v, {sub.prefix() + std::string(what), at.location()});
     if (captured.ok()) return *captured;
     status = captured.status();
     return v;
@@ -73,7 +75,8 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
     if (!grads[i].valid()) continue;
     result[i] = Output(grads[i], at->state());
     const HandleInfo* handle = BaseType(x[i].dtype()) == DType::kResource ? shared.refiner.handle(x[i]) : nullptr;
-    if (status.ok()) status = shared.refiner.SetShape(grads[i], handle != nullptr ? handle->shape : shared.refiner.shape(x[i]));
+    if (status.ok())
+      status = shared.refiner.SetShape(grads[i], handle != nullptr ? handle->shape : shared.refiner.shape(x[i]));
   }
   if (!status.ok()) at.Fail(status);
   return result;

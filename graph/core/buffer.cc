@@ -111,7 +111,8 @@ struct Allocator::ThreadCache {
     auto* b = static_cast<FreeBlock*>(block);
     b->next = head[c];
     head[c] = b;
-    if (++count[c] > kQuota[c]) [[unlikely]] Overflow(c, count[c] / 2);
+    if (++count[c] > kQuota[c]) [[unlikely]]
+      Overflow(c, count[c] / 2);
   }
   // Moves n blocks to the central list.
   void Overflow(int c, uint32_t n) {
@@ -139,7 +140,8 @@ thread_local bool cache_is_gone = false;
 }  // namespace
 
 Allocator::ThreadCache* Allocator::Cache() {
-  if (thread_cache != nullptr) [[likely]] return static_cast<ThreadCache*>(thread_cache);
+  if (thread_cache != nullptr) [[likely]]
+    return static_cast<ThreadCache*>(thread_cache);
   struct Holder {
     ThreadCache cache;
     ~Holder() {
@@ -153,8 +155,7 @@ Allocator::ThreadCache* Allocator::Cache() {
   return &holder.cache;
 }
 
-Allocator::Allocator(std::string name, int64_t bytes_limit)
-    : name_(std::move(name)), limit_(bytes_limit) {}
+Allocator::Allocator(std::string name, int64_t bytes_limit) : name_(std::move(name)), limit_(bytes_limit) {}
 Allocator::~Allocator() = default;
 
 Allocator* Allocator::Cpu() {
@@ -300,8 +301,10 @@ Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
       Account(block != nullptr ? rounded : -rounded);
     }
   } else {
-    if (c < kNumSmall && thread_cache != nullptr) [[likely]] block = static_cast<ThreadCache*>(thread_cache)->Take(c);
-    if (block == nullptr) [[unlikely]] block = TakeBlock(static_cast<uint8_t>(c), ClassBytes(c));
+    if (c < kNumSmall && thread_cache != nullptr) [[likely]]
+      block = static_cast<ThreadCache*>(thread_cache)->Take(c);
+    if (block == nullptr) [[unlikely]]
+      block = TakeBlock(static_cast<uint8_t>(c), ClassBytes(c));
   }
   if (block == nullptr) return nullptr;
   auto* b = new (block) Buffer;
@@ -311,11 +314,9 @@ Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
   b->size_ = bytes;
   b->owner_ = this;
   if (kind == BufferKind::kStrings) {
-    std::uninitialized_default_construct_n(static_cast<std::string*>(b->data_),
-                                           bytes / sizeof(std::string));
+    std::uninitialized_default_construct_n(static_cast<std::string*>(b->data_), bytes / sizeof(std::string));
   } else if (kind == BufferKind::kHandles) {
-    std::uninitialized_default_construct_n(static_cast<ResourceHandle*>(b->data_),
-                                           bytes / sizeof(ResourceHandle));
+    std::uninitialized_default_construct_n(static_cast<ResourceHandle*>(b->data_), bytes / sizeof(ResourceHandle));
   }
   return b;
 }

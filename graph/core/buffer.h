@@ -38,8 +38,7 @@ class Buffer {
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
     // The sole owner needs no read-modify-write: nobody else can take a reference.
-    if (refs_.load(std::memory_order_acquire) == 1 ||
-        refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       Release();
     }
   }
@@ -69,12 +68,12 @@ class Buffer {
 static_assert(sizeof(Buffer) == 32);
 
 struct AllocatorStats {
-  int64_t bytes_in_use = 0;       // large blocks exactly; small ones by the slabs that were cut for them
+  int64_t bytes_in_use = 0;  // large blocks exactly; small ones by the slabs that were cut for them
   int64_t peak_bytes_in_use = 0;
-  int64_t num_allocs = 0;         // large blocks and slabs
+  int64_t num_allocs = 0;  // large blocks and slabs
   int64_t largest_alloc = 0;
-  int64_t bytes_limit = 0;        // 0 = none
-  int64_t bytes_cached = 0;       // free blocks kept for reuse
+  int64_t bytes_limit = 0;   // 0 = none
+  int64_t bytes_cached = 0;  // free blocks kept for reuse
 };
 
 // Where the buffers of one device come from. The CPU's hands out process memory; a GPU's overrides the block functions.

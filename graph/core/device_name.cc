@@ -81,8 +81,7 @@ struct Parser {
     const std::string_view value = has_value ? field.substr(colon + 1) : std::string_view();
     if (key == "cpu" || key == "gpu" || key == "CPU" || key == "GPU") return Device(field);
     if (key != "job" && key != "replica" && key != "task" && key != "device") {
-      return Fail(
-          StrCat("'/", field, "' is none of /job:, /replica:, /task:, /device:, /cpu:, /gpu:"));
+      return Fail(StrCat("'/", field, "' is none of /job:, /replica:, /task:, /device:, /cpu:, /gpu:"));
     }
     if (value.empty()) return Fail(StrCat("'/", key, ":' has no value"));
     if (key == "device") return Device(value);
@@ -121,11 +120,10 @@ bool Compatible(const std::optional<T>& a, const std::optional<T>& b) {
 }
 
 template <class T>
-absl::Status MergeField(std::string_view what, const DeviceName& a, const DeviceName& b,
-                        std::optional<T>* target, const std::optional<T>& other) {
+absl::Status MergeField(std::string_view what, const DeviceName& a, const DeviceName& b, std::optional<T>* target,
+                        const std::optional<T>& other) {
   if (!Compatible(*target, other)) {
-    return InvalidArgument("device names '", a.ToString(), "' and '", b.ToString(),
-                           "' name different ", what);
+    return InvalidArgument("device names '", a.ToString(), "' and '", b.ToString(), "' name different ", what);
   }
   if (other) *target = other;
   return absl::OkStatus();
@@ -144,10 +142,9 @@ absl::StatusOr<DeviceName> DeviceName::Parse(std::string_view text) {
 absl::StatusOr<DeviceName> DeviceName::ParseFull(std::string_view text) {
   TROUPE_ASSIGN_OR_RETURN(DeviceName name, Parse(text));
   if (!name.IsComplete()) {
-    return InvalidArgument(
-        "'", CEscape(text),
-        "' is no full device name: it must have job, replica, task, type and number, as "
-        "/job:worker/replica:0/task:0/device:CPU:0");
+    return InvalidArgument("'", CEscape(text),
+                           "' is no full device name: it must have job, replica, task, type and number, as "
+                           "/job:worker/replica:0/task:0/device:CPU:0");
   }
   return name;
 }
@@ -174,8 +171,8 @@ std::string DeviceName::LocalName() const {
 std::string DeviceName::ToString() const { return TaskName() + LocalName(); }
 
 bool DeviceName::Matches(const DeviceName& o) const {
-  return Covers(job, o.job) && Covers(replica, o.replica) && Covers(task, o.task) &&
-         Covers(type, o.type) && Covers(id, o.id);
+  return Covers(job, o.job) && Covers(replica, o.replica) && Covers(task, o.task) && Covers(type, o.type) &&
+         Covers(id, o.id);
 }
 
 bool DeviceName::IsCompatibleWith(const DeviceName& o) const {

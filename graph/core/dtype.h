@@ -49,12 +49,8 @@ inline constexpr int kNumDTypes = 24;
 inline constexpr int kRefOffset = 100;
 
 constexpr bool IsRef(DType t) { return static_cast<int>(t) > kRefOffset; }
-constexpr DType MakeRef(DType t) {
-  return IsRef(t) ? t : static_cast<DType>(static_cast<int>(t) + kRefOffset);
-}
-constexpr DType BaseType(DType t) {
-  return IsRef(t) ? static_cast<DType>(static_cast<int>(t) - kRefOffset) : t;
-}
+constexpr DType MakeRef(DType t) { return IsRef(t) ? t : static_cast<DType>(static_cast<int>(t) + kRefOffset); }
+constexpr DType BaseType(DType t) { return IsRef(t) ? static_cast<DType>(static_cast<int>(t) - kRefOffset) : t; }
 // True for a number that names a (possibly reference) type.
 constexpr bool IsValidDType(int number) {
   const int base = number > kRefOffset ? number - kRefOffset : number;
@@ -75,28 +71,27 @@ constexpr bool IsFloating(DType t) {
 }
 constexpr bool IsComplex(DType t) { return t == DType::kComplex64 || t == DType::kComplex128; }
 constexpr bool IsInteger(DType t) {
-  return t == DType::kInt8 || t == DType::kInt16 || t == DType::kInt32 || t == DType::kInt64 ||
-         t == DType::kUint8 || t == DType::kUint16 || t == DType::kUint32 || t == DType::kUint64;
+  return t == DType::kInt8 || t == DType::kInt16 || t == DType::kInt32 || t == DType::kInt64 || t == DType::kUint8 ||
+         t == DType::kUint16 || t == DType::kUint32 || t == DType::kUint64;
 }
 constexpr bool IsUnsigned(DType t) {
   return t == DType::kUint8 || t == DType::kUint16 || t == DType::kUint32 || t == DType::kUint64;
 }
 constexpr bool IsQuantized(DType t) {
-  return t == DType::kQint8 || t == DType::kQuint8 || t == DType::kQint16 ||
-         t == DType::kQuint16 || t == DType::kQint32;
+  return t == DType::kQint8 || t == DType::kQuint8 || t == DType::kQint16 || t == DType::kQuint16 ||
+         t == DType::kQint32;
 }
 // Elements are plain bytes: they can be copied with memcpy and written to a file as they are.
 constexpr bool IsPlainBytes(DType t) {
-  return t != DType::kInvalid && t != DType::kString && t != DType::kResource &&
-         t != DType::kVariant && !IsRef(t);
+  return t != DType::kInvalid && t != DType::kString && t != DType::kResource && t != DType::kVariant && !IsRef(t);
 }
 
 // The C++ element type of a DType and back.
 template <class T>
 struct DTypeOfImpl;
-#define TROUPE_DTYPE_OF(type, value)             \
-  template <>                                    \
-  struct DTypeOfImpl<type> {                     \
+#define TROUPE_DTYPE_OF(type, value)              \
+  template <>                                     \
+  struct DTypeOfImpl<type> {                      \
     static constexpr DType kValue = DType::value; \
   };
 TROUPE_DTYPE_OF(float, kFloat)
@@ -125,22 +120,38 @@ inline constexpr DType kDTypeOf = DTypeOfImpl<T>::kValue;
 template <class R, class F>
 R VisitNumeric(DType t, R otherwise, F&& f) {
   switch (t) {
-    case DType::kFloat: return f.template operator()<float>();
-    case DType::kDouble: return f.template operator()<double>();
-    case DType::kInt32: return f.template operator()<int32_t>();
-    case DType::kUint8: return f.template operator()<uint8_t>();
-    case DType::kInt16: return f.template operator()<int16_t>();
-    case DType::kInt8: return f.template operator()<int8_t>();
-    case DType::kComplex64: return f.template operator()<std::complex<float>>();
-    case DType::kInt64: return f.template operator()<int64_t>();
-    case DType::kBool: return f.template operator()<bool>();
-    case DType::kBfloat16: return f.template operator()<BFloat16>();
-    case DType::kUint16: return f.template operator()<uint16_t>();
-    case DType::kComplex128: return f.template operator()<std::complex<double>>();
-    case DType::kHalf: return f.template operator()<Half>();
-    case DType::kUint32: return f.template operator()<uint32_t>();
-    case DType::kUint64: return f.template operator()<uint64_t>();
-    default: return otherwise;
+    case DType::kFloat:
+      return f.template operator()<float>();
+    case DType::kDouble:
+      return f.template operator()<double>();
+    case DType::kInt32:
+      return f.template operator()<int32_t>();
+    case DType::kUint8:
+      return f.template operator()<uint8_t>();
+    case DType::kInt16:
+      return f.template operator()<int16_t>();
+    case DType::kInt8:
+      return f.template operator()<int8_t>();
+    case DType::kComplex64:
+      return f.template operator()<std::complex<float>>();
+    case DType::kInt64:
+      return f.template operator()<int64_t>();
+    case DType::kBool:
+      return f.template operator()<bool>();
+    case DType::kBfloat16:
+      return f.template operator()<BFloat16>();
+    case DType::kUint16:
+      return f.template operator()<uint16_t>();
+    case DType::kComplex128:
+      return f.template operator()<std::complex<double>>();
+    case DType::kHalf:
+      return f.template operator()<Half>();
+    case DType::kUint32:
+      return f.template operator()<uint32_t>();
+    case DType::kUint64:
+      return f.template operator()<uint64_t>();
+    default:
+      return otherwise;
   }
 }
 

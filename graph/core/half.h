@@ -59,38 +59,36 @@ constexpr uint16_t FloatToBFloat16Bits(float f) {
   return static_cast<uint16_t>((x + 0x7fffu + ((x >> 16) & 1u)) >> 16);
 }
 
-constexpr float BFloat16BitsToFloat(uint16_t b) {
-  return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
-}
+constexpr float BFloat16BitsToFloat(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
 
-#define TROUPE_SMALL_FLOAT(Type, FROM, TO)                                                       \
-  struct Type {                                                                                  \
-    uint16_t bits = 0;                                                                           \
-    constexpr Type() = default;                                                                  \
-    template <class N>                                                                           \
-      requires std::is_arithmetic_v<N>                                                           \
-    constexpr Type(N v) : bits(FROM(static_cast<float>(v))) {} /* NOLINT: numbers convert */     \
-    static constexpr Type FromBits(uint16_t b) {                                                 \
-      Type r;                                                                                    \
-      r.bits = b;                                                                                \
-      return r;                                                                                  \
-    }                                                                                            \
-    constexpr operator float() const { return TO(bits); } /* NOLINT: it is a number */           \
-    constexpr Type operator-() const { return FromBits(bits ^ 0x8000u); }                        \
-    constexpr Type& operator+=(Type o) { return *this = Type(float(*this) + float(o)); }         \
-    constexpr Type& operator-=(Type o) { return *this = Type(float(*this) - float(o)); }         \
-    constexpr Type& operator*=(Type o) { return *this = Type(float(*this) * float(o)); }         \
-    constexpr Type& operator/=(Type o) { return *this = Type(float(*this) / float(o)); }         \
-    friend constexpr Type operator+(Type a, Type b) { return Type(float(a) + float(b)); }        \
-    friend constexpr Type operator-(Type a, Type b) { return Type(float(a) - float(b)); }        \
-    friend constexpr Type operator*(Type a, Type b) { return Type(float(a) * float(b)); }        \
-    friend constexpr Type operator/(Type a, Type b) { return Type(float(a) / float(b)); }        \
-    friend constexpr bool operator==(Type a, Type b) { return float(a) == float(b); }            \
-    friend constexpr bool operator!=(Type a, Type b) { return float(a) != float(b); }            \
-    friend constexpr bool operator<(Type a, Type b) { return float(a) < float(b); }              \
-    friend constexpr bool operator<=(Type a, Type b) { return float(a) <= float(b); }            \
-    friend constexpr bool operator>(Type a, Type b) { return float(a) > float(b); }              \
-    friend constexpr bool operator>=(Type a, Type b) { return float(a) >= float(b); }            \
+#define TROUPE_SMALL_FLOAT(Type, FROM, TO)                                                   \
+  struct Type {                                                                              \
+    uint16_t bits = 0;                                                                       \
+    constexpr Type() = default;                                                              \
+    template <class N>                                                                       \
+    requires std::is_arithmetic_v<N>                                                         \
+    constexpr Type(N v) : bits(FROM(static_cast<float>(v))) {} /* NOLINT: numbers convert */ \
+    static constexpr Type FromBits(uint16_t b) {                                             \
+      Type r;                                                                                \
+      r.bits = b;                                                                            \
+      return r;                                                                              \
+    }                                                                                        \
+    constexpr operator float() const { return TO(bits); } /* NOLINT: it is a number */       \
+    constexpr Type operator-() const { return FromBits(bits ^ 0x8000u); }                    \
+    constexpr Type& operator+=(Type o) { return *this = Type(float(*this) + float(o)); }     \
+    constexpr Type& operator-=(Type o) { return *this = Type(float(*this) - float(o)); }     \
+    constexpr Type& operator*=(Type o) { return *this = Type(float(*this) * float(o)); }     \
+    constexpr Type& operator/=(Type o) { return *this = Type(float(*this) / float(o)); }     \
+    friend constexpr Type operator+(Type a, Type b) { return Type(float(a) + float(b)); }    \
+    friend constexpr Type operator-(Type a, Type b) { return Type(float(a) - float(b)); }    \
+    friend constexpr Type operator*(Type a, Type b) { return Type(float(a) * float(b)); }    \
+    friend constexpr Type operator/(Type a, Type b) { return Type(float(a) / float(b)); }    \
+    friend constexpr bool operator==(Type a, Type b) { return float(a) == float(b); }        \
+    friend constexpr bool operator!=(Type a, Type b) { return float(a) != float(b); }        \
+    friend constexpr bool operator<(Type a, Type b) { return float(a) < float(b); }          \
+    friend constexpr bool operator<=(Type a, Type b) { return float(a) <= float(b); }        \
+    friend constexpr bool operator>(Type a, Type b) { return float(a) > float(b); }          \
+    friend constexpr bool operator>=(Type a, Type b) { return float(a) >= float(b); }        \
   };
 TROUPE_SMALL_FLOAT(Half, FloatToHalfBits, HalfBitsToFloat)
 TROUPE_SMALL_FLOAT(BFloat16, FloatToBFloat16Bits, BFloat16BitsToFloat)

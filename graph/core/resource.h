@@ -27,9 +27,10 @@ class Resource {
 class ResourceHandle {
  public:
   ResourceHandle() = default;
-  ResourceHandle(std::string device, std::string container, std::string name,
-                 std::shared_ptr<Resource> object)
-      : device_(std::move(device)), container_(std::move(container)), name_(std::move(name)),
+  ResourceHandle(std::string device, std::string container, std::string name, std::shared_ptr<Resource> object)
+      : device_(std::move(device)),
+        container_(std::move(container)),
+        name_(std::move(name)),
         object_(std::move(object)) {}
 
   const std::string& device() const { return device_; }

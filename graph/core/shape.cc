@@ -10,8 +10,7 @@ namespace {
 // Checks rank and product; negative dimensions other than an allowed -1 are refused.
 absl::Status Validate(absl::Span<const int64_t> dims, bool unknown_allowed) {
   if (dims.size() > kMaxRank) {
-    return absl::InvalidArgumentError(
-        StrCat("a shape may have at most ", kMaxRank, " dimensions, not ", dims.size()));
+    return absl::InvalidArgumentError(StrCat("a shape may have at most ", kMaxRank, " dimensions, not ", dims.size()));
   }
   int64_t product = 1;
   for (int64_t d : dims) {
@@ -96,8 +95,7 @@ bool PartialTensorShape::IsCompatibleWith(const TensorShape& s) const {
   return true;
 }
 
-absl::StatusOr<PartialTensorShape> PartialTensorShape::MergeWith(
-    const PartialTensorShape& o) const {
+absl::StatusOr<PartialTensorShape> PartialTensorShape::MergeWith(const PartialTensorShape& o) const {
   if (!IsCompatibleWith(o)) {
     return absl::InvalidArgumentError(
         StrCat("shapes ", DebugString(), " and ", o.DebugString(), " are not compatible"));
@@ -111,9 +109,7 @@ absl::StatusOr<PartialTensorShape> PartialTensorShape::MergeWith(
   return r;
 }
 
-std::string PartialTensorShape::DebugString() const {
-  return known_rank_ ? Render(dims_) : "<unknown>";
-}
+std::string PartialTensorShape::DebugString() const { return known_rank_ ? Render(dims_) : "<unknown>"; }
 
 absl::StatusOr<TensorShape> BroadcastShapes(const TensorShape& a, const TensorShape& b) {
   const int rank = std::max(a.rank(), b.rank());
@@ -122,8 +118,7 @@ absl::StatusOr<TensorShape> BroadcastShapes(const TensorShape& a, const TensorSh
     const int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
     const int64_t da = ia < 0 ? 1 : a.dim(ia), db = ib < 0 ? 1 : b.dim(ib);
     if (da != db && da != 1 && db != 1) {
-      return absl::InvalidArgumentError(
-          StrCat("Incompatible shapes: ", a.DebugString(), " vs. ", b.DebugString()));
+      return absl::InvalidArgumentError(StrCat("Incompatible shapes: ", a.DebugString(), " vs. ", b.DebugString()));
     }
     dims[i] = da == 1 ? db : da;
   }

@@ -55,8 +55,7 @@ class PartialTensorShape {
  public:
   PartialTensorShape() = default;  // unknown rank
   PartialTensorShape(std::initializer_list<int64_t> dims) : known_rank_(true), dims_(dims) {}
-  explicit PartialTensorShape(absl::Span<const int64_t> dims)
-      : known_rank_(true), dims_(dims.begin(), dims.end()) {}
+  explicit PartialTensorShape(absl::Span<const int64_t> dims) : known_rank_(true), dims_(dims.begin(), dims.end()) {}
   PartialTensorShape(const TensorShape& s)  // NOLINT: every full shape is a partial one
       : known_rank_(true), dims_(s.dims().begin(), s.dims().end()) {}
   // A shape of `rank` unknown dimensions.
@@ -69,7 +68,10 @@ class PartialTensorShape {
   // -1 when unknown. REQUIRES: known_rank() and 0 <= i < rank().
   int64_t dim(int i) const { return dims_[i]; }
   void set_dim(int i, int64_t size) { dims_[i] = size; }
-  void AddDim(int64_t size) { dims_.push_back(size); known_rank_ = true; }
+  void AddDim(int64_t size) {
+    dims_.push_back(size);
+    known_rank_ = true;
+  }
   absl::Span<const int64_t> dims() const { return dims_; }
   bool IsFullyDefined() const;
   // -1 unless fully defined.

@@ -9,8 +9,7 @@ constexpr const char* kAddressUrl = "troupe/address";
 
 absl::Status WithMessage(const absl::Status& status, std::string message) {
   absl::Status result(status.code(), message);
-  status.ForEachPayload(
-      [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
   return result;
 }
 
@@ -34,9 +33,7 @@ absl::Status WithAddress(const absl::Status& status, std::string_view node, std:
   return result;
 }
 
-bool HasAddress(const absl::Status& status) {
-  return status.GetPayload(kAddressUrl).has_value();
-}
+bool HasAddress(const absl::Status& status) { return status.GetPayload(kAddressUrl).has_value(); }
 
 absl::Status Annotate(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;

@@ -86,13 +86,12 @@ absl::Status DataLoss(const Args&... args) {
 #define TROUPE_CONCAT_(a, b) a##b
 #define TROUPE_CONCAT(a, b) TROUPE_CONCAT_(a, b)
 
-#define TROUPE_RETURN_IF_ERROR(expr)                        \
-  do {                                                      \
-    if (absl::Status _s = (expr); !_s.ok()) return _s;      \
+#define TROUPE_RETURN_IF_ERROR(expr)                   \
+  do {                                                 \
+    if (absl::Status _s = (expr); !_s.ok()) return _s; \
   } while (false)
 // TROUPE_ASSIGN_OR_RETURN(auto x, F()): x = *F(), or returns its status.
-#define TROUPE_ASSIGN_OR_RETURN(lhs, expr) \
-  TROUPE_ASSIGN_OR_RETURN_(TROUPE_CONCAT(_status_or_, __LINE__), lhs, expr)
+#define TROUPE_ASSIGN_OR_RETURN(lhs, expr) TROUPE_ASSIGN_OR_RETURN_(TROUPE_CONCAT(_status_or_, __LINE__), lhs, expr)
 #define TROUPE_ASSIGN_OR_RETURN_(tmp, lhs, expr) \
   auto tmp = (expr);                             \
   if (!tmp.ok()) return tmp.status();            \

@@ -44,12 +44,24 @@ std::string CEscape(std::string_view text) {
   std::string s;
   for (const char c : text) {
     switch (c) {
-      case '\n': s += "\\n"; break;
-      case '\r': s += "\\r"; break;
-      case '\t': s += "\\t"; break;
-      case '"': s += "\\\""; break;
-      case '\'': s += "\\'"; break;
-      case '\\': s += "\\\\"; break;
+      case '\n':
+        s += "\\n";
+        break;
+      case '\r':
+        s += "\\r";
+        break;
+      case '\t':
+        s += "\\t";
+        break;
+      case '"':
+        s += "\\\"";
+        break;
+      case '\'':
+        s += "\\'";
+        break;
+      case '\\':
+        s += "\\\\";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) {
           char octal[5];

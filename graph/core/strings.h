@@ -17,18 +17,22 @@ namespace troupe {
 // One piece of a StrCat: text, a number (floats in their shortest form that reads back equal) or a bool.
 class StrPiece {
  public:
-  StrPiece(const char* s) : view_(s) {}                                      // NOLINT
-  StrPiece(const std::string& s) : view_(s) {}                               // NOLINT
-  StrPiece(std::string_view s) : view_(s) {}                                 // NOLINT
-  StrPiece(absl::string_view s) : view_(s.data(), s.size()) {}               // NOLINT
-  StrPiece(char c) : view_(digits_, 1) { digits_[0] = c; }                   // NOLINT
-  StrPiece(bool b) : view_(b ? "true" : "false") {}                          // NOLINT
+  StrPiece(const char* s) : view_(s) {}                         // NOLINT
+  StrPiece(const std::string& s) : view_(s) {}                  // NOLINT
+  StrPiece(std::string_view s) : view_(s) {}                    // NOLINT
+  StrPiece(absl::string_view s) : view_(s.data(), s.size()) {}  // NOLINT
+  StrPiece(char c) : view_(digits_, 1) { digits_[0] = c; }      // NOLINT
+  StrPiece(bool b) : view_(b ? "true" : "false") {}             // NOLINT
   template <std::signed_integral T>
-  StrPiece(T v) { SetInt(v); }                                               // NOLINT
+  StrPiece(T v) {
+    SetInt(v);
+  }  // NOLINT
   template <std::unsigned_integral T>
-  StrPiece(T v) { SetUint(v); }                                              // NOLINT
-  StrPiece(float v) { SetFloat(v); }                                         // NOLINT
-  StrPiece(double v) { SetDouble(v); }                                       // NOLINT
+  StrPiece(T v) {
+    SetUint(v);
+  }                                     // NOLINT
+  StrPiece(float v) { SetFloat(v); }    // NOLINT
+  StrPiece(double v) { SetDouble(v); }  // NOLINT
   StrPiece(const StrPiece&) = delete;
   std::string_view view() const { return view_; }
 

@@ -18,8 +18,7 @@ template <class T>
 void AppendValue(std::string* out, const T& v) {
   if constexpr (std::is_same_v<T, std::string>) {
     StrAppend(out, "\"", CEscape(v), "\"");
-  } else if constexpr (std::is_same_v<T, std::complex<float>> ||
-                       std::is_same_v<T, std::complex<double>>) {
+  } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
     StrAppend(out, "(", v.real(), ",", v.imag(), ")");
   } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
     StrAppend(out, static_cast<float>(v));
@@ -101,8 +100,7 @@ Tensor Tensor::Clone() const {
   } else if (dtype_ == DType::kString) {
     std::copy_n(data<std::string>(), num_elements(), copy.data<std::string>());
   } else {
-    std::copy_n(static_cast<const ResourceHandle*>(raw()), num_elements(),
-                static_cast<ResourceHandle*>(copy.raw()));
+    std::copy_n(static_cast<const ResourceHandle*>(raw()), num_elements(), static_cast<ResourceHandle*>(copy.raw()));
   }
   return copy;
 }

@@ -126,8 +126,8 @@ class Tensor {
   Buffer* buffer() const { return buffer_; }
   // True when nobody else can see the bytes, so that they may be overwritten.
   bool BufferUnique() const {
-    return buffer_ != nullptr && buffer_->kind() != BufferKind::kSlice &&
-           buffer_->kind() != BufferKind::kForeign && buffer_->Unique();
+    return buffer_ != nullptr && buffer_->kind() != BufferKind::kSlice && buffer_->kind() != BufferKind::kForeign &&
+           buffer_->Unique();
   }
 
   // The same bytes under another shape (and, for `Bitcast`-like uses, dtype). REQUIRES: the bytes suffice.

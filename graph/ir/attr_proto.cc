@@ -11,10 +11,10 @@ namespace {
 absl::StatusOr<DType> TypeFromNumber(int number) {
   // DT_INVALID is a value of its own: attrs with a leading underscore carry it, and definitions refuse it where it matters.
   if (number == 0 || IsValidDType(number)) return static_cast<DType>(number);
-  return InvalidArgument("element type ", proto::DataType_IsValid(number)
-                                              ? proto::DataType_Name(static_cast<proto::DataType>(number))
-                                              : StrCat(number),
-                         " is not supported");
+  return InvalidArgument(
+      "element type ",
+      proto::DataType_IsValid(number) ? proto::DataType_Name(static_cast<proto::DataType>(number)) : StrCat(number),
+      " is not supported");
 }
 
 absl::StatusOr<FuncAttr> FuncFromProto(const proto::NameAttrList& p) {
@@ -107,10 +107,14 @@ struct Writer {
 
 absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& p) {
   switch (p.value_case()) {
-    case proto::AttrValue::kS: return AttrValue(p.s());
-    case proto::AttrValue::kI: return AttrValue(int64_t{p.i()});
-    case proto::AttrValue::kF: return AttrValue(p.f());
-    case proto::AttrValue::kB: return AttrValue(p.b());
+    case proto::AttrValue::kS:
+      return AttrValue(p.s());
+    case proto::AttrValue::kI:
+      return AttrValue(int64_t{p.i()});
+    case proto::AttrValue::kF:
+      return AttrValue(p.f());
+    case proto::AttrValue::kB:
+      return AttrValue(p.b());
     case proto::AttrValue::kType: {
       TROUPE_ASSIGN_OR_RETURN(DType t, TypeFromNumber(p.type()));
       return AttrValue(t);
@@ -127,9 +131,12 @@ absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& p) {
       TROUPE_ASSIGN_OR_RETURN(FuncAttr f, FuncFromProto(p.func()));
       return AttrValue(std::move(f));
     }
-    case proto::AttrValue::kPlaceholder: return AttrValue(AttrPlaceholder{p.placeholder()});
-    case proto::AttrValue::kList: return ListFromProto(p.list());
-    case proto::AttrValue::VALUE_NOT_SET: break;
+    case proto::AttrValue::kPlaceholder:
+      return AttrValue(AttrPlaceholder{p.placeholder()});
+    case proto::AttrValue::kList:
+      return ListFromProto(p.list());
+    case proto::AttrValue::VALUE_NOT_SET:
+      break;
   }
   return AttrValue();
 }

@@ -89,8 +89,8 @@ bool Same(const T& a, const T& b) {
   return a == b;
 }
 template <class T>
-  requires(std::is_same_v<T, Tensor> || std::is_same_v<T, FuncAttr>)
-bool Same(const std::vector<T>& a, const std::vector<T>& b) {
+requires(std::is_same_v<T, Tensor> || std::is_same_v<T, FuncAttr>) bool Same(const std::vector<T>& a,
+                                                                             const std::vector<T>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const T& x, const T& y) { return Same(x, y); });
 }
 
@@ -98,33 +98,32 @@ bool Same(const std::vector<T>& a, const std::vector<T>& b) {
 
 std::string_view AttrValue::Kind() const {
   static constexpr std::string_view kKinds[] = {
-      "", "string", "int", "float", "bool", "type", "shape", "tensor", "func", "placeholder", "list",
-      "list(string)", "list(int)", "list(float)", "list(bool)", "list(type)", "list(shape)", "list(tensor)",
-      "list(func)"};
+      "",           "string",     "int",         "float",        "bool",         "type",      "shape",
+      "tensor",     "func",       "placeholder", "list",         "list(string)", "list(int)", "list(float)",
+      "list(bool)", "list(type)", "list(shape)", "list(tensor)", "list(func)"};
   static_assert(std::size(kKinds) == std::variant_size_v<Variant>);
   return kKinds[v_.index()];
 }
 
 std::string AttrValue::DebugString() const {
-  return std::visit(Overloaded{[](std::monostate) { return std::string("<none>"); },
-                               [](const AttrPlaceholder& p) { return StrCat("$", p.name); },
-                               [](const EmptyList&) { return std::string("[]"); },
-                               []<class T>(const std::vector<T>& v) { return ListText(v); },
-                               [](const auto& v) { return Text(v); }},
-                    v_);
+  return std::visit(
+      Overloaded{[](std::monostate) { return std::string("<none>"); },
+                 [](const AttrPlaceholder& p) { return StrCat("$", p.name); },
+                 [](const EmptyList&) { return std::string("[]"); },
+                 []<class T>(const std::vector<T>& v) { return ListText(v); }, [](const auto& v) { return Text(v); }},
+      v_);
 }
 
 bool operator==(const AttrValue& a, const AttrValue& b) {
   if (a.v_.index() != b.v_.index()) {
     // An empty list equals any list without elements.
     const auto empty = [](const AttrValue& v) {
-      return std::visit(Overloaded{[](const EmptyList&) { return true; },
-                                   []<class T>(const std::vector<T>& l) { return l.empty(); },
-                                   [](const auto&) { return false; }},
-                        v.v_);
+      return std::visit(
+          Overloaded{[](const EmptyList&) { return true; }, []<class T>(const std::vector<T>& l) { return l.empty(); },
+                     [](const auto&) { return false; }},
+          v.v_);
     };
-    return empty(a) && empty(b) &&
-           (std::holds_alternative<EmptyList>(a.v_) || std::holds_alternative<EmptyList>(b.v_));
+    return empty(a) && empty(b) && (std::holds_alternative<EmptyList>(a.v_) || std::holds_alternative<EmptyList>(b.v_));
   }
   return std::visit([&]<class T>(const T& x) { return Same(x, std::get<T>(b.v_)); }, a.v_);
 }

@@ -53,37 +53,35 @@ struct EmptyList {};
 
 class AttrValue {
  public:
-  using Variant =
-      std::variant<std::monostate, std::string, int64_t, float, bool, DType, PartialTensorShape, Tensor,
-                   FuncAttr, AttrPlaceholder, EmptyList, std::vector<std::string>, std::vector<int64_t>,
-                   std::vector<float>, std::vector<bool>, std::vector<DType>,
-                   std::vector<PartialTensorShape>, std::vector<Tensor>, std::vector<FuncAttr>>;
+  using Variant = std::variant<std::monostate, std::string, int64_t, float, bool, DType, PartialTensorShape, Tensor,
+                               FuncAttr, AttrPlaceholder, EmptyList, std::vector<std::string>, std::vector<int64_t>,
+                               std::vector<float>, std::vector<bool>, std::vector<DType>,
+                               std::vector<PartialTensorShape>, std::vector<Tensor>, std::vector<FuncAttr>>;
 
   AttrValue() = default;
-  AttrValue(const char* v) : v_(std::string(v)) {}                          // NOLINT: attrs read as literals
-  AttrValue(std::string v) : v_(std::move(v)) {}                            // NOLINT
-  AttrValue(std::string_view v) : v_(std::string(v)) {}                     // NOLINT
+  AttrValue(const char* v) : v_(std::string(v)) {}       // NOLINT: attrs read as literals
+  AttrValue(std::string v) : v_(std::move(v)) {}         // NOLINT
+  AttrValue(std::string_view v) : v_(std::string(v)) {}  // NOLINT
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  AttrValue(T v) : v_(static_cast<int64_t>(v)) {}                           // NOLINT
-  AttrValue(float v) : v_(v) {}                                             // NOLINT
-  AttrValue(double v) : v_(static_cast<float>(v)) {}                        // NOLINT
-  AttrValue(bool v) : v_(v) {}                                              // NOLINT
-  AttrValue(DType v) : v_(v) {}                                             // NOLINT
-  AttrValue(PartialTensorShape v) : v_(std::move(v)) {}                     // NOLINT
-  AttrValue(const TensorShape& v) : v_(PartialTensorShape(v)) {}            // NOLINT
-  AttrValue(Tensor v) : v_(std::move(v)) {}                                 // NOLINT
-  AttrValue(FuncAttr v) : v_(std::move(v)) {}                               // NOLINT
-  AttrValue(AttrPlaceholder v) : v_(std::move(v)) {}                        // NOLINT
-  AttrValue(EmptyList v) : v_(v) {}                                         // NOLINT
-  AttrValue(std::vector<std::string> v) : v_(std::move(v)) {}               // NOLINT
-  AttrValue(std::vector<int64_t> v) : v_(std::move(v)) {}                   // NOLINT
-  AttrValue(std::vector<float> v) : v_(std::move(v)) {}                     // NOLINT
-  AttrValue(std::vector<bool> v) : v_(std::move(v)) {}                      // NOLINT
-  AttrValue(std::vector<DType> v) : v_(std::move(v)) {}                     // NOLINT
-  AttrValue(std::vector<PartialTensorShape> v) : v_(std::move(v)) {}        // NOLINT
-  AttrValue(std::vector<Tensor> v) : v_(std::move(v)) {}                    // NOLINT
-  AttrValue(std::vector<FuncAttr> v) : v_(std::move(v)) {}                  // NOLINT
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) AttrValue(T v) : v_(static_cast<int64_t>(v)) {}  // NOLINT
+  AttrValue(float v) : v_(v) {}                                                                                // NOLINT
+  AttrValue(double v) : v_(static_cast<float>(v)) {}                                                           // NOLINT
+  AttrValue(bool v) : v_(v) {}                                                                                 // NOLINT
+  AttrValue(DType v) : v_(v) {}                                                                                // NOLINT
+  AttrValue(PartialTensorShape v) : v_(std::move(v)) {}                                                        // NOLINT
+  AttrValue(const TensorShape& v) : v_(PartialTensorShape(v)) {}                                               // NOLINT
+  AttrValue(Tensor v) : v_(std::move(v)) {}                                                                    // NOLINT
+  AttrValue(FuncAttr v) : v_(std::move(v)) {}                                                                  // NOLINT
+  AttrValue(AttrPlaceholder v) : v_(std::move(v)) {}                                                           // NOLINT
+  AttrValue(EmptyList v) : v_(v) {}                                                                            // NOLINT
+  AttrValue(std::vector<std::string> v) : v_(std::move(v)) {}                                                  // NOLINT
+  AttrValue(std::vector<int64_t> v) : v_(std::move(v)) {}                                                      // NOLINT
+  AttrValue(std::vector<float> v) : v_(std::move(v)) {}                                                        // NOLINT
+  AttrValue(std::vector<bool> v) : v_(std::move(v)) {}                                                         // NOLINT
+  AttrValue(std::vector<DType> v) : v_(std::move(v)) {}                                                        // NOLINT
+  AttrValue(std::vector<PartialTensorShape> v) : v_(std::move(v)) {}                                           // NOLINT
+  AttrValue(std::vector<Tensor> v) : v_(std::move(v)) {}                                                       // NOLINT
+  AttrValue(std::vector<FuncAttr> v) : v_(std::move(v)) {}                                                     // NOLINT
 
   const Variant& variant() const { return v_; }
   bool has_value() const { return !std::holds_alternative<std::monostate>(v_); }
@@ -127,7 +125,8 @@ absl::StatusOr<T> GetAttr(const AttrMap& attrs, std::string_view name) {
   if constexpr (std::is_same_v<T, int32_t>) {
     const int64_t* i = v->As<int64_t>();
     if (i == nullptr) return InvalidArgument("attr '", name, "' is ", v->Kind(), ", not int");
-    if (*i != static_cast<int32_t>(*i)) return InvalidArgument("attr '", name, "' = ", *i, " does not fit into 32 bits");
+    if (*i != static_cast<int32_t>(*i))
+      return InvalidArgument("attr '", name, "' = ", *i, " does not fit into 32 bits");
     return static_cast<int32_t>(*i);
   } else {
     const T* p = v->As<T>();

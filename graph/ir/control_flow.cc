@@ -12,10 +12,7 @@ std::string FrameText(const std::string& name) {
 class FrameFinder {
  public:
   FrameFinder(const Graph& graph, std::vector<ControlFlowInfo>* info)
-      : graph_(graph),
-        info_(*info),
-        reached_by_(graph.num_node_ids()),
-        queued_(graph.num_node_ids()) {}
+      : graph_(graph), info_(*info), reached_by_(graph.num_node_ids()), queued_(graph.num_node_ids()) {}
 
   absl::Status Run() {
     info_.assign(graph_.num_node_ids(), ControlFlowInfo());
@@ -46,8 +43,7 @@ class FrameFinder {
     ControlFlowInfo out = At(n);
     if (n->IsExit()) {
       if (out.frame->IsSource()) {
-        return n->At(
-            InvalidArgument("an Exit must be inside of a frame, but no Enter leads to it"));
+        return n->At(InvalidArgument("an Exit must be inside of a frame, but no Enter leads to it"));
       }
       out = At(out.parent_frame);
     }
@@ -63,9 +59,9 @@ class FrameFinder {
     if (queued_[to->id()]) {
       const std::string& known = to->IsEnter() ? At(info.parent_frame).frame_name : info.frame_name;
       if (known == in.frame_name) return absl::OkStatus();
-      return to->At(InvalidArgument("it has inputs from different frames: '", from->name(),
-                                    "' is in ", FrameText(in.frame_name), ", '",
-                                    reached_by_[to->id()]->name(), "' is in ", FrameText(known)));
+      return to->At(InvalidArgument("it has inputs from different frames: '", from->name(), "' is in ",
+                                    FrameText(in.frame_name), ", '", reached_by_[to->id()]->name(), "' is in ",
+                                    FrameText(known)));
     }
     queued_[to->id()] = true;
     reached_by_[to->id()] = from;
@@ -98,16 +94,14 @@ class FrameFinder {
         const std::string& a = At(info_[frame.enter->id()].parent_frame).frame_name;
         const std::string& b = At(info_[id].parent_frame).frame_name;
         if (a != b) {
-          return n->At(InvalidArgument("it enters frame '", info_[id].frame_name, "' from ",
-                                       FrameText(b), ", but '", frame.enter->name(),
-                                       "' enters it from ", FrameText(a)));
+          return n->At(InvalidArgument("it enters frame '", info_[id].frame_name, "' from ", FrameText(b), ", but '",
+                                       frame.enter->name(), "' enters it from ", FrameText(a)));
         }
       } else if (n->IsLoopCond()) {
         Frame& frame = frames[info_[id].frame_name];
         if (frame.loop_cond != nullptr) {
-          return n->At(InvalidArgument("it is the second LoopCond of ",
-                                       FrameText(info_[id].frame_name), ", which has '",
-                                       frame.loop_cond->name(), "' already"));
+          return n->At(InvalidArgument("it is the second LoopCond of ", FrameText(info_[id].frame_name),
+                                       ", which has '", frame.loop_cond->name(), "' already"));
         }
         if (!info_[id].frame_name.empty()) frame.loop_cond = n;
       }

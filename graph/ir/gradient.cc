@@ -5,9 +5,9 @@ namespace troupe {
 NodeOut GradientContext::Scalar(DType dtype, double v) {
   Tensor t(dtype, TensorShape());
   const bool ok = t.valid() && VisitNumeric(dtype, false, [&]<class T>() {
-    *t.data<T>() = static_cast<T>(v);
-    return true;
-  });
+                    *t.data<T>() = static_cast<T>(v);
+                    return true;
+                  });
   if (!ok) {
     Fail(InvalidArgument("a gradient needs a number of type ", Name(dtype)));
     return {};

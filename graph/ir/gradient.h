@@ -15,7 +15,7 @@ namespace troupe {
 
 // One arg of GradientContext::Op: a single value, or a list.
 struct GradArg {
-  GradArg(NodeOut out) : outs{out}, list(false) {}                               // NOLINT
+  GradArg(NodeOut out) : outs{out}, list(false) {}                                 // NOLINT
   GradArg(std::vector<NodeOut> list_of) : outs(std::move(list_of)), list(true) {}  // NOLINT
   std::vector<NodeOut> outs;
   bool list;
@@ -55,7 +55,9 @@ class GradientContext {
   }
   // Makes the nodes built after it run after `node`.
   virtual void AddControl(Node* node) = 0;
-  NodeOut Const(Tensor value) { return Op("Const", std::vector<GradArg>{}, {{"dtype", value.dtype()}, {"value", value}}); }
+  NodeOut Const(Tensor value) {
+    return Op("Const", std::vector<GradArg>{}, {{"dtype", value.dtype()}, {"value", value}});
+  }
   // A scalar of `dtype` (any numeric type) with value v.
   NodeOut Scalar(DType dtype, double v);
   NodeOut ScalarLike(NodeOut x, double v) { return Scalar(BaseType(x.dtype()), v); }

@@ -150,9 +150,9 @@ absl::StatusOr<Edge*> Graph::AddEdge(Node* src, int src_output, Node* dst, int d
   if (frozen_) return FailedPrecondition("the graph is frozen");
   if (src_output == kControlSlot && dst_input == kControlSlot) return AddControlEdge(src, dst);
   if (src_output < 0 || src_output >= src->num_outputs()) {
-    return InvalidArgument("node '", src->name(), "' (", src->op().name, ") has ", src->num_outputs(),
-                           " outputs, so '", src->name(), ":", src_output, "' does not exist (input ", dst_input,
-                           " of node '", dst->name(), "')");
+    return InvalidArgument("node '", src->name(), "' (", src->op().name, ") has ", src->num_outputs(), " outputs, so '",
+                           src->name(), ":", src_output, "' does not exist (input ", dst_input, " of node '",
+                           dst->name(), "')");
   }
   if (dst_input < 0 || dst_input >= dst->num_inputs()) {
     return InvalidArgument("node '", dst->name(), "' (", dst->op().name, ") has ", dst->num_inputs(),
@@ -296,7 +296,8 @@ absl::StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
       }
     }
   }
-  return InvalidArgument("the graph has a cycle without NextIteration through node '", n->name(), "' (", n->op().name, ")");
+  return InvalidArgument("the graph has a cycle without NextIteration through node '", n->name(), "' (", n->op().name,
+                         ")");
 }
 
 absl::Status Graph::Validate() const {

@@ -143,13 +143,16 @@ class Graph {
   absl::StatusOr<Node*> CopyNode(const Node& other, std::string_view name);
   // As AddNode, for the importer, which has checked everything before and may not fail half way. REQUIRES: a valid name that is free, valid attrs with
   // defaults filled in, the types that follow from them, and a graph that is not frozen.
-  Node* AddCheckedNode(std::string_view name, const OpDef* op, AttrMap attrs, std::vector<DType> input_types, std::vector<DType> output_types);
+  Node* AddCheckedNode(std::string_view name, const OpDef* op, AttrMap attrs, std::vector<DType> input_types,
+                       std::vector<DType> output_types);
   // Makes room for so many more nodes.
   void Reserve(int nodes);
   // Connects. INVALID_ARGUMENT when an index is out of range, the input is already connected or the types differ (a reference output may feed
   // a value input, never the other way).
   absl::StatusOr<Edge*> AddEdge(Node* src, int src_output, Node* dst, int dst_input);
-  absl::StatusOr<Edge*> AddEdge(NodeOut src, Node* dst, int dst_input) { return AddEdge(src.node, src.index, dst, dst_input); }
+  absl::StatusOr<Edge*> AddEdge(NodeOut src, Node* dst, int dst_input) {
+    return AddEdge(src.node, src.index, dst, dst_input);
+  }
   // Adds src -> dst unless it is there already; returns the edge. No check for cycles here (validation does that).
   Edge* AddControlEdge(Node* src, Node* dst);
   // As AddControlEdge without looking for an equal edge (linear in the degree): for bulk builders.

@@ -48,7 +48,8 @@ absl::Status ReadGraphDef(const std::string& path, proto::GraphDef* def) {
     return InvalidArgument(path, ": not a GraphDef in text form: ", error.text);
   }
   if (def->ParseFromString(bytes)) return absl::OkStatus();
-  return InvalidArgument(path, ": not a GraphDef in binary form (", bytes.size(), " bytes, damaged or of another kind)");
+  return InvalidArgument(path, ": not a GraphDef in binary form (", bytes.size(),
+                         " bytes, damaged or of another kind)");
 }
 
 }  // namespace troupe

@@ -94,12 +94,13 @@ absl::Status GraphImporter::CheckEdgeTypes() {
       const std::vector<DType>& outputs = in.existing ? in.existing->output_types() : pending_[in.node].output_types;
       const auto source = [&] { return in.existing ? in.existing->name() : def_.node(in.node).name(); };
       if (in.port < 0 || in.port >= static_cast<int>(outputs.size())) {
-        return At(i, InvalidArgument("input ", k, " is '", source(), ":", in.port, "', but node '", source(), "' has ", outputs.size(),
-                                     outputs.size() == 1 ? " output" : " outputs"));
+        return At(i, InvalidArgument("input ", k, " is '", source(), ":", in.port, "', but node '", source(), "' has ",
+                                     outputs.size(), outputs.size() == 1 ? " output" : " outputs"));
       }
       const DType from = outputs[in.port], to = p.input_types[k];
       if (from != to && !(IsRef(from) && BaseType(from) == to)) {
-        return At(i, InvalidArgument("input ", k, " must be ", Name(to), ", but '", source(), ":", in.port, "' is ", Name(from)));
+        return At(i, InvalidArgument("input ", k, " must be ", Name(to), ", but '", source(), ":", in.port, "' is ",
+                                     Name(from)));
       }
     }
   }
@@ -109,8 +110,9 @@ absl::Status GraphImporter::CheckEdgeTypes() {
 absl::Status GraphImporter::CheckCycles() {
   // Kahn's algorithm over the new nodes. Only the edge NextIteration -> Merge may close a cycle: nothing else starts the next iteration.
   const auto counts = [&](const Input& in, int dst) {
-    return in.existing == nullptr && !(in.port != kControlSlot && pending_[in.node].op->control_flow == ControlFlow::kNextIteration &&
-                                       pending_[dst].op->control_flow == ControlFlow::kMerge);
+    return in.existing == nullptr &&
+           !(in.port != kControlSlot && pending_[in.node].op->control_flow == ControlFlow::kNextIteration &&
+             pending_[dst].op->control_flow == ControlFlow::kMerge);
   };
   const int n = def_.node_size();
   std::vector<int> first_consumer(n + 1, 0), missing(n, 0);
@@ -138,7 +140,8 @@ absl::Status GraphImporter::CheckCycles() {
   }
   if (static_cast<int>(ready.size()) == n) return absl::OkStatus();
   // From any unfinished node, backwards along unfinished inputs: that must run into the cycle.
-  int node = static_cast<int>(std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) - missing.begin());
+  int node =
+      static_cast<int>(std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) - missing.begin());
   std::vector<int> step(n, -1), path;
   while (step[node] < 0) {
     step[node] = static_cast<int>(path.size());

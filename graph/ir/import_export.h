@@ -22,11 +22,11 @@ class TensorShapeProto;
 namespace troupe {
 
 struct ImportOptions {
-  std::string prefix;                                     // put before every name, with '/'
-  absl::flat_hash_map<std::string, NodeOut> input_map;    // "name:0" -> an output of the target graph
-  std::vector<std::string> control_dependencies;          // existing nodes that every imported root waits for
-  std::vector<std::string> return_outputs;                // tensor names looked up after import
-  bool uniquify_names = false;                            // otherwise a taken name is ALREADY_EXISTS
+  std::string prefix;                                   // put before every name, with '/'
+  absl::flat_hash_map<std::string, NodeOut> input_map;  // "name:0" -> an output of the target graph
+  std::vector<std::string> control_dependencies;        // existing nodes that every imported root waits for
+  std::vector<std::string> return_outputs;              // tensor names looked up after import
+  bool uniquify_names = false;                          // otherwise a taken name is ALREADY_EXISTS
   std::string default_device;
 };
 struct ImportResult {

@@ -28,15 +28,18 @@ absl::Status GraphImporter::At(int node, const absl::Status& status) const {
 absl::Status GraphImporter::CheckVersions() {
   const proto::VersionDef& v = def_.versions();
   if (v.producer() < 0 || v.min_consumer() < 0) {
-    return InvalidArgument("the graph's versions are negative (producer ", v.producer(), ", min_consumer ", v.min_consumer(), ")");
+    return InvalidArgument("the graph's versions are negative (producer ", v.producer(), ", min_consumer ",
+                           v.min_consumer(), ")");
   }
   if (v.min_consumer() > kGraphVersion) {
-    return InvalidArgument("the graph asks for a consumer of version ", v.min_consumer(), " or newer, but this one is version ",
-                           kGraphVersion, "; its producer is version ", v.producer());
+    return InvalidArgument("the graph asks for a consumer of version ", v.min_consumer(),
+                           " or newer, but this one is version ", kGraphVersion, "; its producer is version ",
+                           v.producer());
   }
   for (int bad : v.bad_consumers()) {
     if (bad == kGraphVersion) {
-      return InvalidArgument("the graph's producer (version ", v.producer(), ") refuses consumers of version ", kGraphVersion);
+      return InvalidArgument("the graph's producer (version ", v.producer(), ") refuses consumers of version ",
+                             kGraphVersion);
     }
   }
   return absl::OkStatus();
@@ -66,7 +69,9 @@ absl::Status GraphImporter::FindOps() {
     StrAppend(&list, list.empty() ? "" : ", ", "'", CEscape(op), "' (node '", CEscape(example[op]), "'",
               functions.contains(op) ? "; a function of the graph's library, which cannot be called as an op)" : ")");
   }
-  return NotFound(unknown.size() == 1 ? "1 op of the graph does not exist here: " : StrCat(unknown.size(), " ops of the graph do not exist here: "), list);
+  return NotFound(unknown.size() == 1 ? "1 op of the graph does not exist here: "
+                                      : StrCat(unknown.size(), " ops of the graph do not exist here: "),
+                  list);
 }
 
 absl::Status GraphImporter::CheckDeprecations() {
@@ -74,8 +79,8 @@ absl::Status GraphImporter::CheckDeprecations() {
   for (int i = 0; i < def_.node_size(); ++i) {
     const OpDef& op = *pending_[i].op;
     if (op.deprecated_since > 0 && producer >= op.deprecated_since) {
-      return At(i, InvalidArgument("op '", op.name, "' is not available in graphs of version ", producer, "; it was removed in version ",
-                                   op.deprecated_since, ": ", op.deprecation));
+      return At(i, InvalidArgument("op '", op.name, "' is not available in graphs of version ", producer,
+                                   "; it was removed in version ", op.deprecated_since, ": ", op.deprecation));
     }
   }
   return absl::OkStatus();
@@ -199,7 +204,8 @@ absl::Status GraphImporter::ReadTypes(int i) {
       }
     }
     if (!outputs && count != data_inputs) {
-      return InvalidArgument("op '", p.op->name, "' takes ", count, count == 1 ? " input" : " inputs", " with these attrs, but the node has ", data_inputs);
+      return InvalidArgument("op '", p.op->name, "' takes ", count, count == 1 ? " input" : " inputs",
+                             " with these attrs, but the node has ", data_inputs);
     }
     if (outputs && (num_outputs_ += count) >= kMaxOutputs) {
       return InvalidArgument("the nodes of the graph have ", num_outputs_, " outputs or more: too many");
@@ -231,11 +237,13 @@ absl::Status GraphImporter::Check() {
 absl::Status GraphImporter::CheckOptions() {
   for (const std::string& name : options_.control_dependencies) {
     Node* n = graph_->Find(name);
-    if (n == nullptr) return InvalidArgument("the import is to wait for node '", name, "', which the graph does not have");
+    if (n == nullptr)
+      return InvalidArgument("the import is to wait for node '", name, "', which the graph does not have");
     roots_wait_for_.push_back(n);
   }
   for (const auto& [name, out] : options_.input_map) {
-    if (out.node == nullptr || out.node->graph() != graph_) return InvalidArgument("input '", name, "' is mapped to no node of the graph");
+    if (out.node == nullptr || out.node->graph() != graph_)
+      return InvalidArgument("input '", name, "' is mapped to no node of the graph");
   }
   for (const std::string& text : options_.return_outputs) {
     Input in;
@@ -243,7 +251,8 @@ absl::Status GraphImporter::CheckOptions() {
     if (in.port == kControlSlot) return InvalidArgument("'", text, "' is to be returned, but is no tensor");
     const size_t outputs = in.existing ? in.existing->num_outputs() : pending_[in.node].output_types.size();
     if (in.port >= static_cast<int>(outputs)) {
-      return InvalidArgument("'", text, "' is to be returned, but the node has ", outputs, outputs == 1 ? " output" : " outputs");
+      return InvalidArgument("'", text, "' is to be returned, but the node has ", outputs,
+                             outputs == 1 ? " output" : " outputs");
     }
     returned_.push_back(in);
   }
@@ -264,7 +273,8 @@ absl::Status GraphImporter::MergeLibrary() {
     if (it == old.end()) {
       *merged->add_function() = f;
     } else if (it->second->node_def_size() != f.node_def_size() || it->second->ByteSizeLong() != f.ByteSizeLong()) {
-      return InvalidArgument("function '", f.signature().name(), "' is in the graph's library already, with another body");
+      return InvalidArgument("function '", f.signature().name(),
+                             "' is in the graph's library already, with another body");
     }
   }
   merged->mutable_gradient()->MergeFrom(def_.library().gradient());
@@ -278,7 +288,8 @@ absl::StatusOr<ImportResult> GraphImporter::Build() {
   for (int i = 0; i < def_.node_size(); ++i) {
     Pending& p = pending_[i];
     const std::string& name = p.new_name.empty() ? def_.node(i).name() : p.new_name;
-    nodes[i] = graph_->AddCheckedNode(name, p.op, std::move(p.attrs), std::move(p.input_types), std::move(p.output_types));
+    nodes[i] =
+        graph_->AddCheckedNode(name, p.op, std::move(p.attrs), std::move(p.input_types), std::move(p.output_types));
     const std::string& device = def_.node(i).device();
     nodes[i]->set_requested_device(device.empty() ? options_.default_device : device);
   }
@@ -310,7 +321,8 @@ absl::StatusOr<ImportResult> GraphImporter::Build() {
   }
   if (library_ != nullptr) graph_->set_library(std::move(library_));
   ImportResult result;
-  for (const Input& in : returned_) result.return_outputs.push_back({in.existing ? in.existing : nodes[in.node], in.port});
+  for (const Input& in : returned_)
+    result.return_outputs.push_back({in.existing ? in.existing : nodes[in.node], in.port});
   return result;
 }
 

@@ -33,7 +33,8 @@ absl::Status InferAttrs(const OpDef& op, size_t at, const std::vector<NodeOut>& 
     if (!arg.type_attr.empty()) {
       TROUPE_RETURN_IF_ERROR(Agree(attrs, arg.type_attr, type_of(o), arg.name));
     } else if (arg.type != type_of(o)) {
-      return InvalidArgument("arg '", arg.name, "' is ", Name(arg.type), ", but '", o.ToString(), "' is ", Name(o.dtype()));
+      return InvalidArgument("arg '", arg.name, "' is ", Name(arg.type), ", but '", o.ToString(), "' is ",
+                             Name(o.dtype()));
     }
   }
   return absl::OkStatus();

@@ -17,18 +17,18 @@ const AttrDef* OpDef::FindAttr(std::string_view attr) const {
 }
 
 const std::vector<DType>& RealNumberTypes() {
-  static const auto* types = new std::vector<DType>{
-      DType::kFloat, DType::kDouble, DType::kInt32, DType::kUint8,  DType::kInt16,  DType::kInt8,
-      DType::kInt64, DType::kBfloat16, DType::kUint16, DType::kHalf, DType::kUint32, DType::kUint64};
+  static const auto* types = new std::vector<DType>{DType::kFloat,  DType::kDouble, DType::kInt32,  DType::kUint8,
+                                                    DType::kInt16,  DType::kInt8,   DType::kInt64,  DType::kBfloat16,
+                                                    DType::kUint16, DType::kHalf,   DType::kUint32, DType::kUint64};
   return *types;
 }
 
 const std::vector<DType>& NumberTypes() {
-  static const auto* types = new std::vector<DType>{
-      DType::kFloat,  DType::kDouble, DType::kInt32,    DType::kUint8,  DType::kInt16,     DType::kInt8,
-      DType::kComplex64, DType::kInt64, DType::kQint8,  DType::kQuint8, DType::kQint32,    DType::kBfloat16,
-      DType::kQint16, DType::kQuint16, DType::kUint16, DType::kComplex128, DType::kHalf, DType::kUint32,
-      DType::kUint64};
+  static const auto* types =
+      new std::vector<DType>{DType::kFloat,      DType::kDouble,    DType::kInt32,  DType::kUint8,   DType::kInt16,
+                             DType::kInt8,       DType::kComplex64, DType::kInt64,  DType::kQint8,   DType::kQuint8,
+                             DType::kQint32,     DType::kBfloat16,  DType::kQint16, DType::kQuint16, DType::kUint16,
+                             DType::kComplex128, DType::kHalf,      DType::kUint32, DType::kUint64};
   return *types;
 }
 
@@ -113,12 +113,17 @@ absl::Status CheckMinimum(const AttrDef& def, const AttrValue& v) {
   int64_t n;
   if (const int64_t* i = v.As<int64_t>()) {
     n = *i;
-    if (n < def.minimum) return InvalidArgument("attr '", def.name, "' = ", n, " is less than its minimum ", def.minimum);
+    if (n < def.minimum)
+      return InvalidArgument("attr '", def.name, "' = ", n, " is less than its minimum ", def.minimum);
     return absl::OkStatus();
   }
   n = std::visit(
       []<class T>(const T& x) -> int64_t {
-        if constexpr (requires { x.begin(); x.size(); } && !std::is_same_v<T, std::string>) {
+        if constexpr (requires {
+                        x.begin();
+                        x.size();
+                      } &&
+                      !std::is_same_v<T, std::string>) {
           return static_cast<int64_t>(x.size());
         }
         return 0;
@@ -139,16 +144,16 @@ absl::Status CheckAllowed(const AttrDef& def, const AttrValue& v) {
     }
     std::vector<std::string_view> names;
     for (DType a : def.allowed_types) names.push_back(Name(a));
-    return InvalidArgument("attr '", def.name, "' = ", Name(t), " is not in the list of allowed types: ",
-                           StrJoin(names, ", "));
+    return InvalidArgument("attr '", def.name, "' = ", Name(t),
+                           " is not in the list of allowed types: ", StrJoin(names, ", "));
   };
   const auto check_string = [&](const std::string& s) -> absl::Status {
     if (def.allowed_strings.empty() ||
         std::find(def.allowed_strings.begin(), def.allowed_strings.end(), s) != def.allowed_strings.end()) {
       return absl::OkStatus();
     }
-    return InvalidArgument("attr '", def.name, "' = \"", CEscape(s), "\" is not in the list of allowed values: ",
-                           StrJoin(def.allowed_strings, ", "));
+    return InvalidArgument("attr '", def.name, "' = \"", CEscape(s),
+                           "\" is not in the list of allowed values: ", StrJoin(def.allowed_strings, ", "));
   };
   if (const DType* t = v.As<DType>()) return check_type(*t);
   if (const std::string* s = v.As<std::string>()) return check_string(*s);
@@ -180,7 +185,8 @@ absl::Status ValidateAttrs(const OpDef& op, AttrMap* attrs) {
   }
   for (const AttrDef& def : op.attrs) {
     if (attrs->Has(def.name)) continue;
-    if (!def.default_value.has_value()) return InvalidArgument("op '", op.name, "' needs attr '", def.name, "' (", def.kind, ")");
+    if (!def.default_value.has_value())
+      return InvalidArgument("op '", op.name, "' needs attr '", def.name, "' (", def.kind, ")");
     attrs->Set(def.name, def.default_value);
   }
   if (op.Has(OpTrait::kConstant)) {
@@ -218,7 +224,8 @@ absl::Status ArgTypes(const std::vector<ArgDef>& args, const AttrMap& attrs, std
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::pair<int, int>> ArgRange(const std::vector<ArgDef>& args, const AttrMap& attrs, std::string_view name) {
+absl::StatusOr<std::pair<int, int>> ArgRange(const std::vector<ArgDef>& args, const AttrMap& attrs,
+                                             std::string_view name) {
   int at = 0;
   for (const ArgDef& arg : args) {
     std::vector<DType> types;

@@ -59,17 +59,17 @@ struct AttrDef {
 enum class ControlFlow : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond, kControlTrigger };
 // Other traits that passes and the executor ask for.
 enum class OpTrait : uint32_t {
-  kStateful = 1 << 0,               // must not be folded, merged or run twice
+  kStateful = 1 << 0,  // must not be folded, merged or run twice
   kCommutative = 1 << 1,
   kAggregate = 1 << 2,
   kAllowsUninitializedInput = 1 << 3,  // its ref inputs may be uninitialised variables
-  kSend = 1 << 4,                   // hands its input to another part
-  kRecv = 1 << 5,                   // gets its output from another part
-  kConstant = 1 << 6,               // its output is attr "value"
-  kPlaceholder = 1 << 7,            // must be fed
-  kVariable = 1 << 8,               // its output names a variable
-  kArgument = 1 << 9,               // its output is value attr "index" of what the caller hands in
-  kResult = 1 << 10,                // its input is value attr "index" of what the caller gets
+  kSend = 1 << 4,                      // hands its input to another part
+  kRecv = 1 << 5,                      // gets its output from another part
+  kConstant = 1 << 6,                  // its output is attr "value"
+  kPlaceholder = 1 << 7,               // must be fed
+  kVariable = 1 << 8,                  // its output names a variable
+  kArgument = 1 << 9,                  // its output is value attr "index" of what the caller hands in
+  kResult = 1 << 10,                   // its input is value attr "index" of what the caller gets
 };
 
 struct OpDef {
@@ -78,11 +78,11 @@ struct OpDef {
   std::vector<AttrDef> attrs;
   uint32_t traits = 0;
   ControlFlow control_flow = ControlFlow::kNone;
-  ShapeFn shape_fn = nullptr;        // null: every output has an unknown shape
+  ShapeFn shape_fn = nullptr;  // null: every output has an unknown shape
   GradientFn gradient = nullptr;
-  std::string not_differentiable;    // why there is no gradient
+  std::string not_differentiable;  // why there is no gradient
   std::string doc;
-  int deprecated_since = 0;          // graph version; 0 = not deprecated
+  int deprecated_since = 0;  // graph version; 0 = not deprecated
   std::string deprecation;
 
   bool Has(OpTrait t) const { return (traits & static_cast<uint32_t>(t)) != 0; }
@@ -179,7 +179,8 @@ absl::Status ValidateAttrs(const OpDef& op, AttrMap* attrs);
 // The types of the inputs (outputs) of a node with these attrs, lists expanded. `is_ref` args give reference types.
 absl::Status ArgTypes(const std::vector<ArgDef>& args, const AttrMap& attrs, std::vector<DType>* types);
 // First and past-the-last flat index of arg `i` given the attrs.
-absl::StatusOr<std::pair<int, int>> ArgRange(const std::vector<ArgDef>& args, const AttrMap& attrs, std::string_view arg);
+absl::StatusOr<std::pair<int, int>> ArgRange(const std::vector<ArgDef>& args, const AttrMap& attrs,
+                                             std::string_view arg);
 
 }  // namespace troupe
 

@@ -179,7 +179,8 @@ std::string ParseKind(Cursor& c, AttrDef* a) {
     a->kind = "type";
     a->allowed_types = RealNumberTypes();
   } else {
-    static const std::set<std::string_view> kinds = {"string", "int", "float", "bool", "type", "shape", "tensor", "func", "any"};
+    static const std::set<std::string_view> kinds = {"string", "int",    "float", "bool", "type",
+                                                     "shape",  "tensor", "func",  "any"};
     if (!kinds.contains(word)) return Wrong(c.text(), "unknown kind of attr");
     a->kind = word;
   }

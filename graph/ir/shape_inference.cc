@@ -39,7 +39,8 @@ absl::StatusOr<PartialTensorShape> InferenceContext::InputAsShape(int i) const {
   if (const Tensor* t = input_tensor(i)) {
     std::vector<int64_t> dims;
     if (t->rank() > 1 || !ReadInts(*t, &dims)) {
-      return InvalidArgument("input ", i, " must be an int32 or int64 vector to be read as a shape, not ", t->TypeAndShape());
+      return InvalidArgument("input ", i, " must be an int32 or int64 vector to be read as a shape, not ",
+                             t->TypeAndShape());
     }
     if (t->rank() == 0) return dims[0] == -1 ? PartialTensorShape() : PartialTensorShape::Make(dims);
     return PartialTensorShape::Make(dims);
@@ -99,7 +100,8 @@ absl::Status ShapeRefiner::AddNode(const Node* n) {
     result.handles.push_back(c.output_handle(i));
   }
   if (const AttrValue* v = n->attrs().Find("_output_shapes")) {
-    if (const auto* shapes = v->As<std::vector<PartialTensorShape>>(); shapes != nullptr && static_cast<int>(shapes->size()) == n->num_outputs()) {
+    if (const auto* shapes = v->As<std::vector<PartialTensorShape>>();
+        shapes != nullptr && static_cast<int>(shapes->size()) == n->num_outputs()) {
       for (int i = 0; i < n->num_outputs(); ++i) {
         if (auto merged = result.shapes[i].MergeWith((*shapes)[i]); merged.ok()) result.shapes[i] = *merged;
       }
@@ -156,7 +158,9 @@ Tensor ShapeRefiner::ConstantValue(NodeOut out, int depth) const {
   const DType t = out.dtype();
   if (t != DType::kInt32 && t != DType::kInt64) return {};
   const std::string& op = n.op().name;
-  const auto input_shape = [&] { return n.num_inputs() > 0 && n.input_edge(0) ? shape(n.input(0)) : PartialTensorShape(); };
+  const auto input_shape = [&] {
+    return n.num_inputs() > 0 && n.input_edge(0) ? shape(n.input(0)) : PartialTensorShape();
+  };
   if (op == "Shape") {
     const PartialTensorShape s = input_shape();
     return s.IsFullyDefined() ? MakeInts(t, s.dims(), false) : Tensor();

@@ -17,8 +17,13 @@ struct HandleInfo {
 class InferenceContext {
  public:
   InferenceContext(const Node& node, std::vector<PartialTensorShape> inputs)
-      : node_(node), inputs_(std::move(inputs)), outputs_(node.num_outputs()), input_tensors_(node.num_inputs()),
-        input_shape_values_(node.num_inputs()), input_handles_(node.num_inputs()), output_handles_(node.num_outputs()) {}
+      : node_(node),
+        inputs_(std::move(inputs)),
+        outputs_(node.num_outputs()),
+        input_tensors_(node.num_inputs()),
+        input_shape_values_(node.num_inputs()),
+        input_handles_(node.num_inputs()),
+        output_handles_(node.num_outputs()) {}
 
   const Node& node() const { return node_; }
   template <class T>
@@ -67,14 +72,14 @@ absl::StatusOr<PartialTensorShape> BroadcastPartialShapes(const PartialTensorSha
 namespace shape_fn {
 absl::Status Unknown(InferenceContext& c);
 absl::Status NoOutputs(InferenceContext& c);
-absl::Status Scalar(InferenceContext& c);            // every output is a scalar
-absl::Status Unchanged(InferenceContext& c);         // every output has the shape of input 0
+absl::Status Scalar(InferenceContext& c);     // every output is a scalar
+absl::Status Unchanged(InferenceContext& c);  // every output has the shape of input 0
 absl::Status UnchangedWithRank1(InferenceContext& c);
-absl::Status BroadcastBinary(InferenceContext& c);   // inputs 0 and 1 broadcast
-absl::Status MergeAll(InferenceContext& c);          // all inputs and the output have one shape
-absl::Status Reduction(InferenceContext& c);         // input 1 = axes, attr keep_dims
-absl::Status FromShapeAttr(InferenceContext& c);     // attr "shape"
-absl::Status FromShapeInput0(InferenceContext& c);   // input 0 is the output's shape
+absl::Status BroadcastBinary(InferenceContext& c);  // inputs 0 and 1 broadcast
+absl::Status MergeAll(InferenceContext& c);         // all inputs and the output have one shape
+absl::Status Reduction(InferenceContext& c);        // input 1 = axes, attr keep_dims
+absl::Status FromShapeAttr(InferenceContext& c);    // attr "shape"
+absl::Status FromShapeInput0(InferenceContext& c);  // input 0 is the output's shape
 }  // namespace shape_fn
 
 // Shapes of every output of every node of a graph, kept up to date as nodes are added.

@@ -28,28 +28,40 @@ struct ValueList {
 
 ValueList ListOf(DType t, const proto::TensorProto& p) {
   switch (t) {
-    case DType::kFloat: return {"float_val", p.float_val_size(), 1};
-    case DType::kDouble: return {"double_val", p.double_val_size(), 1};
+    case DType::kFloat:
+      return {"float_val", p.float_val_size(), 1};
+    case DType::kDouble:
+      return {"double_val", p.double_val_size(), 1};
     case DType::kHalf:
-    case DType::kBfloat16: return {"half_val", p.half_val_size(), 1};
-    case DType::kString: return {"string_val", p.string_val_size(), 1};
-    case DType::kComplex64: return {"scomplex_val", p.scomplex_val_size(), 2};
-    case DType::kComplex128: return {"dcomplex_val", p.dcomplex_val_size(), 2};
-    case DType::kInt64: return {"int64_val", p.int64_val_size(), 1};
-    case DType::kBool: return {"bool_val", p.bool_val_size(), 1};
-    case DType::kUint32: return {"uint32_val", p.uint32_val_size(), 1};
-    case DType::kUint64: return {"uint64_val", p.uint64_val_size(), 1};
-    case DType::kResource: return {"resource_handle_val", p.resource_handle_val_size(), 1};
-    case DType::kVariant: return {"variant_val", p.variant_val_size(), 1};
-    default: return {"int_val", p.int_val_size(), 1};
+    case DType::kBfloat16:
+      return {"half_val", p.half_val_size(), 1};
+    case DType::kString:
+      return {"string_val", p.string_val_size(), 1};
+    case DType::kComplex64:
+      return {"scomplex_val", p.scomplex_val_size(), 2};
+    case DType::kComplex128:
+      return {"dcomplex_val", p.dcomplex_val_size(), 2};
+    case DType::kInt64:
+      return {"int64_val", p.int64_val_size(), 1};
+    case DType::kBool:
+      return {"bool_val", p.bool_val_size(), 1};
+    case DType::kUint32:
+      return {"uint32_val", p.uint32_val_size(), 1};
+    case DType::kUint64:
+      return {"uint64_val", p.uint64_val_size(), 1};
+    case DType::kResource:
+      return {"resource_handle_val", p.resource_handle_val_size(), 1};
+    case DType::kVariant:
+      return {"variant_val", p.variant_val_size(), 1};
+    default:
+      return {"int_val", p.int_val_size(), 1};
   }
 }
 
 int64_t AllValues(const proto::TensorProto& p) {
   return int64_t{0} + p.float_val_size() + p.double_val_size() + p.half_val_size() + p.string_val_size() +
-         p.scomplex_val_size() + p.dcomplex_val_size() + p.int64_val_size() + p.bool_val_size() +
-         p.uint32_val_size() + p.uint64_val_size() + p.resource_handle_val_size() + p.variant_val_size() +
-         p.int_val_size();
+         p.scomplex_val_size() + p.dcomplex_val_size() + p.int64_val_size() + p.bool_val_size() + p.uint32_val_size() +
+         p.uint64_val_size() + p.resource_handle_val_size() + p.variant_val_size() + p.int_val_size();
 }
 
 // Fills `t` from a list of `count` elements, the last one repeated; without any, with zeros.
@@ -63,16 +75,21 @@ void Fill(int64_t count, Get get, Tensor* t) {
 
 template <class T, class List>
 void FillFrom(const List& list, Tensor* t) {
-  Fill<T>(list.size(), [&](int i) { return static_cast<T>(list.Get(i)); }, t);
+  Fill<T>(
+      list.size(), [&](int i) { return static_cast<T>(list.Get(i)); }, t);
 }
 
 void FillValues(const proto::TensorProto& p, Tensor* t) {
   switch (t->dtype()) {
-    case DType::kFloat: return FillFrom<float>(p.float_val(), t);
-    case DType::kDouble: return FillFrom<double>(p.double_val(), t);
+    case DType::kFloat:
+      return FillFrom<float>(p.float_val(), t);
+    case DType::kDouble:
+      return FillFrom<double>(p.double_val(), t);
     case DType::kHalf:
-    case DType::kBfloat16: return FillFrom<uint16_t>(p.half_val(), t);
-    case DType::kString: return FillFrom<std::string>(p.string_val(), t);
+    case DType::kBfloat16:
+      return FillFrom<uint16_t>(p.half_val(), t);
+    case DType::kString:
+      return FillFrom<std::string>(p.string_val(), t);
     case DType::kComplex64:
       return Fill<std::complex<float>>(
           p.scomplex_val_size() / 2,
@@ -81,10 +98,14 @@ void FillValues(const proto::TensorProto& p, Tensor* t) {
       return Fill<std::complex<double>>(
           p.dcomplex_val_size() / 2,
           [&](int i) { return std::complex<double>(p.dcomplex_val(2 * i), p.dcomplex_val(2 * i + 1)); }, t);
-    case DType::kInt64: return FillFrom<int64_t>(p.int64_val(), t);
-    case DType::kBool: return FillFrom<bool>(p.bool_val(), t);
-    case DType::kUint32: return FillFrom<uint32_t>(p.uint32_val(), t);
-    case DType::kUint64: return FillFrom<uint64_t>(p.uint64_val(), t);
+    case DType::kInt64:
+      return FillFrom<int64_t>(p.int64_val(), t);
+    case DType::kBool:
+      return FillFrom<bool>(p.bool_val(), t);
+    case DType::kUint32:
+      return FillFrom<uint32_t>(p.uint32_val(), t);
+    case DType::kUint64:
+      return FillFrom<uint64_t>(p.uint64_val(), t);
     case DType::kResource:
       return Fill<ResourceHandle>(
           p.resource_handle_val_size(),
@@ -93,12 +114,16 @@ void FillValues(const proto::TensorProto& p, Tensor* t) {
             return ResourceHandle(h.device(), h.container(), h.name(), nullptr);
           },
           t);
-    default: break;
+    default:
+      break;
   }
   switch (SizeOf(t->dtype())) {  // int_val serves every small integer and the quantized types
-    case 1: return FillFrom<uint8_t>(p.int_val(), t);
-    case 2: return FillFrom<uint16_t>(p.int_val(), t);
-    default: return FillFrom<int32_t>(p.int_val(), t);
+    case 1:
+      return FillFrom<uint8_t>(p.int_val(), t);
+    case 2:
+      return FillFrom<uint16_t>(p.int_val(), t);
+    default:
+      return FillFrom<int32_t>(p.int_val(), t);
   }
 }
 
@@ -167,11 +192,15 @@ void EachValue(const Tensor& t, int64_t count, Put put) {
 
 void PutValues(const Tensor& t, int64_t count, proto::TensorProto* p) {
   switch (t.dtype()) {
-    case DType::kFloat: return EachValue<float>(t, count, [&](float v) { p->add_float_val(v); });
-    case DType::kDouble: return EachValue<double>(t, count, [&](double v) { p->add_double_val(v); });
+    case DType::kFloat:
+      return EachValue<float>(t, count, [&](float v) { p->add_float_val(v); });
+    case DType::kDouble:
+      return EachValue<double>(t, count, [&](double v) { p->add_double_val(v); });
     case DType::kHalf:
-    case DType::kBfloat16: return EachValue<uint16_t>(t, count, [&](uint16_t v) { p->add_half_val(v); });
-    case DType::kString: return EachValue<std::string>(t, count, [&](const std::string& v) { p->add_string_val(v); });
+    case DType::kBfloat16:
+      return EachValue<uint16_t>(t, count, [&](uint16_t v) { p->add_half_val(v); });
+    case DType::kString:
+      return EachValue<std::string>(t, count, [&](const std::string& v) { p->add_string_val(v); });
     case DType::kComplex64:
       return EachValue<std::complex<float>>(t, count, [&](std::complex<float> v) {
         p->add_scomplex_val(v.real());
@@ -182,20 +211,29 @@ void PutValues(const Tensor& t, int64_t count, proto::TensorProto* p) {
         p->add_dcomplex_val(v.real());
         p->add_dcomplex_val(v.imag());
       });
-    case DType::kInt64: return EachValue<int64_t>(t, count, [&](int64_t v) { p->add_int64_val(v); });
-    case DType::kBool: return EachValue<bool>(t, count, [&](bool v) { p->add_bool_val(v); });
-    case DType::kUint32: return EachValue<uint32_t>(t, count, [&](uint32_t v) { p->add_uint32_val(v); });
-    case DType::kUint64: return EachValue<uint64_t>(t, count, [&](uint64_t v) { p->add_uint64_val(v); });
+    case DType::kInt64:
+      return EachValue<int64_t>(t, count, [&](int64_t v) { p->add_int64_val(v); });
+    case DType::kBool:
+      return EachValue<bool>(t, count, [&](bool v) { p->add_bool_val(v); });
+    case DType::kUint32:
+      return EachValue<uint32_t>(t, count, [&](uint32_t v) { p->add_uint32_val(v); });
+    case DType::kUint64:
+      return EachValue<uint64_t>(t, count, [&](uint64_t v) { p->add_uint64_val(v); });
     case DType::kInt8:
-    case DType::kQint8: return EachValue<int8_t>(t, count, [&](int8_t v) { p->add_int_val(v); });
+    case DType::kQint8:
+      return EachValue<int8_t>(t, count, [&](int8_t v) { p->add_int_val(v); });
     case DType::kUint8:
-    case DType::kQuint8: return EachValue<uint8_t>(t, count, [&](uint8_t v) { p->add_int_val(v); });
+    case DType::kQuint8:
+      return EachValue<uint8_t>(t, count, [&](uint8_t v) { p->add_int_val(v); });
     case DType::kInt16:
-    case DType::kQint16: return EachValue<int16_t>(t, count, [&](int16_t v) { p->add_int_val(v); });
+    case DType::kQint16:
+      return EachValue<int16_t>(t, count, [&](int16_t v) { p->add_int_val(v); });
     case DType::kUint16:
-    case DType::kQuint16: return EachValue<uint16_t>(t, count, [&](uint16_t v) { p->add_int_val(v); });
+    case DType::kQuint16:
+      return EachValue<uint16_t>(t, count, [&](uint16_t v) { p->add_int_val(v); });
     case DType::kInt32:
-    case DType::kQint32: return EachValue<int32_t>(t, count, [&](int32_t v) { p->add_int_val(v); });
+    case DType::kQint32:
+      return EachValue<int32_t>(t, count, [&](int32_t v) { p->add_int_val(v); });
     default:
       return EachValue<ResourceHandle>(t, count, [&](const ResourceHandle& h) {
         proto::ResourceHandleProto* out = p->add_resource_handle_val();
@@ -220,12 +258,13 @@ int64_t SignificantElements(const Tensor& t) {
 absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& p) {
   const int number = p.dtype();
   if (!IsValidDType(number) || IsRef(static_cast<DType>(number))) {
-    return InvalidArgument("a tensor cannot be of type ", proto::DataType_IsValid(number) ? proto::DataType_Name(p.dtype())
-                                                                                         : StrCat(number));
+    return InvalidArgument("a tensor cannot be of type ",
+                           proto::DataType_IsValid(number) ? proto::DataType_Name(p.dtype()) : StrCat(number));
   }
   const auto dtype = static_cast<DType>(number);
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape partial, ShapeFromProto(p.tensor_shape()));
-  if (!partial.IsFullyDefined()) return InvalidArgument("the tensor's shape ", partial.DebugString(), " is not fully known");
+  if (!partial.IsFullyDefined())
+    return InvalidArgument("the tensor's shape ", partial.DebugString(), " is not fully known");
   TROUPE_ASSIGN_OR_RETURN(TensorShape shape, TensorShape::Make(partial.dims()));
   const int64_t n = shape.num_elements();
   if (!p.tensor_content().empty()) return FromContent(p.tensor_content(), dtype, shape);
@@ -233,12 +272,15 @@ absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& p) {
   const ValueList list = ListOf(dtype, p);
   const auto what = [&] { return StrCat(Name(dtype), " ", shape.DebugString()); };
   if (list.size % list.per_element != 0) {
-    return InvalidArgument(list.name, " has ", list.size, " numbers, but a ", Name(dtype), " element takes ", list.per_element);
+    return InvalidArgument(list.name, " has ", list.size, " numbers, but a ", Name(dtype), " element takes ",
+                           list.per_element);
   }
   const int64_t count = list.size / list.per_element;
-  if (count > n) return InvalidArgument(list.name, " has ", count, " values, more than the ", n, " elements of ", what());
+  if (count > n)
+    return InvalidArgument(list.name, " has ", count, " values, more than the ", n, " elements of ", what());
   if (count == 0 && AllValues(p) > 0) {
-    return InvalidArgument("the values of ", what(), " must stand in ", list.name, ", but it is empty and another list is not");
+    return InvalidArgument("the values of ", what(), " must stand in ", list.name,
+                           ", but it is empty and another list is not");
   }
   if (dtype == DType::kVariant && n > 0) return InvalidArgument("values of type variant cannot be read from a tensor");
   if (count < n) {
@@ -246,7 +288,8 @@ absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& p) {
     if (dtype == DType::kString && count > 0) each += p.string_val(static_cast<int>(count) - 1).size();
     const int64_t bytes = MultiplyWithoutOverflow(n, each);
     if (bytes < 0 || bytes > kMaxRepeated) {
-      return InvalidArgument(list.name, " has ", count, " values for ", what(), ": repeating the last one would take more than 2^31 bytes");
+      return InvalidArgument(list.name, " has ", count, " values for ", what(),
+                             ": repeating the last one would take more than 2^31 bytes");
     }
   }
   Tensor t(dtype, shape);
@@ -264,7 +307,8 @@ void TensorToProto(const Tensor& t, proto::TensorProto* p) {
   if (n == 0 || t.dtype() == DType::kVariant) return;
   if (!IsPlainBytes(t.dtype())) return PutValues(t, n, p);
   const int64_t significant = SignificantElements(t);
-  if (significant <= kFewElements && static_cast<int64_t>(t.bytes()) <= kMaxRepeated) return PutValues(t, significant, p);
+  if (significant <= kFewElements && static_cast<int64_t>(t.bytes()) <= kMaxRepeated)
+    return PutValues(t, significant, p);
   p->set_tensor_content(t.raw(), t.bytes());
 }
 

@@ -27,8 +27,8 @@ namespace troupe {
 // Adds the nodes of `text` to `graph`. INVALID_ARGUMENT "line 3: ..." for the first line that is
 // wrong; the graph then holds a part of the nodes.
 absl::Status AddGraphText(std::string_view text, Graph* graph);
-absl::StatusOr<std::unique_ptr<Graph>> ParseGraphText(
-    std::string_view text, const OpRegistry* ops = &OpRegistry::Global());
+absl::StatusOr<std::unique_ptr<Graph>> ParseGraphText(std::string_view text,
+                                                      const OpRegistry* ops = &OpRegistry::Global());
 
 // One attr value in the form above. INVALID_ARGUMENT says what is wrong and where.
 absl::StatusOr<AttrValue> ParseAttrText(std::string_view text);

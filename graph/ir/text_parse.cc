@@ -7,8 +7,8 @@ namespace troupe {
 namespace {
 
 bool IsNameChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '/' || c == '-' || c == '\\' || c == '>';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+         c == '/' || c == '-' || c == '\\' || c == '>';
 }
 
 // The text of one line (or of one attr) and how far it has been read. The first error sticks.
@@ -94,8 +94,7 @@ std::string Cursor::Quoted() {
     c = text_[pos_++];
     if (c >= '0' && c <= '7') {
       int v = c - '0';
-      for (int k = 0; k < 2 && pos_ < text_.size() && text_[pos_] >= '0' && text_[pos_] <= '7';
-           ++k) {
+      for (int k = 0; k < 2 && pos_ < text_.size() && text_[pos_] >= '0' && text_[pos_] <= '7'; ++k) {
         v = v * 8 + (text_[pos_++] - '0');
       }
       s += static_cast<char>(v);
@@ -132,8 +131,7 @@ T ParseElement(Cursor* c) {
     const std::string_view w = c->Word("true or false");
     if (w != "true" && w != "false") c->Fail(StrCat("'", w, "' is neither true nor false"));
     return w == "true";
-  } else if constexpr (std::is_same_v<T, std::complex<float>> ||
-                       std::is_same_v<T, std::complex<double>>) {
+  } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
     using R = typename T::value_type;
     c->Expect('(');
     const R re = ParseNumber<R>(c, c->Number());
@@ -151,8 +149,7 @@ T ParseElement(Cursor* c) {
 template <class T>
 Tensor FinishTensor(Cursor* c, DType dtype, const TensorShape& shape, std::vector<T> values) {
   const int64_t n = shape.num_elements();
-  if (c->ok() && static_cast<int64_t>(values.size()) != n &&
-      (values.size() != 1 || n > (1 << 24))) {
+  if (c->ok() && static_cast<int64_t>(values.size()) != n && (values.size() != 1 || n > (1 << 24))) {
     c->Fail(StrCat("a tensor of shape ", shape.DebugString(), " has ", values.size(), " values"));
   }
   if (!c->ok()) return Tensor();
@@ -214,8 +211,7 @@ Tensor ParseTensor(Cursor* c, DType dtype) {
     c->Expect('}');
     if constexpr (std::is_same_v<T, bool>) {
       std::vector<char> bytes(values.begin(), values.end());
-      Tensor as_bytes = FinishTensor<int8_t>(c, DType::kInt8, full,
-                                             std::vector<int8_t>(bytes.begin(), bytes.end()));
+      Tensor as_bytes = FinishTensor<int8_t>(c, DType::kInt8, full, std::vector<int8_t>(bytes.begin(), bytes.end()));
       return c->ok() ? as_bytes.WithType(DType::kBool, full) : Tensor();
     } else {
       return FinishTensor<T>(c, dtype, full, std::move(values));
@@ -312,8 +308,7 @@ AttrValue Coerce(AttrValue v, std::string_view kind) {
     if (const int64_t* i = v.As<int64_t>()) return static_cast<float>(*i);
   }
   if (kind == "list(float)") {
-    if (const auto* list = v.As<std::vector<int64_t>>())
-      return std::vector<float>(list->begin(), list->end());
+    if (const auto* list = v.As<std::vector<int64_t>>()) return std::vector<float>(list->begin(), list->end());
   }
   return v;
 }
@@ -372,24 +367,19 @@ void InferAttrs(const OpDef& op, const std::vector<DType>& types, AttrMap* attrs
     if (arg.IsList()) {
       count = std::max(in_lists, 0);
       if (lists > 1) {  // the length must be told
-        const AttrValue* v =
-            attrs->Find(arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr);
+        const AttrValue* v = attrs->Find(arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr);
         if (v == nullptr) return;
         if (const auto* n = v->As<int64_t>()) count = *n;
-        if (const auto* list = v->As<std::vector<DType>>())
-          count = static_cast<int64_t>(list->size());
+        if (const auto* list = v->As<std::vector<DType>>()) count = static_cast<int64_t>(list->size());
       }
-      if (!arg.number_attr.empty() && !attrs->Has(arg.number_attr))
-        attrs->Set(arg.number_attr, count);
+      if (!arg.number_attr.empty() && !attrs->Has(arg.number_attr)) attrs->Set(arg.number_attr, count);
     }
     if (count < 0 || at + static_cast<size_t>(count) > types.size()) return;
     if (!arg.type_list_attr.empty() && !attrs->Has(arg.type_list_attr)) {
-      attrs->Set(arg.type_list_attr,
-                 std::vector<DType>(types.begin() + at, types.begin() + at + count));
+      attrs->Set(arg.type_list_attr, std::vector<DType>(types.begin() + at, types.begin() + at + count));
     }
     for (int64_t i = 0; i < count && !arg.type_attr.empty(); ++i) {
-      if (types[at + i] != DType::kInvalid && !attrs->Has(arg.type_attr))
-        attrs->Set(arg.type_attr, types[at + i]);
+      if (types[at + i] != DType::kInvalid && !attrs->Has(arg.type_attr)) attrs->Set(arg.type_attr, types[at + i]);
     }
     at += count;
   }
@@ -431,8 +421,7 @@ absl::Status ConnectLine(const Line& line, Graph* graph) {
     }
   }
   if (next != line.node->num_inputs()) {
-    return InvalidArgument("op ", line.op, " takes ", line.node->num_inputs(), " inputs, not ",
-                           next);
+    return InvalidArgument("op ", line.op, " takes ", line.node->num_inputs(), " inputs, not ", next);
   }
   return absl::OkStatus();
 }
@@ -455,8 +444,7 @@ absl::Status AddGraphText(std::string_view text, Graph* graph) {
     const size_t begin = raw.find_first_not_of(" \t\r");
     if (begin == std::string::npos || raw[begin] == '#') continue;
     const size_t end = raw.find_last_not_of(" \t\r");
-    absl::StatusOr<Line> line =
-        ParseLine(std::string_view(raw).substr(begin, end - begin + 1), number);
+    absl::StatusOr<Line> line = ParseLine(std::string_view(raw).substr(begin, end - begin + 1), number);
     if (!line.ok()) return Annotate(line.status(), StrCat("line ", number));
     lines.push_back(*std::move(line));
   }
@@ -469,8 +457,7 @@ absl::Status AddGraphText(std::string_view text, Graph* graph) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Graph>> ParseGraphText(std::string_view text,
-                                                      const OpRegistry* ops) {
+absl::StatusOr<std::unique_ptr<Graph>> ParseGraphText(std::string_view text, const OpRegistry* ops) {
   auto graph = std::make_unique<Graph>(ops);
   TROUPE_RETURN_IF_ERROR(AddGraphText(text, graph.get()));
   return graph;

@@ -22,8 +22,7 @@ std::string ElementText(const Tensor& t, int64_t i) {
       return v ? "true" : "false";
     } else if constexpr (std::is_integral_v<T>) {
       return StrCat(v);
-    } else if constexpr (std::is_same_v<T, std::complex<float>> ||
-                         std::is_same_v<T, std::complex<double>>) {
+    } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
       return StrCat("(", v.real(), ",", v.imag(), ")");
     } else if constexpr (std::is_same_v<T, double>) {
       return StrCat(v);

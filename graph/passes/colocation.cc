@@ -18,8 +18,7 @@ std::string NodeText(const Node& n) {
 
 }  // namespace
 
-absl::StatusOr<ColocationGroups> ColocationGroups::Build(const Graph& graph,
-                                                         const DeviceSet& devices,
+absl::StatusOr<ColocationGroups> ColocationGroups::Build(const Graph& graph, const DeviceSet& devices,
                                                          const KernelLookup& kernels,
                                                          const ColocationOptions& options) {
   ColocationGroups groups(devices, kernels, options);
@@ -57,9 +56,8 @@ absl::Status ColocationGroups::AddNodes(const Graph& graph) {
       group.fixed = devices_->Find(fixed);
       group.fixed_by = n;
       if (group.fixed < 0) {
-        return n->At(InvalidArgument(
-            "it is on '", fixed,
-            "', but there is no such device; there are: ", devices_->DebugString()));
+        return n->At(InvalidArgument("it is on '", fixed,
+                                     "', but there is no such device; there are: ", devices_->DebugString()));
       }
     } else if (!n->requested_device().empty()) {
       absl::StatusOr<DeviceName> request = DeviceName::Parse(n->requested_device());
@@ -70,9 +68,8 @@ absl::Status ColocationGroups::AddNodes(const Graph& graph) {
       if (kernels_->HasKernel(*n, devices_->types()[t])) group.types |= uint64_t{1} << t;
     }
     if (group.types == 0) {
-      return n->At(
-          InvalidArgument("there is no kernel for it on any of the device types there are (",
-                          StrJoin(devices_->types(), ", "), ")"));
+      return n->At(InvalidArgument("there is no kernel for it on any of the device types there are (",
+                                   StrJoin(devices_->types(), ", "), ")"));
     }
   }
   return absl::OkStatus();
@@ -83,8 +80,7 @@ absl::Status ColocationGroups::TieNodes(const Graph& graph) {
   for (const Node* n : graph.op_nodes()) {
     if (const AttrValue* v = n->attrs().Find(kClassAttr); v != nullptr) {
       const auto* list = v->As<std::vector<std::string>>();
-      if (list == nullptr)
-        return n->At(InvalidArgument("attr '_class' is ", v->Kind(), ", not list(string)"));
+      if (list == nullptr) return n->At(InvalidArgument("attr '_class' is ", v->Kind(), ", not list(string)"));
       for (const std::string& name : *list) {
         if (std::string_view(name).substr(0, kClassPrefix.size()) != kClassPrefix) continue;
         const auto [it, first] = classes.emplace(name, n);
@@ -123,11 +119,10 @@ absl::Status ColocationGroups::Join(const Node& a, const Node& b, Tie tie) {
       because = "attr '_class' of the latter says so";
     } else {
       because =
-          StrCat("the latter takes a ", tie == Tie::kReference ? "reference" : "resource handle",
-                 " from the former");
+          StrCat("the latter takes a ", tie == Tie::kReference ? "reference" : "resource handle", " from the former");
     }
-    std::string text = StrCat(NodeText(a), " and ", NodeText(b), " must be on one device, because ",
-                              because, ", but ", why);
+    std::string text =
+        StrCat(NodeText(a), " and ", NodeText(b), " must be on one device, because ", because, ", but ", why);
     const Group& with_a = groups_[Root(a.id())];
     const Group& with_b = groups_[Root(b.id())];
     if (with_a.members.size() > 1) StrAppend(&text, "; with the former belong ", Describe(with_a));
@@ -135,18 +130,16 @@ absl::Status ColocationGroups::Join(const Node& a, const Node& b, Tie tie) {
     return b.At(InvalidArgument(text));
   };
   if (group.fixed >= 0 && other.fixed >= 0 && group.fixed != other.fixed) {
-    return conflict(StrCat("'", group.fixed_by->name(), "' is on ",
-                           devices_->info(group.fixed).name, " and '", other.fixed_by->name(),
-                           "' on ", devices_->info(other.fixed).name));
+    return conflict(StrCat("'", group.fixed_by->name(), "' is on ", devices_->info(group.fixed).name, " and '",
+                           other.fixed_by->name(), "' on ", devices_->info(other.fixed).name));
   }
   DeviceName merged = group.request;
-  if (absl::Status s = MergeDevNames(&merged, other.request, options_.allow_soft_placement);
-      !s.ok()) {
+  if (absl::Status s = MergeDevNames(&merged, other.request, options_.allow_soft_placement); !s.ok()) {
     return conflict(std::string(s.message().data(), s.message().size()));
   }
   if ((group.types & other.types) == 0) {
-    return conflict(StrCat("no device type has kernels for all of them: there are kernels on ",
-                           TypeNames(group.types), " and on ", TypeNames(other.types)));
+    return conflict(StrCat("no device type has kernels for all of them: there are kernels on ", TypeNames(group.types),
+                           " and on ", TypeNames(other.types)));
   }
   group.request = std::move(merged);
   group.types &= other.types;
@@ -183,8 +176,7 @@ absl::Status ColocationGroups::FindFeasible(int id) {
   const auto collect = [&](const DeviceName& request) {
     for (int d = 0; d < devices_->size(); ++d) {
       if (group.fixed >= 0 && d != group.fixed) continue;
-      if ((group.types >> devices_->type_of(d) & 1) != 0 && request.Matches(devices_->name(d)))
-        found.push_back(d);
+      if ((group.types >> devices_->type_of(d) & 1) != 0 && request.Matches(devices_->name(d))) found.push_back(d);
     }
   };
   collect(group.request);
@@ -215,8 +207,8 @@ absl::Status ColocationGroups::NoDevice(const Group& group) const {
     const auto own = DeviceName::Parse(n->requested_device());
     bool possible = false;
     for (int d = 0; d < devices_->size() && own.ok(); ++d) {
-      possible = possible || (own->Matches(devices_->name(d)) &&
-                              kernels_->HasKernel(*n, devices_->types()[devices_->type_of(d)]));
+      possible = possible ||
+                 (own->Matches(devices_->name(d)) && kernels_->HasKernel(*n, devices_->types()[devices_->type_of(d)]));
     }
     if (!possible) {
       culprit = n;
@@ -224,21 +216,18 @@ absl::Status ColocationGroups::NoDevice(const Group& group) const {
     }
   }
   bool exists = false;
-  for (int d = 0; d < devices_->size(); ++d)
-    exists = exists || group.request.Matches(devices_->name(d));
+  for (int d = 0; d < devices_->size(); ++d) exists = exists || group.request.Matches(devices_->name(d));
   std::string text;
   if (group.fixed >= 0 && !group.request.Matches(devices_->name(group.fixed))) {
-    StrAppend(&text, "it must be on '", group.request.ToString(), "', but '",
-              group.fixed_by->name(), "' is on ", devices_->info(group.fixed).name, " already");
+    StrAppend(&text, "it must be on '", group.request.ToString(), "', but '", group.fixed_by->name(), "' is on ",
+              devices_->info(group.fixed).name, " already");
   } else if (!exists) {
     StrAppend(&text, "it must be on '", group.request.ToString(),
               "', but there is no such device; there are: ", devices_->DebugString());
   } else {
-    StrAppend(
-        &text, "it must be on '",
-        group.fixed >= 0 ? devices_->info(group.fixed).name : group.request.ToString(), "', but ",
-        group.members.size() > 1 ? "the nodes that share its device have" : "it has",
-        " kernels for ", TypeNames(group.types), " only; there are: ", devices_->DebugString());
+    StrAppend(&text, "it must be on '", group.fixed >= 0 ? devices_->info(group.fixed).name : group.request.ToString(),
+              "', but ", group.members.size() > 1 ? "the nodes that share its device have" : "it has", " kernels for ",
+              TypeNames(group.types), " only; there are: ", devices_->DebugString());
   }
   if (group.members.size() > 1) StrAppend(&text, "; on its device must be ", Describe(group));
   return culprit->At(InvalidArgument(text));
@@ -246,14 +235,12 @@ absl::Status ColocationGroups::NoDevice(const Group& group) const {
 
 std::string ColocationGroups::Describe(const Group& group) const {
   std::vector<const Node*> members(group.members.begin(), group.members.end());
-  std::sort(members.begin(), members.end(),
-            [](const Node* a, const Node* b) { return a->id() < b->id(); });
+  std::sort(members.begin(), members.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
   std::string s;
   for (size_t i = 0; i < std::min(members.size(), kMaxMembersNamed); ++i) {
     StrAppend(&s, i > 0 ? ", " : "", NodeText(*members[i]));
   }
-  if (members.size() > kMaxMembersNamed)
-    StrAppend(&s, " and ", members.size() - kMaxMembersNamed, " more");
+  if (members.size() > kMaxMembersNamed) StrAppend(&s, " and ", members.size() - kMaxMembersNamed, " more");
   return s;
 }
 

@@ -29,16 +29,13 @@ class ColocationGroups {
   // INVALID_ARGUMENT with the node's address, its request, the devices there are and, where it is
   // in a group, the members that conflict.
   static absl::StatusOr<ColocationGroups> Build(const Graph& graph, const DeviceSet& devices,
-                                                const KernelLookup& kernels,
-                                                const ColocationOptions& options);
+                                                const KernelLookup& kernels, const ColocationOptions& options);
 
   // The group's number: the id of one of its nodes.
   int GroupOf(const Node& node) const { return Root(node.id()); }
   absl::Span<const Node* const> members(int group) const { return groups_[group].members; }
   // Device indices that every member can have, best first; never empty.
-  absl::Span<const int> Feasible(int group) const {
-    return feasible_sets_[groups_[group].feasible];
-  }
+  absl::Span<const int> Feasible(int group) const { return feasible_sets_[groups_[group].feasible]; }
 
  private:
   enum class Tie { kClass, kReference, kResource };
@@ -51,8 +48,7 @@ class ColocationGroups {
     int feasible = -1;  // index into feasible_sets_
   };
 
-  ColocationGroups(const DeviceSet& devices, const KernelLookup& kernels,
-                   const ColocationOptions& options)
+  ColocationGroups(const DeviceSet& devices, const KernelLookup& kernels, const ColocationOptions& options)
       : devices_(&devices), kernels_(&kernels), options_(options) {}
   int Root(int id) const;
   absl::Status AddNodes(const Graph& graph);

@@ -33,8 +33,7 @@ absl::Status Colocate(const Graph& graph) {
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     Node* n = *it;
     if ((n->IsEnter() || n->IsNextIteration()) && !PassesReference(*n)) {
-      if (const Node* consumer = FirstConsumer(*n))
-        n->set_assigned_device(consumer->assigned_device());
+      if (const Node* consumer = FirstConsumer(*n)) n->set_assigned_device(consumer->assigned_device());
     }
   }
   return absl::OkStatus();
@@ -42,8 +41,7 @@ absl::Status Colocate(const Graph& graph) {
 
 absl::Status SplitConstantEnters(Graph* graph) {
   for (Node* n : graph->op_nodes()) {
-    if (!n->IsEnter() || PassesReference(*n) || !n->Attr<bool>("is_constant").value_or(false))
-      continue;
+    if (!n->IsEnter() || PassesReference(*n) || !n->Attr<bool>("is_constant").value_or(false)) continue;
     absl::flat_hash_map<std::string, Node*> copies{{n->assigned_device(), n}};
     const std::vector<Edge*> edges = n->out_edges();
     for (const Edge* e : edges) {
@@ -63,17 +61,14 @@ absl::Status SplitConstantEnters(Graph* graph) {
   return absl::OkStatus();
 }
 
-std::string LoopKey(const std::string& frame, const std::string& device) {
-  return StrCat(frame, "\n", device);
-}
+std::string LoopKey(const std::string& frame, const std::string& device) { return StrCat(frame, "\n", device); }
 
 }  // namespace
 
 absl::StatusOr<ControlLoops> ControlLoops::Add(Graph* graph) {
   ControlLoops loops(graph);
   const std::vector<Node*> nodes = graph->op_nodes();
-  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return n->IsControlFlow(); }))
-    return loops;
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return n->IsControlFlow(); })) return loops;
   TROUPE_RETURN_IF_ERROR(Colocate(*graph));
   TROUPE_RETURN_IF_ERROR(SplitConstantEnters(graph));
   TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(*graph, &loops.info_));
@@ -109,8 +104,7 @@ Node* ControlLoops::Pivot(const Node& src, const std::string& device) const {
   return it == loops_.end() ? nullptr : it->second.merge;
 }
 
-absl::Status ControlLoops::AddFor(const std::string& innermost, const std::string& device,
-                                  const Node& because) {
+absl::Status ControlLoops::AddFor(const std::string& innermost, const std::string& device, const Node& because) {
   Node* child_enter = nullptr;
   std::string frame = innermost;
   while (!frame.empty()) {
@@ -121,35 +115,30 @@ absl::Status ControlLoops::AddFor(const std::string& innermost, const std::strin
     }
     const auto cond = loop_conds_.find(frame);
     if (cond == loop_conds_.end()) {
-      return because.At(
-          InvalidArgument("its value crosses to ", device, " inside of loop '", frame,
-                          "', which has no LoopCond: such a loop cannot span devices"));
+      return because.At(InvalidArgument("its value crosses to ", device, " inside of loop '", frame,
+                                        "', which has no LoopCond: such a loop cannot span devices"));
     }
     const Node& enter = *enters_[frame];
     TROUPE_ASSIGN_OR_RETURN(const Loop loop, MakeLoop(enter, cond->second, device));
     loops_[key] = loop;
-    if (child_enter != nullptr)
-      TROUPE_RETURN_IF_ERROR(graph_->AddEdge(loop.merge, 0, child_enter, 0).status());
+    if (child_enter != nullptr) TROUPE_RETURN_IF_ERROR(graph_->AddEdge(loop.merge, 0, child_enter, 0).status());
     child_enter = loop.enter;
     frame = info_[info_[enter.id()].parent_frame->id()].frame_name;
   }
   if (child_enter == nullptr) return absl::OkStatus();
-  TROUPE_ASSIGN_OR_RETURN(
-      Node* const start,
-      graph_->AddNode(graph_->UniqueName(StrCat(child_enter->name(), "_start")), "Const",
-                      {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(0)}}));
+  TROUPE_ASSIGN_OR_RETURN(Node* const start,
+                          graph_->AddNode(graph_->UniqueName(StrCat(child_enter->name(), "_start")), "Const",
+                                          {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(0)}}));
   start->set_assigned_device(device);
   return graph_->AddEdge(start, 0, child_enter, 0).status();
 }
 
 absl::StatusOr<ControlLoops::Loop> ControlLoops::MakeLoop(const Node& enter, Node* loop_cond,
                                                           const std::string& device) {
-  const auto add = [&](std::string_view op, std::string_view suffix,
-                       AttrMap attrs) -> absl::StatusOr<Node*> {
+  const auto add = [&](std::string_view op, std::string_view suffix, AttrMap attrs) -> absl::StatusOr<Node*> {
     attrs.Set("T", DType::kInt32);
     const std::string name = StrCat(loop_cond->name(), "/_control_loop_", suffix);
-    TROUPE_ASSIGN_OR_RETURN(Node* const n,
-                            graph_->AddNode(graph_->UniqueName(name), op, std::move(attrs)));
+    TROUPE_ASSIGN_OR_RETURN(Node* const n, graph_->AddNode(graph_->UniqueName(name), op, std::move(attrs)));
     n->set_assigned_device(device);
     n->set_location(loop_cond->location());
     return n;

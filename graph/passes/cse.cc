@@ -11,9 +11,7 @@ namespace {
 // Tensors are told apart by these many bytes before they are compared in full.
 constexpr size_t kHashedBytes = 256;
 
-size_t Mix(size_t a, size_t b) {
-  return a * 0x9E3779B97F4A7C15ull + (b ^ (b >> 29)) * 0xBF58476D1CE4E5B9ull;
-}
+size_t Mix(size_t a, size_t b) { return a * 0x9E3779B97F4A7C15ull + (b ^ (b >> 29)) * 0xBF58476D1CE4E5B9ull; }
 
 struct AttrHash {
   size_t operator()(std::monostate) const { return 0; }
@@ -22,15 +20,13 @@ struct AttrHash {
   size_t operator()(float v) const { return absl::HashOf(v); }
   size_t operator()(bool v) const { return v; }
   size_t operator()(DType v) const { return static_cast<size_t>(v); }
-  size_t operator()(const PartialTensorShape& v) const {
-    return v.known_rank() ? absl::HashOf(v.dims()) : 1;
-  }
+  size_t operator()(const PartialTensorShape& v) const { return v.known_rank() ? absl::HashOf(v.dims()) : 1; }
   size_t operator()(const Tensor& v) const {
     if (!v.valid()) return 0;
     const size_t h = absl::HashOf(static_cast<int>(v.dtype()), v.shape().dims());
     if (!IsPlainBytes(v.dtype())) return h;
-    return Mix(h, absl::HashOf(absl::string_view(static_cast<const char*>(v.raw()),
-                                                 std::min(v.bytes(), kHashedBytes))));
+    return Mix(h,
+               absl::HashOf(absl::string_view(static_cast<const char*>(v.raw()), std::min(v.bytes(), kHashedBytes))));
   }
   size_t operator()(const FuncAttr& v) const { return absl::HashOf(AbslView(v.name)); }
   size_t operator()(const AttrPlaceholder& v) const { return absl::HashOf(AbslView(v.name)); }
@@ -48,8 +44,8 @@ struct AttrHash {
 };
 
 bool IsCandidate(const Node& n) {
-  if (n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() ||
-      n.op().Has(OpTrait::kPlaceholder) || n.op().Has(OpTrait::kVariable)) {
+  if (n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() || n.op().Has(OpTrait::kPlaceholder) ||
+      n.op().Has(OpTrait::kVariable)) {
     return false;
   }
   const auto is_ref = [](DType t) { return IsRef(t); };
@@ -97,8 +93,7 @@ bool SameAttrs(const AttrMap& a, const AttrMap& b) {
 
 bool SameNode(const Node& a, const Node& b, const Ins& in_b) {
   return &a.op() == &b.op() && a.requested_device() == b.requested_device() &&
-         a.assigned_device() == b.assigned_device() && SortedInputs(a) == in_b &&
-         SameAttrs(a.attrs(), b.attrs());
+         a.assigned_device() == b.assigned_device() && SortedInputs(a) == in_b && SameAttrs(a.attrs(), b.attrs());
 }
 
 absl::Status Merge(Node* from, Node* into, Graph* graph) {
@@ -128,8 +123,8 @@ absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph) {
     if (!n->IsOp() || !IsCandidate(*n)) continue;
     const Ins in = SortedInputs(*n);
     auto& equal_hash = seen[HashNode(*n, in)];
-    const auto same = std::find_if(equal_hash.begin(), equal_hash.end(),
-                                   [&](const Node* other) { return SameNode(*other, *n, in); });
+    const auto same =
+        std::find_if(equal_hash.begin(), equal_hash.end(), [&](const Node* other) { return SameNode(*other, *n, in); });
     if (same == equal_hash.end()) {
       equal_hash.push_back(n);
     } else {

@@ -21,8 +21,8 @@ bool GivesOnlyShape(const Node& n) {
 }
 
 bool IsCandidate(const Node& n) {
-  if (n.num_outputs() == 0 || n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() ||
-      n.IsConstant() || n.op().Has(OpTrait::kPlaceholder) || n.op().Has(OpTrait::kVariable)) {
+  if (n.num_outputs() == 0 || n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() || n.IsConstant() ||
+      n.op().Has(OpTrait::kPlaceholder) || n.op().Has(OpTrait::kVariable)) {
     return false;
   }
   for (DType t : n.output_types()) {
@@ -87,14 +87,13 @@ class Folder {
 
  private:
   static bool HasConsumers(const Node& n) {
-    return std::any_of(n.out_edges().begin(), n.out_edges().end(),
-                       [](const Edge* e) { return e->dst->IsOp(); });
+    return std::any_of(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); });
   }
 
   // Shapes are inferred only when something asks for them.
   void InferShapes(const std::vector<Node*>& order) {
-    if (!options_.fold_shapes || std::none_of(order.begin(), order.end(),
-                                              [](const Node* n) { return GivesOnlyShape(*n); })) {
+    if (!options_.fold_shapes ||
+        std::none_of(order.begin(), order.end(), [](const Node* n) { return GivesOnlyShape(*n); })) {
       return;
     }
     shapes_.emplace(&graph_);
@@ -112,8 +111,7 @@ class Folder {
   }
 
   static void AddWait(Node* n, std::vector<Node*>* waits) {
-    if (n->IsOp() && std::find(waits->begin(), waits->end(), n) == waits->end())
-      waits->push_back(n);
+    if (n->IsOp() && std::find(waits->begin(), waits->end(), n) == waits->end()) waits->push_back(n);
   }
 
   // Waiting for a node whose value is known is waiting for what it waits for.
@@ -170,8 +168,7 @@ class Folder {
     for (int i = 0; i < n.num_outputs(); ++i) {
       const int64_t elements = c.output(i).num_elements();
       if (elements < 0) continue;
-      const int64_t size =
-          MultiplyWithoutOverflow(elements, static_cast<int64_t>(SizeOf(n.output_type(i))));
+      const int64_t size = MultiplyWithoutOverflow(elements, static_cast<int64_t>(SizeOf(n.output_type(i))));
       if (size < 0 || size > options_.max_result_bytes) return std::numeric_limits<int64_t>::max();
       bytes += size;
     }
@@ -222,8 +219,7 @@ class Folder {
       }
     }
     const Known known = *std::move(known_[n->id()]);
-    const std::string name = n->name(), requested = n->requested_device(),
-                      assigned = n->assigned_device();
+    const std::string name = n->name(), requested = n->requested_device(), assigned = n->assigned_device();
     const SourceLocation location = n->location();
     AttrMap attrs;
     if (const AttrValue* colocation = n->attrs().Find("_class")) attrs.Set("_class", *colocation);
@@ -237,8 +233,7 @@ class Folder {
       attrs.Set("value", known.values[i]);
       TROUPE_ASSIGN_OR_RETURN(
           Node* const constant,
-          graph_.AddNode(graph_.UniqueName(i == 0 ? name : StrCat(name, "_output_", i)), "Const",
-                         attrs));
+          graph_.AddNode(graph_.UniqueName(i == 0 ? name : StrCat(name, "_output_", i)), "Const", attrs));
       constant->set_requested_device(requested);
       constant->set_assigned_device(assigned);
       constant->set_location(location);
@@ -275,8 +270,7 @@ class Folder {
 
 }  // namespace
 
-absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator,
-                                        const FoldOptions& options) {
+absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator, const FoldOptions& options) {
   return Folder(graph, evaluator, options).Run();
 }
 

@@ -25,8 +25,7 @@ class ConstantEvaluator {
  public:
   virtual ~ConstantEvaluator() = default;
   // The outputs of `node` for these inputs.
-  virtual absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
-                                                       absl::Span<const Tensor> inputs) = 0;
+  virtual absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) = 0;
   // False when there is no kernel for it, or it should not be run here.
   virtual bool CanEvaluate(const Node& node) = 0;
 };
@@ -45,8 +44,7 @@ struct FoldStats {
 // Folds in place. Nodes that lose their last consumer by it are removed unless they are stateful; a
 // node without consumers before (a fetch's _Retval, a target) stays. INVALID_ARGUMENT when the
 // graph has a cycle without NextIteration.
-absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator,
-                                        const FoldOptions& options = {});
+absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator, const FoldOptions& options = {});
 
 }  // namespace troupe
 

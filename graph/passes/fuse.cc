@@ -7,7 +7,8 @@
 namespace troupe {
 
 int NumConsumers(const Node& n) {
-  return static_cast<int>(std::count_if(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); }));
+  return static_cast<int>(
+      std::count_if(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); }));
 }
 
 const Edge* OnlyUse(const Node& n) {
@@ -22,7 +23,8 @@ const Edge* OnlyUse(const Node& n) {
 }
 
 bool SameDevice(const Node& a, const Node& b) {
-  return a.assigned_device() == b.assigned_device() && (!a.assigned_device().empty() || a.requested_device() == b.requested_device());
+  return a.assigned_device() == b.assigned_device() &&
+         (!a.assigned_device().empty() || a.requested_device() == b.requested_device());
 }
 
 Node* OwnInput(const Node& n, int i) {
@@ -34,7 +36,8 @@ bool Fuser::HasKernel(const std::string& op, const AttrMap& attrs, const Node& l
   const absl::StatusOr<DeviceName> device = DeviceName::Parse(like.device());
   const std::string type = device.ok() && device->type.has_value() ? *device->type : "CPU";
   std::string key = StrCat(op, " ", type);
-  if (const AttrValue* t = attrs.Find("T"); t != nullptr && t->As<DType>() != nullptr) StrAppend(&key, " ", Name(*t->As<DType>()));
+  if (const AttrValue* t = attrs.Find("T"); t != nullptr && t->As<DType>() != nullptr)
+    StrAppend(&key, " ", Name(*t->As<DType>()));
   const auto [it, is_new] = has_kernel_.try_emplace(key, false);
   if (is_new && graph_->ops().Find(op) != nullptr) {
     // The registry is asked about nodes, so one is made for the question.
@@ -63,7 +66,8 @@ absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
   std::vector<Use> uses;
   for (const Node* n : f.parts) {
     // What is fused may have been fused before.
-    const auto before = n->Attr<std::vector<std::string>>(kReplacesAttr), before_ops = n->Attr<std::vector<std::string>>(kReplacedOpsAttr);
+    const auto before = n->Attr<std::vector<std::string>>(kReplacesAttr),
+               before_ops = n->Attr<std::vector<std::string>>(kReplacedOpsAttr);
     if (before.ok() && before_ops.ok()) {
       names.insert(names.end(), before->begin(), before->end());
       ops.insert(ops.end(), before_ops->begin(), before_ops->end());
@@ -81,7 +85,9 @@ absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
         continue;
       }
       const auto at = std::find(f.outputs.begin(), f.outputs.end(), NodeOut{e->src, e->src_output});
-      if (at == f.outputs.end()) return Internal("'", n->name(), "' was fused, but its output ", e->src_output, " is used by '", e->dst->name(), "'");
+      if (at == f.outputs.end())
+        return Internal("'", n->name(), "' was fused, but its output ", e->src_output, " is used by '", e->dst->name(),
+                        "'");
       uses.push_back({static_cast<int>(at - f.outputs.begin()), e->dst, e->dst_input});
     }
   }
@@ -92,7 +98,8 @@ absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
   fused->set_requested_device(requested);
   fused->set_assigned_device(assigned);
   fused->set_location(location);
-  for (size_t i = 0; i < f.inputs.size(); ++i) TROUPE_RETURN_IF_ERROR(graph_->AddEdge(f.inputs[i], fused, static_cast<int>(i)).status());
+  for (size_t i = 0; i < f.inputs.size(); ++i)
+    TROUPE_RETURN_IF_ERROR(graph_->AddEdge(f.inputs[i], fused, static_cast<int>(i)).status());
   for (Node* w : waits) graph_->AddControlEdge(w, fused);
   for (Node* w : waiters) graph_->AddControlEdge(fused, w);
   for (const Use& u : uses) TROUPE_RETURN_IF_ERROR(graph_->AddEdge(fused, u.output, u.dst, u.input).status());

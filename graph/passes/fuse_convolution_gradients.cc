@@ -6,7 +6,8 @@ namespace troupe {
 namespace {
 
 void CopyWindows(const Node& from, AttrMap* to) {
-  for (const char* name : {"T", "strides", "padding", "explicit_paddings", "data_format", "dilations", "use_cudnn_on_gpu"}) {
+  for (const char* name :
+       {"T", "strides", "padding", "explicit_paddings", "data_format", "dilations", "use_cudnn_on_gpu"}) {
     if (const AttrValue* v = from.attrs().Find(name)) to->Set(name, *v);
   }
 }
@@ -49,7 +50,8 @@ absl::Status TakeBiasAlong(Fuser* fuser, Node* bias) {
   const auto format = bias->Attr<std::string>("data_format");
   Node* filter = nullptr;
   for (const Edge* e : d.node->out_edges()) {
-    if (e->IsControl() || e->src_output != d.index || e->dst_input != 2 || e->dst->op().name != "Conv2DBackpropFilter") continue;
+    if (e->IsControl() || e->src_output != d.index || e->dst_input != 2 || e->dst->op().name != "Conv2DBackpropFilter")
+      continue;
     const auto its_format = e->dst->Attr<std::string>("data_format");
     if (!SameDevice(*e->dst, *bias) || !format.ok() || !its_format.ok() || *format != *its_format) continue;
     filter = e->dst;

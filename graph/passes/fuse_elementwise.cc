@@ -14,10 +14,20 @@ namespace {
 constexpr size_t kMaxNodes = 24;
 
 bool IsElementwise(const Node& n) {
-  static const auto* kOps = new absl::flat_hash_set<std::string_view>{
-      "Add",  "AddV2", "Sub", "Mul", "RealDiv", "Div", "Maximum", "Minimum", "SquaredDifference", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad",
-      "InvGrad", "ReciprocalGrad", "ReluGrad", "Relu6Grad", "EluGrad", "Less", "LessEqual", "Greater", "GreaterEqual", "Neg", "Abs", "Square", "Sqrt",
-      "Rsqrt", "Inv", "Reciprocal", "Exp", "Log", "Tanh", "Sigmoid", "Relu", "Relu6", "Elu", "Cast"};
+  static const auto* kOps =
+      new absl::flat_hash_set<std::string_view>{"Add",          "AddV2",       "Sub",
+                                                "Mul",          "RealDiv",     "Div",
+                                                "Maximum",      "Minimum",     "SquaredDifference",
+                                                "TanhGrad",     "SigmoidGrad", "SqrtGrad",
+                                                "RsqrtGrad",    "InvGrad",     "ReciprocalGrad",
+                                                "ReluGrad",     "Relu6Grad",   "EluGrad",
+                                                "Less",         "LessEqual",   "Greater",
+                                                "GreaterEqual", "Neg",         "Abs",
+                                                "Square",       "Sqrt",        "Rsqrt",
+                                                "Inv",          "Reciprocal",  "Exp",
+                                                "Log",          "Tanh",        "Sigmoid",
+                                                "Relu",         "Relu6",       "Elu",
+                                                "Cast"};
   if (n.num_outputs() != 1 || !kOps->contains(n.op().name)) return false;
   const auto real = [](DType t) { return t == DType::kFloat || t == DType::kDouble; };
   const auto fits = [&](DType t) { return real(t) || t == DType::kBool; };
@@ -52,8 +62,9 @@ class Elementwise {
     std::vector<Node*> group = {root};
     absl::flat_hash_set<const Node*> members = {root};
     const auto only_used_here = [&](const Node* n) {
-      return std::all_of(n->out_edges().begin(), n->out_edges().end(),
-                         [&](const Edge* e) { return !e->dst->IsOp() || (!e->IsControl() && members.contains(e->dst)); });
+      return std::all_of(n->out_edges().begin(), n->out_edges().end(), [&](const Edge* e) {
+        return !e->dst->IsOp() || (!e->IsControl() && members.contains(e->dst));
+      });
     };
     // A value that two members read joins when the second of them has: so until nothing changes.
     for (bool grew = true; grew;) {
@@ -61,8 +72,8 @@ class Elementwise {
       for (size_t i = 0; i < group.size(); ++i) {
         for (int k = 0; k < group[i]->num_inputs() && group.size() < kMaxNodes; ++k) {
           Node* from = group[i]->input(k).node;
-          if (from == nullptr || members.contains(from) || grouped_.contains(from) || !IsElementwise(*from) || !SameDevice(*from, *root) ||
-              !only_used_here(from)) {
+          if (from == nullptr || members.contains(from) || grouped_.contains(from) || !IsElementwise(*from) ||
+              !SameDevice(*from, *root) || !only_used_here(from)) {
             continue;
           }
           members.insert(from);
@@ -94,7 +105,8 @@ class Elementwise {
         const DType type = BaseType(from.dtype());
         AttrMap attrs = {{"T", type}, {"index", static_cast<int64_t>(f.inputs.size())}};
         std::string name = StrCat("_input", f.inputs.size());
-        while (std::any_of(group.begin(), group.end(), [&](const Node* m) { return m->name() == name; })) name = "_" + name;
+        while (std::any_of(group.begin(), group.end(), [&](const Node* m) { return m->name() == name; }))
+          name = "_" + name;
         TROUPE_ASSIGN_OR_RETURN(source, body.AddNode(name, "_Arg", std::move(attrs)));
         f.inputs.push_back(from);
         types.push_back(type);
@@ -104,7 +116,8 @@ class Elementwise {
       TROUPE_ASSIGN_OR_RETURN(Node * copy, body.CopyNode(*n, n->name()));
       copy->set_assigned_device("");
       copy->set_requested_device("");
-      for (int k = 0; k < n->num_inputs(); ++k) TROUPE_RETURN_IF_ERROR(body.AddEdge(inside[n->input(k)], 0, copy, k).status());
+      for (int k = 0; k < n->num_inputs(); ++k)
+        TROUPE_RETURN_IF_ERROR(body.AddEdge(inside[n->input(k)], 0, copy, k).status());
       inside[{n, 0}] = copy;
     }
     f.attrs.Set("Targs", std::move(types));

@@ -12,7 +12,9 @@ namespace {
 bool IsActivation(const std::string& op, bool convolution) {
   static constexpr const char* kBoth[] = {"Relu", "Relu6", "Elu"};
   static constexpr const char* kProduct[] = {"Tanh", "Sigmoid", "LeakyRelu"};
-  const auto among = [&op](const auto& list) { return std::find(std::begin(list), std::end(list), op) != std::end(list); };
+  const auto among = [&op](const auto& list) {
+    return std::find(std::begin(list), std::end(list), op) != std::end(list);
+  };
   return among(kBoth) || (!convolution && among(kProduct));
 }
 
@@ -24,7 +26,8 @@ class Products {
     for (Node* n : fuser_.graph()->op_nodes()) {
       const std::string& op = n->op().name;
       if (op != "MatMul" && op != "Conv2D") continue;
-      if (const Edge* use = OnlyUse(*n); use != nullptr && SameDevice(*n, *use->dst)) TROUPE_RETURN_IF_ERROR(Try(n, use, op == "Conv2D"));
+      if (const Edge* use = OnlyUse(*n); use != nullptr && SameDevice(*n, *use->dst))
+        TROUPE_RETURN_IF_ERROR(Try(n, use, op == "Conv2D"));
     }
     return absl::OkStatus();
   }
@@ -34,12 +37,14 @@ class Products {
     Node* add = use->dst;
     if (!AddsVector(*product, *add, use->dst_input, convolution)) return absl::OkStatus();
     Node* activation = nullptr;
-    if (const Edge* next = OnlyUse(*add); next != nullptr && SameDevice(*add, *next->dst) && IsActivation(next->dst->op().name, convolution)) {
+    if (const Edge* next = OnlyUse(*add);
+        next != nullptr && SameDevice(*add, *next->dst) && IsActivation(next->dst->op().name, convolution)) {
       activation = next->dst;
     }
     FusedNode f;
     f.op = convolution ? "_FusedConv2D" : "_FusedMatMul";
-    for (const char* name : {"T", "transpose_a", "transpose_b", "strides", "padding", "explicit_paddings", "data_format", "dilations", "use_cudnn_on_gpu"}) {
+    for (const char* name : {"T", "transpose_a", "transpose_b", "strides", "padding", "explicit_paddings",
+                             "data_format", "dilations", "use_cudnn_on_gpu"}) {
       if (const AttrValue* v = product->attrs().Find(name)) f.attrs.Set(name, *v);
     }
     f.attrs.Set("num_args", 1);

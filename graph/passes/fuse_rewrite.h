@@ -49,7 +49,7 @@ class Fuser {
 };
 
 // The families. Each fuses all it finds.
-absl::Status FuseProducts(Fuser* fuser);          // MatMul and Conv2D with bias and activation
+absl::Status FuseProducts(Fuser* fuser);  // MatMul and Conv2D with bias and activation
 absl::Status FuseConvolutionGradients(Fuser* fuser);
 absl::Status FuseElementwise(Fuser* fuser);
 

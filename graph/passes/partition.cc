@@ -19,10 +19,9 @@ class Partitioner {
     for (int d = 0; d < devices_.size(); ++d) device_index_[devices_.info(d).name] = d;
     for (const Node* n : graph_.op_nodes()) {
       if (!device_index_.contains(n->assigned_device())) {
-        return n->At(
-            n->assigned_device().empty()
-                ? InvalidArgument("it has no device: a graph is placed before it is cut")
-                : InvalidArgument("there is no such device; there are: ", devices_.DebugString()));
+        return n->At(n->assigned_device().empty()
+                         ? InvalidArgument("it has no device: a graph is placed before it is cut")
+                         : InvalidArgument("there is no such device; there are: ", devices_.DebugString()));
       }
     }
     absl::StatusOr<ControlLoops> loops = ControlLoops::Add(&graph_);
@@ -56,8 +55,7 @@ class Partitioner {
     copies_.assign(graph_.num_node_ids(), nullptr);
     parts_.resize(devices_.size());
     std::vector<int> counts(devices_.size(), 0);
-    for (const Node* n : nodes_)
-      counts[device_[n->id()] = device_index_[n->assigned_device()]] += 1;
+    for (const Node* n : nodes_) counts[device_[n->id()] = device_index_[n->assigned_device()]] += 1;
     for (int d = 0; d < devices_.size(); ++d) {
       if (counts[d] == 0) continue;
       parts_[d].task = devices_.name(d).TaskName();
@@ -69,8 +67,7 @@ class Partitioner {
       parts_[d].graph->set_library(graph_.shared_library());
     }
     for (const Node* n : nodes_) {
-      TROUPE_ASSIGN_OR_RETURN(copies_[n->id()],
-                              parts_[device_[n->id()]].graph->CopyNode(*n, n->name()));
+      TROUPE_ASSIGN_OR_RETURN(copies_[n->id()], parts_[device_[n->id()]].graph->CopyNode(*n, n->name()));
     }
     return absl::OkStatus();
   }
@@ -95,15 +92,13 @@ class Partitioner {
     Node* dst = copies_[e.dst->id()];
     Graph& part = *parts_[to].graph;
     if (from == to) {
-      if (!e.IsControl())
-        return part.AddEdge(copies_[e.src->id()], e.src_output, dst, e.dst_input).status();
+      if (!e.IsControl()) return part.AddEdge(copies_[e.src->id()], e.src_output, dst, e.dst_input).status();
       part.AddControlEdge(copies_[e.src->id()], dst);
       return absl::OkStatus();
     }
     if (!e.IsControl() && IsRef(e.dst->input_type(e.dst_input))) {
-      return e.dst->At(InvalidArgument("it takes a reference from '", e.src->name(),
-                                       "', which is on ", devices_.info(from).name,
-                                       ": references cannot leave their device"));
+      return e.dst->At(InvalidArgument("it takes a reference from '", e.src->name(), "', which is on ",
+                                       devices_.info(from).name, ": references cannot leave their device"));
     }
     if (IsFreeConstant(*e.src)) {
       // There is nothing to wait for and little to hold: a copy saves a message in every step.
@@ -123,15 +118,13 @@ class Partitioner {
     const AttrValue* v = n.attrs().Find("value");
     const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
     return t != nullptr && t->valid() && t->bytes() <= kReplicatedBytes &&
-           std::none_of(n.in_edges().begin(), n.in_edges().end(),
-                        [](const Edge* e) { return e->src->IsOp(); });
+           std::none_of(n.in_edges().begin(), n.in_edges().end(), [](const Edge* e) { return e->src->IsOp(); });
   }
 
   absl::StatusOr<Node*> Replica(const Node& constant, int device) {
     Node*& replica = pairs_[PairKey{{constant.id(), 0}, device}];
     if (replica == nullptr) {
-      TROUPE_ASSIGN_OR_RETURN(replica,
-                              AddNode(constant, constant.op().name, device, constant.attrs()));
+      TROUPE_ASSIGN_OR_RETURN(replica, AddNode(constant, constant.op().name, device, constant.attrs()));
     }
     return replica;
   }
@@ -164,8 +157,7 @@ class Partitioner {
 
     AttrMap send_attrs = attrs;
     send_attrs.Set("T", type);
-    TROUPE_ASSIGN_OR_RETURN(Node* const send,
-                            AddNode(*e.src, "_Send", from, std::move(send_attrs)));
+    TROUPE_ASSIGN_OR_RETURN(Node* const send, AddNode(*e.src, "_Send", from, std::move(send_attrs)));
     TROUPE_RETURN_IF_ERROR(parts_[from].graph->AddEdge(value, send, 0).status());
     ++parts_[from].num_sends;
 
@@ -183,10 +175,9 @@ class Partitioner {
   absl::StatusOr<NodeOut> Carrier(const Node& src, int device) {
     Node*& carrier = carriers_[&src];
     if (carrier == nullptr) {
-      TROUPE_ASSIGN_OR_RETURN(
-          carrier,
-          AddNode(src, "Const", device,
-                  {{"dtype", DType::kFloat}, {"value", Tensor(DType::kFloat, TensorShape({0}))}}));
+      TROUPE_ASSIGN_OR_RETURN(carrier,
+                              AddNode(src, "Const", device,
+                                      {{"dtype", DType::kFloat}, {"value", Tensor(DType::kFloat, TensorShape({0}))}}));
       parts_[device].graph->AddControlEdge(copies_[src.id()], carrier);
     }
     return NodeOut{carrier, 0};
@@ -198,8 +189,7 @@ class Partitioner {
     do {
       name = StrCat(near.name(), "/_S", ++names_);
     } while (graph_.Find(name) != nullptr);
-    TROUPE_ASSIGN_OR_RETURN(Node* const n,
-                            parts_[device].graph->AddNode(name, op, std::move(attrs)));
+    TROUPE_ASSIGN_OR_RETURN(Node* const n, parts_[device].graph->AddNode(name, op, std::move(attrs)));
     n->set_assigned_device(devices_.info(device).name);
     n->set_location(near.location());
     return n;
@@ -257,8 +247,7 @@ absl::StatusOr<std::vector<GraphPart>> PartitionGraph(Graph* graph, const Device
   return Partitioner(graph, devices, options).Run();
 }
 
-absl::StatusOr<std::vector<GraphPart>> PartitionGraph(std::unique_ptr<Graph> graph,
-                                                      const DeviceSet& devices,
+absl::StatusOr<std::vector<GraphPart>> PartitionGraph(std::unique_ptr<Graph> graph, const DeviceSet& devices,
                                                       const PartitionOptions& options) {
   const int device = OnlyDevice(*graph, devices);
   if (device < 0) return PartitionGraph(graph.get(), devices, options);

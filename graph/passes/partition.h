@@ -47,8 +47,7 @@ absl::StatusOr<std::vector<GraphPart>> PartitionGraph(Graph* graph, const Device
                                                       const PartitionOptions& options = {});
 // As above, for a caller that needs the graph no longer: where one device has all of it, the graph
 // becomes the part, and nothing is copied.
-absl::StatusOr<std::vector<GraphPart>> PartitionGraph(std::unique_ptr<Graph> graph,
-                                                      const DeviceSet& devices,
+absl::StatusOr<std::vector<GraphPart>> PartitionGraph(std::unique_ptr<Graph> graph, const DeviceSet& devices,
                                                       const PartitionOptions& options = {});
 
 }  // namespace troupe

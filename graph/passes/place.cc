@@ -17,18 +17,13 @@ bool ReadsOnlyShape(const Node& n) {
 }
 
 bool HasNoInputs(const Node& n) {
-  return n.num_inputs() == 0 && n.num_outputs() > 0 && !IsRef(n.output_type(0)) &&
-         n.output_type(0) != DType::kResource;
+  return n.num_inputs() == 0 && n.num_outputs() > 0 && !IsRef(n.output_type(0)) && n.output_type(0) != DType::kResource;
 }
 
 class Placer {
  public:
-  Placer(const Graph& graph, const DeviceSet& devices, const ColocationGroups& groups,
-         const PlaceOptions& options)
-      : devices_(devices),
-        groups_(groups),
-        options_(options),
-        device_of_(graph.num_node_ids(), -1) {}
+  Placer(const Graph& graph, const DeviceSet& devices, const ColocationGroups& groups, const PlaceOptions& options)
+      : devices_(devices), groups_(groups), options_(options), device_of_(graph.num_node_ids(), -1) {}
 
   // Device index by group number.
   const std::vector<int>& devices_of_groups() const { return device_of_; }
@@ -58,10 +53,8 @@ class Placer {
  private:
   // A node without inputs, alone in its group and free to be anywhere that matters.
   bool FollowsConsumers(const Node& n, int group) const {
-    return HasNoInputs(n) && groups_.members(group).size() == 1 &&
-           groups_.Feasible(group).size() > 1 &&
-           std::any_of(n.out_edges().begin(), n.out_edges().end(),
-                       [](const Edge* e) { return e->dst->IsOp(); });
+    return HasNoInputs(n) && groups_.members(group).size() == 1 && groups_.Feasible(group).size() > 1 &&
+           std::any_of(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); });
   }
 
   static bool Has(absl::Span<const int> devices, int device) {
@@ -127,8 +120,7 @@ class Placer {
   int64_t HeldBytes(const Node& n) const {
     if (!n.IsConstant() && !n.op().Has(OpTrait::kVariable)) return 0;
     int64_t bytes = 0;
-    for (int i = 0; i < n.num_outputs(); ++i)
-      bytes += cost_->OutputBytes({const_cast<Node*>(&n), i});
+    for (int i = 0; i < n.num_outputs(); ++i) bytes += cost_->OutputBytes({const_cast<Node*>(&n), i});
     return bytes;
   }
 
@@ -172,8 +164,7 @@ absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLook
   ColocationOptions colocation;
   colocation.allow_soft_placement = options.allow_soft_placement;
   colocation.fixed = options.stateful_devices;
-  TROUPE_ASSIGN_OR_RETURN(const ColocationGroups groups,
-                          ColocationGroups::Build(*graph, devices, kernels, colocation));
+  TROUPE_ASSIGN_OR_RETURN(const ColocationGroups groups, ColocationGroups::Build(*graph, devices, kernels, colocation));
   Placer placer(*graph, devices, groups, options);
   placer.Run(*graph, order);
   for (Node* n : order) {

@@ -27,8 +27,7 @@ class Pruner {
   Pruner(const Graph& graph, const PruneOptions& options)
       : graph_(graph), options_(options), marks_(graph.num_node_ids(), 0) {}
 
-  absl::StatusOr<PrunedGraph> Run(absl::Span<const std::string> feeds,
-                                  absl::Span<const std::string> fetches,
+  absl::StatusOr<PrunedGraph> Run(absl::Span<const std::string> feeds, absl::Span<const std::string> fetches,
                                   absl::Span<const std::string> targets) {
     TROUPE_RETURN_IF_ERROR(LookUp(feeds, fetches, targets));
     for (size_t i = 0; i < feeds_.size(); ++i) {
@@ -48,8 +47,7 @@ class Pruner {
                       absl::Span<const std::string> targets) {
     std::vector<std::string> unknown;
     absl::Status bad = absl::OkStatus();
-    const auto tensors = [&](std::string_view what, absl::Span<const std::string> names,
-                             std::vector<NodeOut>* outs) {
+    const auto tensors = [&](std::string_view what, absl::Span<const std::string> names, std::vector<NodeOut>* outs) {
       for (const std::string& text : names) {
         const auto name = ParseTensorName(text);
         Node* node = name.ok() ? graph_.Find(name->first) : nullptr;
@@ -61,8 +59,8 @@ class Pruner {
         } else if (node == nullptr || !node->IsOp()) {
           unknown.push_back(StrCat(what, " '", text, "'"));
         } else if (name->second >= node->num_outputs()) {
-          s = InvalidArgument(what, " '", text, "': node '", node->name(), "' (", node->op().name,
-                              ") has ", node->num_outputs(), " outputs");
+          s = InvalidArgument(what, " '", text, "': node '", node->name(), "' (", node->op().name, ") has ",
+                              node->num_outputs(), " outputs");
         } else {
           outs->push_back({node, name->second});
         }
@@ -119,8 +117,7 @@ class Pruner {
       for (const Edge* e : n->in_edges()) {
         if (e->IsControl() && (marks_[e->src->id()] & kFed) != 0) {
           marks_[e->src->id()] |= kTriggered;
-        } else if (const int feed = e->IsControl() ? -1 : FeedOf(e->src, e->src_output);
-                   feed >= 0) {
+        } else if (const int feed = e->IsControl() ? -1 : FeedOf(e->src, e->src_output); feed >= 0) {
           arg_needed_[feed] = true;
         } else {
           Need(e->src, n);
@@ -136,15 +133,15 @@ class Pruner {
     for (const auto& [node, feed] : stand_in_) arg_needed_[feed] = true;
     // Of several inputs that need a node the search meets one after the other; the copy keeps the
     // order of the graph.
-    std::sort(needed_.begin(), needed_.end(),
-              [](const Node* a, const Node* b) { return a->id() < b->id(); });
+    std::sort(needed_.begin(), needed_.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
   }
 
   // The copy gets arguments and results of its own: the indexes of others would be taken for theirs.
   absl::Status CheckArguments() const {
     for (const Node* n : needed_) {
       if (!n->op().Has(OpTrait::kArgument) && !n->op().Has(OpTrait::kResult)) continue;
-      return n->At(InvalidArgument("it stands for an argument or a result of a function, which a graph that is run does not have"));
+      return n->At(InvalidArgument(
+          "it stands for an argument or a result of a function, which a graph that is run does not have"));
     }
     return absl::OkStatus();
   }
@@ -159,9 +156,8 @@ class Pruner {
         break;
       }
       const PartialTensorShape shape = DeclaredShape(*node);
-      StrAppend(&text, named > 1 ? "; " : "", "placeholder '", node->name(), "' (",
-                Name(node->output_type(0)), shape.known_rank() ? " " + shape.DebugString() : "",
-                ") must be fed; ");
+      StrAppend(&text, named > 1 ? "; " : "", "placeholder '", node->name(), "' (", Name(node->output_type(0)),
+                shape.known_rank() ? " " + shape.DebugString() : "", ") must be fed; ");
       if (by == nullptr) {
         text += "it is asked for itself";
       } else {
@@ -192,8 +188,7 @@ class Pruner {
       }
       TROUPE_ASSIGN_OR_RETURN(
           Node* const arg,
-          result_.graph->AddNode(NewName(StrCat("_arg_", fed.name(), "_", feeds_[i].index)), kArgOp,
-                                 std::move(attrs)));
+          result_.graph->AddNode(NewName(StrCat("_arg_", fed.name(), "_", feeds_[i].index)), kArgOp, std::move(attrs)));
       arg->set_location(fed.location());
       result_.args[i] = arg;
     }
@@ -205,19 +200,15 @@ class Pruner {
       if (!e->src->IsOp()) continue;
       if (e->IsControl()) {
         const auto stand_in = stand_in_.find(e->src);
-        Node* src =
-            stand_in == stand_in_.end() ? copies_[e->src->id()] : result_.args[stand_in->second];
+        Node* src = stand_in == stand_in_.end() ? copies_[e->src->id()] : result_.args[stand_in->second];
         result_.graph->AddControlEdgeUnchecked(src, to);
       } else if (const int feed = FeedOf(e->src, e->src_output); feed < 0) {
-        TROUPE_RETURN_IF_ERROR(
-            result_.graph->AddEdge(copies_[e->src->id()], e->src_output, to, e->dst_input)
-                .status());
+        TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(copies_[e->src->id()], e->src_output, to, e->dst_input).status());
       } else if (IsRef(to->input_type(e->dst_input))) {
         return to->At(InvalidArgument("it writes to '", e->src->name(), ":", e->src_output,
                                       "', which is fed: a fed value cannot be written to"));
       } else {
-        TROUPE_RETURN_IF_ERROR(
-            result_.graph->AddEdge(result_.args[feed], 0, to, e->dst_input).status());
+        TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(result_.args[feed], 0, to, e->dst_input).status());
       }
     }
     return absl::OkStatus();
@@ -227,13 +218,11 @@ class Pruner {
     for (size_t i = 0; i < fetches_.size(); ++i) {
       const NodeOut f = fetches_[i];
       const int feed = FeedOf(f.node, f.index);
-      const NodeOut value =
-          feed >= 0 ? NodeOut{result_.args[feed], 0} : NodeOut{copies_[f.node->id()], f.index};
+      const NodeOut value = feed >= 0 ? NodeOut{result_.args[feed], 0} : NodeOut{copies_[f.node->id()], f.index};
       const DType type = BaseType(f.dtype());
-      TROUPE_ASSIGN_OR_RETURN(
-          Node* const retval,
-          result_.graph->AddNode(NewName(StrCat("_retval_", f.node->name(), "_", f.index)),
-                                 kRetvalOp, {{"T", type}, {"index", static_cast<int64_t>(i)}}));
+      TROUPE_ASSIGN_OR_RETURN(Node* const retval,
+                              result_.graph->AddNode(NewName(StrCat("_retval_", f.node->name(), "_", f.index)),
+                                                     kRetvalOp, {{"T", type}, {"index", static_cast<int64_t>(i)}}));
       retval->set_location(f.node->location());
       TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(value, retval, 0).status());
       result_.retvals.push_back(retval);
@@ -265,9 +254,8 @@ class Pruner {
   std::vector<NodeOut> feeds_, fetches_;
   std::vector<const Node*> targets_;
   absl::flat_hash_map<NodeOut, int> feed_index_;
-  std::vector<char> arg_needed_;  // by feed
-  absl::flat_hash_map<const Node*, int>
-      stand_in_;  // fed node -> the feed that its control edges leave from
+  std::vector<char> arg_needed_;                    // by feed
+  absl::flat_hash_map<const Node*, int> stand_in_;  // fed node -> the feed that its control edges leave from
   std::vector<const Node*> needed_;
   struct Missing {
     const Node *placeholder, *by;
@@ -279,11 +267,9 @@ class Pruner {
 
 }  // namespace
 
-absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph,
-                                              absl::Span<const std::string> feeds,
+absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph, absl::Span<const std::string> feeds,
                                               absl::Span<const std::string> fetches,
-                                              absl::Span<const std::string> targets,
-                                              const PruneOptions& options) {
+                                              absl::Span<const std::string> targets, const PruneOptions& options) {
   return Pruner(graph, options).Run(feeds, fetches, targets);
 }
 

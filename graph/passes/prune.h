@@ -50,11 +50,9 @@ struct PrunedGraph {
 // output number, a tensor that is fed twice, a reference that is fed although a node must write to
 // it, and a placeholder that is needed but not fed: "placeholder 'x' (float32 [2,?]) must be fed;
 // node 'loss' needs it".
-absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph,
-                                              absl::Span<const std::string> feeds,
+absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph, absl::Span<const std::string> feeds,
                                               absl::Span<const std::string> fetches,
-                                              absl::Span<const std::string> targets,
-                                              const PruneOptions& options = {});
+                                              absl::Span<const std::string> targets, const PruneOptions& options = {});
 
 }  // namespace troupe
 

@@ -5,8 +5,7 @@
 
 namespace troupe {
 
-absl::StatusOr<RecvSchedule> RecvSchedule::Make(const Graph& graph, const DeviceSet& devices,
-                                                const CostModel& costs,
+absl::StatusOr<RecvSchedule> RecvSchedule::Make(const Graph& graph, const DeviceSet& devices, const CostModel& costs,
                                                 const RecvScheduleOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
   RecvSchedule s(graph, devices, costs, options);
@@ -35,8 +34,7 @@ void RecvSchedule::ComputeTimes(const std::vector<Node*>& order) {
     const auto it = index.find(node->assigned_device());
     if (it != index.end()) device_[id] = it->second;
     // Above zero, so that times grow along every edge.
-    if (device_[id] >= 0)
-      cost_[id] = std::max(1.0, costs_->ExecutionNs(*node, devices_->name(device_[id])));
+    if (device_[id] >= 0) cost_[id] = std::max(1.0, costs_->ExecutionNs(*node, devices_->name(device_[id])));
     conditional_[id] = node->IsControlFlow();
     for (const Edge* e : node->in_edges()) {
       if (!e->src->IsOp() || e->src->IsNextIteration()) continue;
@@ -59,10 +57,9 @@ void RecvSchedule::ComputeTimes(const std::vector<Node*>& order) {
     }
     alap_[id] = finish - cost_[id];
     // A constant is there at once, whatever its latest start is.
-    const bool waits = std::any_of(node->in_edges().begin(), node->in_edges().end(),
-                                   [](const Edge* e) { return e->src->IsOp(); });
-    if (!conditional_[id] && device_[id] >= 0 && waits)
-      gates_[device_[id]].emplace_back(finish, node);
+    const bool waits =
+        std::any_of(node->in_edges().begin(), node->in_edges().end(), [](const Edge* e) { return e->src->IsOp(); });
+    if (!conditional_[id] && device_[id] >= 0 && waits) gates_[device_[id]].emplace_back(finish, node);
   }
   for (auto& list : gates_) {
     std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
@@ -73,21 +70,19 @@ void RecvSchedule::ComputeTimes(const std::vector<Node*>& order) {
 
 const Node* RecvSchedule::Gate(NodeOut value, int to) const {
   const int from = device_[value.node->id()];
-  if (from < 0 || conditional_[value.node->id()] || costs_->OutputBytes(value) < options_.min_bytes)
-    return nullptr;
+  if (from < 0 || conditional_[value.node->id()] || costs_->OutputBytes(value) < options_.min_bytes) return nullptr;
   double needed = std::numeric_limits<double>::infinity();
   for (const Edge* e : value.node->out_edges()) {
     if (e->src_output == value.index && e->dst->IsOp() && device_[e->dst->id()] == to) {
       needed = std::min(needed, alap_[e->dst->id()]);
     }
   }
-  const double transfer =
-      costs_->TransferNs(costs_->OutputBytes(value), devices_->name(from), devices_->name(to));
+  const double transfer = costs_->TransferNs(costs_->OutputBytes(value), devices_->name(from), devices_->name(to));
   const double latest = needed - transfer - options_.margin * makespan_;
   const double possible = asap_[value.node->id()] + cost_[value.node->id()];
   const auto& list = gates_[to];
-  auto it = std::upper_bound(list.begin(), list.end(), latest,
-                             [](double t, const auto& gate) { return t < gate.first; });
+  auto it =
+      std::upper_bound(list.begin(), list.end(), latest, [](double t, const auto& gate) { return t < gate.first; });
   if (it == list.begin()) return nullptr;
   --it;
   // One that runs before the value can come at all would hold nothing back.

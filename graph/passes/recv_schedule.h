@@ -23,15 +23,14 @@ namespace troupe {
 
 struct RecvScheduleOptions {
   int64_t min_bytes = 64 << 10;  // smaller tensors come when they come
-  double margin = 0.05;  // of the whole step's time: how much earlier than needed a transfer starts
+  double margin = 0.05;          // of the whole step's time: how much earlier than needed a transfer starts
 };
 
 class RecvSchedule {
  public:
   // INVALID_ARGUMENT for a cycle without NextIteration. `graph` is placed on `devices`; both must
   // outlive this, and `costs` too.
-  static absl::StatusOr<RecvSchedule> Make(const Graph& graph, const DeviceSet& devices,
-                                           const CostModel& costs,
+  static absl::StatusOr<RecvSchedule> Make(const Graph& graph, const DeviceSet& devices, const CostModel& costs,
                                            const RecvScheduleOptions& options);
 
   // The node of device `to` that the Recv there of `value` should wait for; null when it may start
@@ -41,8 +40,7 @@ class RecvSchedule {
   double makespan_ns() const { return makespan_; }
 
  private:
-  RecvSchedule(const Graph& graph, const DeviceSet& devices, const CostModel& costs,
-               const RecvScheduleOptions& options)
+  RecvSchedule(const Graph& graph, const DeviceSet& devices, const CostModel& costs, const RecvScheduleOptions& options)
       : graph_(&graph), devices_(&devices), costs_(&costs), options_(options) {}
   void ComputeTimes(const std::vector<Node*>& order);
   double EdgeNs(const Edge& e) const;

@@ -20,8 +20,8 @@ Operation Adam::Apply(const Scope& scope, const Output& grad, const Variable& va
   const Variable m = ZerosSlot(scope, var, "Adam"), v = ZerosSlot(scope, var, "Adam_1");
   const DType dtype = var.variable_dtype();
   return EmitOp(scope, ApplyOp(var, "ApplyAdam"),
-                {var.handle(), m.handle(), v.handle(), CastTo(scope, beta1_power_, dtype), CastTo(scope, beta2_power_, dtype),
-                 As(scope, learning_rate_, dtype), beta1_, beta2_, epsilon_, grad});
+                {var.handle(), m.handle(), v.handle(), CastTo(scope, beta1_power_, dtype),
+                 CastTo(scope, beta2_power_, dtype), As(scope, learning_rate_, dtype), beta1_, beta2_, epsilon_, grad});
 }
 
 std::vector<Operation> Adam::Finish(const Scope& scope, const std::vector<Operation>& updates) {

@@ -44,7 +44,8 @@ Output GlobalNorm(const ScopeAt& at, const std::vector<Output>& list) {
   return Build(s, "Sqrt", {Build(s, "Mul", {half, 2.0})});
 }
 
-std::vector<Output> ClipByGlobalNorm(const ScopeAt& at, const std::vector<Output>& list, const Input& clip_norm, const Output& use_norm) {
+std::vector<Output> ClipByGlobalNorm(const ScopeAt& at, const std::vector<Output>& list, const Input& clip_norm,
+                                     const Output& use_norm) {
   std::vector<Output> result(list.size());
   const Scope s = at.Sub("clip_by_global_norm");
   const Output norm = use_norm.valid() ? use_norm : GlobalNorm(s, list);

@@ -16,7 +16,8 @@ Output ClipByNorm(const ScopeAt& at, const Output& x, const Input& clip_norm, co
 Output GlobalNorm(const ScopeAt& at, const std::vector<Output>& list);
 // All tensors scaled by clip_norm / max(norm, clip_norm), where norm is their global norm (or `use_norm`). When the norm is infinite or NaN every element becomes
 // NaN, so that it is noticed. Invalid ones stay so.
-std::vector<Output> ClipByGlobalNorm(const ScopeAt& at, const std::vector<Output>& list, const Input& clip_norm, const Output& use_norm = {});
+std::vector<Output> ClipByGlobalNorm(const ScopeAt& at, const std::vector<Output>& list, const Input& clip_norm,
+                                     const Output& use_norm = {});
 // As above, for what an optimizer computed.
 std::vector<GradAndVar> ClipByGlobalNorm(const ScopeAt& at, std::vector<GradAndVar> grads, const Input& clip_norm);
 

@@ -5,7 +5,8 @@
 namespace troupe::train {
 
 Operation GradientDescent::Apply(const Scope& scope, const Output& grad, const Variable& var) {
-  return EmitOp(scope, ApplyOp(var, "ApplyGradientDescent"), {var.handle(), As(scope, learning_rate_, var.variable_dtype()), grad});
+  return EmitOp(scope, ApplyOp(var, "ApplyGradientDescent"),
+                {var.handle(), As(scope, learning_rate_, var.variable_dtype()), grad});
 }
 
 }  // namespace troupe::train

@@ -9,7 +9,8 @@ namespace troupe::train {
 class GradientDescent : public Optimizer {
  public:
   // A number, or a scalar of the graph (a schedule).
-  explicit GradientDescent(Input learning_rate) : Optimizer("GradientDescent"), learning_rate_(std::move(learning_rate)) {}
+  explicit GradientDescent(Input learning_rate)
+      : Optimizer("GradientDescent"), learning_rate_(std::move(learning_rate)) {}
 
  protected:
   Operation Apply(const Scope& scope, const Output& grad, const Variable& var) override;

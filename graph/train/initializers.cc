@@ -19,12 +19,14 @@ Output ShapeConst(const Scope& s, const TensorShape& shape) {
 Output Filled(const ScopeAt& at, const char* name, double value, const TensorShape& shape, DType dtype) {
   const Scope s = at.Sub(name);
   // A whole number is one in every type.
-  const Output v = value == std::floor(value) ? Const(s.WithOpName("value"), static_cast<int64_t>(value), dtype) : Const(s.WithOpName("value"), value, dtype);
+  const Output v = value == std::floor(value) ? Const(s.WithOpName("value"), static_cast<int64_t>(value), dtype)
+                                              : Const(s.WithOpName("value"), value, dtype);
   return Build(s, "Fill", {v.valid() ? ShapeConst(s, shape) : v, v}, {{"index_type", DType::kInt64}});
 }
 
 // op(shape) * scale + offset
-Output Random(const ScopeAt& at, const char* name, const char* op, const TensorShape& shape, DType dtype, double scale, double offset, int64_t seed) {
+Output Random(const ScopeAt& at, const char* name, const char* op, const TensorShape& shape, DType dtype, double scale,
+              double offset, int64_t seed) {
   const Scope s = at.Sub(name);
   if (!IsFloating(dtype) && s.ok()) {
     at.Fail(InvalidArgument("random initial values must be of a floating type, not ", Name(dtype)));
@@ -90,8 +92,10 @@ Initializer VarianceScaling(double scale, FanMode mode, Distribution distributio
         const double limit = std::sqrt(3 * variance);
         return RandomUniform(-limit, limit, seed)(at, shape, dtype);
       }
-      case Distribution::kUntruncatedNormal: return RandomNormal(0, std::sqrt(variance), seed)(at, shape, dtype);
-      case Distribution::kTruncatedNormal: break;
+      case Distribution::kUntruncatedNormal:
+        return RandomNormal(0, std::sqrt(variance), seed)(at, shape, dtype);
+      case Distribution::kTruncatedNormal:
+        break;
     }
     // The standard deviation of a standard normal distribution that is cut at two.
     return TruncatedNormal(0, std::sqrt(variance) / 0.87962566103423978, seed)(at, shape, dtype);
@@ -99,10 +103,14 @@ Initializer VarianceScaling(double scale, FanMode mode, Distribution distributio
 }
 
 Initializer GlorotUniform(int64_t seed) { return VarianceScaling(1, FanMode::kFanAvg, Distribution::kUniform, seed); }
-Initializer GlorotNormal(int64_t seed) { return VarianceScaling(1, FanMode::kFanAvg, Distribution::kTruncatedNormal, seed); }
+Initializer GlorotNormal(int64_t seed) {
+  return VarianceScaling(1, FanMode::kFanAvg, Distribution::kTruncatedNormal, seed);
+}
 Initializer HeUniform(int64_t seed) { return VarianceScaling(2, FanMode::kFanIn, Distribution::kUniform, seed); }
 Initializer HeNormal(int64_t seed) { return VarianceScaling(2, FanMode::kFanIn, Distribution::kTruncatedNormal, seed); }
 Initializer LecunUniform(int64_t seed) { return VarianceScaling(1, FanMode::kFanIn, Distribution::kUniform, seed); }
-Initializer LecunNormal(int64_t seed) { return VarianceScaling(1, FanMode::kFanIn, Distribution::kTruncatedNormal, seed); }
+Initializer LecunNormal(int64_t seed) {
+  return VarianceScaling(1, FanMode::kFanIn, Distribution::kTruncatedNormal, seed);
+}
 
 }  // namespace troupe::init

@@ -26,8 +26,8 @@ enum class FanMode { kFanIn, kFanOut, kFanAvg };
 enum class Distribution { kTruncatedNormal, kUntruncatedNormal, kUniform };
 // Variance scale / n, where n is the number of inputs of a unit, of its outputs, or their mean. For a kernel of a convolution [..., in, out] both are
 // multiplied by the size of its window.
-Initializer VarianceScaling(double scale = 1.0, FanMode mode = FanMode::kFanIn, Distribution distribution = Distribution::kTruncatedNormal,
-                            int64_t seed = 0);
+Initializer VarianceScaling(double scale = 1.0, FanMode mode = FanMode::kFanIn,
+                            Distribution distribution = Distribution::kTruncatedNormal, int64_t seed = 0);
 Initializer GlorotUniform(int64_t seed = 0);
 Initializer GlorotNormal(int64_t seed = 0);
 Initializer HeUniform(int64_t seed = 0);

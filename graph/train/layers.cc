@@ -8,7 +8,8 @@ namespace {
 
 using train::Build;
 
-Variable MakeVariable(const Scope& s, const char* name, const init::Initializer& initializer, const TensorShape& shape, DType dtype, const LayerOptions& o) {
+Variable MakeVariable(const Scope& s, const char* name, const init::Initializer& initializer, const TensorShape& shape,
+                      DType dtype, const LayerOptions& o) {
   VariableOptions v;
   v.trainable = o.trainable;
   v.use_resource = o.use_resource;
@@ -16,7 +17,9 @@ Variable MakeVariable(const Scope& s, const char* name, const init::Initializer&
   return Variable(s.WithOpName(name), initializer(s.NewSubScope(StrCat(name, "/Initializer")), shape, dtype), v);
 }
 
-Output Activated(const Scope& s, const Output& x, const LayerOptions& o) { return o.activation.empty() ? x : Build(s, o.activation, {x}); }
+Output Activated(const Scope& s, const Output& x, const LayerOptions& o) {
+  return o.activation.empty() ? x : Build(s, o.activation, {x});
+}
 
 // The last dimension of x, or the scope's error.
 int64_t LastDim(const ScopeAt& at, const Output& x, int rank, const char* layer) {
@@ -24,7 +27,8 @@ int64_t LastDim(const ScopeAt& at, const Output& x, int rank, const char* layer)
   const PartialTensorShape shape = at->ShapeOf(x);
   const bool fits = shape.known_rank() && (rank > 0 ? shape.rank() == rank : shape.rank() >= 2);
   if (fits && shape.dim(shape.rank() - 1) > 0) return shape.dim(shape.rank() - 1);
-  at.Fail(InvalidArgument(layer, " needs an input of ", rank > 0 ? StrCat("rank ", rank) : std::string("rank 2 or more"),
+  at.Fail(InvalidArgument(layer, " needs an input of ",
+                          rank > 0 ? StrCat("rank ", rank) : std::string("rank 2 or more"),
                           " whose last dimension is known, but '", x.name(), "' has shape ", shape.DebugString()));
   return -1;
 }
@@ -44,35 +48,44 @@ Output Dense(const ScopeAt& at, const Output& x, int64_t units, const LayerOptio
   } else {
     // One product over all leading dimensions.
     y = Build(s, "MatMul", {Build(s, "Reshape", {x, Const(s, Literal({int64_t{-1}, n}))}), kernel});
-    const Output lead = Build(s, "StridedSlice", {Build(s, "Shape", {x}), Const(s, Literal({0})), Const(s, Literal({-1})), Const(s, Literal({1}))}, {{"begin_mask", 1}});
+    const Output lead =
+        Build(s, "StridedSlice",
+              {Build(s, "Shape", {x}), Const(s, Literal({0})), Const(s, Literal({-1})), Const(s, Literal({1}))},
+              {{"begin_mask", 1}});
     const Output end = Const(s, Literal({static_cast<int32_t>(units)}));
     y = Build(s, "Reshape", {y, EmitLists(s, "ConcatV2", {InputList({lead, end}), InputList({Input(0)})}).output(0)});
     PartialTensorShape known = shape;
     known.set_dim(shape.rank() - 1, units);
     s.SetShape(y, known);
   }
-  if (options.use_bias) y = Build(s, "BiasAdd", {y, MakeVariable(s, "bias", options.bias_initializer, {units}, dtype, options)});
+  if (options.use_bias)
+    y = Build(s, "BiasAdd", {y, MakeVariable(s, "bias", options.bias_initializer, {units}, dtype, options)});
   return Activated(s, y, options);
 }
 
-Output Conv2D(const ScopeAt& at, const Output& x, int64_t filters, std::array<int64_t, 2> window, const ConvOptions& options) {
+Output Conv2D(const ScopeAt& at, const Output& x, int64_t filters, std::array<int64_t, 2> window,
+              const ConvOptions& options) {
   const int64_t channels = LastDim(at, x, 4, "Conv2D");
   if (channels < 0) return {};
   const Scope s = at.Sub("conv2d");
   const DType dtype = BaseType(x.dtype());
-  const Variable kernel = MakeVariable(s, "kernel", options.kernel_initializer, {window[0], window[1], channels, filters}, dtype, options);
+  const Variable kernel =
+      MakeVariable(s, "kernel", options.kernel_initializer, {window[0], window[1], channels, filters}, dtype, options);
   Output y = Build(s, "Conv2D", {x, kernel},
                    {{"strides", std::vector<int64_t>{1, options.strides[0], options.strides[1], 1}},
                     {"dilations", std::vector<int64_t>{1, options.dilations[0], options.dilations[1], 1}},
                     {"padding", options.padding}});
-  if (options.use_bias) y = Build(s, "BiasAdd", {y, MakeVariable(s, "bias", options.bias_initializer, {filters}, dtype, options)});
+  if (options.use_bias)
+    y = Build(s, "BiasAdd", {y, MakeVariable(s, "bias", options.bias_initializer, {filters}, dtype, options)});
   return Activated(s, y, options);
 }
 
-Output MaxPool2D(const ScopeAt& at, const Output& x, std::array<int64_t, 2> window, std::array<int64_t, 2> strides, std::string_view padding) {
-  return Build(at, "MaxPool", {x}, {{"ksize", std::vector<int64_t>{1, window[0], window[1], 1}},
-                                    {"strides", std::vector<int64_t>{1, strides[0], strides[1], 1}},
-                                    {"padding", padding}});
+Output MaxPool2D(const ScopeAt& at, const Output& x, std::array<int64_t, 2> window, std::array<int64_t, 2> strides,
+                 std::string_view padding) {
+  return Build(at, "MaxPool", {x},
+               {{"ksize", std::vector<int64_t>{1, window[0], window[1], 1}},
+                {"strides", std::vector<int64_t>{1, strides[0], strides[1], 1}},
+                {"padding", padding}});
 }
 
 Output Dropout(const ScopeAt& at, const Output& x, double rate, const Input& training, int64_t seed) {
@@ -81,7 +94,8 @@ Output Dropout(const ScopeAt& at, const Output& x, double rate, const Input& tra
     return {};
   }
   const Scope s = at.Sub("dropout");
-  if (training.literal() != nullptr && training.literal()->value().dtype() == DType::kBool && !training.literal()->value().scalar<bool>()) {
+  if (training.literal() != nullptr && training.literal()->value().dtype() == DType::kBool &&
+      !training.literal()->value().scalar<bool>()) {
     return Build(s, "Identity", {x});
   }
   const DType dtype = BaseType(x.dtype());
@@ -106,11 +120,15 @@ Output Flatten(const ScopeAt& at, const Output& x) {
   for (int i = 1; n >= 0 && i < shape.rank(); ++i) n = shape.dim(i) < 0 ? -1 : n * shape.dim(i);
   if (n > 0) return Build(s, "Reshape", {x, Const(s, Literal({int64_t{-1}, n}))});
   const Output dims = Build(s, "Shape", {x});
-  const Output batch = Build(s, "StridedSlice", {dims, Const(s, Literal({0})), Const(s, Literal({1})), Const(s, Literal({1}))});
+  const Output batch =
+      Build(s, "StridedSlice", {dims, Const(s, Literal({0})), Const(s, Literal({1})), Const(s, Literal({1}))});
   // Not -1 for the rest: it could not be told from the batch when that is empty.
-  const Output tail = Build(s, "StridedSlice", {dims, Const(s, Literal({1})), Const(s, Literal({0})), Const(s, Literal({1}))}, {{"end_mask", 1}});
+  const Output tail =
+      Build(s, "StridedSlice", {dims, Const(s, Literal({1})), Const(s, Literal({0})), Const(s, Literal({1}))},
+            {{"end_mask", 1}});
   const Output size = Build(s, "Prod", {tail, Const(s, Literal({0}))}, {{"keep_dims", true}});
-  return Build(s, "Reshape", {x, EmitLists(s, "ConcatV2", {InputList({batch, size}), InputList({Input(0)})}).output(0)});
+  return Build(s, "Reshape",
+               {x, EmitLists(s, "ConcatV2", {InputList({batch, size}), InputList({Input(0)})}).output(0)});
 }
 
 }  // namespace troupe::layers

@@ -35,10 +35,12 @@ struct ConvOptions : LayerOptions {
   std::string padding = "VALID";  // or "SAME"
 };
 // x [batch, height, width, channels] -> [batch, height', width', filters], kernel [window[0], window[1], channels, filters].
-Output Conv2D(const ScopeAt& at, const Output& x, int64_t filters, std::array<int64_t, 2> window, const ConvOptions& options = {});
+Output Conv2D(const ScopeAt& at, const Output& x, int64_t filters, std::array<int64_t, 2> window,
+              const ConvOptions& options = {});
 
 // The greatest value in each window of x [batch, height, width, channels].
-Output MaxPool2D(const ScopeAt& at, const Output& x, std::array<int64_t, 2> window, std::array<int64_t, 2> strides, std::string_view padding = "VALID");
+Output MaxPool2D(const ScopeAt& at, const Output& x, std::array<int64_t, 2> window, std::array<int64_t, 2> strides,
+                 std::string_view padding = "VALID");
 
 // Sets elements to zero with probability `rate` and scales the others by 1 / (1 - rate), when `training` (a bool literal or scalar) holds.
 Output Dropout(const ScopeAt& at, const Output& x, double rate, const Input& training = true, int64_t seed = 0);

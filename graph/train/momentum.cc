@@ -8,7 +8,8 @@ Operation Momentum::Apply(const Scope& scope, const Output& grad, const Variable
   const Variable accum = ZerosSlot(scope, var, "Momentum");
   const DType dtype = var.variable_dtype();
   return EmitOp(scope, ApplyOp(var, "ApplyMomentum"),
-                {var.handle(), accum.handle(), As(scope, learning_rate_, dtype), grad, As(scope, momentum_, dtype)}, {{"use_nesterov", nesterov_}});
+                {var.handle(), accum.handle(), As(scope, learning_rate_, dtype), grad, As(scope, momentum_, dtype)},
+                {{"use_nesterov", nesterov_}});
 }
 
 }  // namespace troupe::train

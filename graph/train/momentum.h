@@ -11,7 +11,10 @@ namespace troupe::train {
 class Momentum : public Optimizer {
  public:
   Momentum(Input learning_rate, Input momentum, bool nesterov = false)
-      : Optimizer("Momentum"), learning_rate_(std::move(learning_rate)), momentum_(std::move(momentum)), nesterov_(nesterov) {}
+      : Optimizer("Momentum"),
+        learning_rate_(std::move(learning_rate)),
+        momentum_(std::move(momentum)),
+        nesterov_(nesterov) {}
 
  protected:
   Operation Apply(const Scope& scope, const Output& grad, const Variable& var) override;

@@ -27,7 +27,8 @@ std::string Flat(std::string name) {
 
 }  // namespace
 
-std::vector<GradAndVar> Optimizer::ComputeGradients(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars,
+std::vector<GradAndVar> Optimizer::ComputeGradients(const ScopeAt& at, const Output& loss,
+                                                    const std::vector<Variable>& vars,
                                                     const GradientOptions& options) const {
   const std::vector<Variable> list = vars.empty() ? VariablesIn(at, kTrainableVariables) : vars;
   std::vector<GradAndVar> result;
@@ -45,7 +46,8 @@ std::vector<GradAndVar> Optimizer::ComputeGradients(const ScopeAt& at, const Out
   return result;
 }
 
-Operation Optimizer::ApplyGradients(const ScopeAt& at, const std::vector<GradAndVar>& grads, const Variable& global_step) {
+Operation Optimizer::ApplyGradients(const ScopeAt& at, const std::vector<GradAndVar>& grads,
+                                    const Variable& global_step) {
   if (!at.ok()) return Operation();
   std::vector<GradAndVar> used;
   std::vector<std::string> names;
@@ -68,10 +70,12 @@ Operation Optimizer::ApplyGradients(const ScopeAt& at, const std::vector<GradAnd
   const Operation update = Group(scope.WithOpName("update"), updates);
   if (!global_step.handle().valid() || !at.ok()) return update;
   const Scope after = scope.WithControlDependencies(update).ColocateWith(global_step.handle());
-  return Operation(global_step.AssignAdd(after.WithOpName("step"), Const(after.WithOpName("one"), 1, global_step.variable_dtype())));
+  return Operation(
+      global_step.AssignAdd(after.WithOpName("step"), Const(after.WithOpName("one"), 1, global_step.variable_dtype())));
 }
 
-Operation Optimizer::Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars, const Variable& global_step) {
+Operation Optimizer::Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars,
+                              const Variable& global_step) {
   return ApplyGradients(at, ComputeGradients(at, loss, vars), global_step);
 }
 
@@ -90,7 +94,8 @@ Variable Optimizer::ZerosSlot(const Scope& scope, const Variable& var, const std
     std::vector<int64_t> dims(var.variable_shape().dims().begin(), var.variable_shape().dims().end());
     const Scope below = beside.NewSubScope(StrCat(name, "/Initializer"));
     const Output shape = Const(below.WithOpName("shape"), Literal(Tensor::Vector<int64_t>(absl::MakeConstSpan(dims))));
-    zeros = Build(below.WithOpName("zeros"), "Fill", {shape, Const(below.WithOpName("zero"), 0, dtype)}, {{"index_type", DType::kInt64}});
+    zeros = Build(below.WithOpName("zeros"), "Fill", {shape, Const(below.WithOpName("zero"), 0, dtype)},
+                  {{"index_type", DType::kInt64}});
   } else {
     zeros = Build(beside.WithOpName(StrCat(name, "/Initializer/zeros")), "ZerosLike", {var.initial_value()});
   }
@@ -108,7 +113,9 @@ Variable Optimizer::SharedVariable(const Scope& scope, const Variable& like, con
   options.name = beside.UniqueNodeName(name);
   options.trainable = false;
   options.use_resource = like.is_resource();
-  return Variable(beside, Const(beside.WithOpName(StrCat(options.name, "/initial_value")), initial, like.variable_dtype()), options);
+  return Variable(beside,
+                  Const(beside.WithOpName(StrCat(options.name, "/initial_value")), initial, like.variable_dtype()),
+                  options);
 }
 
 }  // namespace troupe::train

@@ -33,11 +33,13 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // The variables are those of collection "trainable_variables" when `vars` is empty. Their order is kept.
-  std::vector<GradAndVar> ComputeGradients(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars = {},
+  std::vector<GradAndVar> ComputeGradients(const ScopeAt& at, const Output& loss,
+                                           const std::vector<Variable>& vars = {},
                                            const GradientOptions& options = {}) const;
   // The scope's error when no variable has a gradient. `global_step` (optional, an integer scalar) grows by one after the updates.
   Operation ApplyGradients(const ScopeAt& at, const std::vector<GradAndVar>& grads, const Variable& global_step = {});
-  Operation Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars = {}, const Variable& global_step = {});
+  Operation Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars = {},
+                     const Variable& global_step = {});
 
   const std::string& name() const { return name_; }
   // Invalid when there is none (yet).
@@ -52,7 +54,9 @@ class Optimizer {
   virtual std::vector<Operation> Finish(const Scope& scope, const std::vector<Operation>& updates) { return {}; }
 
   // "ResourceApplyX" or "ApplyX".
-  static std::string ApplyOp(const Variable& var, std::string_view op) { return (var.is_resource() ? "Resource" : "") + std::string(op); }
+  static std::string ApplyOp(const Variable& var, std::string_view op) {
+    return (var.is_resource() ? "Resource" : "") + std::string(op);
+  }
   // The slot, made on the first call: zeros of the variable's shape.
   Variable ZerosSlot(const Scope& scope, const Variable& var, const std::string& slot);
   // A variable that belongs to no single one, like Adam's powers; named `name`, beside `like`.

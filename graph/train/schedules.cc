@@ -12,8 +12,10 @@ namespace {
 // What every schedule begins with: the rate as a tensor, and step / decay_steps in its type.
 struct Start {
   Start(const ScopeAt& at, const char* name, const Input& rate_in, const Output& step_in) : s(at.Sub(name)) {
-    rate = rate_in.literal() == nullptr ? rate_in.out() : Const(s.WithOpName("rate"), *rate_in.literal(), DType::kFloat);
-    if (!IsFloating(BaseType(rate.dtype())) && s.ok()) at.Fail(InvalidArgument("a learning rate must be of a floating type, not ", Name(rate.dtype())));
+    rate =
+        rate_in.literal() == nullptr ? rate_in.out() : Const(s.WithOpName("rate"), *rate_in.literal(), DType::kFloat);
+    if (!IsFloating(BaseType(rate.dtype())) && s.ok())
+      at.Fail(InvalidArgument("a learning rate must be of a floating type, not ", Name(rate.dtype())));
     step = CastTo(s, step_in, BaseType(rate.dtype()));
   }
   Output Progress(double steps, bool staircase) const {
@@ -26,27 +28,33 @@ struct Start {
 
 }  // namespace
 
-Output ExponentialDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double decay_rate, bool staircase) {
+Output ExponentialDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double decay_rate,
+                        bool staircase) {
   const Start t(at, "ExponentialDecay", rate, step);
   const Output p = t.Progress(decay_steps, staircase);
   return Build(t.s, "Mul", {t.rate, Build(t.s, "Pow", {decay_rate, p})});
 }
 
-Output NaturalExponentialDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double decay_rate, bool staircase) {
+Output NaturalExponentialDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps,
+                               double decay_rate, bool staircase) {
   const Start t(at, "NaturalExpDecay", rate, step);
   const Output p = t.Progress(decay_steps, staircase);
   return Build(t.s, "Mul", {t.rate, Build(t.s, "Exp", {Build(t.s, "Mul", {p, -decay_rate})})});
 }
 
-Output InverseTimeDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double decay_rate, bool staircase) {
+Output InverseTimeDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double decay_rate,
+                        bool staircase) {
   const Start t(at, "InverseTimeDecay", rate, step);
   const Output p = t.Progress(decay_steps, staircase);
   return Build(t.s, "RealDiv", {t.rate, Build(t.s, "AddV2", {Build(t.s, "Mul", {p, decay_rate}), 1.0})});
 }
 
-Output PiecewiseConstant(const ScopeAt& at, const Output& step, const std::vector<double>& boundaries, const std::vector<double>& values, DType dtype) {
-  if (values.size() != boundaries.size() + 1 || !std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) {
-    at.Fail(InvalidArgument("PiecewiseConstant needs growing boundaries and one value more than those: ", boundaries.size(), " boundaries, ", values.size(), " values"));
+Output PiecewiseConstant(const ScopeAt& at, const Output& step, const std::vector<double>& boundaries,
+                         const std::vector<double>& values, DType dtype) {
+  if (values.size() != boundaries.size() + 1 ||
+      !std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) {
+    at.Fail(InvalidArgument("PiecewiseConstant needs growing boundaries and one value more than those: ",
+                            boundaries.size(), " boundaries, ", values.size(), " values"));
     return {};
   }
   const Scope s = at.Sub("PiecewiseConstant");
@@ -59,12 +67,14 @@ Output PiecewiseConstant(const ScopeAt& at, const Output& step, const std::vecto
   return value;
 }
 
-Output PolynomialDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double end, double power, bool cycle) {
+Output PolynomialDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double end,
+                       double power, bool cycle) {
   const Start t(at, "PolynomialDecay", rate, step);
   Output p;
   if (cycle) {
     // The first multiple of decay_steps at or after the step; the first one for step 0.
-    const Output times = Build(t.s, "Maximum", {Build(t.s, "Ceil", {Build(t.s, "RealDiv", {t.step, decay_steps})}), 1.0});
+    const Output times =
+        Build(t.s, "Maximum", {Build(t.s, "Ceil", {Build(t.s, "RealDiv", {t.step, decay_steps})}), 1.0});
     p = Build(t.s, "RealDiv", {t.step, Build(t.s, "Mul", {times, decay_steps})});
   } else {
     p = Build(t.s, "RealDiv", {Build(t.s, "Minimum", {t.step, decay_steps}), decay_steps});

@@ -29,7 +29,8 @@ absl::Status BatchToSpaceGradient(GradientContext& g) {
 }
 
 absl::Status ComputeBatchToSpaceND(KernelContext& ctx) {
-  if (ctx.input(1).rank() != 1) return InvalidArgument("block_shape must be a vector, got shape ", ctx.input(1).shape().DebugString());
+  if (ctx.input(1).rank() != 1)
+    return InvalidArgument("block_shape must be a vector, got shape ", ctx.input(1).shape().DebugString());
   return MoveSpace(ctx, ctx.input(0), ReadInts(ctx.input(1)), ctx.input(2), false);
 }
 
@@ -55,8 +56,15 @@ TROUPE_OP("BatchToSpaceND")
     .Attr("Tcrops: {int32, int64} = DT_INT32")
     .Shape(BatchToSpaceNDShape)
     .Gradient(BatchToSpaceNDGradient)
-    .Doc("The inverse of SpaceToBatchND: the batch dimension gives the positions inside blocks of `block_shape`, and `crops` are cut off the space.");
-TROUPE_KERNEL("BatchToSpaceND").Device("CPU").Types("T", MovableTypes()).HostMemory("block_shape").HostMemory("crops").Function<ComputeBatchToSpaceND>();
+    .Doc(
+        "The inverse of SpaceToBatchND: the batch dimension gives the positions inside blocks of `block_shape`, and "
+        "`crops` are cut off the space.");
+TROUPE_KERNEL("BatchToSpaceND")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("block_shape")
+    .HostMemory("crops")
+    .Function<ComputeBatchToSpaceND>();
 
 TROUPE_OP("BatchToSpace")
     .Input("input: T")

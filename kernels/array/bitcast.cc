@@ -6,9 +6,12 @@ namespace {
 
 // `last` = size of the last dimension (-1 = unknown); `ratio` small elements make a big one.
 absl::Status CheckLast(int rank, int64_t last, int64_t ratio, DType from, DType to) {
-  if (rank == 0) return InvalidArgument("cannot bitcast from ", Name(from), " to ", Name(to), ": a scalar has no dimension to take away");
+  if (rank == 0)
+    return InvalidArgument("cannot bitcast from ", Name(from), " to ", Name(to),
+                           ": a scalar has no dimension to take away");
   if (last >= 0 && last != ratio) {
-    return InvalidArgument("cannot bitcast from ", Name(from), " to ", Name(to), ": the last dimension is ", last, ", not ", ratio);
+    return InvalidArgument("cannot bitcast from ", Name(from), " to ", Name(to), ": the last dimension is ", last,
+                           ", not ", ratio);
   }
   return absl::OkStatus();
 }
@@ -35,7 +38,8 @@ absl::Status ComputeBitcast(KernelContext& ctx) {
   TensorShape shape = in.shape();
   if (a > b) shape.AddDim(a / b);
   if (a < b) {
-    TROUPE_RETURN_IF_ERROR(CheckLast(shape.rank(), shape.rank() == 0 ? -1 : shape.dim(shape.rank() - 1), b / a, from, to));
+    TROUPE_RETURN_IF_ERROR(
+        CheckLast(shape.rank(), shape.rank() == 0 ? -1 : shape.dim(shape.rank() - 1), b / a, from, to));
     shape.RemoveDim(shape.rank() - 1);
   }
   ctx.set_output(0, in.WithType(to, shape));
@@ -45,12 +49,18 @@ absl::Status ComputeBitcast(KernelContext& ctx) {
 TROUPE_OP("Bitcast")
     .Input("input: T")
     .Output("output: type")
-    .Attr("T: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}")
-    .Attr("type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}")
+    .Attr(
+        "T: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, complex64, "
+        "complex128, qint8, quint8, qint16, quint16, qint32}")
+    .Attr(
+        "type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, complex64, "
+        "complex128, qint8, quint8, qint16, quint16, qint32}")
     .Shape(BitcastShape)
     .NotDifferentiable("bits are not differentiable")
-    .Doc("The bytes of `input` as elements of dtype `type`. When those are smaller, a last dimension is added; when they are bigger, the last dimension\n"
-         "must hold exactly one and goes.");
+    .Doc(
+        "The bytes of `input` as elements of dtype `type`. When those are smaller, a last dimension is added; when "
+        "they are bigger, the last dimension\n"
+        "must hold exactly one and goes.");
 TROUPE_KERNEL("Bitcast").Device("CPU").Function<ComputeBitcast, Cost::kTrivial>();
 
 }  // namespace

@@ -17,7 +17,8 @@ absl::Status TwoVectors(InferenceContext& c) {
 absl::Status ComputeBroadcastGradientArgs(KernelContext& ctx) {
   Ints shapes[2];
   for (int i = 0; i < 2; ++i) {
-    if (ctx.input(i).rank() != 1) return InvalidArgument("input ", i, " must be a vector, got shape ", ctx.input(i).shape().DebugString());
+    if (ctx.input(i).rank() != 1)
+      return InvalidArgument("input ", i, " must be a vector, got shape ", ctx.input(i).shape().DebugString());
     shapes[i] = ReadInts(ctx.input(i));
   }
   const auto& [a, b] = shapes;
@@ -50,7 +51,9 @@ TROUPE_OP("BroadcastGradientArgs")
     .Attr("T: {int32, int64} = DT_INT32")
     .Shape(TwoVectors)
     .NotDifferentiable("shapes do not depend on values")
-    .Doc("For two shapes that broadcast, the dimensions over which a gradient of the broadcast shape is summed to fit each of them.");
+    .Doc(
+        "For two shapes that broadcast, the dimensions over which a gradient of the broadcast shape is summed to fit "
+        "each of them.");
 TROUPE_KERNEL("BroadcastGradientArgs").Device("CPU").Function<ComputeBroadcastGradientArgs, Cost::kTrivial>();
 
 }  // namespace

@@ -10,7 +10,8 @@ absl::Status BroadcastToShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape out, c.InputAsShape(1));
   const PartialTensorShape& in = c.input(0);
   if (in.known_rank() && out.known_rank()) {
-    if (in.rank() > out.rank()) return InvalidArgument("cannot broadcast shape ", in.DebugString(), " to ", out.DebugString(), " of lower rank");
+    if (in.rank() > out.rank())
+      return InvalidArgument("cannot broadcast shape ", in.DebugString(), " to ", out.DebugString(), " of lower rank");
     for (int k = 1; k <= in.rank(); ++k) {
       const int64_t from = in.dim(in.rank() - k), to = out.dim(out.rank() - k);
       if (from >= 0 && to >= 0 && from != 1 && from != to) {
@@ -34,17 +35,21 @@ absl::Status BroadcastToGradient(GradientContext& g) {
 
 absl::Status ComputeBroadcastTo(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  if (ctx.input(1).rank() > 1) return InvalidArgument("shape must be a vector, got shape ", ctx.input(1).shape().DebugString());
+  if (ctx.input(1).rank() > 1)
+    return InvalidArgument("shape must be a vector, got shape ", ctx.input(1).shape().DebugString());
   TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, TensorShape::Make(ReadInts(ctx.input(1))));
   const TensorShape in_shape = in.shape();
   const int extra = shape.rank() - in_shape.rank();
-  if (extra < 0) return InvalidArgument("cannot broadcast shape ", in_shape.DebugString(), " to ", shape.DebugString(), " of lower rank");
+  if (extra < 0)
+    return InvalidArgument("cannot broadcast shape ", in_shape.DebugString(), " to ", shape.DebugString(),
+                           " of lower rank");
   const Strides from = DenseStrides(in_shape.dims()), to = DenseStrides(shape.dims());
   StridedCopy copy;
   for (int k = 0; k < shape.rank(); ++k) {
     const int64_t d = k < extra ? 1 : in_shape.dim(k - extra);
     if (d != 1 && d != shape.dim(k)) {
-      return InvalidArgument("incompatible shapes: ", in_shape.DebugString(), " cannot be broadcast to ", shape.DebugString());
+      return InvalidArgument("incompatible shapes: ", in_shape.DebugString(), " cannot be broadcast to ",
+                             shape.DebugString());
     }
     copy.Add(shape.dim(k), to[static_cast<size_t>(k)], d == 1 ? 0 : from[static_cast<size_t>(k - extra)]);
   }
@@ -63,7 +68,11 @@ TROUPE_OP("BroadcastTo")
     .Shape(BroadcastToShape)
     .Gradient(BroadcastToGradient)
     .Doc("`input` broadcast to `shape` by the rules of NumPy.");
-TROUPE_KERNEL("BroadcastTo").Device("CPU").Types("T", MovableTypes()).HostMemory("shape").Function<ComputeBroadcastTo>();
+TROUPE_KERNEL("BroadcastTo")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("shape")
+    .Function<ComputeBroadcastTo>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -16,13 +16,16 @@ int Look(KernelContext& ctx, const Tensor& t) {
   ctx.threads()->ParallelFor(t.num_elements(), 0.3, [&](int64_t begin, int64_t end) {
     // x * 0 is 0 exactly for finite x: a sum that vectorizes decides the common case.
     bool bad = false;
-    for (int64_t i = begin; i < end; ++i) bad |= !(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x[i]) * 0 == 0);
+    for (int64_t i = begin; i < end; ++i)
+      bad |= !(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x[i]) * 0 == 0);
     if (!bad) return;
     int here = 0;
     for (int64_t i = begin; i < end; ++i) {
       const double v = x[i];
-      if (std::isnan(v)) here |= kNaN;
-      else if (std::isinf(v)) here |= v > 0 ? kPositive : kNegative;
+      if (std::isnan(v))
+        here |= kNaN;
+      else if (std::isinf(v))
+        here |= v > 0 ? kPositive : kNegative;
     }
     found.fetch_or(here);
   });
@@ -36,7 +39,8 @@ class CheckNumericsKernel {
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& in = ctx.input(0);
     const int found = VisitNumeric(in.dtype(), 0, [&]<class T>() {
-      if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return Look<T>(ctx, in);
+      if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        return Look<T>(ctx, in);
       return 0;
     });
     if (found == 0) return PassOn(ctx);
@@ -55,7 +59,8 @@ class CheckNumericsKernel {
 };
 
 absl::Status CheckNumericsGradient(GradientContext& g) {
-  const std::string message = StrCat("Not a number (NaN) or infinity (Inf) values detected in gradient. ", g.Attr<std::string>("message"));
+  const std::string message =
+      StrCat("Not a number (NaN) or infinity (Inf) values detected in gradient. ", g.Attr<std::string>("message"));
   g.Set(0, g.Op(g.node().op().name, {g.Grad(0)}, {{"message", message}}));
   return g.status();
 }

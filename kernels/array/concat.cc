@@ -18,7 +18,8 @@ absl::Status ConcatShapeFor(InferenceContext& c, Layout at) {
   for (int i = at.first; i < at.first + at.n; ++i) {
     if (!c.input(i).known_rank()) continue;
     if (rank >= 0 && c.input(i).rank() != rank) {
-      return InvalidArgument("ranks of all values must match: value ", i - at.first, " has shape ", c.input(i).DebugString(), ", not rank ", rank);
+      return InvalidArgument("ranks of all values must match: value ", i - at.first, " has shape ",
+                             c.input(i).DebugString(), ", not rank ", rank);
     }
     rank = c.input(i).rank();
   }
@@ -38,8 +39,8 @@ absl::Status ConcatShapeFor(InferenceContext& c, Layout at) {
     in.set_dim(axis, -1);
     absl::StatusOr<PartialTensorShape> merged = out.MergeWith(in);
     if (!merged.ok()) {
-      return InvalidArgument("dimensions but ", axis, " of all values must be equal: value ", i - at.first, " has shape ",
-                             c.input(i).DebugString(), ", those before ", out.DebugString());
+      return InvalidArgument("dimensions but ", axis, " of all values must be equal: value ", i - at.first,
+                             " has shape ", c.input(i).DebugString(), ", those before ", out.DebugString());
     }
     out = *std::move(merged);
   }
@@ -63,7 +64,8 @@ absl::Status ConcatGradientFor(GradientContext& g, Layout at) {
   for (int i = 0; i < at.n; ++i) all_sizes.push_back({sizes.node, i});
   const NodeOut offset = g.Op("ConcatOffset", std::vector<GradArg>{axis, all_sizes});
   if (!offset.valid()) return g.status();
-  for (int i = 0; i < at.n; ++i) g.Set(at.first + i, g.Op("Slice", {g.Grad(0), NodeOut{offset.node, i}, all_sizes[static_cast<size_t>(i)]}));
+  for (int i = 0; i < at.n; ++i)
+    g.Set(at.first + i, g.Op("Slice", {g.Grad(0), NodeOut{offset.node, i}, all_sizes[static_cast<size_t>(i)]}));
   return g.status();
 }
 
@@ -76,13 +78,14 @@ absl::Status ComputeConcatFor(KernelContext& ctx, Layout at) {
   for (int i = at.first; i < at.first + at.n; ++i) {
     const Tensor& in = ctx.input(i);
     if (in.rank() != first.rank()) {
-      return InvalidArgument("ranks of all values must match: value 0 has shape ", shape.DebugString(), ", value ", i - at.first, " has ",
-                             in.shape().DebugString());
+      return InvalidArgument("ranks of all values must match: value 0 has shape ", shape.DebugString(), ", value ",
+                             i - at.first, " has ", in.shape().DebugString());
     }
     for (int k = 0; k < in.rank(); ++k) {
       if (k != axis && in.dim(k) != first.dim(k)) {
-        return InvalidArgument("dimension ", k, " of all values must be equal: value 0 has shape ", first.shape().DebugString(), ", value ",
-                               i - at.first, " has ", in.shape().DebugString());
+        return InvalidArgument("dimension ", k, " of all values must be equal: value 0 has shape ",
+                               first.shape().DebugString(), ", value ", i - at.first, " has ",
+                               in.shape().DebugString());
       }
     }
     total += in.dim(axis);
@@ -141,7 +144,9 @@ TROUPE_OP("ConcatV2")
     .Attr("Tidx: {int32, int64} = DT_INT32")
     .Shape(ConcatV2Shape)
     .Gradient(ConcatV2Gradient)
-    .Doc("The N `values`, equal in all dimensions but `axis`, one behind the other along that dimension; a negative `axis` counts from the end.");
+    .Doc(
+        "The N `values`, equal in all dimensions but `axis`, one behind the other along that dimension; a negative "
+        "`axis` counts from the end.");
 TROUPE_KERNEL("ConcatV2").Device("CPU").Types("T", MovableTypes()).HostMemory("axis").Function<ComputeConcatV2>();
 
 }  // namespace

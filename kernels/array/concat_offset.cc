@@ -19,13 +19,15 @@ absl::Status ComputeConcatOffset(KernelContext& ctx) {
   for (int i = 1; i < ctx.num_inputs(); ++i) {
     const Tensor& in = ctx.input(i);
     if (in.rank() != 1 || in.num_elements() != first.num_elements()) {
-      return InvalidArgument("input ", i, " must be a vector of ", shape0.size(), " sizes, got shape ", in.shape().DebugString());
+      return InvalidArgument("input ", i, " must be a vector of ", shape0.size(), " sizes, got shape ",
+                             in.shape().DebugString());
     }
     const Ints shape = ReadInts(in);
     for (size_t k = 0; k < shape.size(); ++k) {
       if (static_cast<int>(k) != axis && shape[k] != shape0[k]) {
-        return InvalidArgument("all dimensions except ", axis, " must match; input ", i, " has shape [", StrJoin(shape, ","),
-                               "] and doesn't match input 1 with shape [", StrJoin(shape0, ","), "]");
+        return InvalidArgument("all dimensions except ", axis, " must match; input ", i, " has shape [",
+                               StrJoin(shape, ","), "] and doesn't match input 1 with shape [", StrJoin(shape0, ","),
+                               "]");
       }
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i - 1, in.shape()));
@@ -43,7 +45,9 @@ TROUPE_OP("ConcatOffset")
     .Attr("shape_type: {int32, int64} = DT_INT32")
     .Shape(ConcatOffsetShape)
     .NotDifferentiable("shapes do not depend on values")
-    .Doc("For N values of these shapes that are concatenated along `concat_dim`: the index in the result at which each begins.");
+    .Doc(
+        "For N values of these shapes that are concatenated along `concat_dim`: the index in the result at which each "
+        "begins.");
 TROUPE_KERNEL("ConcatOffset").Device("CPU").Function<ComputeConcatOffset, Cost::kTrivial>();
 
 }  // namespace

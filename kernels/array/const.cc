@@ -16,7 +16,8 @@ class ConstKernel {
   explicit ConstKernel(KernelInit& init) : value_(init.Attr<Tensor>("value")) {
     if (!init.status().ok()) return;
     if (value_.dtype() != init.output_type(0)) {
-      init.Fail(InvalidArgument("attr 'value' is ", value_.TypeAndShape(), " but attr 'dtype' is ", Name(init.output_type(0))));
+      init.Fail(InvalidArgument("attr 'value' is ", value_.TypeAndShape(), " but attr 'dtype' is ",
+                                Name(init.output_type(0))));
     }
   }
   absl::Status Compute(KernelContext& ctx) {

@@ -19,11 +19,13 @@ absl::StatusOr<Layout> LayoutOf(const std::string& format) {
 
 absl::StatusOr<PartialTensorShape> Moved(PartialTensorShape in, const Layout& at, int64_t block, bool to_space) {
   if (in.rank() != at.rank) return InvalidArgument("input rank should be ", at.rank, " instead of ", in.rank());
-  if (at.rank == 5 && in.dim(4) >= 0 && in.dim(4) != 4) return InvalidArgument("dimension 4 of NCHW_VECT_C must be 4, not ", in.dim(4));
+  if (at.rank == 5 && in.dim(4) >= 0 && in.dim(4) != 4)
+    return InvalidArgument("dimension 4 of NCHW_VECT_C must be 4, not ", in.dim(4));
   const int64_t area = MultiplyWithoutOverflow(block, block);
   const int64_t h = in.dim(at.height), w = in.dim(at.width), c = in.dim(at.channel);
   if (to_space) {
-    if (c >= 0 && (area < 0 || c % area != 0)) return InvalidArgument("input depth dimension ", c * at.vect, " should be divisible by: ", area);
+    if (c >= 0 && (area < 0 || c % area != 0))
+      return InvalidArgument("input depth dimension ", c * at.vect, " should be divisible by: ", area);
     in.set_dim(at.height, MulDims(h, block));
     in.set_dim(at.width, MulDims(w, block));
     in.set_dim(at.channel, c < 0 ? -1 : c / area);
@@ -55,8 +57,10 @@ class DepthSpaceKernel {
  public:
   explicit DepthSpaceKernel(KernelInit& init) : block_(init.Attr<int64_t>("block_size")) {
     auto layout = LayoutOf(init.Attr<std::string>("data_format"));
-    if (layout.ok()) at_ = *layout;
-    else init.Fail(layout.status());
+    if (layout.ok())
+      at_ = *layout;
+    else
+      init.Fail(layout.status());
   }
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& in = ctx.input(0);
@@ -65,7 +69,8 @@ class DepthSpaceKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     const TensorShape space_shape = kToSpace ? shape : in.shape(), depth_shape = kToSpace ? in.shape() : shape;
     const Strides space = DenseStrides(space_shape.dims()), depth = DenseStrides(depth_shape.dims());
-    const auto h = static_cast<size_t>(at_.height), w = static_cast<size_t>(at_.width), c = static_cast<size_t>(at_.channel);
+    const auto h = static_cast<size_t>(at_.height), w = static_cast<size_t>(at_.width),
+               c = static_cast<size_t>(at_.channel);
     StridedCopy copy;
     auto add = [&](int64_t size, int64_t s, int64_t d) { kToSpace ? copy.Add(size, s, d) : copy.Add(size, d, s); };
     // The depth of the blocked side is (y in block, x in block, channel), channel innermost.
@@ -87,7 +92,8 @@ class DepthSpaceKernel {
 };
 
 absl::Status GradientBy(GradientContext& g, const char* op) {
-  g.Set(0, g.Op(op, {g.Grad(0)}, {{"block_size", g.Attr<int64_t>("block_size")}, {"data_format", g.Attr<std::string>("data_format")}}));
+  g.Set(0, g.Op(op, {g.Grad(0)},
+                {{"block_size", g.Attr<int64_t>("block_size")}, {"data_format", g.Attr<std::string>("data_format")}}));
   return g.status();
 }
 

@@ -17,7 +17,8 @@ absl::Status DiagShape(InferenceContext& c) {
 absl::Status DiagPartShape(InferenceContext& c) {
   const PartialTensorShape& in = c.input(0);
   if (!in.known_rank()) return shape_fn::Unknown(c);
-  if (in.rank() == 0 || in.rank() % 2 != 0) return InvalidArgument("the rank of the input must be even and positive, but its shape is ", in.DebugString());
+  if (in.rank() == 0 || in.rank() % 2 != 0)
+    return InvalidArgument("the rank of the input must be even and positive, but its shape is ", in.DebugString());
   PartialTensorShape out = PartialTensorShape::OfRank(0);
   for (int k = 0; k < in.rank() / 2; ++k) {
     TROUPE_ASSIGN_OR_RETURN(const int64_t d, MergeDims(in.dim(k), in.dim(k + in.rank() / 2)));

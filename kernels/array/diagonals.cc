@@ -21,7 +21,8 @@ absl::StatusOr<Tensor> PaddingOf(const Tensor& t) {
 
 // Rows and columns of a matrix of which the band is packed in rows of `longest`; -1 where a number is not given.
 absl::Status CompleteSize(const Band& band, int64_t longest, int64_t* rows, int64_t* columns) {
-  const int64_t least_rows = longest - std::min<int64_t>(band.upper, 0), least_columns = longest + std::max<int64_t>(band.lower, 0);
+  const int64_t least_rows = longest - std::min<int64_t>(band.upper, 0),
+                least_columns = longest + std::max<int64_t>(band.lower, 0);
   if (*rows == -1 && *columns == -1) {
     *rows = *columns = std::max(least_rows, least_columns);
   } else if (*rows == -1) {
@@ -30,10 +31,12 @@ absl::Status CompleteSize(const Band& band, int64_t longest, int64_t* rows, int6
     *columns = least_columns;
   }
   if (*rows < least_rows) return InvalidArgument("The number of rows is too small: ", *rows, " < ", least_rows);
-  if (*columns < least_columns) return InvalidArgument("The number of columns is too small: ", *columns, " < ", least_columns);
+  if (*columns < least_columns)
+    return InvalidArgument("The number of columns is too small: ", *columns, " < ", least_columns);
   if (*rows != least_rows && *columns != least_columns) {
-    return InvalidArgument("The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal: ", *rows, " x ", *columns,
-                           " instead of ", least_rows, " rows or ", least_columns, " columns");
+    return InvalidArgument(
+        "The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal: ", *rows,
+        " x ", *columns, " instead of ", least_rows, " rows or ", least_columns, " columns");
   }
   return absl::OkStatus();
 }
@@ -42,7 +45,8 @@ absl::Status CompleteSize(const Band& band, int64_t longest, int64_t* rows, int6
 void CopyBand(KernelContext& ctx, const Band& band, int64_t batch, DType t, void* to, const void* from, bool into) {
   const int64_t matrix = band.rows * band.columns, packed = band.count() * band.Longest(), step = band.columns + 1;
   for (int64_t d = band.upper; d >= band.lower; --d) {
-    const int64_t n = band.Length(d), at = d >= 0 ? d : -d * band.columns, row = (band.upper - d) * band.Longest() + band.Offset(d);
+    const int64_t n = band.Length(d), at = d >= 0 ? d : -d * band.columns,
+                  row = (band.upper - d) * band.Longest() + band.Offset(d);
     if (n <= 0 || batch == 0) continue;
     StridedCopy copy;
     if (into) {
@@ -65,11 +69,13 @@ void Band::SetAlign(std::string_view align) {
 
 absl::Status Band::SetBounds(const Tensor& k) {
   if (k.rank() > 1 || k.num_elements() < 1 || k.num_elements() > 2) {
-    return InvalidArgument("diag_index must be a scalar or vector with one or two elements, received shape: ", k.shape().DebugString());
+    return InvalidArgument("diag_index must be a scalar or vector with one or two elements, received shape: ",
+                           k.shape().DebugString());
   }
   lower = IntAt(k, 0);
   upper = IntAt(k, k.num_elements() - 1);
-  if (lower > upper) return InvalidArgument("lower_diag_index must not be larger than upper_diag_index: ", lower, " > ", upper);
+  if (lower > upper)
+    return InvalidArgument("lower_diag_index must not be larger than upper_diag_index: ", lower, " > ", upper);
   return absl::OkStatus();
 }
 
@@ -78,7 +84,8 @@ absl::Status Band::SetSize(int64_t r, int64_t c) {
   columns = c;
   for (const int64_t d : {lower, upper}) {
     if (d != 0 && (d <= -rows || d >= columns)) {
-      return InvalidArgument(d == lower ? "lower" : "upper", "_diag_index is out of bound: ", d, " is not between ", -rows, " and ", columns);
+      return InvalidArgument(d == lower ? "lower" : "upper", "_diag_index is out of bound: ", d, " is not between ",
+                             -rows, " and ", columns);
     }
   }
   return absl::OkStatus();
@@ -94,10 +101,14 @@ absl::Status MatrixDiagKernel::Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(int64_t columns, ReadScalar(ctx.input(3), "num_cols"));
   TROUPE_ASSIGN_OR_RETURN(const Tensor padding, PaddingOf(ctx.input(4)));
   const int behind = band.single() ? 1 : 2;
-  if (packed.rank() < behind) return InvalidArgument("diagonal must be at least ", behind, "-dim, received shape: ", packed.shape().DebugString());
+  if (packed.rank() < behind)
+    return InvalidArgument("diagonal must be at least ", behind,
+                           "-dim, received shape: ", packed.shape().DebugString());
   if (!band.single() && packed.dim(packed.rank() - 2) != band.count()) {
-    return InvalidArgument("The number of diagonals provided in the input does not match the lower_diag_index and upper_diag_index range: ",
-                           packed.dim(packed.rank() - 2), " instead of ", band.count());
+    return InvalidArgument(
+        "The number of diagonals provided in the input does not match the lower_diag_index and upper_diag_index "
+        "range: ",
+        packed.dim(packed.rank() - 2), " instead of ", band.count());
   }
   TROUPE_RETURN_IF_ERROR(CompleteSize(band, packed.dim(packed.rank() - 1), &rows, &columns));
   // Diagonals that lie outside of a square matrix are left out.
@@ -141,8 +152,8 @@ absl::Status MatrixSetDiagKernel::Compute(KernelContext& ctx) {
   const TensorShape front = Front(shape, 2), want = band.Packed(front);
   const Tensor packed = ctx.input(1);
   if (!packed.HasShape(want)) {
-    return InvalidArgument("diagonal must have shape ", want.DebugString(), " for this input and band, received shape: ",
-                           packed.shape().DebugString());
+    return InvalidArgument("diagonal must have shape ", want.DebugString(),
+                           " for this input and band, received shape: ", packed.shape().DebugString());
   }
   Tensor out = ctx.TakeInput(0);
   if (!out.BufferUnique()) out = out.Clone();
@@ -202,7 +213,8 @@ absl::Status MatrixSetDiagBandShape(InferenceContext& c) {
 }
 
 absl::Status MatrixDiagBandGradient(GradientContext& g) {
-  g.Set(0, g.Op("MatrixDiagPartV3", {g.Grad(0), g.Input(1), g.ScalarLike(g.Grad(0), 0)}, {{"align", AlignOf(g.node())}}));
+  g.Set(0,
+        g.Op("MatrixDiagPartV3", {g.Grad(0), g.Input(1), g.ScalarLike(g.Grad(0), 0)}, {{"align", AlignOf(g.node())}}));
   return g.status();
 }
 
@@ -221,9 +233,10 @@ absl::Status MatrixSetDiagBandGradient(GradientContext& g) {
 }
 
 const std::vector<DType>& DiagonalTypes() {
-  static const std::vector<DType> types = {
-      DType::kHalf,  DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128, DType::kInt8, DType::kInt16,
-      DType::kInt32, DType::kInt64,    DType::kUint8, DType::kUint16, DType::kUint32,    DType::kUint64,     DType::kBool};
+  static const std::vector<DType> types = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
+                                           DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
+                                           DType::kInt32,     DType::kInt64,      DType::kUint8, DType::kUint16,
+                                           DType::kUint32,    DType::kUint64,     DType::kBool};
   return types;
 }
 

@@ -30,8 +30,12 @@ struct Band {
   bool single() const { return lower == upper; }
   int64_t count() const { return upper - lower + 1; }
   // Of diagonal d, and of the longest of the band.
-  int64_t Length(int64_t d) const { return std::min(rows + std::min<int64_t>(d, 0), columns - std::max<int64_t>(d, 0)); }
-  int64_t Longest() const { return std::min(rows + std::min<int64_t>(upper, 0), columns - std::max<int64_t>(lower, 0)); }
+  int64_t Length(int64_t d) const {
+    return std::min(rows + std::min<int64_t>(d, 0), columns - std::max<int64_t>(d, 0));
+  }
+  int64_t Longest() const {
+    return std::min(rows + std::min<int64_t>(upper, 0), columns - std::max<int64_t>(lower, 0));
+  }
   // Where diagonal d begins in its row.
   int64_t Offset(int64_t d) const {
     const bool left = (d >= 0 && superdiagonals_left) || (d <= 0 && subdiagonals_left);

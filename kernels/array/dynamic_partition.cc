@@ -8,12 +8,15 @@ absl::Status PartitionShape(InferenceContext& c) {
   const PartialTensorShape &data = c.input(0), &partitions = c.input(1);
   if (!data.known_rank() || !partitions.known_rank()) return shape_fn::Unknown(c);
   if (data.rank() < partitions.rank()) {
-    return InvalidArgument("data.shape ", data.DebugString(), " must start with partitions.shape ", partitions.DebugString());
+    return InvalidArgument("data.shape ", data.DebugString(), " must start with partitions.shape ",
+                           partitions.DebugString());
   }
   PartialTensorShape out{-1};
   for (int k = 0; k < data.rank(); ++k) {
-    if (k < partitions.rank()) TROUPE_RETURN_IF_ERROR(MergeDims(data.dim(k), partitions.dim(k)).status());
-    else out.AddDim(data.dim(k));
+    if (k < partitions.rank())
+      TROUPE_RETURN_IF_ERROR(MergeDims(data.dim(k), partitions.dim(k)).status());
+    else
+      out.AddDim(data.dim(k));
   }
   for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, out);
   return absl::OkStatus();
@@ -24,7 +27,8 @@ absl::Status PartitionGradient(GradientContext& g) {
   const int n = g.num_outputs();
   const NodeOut shape = ShapeOf(g, g.Input(1));
   const NodeOut positions = g.Op("Range", {Int(g, 0), g.Op("Prod", {shape, Int(g, 0)}), Int(g, 1)});
-  const NodeOut parts = g.Op("DynamicPartition", {g.Op("Reshape", {positions, shape}), g.Input(1)}, {{"num_partitions", n}});
+  const NodeOut parts =
+      g.Op("DynamicPartition", {g.Op("Reshape", {positions, shape}), g.Input(1)}, {{"num_partitions", n}});
   if (!parts.valid()) return g.status();
   std::vector<NodeOut> indices, grads;
   for (int i = 0; i < n; ++i) {
@@ -41,14 +45,15 @@ absl::Status ComputePartition(KernelContext& ctx) {
   bool prefix = data.rank() >= partitions.rank();
   for (int k = 0; prefix && k < partitions.rank(); ++k) prefix = data.dim(k) == partitions.dim(k);
   if (!prefix) {
-    return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ", data.shape().DebugString(), ", partitions.shape = ",
-                           partitions.shape().DebugString());
+    return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ", data.shape().DebugString(),
+                           ", partitions.shape = ", partitions.shape().DebugString());
   }
   const int n = ctx.num_outputs();
   std::vector<int64_t> counts(static_cast<size_t>(n));
   const auto which = partitions.flat<int32_t>();
   for (size_t i = 0; i < which.size(); ++i) {
-    if (which[i] < 0 || which[i] >= n) return InvalidArgument("partitions[", i, "] = ", which[i], " is not in [0, ", n, ")");
+    if (which[i] < 0 || which[i] >= n)
+      return InvalidArgument("partitions[", i, "] = ", which[i], " is not in [0, ", n, ")");
     ++counts[static_cast<size_t>(which[i])];
   }
   TensorShape slice;
@@ -80,7 +85,9 @@ TROUPE_OP("DynamicPartition")
     .Attr("T: type")
     .Shape(PartitionShape)
     .Gradient(PartitionGradient)
-    .Doc("`num_partitions` values: output p holds the slices data[i..., :] for which partitions[i...] = p, in their order.");
+    .Doc(
+        "`num_partitions` values: output p holds the slices data[i..., :] for which partitions[i...] = p, in their "
+        "order.");
 TROUPE_KERNEL("DynamicPartition").Device("CPU").Types("T", MovableTypes()).Function<ComputePartition>();
 
 }  // namespace

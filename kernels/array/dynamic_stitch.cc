@@ -21,12 +21,15 @@ absl::Status StitchShape(InferenceContext& c) {
     }
     if (!indices.known_rank() || !data.known_rank()) continue;
     if (data.rank() < indices.rank()) {
-      return InvalidArgument("data[", i, "].shape ", data.DebugString(), " does not start with indices[", i, "].shape ", indices.DebugString());
+      return InvalidArgument("data[", i, "].shape ", data.DebugString(), " does not start with indices[", i, "].shape ",
+                             indices.DebugString());
     }
     PartialTensorShape tail = PartialTensorShape::OfRank(0);
     for (int k = 0; k < data.rank(); ++k) {
-      if (k < indices.rank()) TROUPE_RETURN_IF_ERROR(MergeDims(indices.dim(k), data.dim(k)).status());
-      else tail.AddDim(data.dim(k));
+      if (k < indices.rank())
+        TROUPE_RETURN_IF_ERROR(MergeDims(indices.dim(k), data.dim(k)).status());
+      else
+        tail.AddDim(data.dim(k));
     }
     TROUPE_ASSIGN_OR_RETURN(slice, slice.MergeWith(tail));
   }
@@ -52,15 +55,15 @@ absl::Status ComputeStitch(KernelContext& ctx) {
     bool prefix = data.rank() >= indices.rank();
     for (int k = 0; prefix && k < indices.rank(); ++k) prefix = data.dim(k) == indices.dim(k);
     if (!prefix) {
-      return InvalidArgument("data[", i, "].shape = ", data.shape().DebugString(), " does not start with indices[", i, "].shape = ",
-                             indices.shape().DebugString());
+      return InvalidArgument("data[", i, "].shape = ", data.shape().DebugString(), " does not start with indices[", i,
+                             "].shape = ", indices.shape().DebugString());
     }
     TensorShape tail;
     for (int k = indices.rank(); k < data.rank(); ++k) tail.AddDim(data.dim(k));
     if (i == 0) slice = tail;
     if (slice != tail) {
-      return InvalidArgument("slices of all data must have one shape: those of data[0] have ", slice.DebugString(), ", those of data[", i, "] ",
-                             tail.DebugString());
+      return InvalidArgument("slices of all data must have one shape: those of data[0] have ", slice.DebugString(),
+                             ", those of data[", i, "] ", tail.DebugString());
     }
     for (int32_t v : indices.flat<int32_t>()) {
       if (v < 0) return InvalidArgument("indices[", i, "] has ", v, ", which is negative");
@@ -96,7 +99,9 @@ TROUPE_OP("DynamicStitch")
     .Attr("T: type")
     .Shape(StitchShape)
     .Gradient(StitchGradient)
-    .Doc("One value with merged[indices[m][i...]] = data[m][i...]; where an index comes twice the last one wins, slices that no index names are zeros.");
+    .Doc(
+        "One value with merged[indices[m][i...]] = data[m][i...]; where an index comes twice the last one wins, slices "
+        "that no index names are zeros.");
 TROUPE_KERNEL("DynamicStitch").Device("CPU").Types("T", MovableTypes()).Function<ComputeStitch>();
 
 TROUPE_OP("ParallelDynamicStitch")

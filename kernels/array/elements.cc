@@ -9,9 +9,7 @@ namespace {
 constexpr double kByteCost = 0.1;
 constexpr double kObjectCost = 20;
 
-double ElementCost(DType t) {
-  return IsPlainBytes(t) ? kByteCost * static_cast<double>(SizeOf(t)) : kObjectCost;
-}
+double ElementCost(DType t) { return IsPlainBytes(t) ? kByteCost * static_cast<double>(SizeOf(t)) : kObjectCost; }
 }  // namespace
 
 void CopyElements(ComputeThreads* threads, DType t, void* dst, const void* src, int64_t n) {

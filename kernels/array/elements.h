@@ -30,12 +30,18 @@ R VisitElement(DType t, R otherwise, F&& f) {
   if (t == DType::kResource) return f.template operator()<ResourceHandle>();
   if (!IsPlainBytes(t)) return otherwise;
   switch (SizeOf(t)) {
-    case 1: return f.template operator()<uint8_t>();
-    case 2: return f.template operator()<uint16_t>();
-    case 4: return f.template operator()<uint32_t>();
-    case 8: return f.template operator()<uint64_t>();
-    case 16: return f.template operator()<Bits128>();
-    default: return otherwise;
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    case 8:
+      return f.template operator()<uint64_t>();
+    case 16:
+      return f.template operator()<Bits128>();
+    default:
+      return otherwise;
   }
 }
 

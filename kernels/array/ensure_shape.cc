@@ -18,7 +18,8 @@ class EnsureShapeKernel {
   absl::Status Compute(KernelContext& ctx) {
     const TensorShape shape = ctx.input(0).shape();
     if (!shape_.IsCompatibleWith(shape)) {
-      return InvalidArgument("shape of the input, ", shape.DebugString(), ", is not compatible with expected shape ", shape_.DebugString());
+      return InvalidArgument("shape of the input, ", shape.DebugString(), ", is not compatible with expected shape ",
+                             shape_.DebugString());
     }
     return PassOn(ctx);
   }

@@ -5,7 +5,8 @@ namespace troupe::array {
 namespace {
 
 absl::StatusOr<int> Position(int64_t dim, int rank) {
-  if (dim < -1 - rank || dim > rank) return InvalidArgument("tried to expand dim index ", dim, " for a tensor with ", rank, " dimensions");
+  if (dim < -1 - rank || dim > rank)
+    return InvalidArgument("tried to expand dim index ", dim, " for a tensor with ", rank, " dimensions");
   return static_cast<int>(dim < 0 ? dim + rank + 1 : dim);
 }
 
@@ -40,7 +41,9 @@ TROUPE_OP("ExpandDims")
     .Attr("Tdim: {int32, int64} = DT_INT32")
     .Shape(ExpandDimsShape)
     .Gradient(ReshapedGradient)
-    .Doc("`input` with a dimension of size 1 put in before dimension `dim`; a negative `dim` counts from the end, -1 appends.");
+    .Doc(
+        "`input` with a dimension of size 1 put in before dimension `dim`; a negative `dim` counts from the end, -1 "
+        "appends.");
 TROUPE_KERNEL("ExpandDims").Device("CPU").HostMemory("dim").Function<ComputeExpandDims, Cost::kTrivial>();
 
 }  // namespace

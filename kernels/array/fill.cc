@@ -23,7 +23,8 @@ absl::Status ComputeFill(KernelContext& ctx) {
   const Tensor& value = ctx.input(1);
   // A scalar stands for a vector of one size, a vector of one value for a scalar: old graphs have them.
   if (dims.rank() > 1) return InvalidArgument("dims must be a vector, got shape ", dims.shape().DebugString());
-  if (value.rank() > 1 || value.num_elements() != 1) return InvalidArgument("value must be a scalar, got shape ", value.shape().DebugString());
+  if (value.rank() > 1 || value.num_elements() != 1)
+    return InvalidArgument("value must be a scalar, got shape ", value.shape().DebugString());
   TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, TensorShape::Make(ReadInts(dims)));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   FillElements(ctx.threads(), out->dtype(), out->raw(), value.raw(), out->num_elements());

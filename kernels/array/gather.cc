@@ -55,7 +55,8 @@ absl::Status BadIndex(const Tensor& indices, int64_t flat, int64_t dim) {
     at = StrCat(rest % indices.dim(k), at.empty() ? "" : ",", at);
     rest /= indices.dim(k);
   }
-  return InvalidArgument("indices", at.empty() ? "" : StrCat("[", at, "]"), " = ", IntAt(indices, flat), " is not in [0, ", dim, ")");
+  return InvalidArgument("indices", at.empty() ? "" : StrCat("[", at, "]"), " = ", IntAt(indices, flat),
+                         " is not in [0, ", dim, ")");
 }
 
 absl::Status GatherAlong(KernelContext& ctx, int64_t axis_arg, int64_t batch_arg) {
@@ -64,7 +65,8 @@ absl::Status GatherAlong(KernelContext& ctx, int64_t axis_arg, int64_t batch_arg
   if (params.rank() == 0) return InvalidArgument("params must be at least a vector, got a scalar");
   TROUPE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_arg, params.rank()));
   if (batch_arg < -indices.rank() || batch_arg > indices.rank()) {
-    return InvalidArgument("batch_dims must be in the range [", -indices.rank(), ", ", indices.rank(), "], got ", batch_arg);
+    return InvalidArgument("batch_dims must be in the range [", -indices.rank(), ", ", indices.rank(), "], got ",
+                           batch_arg);
   }
   const int batch = static_cast<int>(batch_arg < 0 ? batch_arg + indices.rank() : batch_arg);
   if (batch > axis) return InvalidArgument("batch_dims (", batch, ") must be less than or equal to axis (", axis, ")");
@@ -72,7 +74,8 @@ absl::Status GatherAlong(KernelContext& ctx, int64_t axis_arg, int64_t batch_arg
   GatherSizes n;
   for (int k = 0; k < batch; ++k) {
     if (params.dim(k) != indices.dim(k)) {
-      return InvalidArgument("params.shape[", k, "]: ", params.dim(k), " should be equal to indices.shape[", k, "]: ", indices.dim(k));
+      return InvalidArgument("params.shape[", k, "]: ", params.dim(k), " should be equal to indices.shape[", k,
+                             "]: ", indices.dim(k));
     }
     n.batch *= params.dim(k);
     shape.AddDim(params.dim(k));
@@ -97,9 +100,12 @@ absl::Status GatherAlong(KernelContext& ctx, int64_t axis_arg, int64_t batch_arg
     const E* from = static_cast<const E*>(params.raw());
     E* to = static_cast<E*>(out->raw());
     switch (indices.dtype()) {
-      case DType::kInt16: return GatherSlices(ctx, n, from, indices.data<int16_t>(), to);
-      case DType::kInt32: return GatherSlices(ctx, n, from, indices.data<int32_t>(), to);
-      default: return GatherSlices(ctx, n, from, indices.data<int64_t>(), to);
+      case DType::kInt16:
+        return GatherSlices(ctx, n, from, indices.data<int16_t>(), to);
+      case DType::kInt32:
+        return GatherSlices(ctx, n, from, indices.data<int32_t>(), to);
+      default:
+        return GatherSlices(ctx, n, from, indices.data<int64_t>(), to);
     }
   });
   return bad < 0 ? absl::OkStatus() : BadIndex(indices, bad, n.dim);
@@ -110,7 +116,8 @@ absl::Status GatherShapeFor(InferenceContext& c, KnownInt axis_arg, int64_t batc
   const PartialTensorShape& indices = c.input(1);
   if (indices.known_rank()) {
     if (batch < -indices.rank() || batch > indices.rank()) {
-      return InvalidArgument("batch_dims must be in the range [", -indices.rank(), ", ", indices.rank(), "], got ", batch);
+      return InvalidArgument("batch_dims must be in the range [", -indices.rank(), ", ", indices.rank(), "], got ",
+                             batch);
     }
     if (batch < 0) batch += indices.rank();
   }
@@ -153,11 +160,14 @@ absl::Status GatherGradient(GradientContext& g) {
 // Elements [begin, end) of an int64 vector.
 NodeOut Part(GradientContext& g, NodeOut vector, NodeOut begin, NodeOut size) {
   const std::vector<NodeOut> one_begin = {begin}, one_size = {size};
-  return g.Op("Slice", {vector, g.Op("Pack", std::vector<GradArg>{one_begin}), g.Op("Pack", std::vector<GradArg>{one_size})});
+  return g.Op("Slice",
+              {vector, g.Op("Pack", std::vector<GradArg>{one_begin}), g.Op("Pack", std::vector<GradArg>{one_size})});
 }
 NodeOut Product(GradientContext& g, NodeOut vector) { return g.Op("Prod", {vector, Int(g, 0)}); }
 NodeOut Long(GradientContext& g, int64_t v) { return g.Const(Tensor::Scalar<int64_t>(v)); }
-NodeOut Vector(GradientContext& g, std::vector<NodeOut> scalars) { return g.Op("Pack", std::vector<GradArg>{std::move(scalars)}); }
+NodeOut Vector(GradientContext& g, std::vector<NodeOut> scalars) {
+  return g.Op("Pack", std::vector<GradArg>{std::move(scalars)});
+}
 
 // Any axis and batch_dims: params are seen as [B * M * d, N] rows, and pick k of (batch b, outer m) is row (b * M + m) * d + index.
 absl::Status GatherV2Gradient(GradientContext& g) {
@@ -183,7 +193,8 @@ absl::Status GatherV2Gradient(GradientContext& g) {
   const NodeOut rest = Long(g, -1);
   const NodeOut num_batch = Product(g, Part(g, shape, Long(g, 0), b));
   const NodeOut num_outer = Product(g, Part(g, shape, b, g.Op("Sub", {axis, b})));
-  const NodeOut dim = g.Op("Reshape", {Part(g, shape, axis, Long(g, 1)), g.Const(Tensor(DType::kInt32, TensorShape({0})))});
+  const NodeOut dim =
+      g.Op("Reshape", {Part(g, shape, axis, Long(g, 1)), g.Const(Tensor(DType::kInt32, TensorShape({0})))});
   const NodeOut num_slice = Product(g, Part(g, shape, g.Op("AddV2", {axis, Long(g, 1)}), rest));
   const NodeOut num_picks = Product(g, Part(g, picks_shape, b, rest));
   const NodeOut rows = g.Op("Mul", {num_batch, num_outer});
@@ -192,9 +203,10 @@ absl::Status GatherV2Gradient(GradientContext& g) {
   const NodeOut flat = g.Op("AddV2", {g.Op("Reshape", {wide, Vector(g, {num_batch, Long(g, 1), num_picks})}),
                                       g.Op("Reshape", {first, Vector(g, {num_batch, num_outer, Long(g, 1)})})});
   const NodeOut num_rows = g.Op("Mul", {rows, dim});
-  const NodeOut added = g.Op("ScatterNd", {g.Op("Reshape", {flat, Vector(g, {g.Op("Mul", {rows, num_picks}), Long(g, 1)})}),
-                                           g.Op("Reshape", {g.Grad(0), Vector(g, {g.Op("Mul", {rows, num_picks}), num_slice})}),
-                                           Vector(g, {num_rows, num_slice})});
+  const NodeOut added =
+      g.Op("ScatterNd", {g.Op("Reshape", {flat, Vector(g, {g.Op("Mul", {rows, num_picks}), Long(g, 1)})}),
+                         g.Op("Reshape", {g.Grad(0), Vector(g, {g.Op("Mul", {rows, num_picks}), num_slice})}),
+                         Vector(g, {num_rows, num_slice})});
   g.Set(0, g.Op("Reshape", {added, shape}));
   return g.status();
 }
@@ -243,7 +255,9 @@ TROUPE_OP("GatherV2")
     .Attr("Taxis: {int32, int64}")
     .Shape(GatherV2Shape)
     .Gradient(GatherV2Gradient)
-    .Doc("The slices of dimension `axis` of `params` that `indices` names. The first `batch_dims` dimensions of both go together.");
+    .Doc(
+        "The slices of dimension `axis` of `params` that `indices` names. The first `batch_dims` dimensions of both go "
+        "together.");
 TROUPE_KERNEL("GatherV2").Device("CPU").Types("Tparams", MovableTypes()).HostMemory("axis").Class<GatherV2Kernel>();
 
 }  // namespace

@@ -10,7 +10,8 @@ absl::Status GatherNdShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape indices, c.WithRankAtLeast(1, 1));
   if (!indices.known_rank() || !params.known_rank() || indices.dim(indices.rank() - 1) < 0) return shape_fn::Unknown(c);
   const int64_t n = indices.dim(indices.rank() - 1);
-  if (n > params.rank()) return InvalidArgument("index tuples of ", n, " elements do not fit params of rank ", params.rank());
+  if (n > params.rank())
+    return InvalidArgument("index tuples of ", n, " elements do not fit params of rank ", params.rank());
   PartialTensorShape out = PartialTensorShape::OfRank(0);
   for (int k = 0; k + 1 < indices.rank(); ++k) out.AddDim(indices.dim(k));
   for (int k = static_cast<int>(n); k < params.rank(); ++k) out.AddDim(params.dim(k));
@@ -43,12 +44,15 @@ class GatherNdKernel {
     VisitElement(params.dtype(), false, [&]<class E>() {
       const E* from = static_cast<const E*>(params.raw());
       E* to = static_cast<E*>(out->raw());
-      const double cost = 3 + static_cast<double>(at.slice) * (std::is_trivially_copyable_v<E> ? 0.1 * sizeof(E) : 20.0);
+      const double cost =
+          3 + static_cast<double>(at.slice) * (std::is_trivially_copyable_v<E> ? 0.1 * sizeof(E) : 20.0);
       ctx.threads()->ParallelFor(static_cast<int64_t>(at.offsets.size()), cost, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t offset = at.offsets[static_cast<size_t>(i)];
-          if (offset >= 0) std::copy(from + offset, from + offset + at.slice, to + i * at.slice);
-          else std::fill(to + i * at.slice, to + (i + 1) * at.slice, E{});
+          if (offset >= 0)
+            std::copy(from + offset, from + offset + at.slice, to + i * at.slice);
+          else
+            std::fill(to + i * at.slice, to + (i + 1) * at.slice, E{});
         }
       });
       return true;
@@ -69,8 +73,10 @@ TROUPE_OP("GatherNd")
     .Attr("bad_indices_policy: string = ''")
     .Shape(GatherNdShape)
     .Gradient(GatherNdGradient)
-    .Doc("The slices of `params` that the index tuples in the last dimension of `indices` name. `bad_indices_policy` is ERROR (also '' and DEFAULT) or\n"
-         "IGNORE, which gives zeros for a tuple that is out of range.");
+    .Doc(
+        "The slices of `params` that the index tuples in the last dimension of `indices` name. `bad_indices_policy` is "
+        "ERROR (also '' and DEFAULT) or\n"
+        "IGNORE, which gives zeros for a tuple that is out of range.");
 TROUPE_KERNEL("GatherNd").Device("CPU").Types("Tparams", MovableTypes()).Class<GatherNdKernel>();
 
 }  // namespace

@@ -20,14 +20,16 @@ absl::Status IndexTuples::BadTuple(const Tensor& indices, const TensorShape& sha
     place.insert(place.begin(), rest % outer.dim(k));
     rest /= outer.dim(k);
   }
-  return InvalidArgument("indices[", StrJoin(place, ","), "] = [", StrJoin(tuple, ", "), "] does not index into shape ", shape.DebugString());
+  return InvalidArgument("indices[", StrJoin(place, ","), "] = [", StrJoin(tuple, ", "), "] does not index into shape ",
+                         shape.DebugString());
 }
 
 absl::StatusOr<IndexTuples> ReadIndexTuples(const Tensor& indices, const TensorShape& shape) {
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector, got a scalar");
   IndexTuples r;
   const int64_t n = indices.dim(indices.rank() - 1);
-  if (n > shape.rank()) return InvalidArgument("index innermost dimension length must be <= params rank; saw: ", n, " vs. ", shape.rank());
+  if (n > shape.rank())
+    return InvalidArgument("index innermost dimension length must be <= params rank; saw: ", n, " vs. ", shape.rank());
   int64_t count = 1;
   for (int k = 0; k + 1 < indices.rank(); ++k) {
     r.outer.AddDim(indices.dim(k));

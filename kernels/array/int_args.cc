@@ -4,16 +4,26 @@ namespace troupe::array {
 
 int64_t IntAt(const Tensor& t, int64_t i) {
   switch (t.dtype()) {
-    case DType::kInt64: return t.data<int64_t>()[i];
-    case DType::kInt32: return t.data<int32_t>()[i];
-    case DType::kInt16: return t.data<int16_t>()[i];
-    case DType::kInt8: return t.data<int8_t>()[i];
-    case DType::kUint8: return t.data<uint8_t>()[i];
-    case DType::kUint16: return t.data<uint16_t>()[i];
-    case DType::kUint32: return t.data<uint32_t>()[i];
-    case DType::kUint64: return static_cast<int64_t>(t.data<uint64_t>()[i]);
-    case DType::kBool: return t.data<bool>()[i] ? 1 : 0;
-    default: return 0;
+    case DType::kInt64:
+      return t.data<int64_t>()[i];
+    case DType::kInt32:
+      return t.data<int32_t>()[i];
+    case DType::kInt16:
+      return t.data<int16_t>()[i];
+    case DType::kInt8:
+      return t.data<int8_t>()[i];
+    case DType::kUint8:
+      return t.data<uint8_t>()[i];
+    case DType::kUint16:
+      return t.data<uint16_t>()[i];
+    case DType::kUint32:
+      return t.data<uint32_t>()[i];
+    case DType::kUint64:
+      return static_cast<int64_t>(t.data<uint64_t>()[i]);
+    case DType::kBool:
+      return t.data<bool>()[i] ? 1 : 0;
+    default:
+      return 0;
   }
 }
 
@@ -31,13 +41,15 @@ absl::Status WriteInts(absl::Span<const int64_t> values, Tensor* t) {
   int32_t* out = t->data<int32_t>();
   for (size_t i = 0; i < values.size(); ++i) {
     out[i] = static_cast<int32_t>(values[i]);
-    if (out[i] != values[i]) return InvalidArgument("value ", values[i], " at index ", i, " does not fit into int32; ask for int64");
+    if (out[i] != values[i])
+      return InvalidArgument("value ", values[i], " at index ", i, " does not fit into int32; ask for int64");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<TensorShape> ReadShape(const Tensor& t) {
-  if (t.rank() != 1) return InvalidArgument("shape must be a vector of {int32,int64}, got shape ", t.shape().DebugString());
+  if (t.rank() != 1)
+    return InvalidArgument("shape must be a vector of {int32,int64}, got shape ", t.shape().DebugString());
   const Ints dims = ReadInts(t);
   return TensorShape::Make(dims);
 }
@@ -48,7 +60,8 @@ absl::StatusOr<int64_t> ReadScalar(const Tensor& t, std::string_view what) {
 }
 
 absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank, std::string_view what) {
-  if (axis < -rank || axis >= rank) return InvalidArgument(what, " must be in the range [", -rank, ", ", rank, "), got ", axis);
+  if (axis < -rank || axis >= rank)
+    return InvalidArgument(what, " must be in the range [", -rank, ", ", rank, "), got ", axis);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

@@ -14,7 +14,9 @@ absl::Status LinSpaceShape(InferenceContext& c) {
 
 absl::Status ComputeLinSpace(KernelContext& ctx) {
   for (int i = 0; i < 3; ++i) {
-    if (ctx.input(i).rank() != 0) return InvalidArgument("start, stop and num must be scalars, but input ", i, " has shape ", ctx.input(i).shape().DebugString());
+    if (ctx.input(i).rank() != 0)
+      return InvalidArgument("start, stop and num must be scalars, but input ", i, " has shape ",
+                             ctx.input(i).shape().DebugString());
   }
   const int64_t n = IntAt(ctx.input(2));
   if (n <= 0) return InvalidArgument("requires num > 0: ", n);

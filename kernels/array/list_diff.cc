@@ -33,14 +33,17 @@ std::vector<int64_t> Rest(const Tensor& x, const Tensor& y) {
 absl::Status ComputeListDiff(KernelContext& ctx) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1);
   if (x.rank() != 1 || y.rank() != 1) {
-    return InvalidArgument("x and y must be vectors, got shapes ", x.shape().DebugString(), " and ", y.shape().DebugString());
+    return InvalidArgument("x and y must be vectors, got shapes ", x.shape().DebugString(), " and ",
+                           y.shape().DebugString());
   }
   std::vector<int64_t> keep;
   if (x.dtype() == DType::kString) {
     keep = Rest<std::string>(x, y);
   } else {
     VisitNumeric(x.dtype(), false, [&]<class T>() {
-      if constexpr (kDTypeOf<T> != DType::kComplex64 && kDTypeOf<T> != DType::kComplex128 && kDTypeOf<T> != DType::kBool) keep = Rest<T>(x, y);
+      if constexpr (kDTypeOf<T> != DType::kComplex64 && kDTypeOf<T> != DType::kComplex128 &&
+                    kDTypeOf<T> != DType::kBool)
+        keep = Rest<T>(x, y);
       return true;
     });
   }
@@ -63,11 +66,14 @@ TROUPE_OP("ListDiff")
     .Attr("out_idx: {int32, int64} = DT_INT32")
     .Shape(ListDiffShape)
     .NotDifferentiable("which elements are equal is not differentiable")
-    .Doc("The elements of the vector `x` that are not in `y`, in their order and as often as they come, and their indices in `x`.");
+    .Doc(
+        "The elements of the vector `x` that are not in `y`, in their order and as often as they come, and their "
+        "indices in `x`.");
 TROUPE_KERNEL("ListDiff")
     .Device("CPU")
-    .Types("T", {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUint8,
-                 DType::kUint16, DType::kUint32, DType::kUint64, DType::kString})
+    .Types("T",
+           {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt8, DType::kInt16, DType::kInt32,
+            DType::kInt64, DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64, DType::kString})
     .Function<ComputeListDiff>();
 
 }  // namespace

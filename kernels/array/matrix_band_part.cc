@@ -25,8 +25,11 @@ absl::Status ComputeBand(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t lower, ReadScalar(ctx.input(1), "num_lower"));
   TROUPE_ASSIGN_OR_RETURN(const int64_t upper, ReadScalar(ctx.input(2), "num_upper"));
   const int64_t rows = shape.dim(shape.rank() - 2), columns = shape.dim(shape.rank() - 1);
-  if (lower > rows) return InvalidArgument("num_lower must be negative or less or equal to number of rows (", rows, ") got: ", lower);
-  if (upper > columns) return InvalidArgument("num_upper must be negative or less or equal to number of columns (", columns, ") got: ", upper);
+  if (lower > rows)
+    return InvalidArgument("num_lower must be negative or less or equal to number of rows (", rows, ") got: ", lower);
+  if (upper > columns)
+    return InvalidArgument("num_upper must be negative or less or equal to number of columns (", columns,
+                           ") got: ", upper);
   Tensor out = ctx.TakeInput(0);
   if (!out.BufferUnique()) out = out.Clone();
   if (!out.valid()) return ResourceExhausted("no memory for a copy of the input");
@@ -58,9 +61,16 @@ TROUPE_OP("MatrixBandPart")
     .Attr("Tindex: {int32, int64} = DT_INT64")
     .Shape(BandShape)
     .Gradient(BandGradient)
-    .Doc("The matrices in the last two dimensions of `input` with zeros outside the diagonal, `num_lower` diagonals below and `num_upper` above it; a negative\n"
-         "number keeps them all.");
-TROUPE_KERNEL("MatrixBandPart").Device("CPU").Types("T", MovableTypes()).HostMemory("num_lower").HostMemory("num_upper").Function<ComputeBand>();
+    .Doc(
+        "The matrices in the last two dimensions of `input` with zeros outside the diagonal, `num_lower` diagonals "
+        "below and `num_upper` above it; a negative\n"
+        "number keeps them all.");
+TROUPE_KERNEL("MatrixBandPart")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("num_lower")
+    .HostMemory("num_upper")
+    .Function<ComputeBand>();
 
 }  // namespace
 }  // namespace troupe::array

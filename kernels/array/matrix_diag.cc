@@ -109,8 +109,8 @@ absl::Status ComputeMatrixSetDiag(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const Matrices m, MatricesOf(ctx.input(0).shape()));
   const TensorShape want = DiagonalShape(ctx.input(0).shape(), m.length);
   if (!ctx.input(1).HasShape(want)) {
-    return InvalidArgument("diagonal must have shape ", want.DebugString(), " for an input of shape ", ctx.input(0).shape().DebugString(), ", got ",
-                           ctx.input(1).shape().DebugString());
+    return InvalidArgument("diagonal must have shape ", want.DebugString(), " for an input of shape ",
+                           ctx.input(0).shape().DebugString(), ", got ", ctx.input(1).shape().DebugString());
   }
   Tensor out = ctx.TakeInput(0);
   if (!out.BufferUnique()) out = out.Clone();

@@ -13,7 +13,11 @@ TROUPE_OP("MatrixDiagPartV2")
     .Shape(MatrixDiagPartBandShape)
     .Gradient(MatrixDiagPartBandGradient)
     .Doc("As MatrixDiagPartV3 with align = LEFT_LEFT.");
-TROUPE_KERNEL("MatrixDiagPartV2").Device("CPU").Types("T", DiagonalTypes()).HostMemory("k").Class<MatrixDiagPartKernel>();
+TROUPE_KERNEL("MatrixDiagPartV2")
+    .Device("CPU")
+    .Types("T", DiagonalTypes())
+    .HostMemory("k")
+    .Class<MatrixDiagPartKernel>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -13,9 +13,15 @@ TROUPE_OP("MatrixDiagPartV3")
     .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
     .Shape(MatrixDiagPartBandShape)
     .Gradient(MatrixDiagPartBandGradient)
-    .Doc("The diagonals k[0] to k[1] (of a single k that one) of the matrices in the last two dimensions, packed as MatrixDiagV3 reads\n"
-         "them, with padding_value where a row is longer than its diagonal.");
-TROUPE_KERNEL("MatrixDiagPartV3").Device("CPU").Types("T", DiagonalTypes()).HostMemory("k").Class<MatrixDiagPartKernel>();
+    .Doc(
+        "The diagonals k[0] to k[1] (of a single k that one) of the matrices in the last two dimensions, packed as "
+        "MatrixDiagV3 reads\n"
+        "them, with padding_value where a row is longer than its diagonal.");
+TROUPE_KERNEL("MatrixDiagPartV3")
+    .Device("CPU")
+    .Types("T", DiagonalTypes())
+    .HostMemory("k")
+    .Class<MatrixDiagPartKernel>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -18,8 +18,8 @@ absl::StatusOr<int> EdgeOffset(const std::string& mode) {
 
 absl::Status CheckBorder(int i, int64_t before, int64_t after, int64_t dim, int offset) {
   if (before > dim - offset || after > dim - offset) {
-    return InvalidArgument("paddings must be ", offset ? "less than" : "no greater than", " the dimension size: dimension ", i, " has ", before, ", ",
-                           after, " for size ", dim);
+    return InvalidArgument("paddings must be ", offset ? "less than" : "no greater than",
+                           " the dimension size: dimension ", i, " has ", before, ", ", after, " for size ", dim);
   }
   return absl::OkStatus();
 }
@@ -28,8 +28,10 @@ class MirrorKernel {
  public:
   explicit MirrorKernel(KernelInit& init) {
     auto offset = EdgeOffset(init.Attr<std::string>("mode"));
-    if (offset.ok()) offset_ = *offset;
-    else init.Fail(offset.status());
+    if (offset.ok())
+      offset_ = *offset;
+    else
+      init.Fail(offset.status());
   }
 
  protected:
@@ -106,7 +108,9 @@ class MirrorPadGradKernel : public MirrorKernel {
     for (int i = 0; i < in.rank(); ++i) {
       const auto k = static_cast<size_t>(i);
       const int64_t kept = in.dim(i) - pad.before[k] - pad.after[k];
-      if (kept < 0) return InvalidArgument("paddings of dimension ", i, " exceed its size: ", pad.before[k], " + ", pad.after[k], " > ", in.dim(i));
+      if (kept < 0)
+        return InvalidArgument("paddings of dimension ", i, " exceed its size: ", pad.before[k], " + ", pad.after[k],
+                               " > ", in.dim(i));
       TROUPE_RETURN_IF_ERROR(CheckBorder(i, pad.before[k], pad.after[k], kept, offset_));
     }
     Tensor now = in;
@@ -135,7 +139,8 @@ absl::Status UnpaddedShape(InferenceContext& c) {
   const Tensor* paddings = c.input_tensor(1);
   if (!out.known_rank()) return shape_fn::Unknown(c);
   if (paddings != nullptr && paddings->num_elements() != 2 * out.rank()) {
-    return InvalidArgument("paddings has shape ", paddings->shape().DebugString(), " for an input of rank ", out.rank());
+    return InvalidArgument("paddings has shape ", paddings->shape().DebugString(), " for an input of rank ",
+                           out.rank());
   }
   for (int i = 0; i < out.rank(); ++i) {
     if (paddings == nullptr || out.dim(i) < 0) {
@@ -168,7 +173,9 @@ TROUPE_OP("MirrorPad")
     .Attr("mode: {'REFLECT', 'SYMMETRIC'}")
     .Shape(PaddedShape)
     .Gradient(MirrorPadGradient)
-    .Doc("`input` with a border of `paddings` elements in every dimension that mirrors it, without (REFLECT) or with (SYMMETRIC) the edge itself.");
+    .Doc(
+        "`input` with a border of `paddings` elements in every dimension that mirrors it, without (REFLECT) or with "
+        "(SYMMETRIC) the edge itself.");
 TROUPE_KERNEL("MirrorPad").Device("CPU").Types("T", MovableTypes()).HostMemory("paddings").Class<MirrorPadKernel>();
 
 TROUPE_OP("MirrorPadGrad")
@@ -181,7 +188,11 @@ TROUPE_OP("MirrorPadGrad")
     .Shape(UnpaddedShape)
     .Gradient(MirrorPadGradGradient)
     .Doc("The gradient of MirrorPad: the border is cut off and added to the elements that it mirrors.");
-TROUPE_KERNEL("MirrorPadGrad").Device("CPU").Types("T", NumberTypes()).HostMemory("paddings").Class<MirrorPadGradKernel>();
+TROUPE_KERNEL("MirrorPadGrad")
+    .Device("CPU")
+    .Types("T", NumberTypes())
+    .HostMemory("paddings")
+    .Class<MirrorPadGradKernel>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -5,7 +5,8 @@ namespace troupe::array {
 namespace {
 
 absl::StatusOr<int> DepthAxis(int64_t axis, int indices_rank) {
-  if (axis < -1 || axis > indices_rank) return InvalidArgument("expected axis to be -1 or between [0, ", indices_rank, "], but received: ", axis);
+  if (axis < -1 || axis > indices_rank)
+    return InvalidArgument("expected axis to be -1 or between [0, ", indices_rank, "], but received: ", axis);
   return static_cast<int>(axis == -1 ? indices_rank : axis);
 }
 
@@ -30,7 +31,8 @@ class OneHotKernel {
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& indices = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(const int axis, DepthAxis(axis_, indices.rank()));
-    if (ctx.input(1).rank() != 0) return InvalidArgument("depth must be a scalar, but got: ", ctx.input(1).shape().DebugString());
+    if (ctx.input(1).rank() != 0)
+      return InvalidArgument("depth must be a scalar, but got: ", ctx.input(1).shape().DebugString());
     const int64_t depth = IntAt(ctx.input(1));
     if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
     const Tensor &on = ctx.input(2), &off = ctx.input(3);
@@ -49,10 +51,14 @@ class OneHotKernel {
       E* to = static_cast<E*>(out->raw());
       const E& v = *static_cast<const E*>(on.raw());
       switch (indices.dtype()) {
-        case DType::kUint8: return Set(indices.flat<uint8_t>(), depth, suffix, v, to);
-        case DType::kInt8: return Set(indices.flat<int8_t>(), depth, suffix, v, to);
-        case DType::kInt32: return Set(indices.flat<int32_t>(), depth, suffix, v, to);
-        default: return Set(indices.flat<int64_t>(), depth, suffix, v, to);
+        case DType::kUint8:
+          return Set(indices.flat<uint8_t>(), depth, suffix, v, to);
+        case DType::kInt8:
+          return Set(indices.flat<int8_t>(), depth, suffix, v, to);
+        case DType::kInt32:
+          return Set(indices.flat<int32_t>(), depth, suffix, v, to);
+        default:
+          return Set(indices.flat<int64_t>(), depth, suffix, v, to);
       }
     });
     return absl::OkStatus();
@@ -83,7 +89,9 @@ TROUPE_OP("OneHot")
     .Attr("TI: {uint8, int8, int32, int64} = DT_INT64")
     .Shape(OneHotShape)
     .NotDifferentiable("indices are not differentiable")
-    .Doc("`indices` with a new dimension `axis` of size `depth` (-1: the last): `on_value` at the index, `off_value` elsewhere.");
+    .Doc(
+        "`indices` with a new dimension `axis` of size `depth` (-1: the last): `on_value` at the index, `off_value` "
+        "elsewhere.");
 TROUPE_KERNEL("OneHot").Device("CPU").Types("T", MovableTypes()).HostMemory("depth").Class<OneHotKernel>();
 
 }  // namespace

@@ -43,9 +43,13 @@ inline absl::Status ReshapedGradient(GradientContext& g) {
   return g.status();
 }
 // The shape of `x` as a vector of dtype `type` (int32 or int64).
-inline NodeOut ShapeOf(GradientContext& g, NodeOut x, DType type = DType::kInt32) { return g.Op("Shape", {x}, {{"out_type", type}}); }
+inline NodeOut ShapeOf(GradientContext& g, NodeOut x, DType type = DType::kInt32) {
+  return g.Op("Shape", {x}, {{"out_type", type}});
+}
 // An int32 vector constant.
-inline NodeOut IntVector(GradientContext& g, std::initializer_list<int32_t> values) { return g.Const(Tensor::Vector<int32_t>(values)); }
+inline NodeOut IntVector(GradientContext& g, std::initializer_list<int32_t> values) {
+  return g.Const(Tensor::Vector<int32_t>(values));
+}
 inline NodeOut Int(GradientContext& g, int32_t value) { return g.Const(Tensor::Scalar<int32_t>(value)); }
 // True when rows of dimension 0 may be handed on as slices of the buffer: every one begins at a multiple of 64 bytes.
 inline bool RowsAreAligned(const Tensor& t, int64_t rows_each) {

@@ -10,8 +10,8 @@ absl::Status PackShape(InferenceContext& c) {
   for (int i = 1; i < c.num_inputs(); ++i) {
     absl::StatusOr<PartialTensorShape> merged = one.MergeWith(c.input(i));
     if (!merged.ok()) {
-      return InvalidArgument("shapes of all values must be equal: value ", i, " has shape ", c.input(i).DebugString(), ", those before ",
-                             one.DebugString());
+      return InvalidArgument("shapes of all values must be equal: value ", i, " has shape ", c.input(i).DebugString(),
+                             ", those before ", one.DebugString());
     }
     one = *std::move(merged);
   }
@@ -41,8 +41,8 @@ class PackKernel {
     TROUPE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_, shape.rank() + 1));
     for (int i = 1; i < n; ++i) {
       if (!ctx.input(i).SameShape(first)) {
-        return InvalidArgument("shapes of all values must be equal: value 0 has shape ", shape.DebugString(), ", value ", i, " has ",
-                               ctx.input(i).shape().DebugString());
+        return InvalidArgument("shapes of all values must be equal: value 0 has shape ", shape.DebugString(),
+                               ", value ", i, " has ", ctx.input(i).shape().DebugString());
       }
     }
     shape.InsertDim(axis, n);

@@ -6,16 +6,18 @@ namespace troupe::array {
 
 absl::StatusOr<Paddings> ReadPaddings(const Tensor& in, const Tensor& paddings) {
   if (paddings.rank() != 2 || paddings.dim(1) != 2 || paddings.dim(0) != in.rank()) {
-    return InvalidArgument("paddings must be a matrix [", in.rank(), ",2] for an input of rank ", in.rank(), ", got shape ",
-                           paddings.shape().DebugString());
+    return InvalidArgument("paddings must be a matrix [", in.rank(), ",2] for an input of rank ", in.rank(),
+                           ", got shape ", paddings.shape().DebugString());
   }
   Paddings p;
   Ints dims;
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t before = IntAt(paddings, 2 * i), after = IntAt(paddings, 2 * i + 1);
-    if (before < 0 || after < 0) return InvalidArgument("paddings must be non-negative: dimension ", i, " has ", before, " and ", after);
+    if (before < 0 || after < 0)
+      return InvalidArgument("paddings must be non-negative: dimension ", i, " has ", before, " and ", after);
     constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 4;
-    if (before > kMost || after > kMost) return InvalidArgument("paddings of dimension ", i, " are too big: ", before, " and ", after);
+    if (before > kMost || after > kMost)
+      return InvalidArgument("paddings of dimension ", i, " are too big: ", before, " and ", after);
     p.before.push_back(before);
     p.after.push_back(after);
     dims.push_back(before + in.dim(i) + after);
@@ -42,7 +44,8 @@ absl::Status PaddedShape(InferenceContext& c) {
       continue;
     }
     const int64_t before = IntAt(*paddings, 2 * i), after = IntAt(*paddings, 2 * i + 1);
-    if (before < 0 || after < 0) return InvalidArgument("paddings must be non-negative: dimension ", i, " has ", before, " and ", after);
+    if (before < 0 || after < 0)
+      return InvalidArgument("paddings must be non-negative: dimension ", i, " has ", before, " and ", after);
     if (out.dim(i) >= 0) out.set_dim(i, out.dim(i) + before + after);
   }
   c.set_output(0, out);

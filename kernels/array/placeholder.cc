@@ -6,10 +6,11 @@ namespace {
 
 class PlaceholderKernel {
  public:
-  explicit PlaceholderKernel(KernelInit& init) : dtype_(init.output_type(0)), shape_(init.Attr<PartialTensorShape>("shape")) {}
+  explicit PlaceholderKernel(KernelInit& init)
+      : dtype_(init.output_type(0)), shape_(init.Attr<PartialTensorShape>("shape")) {}
   absl::Status Compute(KernelContext& ctx) {
-    return InvalidArgument("you must feed a value for placeholder tensor '", ctx.node().name, "' with dtype ", Name(dtype_), " and shape ",
-                           shape_.DebugString());
+    return InvalidArgument("you must feed a value for placeholder tensor '", ctx.node().name, "' with dtype ",
+                           Name(dtype_), " and shape ", shape_.DebugString());
   }
 
  private:
@@ -32,7 +33,8 @@ TROUPE_OP("Placeholder")
     .Trait(OpTrait::kPlaceholder)
     .Shape(shape_fn::FromShapeAttr)
     .NotDifferentiable("it has no inputs")
-    .Doc("A value that every step must feed; running it is an error. `shape` is what is known about the value's shape.");
+    .Doc(
+        "A value that every step must feed; running it is an error. `shape` is what is known about the value's shape.");
 TROUPE_KERNEL("Placeholder").Device("CPU").Class<PlaceholderKernel>();
 
 TROUPE_OP("PlaceholderV2")

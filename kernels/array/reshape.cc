@@ -27,11 +27,13 @@ absl::Status ReshapeShape(InferenceContext& c) {
       }
     }
     if (num_unknown == 0 && known != n) {
-      return InvalidArgument("cannot reshape a tensor with ", n, " elements to shape ", out.DebugString(), " (", known, " elements)");
+      return InvalidArgument("cannot reshape a tensor with ", n, " elements to shape ", out.DebugString(), " (", known,
+                             " elements)");
     }
     if (num_unknown == 1 && known > 0) {
       if (n % known != 0) {
-        return InvalidArgument("cannot reshape a tensor with ", n, " elements to shape ", out.DebugString(), ": ", known, " does not divide it");
+        return InvalidArgument("cannot reshape a tensor with ", n, " elements to shape ", out.DebugString(), ": ",
+                               known, " does not divide it");
       }
       out.set_dim(unknown, n / known);
     }
@@ -43,7 +45,8 @@ absl::Status ReshapeShape(InferenceContext& c) {
 absl::Status ComputeReshape(KernelContext& ctx) {
   const Tensor& sizes = ctx.input(1);
   // A scalar size stands for a vector of one: old graphs have it.
-  if (sizes.rank() > 1) return InvalidArgument("the shape to reshape to must be a vector, got shape ", sizes.shape().DebugString());
+  if (sizes.rank() > 1)
+    return InvalidArgument("the shape to reshape to must be a vector, got shape ", sizes.shape().DebugString());
   const Tensor& in = ctx.input(0);
   const int64_t n = in.num_elements();
   Ints dims = ReadInts(sizes);
@@ -67,14 +70,15 @@ absl::Status ComputeReshape(KernelContext& ctx) {
     int64_t rest = 1;
     for (int i = 0; i < in.rank(); ++i) rest *= has_zero && in.dim(i) == 0 ? 1 : in.dim(i);
     if (rest % known != 0) {
-      return InvalidArgument("input to reshape is a tensor with ", n, " values, but the requested shape requires a multiple of ", known);
+      return InvalidArgument("input to reshape is a tensor with ", n,
+                             " values, but the requested shape requires a multiple of ", known);
     }
     dims[static_cast<size_t>(unknown)] = rest / known;
   }
   TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, TensorShape::Make(dims));
   if (shape.num_elements() != n) {
-    return InvalidArgument("input to reshape is a tensor with ", n, " values, but the requested shape ", shape.DebugString(), " has ",
-                           shape.num_elements());
+    return InvalidArgument("input to reshape is a tensor with ", n, " values, but the requested shape ",
+                           shape.DebugString(), " has ", shape.num_elements());
   }
   return PassOnReshaped(ctx, shape);
 }
@@ -87,7 +91,9 @@ TROUPE_OP("Reshape")
     .Attr("Tshape: {int32, int64} = DT_INT32")
     .Shape(ReshapeShape)
     .Gradient(ReshapedGradient)
-    .Doc("The elements of `tensor` under `shape`. One size of `shape` may be -1: it is what makes the number of elements equal.");
+    .Doc(
+        "The elements of `tensor` under `shape`. One size of `shape` may be -1: it is what makes the number of "
+        "elements equal.");
 TROUPE_KERNEL("Reshape").Device("CPU").HostMemory("shape").Function<ComputeReshape, Cost::kTrivial>();
 
 }  // namespace

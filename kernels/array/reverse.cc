@@ -7,10 +7,12 @@ namespace {
 
 // Which dimensions input 1 names.
 absl::StatusOr<std::vector<bool>> Reversed(const Tensor& which, int rank) {
-  if (which.rank() != 1) return InvalidArgument("the dimensions to reverse must be a vector, got shape ", which.shape().DebugString());
+  if (which.rank() != 1)
+    return InvalidArgument("the dimensions to reverse must be a vector, got shape ", which.shape().DebugString());
   std::vector<bool> reversed(static_cast<size_t>(rank));
   if (which.dtype() == DType::kBool) {
-    if (which.num_elements() != rank) return InvalidArgument("dims must have ", rank, " elements, one per dimension, not ", which.num_elements());
+    if (which.num_elements() != rank)
+      return InvalidArgument("dims must have ", rank, " elements, one per dimension, not ", which.num_elements());
     for (int i = 0; i < rank; ++i) reversed[static_cast<size_t>(i)] = which.data<bool>()[i];
     return reversed;
   }
@@ -28,7 +30,8 @@ absl::Status ReverseShape(InferenceContext& c) {
   if (c.input_type(1) == DType::kBool && which.dim(0) >= 0) {
     TROUPE_ASSIGN_OR_RETURN(out, c.WithRank(0, static_cast<int>(which.dim(0))));
   }
-  if (const Tensor* t = c.input_tensor(1); t != nullptr && out.known_rank()) TROUPE_RETURN_IF_ERROR(Reversed(*t, out.rank()).status());
+  if (const Tensor* t = c.input_tensor(1); t != nullptr && out.known_rank())
+    TROUPE_RETURN_IF_ERROR(Reversed(*t, out.rank()).status());
   c.set_output(0, out);
   return absl::OkStatus();
 }
@@ -62,7 +65,9 @@ TROUPE_OP("Reverse")
     .Input("tensor: T")
     .Input("dims: bool")
     .Output("output: T")
-    .Attr("T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, complex64, complex128, string}")
+    .Attr(
+        "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, complex64, "
+        "complex128, string}")
     .Shape(ReverseShape)
     .Gradient(ReverseGradient)
     .Doc("`tensor` with the dimensions i for which dims[i] is true reversed.");
@@ -73,7 +78,9 @@ TROUPE_OP("ReverseV2")
     .Input("axis: Tidx")
     .Output("output: T")
     .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Attr("T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, complex128, string}")
+    .Attr(
+        "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, "
+        "complex128, string}")
     .Shape(ReverseShape)
     .Gradient(ReverseGradient)
     .Doc("`tensor` with the dimensions `axis` reversed; negative ones count from the end.");

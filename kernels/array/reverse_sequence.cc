@@ -35,17 +35,20 @@ absl::Status ReverseSequenceGradient(GradientContext& g) {
 
 class ReverseSequenceKernel {
  public:
-  explicit ReverseSequenceKernel(KernelInit& init) : seq_(init.Attr<int64_t>("seq_dim")), batch_(init.Attr<int64_t>("batch_dim")) {}
+  explicit ReverseSequenceKernel(KernelInit& init)
+      : seq_(init.Attr<int64_t>("seq_dim")), batch_(init.Attr<int64_t>("batch_dim")) {}
   absl::Status Compute(KernelContext& ctx) {
     const Tensor &in = ctx.input(0), &lengths = ctx.input(1);
     TROUPE_RETURN_IF_ERROR(CheckDims(seq_, batch_, in.rank()));
     const int seq = static_cast<int>(seq_), batch = static_cast<int>(batch_);
     if (lengths.rank() != 1 || lengths.num_elements() != in.dim(batch)) {
-      return InvalidArgument("seq_lengths must be a vector of ", in.dim(batch), " lengths, got shape ", lengths.shape().DebugString());
+      return InvalidArgument("seq_lengths must be a vector of ", in.dim(batch), " lengths, got shape ",
+                             lengths.shape().DebugString());
     }
     for (int64_t b = 0; b < in.dim(batch); ++b) {
       const int64_t n = IntAt(lengths, b);
-      if (n < 0 || n > in.dim(seq)) return InvalidArgument("seq_lengths(", b, ") = ", n, " is not in [0, ", in.dim(seq), "]");
+      if (n < 0 || n > in.dim(seq))
+        return InvalidArgument("seq_lengths(", b, ") = ", n, " is not in [0, ", in.dim(seq), "]");
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
     const Strides strides = DenseStrides(in.shape().dims());
@@ -82,8 +85,14 @@ TROUPE_OP("ReverseSequence")
     .Attr("Tlen: {int32, int64} = DT_INT64")
     .Shape(ReverseSequenceShape)
     .Gradient(ReverseSequenceGradient)
-    .Doc("`input` with, for every entry b of dimension `batch_dim`, the first seq_lengths[b] elements of dimension `seq_dim` in reverse order.");
-TROUPE_KERNEL("ReverseSequence").Device("CPU").Types("T", MovableTypes()).HostMemory("seq_lengths").Class<ReverseSequenceKernel>();
+    .Doc(
+        "`input` with, for every entry b of dimension `batch_dim`, the first seq_lengths[b] elements of dimension "
+        "`seq_dim` in reverse order.");
+TROUPE_KERNEL("ReverseSequence")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("seq_lengths")
+    .Class<ReverseSequenceKernel>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -9,8 +9,8 @@ absl::Status CheckUpdates(const IndexTuples& at, const Tensor& updates, const Te
   TensorShape want = at.outer;
   want.Append(at.slice_shape);
   if (updates.shape() == want) return absl::OkStatus();
-  return InvalidArgument("updates must have shape ", want.DebugString(), " (the tuples' shape and that of a slice of ", shape.DebugString(),
-                         "), got ", updates.shape().DebugString());
+  return InvalidArgument("updates must have shape ", want.DebugString(), " (the tuples' shape and that of a slice of ",
+                         shape.DebugString(), "), got ", updates.shape().DebugString());
 }
 
 // to[offset] += from, or = from for types that do not add.
@@ -32,8 +32,10 @@ void ScatterSlices(const IndexTuples& at, const Tensor& updates, bool add, Tenso
       const T* from = updates.data<T>();
       each([&](int64_t t, int64_t f) {
         for (int64_t k = 0; k < at.slice; ++k) {
-          if constexpr (std::is_same_v<T, bool>) to[t + k] = to[t + k] || from[f + k];
-          else to[t + k] = static_cast<T>(to[t + k] + from[f + k]);
+          if constexpr (std::is_same_v<T, bool>)
+            to[t + k] = to[t + k] || from[f + k];
+          else
+            to[t + k] = static_cast<T>(to[t + k] + from[f + k]);
         }
       });
       return true;
@@ -52,7 +54,8 @@ absl::Status CheckUpdatesShape(InferenceContext& c, int indices_at, int updates_
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape indices, c.WithRankAtLeast(indices_at, 1));
   if (!indices.known_rank() || !shape.known_rank() || indices.dim(indices.rank() - 1) < 0) return absl::OkStatus();
   const int64_t n = indices.dim(indices.rank() - 1);
-  if (n > shape.rank()) return InvalidArgument("index tuples of ", n, " elements do not fit a value of rank ", shape.rank());
+  if (n > shape.rank())
+    return InvalidArgument("index tuples of ", n, " elements do not fit a value of rank ", shape.rank());
   PartialTensorShape want = PartialTensorShape::OfRank(0);
   for (int k = 0; k + 1 < indices.rank(); ++k) want.AddDim(indices.dim(k));
   for (int k = static_cast<int>(n); k < shape.rank(); ++k) want.AddDim(shape.dim(k));
@@ -108,7 +111,8 @@ class ScatterNdKernel {
 
 class TensorScatterKernel {
  public:
-  explicit TensorScatterKernel(KernelInit& init) : policy_(ReadBadIndexPolicy(init)), add_(init.node().op().name == "TensorScatterAdd") {}
+  explicit TensorScatterKernel(KernelInit& init)
+      : policy_(ReadBadIndexPolicy(init)), add_(init.node().op().name == "TensorScatterAdd") {}
   absl::Status Compute(KernelContext& ctx) {
     const TensorShape shape = ctx.input(0).shape();
     TROUPE_ASSIGN_OR_RETURN(const IndexTuples at, ReadIndexTuples(ctx.input(1), shape));
@@ -137,11 +141,14 @@ TROUPE_OP("ScatterNd")
     .Attr("bad_indices_policy: string = ''")
     .Shape(ScatterNdShape)
     .Gradient(ScatterNdGradient)
-    .Doc("Zeros of `shape` with the slices `updates` added at the index tuples `indices`. Slices at equal tuples add up.");
+    .Doc(
+        "Zeros of `shape` with the slices `updates` added at the index tuples `indices`. Slices at equal tuples add "
+        "up.");
 TROUPE_KERNEL("ScatterNd")
     .Device("CPU")
-    .Types("T", {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUint8,
-                 DType::kUint16, DType::kUint32, DType::kUint64, DType::kComplex64, DType::kComplex128, DType::kBool, DType::kString})
+    .Types("T", {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt8, DType::kInt16,
+                 DType::kInt32, DType::kInt64, DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64,
+                 DType::kComplex64, DType::kComplex128, DType::kBool, DType::kString})
     .HostMemory("shape")
     .Class<ScatterNdKernel>();
 
@@ -155,7 +162,9 @@ TROUPE_OP("TensorScatterUpdate")
     .Attr("bad_indices_policy: string = ''")
     .Shape(TensorScatterShape)
     .Gradient(TensorScatterUpdateGradient)
-    .Doc("`tensor` with the slices at the index tuples `indices` replaced by `updates`; of slices at equal tuples the last one stays.");
+    .Doc(
+        "`tensor` with the slices at the index tuples `indices` replaced by `updates`; of slices at equal tuples the "
+        "last one stays.");
 TROUPE_KERNEL("TensorScatterUpdate").Device("CPU").Types("T", MovableTypes()).Class<TensorScatterKernel>();
 
 TROUPE_OP("TensorScatterAdd")

@@ -7,7 +7,8 @@ namespace {
 
 absl::Status CheckRange(int i, int64_t begin, int64_t size, int64_t dim) {
   if (begin < 0 || begin > dim) return InvalidArgument("expected begin[", i, "] in [0, ", dim, "], but got ", begin);
-  if (size < 0 || size > dim - begin) return InvalidArgument("expected size[", i, "] in [0, ", dim - begin, "], but got ", size);
+  if (size < 0 || size > dim - begin)
+    return InvalidArgument("expected size[", i, "] in [0, ", dim - begin, "], but got ", size);
   return absl::OkStatus();
 }
 
@@ -24,7 +25,8 @@ absl::Status SliceShape(InferenceContext& c) {
   const Tensor* begin = c.input_tensor(1);
   PartialTensorShape out = PartialTensorShape::OfRank(in.rank());
   if (const Tensor* size = c.input_tensor(2)) {
-    if (size->num_elements() != in.rank()) return InvalidArgument("size has ", size->num_elements(), " elements for an input of rank ", in.rank());
+    if (size->num_elements() != in.rank())
+      return InvalidArgument("size has ", size->num_elements(), " elements for an input of rank ", in.rank());
     for (int i = 0; i < in.rank(); ++i) {
       int64_t s = IntAt(*size, i);
       if (s < -1) return InvalidArgument("expected size[", i, "] to be -1 or more, but got ", s);
@@ -46,9 +48,11 @@ absl::Status SliceShape(InferenceContext& c) {
 
 absl::Status SliceGradient(GradientContext& g) {
   const DType index = g.input_type(1);
-  const NodeOut column = g.Op("Pack", std::vector<GradArg>{std::vector<NodeOut>{g.Op("Rank", {g.Input(0)}), Int(g, 1)}});
+  const NodeOut column =
+      g.Op("Pack", std::vector<GradArg>{std::vector<NodeOut>{g.Op("Rank", {g.Input(0)}), Int(g, 1)}});
   const NodeOut begin = g.Input(1);
-  const NodeOut behind = g.Op("Sub", {g.Op("Sub", {ShapeOf(g, g.Input(0), index), ShapeOf(g, g.Grad(0), index)}), begin});
+  const NodeOut behind =
+      g.Op("Sub", {g.Op("Sub", {ShapeOf(g, g.Input(0), index), ShapeOf(g, g.Grad(0), index)}), begin});
   const std::vector<NodeOut> columns = {g.Op("Reshape", {begin, column}), g.Op("Reshape", {behind, column})};
   g.Set(0, g.Op("Pad", {g.Grad(0), g.Op("ConcatV2", std::vector<GradArg>{columns, Int(g, 1)})}));
   return g.status();
@@ -59,8 +63,8 @@ absl::Status ComputeSlice(KernelContext& ctx) {
   const int rank = in.rank();
   for (int i = 1; i <= 2; ++i) {
     if (ctx.input(i).rank() != 1 || ctx.input(i).num_elements() != rank) {
-      return InvalidArgument("begin and size must be vectors of ", rank, " elements, but their shapes are ", ctx.input(1).shape().DebugString(),
-                             " and ", ctx.input(2).shape().DebugString());
+      return InvalidArgument("begin and size must be vectors of ", rank, " elements, but their shapes are ",
+                             ctx.input(1).shape().DebugString(), " and ", ctx.input(2).shape().DebugString());
     }
   }
   const TensorShape in_shape = in.shape();
@@ -100,8 +104,15 @@ TROUPE_OP("Slice")
     .Attr("Index: {int32, int64}")
     .Shape(SliceShape)
     .Gradient(SliceGradient)
-    .Doc("The box of `input` that begins at index `begin` and has shape `size`; a size of -1 is everything to the end of its dimension.");
-TROUPE_KERNEL("Slice").Device("CPU").Types("T", MovableTypes()).HostMemory("begin").HostMemory("size").Function<ComputeSlice>();
+    .Doc(
+        "The box of `input` that begins at index `begin` and has shape `size`; a size of -1 is everything to the end "
+        "of its dimension.");
+TROUPE_KERNEL("Slice")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("begin")
+    .HostMemory("size")
+    .Function<ComputeSlice>();
 
 }  // namespace
 }  // namespace troupe::array

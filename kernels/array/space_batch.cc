@@ -12,37 +12,44 @@ namespace {
 absl::StatusOr<int64_t> Moved(int i, int64_t dim, int64_t block, int64_t before, int64_t after, bool to_batch) {
   if (block < 1) return InvalidArgument("block_shape[", i, "] must be positive, got ", block);
   if (before < 0 || after < 0) {
-    return InvalidArgument(to_batch ? "paddings" : "crops", " must be non-negative: dimension ", i, " has ", before, " and ", after);
+    return InvalidArgument(to_batch ? "paddings" : "crops", " must be non-negative: dimension ", i, " has ", before,
+                           " and ", after);
   }
   if (to_batch) {
     const int64_t padded = dim + before + after;
-    if (padded % block != 0) return InvalidArgument("padded_shape[", i, "]=", padded, " is not divisible by block_shape[", i, "]=", block);
+    if (padded % block != 0)
+      return InvalidArgument("padded_shape[", i, "]=", padded, " is not divisible by block_shape[", i, "]=", block);
     return padded / block;
   }
   const int64_t full = MultiplyWithoutOverflow(dim, block);
-  if (full < 0 || full < before + after) return InvalidArgument("cropped_shape[", i, "]=", full - before - after, " must be non-negative");
+  if (full < 0 || full < before + after)
+    return InvalidArgument("cropped_shape[", i, "]=", full - before - after, " must be non-negative");
   return full - before - after;
 }
 
 }  // namespace
 
-absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const int64_t> block, const Tensor& borders, bool to_batch) {
+absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const int64_t> block, const Tensor& borders,
+                       bool to_batch) {
   const int m = static_cast<int>(block.size());
   if (borders.rank() != 2 || borders.dim(0) != m || borders.dim(1) != 2) {
-    return InvalidArgument(to_batch ? "paddings" : "crops", " must be a matrix [", m, ",2], got shape ", borders.shape().DebugString());
+    return InvalidArgument(to_batch ? "paddings" : "crops", " must be a matrix [", m, ",2], got shape ",
+                           borders.shape().DebugString());
   }
   if (in.rank() < 1 + m) return InvalidArgument("input rank should be >= ", 1 + m, " instead of ", in.rank());
   TensorShape shape = in.shape();
   int64_t blocks = 1;
   for (int i = 0; i < m; ++i) {
     const auto k = static_cast<size_t>(i);
-    TROUPE_ASSIGN_OR_RETURN(const int64_t size, Moved(i, in.dim(i + 1), block[k], IntAt(borders, 2 * i), IntAt(borders, 2 * i + 1), to_batch));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t size, Moved(i, in.dim(i + 1), block[k], IntAt(borders, 2 * i),
+                                                      IntAt(borders, 2 * i + 1), to_batch));
     shape.set_dim(i + 1, size);
     blocks = MultiplyWithoutOverflow(blocks, block[k]);
     if (blocks < 0) return InvalidArgument("the product of block_shape is too big");
   }
   if (!to_batch && in.dim(0) % blocks != 0) {
-    return InvalidArgument("input batch dimension (", in.dim(0), ") is not divisible by the product of the block sizes (", blocks, ")");
+    return InvalidArgument("input batch dimension (", in.dim(0),
+                           ") is not divisible by the product of the block sizes (", blocks, ")");
   }
   const int64_t batch = to_batch ? in.dim(0) : in.dim(0) / blocks;
   shape.set_dim(0, to_batch ? MultiplyWithoutOverflow(batch, blocks) : batch);
@@ -60,8 +67,10 @@ absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const in
     StridedCopy copy;
     int64_t space_offset = 0, packed_offset = p * batch * packed[0], rest = p;
     auto add = [&](int64_t size, int64_t space_stride, int64_t packed_stride) {
-      if (to_batch) copy.Add(size, packed_stride, space_stride);
-      else copy.Add(size, space_stride, packed_stride);
+      if (to_batch)
+        copy.Add(size, packed_stride, space_stride);
+      else
+        copy.Add(size, space_stride, packed_stride);
     };
     Ints position(static_cast<size_t>(m));
     for (int i = m - 1; i >= 0; --i) {
@@ -71,15 +80,18 @@ absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const in
     add(batch, space[0], packed[0]);
     for (int i = 0; i < m; ++i) {
       const auto k = static_cast<size_t>(i);
-      const int64_t b = block[k], before = IntAt(borders, 2 * i), size = space_shape.dim(i + 1), cells = batch_shape.dim(i + 1);
+      const int64_t b = block[k], before = IntAt(borders, 2 * i), size = space_shape.dim(i + 1),
+                    cells = batch_shape.dim(i + 1);
       // The first cell whose place in the space, position + q * b - before, is not negative, and the one behind the last that is inside.
       const int64_t first = std::max<int64_t>(0, (before - position[k] + b - 1) / b);
-      const int64_t behind = std::clamp<int64_t>((size + before - position[k] + b - 1) / b, first, std::max(first, cells));
+      const int64_t behind =
+          std::clamp<int64_t>((size + before - position[k] + b - 1) / b, first, std::max(first, cells));
       add(behind - first, space[k + 1] * b, packed[k + 1]);
       space_offset += (position[k] + first * b - before) * space[k + 1];
       packed_offset += first * packed[k + 1];
     }
-    for (int i = m + 1; i < in.rank(); ++i) add(in.dim(i), space[static_cast<size_t>(i)], packed[static_cast<size_t>(i)]);
+    for (int i = m + 1; i < in.rank(); ++i)
+      add(in.dim(i), space[static_cast<size_t>(i)], packed[static_cast<size_t>(i)]);
     copy.src_offset = to_batch ? space_offset : packed_offset;
     copy.dst_offset = to_batch ? packed_offset : space_offset;
     copy.Run(ctx.threads(), in.dtype(), out->raw(), in.raw());
@@ -87,9 +99,11 @@ absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const in
   return absl::OkStatus();
 }
 
-absl::Status MovedShape(InferenceContext& c, const PartialTensorShape& in, const Ints* block, const Tensor* borders, int num_blocked, bool to_batch) {
+absl::Status MovedShape(InferenceContext& c, const PartialTensorShape& in, const Ints* block, const Tensor* borders,
+                        int num_blocked, bool to_batch) {
   if (!in.known_rank()) return shape_fn::Unknown(c);
-  if (num_blocked >= 0 && in.rank() < 1 + num_blocked) return InvalidArgument("input rank should be >= ", 1 + num_blocked, " instead of ", in.rank());
+  if (num_blocked >= 0 && in.rank() < 1 + num_blocked)
+    return InvalidArgument("input rank should be >= ", 1 + num_blocked, " instead of ", in.rank());
   PartialTensorShape out = PartialTensorShape::OfRank(in.rank());
   if (num_blocked < 0) {
     c.set_output(0, out);
@@ -100,13 +114,14 @@ absl::Status MovedShape(InferenceContext& c, const PartialTensorShape& in, const
     int64_t blocks = 1;
     for (int64_t b : *block) blocks *= b;
     if (in.dim(0) >= 0 && !to_batch && (blocks <= 0 || in.dim(0) % blocks != 0)) {
-      return InvalidArgument("input batch dimension (", in.dim(0), ") is not divisible by the product of the block sizes (", blocks, ")");
+      return InvalidArgument("input batch dimension (", in.dim(0),
+                             ") is not divisible by the product of the block sizes (", blocks, ")");
     }
     if (in.dim(0) >= 0) out.set_dim(0, to_batch ? in.dim(0) * blocks : in.dim(0) / blocks);
     for (int i = 0; i < num_blocked && borders != nullptr && borders->num_elements() == 2 * num_blocked; ++i) {
       if (in.dim(i + 1) < 0) continue;
-      TROUPE_ASSIGN_OR_RETURN(const int64_t size, Moved(i, in.dim(i + 1), (*block)[static_cast<size_t>(i)], IntAt(*borders, 2 * i),
-                                                        IntAt(*borders, 2 * i + 1), to_batch));
+      TROUPE_ASSIGN_OR_RETURN(const int64_t size, Moved(i, in.dim(i + 1), (*block)[static_cast<size_t>(i)],
+                                                        IntAt(*borders, 2 * i), IntAt(*borders, 2 * i + 1), to_batch));
       out.set_dim(i + 1, size);
     }
   }

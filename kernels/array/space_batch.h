@@ -11,9 +11,11 @@
 namespace troupe::array {
 
 // `borders` is the matrix [M, 2] of paddings (to_batch) or crops.
-absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const int64_t> block, const Tensor& borders, bool to_batch);
+absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const int64_t> block, const Tensor& borders,
+                       bool to_batch);
 // The same for shapes; `block` and `borders` may be null when not known, then M must be given.
-absl::Status MovedShape(InferenceContext& c, const PartialTensorShape& in, const Ints* block, const Tensor* borders, int num_blocked, bool to_batch);
+absl::Status MovedShape(InferenceContext& c, const PartialTensorShape& in, const Ints* block, const Tensor* borders,
+                        int num_blocked, bool to_batch);
 
 }  // namespace troupe::array
 

@@ -29,7 +29,8 @@ absl::Status SpaceToBatchGradient(GradientContext& g) {
 }
 
 absl::Status ComputeSpaceToBatchND(KernelContext& ctx) {
-  if (ctx.input(1).rank() != 1) return InvalidArgument("block_shape must be a vector, got shape ", ctx.input(1).shape().DebugString());
+  if (ctx.input(1).rank() != 1)
+    return InvalidArgument("block_shape must be a vector, got shape ", ctx.input(1).shape().DebugString());
   return MoveSpace(ctx, ctx.input(0), ReadInts(ctx.input(1)), ctx.input(2), true);
 }
 
@@ -55,9 +56,16 @@ TROUPE_OP("SpaceToBatchND")
     .Attr("Tpaddings: {int32, int64} = DT_INT32")
     .Shape(SpaceToBatchNDShape)
     .Gradient(SpaceToBatchNDGradient)
-    .Doc("`input` with its dimensions 1 to M padded by `paddings` with zeros, cut into blocks of `block_shape`, and the position inside the block moved into\n"
-         "the batch dimension.");
-TROUPE_KERNEL("SpaceToBatchND").Device("CPU").Types("T", MovableTypes()).HostMemory("block_shape").HostMemory("paddings").Function<ComputeSpaceToBatchND>();
+    .Doc(
+        "`input` with its dimensions 1 to M padded by `paddings` with zeros, cut into blocks of `block_shape`, and the "
+        "position inside the block moved into\n"
+        "the batch dimension.");
+TROUPE_KERNEL("SpaceToBatchND")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("block_shape")
+    .HostMemory("paddings")
+    .Function<ComputeSpaceToBatchND>();
 
 TROUPE_OP("SpaceToBatch")
     .Input("input: T")
@@ -69,7 +77,11 @@ TROUPE_OP("SpaceToBatch")
     .Shape(SpaceToBatchShape)
     .Gradient(SpaceToBatchGradient)
     .Doc("SpaceToBatchND of a [batch, height, width, depth] value with square blocks.");
-TROUPE_KERNEL("SpaceToBatch").Device("CPU").Types("T", MovableTypes()).HostMemory("paddings").Class<SpaceToBatchKernel>();
+TROUPE_KERNEL("SpaceToBatch")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("paddings")
+    .Class<SpaceToBatchKernel>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -18,8 +18,8 @@ absl::Status SplitShape(InferenceContext& c) {
       TROUPE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim.value, piece.rank(), "split_dim"));
       if (piece.dim(axis) >= 0) {
         if (piece.dim(axis) % c.num_outputs() != 0) {
-          return InvalidArgument("number of ways to split should evenly divide the split dimension, but dimension ", axis, " of ",
-                                 piece.DebugString(), " is not divisible by ", c.num_outputs());
+          return InvalidArgument("number of ways to split should evenly divide the split dimension, but dimension ",
+                                 axis, " of ", piece.DebugString(), " is not divisible by ", c.num_outputs());
         }
         piece.set_dim(axis, piece.dim(axis) / c.num_outputs());
       }
@@ -52,12 +52,15 @@ absl::Status SplitVShape(InferenceContext& c) {
     int64_t sum = 0;
     int rest = -1;
     for (size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] < 0) rest = static_cast<int>(i);
-      else sum += sizes[i];
+      if (sizes[i] < 0)
+        rest = static_cast<int>(i);
+      else
+        sum += sizes[i];
     }
     if (in.dim(axis) >= 0) {
       if (rest >= 0 ? sum > in.dim(axis) : sum != in.dim(axis)) {
-        return InvalidArgument("the sizes in size_splits add up to ", sum, ", but dimension ", axis, " is ", in.dim(axis));
+        return InvalidArgument("the sizes in size_splits add up to ", sum, ", but dimension ", axis, " is ",
+                               in.dim(axis));
       }
       if (rest >= 0) sizes[static_cast<size_t>(rest)] = in.dim(axis) - sum;
     }
@@ -107,8 +110,8 @@ absl::Status ComputeSplit(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim, in.rank(), "split_dim"));
   const int n = ctx.num_outputs();
   if (in.dim(axis) % n != 0) {
-    return InvalidArgument("number of ways to split should evenly divide the split dimension, but split_dim ", axis, " (size = ", in.dim(axis),
-                           ") and num_split ", n);
+    return InvalidArgument("number of ways to split should evenly divide the split dimension, but split_dim ", axis,
+                           " (size = ", in.dim(axis), ") and num_split ", n);
   }
   return Cut(ctx, 1, axis, Ints(static_cast<size_t>(n), in.dim(axis) / n));
 }
@@ -119,7 +122,8 @@ absl::Status ComputeSplitV(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim, in.rank(), "split_dim"));
   const Tensor& splits = ctx.input(1);
   if (splits.rank() != 1 || splits.num_elements() != ctx.num_outputs()) {
-    return InvalidArgument("size_splits must be a vector of ", ctx.num_outputs(), " sizes, got shape ", splits.shape().DebugString());
+    return InvalidArgument("size_splits must be a vector of ", ctx.num_outputs(), " sizes, got shape ",
+                           splits.shape().DebugString());
   }
   Ints sizes = ReadInts(splits);
   int64_t sum = 0;
@@ -135,7 +139,8 @@ absl::Status ComputeSplitV(KernelContext& ctx) {
     }
   }
   if (rest >= 0 ? sum > in.dim(axis) : sum != in.dim(axis)) {
-    return InvalidArgument("the sizes in size_splits add up to ", sum, ", but dimension ", axis, " of the input is ", in.dim(axis));
+    return InvalidArgument("the sizes in size_splits add up to ", sum, ", but dimension ", axis, " of the input is ",
+                           in.dim(axis));
   }
   if (rest >= 0) sizes[static_cast<size_t>(rest)] = in.dim(axis) - sum;
   return Cut(ctx, 0, axis, sizes);
@@ -175,8 +180,15 @@ TROUPE_OP("SplitV")
     .Attr("Tlen: {int8, int32, int64} = DT_INT64")
     .Shape(SplitVShape)
     .Gradient(SplitVGradient)
-    .Doc("`value` cut along dimension `split_dim` into pieces of the sizes `size_splits`, one of which may be -1: the rest.");
-TROUPE_KERNEL("SplitV").Device("CPU").Types("T", MovableTypes()).HostMemory("size_splits").HostMemory("split_dim").Function<ComputeSplitV>();
+    .Doc(
+        "`value` cut along dimension `split_dim` into pieces of the sizes `size_splits`, one of which may be -1: the "
+        "rest.");
+TROUPE_KERNEL("SplitV")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("size_splits")
+    .HostMemory("split_dim")
+    .Function<ComputeSplitV>();
 
 }  // namespace
 }  // namespace troupe::array

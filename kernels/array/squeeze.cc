@@ -8,7 +8,8 @@ namespace {
 absl::StatusOr<std::vector<bool>> Named(absl::Span<const int64_t> squeeze_dims, int rank) {
   std::vector<bool> named(static_cast<size_t>(rank));
   for (int64_t d : squeeze_dims) {
-    if (d < -rank || d >= rank) return InvalidArgument("tried to squeeze dim index ", d, " for a tensor with ", rank, " dimensions");
+    if (d < -rank || d >= rank)
+      return InvalidArgument("tried to squeeze dim index ", d, " for a tensor with ", rank, " dimensions");
     named[static_cast<size_t>(d < 0 ? d + rank : d)] = true;
   }
   return named;
@@ -26,7 +27,8 @@ absl::Status SqueezeShape(InferenceContext& c) {
       if (in.dim(i) < 0) return shape_fn::Unknown(c);
       if (in.dim(i) == 1) continue;
     } else if (named[static_cast<size_t>(i)]) {
-      if (in.dim(i) >= 0 && in.dim(i) != 1) return InvalidArgument("cannot squeeze dim[", i, "], expected a dimension of 1, got ", in.dim(i));
+      if (in.dim(i) >= 0 && in.dim(i) != 1)
+        return InvalidArgument("cannot squeeze dim[", i, "], expected a dimension of 1, got ", in.dim(i));
       continue;
     }
     dims.push_back(in.dim(i));
@@ -70,7 +72,9 @@ TROUPE_OP("Squeeze")
     .Attr("squeeze_dims: list(int) >= 0 = []")
     .Shape(SqueezeShape)
     .Gradient(ReshapedGradient)
-    .Doc("`input` without the dimensions `squeeze_dims`, which must have size 1; without all dimensions of size 1 when the list is empty.");
+    .Doc(
+        "`input` without the dimensions `squeeze_dims`, which must have size 1; without all dimensions of size 1 when "
+        "the list is empty.");
 TROUPE_KERNEL("Squeeze").Device("CPU").Class<SqueezeKernel>();
 
 }  // namespace

@@ -64,13 +64,15 @@ template <class E>
 void CopyRuns(ComputeThreads* threads, absl::Span<const CopyAxis> axes, E* dst, const E* src) {
   const CopyAxis run = axes.back();
   const auto outer = axes.subspan(0, axes.size() - 1);
-  const double run_cost = 3.0 + static_cast<double>(run.size) * (std::is_trivially_copyable_v<E> ? 0.1 * sizeof(E) : 20.0);
+  const double run_cost =
+      3.0 + static_cast<double>(run.size) * (std::is_trivially_copyable_v<E> ? 0.1 * sizeof(E) : 20.0);
   threads->ParallelFor(Product(axes), run_cost / static_cast<double>(run.size), [&](int64_t begin, int64_t end) {
     Odometer at(outer, begin / run.size);
     int64_t skip = begin % run.size;
     for (int64_t i = begin; i < end;) {
       const int64_t n = std::min(run.size - skip, end - i);
-      CopyRun(dst + at.dst + skip * run.dst_stride, run.dst_stride, src + at.src + skip * run.src_stride, run.src_stride, n);
+      CopyRun(dst + at.dst + skip * run.dst_stride, run.dst_stride, src + at.src + skip * run.src_stride,
+              run.src_stride, n);
       i += n;
       skip = 0;
       at.Next();
@@ -88,7 +90,8 @@ void CopyTiles(ComputeThreads* threads, absl::Span<const CopyAxis> axes, size_t 
     if (k != row) outer.push_back(axes[k]);
   }
   const int64_t bands = (rows.size + kTile - 1) / kTile;
-  const double band_cost = static_cast<double>(std::min(kTile, rows.size) * columns.size) * (std::is_trivially_copyable_v<E> ? 1.0 : 25.0);
+  const double band_cost =
+      static_cast<double>(std::min(kTile, rows.size) * columns.size) * (std::is_trivially_copyable_v<E> ? 1.0 : 25.0);
   threads->ParallelFor(Product(outer) * bands, band_cost, [&](int64_t begin, int64_t end) {
     Odometer at(outer, begin / bands);
     int64_t band = begin % bands;
@@ -127,7 +130,8 @@ CopyAxes SimplifyAxes(const CopyAxes& axes) {
   CopyAxes out;
   for (const CopyAxis& a : axes) {
     if (a.size == 1) continue;
-    if (!out.empty() && out.back().dst_stride == a.size * a.dst_stride && out.back().src_stride == a.size * a.src_stride) {
+    if (!out.empty() && out.back().dst_stride == a.size * a.dst_stride &&
+        out.back().src_stride == a.size * a.src_stride) {
       out.back() = {out.back().size * a.size, a.dst_stride, a.src_stride};
     } else {
       out.push_back(a);

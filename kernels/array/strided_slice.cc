@@ -11,7 +11,8 @@ absl::Status StridedSliceShape(InferenceContext& c) {
   const Tensor* strides = c.input_tensor(3);
   if (!c.input(0).known_rank() || strides == nullptr) return shape_fn::Unknown(c);
   TROUPE_ASSIGN_OR_RETURN(const SliceMasks masks, ReadSliceMasks(c.node().attrs()));
-  TROUPE_ASSIGN_OR_RETURN(const SlicePlan plan, PlanStridedSlice(c.input(0), c.input_tensor(1), c.input_tensor(2), *strides, masks));
+  TROUPE_ASSIGN_OR_RETURN(const SlicePlan plan,
+                          PlanStridedSlice(c.input(0), c.input_tensor(1), c.input_tensor(2), *strides, masks));
   c.set_output(0, PartialTensorShape(absl::MakeConstSpan(plan.final_dims)));
   c.set_output_handle(0, c.input_handle(0));
   return absl::OkStatus();
@@ -19,7 +20,8 @@ absl::Status StridedSliceShape(InferenceContext& c) {
 
 AttrMap MaskAttrs(GradientContext& g) {
   AttrMap attrs;
-  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) attrs.Set(name, g.Attr<int64_t>(name));
+  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
+    attrs.Set(name, g.Attr<int64_t>(name));
   return attrs;
 }
 
@@ -30,7 +32,8 @@ absl::Status StridedSliceGradient(GradientContext& g) {
     index = DType::kInt32;
     for (NodeOut& s : spec) s = g.Op("Cast", {s}, {{"DstT", index}});
   }
-  g.Set(0, g.Op("StridedSliceGrad", {ShapeOf(g, g.Input(0), index), spec[0], spec[1], spec[2], g.Grad(0)}, MaskAttrs(g)));
+  g.Set(0,
+        g.Op("StridedSliceGrad", {ShapeOf(g, g.Input(0), index), spec[0], spec[1], spec[2], g.Grad(0)}, MaskAttrs(g)));
   return g.status();
 }
 
@@ -38,13 +41,16 @@ class StridedSliceKernel {
  public:
   explicit StridedSliceKernel(KernelInit& init) {
     auto masks = ReadSliceMasks(init.node().attrs());
-    if (masks.ok()) masks_ = *masks;
-    else init.Fail(masks.status());
+    if (masks.ok())
+      masks_ = *masks;
+    else
+      init.Fail(masks.status());
   }
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& in = ctx.input(0);
     const TensorShape in_shape = in.shape();
-    TROUPE_ASSIGN_OR_RETURN(const SlicePlan plan, PlanStridedSlice(in_shape, &ctx.input(1), &ctx.input(2), ctx.input(3), masks_));
+    TROUPE_ASSIGN_OR_RETURN(const SlicePlan plan,
+                            PlanStridedSlice(in_shape, &ctx.input(1), &ctx.input(2), ctx.input(3), masks_));
     const TensorShape shape(absl::MakeConstSpan(plan.final_dims));
     if (plan.whole) return PassOnReshaped(ctx, shape);
     if (plan.rows && plan.size[0] > 0 && RowsAreAligned(in, plan.begin[0]) && RowsAreAligned(in, plan.size[0])) {
@@ -81,8 +87,10 @@ TROUPE_OP("StridedSlice")
     .Attr("shrink_axis_mask: int = 0")
     .Shape(StridedSliceShape)
     .Gradient(StridedSliceGradient)
-    .Doc("The elements of `input` at begin, begin + stride, ... before end, in every dimension. The masks say where a bound is left out, where an entry\n"
-         "stands for all remaining dimensions, adds a dimension or takes a single index.");
+    .Doc(
+        "The elements of `input` at begin, begin + stride, ... before end, in every dimension. The masks say where a "
+        "bound is left out, where an entry\n"
+        "stands for all remaining dimensions, adds a dimension or takes a single index.");
 TROUPE_KERNEL("StridedSlice")
     .Device("CPU")
     .Types("T", MovableTypes())

@@ -14,7 +14,8 @@ absl::Status StridedSliceGradShape(InferenceContext& c) {
 
 absl::Status StridedSliceGradGradient(GradientContext& g) {
   AttrMap attrs;
-  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) attrs.Set(name, g.Attr<int64_t>(name));
+  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
+    attrs.Set(name, g.Attr<int64_t>(name));
   g.Set(4, g.Op("StridedSlice", {g.Grad(0), g.Input(1), g.Input(2), g.Input(3)}, attrs));
   return g.status();
 }
@@ -23,15 +24,19 @@ class StridedSliceGradKernel {
  public:
   explicit StridedSliceGradKernel(KernelInit& init) {
     auto masks = ReadSliceMasks(init.node().attrs());
-    if (masks.ok()) masks_ = *masks;
-    else init.Fail(masks.status());
+    if (masks.ok())
+      masks_ = *masks;
+    else
+      init.Fail(masks.status());
   }
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, ReadShape(ctx.input(0)));
-    TROUPE_ASSIGN_OR_RETURN(const SlicePlan plan, PlanStridedSlice(shape, &ctx.input(1), &ctx.input(2), ctx.input(3), masks_));
+    TROUPE_ASSIGN_OR_RETURN(const SlicePlan plan,
+                            PlanStridedSlice(shape, &ctx.input(1), &ctx.input(2), ctx.input(3), masks_));
     const Tensor& dy = ctx.input(4);
     if (dy.shape() != TensorShape(absl::MakeConstSpan(plan.final_dims))) {
-      return InvalidArgument("shape of dy was ", dy.shape().DebugString(), " instead of [", StrJoin(plan.final_dims, ","), "]");
+      return InvalidArgument("shape of dy was ", dy.shape().DebugString(), " instead of [",
+                             StrJoin(plan.final_dims, ","), "]");
     }
     if (plan.whole) {
       ctx.set_output(0, ctx.TakeInput(4).ReshapedMove(shape));

@@ -22,7 +22,8 @@ absl::StatusOr<Dense> Expand(int rank, int64_t n, const SliceMasks& m) {
   for (int64_t k = 0; k < n; ++k) {
     if (ellipsis >= 0 && Bit(m.new_axis, k) && !Bit(m.ellipsis, k)) ++new_axes_behind;
     if (!Bit(m.ellipsis, k)) continue;
-    if (ellipsis >= 0) return InvalidArgument("multiple ellipses in slice spec not allowed: entries ", ellipsis, " and ", k);
+    if (ellipsis >= 0)
+      return InvalidArgument("multiple ellipses in slice spec not allowed: entries ", ellipsis, " and ", k);
     ellipsis = k;
   }
   auto whole = [&](int64_t up_to) {
@@ -38,7 +39,8 @@ absl::StatusOr<Dense> Expand(int rank, int64_t n, const SliceMasks& m) {
       d.result_of.push_back(kNewAxis);
     } else {
       const auto at = static_cast<int64_t>(d.entry.size());
-      if (at == rank) return InvalidArgument("index out of range using input dim ", at, "; input has only ", rank, " dims");
+      if (at == rank)
+        return InvalidArgument("index out of range using input dim ", at, "; input has only ", rank, " dims");
       if (!Bit(m.shrink_axis, k)) d.result_of.push_back(at);
       d.entry.push_back(k);
     }
@@ -48,8 +50,8 @@ absl::StatusOr<Dense> Expand(int rank, int64_t n, const SliceMasks& m) {
 }
 
 // The result is known only where the dimension and both bounds are, or the entry takes all or one.
-absl::Status PlanDimension(int i, int64_t dim, const int64_t* begin, const int64_t* end, int64_t stride, bool begin_masked, bool end_masked,
-                           bool shrink, SlicePlan* plan) {
+absl::Status PlanDimension(int i, int64_t dim, const int64_t* begin, const int64_t* end, int64_t stride,
+                           bool begin_masked, bool end_masked, bool shrink, SlicePlan* plan) {
   int64_t first = -1, size = -1;
   if (stride == 0) return InvalidArgument("strides[", i, "] must be non-zero");
   if (shrink) {
@@ -57,7 +59,8 @@ absl::Status PlanDimension(int i, int64_t dim, const int64_t* begin, const int64
     size = 1;  // a single index is not masked
     if (dim >= 0 && begin != nullptr) {
       first = *begin < 0 ? *begin + dim : *begin;
-      if (first < 0 || first >= dim) return InvalidArgument("slice index ", *begin, " of dimension ", i, " out of bounds");
+      if (first < 0 || first >= dim)
+        return InvalidArgument("slice index ", *begin, " of dimension ", i, " out of bounds");
     }
     stride = 1;
   } else if (dim >= 0 && (begin_masked || begin != nullptr) && (end_masked || end != nullptr)) {
@@ -89,14 +92,14 @@ absl::StatusOr<SliceMasks> ReadSliceMasks(const AttrMap& attrs) {
   return m;
 }
 
-absl::StatusOr<SlicePlan> PlanStridedSlice(const PartialTensorShape& shape, const Tensor* begin, const Tensor* end, const Tensor& strides,
-                                           const SliceMasks& masks) {
+absl::StatusOr<SlicePlan> PlanStridedSlice(const PartialTensorShape& shape, const Tensor* begin, const Tensor* end,
+                                           const Tensor& strides, const SliceMasks& masks) {
   const int64_t n = strides.num_elements();
   for (const Tensor* t : {begin, end, &strides}) {
     if (t != nullptr && (t->rank() != 1 || t->num_elements() != n || n >= kMaxEntries)) {
-      return InvalidArgument("begin, end and strides must be vectors of one size below ", kMaxEntries, ", but the shapes are ",
-                             begin ? begin->shape().DebugString() : "?", ", ", end ? end->shape().DebugString() : "?", " and ",
-                             strides.shape().DebugString());
+      return InvalidArgument("begin, end and strides must be vectors of one size below ", kMaxEntries,
+                             ", but the shapes are ", begin ? begin->shape().DebugString() : "?", ", ",
+                             end ? end->shape().DebugString() : "?", " and ", strides.shape().DebugString());
     }
   }
   TROUPE_ASSIGN_OR_RETURN(const Dense dense, Expand(shape.rank(), n, masks));
@@ -110,8 +113,8 @@ absl::StatusOr<SlicePlan> PlanStridedSlice(const PartialTensorShape& shape, cons
       continue;
     }
     const int64_t b = begin ? IntAt(*begin, k) : 0, e = end ? IntAt(*end, k) : 0;
-    TROUPE_RETURN_IF_ERROR(PlanDimension(i, shape.dim(i), begin ? &b : nullptr, end ? &e : nullptr, IntAt(strides, k), Bit(masks.begin, k),
-                                         Bit(masks.end, k), Bit(masks.shrink_axis, k), &plan));
+    TROUPE_RETURN_IF_ERROR(PlanDimension(i, shape.dim(i), begin ? &b : nullptr, end ? &e : nullptr, IntAt(strides, k),
+                                         Bit(masks.begin, k), Bit(masks.end, k), Bit(masks.shrink_axis, k), &plan));
   }
   for (int64_t at : dense.result_of) plan.final_dims.push_back(at == kNewAxis ? 1 : plan.size[static_cast<size_t>(at)]);
   return plan;

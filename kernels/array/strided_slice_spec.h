@@ -39,8 +39,8 @@ struct SlicePlan {
 
 // `shape` may have unknown dimensions but must have a rank; `begin` and `end` may be null when they are not known. INVALID_ARGUMENT for entries that do
 // not fit each other or the shape, strides of 0, single indices out of range.
-absl::StatusOr<SlicePlan> PlanStridedSlice(const PartialTensorShape& shape, const Tensor* begin, const Tensor* end, const Tensor& strides,
-                                           const SliceMasks& masks);
+absl::StatusOr<SlicePlan> PlanStridedSlice(const PartialTensorShape& shape, const Tensor* begin, const Tensor* end,
+                                           const Tensor& strides, const SliceMasks& masks);
 
 }  // namespace troupe::array
 

@@ -38,7 +38,8 @@ absl::Status ComputeTile(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   const Tensor& multiples = ctx.input(1);
   if (multiples.rank() != 1 || multiples.num_elements() != in.rank()) {
-    return InvalidArgument("multiples must be a vector of ", in.rank(), " elements, got shape ", multiples.shape().DebugString());
+    return InvalidArgument("multiples must be a vector of ", in.rank(), " elements, got shape ",
+                           multiples.shape().DebugString());
   }
   const TensorShape in_shape = in.shape();
   Ints dims;

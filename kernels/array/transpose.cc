@@ -14,7 +14,8 @@ absl::StatusOr<Ints> ReadPermutation(const Tensor& perm, int rank) {
   for (int64_t& d : p) {
     if (d < -rank || d >= rank) return InvalidArgument("perm has ", d, ", which is out of range [0, ", rank, ")");
     if (d < 0) d += rank;
-    if (seen[static_cast<size_t>(d)]) return InvalidArgument("perm [", StrJoin(p, ","), "] is no permutation: ", d, " comes twice");
+    if (seen[static_cast<size_t>(d)])
+      return InvalidArgument("perm [", StrJoin(p, ","), "] is no permutation: ", d, " comes twice");
     seen[static_cast<size_t>(d)] = true;
   }
   return p;
@@ -27,11 +28,13 @@ absl::Status TransposeShape(InferenceContext& c) {
   int rank = in.rank();
   if (rank < 0 && vector.dim(0) >= 0) rank = static_cast<int>(vector.dim(0));
   if (rank < 0) return shape_fn::Unknown(c);
-  if (vector.dim(0) >= 0 && vector.dim(0) != rank) return InvalidArgument("perm has ", vector.dim(0), " elements for an input of rank ", rank);
+  if (vector.dim(0) >= 0 && vector.dim(0) != rank)
+    return InvalidArgument("perm has ", vector.dim(0), " elements for an input of rank ", rank);
   PartialTensorShape out = PartialTensorShape::OfRank(rank);
   if (perm != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(const Ints p, ReadPermutation(*perm, rank));
-    for (int i = 0; i < rank && in.known_rank(); ++i) out.set_dim(i, in.dim(static_cast<int>(p[static_cast<size_t>(i)])));
+    for (int i = 0; i < rank && in.known_rank(); ++i)
+      out.set_dim(i, in.dim(static_cast<int>(p[static_cast<size_t>(i)])));
   } else if (in.known_rank() && rank == 1) {
     out = in;
   }
@@ -89,8 +92,10 @@ absl::Status ComputeConjugateTranspose(KernelContext& ctx) {
   if (!IsComplex(out->dtype())) return absl::OkStatus();
   if (!out->BufferUnique()) *out = out->Clone();  // it was passed on and somebody else reads it
   if (!out->valid()) return ResourceExhausted("no memory for a copy of the output");
-  if (out->dtype() == DType::kComplex64) Conjugate<std::complex<float>>(ctx, out);
-  else Conjugate<std::complex<double>>(ctx, out);
+  if (out->dtype() == DType::kComplex64)
+    Conjugate<std::complex<float>>(ctx, out);
+  else
+    Conjugate<std::complex<double>>(ctx, out);
   return absl::OkStatus();
 }
 
@@ -114,7 +119,11 @@ TROUPE_OP("ConjugateTranspose")
     .Shape(TransposeShape)
     .Gradient(ConjugateTransposeGradient)
     .Doc("As Transpose, with every element replaced by its complex conjugate.");
-TROUPE_KERNEL("ConjugateTranspose").Device("CPU").Types("T", MovableTypes()).HostMemory("perm").Function<ComputeConjugateTranspose>();
+TROUPE_KERNEL("ConjugateTranspose")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("perm")
+    .Function<ComputeConjugateTranspose>();
 
 }  // namespace
 }  // namespace troupe::array

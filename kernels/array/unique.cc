@@ -22,11 +22,13 @@ void AppendKey(const T& v, std::string* key) {
   }
 }
 template <class T>
-bool EqualsItself(const T& v) { return v == v; }
+bool EqualsItself(const T& v) {
+  return v == v;
+}
 
 struct Found {
-  std::vector<int64_t> first;   // of each different slice
-  std::vector<int64_t> index;   // slice -> which different one
+  std::vector<int64_t> first;  // of each different slice
+  std::vector<int64_t> index;  // slice -> which different one
   std::vector<int64_t> counts;
 };
 
@@ -103,7 +105,8 @@ absl::Status UniqueAlong(KernelContext& ctx, int axis) {
 }
 
 absl::Status ComputeUnique(KernelContext& ctx) {
-  if (ctx.input(0).rank() != 1) return InvalidArgument("unique expects a vector, got shape ", ctx.input(0).shape().DebugString());
+  if (ctx.input(0).rank() != 1)
+    return InvalidArgument("unique expects a vector, got shape ", ctx.input(0).shape().DebugString());
   return UniqueAlong(ctx, 0);
 }
 
@@ -144,8 +147,9 @@ absl::Status UniqueV2Shape(InferenceContext& c) {
 }
 
 const std::vector<DType>& UniqueTypes() {
-  static const auto* types = new std::vector<DType>{DType::kFloat, DType::kDouble, DType::kHalf,   DType::kBfloat16, DType::kInt8,   DType::kInt16, DType::kInt32,
-                                                    DType::kInt64, DType::kUint8,  DType::kUint16, DType::kUint32,   DType::kUint64, DType::kBool,  DType::kString};
+  static const auto* types = new std::vector<DType>{
+      DType::kFloat, DType::kDouble, DType::kHalf,   DType::kBfloat16, DType::kInt8,   DType::kInt16, DType::kInt32,
+      DType::kInt64, DType::kUint8,  DType::kUint16, DType::kUint32,   DType::kUint64, DType::kBool,  DType::kString};
   return *types;
 }
 constexpr const char* kWhy = "which elements are equal is not differentiable";
@@ -158,7 +162,9 @@ TROUPE_OP("Unique")
     .Attr("out_idx: {int32, int64} = DT_INT32")
     .Shape(UniqueShape)
     .NotDifferentiable(kWhy)
-    .Doc("The different elements of the vector `x` in the order of their first appearance, and `idx` with x[i] = y[idx[i]].");
+    .Doc(
+        "The different elements of the vector `x` in the order of their first appearance, and `idx` with x[i] = "
+        "y[idx[i]].");
 TROUPE_KERNEL("Unique").Device("CPU").Types("T", UniqueTypes()).Function<ComputeUnique>();
 
 TROUPE_OP("UniqueWithCounts")
@@ -183,7 +189,9 @@ TROUPE_OP("UniqueV2")
     .Attr("out_idx: {int32, int64} = DT_INT32")
     .Shape(UniqueV2Shape)
     .NotDifferentiable(kWhy)
-    .Doc("The different slices of `x` along dimension `axis` (a vector of one; empty for a vector `x`), and where each slice went.");
+    .Doc(
+        "The different slices of `x` along dimension `axis` (a vector of one; empty for a vector `x`), and where each "
+        "slice went.");
 TROUPE_KERNEL("UniqueV2").Device("CPU").Types("T", UniqueTypes()).HostMemory("axis").Function<ComputeUniqueV2>();
 
 TROUPE_OP("UniqueWithCountsV2")
@@ -198,7 +206,11 @@ TROUPE_OP("UniqueWithCountsV2")
     .Shape(UniqueV2Shape)
     .NotDifferentiable(kWhy)
     .Doc("As UniqueV2, with how often each slice of `y` comes.");
-TROUPE_KERNEL("UniqueWithCountsV2").Device("CPU").Types("T", UniqueTypes()).HostMemory("axis").Function<ComputeUniqueV2>();
+TROUPE_KERNEL("UniqueWithCountsV2")
+    .Device("CPU")
+    .Types("T", UniqueTypes())
+    .HostMemory("axis")
+    .Function<ComputeUniqueV2>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -11,7 +11,8 @@ absl::Status UnpackShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t attr, c.Attr<int64_t>("axis"));
   TROUPE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(attr, in.rank()));
   if (in.dim(axis) >= 0 && in.dim(axis) != c.num_outputs()) {
-    return InvalidArgument("dimension ", axis, " of shape ", in.DebugString(), " must be ", c.num_outputs(), ", the number of outputs");
+    return InvalidArgument("dimension ", axis, " of shape ", in.DebugString(), " must be ", c.num_outputs(),
+                           ", the number of outputs");
   }
   Ints dims(in.dims().begin(), in.dims().end());
   dims.erase(dims.begin() + axis);
@@ -35,7 +36,8 @@ class UnpackKernel {
     TensorShape shape = in.shape();
     TROUPE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_, in.rank()));
     if (in.dim(axis) != n) {
-      return InvalidArgument("dimension ", axis, " of the input of shape ", shape.DebugString(), " must be ", n, ", the number of outputs");
+      return InvalidArgument("dimension ", axis, " of the input of shape ", shape.DebugString(), " must be ", n,
+                             ", the number of outputs");
     }
     int64_t inner = 1, outer = 1;
     for (int k = 0; k < axis; ++k) outer *= shape.dim(k);

@@ -24,10 +24,16 @@ absl::Status ComputeWhere(KernelContext& ctx) {
   auto visit = [&](auto&& f) {
     // Quantized numbers are zero where their integers are.
     switch (in.dtype()) {
-      case DType::kQint8: case DType::kQuint8: return ForNonZero<uint8_t>(in, f);
-      case DType::kQint16: case DType::kQuint16: return ForNonZero<uint16_t>(in, f);
-      case DType::kQint32: return ForNonZero<uint32_t>(in, f);
-      default: break;
+      case DType::kQint8:
+      case DType::kQuint8:
+        return ForNonZero<uint8_t>(in, f);
+      case DType::kQint16:
+      case DType::kQuint16:
+        return ForNonZero<uint16_t>(in, f);
+      case DType::kQint32:
+        return ForNonZero<uint32_t>(in, f);
+      default:
+        break;
     }
     VisitNumeric(in.dtype(), false, [&]<class T>() {
       ForNonZero<T>(in, f);

@@ -32,7 +32,9 @@ TROUPE_KERNEL("ZerosLike").Device("CPU").Types("T", MovableTypes()).Function<Com
 TROUPE_OP("OnesLike")
     .Input("x: T")
     .Output("y: T")
-    .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, complex128, bool}")
+    .Attr(
+        "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, "
+        "complex128, bool}")
     .Shape(shape_fn::Unchanged)
     .Gradient(NoGradientFlows)
     .Doc("Ones (true) with the dtype and shape of `x`.");

@@ -10,7 +10,9 @@ TROUPE_OP("Abort")
     .Attr("exit_without_error: bool = false")
     .Shape(shape_fn::NoOutputs)
     .NotDifferentiable("it has no values")
-    .Doc("Fails the step with ABORTED and `error_msg`, or, with `exit_without_error`, ends it with CANCELLED. The process lives on.");
+    .Doc(
+        "Fails the step with ABORTED and `error_msg`, or, with `exit_without_error`, ends it with CANCELLED. The "
+        "process lives on.");
 
 class AbortKernel {
  public:

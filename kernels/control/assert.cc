@@ -14,7 +14,9 @@ TROUPE_OP("Assert")
     .Stateful()
     .Shape(shape_fn::NoOutputs)
     .NotDifferentiable("it has no outputs")
-    .Doc("Fails the step with INVALID_ARGUMENT and the first `summarize` values of each of `data` unless `condition` holds.");
+    .Doc(
+        "Fails the step with INVALID_ARGUMENT and the first `summarize` values of each of `data` unless `condition` "
+        "holds.");
 
 class AssertKernel {
  public:

@@ -14,8 +14,10 @@ TROUPE_OP("Enter")
     .Flow(ControlFlow::kEnter)
     .Shape(control::SameAsInput0)
     .Gradient(control::GradientByPass)
-    .Doc("Passes its input into iteration 0 of the child frame `frame_name`, which is made when its first value comes; with `is_constant`, into "
-         "every iteration. At most `parallel_iterations` iterations of the frame are in flight.");
+    .Doc(
+        "Passes its input into iteration 0 of the child frame `frame_name`, which is made when its first value comes; "
+        "with `is_constant`, into "
+        "every iteration. At most `parallel_iterations` iterations of the frame are in flight.");
 
 TROUPE_OP("RefEnter")
     .Input("data: Ref(T)")

@@ -17,7 +17,11 @@ TROUPE_OP("LoopCond")
     .Doc("Passes its input, the scalar that says whether the loop goes on, to the Switch nodes of the loop.");
 
 TROUPE_KERNEL("LoopCond").Device("CPU").Function<control::Pass, Cost::kTrivial>();
-TROUPE_KERNEL("LoopCond").Device("GPU").HostMemory("input").HostMemory("output").Function<control::Pass, Cost::kTrivial>();
+TROUPE_KERNEL("LoopCond")
+    .Device("GPU")
+    .HostMemory("input")
+    .HostMemory("output")
+    .Function<control::Pass, Cost::kTrivial>();
 
 }  // namespace
 }  // namespace troupe

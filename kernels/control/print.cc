@@ -24,8 +24,10 @@ TROUPE_OP("Print")
       g.Set(0, g.Grad(0));
       return g.status();
     })
-    .Doc("Passes `input` on and writes `message` and the first `summarize` values of each of `data` to stderr, the first `first_n` times (always when "
-         "negative).");
+    .Doc(
+        "Passes `input` on and writes `message` and the first `summarize` values of each of `data` to stderr, the "
+        "first `first_n` times (always when "
+        "negative).");
 
 // How often a node has printed: shared by all steps of its session.
 class PrintCount : public Resource {
@@ -42,18 +44,22 @@ class PrintKernel {
  public:
   static constexpr Cost kCost = Cost::kTrivial;
   explicit PrintKernel(KernelInit& init)
-      : message_(init.Attr<std::string>("message")), first_n_(init.Attr<int64_t>("first_n")),
-        summarize_(init.Attr<int64_t>("summarize")), key_(init.ResourceKey(/*per_session=*/true)) {}
+      : message_(init.Attr<std::string>("message")),
+        first_n_(init.Attr<int64_t>("first_n")),
+        summarize_(init.Attr<int64_t>("summarize")),
+        key_(init.ResourceKey(/*per_session=*/true)) {}
   absl::Status Compute(KernelContext& ctx) {
     bool print = true;
     if (first_n_ >= 0) {
       TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<PrintCount> count,
-                              count_.Get(ctx.device()->containers(), key_.first, key_.second, [] { return std::make_shared<PrintCount>(); }));
+                              count_.Get(ctx.device()->containers(), key_.first, key_.second,
+                                         [] { return std::make_shared<PrintCount>(); }));
       print = count->Take(first_n_);
     }
     if (print) {
       std::string line = message_;
-      for (int i = 1; i < ctx.num_inputs(); ++i) StrAppend(&line, "[", control::Summarize(ctx.input(i), summarize_), "]");
+      for (int i = 1; i < ctx.num_inputs(); ++i)
+        StrAppend(&line, "[", control::Summarize(ctx.input(i), summarize_), "]");
       line.push_back('\n');
       std::fwrite(line.data(), 1, line.size(), stderr);  // one call: lines of several threads do not mix
     }

@@ -14,12 +14,15 @@ TROUPE_OP("PrintV2")
     .Stateful()
     .Shape([](InferenceContext& c) { return c.WithRank(0, 0).status(); })
     .NotDifferentiable("it has no outputs")
-    .Doc("Writes the scalar `input` and `end` to `output_stream`: stdout, stderr, log(info), log(warning), log(error) (all three stderr, with the level "
-         "before the text), or file://PATH, which is appended to.");
+    .Doc(
+        "Writes the scalar `input` and `end` to `output_stream`: stdout, stderr, log(info), log(warning), log(error) "
+        "(all three stderr, with the level "
+        "before the text), or file://PATH, which is appended to.");
 
 class PrintV2Kernel {
  public:
-  explicit PrintV2Kernel(KernelInit& init) : stream_(init.Attr<std::string>("output_stream")), end_(init.Attr<std::string>("end")) {
+  explicit PrintV2Kernel(KernelInit& init)
+      : stream_(init.Attr<std::string>("output_stream")), end_(init.Attr<std::string>("end")) {
     if (stream_.rfind("log(", 0) == 0 && stream_.back() == ')') level_ = stream_.substr(4, stream_.size() - 5);
     const bool log = level_ == "info" || level_ == "warning" || level_ == "error";
     if (init.status().ok() && stream_ != "stdout" && stream_ != "stderr" && !log && !IsFile()) {
@@ -29,7 +32,8 @@ class PrintV2Kernel {
   }
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& input = ctx.input(0);
-    if (input.rank() != 0) return InvalidArgument("the input must be a scalar, but has shape ", input.shape().DebugString());
+    if (input.rank() != 0)
+      return InvalidArgument("the input must be a scalar, but has shape ", input.shape().DebugString());
     const std::string text = StrCat(level_.empty() ? "" : StrCat(level_, ": "), input.scalar<std::string>(), end_);
     if (!IsFile()) {
       std::FILE* const to = stream_ == "stdout" ? stdout : stderr;

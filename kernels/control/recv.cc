@@ -47,19 +47,20 @@ class RecvKernel {
   }
   void ComputeAsync(KernelContext& ctx, DoneFn done) {
     if (ctx.exchange() == nullptr) return done(FailedPrecondition("there is no exchange to receive '", key_, "' by"));
-    ctx.exchange()->Recv(key_, ctx.frame_iter(), [this, &ctx, done = std::move(done)](absl::Status s, Tensor value, bool dead) {
-      if (!s.ok()) return done(s);
-      if (dead) {
-        ctx.set_output_dead();
-        return done(absl::OkStatus());
-      }
-      // What comes from another process is checked before kernels trust it.
-      if (value.dtype() != type_ && BaseType(value.dtype()) != type_) {
-        return done(InvalidArgument("received ", Name(value.dtype()), " for '", key_, "', which is ", Name(type_)));
-      }
-      ctx.set_output(0, std::move(value));
-      done(absl::OkStatus());
-    });
+    ctx.exchange()->Recv(
+        key_, ctx.frame_iter(), [this, &ctx, done = std::move(done)](absl::Status s, Tensor value, bool dead) {
+          if (!s.ok()) return done(s);
+          if (dead) {
+            ctx.set_output_dead();
+            return done(absl::OkStatus());
+          }
+          // What comes from another process is checked before kernels trust it.
+          if (value.dtype() != type_ && BaseType(value.dtype()) != type_) {
+            return done(InvalidArgument("received ", Name(value.dtype()), " for '", key_, "', which is ", Name(type_)));
+          }
+          ctx.set_output(0, std::move(value));
+          done(absl::OkStatus());
+        });
   }
 
  private:

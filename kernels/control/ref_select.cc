@@ -26,7 +26,8 @@ absl::Status ComputeRefSelect(KernelContext& ctx) {
   const Tensor& index = ctx.input(0);
   if (index.rank() != 0) return InvalidArgument("index must be a scalar, but has shape ", index.shape().DebugString());
   const int32_t i = index.scalar<int32_t>();
-  if (i < 0 || i >= ctx.num_inputs() - 1) return InvalidArgument("index = ", i, " is not in [0, ", ctx.num_inputs() - 1, ")");
+  if (i < 0 || i >= ctx.num_inputs() - 1)
+    return InvalidArgument("index = ", i, " is not in [0, ", ctx.num_inputs() - 1, ")");
   ctx.set_output(0, ctx.TakeInput(1 + i));
   return absl::OkStatus();
 }

@@ -48,8 +48,8 @@ absl::Status TensorArray::Write(int64_t index, Tensor value) {
   std::lock_guard<std::mutex> lock(mu_);
   if (closed_) return InvalidArgument("TensorArray '", name_, "' has already been closed");
   if (value.dtype() != options_.dtype) {
-    return InvalidArgument("TensorArray '", name_, "' holds ", Name(options_.dtype), ", but the value written to index ", index, " is ",
-                           Name(value.dtype()));
+    return InvalidArgument("TensorArray '", name_, "' holds ", Name(options_.dtype),
+                           ", but the value written to index ", index, " is ", Name(value.dtype()));
   }
   const int64_t size = static_cast<int64_t>(elements_.size());
   if (index < 0 || (index >= size && !options_.dynamic_size)) {
@@ -57,21 +57,24 @@ absl::Status TensorArray::Write(int64_t index, Tensor value) {
                            options_.dynamic_size ? "" : "not resizeable and ", "of size ", size);
   }
   if (!options_.element_shape.IsCompatibleWith(value.shape())) {
-    return InvalidArgument("TensorArray '", name_, "': could not write to index ", index, " because the value has shape ",
-                           value.shape().DebugString(), ", which does not fit the element shape ", options_.element_shape.DebugString());
+    return InvalidArgument("TensorArray '", name_, "': could not write to index ", index,
+                           " because the value has shape ", value.shape().DebugString(),
+                           ", which does not fit the element shape ", options_.element_shape.DebugString());
   }
   if (index >= size) elements_.resize(static_cast<size_t>(index) + 1);
   Element& e = elements_[static_cast<size_t>(index)];
   if (e.read) {
-    return InvalidArgument("TensorArray '", name_, "': could not write to index ", index, " because it has already been read");
+    return InvalidArgument("TensorArray '", name_, "': could not write to index ", index,
+                           " because it has already been read");
   }
   if (e.written) {
     if (!options_.sum_writes) {
-      return InvalidArgument("TensorArray '", name_, "': could not write to index ", index, " because it has already been written to");
+      return InvalidArgument("TensorArray '", name_, "': could not write to index ", index,
+                             " because it has already been written to");
     }
     if (!e.value.SameShape(value)) {
-      return InvalidArgument("TensorArray '", name_, "': could not add to index ", index, ": its shape is ", e.value.shape().DebugString(),
-                             ", that of the addend ", value.shape().DebugString());
+      return InvalidArgument("TensorArray '", name_, "': could not add to index ", index, ": its shape is ",
+                             e.value.shape().DebugString(), ", that of the addend ", value.shape().DebugString());
     }
     TROUPE_ASSIGN_OR_RETURN(value, Sum(e.value, value));
   }
@@ -86,12 +89,14 @@ absl::Status TensorArray::Write(int64_t index, Tensor value) {
 absl::StatusOr<Tensor> TensorArray::ReadLocked(int64_t index) {
   if (closed_) return InvalidArgument("TensorArray '", name_, "' has already been closed");
   if (index < 0 || index >= static_cast<int64_t>(elements_.size())) {
-    return InvalidArgument("TensorArray '", name_, "': tried to read from index ", index, ", but the array size is ", elements_.size());
+    return InvalidArgument("TensorArray '", name_, "': tried to read from index ", index, ", but the array size is ",
+                           elements_.size());
   }
   Element& e = elements_[static_cast<size_t>(index)];
   if (e.cleared) {
-    return InvalidArgument("TensorArray '", name_, "': could not read index ", index,
-                           " twice because it was cleared after a previous read (perhaps set clear_after_read = false)");
+    return InvalidArgument(
+        "TensorArray '", name_, "': could not read index ", index,
+        " twice because it was cleared after a previous read (perhaps set clear_after_read = false)");
   }
   if (!e.written) {
     if (!options_.element_shape.IsFullyDefined()) {
@@ -141,18 +146,21 @@ TensorArray::Options TensorArray::GradientOptions() const {
 
 std::string TensorArray::DebugString() const {
   std::lock_guard<std::mutex> lock(mu_);
-  return StrCat("TensorArray '", name_, "' of ", elements_.size(), " x ", Name(options_.dtype), " ", options_.element_shape.DebugString());
+  return StrCat("TensorArray '", name_, "' of ", elements_.size(), " x ", Name(options_.dtype), " ",
+                options_.element_shape.DebugString());
 }
 
 Tensor NewFlow() { return Tensor::Scalar(0.0f); }
 
 void SetArrayOutputs(KernelContext& ctx, std::string key, std::shared_ptr<TensorArray> array) {
-  ctx.set_output(0, state::MakeHandle(DType::kResource, ResourceHandle(ctx.device()->name(), kTensorArrays, std::move(key), std::move(array))));
+  ctx.set_output(0, state::MakeHandle(DType::kResource, ResourceHandle(ctx.device()->name(), kTensorArrays,
+                                                                       std::move(key), std::move(array))));
   ctx.set_output(1, NewFlow());
 }
 
 absl::StatusOr<int32_t> ScalarInput(const KernelContext& ctx, int i, const char* what) {
-  if (ctx.input(i).rank() != 0) return InvalidArgument(what, " must be a scalar, but has shape ", ctx.input(i).shape().DebugString());
+  if (ctx.input(i).rank() != 0)
+    return InvalidArgument(what, " must be a scalar, but has shape ", ctx.input(i).shape().DebugString());
   return ctx.input(i).scalar<int32_t>();
 }
 

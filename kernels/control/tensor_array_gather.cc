@@ -38,25 +38,30 @@ class GatherKernel {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(auto* const array, ctx.resource<control::TensorArray>(0));
     const Tensor& indices = ctx.input(1);
-    if (indices.rank() != 1) return InvalidArgument("indices must be a vector, but has shape ", indices.shape().DebugString());
+    if (indices.rank() != 1)
+      return InvalidArgument("indices must be a vector, but has shape ", indices.shape().DebugString());
     if (array->dtype() != ctx.output_type(0)) {
-      return InvalidArgument("TensorArray '", array->name(), "' holds ", Name(array->dtype()), ", not ", Name(ctx.output_type(0)));
+      return InvalidArgument("TensorArray '", array->name(), "' holds ", Name(array->dtype()), ", not ",
+                             Name(ctx.output_type(0)));
     }
     TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape expected, element_shape_.MergeWith(array->element_shape()));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<Tensor> values, array->ReadAll(indices.flat<int32_t>()));
     if (values.empty() && !expected.IsFullyDefined()) {
-      return Unimplemented("TensorArray '", array->name(), "' has size zero, but its element shape ", expected.DebugString(),
-                           " is not fully defined: only arrays with known element shapes can be gathered when they are empty");
+      return Unimplemented(
+          "TensorArray '", array->name(), "' has size zero, but its element shape ", expected.DebugString(),
+          " is not fully defined: only arrays with known element shapes can be gathered when they are empty");
     }
     TensorShape shape = values.empty() ? expected.AsTensorShape() : values[0].shape();
     for (size_t i = 0; i < values.size(); ++i) {
       if (!values[i].HasShape(shape)) {
-        return InvalidArgument("TensorArray '", array->name(), "' has inconsistent shapes: index ", indices.data<int32_t>()[0], " has ",
-                               shape.DebugString(), ", but index ", indices.data<int32_t>()[i], " has ", values[i].shape().DebugString());
+        return InvalidArgument("TensorArray '", array->name(), "' has inconsistent shapes: index ",
+                               indices.data<int32_t>()[0], " has ", shape.DebugString(), ", but index ",
+                               indices.data<int32_t>()[i], " has ", values[i].shape().DebugString());
       }
       if (!expected.IsCompatibleWith(values[i].shape())) {
         return InvalidArgument("TensorArray '", array->name(), "': index ", indices.data<int32_t>()[i], " has shape ",
-                               values[i].shape().DebugString(), ", which does not fit the element shape ", expected.DebugString());
+                               values[i].shape().DebugString(), ", which does not fit the element shape ",
+                               expected.DebugString());
       }
     }
     const int64_t n = shape.num_elements();

@@ -14,8 +14,10 @@ TROUPE_OP("TensorArrayGradV3")
     .Stateful()
     .Shape(shape_fn::Scalar)
     .NotDifferentiable("it is what gradients are made with")
-    .Doc("The array that holds the gradients of the elements of an array: made at the first call in a step with this `source`, with the size that the array then has; "
-         "the same one afterwards. Writes to one of its elements add up.");
+    .Doc(
+        "The array that holds the gradients of the elements of an array: made at the first call in a step with this "
+        "`source`, with the size that the array then has; "
+        "the same one afterwards. Writes to one of its elements add up.");
 
 class TensorArrayGradKernel {
  public:
@@ -24,9 +26,11 @@ class TensorArrayGradKernel {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(auto* const array, ctx.resource<control::TensorArray>(0));
     std::string key = StrCat(static_cast<const ResourceHandle*>(ctx.input(0).raw())->name(), "@", source_);
-    TROUPE_ASSIGN_OR_RETURN(auto grad, ctx.step()->resources.LookUpOrCreate<control::TensorArray>(control::kTensorArrays, key, [&] {
-      return std::make_shared<control::TensorArray>(StrCat(array->name(), "@", source_), array->size(), array->GradientOptions());
-    }));
+    TROUPE_ASSIGN_OR_RETURN(
+        auto grad, ctx.step()->resources.LookUpOrCreate<control::TensorArray>(control::kTensorArrays, key, [&] {
+          return std::make_shared<control::TensorArray>(StrCat(array->name(), "@", source_), array->size(),
+                                                        array->GradientOptions());
+        }));
     control::SetArrayOutputs(ctx, std::move(key), std::move(grad));
     return absl::OkStatus();
   }

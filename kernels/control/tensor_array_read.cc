@@ -26,7 +26,8 @@ TROUPE_OP("TensorArrayReadV3")
 absl::Status Read(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(auto* const array, ctx.resource<control::TensorArray>(0));
   if (array->dtype() != ctx.output_type(0)) {
-    return InvalidArgument("TensorArray '", array->name(), "' holds ", Name(array->dtype()), ", not ", Name(ctx.output_type(0)));
+    return InvalidArgument("TensorArray '", array->name(), "' holds ", Name(array->dtype()), ", not ",
+                           Name(ctx.output_type(0)));
   }
   TROUPE_ASSIGN_OR_RETURN(const int32_t index, control::ScalarInput(ctx, 1, "index"));
   TROUPE_ASSIGN_OR_RETURN(Tensor value, array->Read(index));

@@ -32,10 +32,11 @@ TROUPE_OP("TensorArrayScatterV3")
 absl::Status Scatter(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(auto* const array, ctx.resource<control::TensorArray>(0));
   const Tensor &indices = ctx.input(1), &value = ctx.input(2);
-  if (indices.rank() != 1) return InvalidArgument("indices must be a vector, but has shape ", indices.shape().DebugString());
+  if (indices.rank() != 1)
+    return InvalidArgument("indices must be a vector, but has shape ", indices.shape().DebugString());
   if (value.rank() < 1 || value.dim(0) != indices.num_elements()) {
-    return InvalidArgument("value must have one row for each of the ", indices.num_elements(), " indices, but has shape ",
-                           value.shape().DebugString());
+    return InvalidArgument("value must have one row for each of the ", indices.num_elements(),
+                           " indices, but has shape ", value.shape().DebugString());
   }
   TensorShape row = value.shape();
   row.RemoveDim(0);

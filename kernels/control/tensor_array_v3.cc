@@ -25,8 +25,10 @@ TROUPE_OP("TensorArrayV3")
     .Stateful()
     .Shape(ArrayShape)
     .NotDifferentiable("an array is made before anything flows through it")
-    .Doc("A handle of a new array of `size` tensors, which lives until the step ends, and a flow: a value that every op on the array takes and gives, so that "
-         "what happens to the array happens in that order.");
+    .Doc(
+        "A handle of a new array of `size` tensors, which lives until the step ends, and a flow: a value that every op "
+        "on the array takes and gives, so that "
+        "what happens to the array happens in that order.");
 
 class TensorArrayKernel {
  public:
@@ -45,9 +47,10 @@ class TensorArrayKernel {
     // Each run makes another array: a loop has one per iteration of the loop around it.
     static std::atomic<int64_t> counter{0};
     std::string key = StrCat(name_, "_", counter.fetch_add(1, std::memory_order_relaxed));
-    TROUPE_ASSIGN_OR_RETURN(auto array, ctx.step()->resources.LookUpOrCreate<control::TensorArray>(control::kTensorArrays, key, [&] {
-      return std::make_shared<control::TensorArray>(name_, size, options_);
-    }));
+    TROUPE_ASSIGN_OR_RETURN(
+        auto array, ctx.step()->resources.LookUpOrCreate<control::TensorArray>(control::kTensorArrays, key, [&] {
+          return std::make_shared<control::TensorArray>(name_, size, options_);
+        }));
     control::SetArrayOutputs(ctx, std::move(key), std::move(array));
     return absl::OkStatus();
   }

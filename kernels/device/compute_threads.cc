@@ -46,7 +46,8 @@ constexpr int kRangesPerThread = 2;       // slack for threads that are slower o
 constexpr int64_t kLookOutNanos = 40000;
 
 int64_t NowNanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 inline void Pause() {
@@ -96,7 +97,7 @@ struct ComputeThreads::Impl {
   std::condition_variable work;      // workers wait here
   std::condition_variable finished;  // callers of ParallelFor wait here
   std::deque<std::function<void()>> jobs;
-  std::vector<Loop*> loops;  // that still have ranges to give
+  std::vector<Loop*> loops;       // that still have ranges to give
   std::atomic<uint32_t> news{0};  // counts loops and jobs that came
   std::atomic<int> idle{0};
   int asleep = 0;         // of the idle ones, those that must be woken

@@ -40,8 +40,9 @@ class ComputeThreads {
       return;
     }
     using Fn = std::remove_reference_t<F>;
-    RunRanges(n, ranges, [](void* fn, int64_t b, int64_t e) { (*static_cast<Fn*>(fn))(b, e); },
-              const_cast<void*>(static_cast<const void*>(&f)));
+    RunRanges(
+        n, ranges, [](void* fn, int64_t b, int64_t e) { (*static_cast<Fn*>(fn))(b, e); },
+        const_cast<void*>(static_cast<const void*>(&f)));
   }
   // How many ranges ParallelFor makes, and range `i` of them.
   int64_t NumRanges(int64_t n, double unit_cost) const;
@@ -54,8 +55,9 @@ class ComputeThreads {
       return;
     }
     using Fn = std::remove_reference_t<F>;
-    RunRanges(n, ranges, [](void* fn, int64_t b, int64_t e) { (*static_cast<Fn*>(fn))(b, e); },
-              const_cast<void*>(static_cast<const void*>(&f)));
+    RunRanges(
+        n, ranges, [](void* fn, int64_t b, int64_t e) { (*static_cast<Fn*>(fn))(b, e); },
+        const_cast<void*>(static_cast<const void*>(&f)));
   }
 
   struct Impl;

@@ -17,10 +17,14 @@ namespace troupe {
 class Device {
  public:
   // `name` is full: "/job:localhost/replica:0/task:0/device:CPU:0". The threads may be shared by several devices of a process.
-  Device(std::string name, std::string type, uint64_t incarnation, Allocator* allocator, std::shared_ptr<ComputeThreads> threads,
-         std::shared_ptr<ResourceContainers> containers)
-      : name_(std::move(name)), type_(std::move(type)), incarnation_(incarnation), allocator_(allocator),
-        threads_(std::move(threads)), containers_(std::move(containers)) {}
+  Device(std::string name, std::string type, uint64_t incarnation, Allocator* allocator,
+         std::shared_ptr<ComputeThreads> threads, std::shared_ptr<ResourceContainers> containers)
+      : name_(std::move(name)),
+        type_(std::move(type)),
+        incarnation_(incarnation),
+        allocator_(allocator),
+        threads_(std::move(threads)),
+        containers_(std::move(containers)) {}
   virtual ~Device() = default;
 
   const std::string& name() const { return name_; }

@@ -16,7 +16,8 @@ absl::Status ResourceContainers::Delete(const std::string& container, const std:
 void ResourceContainers::Clear(const std::string& container) {
   std::vector<std::shared_ptr<Resource>> dead;
   std::lock_guard<std::mutex> lock(mu_);
-  for (auto it = entries_.lower_bound({container, std::string()}); it != entries_.end() && it->first.first == container;) {
+  for (auto it = entries_.lower_bound({container, std::string()});
+       it != entries_.end() && it->first.first == container;) {
     dead.push_back(std::move(it->second));
     it = entries_.erase(it);
   }

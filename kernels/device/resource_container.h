@@ -69,8 +69,8 @@ class ResourceContainers {
 template <class T>
 class ResourceCache {
  public:
-  absl::StatusOr<std::shared_ptr<T>> Get(ResourceContainers* containers, const std::string& container, const std::string& name,
-                                         const std::function<std::shared_ptr<T>()>& create) {
+  absl::StatusOr<std::shared_ptr<T>> Get(ResourceContainers* containers, const std::string& container,
+                                         const std::string& name, const std::function<std::shared_ptr<T>()>& create) {
     std::lock_guard<std::mutex> lock(mu_);
     const int64_t epoch = containers->epoch();
     if (entry_ == nullptr || epoch != epoch_) {

@@ -19,7 +19,8 @@ absl::StatusOr<WindowAttrs> ReadAttrs(const Node& node) {
   for (const auto& [name, to] : lists) {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> list, node.Attr<std::vector<int64_t>>(name));
     if (list.size() != 4) return InvalidArgument(name, " must have 4 entries, not ", list.size());
-    if (list[0] != 1 || list[3] != 1) return Unimplemented("Only support ", name, " across space: the first and the last entry must be 1");
+    if (list[0] != 1 || list[3] != 1)
+      return Unimplemented("Only support ", name, " across space: the first and the last entry must be 1");
     if (list[1] < 1 || list[2] < 1) return InvalidArgument(name, " must be positive: [", StrJoin(list, ","), "]");
     to[0] = list[1];
     to[1] = list[2];
@@ -51,13 +52,16 @@ absl::Status Gradient(GradientContext& g) {
   const auto number = [&g](int32_t v) { return g.Const(Tensor::Scalar<int32_t>(v)); };
   const auto ints = [&g](std::initializer_list<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };
   const NodeOut shape = g.Op("Shape", {g.Input(0)});
-  const auto part = [&](int32_t from, int32_t to) { return g.Op("StridedSlice", {shape, ints({from}), ints({to}), ints({1})}); };
+  const auto part = [&](int32_t from, int32_t to) {
+    return g.Op("StridedSlice", {shape, ints({from}), ints({to}), ints({1})});
+  };
   const auto joined = [&](std::vector<NodeOut> list) {
     const auto n = static_cast<int64_t>(list.size());
     return g.Op("ConcatV2", {GradArg(std::move(list)), GradArg(number(0))}, {{"N", n}});
   };
   const NodeOut pixels = g.Op("Prod", {part(1, 4), ints({0})});
-  const NodeOut numbers = g.Op("Reshape", {g.Op("Range", {number(1), g.Op("Add", {pixels, number(1)}), number(1)}), joined({ints({1}), part(1, 4)})});
+  const NodeOut numbers = g.Op("Reshape", {g.Op("Range", {number(1), g.Op("Add", {pixels, number(1)}), number(1)}),
+                                           joined({ints({1}), part(1, 4)})});
   AttrMap attrs;
   for (const char* name : {"ksizes", "strides", "rates"}) attrs.Set(name, g.Attr<std::vector<int64_t>>(name));
   attrs.Set("padding", g.Attr<std::string>("padding"));
@@ -93,15 +97,16 @@ class ExtractImagePatches {
     if (out->num_elements() == 0) return absl::OkStatus();
     array::VisitElement(in.dtype(), false, [&]<class E>() {
       const E* images = static_cast<const E*>(in.raw());
-      ctx.threads()->ParallelFor(in.dim(0) * rows.out, 0.5 * static_cast<double>(columns.out * patch), [&](int64_t begin, int64_t end) {
-        E* to = static_cast<E*>(out->raw()) + begin * columns.out * patch;
-        for (int64_t row = begin; row < end; ++row) {
-          const E* image = images + row / rows.out * rows.in * columns.in * depth;
-          for (int64_t column = 0; column < columns.out; ++column) {
-            to = Patch(image, rows, row % rows.out, columns, column, depth, to);
-          }
-        }
-      });
+      ctx.threads()->ParallelFor(in.dim(0) * rows.out, 0.5 * static_cast<double>(columns.out * patch),
+                                 [&](int64_t begin, int64_t end) {
+                                   E* to = static_cast<E*>(out->raw()) + begin * columns.out * patch;
+                                   for (int64_t row = begin; row < end; ++row) {
+                                     const E* image = images + row / rows.out * rows.in * columns.in * depth;
+                                     for (int64_t column = 0; column < columns.out; ++column) {
+                                       to = Patch(image, rows, row % rows.out, columns, column, depth, to);
+                                     }
+                                   }
+                                 });
       return true;
     });
     return absl::OkStatus();
@@ -109,7 +114,8 @@ class ExtractImagePatches {
 
  private:
   template <class E>
-  E* Patch(const E* image, const WindowExtent& rows, int64_t row, const WindowExtent& columns, int64_t column, int64_t depth, E* to) const {
+  E* Patch(const E* image, const WindowExtent& rows, int64_t row, const WindowExtent& columns, int64_t column,
+           int64_t depth, E* to) const {
     for (int64_t i = 0; i < attrs_.ksize[0]; ++i) {
       const int64_t y = row * attrs_.stride[0] - rows.before + i * attrs_.dilation[0];
       for (int64_t j = 0; j < attrs_.ksize[1]; ++j) {
@@ -130,12 +136,16 @@ TROUPE_OP("ExtractImagePatches")
     .Attr("ksizes: list(int) >= 4")
     .Attr("strides: list(int) >= 4")
     .Attr("rates: list(int) >= 4")
-    .Attr("T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128, bool}")
+    .Attr(
+        "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
+        "complex128, bool}")
     .Attr("padding: {'SAME', 'VALID'}")
     .Shape(Shape)
     .Gradient(Gradient)
-    .Doc("From images [batch, height, width, channels] the pixels of each place of a window of ksizes, which moves by strides and looks\n"
-         "at every rates-th pixel: [batch, rows, columns, ksizes[1] * ksizes[2] * channels], zeros beyond the edges.");
+    .Doc(
+        "From images [batch, height, width, channels] the pixels of each place of a window of ksizes, which moves by "
+        "strides and looks\n"
+        "at every rates-th pixel: [batch, rows, columns, ksizes[1] * ksizes[2] * channels], zeros beyond the edges.");
 TROUPE_KERNEL("ExtractImagePatches").Device("CPU").Types("T", math::kNumbers).Class<ExtractImagePatches>();
 TROUPE_KERNEL("ExtractImagePatches").Device("CPU").Type<bool>("T").Class<ExtractImagePatches>();
 

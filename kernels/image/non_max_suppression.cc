@@ -15,7 +15,8 @@ struct Box {
 };
 
 Box ReadBox(const float* corners) {
-  Box b = {std::min(corners[0], corners[2]), std::min(corners[1], corners[3]), std::max(corners[0], corners[2]), std::max(corners[1], corners[3]), 0};
+  Box b = {std::min(corners[0], corners[2]), std::min(corners[1], corners[3]), std::max(corners[0], corners[2]),
+           std::max(corners[1], corners[3]), 0};
   b.area = (b.y2 - b.y1) * (b.x2 - b.x1);
   return b;
 }
@@ -38,12 +39,16 @@ absl::StatusOr<float> Threshold(const KernelContext& ctx, int input) {
 
 absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, float iou_threshold, float score_threshold) {
   const Tensor boxes = Widened(ctx.input(0)), scores = Widened(ctx.input(1));
-  if (!(iou_threshold >= 0 && iou_threshold <= 1)) return InvalidArgument("iou_threshold must be in [0, 1], not ", iou_threshold);
-  if (boxes.rank() != 2 || boxes.dim(1) != 4) return InvalidArgument("boxes must be 2-D with 4 columns, got shape ", boxes.shape().DebugString());
+  if (!(iou_threshold >= 0 && iou_threshold <= 1))
+    return InvalidArgument("iou_threshold must be in [0, 1], not ", iou_threshold);
+  if (boxes.rank() != 2 || boxes.dim(1) != 4)
+    return InvalidArgument("boxes must be 2-D with 4 columns, got shape ", boxes.shape().DebugString());
   if (scores.rank() != 1 || scores.dim(0) != boxes.dim(0)) {
-    return InvalidArgument("scores has incompatible shape: ", scores.shape().DebugString(), " for boxes ", boxes.shape().DebugString());
+    return InvalidArgument("scores has incompatible shape: ", scores.shape().DebugString(), " for boxes ",
+                           boxes.shape().DebugString());
   }
-  if (ctx.input(2).rank() != 0) return InvalidArgument("max_output_size must be 0-D, got shape ", ctx.input(2).shape().DebugString());
+  if (ctx.input(2).rank() != 0)
+    return InvalidArgument("max_output_size must be 0-D, got shape ", ctx.input(2).shape().DebugString());
   const int32_t most = ctx.input(2).scalar<int32_t>();
   if (most < 0) return InvalidArgument("output size must be non-negative, not ", most);
   if (boxes.dim(0) > std::numeric_limits<int32_t>::max()) return InvalidArgument("too many boxes: ", boxes.dim(0));
@@ -51,13 +56,15 @@ absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, float
   const float* score = scores.data<float>();
   std::vector<int32_t> order(boxes.dim(0)), selected;
   std::iota(order.begin(), order.end(), 0);
-  order.erase(std::remove_if(order.begin(), order.end(), [&](int32_t i) { return !(score[i] > score_threshold); }), order.end());
+  order.erase(std::remove_if(order.begin(), order.end(), [&](int32_t i) { return !(score[i] > score_threshold); }),
+              order.end());
   std::stable_sort(order.begin(), order.end(), [score](int32_t a, int32_t b) { return score[a] > score[b]; });
   std::vector<Box> taken;
   for (const int32_t i : order) {
     if (static_cast<int32_t>(selected.size()) >= most || ctx.cancelled()) break;
     const Box box = ReadBox(boxes.data<float>() + 4 * int64_t{i});
-    if (std::any_of(taken.rbegin(), taken.rend(), [&](const Box& t) { return Overlap(box, t) > iou_threshold; })) continue;
+    if (std::any_of(taken.rbegin(), taken.rend(), [&](const Box& t) { return Overlap(box, t) > iou_threshold; }))
+      continue;
     taken.push_back(box);
     selected.push_back(i);
   }
@@ -90,7 +97,8 @@ class NonMaxSuppression {
  public:
   explicit NonMaxSuppression(KernelInit& init) : iou_threshold_(init.Attr<float>("iou_threshold")) {}
   absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx, iou_threshold_, std::numeric_limits<float>::lowest()));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected,
+                            SelectBoxes(ctx, iou_threshold_, std::numeric_limits<float>::lowest()));
     return SetSelected(ctx, selected);
   }
 
@@ -106,8 +114,10 @@ TROUPE_OP("NonMaxSuppression")
     .Attr("iou_threshold: float = 0.5")
     .Shape(SelectionShape)
     .NotDifferentiable(kWhyNoSelectionGradient)
-    .Doc("The indices of at most max_output_size of the boxes [y1, x1, y2, x2], best scores first, without those that overlap a better\n"
-         "one that was selected by more than iou_threshold, as a part of their union.");
+    .Doc(
+        "The indices of at most max_output_size of the boxes [y1, x1, y2, x2], best scores first, without those that "
+        "overlap a better\n"
+        "one that was selected by more than iou_threshold, as a part of their union.");
 TROUPE_KERNEL("NonMaxSuppression").Device("CPU").HostMemory("max_output_size").Class<NonMaxSuppression>();
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace {
 
 absl::Status Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const float iou, Threshold(ctx, 3));
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx, iou, std::numeric_limits<float>::lowest()));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected,
+                          SelectBoxes(ctx, iou, std::numeric_limits<float>::lowest()));
   return SetSelected(ctx, selected);
 }
 
@@ -23,7 +24,11 @@ TROUPE_OP("NonMaxSuppressionV2")
     .Shape(SelectionShape)
     .NotDifferentiable(kWhyNoSelectionGradient)
     .Doc("As NonMaxSuppression, with iou_threshold as an input.");
-TROUPE_KERNEL("NonMaxSuppressionV2").Device("CPU").Types("T", {DType::kHalf, DType::kFloat}).HostMemory("max_output_size").Function<Compute>();
+TROUPE_KERNEL("NonMaxSuppressionV2")
+    .Device("CPU")
+    .Types("T", {DType::kHalf, DType::kFloat})
+    .HostMemory("max_output_size")
+    .Function<Compute>();
 
 }  // namespace
 }  // namespace troupe::image

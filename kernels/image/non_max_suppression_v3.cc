@@ -23,7 +23,11 @@ TROUPE_OP("NonMaxSuppressionV3")
     .Shape(SelectionShape)
     .NotDifferentiable(kWhyNoSelectionGradient)
     .Doc("As NonMaxSuppressionV2, for boxes whose scores are above score_threshold.");
-TROUPE_KERNEL("NonMaxSuppressionV3").Device("CPU").Types("T", {DType::kHalf, DType::kFloat}).HostMemory("max_output_size").Function<Compute>();
+TROUPE_KERNEL("NonMaxSuppressionV3")
+    .Device("CPU")
+    .Types("T", {DType::kHalf, DType::kFloat})
+    .HostMemory("max_output_size")
+    .Function<Compute>();
 
 }  // namespace
 }  // namespace troupe::image

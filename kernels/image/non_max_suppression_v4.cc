@@ -8,7 +8,8 @@ absl::Status Shape(InferenceContext& c) {
   TROUPE_RETURN_IF_ERROR(SelectionShape(c));
   TROUPE_ASSIGN_OR_RETURN(const bool pad, c.Attr<bool>("pad_to_max_output_size"));
   const Tensor* most = c.input_tensor(2);
-  if (pad && most != nullptr && most->scalar<int32_t>() >= 0) c.set_output(0, PartialTensorShape({most->scalar<int32_t>()}));
+  if (pad && most != nullptr && most->scalar<int32_t>() >= 0)
+    c.set_output(0, PartialTensorShape({most->scalar<int32_t>()}));
   c.set_output(1, PartialTensorShape(TensorShape()));
   return absl::OkStatus();
 }
@@ -42,7 +43,9 @@ TROUPE_OP("NonMaxSuppressionV4")
     .Attr("T_threshold: {half, float} = DT_FLOAT")
     .Shape(Shape)
     .NotDifferentiable(kWhyNoSelectionGradient)
-    .Doc("As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind their indices.");
+    .Doc(
+        "As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind "
+        "their indices.");
 TROUPE_KERNEL("NonMaxSuppressionV4")
     .Device("CPU")
     .Types("T", {DType::kHalf, DType::kFloat})

@@ -7,7 +7,8 @@ namespace troupe::image {
 
 ResizeAttrs::ResizeAttrs(KernelInit& init)
     : align_corners(init.Attr<bool>("align_corners")), half_pixel_centers(init.Attr<bool>("half_pixel_centers")) {
-  if (align_corners && half_pixel_centers) init.Fail(InvalidArgument("If half_pixel_centers is True, align_corners must be False."));
+  if (align_corners && half_pixel_centers)
+    init.Fail(InvalidArgument("If half_pixel_centers is True, align_corners must be False."));
 }
 
 absl::StatusOr<ImageSize> ImagesAt(const KernelContext& ctx, int input) {
@@ -18,11 +19,13 @@ absl::StatusOr<ImageSize> ImagesAt(const KernelContext& ctx, int input) {
 
 absl::StatusOr<ImageSize> ResizedSize(const KernelContext& ctx, const ImageSize& in) {
   const Tensor& size = ctx.input(1);
-  if (size.rank() != 1 || size.dim(0) != 2) return InvalidArgument("size must be a vector of two elements, got shape ", size.shape().DebugString());
+  if (size.rank() != 1 || size.dim(0) != 2)
+    return InvalidArgument("size must be a vector of two elements, got shape ", size.shape().DebugString());
   ImageSize out = in;
   out.height = size.data<int32_t>()[0];
   out.width = size.data<int32_t>()[1];
-  if (out.height <= 0 || out.width <= 0) return InvalidArgument("output dimensions must be positive, got ", out.height, " x ", out.width);
+  if (out.height <= 0 || out.width <= 0)
+    return InvalidArgument("output dimensions must be positive, got ", out.height, " x ", out.width);
   if (in.channels <= 0) return InvalidArgument("image must have at least one channel");
   if (in.height <= 0 || in.width <= 0) return InvalidArgument("input image must be of non-zero size");
   const int64_t dims[] = {out.batch, out.height, out.width, out.channels};
@@ -43,7 +46,8 @@ std::vector<Between> Interpolate(int64_t in, int64_t out, const ResizeAttrs& att
     const float at = attrs.half_pixel_centers ? (x + 0.5f) * scale - 0.5f : x * scale;
     const float floor = std::floor(at);
     // The upper neighbour of a whole number is that number itself.
-    all[i] = {std::max<int64_t>(static_cast<int64_t>(floor), 0), std::clamp<int64_t>(static_cast<int64_t>(std::ceil(at)), 0, in - 1), at - floor};
+    all[i] = {std::max<int64_t>(static_cast<int64_t>(floor), 0),
+              std::clamp<int64_t>(static_cast<int64_t>(std::ceil(at)), 0, in - 1), at - floor};
     all[i].lower = std::min(all[i].lower, in - 1);
   }
   return all;
@@ -54,7 +58,8 @@ std::vector<int64_t> Nearest(int64_t in, int64_t out, const ResizeAttrs& attrs) 
   std::vector<int64_t> all(out);
   for (int64_t i = 0; i < out; ++i) {
     const float at = attrs.half_pixel_centers ? (static_cast<float>(i) + 0.5f) * scale : static_cast<float>(i) * scale;
-    all[i] = std::clamp<int64_t>(static_cast<int64_t>(attrs.align_corners ? std::round(at) : std::floor(at)), 0, in - 1);
+    all[i] =
+        std::clamp<int64_t>(static_cast<int64_t>(attrs.align_corners ? std::round(at) : std::floor(at)), 0, in - 1);
   }
   return all;
 }
@@ -68,7 +73,8 @@ absl::Status ResizeShape(InferenceContext& c) {
   out.set_dim(2, -1);
   if (const Tensor* value = c.input_tensor(1); value != nullptr && value->num_elements() == 2) {
     for (int i = 0; i < 2; ++i) {
-      if (value->data<int32_t>()[i] < 0) return InvalidArgument("output dimensions must be positive, got ", value->data<int32_t>()[i]);
+      if (value->data<int32_t>()[i] < 0)
+        return InvalidArgument("output dimensions must be positive, got ", value->data<int32_t>()[i]);
       out.set_dim(1 + i, value->data<int32_t>()[i]);
     }
   }

@@ -25,19 +25,23 @@ class ResizeBilinear {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const ImageSize in, ImagesAt(ctx, 0));
     TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, in));
-    TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
-    const std::vector<Between> ys = Interpolate(in.height, to.height, attrs_), xs = Interpolate(in.width, to.width, attrs_);
+    TROUPE_ASSIGN_OR_RETURN(Tensor* const out,
+                            ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
+    const std::vector<Between> ys = Interpolate(in.height, to.height, attrs_),
+                               xs = Interpolate(in.width, to.width, attrs_);
     const Tensor& images = ctx.input(0);
     VisitNumeric(images.dtype(), false, [&]<class T>() {
       if constexpr (requires(T v) { static_cast<float>(v); }) {
         const int64_t in_row = in.width * in.channels, out_row = to.width * to.channels;
-        ctx.threads()->ParallelFor(to.batch * to.height, 2.0 * static_cast<double>(out_row), [&](int64_t begin, int64_t end) {
-          for (int64_t row = begin; row < end; ++row) {
-            const T* image = images.data<T>() + row / to.height * in.height * in_row;
-            const Between& y = ys[row % to.height];
-            MixRow(image + y.lower * in_row, image + y.upper * in_row, y.lerp, xs, in.channels, out->data<float>() + row * out_row);
-          }
-        });
+        ctx.threads()->ParallelFor(to.batch * to.height, 2.0 * static_cast<double>(out_row),
+                                   [&](int64_t begin, int64_t end) {
+                                     for (int64_t row = begin; row < end; ++row) {
+                                       const T* image = images.data<T>() + row / to.height * in.height * in_row;
+                                       const Between& y = ys[row % to.height];
+                                       MixRow(image + y.lower * in_row, image + y.upper * in_row, y.lerp, xs,
+                                              in.channels, out->data<float>() + row * out_row);
+                                     }
+                                   });
       }
       return true;
     });
@@ -59,11 +63,14 @@ TROUPE_OP("ResizeBilinear")
     .Gradient([](GradientContext& g) {
       if (!IsFloating(g.input_type(0))) return absl::OkStatus();
       g.Set(0, g.Op("ResizeBilinearGrad", {g.Grad(0), g.Input(0)},
-                    {{"align_corners", g.Attr<bool>("align_corners")}, {"half_pixel_centers", g.Attr<bool>("half_pixel_centers")}}));
+                    {{"align_corners", g.Attr<bool>("align_corners")},
+                     {"half_pixel_centers", g.Attr<bool>("half_pixel_centers")}}));
       return g.status();
     })
-    .Doc("Images [batch, height, width, channels] in another size (height and width), by linear interpolation in both directions.\n"
-         "align_corners lays the corners onto each other, half_pixel_centers the edges.");
+    .Doc(
+        "Images [batch, height, width, channels] in another size (height and width), by linear interpolation in both "
+        "directions.\n"
+        "align_corners lays the corners onto each other, half_pixel_centers the edges.");
 TROUPE_KERNEL("ResizeBilinear").Device("CPU").Types("T", math::kReals).HostMemory("size").Class<ResizeBilinear>();
 
 }  // namespace

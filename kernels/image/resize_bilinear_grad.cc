@@ -15,7 +15,8 @@ absl::Status Shape(InferenceContext& c) {
 
 // Adds to one image [height, width, channels] of zeros.
 template <class T>
-void Spread(const float* grad, const std::vector<Between>& ys, const std::vector<Between>& xs, int64_t width, int64_t channels, T* image) {
+void Spread(const float* grad, const std::vector<Between>& ys, const std::vector<Between>& xs, int64_t width,
+            int64_t channels, T* image) {
   for (const Between& y : ys) {
     T* const top = image + y.lower * width * channels;
     T* const bottom = image + y.upper * width * channels;
@@ -39,14 +40,15 @@ class ResizeBilinearGrad {
     TROUPE_ASSIGN_OR_RETURN(const ImageSize from, ImagesAt(ctx, 0));
     TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ImagesAt(ctx, 1));
     if (from.batch != to.batch || from.channels != to.channels) {
-      return InvalidArgument("grads and original_image must have equal batches and channels: ", ctx.input(0).shape().DebugString(), " vs. ",
-                             ctx.input(1).shape().DebugString());
+      return InvalidArgument("grads and original_image must have equal batches and channels: ",
+                             ctx.input(0).shape().DebugString(), " vs. ", ctx.input(1).shape().DebugString());
     }
     const DType type = ctx.output_type(0);
     TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(ComputeType(type), ctx.input(1).shape()));
     std::memset(out.raw(), 0, out.bytes());
     if (out.num_elements() > 0 && ctx.input(0).num_elements() > 0) {
-      const std::vector<Between> ys = Interpolate(to.height, from.height, attrs_), xs = Interpolate(to.width, from.width, attrs_);
+      const std::vector<Between> ys = Interpolate(to.height, from.height, attrs_),
+                                 xs = Interpolate(to.width, from.width, attrs_);
       const int64_t grads = from.height * from.width * from.channels, pixels = to.height * to.width * to.channels;
       ctx.threads()->ParallelFor(to.batch, 5.0 * static_cast<double>(grads), [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; ++b) {

@@ -13,7 +13,8 @@ class ResizeNearestNeighborGrad {
     TROUPE_ASSIGN_OR_RETURN(const ImageSize from, ImagesAt(ctx, 0));
     TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, from));
     const DType type = ctx.output_type(0);
-    TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(ComputeType(type), TensorShape({to.batch, to.height, to.width, to.channels})));
+    TROUPE_ASSIGN_OR_RETURN(
+        Tensor out, ctx.AllocateTemp(ComputeType(type), TensorShape({to.batch, to.height, to.width, to.channels})));
     std::memset(out.raw(), 0, out.bytes());
     const Tensor grads = Widened(ctx.input(0));
     const std::vector<int64_t> ys = Nearest(to.height, from.height, attrs_), xs = Nearest(to.width, from.width, attrs_);
@@ -51,7 +52,11 @@ TROUPE_OP("ResizeNearestNeighborGrad")
     .Shape(ResizeShape)
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The gradient of ResizeNearestNeighbor's images, whose height and width are `size`.");
-TROUPE_KERNEL("ResizeNearestNeighborGrad").Device("CPU").Types("T", math::kReals).HostMemory("size").Class<ResizeNearestNeighborGrad>();
+TROUPE_KERNEL("ResizeNearestNeighborGrad")
+    .Device("CPU")
+    .Types("T", math::kReals)
+    .HostMemory("size")
+    .Class<ResizeNearestNeighborGrad>();
 
 }  // namespace
 }  // namespace troupe::image

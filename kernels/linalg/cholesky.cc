@@ -38,8 +38,10 @@ TROUPE_OP("Cholesky")
     .Attr(TROUPE_T_FIELDS)
     .Shape(SquareToSame)
     .Gradient(Gradient)
-    .Doc("For each of the positive definite matrices in the last two dimensions the lower triangle L with L L^H = input. Only the lower\n"
-         "triangle of the input is read; the triangle is filled with NaN where the matrix is not positive definite.");
+    .Doc(
+        "For each of the positive definite matrices in the last two dimensions the lower triangle L with L L^H = "
+        "input. Only the lower\n"
+        "triangle of the input is read; the triangle is filled with NaN where the matrix is not positive definite.");
 TROUPE_KERNEL("Cholesky").Device("CPU").Types("T", kFields).Function<Compute>();
 
 }  // namespace

@@ -16,7 +16,8 @@ absl::Status Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx, 0));
   const Tensor &l = ctx.input(0), &grad = ctx.input(1);
   if (!l.SameShape(grad)) {
-    return InvalidArgument("Inputs to CholeskyGrad must have one shape, not ", l.shape().DebugString(), " and ", grad.shape().DebugString());
+    return InvalidArgument("Inputs to CholeskyGrad must have one shape, not ", l.shape().DebugString(), " and ",
+                           grad.shape().DebugString());
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, l.shape()));
   const auto run = [&]<class T>() {
@@ -36,9 +37,12 @@ TROUPE_OP("CholeskyGrad")
     .Output("output: T")
     .Attr("T: {half, float, double}")
     .Shape(Shape)
-    .NotDifferentiable("it is the gradient of Cholesky, which is built of other ops where it is itself to be differentiated")
-    .Doc("The gradient of the input of Cholesky, a symmetric matrix, from its output `l` and the gradient of that; only lower triangles\n"
-         "are read.");
+    .NotDifferentiable(
+        "it is the gradient of Cholesky, which is built of other ops where it is itself to be differentiated")
+    .Doc(
+        "The gradient of the input of Cholesky, a symmetric matrix, from its output `l` and the gradient of that; only "
+        "lower triangles\n"
+        "are read.");
 TROUPE_KERNEL("CholeskyGrad").Device("CPU").Type<float, double>("T").Function<Compute>();
 
 }  // namespace

@@ -33,8 +33,10 @@ TROUPE_OP("LogMatrixDeterminant")
     .Attr("T: {half, float, double, complex64, complex128}")
     .Shape(SquareToBatch)
     .Gradient(Gradient)
-    .Doc("The determinants of the matrices in the last two dimensions as sign * exp(log_abs_determinant); a singular matrix has 0 and\n"
-         "-inf.");
+    .Doc(
+        "The determinants of the matrices in the last two dimensions as sign * exp(log_abs_determinant); a singular "
+        "matrix has 0 and\n"
+        "-inf.");
 TROUPE_KERNEL("LogMatrixDeterminant").Device("CPU").Types("T", kFields).Function<Compute>();
 
 }  // namespace

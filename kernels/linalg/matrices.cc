@@ -50,7 +50,8 @@ absl::Status SquareToSame(InferenceContext& c) {
 absl::Status SquareToBatch(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape shape, SquareShape(c, 0));
   if (!shape.known_rank()) return shape_fn::Unknown(c);
-  for (int o = 0; o < c.num_outputs(); ++o) c.set_output(o, PartialTensorShape(shape.dims().subspan(0, shape.rank() - 2)));
+  for (int o = 0; o < c.num_outputs(); ++o)
+    c.set_output(o, PartialTensorShape(shape.dims().subspan(0, shape.rank() - 2)));
   return absl::OkStatus();
 }
 
@@ -65,7 +66,8 @@ NodeOut Adjoint(GradientContext& g, NodeOut a) {
   const NodeOut rank = g.Op("Rank", {a}), two = number(2);
   const NodeOut front = g.Op("Range", {number(0), g.Op("Sub", {rank, two}), number(1)});
   const NodeOut back = g.Op("Sub", {rank, ints({1, 2})});
-  const NodeOut permutation = g.Op("ConcatV2", {GradArg(std::vector<NodeOut>{front, back}), GradArg(number(0))}, {{"N", int64_t{2}}});
+  const NodeOut permutation =
+      g.Op("ConcatV2", {GradArg(std::vector<NodeOut>{front, back}), GradArg(number(0))}, {{"N", int64_t{2}}});
   return g.Op("ConjugateTranspose", {a, permutation});
 }
 

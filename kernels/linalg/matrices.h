@@ -43,11 +43,16 @@ absl::Status SquareToBatch(InferenceContext& c);
 template <class F>
 absl::Status VisitField(DType t, F&& f) {
   switch (t) {
-    case DType::kFloat: return f.template operator()<float>();
-    case DType::kDouble: return f.template operator()<double>();
-    case DType::kComplex64: return f.template operator()<std::complex<float>>();
-    case DType::kComplex128: return f.template operator()<std::complex<double>>();
-    default: return Unimplemented("matrices of ", Name(t), " are not decomposed");
+    case DType::kFloat:
+      return f.template operator()<float>();
+    case DType::kDouble:
+      return f.template operator()<double>();
+    case DType::kComplex64:
+      return f.template operator()<std::complex<float>>();
+    case DType::kComplex128:
+      return f.template operator()<std::complex<double>>();
+    default:
+      return Unimplemented("matrices of ", Name(t), " are not decomposed");
   }
 }
 

@@ -35,8 +35,10 @@ TROUPE_OP("MatrixDeterminant")
     .Attr(TROUPE_T_FIELDS)
     .Shape(SquareToBatch)
     .Gradient(Gradient)
-    .Doc("The determinants of the matrices in the last two dimensions; 1 for a matrix without elements. Its gradient needs matrices that\n"
-         "have an inverse.");
+    .Doc(
+        "The determinants of the matrices in the last two dimensions; 1 for a matrix without elements. Its gradient "
+        "needs matrices that\n"
+        "have an inverse.");
 TROUPE_KERNEL("MatrixDeterminant").Device("CPU").Types("T", kFields).Function<Compute>();
 
 }  // namespace

@@ -41,8 +41,10 @@ TROUPE_OP("MatrixInverse")
     .Attr(TROUPE_T_FIELDS)
     .Shape(SquareToSame)
     .Gradient(Gradient)
-    .Doc("The inverses of the matrices in the last two dimensions, or with `adjoint` of their adjoints. A matrix that has none is an\n"
-         "error.");
+    .Doc(
+        "The inverses of the matrices in the last two dimensions, or with `adjoint` of their adjoints. A matrix that "
+        "has none is an\n"
+        "error.");
 TROUPE_KERNEL("MatrixInverse")
     .Device("CPU")
     .Types("T", {DType::kHalf, DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128})

@@ -9,8 +9,9 @@ absl::Status Shape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape rhs, c.WithRankAtLeast(1, 2));
   if (!matrix.known_rank() || !rhs.known_rank()) return shape_fn::Unknown(c);
   TROUPE_ASSIGN_OR_RETURN(const int64_t n, MergeDims(matrix.dim(matrix.rank() - 2), rhs.dim(rhs.rank() - 2)));
-  TROUPE_ASSIGN_OR_RETURN(PartialTensorShape out, PartialTensorShape(matrix.dims().subspan(0, matrix.rank() - 2))
-                                                      .MergeWith(PartialTensorShape(rhs.dims().subspan(0, rhs.rank() - 2))));
+  TROUPE_ASSIGN_OR_RETURN(PartialTensorShape out,
+                          PartialTensorShape(matrix.dims().subspan(0, matrix.rank() - 2))
+                              .MergeWith(PartialTensorShape(rhs.dims().subspan(0, rhs.rank() - 2))));
   out.AddDim(n);
   out.AddDim(rhs.dim(rhs.rank() - 1));
   c.set_output(0, std::move(out));
@@ -33,14 +34,17 @@ class MatrixSolve {
     TROUPE_ASSIGN_OR_RETURN(const Matrices r, MatricesOf(ctx, 1));
     const Tensor &a = ctx.input(0), &b = ctx.input(1);
     if (BatchShape(a.shape()) != BatchShape(b.shape())) {
-      return InvalidArgument("The batch dimensions of matrix and rhs must be equal: ", a.shape().DebugString(), " vs. ", b.shape().DebugString());
+      return InvalidArgument("The batch dimensions of matrix and rhs must be equal: ", a.shape().DebugString(), " vs. ",
+                             b.shape().DebugString());
     }
-    if (m.rows != r.rows) return InvalidArgument("Input matrix and rhs are incompatible: ", m.rows, " rows vs. ", r.rows);
+    if (m.rows != r.rows)
+      return InvalidArgument("Input matrix and rhs are incompatible: ", m.rows, " rows vs. ", r.rows);
     TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, b.shape()));
     const double n = static_cast<double>(m.rows), columns = static_cast<double>(r.columns);
     return VisitField(a.dtype(), [&]<class T>() {
       return ForEachMatrix(ctx, m.count, n * n * (n + columns), "Input matrix is not invertible.", [&](int64_t i) {
-        return Solve(a.data<T>() + i * m.elements(), m.rows, adjoint_, b.data<T>() + i * r.elements(), r.columns, out->data<T>() + i * r.elements());
+        return Solve(a.data<T>() + i * m.elements(), m.rows, adjoint_, b.data<T>() + i * r.elements(), r.columns,
+                     out->data<T>() + i * r.elements());
       });
     });
   }
@@ -57,8 +61,10 @@ TROUPE_OP("MatrixSolve")
     .Attr(TROUPE_T_FIELDS)
     .Shape(Shape)
     .Gradient(Gradient)
-    .Doc("For matrices [..., n, n] and right sides [..., n, k] the solutions of matrix output = rhs, or with `adjoint` of matrix^H\n"
-         "output = rhs. A matrix that has no inverse is an error.");
+    .Doc(
+        "For matrices [..., n, n] and right sides [..., n, k] the solutions of matrix output = rhs, or with `adjoint` "
+        "of matrix^H\n"
+        "output = rhs. A matrix that has no inverse is an error.");
 TROUPE_KERNEL("MatrixSolve").Device("CPU").Types("T", kFields).Class<MatrixSolve>();
 
 }  // namespace

@@ -7,7 +7,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct AbsFn {
-  template <class T> static T Do(T x) { return static_cast<T>(x < 0 ? -x : x); }
+  template <class T>
+  static T Do(T x) {
+    return static_cast<T>(x < 0 ? -x : x);
+  }
 };
 const std::vector<DType> kTypes = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble,
                                    DType::kInt8, DType::kInt16,    DType::kInt32, DType::kInt64};

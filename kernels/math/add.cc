@@ -4,8 +4,9 @@
 namespace troupe {
 namespace {
 
-const std::vector<DType> kTypes = {DType::kHalf,  DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kUint8,     DType::kInt8,
-                                   DType::kInt16, DType::kInt32,    DType::kInt64, DType::kString, DType::kComplex64, DType::kComplex128};
+const std::vector<DType> kTypes = {DType::kHalf,  DType::kBfloat16, DType::kFloat,     DType::kDouble,
+                                   DType::kUint8, DType::kInt8,     DType::kInt16,     DType::kInt32,
+                                   DType::kInt64, DType::kString,   DType::kComplex64, DType::kComplex128};
 
 }  // namespace
 

@@ -9,7 +9,10 @@ namespace troupe::math {
 namespace {
 
 struct AddFn {
-  template <class T> static T Do(const T& x, const T& y) { return static_cast<T>(x + y); }
+  template <class T>
+  static T Do(const T& x, const T& y) {
+    return static_cast<T>(x + y);
+  }
 };
 
 // Elements that are summed over all inputs at a time, so that the running sum stays in the first-level cache.
@@ -30,8 +33,8 @@ absl::Status ComputeAddN(KernelContext& ctx) {
   for (int i = 1; i < count; ++i) {
     if (!ctx.input(i).SameShape(first)) {
       return InvalidArgument("Inputs to operation ", ctx.node().name, " of type ", ctx.node().op,
-                             " must have the same size and shape.  Input 0: ", first.shape().DebugString(), " != input ", i, ": ",
-                             ctx.input(i).shape().DebugString());
+                             " must have the same size and shape.  Input 0: ", first.shape().DebugString(),
+                             " != input ", i, ": ", ctx.input(i).shape().DebugString());
     }
   }
   if (count == 1) {

@@ -7,7 +7,9 @@ TROUPE_OP("AddV2")
     .Input("x: T")
     .Input("y: T")
     .Output("z: T")
-    .Attr("T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex64, complex128}")
+    .Attr(
+        "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex64, "
+        "complex128}")
     .Commutative()
     .Aggregate()
     .Shape(shape_fn::BroadcastBinary)

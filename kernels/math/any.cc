@@ -6,10 +6,22 @@ namespace troupe {
 namespace {
 
 struct AnyOp {
-  template <class Acc> static Acc Identity() { return Acc(0); }
-  template <class Acc, class T> static Acc Load(T x) { return x; }
-  template <class Acc> static Acc Combine(Acc a, Acc b) { return static_cast<Acc>(a | b); }
-  template <class T, class Acc> static T Finish(Acc a, int64_t) { return a != 0; }
+  template <class Acc>
+  static Acc Identity() {
+    return Acc(0);
+  }
+  template <class Acc, class T>
+  static Acc Load(T x) {
+    return x;
+  }
+  template <class Acc>
+  static Acc Combine(Acc a, Acc b) {
+    return static_cast<Acc>(a | b);
+  }
+  template <class T, class Acc>
+  static T Finish(Acc a, int64_t) {
+    return a != 0;
+  }
 };
 
 const math::ReduceTable& Table() {

@@ -15,7 +15,8 @@ class ApproximateEqualKernel {
     const Tensor& x = ctx.input(0);
     const Tensor& y = ctx.input(1);
     if (!x.SameShape(y)) {
-      return InvalidArgument("x and y must be of the same shape. x shape: ", x.shape().DebugString(), ". y shape: ", y.shape().DebugString());
+      return InvalidArgument("x and y must be of the same shape. x shape: ", x.shape().DebugString(),
+                             ". y shape: ", y.shape().DebugString());
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
     const T* a = x.data<T>();

@@ -42,7 +42,8 @@ struct State {
 };
 
 absl::StatusOr<int> AxisOf(const Tensor& dim, int rank) {
-  if (dim.rank() != 0) return InvalidArgument("dim must be a scalar, but received tensor of shape: ", dim.shape().DebugString());
+  if (dim.rank() != 0)
+    return InvalidArgument("dim must be a scalar, but received tensor of shape: ", dim.shape().DebugString());
   const int64_t axis = dim.dtype() == DType::kInt64   ? *dim.data<int64_t>()
                        : dim.dtype() == DType::kInt16 ? *dim.data<int16_t>()
                                                       : *dim.data<int32_t>();

@@ -5,26 +5,47 @@ namespace troupe::math {
 namespace {
 
 struct AddFn {
-  template <class T> static T Do(T a, T b) { return a + b; }
+  template <class T>
+  static T Do(T a, T b) {
+    return a + b;
+  }
 };
 struct SubFn {
-  template <class T> static T Do(T a, T b) { return a - b; }
+  template <class T>
+  static T Do(T a, T b) {
+    return a - b;
+  }
 };
 struct MulFn {
-  template <class T> static T Do(T a, T b) { return a * b; }
+  template <class T>
+  static T Do(T a, T b) {
+    return a * b;
+  }
 };
 struct DivFn {
-  template <class T> static T Do(T a, T b) { return a / b; }
+  template <class T>
+  static T Do(T a, T b) {
+    return a / b;
+  }
 };
 // NaN wins, as in TensorFlow; of equal numbers the first.
 struct MaxFn {
-  template <class T> static T Do(T a, T b) { return a < b || b != b ? b : a; }
+  template <class T>
+  static T Do(T a, T b) {
+    return a < b || b != b ? b : a;
+  }
 };
 struct MinFn {
-  template <class T> static T Do(T a, T b) { return b < a || b != b ? b : a; }
+  template <class T>
+  static T Do(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
 };
 struct SquaredDifferenceFn {
-  template <class T> static T Do(T a, T b) { return (a - b) * (a - b); }
+  template <class T>
+  static T Do(T a, T b) {
+    return (a - b) * (a - b);
+  }
 };
 
 template <class F>

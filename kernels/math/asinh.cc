@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct AsinhFn {
-  template <class T> static T Do(T x) { return std::asinh(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::asinh(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct AtanFn {
-  template <class T> static T Do(T x) { return std::atan(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::atan(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {
@@ -28,7 +31,9 @@ TROUPE_OP("Atan")
     .Output("y: T")
     .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
     .Shape(shape_fn::Unchanged)
-    .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Reciprocal", 1.0 + Apply("Square", Conj(In(g, 0))))); })
+    .Gradient([](GradientContext& g) {
+      return SetUnary(g, Grad(g) * Apply("Reciprocal", 1.0 + Apply("Square", Conj(In(g, 0)))));
+    })
     .Doc("The inverse tangent of x.");
 
 TROUPE_KERNEL("Atan").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::UnaryFactory<Table>);

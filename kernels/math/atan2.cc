@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct Atan2Fn {
-  template <class T> static T Do(T y, T x) { return std::atan2(y, x); }
+  template <class T>
+  static T Do(T y, T x) {
+    return std::atan2(y, x);
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = math::Loops<Atan2Fn, float, double>(20);

@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct AtanhFn {
-  template <class T> static T Do(T x) { return std::atanh(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::atanh(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {
@@ -28,7 +31,9 @@ TROUPE_OP("Atanh")
     .Output("y: T")
     .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
     .Shape(shape_fn::Unchanged)
-    .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Reciprocal", 1.0 - Apply("Square", Conj(In(g, 0))))); })
+    .Gradient([](GradientContext& g) {
+      return SetUnary(g, Grad(g) * Apply("Reciprocal", 1.0 - Apply("Square", Conj(In(g, 0)))));
+    })
     .Doc("The inverse hyperbolic tangent of x.");
 
 TROUPE_KERNEL("Atanh").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::UnaryFactory<Table>);

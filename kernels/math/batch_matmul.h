@@ -16,7 +16,9 @@ absl::Status BatchMatMulGradient(GradientContext& g, const char* op, bool broadc
 class BatchMatMulKernel {
  public:
   BatchMatMulKernel(KernelInit& init, bool broadcast)
-      : dtype_(init.input_type(0)), adj_x_(init.Attr<bool>("adj_x")), adj_y_(init.Attr<bool>("adj_y")),
+      : dtype_(init.input_type(0)),
+        adj_x_(init.Attr<bool>("adj_x")),
+        adj_y_(init.Attr<bool>("adj_y")),
         broadcast_(broadcast) {}
   absl::Status Compute(KernelContext& ctx);
 

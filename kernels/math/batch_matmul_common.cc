@@ -6,9 +6,7 @@
 namespace troupe {
 namespace {
 
-PartialTensorShape Batch(const PartialTensorShape& s) {
-  return PartialTensorShape(s.dims().subspan(0, s.rank() - 2));
-}
+PartialTensorShape Batch(const PartialTensorShape& s) { return PartialTensorShape(s.dims().subspan(0, s.rank() - 2)); }
 
 // The flat index of the batch of an operand of shape `from` that batch `i` of the broadcast shape `to` reads.
 int64_t SourceBatch(const TensorShape& to, const TensorShape& from, int64_t i) {
@@ -89,7 +87,8 @@ absl::Status BatchMatMulKernel::Compute(KernelContext& ctx) {
   const TensorShape xs = x.shape(), ys = y.shape();
   for (int i = 0; i < 2; ++i) {
     if (ctx.input(i).rank() < 2) {
-      return InvalidArgument("In[", i, "] must have rank 2 or more, but its shape is ", ctx.input(i).shape().DebugString());
+      return InvalidArgument("In[", i, "] must have rank 2 or more, but its shape is ",
+                             ctx.input(i).shape().DebugString());
     }
   }
   const int rx = x.rank(), ry = y.rank();

@@ -6,8 +6,11 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("BatchMatMulV2")
-    .Input("x: T").Input("y: T").Output("output: T")
-    .Attr("T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
+    .Input("x: T")
+    .Input("y: T")
+    .Output("output: T")
+    .Attr(
+        "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
     .Attr("adj_x: bool = false")
     .Attr("adj_y: bool = false")
     .Attr("grad_x: bool = false")
@@ -21,7 +24,8 @@ struct Kernel : BatchMatMulKernel {
 };
 TROUPE_KERNEL("BatchMatMulV2")
     .Device("CPU")
-    .Type<BFloat16, Half, float, double, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>("T")
+    .Type<BFloat16, Half, float, double, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+          std::complex<float>, std::complex<double>>("T")
     .Class<Kernel>();
 
 }  // namespace

@@ -28,10 +28,12 @@ absl::Status Compute(KernelContext& ctx) {
   const bool weighted = weights.num_elements() != 0;
   if (weighted && !weights.SameShape(arr)) return InvalidArgument("Input indices and weights must have the same size.");
   const int32_t* at = arr.data<int32_t>();
-  if (std::any_of(at, at + n, [](int32_t v) { return v < 0; })) return InvalidArgument("Input arr must be non-negative!");
+  if (std::any_of(at, at + n, [](int32_t v) { return v < 0; }))
+    return InvalidArgument("Input arr must be non-negative!");
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, TensorShape({size})));
   VisitNumeric(out->dtype(), 0, [&]<class T>() {
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> ||
+                  std::is_same_v<T, int64_t>) {
       Count<T>(at, weighted ? weights.data<T>() : nullptr, n, size, out->data<T>());
     }
     return 0;
@@ -56,8 +58,14 @@ TROUPE_OP("Bincount")
     .Attr("T: {int32, int64, float, double}")
     .Shape(Shape)
     .NotDifferentiable("it counts")
-    .Doc("How often (or with what sum of weights, when there are any) each of 0 to size - 1 occurs in arr; larger values are left out.");
+    .Doc(
+        "How often (or with what sum of weights, when there are any) each of 0 to size - 1 occurs in arr; larger "
+        "values are left out.");
 
-TROUPE_KERNEL("Bincount").Device("CPU").Type<float, double, int32_t, int64_t>("T").HostMemory("size").Function<Compute>();
+TROUPE_KERNEL("Bincount")
+    .Device("CPU")
+    .Type<float, double, int32_t, int64_t>("T")
+    .HostMemory("size")
+    .Function<Compute>();
 
 }  // namespace troupe

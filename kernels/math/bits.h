@@ -29,7 +29,12 @@ inline OpBuilder LogicalOp(std::string_view name) {
       .NotDifferentiable("it works on bool");
 }
 inline OpBuilder FloatTestOp(std::string_view name) {
-  return OpBuilder(name).Input("x: T").Output("y: bool").Attr(TROUPE_T_FLOATS).Shape(shape_fn::Unchanged).NotDifferentiable("its output is bool");
+  return OpBuilder(name)
+      .Input("x: T")
+      .Output("y: bool")
+      .Attr(TROUPE_T_FLOATS)
+      .Shape(shape_fn::Unchanged)
+      .NotDifferentiable("its output is bool");
 }
 
 // Loops of F::Do(x, y) on unsigned integers, which serve the signed ones too.

@@ -55,7 +55,9 @@ TROUPE_OP("Cast")
     .Attr("Truncate: bool = false")
     .Shape(shape_fn::Unchanged)
     .Gradient(Gradient)
-    .Doc("x in another type. Floats become integers by truncation towards zero; with Truncate, floats become shorter floats by cutting bits off.");
+    .Doc(
+        "x in another type. Floats become integers by truncation towards zero; with Truncate, floats become shorter "
+        "floats by cutting bits off.");
 
 TROUPE_KERNEL("Cast").Device("CPU").Class<CastKernel>();
 

@@ -39,28 +39,44 @@ struct ToIntFn {
   }
 };
 struct ToBoolFn {
-  template <class F> static bool Do(F x) { return x != 0; }
+  template <class F>
+  static bool Do(F x) {
+    return x != 0;
+  }
 };
 template <class To>
 struct ToFloatFn {
-  template <class F> static To Do(F x) { return static_cast<To>(x); }
+  template <class F>
+  static To Do(F x) {
+    return static_cast<To>(x);
+  }
 };
 
 template <class F>
 UnaryLoop CastFrom(DType to) {
   switch (to) {
-    case DType::kFloat: return LoopV<ToFloatFn<float>, F, float>;
-    case DType::kDouble: return LoopV<ToFloatFn<double>, F, double>;
+    case DType::kFloat:
+      return LoopV<ToFloatFn<float>, F, float>;
+    case DType::kDouble:
+      return LoopV<ToFloatFn<double>, F, double>;
     case DType::kInt8:
-    case DType::kUint8: return LoopV<ToIntFn<uint8_t>, F, uint8_t>;
+    case DType::kUint8:
+      return LoopV<ToIntFn<uint8_t>, F, uint8_t>;
     case DType::kInt16:
-    case DType::kUint16: return LoopV<ToIntFn<uint16_t>, F, uint16_t>;
-    case DType::kInt32: return LoopV<ToIntFn<int32_t>, F, int32_t>;
-    case DType::kUint32: return LoopV<ToIntFn<uint32_t>, F, uint32_t>;
-    case DType::kInt64: return LoopV<ToIntFn<int64_t>, F, int64_t>;
-    case DType::kUint64: return LoopV<ToIntFn<uint64_t>, F, uint64_t>;
-    case DType::kBool: return LoopV<ToBoolFn, F, bool>;
-    default: return nullptr;
+    case DType::kUint16:
+      return LoopV<ToIntFn<uint16_t>, F, uint16_t>;
+    case DType::kInt32:
+      return LoopV<ToIntFn<int32_t>, F, int32_t>;
+    case DType::kUint32:
+      return LoopV<ToIntFn<uint32_t>, F, uint32_t>;
+    case DType::kInt64:
+      return LoopV<ToIntFn<int64_t>, F, int64_t>;
+    case DType::kUint64:
+      return LoopV<ToIntFn<uint64_t>, F, uint64_t>;
+    case DType::kBool:
+      return LoopV<ToBoolFn, F, bool>;
+    default:
+      return nullptr;
   }
 }
 

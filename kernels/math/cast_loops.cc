@@ -10,20 +10,31 @@ namespace troupe::math {
 namespace {
 
 struct RealFn {
-  template <class T> static T Do(const std::complex<T>& x) { return x.real(); }
+  template <class T>
+  static T Do(const std::complex<T>& x) {
+    return x.real();
+  }
 };
 struct ComplexFn {
-  template <class T> static std::complex<T> Do(T x) { return std::complex<T>(x); }
+  template <class T>
+  static std::complex<T> Do(T x) {
+    return std::complex<T>(x);
+  }
 };
 template <class To>
 struct ConvertFn {
-  template <class T> static To Do(const T& x) { return static_cast<To>(x); }
+  template <class T>
+  static To Do(const T& x) {
+    return static_cast<To>(x);
+  }
 };
 
 template <int kBits>
 struct CutFn {
   static float Do(float x) { return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & ~((uint32_t{1} << kBits) - 1)); }
-  static double Do(double x) { return std::bit_cast<double>(std::bit_cast<uint64_t>(x) & ~((uint64_t{1} << kBits) - 1)); }
+  static double Do(double x) {
+    return std::bit_cast<double>(std::bit_cast<uint64_t>(x) & ~((uint64_t{1} << kBits) - 1));
+  }
   static std::complex<double> Do(const std::complex<double>& x) { return {Do(x.real()), Do(x.imag())}; }
 };
 
@@ -32,20 +43,28 @@ DType Carrier(DType t) {
   switch (t) {
     case DType::kHalf:
     case DType::kBfloat16:
-    case DType::kComplex64: return DType::kFloat;
-    case DType::kComplex128: return DType::kDouble;
-    default: return t;
+    case DType::kComplex64:
+      return DType::kFloat;
+    case DType::kComplex128:
+      return DType::kDouble;
+    default:
+      return t;
   }
 }
 int MantissaBits(DType t) {
   switch (t) {
-    case DType::kHalf: return 10;
-    case DType::kBfloat16: return 7;
+    case DType::kHalf:
+      return 10;
+    case DType::kBfloat16:
+      return 7;
     case DType::kFloat:
-    case DType::kComplex64: return 23;
+    case DType::kComplex64:
+      return 23;
     case DType::kDouble:
-    case DType::kComplex128: return 52;
-    default: return 0;
+    case DType::kComplex128:
+      return 52;
+    default:
+      return 0;
   }
 }
 UnaryLoop CutLoop(DType carrier, int keep) {
@@ -53,7 +72,9 @@ UnaryLoop CutLoop(DType carrier, int keep) {
     return keep == 7 ? LoopV<CutFn<16>, float, float> : keep == 10 ? LoopV<CutFn<13>, float, float> : nullptr;
   }
   if (carrier != DType::kDouble) return nullptr;
-  return keep == 7 ? LoopV<CutFn<45>, double, double> : keep == 10 ? LoopV<CutFn<42>, double, double> : LoopV<CutFn<29>, double, double>;
+  return keep == 7    ? LoopV<CutFn<45>, double, double>
+         : keep == 10 ? LoopV<CutFn<42>, double, double>
+                      : LoopV<CutFn<29>, double, double>;
 }
 
 }  // namespace

@@ -6,7 +6,10 @@ namespace troupe {
 namespace {
 
 struct CeilFn {
-  template <class T> static T Do(T x) { return std::ceil(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::ceil(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = math::ULoops<CeilFn, float, double>(2);

@@ -9,7 +9,8 @@ namespace troupe {
 namespace {
 
 // The lower bound is applied last and so wins where the bounds cross; NaN stays NaN.
-using ClipLoop = void (*)(const void* x, const void* low, int low_step, const void* high, int high_step, void* out, int64_t n);
+using ClipLoop = void (*)(const void* x, const void* low, int low_step, const void* high, int high_step, void* out,
+                          int64_t n);
 template <class T>
 void Clip(const void* x, const void* low, int low_step, const void* high, int high_step, void* out, int64_t n) {
   // 16-bit floats compare as floats, and keep their bits.
@@ -44,9 +45,10 @@ class ClipKernel {
     const Tensor& high = ctx.input(2);
     for (const Tensor* bound : {&low, &high}) {
       if (bound->rank() != 0 && !bound->SameShape(x)) {
-        return InvalidArgument("clip_value_min and clip_value_max must be either of the same shape as input, or a scalar. input shape: ",
-                               x.shape().DebugString(), " clip_value_min shape: ", low.shape().DebugString(),
-                               " clip_value_max shape: ", high.shape().DebugString());
+        return InvalidArgument(
+            "clip_value_min and clip_value_max must be either of the same shape as input, or a scalar. input shape: ",
+            x.shape().DebugString(), " clip_value_min shape: ", low.shape().DebugString(),
+            " clip_value_max shape: ", high.shape().DebugString());
       }
     }
     const int64_t n = x.num_elements(), size = static_cast<int64_t>(SizeOf(x.dtype()));
@@ -58,7 +60,8 @@ class ClipKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0}, 0, shape));
     char* z = static_cast<char*>(out->raw());
     ctx.threads()->ParallelFor(n, 0.5, [&](int64_t begin, int64_t end) {
-      loop_(px + begin * size, pl + begin * size * low_step, low_step, ph + begin * size * high_step, high_step, z + begin * size, end - begin);
+      loop_(px + begin * size, pl + begin * size * low_step, low_step, ph + begin * size * high_step, high_step,
+            z + begin * size, end - begin);
     });
     return absl::OkStatus();
   }
@@ -68,7 +71,8 @@ class ClipKernel {
 };
 
 absl::Status Gradient(GradientContext& g) {
-  const math::Value x = math::In(g, 0), low = math::In(g, 1), high = math::In(g, 2), dy = math::Grad(g), zero = math::Number(dy, 0);
+  const math::Value x = math::In(g, 0), low = math::In(g, 1), high = math::In(g, 2), dy = math::Grad(g),
+                    zero = math::Number(dy, 0);
   const math::Value below = math::Apply("Less", x, low), above = math::Apply("Greater", x, high);
   g.Set(0, math::Where(math::Apply("LogicalOr", below, above), zero, dy).out);
   for (int i : {1, 2}) {
@@ -95,8 +99,8 @@ TROUPE_OP("ClipByValue")
 
 TROUPE_KERNEL("ClipByValue")
     .Device("CPU")
-    .Types("T", {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
-                 DType::kUint8, DType::kUint16})
+    .Types("T", {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kInt8, DType::kInt16,
+                 DType::kInt32, DType::kInt64, DType::kUint8, DType::kUint16})
     .Class<ClipKernel>();
 
 }  // namespace troupe

@@ -5,16 +5,28 @@ namespace troupe::math {
 namespace {
 
 struct EqualFn {
-  template <class T> static bool Do(T a, T b) { return a == b; }
+  template <class T>
+  static bool Do(T a, T b) {
+    return a == b;
+  }
 };
 struct NotEqualFn {
-  template <class T> static bool Do(T a, T b) { return a != b; }
+  template <class T>
+  static bool Do(T a, T b) {
+    return a != b;
+  }
 };
 struct LessFn {
-  template <class T> static bool Do(T a, T b) { return a < b; }
+  template <class T>
+  static bool Do(T a, T b) {
+    return a < b;
+  }
 };
 struct LessEqualFn {
-  template <class T> static bool Do(T a, T b) { return a <= b; }
+  template <class T>
+  static bool Do(T a, T b) {
+    return a <= b;
+  }
 };
 
 template <class F>

@@ -19,9 +19,10 @@ absl::Status EqualityShape(InferenceContext& c) {
 
 const std::vector<DType>& EqualityTypes() {
   static const std::vector<DType> types = {
-      DType::kBool,  DType::kString, DType::kHalf,  DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128,
-      DType::kInt8,  DType::kInt16,  DType::kInt32, DType::kInt64,    DType::kUint8, DType::kUint16, DType::kUint32,    DType::kUint64,
-      DType::kQint8, DType::kQint16, DType::kQint32, DType::kQuint8,  DType::kQuint16};
+      DType::kBool,      DType::kString,     DType::kHalf,   DType::kBfloat16, DType::kFloat, DType::kDouble,
+      DType::kComplex64, DType::kComplex128, DType::kInt8,   DType::kInt16,    DType::kInt32, DType::kInt64,
+      DType::kUint8,     DType::kUint16,     DType::kUint32, DType::kUint64,   DType::kQint8, DType::kQint16,
+      DType::kQint32,    DType::kQuint8,     DType::kQuint16};
   return types;
 }
 

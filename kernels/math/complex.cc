@@ -9,14 +9,18 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct ComplexFn {
-  template <class T> static std::complex<T> Do(T re, T im) { return {re, im}; }
+  template <class T>
+  static std::complex<T> Do(T re, T im) {
+    return {re, im};
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = [] {
     math::BinaryTable t = {};
     t[DType::kFloat] = {LoopVV<ComplexFn, float, std::complex<float>>, LoopSV<ComplexFn, float, std::complex<float>>,
                         LoopVS<ComplexFn, float, std::complex<float>>, 1};
-    t[DType::kDouble] = {LoopVV<ComplexFn, double, std::complex<double>>, LoopSV<ComplexFn, double, std::complex<double>>,
+    t[DType::kDouble] = {LoopVV<ComplexFn, double, std::complex<double>>,
+                         LoopSV<ComplexFn, double, std::complex<double>>,
                          LoopVS<ComplexFn, double, std::complex<double>>, 1};
     return t;
   }();
@@ -25,7 +29,8 @@ const math::BinaryTable& Table() {
 
 absl::StatusOr<PreparedKernel> Make(KernelInit& init) {
   if ((init.output_type(0) == DType::kComplex64) != (init.input_type(0) == DType::kFloat)) {
-    return InvalidArgument("Tout must be made of parts of ", Name(init.input_type(0)), ", but is ", Name(init.output_type(0)));
+    return InvalidArgument("Tout must be made of parts of ", Name(init.input_type(0)), ", but is ",
+                           Name(init.output_type(0)));
   }
   return BinaryFactory<Table>(init);
 }

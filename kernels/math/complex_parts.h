@@ -11,7 +11,8 @@
 namespace troupe::math {
 
 // The definition, without gradient and doc; ComplexAbs names its args otherwise.
-inline OpBuilder PartOp(std::string_view name, std::string_view input = "input: T", std::string_view output = "output: Tout") {
+inline OpBuilder PartOp(std::string_view name, std::string_view input = "input: T",
+                        std::string_view output = "output: Tout") {
   return OpBuilder(name)
       .Input(input)
       .Output(output)
@@ -30,7 +31,8 @@ absl::StatusOr<PreparedKernel> PartFactory(KernelInit& init) {
     return t;
   }();
   if ((init.input_type(0) == DType::kComplex64) != (init.output_type(0) == DType::kFloat)) {
-    return InvalidArgument("Tout must be the type of the parts of ", Name(init.input_type(0)), ", but is ", Name(init.output_type(0)));
+    return InvalidArgument("Tout must be the type of the parts of ", Name(init.input_type(0)), ", but is ",
+                           Name(init.output_type(0)));
   }
   return MakeUnary(init, table);
 }

@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct ConjFn {
-  template <class T> static T Do(const T& x) { return std::conj(x); }
+  template <class T>
+  static T Do(const T& x) {
+    return std::conj(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = math::ULoops<ConjFn, std::complex<float>, std::complex<double>>(1);
@@ -27,6 +30,9 @@ TROUPE_OP("Conj")
     .Gradient([](GradientContext& g) { return SetUnary(g, Apply("Conj", Grad(g))); })
     .Doc("The complex conjugate.");
 
-TROUPE_KERNEL("Conj").Device("CPU").Types("T", std::vector<DType>{DType::kComplex64, DType::kComplex128}).Factory(math::UnaryFactory<Table>);
+TROUPE_KERNEL("Conj")
+    .Device("CPU")
+    .Types("T", std::vector<DType>{DType::kComplex64, DType::kComplex128})
+    .Factory(math::UnaryFactory<Table>);
 
 }  // namespace troupe

@@ -66,7 +66,8 @@ void FloatToHalfF16c(const void* a, void* out, int64_t n) {
   uint16_t* z = static_cast<uint16_t*>(out);
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(z + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(z + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
   }
   for (; i < n; ++i) z[i] = FloatToHalf::Do(x[i]);
 }

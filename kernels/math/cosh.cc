@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct CoshFn {
-  template <class T> static T Do(T x) { return std::cosh(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::cosh(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

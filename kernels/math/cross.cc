@@ -10,7 +10,8 @@ namespace {
 template <class T>
 void CrossLoop(const void* a, const void* b, void* out, int64_t vectors) {
   // Small and signed integers wrap around, 16-bit floats are computed as floats.
-  using V = std::conditional_t<std::is_integral_v<T>, uint64_t, std::conditional_t<std::is_same_v<T, double>, double, float>>;
+  using V =
+      std::conditional_t<std::is_integral_v<T>, uint64_t, std::conditional_t<std::is_same_v<T, double>, double, float>>;
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   T* z = static_cast<T*>(out);
@@ -26,12 +27,15 @@ void CrossLoop(const void* a, const void* b, void* out, int64_t vectors) {
 absl::Status Compute(KernelContext& ctx) {
   const Tensor& a = ctx.input(0);
   const Tensor& b = ctx.input(1);
-  if (!a.SameShape(b)) return InvalidArgument("Both inputs must be of same shape: ", a.shape().DebugString(), " vs. ", b.shape().DebugString());
+  if (!a.SameShape(b))
+    return InvalidArgument("Both inputs must be of same shape: ", a.shape().DebugString(), " vs. ",
+                           b.shape().DebugString());
   if (a.rank() < 1) return InvalidArgument("Input must be at least 1D");
   if (a.dim(a.rank() - 1) != 3) return FailedPrecondition("Cross-products are only defined for 3-element vectors.");
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.shape()));
   VisitNumeric(a.dtype(), 0, [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool> && requires(T x) { x < x; }) CrossLoop<T>(a.raw(), b.raw(), out->raw(), a.num_elements() / 3);
+    if constexpr (!std::is_same_v<T, bool> && requires(T x) { x < x; })
+      CrossLoop<T>(a.raw(), b.raw(), out->raw(), a.num_elements() / 3);
     return 0;
   });
   return absl::OkStatus();

@@ -9,7 +9,8 @@ namespace {
 absl::Status Gradient(GradientContext& g) {
   const bool exclusive = g.Attr<bool>("exclusive"), reverse = g.Attr<bool>("reverse");
   const math::Value x = math::In(g, 0), dy = math::Grad(g), axis = math::In(g, 1);
-  const math::Value sum = {&g, g.Op("Cumsum", {(math::Out(g) * dy).out, axis.out}, {{"exclusive", exclusive}, {"reverse", !reverse}})};
+  const math::Value sum = {
+      &g, g.Op("Cumsum", {(math::Out(g) * dy).out, axis.out}, {{"exclusive", exclusive}, {"reverse", !reverse}})};
   return math::SetUnary(g, math::Apply("DivNoNan", sum, x));
 }
 

@@ -7,7 +7,8 @@ namespace troupe {
 namespace {
 
 absl::Status Gradient(GradientContext& g) {
-  g.Set(0, g.Op("Cumsum", {g.Grad(0), g.Input(1)}, {{"exclusive", g.Attr<bool>("exclusive")}, {"reverse", !g.Attr<bool>("reverse")}}));
+  g.Set(0, g.Op("Cumsum", {g.Grad(0), g.Input(1)},
+                {{"exclusive", g.Attr<bool>("exclusive")}, {"reverse", !g.Attr<bool>("reverse")}}));
   return g.status();
 }
 

@@ -10,7 +10,8 @@ using namespace math;  // NOLINT: the gradient is a formula
 
 struct DivFn {
   // The lowest number divided by -1 wraps around to itself; the processor would trap.
-  template <class T> static T Do(T x, T y) {
+  template <class T>
+  static T Do(T x, T y) {
     if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
       return y == T(-1) ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(x)) : static_cast<T>(x / y);
     } else {
@@ -34,7 +35,9 @@ TROUPE_OP("Div")
     .Input("x: T")
     .Input("y: T")
     .Output("z: T")
-    .Attr("T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}")
+    .Attr(
+        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
+        "complex128}")
     .Shape(shape_fn::BroadcastBinary)
     .Gradient([](GradientContext& g) -> absl::Status {
       const Value x = Conj(In(g, 0)), y = Conj(In(g, 1)), dz = Grad(g);
@@ -42,6 +45,9 @@ TROUPE_OP("Div")
     })
     .Doc("x / y with broadcasting; integers are truncated towards zero, and a zero divisor is an error.");
 
-TROUPE_KERNEL("Div").Device("CPU").Types("T", math::kNumbers).Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, math::CheckNoIntegerZero>);
+TROUPE_KERNEL("Div")
+    .Device("CPU")
+    .Types("T", math::kNumbers)
+    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, math::CheckNoIntegerZero>);
 
 }  // namespace troupe

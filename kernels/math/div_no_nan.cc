@@ -9,10 +9,14 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct DivNoNanFn {
-  template <class T> static T Do(T x, T y) { return y == T(0) ? T(0) : x / y; }
+  template <class T>
+  static T Do(T x, T y) {
+    return y == T(0) ? T(0) : x / y;
+  }
 };
 const math::BinaryTable& Table() {
-  static const math::BinaryTable table = math::Loops<DivNoNanFn, float, double, std::complex<float>, std::complex<double>>(1);
+  static const math::BinaryTable table =
+      math::Loops<DivNoNanFn, float, double, std::complex<float>, std::complex<double>>(1);
   return table;
 }
 

@@ -11,7 +11,7 @@ TROUPE_ISA_TABLE(ActivationTable, kActivations)
 namespace troupe::math {
 namespace {
 
-constexpr int64_t kBlock = 1024;       // elements; a register is at most 8 KiB
+constexpr int64_t kBlock = 1024;  // elements; a register is at most 8 KiB
 constexpr int kMaxRegisters = 12;
 constexpr size_t kMaxOps = 32;
 constexpr size_t kRegisterBytes = kBlock * sizeof(double);
@@ -142,7 +142,9 @@ void ElementTape::RunOp(const Op& op, const void* const* in, const bool* scalar,
   if (op.activation != nullptr) return op.activation(in[0], out, n, 0);
   if (op.activation_grad != nullptr) return op.activation_grad(in[0], in[1], out, n, 0);
   if (op.num_inputs == 1) return op.loops.unary.v(in[0], out, n);
-  const BinaryLoop loop = scalar[0] == scalar[1] ? op.loops.binary.vv : scalar[0] ? op.loops.binary.sv : op.loops.binary.vs;
+  const BinaryLoop loop = scalar[0] == scalar[1] ? op.loops.binary.vv
+                          : scalar[0]            ? op.loops.binary.sv
+                                                 : op.loops.binary.vs;
   loop(in[0], in[1], out, n);
 }
 

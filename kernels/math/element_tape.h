@@ -36,7 +36,7 @@ class ElementTape {
     int num_inputs = 1;
     Operand in[2];
     int in_size[2] = {}, out_size = 0;
-    int reg = 0;            // where the result of a block goes; -1: to the output
+    int reg = 0;  // where the result of a block goes; -1: to the output
     bool same_shape = false;
     double cost = 0.25;
   };

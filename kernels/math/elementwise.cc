@@ -77,7 +77,8 @@ void RunFlat(KernelContext& ctx, const BinaryState& s, Form f, const char* a, co
     return;
   }
   ctx.threads()->ParallelFor(n, s.loops.cost, [&](int64_t begin, int64_t end) {
-    s.Run(f, f == Form::kSV ? a : a + begin * s.in_size, f == Form::kVS ? b : b + begin * s.in_size, z + begin * s.out_size, end - begin);
+    s.Run(f, f == Form::kSV ? a : a + begin * s.in_size, f == Form::kVS ? b : b + begin * s.in_size,
+          z + begin * s.out_size, end - begin);
   });
 }
 
@@ -98,7 +99,8 @@ absl::Status RunBroadcast(KernelContext& ctx, const BinaryState& s, const Tensor
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0, 1}, 0, *shape));
   if (n == 0) return absl::OkStatus();
   char* z = static_cast<char*>(out->raw());
-  const Form f = walk.advances(0) ? (walk.advances(1) ? Form::kVV : Form::kVS) : (walk.advances(1) ? Form::kSV : Form::kVV);
+  const Form f =
+      walk.advances(0) ? (walk.advances(1) ? Form::kVV : Form::kVS) : (walk.advances(1) ? Form::kSV : Form::kVV);
   // A short run costs its call.
   const double cost = s.loops.cost + 4.0 / static_cast<double>(walk.run());
   ctx.threads()->ParallelFor(n, cost, [&](int64_t begin, int64_t end) {
@@ -136,7 +138,8 @@ absl::Status ComputeBinary(KernelContext& ctx) {
     n = a.num_elements();
     like = &a;
   } else if (s.shapes == BinaryShapes::kSame) {
-    return InvalidArgument("Inputs must have the same shape: ", a.shape().DebugString(), " vs. ", b.shape().DebugString());
+    return InvalidArgument("Inputs must have the same shape: ", a.shape().DebugString(), " vs. ",
+                           b.shape().DebugString());
   } else if (b.rank() == 0) {
     f = Form::kVS;
     n = a.num_elements();
@@ -151,7 +154,8 @@ absl::Status ComputeBinary(KernelContext& ctx) {
   const char* pa = static_cast<const char*>(a.raw());
   const char* pb = static_cast<const char*>(b.raw());
   if (s.check != nullptr && n > 0) TROUPE_RETURN_IF_ERROR(s.check(s.in_type, pb, f == Form::kVS ? 1 : n));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputLike(ctx, *like, s.out_type, f == Form::kSV ? -1 : 0, f == Form::kVS ? -1 : 1));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                          OutputLike(ctx, *like, s.out_type, f == Form::kSV ? -1 : 0, f == Form::kVS ? -1 : 1));
   if (n < s.small_n) {
     if (n > 0) s.loop(f)(pa, pb, static_cast<char*>(out->raw()), n);
     return absl::OkStatus();
@@ -243,15 +247,24 @@ absl::Status CheckNoIntegerZero(DType type, const void* b, int64_t n) {
   if (!IsInteger(type)) return absl::OkStatus();
   bool zero = false;
   switch (SizeOf(type)) {
-    case 1: zero = HasZero<uint8_t>(b, n); break;
-    case 2: zero = HasZero<uint16_t>(b, n); break;
-    case 4: zero = HasZero<uint32_t>(b, n); break;
-    default: zero = HasZero<uint64_t>(b, n); break;
+    case 1:
+      zero = HasZero<uint8_t>(b, n);
+      break;
+    case 2:
+      zero = HasZero<uint16_t>(b, n);
+      break;
+    case 4:
+      zero = HasZero<uint32_t>(b, n);
+      break;
+    default:
+      zero = HasZero<uint64_t>(b, n);
+      break;
   }
   return zero ? InvalidArgument("Integer division by zero") : absl::OkStatus();
 }
 
-absl::StatusOr<PreparedKernel> MakeBinary(KernelInit& init, const BinaryTable& table, BinaryCheck check, BinaryShapes shapes) {
+absl::StatusOr<PreparedKernel> MakeBinary(KernelInit& init, const BinaryTable& table, BinaryCheck check,
+                                          BinaryShapes shapes) {
   BinaryState s{};
   s.in_type = init.input_type(0);
   s.out_type = init.output_type(0);
@@ -290,7 +303,9 @@ absl::StatusOr<PreparedKernel> MakeUnary(KernelInit& init, const UnaryTable& tab
 bool LoopsOf(const PreparedKernel& kernel, BareLoops* loops) {
   if (kernel.compute == ComputeBinary) {
     const BinaryState& s = *static_cast<const BinaryState*>(kernel.state.get());
-    if (s.in.widen != nullptr || s.check != nullptr || s.shapes == BinaryShapes::kFalseIfNot || s.shapes == BinaryShapes::kTrueIfNot) return false;
+    if (s.in.widen != nullptr || s.check != nullptr || s.shapes == BinaryShapes::kFalseIfNot ||
+        s.shapes == BinaryShapes::kTrueIfNot)
+      return false;
     loops->binary = s.loops;
     loops->same_shape = s.shapes == BinaryShapes::kSame;
     return true;
@@ -302,6 +317,8 @@ bool LoopsOf(const PreparedKernel& kernel, BareLoops* loops) {
   return true;
 }
 
-absl::StatusOr<TensorShape> BroadcastTensors(const Tensor& a, const Tensor& b) { return BroadcastShapes(a.shape(), b.shape()); }
+absl::StatusOr<TensorShape> BroadcastTensors(const Tensor& a, const Tensor& b) {
+  return BroadcastShapes(a.shape(), b.shape());
+}
 
 }  // namespace troupe::math

@@ -42,9 +42,9 @@ UnaryTable HotTable(HotUnary op);
 // Adds the loops of F on the types T. R is the output's type; void means T.
 template <class F, class R, class... T>
 void AddLoopsTo(BinaryTable* table, float cost) {
-  ((table->of[static_cast<int>(kDTypeOf<T>)] =
-        {LoopVV<F, T, std::conditional_t<std::is_void_v<R>, T, R>>, LoopSV<F, T, std::conditional_t<std::is_void_v<R>, T, R>>,
-         LoopVS<F, T, std::conditional_t<std::is_void_v<R>, T, R>>, cost}),
+  ((table->of[static_cast<int>(kDTypeOf<T>)] = {LoopVV<F, T, std::conditional_t<std::is_void_v<R>, T, R>>,
+                                                LoopSV<F, T, std::conditional_t<std::is_void_v<R>, T, R>>,
+                                                LoopVS<F, T, std::conditional_t<std::is_void_v<R>, T, R>>, cost}),
    ...);
 }
 template <class F, class R, class... T>
@@ -77,9 +77,9 @@ absl::Status CheckNoIntegerZero(DType type, const void* b, int64_t n);
 
 enum class BinaryShapes : uint8_t {
   kBroadcast,
-  kSame,         // both inputs have one shape: the *Grad ops
-  kFalseIfNot,   // shapes that do not broadcast give a scalar false (Equal)
-  kTrueIfNot,    // ... a scalar true (NotEqual)
+  kSame,        // both inputs have one shape: the *Grad ops
+  kFalseIfNot,  // shapes that do not broadcast give a scalar false (Equal)
+  kTrueIfNot,   // ... a scalar true (NotEqual)
 };
 
 // A kernel with the table's loops for the node's first input type. UNIMPLEMENTED when the table has none.
@@ -103,18 +103,21 @@ struct SmallFloatLoops {
 SmallFloatLoops SmallFloat(DType type);
 
 // The types that TensorFlow's kernels of several families have.
-inline const std::vector<DType> kSigned = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128,
-                                           DType::kInt8, DType::kInt16,    DType::kInt32, DType::kInt64};
+inline const std::vector<DType> kSigned = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
+                                           DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
+                                           DType::kInt32,     DType::kInt64};
 inline const std::vector<DType> kFloats = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble};
 inline const std::vector<DType> kFloatsAndComplex = {DType::kHalf,   DType::kBfloat16,  DType::kFloat,
                                                      DType::kDouble, DType::kComplex64, DType::kComplex128};
 inline const std::vector<DType> kIntegers = {DType::kInt8,  DType::kInt16,  DType::kInt32,  DType::kInt64,
                                              DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64};
-inline const std::vector<DType> kReals = {DType::kHalf,  DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kInt8,   DType::kInt16,
-                                          DType::kInt32, DType::kInt64,    DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64};
-inline const std::vector<DType> kNumbers = {DType::kHalf,   DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128,
-                                            DType::kInt8,   DType::kInt16,    DType::kInt32, DType::kInt64,  DType::kUint8,     DType::kUint16,
-                                            DType::kUint32, DType::kUint64};
+inline const std::vector<DType> kReals = {DType::kHalf,  DType::kBfloat16, DType::kFloat,  DType::kDouble,
+                                          DType::kInt8,  DType::kInt16,    DType::kInt32,  DType::kInt64,
+                                          DType::kUint8, DType::kUint16,   DType::kUint32, DType::kUint64};
+inline const std::vector<DType> kNumbers = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
+                                            DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
+                                            DType::kInt32,     DType::kInt64,      DType::kUint8, DType::kUint16,
+                                            DType::kUint32,    DType::kUint64};
 // Spelled as an attr of an op definition.
 #define TROUPE_T_FLOATS "T: {bfloat16, half, float, double}"
 #define TROUPE_T_FLOATS_AND_COMPLEX "T: {bfloat16, half, float, double, complex64, complex128}"

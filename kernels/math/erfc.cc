@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct ErfcFn {
-  template <class T> static T Do(T x) { return std::erfc(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::erfc(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = math::ULoops<ErfcFn, float, double>(15);
@@ -23,7 +26,9 @@ TROUPE_OP("Erfc")
     .Output("y: T")
     .Attr(TROUPE_T_FLOATS)
     .Shape(shape_fn::Unchanged)
-    .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * (-1.1283791670955126 * Apply("Exp", -Apply("Square", In(g, 0))))); })
+    .Gradient([](GradientContext& g) {
+      return SetUnary(g, Grad(g) * (-1.1283791670955126 * Apply("Exp", -Apply("Square", In(g, 0)))));
+    })
     .Doc("1 - erf(x), precise where x is large.");
 
 TROUPE_KERNEL("Erfc").Device("CPU").Types("T", math::kFloats).Factory(math::UnaryFactory<Table>);

@@ -10,23 +10,34 @@ namespace troupe {
 namespace {
 
 struct EuclideanNormOp {
-  template <class Acc> static Acc Identity() { return Acc(0); }
-  template <class Acc, class T> static Acc Load(T x) {
+  template <class Acc>
+  static Acc Identity() {
+    return Acc(0);
+  }
+  template <class Acc, class T>
+  static Acc Load(T x) {
     if constexpr (std::is_arithmetic_v<T>) {
       return static_cast<Acc>(x) * static_cast<Acc>(x);
     } else {
       return std::norm(std::complex<double>(x));
     }
   }
-  template <class Acc> static Acc Combine(Acc a, Acc b) { return a + b; }
-  template <class T, class Acc> static T Finish(Acc a, int64_t) { return static_cast<T>(std::sqrt(a)); }
+  template <class Acc>
+  static Acc Combine(Acc a, Acc b) {
+    return a + b;
+  }
+  template <class T, class Acc>
+  static T Finish(Acc a, int64_t) {
+    return static_cast<T>(std::sqrt(a));
+  }
 };
 
 const math::ReduceTable& Table() {
   static const math::ReduceTable table = [] {
     math::ReduceTable t;
     t.one_is_itself = false;
-    math::AddReducers<EuclideanNormOp, double, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>(&t, 1);
+    math::AddReducers<EuclideanNormOp, double, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                      uint32_t, uint64_t, std::complex<float>, std::complex<double>>(&t, 1);
     return t;
   }();
   return table;
@@ -46,8 +57,13 @@ TROUPE_OP("EuclideanNorm")
       const math::Value y = math::KeepDims(g, math::Out(g)), dy = math::KeepDims(g, math::Grad(g));
       return math::SetUnary(g, math::In(g, 0) / (y / dy));
     })
-    .Doc("The square root of the sum of squared magnitudes over the axes in reduction_indices; integers are truncated.");
+    .Doc(
+        "The square root of the sum of squared magnitudes over the axes in reduction_indices; integers are truncated.");
 
-TROUPE_KERNEL("EuclideanNorm").Device("CPU").Types("T", math::kNumbers).HostMemory("reduction_indices").Factory(math::ReductionFactory<Table>);
+TROUPE_KERNEL("EuclideanNorm")
+    .Device("CPU")
+    .Types("T", math::kNumbers)
+    .HostMemory("reduction_indices")
+    .Factory(math::ReductionFactory<Table>);
 
 }  // namespace troupe

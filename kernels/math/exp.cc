@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct ExpFn {
-  template <class T> static T Do(T x) { return std::exp(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::exp(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

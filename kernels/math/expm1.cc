@@ -10,9 +10,13 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct Expm1Fn {
-  template <class T> static T Do(T x) { return std::expm1(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::expm1(x);
+  }
   // (e^x cos y - 1) + i e^x sin y, where the real part is written without cancellation.
-  template <class T> static std::complex<T> Do(std::complex<T> z) {
+  template <class T>
+  static std::complex<T> Do(std::complex<T> z) {
     const T x = z.real(), y = z.imag(), half = std::sin(y / 2);
     return {std::expm1(x) * std::cos(y) - 2 * half * half, std::exp(x) * std::sin(y)};
   }

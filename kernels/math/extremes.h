@@ -44,7 +44,9 @@ inline OpBuilder ExtremeOp(std::string_view name) {
       .Input("reduction_indices: Tidx")
       .Output("output: T")
       .Attr("keep_dims: bool = false")
-      .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, qint32, qint16, quint16}")
+      .Attr(
+          "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, "
+          "qint32, qint16, quint16}")
       .Attr("Tidx: {int32, int64} = DT_INT32")
       .Shape(shape_fn::Reduction)
       .Gradient([](GradientContext& g) { return SharedByExtremes(g); });
@@ -52,10 +54,22 @@ inline OpBuilder ExtremeOp(std::string_view name) {
 // Reducers that keep the element of which F::Before(it, other) holds against all others, or a NaN; an empty set gives F::Last.
 template <class F>
 struct Extreme {
-  template <class Acc> static Acc Identity() { return F::template Last<Acc>(); }
-  template <class Acc, class T> static Acc Load(T x) { return x; }
-  template <class Acc> static Acc Combine(Acc a, Acc b) { return F::Before(b, a) || b != b ? b : a; }
-  template <class T, class Acc> static T Finish(Acc a, int64_t) { return a; }
+  template <class Acc>
+  static Acc Identity() {
+    return F::template Last<Acc>();
+  }
+  template <class Acc, class T>
+  static Acc Load(T x) {
+    return x;
+  }
+  template <class Acc>
+  static Acc Combine(Acc a, Acc b) {
+    return F::Before(b, a) || b != b ? b : a;
+  }
+  template <class T, class Acc>
+  static T Finish(Acc a, int64_t) {
+    return a;
+  }
 };
 template <class F, HotReduce kHot>
 const ReduceTable& ExtremeTable() {

@@ -6,7 +6,10 @@ namespace troupe {
 namespace {
 
 struct FloorFn {
-  template <class T> static T Do(T x) { return std::floor(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::floor(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = math::ULoops<FloorFn, float, double>(2);

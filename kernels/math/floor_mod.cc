@@ -11,7 +11,8 @@ using namespace math;  // NOLINT: the gradient is a formula
 
 struct FloorModFn {
   // The remainder has the sign of y.
-  template <class T> static T Do(T x, T y) {
+  template <class T>
+  static T Do(T x, T y) {
     if constexpr (std::is_integral_v<T> && !std::is_signed_v<T>) {
       return static_cast<T>(x % y);
     } else {
@@ -26,7 +27,9 @@ struct FloorModFn {
   }
 };
 const math::BinaryTable& Table() {
-  static const math::BinaryTable table = math::Loops<FloorModFn, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(6);
+  static const math::BinaryTable table =
+      math::Loops<FloorModFn, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
+          6);
   return table;
 }
 
@@ -38,9 +41,14 @@ TROUPE_OP("FloorMod")
     .Output("z: T")
     .Attr("T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}")
     .Shape(shape_fn::BroadcastBinary)
-    .Gradient([](GradientContext& g) { return SetBroadcast(g, Grad(g), -(Grad(g) * Apply("FloorDiv", In(g, 0), In(g, 1)))); })
+    .Gradient([](GradientContext& g) {
+      return SetBroadcast(g, Grad(g), -(Grad(g) * Apply("FloorDiv", In(g, 0), In(g, 1))));
+    })
     .Doc("x - floor(x / y) * y with broadcasting: the remainder has the sign of y.");
 
-TROUPE_KERNEL("FloorMod").Device("CPU").Types("T", math::kReals).Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, math::CheckNoIntegerZero>);
+TROUPE_KERNEL("FloorMod")
+    .Device("CPU")
+    .Types("T", math::kReals)
+    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, math::CheckNoIntegerZero>);
 
 }  // namespace troupe

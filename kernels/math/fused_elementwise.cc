@@ -12,7 +12,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("_FusedElementwise")
-    .Input("args: Targs").Output("output: T")
+    .Input("args: Targs")
+    .Output("output: T")
     .Attr("Targs: list(type) >= 1")
     .Attr("T: type")
     .Attr("body: string")
@@ -25,8 +26,10 @@ TROUPE_OP("_FusedElementwise")
       return absl::OkStatus();
     })
     .NotDifferentiable("gradients are built before nodes are fused")
-    .Doc("What the graph in body computes from args, which are its _Arg nodes. Its nodes are element-wise, and the last one's value is the output. body is a "
-         "graph in text form, with the nodes' own names.");
+    .Doc(
+        "What the graph in body computes from args, which are its _Arg nodes. Its nodes are element-wise, and the last "
+        "one's value is the output. body is a "
+        "graph in text form, with the nodes' own names.");
 
 class FusedElementwiseKernel {
  public:
@@ -105,14 +108,16 @@ class FusedElementwiseKernel {
       }
       KernelContext here(&described_[i], in.data(), &out, ctx.step(), ctx.exchange());
       here.set_state(kernels_[i].state.get());
-      TROUPE_RETURN_IF_ERROR(WithAddress(kernels_[i].compute(here), described_[i].name, described_[i].op, ctx.device()->name(), ctx.node().location));
+      TROUPE_RETURN_IF_ERROR(WithAddress(kernels_[i].compute(here), described_[i].name, described_[i].op,
+                                         ctx.device()->name(), ctx.node().location));
       values[&n] = std::move(out);
     }
     ctx.set_output(0, std::move(values[steps_.back()]));
     return absl::OkStatus();
   }
   static size_t NumUses(const Node& n) {
-    return static_cast<size_t>(std::count_if(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); }));
+    return static_cast<size_t>(
+        std::count_if(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); }));
   }
 
   std::unique_ptr<Graph> body_;

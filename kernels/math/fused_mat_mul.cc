@@ -10,7 +10,10 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("_FusedMatMul")
-    .Input("a: T").Input("b: T").Input("args: num_args * T").Output("product: T")
+    .Input("a: T")
+    .Input("b: T")
+    .Input("args: num_args * T")
+    .Output("product: T")
     .Attr("transpose_a: bool = false")
     .Attr("transpose_b: bool = false")
     .Attr("T: {bfloat16, half, float}")
@@ -28,18 +31,24 @@ TROUPE_OP("_FusedMatMul")
       return absl::OkStatus();
     })
     .NotDifferentiable("gradients are built before nodes are fused")
-    .Doc("MatMul followed by the ops of fused_ops: BiasAdd with the vector in args, then at most one of Relu, Relu6, Elu, LeakyRelu, Tanh and "
-         "Sigmoid.");
+    .Doc(
+        "MatMul followed by the ops of fused_ops: BiasAdd with the vector in args, then at most one of Relu, Relu6, "
+        "Elu, LeakyRelu, Tanh and "
+        "Sigmoid.");
 
 class FusedMatMulKernel {
  public:
   explicit FusedMatMulKernel(KernelInit& init)
-      : ta_(init.Attr<bool>("transpose_a")), tb_(init.Attr<bool>("transpose_b")), alpha_(init.Attr<float>("leakyrelu_alpha")),
+      : ta_(init.Attr<bool>("transpose_a")),
+        tb_(init.Attr<bool>("transpose_b")),
+        alpha_(init.Attr<float>("leakyrelu_alpha")),
         replaced_(init.node()) {
     const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
-    const bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" && (ops.size() == 1 || ParseFusedActivation(ops[1], &activation_));
+    const bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" &&
+                       (ops.size() == 1 || ParseFusedActivation(ops[1], &activation_));
     if (!known || init.num_inputs() != 3) {
-      init.Fail(Unimplemented("fused_ops [", StrJoin(ops, ", "), "] with ", init.num_inputs() - 2, " args are not known here"));
+      init.Fail(Unimplemented("fused_ops [", StrJoin(ops, ", "), "] with ", init.num_inputs() - 2,
+                              " args are not known here"));
     }
   }
 
@@ -48,9 +57,11 @@ class FusedMatMulKernel {
     GemmShape s;
     if (absl::Status bad = Sizes(a, b, &s); !bad.ok()) return replaced_.At(bad, "MatMul", ctx.node());
     if (bias.rank() != 1 || bias.dim(0) != s.n) {
-      const absl::Status bad = bias.rank() != 1 ? InvalidArgument("Biases must be 1D: ", bias.shape().DebugString())
-                                                : InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
-                                                                  bias.shape().DebugString(), " vs. ", s.n, " in [", s.m, ",", s.n, "]");
+      const absl::Status bad =
+          bias.rank() != 1
+              ? InvalidArgument("Biases must be 1D: ", bias.shape().DebugString())
+              : InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
+                                bias.shape().DebugString(), " vs. ", s.n, " in [", s.m, ",", s.n, "]");
       return replaced_.At(bad, "BiasAdd", ctx.node());
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * product, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
@@ -69,8 +80,9 @@ class FusedMatMulKernel {
     s->transpose_a = ta_;
     s->transpose_b = tb_;
     if (s->k == b.dim(tb_ ? 1 : 0)) return absl::OkStatus();
-    return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().DebugString(), ta_ ? " (transposed)" : "", ", In[1]: ",
-                           b.shape().DebugString(), tb_ ? " (transposed)" : "", ": inner dimensions differ");
+    return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().DebugString(), ta_ ? " (transposed)" : "",
+                           ", In[1]: ", b.shape().DebugString(), tb_ ? " (transposed)" : "",
+                           ": inner dimensions differ");
   }
 
   const bool ta_, tb_;

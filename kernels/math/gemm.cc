@@ -22,8 +22,18 @@ constexpr double kRangeWork = 400e3;
 template <class T>
 TileOperands<T> Operands(const GemmShape& s, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
                          bool accumulate) {
-  return {s.m, s.n, s.k, a, s.transpose_a ? 1 : lda, s.transpose_a ? lda : 1, b, s.transpose_b ? 1 : ldb,
-          s.transpose_b ? ldb : 1, c, ldc, accumulate};
+  return {s.m,
+          s.n,
+          s.k,
+          a,
+          s.transpose_a ? 1 : lda,
+          s.transpose_a ? lda : 1,
+          b,
+          s.transpose_b ? 1 : ldb,
+          s.transpose_b ? ldb : 1,
+          c,
+          ldc,
+          accumulate};
 }
 
 // How much slower one multiplication of T is than of float32: what splitting is decided by.
@@ -135,21 +145,42 @@ bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& s, const void* 
     return true;
   }
   switch (dtype) {
-    case DType::kFloat: Plain<float>(threads, s, a, b, c); return true;
-    case DType::kDouble: Plain<double>(threads, s, a, b, c); return true;
+    case DType::kFloat:
+      Plain<float>(threads, s, a, b, c);
+      return true;
+    case DType::kDouble:
+      Plain<double>(threads, s, a, b, c);
+      return true;
     case DType::kInt32:  // two's complement: the bits of a product modulo 2^32 do not depend on signedness
-    case DType::kUint32: Plain<uint32_t>(threads, s, a, b, c); return true;
+    case DType::kUint32:
+      Plain<uint32_t>(threads, s, a, b, c);
+      return true;
     case DType::kInt64:
-    case DType::kUint64: Plain<uint64_t>(threads, s, a, b, c); return true;
-    case DType::kHalf: Widened<Half, float>(threads, s, a, b, c); return true;
-    case DType::kBfloat16: Widened<BFloat16, float>(threads, s, a, b, c); return true;
+    case DType::kUint64:
+      Plain<uint64_t>(threads, s, a, b, c);
+      return true;
+    case DType::kHalf:
+      Widened<Half, float>(threads, s, a, b, c);
+      return true;
+    case DType::kBfloat16:
+      Widened<BFloat16, float>(threads, s, a, b, c);
+      return true;
     case DType::kInt8:
-    case DType::kUint8: Widened<uint8_t, uint32_t>(threads, s, a, b, c); return true;
+    case DType::kUint8:
+      Widened<uint8_t, uint32_t>(threads, s, a, b, c);
+      return true;
     case DType::kInt16:
-    case DType::kUint16: Widened<uint16_t, uint32_t>(threads, s, a, b, c); return true;
-    case DType::kComplex64: ComplexProduct<float>(threads, s, a, b, c); return true;
-    case DType::kComplex128: ComplexProduct<double>(threads, s, a, b, c); return true;
-    default: return false;
+    case DType::kUint16:
+      Widened<uint16_t, uint32_t>(threads, s, a, b, c);
+      return true;
+    case DType::kComplex64:
+      ComplexProduct<float>(threads, s, a, b, c);
+      return true;
+    case DType::kComplex128:
+      ComplexProduct<double>(threads, s, a, b, c);
+      return true;
+    default:
+      return false;
   }
 }
 

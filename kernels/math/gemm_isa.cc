@@ -28,7 +28,7 @@ struct VectorOf {
 template <class T, int B = kVectorBytes>
 constexpr int kLanes = B / static_cast<int>(sizeof(T));
 template <class T>
-constexpr int kColumns = kVectors * kLanes<T>;
+constexpr int kColumns = kVectors* kLanes<T>;
 
 // R rows of C at c, V vectors of B bytes wide, of which `columns` columns are wanted.
 template <class T, int R, int V, int B>
@@ -84,7 +84,8 @@ void Columns(const TileOperands<T>& o, int64_t k, const T* a, const T* b, int64_
     Tile<T, 2, V, B>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
     i += 2;
   }
-  if (i < o.m) Tile<T, 1, V, B>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
+  if (i < o.m)
+    Tile<T, 1, V, B>(k, a + i * o.a_row, o.a_row, o.a_col, b, b_row, c + i * o.ldc, o.ldc, columns, accumulate);
 }
 
 template <class T>

@@ -5,26 +5,37 @@ namespace troupe::math {
 namespace {
 
 struct TanhGradFn {
-  template <class T> static T Do(T y, T dy) { return dy * (T(1) - y * y); }
+  template <class T>
+  static T Do(T y, T dy) {
+    return dy * (T(1) - y * y);
+  }
 };
 struct SigmoidGradFn {
-  template <class T> static T Do(T y, T dy) { return dy * (y * (T(1) - y)); }
+  template <class T>
+  static T Do(T y, T dy) {
+    return dy * (y * (T(1) - y));
+  }
 };
 // A zero gradient stays zero where the derivative is infinite.
 struct SqrtGradFn {
-  template <class T> static T Do(T y, T dy) {
+  template <class T>
+  static T Do(T y, T dy) {
     const T d = T(0.5) * dy / y;
     return dy == T(0) ? T(0) : d;
   }
 };
 struct RsqrtGradFn {
-  template <class T> static T Do(T y, T dy) {
+  template <class T>
+  static T Do(T y, T dy) {
     const T d = T(-0.5) * (dy * y) * (y * y);
     return dy == T(0) ? T(0) : d;
   }
 };
 struct InvGradFn {
-  template <class T> static T Do(T y, T dy) { return -y * (dy * y); }
+  template <class T>
+  static T Do(T y, T dy) {
+    return -y * (dy * y);
+  }
 };
 
 template <class F>

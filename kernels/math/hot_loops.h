@@ -35,9 +35,22 @@ struct ReduceLoops {
 
 enum class HotType : uint8_t { kFloat, kDouble, kInt32, kInt64, kCount };
 enum class HotBinary : uint8_t {
-  kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kSquaredDifference,
-  kTanhGrad, kSigmoidGrad, kSqrtGrad, kRsqrtGrad, kInvGrad,
-  kEqual, kNotEqual, kLess, kLessEqual,  // bool output
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMaximum,
+  kMinimum,
+  kSquaredDifference,
+  kTanhGrad,
+  kSigmoidGrad,
+  kSqrtGrad,
+  kRsqrtGrad,
+  kInvGrad,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,  // bool output
   kCount
 };
 enum class HotUnary : uint8_t { kNeg, kAbs, kSquare, kSqrt, kRsqrt, kInv, kExp, kLog, kTanh, kSigmoid, kCount };
@@ -52,15 +65,15 @@ struct HotLoops {
   UnaryLoop half_to_float, float_to_half, bfloat16_to_float, float_to_bfloat16;
 };
 
-#define TROUPE_DECLARE_ISA(ns)             \
-  namespace ns {                           \
-  void FillArithmetic(HotLoops* loops);    \
-  void FillComparisons(HotLoops* loops);   \
-  void FillGradients(HotLoops* loops);     \
-  void FillUnary(HotLoops* loops);         \
+#define TROUPE_DECLARE_ISA(ns)              \
+  namespace ns {                            \
+  void FillArithmetic(HotLoops* loops);     \
+  void FillComparisons(HotLoops* loops);    \
+  void FillGradients(HotLoops* loops);      \
+  void FillUnary(HotLoops* loops);          \
   void FillTranscendental(HotLoops* loops); \
-  void FillReductions(HotLoops* loops);    \
-  void FillConversions(HotLoops* loops);   \
+  void FillReductions(HotLoops* loops);     \
+  void FillConversions(HotLoops* loops);    \
   }
 #if defined(__x86_64__)
 TROUPE_DECLARE_ISA(v2)

@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct IgammaFn {
-  template <class T> static T Do(T a, T x) { return static_cast<T>(math::Igamma(a, x)); }
+  template <class T>
+  static T Do(T a, T x) {
+    return static_cast<T>(math::Igamma(a, x));
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = math::Loops<IgammaFn, float, double>(300);
@@ -30,7 +33,9 @@ TROUPE_OP("Igamma")
       const Value density = Apply("Exp", (Apply("Log", x) * (a - Number(a, 1))) - x - Apply("Lgamma", a));
       return SetBroadcast(g, Grad(g) * Apply("IgammaGradA", a, x), Grad(g) * density);
     })
-    .Doc("The integral of t^(a-1) e^-t from 0 to x, divided by gamma(a), with broadcasting; NaN unless a > 0 and x >= 0.");
+    .Doc(
+        "The integral of t^(a-1) e^-t from 0 to x, divided by gamma(a), with broadcasting; NaN unless a > 0 and x >= "
+        "0.");
 
 TROUPE_KERNEL("Igamma").Device("CPU").Types("T", math::kFloats).Factory(math::BinaryFactory<Table>);
 

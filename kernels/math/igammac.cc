@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct IgammacFn {
-  template <class T> static T Do(T a, T x) { return static_cast<T>(math::Igammac(a, x)); }
+  template <class T>
+  static T Do(T a, T x) {
+    return static_cast<T>(math::Igammac(a, x));
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = math::Loops<IgammacFn, float, double>(300);

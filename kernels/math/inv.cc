@@ -7,6 +7,9 @@ const OpRegistrar op = math::ReciprocalOp("Inv");
 
 }  // namespace
 
-TROUPE_KERNEL("Inv").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::UnaryFactory<math::ReciprocalTable>);
+TROUPE_KERNEL("Inv")
+    .Device("CPU")
+    .Types("T", math::kFloatsAndComplex)
+    .Factory(math::UnaryFactory<math::ReciprocalTable>);
 
 }  // namespace troupe

@@ -4,7 +4,10 @@ namespace troupe {
 namespace {
 
 struct InvertFn {
-  template <class T> static T Do(T x) { return static_cast<T>(~x); }
+  template <class T>
+  static T Do(T x) {
+    return static_cast<T>(~x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

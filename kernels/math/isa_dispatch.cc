@@ -18,17 +18,17 @@ struct Level {
   HotLoops loops;
 };
 
-#define TROUPE_MAKE_LEVEL(ns, condition)        \
-  [] {                                          \
-    Level level{#ns, (condition), {}};          \
-    ns::FillArithmetic(&level.loops);           \
-    ns::FillComparisons(&level.loops);          \
-    ns::FillGradients(&level.loops);            \
-    ns::FillUnary(&level.loops);                \
-    ns::FillTranscendental(&level.loops);       \
-    ns::FillReductions(&level.loops);           \
-    ns::FillConversions(&level.loops);          \
-    return level;                               \
+#define TROUPE_MAKE_LEVEL(ns, condition)  \
+  [] {                                    \
+    Level level{#ns, (condition), {}};    \
+    ns::FillArithmetic(&level.loops);     \
+    ns::FillComparisons(&level.loops);    \
+    ns::FillGradients(&level.loops);      \
+    ns::FillUnary(&level.loops);          \
+    ns::FillTranscendental(&level.loops); \
+    ns::FillReductions(&level.loops);     \
+    ns::FillConversions(&level.loops);    \
+    return level;                         \
   }()
 
 // Filling a table is storing addresses only, but the functions that do it are compiled for their level: only available ones are called.
@@ -46,10 +46,11 @@ const std::vector<Level>& Levels() {
   static const std::vector<Level>* levels = [] {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    const bool has_v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
-                        HasF16c();
+    const bool has_v3 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && HasF16c();
     const bool has_v4 = has_v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+                        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512vl");
     return new std::vector<Level>{TROUPE_LEVEL_IF(v2, true), TROUPE_LEVEL_IF(v3, has_v3), TROUPE_LEVEL_IF(v4, has_v4)};
 #else
     return new std::vector<Level>{TROUPE_LEVEL_IF(v0, true)};
@@ -100,10 +101,10 @@ std::string_view ChooseIsa(std::string_view wish, std::string* complaint) {
   }
   bool known = false;
   for (const Level& l : Levels()) known |= l.name == wish;
-  *complaint = known ? StrCat("TROUPE_ISA=", wish, ": this machine lacks that instruction level; using ", names.back(), " (it has ",
-                              StrJoin(names, ", "), ")")
-                     : StrCat("TROUPE_ISA=", wish, " is not an instruction level; using ", names.back(), " (this machine has ",
-                              StrJoin(names, ", "), ")");
+  *complaint = known ? StrCat("TROUPE_ISA=", wish, ": this machine lacks that instruction level; using ", names.back(),
+                              " (it has ", StrJoin(names, ", "), ")")
+                     : StrCat("TROUPE_ISA=", wish, " is not an instruction level; using ", names.back(),
+                              " (this machine has ", StrJoin(names, ", "), ")");
   return names.back();
 }
 

@@ -10,9 +10,13 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct Log1pFn {
-  template <class T> static T Do(T x) { return std::log1p(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::log1p(x);
+  }
   // The rounding of 1 + z is undone by dividing by what was added.
-  template <class T> static std::complex<T> Do(std::complex<T> z) {
+  template <class T>
+  static std::complex<T> Do(std::complex<T> z) {
     const std::complex<T> u = T(1) + z;
     if (u == T(1)) return z;
     const std::complex<T> log_u = std::log(u);

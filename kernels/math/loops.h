@@ -42,7 +42,8 @@ void LoopV(const void* a, void* out, int64_t n) {
 
 template <class F, class T, class R>
 void Fill(HotLoops* loops, HotBinary op, HotType type, float cost) {
-  loops->binary[static_cast<int>(op)][static_cast<int>(type)] = {LoopVV<F, T, R>, LoopSV<F, T, R>, LoopVS<F, T, R>, cost};
+  loops->binary[static_cast<int>(op)][static_cast<int>(type)] = {LoopVV<F, T, R>, LoopSV<F, T, R>, LoopVS<F, T, R>,
+                                                                 cost};
 }
 template <class F, class T>
 void Fill(HotLoops* loops, HotUnary op, HotType type, float cost) {

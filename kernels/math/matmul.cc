@@ -38,7 +38,9 @@ absl::Status MatMulGradient(GradientContext& g) {
 }
 
 TROUPE_OP("MatMul")
-    .Input("a: T").Input("b: T").Output("product: T")
+    .Input("a: T")
+    .Input("b: T")
+    .Output("product: T")
     .Attr("transpose_a: bool = false")
     .Attr("transpose_b: bool = false")
     .Attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
@@ -46,8 +48,10 @@ TROUPE_OP("MatMul")
     .Attr("grad_b: bool = false")
     .Shape(MatMulShape)
     .Gradient(MatMulGradient)
-    .Doc("The matrix a times the matrix b. Either is transposed first where its attr says so. grad_a and grad_b mark products that a gradient "
-         "made; they do not change the value.");
+    .Doc(
+        "The matrix a times the matrix b. Either is transposed first where its attr says so. grad_a and grad_b mark "
+        "products that a gradient "
+        "made; they do not change the value.");
 
 class MatMulKernel {
  public:

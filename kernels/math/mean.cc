@@ -9,10 +9,20 @@ namespace troupe {
 namespace {
 
 struct MeanOp {
-  template <class Acc> static Acc Identity() { return Acc(0); }
-  template <class Acc, class T> static Acc Load(T x) { return static_cast<Acc>(x); }
-  template <class Acc> static Acc Combine(Acc a, Acc b) { return a + b; }
-  template <class T, class Acc> static T Finish(Acc a, int64_t count) {
+  template <class Acc>
+  static Acc Identity() {
+    return Acc(0);
+  }
+  template <class Acc, class T>
+  static Acc Load(T x) {
+    return static_cast<Acc>(x);
+  }
+  template <class Acc>
+  static Acc Combine(Acc a, Acc b) {
+    return a + b;
+  }
+  template <class T, class Acc>
+  static T Finish(Acc a, int64_t count) {
     if constexpr (std::is_integral_v<Acc>) {
       return count == 0 ? T(0) : static_cast<T>(a / static_cast<Acc>(count));
     } else {
@@ -53,8 +63,14 @@ TROUPE_OP("Mean")
       const math::Value dx = math::SpreadOverInput(g, math::Grad(g));
       return math::SetUnary(g, dx / math::ReducedCount(g, dx));
     })
-    .Doc("The mean over the axes in reduction_indices. Of no elements it is NaN, for integers 0; a mean of integers is truncated towards zero.");
+    .Doc(
+        "The mean over the axes in reduction_indices. Of no elements it is NaN, for integers 0; a mean of integers is "
+        "truncated towards zero.");
 
-TROUPE_KERNEL("Mean").Device("CPU").Types("T", math::kNumbers).HostMemory("reduction_indices").Factory(math::ReductionFactory<Table>);
+TROUPE_KERNEL("Mean")
+    .Device("CPU")
+    .Types("T", math::kNumbers)
+    .HostMemory("reduction_indices")
+    .Factory(math::ReductionFactory<Table>);
 
 }  // namespace troupe

@@ -4,14 +4,19 @@ namespace troupe {
 namespace {
 
 struct MinFn {
-  template <class T> static T Last() {
+  template <class T>
+  static T Last() {
     using Limits = std::numeric_limits<T>;
     return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
-  template <class T> static bool Before(T a, T b) { return a < b; }
+  template <class T>
+  static bool Before(T a, T b) {
+    return a < b;
+  }
 };
 const OpRegistrar op = math::ExtremeOp("Min").Doc(
-    "The smallest element over the axes in reduction_indices; NaN when one of the elements is. Equal extremes share the gradient.");
+    "The smallest element over the axes in reduction_indices; NaN when one of the elements is. Equal extremes share "
+    "the gradient.");
 
 }  // namespace
 

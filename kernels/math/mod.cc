@@ -8,7 +8,8 @@ namespace troupe {
 namespace {
 
 struct ModFn {
-  template <class T> static T Do(T x, T y) {
+  template <class T>
+  static T Do(T x, T y) {
     if constexpr (std::is_integral_v<T>) {
       return y == T(-1) ? T(0) : static_cast<T>(x % y);
     } else {
@@ -33,6 +34,9 @@ TROUPE_OP("Mod")
     .NotDifferentiable("TensorFlow defines none; FloorMod has one")
     .Doc("The remainder of the truncated division, with broadcasting: it has the sign of x.");
 
-TROUPE_KERNEL("Mod").Device("CPU").Types("T", kTypes).Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, math::CheckNoIntegerZero>);
+TROUPE_KERNEL("Mod")
+    .Device("CPU")
+    .Types("T", kTypes)
+    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, math::CheckNoIntegerZero>);
 
 }  // namespace troupe

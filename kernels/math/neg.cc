@@ -7,7 +7,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct NegFn {
-  template <class T> static T Do(T x) { return static_cast<T>(-x); }
+  template <class T>
+  static T Do(T x) {
+    return static_cast<T>(-x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

@@ -12,7 +12,8 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct PowFn {
-  template <class T> static T Do(T x, T y) {
+  template <class T>
+  static T Do(T x, T y) {
     if constexpr (std::is_integral_v<T>) {
       // By squaring; products wrap around.
       uint64_t base = static_cast<uint64_t>(x), result = 1;
@@ -31,15 +32,17 @@ absl::Status CheckExponents(DType type, const void* y, int64_t n) {
   return VisitNumeric(type, absl::OkStatus(), [&]<class T>() -> absl::Status {
     if constexpr (std::is_integral_v<T>) {
       for (int64_t i = 0; i < n; ++i) {
-        if (static_cast<const T*>(y)[i] < T(0)) return InvalidArgument("Integers to negative integer powers are not allowed");
+        if (static_cast<const T*>(y)[i] < T(0))
+          return InvalidArgument("Integers to negative integer powers are not allowed");
       }
     }
     return absl::OkStatus();
   });
 }
 
-const std::vector<DType> kTypes = {DType::kHalf,  DType::kBfloat16, DType::kFloat, DType::kDouble,    DType::kInt8,
-                                   DType::kInt16, DType::kInt32,    DType::kInt64, DType::kComplex64, DType::kComplex128};
+const std::vector<DType> kTypes = {DType::kHalf,      DType::kBfloat16,  DType::kFloat, DType::kDouble,
+                                   DType::kInt8,      DType::kInt16,     DType::kInt32, DType::kInt64,
+                                   DType::kComplex64, DType::kComplex128};
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = [] {
     math::BinaryTable t = math::Loops<PowFn, int8_t, int16_t, int32_t, int64_t>(5);
@@ -69,6 +72,9 @@ TROUPE_OP("Pow")
     })
     .Doc("x to the power of y, with broadcasting; a negative exponent of integers is an error.");
 
-TROUPE_KERNEL("Pow").Device("CPU").Types("T", kTypes).Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, CheckExponents>);
+TROUPE_KERNEL("Pow")
+    .Device("CPU")
+    .Types("T", kTypes)
+    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, CheckExponents>);
 
 }  // namespace troupe

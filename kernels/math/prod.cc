@@ -8,17 +8,30 @@ namespace troupe {
 namespace {
 
 struct ProdOp {
-  template <class Acc> static Acc Identity() { return Acc(1); }
-  template <class Acc, class T> static Acc Load(T x) { return static_cast<Acc>(x); }
-  template <class Acc> static Acc Combine(Acc a, Acc b) { return a * b; }
-  template <class T, class Acc> static T Finish(Acc a, int64_t) { return static_cast<T>(a); }
+  template <class Acc>
+  static Acc Identity() {
+    return Acc(1);
+  }
+  template <class Acc, class T>
+  static Acc Load(T x) {
+    return static_cast<Acc>(x);
+  }
+  template <class Acc>
+  static Acc Combine(Acc a, Acc b) {
+    return a * b;
+  }
+  template <class T, class Acc>
+  static T Finish(Acc a, int64_t) {
+    return static_cast<T>(a);
+  }
 };
 
 const math::ReduceTable& Table() {
   static const math::ReduceTable table = [] {
     math::ReduceTable t;
     math::AddReducers<ProdOp, double, float, double>(&t, 1);
-    math::AddReducers<ProdOp, uint64_t, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(&t, 0.8f);
+    math::AddReducers<ProdOp, uint64_t, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(&t,
+                                                                                                                  0.8f);
     math::AddReducers<ProdOp, std::complex<double>, std::complex<float>, std::complex<double>>(&t, 2);
     return t;
   }();
@@ -55,6 +68,10 @@ TROUPE_OP("Prod")
     })
     .Doc("The product over the axes in reduction_indices; 1 where there is nothing to multiply.");
 
-TROUPE_KERNEL("Prod").Device("CPU").Types("T", math::kNumbers).HostMemory("reduction_indices").Factory(math::ReductionFactory<Table>);
+TROUPE_KERNEL("Prod")
+    .Device("CPU")
+    .Types("T", math::kNumbers)
+    .HostMemory("reduction_indices")
+    .Factory(math::ReductionFactory<Table>);
 
 }  // namespace troupe

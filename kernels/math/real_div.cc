@@ -7,7 +7,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct DivFn {
-  template <class T> static T Do(T x, T y) { return x / y; }
+  template <class T>
+  static T Do(T x, T y) {
+    return x / y;
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = [] {
@@ -24,7 +27,9 @@ TROUPE_OP("RealDiv")
     .Input("x: T")
     .Input("y: T")
     .Output("z: T")
-    .Attr("T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}")
+    .Attr(
+        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
+        "complex128}")
     .Shape(shape_fn::BroadcastBinary)
     .Gradient([](GradientContext& g) -> absl::Status {
       const Value x = Conj(In(g, 0)), y = Conj(In(g, 1)), dz = Grad(g);

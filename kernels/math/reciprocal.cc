@@ -7,6 +7,9 @@ const OpRegistrar op = math::ReciprocalOp("Reciprocal");
 
 }  // namespace
 
-TROUPE_KERNEL("Reciprocal").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::UnaryFactory<math::ReciprocalTable>);
+TROUPE_KERNEL("Reciprocal")
+    .Device("CPU")
+    .Types("T", math::kFloatsAndComplex)
+    .Factory(math::UnaryFactory<math::ReciprocalTable>);
 
 }  // namespace troupe

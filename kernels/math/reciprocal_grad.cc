@@ -3,7 +3,8 @@
 namespace troupe {
 namespace {
 
-const OpRegistrar op = math::ReciprocalGradOp("ReciprocalGrad").Doc("The gradient of Reciprocal: -dy * conj(y)^2, where y = 1 / x.");
+const OpRegistrar op =
+    math::ReciprocalGradOp("ReciprocalGrad").Doc("The gradient of Reciprocal: -dy * conj(y)^2, where y = 1 / x.");
 
 }  // namespace
 

@@ -4,10 +4,16 @@ namespace troupe::math {
 namespace {
 
 struct ReciprocalFn {
-  template <class T> static T Do(T x) { return T(1) / x; }
+  template <class T>
+  static T Do(T x) {
+    return T(1) / x;
+  }
 };
 struct GradFn {
-  template <class T> static T Do(T y, T dy) { return -std::conj(y) * (dy * std::conj(y)); }
+  template <class T>
+  static T Do(T y, T dy) {
+    return -std::conj(y) * (dy * std::conj(y));
+  }
 };
 
 }  // namespace

@@ -42,7 +42,8 @@ Value KeepDims(GradientContext& g, const Value& v) {
   if (shape.IsFullyDefined() && StaticAxes(g, &axes)) {
     std::vector<int64_t> kept(shape.dims().begin(), shape.dims().end());
     for (int64_t a : axes) kept[a] = 1;
-    if (std::all_of(kept.begin(), kept.end(), [](int64_t d) { return d <= INT32_MAX; })) return Apply("Reshape", v, Vector(g, kept));
+    if (std::all_of(kept.begin(), kept.end(), [](int64_t d) { return d <= INT32_MAX; }))
+      return Apply("Reshape", v, Vector(g, kept));
   }
   // Which dimensions are reduced, counted by index; those get size one.
   const Value x = In(g, 0), rank = Apply("Rank", x);

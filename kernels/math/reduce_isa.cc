@@ -64,10 +64,16 @@ void SumRows(const void* in, int64_t rows, int64_t stride, int64_t n, void* acc)
 }
 
 struct Larger {
-  template <class T> static T Do(T a, T b) { return a < b || b != b ? b : a; }
+  template <class T>
+  static T Do(T a, T b) {
+    return a < b || b != b ? b : a;
+  }
 };
 struct Smaller {
-  template <class T> static T Do(T a, T b) { return b < a || b != b ? b : a; }
+  template <class T>
+  static T Do(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
 };
 template <class F, class T>
 void PickRow(const void* in, int64_t n, void* acc) {

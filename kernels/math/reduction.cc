@@ -136,7 +136,8 @@ void ReduceRuns(ComputeThreads* threads, const State& s, const Layout& l, const 
     for (int64_t o = 0; o < l.outputs; ++o) {
       const char* base = x + OffsetOf(l.kept, 0, o) * step;
       if (runs == 1) {
-        Fold(threads, s, run, s.r.cost, 1, acc, [&](int64_t b, int64_t e, char* a) { s.Row(base + b * step, e - b, a); });
+        Fold(threads, s, run, s.r.cost, 1, acc,
+             [&](int64_t b, int64_t e, char* a) { s.Row(base + b * step, e - b, a); });
       } else {
         Fold(threads, s, runs, s.r.cost * static_cast<double>(run), 1, acc, [&](int64_t b, int64_t e, char* a) {
           for (int64_t i = b; i < e; ++i) s.Row(base + OffsetOf(l.reduced, 1, i) * step, run, a);
@@ -174,7 +175,8 @@ void ReduceColumns(ComputeThreads* threads, const State& s, const Layout& l, con
       const int64_t block = u / chunks, c = u % chunks * kChunk, n = std::min(kChunk, columns - c);
       const char* base = x + (OffsetOf(l.kept, 1, block) + c) * step;
       Fold(threads, s, rows, row_cost * static_cast<double>(groups), n, acc, [&](int64_t b, int64_t e, char* a) {
-        for (int64_t i = 0; i < groups; ++i) s.Rows(base + (OffsetOf(l.reduced, 1, i) + b * stride) * step, e - b, stride, n, a);
+        for (int64_t i = 0; i < groups; ++i)
+          s.Rows(base + (OffsetOf(l.reduced, 1, i) + b * stride) * step, e - b, stride, n, a);
       });
       s.Finish(acc, l.count, out + (block * columns + c) * step, n);
     }
@@ -215,7 +217,8 @@ absl::Status Compute(KernelContext& ctx) {
   if (l.count == 0) {
     alignas(64) char acc[kChunk * kMaxAcc];
     s.r.init(acc, kChunk);
-    for (int64_t i = 0; i < l.outputs; i += kChunk) s.Finish(acc, 0, z + i * s.in_size, std::min(kChunk, l.outputs - i));
+    for (int64_t i = 0; i < l.outputs; i += kChunk)
+      s.Finish(acc, 0, z + i * s.in_size, std::min(kChunk, l.outputs - i));
     return absl::OkStatus();
   }
   const char* px = static_cast<const char*>(x.raw());

@@ -67,16 +67,22 @@ struct ReducerOf {
     for (int64_t i = 0; i < n; ++i) static_cast<Acc*>(acc)[i] = Op::template Identity<Acc>();
   }
   static void Merge(void* acc, const void* other, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) static_cast<Acc*>(acc)[i] = Op::Combine(static_cast<Acc*>(acc)[i], static_cast<const Acc*>(other)[i]);
+    for (int64_t i = 0; i < n; ++i)
+      static_cast<Acc*>(acc)[i] = Op::Combine(static_cast<Acc*>(acc)[i], static_cast<const Acc*>(other)[i]);
   }
   static void Finish(const void* acc, int64_t count, void* out, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = Op::template Finish<T>(static_cast<const Acc*>(acc)[i], count);
+    for (int64_t i = 0; i < n; ++i)
+      static_cast<T*>(out)[i] = Op::template Finish<T>(static_cast<const Acc*>(acc)[i], count);
   }
 };
 template <class Op, class Acc, class... T>
 void AddReducers(ReduceTable* table, float cost) {
-  (((*table)[kDTypeOf<T>] = Reducer{{ReducerOf<Op, T, Acc>::Row, ReducerOf<Op, T, Acc>::Rows}, sizeof(Acc), ReducerOf<Op, T, Acc>::Init,
-                                    ReducerOf<Op, T, Acc>::Merge, ReducerOf<Op, T, Acc>::Finish, cost}),
+  (((*table)[kDTypeOf<T>] = Reducer{{ReducerOf<Op, T, Acc>::Row, ReducerOf<Op, T, Acc>::Rows},
+                                    sizeof(Acc),
+                                    ReducerOf<Op, T, Acc>::Init,
+                                    ReducerOf<Op, T, Acc>::Merge,
+                                    ReducerOf<Op, T, Acc>::Finish,
+                                    cost}),
    ...);
 }
 

@@ -7,7 +7,10 @@ namespace troupe {
 namespace {
 
 struct RintFn {
-  template <class T> static T Do(T x) { return std::nearbyint(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::nearbyint(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = math::ULoops<RintFn, float, double>(2);
@@ -24,6 +27,9 @@ TROUPE_OP("Rint")
     .NotDifferentiable("it is piecewise constant")
     .Doc("The nearest integer; of two equally near the even one.");
 
-TROUPE_KERNEL("Rint").Device("CPU").Types("T", std::vector<DType>{DType::kFloat, DType::kDouble}).Factory(math::UnaryFactory<Table>);
+TROUPE_KERNEL("Rint")
+    .Device("CPU")
+    .Types("T", std::vector<DType>{DType::kFloat, DType::kDouble})
+    .Factory(math::UnaryFactory<Table>);
 
 }  // namespace troupe

@@ -8,7 +8,8 @@ namespace troupe {
 namespace {
 
 struct RoundFn {
-  template <class T> static T Do(T x) {
+  template <class T>
+  static T Do(T x) {
     if constexpr (std::is_integral_v<T>) {
       return x;
     } else {
@@ -16,7 +17,8 @@ struct RoundFn {
     }
   }
 };
-const std::vector<DType> kTypes = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64};
+const std::vector<DType> kTypes = {DType::kHalf,   DType::kBfloat16, DType::kFloat,
+                                   DType::kDouble, DType::kInt32,    DType::kInt64};
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = math::ULoops<RoundFn, float, double, int32_t, int64_t>(2);
   return table;

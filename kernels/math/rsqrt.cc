@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct RsqrtFn {
-  template <class T> static T Do(T x) { return T(1) / std::sqrt(x); }
+  template <class T>
+  static T Do(T x) {
+    return T(1) / std::sqrt(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

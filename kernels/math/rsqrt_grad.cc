@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct GradFn {
-  template <class T> static T Do(T y, T dy) { return dy == T(0) ? T(0) : T(-0.5) * (dy * std::conj(y)) * (std::conj(y) * std::conj(y)); }
+  template <class T>
+  static T Do(T y, T dy) {
+    return dy == T(0) ? T(0) : T(-0.5) * (dy * std::conj(y)) * (std::conj(y) * std::conj(y));
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = [] {
@@ -34,6 +37,9 @@ TROUPE_OP("RsqrtGrad")
     })
     .Doc("The gradient of Rsqrt: -0.5 * dy * conj(y)^3, where y = 1 / sqrt(x); zero where dy is.");
 
-TROUPE_KERNEL("RsqrtGrad").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
+TROUPE_KERNEL("RsqrtGrad")
+    .Device("CPU")
+    .Types("T", math::kFloatsAndComplex)
+    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
 
 }  // namespace troupe

@@ -10,7 +10,8 @@ namespace {
 
 struct State;
 // Folds the rows of data into out, which has `segments` rows of `columns` elements; ids are checked. Ids below 0 are skipped.
-using SegmentLoop = void (*)(const void* data, const int64_t* ids, int64_t rows, int64_t columns, int64_t segments, SegmentOp op, void* out);
+using SegmentLoop = void (*)(const void* data, const int64_t* ids, int64_t rows, int64_t columns, int64_t segments,
+                             SegmentOp op, void* out);
 
 struct State {
   SegmentLoop loop;
@@ -46,7 +47,8 @@ void FoldRow(SegmentOp op, V* acc, const V* x, int64_t n) {
 }
 
 template <class T>
-void Fold(const void* data, const int64_t* ids, int64_t rows, int64_t columns, int64_t segments, SegmentOp op, void* out) {
+void Fold(const void* data, const int64_t* ids, int64_t rows, int64_t columns, int64_t segments, SegmentOp op,
+          void* out) {
   using V = Wide<T>;
   const T* x = static_cast<const T*>(data);
   T* z = static_cast<T*>(out);
@@ -76,7 +78,8 @@ void Fold(const void* data, const int64_t* ids, int64_t rows, int64_t columns, i
   }
   if (op == SegmentOp::kMean) {
     for (int64_t s = 0; s < segments; ++s) {
-      for (int64_t j = 0; j < columns && count[s] > 1; ++j) acc[s * columns + j] = static_cast<V>(acc[s * columns + j] / static_cast<V>(count[s]));
+      for (int64_t j = 0; j < columns && count[s] > 1; ++j)
+        acc[s * columns + j] = static_cast<V>(acc[s * columns + j] / static_cast<V>(count[s]));
     }
   }
   if constexpr (!std::is_same_v<V, T>) {
@@ -109,17 +112,19 @@ absl::Status Compute(KernelContext& ctx) {
     segments = ids.empty() ? 0 : ids.back() + 1;
   } else {
     const Tensor& num = ctx.input(2);
-    if (num.rank() != 0) return InvalidArgument("num_segments should be a scalar, not shape ", num.shape().DebugString());
+    if (num.rank() != 0)
+      return InvalidArgument("num_segments should be a scalar, not shape ", num.shape().DebugString());
     segments = IntAt(num, 0);
     if (segments < 0) return InvalidArgument("Input num_segments == ", segments, " must not be negative.");
     bool starts = segment_ids.rank() <= data.rank();
     for (int i = 0; starts && i < segment_ids.rank(); ++i) starts = data.dim(i) == segment_ids.dim(i);
     if (!starts) {
-      return InvalidArgument("data.shape = ", data.shape().DebugString(), " does not start with segment_ids.shape = ",
-                             segment_ids.shape().DebugString());
+      return InvalidArgument("data.shape = ", data.shape().DebugString(),
+                             " does not start with segment_ids.shape = ", segment_ids.shape().DebugString());
     }
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] >= segments) return InvalidArgument("segment_ids[", i, "] = ", ids[i], " is out of range [0, ", segments, ")");
+      if (ids[i] >= segments)
+        return InvalidArgument("segment_ids[", i, "] = ", ids[i], " is out of range [0, ", segments, ")");
     }
   }
   std::vector<int64_t> dims = {segments};

@@ -14,9 +14,6 @@ TROUPE_OP("SegmentMax")
     .NotDifferentiable("only the sums and means of segments have a gradient")
     .Doc("The maximum of the rows of data that have the same segment id. Ids must not fall.");
 
-TROUPE_KERNEL("SegmentMax")
-    .Device("CPU")
-    .Types("T", math::kReals)
-    .Factory(math::SegmentFactory<math::SegmentOp::kMax>);
+TROUPE_KERNEL("SegmentMax").Device("CPU").Types("T", math::kReals).Factory(math::SegmentFactory<math::SegmentOp::kMax>);
 
 }  // namespace troupe

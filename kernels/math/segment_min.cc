@@ -14,9 +14,6 @@ TROUPE_OP("SegmentMin")
     .NotDifferentiable("only the sums and means of segments have a gradient")
     .Doc("The minimum of the rows of data that have the same segment id. Ids must not fall.");
 
-TROUPE_KERNEL("SegmentMin")
-    .Device("CPU")
-    .Types("T", math::kReals)
-    .Factory(math::SegmentFactory<math::SegmentOp::kMin>);
+TROUPE_KERNEL("SegmentMin").Device("CPU").Types("T", math::kReals).Factory(math::SegmentFactory<math::SegmentOp::kMin>);
 
 }  // namespace troupe

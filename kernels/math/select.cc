@@ -15,8 +15,8 @@ class SelectKernel {
     const Tensor& t = ctx.input(1);
     const Tensor& e = ctx.input(2);
     if (!t.SameShape(e)) {
-      return InvalidArgument("'then' and 'else' must have the same size.  but received: ", t.shape().DebugString(), " vs. ",
-                             e.shape().DebugString());
+      return InvalidArgument("'then' and 'else' must have the same size.  but received: ", t.shape().DebugString(),
+                             " vs. ", e.shape().DebugString());
     }
     if (c.rank() == 0) {
       ctx.set_output(0, ctx.TakeInput(*c.data<bool>() ? 1 : 2));
@@ -29,8 +29,8 @@ class SelectKernel {
       return InvalidArgument("'cond' must be a vector, but saw shape: ", c.shape().DebugString());
     }
     if (t.rank() < 1 || t.dim(0) != c.dim(0)) {
-      return InvalidArgument("Number of batches of 'then' must match size of 'cond', but saw: ", t.rank() < 1 ? 0 : t.dim(0), " vs. ",
-                             c.dim(0));
+      return InvalidArgument("Number of batches of 'then' must match size of 'cond', but saw: ",
+                             t.rank() < 1 ? 0 : t.dim(0), " vs. ", c.dim(0));
     }
     TensorShape column({c.dim(0)});
     for (int i = 1; i < t.rank(); ++i) column.AddDim(1);
@@ -66,7 +66,9 @@ TROUPE_OP("Select")
       g.Set(2, g.Op("Select", {g.Input(0), zero.out, dy.out}));
       return g.status();
     })
-    .Doc("Elements of t where condition is true, of e elsewhere. A condition that is a vector chooses rows of t and e, a scalar all of them.");
+    .Doc(
+        "Elements of t where condition is true, of e elsewhere. A condition that is a vector chooses rows of t and e, "
+        "a scalar all of them.");
 
 TROUPE_KERNEL("Select").Device("CPU").Types("T", math::SelectTypes()).Class<SelectKernel>();
 

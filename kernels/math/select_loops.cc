@@ -39,12 +39,18 @@ SelectLoop SelectLoopOf(DType type) {
   if (type == DType::kString) return Loop<std::string>;
   if (!IsPlainBytes(type)) return type == DType::kInvalid ? nullptr : Loop<ResourceHandle>;
   switch (SizeOf(type)) {
-    case 1: return Loop<uint8_t>;
-    case 2: return Loop<uint16_t>;
-    case 4: return Loop<uint32_t>;
-    case 8: return Loop<uint64_t>;
-    case 16: return Loop<Bytes16>;
-    default: return nullptr;
+    case 1:
+      return Loop<uint8_t>;
+    case 2:
+      return Loop<uint16_t>;
+    case 4:
+      return Loop<uint32_t>;
+    case 8:
+      return Loop<uint64_t>;
+    case 16:
+      return Loop<Bytes16>;
+    default:
+      return nullptr;
   }
 }
 
@@ -61,7 +67,8 @@ absl::Status SelectBroadcast(KernelContext& ctx, SelectLoop loop, const Tensor& 
   const double cost = 0.5 + 4.0 / static_cast<double>(walk.run());
   ctx.threads()->ParallelFor(n, cost, [&](int64_t begin, int64_t end) {
     walk.ForRange(begin, end, [&](const std::array<int64_t, 3>& at, int64_t to, int64_t m) {
-      loop(c + at[0], walk.advances(0), t + at[1] * size, walk.advances(1), e + at[2] * size, walk.advances(2), z + to * size, m);
+      loop(c + at[0], walk.advances(0), t + at[1] * size, walk.advances(1), e + at[2] * size, walk.advances(2),
+           z + to * size, m);
     });
   });
   return absl::OkStatus();

@@ -42,7 +42,8 @@ absl::Status Gradient(GradientContext& g) {
   const math::Value whole = math::Apply("Shape", math::Out(g));
   for (int i : {1, 2}) {
     const math::Value part = i == 1 ? math::Where(c, dy, zero) : math::Where(c, zero, dy);
-    if (g.InputShape(i).IsFullyDefined() && g.InputShape(i) == g.InputShape(0) && g.InputShape(i) == g.InputShape(3 - i)) {
+    if (g.InputShape(i).IsFullyDefined() && g.InputShape(i) == g.InputShape(0) &&
+        g.InputShape(i) == g.InputShape(3 - i)) {
       g.Set(i, part.out);
       continue;
     }

@@ -15,7 +15,10 @@ struct SigmoidFn {
     const double e = std::exp(-std::abs(x));
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
   }
-  template <class T> static T Do(T x) { return T(1) / (T(1) + std::exp(-x)); }
+  template <class T>
+  static T Do(T x) {
+    return T(1) / (T(1) + std::exp(-x));
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

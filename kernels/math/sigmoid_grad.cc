@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct GradFn {
-  template <class T> static T Do(T y, T dy) { return dy * (y * (T(1) - y)); }
+  template <class T>
+  static T Do(T y, T dy) {
+    return dy * (y * (T(1) - y));
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = [] {
@@ -34,6 +37,9 @@ TROUPE_OP("SigmoidGrad")
     })
     .Doc("The gradient of Sigmoid: dy * y * (1 - y), where y = sigmoid(x).");
 
-TROUPE_KERNEL("SigmoidGrad").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
+TROUPE_KERNEL("SigmoidGrad")
+    .Device("CPU")
+    .Types("T", math::kFloatsAndComplex)
+    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
 
 }  // namespace troupe

@@ -9,8 +9,14 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct SignFn {
-  template <class T> static T Do(T x) { return x != x ? x : static_cast<T>((T(0) < x) - (x < T(0))); }
-  template <class T> static std::complex<T> Do(std::complex<T> x) { return x == T(0) ? x : x / std::abs(x); }
+  template <class T>
+  static T Do(T x) {
+    return x != x ? x : static_cast<T>((T(0) < x) - (x < T(0)));
+  }
+  template <class T>
+  static std::complex<T> Do(std::complex<T> x) {
+    return x == T(0) ? x : x / std::abs(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

@@ -56,7 +56,8 @@ WithSlope UpperFraction(double a, double x) {
     bool done = false;
     if (q != 0) {
       const double value = p / q, slope = (dp - value * dq) / q;
-      done = std::abs(value - result.value) <= kEpsilon * std::abs(value) && std::abs(slope - result.slope) <= 4 * kEpsilon * std::abs(slope);
+      done = std::abs(value - result.value) <= kEpsilon * std::abs(value) &&
+             std::abs(slope - result.slope) <= 4 * kEpsilon * std::abs(slope);
       result = {value, slope};
     }
     p2 = p1, p1 = p, q2 = q1, q1 = q;
@@ -83,7 +84,8 @@ double BetaFraction(double a, double b, double x) {
   double c = 1, d = 1 / not_zero(1 - (a + b) * x / (a + 1)), h = d;
   for (int m = 1; m < 20000; ++m) {
     const double m2 = 2.0 * m;
-    const double even = m * (b - m) * x / ((a + m2 - 1) * (a + m2)), odd = -(a + m) * (a + b + m) * x / ((a + m2) * (a + m2 + 1));
+    const double even = m * (b - m) * x / ((a + m2 - 1) * (a + m2)),
+                 odd = -(a + m) * (a + b + m) * x / ((a + m2) * (a + m2 + 1));
     d = 1 / not_zero(1 + even * d);
     c = not_zero(1 + even / c);
     h *= d * c;
@@ -110,7 +112,8 @@ double Digamma(double x) {
   // Bernoulli numbers B(2k) / 2k of the asymptotic series.
   const double z = 1 / (x * x);
   const double series =
-      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
   return shift + std::log(x) - 0.5 / x - series;
 }
 

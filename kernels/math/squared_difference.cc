@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct SquaredDifferenceFn {
-  template <class T> static T Do(T x, T y) { return (x - y) * std::conj(x - y); }
+  template <class T>
+  static T Do(T x, T y) {
+    return (x - y) * std::conj(x - y);
+  }
 };
 const std::vector<DType> kTypes = {DType::kHalf,  DType::kBfloat16, DType::kFloat,     DType::kDouble,
                                    DType::kInt32, DType::kInt64,    DType::kComplex64, DType::kComplex128};

@@ -8,10 +8,22 @@ namespace troupe {
 namespace {
 
 struct SumOp {
-  template <class Acc> static Acc Identity() { return Acc(0); }
-  template <class Acc, class T> static Acc Load(T x) { return static_cast<Acc>(x); }
-  template <class Acc> static Acc Combine(Acc a, Acc b) { return a + b; }
-  template <class T, class Acc> static T Finish(Acc a, int64_t) { return static_cast<T>(a); }
+  template <class Acc>
+  static Acc Identity() {
+    return Acc(0);
+  }
+  template <class Acc, class T>
+  static Acc Load(T x) {
+    return static_cast<Acc>(x);
+  }
+  template <class Acc>
+  static Acc Combine(Acc a, Acc b) {
+    return a + b;
+  }
+  template <class T, class Acc>
+  static T Finish(Acc a, int64_t) {
+    return static_cast<T>(a);
+  }
 };
 
 // Integers are added in 64 bits and keep their low bits: what wrapping around at every step gives.
@@ -21,7 +33,8 @@ const math::ReduceTable& Table() {
     math::AddReducers<SumOp, double, float, double>(&t, 0.3f);
     t[DType::kFloat].loops = math::HotReduceLoops(math::HotReduce::kSum, 0);
     t[DType::kDouble].loops = math::HotReduceLoops(math::HotReduce::kSum, 1);
-    math::AddReducers<SumOp, uint64_t, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(&t, 0.6f);
+    math::AddReducers<SumOp, uint64_t, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(&t,
+                                                                                                                 0.6f);
     math::AddReducers<SumOp, std::complex<double>, std::complex<float>, std::complex<double>>(&t, 1.5f);
     return t;
   }();
@@ -41,6 +54,10 @@ TROUPE_OP("Sum")
     .Gradient([](GradientContext& g) { return math::SetUnary(g, math::SpreadOverInput(g, math::Grad(g))); })
     .Doc("The sum over the axes in reduction_indices; 0 where there is nothing to add.");
 
-TROUPE_KERNEL("Sum").Device("CPU").Types("T", math::kNumbers).HostMemory("reduction_indices").Factory(math::ReductionFactory<Table>);
+TROUPE_KERNEL("Sum")
+    .Device("CPU")
+    .Types("T", math::kNumbers)
+    .HostMemory("reduction_indices")
+    .Factory(math::ReductionFactory<Table>);
 
 }  // namespace troupe

@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct TanFn {
-  template <class T> static T Do(T x) { return std::tan(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::tan(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {
@@ -28,7 +31,9 @@ TROUPE_OP("Tan")
     .Output("y: T")
     .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
     .Shape(shape_fn::Unchanged)
-    .Gradient([](GradientContext& g) { return SetUnary(g, Apply("Square", Apply("Reciprocal", Apply("Cos", Conj(In(g, 0))))) * Grad(g)); })
+    .Gradient([](GradientContext& g) {
+      return SetUnary(g, Apply("Square", Apply("Reciprocal", Apply("Cos", Conj(In(g, 0))))) * Grad(g));
+    })
     .Doc("The tangent of x.");
 
 TROUPE_KERNEL("Tan").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::UnaryFactory<Table>);

@@ -10,7 +10,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct TanhFn {
-  template <class T> static T Do(T x) { return std::tanh(x); }
+  template <class T>
+  static T Do(T x) {
+    return std::tanh(x);
+  }
 };
 const math::UnaryTable& Table() {
   static const math::UnaryTable table = [] {

@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct GradFn {
-  template <class T> static T Do(T y, T dy) { return dy * (T(1) - y * y); }
+  template <class T>
+  static T Do(T y, T dy) {
+    return dy * (T(1) - y * y);
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = [] {
@@ -34,6 +37,9 @@ TROUPE_OP("TanhGrad")
     })
     .Doc("The gradient of Tanh: dy * (1 - y * y), where y = tanh(x).");
 
-TROUPE_KERNEL("TanhGrad").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
+TROUPE_KERNEL("TanhGrad")
+    .Device("CPU")
+    .Types("T", math::kFloatsAndComplex)
+    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
 
 }  // namespace troupe

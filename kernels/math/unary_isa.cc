@@ -5,26 +5,42 @@ namespace troupe::math {
 namespace {
 
 struct NegFn {
-  template <class T> static T Do(T x) { return -x; }
+  template <class T>
+  static T Do(T x) {
+    return -x;
+  }
 };
 struct SquareFn {
-  template <class T> static T Do(T x) { return x * x; }
+  template <class T>
+  static T Do(T x) {
+    return x * x;
+  }
 };
 struct AbsFn {
   static float Do(float x) { return __builtin_fabsf(x); }
   static double Do(double x) { return __builtin_fabs(x); }
-  static int32_t Do(int32_t x) { return static_cast<int32_t>(x < 0 ? 0u - static_cast<uint32_t>(x) : static_cast<uint32_t>(x)); }
-  static int64_t Do(int64_t x) { return static_cast<int64_t>(x < 0 ? 0ul - static_cast<uint64_t>(x) : static_cast<uint64_t>(x)); }
+  static int32_t Do(int32_t x) {
+    return static_cast<int32_t>(x < 0 ? 0u - static_cast<uint32_t>(x) : static_cast<uint32_t>(x));
+  }
+  static int64_t Do(int64_t x) {
+    return static_cast<int64_t>(x < 0 ? 0ul - static_cast<uint64_t>(x) : static_cast<uint64_t>(x));
+  }
 };
 struct SqrtFn {
   static float Do(float x) { return __builtin_sqrtf(x); }
   static double Do(double x) { return __builtin_sqrt(x); }
 };
 struct RsqrtFn {
-  template <class T> static T Do(T x) { return T(1) / SqrtFn::Do(x); }
+  template <class T>
+  static T Do(T x) {
+    return T(1) / SqrtFn::Do(x);
+  }
 };
 struct InvFn {
-  template <class T> static T Do(T x) { return T(1) / x; }
+  template <class T>
+  static T Do(T x) {
+    return T(1) / x;
+  }
 };
 
 template <class F>

@@ -18,7 +18,8 @@ TROUPE_OP("UnsortedSegmentSum")
       const NodeOut axis = g.Const(Tensor::Scalar(int32_t{0})), flat = g.Const(Tensor::Vector<int32_t>({-1}));
       const math::Value ids = math::Apply("Reshape", math::In(g, 1), {&g, flat}), zero = math::Number(ids, 0);
       const math::Value rows = {&g, g.Op("GatherV2", {g.Grad(0), math::Apply("Maximum", ids, zero).out, axis})};
-      const NodeOut kept = g.Op("Select", {math::Apply("GreaterEqual", ids, zero).out, rows.out, math::Apply("ZerosLike", rows).out});
+      const NodeOut kept =
+          g.Op("Select", {math::Apply("GreaterEqual", ids, zero).out, rows.out, math::Apply("ZerosLike", rows).out});
       g.Set(0, g.Op("Reshape", {kept, math::Apply("Shape", math::In(g, 0)).out}));
       return g.status();
     })

@@ -10,10 +10,14 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct XdivyFn {
-  template <class T> static T Do(T x, T y) { return x == T(0) ? T(0) : x / y; }
+  template <class T>
+  static T Do(T x, T y) {
+    return x == T(0) ? T(0) : x / y;
+  }
 };
 const math::BinaryTable& Table() {
-  static const math::BinaryTable table = math::Loops<XdivyFn, float, double, std::complex<float>, std::complex<double>>(15);
+  static const math::BinaryTable table =
+      math::Loops<XdivyFn, float, double, std::complex<float>, std::complex<double>>(15);
   return table;
 }
 

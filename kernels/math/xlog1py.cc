@@ -12,11 +12,18 @@ using namespace math;  // NOLINT: the gradient is a formula
 struct Xlog1pyFn {
   static float Log1p(float y) { return std::log1p(y); }
   static double Log1p(double y) { return std::log1p(y); }
-  template <class T> static std::complex<T> Log1p(std::complex<T> y) { return std::log(T(1) + y); }
-  template <class T> static T Do(T x, T y) { return x == T(0) ? T(0) : x * Log1p(y); }
+  template <class T>
+  static std::complex<T> Log1p(std::complex<T> y) {
+    return std::log(T(1) + y);
+  }
+  template <class T>
+  static T Do(T x, T y) {
+    return x == T(0) ? T(0) : x * Log1p(y);
+  }
 };
 const math::BinaryTable& Table() {
-  static const math::BinaryTable table = math::Loops<Xlog1pyFn, float, double, std::complex<float>, std::complex<double>>(15);
+  static const math::BinaryTable table =
+      math::Loops<Xlog1pyFn, float, double, std::complex<float>, std::complex<double>>(15);
   return table;
 }
 

@@ -9,7 +9,10 @@ namespace {
 using namespace math;  // NOLINT: the gradient is a formula
 
 struct ZetaFn {
-  template <class T> static T Do(T x, T q) { return static_cast<T>(math::Zeta(x, q)); }
+  template <class T>
+  static T Do(T x, T q) {
+    return static_cast<T>(math::Zeta(x, q));
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = math::Loops<ZetaFn, float, double>(300);

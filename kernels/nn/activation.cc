@@ -9,8 +9,8 @@ namespace troupe {
 namespace {
 
 int TypeIndex(DType t) {
-  constexpr DType kOrder[kNumActivationTypes] = {DType::kFloat,  DType::kDouble, DType::kInt32,  DType::kUint8,
-                                                 DType::kInt16,  DType::kInt8,   DType::kInt64,  DType::kUint16,
+  constexpr DType kOrder[kNumActivationTypes] = {DType::kFloat,  DType::kDouble, DType::kInt32, DType::kUint8,
+                                                 DType::kInt16,  DType::kInt8,   DType::kInt64, DType::kUint16,
                                                  DType::kUint32, DType::kUint64};
   for (int i = 0; i < kNumActivationTypes; ++i) {
     if (kOrder[i] == ComputeType(t)) return i;
@@ -23,9 +23,12 @@ double UnitCost(Activation f, DType t) {
   const double wide = static_cast<double>(SizeOf(ComputeType(t))) / 4;
   switch (f) {
     case Activation::kElu:
-    case Activation::kSelu: return wide * 0.8;
-    case Activation::kSoftplus: return wide * 1.5;
-    default: return wide * 0.25;
+    case Activation::kSelu:
+      return wide * 0.8;
+    case Activation::kSoftplus:
+      return wide * 1.5;
+    default:
+      return wide * 0.25;
   }
 }
 

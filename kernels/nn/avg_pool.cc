@@ -5,7 +5,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("AvgPool")
-    .Input("value: T").Output("output: T")
+    .Input("value: T")
+    .Output("output: T")
     .Attr("ksize: list(int) >= 4")
     .Attr("strides: list(int) >= 4")
     .Attr("padding: {'SAME', 'VALID'}")
@@ -17,12 +18,11 @@ TROUPE_OP("AvgPool")
       g.Set(0, g.Op("AvgPoolGrad", {shape, g.Grad(0)}, PoolAttrs(g)));
       return g.status();
     })
-    .Doc("The mean of each channel under each position of a window of ksize that slides by strides. Padding does not count.");
+    .Doc(
+        "The mean of each channel under each position of a window of ksize that slides by strides. Padding does not "
+        "count.");
 
-TROUPE_KERNEL("AvgPool")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<PoolKernelOf<PoolOp::kAvg>>();
+TROUPE_KERNEL("AvgPool").Device("CPU").Type<Half, BFloat16, float, double>("T").Class<PoolKernelOf<PoolOp::kAvg>>();
 
 }  // namespace
 }  // namespace troupe

@@ -5,7 +5,9 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("AvgPoolGrad")
-    .Input("orig_input_shape: int32").Input("grad: T").Output("output: T")
+    .Input("orig_input_shape: int32")
+    .Input("grad: T")
+    .Output("output: T")
     .Attr("ksize: list(int) >= 4")
     .Attr("strides: list(int) >= 4")
     .Attr("padding: {'SAME', 'VALID'}")
@@ -21,7 +23,9 @@ TROUPE_OP("AvgPoolGrad")
       g.Set(1, g.Op("AvgPool", {g.Grad(0)}, PoolAttrs(g)));
       return g.status();
     })
-    .Doc("Spreads the gradient of each window evenly over the elements under it; orig_input_shape is the shape of what AvgPool pooled.");
+    .Doc(
+        "Spreads the gradient of each window evenly over the elements under it; orig_input_shape is the shape of what "
+        "AvgPool pooled.");
 
 TROUPE_KERNEL("AvgPoolGrad")
     .Device("CPU")

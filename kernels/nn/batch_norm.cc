@@ -57,14 +57,16 @@ absl::Status CheckRank(const Tensor& x) {
 }
 absl::Status CheckVector(const char* what, const Tensor& t, int64_t channels) {
   if (t.rank() == 1 && t.dim(0) == channels) return absl::OkStatus();
-  return InvalidArgument(what, " must have one element for each of the ", channels, " channels, but its shape is ", t.shape().DebugString());
+  return InvalidArgument(what, " must have one element for each of the ", channels, " channels, but its shape is ",
+                         t.shape().DebugString());
 }
 
 }  // namespace
 
 absl::Status BatchNormShape(InferenceContext& c) {
   PartialTensorShape x = c.input(0);
-  if (x.known_rank() && x.rank() != 4 && x.rank() != 5) return InvalidArgument("x must be 4- or 5-dimensional: ", x.DebugString());
+  if (x.known_rank() && x.rank() != 4 && x.rank() != 5)
+    return InvalidArgument("x must be 4- or 5-dimensional: ", x.DebugString());
   int64_t channels = x.known_rank() ? x.dim(ChannelDim(c.node(), x.rank())) : -1;
   for (int i = 1; i < 3; ++i) {
     TROUPE_ASSIGN_OR_RETURN(PartialTensorShape v, c.WithRank(i, 1));
@@ -87,7 +89,8 @@ absl::Status BatchNormGradShape(InferenceContext& c) {
 
 absl::Status BatchNormGradient(GradientContext& g, const char* grad_op) {
   const bool training = g.Attr<bool>("is_training"), v3 = g.num_outputs() > 5;
-  std::vector<GradArg> in = {g.Grad(0), g.Input(0), g.Input(1), training ? g.Output(3) : g.Input(3), training ? g.Output(4) : g.Input(4)};
+  std::vector<GradArg> in = {g.Grad(0), g.Input(0), g.Input(1), training ? g.Output(3) : g.Input(3),
+                             training ? g.Output(4) : g.Input(4)};
   if (v3) in.push_back(g.Output(5));
   const NodeOut dx = g.Op(grad_op, in,
                           {{"epsilon", g.Attr<float>("epsilon")},
@@ -99,8 +102,10 @@ absl::Status BatchNormGradient(GradientContext& g, const char* grad_op) {
 }
 
 BatchNormKernel::BatchNormKernel(KernelInit& init)
-    : epsilon_(init.Attr<float>("epsilon")), factor_(init.Attr<float>("exponential_avg_factor")),
-      channels_first_(ChannelsFirst(init.node())), training_(init.Attr<bool>("is_training")) {}
+    : epsilon_(init.Attr<float>("epsilon")),
+      factor_(init.Attr<float>("exponential_avg_factor")),
+      channels_first_(ChannelsFirst(init.node())),
+      training_(init.Attr<bool>("is_training")) {}
 
 absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
   const Tensor& x_in = ctx.input(0);
@@ -115,9 +120,12 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
   }
   const DType u = ctx.output_type(1);
   const TensorShape vector({channels});
-  const Tensor scale = Widened(ctx.input(1)), offset = Widened(ctx.input(2)), old_mean = Widened(ctx.input(3)), old_variance = Widened(ctx.input(4));
-  Tensor mean(DType::kFloat, vector), variance(DType::kFloat, vector), keep_mean(DType::kFloat, vector), keep_variance(DType::kFloat, vector);
-  float *m = mean.data<float>(), *v = variance.data<float>(), *km = keep_mean.data<float>(), *kv = keep_variance.data<float>();
+  const Tensor scale = Widened(ctx.input(1)), offset = Widened(ctx.input(2)), old_mean = Widened(ctx.input(3)),
+               old_variance = Widened(ctx.input(4));
+  Tensor mean(DType::kFloat, vector), variance(DType::kFloat, vector), keep_mean(DType::kFloat, vector),
+      keep_variance(DType::kFloat, vector);
+  float *m = mean.data<float>(), *v = variance.data<float>(), *km = keep_mean.data<float>(),
+        *kv = keep_variance.data<float>();
   const Tensor x = Rows(ctx.threads(), x_in, view);
   const float* xp = x.data<float>();
   const BatchNormTable& loops = PickkBatchNorm();
@@ -133,9 +141,9 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
     std::fill_n(kv, channels, std::nanf(""));
   } else {
     const double n = static_cast<double>(rows);
-    std::vector<double> sums = SumRows(ctx.threads(), rows, channels, channels, [&](int64_t b, int64_t count, double* s) {
-      loops.sum(xp + b * channels, s, count, channels);
-    });
+    std::vector<double> sums =
+        SumRows(ctx.threads(), rows, channels, channels,
+                [&](int64_t b, int64_t count, double* s) { loops.sum(xp + b * channels, s, count, channels); });
     for (int64_t c = 0; c < channels; ++c) m[c] = static_cast<float>(sums[c] / n);
     sums = SumRows(ctx.threads(), rows, channels, channels, [&](int64_t b, int64_t count, double* s) {
       loops.sum_squares(xp + b * channels, m, s, count, channels);
@@ -166,13 +174,16 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
 }
 
 BatchNormGradKernel::BatchNormGradKernel(KernelInit& init)
-    : epsilon_(init.Attr<float>("epsilon")), channels_first_(ChannelsFirst(init.node())), training_(init.Attr<bool>("is_training")) {}
+    : epsilon_(init.Attr<float>("epsilon")),
+      channels_first_(ChannelsFirst(init.node())),
+      training_(init.Attr<bool>("is_training")) {}
 
 absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
   const Tensor& x_in = ctx.input(1);
   TROUPE_RETURN_IF_ERROR(CheckRank(x_in));
   if (!ctx.input(0).SameShape(x_in)) {
-    return InvalidArgument("y_backprop and x must have the same shape: ", ctx.input(0).shape().DebugString(), " and ", x_in.shape().DebugString());
+    return InvalidArgument("y_backprop and x must have the same shape: ", ctx.input(0).shape().DebugString(), " and ",
+                           x_in.shape().DebugString());
   }
   const ChannelView view = ViewChannels(x_in, channels_first_);
   const int64_t channels = view.channels, rows = view.outer * view.inner;
@@ -184,15 +195,17 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
   const Tensor scale = Widened(ctx.input(2)), mean = Widened(ctx.input(3)), variance = Widened(ctx.input(4));
   const float *dp = dy.data<float>(), *xp = x.data<float>(), *m = mean.data<float>();
   const BatchNormTable& loops = PickkBatchNorm();
-  const std::vector<double> sums = SumRows(ctx.threads(), rows, channels, 2 * channels, [&](int64_t b, int64_t count, double* s) {
-    loops.sum_products(dp + b * channels, xp + b * channels, m, s, s + channels, count, channels);
-  });
+  const std::vector<double> sums =
+      SumRows(ctx.threads(), rows, channels, 2 * channels, [&](int64_t b, int64_t count, double* s) {
+        loops.sum_products(dp + b * channels, xp + b * channels, m, s, s + channels, count, channels);
+      });
   const TensorShape vector({channels});
   Tensor d_scale(DType::kFloat, vector), d_offset(DType::kFloat, vector);
   std::vector<float> a(channels), b(channels), d(channels);
   const double n = static_cast<double>(std::max<int64_t>(rows, 1));
   for (int64_t c = 0; c < channels; ++c) {
-    const double inverse = 1 / std::sqrt(static_cast<double>(variance.data<float>()[c]) + epsilon_), s = scale.data<float>()[c] * inverse;
+    const double inverse = 1 / std::sqrt(static_cast<double>(variance.data<float>()[c]) + epsilon_),
+                 s = scale.data<float>()[c] * inverse;
     d_offset.data<float>()[c] = static_cast<float>(sums[c]);
     d_scale.data<float>()[c] = static_cast<float>(sums[channels + c] * inverse);
     a[c] = static_cast<float>(s);
@@ -202,8 +215,8 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor dx, ctx.AllocateTemp(DType::kFloat, x_in.shape()));
   ctx.threads()->ParallelFor(rows, 0.4 * static_cast<double>(channels), [&](int64_t first, int64_t limit) {
-    loops.combine(dp + first * channels, xp + first * channels, m, a.data(), b.data(), d.data(), dx.data<float>() + first * channels,
-                  limit - first, channels);
+    loops.combine(dp + first * channels, xp + first * channels, m, a.data(), b.data(), d.data(),
+                  dx.data<float>() + first * channels, limit - first, channels);
   });
   ctx.set_output(0, Restored(ctx.threads(), std::move(dx), view, x_in.dtype()));
   ctx.set_output(1, Narrowed(std::move(d_scale), u));

@@ -21,7 +21,8 @@ void SumSquares(const float* x, const float* mean, double* sums, int64_t rows, i
   }
 }
 
-void SumProducts(const float* dy, const float* x, const float* mean, double* sums, double* products, int64_t rows, int64_t channels) {
+void SumProducts(const float* dy, const float* x, const float* mean, double* sums, double* products, int64_t rows,
+                 int64_t channels) {
   for (int64_t r = 0; r < rows; ++r, x += channels, dy += channels) {
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) {
@@ -32,15 +33,16 @@ void SumProducts(const float* dy, const float* x, const float* mean, double* sum
   }
 }
 
-void Scale(const float* x, const float* mean, const float* a, const float* b, float* y, int64_t rows, int64_t channels) {
+void Scale(const float* x, const float* mean, const float* a, const float* b, float* y, int64_t rows,
+           int64_t channels) {
   for (int64_t r = 0; r < rows; ++r, x += channels, y += channels) {
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) y[c] = (x[c] - mean[c]) * a[c] + b[c];
   }
 }
 
-void Combine(const float* dy, const float* x, const float* mean, const float* a, const float* b, const float* d, float* dx, int64_t rows,
-             int64_t channels) {
+void Combine(const float* dy, const float* x, const float* mean, const float* a, const float* b, const float* d,
+             float* dx, int64_t rows, int64_t channels) {
   for (int64_t r = 0; r < rows; ++r, x += channels, dy += channels, dx += channels) {
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) dx[c] = dy[c] * a[c] + (x[c] - mean[c]) * b[c] + d[c];

@@ -12,12 +12,14 @@ struct BatchNormTable {
   // sums[c] += sum of (x - mean)^2.
   void (*sum_squares)(const float* x, const float* mean, double* sums, int64_t rows, int64_t channels);
   // sums[c] += sum of dy; products[c] += sum of dy * (x - mean).
-  void (*sum_products)(const float* dy, const float* x, const float* mean, double* sums, double* products, int64_t rows, int64_t channels);
+  void (*sum_products)(const float* dy, const float* x, const float* mean, double* sums, double* products, int64_t rows,
+                       int64_t channels);
   // y = (x - mean) * a + b.
-  void (*scale)(const float* x, const float* mean, const float* a, const float* b, float* y, int64_t rows, int64_t channels);
+  void (*scale)(const float* x, const float* mean, const float* a, const float* b, float* y, int64_t rows,
+                int64_t channels);
   // dx = dy * a + (x - mean) * b + d.
-  void (*combine)(const float* dy, const float* x, const float* mean, const float* a, const float* b, const float* d, float* dx,
-                  int64_t rows, int64_t channels);
+  void (*combine)(const float* dy, const float* x, const float* mean, const float* a, const float* b, const float* d,
+                  float* dx, int64_t rows, int64_t channels);
 };
 
 }  // namespace troupe

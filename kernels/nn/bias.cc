@@ -75,7 +75,8 @@ void Sum(ComputeThreads* threads, const BiasLoops<T>& loops, const ChannelView& 
   const int64_t row = v.channels * parts;
   if (row == 0) return;  // no channels: no sums
   // Each range of the outer dimension has sums of its own, which are added in order: the result does not depend on who was faster.
-  const int64_t ranges = std::max<int64_t>(1, threads->NumRanges(v.outer, cost * static_cast<double>(v.channels * v.inner)));
+  const int64_t ranges =
+      std::max<int64_t>(1, threads->NumRanges(v.outer, cost * static_cast<double>(v.channels * v.inner)));
   std::vector<Wide> partial(ranges * row, Wide(0));
   threads->ParallelRanges(ranges, ranges, [&](int64_t first, int64_t limit) {
     std::vector<T> lanes;
@@ -104,19 +105,28 @@ template <class F>
 void Dispatch(DType dtype, F&& f) {
   const BiasTable& t = PickkBias();
   switch (dtype) {
-    case DType::kFloat: return f(t.f32, float(), 1);
-    case DType::kComplex64: return f(t.f32, float(), 2);
-    case DType::kDouble: return f(t.f64, double(), 1);
-    case DType::kComplex128: return f(t.f64, double(), 2);
+    case DType::kFloat:
+      return f(t.f32, float(), 1);
+    case DType::kComplex64:
+      return f(t.f32, float(), 2);
+    case DType::kDouble:
+      return f(t.f64, double(), 1);
+    case DType::kComplex128:
+      return f(t.f64, double(), 2);
     case DType::kInt8:
-    case DType::kUint8: return f(t.u8, uint8_t(), 1);
+    case DType::kUint8:
+      return f(t.u8, uint8_t(), 1);
     case DType::kInt16:
-    case DType::kUint16: return f(t.u16, uint16_t(), 1);
+    case DType::kUint16:
+      return f(t.u16, uint16_t(), 1);
     case DType::kInt32:
-    case DType::kUint32: return f(t.u32, uint32_t(), 1);
+    case DType::kUint32:
+      return f(t.u32, uint32_t(), 1);
     case DType::kInt64:
-    case DType::kUint64: return f(t.u64, uint64_t(), 1);
-    default: return;
+    case DType::kUint64:
+      return f(t.u64, uint64_t(), 1);
+    default:
+      return;
   }
 }
 

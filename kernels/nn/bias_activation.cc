@@ -11,8 +11,9 @@ namespace troupe {
 
 bool ParseFusedActivation(std::string_view op, FusedActivation* activation) {
   static constexpr std::pair<std::string_view, FusedActivation> kNames[] = {
-      {"Relu", FusedActivation::kRelu},           {"Relu6", FusedActivation::kRelu6}, {"Elu", FusedActivation::kElu},
-      {"LeakyRelu", FusedActivation::kLeakyRelu}, {"Tanh", FusedActivation::kTanh},   {"Sigmoid", FusedActivation::kSigmoid}};
+      {"Relu", FusedActivation::kRelu}, {"Relu6", FusedActivation::kRelu6},
+      {"Elu", FusedActivation::kElu},   {"LeakyRelu", FusedActivation::kLeakyRelu},
+      {"Tanh", FusedActivation::kTanh}, {"Sigmoid", FusedActivation::kSigmoid}};
   for (const auto& [name, f] : kNames) {
     if (name != op) continue;
     *activation = f;
@@ -21,7 +22,8 @@ bool ParseFusedActivation(std::string_view op, FusedActivation* activation) {
   return false;
 }
 
-void AddBiasActivation(ComputeThreads* threads, FusedActivation f, float alpha, int64_t rows, int64_t columns, const float* bias, float* y) {
+void AddBiasActivation(ComputeThreads* threads, FusedActivation f, float alpha, int64_t rows, int64_t columns,
+                       const float* bias, float* y) {
   if (rows == 0 || columns == 0) return;
   const bool hot = f == FusedActivation::kTanh || f == FusedActivation::kSigmoid;
   const auto run = PickkBiasActivations().run[hot ? 0 : static_cast<int>(f)];

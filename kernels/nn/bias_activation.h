@@ -15,7 +15,8 @@ enum class FusedActivation : uint8_t { kNone, kRelu, kRelu6, kElu, kLeakyRelu, k
 bool ParseFusedActivation(std::string_view op, FusedActivation* activation);
 
 // y[r][c] = f(y[r][c] + bias[c]), with the bits that BiasAdd and the activation's own op give. `alpha` is LeakyRelu's.
-void AddBiasActivation(ComputeThreads* threads, FusedActivation f, float alpha, int64_t rows, int64_t columns, const float* bias, float* y);
+void AddBiasActivation(ComputeThreads* threads, FusedActivation f, float alpha, int64_t rows, int64_t columns,
+                       const float* bias, float* y);
 
 // The loops, by activation; Tanh and Sigmoid have kNone's, and one of the element-wise loops after it.
 struct BiasActivationTable {

@@ -26,7 +26,8 @@ absl::Status BiasAddShape(InferenceContext& c, bool channels_first) {
 
 absl::Status BiasAddKernel::Compute(KernelContext& ctx) {
   const Tensor &value = ctx.input(0), &bias = ctx.input(1);
-  if (value.rank() < 2) return InvalidArgument("the value must have rank 2 or more, but its shape is ", value.shape().DebugString());
+  if (value.rank() < 2)
+    return InvalidArgument("the value must have rank 2 or more, but its shape is ", value.shape().DebugString());
   if (bias.rank() != 1) return InvalidArgument("Biases must be 1D: ", bias.shape().DebugString());
   const ChannelView view = ViewChannels(value, channels_first_);
   if (bias.dim(0) != view.channels) {
@@ -49,7 +50,9 @@ absl::Status BiasAddKernel::Compute(KernelContext& ctx) {
 namespace {
 
 TROUPE_OP("BiasAdd")
-    .Input("value: T").Input("bias: T").Output("output: T")
+    .Input("value: T")
+    .Input("bias: T")
+    .Output("output: T")
     .Attr("T: numbertype")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
     .Shape([](InferenceContext& c) { return BiasAddShape(c, ChannelsFirst(c.node())); })
@@ -58,7 +61,9 @@ TROUPE_OP("BiasAdd")
       g.Set(1, g.Op("BiasAddGrad", {g.Grad(0)}, {{"data_format", g.Attr<std::string>("data_format")}}));
       return g.status();
     })
-    .Doc("Adds the vector bias to value along its channels: the last dimension, or dimension 1 where data_format is NCHW.");
+    .Doc(
+        "Adds the vector bias to value along its channels: the last dimension, or dimension 1 where data_format is "
+        "NCHW.");
 
 struct Kernel : BiasAddKernel {
   explicit Kernel(KernelInit& init) : BiasAddKernel(init, ChannelsFirst(init.node())) {}

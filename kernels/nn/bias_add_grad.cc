@@ -25,12 +25,15 @@ absl::Status Gradient(GradientContext& g) {
 }
 
 TROUPE_OP("BiasAddGrad")
-    .Input("out_backprop: T").Output("output: T")
+    .Input("out_backprop: T")
+    .Output("output: T")
     .Attr("T: numbertype")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
     .Shape(Shape)
     .Gradient(Gradient)
-    .Doc("The sum of out_backprop over every dimension but the channels (the last, or dimension 1 where data_format is NCHW).");
+    .Doc(
+        "The sum of out_backprop over every dimension but the channels (the last, or dimension 1 where data_format is "
+        "NCHW).");
 
 class BiasAddGradKernel {
  public:
@@ -39,7 +42,8 @@ class BiasAddGradKernel {
 
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& d = ctx.input(0);
-    if (d.rank() < 2) return InvalidArgument("out_backprop must have rank 2 or more, but its shape is ", d.shape().DebugString());
+    if (d.rank() < 2)
+      return InvalidArgument("out_backprop must have rank 2 or more, but its shape is ", d.shape().DebugString());
     const ChannelView view = ViewChannels(d, channels_first_);
     const TensorShape shape({view.channels});
     if (IsSmallFloat(dtype_)) {

@@ -7,7 +7,9 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("BiasAddV1")
-    .Input("value: T").Input("bias: T").Output("output: T")
+    .Input("value: T")
+    .Input("bias: T")
+    .Output("output: T")
     .Attr("T: numbertype")
     .Shape([](InferenceContext& c) { return BiasAddShape(c, false); })
     .Gradient([](GradientContext& g) {

@@ -14,7 +14,9 @@ absl::Status Gradient(GradientContext& g) {
 }
 
 TROUPE_OP("Conv2D")
-    .Input("input: T").Input("filter: T").Output("output: T")
+    .Input("input: T")
+    .Input("filter: T")
+    .Output("output: T")
     .Attr("T: {half, bfloat16, float, double, int32}")
     .Attr("strides: list(int)")
     .Attr("use_cudnn_on_gpu: bool = true")
@@ -24,7 +26,9 @@ TROUPE_OP("Conv2D")
     .Attr("dilations: list(int) = [1, 1, 1, 1]")
     .Shape([](InferenceContext& c) { return ConvOutputShape(c, false); })
     .Gradient(Gradient)
-    .Doc("Convolves input with filter [height, width, channels, outputs]. Where filter has a fraction of the input's channels, both are cut into groups.");
+    .Doc(
+        "Convolves input with filter [height, width, channels, outputs]. Where filter has a fraction of the input's "
+        "channels, both are cut into groups.");
 
 TROUPE_KERNEL("Conv2D")
     .Device("CPU")

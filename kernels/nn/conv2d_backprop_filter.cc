@@ -15,7 +15,10 @@ absl::Status Gradient(GradientContext& g) {
 }
 
 TROUPE_OP("Conv2DBackpropFilter")
-    .Input("input: T").Input("filter_sizes: int32").Input("out_backprop: T").Output("output: T")
+    .Input("input: T")
+    .Input("filter_sizes: int32")
+    .Input("out_backprop: T")
+    .Output("output: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Attr("strides: list(int)")
     .Attr("use_cudnn_on_gpu: bool = true")
@@ -25,7 +28,9 @@ TROUPE_OP("Conv2DBackpropFilter")
     .Attr("dilations: list(int) = [1, 1, 1, 1]")
     .Shape(ConvBackpropFilterShape)
     .Gradient(Gradient)
-    .Doc("The gradient of Conv2D with respect to its filter, whose shape is filter_sizes, for the gradient out_backprop of its output.");
+    .Doc(
+        "The gradient of Conv2D with respect to its filter, whose shape is filter_sizes, for the gradient out_backprop "
+        "of its output.");
 
 TROUPE_KERNEL("Conv2DBackpropFilter")
     .Device("CPU")

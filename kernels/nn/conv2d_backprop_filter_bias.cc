@@ -7,7 +7,11 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("_Conv2DBackpropFilterBias")
-    .Input("input: T").Input("filter_sizes: int32").Input("out_backprop: T").Output("output: T").Output("bias_output: T")
+    .Input("input: T")
+    .Input("filter_sizes: int32")
+    .Input("out_backprop: T")
+    .Output("output: T")
+    .Output("bias_output: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Attr("strides: list(int)")
     .Attr("use_cudnn_on_gpu: bool = true")
@@ -37,7 +41,11 @@ class Kernel {
   const ReplacedNodes replaced_;
 };
 
-TROUPE_KERNEL("_Conv2DBackpropFilterBias").Device("CPU").Type<Half, BFloat16, float, double>("T").HostMemory("filter_sizes").Class<Kernel>();
+TROUPE_KERNEL("_Conv2DBackpropFilterBias")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double>("T")
+    .HostMemory("filter_sizes")
+    .Class<Kernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -15,7 +15,10 @@ absl::Status Gradient(GradientContext& g) {
 }
 
 TROUPE_OP("Conv2DBackpropInput")
-    .Input("input_sizes: int32").Input("filter: T").Input("out_backprop: T").Output("output: T")
+    .Input("input_sizes: int32")
+    .Input("filter: T")
+    .Input("out_backprop: T")
+    .Output("output: T")
     .Attr("T: {half, bfloat16, float, double, int32}")
     .Attr("strides: list(int)")
     .Attr("use_cudnn_on_gpu: bool = true")
@@ -25,7 +28,9 @@ TROUPE_OP("Conv2DBackpropInput")
     .Attr("dilations: list(int) = [1, 1, 1, 1]")
     .Shape(ConvBackpropInputShape)
     .Gradient(Gradient)
-    .Doc("The gradient of Conv2D with respect to its input, whose shape is input_sizes, for the gradient out_backprop of its output.");
+    .Doc(
+        "The gradient of Conv2D with respect to its input, whose shape is input_sizes, for the gradient out_backprop "
+        "of its output.");
 
 TROUPE_KERNEL("Conv2DBackpropInput")
     .Device("CPU")

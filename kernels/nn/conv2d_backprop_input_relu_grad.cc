@@ -7,7 +7,11 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("_Conv2DBackpropInputReluGrad")
-    .Input("input_sizes: int32").Input("filter: T").Input("out_backprop: T").Input("features: T").Output("output: T")
+    .Input("input_sizes: int32")
+    .Input("filter: T")
+    .Input("out_backprop: T")
+    .Input("features: T")
+    .Output("output: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Attr("strides: list(int)")
     .Attr("use_cudnn_on_gpu: bool = true")
@@ -28,8 +32,8 @@ class Kernel {
       const int32_t* d = sizes.data<int32_t>();
       const absl::StatusOr<TensorShape> shape = TensorShape::Make({d[0], d[1], d[2], d[3]});
       if (shape.ok() && !features.HasShape(*shape)) {
-        return replaced_.At(InvalidArgument("the gradient ", shape->DebugString(), " and the features ", features.shape().DebugString(),
-                                            " must have the same shape"),
+        return replaced_.At(InvalidArgument("the gradient ", shape->DebugString(), " and the features ",
+                                            features.shape().DebugString(), " must have the same shape"),
                             "ReluGrad", ctx.node());
       }
     }
@@ -43,7 +47,11 @@ class Kernel {
   const ReplacedNodes replaced_;
 };
 
-TROUPE_KERNEL("_Conv2DBackpropInputReluGrad").Device("CPU").Type<Half, BFloat16, float, double>("T").HostMemory("input_sizes").Class<Kernel>();
+TROUPE_KERNEL("_Conv2DBackpropInputReluGrad")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double>("T")
+    .HostMemory("input_sizes")
+    .Class<Kernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -38,10 +38,10 @@ struct ForwardGeometry {
   }
 };
 
-void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* x,
-             const float* f, float* y, const ConvEpilogue<float>& e) {
-  const int64_t element = together * sizeof(float), is4 = together == kFour,
-                products = s.kh * s.kw * s.c, pixels = s.oh * s.ow;
+void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* x, const float* f,
+             float* y, const ConvEpilogue<float>& e) {
+  const int64_t element = together * sizeof(float), is4 = together == kFour, products = s.kh * s.kw * s.c,
+                pixels = s.oh * s.ow;
   const ForwardGeometry g(s);
   const std::vector<int64_t> offsets = Bytes(g.taps.offset, together);
   const std::vector<Chunk> chunks = Chunks(table, s.oc, together);
@@ -50,8 +50,7 @@ void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together,
   int64_t lanes = 0;
   for (const Chunk& c : chunks) lanes += c.lanes;
   float* weights = Scratch(kWeights, products * lanes);
-  for (float* w = weights; const Chunk& c : chunks)
-    w = PackWeights(c, together, products, f, s.oc, 1, w);
+  for (float* w = weights; const Chunk& c : chunks) w = PackWeights(c, together, products, f, s.oc, 1, w);
   ConvRow row;
   row.offset = offsets.data(), row.taps = offsets.size(), row.run = g.taps.run;
   row.step = s.stride_w * s.c * element, row.columns = s.ow;
@@ -64,19 +63,16 @@ void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together,
       row.out_lanes = RoundUp(c.lanes, kLine);
       row.out = Scratch(kRow, s.ow * row.out_lanes);
       const auto run = table.row[is4][c.units - 1][TileFor(table.row[is4][c.units - 1], s.ow) - 1];
-      finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.columns = s.ow,
-      finish.f.channels = c.channels;
+      finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.columns = s.ow, finish.f.channels = c.channels;
       finish.f.bias = bias, finish.f.out_column = s.oc;
       for (int64_t r = 0; r < s.oh; ++r) {
         images.Place(r * s.stride_h + (s.kh - 1) * s.dilation_h + 1);
         row.image = images.data + r * s.stride_h * images.row * together;
         row.ahead = {};
         if (&c == &chunks[0] && n + together < s.n)
-          row.ahead =
-              Ahead(x + (n + together) * s.h * s.w * s.c, together * s.h * s.w * s.c, r, s.oh);
+          row.ahead = Ahead(x + (n + together) * s.h * s.w * s.c, together * s.h * s.w * s.c, r, s.oh);
         run(row);
-        for (int i = 0; i < finish.f.images; ++i)
-          finish.f.out[i] = y + ((n + i) * pixels + r * s.ow) * s.oc + c.first;
+        for (int i = 0; i < finish.f.images; ++i) finish.f.out[i] = y + ((n + i) * pixels + r * s.ow) * s.oc + c.first;
         table.finish[is4](finish.f);
       }
       w += products * c.lanes;
@@ -89,10 +85,10 @@ void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together,
 // ------------------------------------------------------------------------------------------------------------------------
 
 // Adds to df, and to the bias gradient.
-void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t together,
-                    const float* x, const float* d, float* df, float* db) {
-  const int64_t element = together * sizeof(float), is4 = together == kFour,
-                products = s.kh * s.kw * s.c, pixels = s.oh * s.ow;
+void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* x, const float* d,
+                    float* df, float* db) {
+  const int64_t element = together * sizeof(float), is4 = together == kFour, products = s.kh * s.kw * s.c,
+                pixels = s.oh * s.ow;
   const ForwardGeometry g(s);
   std::vector<int64_t> offsets;
   for (int64_t o : g.taps.offset) {
@@ -119,8 +115,7 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
     images.Start(x + n * s.h * s.w * s.c, count);
     images.Place(g.rows);
     const float* from[4];
-    for (int64_t i = 0; i < 4; ++i)
-      from[i] = i < count ? d + (n + i) * pixels * s.oc : zeros.data();
+    for (int64_t i = 0; i < 4; ++i) from[i] = i < count ? d + (n + i) * pixels * s.oc : zeros.data();
     if (together == 1) {
       std::memcpy(gradients, from[0], pixels * d_lanes * sizeof(float));
     } else {
@@ -140,11 +135,9 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
         // gradients in the second.
         gather.ahead = {};
         if (&c == &chunks[0] && n + together < s.n) {
-          const int64_t half = (parts + 1) / 2, next = n + together, x_size = s.h * s.w * s.c,
-                        d_size = pixels * s.oc;
-          gather.ahead = p < half
-                             ? Ahead(x + next * x_size, together * x_size, p, half)
-                             : Ahead(d + next * d_size, together * d_size, p - half, parts - half);
+          const int64_t half = (parts + 1) / 2, next = n + together, x_size = s.h * s.w * s.c, d_size = pixels * s.oc;
+          gather.ahead = p < half ? Ahead(x + next * x_size, together * x_size, p, half)
+                                  : Ahead(d + next * d_size, together * d_size, p - half, parts - half);
         }
         tiles[size - 1](gather);
         k += size;
@@ -153,14 +146,11 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
     }
     if (db != nullptr) table.add_pixels(gradients, pixels, d_lanes, to);
   }
-  const auto total = [&](const float* v) {
-    return together == 1 ? v[0] : (v[0] + v[1]) + (v[2] + v[3]);
-  };
+  const auto total = [&](const float* v) { return together == 1 ? v[0] : (v[0] + v[1]) + (v[2] + v[3]); };
   const float* from = sums;
   for (const Chunk& c : chunks) {
     for (int64_t k = 0; k < products; ++k) {
-      for (int64_t o = 0; o < c.channels; ++o)
-        df[k * s.oc + c.first + o] += total(from + k * c.lanes + o * together);
+      for (int64_t o = 0; o < c.channels; ++o) df[k * s.oc + c.first + o] += total(from + k * c.lanes + o * together);
     }
     from += products * c.lanes;
   }
@@ -175,8 +165,7 @@ void BackwardFilter(const ConvDirectTable& table, const ConvShape& s, int64_t to
 struct Phase {
   int64_t first, count;
   std::vector<int64_t> kernel, shift;  // by ascending shift
-  Phase(int64_t phase, int64_t size, int64_t stride, int64_t dilation, int64_t kernel_size,
-        int64_t before) {
+  Phase(int64_t phase, int64_t size, int64_t stride, int64_t dilation, int64_t kernel_size, int64_t before) {
     first = phase;
     count = phase < size ? (size - phase + stride - 1) / stride : 0;
     for (int64_t k = kernel_size - 1; k >= 0; --k) {
@@ -192,8 +181,8 @@ struct Phase {
   }
 };
 
-void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t together,
-                   const float* f, const float* d, float* dx, const ConvEpilogue<float>& e) {
+void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* f, const float* d,
+                   float* dx, const ConvEpilogue<float>& e) {
   const int64_t element = together * sizeof(float), is4 = together == kFour;
   std::vector<Phase> ys, xs;
   for (int64_t p = 0; p < std::min(s.stride_h, s.h); ++p)
@@ -232,8 +221,7 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
         std::vector<const float*> from;  // the filter's [channels][outputs] of each tap
         for (size_t i = 0; i < y.shift.size(); ++i) {
           for (size_t j = 0; j < x.shift.size(); ++j) {
-            if (j == 0 || !joined)
-              part.offset.push_back(((y.shift[i] + top) * columns + x.shift[j] + left) * s.oc);
+            if (j == 0 || !joined) part.offset.push_back(((y.shift[i] + top) * columns + x.shift[j] + left) * s.oc);
             from.push_back(f + (y.kernel[i] * s.kw + x.kernel[j]) * s.c * s.oc);
           }
         }
@@ -241,8 +229,7 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
         part.run = joined ? static_cast<int64_t>(x.shift.size()) * s.oc : s.oc;
         part.products = static_cast<int64_t>(from.size()) * s.oc;
         part.weights = weights;
-        for (const float* tap : from)
-          weights = PackWeights(c, together, s.oc, tap, 1, s.oc, weights);
+        for (const float* tap : from) weights = PackWeights(c, together, s.oc, tap, 1, s.oc, weights);
         parts.push_back(std::move(part));
       }
     }
@@ -258,23 +245,20 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
       row.step = s.oc * element;
       row.out_lanes = RoundUp(c.lanes, kLine);
       row.out = Scratch(kRow, (s.w / s.stride_w + 1) * row.out_lanes);
-      finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.channels = c.channels,
-      finish.f.bias = bias, finish.f.out_column = s.stride_w * s.c;
+      finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.channels = c.channels, finish.f.bias = bias,
+      finish.f.out_column = s.stride_w * s.c;
       for (int64_t r = 0; r < s.h; ++r) {
         const Part* of_row = part + r % s.stride_h * static_cast<int64_t>(xs.size());
         for (size_t j = 0; j < xs.size(); ++j) {
           const Part& p = of_row[j];
-          row.offset = p.offset.data(), row.taps = p.products > 0 ? p.offset.size() : 0,
-          row.run = p.run;
+          row.offset = p.offset.data(), row.taps = p.products > 0 ? p.offset.size() : 0, row.run = p.run;
           row.columns = xs[j].count;
           row.image = images.data + r / s.stride_h * images.row * together;
           row.weights = p.weights;
           row.ahead = {};
           if (&c == &chunks[0] &&
-              n + together <
-                  s.n) {  // gradients while the first columns are computed, the mask with the last
-            const int64_t d_size = s.oh * s.ow * s.oc, x_size = s.h * s.w * s.c,
-                          next = n + together;
+              n + together < s.n) {  // gradients while the first columns are computed, the mask with the last
+            const int64_t d_size = s.oh * s.ow * s.oc, x_size = s.h * s.w * s.c, next = n + together;
             if (j == 0) {
               row.ahead = Ahead(d + next * d_size, together * d_size, r, s.h);
             } else if (j + 1 == xs.size() && e.relu_output != nullptr) {
@@ -309,8 +293,7 @@ bool Supported(const ConvShape& s) {
   if (s.groups != 1) return false;
   const int64_t rows = std::max((s.oh - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1, s.h),
                 columns = std::max((s.ow - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1, s.w);
-  const int64_t out_rows = s.oh + 2 * s.kh * s.dilation_h,
-                out_columns = s.ow + 2 * s.kw * s.dilation_w;
+  const int64_t out_rows = s.oh + 2 * s.kh * s.dilation_h, out_columns = s.ow + 2 * s.kw * s.dilation_w;
   return rows * columns * s.c <= kMaxImage && out_rows * out_columns * s.oc <= kMaxImage &&
          s.filter_size() <= kMaxFilter;
 }
@@ -332,8 +315,8 @@ bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const flo
     ConvShape s = shape;
     s.n = last ? alone : shape.n - alone;
     if (s.n == 0) continue;
-    const int64_t together = last ? 1 : kFour, first = last ? shape.n - 1 : 0,
-                  in = first * s.h * s.w * s.c, to = first * s.oh * s.ow * s.oc;
+    const int64_t together = last ? 1 : kFour, first = last ? shape.n - 1 : 0, in = first * s.h * s.w * s.c,
+                  to = first * s.oh * s.ow * s.oc;
     switch (pass) {
       case ConvPass::kForward:
         Forward(table, s, together, a + in, b, out + to, e);
@@ -364,10 +347,8 @@ bool PreferDirectConv(ConvPass pass, const ConvShape& s) {
   const double products = static_cast<double>(s.kh * s.kw * (input ? s.oc : s.c)) /
                           static_cast<double>(input ? s.stride_h * s.stride_w : 1);
   const double library = written / (std::ceil(written / vector) * vector);
-  const double images = s.n == 1
-                            ? 0.4
-                            : static_cast<double>(s.n) /
-                                  static_cast<double>(RoundUp(s.n - (s.n % kFour == 1), kFour));
+  const double images =
+      s.n == 1 ? 0.4 : static_cast<double>(s.n) / static_cast<double>(RoundUp(s.n - (s.n % kFour == 1), kFour));
   return 0.9 * std::min(1.0, images) * products / (products + 0.75 * vector) > library;
 }
 

@@ -39,8 +39,7 @@ TROUPE_INLINE V Shuffle(V a, V b, Index index) {
 #ifdef __clang__
   constexpr int kWidth = sizeof(V) / sizeof(a[0]);
   V result;
-  for (int i = 0; i < kWidth; ++i)
-    result[i] = index[i] < kWidth ? a[index[i]] : b[index[i] - kWidth];
+  for (int i = 0; i < kWidth; ++i) result[i] = index[i] < kWidth ? a[index[i]] : b[index[i] - kWidth];
   return result;
 #else
   return __builtin_shuffle(a, b, index);
@@ -67,8 +66,7 @@ TROUPE_INLINE V Broadcast(const char* p) {
     return static_cast<V>(_mm512_broadcast_f32x4(_mm_loadu_ps(reinterpret_cast<const float*>(p))));
 #endif
 #if TROUPE_ISA_LEVEL >= 3
-  if constexpr (sizeof(V) == 32)
-    return static_cast<V>(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)));
+  if constexpr (sizeof(V) == 32) return static_cast<V>(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)));
 #endif
   if constexpr (sizeof(V) == 16) return Read<V>(reinterpret_cast<const float*>(p));
 }
@@ -168,14 +166,13 @@ TROUPE_INLINE V Clamp(V x, V low, V high) {
 #if TROUPE_ISA_LEVEL >= 4
   if constexpr (sizeof(V) == 64) {
     return static_cast<V>(
-        _mm512_min_ps(static_cast<__m512>(high),
-                      _mm512_max_ps(static_cast<__m512>(low), static_cast<__m512>(x))));
+        _mm512_min_ps(static_cast<__m512>(high), _mm512_max_ps(static_cast<__m512>(low), static_cast<__m512>(x))));
   }
 #endif
 #if defined(__x86_64__)
   if constexpr (sizeof(V) == 16) {
-    return static_cast<V>(_mm_min_ps(static_cast<__m128>(high),
-                                     _mm_max_ps(static_cast<__m128>(low), static_cast<__m128>(x))));
+    return static_cast<V>(
+        _mm_min_ps(static_cast<__m128>(high), _mm_max_ps(static_cast<__m128>(low), static_cast<__m128>(x))));
   }
 #endif
   x = x < low ? low : x;
@@ -186,8 +183,7 @@ TROUPE_INLINE V Clamp(V x, V low, V high) {
 template <int kN>
 TROUPE_INLINE Four ReadSome(const float* p) {
   if constexpr (kN == 4) return Read<Four>(p);
-  if constexpr (kN ==
-                2) {  // in one load: a copy through memory would be read back before it is whole
+  if constexpr (kN == 2) {  // in one load: a copy through memory would be read back before it is whole
     typedef double Two __attribute__((vector_size(16)));
     typedef double Pair __attribute__((aligned(4), may_alias));
     return reinterpret_cast<Four>(Two{*reinterpret_cast<const Pair*>(p), 0});
@@ -247,8 +243,7 @@ TROUPE_INLINE void FinishFour(const ConvFinish& f, int64_t b) {
         Four v = Clamp(pair[i] + bias, low, high);
         const bool both = 2 * i + 1 < kImages;
         if constexpr (kRelu) {
-          const Four r0 = ReadSome<kN>(relu[2 * i] + at),
-                     r1 = both ? ReadSome<kN>(relu[2 * i + both] + at) : r0;
+          const Four r0 = ReadSome<kN>(relu[2 * i] + at), r1 = both ? ReadSome<kN>(relu[2 * i + both] + at) : r0;
           v *= Positive(Shuffle(r0, r1, Index4{0, 1, 4, 5}));
         }
         WriteSome<kN>(out[2 * i] + at, v);
@@ -261,14 +256,12 @@ TROUPE_INLINE void FinishFour(const ConvFinish& f, int64_t b) {
   for (int64_t q = f.columns; q > 0; --q, in += lanes, at += step) {
 #if TROUPE_ISA_LEVEL >= 4
     const __m512i turn = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512 all =
-        Clamp(_mm512_permutexvar_ps(turn, _mm512_loadu_ps(in)) + _mm512_broadcast_f32x4(bias),
-              _mm512_broadcast_f32x4(low), _mm512_broadcast_f32x4(high));
-    Four image[4] = {_mm512_castps512_ps128(all), _mm512_extractf32x4_ps(all, 1),
-                     _mm512_extractf32x4_ps(all, 2), _mm512_extractf32x4_ps(all, 3)};
+    const __m512 all = Clamp(_mm512_permutexvar_ps(turn, _mm512_loadu_ps(in)) + _mm512_broadcast_f32x4(bias),
+                             _mm512_broadcast_f32x4(low), _mm512_broadcast_f32x4(high));
+    Four image[4] = {_mm512_castps512_ps128(all), _mm512_extractf32x4_ps(all, 1), _mm512_extractf32x4_ps(all, 2),
+                     _mm512_extractf32x4_ps(all, 3)};
 #else
-    const Four c0 = Read<Four>(in), c1 = Read<Four>(in + 4), c2 = Read<Four>(in + 8),
-               c3 = Read<Four>(in + 12);
+    const Four c0 = Read<Four>(in), c1 = Read<Four>(in + 4), c2 = Read<Four>(in + 8), c3 = Read<Four>(in + 12);
     const Four a0 = Shuffle(c0, c1, Index4{0, 4, 1, 5}), a1 = Shuffle(c2, c3, Index4{0, 4, 1, 5});
     const Four a2 = Shuffle(c0, c1, Index4{2, 6, 3, 7}), a3 = Shuffle(c2, c3, Index4{2, 6, 3, 7});
     Four image[4] = {Shuffle(a0, a1, Index4{0, 1, 4, 5}), Shuffle(a0, a1, Index4{2, 3, 6, 7}),
@@ -343,10 +336,8 @@ void Interleave(const float* const from[4], int64_t n, float* to) {
   }
   for (int64_t e = 0; e < n; e += kWidth) {
     if (e + kWidth > n) e = n - kWidth;  // the last vector ends with the row
-    const Vec a = Read<Vec>(f0 + e), b = Read<Vec>(f1 + e), c = Read<Vec>(f2 + e),
-              d = Read<Vec>(f3 + e);
-    const Vec ac0 = Zip<false>(a, c), ac1 = Zip<true>(a, c), bd0 = Zip<false>(b, d),
-              bd1 = Zip<true>(b, d);
+    const Vec a = Read<Vec>(f0 + e), b = Read<Vec>(f1 + e), c = Read<Vec>(f2 + e), d = Read<Vec>(f3 + e);
+    const Vec ac0 = Zip<false>(a, c), ac1 = Zip<true>(a, c), bd0 = Zip<false>(b, d), bd1 = Zip<true>(b, d);
     Write<Vec>(to + 4 * e, Zip<false>(ac0, bd0));
     Write<Vec>(to + 4 * e + kWidth, Zip<true>(ac0, bd0));
     Write<Vec>(to + 4 * e + 2 * kWidth, Zip<false>(ac1, bd1));

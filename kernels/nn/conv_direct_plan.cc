@@ -98,8 +98,7 @@ int TileFor(const ConvRowLoops& tiles, int64_t columns) {
   for (int p = std::min<int64_t>(ConvDirectTable::kMaxTile, columns); p > 0; --p) {
     if (tiles[p - 1] == nullptr) continue;
     const int64_t computed =
-        (columns + p - 1) / p *
-        (p + 1);  // a tile costs about a pixel more than it has: the weights are loaded
+        (columns + p - 1) / p * (p + 1);  // a tile costs about a pixel more than it has: the weights are loaded
     if (computed < cost) cost = computed, best = p;
   }
   return best;
@@ -110,8 +109,8 @@ ConvAhead Ahead(const float* p, int64_t n, int64_t i, int64_t parts) {
   return {reinterpret_cast<const char*>(p) + first * 64, lines * (i + 1) / parts - first};
 }
 
-Images::Images(const ConvDirectTable& t, int64_t together, int64_t h, int64_t w, int64_t c,
-               int64_t top, int64_t left, int64_t rows, int64_t columns)
+Images::Images(const ConvDirectTable& t, int64_t together, int64_t h, int64_t w, int64_t c, int64_t top, int64_t left,
+               int64_t rows, int64_t columns)
     : table(t),
       together(together),
       height(h),

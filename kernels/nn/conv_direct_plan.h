@@ -62,8 +62,8 @@ struct Images {
 
   // Of images [h, w, c] whose first pixel is at (top, left) of rows x columns; what lies beyond is
   // cut off.
-  Images(const ConvDirectTable& t, int64_t together, int64_t h, int64_t w, int64_t c, int64_t top,
-         int64_t left, int64_t rows, int64_t columns);
+  Images(const ConvDirectTable& t, int64_t together, int64_t h, int64_t w, int64_t c, int64_t top, int64_t left,
+         int64_t rows, int64_t columns);
   // Starts with `count` images at `images`; the rest of the four shows the first of them again.
   void Start(const float* images, int64_t count);
   // Makes the first `limit` rows of the padded images valid.

@@ -38,11 +38,9 @@ template <class T>
 void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T* output) {
   if (e.bias != nullptr) {
     // Repeated, so that few channels fill vectors.
-    const int64_t copies =
-        std::clamp<int64_t>(256 / std::max<int64_t>(1, channels), 1, std::max<int64_t>(1, pixels));
+    const int64_t copies = std::clamp<int64_t>(256 / std::max<int64_t>(1, channels), 1, std::max<int64_t>(1, pixels));
     std::vector<T> pattern(copies * channels);
-    for (int64_t i = 0; i < copies; ++i)
-      std::copy_n(e.bias, channels, pattern.data() + i * channels);
+    for (int64_t i = 0; i < copies; ++i) std::copy_n(e.bias, channels, pattern.data() + i * channels);
     BiasLoopsOf<T>().add(output, pattern.data(), output, pixels * channels, copies * channels);
   }
   if (e.activation == ConvActivation::kNone) return;
@@ -56,8 +54,8 @@ void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T
 template <class T>
 void FinishBackwardInput(const ConvEpilogue<T>& e, int64_t n, T* d_input) {
   if (e.relu_output != nullptr)
-    PickkActivations().backward[static_cast<int>(Activation::kRelu)][kTypeIndex<T>](
-        d_input, e.relu_output, d_input, n, 0);
+    PickkActivations().backward[static_cast<int>(Activation::kRelu)][kTypeIndex<T>](d_input, e.relu_output, d_input, n,
+                                                                                    0);
 }
 
 template <class T>
@@ -68,8 +66,7 @@ void FinishBackwardFilter(const ConvEpilogue<T>& e, const T* d, int64_t pixels, 
   std::vector<T> run(channels);
   for (int64_t p = 0; p < pixels; p += kRun) {
     std::fill(run.begin(), run.end(), T(0));
-    BiasLoopsOf<T>().sum(d + p * channels, run.data(), std::min(kRun, pixels - p) * channels,
-                         channels);
+    BiasLoopsOf<T>().sum(d + p * channels, run.data(), std::min(kRun, pixels - p) * channels, channels);
     for (int64_t c = 0; c < channels; ++c) total[c] += run[c];
   }
   for (int64_t c = 0; c < channels; ++c) e.bias_gradient[c] = static_cast<T>(total[c]);

@@ -33,8 +33,7 @@ void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T
 template <class T>
 void FinishBackwardInput(const ConvEpilogue<T>& e, int64_t n, T* d_input);
 template <class T>
-void FinishBackwardFilter(const ConvEpilogue<T>& e, const T* d_output, int64_t pixels,
-                          int64_t channels);
+void FinishBackwardFilter(const ConvEpilogue<T>& e, const T* d_output, int64_t pixels, int64_t channels);
 
 }  // namespace troupe
 

@@ -51,15 +51,18 @@ void AddBack(const ConvShape& s, const T* patches, int64_t first, int64_t limit,
 
 template <class T>
 void GenericConv(ConvPass pass, const ConvShape& s, const T* a, const T* b, T* out) {
-  const int64_t channels = s.c / s.groups, outputs = s.oc / s.groups, row = s.kh * s.kw * channels, pixels = s.oh * s.ow;
-  const int64_t step = std::clamp<int64_t>(kPatchBytes / static_cast<int64_t>(sizeof(T)) / std::max<int64_t>(1, row), 1, std::max<int64_t>(1, pixels));
+  const int64_t channels = s.c / s.groups, outputs = s.oc / s.groups, row = s.kh * s.kw * channels,
+                pixels = s.oh * s.ow;
+  const int64_t step = std::clamp<int64_t>(kPatchBytes / static_cast<int64_t>(sizeof(T)) / std::max<int64_t>(1, row), 1,
+                                           std::max<int64_t>(1, pixels));
   std::vector<T> patches(step * row);
   if (pass == ConvPass::kBackwardInput) std::fill_n(out, s.input_size(), T(0));
   if (pass == ConvPass::kBackwardFilter) std::fill_n(out, s.filter_size(), T(0));
   for (int64_t n = 0; n < s.n; ++n) {
     for (int64_t g = 0; g < s.groups; ++g) {
       // Offsets of this image and group in an input, an output and the filter.
-      const int64_t in = n * s.h * s.w * s.c + g * channels, to = n * pixels * s.oc + g * outputs, weights = g * outputs;
+      const int64_t in = n * s.h * s.w * s.c + g * channels, to = n * pixels * s.oc + g * outputs,
+                    weights = g * outputs;
       for (int64_t p = 0; p < pixels; p += step) {
         const int64_t limit = std::min(p + step, pixels);
         GemmShape m;

@@ -15,7 +15,8 @@ absl::Status ConvOutputShape(InferenceContext& c, bool depthwise) {
     }
     outputs = MulDims(channels >= 0 ? channels : depth, outputs);
   } else if (channels >= 0 && depth > 0 && channels % depth != 0) {
-    return InvalidArgument("input depth must be evenly divisible by filter depth: ", x.DebugString(), " and ", f.DebugString());
+    return InvalidArgument("input depth must be evenly divisible by filter depth: ", x.DebugString(), " and ",
+                           f.DebugString());
   }
   TROUPE_ASSIGN_OR_RETURN(int64_t oh, SlideWindowSize(a, 0, x.dim(a.spatial_dim(0)), f.dim(0)));
   TROUPE_ASSIGN_OR_RETURN(int64_t ow, SlideWindowSize(a, 1, x.dim(a.spatial_dim(1)), f.dim(1)));

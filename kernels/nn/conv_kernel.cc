@@ -35,12 +35,9 @@ ConvKernel::ConvKernel(KernelInit& init, ConvPass pass, bool depthwise)
   }
 }
 
-absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input,
-                                            const TensorShape& filter) const {
-  if (input.rank() != 4)
-    return InvalidArgument("input must be 4-dimensional: ", input.DebugString());
-  if (filter.rank() != 4)
-    return InvalidArgument("filter must be 4-dimensional: ", filter.DebugString());
+absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input, const TensorShape& filter) const {
+  if (input.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", input.DebugString());
+  if (filter.rank() != 4) return InvalidArgument("filter must be 4-dimensional: ", filter.DebugString());
   ConvShape s;
   s.n = input.dim(0);
   s.h = input.dim(attrs_.spatial_dim(0));
@@ -50,25 +47,21 @@ absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input,
   s.kw = filter.dim(1);
   if (depthwise_) {
     if (filter.dim(2) != s.c) {
-      return InvalidArgument("input and filter must have the same depth: ", s.c, " vs ",
-                             filter.dim(2), " (input ", input.DebugString(), ", filter ",
-                             filter.DebugString(), ")");
+      return InvalidArgument("input and filter must have the same depth: ", s.c, " vs ", filter.dim(2), " (input ",
+                             input.DebugString(), ", filter ", filter.DebugString(), ")");
     }
     s.groups = std::max<int64_t>(1, s.c);
     s.oc = s.c * filter.dim(3);
   } else {
     s.oc = filter.dim(3);
-    if (filter.dim(2) == 0)
-      return InvalidArgument("filter depth must be greater than 0: ", filter.DebugString());
+    if (filter.dim(2) == 0) return InvalidArgument("filter depth must be greater than 0: ", filter.DebugString());
     if (s.c % filter.dim(2) != 0) {
-      return InvalidArgument("input depth must be evenly divisible by filter depth: ", s.c, " vs ",
-                             filter.dim(2), " (input ", input.DebugString(), ", filter ",
-                             filter.DebugString(), ")");
+      return InvalidArgument("input depth must be evenly divisible by filter depth: ", s.c, " vs ", filter.dim(2),
+                             " (input ", input.DebugString(), ", filter ", filter.DebugString(), ")");
     }
     s.groups = std::max<int64_t>(1, s.c / filter.dim(2));
     if (s.oc % s.groups != 0) {
-      return InvalidArgument("output depth must be evenly divisible by number of groups: ", s.oc,
-                             " vs ", s.groups);
+      return InvalidArgument("output depth must be evenly divisible by number of groups: ", s.oc, " vs ", s.groups);
     }
   }
   TROUPE_ASSIGN_OR_RETURN(WindowExtent y, SlideWindow(attrs_, 0, s.h, s.kh));
@@ -83,14 +76,13 @@ absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input,
 // Images are split into ranges; the gradients of filter and bias of the ranges are summed in order,
 // so that a result depends on the number of threads but on no race.
 template <class T>
-void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b,
-                          T* out, const ConvEpilogue<T>& epilogue) {
+void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out,
+                          const ConvEpilogue<T>& epilogue) {
   bool direct = false;
   if constexpr (std::is_same_v<T, float>) direct = PreferDirectConv(pass_, s);
   const int64_t unit = direct ? kConvTogether : 1, units = (s.n + unit - 1) / unit;
-  int64_t ranges =
-      std::min<int64_t>({threads->num_threads(), units,
-                         static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
+  int64_t ranges = std::min<int64_t>(
+      {threads->num_threads(), units, static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
   ranges = std::max<int64_t>(ranges, 1);
   const int64_t filter = s.filter_size(), sums = filter + s.oc;
   std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (ranges - 1) * sums : 0);
@@ -168,18 +160,17 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
   const TensorShape output = ImageShape<TensorShape>(attrs_, s.n, s.oh, s.ow, s.oc);
   TROUPE_RETURN_IF_ERROR(TensorShape::Make(output.dims()).status());
   if (pass_ != ConvPass::kForward && !ctx.input(2).HasShape(output)) {
-    return InvalidArgument("out_backprop has shape ", ctx.input(2).shape().DebugString(),
-                           ", but an input of ", input.DebugString(), " and a filter of ",
-                           filter.DebugString(), " give ", output.DebugString());
+    return InvalidArgument("out_backprop has shape ", ctx.input(2).shape().DebugString(), ", but an input of ",
+                           input.DebugString(), " and a filter of ", filter.DebugString(), " give ",
+                           output.DebugString());
   }
   if (fusion.bias.valid() && !fusion.bias.HasShape(TensorShape({s.oc}))) {
-    return InvalidArgument("bias has shape ", fusion.bias.shape().DebugString(),
-                           ", but the convolution has ", s.oc, " output channels");
+    return InvalidArgument("bias has shape ", fusion.bias.shape().DebugString(), ", but the convolution has ", s.oc,
+                           " output channels");
   }
   if (fusion.relu_output.valid() && !fusion.relu_output.HasShape(input)) {
-    return InvalidArgument("the output of Relu has shape ",
-                           fusion.relu_output.shape().DebugString(), ", but the input ",
-                           input.DebugString());
+    return InvalidArgument("the output of Relu has shape ", fusion.relu_output.shape().DebugString(),
+                           ", but the input ", input.DebugString());
   }
   const TensorShape& out_shape = pass_ == ConvPass::kForward         ? output
                                  : pass_ == ConvPass::kBackwardInput ? input
@@ -205,27 +196,22 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
   Tensor result = *out;
   if (swap || small) {
     TensorShape shape = out_shape;
-    if (swap)
-      shape = TensorShape({out_shape.dim(0), out_shape.dim(2), out_shape.dim(3), out_shape.dim(1)});
+    if (swap) shape = TensorShape({out_shape.dim(0), out_shape.dim(2), out_shape.dim(3), out_shape.dim(1)});
     TROUPE_ASSIGN_OR_RETURN(result, ctx.AllocateTemp(ComputeType(dtype_), shape));
   }
   if (small && bias_gradient.valid()) {
-    TROUPE_ASSIGN_OR_RETURN(bias_gradient,
-                            ctx.AllocateTemp(ComputeType(dtype_), TensorShape({s.oc})));
+    TROUPE_ASSIGN_OR_RETURN(bias_gradient, ctx.AllocateTemp(ComputeType(dtype_), TensorShape({s.oc})));
   }
   auto run = [&]<class T>(T) {
     auto data = [](const Tensor& t) {
-      return t.valid() && t.num_elements() > 0 ? static_cast<T*>(const_cast<void*>(t.raw()))
-                                               : nullptr;
+      return t.valid() && t.num_elements() > 0 ? static_cast<T*>(const_cast<void*>(t.raw())) : nullptr;
     };
-    const ConvEpilogue<T> e = {data(bias), fusion.activation, data(relu_output),
-                               data(bias_gradient)};
+    const ConvEpilogue<T> e = {data(bias), fusion.activation, data(relu_output), data(bias_gradient)};
     if (s.work() > 0) return RunTyped<T>(ctx.threads(), s, data(a), data(b), data(result), e);
     // No images or no channels: sums of nothing.
     if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());
     if (pass_ == ConvPass::kForward) FinishForward<T>(e, s.n * s.oh * s.ow, s.oc, data(result));
-    if (pass_ == ConvPass::kBackwardFilter)
-      FinishBackwardFilter<T>(e, data(b), s.n * s.oh * s.ow, s.oc);
+    if (pass_ == ConvPass::kBackwardFilter) FinishBackwardFilter<T>(e, data(b), s.n * s.oh * s.ow, s.oc);
   };
   switch (ComputeType(dtype_)) {
     case DType::kFloat:

@@ -5,7 +5,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("Elu")
-    .Input("features: T").Output("activations: T")
+    .Input("features: T")
+    .Output("activations: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape(shape_fn::Unchanged)
     .Gradient([](GradientContext& g) {
@@ -14,10 +15,7 @@ TROUPE_OP("Elu")
     })
     .Doc("exp(features) - 1 where features < 0, features elsewhere (https://arxiv.org/abs/1511.07289).");
 
-TROUPE_KERNEL("Elu")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationOf<Activation::kElu>>();
+TROUPE_KERNEL("Elu").Device("CPU").Type<Half, BFloat16, float, double>("T").Class<ActivationOf<Activation::kElu>>();
 
 }  // namespace
 }  // namespace troupe

@@ -22,8 +22,10 @@ TROUPE_OP("FusedBatchNorm")
     .Attr("is_training: bool = true")
     .Shape(BatchNormShape)
     .Gradient([](GradientContext& g) { return BatchNormGradient(g, "FusedBatchNormGrad"); })
-    .Doc("(x - mean) / sqrt(variance + epsilon) * scale + offset for each channel. Where is_training, mean and variance are the batch's own; "
-         "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
+    .Doc(
+        "(x - mean) / sqrt(variance + epsilon) * scale + offset for each channel. Where is_training, mean and variance "
+        "are the batch's own; "
+        "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
 
 TROUPE_KERNEL("FusedBatchNorm").Device("CPU").Type<float>("T").Class<BatchNormKernel>();
 

@@ -21,8 +21,10 @@ TROUPE_OP("FusedBatchNormGrad")
     .Attr("is_training: bool = true")
     .Shape(BatchNormGradShape)
     .NotDifferentiable("second derivatives of batch normalisation are not defined")
-    .Doc("The gradients of FusedBatchNorm with respect to x, scale and offset. reserve_space_1 and 2 are its outputs of that name where is_training, "
-         "else its inputs mean and variance. The last two outputs are unused.");
+    .Doc(
+        "The gradients of FusedBatchNorm with respect to x, scale and offset. reserve_space_1 and 2 are its outputs of "
+        "that name where is_training, "
+        "else its inputs mean and variance. The last two outputs are unused.");
 
 TROUPE_KERNEL("FusedBatchNormGrad").Device("CPU").Type<float>("T").Class<BatchNormGradKernel>();
 

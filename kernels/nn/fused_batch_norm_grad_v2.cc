@@ -22,10 +22,16 @@ TROUPE_OP("FusedBatchNormGradV2")
     .Attr("is_training: bool = true")
     .Shape(BatchNormGradShape)
     .NotDifferentiable("second derivatives of batch normalisation are not defined")
-    .Doc("The gradients of FusedBatchNormV2 with respect to x, scale and offset. reserve_space_1 and 2 are its outputs of that name where is_training, "
-         "else its inputs mean and variance. The last two outputs are unused.");
+    .Doc(
+        "The gradients of FusedBatchNormV2 with respect to x, scale and offset. reserve_space_1 and 2 are its outputs "
+        "of that name where is_training, "
+        "else its inputs mean and variance. The last two outputs are unused.");
 
-TROUPE_KERNEL("FusedBatchNormGradV2").Device("CPU").Type<Half, BFloat16, float>("T").Type<float>("U").Class<BatchNormGradKernel>();
+TROUPE_KERNEL("FusedBatchNormGradV2")
+    .Device("CPU")
+    .Type<Half, BFloat16, float>("T")
+    .Type<float>("U")
+    .Class<BatchNormGradKernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -23,10 +23,16 @@ TROUPE_OP("FusedBatchNormGradV3")
     .Attr("is_training: bool = true")
     .Shape(BatchNormGradShape)
     .NotDifferentiable("second derivatives of batch normalisation are not defined")
-    .Doc("The gradients of FusedBatchNormV3 with respect to x, scale and offset. reserve_space_1 and 2 are its outputs of that name where is_training, "
-         "else its inputs mean and variance. The last two outputs are unused.");
+    .Doc(
+        "The gradients of FusedBatchNormV3 with respect to x, scale and offset. reserve_space_1 and 2 are its outputs "
+        "of that name where is_training, "
+        "else its inputs mean and variance. The last two outputs are unused.");
 
-TROUPE_KERNEL("FusedBatchNormGradV3").Device("CPU").Type<Half, BFloat16, float>("T").Type<BFloat16, float>("U").Class<BatchNormGradKernel>();
+TROUPE_KERNEL("FusedBatchNormGradV3")
+    .Device("CPU")
+    .Type<Half, BFloat16, float>("T")
+    .Type<BFloat16, float>("U")
+    .Class<BatchNormGradKernel>();
 
 }  // namespace
 }  // namespace troupe

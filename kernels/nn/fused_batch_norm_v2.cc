@@ -23,10 +23,16 @@ TROUPE_OP("FusedBatchNormV2")
     .Attr("is_training: bool = true")
     .Shape(BatchNormShape)
     .Gradient([](GradientContext& g) { return BatchNormGradient(g, "FusedBatchNormGradV2"); })
-    .Doc("(x - mean) / sqrt(variance + epsilon) * scale + offset for each channel. Where is_training, mean and variance are the batch's own; "
-         "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
+    .Doc(
+        "(x - mean) / sqrt(variance + epsilon) * scale + offset for each channel. Where is_training, mean and variance "
+        "are the batch's own; "
+        "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
 
-TROUPE_KERNEL("FusedBatchNormV2").Device("CPU").Type<Half, BFloat16, float>("T").Type<float>("U").Class<BatchNormKernel>();
+TROUPE_KERNEL("FusedBatchNormV2")
+    .Device("CPU")
+    .Type<Half, BFloat16, float>("T")
+    .Type<float>("U")
+    .Class<BatchNormKernel>();
 
 }  // namespace
 }  // namespace troupe

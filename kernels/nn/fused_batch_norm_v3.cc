@@ -24,10 +24,16 @@ TROUPE_OP("FusedBatchNormV3")
     .Attr("is_training: bool = true")
     .Shape(BatchNormShape)
     .Gradient([](GradientContext& g) { return BatchNormGradient(g, "FusedBatchNormGradV3"); })
-    .Doc("(x - mean) / sqrt(variance + epsilon) * scale + offset for each channel. Where is_training, mean and variance are the batch's own; "
-         "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
+    .Doc(
+        "(x - mean) / sqrt(variance + epsilon) * scale + offset for each channel. Where is_training, mean and variance "
+        "are the batch's own; "
+        "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
 
-TROUPE_KERNEL("FusedBatchNormV3").Device("CPU").Type<Half, BFloat16, float>("T").Type<BFloat16, float>("U").Class<BatchNormKernel>();
+TROUPE_KERNEL("FusedBatchNormV3")
+    .Device("CPU")
+    .Type<Half, BFloat16, float>("T")
+    .Type<BFloat16, float>("U")
+    .Class<BatchNormKernel>();
 
 }  // namespace
 }  // namespace troupe

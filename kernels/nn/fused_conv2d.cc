@@ -7,7 +7,11 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("_FusedConv2D")
-    .Input("input: T").Input("filter: T").Input("args: TArgs").Input("host_args: num_host_args * float").Output("output: T")
+    .Input("input: T")
+    .Input("filter: T")
+    .Input("args: TArgs")
+    .Input("host_args: num_host_args * float")
+    .Output("output: T")
     .Attr("T: {half, float, double, int8, qint8}")
     .Attr("TArgs: list(type) >= 1")
     .Attr("num_args: int >= 0")
@@ -24,28 +28,35 @@ TROUPE_OP("_FusedConv2D")
     .Attr("leakyrelu_alpha: float = 0.2")
     .Shape([](InferenceContext& c) { return ConvOutputShape(c, false); })
     .NotDifferentiable("gradients are built before nodes are fused")
-    .Doc("Conv2D followed by the ops of fused_ops: BiasAdd with the vector in args, then at most one of Relu, Relu6 and Elu.");
+    .Doc(
+        "Conv2D followed by the ops of fused_ops: BiasAdd with the vector in args, then at most one of Relu, Relu6 and "
+        "Elu.");
 
 class FusedConv2DKernel {
  public:
   explicit FusedConv2DKernel(KernelInit& init) : conv_(init, ConvPass::kForward, false), replaced_(init.node()) {
     const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
-    bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" && init.num_inputs() == 3 && init.input_type(2) == init.input_type(0) &&
-                 init.Attr<std::string>("filter_format") == "HWIO";
+    bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" && init.num_inputs() == 3 &&
+                 init.input_type(2) == init.input_type(0) && init.Attr<std::string>("filter_format") == "HWIO";
     if (ops.size() == 2) {
-      activation_ = ops[1] == "Relu" ? ConvActivation::kRelu : ops[1] == "Relu6" ? ConvActivation::kRelu6 : ConvActivation::kElu;
+      activation_ = ops[1] == "Relu"    ? ConvActivation::kRelu
+                    : ops[1] == "Relu6" ? ConvActivation::kRelu6
+                                        : ConvActivation::kElu;
       known &= ops[1] == "Relu" || ops[1] == "Relu6" || ops[1] == "Elu";
     }
-    if (!known) init.Fail(Unimplemented("fused_ops [", StrJoin(ops, ", "), "] with ", init.num_inputs() - 2, " args are not known here"));
+    if (!known)
+      init.Fail(Unimplemented("fused_ops [", StrJoin(ops, ", "), "] with ", init.num_inputs() - 2,
+                              " args are not known here"));
   }
 
   absl::Status Compute(KernelContext& ctx) {
     const Tensor bias = ctx.input(2);
     const Tensor& filter = ctx.input(1);
-    if (bias.rank() != 1) return replaced_.At(InvalidArgument("Biases must be 1D: ", bias.shape().DebugString()), "BiasAdd", ctx.node());
+    if (bias.rank() != 1)
+      return replaced_.At(InvalidArgument("Biases must be 1D: ", bias.shape().DebugString()), "BiasAdd", ctx.node());
     if (filter.rank() == 4 && bias.dim(0) != filter.dim(3)) {
-      return replaced_.At(InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ", bias.shape().DebugString(),
-                                          " vs. ", filter.dim(3)),
+      return replaced_.At(InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
+                                          bias.shape().DebugString(), " vs. ", filter.dim(3)),
                           "BiasAdd", ctx.node());
     }
     ConvFusion fusion;

@@ -17,7 +17,8 @@ absl::Status InTopKShape(InferenceContext& c) {
 
 absl::Status ComputeInTopK(KernelContext& ctx, int64_t k) {
   const Tensor &predictions = ctx.input(0), &targets = ctx.input(1);
-  if (predictions.rank() != 2) return InvalidArgument("predictions must be 2-dimensional: ", predictions.shape().DebugString());
+  if (predictions.rank() != 2)
+    return InvalidArgument("predictions must be 2-dimensional: ", predictions.shape().DebugString());
   if (targets.rank() != 1) return InvalidArgument("targets must be 1-dimensional: ", targets.shape().DebugString());
   const int64_t rows = predictions.dim(0), columns = predictions.dim(1);
   if (targets.dim(0) != rows) {
@@ -44,13 +45,17 @@ absl::Status ComputeInTopK(KernelContext& ctx, int64_t k) {
 namespace {
 
 TROUPE_OP("InTopK")
-    .Input("predictions: float").Input("targets: T").Output("precision: bool")
+    .Input("predictions: float")
+    .Input("targets: T")
+    .Output("precision: bool")
     .Attr("k: int")
     .Attr("T: {int32, int64} = DT_INT32")
     .Shape(InTopKShape)
     .NotDifferentiable("its output is boolean")
-    .Doc("For each row of predictions: whether the class targets names is among the k with the largest predictions; ties count as in. False when the "
-         "target is out of range or the predictions are not finite.");
+    .Doc(
+        "For each row of predictions: whether the class targets names is among the k with the largest predictions; "
+        "ties count as in. False when the "
+        "target is out of range or the predictions are not finite.");
 
 class InTopKKernel {
  public:

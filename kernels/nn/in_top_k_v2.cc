@@ -6,7 +6,10 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("InTopKV2")
-    .Input("predictions: float").Input("targets: T").Input("k: T").Output("precision: bool")
+    .Input("predictions: float")
+    .Input("targets: T")
+    .Input("k: T")
+    .Output("precision: bool")
     .Attr("T: {int32, int64} = DT_INT32")
     .Shape(InTopKShape)
     .NotDifferentiable("its output is boolean")

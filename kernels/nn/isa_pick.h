@@ -13,20 +13,28 @@ int IsaLevelForTables();
 }  // namespace troupe
 
 #if defined(__x86_64__)
-#define TROUPE_ISA_TABLE(Type, name)                                                  \
-  namespace troupe {                                                                  \
-  namespace v2 { extern const Type name; }                                            \
-  namespace v3 { extern const Type name; }                                            \
-  namespace v4 { extern const Type name; }                                            \
-  inline const Type& Pick##name() {                                                   \
-    const int level = IsaLevelForTables();                                            \
-    return level >= 4 ? v4::name : level == 3 ? v3::name : v2::name;                  \
-  }                                                                                   \
+#define TROUPE_ISA_TABLE(Type, name)                                 \
+  namespace troupe {                                                 \
+  namespace v2 {                                                     \
+  extern const Type name;                                            \
+  }                                                                  \
+  namespace v3 {                                                     \
+  extern const Type name;                                            \
+  }                                                                  \
+  namespace v4 {                                                     \
+  extern const Type name;                                            \
+  }                                                                  \
+  inline const Type& Pick##name() {                                  \
+    const int level = IsaLevelForTables();                           \
+    return level >= 4 ? v4::name : level == 3 ? v3::name : v2::name; \
+  }                                                                  \
   }
 #else
-#define TROUPE_ISA_TABLE(Type, name)                \
-  namespace troupe {                                \
-  namespace v0 { extern const Type name; }          \
+#define TROUPE_ISA_TABLE(Type, name)                   \
+  namespace troupe {                                   \
+  namespace v0 {                                       \
+  extern const Type name;                              \
+  }                                                    \
   inline const Type& Pick##name() { return v0::name; } \
   }
 #endif

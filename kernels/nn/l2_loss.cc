@@ -11,7 +11,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("L2Loss")
-    .Input("t: T").Output("output: T")
+    .Input("t: T")
+    .Output("output: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape(shape_fn::Scalar)
     .Gradient([](GradientContext& g) {
@@ -41,12 +42,14 @@ absl::Status Compute(KernelContext& ctx) {
     for (int64_t r = first; r < limit; ++r) {
       int64_t b, e;
       ComputeThreads::Range(n, ranges, r, &b, &e);
-      partial[r] = x.dtype() == DType::kDouble ? SumOfSquares(x.data<double>() + b, e - b) : SumOfSquares(x.data<float>() + b, e - b);
+      partial[r] = x.dtype() == DType::kDouble ? SumOfSquares(x.data<double>() + b, e - b)
+                                               : SumOfSquares(x.data<float>() + b, e - b);
     }
   });
   double sum = 0;
   for (double p : partial) sum += p;
-  Tensor out = x.dtype() == DType::kDouble ? Tensor::Scalar<double>(sum / 2) : Tensor::Scalar<float>(static_cast<float>(sum / 2));
+  Tensor out = x.dtype() == DType::kDouble ? Tensor::Scalar<double>(sum / 2)
+                                           : Tensor::Scalar<float>(static_cast<float>(sum / 2));
   ctx.set_output(0, Narrowed(std::move(out), dtype));
   return absl::OkStatus();
 }

@@ -33,13 +33,19 @@ void SwapAll(ComputeThreads* threads, int64_t n, int64_t rows, int64_t columns, 
 
 }  // namespace
 
-void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t rows, int64_t columns, const void* from, void* to) {
+void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t rows, int64_t columns, const void* from,
+                 void* to) {
   switch (element) {
-    case 1: return SwapAll<uint8_t>(threads, n, rows, columns, from, to);
-    case 2: return SwapAll<uint16_t>(threads, n, rows, columns, from, to);
-    case 4: return SwapAll<uint32_t>(threads, n, rows, columns, from, to);
-    case 8: return SwapAll<uint64_t>(threads, n, rows, columns, from, to);
-    case 16: return SwapAll<Wide>(threads, n, rows, columns, from, to);
+    case 1:
+      return SwapAll<uint8_t>(threads, n, rows, columns, from, to);
+    case 2:
+      return SwapAll<uint16_t>(threads, n, rows, columns, from, to);
+    case 4:
+      return SwapAll<uint32_t>(threads, n, rows, columns, from, to);
+    case 8:
+      return SwapAll<uint64_t>(threads, n, rows, columns, from, to);
+    case 16:
+      return SwapAll<Wide>(threads, n, rows, columns, from, to);
   }
 }
 

@@ -8,7 +8,8 @@
 namespace troupe {
 
 // `element` bytes each: 1, 2, 4, 8 or 16.
-void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t rows, int64_t columns, const void* from, void* to);
+void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t rows, int64_t columns, const void* from,
+                 void* to);
 
 // A new tensor with the channels last (first) of a 4-dimensional one that has them first (last).
 Tensor ChannelsLast(ComputeThreads* threads, const Tensor& nchw);

@@ -5,7 +5,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("LeakyRelu")
-    .Input("features: T").Output("activations: T")
+    .Input("features: T")
+    .Output("activations: T")
     .Attr("alpha: float = 0.2")
     .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
     .Shape(shape_fn::Unchanged)

@@ -5,7 +5,9 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("LeakyReluGrad")
-    .Input("gradients: T").Input("features: T").Output("backprops: T")
+    .Input("gradients: T")
+    .Input("features: T")
+    .Output("backprops: T")
     .Attr("alpha: float = 0.2")
     .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
     .Shape(shape_fn::MergeAll)

@@ -17,7 +17,8 @@ absl::Status Gradient(GradientContext& g) {
 }
 
 TROUPE_OP("LogSoftmax")
-    .Input("logits: T").Output("logsoftmax: T")
+    .Input("logits: T")
+    .Output("logsoftmax: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape([](InferenceContext& c) {
       TROUPE_ASSIGN_OR_RETURN(PartialTensorShape logits, c.WithRankAtLeast(0, 1));

@@ -12,14 +12,19 @@
 namespace troupe {
 
 LrnAttrs::LrnAttrs(KernelInit& init)
-    : radius(init.Attr<int64_t>("depth_radius")), bias(init.Attr<float>("bias")), alpha(init.Attr<float>("alpha")), beta(init.Attr<float>("beta")) {
-  if (radius < 0 || radius > INT32_MAX) init.Fail(InvalidArgument("depth_radius = ", radius, " must be between 0 and 2147483647"));
+    : radius(init.Attr<int64_t>("depth_radius")),
+      bias(init.Attr<float>("bias")),
+      alpha(init.Attr<float>("alpha")),
+      beta(init.Attr<float>("beta")) {
+  if (radius < 0 || radius > INT32_MAX)
+    init.Fail(InvalidArgument("depth_radius = ", radius, " must be between 0 and 2147483647"));
 }
 
 void LrnAttrs::Sums(const float* in, int64_t depth, float* sums) const {
   for (int64_t d = 0; d < depth; ++d) {
     float sum = 0;
-    for (int64_t k = std::max<int64_t>(0, d - radius), end = std::min(depth, d + radius + 1); k < end; ++k) sum += in[k] * in[k];
+    for (int64_t k = std::max<int64_t>(0, d - radius), end = std::min(depth, d + radius + 1); k < end; ++k)
+      sum += in[k] * in[k];
     sums[d] = bias + alpha * sum;
   }
 }
@@ -37,7 +42,8 @@ class Lrn {
  public:
   explicit Lrn(KernelInit& init) : attrs_(init) {}
   absl::Status Compute(KernelContext& ctx) {
-    if (ctx.input(0).rank() != 4) return InvalidArgument("in must be 4-dimensional, got shape ", ctx.input(0).shape().DebugString());
+    if (ctx.input(0).rank() != 4)
+      return InvalidArgument("in must be 4-dimensional, got shape ", ctx.input(0).shape().DebugString());
     const Tensor in = Widened(ctx.input(0));
     TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(DType::kFloat, in.shape()));
     const int64_t depth = in.dim(3), rows = depth == 0 ? 0 : in.num_elements() / depth;
@@ -79,8 +85,10 @@ TROUPE_OP("LRN")
       return absl::OkStatus();
     })
     .Gradient(Gradient)
-    .Doc("Local response normalisation in the last of four dimensions: input / (bias + alpha * s)^beta, with s the sum of the squares of\n"
-         "the elements that are at most depth_radius away.");
+    .Doc(
+        "Local response normalisation in the last of four dimensions: input / (bias + alpha * s)^beta, with s the sum "
+        "of the squares of\n"
+        "the elements that are at most depth_radius away.");
 TROUPE_KERNEL("LRN").Device("CPU").Type<Half, BFloat16, float>("T").Class<Lrn>();
 
 }  // namespace

@@ -20,8 +20,8 @@ class LrnGrad {
       const TensorShape shape = ctx.input(i).shape();
       if (shape.rank() != 4) return InvalidArgument("inputs must be 4-dimensional, got shape ", shape.DebugString());
       if (!ctx.input(i).SameShape(ctx.input(0))) {
-        return InvalidArgument("input_grads, input_image, and out_image should have the same shape: ", ctx.input(0).shape().DebugString(), " vs. ",
-                               shape.DebugString());
+        return InvalidArgument("input_grads, input_image, and out_image should have the same shape: ",
+                               ctx.input(0).shape().DebugString(), " vs. ", shape.DebugString());
       }
     }
     const Tensor grads = Widened(ctx.input(0)), in = Widened(ctx.input(1)), out = Widened(ctx.input(2));
@@ -32,7 +32,8 @@ class LrnGrad {
       std::vector<float> sums(depth), shares(depth);
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * depth;
-        Row(grads.data<float>() + at, in.data<float>() + at, out.data<float>() + at, depth, sums.data(), shares.data(), result.data<float>() + at);
+        Row(grads.data<float>() + at, in.data<float>() + at, out.data<float>() + at, depth, sums.data(), shares.data(),
+            result.data<float>() + at);
       }
     });
     ctx.set_output(0, Narrowed(std::move(result), ctx.output_type(0)));
@@ -41,13 +42,16 @@ class LrnGrad {
 
  private:
   // Output j depends on input d by its own factor (j = d) and, where they are near, through its sum: -2 alpha beta in[d] out[j] / sums[j].
-  void Row(const float* grads, const float* in, const float* out, int64_t depth, float* sums, float* shares, float* result) const {
+  void Row(const float* grads, const float* in, const float* out, int64_t depth, float* sums, float* shares,
+           float* result) const {
     attrs_.Sums(in, depth, sums);
     const float factor = -2 * attrs_.alpha * attrs_.beta;
     for (int64_t j = 0; j < depth; ++j) shares[j] = factor * grads[j] * out[j] / sums[j];
     for (int64_t d = 0; d < depth; ++d) {
       float through = 0;
-      for (int64_t j = std::max<int64_t>(0, d - attrs_.radius), end = std::min(depth, d + attrs_.radius + 1); j < end; ++j) through += shares[j];
+      for (int64_t j = std::max<int64_t>(0, d - attrs_.radius), end = std::min(depth, d + attrs_.radius + 1); j < end;
+           ++j)
+        through += shares[j];
       result[d] = grads[d] * std::pow(sums[d], -attrs_.beta) + through * in[d];
     }
   }

@@ -5,7 +5,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("MaxPool")
-    .Input("input: T").Output("output: T")
+    .Input("input: T")
+    .Output("output: T")
     .Attr("T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT")
     .Attr("ksize: list(int) >= 4")
     .Attr("strides: list(int) >= 4")

@@ -5,7 +5,10 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("MaxPoolGrad")
-    .Input("orig_input: T").Input("orig_output: T").Input("grad: T").Output("output: T")
+    .Input("orig_input: T")
+    .Input("orig_output: T")
+    .Input("grad: T")
+    .Output("output: T")
     .Attr("ksize: list(int) >= 4")
     .Attr("strides: list(int) >= 4")
     .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")

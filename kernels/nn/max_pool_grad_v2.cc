@@ -5,7 +5,12 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("MaxPoolGradV2")
-    .Input("orig_input: T").Input("orig_output: T").Input("grad: T").Input("ksize: int32").Input("strides: int32").Output("output: T")
+    .Input("orig_input: T")
+    .Input("orig_output: T")
+    .Input("grad: T")
+    .Input("ksize: int32")
+    .Input("strides: int32")
+    .Output("output: T")
     .Attr("padding: {'SAME', 'VALID'}")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
     .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = DT_FLOAT")

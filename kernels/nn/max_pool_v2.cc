@@ -5,7 +5,10 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("MaxPoolV2")
-    .Input("input: T").Input("ksize: int32").Input("strides: int32").Output("output: T")
+    .Input("input: T")
+    .Input("ksize: int32")
+    .Input("strides: int32")
+    .Output("output: T")
     .Attr("T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT")
     .Attr("padding: {'SAME', 'VALID'}")
     .Attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")

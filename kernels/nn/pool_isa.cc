@@ -55,16 +55,15 @@ inline __attribute__((always_inline)) bool EachBlock(int64_t c, F f) {
     return false;
   }
   int64_t k = 0;
-  for (; k + 4 * kLanes <= c; k += 4 * kLanes)
-    f.template operator()<kLanes, 4>(k, int64_t{kLanes} * 4);
+  for (; k + 4 * kLanes <= c; k += 4 * kLanes) f.template operator()<kLanes, 4>(k, int64_t{kLanes} * 4);
   for (; k + kLanes <= c; k += kLanes) f.template operator()<kLanes, 1>(k, int64_t{kLanes});
   if (k < c) f.template operator()<kLanes, 1>(c - kLanes, c - k);
   return true;
 }
 
 template <int kLanes, int kVectors, bool kMean>
-inline __attribute__((always_inline)) void Reduce(const PoolShape& s, const float* x, float* y,
-                                                  int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
+inline __attribute__((always_inline)) void Reduce(const PoolShape& s, const float* x, float* y, int64_t y0, int64_t y1,
+                                                  int64_t x0, int64_t x1) {
   using L = Lanes<kLanes>;
   using Vec = typename L::Vec;
   Vec acc[kVectors];
@@ -85,8 +84,7 @@ inline __attribute__((always_inline)) void Reduce(const PoolShape& s, const floa
   }
   const float count = static_cast<float>((y1 - y0) * (x1 - x0));
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i)
-    L::Write(y + i * kLanes, kMean && count > 0 ? acc[i] / count : acc[i]);
+  for (int i = 0; i < kVectors; ++i) L::Write(y + i * kLanes, kMean && count > 0 ? acc[i] / count : acc[i]);
 }
 
 template <bool kMean>
@@ -103,9 +101,8 @@ bool ReduceAll(const PoolShape& s, const float* x, float* y) {
 
 // dx[the first largest of the window] += g, for the last `fresh` of the lanes.
 template <int kLanes, int kVectors>
-inline __attribute__((always_inline)) void ScatterLargest(const PoolShape& s, const float* x,
-                                                          const float* g, float* dx, int64_t y0,
-                                                          int64_t y1, int64_t x0, int64_t x1,
+inline __attribute__((always_inline)) void ScatterLargest(const PoolShape& s, const float* x, const float* g, float* dx,
+                                                          int64_t y0, int64_t y1, int64_t x0, int64_t x1,
                                                           int64_t fresh) {
   using L = Lanes<kLanes>;
   using Vec = typename L::Vec;
@@ -180,9 +177,8 @@ void Max(const PoolShape& s, const T* x, T* y) {
 
 // index[k] = the pixel of the first largest element of channel k in the window.
 template <class T>
-inline __attribute__((always_inline)) void FindLargest(const PoolShape& s, const T* x, int64_t y0,
-                                                       int64_t y1, int64_t x0, int64_t x1,
-                                                       int32_t* index, T* best) {
+inline __attribute__((always_inline)) void FindLargest(const PoolShape& s, const T* x, int64_t y0, int64_t y1,
+                                                       int64_t x0, int64_t x1, int32_t* index, T* best) {
   const int64_t first = y0 * s.w + x0;
   for (int64_t k = 0; k < s.c; ++k) {
     best[k] = x[first * s.c + k];
@@ -270,10 +266,9 @@ void AvgGrad(const PoolShape& s, const T* dy, T* dx) {
 #define TROUPE_MAX_LOOPS(T) \
   { &Max<T>, &MaxGrad<T>, &MaxGradGrad<T> }
 extern const PoolTable kPools;
-const PoolTable kPools = {
-    TROUPE_MAX_LOOPS(float),    TROUPE_MAX_LOOPS(double),       TROUPE_MAX_LOOPS(int8_t),
-    TROUPE_MAX_LOOPS(uint8_t),  TROUPE_MAX_LOOPS(int16_t),      TROUPE_MAX_LOOPS(uint16_t),
-    TROUPE_MAX_LOOPS(int32_t),  TROUPE_MAX_LOOPS(uint32_t),     TROUPE_MAX_LOOPS(int64_t),
-    TROUPE_MAX_LOOPS(uint64_t), {&Avg<float>, &AvgGrad<float>}, {&Avg<double>, &AvgGrad<double>}};
+const PoolTable kPools = {TROUPE_MAX_LOOPS(float),    TROUPE_MAX_LOOPS(double),       TROUPE_MAX_LOOPS(int8_t),
+                          TROUPE_MAX_LOOPS(uint8_t),  TROUPE_MAX_LOOPS(int16_t),      TROUPE_MAX_LOOPS(uint16_t),
+                          TROUPE_MAX_LOOPS(int32_t),  TROUPE_MAX_LOOPS(uint32_t),     TROUPE_MAX_LOOPS(int64_t),
+                          TROUPE_MAX_LOOPS(uint64_t), {&Avg<float>, &AvgGrad<float>}, {&Avg<double>, &AvgGrad<double>}};
 
 }  // namespace troupe::TROUPE_ISA

@@ -35,7 +35,9 @@ void RunMax(ComputeThreads* threads, const PoolLoops<T>& loops, PoolOp op, const
     for (int64_t i = b; i < e; ++i) {
       const T* image = x + i * InputSize(s);
       switch (op) {
-        case PoolOp::kMax: loops.max(s, image, out + i * OutputSize(s)); break;
+        case PoolOp::kMax:
+          loops.max(s, image, out + i * OutputSize(s));
+          break;
         case PoolOp::kMaxGrad:
           std::memset(out + i * InputSize(s), 0, InputSize(s) * sizeof(T));
           loops.max_grad(s, image, g + i * OutputSize(s), out + i * InputSize(s), index.data(), best.data());
@@ -70,22 +72,34 @@ void RunPool(ComputeThreads* threads, DType dtype, PoolOp op, const Operands& o)
     return RunAvg(threads, t.avg_f32, op, o);
   }
   switch (dtype) {
-    case DType::kFloat: return RunMax(threads, t.f32, op, o);
-    case DType::kDouble: return RunMax(threads, t.f64, op, o);
-    case DType::kInt8: return RunMax(threads, t.i8, op, o);
-    case DType::kUint8: return RunMax(threads, t.u8, op, o);
-    case DType::kInt16: return RunMax(threads, t.i16, op, o);
-    case DType::kUint16: return RunMax(threads, t.u16, op, o);
-    case DType::kInt32: return RunMax(threads, t.i32, op, o);
-    case DType::kUint32: return RunMax(threads, t.u32, op, o);
-    case DType::kInt64: return RunMax(threads, t.i64, op, o);
-    case DType::kUint64: return RunMax(threads, t.u64, op, o);
-    default: return;
+    case DType::kFloat:
+      return RunMax(threads, t.f32, op, o);
+    case DType::kDouble:
+      return RunMax(threads, t.f64, op, o);
+    case DType::kInt8:
+      return RunMax(threads, t.i8, op, o);
+    case DType::kUint8:
+      return RunMax(threads, t.u8, op, o);
+    case DType::kInt16:
+      return RunMax(threads, t.i16, op, o);
+    case DType::kUint16:
+      return RunMax(threads, t.u16, op, o);
+    case DType::kInt32:
+      return RunMax(threads, t.i32, op, o);
+    case DType::kUint32:
+      return RunMax(threads, t.u32, op, o);
+    case DType::kInt64:
+      return RunMax(threads, t.i64, op, o);
+    case DType::kUint64:
+      return RunMax(threads, t.u64, op, o);
+    default:
+      return;
   }
 }
 
 absl::StatusOr<std::vector<int64_t>> IntList(const Tensor& t, const char* what) {
-  if (t.rank() != 1 || t.dim(0) != 4) return InvalidArgument(what, " must be a vector of 4 numbers, but it is ", t.DebugString());
+  if (t.rank() != 1 || t.dim(0) != 4)
+    return InvalidArgument(what, " must be a vector of 4 numbers, but it is ", t.DebugString());
   return std::vector<int64_t>(t.data<int32_t>(), t.data<int32_t>() + 4);
 }
 
@@ -135,23 +149,26 @@ absl::Status PoolKernel::Compute(KernelContext& ctx) {
   if (in.rank() != 4) return InvalidArgument("the pooled tensor must be 4-dimensional: ", in.DebugString());
   for (int i = 0; i < 2; ++i) {
     if (a.before[i] >= a.ksize[i] || a.after[i] >= a.ksize[i]) {
-      return InvalidArgument("explicit paddings ", a.before[i], " and ", a.after[i], " must be smaller than the window, ", a.ksize[i]);
+      return InvalidArgument("explicit paddings ", a.before[i], " and ", a.after[i],
+                             " must be smaller than the window, ", a.ksize[i]);
     }
   }
   TROUPE_ASSIGN_OR_RETURN(WindowExtent y, SlideWindow(a, 0, in.dim(a.spatial_dim(0)), a.ksize[0]));
   TROUPE_ASSIGN_OR_RETURN(WindowExtent x, SlideWindow(a, 1, in.dim(a.spatial_dim(1)), a.ksize[1]));
   const int64_t channels = in.dim(a.channel_dim());
   const TensorShape out = ImageShape<TensorShape>(a, in.dim(0), y.out, x.out, channels);
-  if (y.in * x.in > int64_t{1} << 31) return InvalidArgument("images of ", y.in, " x ", x.in, " pixels are too large to pool");
+  if (y.in * x.in > int64_t{1} << 31)
+    return InvalidArgument("images of ", y.in, " x ", x.in, " pixels are too large to pool");
   auto expect = [&](int i, const char* what, const TensorShape& shape) {
     if (ctx.input(i).HasShape(shape)) return absl::OkStatus();
-    return InvalidArgument(what, " has shape ", ctx.input(i).shape().DebugString(), ", but pooling ", in.DebugString(), " needs ",
-                           shape.DebugString());
+    return InvalidArgument(what, " has shape ", ctx.input(i).shape().DebugString(), ", but pooling ", in.DebugString(),
+                           " needs ", shape.DebugString());
   };
   Tensor incoming;
   switch (op_) {
     case PoolOp::kMax:
-    case PoolOp::kAvg: break;
+    case PoolOp::kAvg:
+      break;
     case PoolOp::kMaxGrad:
     case PoolOp::kMaxGradGrad:
       TROUPE_RETURN_IF_ERROR(expect(1, "orig_output", out));

@@ -5,7 +5,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("Relu6")
-    .Input("features: T").Output("activations: T")
+    .Input("features: T")
+    .Output("activations: T")
     .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
     .Shape(shape_fn::Unchanged)
     .Gradient([](GradientContext& g) {

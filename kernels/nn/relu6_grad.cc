@@ -5,7 +5,9 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("Relu6Grad")
-    .Input("gradients: T").Input("features: T").Output("backprops: T")
+    .Input("gradients: T")
+    .Input("features: T")
+    .Output("backprops: T")
     .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
     .Shape(shape_fn::MergeAll)
     .Gradient([](GradientContext& g) {

@@ -5,7 +5,9 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("SeluGrad")
-    .Input("gradients: T").Input("outputs: T").Output("backprops: T")
+    .Input("gradients: T")
+    .Input("outputs: T")
+    .Output("backprops: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape(shape_fn::MergeAll)
     .Gradient([](GradientContext& g) {
@@ -15,7 +17,9 @@ TROUPE_OP("SeluGrad")
       g.Set(1, g.Op("Select", {negative, g.Op("Mul", {g.Grad(0), g.Input(0)}), g.Op("ZerosLike", {y})}));
       return g.status();
     })
-    .Doc("gradients * (outputs + scale * alpha) where outputs < 0, gradients * scale elsewhere; outputs is what Selu gave.");
+    .Doc(
+        "gradients * (outputs + scale * alpha) where outputs < 0, gradients * scale elsewhere; outputs is what Selu "
+        "gave.");
 
 TROUPE_KERNEL("SeluGrad")
     .Device("CPU")

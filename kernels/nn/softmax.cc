@@ -17,7 +17,8 @@ absl::Status Gradient(GradientContext& g) {
 }
 
 TROUPE_OP("Softmax")
-    .Input("logits: T").Output("softmax: T")
+    .Input("logits: T")
+    .Output("softmax: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape([](InferenceContext& c) {
       TROUPE_ASSIGN_OR_RETURN(PartialTensorShape logits, c.WithRankAtLeast(0, 1));

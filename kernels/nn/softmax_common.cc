@@ -28,7 +28,8 @@ void Dispatch(DType dtype, F f) {
 
 absl::Status ComputeSoftmax(KernelContext& ctx, bool log) {
   const DType dtype = ctx.node().input_types[0];
-  if (ctx.input(0).rank() < 1) return InvalidArgument("logits must have >= 1 dimension, got ", ctx.input(0).shape().DebugString());
+  if (ctx.input(0).rank() < 1)
+    return InvalidArgument("logits must have >= 1 dimension, got ", ctx.input(0).shape().DebugString());
   const TensorShape shape = ctx.input(0).shape();
   const int64_t columns = shape.dim(shape.rank() - 1), rows = columns == 0 ? 0 : shape.num_elements() / columns;
   Tensor wide = Widened(ctx.input(0));

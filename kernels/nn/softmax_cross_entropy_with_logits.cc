@@ -15,8 +15,8 @@ absl::Status Shape(InferenceContext& c) {
     return absl::OkStatus();
   }
   if (both.rank() != 2) {
-    return InvalidArgument("logits and labels must be 2-dimensional, or broadcast to 2 dimensions: ", c.input(0).DebugString(),
-                           " and ", c.input(1).DebugString());
+    return InvalidArgument("logits and labels must be 2-dimensional, or broadcast to 2 dimensions: ",
+                           c.input(0).DebugString(), " and ", c.input(1).DebugString());
   }
   c.set_output(0, {both.dim(0)});
   c.set_output(1, both);
@@ -39,13 +39,17 @@ absl::Status Gradient(GradientContext& g) {
 }
 
 TROUPE_OP("SoftmaxCrossEntropyWithLogits")
-    .Input("features: T").Input("labels: T")
-    .Output("loss: T").Output("backprop: T")
+    .Input("features: T")
+    .Input("labels: T")
+    .Output("loss: T")
+    .Output("backprop: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape(Shape)
     .Gradient(Gradient)
-    .Doc("For each row of the logits in features: the cross entropy between their softmax and the row of labels, and in backprop its gradient "
-         "softmax(features) - labels. features and labels are matrices or broadcast to one.");
+    .Doc(
+        "For each row of the logits in features: the cross entropy between their softmax and the row of labels, and in "
+        "backprop its gradient "
+        "softmax(features) - labels. features and labels are matrices or broadcast to one.");
 
 // `t` repeated to the matrix `to`, which its shape broadcasts to.
 Tensor BroadcastTo(const Tensor& t, const TensorShape& to) {
@@ -88,7 +92,10 @@ absl::Status Compute(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-TROUPE_KERNEL("SoftmaxCrossEntropyWithLogits").Device("CPU").Type<Half, BFloat16, float, double>("T").Function<Compute>();
+TROUPE_KERNEL("SoftmaxCrossEntropyWithLogits")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double>("T")
+    .Function<Compute>();
 
 }  // namespace
 }  // namespace troupe

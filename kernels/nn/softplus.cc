@@ -5,7 +5,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("Softplus")
-    .Input("features: T").Output("activations: T")
+    .Input("features: T")
+    .Output("activations: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape(shape_fn::Unchanged)
     .Gradient([](GradientContext& g) {

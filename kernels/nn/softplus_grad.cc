@@ -5,7 +5,9 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("SoftplusGrad")
-    .Input("gradients: T").Input("features: T").Output("backprops: T")
+    .Input("gradients: T")
+    .Input("features: T")
+    .Output("backprops: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape(shape_fn::MergeAll)
     .Gradient([](GradientContext& g) {

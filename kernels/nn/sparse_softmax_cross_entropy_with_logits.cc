@@ -19,8 +19,10 @@ absl::Status Shape(InferenceContext& c) {
 }
 
 TROUPE_OP("SparseSoftmaxCrossEntropyWithLogits")
-    .Input("features: T").Input("labels: Tlabels")
-    .Output("loss: T").Output("backprop: T")
+    .Input("features: T")
+    .Input("labels: Tlabels")
+    .Output("loss: T")
+    .Output("backprop: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Attr("Tlabels: {int32, int64} = DT_INT64")
     .Shape(Shape)
@@ -28,8 +30,10 @@ TROUPE_OP("SparseSoftmaxCrossEntropyWithLogits")
       if (const NodeOut d = LogitsGradient(g); d.valid()) g.Set(0, d);
       return g.status();
     })
-    .Doc("For each row of the logits in features: the cross entropy between their softmax and the class that labels names, and in backprop its "
-         "gradient. A label outside of [0, number of classes) is an error.");
+    .Doc(
+        "For each row of the logits in features: the cross entropy between their softmax and the class that labels "
+        "names, and in backprop its "
+        "gradient. A label outside of [0, number of classes) is an error.");
 
 absl::Status Compute(KernelContext& ctx) {
   const DType dtype = ctx.node().input_types[0];
@@ -38,7 +42,8 @@ absl::Status Compute(KernelContext& ctx) {
   if (features.rank() != 2) return InvalidArgument("logits must be 2-D, but got shape ", fs);
   if (labels.rank() != 1) return InvalidArgument("labels must be 1-D, but got shape ", ls);
   if (features.dim(0) != labels.dim(0)) {
-    return InvalidArgument("logits and labels must have the same first dimension, got logits shape ", fs, " and labels shape ", ls);
+    return InvalidArgument("logits and labels must have the same first dimension, got logits shape ", fs,
+                           " and labels shape ", ls);
   }
   if (features.dim(1) == 0) return InvalidArgument("Must have at least one class, but got logits shape ", fs);
   const int64_t rows = features.dim(0), columns = features.dim(1);
@@ -46,8 +51,8 @@ absl::Status Compute(KernelContext& ctx) {
   for (int64_t i = 0; i < rows; ++i) {
     label[i] = labels.dtype() == DType::kInt32 ? labels.data<int32_t>()[i] : labels.data<int64_t>()[i];
     if (label[i] < 0 || label[i] >= columns) {
-      return InvalidArgument("Received a label value of ", label[i], " which is outside the valid range of [0, ", columns,
-                             ").  It is label ", i, " of ", labels.DebugString());
+      return InvalidArgument("Received a label value of ", label[i], " which is outside the valid range of [0, ",
+                             columns, ").  It is label ", i, " of ", labels.DebugString());
     }
   }
   const Tensor x = Widened(features);

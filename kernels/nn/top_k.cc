@@ -18,7 +18,7 @@ uint64_t Key(T v) {
   } else if constexpr (std::is_integral_v<T> && !std::is_signed_v<T>) {
     return v;
   } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<uint64_t>(static_cast<int64_t>(v)) ^ uint64_t{1} << 63;
+    return static_cast<uint64_t>(static_cast<int64_t>(v)) ^ uint64_t { 1 } << 63;
   } else {
     return Key(static_cast<double>(static_cast<float>(v)));
   }
@@ -32,19 +32,32 @@ void FillKeys(const void* row, std::vector<uint64_t>* keys) {
 
 void KeysOf(DType t, const void* row, std::vector<uint64_t>* keys) {
   switch (t) {
-    case DType::kFloat: return FillKeys<float>(row, keys);
-    case DType::kDouble: return FillKeys<double>(row, keys);
-    case DType::kHalf: return FillKeys<Half>(row, keys);
-    case DType::kBfloat16: return FillKeys<BFloat16>(row, keys);
-    case DType::kInt8: return FillKeys<int8_t>(row, keys);
-    case DType::kInt16: return FillKeys<int16_t>(row, keys);
-    case DType::kInt32: return FillKeys<int32_t>(row, keys);
-    case DType::kInt64: return FillKeys<int64_t>(row, keys);
-    case DType::kUint8: return FillKeys<uint8_t>(row, keys);
-    case DType::kUint16: return FillKeys<uint16_t>(row, keys);
-    case DType::kUint32: return FillKeys<uint32_t>(row, keys);
-    case DType::kUint64: return FillKeys<uint64_t>(row, keys);
-    default: return;
+    case DType::kFloat:
+      return FillKeys<float>(row, keys);
+    case DType::kDouble:
+      return FillKeys<double>(row, keys);
+    case DType::kHalf:
+      return FillKeys<Half>(row, keys);
+    case DType::kBfloat16:
+      return FillKeys<BFloat16>(row, keys);
+    case DType::kInt8:
+      return FillKeys<int8_t>(row, keys);
+    case DType::kInt16:
+      return FillKeys<int16_t>(row, keys);
+    case DType::kInt32:
+      return FillKeys<int32_t>(row, keys);
+    case DType::kInt64:
+      return FillKeys<int64_t>(row, keys);
+    case DType::kUint8:
+      return FillKeys<uint8_t>(row, keys);
+    case DType::kUint16:
+      return FillKeys<uint16_t>(row, keys);
+    case DType::kUint32:
+      return FillKeys<uint32_t>(row, keys);
+    case DType::kUint64:
+      return FillKeys<uint64_t>(row, keys);
+    default:
+      return;
   }
 }
 
@@ -54,7 +67,8 @@ absl::Status TopKShape(InferenceContext& c, int64_t k) {
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape x, c.WithRankAtLeast(0, 1));
   if (x.known_rank()) {
     const int64_t columns = x.dim(x.rank() - 1);
-    if (columns >= 0 && k > columns) return InvalidArgument("input must have at least k columns. Had ", columns, ", needed ", k);
+    if (columns >= 0 && k > columns)
+      return InvalidArgument("input must have at least k columns. Had ", columns, ", needed ", k);
     x.set_dim(x.rank() - 1, k);
   }
   c.set_output(0, x);
@@ -68,14 +82,16 @@ absl::Status TopKGradient(GradientContext& g) {
   auto scalar = [&g](int32_t v) { return g.Const(Tensor::Scalar<int32_t>(v)); };
   auto shape_of = [&g](NodeOut x) { return g.Op("Shape", {x}, {{"out_type", DType::kInt32}}); };
   auto last = [&](NodeOut shape) {
-    return g.Op("StridedSlice", {shape, ints({-1}), ints({0}), ints({1})}, {{"end_mask", int64_t{1}}, {"shrink_axis_mask", int64_t{1}}});
+    return g.Op("StridedSlice", {shape, ints({-1}), ints({0}), ints({1})},
+                {{"end_mask", int64_t{1}}, {"shrink_axis_mask", int64_t{1}}});
   };
   NodeOut picked = g.Output(1);
   if (!picked.valid()) return g.status();
   if (BaseType(picked.dtype()) != DType::kInt32) picked = g.Op("Cast", {picked}, {{"DstT", DType::kInt32}});
   const NodeOut in_shape = shape_of(g.Input(0)), columns = last(in_shape), k = last(shape_of(g.Output(1)));
   const NodeOut rows = g.Op("Reshape", {picked, g.Op("Pack", {GradArg(std::vector<NodeOut>{scalar(-1), k})})});
-  const NodeOut count = g.Op("StridedSlice", {shape_of(rows), ints({0}), ints({1}), ints({1})}, {{"shrink_axis_mask", int64_t{1}}});
+  const NodeOut count =
+      g.Op("StridedSlice", {shape_of(rows), ints({0}), ints({1}), ints({1})}, {{"shrink_axis_mask", int64_t{1}}});
   const NodeOut starts = g.Op("Range", {scalar(0), g.Op("Mul", {count, columns}), columns});
   const NodeOut flat = g.Op("Reshape", {g.Op("Add", {rows, g.Op("ExpandDims", {starts, scalar(-1)})}), ints({-1, 1})});
   const NodeOut size = g.Op("ExpandDims", {g.Op("Size", {g.Input(0)}, {{"out_type", DType::kInt32}}), scalar(0)});
@@ -110,9 +126,14 @@ absl::Status ComputeTopK(KernelContext& ctx, int64_t k) {
       for (int64_t i = 0; i < k; ++i) {
         std::memcpy(to + (r * k + i) * size, from + (r * columns + order[i]) * size, size);
         switch (index_type) {
-          case DType::kInt16: static_cast<int16_t*>(index)[r * k + i] = static_cast<int16_t>(order[i]); break;
-          case DType::kInt64: static_cast<int64_t*>(index)[r * k + i] = order[i]; break;
-          default: static_cast<int32_t*>(index)[r * k + i] = static_cast<int32_t>(order[i]);
+          case DType::kInt16:
+            static_cast<int16_t*>(index)[r * k + i] = static_cast<int16_t>(order[i]);
+            break;
+          case DType::kInt64:
+            static_cast<int64_t*>(index)[r * k + i] = order[i];
+            break;
+          default:
+            static_cast<int32_t*>(index)[r * k + i] = static_cast<int32_t>(order[i]);
         }
       }
     }
@@ -123,7 +144,9 @@ absl::Status ComputeTopK(KernelContext& ctx, int64_t k) {
 namespace {
 
 TROUPE_OP("TopK")
-    .Input("input: T").Output("values: T").Output("indices: int32")
+    .Input("input: T")
+    .Output("values: T")
+    .Output("indices: int32")
     .Attr("k: int >= 0")
     .Attr("sorted: bool = true")
     .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
@@ -133,7 +156,9 @@ TROUPE_OP("TopK")
       return TopKShape(c, k);
     })
     .Gradient(TopKGradient)
-    .Doc("The k largest elements of each row of input and their columns, largest first; of equal ones the one further left comes first.");
+    .Doc(
+        "The k largest elements of each row of input and their columns, largest first; of equal ones the one further "
+        "left comes first.");
 
 class TopKKernel {
  public:

@@ -12,7 +12,10 @@ int64_t ScalarOf(const Tensor& t) {
 }
 
 TROUPE_OP("TopKV2")
-    .Input("input: T").Input("k: Tk").Output("values: T").Output("indices: index_type")
+    .Input("input: T")
+    .Input("k: Tk")
+    .Output("values: T")
+    .Output("indices: index_type")
     .Attr("sorted: bool = true")
     .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
     .Attr("Tk: {int16, int32, int64} = DT_INT32")

@@ -37,7 +37,8 @@ absl::Status SetWindow(absl::Span<const int64_t> ksize, absl::Span<const int64_t
 absl::StatusOr<WindowAttrs> ReadWindowAttrs(const Node& node) {
   WindowAttrs a;
   if (const auto format = node.Attr<std::string>("data_format"); format.ok()) {
-    if (*format != "NHWC" && *format != "NCHW") return InvalidArgument("data_format ", *format, " has no kernel on CPU");
+    if (*format != "NHWC" && *format != "NCHW")
+      return InvalidArgument("data_format ", *format, " has no kernel on CPU");
     a.channels_first = *format == "NCHW";
   }
   TROUPE_RETURN_IF_ERROR(ReadList(node, "strides", a, a.stride));
@@ -53,11 +54,14 @@ absl::StatusOr<WindowAttrs> ReadWindowAttrs(const Node& node) {
     if (!pads.empty()) return InvalidArgument("explicit_paddings must be empty when padding is ", padding);
     return a;
   }
-  if (pads.size() != 8) return InvalidArgument("explicit_paddings must have 8 entries for padding EXPLICIT, not ", pads.size());
+  if (pads.size() != 8)
+    return InvalidArgument("explicit_paddings must have 8 entries for padding EXPLICIT, not ", pads.size());
   for (int d = 0; d < 4; ++d) {
-    if (pads[2 * d] < 0 || pads[2 * d + 1] < 0) return InvalidArgument("explicit_paddings must not be negative: [", StrJoin(pads, ","), "]");
+    if (pads[2 * d] < 0 || pads[2 * d + 1] < 0)
+      return InvalidArgument("explicit_paddings must not be negative: [", StrJoin(pads, ","), "]");
     if ((d == 0 || d == a.channel_dim()) && (pads[2 * d] != 0 || pads[2 * d + 1] != 0)) {
-      return InvalidArgument("explicit_paddings in the batch and depth dimensions must be 0: [", StrJoin(pads, ","), "]");
+      return InvalidArgument("explicit_paddings in the batch and depth dimensions must be 0: [", StrJoin(pads, ","),
+                             "]");
     }
   }
   for (int i = 0; i < 2; ++i) {
@@ -68,13 +72,15 @@ absl::StatusOr<WindowAttrs> ReadWindowAttrs(const Node& node) {
 }
 
 absl::StatusOr<WindowExtent> SlideWindow(const WindowAttrs& a, int which, int64_t in, int64_t window) {
-  if (window < 1) return InvalidArgument("the window must have a positive ", which == 0 ? "height" : "width", ", not ", window);
+  if (window < 1)
+    return InvalidArgument("the window must have a positive ", which == 0 ? "height" : "width", ", not ", window);
   const int64_t stride = a.stride[which], reach = MultiplyWithoutOverflow(window - 1, a.dilation[which]);
   WindowExtent e;
   e.in = in;
   if (reach < 0 || reach >= (int64_t{1} << 40) || in >= (int64_t{1} << 40) || stride >= (int64_t{1} << 40) ||
       std::max(a.before[which], a.after[which]) >= (int64_t{1} << 40)) {
-    return InvalidArgument("a window of ", window, " with dilation ", a.dilation[which], ", stride ", stride, " on ", in, " is out of range");
+    return InvalidArgument("a window of ", window, " with dilation ", a.dilation[which], ", stride ", stride, " on ",
+                           in, " is out of range");
   }
   const int64_t effective = reach + 1;
   if (a.padding == Padding::kSame) {
@@ -90,8 +96,9 @@ absl::StatusOr<WindowExtent> SlideWindow(const WindowAttrs& a, int which, int64_
   }
   const int64_t room = in + e.before + e.after - effective + stride;
   if (room < 0) {
-    return InvalidArgument("Computed output size would be negative: ", room / stride, " [input_size: ", in + e.before + e.after,
-                           ", effective_filter_size: ", effective, ", stride: ", stride, "]");
+    return InvalidArgument("Computed output size would be negative: ", room / stride,
+                           " [input_size: ", in + e.before + e.after, ", effective_filter_size: ", effective,
+                           ", stride: ", stride, "]");
   }
   e.out = room / stride;
   return e;

@@ -22,7 +22,9 @@ inline float UniformFloat(uint32_t x) { return std::bit_cast<float>(127u << 23 |
 inline double UniformDouble(uint32_t x0, uint32_t x1) {
   return std::bit_cast<double>(uint64_t{1023} << 52 | uint64_t{x0 & 0xfffffu} << 32 | x1) - 1.0;
 }
-inline Half UniformHalf(uint32_t x) { return Half::FromBits(static_cast<uint16_t>(15u << 10 | (x & 0x3ffu))) - Half(1.0f); }
+inline Half UniformHalf(uint32_t x) {
+  return Half::FromBits(static_cast<uint16_t>(15u << 10 | (x & 0x3ffu))) - Half(1.0f);
+}
 inline BFloat16 UniformBFloat16(uint32_t x) {
   return BFloat16::FromBits(static_cast<uint16_t>(127u << 7 | (x & 0x7fu))) - BFloat16(1.0f);
 }

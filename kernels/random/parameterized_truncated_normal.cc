@@ -29,11 +29,17 @@ struct Truncated {
 };
 
 template <class T>
-T Sqrt(T x) { return static_cast<T>(std::sqrt(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x))); }
+T Sqrt(T x) {
+  return static_cast<T>(std::sqrt(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x)));
+}
 template <class T>
-T Exp(T x) { return static_cast<T>(std::exp(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x))); }
+T Exp(T x) {
+  return static_cast<T>(std::exp(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x)));
+}
 template <class T>
-T Log(T x) { return static_cast<T>(std::log(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x))); }
+T Log(T x) {
+  return static_cast<T>(std::log(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x)));
+}
 
 // Writes accepted numbers to [out, end). After kMaxTries refusals the last number is taken as it is.
 template <class T>
@@ -113,9 +119,12 @@ class ParameterizedTruncatedNormal {
     bool one = true;
     for (int i = 0; i < 4; ++i) {
       const Tensor& p = ctx.input(1 + i);
-      if (p.rank() > 1) return InvalidArgument("Input ", kNames[i], " should be a scalar or vector, got shape: ", p.shape().DebugString());
+      if (p.rank() > 1)
+        return InvalidArgument("Input ", kNames[i],
+                               " should be a scalar or vector, got shape: ", p.shape().DebugString());
       if (p.num_elements() != 1 && p.num_elements() != shape.dim(0)) {
-        return InvalidArgument("Input ", kNames[i], " should have length 1 or shape[0], got shape: ", p.shape().DebugString());
+        return InvalidArgument("Input ", kNames[i],
+                               " should have length 1 or shape[0], got shape: ", p.shape().DebugString());
       }
       one = one && p.rank() == 0;
     }
@@ -123,12 +132,17 @@ class ParameterizedTruncatedNormal {
     const int64_t n = out->num_elements();
     if (n == 0) return absl::OkStatus();
     const int64_t batches = one ? (n + kPieces - 1) / kPieces : shape.dim(0), samples = one ? kPieces : n / batches;
-    TROUPE_ASSIGN_OR_RETURN(const Philox start, source_.Reserve(ctx, static_cast<uint64_t>(batches) * Reserved(samples)));
+    TROUPE_ASSIGN_OR_RETURN(const Philox start,
+                            source_.Reserve(ctx, static_cast<uint64_t>(batches) * Reserved(samples)));
     switch (out->dtype()) {
-      case DType::kFloat: return Fill<float>(ctx, start, batches, samples, out);
-      case DType::kDouble: return Fill<double>(ctx, start, batches, samples, out);
-      case DType::kHalf: return Fill<Half>(ctx, start, batches, samples, out);
-      default: return Unimplemented("this distribution is not defined for ", Name(out->dtype()));
+      case DType::kFloat:
+        return Fill<float>(ctx, start, batches, samples, out);
+      case DType::kDouble:
+        return Fill<double>(ctx, start, batches, samples, out);
+      case DType::kHalf:
+        return Fill<Half>(ctx, start, batches, samples, out);
+      default:
+        return Unimplemented("this distribution is not defined for ", Name(out->dtype()));
     }
   }
 
@@ -184,9 +198,13 @@ TROUPE_OP("ParameterizedTruncatedNormal")
     .Stateful()
     .Shape(shape_fn::FromShapeInput0)
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Normal numbers between minvals and maxvals, one of which must be finite, for each index of the first dimension with a mean,\n"
-         "deviation and bounds of its own where these are vectors. Equal seeds give equal sequences; seeds 0, 0 one that differs each\n"
-         "time. The numbers of the first batch are TensorFlow's; the others depend there on how many threads share the work.");
+    .Doc(
+        "Normal numbers between minvals and maxvals, one of which must be finite, for each index of the first "
+        "dimension with a mean,\n"
+        "deviation and bounds of its own where these are vectors. Equal seeds give equal sequences; seeds 0, 0 one "
+        "that differs each\n"
+        "time. The numbers of the first batch are TensorFlow's; the others depend there on how many threads share the "
+        "work.");
 
 TROUPE_KERNEL("ParameterizedTruncatedNormal")
     .Device("CPU")

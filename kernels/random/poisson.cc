@@ -20,7 +20,8 @@ double DrawFew(double rate, double highest, SampleStream& stream) {
 // to the inverse of the distribution, some of which are drawn again. The constants are that paper's.
 double DrawMany(double rate, double highest, SampleStream& stream) {
   const double log_rate = std::log(rate);
-  const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b, inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+  const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b,
+               inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
   for (;;) {
     const double u = stream.Uniform() - 0.5, v = stream.Uniform();
     const double inside = 0.5 - std::abs(u);
@@ -29,7 +30,8 @@ double DrawMany(double rate, double highest, SampleStream& stream) {
     if (inside >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
     if (k < 0 || (inside < 0.013 && v > inside)) continue;
     int sign;
-    const double s = std::log(v * inverse_alpha / (a / (inside * inside) + b)), t = -rate + k * log_rate - lgamma_r(k + 1, &sign);
+    const double s = std::log(v * inverse_alpha / (a / (inside * inside) + b)),
+                 t = -rate + k * log_rate - lgamma_r(k + 1, &sign);
     if (s <= t) return k;
   }
 }
@@ -62,11 +64,16 @@ void FillPoisson(KernelContext& ctx, const PerParameter& p) {
 template <class F>
 void VisitCount(DType t, F&& f) {
   switch (t) {
-    case DType::kHalf: return f.template operator()<Half>();
-    case DType::kFloat: return f.template operator()<float>();
-    case DType::kDouble: return f.template operator()<double>();
-    case DType::kInt32: return f.template operator()<int32_t>();
-    default: return f.template operator()<int64_t>();
+    case DType::kHalf:
+      return f.template operator()<Half>();
+    case DType::kFloat:
+      return f.template operator()<float>();
+    case DType::kDouble:
+      return f.template operator()<double>();
+    case DType::kInt32:
+      return f.template operator()<int32_t>();
+    default:
+      return f.template operator()<int64_t>();
   }
 }
 
@@ -75,7 +82,8 @@ void VisitCount(DType t, F&& f) {
 absl::Status RandomPoissonKernel::Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const PerParameter p, AllocatePerParameter(ctx, &source_));
   if (p.out->num_elements() == 0) return absl::OkStatus();
-  VisitCount(ctx.input(1).dtype(), [&]<class R>() { VisitCount(p.out->dtype(), [&]<class U>() { FillPoisson<R, U>(ctx, p); }); });
+  VisitCount(ctx.input(1).dtype(),
+             [&]<class R>() { VisitCount(p.out->dtype(), [&]<class U>() { FillPoisson<R, U>(ctx, p); }); });
   return absl::OkStatus();
 }
 

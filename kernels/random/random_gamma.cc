@@ -37,7 +37,8 @@ class RandomGamma {
     if (p.out->num_elements() == 0) return absl::OkStatus();
     VisitNumeric(p.out->dtype(), false, [&]<class T>() {
       if constexpr (!std::is_integral_v<T> && requires(T v) { static_cast<double>(v); }) {
-        random::FillPerParameter<T, T>(ctx, p, [](double alpha, SampleStream& s) { return static_cast<T>(Draw(alpha, s)); });
+        random::FillPerParameter<T, T>(ctx, p,
+                                       [](double alpha, SampleStream& s) { return static_cast<T>(Draw(alpha, s)); });
       }
       return true;
     });
@@ -54,7 +55,9 @@ absl::Status Gradient(GradientContext& g) {
   const auto number = [&g](int32_t v) { return g.Const(Tensor::Scalar<int32_t>(v)); };
   const NodeOut alpha = g.Input(1), samples = g.Op("Size", {g.Input(0)});
   const NodeOut ones = g.Op("Fill", {g.Op("ExpandDims", {samples, number(0)}), number(1)});
-  const NodeOut shape = g.Op("ConcatV2", {GradArg(std::vector<NodeOut>{ones, g.Op("Shape", {alpha})}), GradArg(number(0))}, {{"N", int64_t{2}}});
+  const NodeOut shape =
+      g.Op("ConcatV2", {GradArg(std::vector<NodeOut>{ones, g.Op("Shape", {alpha})}), GradArg(number(0))},
+           {{"N", int64_t{2}}});
   const NodeOut moves = g.Op("RandomGammaGrad", {g.Op("Reshape", {alpha, shape}), g.Output(0)});
   g.Set(1, g.Op("Sum", {g.Op("Mul", {g.Grad(0), moves}), g.Op("Range", {number(0), samples, number(1)})}));
   return g.status();
@@ -71,10 +74,16 @@ TROUPE_OP("RandomGamma")
     .Stateful()
     .Shape(random::PerParameterShape)
     .Gradient(Gradient)
-    .Doc("For each element of `alpha` samples of the gamma distribution with that shape and scale 1: output [shape..., alpha's\n"
-         "shape...]. Equal seeds give equal sequences; seeds 0, 0 one that differs each time.");
+    .Doc(
+        "For each element of `alpha` samples of the gamma distribution with that shape and scale 1: output [shape..., "
+        "alpha's\n"
+        "shape...]. Equal seeds give equal sequences; seeds 0, 0 one that differs each time.");
 
-TROUPE_KERNEL("RandomGamma").Device("CPU").Type<Half, BFloat16, float, double>("T").HostMemory("shape").Class<RandomGamma>();
+TROUPE_KERNEL("RandomGamma")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double>("T")
+    .HostMemory("shape")
+    .Class<RandomGamma>();
 
 }  // namespace
 }  // namespace troupe

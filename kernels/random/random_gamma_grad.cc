@@ -6,7 +6,10 @@ namespace troupe {
 namespace {
 
 struct SampleGradFn {
-  template <class T> static T Do(T alpha, T sample) { return static_cast<T>(math::GammaSampleGrad(alpha, sample)); }
+  template <class T>
+  static T Do(T alpha, T sample) {
+    return static_cast<T>(math::GammaSampleGrad(alpha, sample));
+  }
 };
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = math::Loops<SampleGradFn, float, double>(500);
@@ -22,8 +25,10 @@ TROUPE_OP("RandomGammaGrad")
     .Attr("T: {float, double}")
     .Shape(shape_fn::BroadcastBinary)
     .NotDifferentiable("TensorFlow defines no gradient for it")
-    .Doc("The derivative of a sample of the gamma distribution with respect to its parameter alpha, with broadcasting: the sample moves\n"
-         "so that as much of the distribution lies below it as before.");
+    .Doc(
+        "The derivative of a sample of the gamma distribution with respect to its parameter alpha, with broadcasting: "
+        "the sample moves\n"
+        "so that as much of the distribution lies below it as before.");
 
 TROUPE_KERNEL("RandomGammaGrad").Device("CPU").Type<float, double>("T").Factory(math::BinaryFactory<Table>);
 

@@ -4,14 +4,15 @@ namespace troupe::random {
 
 absl::StatusOr<Philox> StreamOfSeed(const KernelContext& ctx, int i) {
   const Tensor& seed = ctx.input(i);
-  if (seed.rank() != 1 || seed.dim(0) != 2) return InvalidArgument("seed must have shape [2], not ", seed.shape().DebugString());
+  if (seed.rank() != 1 || seed.dim(0) != 2)
+    return InvalidArgument("seed must have shape [2], not ", seed.shape().DebugString());
   uint64_t s[2];
   for (int k = 0; k < 2; ++k) {
     s[k] = static_cast<uint64_t>(seed.dtype() == DType::kInt64 ? seed.data<int64_t>()[k] : seed.data<int32_t>()[k]);
   }
   // Weak seeds are scrambled by the generator itself.
-  const Philox::Words counter = {static_cast<uint32_t>(s[0]), static_cast<uint32_t>(s[0] >> 32), static_cast<uint32_t>(s[1]),
-                                 static_cast<uint32_t>(s[1] >> 32)};
+  const Philox::Words counter = {static_cast<uint32_t>(s[0]), static_cast<uint32_t>(s[0] >> 32),
+                                 static_cast<uint32_t>(s[1]), static_cast<uint32_t>(s[1] >> 32)};
   const Philox::Words mix = Philox(counter, {0x3ec8f720u, 0x02461e29u})();
   return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
 }

@@ -14,11 +14,20 @@ template <template <class> class Distribution>
 absl::Status FillFloating(KernelContext& ctx, const Philox& start, Tensor* out) {
   const int64_t n = out->num_elements();
   switch (out->dtype()) {
-    case DType::kFloat: Fill(ctx.threads(), start, Distribution<float>(), out->data<float>(), n); break;
-    case DType::kDouble: Fill(ctx.threads(), start, Distribution<double>(), out->data<double>(), n); break;
-    case DType::kHalf: Fill(ctx.threads(), start, Distribution<Half>(), out->data<Half>(), n); break;
-    case DType::kBfloat16: Fill(ctx.threads(), start, Distribution<BFloat16>(), out->data<BFloat16>(), n); break;
-    default: return Unimplemented("this distribution is not defined for ", Name(out->dtype()));
+    case DType::kFloat:
+      Fill(ctx.threads(), start, Distribution<float>(), out->data<float>(), n);
+      break;
+    case DType::kDouble:
+      Fill(ctx.threads(), start, Distribution<double>(), out->data<double>(), n);
+      break;
+    case DType::kHalf:
+      Fill(ctx.threads(), start, Distribution<Half>(), out->data<Half>(), n);
+      break;
+    case DType::kBfloat16:
+      Fill(ctx.threads(), start, Distribution<BFloat16>(), out->data<BFloat16>(), n);
+      break;
+    default:
+      return Unimplemented("this distribution is not defined for ", Name(out->dtype()));
   }
   return absl::OkStatus();
 }
@@ -57,7 +66,8 @@ absl::Status FillUniformInt(KernelContext& ctx, int low, Reserve&& reserve) {
   TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, ShapeInput(ctx, 0));
   const Tensor &lo = ctx.input(low), &hi = ctx.input(low + 1);
   if (lo.rank() != 0 || hi.rank() != 0) {
-    return InvalidArgument("minval and maxval must be scalars, but have shapes ", lo.shape().DebugString(), " and ", hi.shape().DebugString());
+    return InvalidArgument("minval and maxval must be scalars, but have shapes ", lo.shape().DebugString(), " and ",
+                           hi.shape().DebugString());
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, shape));
   const int64_t n = shape.num_elements();

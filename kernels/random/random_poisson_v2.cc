@@ -18,8 +18,10 @@ TROUPE_OP("RandomPoissonV2")
 
     .Shape(random::PerParameterShape)
     .NotDifferentiable("counts do not follow their rates continuously")
-    .Doc("For each element of `rate` samples of the Poisson distribution with that mean: output [shape..., rate's shape...]. Equal seeds\n"
-         "give equal sequences; seeds 0, 0 one that differs each time.");
+    .Doc(
+        "For each element of `rate` samples of the Poisson distribution with that mean: output [shape..., rate's "
+        "shape...]. Equal seeds\n"
+        "give equal sequences; seeds 0, 0 one that differs each time.");
 
 TROUPE_KERNEL("RandomPoissonV2")
     .Device("CPU")

@@ -53,7 +53,8 @@ class RandomShuffleKernel {
     const char* const from = static_cast<const char*>(value.raw());
     char* const to = static_cast<char*>(out->raw());
     ctx.threads()->ParallelFor(rows, 5.0 + 0.1 * static_cast<double>(row_bytes), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) CopyRow(value.dtype(), to + i * row_bytes, from + order[i] * row_bytes, row_elements);
+      for (int64_t i = begin; i < end; ++i)
+        CopyRow(value.dtype(), to + i * row_bytes, from + order[i] * row_bytes, row_elements);
     });
     return absl::OkStatus();
   }

@@ -14,7 +14,9 @@ TROUPE_OP("RandomStandardNormal")
     .Stateful()
     .Shape(shape_fn::FromShapeInput0)
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Numbers of the normal distribution with mean 0 and standard deviation 1, in a tensor of this shape. Equal seeds give equal sequences; seeds 0, 0 one that differs each time.");
+    .Doc(
+        "Numbers of the normal distribution with mean 0 and standard deviation 1, in a tensor of this shape. Equal "
+        "seeds give equal sequences; seeds 0, 0 one that differs each time.");
 
 TROUPE_KERNEL("RandomStandardNormal").Device("CPU").Class<random::RandomKernel<random::Normal>>();
 

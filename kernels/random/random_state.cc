@@ -26,7 +26,9 @@ std::string RandomState::DebugString() const {
 }
 
 RandomSource::RandomSource(KernelInit& init)
-    : seed_(init.Attr<int64_t>("seed")), seed2_(init.Attr<int64_t>("seed2")), key_(init.ResourceKey(/*per_session=*/true)) {}
+    : seed_(init.Attr<int64_t>("seed")),
+      seed2_(init.Attr<int64_t>("seed2")),
+      key_(init.ResourceKey(/*per_session=*/true)) {}
 
 absl::StatusOr<Philox> RandomSource::Reserve(const KernelContext& ctx, uint64_t results) {
   TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<RandomState> state,
@@ -43,7 +45,8 @@ absl::StatusOr<TensorShape> ShapeInput(const KernelContext& ctx, int i) {
   const Tensor& t = ctx.input(i);
   if (t.rank() != 1) return InvalidArgument("the shape must be a vector, but has shape ", t.shape().DebugString());
   std::vector<int64_t> dims(t.num_elements());
-  for (size_t d = 0; d < dims.size(); ++d) dims[d] = t.dtype() == DType::kInt64 ? t.data<int64_t>()[d] : t.data<int32_t>()[d];
+  for (size_t d = 0; d < dims.size(); ++d)
+    dims[d] = t.dtype() == DType::kInt64 ? t.data<int64_t>()[d] : t.data<int32_t>()[d];
   return TensorShape::Make(dims);
 }
 

@@ -14,7 +14,9 @@ TROUPE_OP("RandomUniform")
     .Stateful()
     .Shape(shape_fn::FromShapeInput0)
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Numbers drawn uniformly from [0, 1), in a tensor of this shape. Equal seeds give equal sequences; seeds 0, 0 one that differs each time.");
+    .Doc(
+        "Numbers drawn uniformly from [0, 1), in a tensor of this shape. Equal seeds give equal sequences; seeds 0, 0 "
+        "one that differs each time.");
 
 TROUPE_KERNEL("RandomUniform").Device("CPU").Class<random::RandomKernel<random::Uniform>>();
 

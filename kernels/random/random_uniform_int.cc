@@ -20,7 +20,9 @@ TROUPE_OP("RandomUniformInt")
       return shape_fn::FromShapeInput0(c);
     })
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Integers of [minval, maxval) in a tensor of this shape; those at the low end come a little more often unless maxval - minval is a power of two.");
+    .Doc(
+        "Integers of [minval, maxval) in a tensor of this shape; those at the low end come a little more often unless "
+        "maxval - minval is a power of two.");
 
 class RandomUniformIntKernel {
  public:

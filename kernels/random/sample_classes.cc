@@ -28,32 +28,37 @@ void Cumulate(const T* logits, std::vector<double>* sums) {
 }
 
 template <class T, class Out>
-void Sample(KernelContext& ctx, const Philox& start, const T* logits, int64_t batch, int64_t classes, int64_t samples, Out* out) {
+void Sample(KernelContext& ctx, const Philox& start, const T* logits, int64_t batch, int64_t classes, int64_t samples,
+            Out* out) {
   // Two words per sample, rows one after another: row b begins at word 2 * samples * b.
-  ctx.threads()->ParallelFor(batch, 10.0 * static_cast<double>(classes) + 20.0 * static_cast<double>(samples), [&](int64_t begin, int64_t end) {
-    Philox philox = start;
-    const uint64_t first = static_cast<uint64_t>(begin) * static_cast<uint64_t>(samples) * 2;
-    philox.Skip(first / Philox::kWords);
-    PhiloxWords words(philox);
-    for (uint64_t i = 0; i < first % Philox::kWords; ++i) words();
-    std::vector<double> sums(classes);
-    for (int64_t b = begin; b < end; ++b) {
-      Cumulate(logits + b * classes, &sums);
-      for (int64_t j = 0; j < samples; ++j) {
-        const uint32_t x0 = words(), x1 = words();
-        const double wanted = UniformDouble(x0, x1) * sums.back();
-        out[b * samples + j] = static_cast<Out>(std::upper_bound(sums.begin(), sums.end(), wanted) - sums.begin());
-      }
-    }
-  });
+  ctx.threads()->ParallelFor(
+      batch, 10.0 * static_cast<double>(classes) + 20.0 * static_cast<double>(samples),
+      [&](int64_t begin, int64_t end) {
+        Philox philox = start;
+        const uint64_t first = static_cast<uint64_t>(begin) * static_cast<uint64_t>(samples) * 2;
+        philox.Skip(first / Philox::kWords);
+        PhiloxWords words(philox);
+        for (uint64_t i = 0; i < first % Philox::kWords; ++i) words();
+        std::vector<double> sums(classes);
+        for (int64_t b = begin; b < end; ++b) {
+          Cumulate(logits + b * classes, &sums);
+          for (int64_t j = 0; j < samples; ++j) {
+            const uint32_t x0 = words(), x1 = words();
+            const double wanted = UniformDouble(x0, x1) * sums.back();
+            out[b * samples + j] = static_cast<Out>(std::upper_bound(sums.begin(), sums.end(), wanted) - sums.begin());
+          }
+        }
+      });
 }
 
 }  // namespace
 
 absl::Status SampleClasses(KernelContext& ctx, const std::function<absl::StatusOr<Philox>(int64_t, int64_t)>& reserve) {
   const Tensor &logits = ctx.input(0), &number = ctx.input(1);
-  if (logits.rank() != 2) return InvalidArgument("logits must be a matrix, but have shape ", logits.shape().DebugString());
-  if (number.rank() != 0) return InvalidArgument("num_samples must be a scalar, but has shape ", number.shape().DebugString());
+  if (logits.rank() != 2)
+    return InvalidArgument("logits must be a matrix, but have shape ", logits.shape().DebugString());
+  if (number.rank() != 0)
+    return InvalidArgument("num_samples must be a scalar, but has shape ", number.shape().DebugString());
   const int64_t batch = logits.dim(0), classes = logits.dim(1), samples = number.scalar<int32_t>();
   if (samples < 0) return InvalidArgument("num_samples must not be negative, but is ", samples);
   if (classes <= 0) return InvalidArgument("there must be at least one class");

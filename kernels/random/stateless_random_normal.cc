@@ -13,7 +13,9 @@ TROUPE_OP("StatelessRandomNormal")
     .Attr("Tseed: {int32, int64} = DT_INT64")
     .Shape(random::StatelessShape)
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Numbers of the normal distribution with mean 0 and standard deviation 1, in a tensor of this shape: the same ones whenever the two numbers of `seed` are the same.");
+    .Doc(
+        "Numbers of the normal distribution with mean 0 and standard deviation 1, in a tensor of this shape: the same "
+        "ones whenever the two numbers of `seed` are the same.");
 
 TROUPE_KERNEL("StatelessRandomNormal").Device("CPU").Function<random::ComputeStateless<random::Normal>>();
 

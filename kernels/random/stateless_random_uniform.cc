@@ -13,7 +13,9 @@ TROUPE_OP("StatelessRandomUniform")
     .Attr("Tseed: {int32, int64} = DT_INT64")
     .Shape(random::StatelessShape)
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Numbers drawn uniformly from [0, 1), in a tensor of this shape: the same ones whenever the two numbers of `seed` are the same.");
+    .Doc(
+        "Numbers drawn uniformly from [0, 1), in a tensor of this shape: the same ones whenever the two numbers of "
+        "`seed` are the same.");
 
 TROUPE_KERNEL("StatelessRandomUniform").Device("CPU").Function<random::ComputeStateless<random::Uniform>>();
 

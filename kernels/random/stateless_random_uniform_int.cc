@@ -19,7 +19,9 @@ TROUPE_OP("StatelessRandomUniformInt")
       return random::StatelessShape(c);
     })
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Integers of [minval, maxval) in a tensor of this shape: the same ones whenever the two numbers of `seed` are the same.");
+    .Doc(
+        "Integers of [minval, maxval) in a tensor of this shape: the same ones whenever the two numbers of `seed` are "
+        "the same.");
 
 absl::Status ComputeStatelessUniformInt(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const random::Philox start, random::StreamOfSeed(ctx, 1));

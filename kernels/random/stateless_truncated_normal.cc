@@ -13,7 +13,9 @@ TROUPE_OP("StatelessTruncatedNormal")
     .Attr("Tseed: {int32, int64} = DT_INT64")
     .Shape(random::StatelessShape)
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Numbers of the standard normal distribution, those beyond 2 drawn again, in a tensor of this shape: the same ones whenever the two numbers of `seed` are the same.");
+    .Doc(
+        "Numbers of the standard normal distribution, those beyond 2 drawn again, in a tensor of this shape: the same "
+        "ones whenever the two numbers of `seed` are the same.");
 
 TROUPE_KERNEL("StatelessTruncatedNormal").Device("CPU").Function<random::ComputeStateless<random::TruncatedNormal>>();
 

@@ -14,7 +14,9 @@ TROUPE_OP("TruncatedNormal")
     .Stateful()
     .Shape(shape_fn::FromShapeInput0)
     .NotDifferentiable(random::kWhyNoGradient)
-    .Doc("Numbers of the standard normal distribution, those beyond 2 drawn again, in a tensor of this shape. Equal seeds give equal sequences; seeds 0, 0 one that differs each time.");
+    .Doc(
+        "Numbers of the standard normal distribution, those beyond 2 drawn again, in a tensor of this shape. Equal "
+        "seeds give equal sequences; seeds 0, 0 one that differs each time.");
 
 TROUPE_KERNEL("TruncatedNormal").Device("CPU").Class<random::RandomKernel<random::TruncatedNormal>>();
 

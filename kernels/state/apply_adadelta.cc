@@ -10,7 +10,8 @@ struct AdadeltaRule {
   explicit AdadeltaRule(KernelInit&) {}
   template <class T>
   void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    state::Loops<T>().adadelta(s[0], s[1], s[2], grad, state::Scalar<T>(ctx, 3), state::Scalar<T>(ctx, 4), state::Scalar<T>(ctx, 5), n);
+    state::Loops<T>().adadelta(s[0], s[1], s[2], grad, state::Scalar<T>(ctx, 3), state::Scalar<T>(ctx, 4),
+                               state::Scalar<T>(ctx, 5), n);
   }
 };
 
@@ -27,8 +28,10 @@ TROUPE_OP("ApplyAdadelta")
     .Attr("use_locking: bool = false")
     .Shape(state::ApplyRuleShape<AdadeltaRule>)
     .NotDifferentiable(state::kNoGradientOfApply)
-    .Doc("accum = rho * accum + (1 - rho) * grad * grad; update = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad; "
-         "accum_update = rho * accum_update + (1 - rho) * update * update; var -= lr * update");
+    .Doc(
+        "accum = rho * accum + (1 - rho) * grad * grad; update = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) "
+        "* grad; "
+        "accum_update = rho * accum_update + (1 - rho) * update * update; var -= lr * update");
 
 TROUPE_OP("ResourceApplyAdadelta")
     .Input("var: resource")

@@ -12,9 +12,10 @@ struct AdamRule {
   explicit AdamRule(KernelInit& init) : nesterov(init.Attr<bool>("use_nesterov")) {}
   template <class T>
   void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    const T alpha = state::Scalar<T>(ctx, 5) * Root(T(1) - state::Scalar<T>(ctx, 4)) / (T(1) - state::Scalar<T>(ctx, 3));
-    state::Loops<T>().adam(s[0], s[1], s[2], grad, alpha, state::Scalar<T>(ctx, 6), state::Scalar<T>(ctx, 7), state::Scalar<T>(ctx, 8), nesterov,
-                           n);
+    const T alpha =
+        state::Scalar<T>(ctx, 5) * Root(T(1) - state::Scalar<T>(ctx, 4)) / (T(1) - state::Scalar<T>(ctx, 3));
+    state::Loops<T>().adam(s[0], s[1], s[2], grad, alpha, state::Scalar<T>(ctx, 6), state::Scalar<T>(ctx, 7),
+                           state::Scalar<T>(ctx, 8), nesterov, n);
   }
   template <class T>
   static T Root(T x) {
@@ -44,8 +45,11 @@ TROUPE_OP("ApplyAdam")
     .Attr("use_nesterov: bool = false")
     .Shape(state::ApplyRuleShape<AdamRule>)
     .NotDifferentiable(state::kNoGradientOfApply)
-    .Doc("lr_t = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m += (1 - beta1) * (grad - m); v += (1 - beta2) * (grad * grad - v); "
-         "var -= lr_t * m / (sqrt(v) + epsilon), with use_nesterov: lr_t * (m * beta1 + (1 - beta1) * grad) in place of lr_t * m");
+    .Doc(
+        "lr_t = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m += (1 - beta1) * (grad - m); v += (1 - beta2) * "
+        "(grad * grad - v); "
+        "var -= lr_t * m / (sqrt(v) + epsilon), with use_nesterov: lr_t * (m * beta1 + (1 - beta1) * grad) in place of "
+        "lr_t * m");
 
 TROUPE_OP("ResourceApplyAdam")
     .Input("var: resource")

@@ -10,8 +10,9 @@ struct CenteredRMSPropRule {
   explicit CenteredRMSPropRule(KernelInit&) {}
   template <class T>
   void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    state::Loops<T>().centered_rms_prop(s[0], s[1], s[2], s[3], grad, state::Scalar<T>(ctx, 4), state::Scalar<T>(ctx, 5), state::Scalar<T>(ctx, 6),
-                                        state::Scalar<T>(ctx, 7), n);
+    state::Loops<T>().centered_rms_prop(s[0], s[1], s[2], s[3], grad, state::Scalar<T>(ctx, 4),
+                                        state::Scalar<T>(ctx, 5), state::Scalar<T>(ctx, 6), state::Scalar<T>(ctx, 7),
+                                        n);
   }
 };
 
@@ -30,8 +31,9 @@ TROUPE_OP("ApplyCenteredRMSProp")
     .Attr("use_locking: bool = false")
     .Shape(state::ApplyRuleShape<CenteredRMSPropRule>)
     .NotDifferentiable(state::kNoGradientOfApply)
-    .Doc("ms += (1 - rho) * (grad * grad - ms); mg += (1 - rho) * (grad - mg); "
-         "mom = momentum * mom + lr * grad / sqrt(ms - mg * mg + epsilon); var -= mom");
+    .Doc(
+        "ms += (1 - rho) * (grad * grad - ms); mg += (1 - rho) * (grad - mg); "
+        "mom = momentum * mom + lr * grad / sqrt(ms - mg * mg + epsilon); var -= mom");
 
 TROUPE_OP("ResourceApplyCenteredRMSProp")
     .Input("var: resource")

@@ -12,8 +12,10 @@ struct FtrlV2Rule {
   explicit FtrlV2Rule(KernelInit& init) : by_lr(init.Attr<bool>("multiply_linear_by_lr")) {}
   template <class T>
   void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    state::FtrlLoop<T>(s[0], s[1], s[2], grad, {state::Scalar<T>(ctx, 4), state::Scalar<T>(ctx, 5), state::Scalar<T>(ctx, 6), state::Scalar<T>(ctx, 7),
-                                               state::Scalar<T>(ctx, 8)}, by_lr, n);
+    state::FtrlLoop<T>(s[0], s[1], s[2], grad,
+                       {state::Scalar<T>(ctx, 4), state::Scalar<T>(ctx, 5), state::Scalar<T>(ctx, 6),
+                        state::Scalar<T>(ctx, 7), state::Scalar<T>(ctx, 8)},
+                       by_lr, n);
   }
   const bool by_lr;
 };
@@ -34,8 +36,10 @@ TROUPE_OP("ApplyFtrlV2")
     .Attr("multiply_linear_by_lr: bool = false")
     .Shape(state::ApplyRuleShape<FtrlV2Rule>)
     .NotDifferentiable(state::kNoGradientOfApply)
-    .Doc("g = grad + 2 * l2_shrinkage * var; linear += g - (new^-lr_power - accum^-lr_power) / lr * var with new = accum + grad * grad; "
-         "var = |linear| > l1 ? (sign(linear) * l1 - linear) / (new^-lr_power / lr + 2 * l2) : 0; accum = new");
+    .Doc(
+        "g = grad + 2 * l2_shrinkage * var; linear += g - (new^-lr_power - accum^-lr_power) / lr * var with new = "
+        "accum + grad * grad; "
+        "var = |linear| > l1 ? (sign(linear) * l1 - linear) / (new^-lr_power / lr + 2 * l2) : 0; accum = new");
 
 TROUPE_OP("ResourceApplyFtrlV2")
     .Input("var: resource")

@@ -27,7 +27,9 @@ TROUPE_OP("ApplyMomentum")
     .Attr("use_nesterov: bool = false")
     .Shape(state::ApplyRuleShape<MomentumRule>)
     .NotDifferentiable(state::kNoGradientOfApply)
-    .Doc("accum = accum * momentum + grad; var -= lr * accum, or with use_nesterov: var -= lr * (grad + momentum * accum)");
+    .Doc(
+        "accum = accum * momentum + grad; var -= lr * accum, or with use_nesterov: var -= lr * (grad + momentum * "
+        "accum)");
 
 TROUPE_OP("ResourceApplyMomentum")
     .Input("var: resource")

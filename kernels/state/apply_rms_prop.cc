@@ -10,7 +10,8 @@ struct RMSPropRule {
   explicit RMSPropRule(KernelInit&) {}
   template <class T>
   void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    state::Loops<T>().rms_prop(s[0], s[1], s[2], grad, state::Scalar<T>(ctx, 3), state::Scalar<T>(ctx, 4), state::Scalar<T>(ctx, 5), state::Scalar<T>(ctx, 6), n);
+    state::Loops<T>().rms_prop(s[0], s[1], s[2], grad, state::Scalar<T>(ctx, 3), state::Scalar<T>(ctx, 4),
+                               state::Scalar<T>(ctx, 5), state::Scalar<T>(ctx, 6), n);
   }
 };
 

@@ -20,7 +20,9 @@ TROUPE_OP("Assign")
       return absl::OkStatus();
     })
     .NotDifferentiable("an update is not a value")
-    .Doc("Sets the variable and passes its reference on. With `validate_shape` the value must have the variable's shape.");
+    .Doc(
+        "Sets the variable and passes its reference on. With `validate_shape` the value must have the variable's "
+        "shape.");
 
 class AssignKernel {
  public:

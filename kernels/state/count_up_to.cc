@@ -38,7 +38,8 @@ class CountUpToKernel {
     int64_t before = 0;
     TROUPE_RETURN_IF_ERROR(slot->Update([&](Tensor& value) -> absl::Status {
       if (value.rank() != 0) {
-        return InvalidArgument("variable '", slot->name(), "' must be a scalar, but has shape ", value.shape().DebugString());
+        return InvalidArgument("variable '", slot->name(), "' must be a scalar, but has shape ",
+                               value.shape().DebugString());
       }
       const bool wide = value.dtype() == DType::kInt64;
       before = wide ? *value.data<int64_t>() : *value.data<int32_t>();

@@ -51,8 +51,9 @@ absl::Status UpdateDense(KernelContext& ctx, VariableSlot* slot, const Tensor& d
     const size_t size = SizeOf(value.dtype());
     char* const v = static_cast<char*>(value.raw());
     const char* const d = static_cast<const char*>(delta.raw());
-    ctx.threads()->ParallelFor(value.num_elements(), 0.1 * static_cast<double>(size),
-                               [&](int64_t begin, int64_t end) { fn(v + begin * size, d + begin * size, end - begin); });
+    ctx.threads()->ParallelFor(value.num_elements(), 0.1 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
+      fn(v + begin * size, d + begin * size, end - begin);
+    });
     return absl::OkStatus();
   });
 }

@@ -12,7 +12,9 @@ TROUPE_OP("DestroyResourceOp")
     .Stateful()
     .Shape(shape_fn::NoOutputs)
     .NotDifferentiable("it has no outputs")
-    .Doc("Removes the resource from its container, and its value with it. NOT_FOUND when it is not there, unless `ignore_lookup_error`.");
+    .Doc(
+        "Removes the resource from its container, and its value with it. NOT_FOUND when it is not there, unless "
+        "`ignore_lookup_error`.");
 
 class DestroyResourceKernel {
  public:

@@ -27,7 +27,8 @@ void GradientDescent(T* __restrict__ var, const T* __restrict__ delta, T alpha, 
 }
 
 template <class T>
-void Momentum(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__ grad, T lr, T momentum, bool nesterov, int64_t n) {
+void Momentum(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__ grad, T lr, T momentum, bool nesterov,
+              int64_t n) {
   if (nesterov) {
     for (int64_t i = 0; i < n; ++i) {
       accum[i] = accum[i] * momentum + grad[i];
@@ -42,8 +43,8 @@ void Momentum(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__ 
 }
 
 template <class T>
-void Adam(T* __restrict__ var, T* __restrict__ m, T* __restrict__ v, const T* __restrict__ grad, T alpha, T beta1, T beta2, T epsilon,
-          bool nesterov, int64_t n) {
+void Adam(T* __restrict__ var, T* __restrict__ m, T* __restrict__ v, const T* __restrict__ grad, T alpha, T beta1,
+          T beta2, T epsilon, bool nesterov, int64_t n) {
   const T rest1 = T(1) - beta1, rest2 = T(1) - beta2;
   if (nesterov) {
     for (int64_t i = 0; i < n; ++i) {
@@ -61,7 +62,8 @@ void Adam(T* __restrict__ var, T* __restrict__ m, T* __restrict__ v, const T* __
 }
 
 template <class T>
-void Adagrad(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__ grad, T lr, bool update_slots, int64_t n) {
+void Adagrad(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__ grad, T lr, bool update_slots,
+             int64_t n) {
   if (update_slots) {
     for (int64_t i = 0; i < n; ++i) accum[i] += grad[i] * grad[i];
   }
@@ -69,7 +71,8 @@ void Adagrad(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__ g
 }
 
 template <class T>
-void AdagradV2(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__ grad, T lr, T epsilon, bool update_slots, int64_t n) {
+void AdagradV2(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__ grad, T lr, T epsilon,
+               bool update_slots, int64_t n) {
   if (update_slots) {
     for (int64_t i = 0; i < n; ++i) accum[i] += grad[i] * grad[i];
   }
@@ -77,8 +80,8 @@ void AdagradV2(T* __restrict__ var, T* __restrict__ accum, const T* __restrict__
 }
 
 template <class T>
-void RmsProp(T* __restrict__ var, T* __restrict__ ms, T* __restrict__ mom, const T* __restrict__ grad, T lr, T rho, T momentum, T epsilon,
-             int64_t n) {
+void RmsProp(T* __restrict__ var, T* __restrict__ ms, T* __restrict__ mom, const T* __restrict__ grad, T lr, T rho,
+             T momentum, T epsilon, int64_t n) {
   const T rest = T(1) - rho;
   for (int64_t i = 0; i < n; ++i) {
     ms[i] += (grad[i] * grad[i] - ms[i]) * rest;
@@ -88,8 +91,8 @@ void RmsProp(T* __restrict__ var, T* __restrict__ ms, T* __restrict__ mom, const
 }
 
 template <class T>
-void CenteredRmsProp(T* __restrict__ var, T* __restrict__ mg, T* __restrict__ ms, T* __restrict__ mom, const T* __restrict__ grad, T lr,
-                     T rho, T momentum, T epsilon, int64_t n) {
+void CenteredRmsProp(T* __restrict__ var, T* __restrict__ mg, T* __restrict__ ms, T* __restrict__ mom,
+                     const T* __restrict__ grad, T lr, T rho, T momentum, T epsilon, int64_t n) {
   const T rest = T(1) - rho;
   for (int64_t i = 0; i < n; ++i) {
     ms[i] += (grad[i] * grad[i] - ms[i]) * rest;
@@ -100,8 +103,8 @@ void CenteredRmsProp(T* __restrict__ var, T* __restrict__ mg, T* __restrict__ ms
 }
 
 template <class T>
-void Adadelta(T* __restrict__ var, T* __restrict__ accum, T* __restrict__ accum_update, const T* __restrict__ grad, T lr, T rho, T epsilon,
-              int64_t n) {
+void Adadelta(T* __restrict__ var, T* __restrict__ accum, T* __restrict__ accum_update, const T* __restrict__ grad,
+              T lr, T rho, T epsilon, int64_t n) {
   const T rest = T(1) - rho;
   for (int64_t i = 0; i < n; ++i) {
     accum[i] = accum[i] * rho + grad[i] * grad[i] * rest;
@@ -112,8 +115,8 @@ void Adadelta(T* __restrict__ var, T* __restrict__ accum, T* __restrict__ accum_
 }
 
 template <class T>
-constexpr OptimizerLoops<T> kLoopsOf = {GradientDescent<T>, Momentum<T>, Adam<T>,            Adagrad<T>,
-                                        AdagradV2<T>,       RmsProp<T>,  CenteredRmsProp<T>, Adadelta<T>};
+constexpr OptimizerLoops<T> kLoopsOf = {GradientDescent<T>, Momentum<T>,        Adam<T>,    Adagrad<T>, AdagradV2<T>,
+                                        RmsProp<T>,         CenteredRmsProp<T>, Adadelta<T>};
 
 }  // namespace
 }  // namespace troupe::state

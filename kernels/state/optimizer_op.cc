@@ -26,8 +26,9 @@ absl::Status LockedSlots::Lock(const KernelContext& ctx, int n, DType dtype) {
   for (int i = 0; i < n; ++i) {
     TROUPE_RETURN_IF_ERROR(slots_[i]->CheckReadable());
     if (!value(i).SameShape(value(0))) {
-      return InvalidArgument("variables '", slots_[0]->name(), "' and '", slots_[i]->name(), "' do not have the same shape: ",
-                             value(0).shape().DebugString(), " and ", value(i).shape().DebugString());
+      return InvalidArgument("variables '", slots_[0]->name(), "' and '", slots_[i]->name(),
+                             "' do not have the same shape: ", value(0).shape().DebugString(), " and ",
+                             value(i).shape().DebugString());
     }
   }
   for (int i = 0; i < n; ++i) TROUPE_RETURN_IF_ERROR(slots_[i]->MakeUniqueLocked());
@@ -45,8 +46,8 @@ absl::Status CheckScalar(const KernelContext& ctx, int i) {
 
 absl::Status CheckGradient(const KernelContext& ctx, int i, const Tensor& var) {
   if (ctx.input(i).SameShape(var)) return absl::OkStatus();
-  return InvalidArgument("the variable and its gradient do not have the same shape: ", var.shape().DebugString(), " and ",
-                         ctx.input(i).shape().DebugString());
+  return InvalidArgument("the variable and its gradient do not have the same shape: ", var.shape().DebugString(),
+                         " and ", ctx.input(i).shape().DebugString());
 }
 
 }  // namespace troupe::state

@@ -73,11 +73,16 @@ class ApplyKernel {
  private:
   absl::Status Visit(KernelContext& ctx, LockedSlots& slots, const Tensor& grad) {
     switch (grad.dtype()) {
-      case DType::kFloat: return Run<float>(ctx, slots, grad);
-      case DType::kDouble: return Run<double>(ctx, slots, grad);
-      case DType::kHalf: return Run<Half>(ctx, slots, grad);
-      case DType::kBfloat16: return Run<BFloat16>(ctx, slots, grad);
-      default: break;
+      case DType::kFloat:
+        return Run<float>(ctx, slots, grad);
+      case DType::kDouble:
+        return Run<double>(ctx, slots, grad);
+      case DType::kHalf:
+        return Run<Half>(ctx, slots, grad);
+      case DType::kBfloat16:
+        return Run<BFloat16>(ctx, slots, grad);
+      default:
+        break;
     }
     if constexpr (!requires { Rule::kRealOnly; }) {
       if (grad.dtype() == DType::kComplex64) return Run<std::complex<float>>(ctx, slots, grad);

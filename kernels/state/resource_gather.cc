@@ -15,7 +15,8 @@ absl::Status ResourceGatherShape(InferenceContext& c) {
   if (!var.known_rank() || !indices.known_rank()) return absl::OkStatus();
   if (batch < 0) batch += indices.rank();
   if (batch < 0 || batch > indices.rank() || batch >= var.rank()) {
-    return InvalidArgument("batch_dims = ", batch, " does not fit a variable of shape ", var.DebugString(), " and indices ", indices.DebugString());
+    return InvalidArgument("batch_dims = ", batch, " does not fit a variable of shape ", var.DebugString(),
+                           " and indices ", indices.DebugString());
   }
   PartialTensorShape out = indices;
   for (int d = static_cast<int>(batch) + 1; d < var.rank(); ++d) out.AddDim(var.dim(d));
@@ -25,19 +26,23 @@ absl::Status ResourceGatherShape(InferenceContext& c) {
 
 // The gradient of the whole variable: rows that were gathered get what arrives, summed where a row was gathered twice.
 absl::Status ResourceGatherGrad(GradientContext& g) {
-  if (g.Attr<int64_t>("batch_dims") != 0) return Unimplemented("there is no gradient of ResourceGather with batch_dims");
+  if (g.Attr<int64_t>("batch_dims") != 0)
+    return Unimplemented("there is no gradient of ResourceGather with batch_dims");
   const DType index = g.input_type(1);
   const NodeOut shape = g.Op("VariableShape", {g.Input(0)}, {{"out_type", index}});
   const NodeOut flat = g.Op("Reshape", {g.Input(1), g.Const(Tensor::Vector<int32_t>({-1}))});
   const auto number = [&](int64_t v) {
-    return g.Const(index == DType::kInt64 ? Tensor::Vector<int64_t>({v}) : Tensor::Vector<int32_t>({static_cast<int32_t>(v)}));
+    return g.Const(index == DType::kInt64 ? Tensor::Vector<int64_t>({v})
+                                          : Tensor::Vector<int32_t>({static_cast<int32_t>(v)}));
   };
   // [number of indices] + shape[1:]
   const NodeOut end = g.Op("Shape", {shape}, {{"out_type", index}});
   const NodeOut row = g.Op("Slice", {shape, number(1), g.Op("Sub", {end, number(1)})});
   const NodeOut count = g.Op("Shape", {flat}, {{"out_type", index}});
-  const NodeOut rows = g.Op("ConcatV2", {GradArg(std::vector<NodeOut>{count, row}), GradArg(g.Const(Tensor::Scalar<int32_t>(0)))});
-  const NodeOut num_rows = g.Op("Reshape", {g.Op("Slice", {shape, number(0), number(1)}), g.Const(Tensor(DType::kInt32, TensorShape({0})))});
+  const NodeOut rows =
+      g.Op("ConcatV2", {GradArg(std::vector<NodeOut>{count, row}), GradArg(g.Const(Tensor::Scalar<int32_t>(0)))});
+  const NodeOut num_rows =
+      g.Op("Reshape", {g.Op("Slice", {shape, number(0), number(1)}), g.Const(Tensor(DType::kInt32, TensorShape({0})))});
   g.Set(0, g.Op("UnsortedSegmentSum", {g.Op("Reshape", {g.Grad(0), rows}), flat, num_rows}));
   return g.status();
 }
@@ -53,11 +58,14 @@ TROUPE_OP("ResourceGather")
     .Stateful()
     .Shape(ResourceGatherShape)
     .Gradient(ResourceGatherGrad)
-    .Doc("The rows of the variable that `indices` name, in the shape of the indices; with `batch_dims` = B, rows of var[b1, ..., bB] for indices[b1, ..., bB].");
+    .Doc(
+        "The rows of the variable that `indices` name, in the shape of the indices; with `batch_dims` = B, rows of "
+        "var[b1, ..., bB] for indices[b1, ..., bB].");
 
 class ResourceGatherKernel {
  public:
-  explicit ResourceGatherKernel(KernelInit& init) : dtype_(init.Attr<DType>("dtype")), batch_dims_(init.Attr<int64_t>("batch_dims")) {}
+  explicit ResourceGatherKernel(KernelInit& init)
+      : dtype_(init.Attr<DType>("dtype")), batch_dims_(init.Attr<int64_t>("batch_dims")) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, dtype_));
     TROUPE_ASSIGN_OR_RETURN(const Tensor value, slot->Read());
@@ -65,13 +73,14 @@ class ResourceGatherKernel {
     int64_t batch = batch_dims_;
     if (batch < 0) batch += indices.rank();
     if (batch < 0 || batch > indices.rank() || batch >= value.rank()) {
-      return InvalidArgument("batch_dims = ", batch_dims_, " does not fit variable '", slot->name(), "' of shape ", value.shape().DebugString(),
-                             " and indices of shape ", indices.shape().DebugString());
+      return InvalidArgument("batch_dims = ", batch_dims_, " does not fit variable '", slot->name(), "' of shape ",
+                             value.shape().DebugString(), " and indices of shape ", indices.shape().DebugString());
     }
     int64_t outer = 1, row_elements = 1;
     for (int d = 0; d < batch; ++d) {
       if (indices.dim(d) != value.dim(d)) {
-        return InvalidArgument("batch dimension ", d, " of the indices is ", indices.dim(d), ", of variable '", slot->name(), "' ", value.dim(d));
+        return InvalidArgument("batch dimension ", d, " of the indices is ", indices.dim(d), ", of variable '",
+                               slot->name(), "' ", value.dim(d));
       }
       outer *= value.dim(d);
     }

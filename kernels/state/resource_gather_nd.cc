@@ -12,7 +12,8 @@ absl::Status ResourceGatherNdShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape indices, c.WithRankAtLeast(1, 1));
   if (!var.known_rank() || !indices.known_rank() || indices.dim(indices.rank() - 1) < 0) return absl::OkStatus();
   const int64_t depth = indices.dim(indices.rank() - 1);
-  if (depth > var.rank()) return InvalidArgument("indices of length ", depth, " do not fit a variable of shape ", var.DebugString());
+  if (depth > var.rank())
+    return InvalidArgument("indices of length ", depth, " do not fit a variable of shape ", var.DebugString());
   PartialTensorShape out(indices.dims().subspan(0, indices.rank() - 1));
   for (int d = static_cast<int>(depth); d < var.rank(); ++d) out.AddDim(var.dim(d));
   c.set_output(0, std::move(out));
@@ -41,9 +42,11 @@ absl::Status ComputeResourceGatherNd(KernelContext& ctx) {
   if (indices.rank() < 1) return InvalidArgument("indices must have at least one dimension");
   const int64_t depth = indices.dim(indices.rank() - 1);
   if (depth > value.rank()) {
-    return InvalidArgument("indices of length ", depth, " do not fit variable '", slot->name(), "' of shape ", value.shape().DebugString());
+    return InvalidArgument("indices of length ", depth, " do not fit variable '", slot->name(), "' of shape ",
+                           value.shape().DebugString());
   }
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> rows, state::CheckedSlices(indices, value.shape(), /*skip_bad=*/false));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> rows,
+                          state::CheckedSlices(indices, value.shape(), /*skip_bad=*/false));
   TensorShape shape = indices.shape();
   shape.RemoveDim(shape.rank() - 1);
   int64_t row_elements = 1;

@@ -15,7 +15,9 @@ TROUPE_OP("ScatterNdAdd")
     .Attr("bad_indices_policy: string = ''")
     .Shape(state::ScatterNdShape)
     .NotDifferentiable("an update is not a value")
-    .Doc("slice += updates[i] for the slice ref[indices[i, 0], ..., indices[i, K-1]], for each i, one after another where a slice comes twice.");
+    .Doc(
+        "slice += updates[i] for the slice ref[indices[i, 0], ..., indices[i, K-1]], for each i, one after another "
+        "where a slice comes twice.");
 
 TROUPE_OP("ResourceScatterNdAdd")
     .Input("ref: resource")

@@ -21,7 +21,8 @@ inline T Apply(T a, T b) {
     const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<T>(kOp == ScatterOp::kAdd ? x + y : kOp == ScatterOp::kSub ? x - y : x * y);
   } else if constexpr (std::is_integral_v<T> && kOp == ScatterOp::kDiv) {
-    return b == static_cast<T>(-1) && std::is_signed_v<T> ? static_cast<T>(uint64_t{0} - static_cast<uint64_t>(a)) : static_cast<T>(a / b);
+    return b == static_cast<T>(-1) && std::is_signed_v<T> ? static_cast<T>(uint64_t{0} - static_cast<uint64_t>(a))
+                                                          : static_cast<T>(a / b);
   } else if constexpr (kOp == ScatterOp::kAdd) {
     return a + b;
   } else if constexpr (kOp == ScatterOp::kSub) {
@@ -74,11 +75,16 @@ RowFn FindSet(DType dtype) {
   if (dtype == DType::kString) return &SetRow<std::string>;
   if (!IsPlainBytes(dtype)) return &SetRow<ResourceHandle>;
   switch (SizeOf(dtype)) {
-    case 1: return &SetRow<uint8_t>;
-    case 2: return &SetRow<uint16_t>;
-    case 4: return &SetRow<uint32_t>;
-    case 8: return &SetRow<uint64_t>;
-    default: return &SetRow<Bytes16>;
+    case 1:
+      return &SetRow<uint8_t>;
+    case 2:
+      return &SetRow<uint16_t>;
+    case 4:
+      return &SetRow<uint32_t>;
+    case 8:
+      return &SetRow<uint64_t>;
+    default:
+      return &SetRow<Bytes16>;
   }
 }
 
@@ -87,11 +93,16 @@ RowFn Find(DType dtype, ScatterOp op) {
   return VisitNumeric<RowFn>(dtype, nullptr, [op]<class T>() -> RowFn {
     if constexpr (!std::is_same_v<T, bool>) {
       switch (op) {
-        case ScatterOp::kAdd: return &Row<T, ScatterOp::kAdd>;
-        case ScatterOp::kSub: return &Row<T, ScatterOp::kSub>;
-        case ScatterOp::kMul: return &Row<T, ScatterOp::kMul>;
-        case ScatterOp::kDiv: return &Row<T, ScatterOp::kDiv>;
-        default: break;
+        case ScatterOp::kAdd:
+          return &Row<T, ScatterOp::kAdd>;
+        case ScatterOp::kSub:
+          return &Row<T, ScatterOp::kSub>;
+        case ScatterOp::kMul:
+          return &Row<T, ScatterOp::kMul>;
+        case ScatterOp::kDiv:
+          return &Row<T, ScatterOp::kDiv>;
+        default:
+          break;
       }
       if constexpr (kOrdered<T>) return op == ScatterOp::kMin ? &Row<T, ScatterOp::kMin> : &Row<T, ScatterOp::kMax>;
     } else {
@@ -138,20 +149,23 @@ void Run(KernelContext& ctx, Tensor& value, int64_t num_rows, int64_t row_elemen
   });
 }
 
-absl::Status Scatter(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates, ScatterOp op, bool nd,
-                     bool skip_bad) {
+absl::Status Scatter(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates, ScatterOp op,
+                     bool nd, bool skip_bad) {
   const RowFn fn = Find(slot->dtype(), op);
   if (fn == nullptr) return Unimplemented("this update is not defined for ", Name(slot->dtype()));
-  if (op == ScatterOp::kDiv && HasZero(updates)) return InvalidArgument("integer division by zero in an update of variable '", slot->name(), "'");
+  if (op == ScatterOp::kDiv && HasZero(updates))
+    return InvalidArgument("integer division by zero in an update of variable '", slot->name(), "'");
   return slot->Update([&](Tensor& value) -> absl::Status {
     const TensorShape shape = value.shape();
     if (nd ? indices.rank() < 1 : shape.rank() < 1) {
-      return InvalidArgument(nd ? "indices" : StrCat("variable '", slot->name(), "'"), " must have at least one dimension, but has shape ",
+      return InvalidArgument(nd ? "indices" : StrCat("variable '", slot->name(), "'"),
+                             " must have at least one dimension, but has shape ",
                              (nd ? indices.shape() : shape).DebugString());
     }
     const int64_t depth = nd ? indices.dim(indices.rank() - 1) : 1;
     if (depth > shape.rank()) {
-      return InvalidArgument("indices of length ", depth, " do not fit variable '", slot->name(), "' of shape ", shape.DebugString());
+      return InvalidArgument("indices of length ", depth, " do not fit variable '", slot->name(), "' of shape ",
+                             shape.DebugString());
     }
     TensorShape expected = indices.shape();
     if (nd) expected.RemoveDim(expected.rank() - 1);
@@ -166,11 +180,11 @@ absl::Status Scatter(KernelContext& ctx, VariableSlot* slot, const Tensor& indic
     }
     const bool scalar = !nd && updates.rank() == 0;
     if (!scalar && !updates.HasShape(expected)) {
-      return InvalidArgument("updates have shape ", updates.shape().DebugString(), ", but must have shape ", expected.DebugString(),
-                             " for indices ", indices.shape().DebugString(), " into variable '", slot->name(), "' of shape ",
-                             shape.DebugString());
+      return InvalidArgument("updates have shape ", updates.shape().DebugString(), ", but must have shape ",
+                             expected.DebugString(), " for indices ", indices.shape().DebugString(), " into variable '",
+                             slot->name(), "' of shape ", shape.DebugString());
     }
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> rows, 
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> rows,
                             nd ? CheckedSlices(indices, shape, skip_bad) : CheckedRows(indices, shape.dim(0)));
     Run(ctx, value, num_rows, row_elements, rows, updates, scalar, fn);
     return absl::OkStatus();
@@ -198,7 +212,8 @@ absl::StatusOr<std::vector<int64_t>> CheckedRows(const Tensor& indices, int64_t 
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i] = IndexAt(indices, static_cast<int64_t>(i));
     if (rows[i] < 0 || rows[i] >= limit) {
-      return InvalidArgument("indices", Position(indices.shape(), static_cast<int64_t>(i)), " = ", rows[i], " is not in [0, ", limit, ")");
+      return InvalidArgument("indices", Position(indices.shape(), static_cast<int64_t>(i)), " = ", rows[i],
+                             " is not in [0, ", limit, ")");
     }
   }
   return rows;
@@ -237,17 +252,20 @@ absl::Status GatherRows(KernelContext& ctx, const Tensor& value, const std::vect
   const size_t row_bytes = static_cast<size_t>(row_elements) * SizeOf(value.dtype());
   const char* const from = static_cast<const char*>(value.raw());
   char* const to = static_cast<char*>(out->raw());
-  ctx.threads()->ParallelFor(static_cast<int64_t>(rows.size()), 5.0 + 0.1 * static_cast<double>(row_bytes), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) copy(to + i * row_bytes, from + rows[i] * row_bytes, row_elements, /*scalar=*/false);
-  });
+  ctx.threads()->ParallelFor(static_cast<int64_t>(rows.size()), 5.0 + 0.1 * static_cast<double>(row_bytes),
+                             [&](int64_t begin, int64_t end) {
+                               for (int64_t i = begin; i < end; ++i)
+                                 copy(to + i * row_bytes, from + rows[i] * row_bytes, row_elements, /*scalar=*/false);
+                             });
   return absl::OkStatus();
 }
 
-absl::Status ScatterRows(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates, ScatterOp op) {
+absl::Status ScatterRows(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates,
+                         ScatterOp op) {
   return Scatter(ctx, slot, indices, updates, op, /*nd=*/false, /*skip_bad=*/false);
 }
-absl::Status ScatterSlices(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates, ScatterOp op,
-                           bool skip_bad) {
+absl::Status ScatterSlices(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates,
+                           ScatterOp op, bool skip_bad) {
   return Scatter(ctx, slot, indices, updates, op, /*nd=*/true, skip_bad);
 }
 

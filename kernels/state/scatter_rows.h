@@ -18,11 +18,12 @@ enum class ScatterOp : uint8_t { kUpdate, kAdd, kSub, kMul, kDiv, kMin, kMax };
 
 // For each i: rows[indices[i]] of `slot`, seen as [first dimension, rest], op= updates[i]. `updates` has the shape of indices + rest, or is a scalar that
 // stands for every element. INVALID_ARGUMENT for other shapes, an index out of range ("indices[2] = 7 is not in [0, 5)"), or an integer division by zero.
-absl::Status ScatterRows(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates, ScatterOp op);
+absl::Status ScatterRows(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates,
+                         ScatterOp op);
 
 // As ScatterRows with indices [..., K] of which each names a slice slot[i0, ..., iK-1]. With `skip_bad`, an index out of range updates nothing.
-absl::Status ScatterSlices(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates, ScatterOp op,
-                           bool skip_bad);
+absl::Status ScatterSlices(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates,
+                           ScatterOp op, bool skip_bad);
 
 // The row numbers that `indices` (int32 or int64, any shape) name, each checked against `limit`.
 absl::StatusOr<std::vector<int64_t>> CheckedRows(const Tensor& indices, int64_t limit);

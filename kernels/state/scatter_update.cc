@@ -14,7 +14,9 @@ TROUPE_OP("ScatterUpdate")
     .Attr("use_locking: bool = true")
     .Shape(state::ScatterShape)
     .NotDifferentiable("an update is not a value")
-    .Doc("ref[indices[i]] = updates[i] for each i, one after another where an index comes twice; a scalar update stands for every element.");
+    .Doc(
+        "ref[indices[i]] = updates[i] for each i, one after another where an index comes twice; a scalar update stands "
+        "for every element.");
 
 TROUPE_OP("ResourceScatterUpdate")
     .Input("resource: resource")

@@ -47,7 +47,9 @@ std::string Stack::DebugString() const {
 }
 
 StackKernel::StackKernel(KernelInit& init)
-    : element_type_(init.Attr<DType>("elem_type")), handle_type_(init.node().output_type(0)), name_(init.Attr<std::string>("stack_name")) {
+    : element_type_(init.Attr<DType>("elem_type")),
+      handle_type_(init.node().output_type(0)),
+      name_(init.Attr<std::string>("stack_name")) {
   if (name_.empty()) name_ = init.node().name();
 }
 
@@ -62,10 +64,12 @@ absl::Status StackKernel::Compute(KernelContext& ctx) {
   // Each run makes another stack: an inner loop has one per iteration of the outer one.
   static std::atomic<int64_t> counter{0};
   std::string key = StrCat(name_, "_", counter.fetch_add(1, std::memory_order_relaxed));
-  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Stack> stack, ctx.step()->resources.LookUpOrCreate<Stack>(kContainer, key, [&] {
-    return std::make_shared<Stack>(name_, element_type_, max_size);
-  }));
-  ctx.set_output(0, MakeHandle(handle_type_, ResourceHandle(ctx.device()->name(), kContainer, std::move(key), std::move(stack))));
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Stack> stack,
+                          ctx.step()->resources.LookUpOrCreate<Stack>(kContainer, key, [&] {
+                            return std::make_shared<Stack>(name_, element_type_, max_size);
+                          }));
+  ctx.set_output(
+      0, MakeHandle(handle_type_, ResourceHandle(ctx.device()->name(), kContainer, std::move(key), std::move(stack))));
   return absl::OkStatus();
 }
 
@@ -79,7 +83,8 @@ absl::Status ComputeStackPush(KernelContext& ctx) {
 absl::Status ComputeStackPop(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Stack* const stack, ctx.resource<Stack>(0));
   if (stack->element_type() != ctx.output_type(0)) {
-    return InvalidArgument("stack '", stack->name(), "' holds ", Name(stack->element_type()), ", not ", Name(ctx.output_type(0)));
+    return InvalidArgument("stack '", stack->name(), "' holds ", Name(stack->element_type()), ", not ",
+                           Name(ctx.output_type(0)));
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor value, stack->Pop());
   ctx.set_output(0, std::move(value));
@@ -89,7 +94,8 @@ absl::Status ComputeStackPop(KernelContext& ctx) {
 absl::Status ComputeStackClose(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Stack* const stack, ctx.resource<Stack>(0));
   stack->Close();
-  const absl::Status s = ctx.step()->resources.Delete(kContainer, static_cast<const ResourceHandle*>(ctx.input(0).raw())->name());
+  const absl::Status s =
+      ctx.step()->resources.Delete(kContainer, static_cast<const ResourceHandle*>(ctx.input(0).raw())->name());
   return absl::IsNotFound(s) ? absl::OkStatus() : s;
 }
 
@@ -105,7 +111,9 @@ TROUPE_OP("StackV2")
     .Stateful()
     .Shape(shape_fn::Scalar)
     .NotDifferentiable("its value is a handle")
-    .Doc("A handle of a new stack of values of `elem_type`, which lives until the step ends and holds at most `max_size` of them (any number when negative).");
+    .Doc(
+        "A handle of a new stack of values of `elem_type`, which lives until the step ends and holds at most "
+        "`max_size` of them (any number when negative).");
 
 TROUPE_OP("Stack")
     .Output("handle: Ref(string)")

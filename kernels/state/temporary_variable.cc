@@ -13,7 +13,9 @@ TROUPE_OP("TemporaryVariable")
     .Stateful()
     .Shape(shape_fn::FromShapeAttr)
     .NotDifferentiable("it has no inputs")
-    .Doc("A reference to a new variable of zeros for this step (and iteration), which DestroyTemporaryVariable takes away.");
+    .Doc(
+        "A reference to a new variable of zeros for this step (and iteration), which DestroyTemporaryVariable takes "
+        "away.");
 
 TROUPE_OP("DestroyTemporaryVariable")
     .Input("ref: Ref(T)")
@@ -30,7 +32,9 @@ std::string Key(const std::string& name, const KernelContext& ctx) { return StrC
 class TemporaryVariableKernel {
  public:
   explicit TemporaryVariableKernel(KernelInit& init)
-      : name_(init.Attr<std::string>("var_name")), dtype_(init.Attr<DType>("dtype")), shape_(init.Attr<PartialTensorShape>("shape")) {
+      : name_(init.Attr<std::string>("var_name")),
+        dtype_(init.Attr<DType>("dtype")),
+        shape_(init.Attr<PartialTensorShape>("shape")) {
     if (name_.empty()) name_ = init.node().name();
     if (init.status().ok() && !shape_.IsFullyDefined()) {
       init.Fail(InvalidArgument("the shape ", shape_.DebugString(), " of a temporary variable must be fully known"));
@@ -38,7 +42,8 @@ class TemporaryVariableKernel {
   }
   absl::Status Compute(KernelContext& ctx) {
     Tensor value(ctx.allocator(), dtype_, shape_.AsTensorShape());
-    if (!value.valid()) return ResourceExhausted("no memory for temporary variable '", name_, "' ", shape_.DebugString());
+    if (!value.valid())
+      return ResourceExhausted("no memory for temporary variable '", name_, "' ", shape_.DebugString());
     if (IsPlainBytes(dtype_)) std::memset(value.raw(), 0, value.bytes());
     bool made = false;
     TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<VariableSlot> slot,
@@ -48,7 +53,8 @@ class TemporaryVariableKernel {
                             }));
     if (!made) return AlreadyExists("temporary variable '", name_, "' exists already in this step");
     TROUPE_RETURN_IF_ERROR(slot->Assign(std::move(value)));
-    ctx.set_output(0, state::MakeHandle(MakeRef(dtype_), ResourceHandle(ctx.device()->name(), kContainer, name_, std::move(slot))));
+    ctx.set_output(0, state::MakeHandle(MakeRef(dtype_),
+                                        ResourceHandle(ctx.device()->name(), kContainer, name_, std::move(slot))));
     return absl::OkStatus();
   }
 

@@ -15,7 +15,9 @@ TROUPE_OP("VariableV2")
     .Trait(OpTrait::kVariable)
     .Shape(shape_fn::FromShapeAttr)
     .NotDifferentiable("it has no inputs")
-    .Doc("A reference to the variable `shared_name` (or the node's name) of `container` on the node's device. A step that reads it sees a snapshot.");
+    .Doc(
+        "A reference to the variable `shared_name` (or the node's name) of `container` on the node's device. A step "
+        "that reads it sees a snapshot.");
 
 TROUPE_OP("Variable")
     .Output("ref: Ref(dtype)")

@@ -9,7 +9,10 @@ Tensor MakeHandle(DType handle_type, ResourceHandle handle) {
 }
 
 VariableOwner::VariableOwner(KernelInit& init, DType handle_type, DType dtype, PartialTensorShape shape)
-    : handle_type_(handle_type), dtype_(dtype), shape_(std::move(shape)), key_(init.ResourceKey(/*per_session=*/false)) {}
+    : handle_type_(handle_type),
+      dtype_(dtype),
+      shape_(std::move(shape)),
+      key_(init.ResourceKey(/*per_session=*/false)) {}
 
 absl::StatusOr<Tensor> VariableOwner::Handle(Device* device) {
   ResourceContainers* const containers = device->containers();
@@ -21,8 +24,8 @@ absl::StatusOr<Tensor> VariableOwner::Handle(Device* device) {
                             return std::make_shared<VariableSlot>(key_.second, dtype_, shape_);
                           }));
   if (slot->dtype() != dtype_) {
-    return InvalidArgument("variable '", key_.second, "' of container '", key_.first, "' holds ", Name(slot->dtype()), ", not ",
-                           Name(dtype_));
+    return InvalidArgument("variable '", key_.second, "' of container '", key_.first, "' holds ", Name(slot->dtype()),
+                           ", not ", Name(dtype_));
   }
   handle_ = MakeHandle(handle_type_, ResourceHandle(device->name(), key_.first, key_.second, std::move(slot)));
   if (!handle_.valid()) return ResourceExhausted("no memory for a handle of variable '", key_.second, "'");

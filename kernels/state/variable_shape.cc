@@ -27,7 +27,8 @@ absl::Status ComputeVariableShape(KernelContext& ctx) {
       out->data<int64_t>()[i] = value.dim(i);
     } else {
       if (value.dim(i) != static_cast<int32_t>(value.dim(i))) {
-        return InvalidArgument("dimension ", i, " = ", value.dim(i), " of variable '", slot->name(), "' does not fit into int32");
+        return InvalidArgument("dimension ", i, " = ", value.dim(i), " of variable '", slot->name(),
+                               "' does not fit into int32");
       }
       out->data<int32_t>()[i] = static_cast<int32_t>(value.dim(i));
     }

@@ -42,8 +42,8 @@ class VariableSlot : public Resource {
       return InvalidArgument("variable '", name_, "' holds ", Name(dtype_), ", not ", Name(value.dtype()));
     }
     if (validate_shape && !shape_.IsCompatibleWith(value.shape())) {
-      return InvalidArgument("variable '", name_, "' has shape ", shape_.DebugString(), ", which does not fit a value of shape ",
-                             value.shape().DebugString());
+      return InvalidArgument("variable '", name_, "' has shape ", shape_.DebugString(),
+                             ", which does not fit a value of shape ", value.shape().DebugString());
     }
     std::lock_guard<std::mutex> lock(mu_);
     value_ = std::move(value);
@@ -74,11 +74,14 @@ class VariableSlot : public Resource {
     value_ = Tensor();
     initialized_.store(false, std::memory_order_release);
   }
-  std::string DebugString() const override { return StrCat("variable '", name_, "' ", Name(dtype_), " ", shape_.DebugString()); }
+  std::string DebugString() const override {
+    return StrCat("variable '", name_, "' ", Name(dtype_), " ", shape_.DebugString());
+  }
   // For updates that touch several slots at once: the caller locks all (in address order) and uses the *Locked forms.
   std::mutex& mu() const { return mu_; }
   absl::Status CheckReadable() const {
-    if (lost_) return DataLoss("variable '", name_, "' lost its value in an update that did not finish; assign it again");
+    if (lost_)
+      return DataLoss("variable '", name_, "' lost its value in an update that did not finish; assign it again");
     if (!value_.valid()) return FailedPrecondition("attempting to use uninitialized value of variable '", name_, "'");
     return absl::OkStatus();
   }

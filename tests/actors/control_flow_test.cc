@@ -43,8 +43,11 @@ BOOST_DATA_TEST_CASE(WhileSumsUp, data::make({false, true}) * data::make({1, 2, 
   Scope root = Scope::NewRootScope();
   const Output n = ops::Placeholder(root, DType::kInt32);
   const auto result = While(
-      root, {Const(root, 0), Const(root, 0)}, [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n); },
-      [](const Scope& s, const OutputList& v) { return OutputList{ops::Add(s, v[0], 1), ops::Add(s, v[1], v[0])}; },
+      root, {Const(root, 0), Const(root, 0)},
+      [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n); },
+      [](const Scope& s, const OutputList& v) {
+        return OutputList{ops::Add(s, v[0], 1), ops::Add(s, v[1], v[0])};
+      },
       {.parallel_iterations = parallel});
   auto session = NewSession(root, Modes(messages).options);
   for (const int trips : {0, 1, 2, 7, 100}) {
@@ -58,7 +61,8 @@ BOOST_DATA_TEST_CASE(NestedLoopsAndABranchInside, data::make({false, true}), mes
   Scope root = Scope::NewRootScope();
   const Output n = ops::Placeholder(root, DType::kInt32);
   const auto outer = While(
-      root, {Const(root, 0), Const(root, 0)}, [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n); },
+      root, {Const(root, 0), Const(root, 0)},
+      [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n); },
       [](const Scope& s, const OutputList& v) {
         const Output i = v[0];
         const auto inner = While(
@@ -86,7 +90,8 @@ BOOST_DATA_TEST_CASE(ALoopOnTwoDevices, data::make({false, true}), messages) {
   Scope root = Scope::NewRootScope();
   const Output n = ops::Placeholder(root, DType::kInt32);
   const auto result = While(
-      root, {Const(root, 0), Const(root, 1)}, [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n); },
+      root, {Const(root, 0), Const(root, 1)},
+      [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n); },
       [](const Scope& s, const OutputList& v) {
         const Output twice = ops::Mul(s.WithDevice("/cpu:1"), v[1], 2);
         return OutputList{ops::Add(s, v[0], 1), ops::Sub(s, twice, 1)};

@@ -9,7 +9,8 @@ namespace {
 
 BOOST_AUTO_TEST_CASE(DenormalsAreZeroInEveryKindOfStep) {
   Scope root = Scope::NewRootScope();
-  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), y = ops::Placeholder(root.WithOpName("y"), DType::kFloat);
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat),
+               y = ops::Placeholder(root.WithOpName("y"), DType::kFloat);
   const Output half = ops::Mul(root.WithOpName("half"), x, y);
   auto session = NewSession(root);
   Tensor smallest(DType::kFloat, TensorShape({64}));
@@ -20,7 +21,9 @@ BOOST_AUTO_TEST_CASE(DenormalsAreZeroInEveryKindOfStep) {
     volatile float mine = 1.5e-38f;
     BOOST_TEST(mine * 0.5f > 0.0f);
     std::promise<float> answer;
-    session->RunAsync(feeds, {half.name()}, {}, [&](absl::Status s, std::vector<Tensor> out) { answer.set_value(s.ok() ? out[0].data<float>()[i] : -1.0f); });
+    session->RunAsync(feeds, {half.name()}, {}, [&](absl::Status s, std::vector<Tensor> out) {
+      answer.set_value(s.ok() ? out[0].data<float>()[i] : -1.0f);
+    });
     BOOST_TEST(answer.get_future().get() == 0.0f);
   }
 }

@@ -95,8 +95,12 @@ BOOST_AUTO_TEST_CASE(Edge2ATurnEndsWhenItsBudgetIsSpent) {
 struct RecvGraph {
   RecvGraph() {
     auto n = NodeBuilder(root.graph(), "recv", "_Recv")
-                 .Attr("tensor_type", DType::kFloat).Attr("tensor_name", "edge").Attr("send_device", "/job:a/device:CPU:0")
-                 .Attr("send_device_incarnation", 7).Attr("recv_device", "/job:b/device:CPU:0").Build();
+                 .Attr("tensor_type", DType::kFloat)
+                 .Attr("tensor_name", "edge")
+                 .Attr("send_device", "/job:a/device:CPU:0")
+                 .Attr("send_device_incarnation", 7)
+                 .Attr("recv_device", "/job:b/device:CPU:0")
+                 .Build();
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
     out = ops::Neg(root, Output(NodeOut{*n, 0}, root.state()));
   }

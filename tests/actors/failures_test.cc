@@ -21,7 +21,12 @@ TROUPE_OP("TestThrow").Input("x: float").Output("y: float").Stateful().NotDiffer
 absl::Status Throw(KernelContext&) { throw std::runtime_error("boom"); }
 TROUPE_KERNEL("TestThrow").Device("CPU").Function<Throw>();
 
-TROUPE_OP("TestNever").Input("x: float").Output("y: float").Stateful().NotDifferentiable("it never ends").Doc("Waits for the step's end.");
+TROUPE_OP("TestNever")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("it never ends")
+    .Doc("Waits for the step's end.");
 class Never {
  public:
   explicit Never(KernelInit&) {}
@@ -31,7 +36,12 @@ class Never {
 };
 TROUPE_KERNEL("TestNever").Device("CPU").Class<Never>();
 
-TROUPE_OP("TestSleep").Input("x: float").Output("y: float").Stateful().NotDifferentiable("it sleeps").Doc("Sleeps 20 ms.");
+TROUPE_OP("TestSleep")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("it sleeps")
+    .Doc("Sleeps 20 ms.");
 absl::Status Sleep(KernelContext& ctx) {
   std::this_thread::sleep_for(20ms);
   ctx.set_output(0, ctx.TakeInput(0));
@@ -59,8 +69,9 @@ BOOST_FIXTURE_TEST_CASE(AnExceptionFailsItsStepWithAnAddress, Fixture) {
   std::vector<Tensor> out;
   const absl::Status s = session->Run(feeds, {bad.name()}, {}, &out);
   BOOST_TEST(s.code() == absl::StatusCode::kInternal);
-  BOOST_TEST(std::string(s.message()).find("node 'TestThrow' (TestThrow) on /job:localhost/replica:0/task:0/device:CPU:0: the kernel threw an exception: boom") !=
-             std::string::npos);
+  BOOST_TEST(std::string(s.message())
+                 .find("node 'TestThrow' (TestThrow) on /job:localhost/replica:0/task:0/device:CPU:0: the kernel threw "
+                       "an exception: boom") != std::string::npos);
   StillWorks(*session);
 }
 
@@ -154,7 +165,8 @@ BOOST_FIXTURE_TEST_CASE(AKilledDeviceOrContainerActorComesBackAndVariablesStay, 
   for (const std::string& name : {"device:" + device, "container:" + device, std::string("worker")}) {
     const uint64_t before = runtime.directory->Incarnation(name);
     caf::anon_send_exit(runtime.directory->Find(name), caf::exit_reason::kill);
-    for (int i = 0; i < 500 && (runtime.directory->Incarnation(name) == before || !runtime.directory->Find(name)); ++i) {
+    for (int i = 0; i < 500 && (runtime.directory->Incarnation(name) == before || !runtime.directory->Find(name));
+         ++i) {
       std::this_thread::sleep_for(10ms);
     }
     BOOST_TEST(runtime.directory->Incarnation(name) == before + 1);

@@ -10,11 +10,14 @@
 namespace troupe {
 namespace {
 
-std::string Attr(const std::string& name, const std::string& value) { return "attr { key: '" + name + "' value { " + value + " } } "; }
+std::string Attr(const std::string& name, const std::string& value) {
+  return "attr { key: '" + name + "' value { " + value + " } } ";
+}
 
 std::string Recv(const std::string& name) {
-  return "node { name: '" + name + "' op: '_HostRecv' " + Attr("tensor_type", "type: DT_DOUBLE") + Attr("tensor_name", "s: 's'") +
-         Attr("send_device", "s: 's'") + Attr("send_device_incarnation", "i: 3") + Attr("recv_device", "s: 's'") + "} ";
+  return "node { name: '" + name + "' op: '_HostRecv' " + Attr("tensor_type", "type: DT_DOUBLE") +
+         Attr("tensor_name", "s: 's'") + Attr("send_device", "s: 's'") + Attr("send_device_incarnation", "i: 3") +
+         Attr("recv_device", "s: 's'") + "} ";
 }
 
 struct Case {
@@ -28,15 +31,21 @@ std::vector<Case> Cases() {
       // The second Recv of a key took the place of the first, which then waited for ever, past deadline and cancellation.
       {Recv("a") + Recv("b"), {"a", "b"}, "another node of the part receives"},
       // Arguments and results that are not the step's own were read and written where nothing is.
-      {"node { name: 'a' op: '_Arg' " + Attr("T", "type: DT_DOUBLE") + Attr("index", "i: 0") + "}", {"a"}, "node 'a' (_Arg): it stands for an argument"},
-      {"node { name: 'c' op: 'Const' " + Attr("dtype", "type: DT_INT32") + Attr("value", "tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 }") +
+      {"node { name: 'a' op: '_Arg' " + Attr("T", "type: DT_DOUBLE") + Attr("index", "i: 0") + "}",
+       {"a"},
+       "node 'a' (_Arg): it stands for an argument"},
+      {"node { name: 'c' op: 'Const' " + Attr("dtype", "type: DT_INT32") +
+           Attr("value", "tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 }") +
            "} node { name: 'r' op: '_Retval' input: 'c' " + Attr("T", "type: DT_INT32") + Attr("index", "i: 1000000") +
            "} node { name: 'n' op: 'Identity' input: 'c' input: '^r' " + Attr("T", "type: DT_INT32") + "}",
-       {"n"}, "node 'r' (_Retval): it stands for an argument or a result"},
+       {"n"},
+       "node 'r' (_Retval): it stands for an argument or a result"},
       // A constant whose bytes are of another type than it says was read past its end when the node after it was folded.
-      {"node { name: 'c' op: 'Const' " + Attr("dtype", "type: DT_DOUBLE") + Attr("value", "tensor { dtype: DT_UINT8 tensor_shape { dim { size: 3 } } int_val: 1 }") +
+      {"node { name: 'c' op: 'Const' " + Attr("dtype", "type: DT_DOUBLE") +
+           Attr("value", "tensor { dtype: DT_UINT8 tensor_shape { dim { size: 3 } } int_val: 1 }") +
            "} node { name: 'n' op: 'Square' input: 'c' " + Attr("T", "type: DT_DOUBLE") + "}",
-       {"n"}, "attr 'value' is uint8 [3] but attr 'dtype' is float64"},
+       {"n"},
+       "attr 'value' is uint8 [3] but attr 'dtype' is float64"},
   };
 }
 
@@ -60,19 +69,25 @@ BOOST_AUTO_TEST_CASE(HugeTensorsAreRefused) {
   const int64_t huge = 1000000000000;
   const Tensor one = Tensor::Scalar(1.0f), v = Tensor::Vector({1.0f, 2.0f});
   const auto refused = [](const char* what, const absl::StatusOr<std::vector<Tensor>>& result) {
-    BOOST_TEST((result.status().code() == absl::StatusCode::kResourceExhausted || result.status().code() == absl::StatusCode::kInvalidArgument),
+    BOOST_TEST((result.status().code() == absl::StatusCode::kResourceExhausted ||
+                result.status().code() == absl::StatusCode::kInvalidArgument),
                what << ": " << result.status());
   };
-  BOOST_TEST((EvaluateOp("Fill", {Tensor::Vector({huge}), one}).status().code() == absl::StatusCode::kResourceExhausted));
+  BOOST_TEST(
+      (EvaluateOp("Fill", {Tensor::Vector({huge}), one}).status().code() == absl::StatusCode::kResourceExhausted));
   refused("Fill", EvaluateOp("Fill", {Tensor::Vector({int64_t{1} << 32, int64_t{1} << 32}), one}));
-  refused("Fill of no elements and too many", EvaluateOp("Fill", {Tensor::Vector({int64_t{1} << 62, int64_t{1} << 62, int64_t{1} << 62}), one}));
-  refused("Range", EvaluateOp("Range", {Tensor::Scalar<int64_t>(0), Tensor::Scalar(10 * huge), Tensor::Scalar<int64_t>(1)}));
+  refused("Fill of no elements and too many",
+          EvaluateOp("Fill", {Tensor::Vector({int64_t{1} << 62, int64_t{1} << 62, int64_t{1} << 62}), one}));
+  refused("Range",
+          EvaluateOp("Range", {Tensor::Scalar<int64_t>(0), Tensor::Scalar(10 * huge), Tensor::Scalar<int64_t>(1)}));
   refused("Tile", EvaluateOp("Tile", {v, Tensor::Vector({huge})}));
   refused("BroadcastTo", EvaluateOp("BroadcastTo", {one, Tensor::Vector({huge, int64_t{8}})}));
   refused("Pad", EvaluateOp("Pad", {v, Tensor::Of<int64_t>({huge, huge}, TensorShape({1, 2}))}));
   refused("RandomUniform", EvaluateOp("RandomUniform", {Tensor::Vector({huge})}, {{"dtype", DType::kFloat}}));
-  refused("OneHot", EvaluateOp("OneHot", {Tensor(DType::kInt64, TensorShape({4096})), Tensor::Scalar<int32_t>(2147483647), one, one}));
-  refused("ScatterNd", EvaluateOp("ScatterNd", {Tensor::Of<int64_t>({0}, TensorShape({1, 1})), Tensor::Vector({1.0f}), Tensor::Vector({huge})}));
+  refused("OneHot", EvaluateOp("OneHot", {Tensor(DType::kInt64, TensorShape({4096})),
+                                          Tensor::Scalar<int32_t>(2147483647), one, one}));
+  refused("ScatterNd", EvaluateOp("ScatterNd", {Tensor::Of<int64_t>({0}, TensorShape({1, 1})), Tensor::Vector({1.0f}),
+                                                Tensor::Vector({huge})}));
 }
 
 // The exponential made an integer of a NaN, which is undefined.

@@ -6,9 +6,9 @@
 
 #include "troupe/troupe.h"
 
-#define TROUPE_REQUIRE_OK(expr)                        \
-  do {                                                 \
-    const absl::Status troupe_status = (expr);         \
+#define TROUPE_REQUIRE_OK(expr)                               \
+  do {                                                        \
+    const absl::Status troupe_status = (expr);                \
     BOOST_REQUIRE_MESSAGE(troupe_status.ok(), troupe_status); \
   } while (false)
 

@@ -48,7 +48,8 @@ BOOST_FIXTURE_TEST_CASE(RunsFromManyThreadsAtOnce, OneNode) {
     threads.emplace_back([&, t] {
       std::vector<Tensor> out;
       for (int i = 0; i < 500; ++i) {
-        absl::Status s = (*session)->Run({{"x", Tensor::Scalar(1.0f * i)}, {"y", Tensor::Scalar(1.0f * t)}}, {"z"}, {}, &out);
+        absl::Status s =
+            (*session)->Run({{"x", Tensor::Scalar(1.0f * i)}, {"y", Tensor::Scalar(1.0f * t)}}, {"z"}, {}, &out);
         if (!s.ok() || out[0].scalar<float>() != i + t) ++wrong;
       }
     });

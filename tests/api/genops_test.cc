@@ -18,8 +18,14 @@ OpDef Def(const OpBuilder& b) {
 BOOST_AUTO_TEST_SUITE(builders)
 
 BOOST_AUTO_TEST_CASE(inferred_and_optional_attrs) {
-  const OpDef op = Def(OpBuilder("Product").Input("a: T").Input("b: T").Output("product: T").Attr("T: {float, double}")
-                           .Attr("transpose_a: bool = false").Attr("mode: {'FAST', 'EXACT'} = 'FAST'").Attr("scale: float = 0.5")
+  const OpDef op = Def(OpBuilder("Product")
+                           .Input("a: T")
+                           .Input("b: T")
+                           .Output("product: T")
+                           .Attr("T: {float, double}")
+                           .Attr("transpose_a: bool = false")
+                           .Attr("mode: {'FAST', 'EXACT'} = 'FAST'")
+                           .Attr("scale: float = 0.5")
                            .Doc("The product of two matrices."));
   BOOST_TEST(genops::Declaration(op) ==
              "struct ProductAttrs {\n"
@@ -32,32 +38,53 @@ BOOST_AUTO_TEST_CASE(inferred_and_optional_attrs) {
              "Output Product(const ScopeAt& scope, const Input& a, const Input& b, const ProductAttrs& attrs = {});\n");
   BOOST_TEST(genops::Definition(op) ==
              "Output Product(const ScopeAt& scope, const Input& a, const Input& b, const ProductAttrs& attrs) {\n"
-             "  return Emit(scope, \"Product\", {a, b}, {{\"transpose_a\", attrs.transpose_a}, {\"mode\", attrs.mode}, {\"scale\", attrs.scale}})"
+             "  return Emit(scope, \"Product\", {a, b}, {{\"transpose_a\", attrs.transpose_a}, {\"mode\", attrs.mode}, "
+             "{\"scale\", attrs.scale}})"
              ".output(0);\n}\n");
 }
 
 BOOST_AUTO_TEST_CASE(required_attrs_lists_and_keywords) {
-  const OpDef op = Def(OpBuilder("Sort").Input("values: N * T").Input("default: Tlist").Output("index: int32").Output("rest: N * T")
-                           .Output("scope: float").Attr("N: int >= 1").Attr("T: type").Attr("Tlist: list(type)").Attr("dtype: type")
-                           .Attr("shape: shape").Attr("sizes: list(int) = [1, -2]").Attr("none: list(string) = []")
+  const OpDef op = Def(OpBuilder("Sort")
+                           .Input("values: N * T")
+                           .Input("default: Tlist")
+                           .Output("index: int32")
+                           .Output("rest: N * T")
+                           .Output("scope: float")
+                           .Attr("N: int >= 1")
+                           .Attr("T: type")
+                           .Attr("Tlist: list(type)")
+                           .Attr("dtype: type")
+                           .Attr("shape: shape")
+                           .Attr("sizes: list(int) = [1, -2]")
+                           .Attr("none: list(string) = []")
                            .Attr("any: shape = { unknown_rank: true }"));
   const std::string text = genops::Declaration(op);
-  BOOST_TEST(text.find("SortOutputs Sort(const ScopeAt& scope, const InputList& values, const InputList& default_, DType dtype, "
-                       "const PartialTensorShape& shape, const SortAttrs& attrs = {});") != std::string::npos, text);
+  BOOST_TEST(
+      text.find(
+          "SortOutputs Sort(const ScopeAt& scope, const InputList& values, const InputList& default_, DType dtype, "
+          "const PartialTensorShape& shape, const SortAttrs& attrs = {});") != std::string::npos,
+      text);
   BOOST_TEST(text.find("std::vector<int64_t> sizes = {1, -2};") != std::string::npos, text);
   BOOST_TEST(text.find("std::vector<std::string> none = {};") != std::string::npos, text);
   BOOST_TEST(text.find("PartialTensorShape any = PartialTensorShape();") != std::string::npos, text);
-  BOOST_TEST(text.find("struct SortOutputs {\n  Output index;\n  OutputList rest;\n  Output scope_;\n  Operation operation;\n};") !=
-                 std::string::npos, text);
+  BOOST_TEST(
+      text.find(
+          "struct SortOutputs {\n  Output index;\n  OutputList rest;\n  Output scope_;\n  Operation operation;\n};") !=
+          std::string::npos,
+      text);
   const std::string source = genops::Definition(op);
-  BOOST_TEST(source.find("return {op.output(0), OutputsOf(op, \"rest\"), OutputOf(op, \"scope\"), op};") != std::string::npos, source);
+  BOOST_TEST(
+      source.find("return {op.output(0), OutputsOf(op, \"rest\"), OutputOf(op, \"scope\"), op};") != std::string::npos,
+      source);
 }
 
 BOOST_AUTO_TEST_CASE(an_attr_may_be_called_as_an_input) {
   const OpDef op = Def(OpBuilder("Same").Input("shape: int32").Attr("shape: shape"));
   const std::string text = genops::Declaration(op);
-  BOOST_TEST(text.find("Operation Same(const ScopeAt& scope, const Input& shape, const PartialTensorShape& shape_attr);") != std::string::npos,
-             text);
+  BOOST_TEST(
+      text.find("Operation Same(const ScopeAt& scope, const Input& shape, const PartialTensorShape& shape_attr);") !=
+          std::string::npos,
+      text);
 }
 
 BOOST_AUTO_TEST_CASE(names) {
@@ -81,7 +108,8 @@ BOOST_AUTO_TEST_CASE(long_docs_are_wrapped_and_cannot_continue_a_line) {
 BOOST_AUTO_TEST_CASE(builders_of_real_ops) {
   Scope root = Scope::NewRootScope();
   const Output a = ops::Placeholder(root.WithOpName("a"), DType::kFloat, {.shape = PartialTensorShape({2, 3})});
-  const Output p = ops::MatMul(root.WithOpName("p"), a, Const(root.WithOpName("b"), 1.0f, TensorShape({2, 4})), {.transpose_a = true});
+  const Output p = ops::MatMul(root.WithOpName("p"), a, Const(root.WithOpName("b"), 1.0f, TensorShape({2, 4})),
+                               {.transpose_a = true});
   BOOST_TEST(root.status().ToString() == "OK");
   BOOST_TEST(test::NodeText(*p.node()) == "p = MatMul(a, b)");
   BOOST_TEST(*p.node()->Attr<bool>("transpose_a"));

@@ -7,7 +7,8 @@ namespace troupe {
 namespace {
 
 // The values of `fetches`, each as text; the status when building or running failed.
-std::vector<std::string> Run(const Scope& root, const OutputList& fetches, const Feeds& feeds = {}, const std::vector<Operation>& before = {}) {
+std::vector<std::string> Run(const Scope& root, const OutputList& fetches, const Feeds& feeds = {},
+                             const std::vector<Operation>& before = {}) {
   if (!root.ok()) return {root.status().ToString()};
   auto session = Session::Create();
   if (!session.ok()) return {session.status().ToString()};
@@ -29,11 +30,11 @@ template <class T>
 std::string Scalar(T v) {
   return Text(Tensor::Scalar(v));
 }
-#define CHECK_RUN(values, ...)                                   \
-  do {                                                           \
-    const std::vector<std::string> got = values;                 \
-    const std::vector<std::string> want = __VA_ARGS__;           \
-    BOOST_TEST(got == want, boost::test_tools::per_element());   \
+#define CHECK_RUN(values, ...)                                 \
+  do {                                                         \
+    const std::vector<std::string> got = values;               \
+    const std::vector<std::string> want = __VA_ARGS__;         \
+    BOOST_TEST(got == want, boost::test_tools::per_element()); \
   } while (false)
 
 struct Fixture {
@@ -45,16 +46,21 @@ BOOST_FIXTURE_TEST_SUITE(running, Fixture)
 BOOST_AUTO_TEST_CASE(arithmetic) {
   const Output x = Const(root, {1.0f, 2.0f, 3.0f});
   CHECK_RUN(Run(root, {x * 2 + 1, 1 - x, -x / 2, x < 2.5, Const(root, 7) / 2}),
-            {Text(Tensor::Vector<float>({3, 5, 7})), Text(Tensor::Vector<float>({0, -1, -2})), Text(Tensor::Vector<float>({-0.5f, -1, -1.5f})),
-             Text(Tensor::Vector<bool>({true, true, false})), Scalar(int32_t{3})});
+            {Text(Tensor::Vector<float>({3, 5, 7})), Text(Tensor::Vector<float>({0, -1, -2})),
+             Text(Tensor::Vector<float>({-0.5f, -1, -1.5f})), Text(Tensor::Vector<bool>({true, true, false})),
+             Scalar(int32_t{3})});
 }
 
 BOOST_AUTO_TEST_CASE(a_sum_in_a_loop) {
   const Output n = ops::Placeholder(root.WithOpName("n"), DType::kInt32);
-  const OutputList r = While(root, {0, 0}, [&](const Scope&, const OutputList& v) { return v[0] < n; },
-                             [](const Scope&, const OutputList& v) -> OutputList { return {v[0] + 1, v[1] + v[0]}; });
+  const OutputList r = While(
+      root, {0, 0}, [&](const Scope&, const OutputList& v) { return v[0] < n; },
+      [](const Scope&, const OutputList& v) -> OutputList {
+        return {v[0] + 1, v[1] + v[0]};
+      });
   for (const int k : {0, 1, 10, 1000}) {
-    CHECK_RUN(Run(root, r, {{"n", Tensor::Scalar(int32_t{k})}}), {Scalar(int32_t{k}), Scalar(int32_t{k * (k - 1) / 2})});
+    CHECK_RUN(Run(root, r, {{"n", Tensor::Scalar(int32_t{k})}}),
+              {Scalar(int32_t{k}), Scalar(int32_t{k * (k - 1) / 2})});
   }
 }
 
@@ -63,27 +69,34 @@ BOOST_AUTO_TEST_CASE(loops_in_loops) {
   const OutputList r = While(
       root, {0, 0}, [](const Scope&, const OutputList& v) { return v[0] < 6; },
       [](const Scope& s, const OutputList& v) -> OutputList {
-        const OutputList inner = While(s, {0, v[1]}, [&](const Scope&, const OutputList& w) { return w[0] < v[0]; },
-                                       [](const Scope&, const OutputList& w) -> OutputList { return {w[0] + 1, w[1] + 1}; });
+        const OutputList inner = While(
+            s, {0, v[1]}, [&](const Scope&, const OutputList& w) { return w[0] < v[0]; },
+            [](const Scope&, const OutputList& w) -> OutputList {
+              return {w[0] + 1, w[1] + 1};
+            });
         return {v[0] + 1, inner[1]};
       });
   CHECK_RUN(Run(root, {r[1]}), {Scalar(int32_t{15})});
 }
 
 BOOST_AUTO_TEST_CASE(a_loop_that_does_not_start) {
-  const Output r = While(root, 5.0f, [](const Scope&, const Output& v) { return v < 0; }, [](const Scope&, const Output& v) { return v * 2; });
+  const Output r = While(
+      root, 5.0f, [](const Scope&, const Output& v) { return v < 0; },
+      [](const Scope&, const Output& v) { return v * 2; });
   CHECK_RUN(Run(root, {r}), {Scalar(5.0f)});
 }
 
 BOOST_AUTO_TEST_CASE(a_bounded_loop) {
-  const Output r = While(root, 1.0f, [](const Scope&, const Output& v) { return v > 0; }, [](const Scope&, const Output& v) { return v * 2; },
-                         {.maximum_iterations = 5});
+  const Output r = While(
+      root, 1.0f, [](const Scope&, const Output& v) { return v > 0; },
+      [](const Scope&, const Output& v) { return v * 2; }, {.maximum_iterations = 5});
   CHECK_RUN(Run(root, {r}), {Scalar(32.0f)});
 }
 
 BOOST_AUTO_TEST_CASE(both_branches) {
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
-  const Output y = Cond(root, x > 0, [&](const Scope&) { return x * 10; }, [&](const Scope& s) { return Const(s, -1.0f); });
+  const Output y = Cond(
+      root, x > 0, [&](const Scope&) { return x * 10; }, [&](const Scope& s) { return Const(s, -1.0f); });
   CHECK_RUN(Run(root, {y}, {{"x", Tensor::Scalar(2.0f)}}), {Scalar(20.0f)});
   CHECK_RUN(Run(root, {y}, {{"x", Tensor::Scalar(-2.0f)}}), {Scalar(-1.0f)});
 }
@@ -91,28 +104,34 @@ BOOST_AUTO_TEST_CASE(both_branches) {
 BOOST_AUTO_TEST_CASE(only_the_branch_that_is_taken_runs) {
   const Output p = ops::Placeholder(root.WithOpName("p"), DType::kBool);
   const Variable a(root.WithOpName("a"), 0.0f), b(root.WithOpName("b"), 0.0f);
-  const Operation op = Cond(root, p, [&](const Scope& s) { return Operation(a.AssignAdd(s, 1)); },
-                            [&](const Scope& s) { return Operation(b.AssignAdd(s, 1)); });
+  const Operation op = Cond(
+      root, p, [&](const Scope& s) { return Operation(a.AssignAdd(s, 1)); },
+      [&](const Scope& s) { return Operation(b.AssignAdd(s, 1)); });
   const Scope after = root.WithControlDependencies(op);
-  CHECK_RUN(Run(root, {a.Read(after), b.Read(after)}, {{"p", Tensor::Scalar(true)}}, {GlobalVariablesInitializer(root)}),
-            {Scalar(1.0f), Scalar(0.0f)});
-  CHECK_RUN(Run(root, {a.Read(after), b.Read(after)}, {{"p", Tensor::Scalar(false)}}, {GlobalVariablesInitializer(root)}),
-            {Scalar(0.0f), Scalar(1.0f)});
+  CHECK_RUN(
+      Run(root, {a.Read(after), b.Read(after)}, {{"p", Tensor::Scalar(true)}}, {GlobalVariablesInitializer(root)}),
+      {Scalar(1.0f), Scalar(0.0f)});
+  CHECK_RUN(
+      Run(root, {a.Read(after), b.Read(after)}, {{"p", Tensor::Scalar(false)}}, {GlobalVariablesInitializer(root)}),
+      {Scalar(0.0f), Scalar(1.0f)});
 }
 
 BOOST_AUTO_TEST_CASE(a_branch_guards_an_integer_division) {
   const Output y = ops::Placeholder(root.WithOpName("y"), DType::kInt32);
   const Output x = Const(root, 12);
-  const Output q = Cond(root, y > 0, [&](const Scope&) { return x / y; }, [&](const Scope& s) { return Const(s, -1); });
+  const Output q = Cond(
+      root, y > 0, [&](const Scope&) { return x / y; }, [&](const Scope& s) { return Const(s, -1); });
   CHECK_RUN(Run(root, {q}, {{"y", Tensor::Scalar(int32_t{4})}}), {Scalar(int32_t{3})});
   CHECK_RUN(Run(root, {q}, {{"y", Tensor::Scalar(int32_t{0})}}), {Scalar(int32_t{-1})});
 }
 
 BOOST_AUTO_TEST_CASE(a_variable_updated_in_a_loop) {
   const Variable v(root.WithOpName("v"), 1.0f);
-  const Output i = While(root, 0, [](const Scope&, const Output& i) { return i < 4; },
-                         [&](const Scope& s, const Output& i) { return After(s, {Operation(v.AssignAdd(s, 2))}, i + 1); });
-  CHECK_RUN(Run(root, {i, v.Read(root.WithControlDependencies(i))}, {}, {GlobalVariablesInitializer(root)}), {Scalar(int32_t{4}), Scalar(9.0f)});
+  const Output i = While(
+      root, 0, [](const Scope&, const Output& i) { return i < 4; },
+      [&](const Scope& s, const Output& i) { return After(s, {Operation(v.AssignAdd(s, 2))}, i + 1); });
+  CHECK_RUN(Run(root, {i, v.Read(root.WithControlDependencies(i))}, {}, {GlobalVariablesInitializer(root)}),
+            {Scalar(int32_t{4}), Scalar(9.0f)});
 }
 
 BOOST_AUTO_TEST_CASE(cases) {
@@ -130,13 +149,17 @@ BOOST_AUTO_TEST_CASE(map_fold_scan) {
   const auto add = [](const Scope&, const Output& a, const Output& r) { return a + r; };
   const Output squares = Map(root, x, [](const Scope&, const Output& row) { return row * row; });
   BOOST_TEST(squares.shape().DebugString() == "[3,2]");
-  CHECK_RUN(Run(root, {squares, Fold(root, x, zero, add), Scan(root, x, zero, add), Scan(root, x, zero, add, {.reverse = true}),
-                       Fold(root, {x}, {}, [](const Scope&, const OutputList& a, const OutputList& r) { return OutputList{a[0] - r[0]}; },
-                            {.reverse = true})[0],
-                       Scan(root, {x}, {}, [](const Scope&, const OutputList& a, const OutputList& r) { return OutputList{a[0] - r[0]}; })[0]}),
-            {Text(Tensor::Of<float>({1, 4, 9, 16, 25, 36}, {3, 2})), Text(Tensor::Vector<float>({9, 12})),
-             Text(Tensor::Of<float>({1, 2, 4, 6, 9, 12}, {3, 2})), Text(Tensor::Of<float>({9, 12, 8, 10, 5, 6}, {3, 2})),
-             Text(Tensor::Vector<float>({1, 0})), Text(Tensor::Of<float>({1, 2, -2, -2, -7, -8}, {3, 2}))});
+  CHECK_RUN(
+      Run(root,
+          {squares, Fold(root, x, zero, add), Scan(root, x, zero, add), Scan(root, x, zero, add, {.reverse = true}),
+           Fold(root, {x}, {},
+                [](const Scope&, const OutputList& a, const OutputList& r) { return OutputList{a[0] - r[0]}; },
+                {.reverse = true})[0],
+           Scan(root, {x}, {},
+                [](const Scope&, const OutputList& a, const OutputList& r) { return OutputList{a[0] - r[0]}; })[0]}),
+      {Text(Tensor::Of<float>({1, 4, 9, 16, 25, 36}, {3, 2})), Text(Tensor::Vector<float>({9, 12})),
+       Text(Tensor::Of<float>({1, 2, 4, 6, 9, 12}, {3, 2})), Text(Tensor::Of<float>({9, 12, 8, 10, 5, 6}, {3, 2})),
+       Text(Tensor::Vector<float>({1, 0})), Text(Tensor::Of<float>({1, 2, -2, -2, -7, -8}, {3, 2}))});
 }
 
 BOOST_AUTO_TEST_CASE(map_of_several_tensors_of_several_types) {
@@ -160,7 +183,8 @@ BOOST_AUTO_TEST_CASE(gradients_through_map_and_scan) {
   const Output z = Scan(root, x, 1.0f, [](const Scope&, const Output& a, const Output& row) { return a * row; });
   const OutputList gy = Gradients(root, {y}, {x}), gz = Gradients(root, {z}, {x});
   // z = {x0, x0 x1, x0 x1 x2}
-  CHECK_RUN(Run(root, {gy[0], gz[0]}), {Text(Tensor::Vector<float>({3, 12, 27})), Text(Tensor::Vector<float>({1 + 2 + 6, 1 + 3, 2}))});
+  CHECK_RUN(Run(root, {gy[0], gz[0]}),
+            {Text(Tensor::Vector<float>({3, 12, 27})), Text(Tensor::Vector<float>({1 + 2 + 6, 1 + 3, 2}))});
 }
 
 BOOST_AUTO_TEST_CASE(bad_rows) {
@@ -168,7 +192,8 @@ BOOST_AUTO_TEST_CASE(bad_rows) {
   BOOST_TEST(std::string(root.status().message()).find("is a scalar") != std::string::npos, root.status().ToString());
   const Scope other = Scope::NewRootScope();
   Map(other, {Const(other, {1, 2}), Const(other, {1, 2, 3})}, [](const Scope&, const OutputList& row) { return row; });
-  BOOST_TEST(std::string(other.status().message()).find("has 3 rows, others 2") != std::string::npos, other.status().ToString());
+  BOOST_TEST(std::string(other.status().message()).find("has 3 rows, others 2") != std::string::npos,
+             other.status().ToString());
 }
 
 BOOST_AUTO_TEST_CASE(uninitialized_variables_are_reported) {
@@ -187,24 +212,29 @@ BOOST_AUTO_TEST_CASE(tensor_arrays) {
   const auto array = [](const Scope& s, bool dynamic = false, bool clear = true) {
     return ops::TensorArrayV3(s, 2, DType::kFloat, {.dynamic_size = dynamic, .clear_after_read = clear});
   };
-  const auto has = [](const std::string& text, const char* what) { BOOST_TEST(text.find(what) != std::string::npos, text); };
+  const auto has = [](const std::string& text, const char* what) {
+    BOOST_TEST(text.find(what) != std::string::npos, text);
+  };
   BOOST_TEST(run([&](const Scope& s) {
-    const auto a = array(s, true);
-    const Output f = ops::TensorArrayWriteV3(s, a.handle, 4, 1.5f, a.flow);
-    return ops::TensorArraySizeV3(s, a.handle, f);
-  }) == Scalar(int32_t{5}));
+               const auto a = array(s, true);
+               const Output f = ops::TensorArrayWriteV3(s, a.handle, 4, 1.5f, a.flow);
+               return ops::TensorArraySizeV3(s, a.handle, f);
+             }) == Scalar(int32_t{5}));
   has(run([&](const Scope& s) {
         const auto a = array(s);
         return ops::TensorArrayWriteV3(s, a.handle, 2, 1.5f, a.flow);
-      }), "not resizeable and of size 2");
+      }),
+      "not resizeable and of size 2");
   has(run([&](const Scope& s) {
         const auto a = array(s);
         return ops::TensorArrayWriteV3(s, a.handle, 0, 1, ops::TensorArrayWriteV3(s, a.handle, 0, 1.5f, a.flow));
-      }), "holds float32, but the value written to index 0 is int32");
+      }),
+      "holds float32, but the value written to index 0 is int32");
   has(run([&](const Scope& s) {
         const auto a = array(s);
         return ops::TensorArrayWriteV3(s, a.handle, 0, 1.f, ops::TensorArrayWriteV3(s, a.handle, 0, 1.5f, a.flow));
-      }), "already been written");
+      }),
+      "already been written");
   const auto twice = [&](bool clear) {
     return run([&](const Scope& s) {
       const auto a = array(s, false, clear);
@@ -218,37 +248,44 @@ BOOST_AUTO_TEST_CASE(tensor_arrays) {
   has(run([&](const Scope& s) {
         const auto a = array(s);
         return ops::TensorArrayReadV3(s, a.handle, 1, a.flow, DType::kFloat);
-      }), "never written");
+      }),
+      "never written");
   has(run([&](const Scope& s) {
         const auto a = array(s);
         return ops::TensorArrayReadV3(s, a.handle, 2, a.flow, DType::kFloat);
-      }), "array size is 2");
+      }),
+      "array size is 2");
   has(run([&](const Scope& s) {
         const auto a = array(s);
         return ops::TensorArrayReadV3(s, a.handle, 0, a.flow, DType::kInt32);
-      }), "holds float32, not int32");
+      }),
+      "holds float32, not int32");
   has(run([&](const Scope& s) {
         const auto a = array(s);
         const Operation closed = ops::TensorArrayCloseV3(s, a.handle);
         return ops::TensorArrayReadV3(s.WithControlDependencies(closed), a.handle, 0, a.flow, DType::kFloat);
-      }), "already been closed");
+      }),
+      "already been closed");
   has(run([&](const Scope& s) {
         const auto a = array(s);
-        const Output f = ops::TensorArrayWriteV3(s, a.handle, 1, {1.f, 2.f}, ops::TensorArrayWriteV3(s, a.handle, 0, 1.5f, a.flow));
+        const Output f =
+            ops::TensorArrayWriteV3(s, a.handle, 1, {1.f, 2.f}, ops::TensorArrayWriteV3(s, a.handle, 0, 1.5f, a.flow));
         return ops::TensorArrayGatherV3(s, a.handle, {0, 1}, f, DType::kFloat);
-      }), "inconsistent shapes");
+      }),
+      "inconsistent shapes");
   BOOST_TEST(run([&](const Scope& s) {
-    const auto a = ops::TensorArrayV3(s, 3, DType::kFloat, {.element_shape = PartialTensorShape({2})});
-    const Output f = ops::TensorArrayScatterV3(s, a.handle, {2, 0}, {{1.f, 2.f}, {3.f, 4.f}}, a.flow);
-    return ops::TensorArrayGatherV3(s, a.handle, {0, 1, 2}, f, DType::kFloat);
-  }) == Text(Tensor::Of<float>({3, 4, 0, 0, 1, 2}, {3, 2})));
+               const auto a = ops::TensorArrayV3(s, 3, DType::kFloat, {.element_shape = PartialTensorShape({2})});
+               const Output f = ops::TensorArrayScatterV3(s, a.handle, {2, 0}, {{1.f, 2.f}, {3.f, 4.f}}, a.flow);
+               return ops::TensorArrayGatherV3(s, a.handle, {0, 1, 2}, f, DType::kFloat);
+             }) == Text(Tensor::Of<float>({3, 4, 0, 0, 1, 2}, {3, 2})));
   BOOST_TEST(run([&](const Scope& s) {
-    const auto a = array(s);
-    const auto g = ops::TensorArrayGradV3(s, a.handle, a.flow, "gradients");
-    const Output f = ops::TensorArrayWriteV3(s, g.grad_handle, 0, 2.f, ops::TensorArrayWriteV3(s, g.grad_handle, 0, 1.5f, g.flow_out));
-    const auto again = ops::TensorArrayGradV3(s, a.handle, f, "gradients");
-    return ops::TensorArrayReadV3(s, again.grad_handle, 0, again.flow_out, DType::kFloat);
-  }) == Scalar(3.5f));
+               const auto a = array(s);
+               const auto g = ops::TensorArrayGradV3(s, a.handle, a.flow, "gradients");
+               const Output f = ops::TensorArrayWriteV3(s, g.grad_handle, 0, 2.f,
+                                                        ops::TensorArrayWriteV3(s, g.grad_handle, 0, 1.5f, g.flow_out));
+               const auto again = ops::TensorArrayGradV3(s, a.handle, f, "gradients");
+               return ops::TensorArrayReadV3(s, again.grad_handle, 0, again.flow_out, DType::kFloat);
+             }) == Scalar(3.5f));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

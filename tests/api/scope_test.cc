@@ -13,11 +13,26 @@ namespace {
 
 using test::NodeText;
 
-TROUPE_OP("ApiTestSum").Input("a: T").Input("b: T").Output("sum: T").Attr("T: {float, double, int32, int64, complex64}")
-    .Shape(shape_fn::BroadcastBinary).NotDifferentiable("test");
-TROUPE_OP("ApiTestTake").Input("x: T").Input("axis: Tidx").Output("y: T").Attr("T: type").Attr("Tidx: {int32, int64} = DT_INT32")
+TROUPE_OP("ApiTestSum")
+    .Input("a: T")
+    .Input("b: T")
+    .Output("sum: T")
+    .Attr("T: {float, double, int32, int64, complex64}")
+    .Shape(shape_fn::BroadcastBinary)
     .NotDifferentiable("test");
-TROUPE_OP("ApiTestPack").Input("values: N * T").Output("y: T").Attr("N: int >= 1").Attr("T: type").NotDifferentiable("test");
+TROUPE_OP("ApiTestTake")
+    .Input("x: T")
+    .Input("axis: Tidx")
+    .Output("y: T")
+    .Attr("T: type")
+    .Attr("Tidx: {int32, int64} = DT_INT32")
+    .NotDifferentiable("test");
+TROUPE_OP("ApiTestPack")
+    .Input("values: N * T")
+    .Output("y: T")
+    .Attr("N: int >= 1")
+    .Attr("T: type")
+    .NotDifferentiable("test");
 TROUPE_OP("ApiTestState").Output("y: float").Attr("container: string = ''").Stateful().NotDifferentiable("test");
 TROUPE_OP("ApiTestDone").Stateful().NotDifferentiable("test");
 
@@ -60,7 +75,8 @@ BOOST_AUTO_TEST_CASE(devices_merge_field_by_field) {
     return n.op().name == "Const" ? std::string("/job:const") : std::string();
   });
   BOOST_TEST(Const(fn.WithDevice("/cpu:0"), 1).node()->requested_device() == "/job:const/task:3");
-  BOOST_TEST(EmitOp(fn.WithDevice("/cpu:0"), "ApiTestState", {}).node()->requested_device() == "/job:ps/task:3/device:CPU:0");
+  BOOST_TEST(EmitOp(fn.WithDevice("/cpu:0"), "ApiTestState", {}).node()->requested_device() ==
+             "/job:ps/task:3/device:CPU:0");
   BOOST_TEST(root.ok());
 }
 
@@ -220,12 +236,15 @@ BOOST_AUTO_TEST_SUITE(constants)
 
 BOOST_AUTO_TEST_CASE(literals) {
   Scope root = Scope::NewRootScope();
-  const auto value = [&](const Output& o) { return o.valid() ? o.node()->Attr<Tensor>("value")->DebugString() : root.status().ToString(); };
+  const auto value = [&](const Output& o) {
+    return o.valid() ? o.node()->Attr<Tensor>("value")->DebugString() : root.status().ToString();
+  };
   BOOST_TEST(value(Const(root, true)) == Tensor::Scalar(true).DebugString());
   BOOST_TEST(value(Const(root, "text")) == Tensor::Scalar("text").DebugString());
   BOOST_TEST(value(Const(root, 1ll)) == Tensor::Scalar(int64_t{1}).DebugString());
   BOOST_TEST(value(Const(root, Half(1.5f))) == Tensor::Scalar(Half(1.5f)).DebugString());
-  BOOST_TEST(value(Const(root, {{1, 2}, {3, 4}, {5, 6}})) == Tensor::Of<int32_t>({1, 2, 3, 4, 5, 6}, {3, 2}).DebugString());
+  BOOST_TEST(value(Const(root, {{1, 2}, {3, 4}, {5, 6}})) ==
+             Tensor::Of<int32_t>({1, 2, 3, 4, 5, 6}, {3, 2}).DebugString());
   BOOST_TEST(value(Const(root, {{1, 2}})) == Tensor::Of<int32_t>({1, 2}, {1, 2}).DebugString());
   BOOST_TEST(value(Const(root, {{{1}}})) == Tensor::Of<int32_t>({1}, {1, 1, 1}).DebugString());
   BOOST_TEST(value(Const(root, {1, 2.5})) == Tensor::Vector<double>({1, 2.5}).DebugString());
@@ -233,10 +252,12 @@ BOOST_AUTO_TEST_CASE(literals) {
   BOOST_TEST(value(Const(root, std::vector<double>{1, 2})) == Tensor::Vector<double>({1, 2}).DebugString());
   BOOST_TEST(value(Const<double>(root, {1, 2})) == Tensor::Vector<double>({1, 2}).DebugString());
   BOOST_TEST(value(Const<uint8_t>(root, 255)) == Tensor::Scalar(uint8_t{255}).DebugString());
-  BOOST_TEST(value(Const(root, {1, 2}, DType::kBfloat16)) == Tensor::Vector<BFloat16>({BFloat16(1.f), BFloat16(2.f)}).DebugString());
+  BOOST_TEST(value(Const(root, {1, 2}, DType::kBfloat16)) ==
+             Tensor::Vector<BFloat16>({BFloat16(1.f), BFloat16(2.f)}).DebugString());
   BOOST_TEST(value(Const(root, 2.0f, TensorShape({2, 2}))) == Tensor::Of<float>({2, 2, 2, 2}, {2, 2}).DebugString());
   BOOST_TEST(value(Const(root, "s", TensorShape({2}))) == Tensor::Vector<std::string>({"s", "s"}).DebugString());
-  BOOST_TEST(value(Const(root, {1, 2, 3, 4}, TensorShape({2, 2}))) == Tensor::Of<int32_t>({1, 2, 3, 4}, {2, 2}).DebugString());
+  BOOST_TEST(value(Const(root, {1, 2, 3, 4}, TensorShape({2, 2}))) ==
+             Tensor::Of<int32_t>({1, 2, 3, 4}, {2, 2}).DebugString());
   BOOST_TEST(value(Const(root, {})) == Tensor(DType::kFloat, TensorShape({0})).DebugString());
   BOOST_TEST(root.status().ToString() == "OK");
 }
@@ -247,7 +268,8 @@ BOOST_AUTO_TEST_CASE(bad_literals) {
     const Output o = build(root);
     BOOST_TEST(!o.valid());
     BOOST_TEST(std::string(root.status().message()).find(what) != std::string::npos, root.status().ToString());
-    BOOST_TEST(std::string(root.status().message()).find("scope_test.cc:") != std::string::npos, root.status().ToString());
+    BOOST_TEST(std::string(root.status().message()).find("scope_test.cc:") != std::string::npos,
+               root.status().ToString());
   };
   refuses([](Scope& s) { return Const(s, {{1, 2}, {3}}); }, "rectangular");
   refuses([](Scope& s) { return Const(s, {Literal(1), Literal("a")}); }, "mixes");

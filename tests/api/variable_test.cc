@@ -35,7 +35,8 @@ BOOST_AUTO_TEST_CASE(a_resource_variable) {
   BOOST_REQUIRE_MESSAGE(root.ok(), root.status().ToString());
   BOOST_TEST(NodeText(*next.node()) == "grow/Read = ReadVariableOp(fc/w, ^grow)");
   BOOST_TEST(NodeText(*root.graph()->Find("grow")) == "grow = AssignAddVariableOp(fc/w, grow/value)");
-  BOOST_TEST(NodeText(*w.Read(root.WithControlDependencies(next)).node()) == "ReadVariableOp = ReadVariableOp(fc/w, ^grow/Read)");
+  BOOST_TEST(NodeText(*w.Read(root.WithControlDependencies(next)).node()) ==
+             "ReadVariableOp = ReadVariableOp(fc/w, ^grow/Read)");
   BOOST_TEST(NodeText(*GlobalVariablesInitializer(root).node()) == "init = NoOp(^fc/w/Assign)");
   BOOST_TEST(NodeText(*LocalVariablesInitializer(root).node()) == "init_1 = NoOp()");
   BOOST_TEST(root.status().ToString() == "OK");
@@ -43,7 +44,8 @@ BOOST_AUTO_TEST_CASE(a_resource_variable) {
 
 BOOST_AUTO_TEST_CASE(a_reference_variable) {
   Scope root = Scope::NewRootScope();
-  const Variable v(root, {1.0, 2.0}, {.name = "v", .trainable = false, .collections = {kLocalVariables}, .use_resource = false});
+  const Variable v(root, {1.0, 2.0},
+                   {.name = "v", .trainable = false, .collections = {kLocalVariables}, .use_resource = false});
   BOOST_TEST(root.status().ToString() == "OK");
   BOOST_TEST(GraphText(*root.graph()) ==
              "v = VariableV2()\n"
@@ -53,7 +55,8 @@ BOOST_AUTO_TEST_CASE(a_reference_variable) {
   BOOST_TEST((v.handle().dtype() == MakeRef(DType::kDouble)));
   BOOST_TEST((v.dtype() == DType::kDouble));
   BOOST_TEST(NodeText(*v.Assign(root, {3, 4}).node()) == "Assign = Assign(v, Assign/value)");
-  BOOST_TEST(NodeText(*v.AssignSub(root, Const(root.WithOpName("d"), {1.0, 1.0})).node()) == "AssignSub = AssignSub(v, d)");
+  BOOST_TEST(NodeText(*v.AssignSub(root, Const(root.WithOpName("d"), {1.0, 1.0})).node()) ==
+             "AssignSub = AssignSub(v, d)");
   BOOST_TEST(NodeText(*v.IsInitialized(root).node()) == "IsVariableInitialized = IsVariableInitialized(v)");
   BOOST_TEST(NodeText(*LocalVariablesInitializer(root).node()) == "init = NoOp(^v/Assign)");
   BOOST_TEST(root.graph()->collection("trainable_variables").empty());
@@ -75,7 +78,8 @@ BOOST_AUTO_TEST_CASE(options_override_type_shape_and_container) {
 
 BOOST_AUTO_TEST_CASE(variables_are_found_by_name) {
   Scope root = Scope::NewRootScope();
-  const Variable a(root.WithOpName("a"), 1.0f), b(root.WithOpName("b"), 2.0f, {.trainable = false, .use_resource = false});
+  const Variable a(root.WithOpName("a"), 1.0f),
+      b(root.WithOpName("b"), 2.0f, {.trainable = false, .use_resource = false});
   const std::vector<Variable> all = VariablesIn(root, kGlobalVariables);
   BOOST_REQUIRE(all.size() == 2u);
   BOOST_TEST(all[0].name() == a.name());

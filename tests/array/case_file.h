@@ -86,7 +86,8 @@ inline Case ParseCase(const std::string& line, int number) {
     if (c.op.empty()) {
       c.op = word;
     } else if (word[0] == '<') {
-      for (const std::string& n : StrSplit(word.substr(1, word.size() - 2), ',')) c.list_sizes.push_back(std::atoi(n.c_str()));
+      for (const std::string& n : StrSplit(word.substr(1, word.size() - 2), ','))
+        c.list_sizes.push_back(std::atoi(n.c_str()));
     } else {
       const size_t eq = word.find('=');
       c.attrs.Set(word.substr(0, eq), ParseAttr(word.substr(eq + 1)));
@@ -95,8 +96,10 @@ inline Case ParseCase(const std::string& line, int number) {
   std::vector<Tensor>* const sides[] = {nullptr, &c.inputs, &c.outputs, &c.grads};
   for (size_t side = 1; side < parts.size(); ++side) {
     for (const std::string& t : StrSplit(parts[side], ';')) {
-      if (t.find('[') != std::string::npos) sides[side]->push_back(ParseTensor(t));
-      else if (t.find("none") != std::string::npos) sides[side]->emplace_back();
+      if (t.find('[') != std::string::npos)
+        sides[side]->push_back(ParseTensor(t));
+      else if (t.find("none") != std::string::npos)
+        sides[side]->emplace_back();
     }
   }
   return c;
@@ -105,7 +108,8 @@ inline Case ParseCase(const std::string& line, int number) {
 // "" when equal: same type and shape, same elements (floats within a relative `tolerance`, NaN equals NaN).
 inline std::string Difference(const Tensor& got, const Tensor& want, double tolerance = 0) {
   if (!got.valid()) return "no value";
-  if (got.dtype() != want.dtype() || !got.SameShape(want)) return StrCat(got.DebugString(), " instead of ", want.DebugString());
+  if (got.dtype() != want.dtype() || !got.SameShape(want))
+    return StrCat(got.DebugString(), " instead of ", want.DebugString());
   bool same = true;
   if (got.dtype() == DType::kString) {
     same = got.flat<std::string>() == want.flat<std::string>();
@@ -117,7 +121,8 @@ inline std::string Difference(const Tensor& got, const Tensor& want, double tole
           same = same && a == b;
         } else if constexpr (!std::is_integral_v<T>) {
           const double x = a, y = b;
-          same = same && ((x != x && y != y) || x == y || std::abs(x - y) <= tolerance * std::max(std::abs(x), std::abs(y)));
+          same = same &&
+                 ((x != x && y != y) || x == y || std::abs(x - y) <= tolerance * std::max(std::abs(x), std::abs(y)));
         } else {
           same = same && a == b;
         }

@@ -50,16 +50,20 @@ BOOST_AUTO_TEST_CASE(bands_that_are_refused) {
     const std::string error = test::ErrorOf(op, std::move(in));
     BOOST_CHECK_MESSAGE(test::Contains(error, sentence), op << ": " << error);
   };
-  check("MatrixDiagPartV3", {matrix, Band({1, 0}), zero}, "lower_diag_index must not be larger than upper_diag_index: 1 > 0");
+  check("MatrixDiagPartV3", {matrix, Band({1, 0}), zero},
+        "lower_diag_index must not be larger than upper_diag_index: 1 > 0");
   check("MatrixDiagPartV3", {matrix, Band({0, 1, 2}), zero}, "one or two elements, received shape: [3]");
   check("MatrixDiagPartV3", {matrix, Band({-2}), zero}, "lower_diag_index is out of bound: -2 is not between -2 and 3");
-  check("MatrixDiagPartV3", {matrix, Band({0, 3}), zero}, "upper_diag_index is out of bound: 3 is not between -2 and 3");
-  check("MatrixDiagPartV3", {matrix, Band({0}), Tensor::Vector<float>({1})}, "padding_value must be a scalar, got shape [1]");
+  check("MatrixDiagPartV3", {matrix, Band({0, 3}), zero},
+        "upper_diag_index is out of bound: 3 is not between -2 and 3");
+  check("MatrixDiagPartV3", {matrix, Band({0}), Tensor::Vector<float>({1})},
+        "padding_value must be a scalar, got shape [1]");
   check("MatrixDiagPartV3", {Tensor::Vector<float>({1}), Band({0}), zero}, "1");
   check("MatrixDiagV3", {matrix, Band({0}), number(2), number(3), zero}, "The number of rows is too small: 2 < 3");
   check("MatrixDiagV3", {matrix, Band({0}), number(4), number(5), zero}, "not consistent");
   check("MatrixDiagV3", {matrix, Band({0, 2}), number(-1), number(-1), zero}, "2 instead of 3");
-  check("MatrixSetDiagV3", {matrix, matrix, Band({0})}, "diagonal must have shape [2] for this input and band, received shape: [2,3]");
+  check("MatrixSetDiagV3", {matrix, matrix, Band({0})},
+        "diagonal must have shape [2] for this input and band, received shape: [2,3]");
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ struct ErrorCase {
 };
 
 const ErrorCase kErrors[] = {
-    {"Reshape | float32[2,3]{1 2 3 4 5 6} ; int32[2]{4 2}", "a tensor with 6 values, but the requested shape [4,2] has 8"},
+    {"Reshape | float32[2,3]{1 2 3 4 5 6} ; int32[2]{4 2}",
+     "a tensor with 6 values, but the requested shape [4,2] has 8"},
     {"Reshape | float32[2,3]{1 2 3 4 5 6} ; int32[2]{4 -1}", "requires a multiple of 4"},
     {"Reshape | float32[2]{1 2} ; int32[2]{-1 -1}", "only one size of a reshape may be -1, not both 0 and 1"},
     {"Reshape | float32[2]{1 2} ; int32[1]{-3}", "size 0 must be non-negative, not -3"},
@@ -30,16 +31,21 @@ const ErrorCase kErrors[] = {
     {"ConcatV2 <2> | float32[1,2]{1 2} ; float32[2]{1 2} ; int32[]{0}", "ranks of all values must match"},
     {"ConcatOffset <2> | int32[]{1} ; int32[2]{2 3} ; int32[2]{3 3}", "all dimensions except 1 must match"},
     {"Split num_split=int:2 | int32[]{0} ; float32[3]{1 2 3}", "should evenly divide"},
-    {"SplitV num_split=int:2 | float32[3]{1 2 3} ; int32[2]{1 1} ; int32[]{0}", "add up to 2, but dimension 0 of the input is 3"},
-    {"SplitV num_split=int:2 | float32[3]{1 2 3} ; int32[2]{-1 -1} ; int32[]{0}", "only one size of size_splits may be -1"},
+    {"SplitV num_split=int:2 | float32[3]{1 2 3} ; int32[2]{1 1} ; int32[]{0}",
+     "add up to 2, but dimension 0 of the input is 3"},
+    {"SplitV num_split=int:2 | float32[3]{1 2 3} ; int32[2]{-1 -1} ; int32[]{0}",
+     "only one size of size_splits may be -1"},
     {"Slice | float32[2]{1 2} ; int32[1]{3} ; int32[1]{1}", "expected begin[0] in [0, 2], but got 3"},
     {"Slice | float32[2]{1 2} ; int32[1]{1} ; int32[1]{2}", "expected size[0] in [0, 1], but got 2"},
     {"Slice | float32[2]{1 2} ; int32[2]{1 0} ; int32[1]{2}", "vectors of 1 elements"},
     {"StridedSlice | float32[2]{1 2} ; int32[1]{0} ; int32[1]{1} ; int32[1]{0}", "strides[0] must be non-zero"},
     {"StridedSlice | float32[2]{1 2} ; int32[2]{0 0} ; int32[2]{1 1} ; int32[2]{1 1}", "input has only 1 dims"},
-    {"StridedSlice shrink_axis_mask=int:1 | float32[2]{1 2} ; int32[1]{2} ; int32[1]{3} ; int32[1]{1}", "slice index 2 of dimension 0 out of bounds"},
-    {"StridedSlice ellipsis_mask=int:3 | float32[2]{1 2} ; int32[2]{0 0} ; int32[2]{1 1} ; int32[2]{1 1}", "multiple ellipses"},
-    {"StridedSliceGrad | int32[1]{4} ; int32[1]{0} ; int32[1]{2} ; int32[1]{1} ; float32[3]{1 2 3}", "shape of dy was [3] instead of [2]"},
+    {"StridedSlice shrink_axis_mask=int:1 | float32[2]{1 2} ; int32[1]{2} ; int32[1]{3} ; int32[1]{1}",
+     "slice index 2 of dimension 0 out of bounds"},
+    {"StridedSlice ellipsis_mask=int:3 | float32[2]{1 2} ; int32[2]{0 0} ; int32[2]{1 1} ; int32[2]{1 1}",
+     "multiple ellipses"},
+    {"StridedSliceGrad | int32[1]{4} ; int32[1]{0} ; int32[1]{2} ; int32[1]{1} ; float32[3]{1 2 3}",
+     "shape of dy was [3] instead of [2]"},
     {"Pack <2> | float32[1]{1} ; float32[2]{1 2}", "value 0 has shape [1], value 1 has [2]"},
     {"Pack <1> axis=int:2 | float32[1]{1}", "must be in the range [-2, 2), got 2"},
     {"Unpack num=int:3 | float32[2]{1 2}", "must be 3, the number of outputs"},
@@ -47,13 +53,15 @@ const ErrorCase kErrors[] = {
     {"Tile | float32[2]{1 2} ; int32[2]{1 1}", "multiples must be a vector of 1 elements"},
     {"Pad | float32[2]{1 2} ; int32[1,2]{-1 0}", "paddings must be non-negative: dimension 0 has -1 and 0"},
     {"Pad | float32[2]{1 2} ; int32[2,2]{0 0 0 0}", "paddings must be a matrix [1,2]"},
-    {"MirrorPad mode=string:REFLECT | float32[2]{1 2} ; int32[1,2]{2 0}", "paddings must be less than the dimension size"},
+    {"MirrorPad mode=string:REFLECT | float32[2]{1 2} ; int32[1,2]{2 0}",
+     "paddings must be less than the dimension size"},
     {"Transpose | float32[2]{1 2} ; int32[2]{0 1}", "perm must be a vector of 1 elements"},
     {"Transpose | float32[1,2]{1 2} ; int32[2]{0 0}", "is no permutation: 0 comes twice"},
     {"InvertPermutation | int32[2]{0 2}", "2 is not between 0 and 2"},
     {"GatherV2 | float32[2]{1 2} ; int32[1,2]{0 2} ; int32[]{0}", "indices[0,1] = 2 is not in [0, 2)"},
     {"GatherV2 | float32[2]{1 2} ; int32[]{-1} ; int32[]{0}", "indices = -1 is not in [0, 2)"},
-    {"GatherV2 batch_dims=int:1 | float32[2,1]{1 2} ; int32[1,1]{0} ; int32[]{1}", "params.shape[0]: 2 should be equal to indices.shape[0]: 1"},
+    {"GatherV2 batch_dims=int:1 | float32[2,1]{1 2} ; int32[1,1]{0} ; int32[]{1}",
+     "params.shape[0]: 2 should be equal to indices.shape[0]: 1"},
     {"GatherNd | float32[2,2]{1 2 3 4} ; int32[2,2]{0 1 1 2}", "indices[1] = [1, 2] does not index into shape [2,2]"},
     {"ScatterNd | int32[1,1]{4} ; float32[1]{1} ; int32[1]{4}", "does not index into shape [4]"},
     {"ScatterNd | int32[2,1]{1 2} ; float32[1]{1} ; int32[1]{4}", "updates must have shape [2]"},
@@ -70,7 +78,8 @@ const ErrorCase kErrors[] = {
     {"DynamicPartition num_partitions=int:2 | float32[1]{1} ; int32[1]{2}", "partitions[0] = 2 is not in [0, 2)"},
     {"DynamicStitch <1,1> | int32[1]{-1} ; float32[1]{1}", "which is negative"},
     {"Placeholder dtype=type:float32 |", "you must feed a value for placeholder tensor"},
-    {"SpaceToBatchND | float32[1,3]{1 2 3} ; int32[1]{2} ; int32[1,2]{0 0}", "padded_shape[0]=3 is not divisible by block_shape[0]=2"},
+    {"SpaceToBatchND | float32[1,3]{1 2 3} ; int32[1]{2} ; int32[1,2]{0 0}",
+     "padded_shape[0]=3 is not divisible by block_shape[0]=2"},
     {"DepthToSpace block_size=int:2 | float32[1,1,1,3]{1 2 3}", "should be divisible by: 4"},
 };
 
@@ -93,7 +102,9 @@ BOOST_AUTO_TEST_CASE(bad_tuples_can_be_ignored) {
   auto got = EvaluateOp("GatherNd", {Tensor::Vector<float>({1, 2}), Tensor::Of<int32_t>({1, 7}, {2, 1})}, ignore);
   BOOST_REQUIRE(got.ok());
   BOOST_CHECK_EQUAL(Difference((*got)[0], Tensor::Vector<float>({2, 0})), "");
-  got = EvaluateOp("ScatterNd", {Tensor::Of<int32_t>({1, 7}, {2, 1}), Tensor::Vector<float>({1, 2}), Tensor::Vector<int32_t>({2})}, ignore);
+  got = EvaluateOp("ScatterNd",
+                   {Tensor::Of<int32_t>({1, 7}, {2, 1}), Tensor::Vector<float>({1, 2}), Tensor::Vector<int32_t>({2})},
+                   ignore);
   BOOST_REQUIRE(got.ok());
   BOOST_CHECK_EQUAL(Difference((*got)[0], Tensor::Vector<float>({0, 1})), "");
 }

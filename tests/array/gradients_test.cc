@@ -113,9 +113,11 @@ BOOST_AUTO_TEST_CASE(gradients_stop_where_they_must) {
   std::vector<NodeOut> grads;
   GradientOptions options;
   options.unconnected = Unconnected::kNone;
-  BOOST_REQUIRE(AddGradients(&graph, std::vector<NodeOut>{{stop, 0}}, std::vector<NodeOut>{x}, {}, options, &grads).ok());
+  BOOST_REQUIRE(
+      AddGradients(&graph, std::vector<NodeOut>{{stop, 0}}, std::vector<NodeOut>{x}, {}, options, &grads).ok());
   BOOST_CHECK(!grads[0].valid());
-  const absl::Status s = AddGradients(&graph, std::vector<NodeOut>{{prevent, 0}}, std::vector<NodeOut>{x}, {}, options, &grads);
+  const absl::Status s =
+      AddGradients(&graph, std::vector<NodeOut>{{prevent, 0}}, std::vector<NodeOut>{x}, {}, options, &grads);
   BOOST_CHECK(std::string(s.message()).find("not yet") != std::string::npos);
 }
 

@@ -43,20 +43,26 @@ void Check(const Case& c, Know know) {
   Node* node = Build(&graph, c);
   std::vector<PartialTensorShape> shapes;
   for (const Tensor& t : c.inputs) {
-    shapes.push_back(know == Know::kNothing ? PartialTensorShape() : know == Know::kRanks ? PartialTensorShape::OfRank(t.rank()) : PartialTensorShape(t.shape()));
+    shapes.push_back(know == Know::kNothing ? PartialTensorShape()
+                     : know == Know::kRanks ? PartialTensorShape::OfRank(t.rank())
+                                            : PartialTensorShape(t.shape()));
   }
   InferenceContext ctx(*node, shapes);
-  for (size_t i = 0; i < c.inputs.size() && know == Know::kValues; ++i) ctx.set_input_tensor(static_cast<int>(i), c.inputs[i]);
+  for (size_t i = 0; i < c.inputs.size() && know == Know::kValues; ++i)
+    ctx.set_input_tensor(static_cast<int>(i), c.inputs[i]);
   const absl::Status s = node->op().shape_fn(ctx);
   BOOST_CHECK_MESSAGE(s.ok(), std::string(s.message()));
   for (size_t i = 0; s.ok() && i < c.outputs.size(); ++i) {
     const PartialTensorShape& got = ctx.output(static_cast<int>(i));
-    BOOST_CHECK_MESSAGE(got.IsCompatibleWith(c.outputs[i].shape()),
-                        "output " << i << ": inferred " << got.DebugString() << " for " << c.outputs[i].shape().DebugString());
+    BOOST_CHECK_MESSAGE(got.IsCompatibleWith(c.outputs[i].shape()), "output " << i << ": inferred " << got.DebugString()
+                                                                              << " for "
+                                                                              << c.outputs[i].shape().DebugString());
     // These outputs' sizes depend on values that a shape function does not look at.
-    const bool by_value = c.op == "Where" || c.op.rfind("Unique", 0) == 0 || c.op == "ListDiff" || c.op == "DynamicPartition" || c.op == "BroadcastGradientArgs";
+    const bool by_value = c.op == "Where" || c.op.rfind("Unique", 0) == 0 || c.op == "ListDiff" ||
+                          c.op == "DynamicPartition" || c.op == "BroadcastGradientArgs";
     if (know == Know::kValues && !by_value) {
-      BOOST_CHECK_MESSAGE(got.IsFullyDefined() || c.op == "Reshape", "output " << i << ": inferred only " << got.DebugString());
+      BOOST_CHECK_MESSAGE(got.IsFullyDefined() || c.op == "Reshape",
+                          "output " << i << ": inferred only " << got.DebugString());
     }
   }
 }
@@ -75,8 +81,8 @@ BOOST_AUTO_TEST_CASE(inferred_shapes_fit_what_kernels_give) {
 }
 
 struct PartialCase {
-  const char* text;                           // inputs whose values are known are those in `constant`
-  std::vector<PartialTensorShape> inputs;     // their shapes as known
+  const char* text;                        // inputs whose values are known are those in `constant`
+  std::vector<PartialTensorShape> inputs;  // their shapes as known
   std::vector<int> constant;
   PartialTensorShape output;
 };
@@ -90,20 +96,38 @@ BOOST_AUTO_TEST_CASE(partial_shapes) {
       {"ExpandDims | float32[]{0} ; int32[]{-1}", {{u, 6}, PartialTensorShape::OfRank(0)}, {1}, {u, 6, 1}},
       {"Squeeze squeeze_dims=ints:1 | float32[]{0}", {{3, u, u}}, {}, {3, u}},
       {"Squeeze | float32[]{0}", {{3, u, 1}}, {}, {}},
-      {"ConcatV2 <2> | float32[]{0} ; float32[]{0} ; int32[]{1}", {{u, 2}, {3, u}, PartialTensorShape::OfRank(0)}, {2}, {3, u}},
-      {"ConcatV2 <2> | float32[]{0} ; float32[]{0} ; int32[]{1}", {{u, 2}, {3, 4}, PartialTensorShape::OfRank(0)}, {2}, {3, 6}},
+      {"ConcatV2 <2> | float32[]{0} ; float32[]{0} ; int32[]{1}",
+       {{u, 2}, {3, u}, PartialTensorShape::OfRank(0)},
+       {2},
+       {3, u}},
+      {"ConcatV2 <2> | float32[]{0} ; float32[]{0} ; int32[]{1}",
+       {{u, 2}, {3, 4}, PartialTensorShape::OfRank(0)},
+       {2},
+       {3, 6}},
       {"Slice | float32[]{0} ; int32[2]{1 0} ; int32[2]{2 -1}", {{u, 5}, {2}, {2}}, {1, 2}, {2, 5}},
-      {"StridedSlice begin_mask=int:1 end_mask=int:1 shrink_axis_mask=int:2 | float32[]{0} ; int32[2]{0 1} ; int32[2]{0 2} ; int32[2]{1 1}",
-       {{u, 5, 7}, {2}, {2}, {2}}, {1, 2, 3}, {u, 7}},
-      {"StridedSlice | float32[]{0} ; int32[1]{1} ; int32[1]{-1} ; int32[1]{2}", {{6, u}, {1}, {1}, {1}}, {1, 2, 3}, {2, u}},
+      {"StridedSlice begin_mask=int:1 end_mask=int:1 shrink_axis_mask=int:2 | float32[]{0} ; int32[2]{0 1} ; "
+       "int32[2]{0 2} ; int32[2]{1 1}",
+       {{u, 5, 7}, {2}, {2}, {2}},
+       {1, 2, 3},
+       {u, 7}},
+      {"StridedSlice | float32[]{0} ; int32[1]{1} ; int32[1]{-1} ; int32[1]{2}",
+       {{6, u}, {1}, {1}, {1}},
+       {1, 2, 3},
+       {2, u}},
       {"Pack <2> axis=int:1 | float32[]{0} ; float32[]{0}", {{u, 2}, {3, u}}, {}, {3, 2, 2}},
       {"Unpack num=int:2 axis=int:-1 | float32[]{0}", {{u, 2}}, {}, PartialTensorShape{u}},
       {"Tile | float32[]{0} ; int32[2]{2 3}", {{u, 2}, {2}}, {1}, {u, 6}},
       {"Pad | float32[]{0} ; int32[2,2]{1 1 0 2}", {{u, 2}, {2, 2}}, {1}, {u, 4}},
       {"Transpose | float32[]{0} ; int32[2]{1 0}", {{u, 2}, {2}}, {1}, {2, u}},
-      {"GatherV2 | float32[]{0} ; int32[1]{0} ; int32[]{1}", {{u, 2, 3}, {u}, PartialTensorShape::OfRank(0)}, {2}, {u, u, 3}},
+      {"GatherV2 | float32[]{0} ; int32[1]{0} ; int32[]{1}",
+       {{u, 2, 3}, {u}, PartialTensorShape::OfRank(0)},
+       {2},
+       {u, u, 3}},
       {"OneHot | int32[]{0} ; int32[]{10} ; float32[]{1} ; float32[]{0}",
-       {PartialTensorShape{u}, PartialTensorShape::OfRank(0), PartialTensorShape::OfRank(0), PartialTensorShape::OfRank(0)}, {1}, {u, 10}},
+       {PartialTensorShape{u}, PartialTensorShape::OfRank(0), PartialTensorShape::OfRank(0),
+        PartialTensorShape::OfRank(0)},
+       {1},
+       {u, 10}},
       {"SpaceToDepth block_size=int:2 | float32[]{0}", {{u, 4, u, 3}}, {}, {u, 2, u, 12}},
   };
   for (const PartialCase& p : cases) {
@@ -115,7 +139,8 @@ BOOST_AUTO_TEST_CASE(partial_shapes) {
       for (int i : p.constant) ctx.set_input_tensor(i, c.inputs[static_cast<size_t>(i)]);
       const absl::Status s = node->op().shape_fn(ctx);
       BOOST_REQUIRE_MESSAGE(s.ok(), std::string(s.message()));
-      BOOST_CHECK_MESSAGE(ctx.output(0) == p.output, "inferred " << ctx.output(0).DebugString() << " instead of " << p.output.DebugString());
+      BOOST_CHECK_MESSAGE(ctx.output(0) == p.output,
+                          "inferred " << ctx.output(0).DebugString() << " instead of " << p.output.DebugString());
     }
   }
 }
@@ -127,10 +152,14 @@ BOOST_AUTO_TEST_CASE(impossible_shapes) {
     std::vector<PartialTensorShape> inputs;
   };
   const Bad cases[] = {
-      {"ConcatV2 <2> | float32[1,2]{1 2} ; float32[1,3]{1 2 3} ; int32[]{0}", {}}, {"Pack <2> | float32[1]{1} ; float32[2]{1 2}", {}},
-      {"Reshape | float32[3]{1 2 3} ; int32[1]{2}", {}},                             {"Slice | float32[2]{1 2} ; int32[1]{1} ; int32[1]{2}", {}},
-      {"Unpack num=int:3 | float32[2]{1 2}", {}},                                    {"Transpose | float32[2]{1 2} ; int32[2]{0 1}", {}},
-      {"Split num_split=int:2 | int32[]{0} ; float32[3]{1 2 3}", {}},                {"BroadcastTo | float32[2]{1 2} ; int32[1]{3}", {}},
+      {"ConcatV2 <2> | float32[1,2]{1 2} ; float32[1,3]{1 2 3} ; int32[]{0}", {}},
+      {"Pack <2> | float32[1]{1} ; float32[2]{1 2}", {}},
+      {"Reshape | float32[3]{1 2 3} ; int32[1]{2}", {}},
+      {"Slice | float32[2]{1 2} ; int32[1]{1} ; int32[1]{2}", {}},
+      {"Unpack num=int:3 | float32[2]{1 2}", {}},
+      {"Transpose | float32[2]{1 2} ; int32[2]{0 1}", {}},
+      {"Split num_split=int:2 | int32[]{0} ; float32[3]{1 2 3}", {}},
+      {"BroadcastTo | float32[2]{1 2} ; int32[1]{3}", {}},
   };
   for (const Bad& b : cases) {
     BOOST_TEST_CONTEXT(b.text) {

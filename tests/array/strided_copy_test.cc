@@ -35,7 +35,8 @@ void CheckTranspose(ComputeThreads* threads, DType t, const TensorShape& shape, 
   const auto from = DenseStrides(shape.dims());
   for (size_t k = 0; k < perm.size(); ++k) out_shape.set_dim(static_cast<int>(k), shape.dim(perm[k]));
   const auto to = DenseStrides(out_shape.dims());
-  for (size_t k = 0; k < perm.size(); ++k) copy.Add(out_shape.dim(static_cast<int>(k)), to[k], from[static_cast<size_t>(perm[k])]);
+  for (size_t k = 0; k < perm.size(); ++k)
+    copy.Add(out_shape.dim(static_cast<int>(k)), to[k], from[static_cast<size_t>(perm[k])]);
   Tensor got(t, out_shape), want(t, out_shape);
   copy.Run(threads, t, got.raw(), x.raw());
   for (int64_t i = 0; i < want.num_elements(); ++i) {
@@ -57,7 +58,8 @@ void CheckTranspose(ComputeThreads* threads, DType t, const TensorShape& shape, 
 BOOST_AUTO_TEST_CASE(transposes_of_every_size) {
   ComputeThreads one(1), three(3);
   const std::vector<std::pair<TensorShape, std::vector<int>>> cases = {
-      {{67, 131}, {1, 0}}, {{3, 40, 37}, {0, 2, 1}}, {{33, 5, 34}, {2, 1, 0}}, {{9, 8, 7, 6}, {3, 1, 2, 0}}, {{300, 3}, {1, 0}}, {{2, 700}, {1, 0}}, {{4, 3, 2, 5, 2}, {4, 2, 0, 3, 1}},
+      {{67, 131}, {1, 0}}, {{3, 40, 37}, {0, 2, 1}}, {{33, 5, 34}, {2, 1, 0}},           {{9, 8, 7, 6}, {3, 1, 2, 0}},
+      {{300, 3}, {1, 0}},  {{2, 700}, {1, 0}},       {{4, 3, 2, 5, 2}, {4, 2, 0, 3, 1}},
   };
   for (DType t : {DType::kInt8, DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kComplex128, DType::kString}) {
     for (const auto& [shape, perm] : cases) {

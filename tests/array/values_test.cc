@@ -26,7 +26,8 @@ void RunAll(int threads, int* count) {
     BOOST_CHECK_MESSAGE(got->size() == c.outputs.size(), "line " << number << ": " << got->size() << " outputs");
     for (size_t i = 0; i < std::min(got->size(), c.outputs.size()); ++i) {
       const std::string difference = Difference((*got)[i], c.outputs[i], c.op == "LinSpace" ? 1e-6 : 0);
-      BOOST_CHECK_MESSAGE(difference.empty(), "line " << number << ": " << c.text << "\n  output " << i << ": " << difference);
+      BOOST_CHECK_MESSAGE(difference.empty(),
+                          "line " << number << ": " << c.text << "\n  output " << i << ": " << difference);
     }
   }
 }

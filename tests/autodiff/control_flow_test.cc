@@ -7,29 +7,39 @@ namespace {
 
 struct Net {
   Scope s = Scope::NewRootScope();
-  Output x = Source(s, "x"), w = Source(s, "w"), n = Source(s, "n", TensorShape(), DType::kInt32), p = Source(s, "p", TensorShape(), DType::kBool);
+  Output x = Source(s, "x"), w = Source(s, "w"), n = Source(s, "n", TensorShape(), DType::kInt32),
+         p = Source(s, "p", TensorShape(), DType::kBool);
   Feeds Feed(double xv, double wv, int nv = 3, bool pv = true) const {
-    return {{"x", Tensor::Scalar(xv)}, {"w", Tensor::Scalar(wv)}, {"n", Tensor::Scalar<int32_t>(nv)}, {"p", Tensor::Scalar(pv)}};
+    return {{"x", Tensor::Scalar(xv)},
+            {"w", Tensor::Scalar(wv)},
+            {"n", Tensor::Scalar<int32_t>(nv)},
+            {"p", Tensor::Scalar(pv)}};
   }
 };
 
 // n times a = f(i, a).
 template <class F>
 Output Repeat(const Scope& s, const Output& n, const Output& start, F f) {
-  return While(s, {0, start}, [&](const Scope& b, const OutputList& v) { return v[0] < n; },
-               [&](const Scope& b, const OutputList& v) -> OutputList { return {v[0] + 1, f(b, v[0], v[1])}; })[1];
+  return While(
+      s, {0, start}, [&](const Scope& b, const OutputList& v) { return v[0] < n; },
+      [&](const Scope& b, const OutputList& v) -> OutputList {
+        return {v[0] + 1, f(b, v[0], v[1])};
+      })[1];
 }
 
 BOOST_AUTO_TEST_CASE(while_with_zero_one_and_many_trips) {
   Net t;
-  const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output&, const Output& a) { return Op(s, "Tanh", {a * t.w}) + t.x; });
+  const Output y = Repeat(
+      t.s, t.n, t.x, [&](const Scope& s, const Output&, const Output& a) { return Op(s, "Tanh", {a * t.w}) + t.x; });
   const std::vector<Output> g = Gradients(t.s, {y}, {t.x, t.w});
   for (int n : {0, 1, 2, 7}) CheckGradients(t.s, y, {t.x, t.w}, t.Feed(0.7, 1.3, n), g);
 }
 
 BOOST_AUTO_TEST_CASE(trips_that_depend_on_data) {
   Net t;
-  const Output y = While(t.s, t.x, [&](const Scope& s, const Output& a) { return a < 50.0; }, [&](const Scope& s, const Output& a) { return a * a * t.w; });
+  const Output y = While(
+      t.s, t.x, [&](const Scope& s, const Output& a) { return a < 50.0; },
+      [&](const Scope& s, const Output& a) { return a * a * t.w; });
   const std::vector<Output> g = Gradients(t.s, {y}, {t.x, t.w});
   CheckGradients(t.s, y, {t.x, t.w}, t.Feed(1.7, 1.2), g);
   CheckGradients(t.s, y, {t.x, t.w}, t.Feed(60.0, 1.2), g);
@@ -38,7 +48,9 @@ BOOST_AUTO_TEST_CASE(trips_that_depend_on_data) {
 BOOST_AUTO_TEST_CASE(nested_loops) {
   Net t;
   const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output& i, const Output& a) {
-    return Repeat(s, i, a * t.x, [&](const Scope& s2, const Output&, const Output& b) { return Op(s2, "Tanh", {b * t.w + a}); }) + a;
+    return Repeat(s, i, a * t.x,
+                  [&](const Scope& s2, const Output&, const Output& b) { return Op(s2, "Tanh", {b * t.w + a}); }) +
+           a;
   });
   const std::vector<Output> g = Gradients(t.s, {y}, {t.x, t.w});
   for (int n : {0, 1, 2, 5}) CheckGradients(t.s, y, {t.x, t.w}, t.Feed(0.6, 0.9, n), g);
@@ -46,7 +58,10 @@ BOOST_AUTO_TEST_CASE(nested_loops) {
 
 BOOST_AUTO_TEST_CASE(conditionals_on_both_sides) {
   Net t;
-  const Output y = Cond(t.s, t.p, [&](const Scope& s) { return t.x * t.w; }, [&](const Scope& s) { return Op(s, "Tanh", {t.x}); }) * t.w;
+  const Output y =
+      Cond(
+          t.s, t.p, [&](const Scope& s) { return t.x * t.w; }, [&](const Scope& s) { return Op(s, "Tanh", {t.x}); }) *
+      t.w;
   const std::vector<Output> g = Gradients(t.s, {y}, {t.x, t.w});
   for (bool p : {true, false}) CheckGradients(t.s, y, {t.x, t.w}, t.Feed(0.6, 0.9, 0, p), g);
 }
@@ -55,7 +70,8 @@ BOOST_AUTO_TEST_CASE(conditional_in_loop) {
   Net t;
   const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output& i, const Output& a) {
     const Output two = i < 2;
-    return Cond(s, two, [&](const Scope& c) { return a * t.w + t.x; }, [&](const Scope& c) { return Op(c, "Tanh", {a * a}); });
+    return Cond(
+        s, two, [&](const Scope& c) { return a * t.w + t.x; }, [&](const Scope& c) { return Op(c, "Tanh", {a * a}); });
   });
   const std::vector<Output> g = Gradients(t.s, {y}, {t.x, t.w});
   for (int n : {0, 1, 2, 3, 5}) CheckGradients(t.s, y, {t.x, t.w}, t.Feed(0.6, 0.9, n), g);
@@ -64,15 +80,21 @@ BOOST_AUTO_TEST_CASE(conditional_in_loop) {
 BOOST_AUTO_TEST_CASE(a_side_that_uses_nothing) {
   Net t;
   const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output& i, const Output& a) {
-    return Cond(s, i < 1, [&](const Scope& c) { return Const(c, 2.0) + 0.5; }, [&](const Scope& c) { return a * t.x; }) * a;
+    return Cond(
+               s, i < 1, [&](const Scope& c) { return Const(c, 2.0) + 0.5; }, [&](const Scope& c) { return a * t.x; }) *
+           a;
   });
   CheckGradients(t.s, y, {t.x, t.w}, t.Feed(0.6, 0.9, 3));
 }
 
 BOOST_AUTO_TEST_CASE(loop_in_conditional) {
   Net t;
-  const Output y = Cond(t.s, t.p, [&](const Scope& s) { return Repeat(s, t.n, t.x, [&](const Scope& b, const Output&, const Output& a) { return a * t.w; }); },
-                        [&](const Scope& s) { return t.x * 3.0; });
+  const Output y = Cond(
+      t.s, t.p,
+      [&](const Scope& s) {
+        return Repeat(s, t.n, t.x, [&](const Scope& b, const Output&, const Output& a) { return a * t.w; });
+      },
+      [&](const Scope& s) { return t.x * 3.0; });
   const std::vector<Output> g = Gradients(t.s, {y}, {t.x, t.w});
   for (bool p : {true, false}) CheckGradients(t.s, y, {t.x, t.w}, t.Feed(0.6, 0.9, 4, p), g);
 }
@@ -85,11 +107,15 @@ BOOST_AUTO_TEST_CASE(variables_and_matrices_in_loops) {
   const Output y = Repeat(s, n, x, [&](const Scope& b, const Output&, const Output& a) {
     return Op(b, "Tanh", {Op(b, "MatMul", {a, Op(b, "ReadVariableOp", {w.handle()}, {{"dtype", DType::kDouble}})})});
   });
-  const Output z = Repeat(s, n, x, [&](const Scope& b, const Output&, const Output& a) { return Op(b, "Tanh", {Op(b, "MatMul", {a, w})}); });
+  const Output z = Repeat(s, n, x, [&](const Scope& b, const Output&, const Output& a) {
+    return Op(b, "Tanh", {Op(b, "MatMul", {a, w})});
+  });
   const Output dy = Gradients(s, {y}, {w.handle()})[0], dz = Gradients(s, {z}, {w})[0];
   BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
   const Operation init = GlobalVariablesInitializer(s);
-  const std::vector<Tensor> out = RunGraph(*s.graph(), {{"x", Tensor::Of<double>({0.1, -0.2}, {1, 2})}, {"n", Tensor::Scalar<int32_t>(3)}}, {dy.name(), dz.name()}, {init.name()});
+  const std::vector<Tensor> out =
+      RunGraph(*s.graph(), {{"x", Tensor::Of<double>({0.1, -0.2}, {1, 2})}, {"n", Tensor::Scalar<int32_t>(3)}},
+               {dy.name(), dz.name()}, {init.name()});
   BOOST_TEST(out[0].DebugString() == out[1].DebugString());
   BOOST_TEST(out[0].data<double>()[0] != 0);
 }
@@ -110,7 +136,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_loop_within_a_body) {
   Net t;
   // dz/dc of z = c * w^3 is w^3, whatever iteration it is taken in; a outer tensor stands for its captured value.
   const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output&, const Output& a) {
-    const Output z = Repeat(s, Const(s, 3), a, [&](const Scope& s2, const Output&, const Output& b) { return b * t.w; });
+    const Output z =
+        Repeat(s, Const(s, 3), a, [&](const Scope& s2, const Output&, const Output& b) { return b * t.w; });
     return a + Gradients(s, {z}, {t.w})[0];
   });
   BOOST_REQUIRE_MESSAGE(t.s.ok(), t.s.status().ToString());
@@ -151,7 +178,8 @@ BOOST_AUTO_TEST_CASE(a_loop_of_another_form_is_refused) {
       "m = Merge(e, next)\nsquare = Mul(m, m)\nless = Less(square, l)\nc = LoopCond(less)\ns = Switch(square, c)\n"
       "next = NextIteration(s:1)\nexit = Exit(s)\n",
       {"exit"}, {"x"});
-  BOOST_TEST(d.status.ToString().find("loop 'loop' is not of the form that gradients are made for") != std::string::npos);
+  BOOST_TEST(d.status.ToString().find("loop 'loop' is not of the form that gradients are made for") !=
+             std::string::npos);
   BOOST_TEST(d.added == "");
 }
 

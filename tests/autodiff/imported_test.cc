@@ -65,7 +65,8 @@ void CheckNear(const Tensor& got, const std::vector<float>& want, const std::str
   BOOST_REQUIRE_MESSAGE(got.num_elements() == static_cast<int64_t>(want.size()), what << ": " << got.TypeAndShape());
   for (size_t i = 0; i < want.size(); ++i) {
     const float g = got.data<float>()[i];
-    BOOST_CHECK_MESSAGE(std::abs(g - want[i]) <= 1e-5f + 1e-4f * std::abs(want[i]), what << "[" << i << "]: " << g << ", not " << want[i]);
+    BOOST_CHECK_MESSAGE(std::abs(g - want[i]) <= 1e-5f + 1e-4f * std::abs(want[i]),
+                        what << "[" << i << "]: " << g << ", not " << want[i]);
   }
 }
 

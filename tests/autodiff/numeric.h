@@ -20,14 +20,16 @@ namespace troupe::testing {
 inline Output Op(const ScopeAt& at, std::string_view op, const std::vector<Input>& in, AttrMap attrs = {}) {
   return EmitOp(at, op, in, std::move(attrs)).output(0);
 }
-inline Output Source(const Scope& s, const std::string& name, const PartialTensorShape& shape = TensorShape(), DType dtype = DType::kDouble) {
+inline Output Source(const Scope& s, const std::string& name, const PartialTensorShape& shape = TensorShape(),
+                     DType dtype = DType::kDouble) {
   return Op(s.WithOpName(name), "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}});
 }
 inline Output SumAll(const Scope& s, const Output& x) {
   return Op(s, "Sum", {x, Op(s, "Range", {0, Op(s, "Rank", {x}), 1})});
 }
 
-inline std::vector<Tensor> RunGraph(const Graph& graph, const Feeds& feeds, const Names& fetches, const Names& before = {}) {
+inline std::vector<Tensor> RunGraph(const Graph& graph, const Feeds& feeds, const Names& fetches,
+                                    const Names& before = {}) {
   auto session = Session::Create();
   BOOST_REQUIRE_MESSAGE(session.ok(), session.status().ToString());
   absl::Status s = (*session)->Extend(graph);
@@ -45,8 +47,8 @@ inline std::vector<Tensor> RunGraph(const Graph& graph, const Feeds& feeds, cons
 }
 
 // dy/dx as built, against the differences of y, for every element of every x that is fed a float64. `y` may have any shape: its elements are added.
-inline void CheckGradients(const Scope& s, const Output& y, const std::vector<Output>& xs, const Feeds& feeds, const std::vector<Output>& grads,
-                           double tolerance = 1e-5) {
+inline void CheckGradients(const Scope& s, const Output& y, const std::vector<Output>& xs, const Feeds& feeds,
+                           const std::vector<Output>& grads, double tolerance = 1e-5) {
   BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
   auto session = Session::Create();
   BOOST_REQUIRE_MESSAGE(session.ok(), session.status().ToString());

@@ -9,7 +9,8 @@ Tensor Numbers(std::initializer_list<double> v, const TensorShape& shape) { retu
 struct Net {
   Scope s = Scope::NewRootScope();
   Output x = Source(s, "x", {2, 3}), w = Source(s, "w", {3, 2});
-  Feeds feeds = {{"x", Numbers({0.1, -0.7, 1.2, 0.4, 0.9, -1.1}, {2, 3})}, {"w", Numbers({1.0, 0.5, -0.3, 0.8, 0.2, -0.6}, {3, 2})}};
+  Feeds feeds = {{"x", Numbers({0.1, -0.7, 1.2, 0.4, 0.9, -1.1}, {2, 3})},
+                 {"w", Numbers({1.0, 0.5, -0.3, 0.8, 0.2, -0.6}, {3, 2})}};
 };
 
 BOOST_AUTO_TEST_CASE(chain) {
@@ -26,9 +27,13 @@ BOOST_AUTO_TEST_CASE(fan_out_and_fan_in) {
 
 BOOST_AUTO_TEST_CASE(broadcasting) {
   Scope s = Scope::NewRootScope();
-  const Output x = Source(s, "x", {2, 3}), row = Source(s, "row", {3}), col = Source(s, "col", {2, 1}), one = Source(s, "one");
+  const Output x = Source(s, "x", {2, 3}), row = Source(s, "row", {3}), col = Source(s, "col", {2, 1}),
+               one = Source(s, "one");
   CheckGradients(s, (x + row) * col / (one + 3.0) - row, {x, row, col, one},
-                 {{"x", Numbers({1, 2, 3, 4, 5, 6}, {2, 3})}, {"row", Numbers({0.5, -1, 2}, {3})}, {"col", Numbers({1.5, -2}, {2, 1})}, {"one", Numbers({0.7}, {})}});
+                 {{"x", Numbers({1, 2, 3, 4, 5, 6}, {2, 3})},
+                  {"row", Numbers({0.5, -1, 2}, {3})},
+                  {"col", Numbers({1.5, -2}, {2, 1})},
+                  {"one", Numbers({0.7}, {})}});
 }
 
 BOOST_AUTO_TEST_CASE(several_targets_add_up) {
@@ -62,7 +67,8 @@ BOOST_AUTO_TEST_CASE(variables_are_sources) {
     Scope s = Scope::NewRootScope();
     VariableOptions options;
     options.use_resource = resource;
-    const Variable v(s.WithOpName("v"), Const(s, {2.0, 3.0}), options), unused(s.WithOpName("u"), Const(s, {1.0}), options);
+    const Variable v(s.WithOpName("v"), Const(s, {2.0, 3.0}), options),
+        unused(s.WithOpName("u"), Const(s, {1.0}), options);
     // Two reads of one variable: v * v2 has slope v + v2.
     const Output y = v * v.Read(s) + 1.0;
     const std::vector<Output> g = Gradients(s, {y}, {v.handle(), unused.handle(), v});

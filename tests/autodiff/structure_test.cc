@@ -11,22 +11,46 @@ absl::Status BothGradient(GradientContext& g) {
   g.Set(1, g.Op("TestBothGrad", {g.Grad(0), g.Input(0)}));
   return g.status();
 }
-TROUPE_OP("TestBoth").Input("a: T").Input("b: T").Output("o: T").Attr("T: type").Shape(shape_fn::MergeAll).Gradient(BothGradient);
-TROUPE_OP("TestBothGrad").Input("g: T").Input("v: T").Output("o: T").Attr("T: type").Shape(shape_fn::Unchanged).NotDifferentiable("it is only a test");
+TROUPE_OP("TestBoth")
+    .Input("a: T")
+    .Input("b: T")
+    .Output("o: T")
+    .Attr("T: type")
+    .Shape(shape_fn::MergeAll)
+    .Gradient(BothGradient);
+TROUPE_OP("TestBothGrad")
+    .Input("g: T")
+    .Input("v: T")
+    .Output("o: T")
+    .Attr("T: type")
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("it is only a test");
 
 absl::Status OneGradient(GradientContext& g) {
   g.Set(0, g.Op("TestOneGrad", {g.Grad(0), g.Output(0)}));
   return g.status();
 }
 TROUPE_OP("TestOne").Input("a: T").Output("o: T").Attr("T: type").Shape(shape_fn::Unchanged).Gradient(OneGradient);
-TROUPE_OP("TestOneGrad").Input("g: T").Input("v: T").Output("o: T").Attr("T: type").Shape(shape_fn::Unchanged).NotDifferentiable("it is only a test");
+TROUPE_OP("TestOneGrad")
+    .Input("g: T")
+    .Input("v: T")
+    .Output("o: T")
+    .Attr("T: type")
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("it is only a test");
 
 // Two outputs, of which the gradient asks for both.
 absl::Status TwoGradient(GradientContext& g) {
   g.Set(0, g.Op("TestBothGrad", {g.Grad(0), g.Grad(1)}));
   return g.status();
 }
-TROUPE_OP("TestTwo").Input("a: T").Output("o: T").Output("p: T").Output("n: int32").Attr("T: type").Gradient(TwoGradient);
+TROUPE_OP("TestTwo")
+    .Input("a: T")
+    .Output("o: T")
+    .Output("p: T")
+    .Output("n: int32")
+    .Attr("T: type")
+    .Gradient(TwoGradient);
 TROUPE_OP("TestWrongType").Input("a: T").Output("o: T").Attr("T: type").Gradient([](GradientContext& g) {
   g.Set(0, g.Scalar(DType::kDouble, 1));
   return g.status();
@@ -39,7 +63,8 @@ TROUPE_OP("TestRefuses").Input("a: T").Output("o: T").Attr("T: type").Gradient([
 constexpr char kTwoInputs[] = "x = Placeholder[dtype=float32]\ny = Placeholder[dtype=float32]\n";
 
 BOOST_AUTO_TEST_CASE(a_chain_is_walked_backwards) {
-  const Differentiated d = Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x)\nb = TestOne(a)\n", {"b"}, {"x"});
+  const Differentiated d =
+      Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x)\nb = TestOne(a)\n", {"b"}, {"x"});
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
   BOOST_TEST(d.added ==
              "g/grad_ys = OnesLike(b)\n"
@@ -49,7 +74,8 @@ BOOST_AUTO_TEST_CASE(a_chain_is_walked_backwards) {
 }
 
 BOOST_AUTO_TEST_CASE(partial_gradients_meet_in_an_addn) {
-  const std::string text = std::string(kTwoInputs) + "a = TestOne(x)\nb = TestOne(a)\nc = TestOne(a)\nd = TestBoth(b, c)\n";
+  const std::string text =
+      std::string(kTwoInputs) + "a = TestOne(x)\nb = TestOne(a)\nc = TestOne(a)\nd = TestBoth(b, c)\n";
   const Differentiated d = Differentiate(text, {"d"}, {"x"});
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
   BOOST_TEST(d.added ==
@@ -65,7 +91,9 @@ BOOST_AUTO_TEST_CASE(partial_gradients_meet_in_an_addn) {
 BOOST_AUTO_TEST_CASE(partial_gradients_meet_in_a_tree) {
   GradientOptions options;
   options.aggregation = Aggregation::kTree;
-  const Differentiated d = Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x)\nb = TestOne(x)\nc = TestOne(x)\n", {"a", "b", "c"}, {"x"}, options);
+  const Differentiated d =
+      Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x)\nb = TestOne(x)\nc = TestOne(x)\n", {"a", "b", "c"},
+                    {"x"}, options);
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
   BOOST_TEST(d.added.find("AddN") == std::string::npos);
   BOOST_TEST(d.Grad(0) == "g/Add_1:0");
@@ -73,7 +101,8 @@ BOOST_AUTO_TEST_CASE(partial_gradients_meet_in_a_tree) {
 
 BOOST_AUTO_TEST_CASE(only_paths_between_xs_and_ys_count) {
   // y is no source, so nothing is built for it; e does not lead to a target.
-  const std::string text = std::string(kTwoInputs) + "a = TestBoth(x, y)\nb = TestOne(y)\nc = TestBoth(a, b)\ne = TestOne(a)\n";
+  const std::string text =
+      std::string(kTwoInputs) + "a = TestBoth(x, y)\nb = TestOne(y)\nc = TestBoth(a, b)\ne = TestOne(a)\n";
   const Differentiated d = Differentiate(text, {"c"}, {"x"});
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
   BOOST_TEST(d.added ==
@@ -83,7 +112,8 @@ BOOST_AUTO_TEST_CASE(only_paths_between_xs_and_ys_count) {
 }
 
 BOOST_AUTO_TEST_CASE(a_source_between_others_gets_its_gradient_too) {
-  const Differentiated d = Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x)\nb = TestOne(a)\n", {"b"}, {"x", "a", "b"});
+  const Differentiated d =
+      Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x)\nb = TestOne(a)\n", {"b"}, {"x", "a", "b"});
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
   BOOST_TEST(d.Grad(0) == "g/a_grad/TestOneGrad:0");
   BOOST_TEST(d.Grad(1) == "g/b_grad/TestOneGrad:0");
@@ -104,7 +134,8 @@ BOOST_AUTO_TEST_CASE(stop_gradients_cut_the_walk) {
 }
 
 BOOST_AUTO_TEST_CASE(stop_gradient_nodes_cut_the_walk) {
-  const Differentiated d = Differentiate(std::string(kTwoInputs) + "a = StopGradient(x)\nb = TestBoth(a, x)\n", {"b"}, {"x"});
+  const Differentiated d =
+      Differentiate(std::string(kTwoInputs) + "a = StopGradient(x)\nb = TestBoth(a, x)\n", {"b"}, {"x"});
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
   BOOST_TEST(d.Grad(0) == "g/b_grad/TestBothGrad_1:0");
 }
@@ -122,7 +153,8 @@ BOOST_AUTO_TEST_CASE(unconnected_sources_get_zeros_or_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(outputs_without_gradient_count_as_zeros) {
-  const Differentiated d = Differentiate("x = Placeholder[dtype=float32]\na = TestTwo(x)\nb = TestOne(a:1)\n", {"b"}, {"x"});
+  const Differentiated d =
+      Differentiate("x = Placeholder[dtype=float32]\na = TestTwo(x)\nb = TestOne(a:1)\n", {"b"}, {"x"});
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
   BOOST_TEST(d.added ==
              "g/grad_ys = OnesLike(b)\n"
@@ -132,7 +164,8 @@ BOOST_AUTO_TEST_CASE(outputs_without_gradient_count_as_zeros) {
 }
 
 BOOST_AUTO_TEST_CASE(given_grad_ys_are_used) {
-  const Differentiated d = Differentiate(std::string(kTwoInputs) + "a = TestOne(x)\nb = TestOne(x)\n", {"a", "b"}, {"x"}, {}, {"y", ""});
+  const Differentiated d =
+      Differentiate(std::string(kTwoInputs) + "a = TestOne(x)\nb = TestOne(x)\n", {"a", "b"}, {"x"}, {}, {"y", ""});
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
   BOOST_TEST(d.added ==
              "g/grad_ys = OnesLike(b)\n"
@@ -144,9 +177,13 @@ BOOST_AUTO_TEST_CASE(given_grad_ys_are_used) {
 BOOST_AUTO_TEST_CASE(gradients_stand_beside_their_forward_nodes_on_request) {
   GradientOptions options;
   options.colocate_gradients_with_ops = true;
-  const Differentiated d = Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x) @/device:GPU:1\nb = TestOne[_class={\"loc:@a\"}](a)\n", {"b"}, {"x"}, options);
+  const Differentiated d = Differentiate(
+      "x = Placeholder[dtype=float32]\na = TestOne(x) @/device:GPU:1\nb = TestOne[_class={\"loc:@a\"}](a)\n", {"b"},
+      {"x"}, options);
   BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
-  const auto group = [&](const char* name) { return d.graph->Find(name)->Attr<std::vector<std::string>>("_class").value(); };
+  const auto group = [&](const char* name) {
+    return d.graph->Find(name)->Attr<std::vector<std::string>>("_class").value();
+  };
   BOOST_TEST(group("g/a_grad/TestOneGrad") == std::vector<std::string>{"loc:@a"});
   BOOST_TEST(group("g/b_grad/TestOneGrad") == std::vector<std::string>{"loc:@a"});
   BOOST_TEST(d.graph->Find("g/a_grad/TestOneGrad")->requested_device() == "/device:GPU:1");
@@ -157,7 +194,8 @@ BOOST_AUTO_TEST_CASE(a_second_call_gets_names_of_its_own) {
   GradientOptions options;
   options.name = "g";
   std::vector<NodeOut> grads;
-  BOOST_REQUIRE(AddGradients(d.graph.get(), Tensors(*d.graph, {"a"}), Tensors(*d.graph, {"x"}), {}, options, &grads).ok());
+  BOOST_REQUIRE(
+      AddGradients(d.graph.get(), Tensors(*d.graph, {"a"}), Tensors(*d.graph, {"x"}), {}, options, &grads).ok());
   BOOST_TEST(grads[0].ToString() == "g_1/a_grad/TestOneGrad:0");
 }
 
@@ -169,11 +207,17 @@ BOOST_AUTO_TEST_CASE(errors) {
   const std::vector<Case> cases = {
       {"a = TestOneGrad(x, y)", "a", "x", nullptr, "op 'TestOneGrad' (node 'a') has no gradient: it is only a test"},
       {"a = TestWrongType(x)", "a", "x", nullptr, "its gradient for 'x:0' is float64, but the tensor is float32"},
-      {"a = TestOne(x)\nb = TestRefuses(a)", "b", "x", nullptr, "node 'b' (TestRefuses): in its gradient: not with this attr"},
-      {"a = Shape(x)", "a", "x", nullptr, "the dtype of the target tensor 'a:0' must be floating (e.g. float32) to take its gradient, got int32"},
-      {"a = Shape(x)", "x", "a", nullptr, "the dtype of the source tensor 'a:0' must be floating (e.g. float32) to take a gradient with respect to it, got int32"},
-      {"a = TestOne(x)\nb = Placeholder[dtype=float64]", "a", "x", "b", "the grad_ys for 'a:0' is float64, but the tensor is float32"},
-      {"a = Placeholder[dtype=complex64]\nb = TestOne(a)", "b", "a", nullptr, "the gradient of the complex tensor 'b:0' (complex64) needs its grad_ys"},
+      {"a = TestOne(x)\nb = TestRefuses(a)", "b", "x", nullptr,
+       "node 'b' (TestRefuses): in its gradient: not with this attr"},
+      {"a = Shape(x)", "a", "x", nullptr,
+       "the dtype of the target tensor 'a:0' must be floating (e.g. float32) to take its gradient, got int32"},
+      {"a = Shape(x)", "x", "a", nullptr,
+       "the dtype of the source tensor 'a:0' must be floating (e.g. float32) to take a gradient with respect to it, "
+       "got int32"},
+      {"a = TestOne(x)\nb = Placeholder[dtype=float64]", "a", "x", "b",
+       "the grad_ys for 'a:0' is float64, but the tensor is float32"},
+      {"a = Placeholder[dtype=complex64]\nb = TestOne(a)", "b", "a", nullptr,
+       "the gradient of the complex tensor 'b:0' (complex64) needs its grad_ys"},
   };
   for (const Case& c : cases) {
     std::vector<std::string> dy;

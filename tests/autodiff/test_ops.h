@@ -35,8 +35,9 @@ inline std::vector<NodeOut> Tensors(const Graph& g, const std::vector<std::strin
   return list;
 }
 
-inline Differentiated Differentiate(std::string_view text, const std::vector<std::string>& ys, const std::vector<std::string>& xs,
-                                    GradientOptions options = {}, const std::vector<std::string>& grad_ys = {},
+inline Differentiated Differentiate(std::string_view text, const std::vector<std::string>& ys,
+                                    const std::vector<std::string>& xs, GradientOptions options = {},
+                                    const std::vector<std::string>& grad_ys = {},
                                     const std::vector<std::string>& stop = {}) {
   Differentiated d;
   auto graph = ParseGraphText(text);
@@ -45,7 +46,8 @@ inline Differentiated Differentiate(std::string_view text, const std::vector<std
   const int before = d.graph->num_node_ids();
   options.name = "g";
   options.stop_gradients = Tensors(*d.graph, stop);
-  d.status = AddGradients(d.graph.get(), Tensors(*d.graph, ys), Tensors(*d.graph, xs), Tensors(*d.graph, grad_ys), options, &d.grads);
+  d.status = AddGradients(d.graph.get(), Tensors(*d.graph, ys), Tensors(*d.graph, xs), Tensors(*d.graph, grad_ys),
+                          options, &d.grads);
   for (int id = before; id < d.graph->num_node_ids(); ++id) {
     if (const Node* n = d.graph->node(id)) d.added += NodeText(*n) + "\n";
   }

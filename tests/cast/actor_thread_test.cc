@@ -43,7 +43,9 @@ BOOST_AUTO_TEST_CASE(ABlockingRunIsRefusedOnASchedulersThread) {
       s.spawn([&](caf::event_based_actor*) { said.set_value(t.Run()); });
     });
     BOOST_TEST(refused.code() == absl::StatusCode::kFailedPrecondition, refused);
-    BOOST_TEST(std::string(refused.message()).find("use RunAsync, or send the session actor a run message") != std::string::npos, refused);
+    BOOST_TEST(std::string(refused.message()).find("use RunAsync, or send the session actor a run message") !=
+                   std::string::npos,
+               refused);
     const absl::Status extend = Ask(theirs, [&](caf::actor_system& s, std::promise<absl::Status>& said) {
       s.spawn([&](caf::event_based_actor*) { said.set_value(t.session->Extend(*t.root.graph())); });
     });

@@ -37,7 +37,10 @@ executor <- run_step | running)");
 session <- watch_steps | running
 executor <- doorbell | DEADLINE_EXCEEDED
 executor <- doorbell | DEADLINE_EXCEEDED)");
-  BOOST_TEST(p.Message().find("the step did not end within 50 ms; it waits for:\n  node 'never' (CastNever) on /job:localhost") == 0u, p.Message());
+  BOOST_TEST(
+      p.Message().find(
+          "the step did not end within 50 ms; it waits for:\n  node 'never' (CastNever) on /job:localhost") == 0u,
+      p.Message());
   p.stage.Advance(1s);  // the timer of the time of grace finds nothing
   BOOST_TEST(p.Go() == R"(
 session <- watch_steps | DEADLINE_EXCEEDED)");
@@ -52,7 +55,8 @@ BOOST_AUTO_TEST_CASE(TheSessionsDefaultDeadlineHoldsAndAShorterOneMovesTheTimer)
   p.Warm(p.feeds, {"never"});
   std::string order;
   const auto start = [&](const char* name, int64_t ms) {
-    p.session->RunAsync({.timeout_ms = ms}, p.feeds, {"never"}, {}, [&order, name](absl::Status, std::vector<Tensor>) { order += name; });
+    p.session->RunAsync({.timeout_ms = ms}, p.feeds, {"never"}, {},
+                        [&order, name](absl::Status, std::vector<Tensor>) { order += name; });
     p.stage.Play();
   };
   start("a", 0);
@@ -135,7 +139,9 @@ BOOST_AUTO_TEST_CASE(AStepWithoutProgressIsReportedAgainAndAgain) {
     BOOST_TEST(reports.size() == expected);
   }
   BOOST_REQUIRE(!reports.empty());
-  BOOST_TEST(reports[0].find("(never) has made no progress for 100 ms; it waits for:\n  node 'never' (CastNever)") != std::string::npos, reports[0]);
+  BOOST_TEST(reports[0].find("(never) has made no progress for 100 ms; it waits for:\n  node 'never' (CastNever)") !=
+                 std::string::npos,
+             reports[0]);
   BOOST_TEST(p.State() == "running");
 }
 

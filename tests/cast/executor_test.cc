@@ -13,7 +13,10 @@ struct TwoParts : Play {
   explicit TwoParts(SessionOptions options = {}) : Play(options, 2) {
     const Scope second = root.WithDevice("/device:CPU:1");
     there = ops::Neg(second.WithOpName("there"), twice);
-    auto n = NodeBuilder(second.graph(), "stuck", "CastNever").Input(NodeOut{twice.node(), 0}).Device("/device:CPU:1").Build();
+    auto n = NodeBuilder(second.graph(), "stuck", "CastNever")
+                 .Input(NodeOut{twice.node(), 0})
+                 .Device("/device:CPU:1")
+                 .Build();
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
     Extend();
   }

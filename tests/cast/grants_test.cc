@@ -10,11 +10,18 @@ constexpr int64_t kSide = 256;
 constexpr int64_t kBytes = kSide * kSide * 4;
 int64_t taken = 0;
 
-TROUPE_OP("CastTake").Input("a: float").Input("b: float").Output("y: float").Stateful().Shape(shape_fn::Unchanged)
-    .NotDifferentiable("it is a test's").Doc("a + b, and counts.");
+TROUPE_OP("CastTake")
+    .Input("a: float")
+    .Input("b: float")
+    .Output("y: float")
+    .Stateful()
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("it is a test's")
+    .Doc("a + b, and counts.");
 absl::Status Take(KernelContext& ctx) {
   Tensor a = ctx.input(0), y(DType::kFloat, a.shape());
-  for (int64_t i = 0; i < a.num_elements(); ++i) y.flat<float>()[i] = a.flat<float>()[i] + ctx.input(1).flat<float>()[i];
+  for (int64_t i = 0; i < a.num_elements(); ++i)
+    y.flat<float>()[i] = a.flat<float>()[i] + ctx.input(1).flat<float>()[i];
   ctx.set_output(0, std::move(y));
   ++taken;
   return absl::OkStatus();
@@ -30,8 +37,11 @@ struct Late {
     for (int i = 0; i < kStages; ++i) {
       const Output made = ops::Mul(first, x, ops::Const(first, 1.0f * (i + 1)));
       for (int k = 0; k < 8; ++k) sum = ops::Sqrt(second, ops::Abs(second, sum));
-      auto take = NodeBuilder(second.graph(), StrCat("take", i), "CastTake").Input(NodeOut{sum.node(), sum.index()})
-                      .Input(NodeOut{made.node(), made.index()}).Device("/device:CPU:1").Build();
+      auto take = NodeBuilder(second.graph(), StrCat("take", i), "CastTake")
+                      .Input(NodeOut{sum.node(), sum.index()})
+                      .Input(NodeOut{made.node(), made.index()})
+                      .Device("/device:CPU:1")
+                      .Build();
       BOOST_REQUIRE_MESSAGE(take.ok(), take.status());
       sum = Output({*take, 0}, sum.scope_state());
     }
@@ -103,14 +113,17 @@ BOOST_AUTO_TEST_CASE(WhatWaitsAtTheReceiverIsBoundedAndTheResultsAreEqual) {
       BOOST_TEST(peak >= (kStages - 1) * kBytes);
     }
   }
-  for (int64_t i = 0; i < kSide * kSide; ++i) BOOST_REQUIRE_EQUAL(results[0].flat<float>()[i], results[1].flat<float>()[i]);
+  for (int64_t i = 0; i < kSide * kSide; ++i)
+    BOOST_REQUIRE_EQUAL(results[0].flat<float>()[i], results[1].flat<float>()[i]);
 }
 
 BOOST_AUTO_TEST_CASE(ABlockingStepAndOneWhoseTokensAreMessagesGiveTheSame) {
   Late pushed(false), granted(true);
   std::vector<Tensor> a, b;
-  pushed.play.stage.Inline([&] { TROUPE_REQUIRE_OK(pushed.play.session->Run(pushed.play.feeds, {pushed.fetch}, {}, &a)); });
-  granted.play.stage.Inline([&] { TROUPE_REQUIRE_OK(granted.play.session->Run(granted.play.feeds, {granted.fetch}, {}, &b)); });
+  pushed.play.stage.Inline(
+      [&] { TROUPE_REQUIRE_OK(pushed.play.session->Run(pushed.play.feeds, {pushed.fetch}, {}, &a)); });
+  granted.play.stage.Inline(
+      [&] { TROUPE_REQUIRE_OK(granted.play.session->Run(granted.play.feeds, {granted.fetch}, {}, &b)); });
   for (int64_t i = 0; i < kSide * kSide; ++i) BOOST_REQUIRE_EQUAL(a[0].flat<float>()[i], b[0].flat<float>()[i]);
 }
 

@@ -56,14 +56,19 @@ class Play {
   // Starts a step; its end is written to `answer`.
   void Start(const Names& fetches, const RunOptions& options = {}, proto::RunMetadata* metadata = nullptr) {
     answer.reset();
-    session->RunAsync(options, feeds, fetches, {}, [this](absl::Status s, std::vector<Tensor> out) {
-      BOOST_TEST(!answer.has_value());
-      answer = std::move(s);
-      outputs = std::move(out);
-    }, metadata);
+    session->RunAsync(
+        options, feeds, fetches, {},
+        [this](absl::Status s, std::vector<Tensor> out) {
+          BOOST_TEST(!answer.has_value());
+          answer = std::move(s);
+          outputs = std::move(out);
+        },
+        metadata);
   }
   // "running", or the code of the answer.
-  std::string State() const { return !answer ? "running" : answer->ok() ? "OK" : absl::StatusCodeToString(answer->code()); }
+  std::string State() const {
+    return !answer ? "running" : answer->ok() ? "OK" : absl::StatusCodeToString(answer->code());
+  }
   std::string Message() const { return answer ? std::string(answer->message()) : ""; }
   std::string Go() {
     return stage.Play([this] { return State(); });
@@ -74,7 +79,8 @@ class Play {
   std::shared_ptr<Runtime> runtime;
   std::unique_ptr<Session> session;
   Scope root = Scope::NewRootScope();
-  Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), twice = ops::Add(root.WithOpName("twice"), x, x), never = Never(root, x);
+  Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), twice = ops::Add(root.WithOpName("twice"), x, x),
+         never = Never(root, x);
   Feeds feeds = {{"x", Tensor::Scalar(2.0f)}};
   std::optional<absl::Status> answer;
   std::vector<Tensor> outputs;

@@ -4,7 +4,12 @@
 namespace troupe {
 namespace {
 
-TROUPE_OP("CastNever").Input("x: float").Output("y: float").Stateful().NotDifferentiable("it never ends").Doc("Waits for the step's end.");
+TROUPE_OP("CastNever")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("it never ends")
+    .Doc("Waits for the step's end.");
 class NeverKernel {
  public:
   explicit NeverKernel(KernelInit&) {}

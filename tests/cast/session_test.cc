@@ -12,13 +12,13 @@ struct Asked : Play {
   std::string Go() {
     return stage.Play([this] { return std::exchange(said, ""); });
   }
-  void Note(const char* what, const absl::Status& s) { StrAppend(&said, what, " ", absl::StatusCodeToString(s.code()), "; "); }
+  void Note(const char* what, const absl::Status& s) {
+    StrAppend(&said, what, " ", absl::StatusCodeToString(s.code()), "; ");
+  }
 
   void AskExtend(const char* name) {
     auto call = std::make_shared<ExtendCall>();
-    call->import = [name](Graph* g) {
-      return g->AddNode(name, "Placeholder", {{"dtype", DType::kFloat}}).status();
-    };
+    call->import = [name](Graph* g) { return g->AddNode(name, "Placeholder", {{"dtype", DType::kFloat}}).status(); };
     call->done = [this](absl::Status s) { Note("extend", s); };
     caf::anon_send(ActorOf(*session), std::move(call));
   }
@@ -105,7 +105,9 @@ BOOST_FIXTURE_TEST_CASE(WorkersEdge3ACallThatTheWorkerTookWithItIsAnswered, Aske
   stage.Play();
   // The first was compiled before the exit; the second met a dead worker's mailbox or the time without one.
   BOOST_TEST(said.find("compile OK; ") == 0u, said);
-  BOOST_TEST((said.find("compile ABORTED; ") != std::string::npos || said.find("compile UNAVAILABLE; ") != std::string::npos), said);
+  BOOST_TEST(
+      (said.find("compile ABORTED; ") != std::string::npos || said.find("compile UNAVAILABLE; ") != std::string::npos),
+      said);
 }
 
 BOOST_FIXTURE_TEST_CASE(Edge6AUsersActorRunsSteps, Asked) {
@@ -125,7 +127,8 @@ executor <- run_step |
 session <- then | )");
   int answers = 0;
   for (int i = 0; i < 2; ++i) {
-    user->receive([&](const run_reply& r) { answers += r.status.ok() && r.outputs.at(0).scalar<float>() == 4.0f; }, caf::after(0s) >> [] {});
+    user->receive([&](const run_reply& r) { answers += r.status.ok() && r.outputs.at(0).scalar<float>() == 4.0f; },
+                  caf::after(0s) >> [] {});
   }
   BOOST_TEST(answers == 2);
 }
@@ -194,7 +197,9 @@ BOOST_FIXTURE_TEST_CASE(TheWorkerCompilesForItsOwnDevicesOnly, Asked) {
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
     (*n)->set_assigned_device(device);
     call->graphs.emplace_back(device, std::move(graph));
-    call->done = [this](absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> parts) { Note("register", parts.status()); };
+    call->done = [this](absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> parts) {
+      Note("register", parts.status());
+    };
     caf::anon_send(Find("worker"), std::move(call));
   };
   ask(mine, "Placeholder");
@@ -212,7 +217,9 @@ BOOST_FIXTURE_TEST_CASE(DeviceAndContainerAnswerAndACallThatDiesWithThemIsAborte
   const std::string device = runtime->devices()[0].name;
   const auto stats = [&](const caf::actor& to) {
     auto call = std::make_shared<DeviceStatsCall>();
-    call->done = [this, device](absl::StatusOr<DeviceStatus> s) { Note(s.ok() ? s->name == device ? "stats of mine" : "stats of others" : "stats", s.status()); };
+    call->done = [this, device](absl::StatusOr<DeviceStatus> s) {
+      Note(s.ok() ? s->name == device ? "stats of mine" : "stats of others" : "stats", s.status());
+    };
     caf::anon_send(to, std::move(call));
   };
   const auto list = [&](const caf::actor& to) {

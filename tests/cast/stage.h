@@ -29,7 +29,9 @@ class Stage {
   Stage() : system_(config_), scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
     Inline([&] { scheduler_.run(); });
   }
-  ~Stage() { Inline([&] { scheduler_.run(); }); }
+  ~Stage() {
+    Inline([&] { scheduler_.run(); });
+  }
 
   caf::actor_system& system() { return system_; }
   caf::scheduler::test_coordinator& scheduler() { return scheduler_; }

@@ -48,7 +48,8 @@ int main(int, char** argv) {
   } else if (order == "running") {
     dies_first = Make(nullptr);
     for (int i = 0; i < 100; ++i) {
-      dies_first->RunAsync({{"x", troupe::Tensor::Scalar(1.0f)}}, {"y"}, {}, [](absl::Status, std::vector<troupe::Tensor>) {});
+      dies_first->RunAsync({{"x", troupe::Tensor::Scalar(1.0f)}}, {"y"}, {},
+                           [](absl::Status, std::vector<troupe::Tensor>) {});
     }
   } else {
     return 3;

@@ -30,7 +30,9 @@ struct Family {
         };
         c.failed = [this, name = c.name](const std::string&) { StrAppend(&log, "failed ", name, "; "); };
         c.gave_up = [this, name = c.name](const std::string&) { StrAppend(&log, "gave up ", name, "; "); };
-        c.restarted = [this, name = c.name](uint64_t incarnation) { StrAppend(&log, "restarted ", name, incarnation, "; "); };
+        c.restarted = [this, name = c.name](uint64_t incarnation) {
+          StrAppend(&log, "restarted ", name, incarnation, "; ");
+        };
         specs.push_back(std::move(c));
       }
       supervisor = SpawnSupervisor(stage.system(), std::move(specs), directory);

@@ -11,8 +11,8 @@
 namespace troupe {
 namespace {
 
-absl::StatusOr<std::vector<Tensor>> Run(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {}, std::vector<int> lists = {},
-                                        const EvaluateOptions& options = {}) {
+absl::StatusOr<std::vector<Tensor>> Run(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {},
+                                        std::vector<int> lists = {}, const EvaluateOptions& options = {}) {
   return EvaluateOp(op, std::move(inputs), std::move(attrs), std::move(lists), options);
 }
 bool Says(const absl::Status& s, const std::string& part) { return s.ToString().find(part) != std::string::npos; }
@@ -55,11 +55,13 @@ BOOST_AUTO_TEST_CASE(the_rest_hands_its_input_on) {
 }
 
 BOOST_AUTO_TEST_CASE(references_pass_too) {
-  const Tensor ref = (*Run("VariableV2", {}, {{"shape", TensorShape()}, {"dtype", DType::kFloat}, {"shared_name", "control test"}}))[0];
+  const Tensor ref = (*Run("VariableV2", {},
+                           {{"shape", TensorShape()}, {"dtype", DType::kFloat}, {"shared_name", "control test"}}))[0];
   const auto sides = *Run("RefSwitch", {ref, Tensor::Scalar<bool>(true)});
   BOOST_TEST((sides[1].dtype() == MakeRef(DType::kFloat)));
   BOOST_TEST((*Run("RefEnter", {ref}, {{"frame_name", "f"}}))[0].raw() == ref.raw());
-  const Tensor other = (*Run("VariableV2", {}, {{"shape", TensorShape()}, {"dtype", DType::kFloat}, {"shared_name", "another"}}))[0];
+  const Tensor other =
+      (*Run("VariableV2", {}, {{"shape", TensorShape()}, {"dtype", DType::kFloat}, {"shared_name", "another"}}))[0];
   BOOST_TEST((*Run("RefSelect", {Tensor::Scalar<int32_t>(1), ref, other}, {}, {2}))[0].raw() == other.raw());
   BOOST_TEST(Says(Run("RefSelect", {Tensor::Scalar<int32_t>(2), ref, other}, {}, {2}).status(), "not in [0, 2)"));
 }
@@ -71,7 +73,8 @@ class Mailbox : public TensorExchange {
     kept[{edge, frame_iter}] = {std::move(value), dead};
     return absl::OkStatus();
   }
-  void Recv(const std::string& edge, uint64_t frame_iter, std::function<void(absl::Status, Tensor, bool)> done) override {
+  void Recv(const std::string& edge, uint64_t frame_iter,
+            std::function<void(absl::Status, Tensor, bool)> done) override {
     const auto it = kept.find({edge, frame_iter});
     if (it == kept.end()) return done(Cancelled("nobody sent '", edge, "'"), Tensor(), false);
     done(absl::OkStatus(), it->second.first, it->second.second);
@@ -80,7 +83,10 @@ class Mailbox : public TensorExchange {
 };
 
 BOOST_AUTO_TEST_CASE(send_and_recv_meet_by_their_key) {
-  const AttrMap names = {{"tensor_name", "edge_1_w"}, {"send_device", "/job:a"}, {"send_device_incarnation", -2}, {"recv_device", "/job:b"}};
+  const AttrMap names = {{"tensor_name", "edge_1_w"},
+                         {"send_device", "/job:a"},
+                         {"send_device_incarnation", -2},
+                         {"recv_device", "/job:b"}};
   AttrMap recv = names;
   recv.Set("tensor_type", DType::kFloat);
   for (const char* host : {"", "Host"}) {
@@ -110,7 +116,11 @@ BOOST_AUTO_TEST_CASE(summaries) {
     for (int64_t i = 0; i < t.num_elements(); ++i) t.data<int64_t>()[i] = i;
     return t;
   };
-  const struct { Tensor t; int entries; const char* text; } cases[] = {
+  const struct {
+    Tensor t;
+    int entries;
+    const char* text;
+  } cases[] = {
       {Tensor::Scalar<float>(1.5), 3, "1.5"},
       {range({5}), 3, "0 1 2..."},
       {range({3, 4}), 5, "[0 1 2 3][4...]..."},
@@ -131,7 +141,10 @@ BOOST_AUTO_TEST_CASE(summaries) {
 
 BOOST_AUTO_TEST_CASE(assertions) {
   BOOST_TEST(Run("Assert", {Tensor::Scalar<bool>(true), kSeven}, {}, {1}).ok());
-  const absl::Status s = Run("Assert", {Tensor::Scalar<bool>(false), Tensor::Scalar("x ="), Tensor::Vector<int32_t>({1, 2, 3, 4})}, {}, {2}).status();
+  const absl::Status s =
+      Run("Assert", {Tensor::Scalar<bool>(false), Tensor::Scalar("x ="), Tensor::Vector<int32_t>({1, 2, 3, 4})}, {},
+          {2})
+          .status();
   BOOST_TEST((s.code() == absl::StatusCode::kInvalidArgument));
   BOOST_TEST(Says(s, "assertion failed: [x =] [1 2 3...]"), s.ToString());
   BOOST_TEST(Says(Run("Assert", {Tensor::Vector<bool>({true}), kSeven}, {}, {1}).status(), "must be a scalar"));
@@ -147,12 +160,15 @@ BOOST_AUTO_TEST_CASE(abort_ends_the_step_only) {
 BOOST_AUTO_TEST_CASE(printing) {
   BOOST_TEST((*Run("Print", {kSeven, kSeven}, {{"message", "seven: "}, {"first_n", 0}}, {1}))[0].raw() == kSeven.raw());
   const std::string path = "/tmp/troupe_print_v2_test_" + std::to_string(reinterpret_cast<uintptr_t>(&path)) + ".txt";
-  for (int i = 0; i < 2; ++i) BOOST_TEST(Run("PrintV2", {Tensor::Scalar("line")}, {{"output_stream", "file://" + path}}).ok());
+  for (int i = 0; i < 2; ++i)
+    BOOST_TEST(Run("PrintV2", {Tensor::Scalar("line")}, {{"output_stream", "file://" + path}}).ok());
   std::ifstream in(path);
   BOOST_TEST(std::string(std::istreambuf_iterator<char>(in), {}) == "line\nline\n");
   std::remove(path.c_str());
-  BOOST_TEST(Says(Run("PrintV2", {Tensor::Scalar("x")}, {{"output_stream", "nowhere"}}).status(), "unknown output stream 'nowhere'"));
-  BOOST_TEST(Says(Run("PrintV2", {Tensor::Scalar("x")}, {{"output_stream", "file:///no/such/dir/x"}}).status(), "cannot open"));
+  BOOST_TEST(Says(Run("PrintV2", {Tensor::Scalar("x")}, {{"output_stream", "nowhere"}}).status(),
+                  "unknown output stream 'nowhere'"));
+  BOOST_TEST(Says(Run("PrintV2", {Tensor::Scalar("x")}, {{"output_stream", "file:///no/such/dir/x"}}).status(),
+                  "cannot open"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -20,9 +20,10 @@ caf::behavior Model(caf::stateful_actor<ModelState>* self, Callable step) {
       [self](double x) {
         const int64_t id = ++self->state.last;
         auto promise = self->state.waiting[id] = self->make_response_promise<double>();
-        self->state.step.RunAsync({Tensor::Scalar(x)}, [me = caf::actor_cast<caf::actor>(self), id](absl::Status s, std::vector<Tensor> out) {
-          caf::anon_send(me, id, s.ok() ? out[0].scalar<double>() : 0.0, s.ToString());
-        });
+        self->state.step.RunAsync(
+            {Tensor::Scalar(x)}, [me = caf::actor_cast<caf::actor>(self), id](absl::Status s, std::vector<Tensor> out) {
+              caf::anon_send(me, id, s.ok() ? out[0].scalar<double>() : 0.0, s.ToString());
+            });
         return promise;
       },
       [self](int64_t id, double y, const std::string& status) {
@@ -54,8 +55,8 @@ BOOST_AUTO_TEST_CASE(TheActorOfTheGuideAnswers) {
   {
     caf::scoped_actor client{system};
     for (int i = 0; i < 20; ++i) {
-      client->request(model, std::chrono::seconds(20), 1.0 * i).receive([&](double v) { sum += v; },
-                                                                       [](const caf::error& e) { BOOST_ERROR(to_string(e)); });
+      client->request(model, std::chrono::seconds(20), 1.0 * i)
+          .receive([&](double v) { sum += v; }, [](const caf::error& e) { BOOST_ERROR(to_string(e)); });
     }
     client->send_exit(model, caf::exit_reason::user_shutdown);
     client->wait_for(model);

@@ -12,7 +12,8 @@ namespace troupe {
 namespace {
 
 TROUPE_OP("HalfSquare")
-    .Input("x: T").Output("y: T")
+    .Input("x: T")
+    .Output("y: T")
     .Attr("T: {float, double}")
     .Shape(shape_fn::Unchanged)
     .Gradient([](GradientContext& g) {

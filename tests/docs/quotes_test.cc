@@ -46,8 +46,10 @@ int CheckQuotes(const std::string& document) {
     std::string path, region;
     words >> path >> region;
     const size_t open = text.find("```cpp\n", end), close = text.find("\n```", open);
-    BOOST_REQUIRE_MESSAGE(open != std::string::npos && close != std::string::npos, document + " has no code after the quote of " + path);
-    BOOST_TEST(text.substr(open + 7, close + 1 - open - 7) == Region(path, region), document + " quotes another " + path + " " + region);
+    BOOST_REQUIRE_MESSAGE(open != std::string::npos && close != std::string::npos,
+                          document + " has no code after the quote of " + path);
+    BOOST_TEST(text.substr(open + 7, close + 1 - open - 7) == Region(path, region),
+               document + " quotes another " + path + " " + region);
     at = close;
   }
   return quotes;

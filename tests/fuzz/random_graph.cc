@@ -21,12 +21,34 @@ const std::vector<const OpDef*>& Ops() {
   return ops;
 }
 
-constexpr DType kTypes[] = {DType::kFloat, DType::kInt32, DType::kInt64, DType::kDouble, DType::kBool, DType::kHalf,
-                            DType::kUint8, DType::kInt8, DType::kInt16, DType::kBfloat16, DType::kComplex64, DType::kString,
-                            DType::kUint16, DType::kUint32, DType::kUint64, DType::kComplex128};
-constexpr int64_t kInts[] = {0, 1, 2, 3, 4, 5, 8, -1, -2, 7, 31, 64, 1000, -100, 65536, 1 << 30, 2147483647, -2147483648ll, int64_t{1} << 40,
-                             9223372036854775807ll, -9223372036854775807ll - 1};
-constexpr double kFloats[] = {0, 1, -1, 0.5, 2, 3, 1e-3, -0.0, 1e30, -1e30, 1e-40, 1e308, __builtin_nan(""), __builtin_inf(), -__builtin_inf(), 127.5};
+constexpr DType kTypes[] = {DType::kFloat,  DType::kInt32,    DType::kInt64,     DType::kDouble,
+                            DType::kBool,   DType::kHalf,     DType::kUint8,     DType::kInt8,
+                            DType::kInt16,  DType::kBfloat16, DType::kComplex64, DType::kString,
+                            DType::kUint16, DType::kUint32,   DType::kUint64,    DType::kComplex128};
+constexpr int64_t kInts[] = {0,
+                             1,
+                             2,
+                             3,
+                             4,
+                             5,
+                             8,
+                             -1,
+                             -2,
+                             7,
+                             31,
+                             64,
+                             1000,
+                             -100,
+                             65536,
+                             1 << 30,
+                             2147483647,
+                             -2147483648ll,
+                             int64_t{1} << 40,
+                             9223372036854775807ll,
+                             -9223372036854775807ll - 1};
+constexpr double kFloats[] = {
+    0,    1, -1, 0.5, 2, 3, 1e-3, -0.0, 1e30, -1e30, 1e-40, 1e308, __builtin_nan(""), __builtin_inf(), -__builtin_inf(),
+    127.5};
 constexpr int64_t kDims[] = {1, 2, 3, 4, 0, 5, 7, 8, 16, 33};
 
 class Maker {
@@ -73,12 +95,24 @@ class Maker {
       for (int64_t i = 0; i < n; ++i) p[i] = i < period ? value() : p[i % period];
     };
     switch (type) {
-      case DType::kFloat: fill(t.data<float>(), [&] { return static_cast<float>(std::clamp(Float(), -3e38, 3e38)); }); break;
-      case DType::kDouble: fill(t.data<double>(), [&] { return Float(); }); break;
-      case DType::kInt32: fill(t.data<int32_t>(), [&] { return static_cast<int32_t>(Int()); }); break;
-      case DType::kInt64: fill(t.data<int64_t>(), [&] { return Int(); }); break;
-      case DType::kBool: fill(t.data<bool>(), [&] { return b_->Byte() % 2 == 1; }); break;
-      case DType::kString: fill(t.data<std::string>(), [&] { return std::string(b_->Pick(4), static_cast<char>('a' + b_->Pick(26))); }); break;
+      case DType::kFloat:
+        fill(t.data<float>(), [&] { return static_cast<float>(std::clamp(Float(), -3e38, 3e38)); });
+        break;
+      case DType::kDouble:
+        fill(t.data<double>(), [&] { return Float(); });
+        break;
+      case DType::kInt32:
+        fill(t.data<int32_t>(), [&] { return static_cast<int32_t>(Int()); });
+        break;
+      case DType::kInt64:
+        fill(t.data<int64_t>(), [&] { return Int(); });
+        break;
+      case DType::kBool:
+        fill(t.data<bool>(), [&] { return b_->Byte() % 2 == 1; });
+        break;
+      case DType::kString:
+        fill(t.data<std::string>(), [&] { return std::string(b_->Pick(4), static_cast<char>('a' + b_->Pick(26))); });
+        break;
       default: {
         auto* p = static_cast<unsigned char*>(t.raw());
         const auto bytes = static_cast<int64_t>(t.bytes());
@@ -107,7 +141,8 @@ class Maker {
     for (const Out& o : outs_) {
       if (o.type == type || (!IsRef(type) && BaseType(o.type) == type)) fit.push_back(&o);
     }
-    if (!fit.empty() && (b_->Byte() < 150 || !CanBeConstant(type))) return fit[fit.size() - 1 - b_->Pick(static_cast<uint32_t>(fit.size()))]->name;
+    if (!fit.empty() && (b_->Byte() < 150 || !CanBeConstant(type)))
+      return fit[fit.size() - 1 - b_->Pick(static_cast<uint32_t>(fit.size()))]->name;
     if (CanBeConstant(type)) return Constant(type);
     if (IsRef(type) || type == DType::kResource) return Variable(type);
     return outs_.empty() ? "nothing" : outs_[b_->Pick(static_cast<uint32_t>(outs_.size()))].name;
@@ -142,13 +177,17 @@ class Maker {
   }
 
   AttrValue One(const std::string& kind, const AttrDef& def) {
-    if (kind == "int") return std::max(def.has_minimum && !b_->Seldom() ? def.minimum : kInts[std::size(kInts) - 1], Int());
+    if (kind == "int")
+      return std::max(def.has_minimum && !b_->Seldom() ? def.minimum : kInts[std::size(kInts) - 1], Int());
     if (kind == "float") return static_cast<float>(std::clamp(Float(), -3e38, 3e38));
     if (kind == "bool") return b_->Byte() % 2 == 1;
-    if (kind == "type") return def.allowed_types.empty() ? AnyType() : def.allowed_types[b_->Pick(static_cast<uint32_t>(def.allowed_types.size()))];
+    if (kind == "type")
+      return def.allowed_types.empty() ? AnyType()
+                                       : def.allowed_types[b_->Pick(static_cast<uint32_t>(def.allowed_types.size()))];
     if (kind == "shape") return PartialShape();
     if (kind == "tensor") return Value(AnyType());
-    if (kind == "string" && !def.allowed_strings.empty()) return def.allowed_strings[b_->Pick(static_cast<uint32_t>(def.allowed_strings.size()))];
+    if (kind == "string" && !def.allowed_strings.empty())
+      return def.allowed_strings[b_->Pick(static_cast<uint32_t>(def.allowed_strings.size()))];
     return std::string(b_->Pick(3), 's');
   }
   AttrValue Attr(const AttrDef& def) {
@@ -157,7 +196,9 @@ class Maker {
     AttrDef element = def;
     element.has_minimum = false;
     // Windows and strides have four numbers, mostly.
-    const uint32_t n = b_->Byte() < 128 ? 4 : std::max<uint32_t>(b_->Pick(6), def.has_minimum ? static_cast<uint32_t>(def.minimum) : 0);
+    const uint32_t n = b_->Byte() < 128
+                           ? 4
+                           : std::max<uint32_t>(b_->Pick(6), def.has_minimum ? static_cast<uint32_t>(def.minimum) : 0);
     const auto list = [&](auto zero) {
       std::vector<decltype(zero)> v;
       for (uint32_t i = 0; i < n; ++i) v.push_back(std::get<decltype(zero)>(One(kind, element).variant()));
@@ -184,7 +225,8 @@ class Maker {
         attrs.Set(a.name, int64_t{1} + b_->Pick(4));
       } else if (a.kind == "type" && !outs_.empty() && b_->Byte() < 180) {
         const DType t = BaseType(outs_[outs_.size() - 1 - b_->Pick(static_cast<uint32_t>(outs_.size()))].type);
-        const bool allowed = a.allowed_types.empty() || std::find(a.allowed_types.begin(), a.allowed_types.end(), t) != a.allowed_types.end();
+        const bool allowed = a.allowed_types.empty() ||
+                             std::find(a.allowed_types.begin(), a.allowed_types.end(), t) != a.allowed_types.end();
         attrs.Set(a.name, allowed ? AttrValue(t) : Attr(a));
       } else {
         attrs.Set(a.name, Attr(a));
@@ -192,7 +234,8 @@ class Maker {
     }
     const AttrMap given = attrs;
     std::vector<DType> in, out;
-    if (!ValidateAttrs(op, &attrs).ok() || !ArgTypes(op.inputs, attrs, &in).ok() || !ArgTypes(op.outputs, attrs, &out).ok()) {
+    if (!ValidateAttrs(op, &attrs).ok() || !ArgTypes(op.inputs, attrs, &in).ok() ||
+        !ArgTypes(op.outputs, attrs, &out).ok()) {
       in.clear();
       out.clear();
     }

@@ -52,7 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (extended.ok()) {
     Names fetches;
     for (uint32_t i = 0, n = 1 + bytes.Pick(3); i < n; ++i) {
-      fetches.push_back(graph.outputs[graph.outputs.size() - 1 - bytes.Pick(static_cast<uint32_t>(graph.outputs.size()))]);
+      fetches.push_back(
+          graph.outputs[graph.outputs.size() - 1 - bytes.Pick(static_cast<uint32_t>(graph.outputs.size()))]);
     }
     fetches.push_back(graph.outputs.back());
     for (int run = 0; run < 2; ++run) {

@@ -21,7 +21,8 @@ const AttrMap kWays[] = {{}, {{"align_corners", true}}, {{"half_pixel_centers", 
 
 BOOST_AUTO_TEST_CASE(gradients_of_resizing) {
   for (const AttrMap& way : kWays) {
-    for (const auto& size : {Tensor::Vector<int32_t>({5, 3}), Tensor::Vector<int32_t>({2, 7}), Tensor::Vector<int32_t>({1, 1})}) {
+    for (const auto& size :
+         {Tensor::Vector<int32_t>({5, 3}), Tensor::Vector<int32_t>({2, 7}), Tensor::Vector<int32_t>({1, 1})}) {
       Check({2, 3, 4, 2}, [&](const Scope& s, const Output& x) {
         const Output y = Op(s, "ResizeNearestNeighbor", {x, Const(s, size)}, way);
         return SumAll(s, y * y * y);
@@ -35,8 +36,10 @@ BOOST_AUTO_TEST_CASE(gradients_of_resizing) {
       const Output grad = Gradients(s, {y}, {x}, {Const(s, weights)})[0];
       const std::vector<Tensor> got = RunGraph(*s.graph(), {}, {y.name(), grad.name()});
       double out = 0, in = 0;
-      for (int64_t i = 0; i < pixels; ++i) out += static_cast<double>(got[0].data<float>()[i]) * weights.data<float>()[i];
-      for (int64_t i = 0; i < value.num_elements(); ++i) in += static_cast<double>(got[1].data<float>()[i]) * value.data<float>()[i];
+      for (int64_t i = 0; i < pixels; ++i)
+        out += static_cast<double>(got[0].data<float>()[i]) * weights.data<float>()[i];
+      for (int64_t i = 0; i < value.num_elements(); ++i)
+        in += static_cast<double>(got[1].data<float>()[i]) * value.data<float>()[i];
       BOOST_CHECK_CLOSE_FRACTION(out, in, 1e-5);
     }
   }
@@ -61,7 +64,8 @@ BOOST_AUTO_TEST_CASE(gradient_of_patches) {
 BOOST_AUTO_TEST_CASE(gradient_of_lrn) {
   const int64_t depth = 6, radius = 2;
   const double bias = 0.7, alpha = 0.3, beta = 0.75;
-  const Tensor x = Random(DType::kFloat, {2, 1, 2, depth}, -2, 2), weights = Random(DType::kFloat, {2, 1, 2, depth}, -1, 1, 5);
+  const Tensor x = Random(DType::kFloat, {2, 1, 2, depth}, -2, 2),
+               weights = Random(DType::kFloat, {2, 1, 2, depth}, -1, 1, 5);
   const auto loss = [&](const std::vector<double>& v) {
     double sum = 0;
     for (int64_t i = 0; i < x.num_elements(); ++i) {
@@ -99,24 +103,33 @@ BOOST_AUTO_TEST_CASE(errors) {
     check(op, {image, size({0, 2})}, "output dimensions must be positive");
     check(op, {image, size({2, -1})}, "must be positive");
     check(op, {Tensor(DType::kFloat, TensorShape({1, 0, 2, 1})), size({2, 2})}, "input image must be of non-zero size");
-    check(op, {image, size({2, 2})}, "align_corners must be False", {{"align_corners", true}, {"half_pixel_centers", true}});
-    check(op, {Tensor(DType::kFloat, TensorShape({1, 1, 1, 1 << 20})), size({2147483647, 2147483647})}, "the number of elements does not fit into 64 bits");
+    check(op, {image, size({2, 2})}, "align_corners must be False",
+          {{"align_corners", true}, {"half_pixel_centers", true}});
+    check(op, {Tensor(DType::kFloat, TensorShape({1, 1, 1, 1 << 20})), size({2147483647, 2147483647})},
+          "the number of elements does not fit into 64 bits");
   }
   check("ResizeBilinearGrad", {image, Tensor(DType::kFloat, TensorShape({2, 2, 2, 1}))}, "equal batches and channels");
   check("LRN", {flat}, "must be 4-dimensional, got shape [2,2,1]");
   check("LRN", {image}, "depth_radius = -1", {{"depth_radius", -1}});
   check("LRNGrad", {image, image, Tensor(DType::kFloat, TensorShape({1, 2, 1, 1}))}, "[1,2,1,1]");
-  const Tensor four(DType::kFloat, TensorShape({2, 4})), two = Tensor::Vector<float>({1, 2}), half = Tensor::Scalar(0.5f);
+  const Tensor four(DType::kFloat, TensorShape({2, 4})), two = Tensor::Vector<float>({1, 2}),
+                                                         half = Tensor::Scalar(0.5f);
   const auto most = [](int32_t n) { return Tensor::Scalar<int32_t>(n); };
   check("NonMaxSuppression", {Tensor(DType::kFloat, TensorShape({2, 3})), two, most(1)}, "4");
-  check("NonMaxSuppression", {four, Tensor::Vector<float>({1}), most(1)}, "scores has incompatible shape: [1] for boxes [2,4]");
+  check("NonMaxSuppression", {four, Tensor::Vector<float>({1}), most(1)},
+        "scores has incompatible shape: [1] for boxes [2,4]");
   check("NonMaxSuppression", {four, two, most(-1)}, "output size must be non-negative, not -1");
-  check("NonMaxSuppression", {four, two, most(1)}, "iou_threshold must be in [0, 1], not 1.5", {{"iou_threshold", 1.5}});
+  check("NonMaxSuppression", {four, two, most(1)}, "iou_threshold must be in [0, 1], not 1.5",
+        {{"iou_threshold", 1.5}});
   check("NonMaxSuppressionV2", {four, two, most(1), Tensor::Scalar(-1.f)}, "iou_threshold must be in [0, 1], not -1");
   check("NonMaxSuppressionV3", {four, two, most(1), half, two}, "input 4 must be 0-D, got shape [2]");
-  check("NonMaxSuppressionV4", {four, two, Tensor::Vector<int32_t>({1}), half, half}, "max_output_size must be 0-D, got shape [1]");
+  check("NonMaxSuppressionV4", {four, two, Tensor::Vector<int32_t>({1}), half, half},
+        "max_output_size must be 0-D, got shape [1]");
   const auto patches = [](std::vector<int64_t> ksizes, std::vector<int64_t> rates = {1, 1, 1, 1}) {
-    return AttrMap{{"ksizes", std::move(ksizes)}, {"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"rates", std::move(rates)}, {"padding", "VALID"}};
+    return AttrMap{{"ksizes", std::move(ksizes)},
+                   {"strides", std::vector<int64_t>{1, 1, 1, 1}},
+                   {"rates", std::move(rates)},
+                   {"padding", "VALID"}};
   };
   check("ExtractImagePatches", {flat}, "must be 4-dimensional, got shape [2,2,1]", patches({1, 1, 1, 1}));
   check("ExtractImagePatches", {image}, "ksizes must be positive", patches({1, 0, 1, 1}));
@@ -128,7 +141,8 @@ BOOST_AUTO_TEST_CASE(errors) {
 BOOST_AUTO_TEST_CASE(threads_do_not_change_results) {
   const Tensor image = Random(DType::kFloat, {3, 40, 50, 4}, -1, 1);
   for (const char* op : {"ResizeBilinear", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"}) {
-    const Tensor once = test::Run(op, {image, Tensor::Vector<int32_t>({70, 30})}), split = test::Run(op, {image, Tensor::Vector<int32_t>({70, 30})}, {}, {}, 4);
+    const Tensor once = test::Run(op, {image, Tensor::Vector<int32_t>({70, 30})}),
+                 split = test::Run(op, {image, Tensor::Vector<int32_t>({70, 30})}, {}, {}, 4);
     BOOST_CHECK(std::memcmp(once.raw(), split.raw(), once.bytes()) == 0);
   }
 }

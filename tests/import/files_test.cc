@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct TempFile {
-  explicit TempFile(const std::string& bytes) : path(fs::temp_directory_path() / fs::path(StrCat("troupe_import_", ::getpid(), ".pb"))) {
+  explicit TempFile(const std::string& bytes)
+      : path(fs::temp_directory_path() / fs::path(StrCat("troupe_import_", ::getpid(), ".pb"))) {
     std::ofstream(path, std::ios::binary) << bytes;
   }
   ~TempFile() { fs::remove(path); }
@@ -47,9 +48,11 @@ BOOST_AUTO_TEST_CASE(bad_files_are_said_with_their_path) {
   BOOST_TEST(std::string(ReadGraphDef("/nowhere/x.pb", &def).message()) == "/nowhere/x.pb: No such file or directory");
   const auto message = [&](const std::string& bytes) { return std::string(Read(bytes, &def).message()); };
   BOOST_TEST(message("").ends_with("the file is empty or cannot be read"));
-  BOOST_TEST(message("node { name: 'a' oops: 1 }").ends_with(
-      "not a GraphDef in text form: line 1, column 22: Message type \"troupe.proto.NodeDef\" has no field named \"oops\"."));
-  BOOST_TEST(message(std::string("\x0a\x05zz\x00", 5)).ends_with("not a GraphDef in binary form (5 bytes, damaged or of another kind)"));
+  BOOST_TEST(message("node { name: 'a' oops: 1 }")
+                 .ends_with("not a GraphDef in text form: line 1, column 22: Message type \"troupe.proto.NodeDef\" has "
+                            "no field named \"oops\"."));
+  BOOST_TEST(message(std::string("\x0a\x05zz\x00", 5))
+                 .ends_with("not a GraphDef in binary form (5 bytes, damaged or of another kind)"));
   std::string deep = "node { name: 'a' attr { key: 'f' value { ";
   for (int i = 0; i < 100000; ++i) deep += "func { attr { key: 'f' value { ";
   BOOST_TEST(message(deep).find("not a GraphDef in text form") != std::string::npos);
@@ -121,10 +124,17 @@ BOOST_AUTO_TEST_CASE(damaged_graphs_never_crash) {
     for (int k = 1 + static_cast<int>(rng() % 3); k > 0; --k) {
       const size_t at = rng() % bytes.size();
       switch (rng() % 4) {
-        case 0: bytes[at] = static_cast<char>(rng()); break;
-        case 1: bytes[at] ^= static_cast<char>(1 << (rng() % 8)); break;
-        case 2: bytes.erase(at, 1 + rng() % 4); break;
-        default: bytes.insert(at, 1, static_cast<char>(rng()));
+        case 0:
+          bytes[at] = static_cast<char>(rng());
+          break;
+        case 1:
+          bytes[at] ^= static_cast<char>(1 << (rng() % 8));
+          break;
+        case 2:
+          bytes.erase(at, 1 + rng() % 4);
+          break;
+        default:
+          bytes.insert(at, 1, static_cast<char>(rng()));
       }
     }
     proto::GraphDef def;

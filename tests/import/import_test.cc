@@ -15,10 +15,14 @@ const std::string kConst = R"(attr { key: 'dtype' value { type: DT_FLOAT } }
 const std::string kT = "attr { key: 'T' value { type: DT_FLOAT } }";
 
 const std::string kLoop = R"(
-  node { name: 'a' op: 'ImpConst' )" + kConst + R"( }
-  node { name: 'merge' op: 'ImpMerge' input: 'a' input: 'next' attr { key: 'N' value { i: 2 } } )" + kT + R"( }
-  node { name: 'body' op: 'ImpIdentity' input: 'merge' )" + kT + R"( device: '/device:CPU:0' }
-  node { name: 'next' op: 'ImpNextIteration' input: 'body' input: '^a' )" + kT + R"( }
+  node { name: 'a' op: 'ImpConst' )" +
+                          kConst + R"( }
+  node { name: 'merge' op: 'ImpMerge' input: 'a' input: 'next' attr { key: 'N' value { i: 2 } } )" +
+                          kT + R"( }
+  node { name: 'body' op: 'ImpIdentity' input: 'merge' )" +
+                          kT + R"( device: '/device:CPU:0' }
+  node { name: 'next' op: 'ImpNextIteration' input: 'body' input: '^a' )" +
+                          kT + R"( }
   node { name: 'done' op: 'ImpNoOp' input: '^merge' input: '^body' }
   versions { producer: 40 min_consumer: 12 })";
 
@@ -63,8 +67,9 @@ BOOST_AUTO_TEST_CASE(nodes_may_come_in_any_order) {
 }
 
 BOOST_AUTO_TEST_CASE(defaults_are_filled_in_and_stripped) {
-  const auto graph = Import("node { name: 'n' op: 'ImpAttrs' attr { key: 'i' value { i: 3 } } attr { key: 'f' value { f: 2 } } "
-                            "attr { key: '_z' value { i: 1 } } attr { key: '_a' value { s: 'kept' } } }");
+  const auto graph = Import(
+      "node { name: 'n' op: 'ImpAttrs' attr { key: 'i' value { i: 3 } } attr { key: 'f' value { f: 2 } } "
+      "attr { key: '_z' value { i: 1 } } attr { key: '_a' value { s: 'kept' } } }");
   const Node* n = graph->Find("n");
   BOOST_TEST(*n->Attr<std::string>("s") == "d");
   BOOST_TEST(*n->Attr<float>("f") == 2.0f);
@@ -77,19 +82,24 @@ BOOST_AUTO_TEST_CASE(defaults_are_filled_in_and_stripped) {
 }
 
 BOOST_AUTO_TEST_CASE(a_control_input_given_twice_is_one_edge) {
-  const auto graph = Import("node { name: 'a' op: 'ImpNoOp' } node { name: 'b' op: 'ImpNoOp' input: '^a' input: '^a' input: '^a' }");
+  const auto graph =
+      Import("node { name: 'a' op: 'ImpNoOp' } node { name: 'b' op: 'ImpNoOp' input: '^a' input: '^a' input: '^a' }");
   BOOST_TEST(graph->Find("b")->in_edges().size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_reference_may_feed_a_value) {
-  const auto graph = Import("node { name: 'v' op: 'ImpVariable' " + kT + " } node { name: 'n' op: 'ImpIdentity' input: 'v:0' " + kT +
-                            " } node { name: 'w' op: 'ImpAssign' input: 'v' input: 'n' " + kT + " }");
+  const auto graph =
+      Import("node { name: 'v' op: 'ImpVariable' " + kT + " } node { name: 'n' op: 'ImpIdentity' input: 'v:0' " + kT +
+             " } node { name: 'w' op: 'ImpAssign' input: 'v' input: 'n' " + kT + " }");
   BOOST_TEST((graph->Find("n")->input(0).dtype() == MakeRef(DType::kFloat)));
 }
 
 BOOST_AUTO_TEST_CASE(a_frozen_variable_that_is_assigned_to_is_a_variable_again) {
-  const std::string c = "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 1 } } }";
-  const auto graph = Import("node { name: 'v' op: 'Const' " + c + " attr { key: '_mark' value { b: true } } } node { name: 'x' op: 'Const' " + c +
+  const std::string c =
+      "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor { dtype: DT_FLOAT "
+      "tensor_shape { dim { size: 2 } } float_val: 1 } } }";
+  const auto graph = Import("node { name: 'v' op: 'Const' " + c +
+                            " attr { key: '_mark' value { b: true } } } node { name: 'x' op: 'Const' " + c +
                             " } node { name: 'n' op: 'ImpAssign' input: 'v' input: 'x' " + kT + " }");
   BOOST_TEST(graph->Find("v")->op().name == "VariableV2");
   BOOST_TEST(graph->Find("v")->Attr<PartialTensorShape>("shape")->DebugString() == "[2]");
@@ -121,7 +131,8 @@ BOOST_AUTO_TEST_CASE(inputs_can_be_mapped_to_nodes_that_are_there) {
   options.control_dependencies = {"mine"};
   options.return_outputs = {"x:0"};
   const auto result = ImportGraphDef(
-      ParseGraph("node { name: 'n' op: 'ImpIdentity' input: 'x' " + kT + " } node { name: 'root' op: 'ImpNoOp' }"), options, graph.get());
+      ParseGraph("node { name: 'n' op: 'ImpIdentity' input: 'x' " + kT + " } node { name: 'root' op: 'ImpNoOp' }"),
+      options, graph.get());
   BOOST_REQUIRE_MESSAGE(result.ok(), result.status().ToString());
   BOOST_TEST((graph->Find("n")->input(0).node == graph->Find("mine")));
   BOOST_TEST(graph->Find("root")->in_edges().size() == 1u);
@@ -130,8 +141,9 @@ BOOST_AUTO_TEST_CASE(inputs_can_be_mapped_to_nodes_that_are_there) {
 
 BOOST_AUTO_TEST_CASE(a_second_graph_may_extend_the_first) {
   auto graph = Import("node { name: 'a' op: 'ImpConst' " + kConst + " } versions { producer: 30 }");
-  const auto result = ImportGraphDef(
-      ParseGraph("node { name: 'b' op: 'ImpIdentity' input: 'a' input: '^a' " + kT + " } versions { producer: 26 min_consumer: 5 }"), {}, graph.get());
+  const auto result = ImportGraphDef(ParseGraph("node { name: 'b' op: 'ImpIdentity' input: 'a' input: '^a' " + kT +
+                                                " } versions { producer: 26 min_consumer: 5 }"),
+                                     {}, graph.get());
   BOOST_REQUIRE_MESSAGE(result.ok(), result.status().ToString());
   BOOST_TEST((graph->Find("b")->input(0).node == graph->Find("a")));
   BOOST_TEST(graph->producer == 26);
@@ -139,7 +151,8 @@ BOOST_AUTO_TEST_CASE(a_second_graph_may_extend_the_first) {
 }
 
 BOOST_AUTO_TEST_CASE(taken_names_are_made_unique_on_request) {
-  const std::string text = "node { name: 'a' op: 'ImpConst' " + kConst + " } node { name: 'a_1' op: 'ImpIdentity' input: 'a' " + kT + " }";
+  const std::string text =
+      "node { name: 'a' op: 'ImpConst' " + kConst + " } node { name: 'a_1' op: 'ImpIdentity' input: 'a' " + kT + " }";
   auto graph = Import(text);
   ImportOptions options;
   options.uniquify_names = true;
@@ -157,10 +170,13 @@ BOOST_AUTO_TEST_CASE(taken_names_are_made_unique_on_request) {
 BOOST_AUTO_TEST_CASE(wrong_options_are_said) {
   auto graph = Import("node { name: 'a' op: 'ImpNoOp' }");
   const proto::GraphDef def = ParseGraph("node { name: 'b' op: 'ImpConst' " + kConst + " }");
-  const auto message = [&](const ImportOptions& o) { return std::string(ImportGraphDef(def, o, graph.get()).status().message()); };
+  const auto message = [&](const ImportOptions& o) {
+    return std::string(ImportGraphDef(def, o, graph.get()).status().message());
+  };
   ImportOptions o;
   o.prefix = "a b";
-  BOOST_TEST(message(o) == "the import's prefix: 'a b' is not a valid node name: only letters, digits and . _ \\ - / > may occur");
+  BOOST_TEST(message(o) ==
+             "the import's prefix: 'a b' is not a valid node name: only letters, digits and . _ \\ - / > may occur");
   o = {};
   o.control_dependencies = {"c"};
   BOOST_TEST(message(o) == "the import is to wait for node 'c', which the graph does not have");
@@ -186,23 +202,29 @@ BOOST_AUTO_TEST_CASE(a_default_device_is_for_nodes_without_one) {
 }
 
 BOOST_AUTO_TEST_CASE(old_placeholders_of_shape_scalar_have_no_known_shape) {
-  const std::string node = "node { name: 'p' op: 'ImpPlaceholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { } } } }";
+  const std::string node =
+      "node { name: 'p' op: 'ImpPlaceholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value "
+      "{ shape { } } } }";
   BOOST_TEST(!Import(node + " versions { producer: 23 }")->Find("p")->Attr<PartialTensorShape>("shape")->known_rank());
   BOOST_TEST(Import(node + " versions { producer: 24 }")->Find("p")->Attr<PartialTensorShape>("shape")->rank() == 0);
   // What we write ourselves means what it says.
   Graph graph;
-  BOOST_REQUIRE(graph.AddNode("p", "ImpPlaceholder", {{"dtype", DType::kFloat}, {"shape", PartialTensorShape({})}}).ok());
+  BOOST_REQUIRE(
+      graph.AddNode("p", "ImpPlaceholder", {{"dtype", DType::kFloat}, {"shape", PartialTensorShape({})}}).ok());
   BOOST_TEST(Import(Export(graph).DebugString())->Find("p")->Attr<PartialTensorShape>("shape")->rank() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(the_function_library_is_kept_and_grows) {
-  const std::string f = "library { function { signature { name: 'f' } node_def { name: 'x' op: 'ImpNoOp' } } gradient { function_name: 'f' gradient_func: 'g' } }";
+  const std::string f =
+      "library { function { signature { name: 'f' } node_def { name: 'x' op: 'ImpNoOp' } } gradient { function_name: "
+      "'f' gradient_func: 'g' } }";
   auto graph = Import(f);
   BOOST_REQUIRE((graph->library() != nullptr));
   BOOST_TEST(Export(*graph).library().gradient(0).gradient_func() == "g");
   BOOST_TEST(ImportGraphDef(ParseGraph("library { function { signature { name: 'h' } } }"), {}, graph.get()).ok());
   BOOST_TEST(graph->library()->function_size() == 2);
-  const absl::Status other = ImportGraphDef(ParseGraph("library { function { signature { name: 'f' } } }"), {}, graph.get()).status();
+  const absl::Status other =
+      ImportGraphDef(ParseGraph("library { function { signature { name: 'f' } } }"), {}, graph.get()).status();
   BOOST_TEST(other.message() == "function 'f' is in the graph's library already, with another body");
 }
 

@@ -11,13 +11,17 @@ struct Case {
 };
 
 // Nodes to build cases from.
-const std::string kA = "node { name: 'a' op: 'ImpConst' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor { "
-                       "dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } } ";
+const std::string kA =
+    "node { name: 'a' op: 'ImpConst' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor "
+    "{ "
+    "dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } } ";
 const std::string kFloat = "attr { key: 'T' value { type: DT_FLOAT } } ";
 std::string Node(const std::string& name, const std::string& op, const std::string& rest = "") {
   return "node { name: '" + name + "' op: '" + op + "' " + rest + " } ";
 }
-std::string Attr(const std::string& name, const std::string& value) { return "attr { key: '" + name + "' value { " + value + " } } "; }
+std::string Attr(const std::string& name, const std::string& value) {
+  return "attr { key: '" + name + "' value { " + value + " } } ";
+}
 std::string In(const std::string& name) { return "input: '" + name + "' "; }
 
 std::vector<Case> Cases() {
@@ -25,16 +29,24 @@ std::vector<Case> Cases() {
   std::vector<Case> cases = {
       // Names.
       {Node("", "ImpNoOp"), "node 0 of the graph: '' is not a valid node name: it is empty"},
-      {Node("a b", "ImpNoOp"), "node 0 of the graph: 'a b' is not a valid node name: only letters, digits and . _ \\ - / > may occur"},
-      {Node("a:0", "ImpNoOp"), "node 0 of the graph: 'a:0' is not a valid node name: only letters, digits and . _ \\ - / > may occur"},
-      {Node("^a", "ImpNoOp"), "node 0 of the graph: '^a' is not a valid node name: it must begin with a letter, a digit, '.' or '_'"},
-      {Node("-a", "ImpNoOp"), "node 0 of the graph: '-a' is not a valid node name: it must begin with a letter, a digit, '.' or '_'"},
-      {Node("/a", "ImpNoOp"), "node 0 of the graph: '/a' is not a valid node name: it must begin with a letter, a digit, '.' or '_'"},
-      {kA + Node("a\\n", "ImpNoOp"), "node 1 of the graph: 'a\\n' is not a valid node name: only letters, digits and . _ \\ - / > may occur"},
+      {Node("a b", "ImpNoOp"),
+       "node 0 of the graph: 'a b' is not a valid node name: only letters, digits and . _ \\ - / > may occur"},
+      {Node("a:0", "ImpNoOp"),
+       "node 0 of the graph: 'a:0' is not a valid node name: only letters, digits and . _ \\ - / > may occur"},
+      {Node("^a", "ImpNoOp"),
+       "node 0 of the graph: '^a' is not a valid node name: it must begin with a letter, a digit, '.' or '_'"},
+      {Node("-a", "ImpNoOp"),
+       "node 0 of the graph: '-a' is not a valid node name: it must begin with a letter, a digit, '.' or '_'"},
+      {Node("/a", "ImpNoOp"),
+       "node 0 of the graph: '/a' is not a valid node name: it must begin with a letter, a digit, '.' or '_'"},
+      {kA + Node("a\\n", "ImpNoOp"),
+       "node 1 of the graph: 'a\\n' is not a valid node name: only letters, digits and . _ \\ - / > may occur"},
       {kA + Node("n", "ImpNoOp") + Node("n", "ImpNoOp"), "node 'n' (ImpNoOp): the graph has two nodes named 'n'"},
       {Node("_SINK", "ImpNoOp"), "node '_SINK' (ImpNoOp): the name is kept for a node that every graph has"},
       // Constants.
-      {Node("n", "Const", Attr("dtype", "type: DT_FLOAT") + Attr("value", "tensor { dtype: DT_UINT8 tensor_shape { dim { size: 3 } } int_val: 1 }")),
+      {Node("n", "Const",
+            Attr("dtype", "type: DT_FLOAT") +
+                Attr("value", "tensor { dtype: DT_UINT8 tensor_shape { dim { size: 3 } } int_val: 1 }")),
        n + "(Const): attr 'value' is uint8 [3] but attr 'dtype' is float32"},
       // Ops, all at once.
       {Node("n", "Nope"), "1 op of the graph does not exist here: 'Nope' (node 'n')"},
@@ -42,12 +54,14 @@ std::vector<Case> Cases() {
       {Node("x", "Zork") + Node("y", "Alpha") + Node("z", "Zork"),
        "2 ops of the graph do not exist here: 'Alpha' (node 'y'), 'Zork' (node 'x')"},
       {Node("n", "twice") + "library { function { signature { name: 'twice' } } }",
-       "1 op of the graph does not exist here: 'twice' (node 'n'; a function of the graph's library, which cannot be called as an op)"},
+       "1 op of the graph does not exist here: 'twice' (node 'n'; a function of the graph's library, which cannot be "
+       "called as an op)"},
       {Node("n", "ImpOld") + "versions { producer: 7 }",
        n + "(ImpOld): op 'ImpOld' is not available in graphs of version 7; it was removed in version 5: use ImpNoOp"},
       // Versions.
       {"versions { producer: 30 min_consumer: 1000000 }",
-       StrCat("the graph asks for a consumer of version 1000000 or newer, but this one is version ", kGraphVersion, "; its producer is version 30")},
+       StrCat("the graph asks for a consumer of version 1000000 or newer, but this one is version ", kGraphVersion,
+              "; its producer is version 30")},
       {StrCat("versions { producer: 30 bad_consumers: 3 bad_consumers: ", kGraphVersion, " }"),
        StrCat("the graph's producer (version 30) refuses consumers of version ", kGraphVersion)},
       {"versions { producer: -1 }", "the graph's versions are negative (producer -1, min_consumer 0)"},
@@ -60,30 +74,41 @@ std::vector<Case> Cases() {
       {Node("n", "ImpNoOp", In("")), n + "(ImpNoOp): input '': there is no node ''"},
       {Node("n", "ImpNoOp", In("_SOURCE")), n + "(ImpNoOp): input '_SOURCE': there is no node '_SOURCE'"},
       {kA + Node("n", "ImpNoOp", In("^a:0")), n + "(ImpNoOp): input '^a:0': there is no node 'a:0'"},
-      {kA + Node("n", "ImpIdentity", In("a:x") + kFloat), n + "(ImpIdentity): input 'a:x' is not \"name\", \"name:output\" or \"^name\""},
-      {kA + Node("n", "ImpIdentity", In("a:") + kFloat), n + "(ImpIdentity): input 'a:' is not \"name\", \"name:output\" or \"^name\""},
-      {kA + Node("n", "ImpIdentity", In("a:-1") + kFloat), n + "(ImpIdentity): input 'a:-1' is not \"name\", \"name:output\" or \"^name\""},
+      {kA + Node("n", "ImpIdentity", In("a:x") + kFloat),
+       n + "(ImpIdentity): input 'a:x' is not \"name\", \"name:output\" or \"^name\""},
+      {kA + Node("n", "ImpIdentity", In("a:") + kFloat),
+       n + "(ImpIdentity): input 'a:' is not \"name\", \"name:output\" or \"^name\""},
+      {kA + Node("n", "ImpIdentity", In("a:-1") + kFloat),
+       n + "(ImpIdentity): input 'a:-1' is not \"name\", \"name:output\" or \"^name\""},
       {kA + Node("n", "ImpIdentity", In("a:99999999999") + kFloat),
        n + "(ImpIdentity): input 'a:99999999999' is not \"name\", \"name:output\" or \"^name\""},
-      {kA + Node("n", "ImpIdentity", In("a:1") + kFloat), n + "(ImpIdentity): input 0 is 'a:1', but node 'a' has 1 output"},
-      {kA + Node("b", "ImpNoOp") + Node("n", "ImpIdentity", In("b") + kFloat), n + "(ImpIdentity): input 0 is 'b:0', but node 'b' has 0 outputs"},
+      {kA + Node("n", "ImpIdentity", In("a:1") + kFloat),
+       n + "(ImpIdentity): input 0 is 'a:1', but node 'a' has 1 output"},
+      {kA + Node("b", "ImpNoOp") + Node("n", "ImpIdentity", In("b") + kFloat),
+       n + "(ImpIdentity): input 0 is 'b:0', but node 'b' has 0 outputs"},
       {kA + Node("s", "ImpSplit", In("a") + kFloat + Attr("N", "i: 2")) + Node("n", "ImpIdentity", In("s:2") + kFloat),
        n + "(ImpIdentity): input 0 is 's:2', but node 's' has 2 outputs"},
-      {kA + Node("n", "ImpAdd", In("a") + kFloat), n + "(ImpAdd): op 'ImpAdd' takes 2 inputs with these attrs, but the node has 1"},
-      {kA + Node("n", "ImpIdentity", In("a") + In("a") + kFloat), n + "(ImpIdentity): op 'ImpIdentity' takes 1 input with these attrs, but the node has 2"},
-      {kA + Node("n", "ImpNoOp", In("a")), n + "(ImpNoOp): op 'ImpNoOp' takes 0 inputs with these attrs, but the node has 1"},
+      {kA + Node("n", "ImpAdd", In("a") + kFloat),
+       n + "(ImpAdd): op 'ImpAdd' takes 2 inputs with these attrs, but the node has 1"},
+      {kA + Node("n", "ImpIdentity", In("a") + In("a") + kFloat),
+       n + "(ImpIdentity): op 'ImpIdentity' takes 1 input with these attrs, but the node has 2"},
+      {kA + Node("n", "ImpNoOp", In("a")),
+       n + "(ImpNoOp): op 'ImpNoOp' takes 0 inputs with these attrs, but the node has 1"},
       {kA + Node("n", "ImpPack", In("a") + In("a") + kFloat + Attr("N", "i: 3")),
        n + "(ImpPack): op 'ImpPack' takes 3 inputs with these attrs, but the node has 2"},
       {kA + Node("n", "ImpPack", In("a") + kFloat + Attr("N", "i: 9000000000000000000")),
        n + "(ImpPack): op 'ImpPack' takes 268435456 inputs with these attrs, but the node has 1"},
       {kA + Node("n", "ImpTuple", In("a") + Attr("T", "list { type: DT_FLOAT type: DT_FLOAT }")),
        n + "(ImpTuple): op 'ImpTuple' takes 2 inputs with these attrs, but the node has 1"},
-      {kA + Node("n", "ImpAdd", In("^a") + In("a") + In("a") + kFloat), n + "(ImpAdd): data input 'a' comes after control inputs"},
+      {kA + Node("n", "ImpAdd", In("^a") + In("a") + In("a") + kFloat),
+       n + "(ImpAdd): data input 'a' comes after control inputs"},
       // Types of edges.
-      {kA + Node("n", "ImpIdentity", In("a") + Attr("T", "type: DT_INT32")), n + "(ImpIdentity): input 0 must be int32, but 'a:0' is float32"},
+      {kA + Node("n", "ImpIdentity", In("a") + Attr("T", "type: DT_INT32")),
+       n + "(ImpIdentity): input 0 must be int32, but 'a:0' is float32"},
       {kA + Node("n", "ImpTuple", In("a") + In("a") + Attr("T", "list { type: DT_FLOAT type: DT_STRING }")),
        n + "(ImpTuple): input 1 must be string, but 'a:0' is float32"},
-      {kA + Node("n", "ImpAssign", In("a") + In("a") + kFloat), n + "(ImpAssign): input 0 must be float32_ref, but 'a:0' is float32"},
+      {kA + Node("n", "ImpAssign", In("a") + In("a") + kFloat),
+       n + "(ImpAssign): input 0 must be float32_ref, but 'a:0' is float32"},
       {Node("v", "ImpVariable", kFloat) + Node("n", "ImpIdentity", In("v") + Attr("T", "type: DT_INT32")),
        n + "(ImpIdentity): input 0 must be int32, but 'v:0' is float32_ref"},
       // Attrs.
@@ -93,19 +118,27 @@ std::vector<Case> Cases() {
       {Node("n", "ImpAttrs", Attr("i", "s: 'x'")), n + "(ImpAttrs): attr 'i' is string, not int"},
       {Node("n", "ImpAttrs", Attr("s", "i: 1")), n + "(ImpAttrs): attr 's' is int, not string"},
       {Node("n", "ImpAttrs", Attr("b", "")), n + "(ImpAttrs): attr 'b' is without value, not bool"},
-      {Node("n", "ImpAttrs", Attr("b", "placeholder: 'b'")), n + "(ImpAttrs): attr 'b' is a placeholder outside of a function"},
+      {Node("n", "ImpAttrs", Attr("b", "placeholder: 'b'")),
+       n + "(ImpAttrs): attr 'b' is a placeholder outside of a function"},
       {Node("n", "ImpAttrs", Attr("ints", "i: 1")), n + "(ImpAttrs): attr 'ints' is int, not list(int)"},
-      {Node("n", "ImpAttrs", Attr("ints", "list { s: 'x' }")), n + "(ImpAttrs): attr 'ints' is list(string), not list(int)"},
-      {Node("n", "ImpAttrs", Attr("ints", "list { s: 'x' i: 1 }")), n + "(ImpAttrs): attr 'ints': the list has values of 2 kinds"},
+      {Node("n", "ImpAttrs", Attr("ints", "list { s: 'x' }")),
+       n + "(ImpAttrs): attr 'ints' is list(string), not list(int)"},
+      {Node("n", "ImpAttrs", Attr("ints", "list { s: 'x' i: 1 }")),
+       n + "(ImpAttrs): attr 'ints': the list has values of 2 kinds"},
       {Node("n", "ImpAttrs", Attr("i", "list { i: 1 }")), n + "(ImpAttrs): attr 'i' is list(int), not int"},
-      {Node("n", "ImpAttrs", Attr("mode", "s: 'odd'")), n + "(ImpAttrs): attr 'mode' = \"odd\" is not in the list of allowed values: same, valid"},
-      {Node("n", "ImpAttrs", Attr("few", "list { i: 1 }")), n + "(ImpAttrs): attr 'few' has 1 elements, fewer than its minimum 2"},
+      {Node("n", "ImpAttrs", Attr("mode", "s: 'odd'")),
+       n + "(ImpAttrs): attr 'mode' = \"odd\" is not in the list of allowed values: same, valid"},
+      {Node("n", "ImpAttrs", Attr("few", "list { i: 1 }")),
+       n + "(ImpAttrs): attr 'few' has 1 elements, fewer than its minimum 2"},
       {Node("n", "ImpAttrs", Attr("types", "list { type: DT_STRING }")),
        n + "(ImpAttrs): attr 'types' = string is not in the list of allowed types: float32, int32"},
       {Node("n", "ImpAttrs", Attr("t", "type: DT_INVALID")), n + "(ImpAttrs): attr 't' is an invalid type"},
-      {Node("n", "ImpAttrs", Attr("t", "type: DT_FLOAT8_E5M2")), n + "(ImpAttrs): attr 't': element type DT_FLOAT8_E5M2 is not supported"},
-      {Node("n", "ImpAttrs", Attr("shape", "shape { dim { size: -5 } }")), n + "(ImpAttrs): attr 'shape': dimension -5 is negative"},
-      {Node("n", "ImpAttrs", Attr("_x", "shape { dim { size: -5 } }")), n + "(ImpAttrs): attr '_x': dimension -5 is negative"},
+      {Node("n", "ImpAttrs", Attr("t", "type: DT_FLOAT8_E5M2")),
+       n + "(ImpAttrs): attr 't': element type DT_FLOAT8_E5M2 is not supported"},
+      {Node("n", "ImpAttrs", Attr("shape", "shape { dim { size: -5 } }")),
+       n + "(ImpAttrs): attr 'shape': dimension -5 is negative"},
+      {Node("n", "ImpAttrs", Attr("_x", "shape { dim { size: -5 } }")),
+       n + "(ImpAttrs): attr '_x': dimension -5 is negative"},
       {Node("n", "ImpFunc", Attr("f", "s: 'f'")), n + "(ImpFunc): attr 'f' is string, not func"},
       {kA + Node("n", "ImpAdd", In("a") + In("a") + Attr("T", "type: DT_STRING")),
        n + "(ImpAdd): attr 'T' = string is not in the list of allowed types: float32, float64, int32"},
@@ -113,22 +146,34 @@ std::vector<Case> Cases() {
       {Node("n", "ImpPack", kFloat + Attr("N", "i: -4")), n + "(ImpPack): attr 'N' = -4 is less than its minimum 1"},
       {kA + Node("n", "ImpSplit", In("a") + kFloat + Attr("N", "i: 1000000000")),
        n + "(ImpSplit): the nodes of the graph have 268435457 outputs or more: too many"},
-      {Node("n", "ImpTuple", Attr("T", "list { }")), n + "(ImpTuple): attr 'T' has 0 elements, fewer than its minimum 1"},
-      {Node("n", "ImpConst", Attr("dtype", "type: DT_FLOAT") + Attr("value", "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: [1, 2, 3] }")),
+      {Node("n", "ImpTuple", Attr("T", "list { }")),
+       n + "(ImpTuple): attr 'T' has 0 elements, fewer than its minimum 1"},
+      {Node("n", "ImpConst",
+            Attr("dtype", "type: DT_FLOAT") +
+                Attr("value", "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: [1, 2, 3] }")),
        n + "(ImpConst): attr 'value': float_val has 3 values, more than the 2 elements of float32 [2]"},
-      {Node("n", "ImpConst", Attr("dtype", "type: DT_FLOAT") + Attr("value", "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 99999999999 } } float_val: 1 }")),
-       n + "(ImpConst): attr 'value': float_val has 1 values for float32 [99999999999]: repeating the last one would take more than 2^31 bytes"},
-      {Node("n", "ImpNoOp", Attr("_class", "list { s: 'loc:@gone' }")), n + "(ImpNoOp): it is to be placed beside node 'gone', which does not exist"},
+      {Node("n", "ImpConst",
+            Attr("dtype", "type: DT_FLOAT") +
+                Attr("value", "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 99999999999 } } float_val: 1 }")),
+       n + "(ImpConst): attr 'value': float_val has 1 values for float32 [99999999999]: repeating the last one would "
+           "take more than 2^31 bytes"},
+      {Node("n", "ImpNoOp", Attr("_class", "list { s: 'loc:@gone' }")),
+       n + "(ImpNoOp): it is to be placed beside node 'gone', which does not exist"},
       // Cycles.
-      {Node("n", "ImpNoOp", In("^n")), n + "(ImpNoOp): the node is on a cycle that no NextIteration into a Merge closes: 'n' -> 'n'"},
-      {Node("n", "ImpIdentity", In("n") + kFloat), n + "(ImpIdentity): the node is on a cycle that no NextIteration into a Merge closes: 'n' -> 'n'"},
+      {Node("n", "ImpNoOp", In("^n")),
+       n + "(ImpNoOp): the node is on a cycle that no NextIteration into a Merge closes: 'n' -> 'n'"},
+      {Node("n", "ImpIdentity", In("n") + kFloat),
+       n + "(ImpIdentity): the node is on a cycle that no NextIteration into a Merge closes: 'n' -> 'n'"},
       {kA + Node("b", "ImpNoOp", In("^d") + In("^a")) + Node("c", "ImpNoOp", In("^b")) + Node("d", "ImpNoOp", In("^c")),
-       "node 'b' (ImpNoOp): the node is on a cycle that no NextIteration into a Merge closes: 'c' -> 'd' -> 'b' -> 'c'"},
-      {kA + Node("m", "ImpMerge", In("a") + In("i") + kFloat + Attr("N", "i: 2")) + Node("i", "ImpIdentity", In("m") + kFloat),
+       "node 'b' (ImpNoOp): the node is on a cycle that no NextIteration into a Merge closes: 'c' -> 'd' -> 'b' -> "
+       "'c'"},
+      {kA + Node("m", "ImpMerge", In("a") + In("i") + kFloat + Attr("N", "i: 2")) +
+           Node("i", "ImpIdentity", In("m") + kFloat),
        "node 'm' (ImpMerge): the node is on a cycle that no NextIteration into a Merge closes: 'i' -> 'm' -> 'i'"},
       {Node("i", "ImpNextIteration", In("i") + kFloat),
        "node 'i' (ImpNextIteration): the node is on a cycle that no NextIteration into a Merge closes: 'i' -> 'i'"},
-      {kA + Node("m", "ImpMerge", In("a") + kFloat + Attr("N", "i: 1") + In("^i")) + Node("i", "ImpNextIteration", In("m") + kFloat),
+      {kA + Node("m", "ImpMerge", In("a") + kFloat + Attr("N", "i: 1") + In("^i")) +
+           Node("i", "ImpNextIteration", In("m") + kFloat),
        "node 'm' (ImpMerge): the node is on a cycle that no NextIteration into a Merge closes: 'i' -> 'm' -> 'i'"},
   };
   return cases;
@@ -156,7 +201,8 @@ BOOST_AUTO_TEST_CASE(codes_tell_missing_ops_from_bad_graphs) {
 }
 
 BOOST_AUTO_TEST_CASE(unknown_ops_are_listed_once_and_sorted) {
-  const proto::GraphDef def = ParseGraph(Node("x", "Zork") + Node("y", "Alpha") + Node("z", "Zork") + Node("n", "ImpNoOp"));
+  const proto::GraphDef def =
+      ParseGraph(Node("x", "Zork") + Node("y", "Alpha") + Node("z", "Zork") + Node("n", "ImpNoOp"));
   const std::vector<std::string> unknown = UnknownOps(def, OpRegistry::Global());
   const std::vector<std::string> want = {"Alpha", "Zork"};
   BOOST_TEST(unknown == want, boost::test_tools::per_element());

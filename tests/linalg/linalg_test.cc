@@ -40,8 +40,10 @@ BOOST_AUTO_TEST_CASE(gradients) {
     Check("MatrixInverse", {Dominant({3, 3})}, {{"adjoint", adjoint}});
     Check("MatrixSolve", {Dominant({2, 3, 3}), Random(DType::kDouble, {2, 3, 2}, -1, 1)}, {{"adjoint", adjoint}});
     for (const bool lower : {false, true}) {
-      Check("MatrixTriangularSolve", {Dominant({3, 3}), Random(DType::kDouble, {3, 2}, -1, 1)}, {{"adjoint", adjoint}, {"lower", lower}});
-      Check("MatrixTriangularSolve", {Dominant({2, 1, 2, 2}), Random(DType::kDouble, {3, 2, 1}, -1, 1)}, {{"adjoint", adjoint}, {"lower", lower}});
+      Check("MatrixTriangularSolve", {Dominant({3, 3}), Random(DType::kDouble, {3, 2}, -1, 1)},
+            {{"adjoint", adjoint}, {"lower", lower}});
+      Check("MatrixTriangularSolve", {Dominant({2, 1, 2, 2}), Random(DType::kDouble, {3, 2, 1}, -1, 1)},
+            {{"adjoint", adjoint}, {"lower", lower}});
     }
   }
   Check("MatrixInverse", {Dominant({2, 2, 2})});
@@ -55,7 +57,9 @@ BOOST_AUTO_TEST_CASE(gradient_of_cholesky) {
   for (const TensorShape& shape : {TensorShape({3, 3}), TensorShape({2, 2, 2})}) {
     const Scope s = Scope::NewRootScope();
     const Output x = Source(s, "x", shape);
-    const Output swapped = Op(s, "Transpose", {x, Const(s, shape.rank() == 2 ? Tensor::Vector<int32_t>({1, 0}) : Tensor::Vector<int32_t>({0, 2, 1}))});
+    const Output swapped =
+        Op(s, "Transpose",
+           {x, Const(s, shape.rank() == 2 ? Tensor::Vector<int32_t>({1, 0}) : Tensor::Vector<int32_t>({0, 2, 1}))});
     const Output l = Op(s, "Cholesky", {x + swapped});
     const Output y = SumAll(s, l * Op(s, "Sin", {l + 1.0}));
     CheckGradients(s, y, {x}, {{"x", Dominant(shape)}}, Gradients(s, {y}, {x}));
@@ -64,11 +68,14 @@ BOOST_AUTO_TEST_CASE(gradient_of_cholesky) {
 
 // The op that computes it at once agrees with the nodes that Cholesky's gradient adds.
 BOOST_AUTO_TEST_CASE(both_gradients_of_cholesky_agree) {
-  const Tensor a = test::Run("AddV2", {Dominant({4, 4}), test::Run("Transpose", {Dominant({4, 4}), Tensor::Vector<int32_t>({1, 0})})});
-  const Tensor grad = test::Run("MatrixBandPart", {Random(DType::kDouble, {4, 4}, -1, 1, 7), Tensor::Scalar<int64_t>(-1), Tensor::Scalar<int64_t>(0)});
+  const Tensor a = test::Run(
+      "AddV2", {Dominant({4, 4}), test::Run("Transpose", {Dominant({4, 4}), Tensor::Vector<int32_t>({1, 0})})});
+  const Tensor grad = test::Run("MatrixBandPart", {Random(DType::kDouble, {4, 4}, -1, 1, 7),
+                                                   Tensor::Scalar<int64_t>(-1), Tensor::Scalar<int64_t>(0)});
   const Scope s = Scope::NewRootScope();
   const Output x = Const(s, a), l = Op(s, "Cholesky", {x});
-  const Output nodes = Gradients(s, {l}, {x}, {Const(s, grad)})[0], at_once = Op(s, "CholeskyGrad", {l, Const(s, grad)});
+  const Output nodes = Gradients(s, {l}, {x}, {Const(s, grad)})[0],
+               at_once = Op(s, "CholeskyGrad", {l, Const(s, grad)});
   const std::vector<Tensor> got = RunGraph(*s.graph(), {}, {nodes.name(), at_once.name()});
   for (int64_t i = 0; i < 16; ++i) BOOST_CHECK_SMALL(got[0].data<double>()[i] - got[1].data<double>()[i], 1e-13);
 }
@@ -82,7 +89,8 @@ BOOST_AUTO_TEST_CASE(a_matrix_that_is_not_positive_definite_has_a_root_of_nan) {
 
 BOOST_AUTO_TEST_CASE(errors) {
   const Tensor vector = Tensor::Vector<float>({1, 2}), flat = Tensor::Of<float>({1, 2}, TensorShape({1, 2}));
-  const Tensor singular = Tensor::Of<float>({1, 2, 2, 4}, TensorShape({2, 2})), one = Tensor::Of<float>({1, 0, 0, 1}, TensorShape({2, 2}));
+  const Tensor singular = Tensor::Of<float>({1, 2, 2, 4}, TensorShape({2, 2})),
+               one = Tensor::Of<float>({1, 0, 0, 1}, TensorShape({2, 2}));
   const Tensor second = Tensor::Of<float>({1, 0, 0, 1, 1, 2, 2, 4}, TensorShape({2, 2, 2}));
   const auto check = [](std::string_view op, std::vector<Tensor> in, const std::string& sentence) {
     const std::string error = ErrorOf(op, std::move(in));
@@ -97,7 +105,8 @@ BOOST_AUTO_TEST_CASE(errors) {
   check("MatrixSolve", {singular, one}, "Input matrix is not invertible.");
   check("MatrixSolve", {one, Tensor::Of<float>({1, 2, 3}, TensorShape({3, 1}))}, "incompatible: 2 rows vs. 3");
   check("MatrixSolve", {one, Tensor(DType::kFloat, TensorShape({2, 2, 1}))}, "[2,2] vs. [2,2,1]");
-  check("MatrixTriangularSolve", {one, Tensor::Of<float>({1, 2, 3}, TensorShape({3, 1}))}, "incompatible: 2 rows vs. 3");
+  check("MatrixTriangularSolve", {one, Tensor::Of<float>({1, 2, 3}, TensorShape({3, 1}))},
+        "incompatible: 2 rows vs. 3");
   check("MatrixTriangularSolve", {second, Tensor(DType::kFloat, TensorShape({3, 2, 1}))}, "[3]");
   check("CholeskyGrad", {one, second}, "[2,2,2]");
 }
@@ -107,7 +116,8 @@ BOOST_AUTO_TEST_CASE(threads_do_not_change_results) {
   const Tensor once = test::Run("MatrixInverse", {a}), split = test::Run("MatrixInverse", {a}, {}, {}, 4);
   BOOST_CHECK(std::memcmp(once.raw(), split.raw(), once.bytes()) == 0);
   const Tensor unit = test::Run("BatchMatMulV2", {a, once});
-  for (int64_t i = 0; i < unit.num_elements(); ++i) BOOST_CHECK_SMALL(unit.data<double>()[i] - (i % 144 % 13 == 0 ? 1 : 0), 1e-12);
+  for (int64_t i = 0; i < unit.num_elements(); ++i)
+    BOOST_CHECK_SMALL(unit.data<double>()[i] - (i % 144 % 13 == 0 ? 1 : 0), 1e-12);
 }
 
 }  // namespace

@@ -22,14 +22,20 @@ struct BinaryCase {
   const char* op;
   Complex (*exact)(Complex, Complex);
   std::vector<D> types;
-  double low, high;      // of both operands
+  double low, high;  // of both operands
 };
 double R(Complex c) { return c.real(); }
 
 const BinaryCase kCases[] = {
-    {"Add", [](Complex a, Complex b) { return a + b; }, {D::kHalf, D::kBfloat16, D::kFloat, D::kDouble, D::kUint8, D::kInt8, D::kInt16, D::kInt32, D::kInt64, D::kComplex64, D::kComplex128}, 1, 50},
+    {"Add",
+     [](Complex a, Complex b) { return a + b; },
+     {D::kHalf, D::kBfloat16, D::kFloat, D::kDouble, D::kUint8, D::kInt8, D::kInt16, D::kInt32, D::kInt64,
+      D::kComplex64, D::kComplex128},
+     1,
+     50},
     {"AddV2", [](Complex a, Complex b) { return a + b; }, Join({kFloating, kInts, kComplexes}), 1, 50},
-    {"Sub", [](Complex a, Complex b) { return a - b; }, Join({kFloating, kComplexes, {D::kInt8, D::kInt16, D::kInt32, D::kInt64}}), 1, 50},
+    {"Sub", [](Complex a, Complex b) { return a - b; },
+     Join({kFloating, kComplexes, {D::kInt8, D::kInt16, D::kInt32, D::kInt64}}), 1, 50},
     {"Mul", [](Complex a, Complex b) { return a * b; }, Join({kFloating, kInts, kComplexes}), 1, 10},
     {"RealDiv", [](Complex a, Complex b) { return a / b; }, Join({kFloating, kComplexes}), 1, 10},
     {"Div", [](Complex a, Complex b) { return a / b; }, Join({kFloating, kComplexes}), 1, 10},
@@ -37,13 +43,19 @@ const BinaryCase kCases[] = {
     {"Maximum", [](Complex a, Complex b) { return Complex(std::max(R(a), R(b))); }, Join({kFloating, kInts}), 0, 100},
     {"Minimum", [](Complex a, Complex b) { return Complex(std::min(R(a), R(b))); }, Join({kFloating, kInts}), 0, 100},
     {"Pow", [](Complex a, Complex b) { return std::pow(a, b); }, Join({{D::kFloat, D::kDouble}, kComplexes}), 0.5, 3},
-    {"Pow", [](Complex a, Complex b) { return Complex(std::round(std::pow(R(a), R(b)))); }, {D::kInt8, D::kInt16, D::kInt32, D::kInt64}, 0, 4.2},
+    {"Pow",
+     [](Complex a, Complex b) { return Complex(std::round(std::pow(R(a), R(b)))); },
+     {D::kInt8, D::kInt16, D::kInt32, D::kInt64},
+     0,
+     4.2},
     {"Less", [](Complex a, Complex b) { return Complex(R(a) < R(b)); }, Join({kFloating, kInts}), 0, 5},
     {"LessEqual", [](Complex a, Complex b) { return Complex(R(a) <= R(b)); }, Join({kFloating, kInts}), 0, 5},
     {"Greater", [](Complex a, Complex b) { return Complex(R(a) > R(b)); }, Join({kFloating, kInts}), 0, 5},
     {"GreaterEqual", [](Complex a, Complex b) { return Complex(R(a) >= R(b)); }, Join({kFloating, kInts}), 0, 5},
-    {"Equal", [](Complex a, Complex b) { return Complex(a == b); }, Join({kFloating, kInts, kComplexes, {D::kBool}}), 0, 3},
-    {"NotEqual", [](Complex a, Complex b) { return Complex(a != b); }, Join({kFloating, kInts, kComplexes, {D::kBool}}), 0, 3},
+    {"Equal", [](Complex a, Complex b) { return Complex(a == b); }, Join({kFloating, kInts, kComplexes, {D::kBool}}), 0,
+     3},
+    {"NotEqual", [](Complex a, Complex b) { return Complex(a != b); }, Join({kFloating, kInts, kComplexes, {D::kBool}}),
+     0, 3},
     {"LogicalAnd", [](Complex a, Complex b) { return Complex(R(a) != 0 && R(b) != 0); }, {D::kBool}, 0, 1},
     {"LogicalOr", [](Complex a, Complex b) { return Complex(R(a) != 0 || R(b) != 0); }, {D::kBool}, 0, 1},
 };
@@ -90,7 +102,8 @@ BOOST_AUTO_TEST_CASE(EveryTypeAndShape) {
           }
           wrong += !Near(Get(z, i), exact, Tolerance(type));
         }
-        BOOST_CHECK_MESSAGE(wrong == 0, c.op << " " << a.TypeAndShape() << " " << b.TypeAndShape() << ": " << wrong << " wrong");
+        BOOST_CHECK_MESSAGE(wrong == 0,
+                            c.op << " " << a.TypeAndShape() << " " << b.TypeAndShape() << ": " << wrong << " wrong");
       }
     }
   }
@@ -98,7 +111,8 @@ BOOST_AUTO_TEST_CASE(EveryTypeAndShape) {
 
 BOOST_AUTO_TEST_CASE(IncompatibleShapes) {
   const Tensor a(D::kFloat, {3}), b(D::kFloat, {2});
-  BOOST_CHECK(Contains(ErrorOf("AddV2", {a, b}), "ncompatible shapes: [3] vs. [2]") || Contains(ErrorOf("AddV2", {a, b}), "[3]"));
+  BOOST_CHECK(Contains(ErrorOf("AddV2", {a, b}), "ncompatible shapes: [3] vs. [2]") ||
+              Contains(ErrorOf("AddV2", {a, b}), "[3]"));
   BOOST_CHECK(Contains(ErrorOf("Equal", {a, b}), "[3]"));
   const Tensor e = Run("Equal", {a, b}, {{"incompatible_shape_error", false}});
   BOOST_CHECK(e.rank() == 0 && !*e.data<bool>());
@@ -122,7 +136,8 @@ BOOST_AUTO_TEST_CASE(IntegerDivision) {
   BOOST_CHECK_EQUAL(z.data<int32_t>()[0], INT32_MIN);
   BOOST_CHECK_EQUAL(z.data<int32_t>()[1], -3);
   BOOST_CHECK_EQUAL(z.data<int32_t>()[2], -3);
-  BOOST_CHECK(Contains(ErrorOf("Pow", {Tensor::Vector<int32_t>({2, 2}), Tensor::Vector<int32_t>({1, -1})}), "Integers to negative integer powers are not allowed"));
+  BOOST_CHECK(Contains(ErrorOf("Pow", {Tensor::Vector<int32_t>({2, 2}), Tensor::Vector<int32_t>({1, -1})}),
+                       "Integers to negative integer powers are not allowed"));
 }
 
 BOOST_AUTO_TEST_CASE(NanWinsInMaximumAndMinimum) {
@@ -169,7 +184,8 @@ BOOST_AUTO_TEST_CASE(BuffersAreReused) {
 }
 
 BOOST_AUTO_TEST_CASE(ManyThreadsGiveTheSame) {
-  for (const Shapes& s : {Shapes{{400, 1, 300}, {50, 1}, {400, 50, 300}}, Shapes{{1000, 700}, {1000, 700}, {1000, 700}}}) {
+  for (const Shapes& s :
+       {Shapes{{400, 1, 300}, {50, 1}, {400, 50, 300}}, Shapes{{1000, 700}, {1000, 700}, {1000, 700}}}) {
     const Tensor a = Random(D::kFloat, s.a, 1, 2, 5), b = Random(D::kFloat, s.b, 1, 2, 6);
     const Tensor one = Run("Mul", {a, b}), four = Run("Mul", {a, b}, {}, {}, 4);
     BOOST_CHECK(std::memcmp(one.raw(), four.raw(), one.bytes()) == 0);

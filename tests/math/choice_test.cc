@@ -8,8 +8,9 @@ namespace troupe::test {
 namespace {
 
 using D = DType;
-const std::vector<D> kAll = {D::kHalf,  D::kBfloat16, D::kFloat, D::kDouble, D::kComplex64, D::kComplex128, D::kInt8, D::kInt16,
-                             D::kInt32, D::kInt64,    D::kUint8, D::kUint16, D::kUint32,    D::kUint64,     D::kBool};
+const std::vector<D> kAll = {D::kHalf,       D::kBfloat16, D::kFloat,  D::kDouble, D::kComplex64,
+                             D::kComplex128, D::kInt8,     D::kInt16,  D::kInt32,  D::kInt64,
+                             D::kUint8,      D::kUint16,   D::kUint32, D::kUint64, D::kBool};
 
 BOOST_AUTO_TEST_CASE(EveryPairOfTypes) {
   for (D from : kAll) {
@@ -51,12 +52,14 @@ BOOST_AUTO_TEST_CASE(TruncatingAndRoundingCasts) {
     BOOST_CHECK_LT(Get(cut, 0).real(), 2);
     BOOST_CHECK_GT(Get(cut, 1).real(), -2);
   }
-  BOOST_CHECK(Contains(ErrorOf("Cast", {Tensor::Scalar("a")}, {{"DstT", D::kFloat}}), "Cast string to float32 is not supported"));
+  BOOST_CHECK(Contains(ErrorOf("Cast", {Tensor::Scalar("a")}, {{"DstT", D::kFloat}}),
+                       "Cast string to float32 is not supported"));
 }
 
 BOOST_AUTO_TEST_CASE(SelectBroadcastsOrChoosesRows) {
   for (D type : kAll) {
-    const Tensor c = Random(D::kBool, {3, 1}, -1, 1), t = Random(type, {4}, 0, 50, 2), e = Random(type, {2, 1, 1}, 0, 50, 3);
+    const Tensor c = Random(D::kBool, {3, 1}, -1, 1), t = Random(type, {4}, 0, 50, 2),
+                 e = Random(type, {2, 1, 1}, 0, 50, 3);
     const Tensor z = Run("SelectV2", {c, t, e});
     const TensorShape out({2, 3, 4});
     BOOST_REQUIRE(z.HasShape(out));
@@ -85,7 +88,8 @@ BOOST_AUTO_TEST_CASE(Clipping) {
   BOOST_CHECK_EQUAL(z.data<float>()[1], 0.5f);
   BOOST_CHECK_EQUAL(z.data<float>()[2], 1);
   BOOST_CHECK(std::isnan(z.data<float>()[3]));
-  BOOST_CHECK(Contains(ErrorOf("ClipByValue", {x, Tensor(D::kFloat, {3}), high}), "either of the same shape as input, or a scalar"));
+  BOOST_CHECK(Contains(ErrorOf("ClipByValue", {x, Tensor(D::kFloat, {3}), high}),
+                       "either of the same shape as input, or a scalar"));
 }
 
 BOOST_AUTO_TEST_CASE(AddNAddsAll) {
@@ -101,11 +105,14 @@ BOOST_AUTO_TEST_CASE(AddNAddsAll) {
     }
     BOOST_CHECK_EQUAL(wrong, 0);
   }
-  BOOST_CHECK(Contains(ErrorOf("AddN", {Tensor(D::kFloat, {2}), Tensor(D::kFloat, {3})}, {}, {2}), "must have the same size and shape"));
+  BOOST_CHECK(Contains(ErrorOf("AddN", {Tensor(D::kFloat, {2}), Tensor(D::kFloat, {3})}, {}, {2}),
+                       "must have the same size and shape"));
 }
 
 BOOST_AUTO_TEST_CASE(IntegerBorders) {
-  const auto run = [](const char* op, int32_t x, int32_t y) { return Run(op, {Tensor::Scalar(x), Tensor::Scalar(y)}).scalar<int32_t>(); };
+  const auto run = [](const char* op, int32_t x, int32_t y) {
+    return Run(op, {Tensor::Scalar(x), Tensor::Scalar(y)}).scalar<int32_t>();
+  };
   BOOST_CHECK_EQUAL(run("FloorDiv", -7, 2), -4);
   BOOST_CHECK_EQUAL(run("TruncateDiv", -7, 2), -3);
   BOOST_CHECK_EQUAL(run("FloorMod", -7, 2), 1);
@@ -120,7 +127,8 @@ BOOST_AUTO_TEST_CASE(IntegerBorders) {
   BOOST_CHECK_EQUAL(Run("DivNoNan", {Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)}).scalar<float>(), 0);
   BOOST_CHECK_EQUAL(Run("MulNoNan", {Tensor::Scalar(NAN), Tensor::Scalar(0.0f)}).scalar<float>(), 0);
   BOOST_CHECK_EQUAL(Run("Xlogy", {Tensor::Scalar(0.0f), Tensor::Scalar(0.0f)}).scalar<float>(), 0);
-  BOOST_CHECK_EQUAL(Run("Cross", {Tensor::Vector<float>({1, 0, 0}), Tensor::Vector<float>({0, 1, 0})}).DebugString(), "float32 [3] [0 0 1]");
+  BOOST_CHECK_EQUAL(Run("Cross", {Tensor::Vector<float>({1, 0, 0}), Tensor::Vector<float>({0, 1, 0})}).DebugString(),
+                    "float32 [3] [0 0 1]");
 }
 
 }  // namespace

@@ -41,7 +41,9 @@ const Function kFunctions[] = {
     {HotUnary::kRsqrt, [](double x) { return 1 / std::sqrt(x); }, 1e-3, 1e3, 1.5},
 };
 
-UnaryLoop FloatLoop(const HotLoops& l, HotUnary op) { return l.unary[static_cast<int>(op)][static_cast<int>(HotType::kFloat)].v; }
+UnaryLoop FloatLoop(const HotLoops& l, HotUnary op) {
+  return l.unary[static_cast<int>(op)][static_cast<int>(HotType::kFloat)].v;
+}
 
 BOOST_AUTO_TEST_CASE(EveryLevelIsAccurate) {
   BOOST_REQUIRE(!AvailableIsas().empty());
@@ -61,24 +63,33 @@ BOOST_AUTO_TEST_CASE(EveryLevelIsAccurate) {
           at = x[i];
         }
       }
-      BOOST_TEST_MESSAGE(isa << " function " << static_cast<int>(f.op) << " [" << f.low << "," << f.high << "]: " << worst << " ulp");
-      BOOST_CHECK_MESSAGE(worst <= f.bound, isa << " function " << static_cast<int>(f.op) << ": " << worst << " ulp at " << at);
+      BOOST_TEST_MESSAGE(isa << " function " << static_cast<int>(f.op) << " [" << f.low << "," << f.high
+                             << "]: " << worst << " ulp");
+      BOOST_CHECK_MESSAGE(worst <= f.bound,
+                          isa << " function " << static_cast<int>(f.op) << ": " << worst << " ulp at " << at);
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(SpecialValuesAreTheCLibrarys) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> x = {nan, inf, -inf, 0.0f, -0.0f, 1.0f, -1.0f, 88.8f, 89.5f, 1000.0f, -103.0f, -104.5f, -1000.0f, 3e38f, -3e38f, 1e-40f, 1.17549435e-38f};
+  const std::vector<float> x = {nan,     inf,     -inf,    0.0f,     -0.0f, 1.0f,   -1.0f,  88.8f,          89.5f,
+                                1000.0f, -103.0f, -104.5f, -1000.0f, 3e38f, -3e38f, 1e-40f, 1.17549435e-38f};
   for (std::string_view isa : AvailableIsas()) {
     for (HotUnary op : {HotUnary::kExp, HotUnary::kLog, HotUnary::kTanh, HotUnary::kSigmoid}) {
       std::vector<float> y(x.size());
       FloatLoop(*HotLoopsOf(isa), op)(x.data(), y.data(), static_cast<int64_t>(x.size()));
       for (size_t i = 0; i < x.size(); ++i) {
         const double v = x[i];
-        const double exact = op == HotUnary::kExp ? std::exp(v) : op == HotUnary::kLog ? std::log(v) : op == HotUnary::kTanh ? std::tanh(v) : 1 / (1 + std::exp(-v));
-        BOOST_CHECK_MESSAGE(Ulps(y[i], exact) <= 2.5, isa << " function " << static_cast<int>(op) << " of " << x[i] << " gives " << y[i] << ", not " << exact);
-        if (exact == 0) BOOST_CHECK_MESSAGE(std::signbit(y[i]) == std::signbit(exact), isa << " sign of zero, function " << static_cast<int>(op));
+        const double exact = op == HotUnary::kExp    ? std::exp(v)
+                             : op == HotUnary::kLog  ? std::log(v)
+                             : op == HotUnary::kTanh ? std::tanh(v)
+                                                     : 1 / (1 + std::exp(-v));
+        BOOST_CHECK_MESSAGE(Ulps(y[i], exact) <= 2.5, isa << " function " << static_cast<int>(op) << " of " << x[i]
+                                                          << " gives " << y[i] << ", not " << exact);
+        if (exact == 0)
+          BOOST_CHECK_MESSAGE(std::signbit(y[i]) == std::signbit(exact),
+                              isa << " sign of zero, function " << static_cast<int>(op));
       }
     }
   }
@@ -116,10 +127,18 @@ BOOST_AUTO_TEST_CASE(LevelsAgreeOnBinaryLoops) {
     for (int i = 0; i < kN; ++i) {
       const double u = 0.25 * (i % 17) + 1, v = 0.5 * (i % 13) + 1;
       switch (static_cast<HotType>(type)) {
-        case HotType::kFloat: reinterpret_cast<float*>(a)[i] = float(u), reinterpret_cast<float*>(b)[i] = float(v); break;
-        case HotType::kDouble: reinterpret_cast<double*>(a)[i] = u, reinterpret_cast<double*>(b)[i] = v; break;
-        case HotType::kInt32: reinterpret_cast<int32_t*>(a)[i] = i * 77777777, reinterpret_cast<int32_t*>(b)[i] = i - 60; break;
-        default: reinterpret_cast<int64_t*>(a)[i] = i * 7777777777777777, reinterpret_cast<int64_t*>(b)[i] = i - 60; break;
+        case HotType::kFloat:
+          reinterpret_cast<float*>(a)[i] = float(u), reinterpret_cast<float*>(b)[i] = float(v);
+          break;
+        case HotType::kDouble:
+          reinterpret_cast<double*>(a)[i] = u, reinterpret_cast<double*>(b)[i] = v;
+          break;
+        case HotType::kInt32:
+          reinterpret_cast<int32_t*>(a)[i] = i * 77777777, reinterpret_cast<int32_t*>(b)[i] = i - 60;
+          break;
+        default:
+          reinterpret_cast<int64_t*>(a)[i] = i * 7777777777777777, reinterpret_cast<int64_t*>(b)[i] = i - 60;
+          break;
       }
     }
     for (int op = 0; op < static_cast<int>(HotBinary::kCount); ++op) {
@@ -133,12 +152,14 @@ BOOST_AUTO_TEST_CASE(LevelsAgreeOnBinaryLoops) {
           (l.*form)(a, b, out[0], kN);
           (m.*form)(a, b, out[1], kN);
           if (type >= 2 || op >= static_cast<int>(HotBinary::kEqual)) {
-            BOOST_CHECK_MESSAGE(std::equal(out[0], out[0] + sizeof(out[0]), out[1]), isas[k] << " op " << op << " type " << type);
+            BOOST_CHECK_MESSAGE(std::equal(out[0], out[0] + sizeof(out[0]), out[1]),
+                                isas[k] << " op " << op << " type " << type);
           } else {
             for (int i = 0; i < kN; ++i) {
               const double x = type == 0 ? reinterpret_cast<float*>(out[0])[i] : reinterpret_cast<double*>(out[0])[i];
               const double y = type == 0 ? reinterpret_cast<float*>(out[1])[i] : reinterpret_cast<double*>(out[1])[i];
-              BOOST_CHECK_MESSAGE(std::abs(x - y) <= (type == 0 ? 1e-6 : 1e-14) * (std::abs(x) + 1), isas[k] << " op " << op << " type " << type << ": " << x << " " << y);
+              BOOST_CHECK_MESSAGE(std::abs(x - y) <= (type == 0 ? 1e-6 : 1e-14) * (std::abs(x) + 1),
+                                  isas[k] << " op " << op << " type " << type << ": " << x << " " << y);
             }
           }
         }
@@ -160,7 +181,8 @@ BOOST_AUTO_TEST_CASE(ConversionsOf16BitFloats) {
     std::vector<float> borders;
     for (int i = 0; i < 65536; ++i) {
       const float exact = HalfBitsToFloat(bits[i]);
-      wrong += std::isnan(exact) ? !std::isnan(wide[i]) : std::bit_cast<uint32_t>(exact) != std::bit_cast<uint32_t>(wide[i]);
+      wrong +=
+          std::isnan(exact) ? !std::isnan(wide[i]) : std::bit_cast<uint32_t>(exact) != std::bit_cast<uint32_t>(wide[i]);
       const uint32_t b = std::bit_cast<uint32_t>(exact);
       for (uint32_t d : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x1fffu}) borders.push_back(std::bit_cast<float>(b + d));
     }
@@ -169,7 +191,8 @@ BOOST_AUTO_TEST_CASE(ConversionsOf16BitFloats) {
     for (int i = 0; i < 65536; ++i) wrong += std::bit_cast<uint32_t>(wide[i]) != static_cast<uint32_t>(i) << 16;
     BOOST_CHECK_EQUAL(wrong, 0);
     for (int i = 0; i < 65536; ++i) {
-      for (uint32_t d : {0x7fffu, 0x8000u, 0x8001u}) borders.push_back(std::bit_cast<float>((static_cast<uint32_t>(i) << 16) + d));
+      for (uint32_t d : {0x7fffu, 0x8000u, 0x8001u})
+        borders.push_back(std::bit_cast<float>((static_cast<uint32_t>(i) << 16) + d));
     }
     back.resize(borders.size());
     l.float_to_half(borders.data(), back.data(), static_cast<int64_t>(borders.size()));

@@ -62,18 +62,21 @@ inline Tensor Random(DType type, const TensorShape& shape, double low, double hi
   return t;
 }
 
-inline std::vector<Tensor> RunAll(std::string_view op, std::vector<Tensor> in, AttrMap attrs = {}, std::vector<int> lists = {}, int threads = 1) {
+inline std::vector<Tensor> RunAll(std::string_view op, std::vector<Tensor> in, AttrMap attrs = {},
+                                  std::vector<int> lists = {}, int threads = 1) {
   EvaluateOptions options;
   options.threads = threads;
   absl::StatusOr<std::vector<Tensor>> out = EvaluateOp(op, std::move(in), std::move(attrs), std::move(lists), options);
   BOOST_REQUIRE_MESSAGE(out.ok(), std::string(op) << ": " << out.status().ToString());
   return *std::move(out);
 }
-inline Tensor Run(std::string_view op, std::vector<Tensor> in, AttrMap attrs = {}, std::vector<int> lists = {}, int threads = 1) {
+inline Tensor Run(std::string_view op, std::vector<Tensor> in, AttrMap attrs = {}, std::vector<int> lists = {},
+                  int threads = 1) {
   return RunAll(op, std::move(in), std::move(attrs), std::move(lists), threads)[0];
 }
 // The message of the error that the op must give.
-inline std::string ErrorOf(std::string_view op, std::vector<Tensor> in, AttrMap attrs = {}, std::vector<int> lists = {}) {
+inline std::string ErrorOf(std::string_view op, std::vector<Tensor> in, AttrMap attrs = {},
+                           std::vector<int> lists = {}) {
   const auto out = EvaluateOp(op, std::move(in), std::move(attrs), std::move(lists));
   if (out.ok()) return "no error";
   return std::string(out.status().message());
@@ -83,13 +86,19 @@ inline bool Contains(const std::string& text, const std::string& part) { return 
 // A relative error that the type's arithmetic may have.
 inline double Tolerance(DType t) {
   switch (t) {
-    case DType::kHalf: return 2e-3;
-    case DType::kBfloat16: return 1.6e-2;
-    case DType::kFloat: return 1e-6;
-    case DType::kComplex64: return 3e-6;
+    case DType::kHalf:
+      return 2e-3;
+    case DType::kBfloat16:
+      return 1.6e-2;
+    case DType::kFloat:
+      return 1e-6;
+    case DType::kComplex64:
+      return 3e-6;
     case DType::kDouble:
-    case DType::kComplex128: return 1e-13;
-    default: return 0;
+    case DType::kComplex128:
+      return 1e-13;
+    default:
+      return 0;
   }
 }
 inline bool Near(Complex a, Complex b, double relative) {

@@ -19,12 +19,19 @@ struct ReduceCase {
   std::vector<D> types;
   double low, high;
 };
-const std::vector<D> kMany = {D::kHalf, D::kBfloat16, D::kFloat, D::kDouble, D::kComplex64, D::kComplex128, D::kInt8, D::kInt32, D::kInt64, D::kUint8, D::kUint16};
-const std::vector<D> kReal = {D::kHalf, D::kBfloat16, D::kFloat, D::kDouble, D::kInt8, D::kInt16, D::kInt32, D::kInt64, D::kUint32, D::kUint64};
+const std::vector<D> kMany = {D::kHalf, D::kBfloat16, D::kFloat, D::kDouble, D::kComplex64, D::kComplex128,
+                              D::kInt8, D::kInt32,    D::kInt64, D::kUint8,  D::kUint16};
+const std::vector<D> kReal = {D::kHalf,  D::kBfloat16, D::kFloat, D::kDouble, D::kInt8,
+                              D::kInt16, D::kInt32,    D::kInt64, D::kUint32, D::kUint64};
 
 const ReduceCase kCases[] = {
     {"Sum", 0, [](Complex a, Complex b) { return a + b; }, kMany, 0, 1.9},
-    {"Prod", 1, [](Complex a, Complex b) { return a * b; }, {D::kFloat, D::kDouble, D::kComplex64, D::kComplex128, D::kInt32, D::kUint8}, 0.97, 1.03},
+    {"Prod",
+     1,
+     [](Complex a, Complex b) { return a * b; },
+     {D::kFloat, D::kDouble, D::kComplex64, D::kComplex128, D::kInt32, D::kUint8},
+     0.97,
+     1.03},
     {"Max", -INFINITY, [](Complex a, Complex b) { return Complex(std::max(a.real(), b.real())); }, kReal, 0, 100},
     {"Min", INFINITY, [](Complex a, Complex b) { return Complex(std::min(a.real(), b.real())); }, kReal, 0, 100},
     {"Any", 0, [](Complex a, Complex b) { return Complex(a.real() != 0 || b.real() != 0); }, {D::kBool}, -2, 1},
@@ -36,9 +43,23 @@ struct Reduced {
   std::vector<int32_t> axes;
 };
 const Reduced kShapes[] = {
-    {{}, {}}, {{5}, {0}}, {{1}, {0}}, {{3, 4}, {0}}, {{3, 4}, {1}}, {{3, 4}, {-1}}, {{3, 4}, {0, 1}}, {{3, 4}, {}},
-    {{2, 3, 4}, {1}}, {{2, 3, 4}, {0, 2}}, {{2, 3, 4, 5}, {1, 3}}, {{2, 3, 4, 5}, {0, 2}}, {{1, 7, 1}, {0, 2}},
-    {{40, 130}, {0}}, {{40, 130}, {1}}, {{3, 70, 3}, {1}}, {{5, 2, 3, 2, 3}, {1, 3}},
+    {{}, {}},
+    {{5}, {0}},
+    {{1}, {0}},
+    {{3, 4}, {0}},
+    {{3, 4}, {1}},
+    {{3, 4}, {-1}},
+    {{3, 4}, {0, 1}},
+    {{3, 4}, {}},
+    {{2, 3, 4}, {1}},
+    {{2, 3, 4}, {0, 2}},
+    {{2, 3, 4, 5}, {1, 3}},
+    {{2, 3, 4, 5}, {0, 2}},
+    {{1, 7, 1}, {0, 2}},
+    {{40, 130}, {0}},
+    {{40, 130}, {1}},
+    {{3, 70, 3}, {1}},
+    {{5, 2, 3, 2, 3}, {1, 3}},
 };
 
 BOOST_AUTO_TEST_CASE(AgainstNaiveLoops) {
@@ -138,8 +159,10 @@ BOOST_AUTO_TEST_CASE(ArgReductions) {
   BOOST_CHECK_EQUAL(Run("ArgMax", {x, dim1}).DebugString(), "int64 [2] [1 0]");
   BOOST_CHECK_EQUAL(Run("ArgMax", {x, dim0}).DebugString(), "int64 [3] [1 0 1]");
   BOOST_CHECK_EQUAL(Run("ArgMin", {x, dim1}, {{"output_type", D::kInt32}}).DebugString(), "int32 [2] [0 1]");
-  BOOST_CHECK(Contains(ErrorOf("ArgMax", {x, Tensor::Scalar(int32_t{2})}), "Expected dimension in the range [-2, 2), but got 2"));
-  BOOST_CHECK(Contains(ErrorOf("ArgMax", {Tensor(D::kFloat, {2, 0}), dim1}), "Reduction axis 1 is empty in shape [2,0]"));
+  BOOST_CHECK(Contains(ErrorOf("ArgMax", {x, Tensor::Scalar(int32_t{2})}),
+                       "Expected dimension in the range [-2, 2), but got 2"));
+  BOOST_CHECK(
+      Contains(ErrorOf("ArgMax", {Tensor(D::kFloat, {2, 0}), dim1}), "Reduction axis 1 is empty in shape [2,0]"));
   BOOST_CHECK_EQUAL(Run("ArgMax", {Tensor(D::kFloat, {0, 2}), dim1}).num_elements(), 0);
 }
 
@@ -149,21 +172,27 @@ BOOST_AUTO_TEST_CASE(Scans) {
   BOOST_CHECK_EQUAL(Run("Cumsum", {x, axis}, {{"reverse", true}}).DebugString(), "float32 [2,3] [6 5 3 15 11 6]");
   BOOST_CHECK_EQUAL(Run("Cumsum", {x, axis}, {{"exclusive", true}}).DebugString(), "float32 [2,3] [0 1 3 0 4 9]");
   BOOST_CHECK_EQUAL(Run("Cumprod", {x, Tensor::Scalar(int32_t{0})}).DebugString(), "float32 [2,3] [1 2 3 4 10 18]");
-  BOOST_CHECK_EQUAL(Run("Cumprod", {x, axis}, {{"exclusive", true}, {"reverse", true}}).DebugString(), "float32 [2,3] [6 3 1 30 6 1]");
-  BOOST_CHECK(Contains(ErrorOf("Cumsum", {x, Tensor::Scalar(int32_t{2})}), "Expected scan axis in the range [-2, 2), but got 2"));
+  BOOST_CHECK_EQUAL(Run("Cumprod", {x, axis}, {{"exclusive", true}, {"reverse", true}}).DebugString(),
+                    "float32 [2,3] [6 3 1 30 6 1]");
+  BOOST_CHECK(Contains(ErrorOf("Cumsum", {x, Tensor::Scalar(int32_t{2})}),
+                       "Expected scan axis in the range [-2, 2), but got 2"));
 }
 
 BOOST_AUTO_TEST_CASE(Segments) {
   const Tensor x = Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {3, 2});
-  const Tensor sorted = Tensor::Vector<int32_t>({0, 0, 2}), mixed = Tensor::Vector<int32_t>({1, -1, 1}), three = Tensor::Scalar(int32_t{3});
+  const Tensor sorted = Tensor::Vector<int32_t>({0, 0, 2}), mixed = Tensor::Vector<int32_t>({1, -1, 1}),
+               three = Tensor::Scalar(int32_t{3});
   BOOST_CHECK_EQUAL(Run("SegmentSum", {x, sorted}).DebugString(), "float32 [3,2] [4 6 0 0 5 6]");
   BOOST_CHECK_EQUAL(Run("SegmentMean", {x, sorted}).DebugString(), "float32 [3,2] [2 3 0 0 5 6]");
   BOOST_CHECK_EQUAL(Run("SegmentMax", {x, sorted}).DebugString(), "float32 [3,2] [3 4 0 0 5 6]");
   BOOST_CHECK_EQUAL(Run("SegmentProd", {x, sorted}).DebugString(), "float32 [3,2] [3 8 1 1 5 6]");
   BOOST_CHECK_EQUAL(Run("UnsortedSegmentSum", {x, mixed, three}).DebugString(), "float32 [3,2] [0 0 6 8 0 0]");
-  BOOST_CHECK(Contains(ErrorOf("SegmentSum", {x, Tensor::Vector<int32_t>({0, 2, 1})}), "segment ids are not increasing"));
-  BOOST_CHECK(Contains(ErrorOf("UnsortedSegmentSum", {x, Tensor::Vector<int32_t>({0, 5, 1}), three}), "segment_ids[1] = 5 is out of range [0, 3)"));
-  BOOST_CHECK(Contains(ErrorOf("UnsortedSegmentSum", {x, Tensor::Vector<int32_t>({0, 1}), three}), "does not start with segment_ids.shape"));
+  BOOST_CHECK(
+      Contains(ErrorOf("SegmentSum", {x, Tensor::Vector<int32_t>({0, 2, 1})}), "segment ids are not increasing"));
+  BOOST_CHECK(Contains(ErrorOf("UnsortedSegmentSum", {x, Tensor::Vector<int32_t>({0, 5, 1}), three}),
+                       "segment_ids[1] = 5 is out of range [0, 3)"));
+  BOOST_CHECK(Contains(ErrorOf("UnsortedSegmentSum", {x, Tensor::Vector<int32_t>({0, 1}), three}),
+                       "does not start with segment_ids.shape"));
   const Tensor bins = Run("Bincount", {Tensor::Vector<int32_t>({1, 5, 2, 1}), three, Tensor(D::kFloat, {0})});
   BOOST_CHECK_EQUAL(bins.DebugString(), "float32 [3] [0 2 1]");
 }

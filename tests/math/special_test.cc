@@ -21,7 +21,9 @@ void Check(std::string_view op, const std::vector<Tensor>& values, const std::ve
   BOOST_TEST_CONTEXT(op) CheckGradients(s, weighed, xs, feeds, Gradients(s, {weighed}, xs));
 }
 
-Tensor Positive(const TensorShape& shape, double low, double high, uint64_t seed = 1) { return Random(DType::kDouble, shape, low, high, seed); }
+Tensor Positive(const TensorShape& shape, double low, double high, uint64_t seed = 1) {
+  return Random(DType::kDouble, shape, low, high, seed);
+}
 
 BOOST_AUTO_TEST_CASE(gradients) {
   Check("Digamma", {Positive({7}, 0.5, 9)}, {0});
@@ -50,7 +52,8 @@ BOOST_AUTO_TEST_CASE(samples_of_gamma_distributions_keep_their_place) {
       ends[side][1].data<double>()[i] += (side == 0 ? -kStep : kStep) * move.data<double>()[i];
     }
   }
-  const Tensor low = test::Run("Igamma", {ends[0][0], ends[0][1]}), high = test::Run("Igamma", {ends[1][0], ends[1][1]});
+  const Tensor low = test::Run("Igamma", {ends[0][0], ends[0][1]}),
+               high = test::Run("Igamma", {ends[1][0], ends[1][1]});
   for (int64_t i = 0; i < 40; ++i) BOOST_CHECK_SMALL(high.data<double>()[i] - low.data<double>()[i], 1e-13);
 }
 

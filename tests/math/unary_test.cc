@@ -57,12 +57,14 @@ BOOST_AUTO_TEST_CASE(EveryType) {
   for (const UnaryCase& c : kCases) {
     for (D type : kAll) {
       if (IsComplex(type) && !c.complex_too) continue;
-      for (const TensorShape& shape : {TensorShape(), TensorShape({7}), TensorShape({3, 45}), TensorShape({0, 2}), TensorShape({1111})}) {
+      for (const TensorShape& shape :
+           {TensorShape(), TensorShape({7}), TensorShape({3, 45}), TensorShape({0, 2}), TensorShape({1111})}) {
         const Tensor x = Random(type, shape, c.low, c.high);
         const Tensor y = Run(c.op, {x});
         BOOST_REQUIRE(y.SameShape(x));
         int wrong = 0;
-        for (int64_t i = 0; i < x.num_elements(); ++i) wrong += !Near(Get(y, i), c.exact(Get(x, i)), 4 * Tolerance(type));
+        for (int64_t i = 0; i < x.num_elements(); ++i)
+          wrong += !Near(Get(y, i), c.exact(Get(x, i)), 4 * Tolerance(type));
         BOOST_CHECK_MESSAGE(wrong == 0, c.op << " " << x.TypeAndShape() << ": " << wrong << " wrong");
       }
     }
@@ -118,7 +120,8 @@ BOOST_AUTO_TEST_CASE(ComplexNumbersAndTheirParts) {
     BOOST_CHECK(Near(Get(Run("Angle", {y}, wide), i), std::arg(Get(y, i)), 1e-15));
     BOOST_CHECK_EQUAL(Get(Run("Conj", {x}), i), std::conj(Get(x, i)));
   }
-  const Tensor made = Run("Complex", {Tensor::Of<double>({1, 2}, {2, 1}), Tensor::Vector<double>({3, 4, 5})}, {{"Tout", D::kComplex128}});
+  const Tensor made = Run("Complex", {Tensor::Of<double>({1, 2}, {2, 1}), Tensor::Vector<double>({3, 4, 5})},
+                          {{"Tout", D::kComplex128}});
   BOOST_CHECK(made.HasShape({2, 3}));
   BOOST_CHECK_EQUAL(Get(made, 5), Complex(2, 5));
   BOOST_CHECK(Contains(ErrorOf("Real", {y}), "Tout"));

@@ -22,14 +22,18 @@ struct ActivationCase {
 constexpr double kScale = 1.0507009873554805, kScaleAlpha = 1.7580993408473769;
 const ActivationCase kActivationCases[] = {
     {"Relu", true, false, [](double x) { return std::max(x, 0.); }, [](double g, double x) { return x > 0 ? g : 0; }},
-    {"Relu6", true, false, [](double x) { return std::min(std::max(x, 0.), 6.); }, [](double g, double x) { return x > 0 && x < 6 ? g : 0; }},
-    {"Elu", false, true, [](double x) { return x < 0 ? std::expm1(x) : x; }, [](double g, double y) { return y < 0 ? g * (y + 1) : g; }},
+    {"Relu6", true, false, [](double x) { return std::min(std::max(x, 0.), 6.); },
+     [](double g, double x) { return x > 0 && x < 6 ? g : 0; }},
+    {"Elu", false, true, [](double x) { return x < 0 ? std::expm1(x) : x; },
+     [](double g, double y) { return y < 0 ? g * (y + 1) : g; }},
     {"Selu", false, true, [](double x) { return x < 0 ? kScaleAlpha * std::expm1(x) : kScale * x; },
      [](double g, double y) { return y < 0 ? g * (y + kScaleAlpha) : g * kScale; }},
-    {"LeakyRelu", false, false, [](double x) { return x > 0 ? x : 0.2f * x; }, [](double g, double x) { return x > 0 ? g : 0.2f * g; }},
+    {"LeakyRelu", false, false, [](double x) { return x > 0 ? x : 0.2f * x; },
+     [](double g, double x) { return x > 0 ? g : 0.2f * g; }},
     {"Softplus", false, false, [](double x) { return std::max(x, 0.) + std::log1p(std::exp(-std::abs(x))); },
      [](double g, double x) { return g / (1 + std::exp(-x)); }},
-    {"Softsign", false, false, [](double x) { return x / (1 + std::abs(x)); }, [](double g, double x) { return g / ((1 + std::abs(x)) * (1 + std::abs(x))); }},
+    {"Softsign", false, false, [](double x) { return x / (1 + std::abs(x)); },
+     [](double g, double x) { return g / ((1 + std::abs(x)) * (1 + std::abs(x))); }},
 };
 
 BOOST_AUTO_TEST_CASE(ActivationsOfEveryType) {
@@ -53,7 +57,8 @@ BOOST_AUTO_TEST_CASE(ActivationsOfEveryType) {
         }
         for (int threads : {1, 2}) {
           CheckClose(Run(c.op, {x.Clone()}, {}, threads)[0], want, StrCat(c.op, " ", x.TypeAndShape()));
-          CheckClose(Run(StrCat(c.op, "Grad"), {g, x}, {}, threads)[0], want_grad, StrCat(c.op, "Grad ", x.TypeAndShape()));
+          CheckClose(Run(StrCat(c.op, "Grad"), {g, x}, {}, threads)[0], want_grad,
+                     StrCat(c.op, "Grad ", x.TypeAndShape()));
         }
       }
     }
@@ -66,25 +71,29 @@ BOOST_AUTO_TEST_CASE(ActivationsAtTheEdges) {
   for (const ActivationCase& c : kActivationCases) {
     if (std::string_view(c.op) != "Softsign") BOOST_CHECK(std::isnan(run(c.op, nan)));
     for (float x : {-1e-6f, 1e-6f, -1e-3f, -20.f, -90.f, 90.f, -1000.f, 1000.f}) {
-      BOOST_CHECK_MESSAGE(std::abs(run(c.op, x) - c.f(x)) <= 4e-7 * std::abs(c.f(x)) + 1e-38, c.op << "(" << x << ") = " << run(c.op, x));
+      BOOST_CHECK_MESSAGE(std::abs(run(c.op, x) - c.f(x)) <= 4e-7 * std::abs(c.f(x)) + 1e-38,
+                          c.op << "(" << x << ") = " << run(c.op, x));
     }
   }
   BOOST_CHECK_EQUAL(run("Relu", inf), inf);
   BOOST_CHECK_EQUAL(run("Relu6", inf), 6);
   BOOST_CHECK_EQUAL(run("Elu", -inf), -1);
   BOOST_CHECK_EQUAL(run("Softplus", inf), inf);
-  CheckRefused("ReluGrad", {Tensor(DType::kFloat, TensorShape({2})), Tensor(DType::kFloat, TensorShape({3}))}, {}, "must have the same shape");
+  CheckRefused("ReluGrad", {Tensor(DType::kFloat, TensorShape({2})), Tensor(DType::kFloat, TensorShape({3}))}, {},
+               "must have the same shape");
 }
 
 BOOST_AUTO_TEST_CASE(BiasAddAndItsGradient) {
   struct {
     std::vector<int64_t> shape;
     bool first;
-  } cases[] = {{{3, 5}, false}, {{2, 4, 4, 6}, false}, {{700, 3}, false}, {{9, 300}, false}, {{2, 3, 4, 5}, true}, {{2, 3, 70}, true},
-               {{0, 4}, false}, {{50, 20, 20, 6}, false}, {{2, 300, 1, 1}, true}};
+  } cases[] = {{{3, 5}, false},   {{2, 4, 4, 6}, false},    {{700, 3}, false},
+               {{9, 300}, false}, {{2, 3, 4, 5}, true},     {{2, 3, 70}, true},
+               {{0, 4}, false},   {{50, 20, 20, 6}, false}, {{2, 300, 1, 1}, true}};
   for (auto& c : cases) {
-    for (DType t : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt32, DType::kInt64, DType::kUint8, DType::kInt8,
-                    DType::kInt16, DType::kUint16, DType::kComplex64, DType::kComplex128}) {
+    for (DType t :
+         {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt32, DType::kInt64, DType::kUint8,
+          DType::kInt8, DType::kInt16, DType::kUint16, DType::kComplex64, DType::kComplex128}) {
       const TensorShape shape(absl::MakeConstSpan(c.shape));
       if (shape.num_elements() > 1000 && (t == DType::kUint8 || t == DType::kInt8 || IsSmall(t))) continue;
       const int at = c.first ? 1 : shape.rank() - 1;
@@ -100,16 +109,19 @@ BOOST_AUTO_TEST_CASE(BiasAddAndItsGradient) {
       }
       const AttrMap attrs = {{"data_format", c.first ? "NCHW" : "NHWC"}};
       for (int threads : {1, 2}) {
-        const Tensor y = Run("BiasAdd", {x.Clone(), b}, attrs, threads)[0], s = Run("BiasAddGrad", {x}, attrs, threads)[0];
+        const Tensor y = Run("BiasAdd", {x.Clone(), b}, attrs, threads)[0],
+                     s = Run("BiasAddGrad", {x}, attrs, threads)[0];
         CheckValues(y, want, StrCat("BiasAdd ", x.TypeAndShape()));
-        if (t != DType::kUint8 && t != DType::kInt8 && sums[0] < 65536) CheckValues(s, sums, StrCat("BiasAddGrad ", x.TypeAndShape()));
+        if (t != DType::kUint8 && t != DType::kInt8 && sums[0] < 65536)
+          CheckValues(s, sums, StrCat("BiasAddGrad ", x.TypeAndShape()));
         BOOST_CHECK(SameBytes(s, Run("BiasAddGrad", {x}, attrs, threads)[0]));
       }
       if (!c.first) CheckValues(Run("BiasAddV1", {x, b})[0], want, "BiasAddV1");
     }
   }
   const DType f = DType::kFloat;
-  CheckRefused("BiasAdd", {Tensor(f, TensorShape({2, 3})), Tensor(f, TensorShape({2}))}, {}, "as many biases as the channel dimension");
+  CheckRefused("BiasAdd", {Tensor(f, TensorShape({2, 3})), Tensor(f, TensorShape({2}))}, {},
+               "as many biases as the channel dimension");
   CheckRefused("BiasAdd", {Tensor(f, TensorShape({2, 3})), Tensor(f, TensorShape({3, 1}))}, {}, "Biases must be 1D");
   CheckRefused("BiasAdd", {Tensor(f, TensorShape({3})), Tensor(f, TensorShape({3}))}, {}, "rank 2 or more");
 }
@@ -127,8 +139,8 @@ std::vector<double> NaiveLogSoftmax(const std::vector<double>& x, int64_t column
 
 BOOST_AUTO_TEST_CASE(SoftmaxAndLogSoftmax) {
   for (DType t : kFloats) {
-    for (auto shape : {TensorShape({5}), TensorShape({3, 1}), TensorShape({100, 10}), TensorShape({2, 3, 40}), TensorShape({3, 5000}),
-                       TensorShape({0, 4}), TensorShape({1000, 17})}) {
+    for (auto shape : {TensorShape({5}), TensorShape({3, 1}), TensorShape({100, 10}), TensorShape({2, 3, 40}),
+                       TensorShape({3, 5000}), TensorShape({0, 4}), TensorShape({1000, 17})}) {
       std::vector<double> v = RandomValues(shape.num_elements(), 31);
       for (double& x : v) x *= 8;
       const Tensor x = MakeTensor(t, shape, v);
@@ -149,7 +161,8 @@ BOOST_AUTO_TEST_CASE(SoftmaxAndLogSoftmax) {
 BOOST_AUTO_TEST_CASE(CrossEntropies) {
   struct {
     TensorShape x, labels;
-  } cases[] = {{{100, 10}, {100, 10}}, {{7, 3}, {7, 3}}, {{2, 3000}, {2, 3000}}, {{1, 5}, {4, 5}}, {{4, 5}, {1, 5}}, {{4, 5}, {5}}, {{4, 1}, {4, 5}}, {{600, 33}, {600, 33}}};
+  } cases[] = {{{100, 10}, {100, 10}}, {{7, 3}, {7, 3}}, {{2, 3000}, {2, 3000}}, {{1, 5}, {4, 5}},
+               {{4, 5}, {1, 5}},       {{4, 5}, {5}},    {{4, 1}, {4, 5}},       {{600, 33}, {600, 33}}};
   for (auto& c : cases) {
     for (DType t : kFloats) {
       const int64_t rows = std::max(c.x.dim(0), c.labels.rank() > 1 ? c.labels.dim(0) : 1);
@@ -183,9 +196,11 @@ BOOST_AUTO_TEST_CASE(CrossEntropies) {
       for (DType lt : {DType::kInt32, DType::kInt64}) {
         std::vector<double> index(rows), sparse_loss(rows), sparse_back(rows * columns);
         for (int64_t r = 0; r < rows; ++r) index[r] = r * 7 % columns;
-        for (int64_t i = 0; i < rows * columns; ++i) sparse_back[i] = std::exp(logs[i]) - (i % columns == index[i / columns]);
+        for (int64_t i = 0; i < rows * columns; ++i)
+          sparse_back[i] = std::exp(logs[i]) - (i % columns == index[i / columns]);
         for (int64_t r = 0; r < rows; ++r) sparse_loss[r] = -logs[r * columns + static_cast<int64_t>(index[r])];
-        const std::vector<Tensor> out = Run("SparseSoftmaxCrossEntropyWithLogits", {x, MakeTensor(lt, TensorShape({rows}), index)}, {}, 2);
+        const std::vector<Tensor> out =
+            Run("SparseSoftmaxCrossEntropyWithLogits", {x, MakeTensor(lt, TensorShape({rows}), index)}, {}, 2);
         CheckClose(out[0], sparse_loss, "sparse loss", 2);
         CheckClose(out[1], sparse_back, "sparse backprop", 2);
       }
@@ -193,13 +208,18 @@ BOOST_AUTO_TEST_CASE(CrossEntropies) {
   }
   const DType f = DType::kFloat;
   const Tensor x(f, TensorShape({2, 3}));
-  CheckRefused("SparseSoftmaxCrossEntropyWithLogits", {x, Tensor::Vector<int32_t>({0, 3})}, {}, "label value of 3 which is outside the valid range of [0, 3)");
+  CheckRefused("SparseSoftmaxCrossEntropyWithLogits", {x, Tensor::Vector<int32_t>({0, 3})}, {},
+               "label value of 3 which is outside the valid range of [0, 3)");
   CheckRefused("SparseSoftmaxCrossEntropyWithLogits", {x, Tensor::Vector<int64_t>({-1, 1})}, {}, "label value of -1");
   CheckRefused("SparseSoftmaxCrossEntropyWithLogits", {x, Tensor::Vector<int64_t>({1})}, {}, "same first dimension");
-  CheckRefused("SparseSoftmaxCrossEntropyWithLogits", {Tensor(f, TensorShape({2, 0})), Tensor::Vector<int64_t>({1, 1})}, {}, "at least one class");
-  CheckRefused("SoftmaxCrossEntropyWithLogits", {x, Tensor(f, TensorShape({2, 4}))}, {}, "logits and labels must be broadcastable");
-  CheckRefused("SoftmaxCrossEntropyWithLogits", {Tensor(f, TensorShape({3})), Tensor(f, TensorShape({3}))}, {}, "2-dimensional");
-  const std::vector<Tensor> empty = Run("SoftmaxCrossEntropyWithLogits", {Tensor(f, TensorShape({2, 0})), Tensor(f, TensorShape({2, 0}))});
+  CheckRefused("SparseSoftmaxCrossEntropyWithLogits", {Tensor(f, TensorShape({2, 0})), Tensor::Vector<int64_t>({1, 1})},
+               {}, "at least one class");
+  CheckRefused("SoftmaxCrossEntropyWithLogits", {x, Tensor(f, TensorShape({2, 4}))}, {},
+               "logits and labels must be broadcastable");
+  CheckRefused("SoftmaxCrossEntropyWithLogits", {Tensor(f, TensorShape({3})), Tensor(f, TensorShape({3}))}, {},
+               "2-dimensional");
+  const std::vector<Tensor> empty =
+      Run("SoftmaxCrossEntropyWithLogits", {Tensor(f, TensorShape({2, 0})), Tensor(f, TensorShape({2, 0}))});
   CheckClose(empty[0], {0, 0}, "no classes");
 }
 
@@ -215,7 +235,8 @@ BOOST_AUTO_TEST_CASE(L2LossAndInTopK) {
     }
   }
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
-  const Tensor p = Tensor::Of<float>({1, 2, 3, 4, inf, 0, 0, 0, nan, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4}, TensorShape({5, 4}));
+  const Tensor p =
+      Tensor::Of<float>({1, 2, 3, 4, inf, 0, 0, 0, nan, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4}, TensorShape({5, 4}));
   for (DType t : {DType::kInt32, DType::kInt64}) {
     const Tensor targets = MakeTensor(t, TensorShape({5}), {3, 1, 1, 5, 1});
     CheckValues(Run("InTopK", {p, targets}, {{"k", 2}})[0], {1, 0, 0, 0, 1}, "InTopK");

@@ -44,23 +44,19 @@ BOOST_AUTO_TEST_CASE(EveryWidthStrideAndBatch) {
 
 BOOST_AUTO_TEST_CASE(RandomShapesWithEpilogues) {
   std::mt19937 rng(5);
-  const auto pick = [&](int64_t from, int64_t to) {
-    return from + static_cast<int64_t>(rng() % (to - from + 1));
-  };
+  const auto pick = [&](int64_t from, int64_t to) { return from + static_cast<int64_t>(rng() % (to - from + 1)); };
   for (int i = 0; i < 120; ++i) {
     ConvShape s;
-    s.n = pick(1, 9), s.c = pick(1, 9), s.oc = pick(1, 14), s.h = pick(1, 9), s.w = pick(1, 17),
-    s.kh = pick(1, 5), s.kw = pick(1, 5);
+    s.n = pick(1, 9), s.c = pick(1, 9), s.oc = pick(1, 14), s.h = pick(1, 9), s.w = pick(1, 17), s.kh = pick(1, 5),
+    s.kw = pick(1, 5);
     s.stride_h = pick(1, 3), s.stride_w = pick(1, 3), s.dilation_h = pick(0, 2) / 2 + 1,
     s.dilation_w = pick(0, 2) / 2 + 1;
     const int64_t eh = (s.kh - 1) * s.dilation_h + 1, ew = (s.kw - 1) * s.dilation_w + 1;
     // Paddings wider than the filter too: then whole windows see nothing.
-    s.top = pick(0, 2) * pick(0, 3), s.bottom = pick(0, 3), s.left = pick(0, 2) * pick(0, 3),
-    s.right = pick(0, 3);
+    s.top = pick(0, 2) * pick(0, 3), s.bottom = pick(0, 3), s.left = pick(0, 2) * pick(0, 3), s.right = pick(0, 3);
     if (s.h + s.top + s.bottom < eh) s.bottom = eh - s.h - s.top;
     if (s.w + s.left + s.right < ew) s.right = ew - s.w - s.left;
-    s.oh = (s.h + s.top + s.bottom - eh) / s.stride_h + 1,
-    s.ow = (s.w + s.left + s.right - ew) / s.stride_w + 1;
+    s.oh = (s.h + s.top + s.bottom - eh) / s.stride_h + 1, s.ow = (s.w + s.left + s.right - ew) / s.stride_w + 1;
     CheckAllLevels(s, i % 4 != 0);
   }
 }
@@ -86,9 +82,8 @@ BOOST_AUTO_TEST_CASE(SplittingTheImagesChangesNoBit) {
     std::vector<float> y2(y.size()), dx2(dx.size());
     BOOST_REQUIRE(DirectConv(ConvPass::kForward, a, x.data(), f.data(), y2.data(), {}) &&
                   DirectConv(ConvPass::kForward, b, x.data() + in, f.data(), y2.data() + to, {}));
-    BOOST_REQUIRE(
-        DirectConv(ConvPass::kBackwardInput, a, f.data(), d.data(), dx2.data(), {}) &&
-        DirectConv(ConvPass::kBackwardInput, b, f.data(), d.data() + to, dx2.data() + in, {}));
+    BOOST_REQUIRE(DirectConv(ConvPass::kBackwardInput, a, f.data(), d.data(), dx2.data(), {}) &&
+                  DirectConv(ConvPass::kBackwardInput, b, f.data(), d.data() + to, dx2.data() + in, {}));
     BOOST_CHECK(y == y2);
     BOOST_CHECK(dx == dx2);
   }
@@ -104,11 +99,9 @@ BOOST_AUTO_TEST_CASE(NanGoesWhereItWouldGo) {
   e.activation = ConvActivation::kRelu;
   BOOST_REQUIRE(DirectConv(ConvPass::kForward, s, x.data(), f.data(), y.data(), e));
   for (int64_t i = 0; i < s.output_size(); ++i) {
-    const int64_t pixel = i / s.oc, n = pixel / (s.oh * s.ow), r = pixel / s.ow % s.oh,
-                  q = pixel % s.ow;
+    const int64_t pixel = i / s.oc, n = pixel / (s.oh * s.ow), r = pixel / s.ow % s.oh, q = pixel % s.ow;
     const bool reached = n == 1 && std::abs(r - 3) <= 1 && std::abs(q - 3) <= 1;
-    BOOST_CHECK_MESSAGE(std::isnan(y[i]) == reached,
-                        "image " << n << " row " << r << " column " << q);
+    BOOST_CHECK_MESSAGE(std::isnan(y[i]) == reached, "image " << n << " row " << r << " column " << q);
   }
 }
 
@@ -116,8 +109,7 @@ BOOST_AUTO_TEST_CASE(TheChoiceIsByShapeAlone) {
   for (ConvPass pass : {ConvPass::kForward, ConvPass::kBackwardInput, ConvPass::kBackwardFilter}) {
     BOOST_CHECK(!PreferDirectConv(pass, MakeConvShape(32, 14, 14, 256, 3, 3, 256, 1)));
     BOOST_CHECK(!PreferDirectConv(pass, MakeConvShape(32, 14, 14, 64, 1, 1, 64, 1)));
-    if (IsaLevelForTables() >= 3)
-      BOOST_CHECK(PreferDirectConv(pass, MakeConvShape(100, 28, 28, 6, 5, 5, 12, 2)));
+    if (IsaLevelForTables() >= 3) BOOST_CHECK(PreferDirectConv(pass, MakeConvShape(100, 28, 28, 6, 5, 5, 12, 2)));
   }
 }
 

@@ -12,10 +12,9 @@
 namespace troupe {
 namespace {
 
-const ConvShape kShapes[] = {
-    MakeConvShape(3, 9, 8, 1, 6, 6, 6, 1), MakeConvShape(5, 8, 11, 6, 5, 5, 12, 2),
-    MakeConvShape(2, 7, 7, 12, 4, 4, 24, 2), MakeConvShape(2, 5, 5, 3, 3, 3, 33, 1),
-    MakeConvShape(1, 6, 6, 32, 1, 1, 48, 1)};
+const ConvShape kShapes[] = {MakeConvShape(3, 9, 8, 1, 6, 6, 6, 1), MakeConvShape(5, 8, 11, 6, 5, 5, 12, 2),
+                             MakeConvShape(2, 7, 7, 12, 4, 4, 24, 2), MakeConvShape(2, 5, 5, 3, 3, 3, 33, 1),
+                             MakeConvShape(1, 6, 6, 32, 1, 1, 48, 1)};
 
 BOOST_AUTO_TEST_CASE(EpiloguesOfEveryWay) {
   for (const ConvShape& s : kShapes) {
@@ -23,27 +22,24 @@ BOOST_AUTO_TEST_CASE(EpiloguesOfEveryWay) {
     DnnlConv library[] = {DnnlConv(ConvPass::kForward), DnnlConv(ConvPass::kBackwardInput),
                           DnnlConv(ConvPass::kBackwardFilter)};
     for (int i = 0; i < 2; ++i) {  // the second time with kept plans
-      BOOST_CHECK_EQUAL(12, CheckConvolution(
-                                p, false,
-                                [&](ConvPass pass, const ConvShape& s, const float* a,
-                                    const float* b, float* out, const ConvEpilogue<float>& e) {
-                                  return library[static_cast<int>(pass)].Run(s, a, b, out, e);
-                                },
-                                "library"));
+      BOOST_CHECK_EQUAL(
+          12, CheckConvolution(
+                  p, false,
+                  [&](ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out,
+                      const ConvEpilogue<float>& e) { return library[static_cast<int>(pass)].Run(s, a, b, out, e); },
+                  "library"));
     }
     CheckConvolution(
         p, false, [](auto... args) { return DirectConv(args...); }, "direct");
     BOOST_CHECK_EQUAL(12, CheckConvolution(
                               p, false,
-                              [](ConvPass pass, const ConvShape& s, const float* a, const float* b,
-                                 float* out, const ConvEpilogue<float>& e) {
+                              [](ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out,
+                                 const ConvEpilogue<float>& e) {
                                 GenericConv<float>(pass, s, a, b, out);
                                 const int64_t pixels = s.n * s.oh * s.ow;
                                 if (pass == ConvPass::kForward) FinishForward(e, pixels, s.oc, out);
-                                if (pass == ConvPass::kBackwardInput)
-                                  FinishBackwardInput(e, s.input_size(), out);
-                                if (pass == ConvPass::kBackwardFilter)
-                                  FinishBackwardFilter(e, b, pixels, s.oc);
+                                if (pass == ConvPass::kBackwardInput) FinishBackwardInput(e, s.input_size(), out);
+                                if (pass == ConvPass::kBackwardFilter) FinishBackwardFilter(e, b, pixels, s.oc);
                                 return true;
                               },
                               "generic"));
@@ -102,14 +98,12 @@ Tensor SizesOf(std::initializer_list<int64_t> dims) {
 Tensor Turned(const Tensor& t) {
   std::vector<double> v = ToDoubles(t), out(v.size());
   const int64_t h = t.dim(1), w = t.dim(2), c = t.dim(3);
-  for (int64_t i = 0; i < t.num_elements(); ++i)
-    out[(i / (h * w * c) * c + i % c) * h * w + i / c % (h * w)] = v[i];
+  for (int64_t i = 0; i < t.num_elements(); ++i) out[(i / (h * w * c) * c + i % c) * h * w + i / c % (h * w)] = v[i];
   return MakeTensor(t.dtype(), TensorShape({t.dim(0), c, h, w}), out);
 }
 
 BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
-  for (const ConvShape& s :
-       {MakeConvShape(5, 8, 8, 6, 5, 5, 12, 2), MakeConvShape(40, 12, 12, 3, 3, 3, 40, 1)}) {
+  for (const ConvShape& s : {MakeConvShape(5, 8, 8, 6, 5, 5, 12, 2), MakeConvShape(40, 12, 12, 3, 3, 3, 40, 1)}) {
     const ConvProblem p(s);
     std::vector<double> y = p.truth.y, dx = p.truth.dx;
     for (size_t i = 0; i < y.size(); ++i) y[i] = std::max(0.0, y[i] + p.bias[i % s.oc]);
@@ -117,11 +111,10 @@ BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
     for (DType type : {DType::kFloat, DType::kDouble, DType::kBfloat16}) {
       for (bool nchw : {false, true}) {
         for (int threads : {1, 2}) {
-          const AttrMap a = {
-              {"padding", "SAME"},
-              {"data_format", nchw ? "NCHW" : "NHWC"},
-              {"strides", nchw ? std::vector<int64_t>{1, 1, s.stride_h, s.stride_w}
-                               : std::vector<int64_t>{1, s.stride_h, s.stride_w, 1}}};
+          const AttrMap a = {{"padding", "SAME"},
+                             {"data_format", nchw ? "NCHW" : "NHWC"},
+                             {"strides", nchw ? std::vector<int64_t>{1, 1, s.stride_h, s.stride_w}
+                                              : std::vector<int64_t>{1, s.stride_h, s.stride_w, 1}}};
           auto image = [&](const Tensor& t) { return nchw ? Turned(t) : t; };
           auto make = [&](const TensorShape& shape, const std::vector<double>& v) {
             return MakeTensor(type, shape, v);
@@ -129,18 +122,14 @@ BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
           auto want = [&](const TensorShape& shape, const std::vector<double>& v) {
             return ToDoubles(image(MakeTensor(DType::kDouble, shape, v)));
           };
-          const TensorShape in({s.n, s.h, s.w, s.c}), filter({s.kh, s.kw, s.c, s.oc}),
-              out({s.n, s.oh, s.ow, s.oc});
+          const TensorShape in({s.n, s.h, s.w, s.c}), filter({s.kh, s.kw, s.c, s.oc}), out({s.n, s.oh, s.ow, s.oc});
           const Tensor x = image(make(in, p.x)), f = make(filter, p.f), d = image(make(out, p.d)),
                        bias = make(TensorShape({s.oc}), p.bias);
-          const std::string what =
-              StrCat(" ", Text(s), " ", Name(type), nchw ? " NCHW" : "", " threads ", threads);
-          CheckClose(Run("TestFusedConv", {x, f, bias}, a, threads)[0], want(out, y),
-                     "bias and relu" + what, 2);
+          const std::string what = StrCat(" ", Text(s), " ", Name(type), nchw ? " NCHW" : "", " threads ", threads);
+          CheckClose(Run("TestFusedConv", {x, f, bias}, a, threads)[0], want(out, y), "bias and relu" + what, 2);
           const Tensor sizes = nchw ? SizesOf({s.n, s.c, s.h, s.w}) : SizesOf({s.n, s.h, s.w, s.c});
-          CheckClose(
-              Run("TestFusedConvInput", {sizes, f, d, image(make(in, p.y_before))}, a, threads)[0],
-              want(in, dx), "masked" + what, 2);
+          CheckClose(Run("TestFusedConvInput", {sizes, f, d, image(make(in, p.y_before))}, a, threads)[0], want(in, dx),
+                     "masked" + what, 2);
           const std::vector<Tensor> w =
               Run("TestFusedConvFilter", {x, SizesOf({s.kh, s.kw, s.c, s.oc}), d}, a, threads);
           CheckClose(w[0], p.truth.df, "filter" + what, 2);
@@ -149,8 +138,7 @@ BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
       }
     }
   }
-  const Tensor x(DType::kFloat, TensorShape({1, 4, 4, 3})),
-      f(DType::kFloat, TensorShape({2, 2, 3, 5}));
+  const Tensor x(DType::kFloat, TensorShape({1, 4, 4, 3})), f(DType::kFloat, TensorShape({2, 2, 3, 5}));
   CheckRefused("TestFusedConv", {x, f, Tensor(DType::kFloat, TensorShape({4}))},
                {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}},
                "bias has shape [4], but the convolution has 5 output channels");
@@ -159,15 +147,14 @@ BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
 BOOST_AUTO_TEST_CASE(FusedConvolutionsOfNothing) {
   const AttrMap a = {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};
   const DType t = DType::kFloat;
-  BOOST_CHECK(Run("TestFusedConv",
-                  {Tensor(t, TensorShape({0, 4, 4, 2})), Tensor(t, TensorShape({3, 3, 2, 5})),
-                   Tensor(t, TensorShape({5}))},
-                  a)[0]
-                  .HasShape(TensorShape({0, 4, 4, 5})));
-  const std::vector<Tensor> w = Run("TestFusedConvFilter",
-                                    {Tensor(t, TensorShape({0, 4, 4, 2})), SizesOf({3, 3, 2, 5}),
-                                     Tensor(t, TensorShape({0, 4, 4, 5}))},
-                                    a);
+  BOOST_CHECK(
+      Run("TestFusedConv",
+          {Tensor(t, TensorShape({0, 4, 4, 2})), Tensor(t, TensorShape({3, 3, 2, 5})), Tensor(t, TensorShape({5}))},
+          a)[0]
+          .HasShape(TensorShape({0, 4, 4, 5})));
+  const std::vector<Tensor> w =
+      Run("TestFusedConvFilter",
+          {Tensor(t, TensorShape({0, 4, 4, 2})), SizesOf({3, 3, 2, 5}), Tensor(t, TensorShape({0, 4, 4, 5}))}, a);
   CheckClose(w[0], std::vector<double>(90), "no images, no gradient");
   CheckClose(w[1], std::vector<double>(5), "no images, no bias gradient");
 }

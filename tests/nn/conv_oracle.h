@@ -13,9 +13,8 @@ namespace troupe {
 
 // SAME padding for an image [n, h, w, c], `oc` outputs and square strides and dilations; VALID when
 // `valid`.
-inline ConvShape MakeConvShape(int64_t n, int64_t h, int64_t w, int64_t c, int64_t kh, int64_t kw,
-                               int64_t oc, int64_t stride, int64_t dilation = 1,
-                               bool valid = false) {
+inline ConvShape MakeConvShape(int64_t n, int64_t h, int64_t w, int64_t c, int64_t kh, int64_t kw, int64_t oc,
+                               int64_t stride, int64_t dilation = 1, bool valid = false) {
   ConvShape s;
   s.n = n, s.h = h, s.w = w, s.c = c, s.kh = kh, s.kw = kw, s.oc = oc;
   s.stride_h = s.stride_w = stride, s.dilation_h = s.dilation_w = dilation;
@@ -47,8 +46,7 @@ struct ConvTruth {
                             q = j * s.stride_w + b * s.dilation_w - s.left;
               if (r < 0 || q < 0 || r >= s.h || q >= s.w) continue;
               for (int64_t c = 0; c < s.c; ++c) {
-                const int64_t in = ((n * s.h + r) * s.w + q) * s.c + c,
-                              w = ((a * s.kw + b) * s.c + c) * s.oc;
+                const int64_t in = ((n * s.h + r) * s.w + q) * s.c + c, w = ((a * s.kw + b) * s.c + c) * s.oc;
                 for (int64_t o = 0; o < s.oc; ++o) {
                   y[out + o] += x[in] * f[w + o];
                   dx[in] += d[out + o] * f[w + o];
@@ -60,9 +58,7 @@ struct ConvTruth {
   }
 };
 
-inline std::vector<float> Floats(const std::vector<double>& v) {
-  return std::vector<float>(v.begin(), v.end());
-}
+inline std::vector<float> Floats(const std::vector<double>& v) { return std::vector<float>(v.begin(), v.end()); }
 
 // Operands of one convolution and the truth about it. `y_before` makes relu_output: the sign
 // pattern that masks d input.
@@ -94,17 +90,15 @@ inline double Activated(ConvActivation a, double v) {
   return v;
 }
 
-inline void CheckFloats(const std::vector<float>& got, const std::vector<double>& want,
-                        const std::string& what) {
+inline void CheckFloats(const std::vector<float>& got, const std::vector<double>& want, const std::string& what) {
   Tensor t(DType::kFloat, TensorShape({static_cast<int64_t>(got.size())}));
   std::copy(got.begin(), got.end(), t.data<float>());
   CheckClose(t, want, what, 2);
 }
 
 inline std::string Text(const ConvShape& s) {
-  return StrCat(s.n, "x", s.h, "x", s.w, "x", s.c, " k", s.kh, "x", s.kw, " oc", s.oc, " s",
-                s.stride_h, " d", s.dilation_h, " pad ", s.top, ",", s.bottom, ",", s.left, ",",
-                s.right);
+  return StrCat(s.n, "x", s.h, "x", s.w, "x", s.c, " k", s.kh, "x", s.kw, " oc", s.oc, " s", s.stride_h, " d",
+                s.dilation_h, " pad ", s.top, ",", s.bottom, ",", s.left, ",", s.right);
 }
 
 // Checks every pass of run(pass, shape, a, b, out, epilogue), which may decline by returning false;
@@ -115,8 +109,8 @@ int CheckConvolution(const ConvProblem& p, bool plain, Run run, const std::strin
   const std::vector<float> x = Floats(p.x), f = Floats(p.f), d = Floats(p.d), bias = Floats(p.bias),
                            mask = Floats(p.y_before);
   int taken = 0;
-  for (ConvActivation act : {ConvActivation::kNone, ConvActivation::kRelu, ConvActivation::kRelu6,
-                             ConvActivation::kElu}) {
+  for (ConvActivation act :
+       {ConvActivation::kNone, ConvActivation::kRelu, ConvActivation::kRelu6, ConvActivation::kElu}) {
     for (bool with_bias : {false, true}) {
       if (plain && (with_bias || act != ConvActivation::kNone)) continue;
       // Padding beyond the end shows what writes there.
@@ -127,13 +121,11 @@ int CheckConvolution(const ConvProblem& p, bool plain, Run run, const std::strin
       if (!run(ConvPass::kForward, s, x.data(), f.data(), y.data(), e)) continue;
       ++taken;
       std::vector<double> want = p.truth.y;
-      for (size_t i = 0; i < want.size(); ++i)
-        want[i] = Activated(act, want[i] + (with_bias ? p.bias[i % s.oc] : 0));
+      for (size_t i = 0; i < want.size(); ++i) want[i] = Activated(act, want[i] + (with_bias ? p.bias[i % s.oc] : 0));
       for (int i = 0; i < 16; ++i) BOOST_CHECK_EQUAL(y[s.output_size() + i], 77.0f);
       y.resize(s.output_size());
       CheckFloats(y, want,
-                  StrCat(who, " forward ", Text(s), with_bias ? " bias" : "", " activation ",
-                         static_cast<int>(act)));
+                  StrCat(who, " forward ", Text(s), with_bias ? " bias" : "", " activation ", static_cast<int>(act)));
     }
   }
   for (bool masked : {false, true}) {
@@ -144,8 +136,7 @@ int CheckConvolution(const ConvProblem& p, bool plain, Run run, const std::strin
     if (run(ConvPass::kBackwardInput, s, f.data(), d.data(), dx.data(), e)) {
       ++taken;
       std::vector<double> want = p.truth.dx;
-      for (size_t i = 0; i < want.size(); ++i)
-        want[i] = masked && !(p.y_before[i] > 0) ? 0 : want[i];
+      for (size_t i = 0; i < want.size(); ++i) want[i] = masked && !(p.y_before[i] > 0) ? 0 : want[i];
       for (int i = 0; i < 16; ++i) BOOST_CHECK_EQUAL(dx[s.input_size() + i], 77.0f);
       dx.resize(s.input_size());
       CheckFloats(dx, want, StrCat(who, " backward input ", Text(s), masked ? " masked" : ""));

@@ -18,8 +18,8 @@ struct ConvCase {
   int64_t groups = 1;
   bool depthwise = false;
   std::string Text() const {
-    return StrCat(n, "x", h, "x", w, "x", c, " k", kh, "x", kw, " oc", oc, " s", stride, " d", dilation, " ", padding, " g", groups,
-                  depthwise ? " depthwise" : "");
+    return StrCat(n, "x", h, "x", w, "x", c, " k", kh, "x", kw, " oc", oc, " s", stride, " d", dilation, " ", padding,
+                  " g", groups, depthwise ? " depthwise" : "");
   }
 };
 
@@ -55,7 +55,8 @@ Truth Sizes(const ConvCase& c) {
   const int64_t eh = (c.kh - 1) * c.dilation + 1, ew = (c.kw - 1) * c.dilation + 1;
   if (c.padding == "SAME") {
     t.oh = (c.h + c.stride - 1) / c.stride, t.ow = (c.w + c.stride - 1) / c.stride;
-    t.top = std::max<int64_t>(0, (t.oh - 1) * c.stride + eh - c.h) / 2, t.left = std::max<int64_t>(0, (t.ow - 1) * c.stride + ew - c.w) / 2;
+    t.top = std::max<int64_t>(0, (t.oh - 1) * c.stride + eh - c.h) / 2,
+    t.left = std::max<int64_t>(0, (t.ow - 1) * c.stride + ew - c.w) / 2;
   } else {
     const std::vector<int64_t> p = c.pads.empty() ? std::vector<int64_t>(4) : c.pads;
     t.oh = (c.h + p[0] + p[1] - eh) / c.stride + 1, t.ow = (c.w + p[2] + p[3] - ew) / c.stride + 1;
@@ -82,8 +83,8 @@ void EachProduct(const ConvCase& c, const Truth& t, F f) {
               const int64_t y = i * c.stride + a * c.dilation - t.top, x = j * c.stride + b * c.dilation - t.left;
               if (y < 0 || x < 0 || y >= c.h || x >= c.w) continue;
               for (int64_t d = 0; d < t.depth; ++d) {
-                f(((n * c.h + y) * c.w + x) * c.c + o / per_group * t.depth + d, ((a * c.kw + b) * t.depth + d) * t.outputs + o,
-                  ((n * t.oh + i) * t.ow + j) * t.outputs + o);
+                f(((n * c.h + y) * c.w + x) * c.c + o / per_group * t.depth + d,
+                  ((a * c.kw + b) * t.depth + d) * t.outputs + o, ((n * t.oh + i) * t.ow + j) * t.outputs + o);
               }
             }
 }
@@ -97,7 +98,10 @@ Tensor ToNchw(const Tensor& t) {
 
 AttrMap Attrs(const ConvCase& c, bool nchw) {
   auto list = [&](int64_t v) { return nchw ? std::vector<int64_t>{1, 1, v, v} : std::vector<int64_t>{1, v, v, 1}; };
-  AttrMap a = {{"strides", list(c.stride)}, {"dilations", list(c.dilation)}, {"padding", c.padding}, {"data_format", nchw ? "NCHW" : "NHWC"}};
+  AttrMap a = {{"strides", list(c.stride)},
+               {"dilations", list(c.dilation)},
+               {"padding", c.padding},
+               {"data_format", nchw ? "NCHW" : "NHWC"}};
   if (!c.pads.empty()) {
     std::vector<int64_t> p(8);
     for (int i = 0; i < 4; ++i) p[(nchw ? 4 : 2) + i] = c.pads[i];
@@ -117,7 +121,8 @@ BOOST_AUTO_TEST_CASE(AllPassesOfEveryShapeTypeAndFormat) {
     const Truth t = Sizes(c);
     for (DType type : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt32}) {
       if (type == DType::kInt32 && c.depthwise) continue;
-      const Tensor x = RandomTensor(type, t.input, 61), f = RandomTensor(type, t.filter, 62), d = RandomTensor(type, t.output, 63);
+      const Tensor x = RandomTensor(type, t.input, 61), f = RandomTensor(type, t.filter, 62),
+                   d = RandomTensor(type, t.output, 63);
       const std::vector<double> xv = ToDoubles(x), fv = ToDoubles(f), dv = ToDoubles(d);
       std::vector<double> y(dv.size()), dx(xv.size()), df(fv.size());
       EachProduct(c, t, [&](int64_t i, int64_t w, int64_t o) {
@@ -137,7 +142,8 @@ BOOST_AUTO_TEST_CASE(AllPassesOfEveryShapeTypeAndFormat) {
           const std::string what = StrCat(" ", c.Text(), " ", Name(type), nchw ? " NCHW" : "", " threads ", threads);
           const Tensor xi = image(x), di = image(d);
           CheckClose(Run(op, {xi, f}, a, threads)[0], want(y, t.output), op + what, 2);
-          CheckClose(Run(op + "BackpropInput", {SizesTensor(xi.shape()), f, di}, a, threads)[0], want(dx, t.input), op + "BackpropInput" + what, 2);
+          CheckClose(Run(op + "BackpropInput", {SizesTensor(xi.shape()), f, di}, a, threads)[0], want(dx, t.input),
+                     op + "BackpropInput" + what, 2);
           if (type == DType::kInt32) continue;
           const Tensor w = Run(op + "BackpropFilter", {xi, SizesTensor(f.shape()), di}, a, threads)[0];
           CheckClose(w, df, op + "BackpropFilter" + what, 2);
@@ -151,7 +157,8 @@ BOOST_AUTO_TEST_CASE(AllPassesOfEveryShapeTypeAndFormat) {
 BOOST_AUTO_TEST_CASE(ManyImagesOnTwoThreads) {
   const ConvCase c = {23, 14, 14, 12, 4, 4, 24, 2};
   const Truth t = Sizes(c);
-  const Tensor x = RandomTensor(DType::kFloat, t.input, 64), f = RandomTensor(DType::kFloat, t.filter, 65), d = RandomTensor(DType::kFloat, t.output, 66);
+  const Tensor x = RandomTensor(DType::kFloat, t.input, 64), f = RandomTensor(DType::kFloat, t.filter, 65),
+               d = RandomTensor(DType::kFloat, t.output, 66);
   const AttrMap a = Attrs(c, false);
   struct {
     const char* op;
@@ -169,10 +176,11 @@ BOOST_AUTO_TEST_CASE(ManyImagesOnTwoThreads) {
 BOOST_AUTO_TEST_CASE(SeveralThreadsRunOneConvolution) {
   const ConvCase c = {6, 14, 14, 12, 4, 4, 24, 2};
   const Truth t = Sizes(c);
-  const Tensor x = RandomTensor(DType::kFloat, t.input, 67), f = RandomTensor(DType::kFloat, t.filter, 68), d = RandomTensor(DType::kFloat, t.output, 69);
+  const Tensor x = RandomTensor(DType::kFloat, t.input, 67), f = RandomTensor(DType::kFloat, t.filter, 68),
+               d = RandomTensor(DType::kFloat, t.output, 69);
   for (const char* op : {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}) {
     const std::string name = op;
-    const std::vector<Tensor> in = name == "Conv2D" ? std::vector<Tensor>{x, f}
+    const std::vector<Tensor> in = name == "Conv2D"                ? std::vector<Tensor>{x, f}
                                    : name == "Conv2DBackpropInput" ? std::vector<Tensor>{SizesTensor(t.input), f, d}
                                                                    : std::vector<Tensor>{x, SizesTensor(t.filter), d};
     Graph graph;
@@ -206,24 +214,34 @@ BOOST_AUTO_TEST_CASE(SeveralThreadsRunOneConvolution) {
 BOOST_AUTO_TEST_CASE(EmptyConvolutions) {
   const DType f = DType::kFloat;
   const AttrMap a = {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};
-  BOOST_CHECK(Run("Conv2D", {Tensor(f, TensorShape({0, 4, 4, 2})), Tensor(f, TensorShape({3, 3, 2, 5}))}, a)[0].HasShape(TensorShape({0, 4, 4, 5})));
-  BOOST_CHECK(Run("Conv2D", {Tensor(f, TensorShape({2, 4, 4, 2})), Tensor(f, TensorShape({3, 3, 2, 0}))}, a)[0].HasShape(TensorShape({2, 4, 4, 0})));
-  const Tensor zeros = Run("Conv2DBackpropFilter", {Tensor(f, TensorShape({0, 4, 4, 2})), SizesTensor({3, 3, 2, 5}), Tensor(f, TensorShape({0, 4, 4, 5}))}, a)[0];
+  BOOST_CHECK(
+      Run("Conv2D", {Tensor(f, TensorShape({0, 4, 4, 2})), Tensor(f, TensorShape({3, 3, 2, 5}))}, a)[0].HasShape(
+          TensorShape({0, 4, 4, 5})));
+  BOOST_CHECK(
+      Run("Conv2D", {Tensor(f, TensorShape({2, 4, 4, 2})), Tensor(f, TensorShape({3, 3, 2, 0}))}, a)[0].HasShape(
+          TensorShape({2, 4, 4, 0})));
+  const Tensor zeros = Run(
+      "Conv2DBackpropFilter",
+      {Tensor(f, TensorShape({0, 4, 4, 2})), SizesTensor({3, 3, 2, 5}), Tensor(f, TensorShape({0, 4, 4, 5}))}, a)[0];
   CheckClose(zeros, std::vector<double>(90), "no images, no gradient");
 }
 
 BOOST_AUTO_TEST_CASE(ConvolutionRefusals) {
   const DType t = DType::kFloat;
   const Tensor x(t, TensorShape({1, 4, 4, 3})), f(t, TensorShape({2, 2, 3, 5})), d(t, TensorShape({1, 4, 4, 5}));
-  auto attrs = [](std::vector<int64_t> strides, std::string padding) { return AttrMap{{"strides", strides}, {"padding", padding}}; };
+  auto attrs = [](std::vector<int64_t> strides, std::string padding) {
+    return AttrMap{{"strides", strides}, {"padding", padding}};
+  };
   const AttrMap same = attrs({1, 1, 1, 1}, "SAME");
-  CheckRefused("Conv2D", {x, Tensor(t, TensorShape({2, 2, 2, 5}))}, same, "input depth must be evenly divisible by filter depth: 3 vs 2");
+  CheckRefused("Conv2D", {x, Tensor(t, TensorShape({2, 2, 2, 5}))}, same,
+               "input depth must be evenly divisible by filter depth: 3 vs 2");
   CheckRefused("Conv2D", {Tensor(t, TensorShape({4, 4, 3})), f}, same, "input must be 4-dimensional");
   CheckRefused("Conv2D", {x, Tensor(t, TensorShape({2, 3, 5}))}, same, "filter must be 4-dimensional");
   CheckRefused("Conv2D", {x, f}, attrs({1, 1, 1}, "SAME"), "must specify 4 dimensions");
   CheckRefused("Conv2D", {x, f}, attrs({2, 1, 1, 1}, "SAME"), "batch and depth dimensions must be 1");
   CheckRefused("Conv2D", {x, f}, attrs({1, 0, 1, 1}, "SAME"), "strides must be positive");
-  CheckRefused("Conv2D", {x, Tensor(t, TensorShape({7, 7, 3, 5}))}, attrs({1, 1, 1, 1}, "VALID"), "Computed output size would be negative");
+  CheckRefused("Conv2D", {x, Tensor(t, TensorShape({7, 7, 3, 5}))}, attrs({1, 1, 1, 1}, "VALID"),
+               "Computed output size would be negative");
   CheckRefused("Conv2D", {x, f}, attrs({1, 1, 1, 1}, "EXPLICIT"), "explicit_paddings must have 8 entries");
   CheckRefused("Conv2DBackpropInput", {SizesTensor({1, 4, 5, 3}), f, d}, same, "out_backprop has shape [1,4,4,5]");
   CheckRefused("Conv2DBackpropInput", {SizesTensor({1, -4, 5, 3}), f, d}, same, "-4");
@@ -238,7 +256,8 @@ BOOST_AUTO_TEST_CASE(TheLibraryUsesItsOwnKernels) {
   for (ConvPass pass : {ConvPass::kForward, ConvPass::kBackwardInput, ConvPass::kBackwardFilter}) {
     DnnlConv conv(pass);
     const std::string name = conv.Implementation(s);
-    BOOST_CHECK_MESSAGE(!name.empty() && name.rfind("ref", 0) != 0, "pass " << static_cast<int>(pass) << " is '" << name << "'");
+    BOOST_CHECK_MESSAGE(!name.empty() && name.rfind("ref", 0) != 0,
+                        "pass " << static_cast<int>(pass) << " is '" << name << "'");
   }
 }
 

@@ -60,9 +60,15 @@ std::vector<Case> Cases() {
                               b = Placeholder[dtype=float32]
                               m = MatMul(x, w)
                               a = BiasAdd(m, b)
-                              y = )", activation, "(a)"));
-    cases.push_back({activation, texts.back().c_str(), "_FusedMatMul",
-                     {{"x", Random(TensorShape({37, 50}), 1)}, {"w", Random(TensorShape({50, 23}), 2)}, {"b", Random(TensorShape({23}), 3)}}, false});
+                              y = )",
+                           activation, "(a)"));
+    cases.push_back({activation,
+                     texts.back().c_str(),
+                     "_FusedMatMul",
+                     {{"x", Random(TensorShape({37, 50}), 1)},
+                      {"w", Random(TensorShape({50, 23}), 2)},
+                      {"b", Random(TensorShape({23}), 3)}},
+                     false});
   }
   static constexpr char kConvolution[] = R"(
       x = Placeholder[dtype=float32]
@@ -87,9 +93,12 @@ std::vector<Case> Cases() {
       p = Sum[keep_dims=false](g, z)
       z = Const[value=int32[3]{0, 1, 2}]
       y = Sub(p, h))";
-  const Tensor x = Random(TensorShape({5, 9, 9, 3}), 4), w = Random(TensorShape({3, 3, 3, 7}), 5), d = Random(TensorShape({5, 5, 5, 7}), 6);
-  cases.push_back({"convolution", kConvolution, "_FusedConv2D", {{"x", x}, {"w", w}, {"b", Random(TensorShape({7}), 7)}}, true});
-  cases.push_back({"gradient of the input", kInput, "_Conv2DBackpropInputReluGrad", {{"x", x}, {"w", w}, {"d", d}}, true});
+  const Tensor x = Random(TensorShape({5, 9, 9, 3}), 4), w = Random(TensorShape({3, 3, 3, 7}), 5),
+               d = Random(TensorShape({5, 5, 5, 7}), 6);
+  cases.push_back(
+      {"convolution", kConvolution, "_FusedConv2D", {{"x", x}, {"w", w}, {"b", Random(TensorShape({7}), 7)}}, true});
+  cases.push_back(
+      {"gradient of the input", kInput, "_Conv2DBackpropInputReluGrad", {{"x", x}, {"w", w}, {"d", d}}, true});
   cases.push_back({"gradients of filter and bias", kFilter, "_Conv2DBackpropFilterBias", {{"x", x}, {"d", d}}, true});
   return cases;
 }
@@ -100,7 +109,8 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_the_separate_nodes) {
   for (const Case& c : Cases()) {
     for (const int threads : {1, 3}) {
       BOOST_TEST_CONTEXT(c.what << ", " << threads << " threads") {
-        const Result off = RunText(c.text, c.feeds, {"y"}, false, threads), on = RunText(c.text, c.feeds, {"y"}, true, threads);
+        const Result off = RunText(c.text, c.feeds, {"y"}, false, threads),
+                     on = RunText(c.text, c.feeds, {"y"}, true, threads);
         BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
         BOOST_TEST(on.ops.find(c.fused_op) != std::string::npos, on.ops);
         BOOST_TEST(off.ops.find("_Fused") == std::string::npos, off.ops);
@@ -110,7 +120,8 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_the_separate_nodes) {
           continue;
         }
         for (int64_t i = 0; i < on.values[0].num_elements(); ++i) {
-          BOOST_TEST(on.values[0].data<float>()[i] == off.values[0].data<float>()[i], boost::test_tools::tolerance(1e-4f));
+          BOOST_TEST(on.values[0].data<float>()[i] == off.values[0].data<float>()[i],
+                     boost::test_tools::tolerance(1e-4f));
         }
       }
     }
@@ -164,7 +175,8 @@ BOOST_AUTO_TEST_CASE(element_wise_groups_have_the_bits_of_the_separate_nodes) {
     for (const int threads : {1, 3}) {
       BOOST_TEST_CONTEXT(s.x.DebugString() << " " << s.k.DebugString() << " " << threads) {
         const Feeds feeds = {{"x", Random(s.x, 1)}, {"y", Random(s.y, 2)}, {"k", Random(s.k, 3)}};
-        const Result off = RunText(kText, feeds, {"out"}, false, threads), on = RunText(kText, feeds, {"out"}, true, threads);
+        const Result off = RunText(kText, feeds, {"out"}, false, threads),
+                     on = RunText(kText, feeds, {"out"}, true, threads);
         BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
         BOOST_TEST(on.ops.find("_FusedElementwise") != std::string::npos, on.ops);
         BOOST_REQUIRE(on.values[0].SameShape(off.values[0]));
@@ -186,10 +198,13 @@ BOOST_AUTO_TEST_CASE(errors_of_element_wise_groups) {
     std::memset(t.raw(), 0, t.bytes());
     return t;
   };
-  const Result add = RunText(kText, {{"x", zeros(TensorShape({2}))}, {"y", zeros(TensorShape({3}))}}, {"third"}, true, 1);
+  const Result add =
+      RunText(kText, {{"x", zeros(TensorShape({2}))}, {"y", zeros(TensorShape({3}))}}, {"third"}, true, 1);
   BOOST_TEST(add.status.ToString().find("node 'second' (Add)") != std::string::npos, add.status.ToString());
-  BOOST_TEST(add.status.ToString().find("Incompatible shapes: [2] vs. [3]") != std::string::npos, add.status.ToString());
-  const Result grad = RunText(kText, {{"x", zeros(TensorShape({2, 3}))}, {"y", zeros(TensorShape({3}))}}, {"third"}, true, 1);
+  BOOST_TEST(add.status.ToString().find("Incompatible shapes: [2] vs. [3]") != std::string::npos,
+             add.status.ToString());
+  const Result grad =
+      RunText(kText, {{"x", zeros(TensorShape({2, 3}))}, {"y", zeros(TensorShape({3}))}}, {"third"}, true, 1);
   BOOST_TEST(grad.status.ToString().find("node 'third' (SigmoidGrad)") != std::string::npos, grad.status.ToString());
 }
 
@@ -232,7 +247,8 @@ BOOST_AUTO_TEST_CASE(errors_name_the_nodes_that_were_written) {
     }
     const Result r = RunText(cases[bad.of].text, feeds, {"y"}, true, 1);
     BOOST_TEST((r.status.code() == absl::StatusCode::kInvalidArgument));
-    for (const char* word : bad.words) BOOST_TEST(r.status.ToString().find(word) != std::string::npos, r.status.ToString() << " has no " << word);
+    for (const char* word : bad.words)
+      BOOST_TEST(r.status.ToString().find(word) != std::string::npos, r.status.ToString() << " has no " << word);
   }
 }
 

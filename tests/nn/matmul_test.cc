@@ -22,11 +22,14 @@ std::vector<Complex> ToComplex(const Tensor& t) {
 }
 
 double ToleranceOf(DType t) {
-  return t == DType::kComplex64 ? Tolerance(DType::kFloat) : t == DType::kComplex128 ? Tolerance(DType::kDouble) : Tolerance(t);
+  return t == DType::kComplex64    ? Tolerance(DType::kFloat)
+         : t == DType::kComplex128 ? Tolerance(DType::kDouble)
+                                   : Tolerance(t);
 }
 
 // Element (i, j) of op(A) op(B).
-Complex Product(const Complex* a, const Complex* b, int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool conj, int64_t i, int64_t j) {
+Complex Product(const Complex* a, const Complex* b, int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool conj,
+                int64_t i, int64_t j) {
   Complex s = 0;
   for (int64_t p = 0; p < k; ++p) {
     Complex x = ta ? a[p * m + i] : a[i * k + p], y = tb ? b[j * k + p] : b[p * n + j];
@@ -46,11 +49,13 @@ void CheckMatrix(const Tensor& got, const std::vector<Complex>& want, const std:
   BOOST_CHECK_MESSAGE(worst <= ToleranceOf(got.dtype()) * largest, what << ": off by " << worst << " of " << largest);
 }
 
-const DType kTypes[] = {DType::kFloat,  DType::kDouble, DType::kHalf,   DType::kBfloat16, DType::kInt32,     DType::kInt64,
-                        DType::kUint8,  DType::kUint16, DType::kUint32, DType::kUint64,   DType::kComplex64, DType::kComplex128};
+const DType kTypes[] = {DType::kFloat,  DType::kDouble, DType::kHalf,      DType::kBfloat16,
+                        DType::kInt32,  DType::kInt64,  DType::kUint8,     DType::kUint16,
+                        DType::kUint32, DType::kUint64, DType::kComplex64, DType::kComplex128};
 
 BOOST_AUTO_TEST_CASE(MatMulOfEveryTypeAndTranspose) {
-  const int64_t sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {8, 8, 8}, {17, 33, 9}, {2, 70, 3}, {40, 1, 300}, {1, 64, 300}, {65, 48, 31}};
+  const int64_t sizes[][3] = {{1, 1, 1},  {3, 5, 7},    {8, 8, 8},    {17, 33, 9},
+                              {2, 70, 3}, {40, 1, 300}, {1, 64, 300}, {65, 48, 31}};
   for (DType t : kTypes) {
     for (auto& [m, n, k] : sizes) {
       for (int mode = 0; mode < 4; ++mode) {
@@ -81,7 +86,8 @@ BOOST_AUTO_TEST_CASE(LargeProductsUseTheLibraryAndThreads) {
         const Tensor b = RandomTensor(t, tb ? TensorShape({n, k}) : TensorShape({k, n}), 4);
         const std::vector<Complex> av = ToComplex(a), bv = ToComplex(b);
         std::vector<Complex> want(m * n);
-        for (int64_t i = 0; i < m * n; ++i) want[i] = Product(av.data(), bv.data(), m, n, k, ta, tb, false, i / n, i % n);
+        for (int64_t i = 0; i < m * n; ++i)
+          want[i] = Product(av.data(), bv.data(), m, n, k, ta, tb, false, i / n, i % n);
         for (int threads : {1, 2, 3}) {
           const Tensor c = Run("MatMul", {a, b}, {{"transpose_a", ta}, {"transpose_b", tb}}, threads)[0];
           CheckMatrix(c, want, StrCat("mode ", mode, " threads ", threads));
@@ -98,7 +104,8 @@ BOOST_AUTO_TEST_CASE(EmptyMatrices) {
   for (DType t : kTypes) {
     const Tensor zeros = Run("MatMul", {Tensor(t, TensorShape({3, 0})), Tensor(t, TensorShape({0, 2}))})[0];
     CheckMatrix(zeros, std::vector<Complex>(6), "K = 0");
-    BOOST_CHECK(Run("MatMul", {Tensor(t, TensorShape({0, 4})), Tensor(t, TensorShape({4, 2}))})[0].HasShape(TensorShape({0, 2})));
+    BOOST_CHECK(Run("MatMul", {Tensor(t, TensorShape({0, 4})), Tensor(t, TensorShape({4, 2}))})[0].HasShape(
+        TensorShape({0, 2})));
   }
 }
 
@@ -106,12 +113,17 @@ BOOST_AUTO_TEST_CASE(MatMulRefusals) {
   const DType f = DType::kFloat;
   const std::string differ = "Matrix size-incompatible: In[0]: [32,784], In[1]: [780,100]: inner dimensions differ";
   CheckRefused("MatMul", {Tensor(f, TensorShape({32, 784})), Tensor(f, TensorShape({780, 100}))}, {}, differ);
-  CheckRefused("MatMul", {Tensor(f, TensorShape({2, 3})), Tensor(f, TensorShape({2, 4}))}, {{"transpose_b", true}}, "inner dimensions differ");
+  CheckRefused("MatMul", {Tensor(f, TensorShape({2, 3})), Tensor(f, TensorShape({2, 4}))}, {{"transpose_b", true}},
+               "inner dimensions differ");
   CheckRefused("MatMul", {Tensor(f, TensorShape({2})), Tensor(f, TensorShape({2, 4}))}, {}, "In[0] is not a matrix");
-  CheckRefused("MatMul", {Tensor(f, TensorShape({2, 2})), Tensor(f, TensorShape({2, 4, 1}))}, {}, "In[1] is not a matrix");
-  CheckRefused("BatchMatMul", {Tensor(f, TensorShape({2, 2, 3})), Tensor(f, TensorShape({1, 3, 4}))}, {}, "equal batch dimensions");
-  CheckRefused("BatchMatMulV2", {Tensor(f, TensorShape({2, 2, 3})), Tensor(f, TensorShape({3, 3, 4}))}, {}, "compatible batch dimensions");
-  CheckRefused("BatchMatMulV2", {Tensor(f, TensorShape({2, 2, 3})), Tensor(f, TensorShape({2, 4}))}, {}, "inner dimensions differ");
+  CheckRefused("MatMul", {Tensor(f, TensorShape({2, 2})), Tensor(f, TensorShape({2, 4, 1}))}, {},
+               "In[1] is not a matrix");
+  CheckRefused("BatchMatMul", {Tensor(f, TensorShape({2, 2, 3})), Tensor(f, TensorShape({1, 3, 4}))}, {},
+               "equal batch dimensions");
+  CheckRefused("BatchMatMulV2", {Tensor(f, TensorShape({2, 2, 3})), Tensor(f, TensorShape({3, 3, 4}))}, {},
+               "compatible batch dimensions");
+  CheckRefused("BatchMatMulV2", {Tensor(f, TensorShape({2, 2, 3})), Tensor(f, TensorShape({2, 4}))}, {},
+               "inner dimensions differ");
   CheckRefused("BatchMatMulV2", {Tensor(f, TensorShape({3})), Tensor(f, TensorShape({3, 4}))}, {}, "rank 2 or more");
 }
 
@@ -172,7 +184,8 @@ BOOST_AUTO_TEST_CASE(BatchProducts) {
 }
 
 BOOST_AUTO_TEST_CASE(SeveralThreadsRunOneKernel) {
-  const Tensor a = RandomTensor(DType::kFloat, TensorShape({90, 110}), 7), b = RandomTensor(DType::kFloat, TensorShape({110, 70}), 8);
+  const Tensor a = RandomTensor(DType::kFloat, TensorShape({90, 110}), 7),
+               b = RandomTensor(DType::kFloat, TensorShape({110, 70}), 8);
   const Tensor want = Run("MatMul", {a, b}, {}, 2)[0];
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};

@@ -64,11 +64,16 @@ inline std::vector<double> ToDoubles(const Tensor& t) {
 // How far a result of this type may be from the exact one, relative to the largest value.
 inline double Tolerance(DType t) {
   switch (t) {
-    case DType::kFloat: return 2e-6;
-    case DType::kDouble: return 1e-13;
-    case DType::kHalf: return 2e-3;
-    case DType::kBfloat16: return 1.2e-2;
-    default: return 0;
+    case DType::kFloat:
+      return 2e-6;
+    case DType::kDouble:
+      return 1e-13;
+    case DType::kHalf:
+      return 2e-3;
+    case DType::kBfloat16:
+      return 1.2e-2;
+    default:
+      return 0;
   }
 }
 
@@ -83,8 +88,9 @@ inline void CheckClose(const Tensor& got, const std::vector<double>& want, const
     const double e = std::abs(v[i] - want[i]);
     if (!(e <= worst)) worst = std::isnan(e) ? INFINITY : e, at = i;
   }
-  BOOST_CHECK_MESSAGE(worst <= factor * Tolerance(got.dtype()) * largest,
-                      what << ": element " << at << " is " << (v.empty() ? 0 : v[at]) << ", not " << (want.empty() ? 0 : want[at]));
+  BOOST_CHECK_MESSAGE(worst <= factor * Tolerance(got.dtype()) * largest, what << ": element " << at << " is "
+                                                                               << (v.empty() ? 0 : v[at]) << ", not "
+                                                                               << (want.empty() ? 0 : want[at]));
 }
 
 inline bool IsSmall(DType t) { return t == DType::kHalf || t == DType::kBfloat16; }

@@ -9,9 +9,10 @@ namespace troupe {
 namespace {
 
 BOOST_AUTO_TEST_CASE(TopKOfEveryType) {
-  for (DType t : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
-                  DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64}) {
-    for (auto& [shape, k] : {std::pair<TensorShape, int64_t>{{3, 50}, 7}, {{50}, 50}, {{2, 3, 9}, 1}, {{4, 5}, 0}, {{0, 5}, 2}}) {
+  for (DType t : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt8, DType::kInt16,
+                  DType::kInt32, DType::kInt64, DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64}) {
+    for (auto& [shape, k] :
+         {std::pair<TensorShape, int64_t>{{3, 50}, 7}, {{50}, 50}, {{2, 3, 9}, 1}, {{4, 5}, 0}, {{0, 5}, 2}}) {
       const Tensor x = RandomTensor(t, shape, 91);
       const std::vector<double> v = ToDoubles(x);
       const int64_t columns = shape.dim(shape.rank() - 1);
@@ -29,7 +30,8 @@ BOOST_AUTO_TEST_CASE(TopKOfEveryType) {
       CheckClose(a[0], values, StrCat("TopK ", x.TypeAndShape()));
       CheckClose(a[1], indices, StrCat("TopK indices ", x.TypeAndShape()));
       for (DType index : {DType::kInt16, DType::kInt32, DType::kInt64}) {
-        const std::vector<Tensor> b = Run("TopKV2", {x, MakeTensor(index, TensorShape(), {static_cast<double>(k)})}, {{"index_type", index}}, 2);
+        const std::vector<Tensor> b =
+            Run("TopKV2", {x, MakeTensor(index, TensorShape(), {static_cast<double>(k)})}, {{"index_type", index}}, 2);
         BOOST_CHECK(SameBytes(b[0], a[0]));
         BOOST_CHECK(b[1].dtype() == index);
         CheckClose(b[1], indices, "TopKV2 indices");

@@ -29,7 +29,8 @@ std::string TensorName(const Graph& graph, const std::string& recorded, const No
 }
 
 // What is wrong, one line each.
-std::vector<std::string> RunGraph(const RecordedGraph& recorded, const proto::GraphDef& def, const SessionOptions& options) {
+std::vector<std::string> RunGraph(const RecordedGraph& recorded, const proto::GraphDef& def,
+                                  const SessionOptions& options) {
   Graph graph;
   if (auto imported = ImportGraphDef(def, {}, &graph); !imported.ok()) return {imported.status().ToString()};
   const Node* node = nullptr;
@@ -59,7 +60,8 @@ std::vector<std::string> RunGraph(const RecordedGraph& recorded, const proto::Gr
   if (!s.ok()) return {s.ToString()};
   std::vector<std::string> wrong;
   for (size_t i = 0; i < got.size(); ++i) {
-    if (const std::string d = Difference(got[i], want[i], kTolerance); !d.empty()) wrong.push_back(StrCat(fetches[i], ": ", d));
+    if (const std::string d = Difference(got[i], want[i], kTolerance); !d.empty())
+      wrong.push_back(StrCat(fetches[i], ": ", d));
   }
   return wrong;
 }

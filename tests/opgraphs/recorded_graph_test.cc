@@ -65,8 +65,9 @@ absl::StatusOr<Tensor> RecordedValue::As(DType dtype) const {
       } else if constexpr (std::is_same_v<T, bool>) {
         t.data<T>()[i] = x != 0;
       } else if constexpr (std::is_integral_v<T>) {
-        t.data<T>()[i] = x == std::floor(x) && e.find_first_of(".eE") == std::string::npos ? static_cast<T>(std::strtoll(e.c_str(), nullptr, 10))
-                                                                                          : static_cast<T>(x);
+        t.data<T>()[i] = x == std::floor(x) && e.find_first_of(".eE") == std::string::npos
+                             ? static_cast<T>(std::strtoll(e.c_str(), nullptr, 10))
+                             : static_cast<T>(x);
       } else {
         t.data<T>()[i] = T(x);
       }
@@ -83,8 +84,10 @@ RecordedGraph ReadRecordedGraph(const fs::path& root, const fs::path& folder) {
   g.path = (folder / "frozen_model.pb").string();
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string file = fs::relative(entry.path(), folder).string();
-    if (const std::string fed = Stem(file, ".placeholder.csv"); !fed.empty()) g.feeds.push_back(ReadValue(fed, entry.path()));
-    if (const std::string got = Stem(file, ".prediction.csv"); !got.empty()) g.fetches.push_back(ReadValue(got, entry.path()));
+    if (const std::string fed = Stem(file, ".placeholder.csv"); !fed.empty())
+      g.feeds.push_back(ReadValue(fed, entry.path()));
+    if (const std::string got = Stem(file, ".prediction.csv"); !got.empty())
+      g.fetches.push_back(ReadValue(got, entry.path()));
   }
   const auto by_name = [](const RecordedValue& a, const RecordedValue& b) { return a.name < b.name; };
   std::sort(g.feeds.begin(), g.feeds.end(), by_name);
@@ -95,15 +98,18 @@ RecordedGraph ReadRecordedGraph(const fs::path& root, const fs::path& folder) {
 std::vector<RecordedGraph> ReadRecordedGraphs(const fs::path& root) {
   std::vector<RecordedGraph> graphs;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.path().filename() == "frozen_model.pb") graphs.push_back(ReadRecordedGraph(root, entry.path().parent_path()));
+    if (entry.path().filename() == "frozen_model.pb")
+      graphs.push_back(ReadRecordedGraph(root, entry.path().parent_path()));
   }
-  std::sort(graphs.begin(), graphs.end(), [](const RecordedGraph& a, const RecordedGraph& b) { return a.name < b.name; });
+  std::sort(graphs.begin(), graphs.end(),
+            [](const RecordedGraph& a, const RecordedGraph& b) { return a.name < b.name; });
   return graphs;
 }
 
 std::string Difference(const Tensor& got, const Tensor& want, double tolerance) {
   if (!got.valid()) return "no value";
-  if (got.dtype() != want.dtype() || !got.SameShape(want)) return StrCat(got.DebugString(), " instead of ", want.DebugString());
+  if (got.dtype() != want.dtype() || !got.SameShape(want))
+    return StrCat(got.DebugString(), " instead of ", want.DebugString());
   if (got.dtype() == DType::kHalf || got.dtype() == DType::kBfloat16) tolerance = std::max(tolerance, 1e-2);
   int64_t wrong = 0, first = -1;
   VisitNumeric(got.dtype(), false, [&]<class T>() {
@@ -120,8 +126,9 @@ std::string Difference(const Tensor& got, const Tensor& want, double tolerance) 
     }
     return true;
   });
-  return wrong == 0 ? "" : StrCat(wrong, " of ", got.num_elements(), " elements, the first at ", first, ": ", got.DebugString(), " instead of ",
-                                  want.DebugString());
+  return wrong == 0 ? ""
+                    : StrCat(wrong, " of ", got.num_elements(), " elements, the first at ", first, ": ",
+                             got.DebugString(), " instead of ", want.DebugString());
 }
 
 }  // namespace troupe::test

@@ -72,7 +72,8 @@ class Comparison {
     for (const AttrDef& a : ours.attrs) {
       if (theirs.FindAttr(a.name) == nullptr) Add("attr:" + a.name, "is not TensorFlow's");
     }
-    if (ours.deprecated_since != theirs.deprecated_since) Add("deprecated", StrCat("since ", ours.deprecated_since, " instead of ", theirs.deprecated_since));
+    if (ours.deprecated_since != theirs.deprecated_since)
+      Add("deprecated", StrCat("since ", ours.deprecated_since, " instead of ", theirs.deprecated_since));
     constexpr std::pair<OpTrait, const char*> kTraits[] = {{OpTrait::kStateful, "stateful"},
                                                            {OpTrait::kCommutative, "commutative"},
                                                            {OpTrait::kAggregate, "aggregate"},
@@ -104,9 +105,13 @@ class Comparison {
       std::string missing;
       for (const std::string& name : StrSplit(spec.substr(spec.find('=') + 1), ',')) {
         const DType t = DTypeFromName(name);
-        if (ours[attr].contains(t) || (!allowed.empty() && std::find(allowed.begin(), allowed.end(), t) == allowed.end())) continue;
-        if (t == DType::kVariant) Add("variant", "has no kernel for variants");
-        else StrAppend(&missing, missing.empty() ? "" : ", ", name);
+        if (ours[attr].contains(t) ||
+            (!allowed.empty() && std::find(allowed.begin(), allowed.end(), t) == allowed.end()))
+          continue;
+        if (t == DType::kVariant)
+          Add("variant", "has no kernel for variants");
+        else
+          StrAppend(&missing, missing.empty() ? "" : ", ", name);
       }
       if (!missing.empty()) Add("kernels:" + attr, "has no kernel for " + missing);
     }
@@ -116,8 +121,8 @@ class Comparison {
   void Add(const std::string& field, const std::string& detail) { out_->push_back({op_, field, detail}); }
 
   static std::string ArgText(const ArgDef& a) {
-    return StrCat(a.name, ": ", a.is_ref ? "Ref " : "", a.number_attr, a.number_attr.empty() ? "" : " * ", a.type_attr, a.type_list_attr,
-                  a.type == DType::kInvalid ? "" : Name(a.type));
+    return StrCat(a.name, ": ", a.is_ref ? "Ref " : "", a.number_attr, a.number_attr.empty() ? "" : " * ", a.type_attr,
+                  a.type_list_attr, a.type == DType::kInvalid ? "" : Name(a.type));
   }
   void Args(const std::string& field, const std::vector<ArgDef>& ours, const std::vector<ArgDef>& theirs) {
     std::vector<std::string> a, b;
@@ -136,7 +141,9 @@ class Comparison {
     }
     const std::set<std::string> s(ours.allowed_strings.begin(), ours.allowed_strings.end());
     const std::set<std::string> t(theirs.allowed_strings.begin(), theirs.allowed_strings.end());
-    if (s != t) Add(field, StrCat("allows ", StrJoin(ours.allowed_strings, ", "), " instead of ", StrJoin(theirs.allowed_strings, ", ")));
+    if (s != t)
+      Add(field, StrCat("allows ", StrJoin(ours.allowed_strings, ", "), " instead of ",
+                        StrJoin(theirs.allowed_strings, ", ")));
     const std::set<DType> mine(ours.allowed_types.begin(), ours.allowed_types.end());
     const std::set<DType> other(theirs.allowed_types.begin(), theirs.allowed_types.end());
     std::string fewer, more;
@@ -148,7 +155,8 @@ class Comparison {
     }
     if (other.empty() && !mine.empty()) fewer = " types beyond its list";
     if (!fewer.empty()) Add(field, "does not allow" + fewer);
-    if (!more.empty() || (mine.empty() && !other.empty())) Add(field + ":more", StrCat("allows", mine.empty() ? " all types" : more));
+    if (!more.empty() || (mine.empty() && !other.empty()))
+      Add(field + ":more", StrCat("allows", mine.empty() ? " all types" : more));
   }
 
   std::vector<Difference>* const out_;
@@ -178,7 +186,8 @@ BOOST_AUTO_TEST_CASE(ops_are_defined_as_in_tensorflow) {
       if (flag == "commutative") builder.Commutative();
       if (flag == "aggregate") builder.Aggregate();
       if (flag == "uninitialized") builder.AllowsUninitializedInput();
-      if (flag.starts_with("deprecated:")) builder.Deprecated(std::atoi(flag.c_str() + flag.find(':') + 1), "TensorFlow says so");
+      if (flag.starts_with("deprecated:"))
+        builder.Deprecated(std::atoi(flag.c_str() + flag.find(':') + 1), "TensorFlow says so");
     }
     const auto theirs = builder.NotDifferentiable("TensorFlow's definition holds no gradient").Finish();
     BOOST_CHECK_MESSAGE(theirs.ok(), theirs.status().ToString());
@@ -207,14 +216,15 @@ BOOST_AUTO_TEST_CASE(ops_are_defined_as_in_tensorflow) {
     BOOST_TEST_MESSAGE(d.op << " " << d.field << ": " << d.detail << " (" << it->second.first << ")");
   }
   for (const auto& [key, value] : allowed) {
-    BOOST_CHECK_MESSAGE(value.second > 0, "differences.txt: " << key.first << " " << key.second << " does not differ any more");
+    BOOST_CHECK_MESSAGE(value.second > 0,
+                        "differences.txt: " << key.first << " " << key.second << " does not differ any more");
   }
   std::string unrecorded;
   for (const OpDef* op : OpRegistry::Global().List()) {
     if (!recorded.contains(op->name)) StrAppend(&unrecorded, " ", op->name);
   }
-  std::printf("%d ops compared with TensorFlow's definitions, %d deliberate differences; not recorded:%s\n", compared, deliberate,
-              unrecorded.empty() ? " none" : unrecorded.c_str());
+  std::printf("%d ops compared with TensorFlow's definitions, %d deliberate differences; not recorded:%s\n", compared,
+              deliberate, unrecorded.empty() ? " none" : unrecorded.c_str());
   BOOST_CHECK_GT(compared, 350);
 }
 

@@ -41,11 +41,15 @@ Case ReadCase(const std::string& line, int number) {
 // What the arithmetic of the type may be off by, relative to the larger of the value and 1.
 double Tolerance(DType t) {
   switch (t) {
-    case DType::kHalf: return 2e-3;
-    case DType::kBfloat16: return 1.6e-2;
+    case DType::kHalf:
+      return 2e-3;
+    case DType::kBfloat16:
+      return 1.6e-2;
     case DType::kFloat:
-    case DType::kComplex64: return 2e-6;
-    default: return 1e-12;
+    case DType::kComplex64:
+      return 2e-6;
+    default:
+      return 1e-12;
   }
 }
 
@@ -59,7 +63,8 @@ bool Near(double a, double b, double scale, double tolerance) {
 std::string WrongOutput(const std::string& op, const Tensor& got, const Tensor& want) {
   if (!want.valid()) return "";  // not recorded
   if (!got.valid()) return "no value";
-  if (got.dtype() != want.dtype() || !got.SameShape(want)) return StrCat(got.DebugString(), " instead of ", want.DebugString());
+  if (got.dtype() != want.dtype() || !got.SameShape(want))
+    return StrCat(got.DebugString(), " instead of ", want.DebugString());
   if (got.dtype() == DType::kString) return Difference(got, want);
   int64_t first = -1;
   VisitNumeric(got.dtype(), false, [&]<class T>() {

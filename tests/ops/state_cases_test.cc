@@ -10,7 +10,8 @@ namespace troupe::test {
 namespace {
 
 // A node whose type attrs are those of its inputs.
-Node* Add(Graph* graph, const std::string& name, const std::string& op, AttrMap attrs, const std::vector<Node*>& inputs, const std::vector<DType>& types) {
+Node* Add(Graph* graph, const std::string& name, const std::string& op, AttrMap attrs, const std::vector<Node*>& inputs,
+          const std::vector<DType>& types) {
   const OpDef* def = OpRegistry::Global().Find(op);
   BOOST_REQUIRE_MESSAGE(def != nullptr, "no op " << op);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -19,7 +20,8 @@ Node* Add(Graph* graph, const std::string& name, const std::string& op, AttrMap 
   }
   auto node = graph->AddNode(name, op, std::move(attrs));
   BOOST_REQUIRE_MESSAGE(node.ok(), node.status().ToString());
-  for (size_t i = 0; i < inputs.size(); ++i) BOOST_REQUIRE(graph->AddEdge(inputs[i], 0, *node, static_cast<int>(i)).ok());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    BOOST_REQUIRE(graph->AddEdge(inputs[i], 0, *node, static_cast<int>(i)).ok());
   return *node;
 }
 

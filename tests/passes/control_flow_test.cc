@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(mixed_frames_are_refused_naming_both_nodes) {
   const struct {
     const char *text, *a, *b;
   } kCases[] = {
-      {"x = TestFeed[dtype=float32]\ne = Enter[frame_name=\"f\"](x)\nbad = TestAdd(x, e)",
-       "node 'bad'", "'e' is in frame 'f'"},
+      {"x = TestFeed[dtype=float32]\ne = Enter[frame_name=\"f\"](x)\nbad = TestAdd(x, e)", "node 'bad'",
+       "'e' is in frame 'f'"},
       {"x = TestFeed[dtype=float32]\ne = Enter[frame_name=\"f\"](x)\ng = "
        "Enter[frame_name=\"g\"](x)\nbad = TestAdd(e, g)",
        "'g' is in frame 'g'", "'e' is in frame 'f'"},
@@ -88,11 +88,10 @@ BOOST_AUTO_TEST_CASE(mixed_frames_are_refused_naming_both_nodes) {
       {"x = TestFeed[dtype=float32]\ne = Enter[frame_name=\"f\"](x)\ng = "
        "Enter[frame_name=\"g\"](e)\nh = Enter[frame_name=\"g\"](x)",
        "enters frame 'g' from", "'g' enters it from frame 'f'"},
-      {"x = TestFeed[dtype=float32]\ne = Enter[frame_name=\"\"](x)", "node 'e'",
-       "must have a frame name"},
+      {"x = TestFeed[dtype=float32]\ne = Enter[frame_name=\"\"](x)", "node 'e'", "must have a frame name"},
       {"x = TestFeed[dtype=float32]\ne = Exit(x)", "node 'e'", "must be inside of a frame"},
-      {"x = TestFeed[dtype=bool]\ne = Enter[frame_name=\"f\"](x)\nc = LoopCond(e)\nd = LoopCond(e)",
-       "node 'd'", "'c' already"},
+      {"x = TestFeed[dtype=bool]\ne = Enter[frame_name=\"f\"](x)\nc = LoopCond(e)\nd = LoopCond(e)", "node 'd'",
+       "'c' already"},
   };
   for (const auto& c : kCases) {
     auto graph = MustParse(c.text);

@@ -118,8 +118,7 @@ BOOST_AUTO_TEST_CASE(table) {
 
 BOOST_AUTO_TEST_CASE(a_cycle_is_an_error) {
   auto graph = MustParse("a = TestNeg[T=int32](b)\nb = TestNeg[T=int32](a)");
-  BOOST_TEST((EliminateCommonSubexpressions(graph.get()).status().code() ==
-              absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((EliminateCommonSubexpressions(graph.get()).status().code() == absl::StatusCode::kInvalidArgument));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

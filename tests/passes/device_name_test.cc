@@ -102,8 +102,7 @@ BOOST_AUTO_TEST_CASE(merging_adds_constraints_and_softens_types_only) {
         const DeviceName other = DeviceName::Parse(c.b).value();
         const absl::Status s = MergeDevNames(&target, other, soft);
         BOOST_TEST(s.ok() == (expected != nullptr));
-        BOOST_TEST(target.ToString() ==
-                   (expected ? std::string(expected) : DeviceName::Parse(c.a)->ToString()));
+        BOOST_TEST(target.ToString() == (expected ? std::string(expected) : DeviceName::Parse(c.a)->ToString()));
       }
     }
   }

@@ -11,8 +11,7 @@ namespace {
 // Computes the test ops on int32 vectors; counts what it is asked.
 class TestEvaluator : public ConstantEvaluator {
  public:
-  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
-                                               absl::Span<const Tensor> in) override {
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> in) override {
     ++evaluations;
     const std::string& op = node.op().name;
     if (op == "TestBig" || op == "TestBigShaped") {
@@ -23,10 +22,7 @@ class TestEvaluator : public ConstantEvaluator {
     for (int64_t i = 0; i < n; ++i) {
       const int32_t a = in[0].data<int32_t>()[i], b = in.size() > 1 ? in[1].data<int32_t>()[i] : 0;
       if (op == "TestSub" && b == 13) return InvalidArgument("13 brings bad luck");
-      out.data<int32_t>()[i] = op == "TestAdd"   ? a + b
-                               : op == "TestSub" ? a - b
-                               : op == "TestNeg" ? -a
-                                                 : a;
+      out.data<int32_t>()[i] = op == "TestAdd" ? a + b : op == "TestSub" ? a - b : op == "TestNeg" ? -a : a;
     }
     return op == "TestSplit" ? std::vector<Tensor>{out, out} : std::vector<Tensor>{out};
   }
@@ -215,8 +211,7 @@ BOOST_AUTO_TEST_CASE(table) {
 BOOST_AUTO_TEST_CASE(results_above_the_limit_stay_and_are_not_even_computed_when_foreseen) {
   for (const char* op : {"TestBig", "TestBigShaped"}) {
     for (int n : {24, 26}) {
-      auto graph = MustParse(
-          StrCat("a = Const[value=int32{", n, "}]\nb = ", op, "(a)\nr = _Retval[index=0](b)"));
+      auto graph = MustParse(StrCat("a = Const[value=int32{", n, "}]\nb = ", op, "(a)\nr = _Retval[index=0](b)"));
       TestEvaluator evaluator;
       const auto stats = FoldConstants(graph.get(), &evaluator, {.max_result_bytes = 100});
       BOOST_REQUIRE(stats.ok());
@@ -229,8 +224,7 @@ BOOST_AUTO_TEST_CASE(results_above_the_limit_stay_and_are_not_even_computed_when
 BOOST_AUTO_TEST_CASE(a_cycle_is_an_error) {
   auto graph = MustParse("a = TestNeg[T=int32](b)\nb = TestNeg[T=int32](a)");
   TestEvaluator evaluator;
-  BOOST_TEST((FoldConstants(graph.get(), &evaluator).status().code() ==
-              absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((FoldConstants(graph.get(), &evaluator).status().code() == absl::StatusCode::kInvalidArgument));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,7 +12,9 @@ namespace {
 // Devices of type "CPU" can do everything, others nothing that is fused.
 class Kernels : public KernelLookup {
  public:
-  bool HasKernel(const Node& node, const std::string& device_type) const override { return device_type == "CPU" && !Is(node, DType::kBfloat16); }
+  bool HasKernel(const Node& node, const std::string& device_type) const override {
+    return device_type == "CPU" && !Is(node, DType::kBfloat16);
+  }
 
  private:
   static bool Is(const Node& node, DType t) {

@@ -38,12 +38,7 @@ TROUPE_OP("TestSplit")
     .Attr("T: numbertype")
     .Shape(shape_fn::Unchanged)
     .NotDifferentiable("test");
-TROUPE_OP("TestAddN")
-    .Input("x: N * T")
-    .Output("y: T")
-    .Attr("N: int >= 1")
-    .Attr("T: type")
-    .NotDifferentiable("test");
+TROUPE_OP("TestAddN").Input("x: N * T").Output("y: T").Attr("N: int >= 1").Attr("T: type").NotDifferentiable("test");
 TROUPE_OP("TestList")
     .Input("x: Tin")
     .Output("y: Tout")
@@ -57,23 +52,9 @@ TROUPE_OP("TestFeed")
     .Trait(OpTrait::kPlaceholder)
     .Shape(shape_fn::FromShapeAttr)
     .NotDifferentiable("test");
-TROUPE_OP("TestRandom")
-    .Output("y: dtype")
-    .Attr("dtype: type = DT_FLOAT")
-    .Stateful()
-    .NotDifferentiable("test");
-TROUPE_OP("TestPrint")
-    .Input("x: T")
-    .Output("y: T")
-    .Attr("T: type")
-    .Stateful()
-    .NotDifferentiable("test");
-TROUPE_OP("TestLess")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: bool")
-    .Attr("T: type")
-    .NotDifferentiable("test");
+TROUPE_OP("TestRandom").Output("y: dtype").Attr("dtype: type = DT_FLOAT").Stateful().NotDifferentiable("test");
+TROUPE_OP("TestPrint").Input("x: T").Output("y: T").Attr("T: type").Stateful().NotDifferentiable("test");
+TROUPE_OP("TestLess").Input("x: T").Input("y: T").Output("z: bool").Attr("T: type").NotDifferentiable("test");
 TROUPE_OP("TestVar")
     .Output("ref: Ref(dtype)")
     .Attr("dtype: type = DT_FLOAT")
@@ -106,12 +87,7 @@ TROUPE_OP("TestGpuRead")
     .Stateful()
     .NotDifferentiable("test");
 TROUPE_OP("TestGpuOnly").NotDifferentiable("test");
-TROUPE_OP("TestUpdate")
-    .Input("handle: resource")
-    .Input("y: T")
-    .Attr("T: type")
-    .Stateful()
-    .NotDifferentiable("test");
+TROUPE_OP("TestUpdate").Input("handle: resource").Input("y: T").Attr("T: type").Stateful().NotDifferentiable("test");
 TROUPE_OP("TestNone").NotDifferentiable("test");
 TROUPE_OP("TestAttrs")
     .Attr("s: string = ''")

@@ -25,12 +25,11 @@ struct Inputs {
 
 class Interpreter {
  public:
-  Interpreter(const std::vector<const Graph*>& parts, const std::vector<Tensor>& args)
-      : args_(args) {
+  Interpreter(const std::vector<const Graph*>& parts, const std::vector<Tensor>& args) : args_(args) {
     for (const Graph* part : parts) {
       for (const Node* n : part->op_nodes()) {
-        const bool root = std::none_of(n->in_edges().begin(), n->in_edges().end(),
-                                       [](const Edge* e) { return e->src->IsOp(); });
+        const bool root =
+            std::none_of(n->in_edges().begin(), n->in_edges().end(), [](const Edge* e) { return e->src->IsOp(); });
         if (root) ready_.push_back({n, ""});
       }
     }
@@ -44,8 +43,7 @@ class Interpreter {
         Execute(place);
       }
     } while (ReleaseDeadExits());
-    for (const auto& [key, place] : waiting_)
-      result_.stuck.push_back(place.first->name() + " @" + place.second);
+    for (const auto& [key, place] : waiting_) result_.stuck.push_back(place.first->name() + " @" + place.second);
     for (const auto& [key, value] : sent_) result_.unclaimed += !received_.contains(key);
     std::sort(result_.printed.begin(), result_.printed.end());
     return result_;
@@ -78,11 +76,10 @@ class Interpreter {
     for (const Edge* c : e.dst->in_edges()) controls += c->IsControl() && c->src->IsOp();
     bool complete = in.controls == controls;
     if (e.dst->IsMerge()) {
-      const bool alive = std::any_of(in.data.begin(), in.data.end(),
-                                     [](const auto& d) { return d.second.has_value(); });
+      const bool alive =
+          std::any_of(in.data.begin(), in.data.end(), [](const auto& d) { return d.second.has_value(); });
       int forward = 0;  // a back edge never brings iteration 0 anything, and is alone afterwards
-      for (int i = 0; i < e.dst->num_inputs(); ++i)
-        forward += !e.dst->input(i).node->IsNextIteration();
+      for (int i = 0; i < e.dst->num_inputs(); ++i) forward += !e.dst->input(i).node->IsNextIteration();
       complete = complete && (alive || static_cast<int>(in.data.size()) == forward);
     } else {
       complete = complete && static_cast<int>(in.data.size()) == e.dst->num_inputs();
@@ -95,8 +92,7 @@ class Interpreter {
 
   void Emit(const Node& n, const std::string& tag, const std::vector<Value>& outputs, bool dead) {
     for (const Edge* e : n.out_edges()) {
-      Deliver(*e, tag,
-              e->IsControl() ? (dead ? Value() : Value(Tensor())) : outputs[e->src_output]);
+      Deliver(*e, tag, e->IsControl() ? (dead ? Value() : Value(Tensor())) : outputs[e->src_output]);
     }
   }
 
@@ -211,9 +207,8 @@ class Interpreter {
   }
 
   static std::string Key(const Node& n, const std::string& tag) {
-    return StrCat(
-        *n.Attr<std::string>("send_device"), ";", *n.Attr<int64_t>("send_device_incarnation"), ";",
-        *n.Attr<std::string>("recv_device"), ";", *n.Attr<std::string>("tensor_name"), ";", tag);
+    return StrCat(*n.Attr<std::string>("send_device"), ";", *n.Attr<int64_t>("send_device_incarnation"), ";",
+                  *n.Attr<std::string>("recv_device"), ";", *n.Attr<std::string>("tensor_name"), ";", tag);
   }
 
   void Receive(const Place& recv, const std::string& key) {
@@ -225,8 +220,7 @@ class Interpreter {
   const std::vector<Tensor>& args_;
   std::deque<Place> ready_;
   std::map<Place, Inputs> inputs_;
-  std::map<std::string, std::vector<std::pair<const Node*, Value>>>
-      constants_;  // by frame instance
+  std::map<std::string, std::vector<std::pair<const Node*, Value>>> constants_;  // by frame instance
   std::set<std::string> started_;
   std::set<Place> exited_, dead_exits_;
   std::map<std::string, Value> sent_;
@@ -248,8 +242,7 @@ std::vector<Tensor> ComputeTestOp(const Node& node, const std::vector<Tensor>& i
   if (op == "TestNeg") return {Tensor::Scalar<int32_t>(static_cast<int32_t>(0u - at(0)))};
   if (op == "TestAdd") return {Tensor::Scalar<int32_t>(static_cast<int32_t>(0u + at(0) + at(1)))};
   if (op == "TestSub") return {Tensor::Scalar<int32_t>(static_cast<int32_t>(0u + at(0) - at(1)))};
-  if (op == "TestSplit")
-    return {Tensor::Scalar<int32_t>(at(0) / 2), Tensor::Scalar<int32_t>(at(0) - at(0) / 2)};
+  if (op == "TestSplit") return {Tensor::Scalar<int32_t>(at(0) / 2), Tensor::Scalar<int32_t>(at(0) - at(0) / 2)};
   if (op == "TestAddN") {
     uint32_t sum = 0;
     for (size_t i = 0; i < in.size(); ++i) sum += at(i);

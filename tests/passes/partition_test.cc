@@ -9,8 +9,7 @@
 namespace troupe {
 namespace {
 
-const std::string kA = "/job:w/replica:0/task:0/device:CPU:0",
-                  kB = "/job:w/replica:0/task:1/device:CPU:0",
+const std::string kA = "/job:w/replica:0/task:0/device:CPU:0", kB = "/job:w/replica:0/task:1/device:CPU:0",
                   kC = "/job:w/replica:0/task:0/device:CPU:1";
 
 DeviceSet Devices() {
@@ -28,8 +27,7 @@ std::string Replace(std::string text, std::string_view from, std::string_view to
 
 // Devices are written A, B and C in these tests.
 std::unique_ptr<Graph> Placed(std::string text) {
-  text = Replace(Replace(Replace(std::move(text), " @A", " @=" + kA), " @B", " @=" + kB), " @C",
-                 " @=" + kC);
+  text = Replace(Replace(Replace(std::move(text), " @A", " @=" + kA), " @B", " @=" + kB), " @C", " @=" + kC);
   return MustParse(text);
 }
 
@@ -151,8 +149,7 @@ BOOST_AUTO_TEST_CASE(table) {
       auto graph = Placed(c.graph);
       const std::vector<GraphPart> parts = MustCut(graph.get());
       BOOST_REQUIRE(parts.size() == c.parts.size());
-      for (size_t i = 0; i < parts.size(); ++i)
-        BOOST_TEST(Short(*parts[i].graph) == SortedLines(c.parts[i]));
+      for (size_t i = 0; i < parts.size(); ++i) BOOST_TEST(Short(*parts[i].graph) == SortedLines(c.parts[i]));
     }
   }
 }
@@ -163,8 +160,7 @@ BOOST_AUTO_TEST_CASE(errors) {
   } kCases[] = {
       {"a = TestRandom", "node 'a'", "no device"},
       {"a = TestRandom @=/job:x/replica:0/task:0/device:CPU:0", "node 'a'", "no such device"},
-      {"v = TestVar @A\nx = TestRandom @B\na = TestAssign(v, x) @B", "node 'a'",
-       "reference from 'v'"},
+      {"v = TestVar @A\nx = TestRandom @B\na = TestAssign(v, x) @B", "node 'a'", "reference from 'v'"},
       {R"(x = TestRandom @A
           e = Enter[frame_name="f"](x) @A
           m = Merge(e, next) @A
@@ -353,8 +349,7 @@ BOOST_AUTO_TEST_CASE(cut_graphs_compute_the_same) {
       const std::vector<GraphPart> parts = MustCut(graph.get());
       BOOST_TEST(parts.size() > 1);
       const Interpretation cut = Interpret(Graphs(parts), args);
-      BOOST_TEST((cut.retvals == whole.retvals),
-                 (cut.retvals.empty() ? "nothing came" : cut.retvals.at(0)));
+      BOOST_TEST((cut.retvals == whole.retvals), (cut.retvals.empty() ? "nothing came" : cut.retvals.at(0)));
       BOOST_TEST((cut.printed == whole.printed));
       BOOST_TEST(cut.messages > 0);
       BOOST_TEST(cut.unclaimed == 0);

@@ -9,8 +9,7 @@ namespace troupe {
 namespace {
 
 const std::string kHost = "/job:w/replica:0/task:0", kPs = "/job:ps/replica:0/task:0";
-const std::string kCpu = kHost + "/device:CPU:0", kGpu0 = kHost + "/device:GPU:0",
-                  kGpu1 = kHost + "/device:GPU:1";
+const std::string kCpu = kHost + "/device:CPU:0", kGpu0 = kHost + "/device:GPU:0", kGpu1 = kHost + "/device:GPU:1";
 const std::string kPsCpu = kPs + "/device:CPU:0";
 
 // Everything runs on CPUs; on GPUs what is named.
@@ -21,9 +20,7 @@ class TestKernels : public KernelLookup {
   bool HasKernel(const Node& node, const std::string& type) const override {
     return type == "GPU" ? Has(gpu_, node.op().name) : !Has(no_cpu_, node.op().name);
   }
-  int Priority(const Node&, const std::string& type) const override {
-    return prefer_gpu_ && type == "GPU" ? 1 : 0;
-  }
+  int Priority(const Node&, const std::string& type) const override { return prefer_gpu_ && type == "GPU" ? 1 : 0; }
 
  private:
   static bool Has(const std::vector<std::string>& list, const std::string& op) {
@@ -137,8 +134,7 @@ BOOST_AUTO_TEST_CASE(requests_groups_and_errors) {
        "a = TestRandom @/job:nope",
        false,
        nullptr,
-       {"node 'a' (TestRandom)", "/job:nope", "no such device",
-        "/job:w/replica:0/task:0/device:GPU:1"}},
+       {"node 'a' (TestRandom)", "/job:nope", "no such device", "/job:w/replica:0/task:0/device:GPU:1"}},
       {"no such device is not softened when the task is wrong",
        "a = TestRandom @/job:w/task:7",
        true,
@@ -186,35 +182,25 @@ BOOST_AUTO_TEST_CASE(requests_groups_and_errors) {
        "h = TestHandle\nr = TestGpuRead(h)",
        false,
        nullptr,
-       {"'h' (TestHandle) and 'r' (TestGpuRead)", "resource handle",
-        "no device type has kernels for all of them"}},
+       {"'h' (TestHandle) and 'r' (TestGpuRead)", "resource handle", "no device type has kernels for all of them"}},
       {"a member without a kernel for what another asked",
        "r = TestRandom @/cpu:0\na = TestSub(r, r)\nb = TestNeg[_class={\"loc:@a\"}](r) @/gpu:0",
        false,
        nullptr,
        {"'/device:GPU:0'", "kernels for CPU only", "'a' (TestSub), 'b'"}},
-      {"a bad name",
-       "a = TestRandom @/jub:w",
-       false,
-       nullptr,
-       {"node 'a'", "'/jub:w' is no device name"}},
+      {"a bad name", "a = TestRandom @/jub:w", false, nullptr, {"node 'a'", "'/jub:w' is no device name"}},
       {"an assigned device that is not there",
        "a = TestRandom @=/job:x/replica:0/task:0/device:CPU:0",
        true,
        nullptr,
        {"node 'a'", "no such device"}},
-      {"no kernel at all",
-       "a = TestGpuOnly",
-       true,
-       nullptr,
-       {"node 'a' (TestGpuOnly)", "no kernel", "CPU, GPU"}},
+      {"no kernel at all", "a = TestGpuOnly", true, nullptr, {"node 'a' (TestGpuOnly)", "no kernel", "CPU, GPU"}},
   };
   for (const Case& c : kCases) {
     BOOST_TEST_CONTEXT(c.what) {
       auto graph = MustParse(c.graph);
-      const TestKernels wide(
-          "TestAdd TestNeg TestVar TestAssign RefSwitch RefMerge RefEnter TestGpuRead", false,
-          "TestGpuOnly TestGpuRead");
+      const TestKernels wide("TestAdd TestNeg TestVar TestAssign RefSwitch RefMerge RefEnter TestGpuRead", false,
+                             "TestGpuOnly TestGpuRead");
       PlaceOptions options;
       options.allow_soft_placement = c.soft;
       const absl::Status s = PlaceGraph(graph.get(), devices, wide, options);
@@ -226,8 +212,7 @@ BOOST_AUTO_TEST_CASE(requests_groups_and_errors) {
       BOOST_REQUIRE(!s.ok());
       BOOST_TEST((s.code() == absl::StatusCode::kInvalidArgument));
       for (const char* part : c.errors) {
-        BOOST_TEST(std::string(s.message()).find(part) != std::string::npos,
-                   part << " in: " << s.message());
+        BOOST_TEST(std::string(s.message()).find(part) != std::string::npos, part << " in: " << s.message());
       }
     }
   }
@@ -246,8 +231,7 @@ BOOST_AUTO_TEST_CASE(stateful_nodes_stay_where_an_earlier_signature_put_them) {
   absl::flat_hash_map<std::string, std::string> known;
   PlaceOptions options;
   options.stateful_devices = &known;
-  auto first = MustParse(
-      "v = TestHandle\nr = TestRead(v) @/job:ps\nx = _Arg[T=float32, index=0]\nn = TestNeg(r)");
+  auto first = MustParse("v = TestHandle\nr = TestRead(v) @/job:ps\nx = _Arg[T=float32, index=0]\nn = TestNeg(r)");
   BOOST_REQUIRE(PlaceGraph(first.get(), devices, kernels, options).ok());
   BOOST_TEST(Placement(*first) == "v:ps r:ps x:cpu n:cpu");
   BOOST_TEST(known.size() == 2);
@@ -275,18 +259,15 @@ BOOST_AUTO_TEST_CASE(greedy_simulation) {
     double node_us, transfer_us;
     const char* after;
   } kCases[] = {
-      {"cheap transfers: the chains run side by side", 100, 1,
-       "x:cpu a1:cpu b1:gpu0 a2:cpu b2:gpu0 sum:gpu0"},
-      {"dear transfers: everything stays together", 100, 1000,
-       "x:cpu a1:cpu b1:cpu a2:cpu b2:cpu sum:cpu"},
+      {"cheap transfers: the chains run side by side", 100, 1, "x:cpu a1:cpu b1:gpu0 a2:cpu b2:gpu0 sum:gpu0"},
+      {"dear transfers: everything stays together", 100, 1000, "x:cpu a1:cpu b1:cpu a2:cpu b2:cpu sum:cpu"},
   };
   for (const auto& c : kCases) {
     BOOST_TEST_CONTEXT(c.what) {
       CostModelOptions costs;
       costs.same_task = {c.transfer_us * 1e3, 1e9};
       CostModel model(costs);
-      for (const char* n : {"x", "a1", "a2", "b1", "b2", "sum"})
-        model.SetMeasured(n, c.node_us * 1e3);
+      for (const char* n : {"x", "a1", "a2", "b1", "b2", "sum"}) model.SetMeasured(n, c.node_us * 1e3);
       auto graph = MustParse(kChains);
       PlaceOptions options;
       options.use_cost_model = true;
@@ -328,8 +309,7 @@ BOOST_AUTO_TEST_CASE(estimates_come_from_shapes_and_memory_is_respected) {
   BOOST_TEST(model.OutputBytes({graph->Find("a"), 0}) == 4000000);
   const DeviceName cpu = *DeviceName::ParseFull(kCpu), gpu = *DeviceName::ParseFull(kGpu0),
                    ps = *DeviceName::ParseFull(kPsCpu);
-  BOOST_TEST(model.ExecutionNs(*graph->Find("a"), cpu) >
-             100 * model.ExecutionNs(*graph->Find("b"), cpu));
+  BOOST_TEST(model.ExecutionNs(*graph->Find("a"), cpu) > 100 * model.ExecutionNs(*graph->Find("b"), cpu));
   BOOST_TEST(model.ExecutionNs(*graph->Find("a"), gpu) < model.ExecutionNs(*graph->Find("a"), cpu));
   BOOST_TEST(model.TransferNs(4000000, cpu, cpu) == 0);
   BOOST_TEST(model.TransferNs(4000000, cpu, ps) > model.TransferNs(4000000, cpu, gpu));

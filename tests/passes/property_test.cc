@@ -20,8 +20,7 @@ namespace {
 
 class TestOpEvaluator : public ConstantEvaluator {
  public:
-  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
-                                               absl::Span<const Tensor> in) override {
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> in) override {
     return ComputeTestOp(node, {in.begin(), in.end()});
   }
   bool CanEvaluate(const Node& node) override { return node.op().name.substr(0, 4) == "Test"; }
@@ -53,9 +52,7 @@ class RandomGraph {
  private:
   void Line(const std::string& line) { StrAppend(&text_, line, "\n"); }
   std::string New() { return StrCat("n", ++count_); }
-  std::string Pick(const std::vector<std::string>& from) {
-    return from[Random(static_cast<int>(from.size()))];
-  }
+  std::string Pick(const std::vector<std::string>& from) { return from[Random(static_cast<int>(from.size()))]; }
 
   // A node that reads some of `from`; its name.
   std::string Op(const std::vector<std::string>& from, const std::string& control = "") {
@@ -144,8 +141,7 @@ class RandomGraph {
     // and so would the next one.
     Line(StrCat(name("c"), " = TestNeg(", name("ec"), ", ^", name("pivot"), ")"));
     std::vector<std::string> inside = {name("sv") + ":1", name("one"), name("i"), name("c")};
-    for (int i = Random(4); i >= 0; --i)
-      inside.push_back(Op(inside, Random(3) ? "" : name("pivot")));
+    for (int i = Random(4); i >= 0; --i) inside.push_back(Op(inside, Random(3) ? "" : name("pivot")));
     Line(StrCat(name("ni"), " = NextIteration(", name("i"), ")"));
     Line(StrCat(name("nv"), " = NextIteration(", inside.back(), ")"));
     Line(StrCat(name("xv"), " = Exit(", name("sv"), ")"));
@@ -171,8 +167,7 @@ BOOST_AUTO_TEST_CASE(passes_keep_results) {
   const std::vector<std::string> names = {"/job:w/replica:0/task:0/device:CPU:0",
                                           "/job:w/replica:0/task:1/device:CPU:0",
                                           "/job:w/replica:0/task:1/device:CPU:1"};
-  const DeviceSet devices =
-      *DeviceSet::Make({{names[0], 1, 0}, {names[1], 2, 0}, {names[2], 3, 0}});
+  const DeviceSet devices = *DeviceSet::Make({{names[0], 1, 0}, {names[1], 2, 0}, {names[2], 3, 0}});
   int folded = 0, merged = 0, messages = 0;
   for (int seed = 1; seed <= 200; ++seed) {
     RandomGraph random(seed);
@@ -181,11 +176,9 @@ BOOST_AUTO_TEST_CASE(passes_keep_results) {
       const std::vector<std::string> fetches = random.Fetches();
       const absl::Status valid = graph->Validate();
       BOOST_REQUIRE_MESSAGE(valid.ok(), valid.ToString());
-      auto pruned =
-          PruneForExecution(*graph, std::vector<std::string>{"x", "y"}, fetches, random.prints());
+      auto pruned = PruneForExecution(*graph, std::vector<std::string>{"x", "y"}, fetches, random.prints());
       BOOST_REQUIRE_MESSAGE(pruned.ok(), pruned.status().ToString());
-      std::vector<Tensor> args = {Tensor::Scalar<int32_t>(random.Random(5)),
-                                  Tensor::Scalar<int32_t>(random.Random(5))};
+      std::vector<Tensor> args = {Tensor::Scalar<int32_t>(random.Random(5)), Tensor::Scalar<int32_t>(random.Random(5))};
       const Interpretation expected = Interpret({pruned->graph.get()}, args);
       BOOST_REQUIRE(expected.retvals.size() == fetches.size());
 
@@ -240,20 +233,16 @@ BOOST_AUTO_TEST_CASE(time_of_each_pass_on_a_large_graph) {
   const auto timed = [&](const char* what, auto&& f) {
     const auto start = std::chrono::steady_clock::now();
     f();
-    const double ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     StrAppend(&report, what, " ", static_cast<int>(ms), " ms, ");
   };
   PrunedGraph pruned;
   TestOpEvaluator evaluator;
   timed("prune", [&] {
-    pruned = *PruneForExecution(graph, std::vector<std::string>{"x"},
-                                std::vector<std::string>{last->name()}, {});
+    pruned = *PruneForExecution(graph, std::vector<std::string>{"x"}, std::vector<std::string>{last->name()}, {});
   });
-  timed("fold",
-        [&] { BOOST_TEST(FoldConstants(pruned.graph.get(), &evaluator)->replaced == 9000); });
-  timed("merge",
-        [&] { BOOST_TEST(*EliminateCommonSubexpressions(pruned.graph.get()) == 9000 - 50); });
+  timed("fold", [&] { BOOST_TEST(FoldConstants(pruned.graph.get(), &evaluator)->replaced == 9000); });
+  timed("merge", [&] { BOOST_TEST(*EliminateCommonSubexpressions(pruned.graph.get()) == 9000 - 50); });
   timed("place", [&] { BOOST_TEST(PlaceGraph(pruned.graph.get(), devices, EveryKernel()).ok()); });
   const std::vector<Node*> nodes = pruned.graph->op_nodes();
   for (size_t i = nodes.size() / 2; i < nodes.size(); ++i) nodes[i]->set_assigned_device(cpus[1]);

@@ -88,11 +88,7 @@ BOOST_AUTO_TEST_CASE(table) {
           loss = TestAdd(two, _arg_y_0)
           log = TestPrint(loss)
           init = TestNone(^log, ^two))"},
-      {"a fetched reference is read",
-       {},
-       {"v"},
-       {},
-       "v = TestVar\n_retval_v_0 = _Retval[index=0](v)"},
+      {"a fetched reference is read", {}, {"v"}, {}, "v = TestVar\n_retval_v_0 = _Retval[index=0](v)"},
       {"a fed reference that is only read",
        {"v"},
        {"read"},
@@ -116,8 +112,7 @@ BOOST_AUTO_TEST_CASE(table) {
         BOOST_TEST(*pruned->retvals[i]->Attr<int64_t>("index") == static_cast<int64_t>(i));
       }
       for (size_t i = 0; i < c.feeds.size(); ++i) {
-        if (pruned->args[i])
-          BOOST_TEST(*pruned->args[i]->Attr<int64_t>("index") == static_cast<int64_t>(i));
+        if (pruned->args[i]) BOOST_TEST(*pruned->args[i]->Attr<int64_t>("index") == static_cast<int64_t>(i));
       }
     }
   }
@@ -204,8 +199,7 @@ BOOST_AUTO_TEST_CASE(errors) {
 BOOST_AUTO_TEST_CASE(shapes_of_fed_placeholders_are_told_and_trusted_on_request) {
   auto graph = MustParse(kGraph);
   for (bool trust : {false, true}) {
-    auto pruned =
-        PruneForExecution(*graph, Names{"x"}, Names{"two"}, Names{}, {.trust_feed_shapes = trust});
+    auto pruned = PruneForExecution(*graph, Names{"x"}, Names{"two"}, Names{}, {.trust_feed_shapes = trust});
     BOOST_REQUIRE(pruned.ok());
     BOOST_TEST(pruned->feed_shapes[0].DebugString() == "[2,?]");
     BOOST_TEST((pruned->feed_types[0] == DType::kFloat));
@@ -220,19 +214,15 @@ BOOST_AUTO_TEST_CASE(cost_follows_what_is_needed) {
   Node* x = *NodeBuilder(&graph, "x", "TestFeed").Attr("dtype", DType::kFloat).Build();
   Node* last = x;
   for (int i = 0; i < 36000; ++i) {
-    last = *NodeBuilder(&graph, StrCat("layer/scope/node_", i), "TestAdd", false)
-                .Input(last)
-                .Input(x)
-                .Build();
+    last = *NodeBuilder(&graph, StrCat("layer/scope/node_", i), "TestAdd", false).Input(last).Input(x).Build();
   }
   const auto measure = [&](const std::string& fetch, int* nodes) {
     double best = 1e9;
     for (int i = 0; i < 5; ++i) {
       const auto start = std::chrono::steady_clock::now();
       auto pruned = PruneForExecution(graph, Names{"x"}, Names{fetch}, Names{});
-      best = std::min(
-          best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-                    .count());
+      best =
+          std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
       BOOST_REQUIRE(pruned.ok());
       *nodes = pruned->graph->num_nodes();
     }

@@ -32,17 +32,15 @@ BOOST_AUTO_TEST_CASE(what_is_printed_reads_back_equal) {
   const Node* many = graph->Find("many");
   BOOST_TEST(*many->Attr<int64_t>("N") == 3);
   BOOST_TEST((*many->Attr<DType>("T") == DType::kFloat));
-  BOOST_TEST((*graph->Find("l")->Attr<std::vector<DType>>("Tin") ==
-              std::vector<DType>{DType::kFloat, DType::kInt64}));
+  BOOST_TEST((*graph->Find("l")->Attr<std::vector<DType>>("Tin") == std::vector<DType>{DType::kFloat, DType::kInt64}));
 }
 
 BOOST_AUTO_TEST_CASE(tensors_of_every_type) {
   for (const char* text :
-       {"float32{1.5}", "float64[2]{0.1, -2}", "float16{0.5}", "bfloat16{-2}", "int8{-8}",
-        "uint8[3]{1, 2, 255}", "int16{1}", "uint16{1}", "int32[2,2]{1, 2, 3, 4}",
-        "uint32{4294967295}", "int64{-5}", "uint64{18446744073709551615}", "bool[2]{true, false}",
-        "complex64{(1,-2)}", "complex128{(0.5,0)}", "string[2]{\"a\", \"b\\n\"}", "float32[0]{}",
-        "float32{inf}", "float32[100,2]{7}"}) {
+       {"float32{1.5}", "float64[2]{0.1, -2}", "float16{0.5}", "bfloat16{-2}", "int8{-8}", "uint8[3]{1, 2, 255}",
+        "int16{1}", "uint16{1}", "int32[2,2]{1, 2, 3, 4}", "uint32{4294967295}", "int64{-5}",
+        "uint64{18446744073709551615}", "bool[2]{true, false}", "complex64{(1,-2)}", "complex128{(0.5,0)}",
+        "string[2]{\"a\", \"b\\n\"}", "float32[0]{}", "float32{inf}", "float32[100,2]{7}"}) {
     auto value = ParseAttrText(text);
     BOOST_REQUIRE_MESSAGE(value.ok(), text << ": " << value.status().ToString());
     BOOST_TEST(AttrText(*value) == text);

@@ -58,13 +58,15 @@ std::string Folder::Read(const std::string& name) const { return ReadAll(path_ /
 std::string TypeAttrText(const std::string& name, const std::string& dtype) {
   return StrCat("attr { key: '", name, "' value { type: ", dtype, " } } ");
 }
-std::string NodeDefText(const std::string& name, const std::string& op, const std::vector<std::string>& inputs, const std::string& attrs) {
+std::string NodeDefText(const std::string& name, const std::string& op, const std::vector<std::string>& inputs,
+                        const std::string& attrs) {
   std::string s = StrCat("node { name: '", name, "' op: '", op, "' ");
   for (const std::string& i : inputs) StrAppend(&s, "input: '", i, "' ");
   return s + attrs + "}\n";
 }
 std::string PlaceholderText(const std::string& name, const std::string& dtype) {
-  return NodeDefText(name, "Placeholder", {}, TypeAttrText("dtype", dtype) + "attr { key: 'shape' value { shape { unknown_rank: true } } } ");
+  return NodeDefText(name, "Placeholder", {},
+                     TypeAttrText("dtype", dtype) + "attr { key: 'shape' value { shape { unknown_rank: true } } } ");
 }
 
 }  // namespace troupe

@@ -31,7 +31,8 @@ class Folder {
 
 // Nodes of a GraphDef in text form.
 std::string PlaceholderText(const std::string& name, const std::string& dtype);
-std::string NodeDefText(const std::string& name, const std::string& op, const std::vector<std::string>& inputs, const std::string& attrs = "");
+std::string NodeDefText(const std::string& name, const std::string& op, const std::vector<std::string>& inputs,
+                        const std::string& attrs = "");
 std::string TypeAttrText(const std::string& name, const std::string& dtype);
 
 }  // namespace troupe

@@ -8,8 +8,9 @@
 namespace troupe {
 namespace {
 
-const std::vector<std::string> kDtypes = {"FLOAT", "DOUBLE", "HALF", "BFLOAT16", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32",
-                                          "UINT64", "BOOL", "COMPLEX64", "COMPLEX128", "STRING"};
+const std::vector<std::string> kDtypes = {"FLOAT", "DOUBLE",    "HALF",       "BFLOAT16", "INT8",   "INT16",
+                                          "INT32", "INT64",     "UINT8",      "UINT16",   "UINT32", "UINT64",
+                                          "BOOL",  "COMPLEX64", "COMPLEX128", "STRING"};
 
 // For each type a placeholder "x_TYPE" and an Identity "y_TYPE"; "sum" = x_FLOAT + x_FLOAT; "bad" asserts.
 std::string Graph() {
@@ -110,8 +111,11 @@ BOOST_AUTO_TEST_CASE(values_that_are_none_are_mistakes_of_usage) {
 }
 
 BOOST_AUTO_TEST_CASE(numpy_files_go_round_for_every_type) {
-  const std::map<std::string, std::string> values = {
-      {"BOOL", "[[true, false]]"}, {"COMPLEX64", "[[1+2j, 3]]"}, {"COMPLEX128", "[[1+2j, 3]]"}, {"FLOAT", "[[0.1, 2.5]]"}, {"DOUBLE", "[[0.1, 1e300]]"}};
+  const std::map<std::string, std::string> values = {{"BOOL", "[[true, false]]"},
+                                                     {"COMPLEX64", "[[1+2j, 3]]"},
+                                                     {"COMPLEX128", "[[1+2j, 3]]"},
+                                                     {"FLOAT", "[[0.1, 2.5]]"},
+                                                     {"DOUBLE", "[[0.1, 1e300]]"}};
   for (const std::string& d : kDtypes) {
     if (d == "STRING") continue;
     const auto it = values.find(d);
@@ -154,7 +158,9 @@ BOOST_AUTO_TEST_CASE(bad_files_are_failures) {
     bytes.replace(bytes.find(from), from.size(), to);
     return bytes;
   };
-  const auto says = [](const std::string& out, const std::string& why) { return out.starts_with("status 1: ") && out.find(why) != std::string::npos; };
+  const auto says = [](const std::string& out, const std::string& why) {
+    return out.starts_with("status 1: ") && out.find(why) != std::string::npos;
+  };
   BOOST_TEST(says(echo(""), "b.npy: not a .npy file"));
   BOOST_TEST(says(echo(NumpyFile().substr(0, 50)), "the header is cut off"));
   BOOST_TEST(says(echo(NumpyFile().substr(0, 140)), "it holds 12 bytes of elements, but int32 [2,2] takes 16"));
@@ -168,23 +174,32 @@ BOOST_AUTO_TEST_CASE(bad_files_are_failures) {
 
 BOOST_AUTO_TEST_CASE(json_is_one_object) {
   BOOST_TEST(Echo("FLOAT", "[[1, 2.5], [nan, -inf]]", true) ==
-             "{\"fetches\": [\n  {\"name\": \"y_FLOAT\", \"dtype\": \"float32\", \"shape\": [2, 2], \"values\": [[1, 2.5], [NaN, -Infinity]]}\n]}\n");
+             "{\"fetches\": [\n  {\"name\": \"y_FLOAT\", \"dtype\": \"float32\", \"shape\": [2, 2], \"values\": [[1, "
+             "2.5], [NaN, -Infinity]]}\n]}\n");
   BOOST_TEST(Echo("STRING", "['a\"\\n', '\\xff', '\xc3\xa9']", true) ==
-             "{\"fetches\": [\n  {\"name\": \"y_STRING\", \"dtype\": \"string\", \"shape\": [3], \"values\": [\"a\\\"\\n\", \"\\u00ff\", \"\xc3\xa9\"]}\n]}\n");
+             "{\"fetches\": [\n  {\"name\": \"y_STRING\", \"dtype\": \"string\", \"shape\": [3], \"values\": "
+             "[\"a\\\"\\n\", \"\\u00ff\", \"\xc3\xa9\"]}\n]}\n");
   BOOST_TEST(Echo("COMPLEX64", "1-2j", true) ==
-             "{\"fetches\": [\n  {\"name\": \"y_COMPLEX64\", \"dtype\": \"complex64\", \"shape\": [], \"values\": [1, -2]}\n]}\n");
+             "{\"fetches\": [\n  {\"name\": \"y_COMPLEX64\", \"dtype\": \"complex64\", \"shape\": [], \"values\": [1, "
+             "-2]}\n]}\n");
 }
 
 BOOST_AUTO_TEST_CASE(json_names_files_and_tells_the_time) {
   const std::string out = folder.Path("o");
-  const Ended e = Run({"--feed", "x_FLOAT=1", "--feed", "x_STRING=s", "--fetch", "sum", "--fetch", "y_STRING", "--out", out, "--json", "--repeat", "20"});
+  const Ended e = Run({"--feed", "x_FLOAT=1", "--feed", "x_STRING=s", "--fetch", "sum", "--fetch", "y_STRING", "--out",
+                       out, "--json", "--repeat", "20"});
   BOOST_TEST(e.status == 0, e.err);
-  BOOST_TEST((e.out.find("{\"name\": \"sum\", \"dtype\": \"float32\", \"shape\": [], \"file\": \"" + out + "/0.npy\"}") != std::string::npos), e.out);
-  BOOST_TEST((e.out.find("{\"name\": \"y_STRING\", \"dtype\": \"string\", \"shape\": [], \"values\": \"s\"}") != std::string::npos), e.out);
+  BOOST_TEST((e.out.find("{\"name\": \"sum\", \"dtype\": \"float32\", \"shape\": [], \"file\": \"" + out +
+                         "/0.npy\"}") != std::string::npos),
+             e.out);
+  BOOST_TEST((e.out.find("{\"name\": \"y_STRING\", \"dtype\": \"string\", \"shape\": [], \"values\": \"s\"}") !=
+              std::string::npos),
+             e.out);
   BOOST_TEST(folder.Has("o/0.npy"));
   BOOST_TEST(!folder.Has("o/1.npy"));
   BOOST_TEST((e.out.find("\"timing\": {\"nodes\": 35, \"import_and_first_run_s\": ") != std::string::npos), e.out);
-  for (const char* key : {"\"run_us\": {\"median\": ", "\"min\": ", "\"max\": "}) BOOST_TEST((e.out.find(key) != std::string::npos), e.out);
+  for (const char* key : {"\"run_us\": {\"median\": ", "\"min\": ", "\"max\": "})
+    BOOST_TEST((e.out.find(key) != std::string::npos), e.out);
 }
 
 BOOST_AUTO_TEST_CASE(targets_run_without_fetches) {
@@ -219,28 +234,38 @@ BOOST_AUTO_TEST_CASE(a_failed_run_ends_with_1_and_its_reason) {
   const Ended none = RunProgram({"run", folder.Path("none.pb"), "--fetch", "x"});
   BOOST_TEST(none.status == 1);
   BOOST_TEST(none.err == "troupe: NOT_FOUND: " + folder.Path("none.pb") + ": No such file or directory\n");
-  const Ended bad = RunProgram({"run", folder.Write("bad.pbtxt", "node { name: 'n' op: 'Identity' input: 'm' }"), "--fetch", "n"});
+  const Ended bad =
+      RunProgram({"run", folder.Write("bad.pbtxt", "node { name: 'n' op: 'Identity' input: 'm' }"), "--fetch", "n"});
   BOOST_TEST(bad.status == 1);
   BOOST_TEST((bad.err.find("node 'n' (Identity): input 'm': there is no node 'm'") != std::string::npos), bad.err);
 }
 
 BOOST_AUTO_TEST_CASE(mistakes_of_usage_end_with_2) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {}, {"nothing"}, {"run"}, {"run", graph, "--oops"}, {"run", graph, "--feed", "x", "--fetch", "sum"}, {"run", graph, "--feed", "=1", "--fetch", "sum"},
-           {"run", graph, "--feed", "^x=1", "--fetch", "sum"}, {"run", graph, "--fetch", "sum", "--repeat", "many"}, {"run", graph, "--fetch", "sum", "--threads", "-1"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"nothing"},
+                                             {"run"},
+                                             {"run", graph, "--oops"},
+                                             {"run", graph, "--feed", "x", "--fetch", "sum"},
+                                             {"run", graph, "--feed", "=1", "--fetch", "sum"},
+                                             {"run", graph, "--feed", "^x=1", "--fetch", "sum"},
+                                             {"run", graph, "--fetch", "sum", "--repeat", "many"},
+                                             {"run", graph, "--fetch", "sum", "--threads", "-1"}}) {
     const Ended e = RunProgram(arguments);
     BOOST_TEST(e.status == 2, StrJoin(arguments, " "));
     BOOST_TEST(e.err != "");
   }
   const Ended nothing = Run({});
   BOOST_TEST(nothing.status == 2);
-  BOOST_TEST((nothing.err.find("name a --fetch or a --target. The graph's sinks (nodes whose outputs nobody uses) are:\n  y_DOUBLE (Identity)\n") != std::string::npos),
+  BOOST_TEST((nothing.err.find("name a --fetch or a --target. The graph's sinks (nodes whose outputs nobody uses) "
+                               "are:\n  y_DOUBLE (Identity)\n") != std::string::npos),
              nothing.err);
   BOOST_TEST((nothing.err.find("  done (NoOp, no output: a --target)") != std::string::npos), nothing.err);
 }
 
 BOOST_AUTO_TEST_CASE(unknown_ops_end_with_3_and_are_listed_at_once) {
-  const std::string path = folder.Write("u.pbtxt", NodeDefText("a", "Zork", {}) + NodeDefText("b", "Frobnicate", {"a"}) + NodeDefText("c", "Zork", {}));
+  const std::string path = folder.Write(
+      "u.pbtxt", NodeDefText("a", "Zork", {}) + NodeDefText("b", "Frobnicate", {"a"}) + NodeDefText("c", "Zork", {}));
   for (const char* command : {"run", "graph"}) {
     const Ended e = RunProgram({command, path});
     BOOST_TEST(e.status == 3);

@@ -35,9 +35,11 @@ BOOST_AUTO_TEST_CASE(an_op_that_does_not_exist_is_a_failure_that_helps) {
 
 std::string Graph() {
   const std::string t = TypeAttrText("T", "DT_FLOAT");
-  const std::string value = TypeAttrText("dtype", "DT_FLOAT") + "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 2 } } } ";
-  return PlaceholderText("x", "DT_FLOAT") + NodeDefText("two", "Const", {}, value) + NodeDefText("four", "Add", {"two", "two"}, t) +
-         NodeDefText("a", "Add", {"x", "four"}, t) + NodeDefText("b", "Add", {"x", "four"}, t) + NodeDefText("c", "Mul", {"a", "b"}, t) +
+  const std::string value = TypeAttrText("dtype", "DT_FLOAT") +
+                            "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 2 } } } ";
+  return PlaceholderText("x", "DT_FLOAT") + NodeDefText("two", "Const", {}, value) +
+         NodeDefText("four", "Add", {"two", "two"}, t) + NodeDefText("a", "Add", {"x", "four"}, t) +
+         NodeDefText("b", "Add", {"x", "four"}, t) + NodeDefText("c", "Mul", {"a", "b"}, t) +
          NodeDefText("aside", "Identity", {"x", "^two"}, t) + "versions { producer: 27 }";
 }
 
@@ -53,7 +55,8 @@ BOOST_AUTO_TEST_CASE(a_graph_is_shown_before_and_after_passes) {
   BOOST_TEST(merged.status == 0, merged.err);
   BOOST_TEST(Has(merged.out, "c = Mul(a, a)\n"), merged.out);
 
-  const Ended folded = RunProgram({"graph", path, "--after", "prune", "--feed", "x", "--fetch", "c", "--after", "fold"});
+  const Ended folded =
+      RunProgram({"graph", path, "--after", "prune", "--feed", "x", "--fetch", "c", "--after", "fold"});
   BOOST_TEST(folded.status == 0, folded.err);
   BOOST_TEST(!Has(folded.out, "aside"), folded.out);
   BOOST_TEST(!Has(folded.out, "Add(two, two)"), folded.out);

@@ -68,7 +68,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
       {"shape { dim { size: -2 } }", "dimension -2 is negative"},
       {"list { shape { dim { size: -7 } } }", "dimension -7 is negative"},
       {"tensor { }", "a tensor cannot be of type DT_INVALID"},
-      {"func { name: 'f' attr { key: 'T' value { type: 77 } } }", "attr 'T' of function 'f': element type 77 is not supported"},
+      {"func { name: 'f' attr { key: 'T' value { type: 77 } } }",
+       "attr 'T' of function 'f': element type 77 is not supported"},
   };
   for (const auto& [text, message] : wrong) {
     proto::AttrValue p;
@@ -91,8 +92,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
 }
 
 BOOST_AUTO_TEST_CASE(shapes_round_trip) {
-  for (const PartialTensorShape& s : {PartialTensorShape(), PartialTensorShape({}), PartialTensorShape({0}), PartialTensorShape({-1, 3, -1}),
-                                      PartialTensorShape({int64_t{1} << 40, 2})}) {
+  for (const PartialTensorShape& s : {PartialTensorShape(), PartialTensorShape({}), PartialTensorShape({0}),
+                                      PartialTensorShape({-1, 3, -1}), PartialTensorShape({int64_t{1} << 40, 2})}) {
     proto::TensorShapeProto p;
     ShapeToProto(s, &p);
     const auto back = ShapeFromProto(p);

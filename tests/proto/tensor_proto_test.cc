@@ -54,7 +54,8 @@ const std::vector<Case> kCases = {
     {"dtype: DT_HALF" + Shape("3") + "half_val: [15360, 49152, 31744]", "float16 [3] [1 -2 inf]"},
     {"dtype: DT_BFLOAT16" + Shape("2") + "half_val: [16256, 49152]", "bfloat16 [2] [1 -2]"},
     {"dtype: DT_QUINT8" + Shape("2") + "int_val: [0, 255]", "quint8 [2] [? ?]"},
-    {"dtype: DT_RESOURCE" + Shape("1") + "resource_handle_val { device: 'd' container: 'c' name: 'v' }", "resource [1] [v]"},
+    {"dtype: DT_RESOURCE" + Shape("1") + "resource_handle_val { device: 'd' container: 'c' name: 'v' }",
+     "resource [1] [v]"},
     // Scalars, no elements, shapes.
     {"dtype: DT_FLOAT float_val: 7", "float32 [] [7]"},
     {"dtype: DT_FLOAT" + Shape("0"), "float32 [0] []"},
@@ -86,8 +87,10 @@ const std::vector<Case> kCases = {
     {"dtype: DT_FLOAT" + Shape("-2"), "dimension -2 is negative"},
     {"dtype: DT_FLOAT" + Shape("4294967296,4294967296,4294967296"), "the number of elements does not fit into 64 bits"},
     {"dtype: DT_FLOAT" + Shape("4611686018427387904,4,0"), "the number of elements does not fit into 64 bits"},
-    {"dtype: DT_FLOAT" + Shape("2") + "float_val: [1, 2, 3]", "float_val has 3 values, more than the 2 elements of float32 [2]"},
-    {"dtype: DT_COMPLEX64" + Shape("2") + "scomplex_val: [1, 2, 3]", "scomplex_val has 3 numbers, but a complex64 element takes 2"},
+    {"dtype: DT_FLOAT" + Shape("2") + "float_val: [1, 2, 3]",
+     "float_val has 3 values, more than the 2 elements of float32 [2]"},
+    {"dtype: DT_COMPLEX64" + Shape("2") + "scomplex_val: [1, 2, 3]",
+     "scomplex_val has 3 numbers, but a complex64 element takes 2"},
     {"dtype: DT_FLOAT" + Shape("2") + "int_val: [1, 2]",
      "the values of float32 [2] must stand in float_val, but it is empty and another list is not"},
     {"dtype: DT_FLOAT" + Shape("2") + "tensor_content: 'abc'", "tensor_content has 3 bytes, but float32 [2] takes 8"},
@@ -97,8 +100,10 @@ const std::vector<Case> kCases = {
     {"dtype: DT_VARIANT variant_val { type_name: 'x' }", "values of type variant cannot be read from a tensor"},
     {"dtype: DT_STRING" + Shape("9") + "tensor_content: 'abc'", "tensor_content of 3 bytes cannot hold 9 strings"},
     {"dtype: DT_STRING" + Shape("2") + "tensor_content: '\\001\\005a'", "string 1 goes past the end of tensor_content"},
-    {"dtype: DT_STRING" + Shape("1") + "tensor_content: '\\200\\200\\200'", "tensor_content has a damaged length of string 0"},
-    {"dtype: DT_STRING" + Shape("1") + "tensor_content: '\\001abc'", "tensor_content has 4 bytes, but its strings take 2"},
+    {"dtype: DT_STRING" + Shape("1") + "tensor_content: '\\200\\200\\200'",
+     "tensor_content has a damaged length of string 0"},
+    {"dtype: DT_STRING" + Shape("1") + "tensor_content: '\\001abc'",
+     "tensor_content has 4 bytes, but its strings take 2"},
     // A few bytes must not ask for gigabytes.
     {"dtype: DT_FLOAT" + Shape("1000000000000") + "float_val: 1",
      "float_val has 1 values for float32 [1000000000000]: repeating the last one would take more than 2^31 bytes"},
@@ -109,7 +114,8 @@ const std::vector<Case> kCases = {
 };
 
 BOOST_AUTO_TEST_CASE(every_encoding_is_read_or_refused_with_a_sentence) {
-  for (const Case& c : kCases) BOOST_TEST(Read(c.text) == c.shown, c.text << "\n gives " << Read(c.text) << "\n not   " << c.shown);
+  for (const Case& c : kCases)
+    BOOST_TEST(Read(c.text) == c.shown, c.text << "\n gives " << Read(c.text) << "\n not   " << c.shown);
 }
 
 Tensor RoundTrip(const Tensor& t) {
@@ -136,8 +142,8 @@ BOOST_AUTO_TEST_CASE(plain_tensors_come_back_bit_by_bit) {
   for (int d = 1; d < kNumDTypes; ++d) {
     const auto dtype = static_cast<DType>(d);
     if (!IsPlainBytes(dtype)) continue;
-    for (const TensorShape& shape : {TensorShape(), TensorShape({0}), TensorShape({1}), TensorShape({2, 3}), TensorShape({2, 0, 3}),
-                                     TensorShape({1, 1, 2, 1, 1, 1, 9}), TensorShape({1000})}) {
+    for (const TensorShape& shape : {TensorShape(), TensorShape({0}), TensorShape({1}), TensorShape({2, 3}),
+                                     TensorShape({2, 0, 3}), TensorShape({1, 1, 2, 1, 1, 1, 9}), TensorShape({1000})}) {
       for (int variant = 0; variant < 3; ++variant) {
         Tensor t(dtype, shape);
         auto* bytes = static_cast<uint8_t*>(t.raw());

@@ -90,7 +90,8 @@ BOOST_AUTO_TEST_CASE(ViewsKeepTheirBytesAndForeignMemoryIsGivenBackOnce) {
       std::vector<unsigned char> bytes = std::vector<unsigned char>(256, 7);
       int released = 0;
     } memory;
-    Buffer* root = Buffer::Wrap(memory.bytes.data(), memory.bytes.size(), [](void* m) { ++static_cast<Memory*>(m)->released; }, &memory);
+    Buffer* root = Buffer::Wrap(
+        memory.bytes.data(), memory.bytes.size(), [](void* m) { ++static_cast<Memory*>(m)->released; }, &memory);
     Buffer* views[kThreads];
     for (int t = 0; t < kThreads; ++t) views[t] = Buffer::Slice(root, t * 64, 64);
     root->Unref();

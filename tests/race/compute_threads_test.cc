@@ -52,7 +52,9 @@ BOOST_AUTO_TEST_CASE(EveryJobRunsOnceAndBeforeTheThreadsGo) {
       RunThreads(kCallers, [&](int t) {
         for (int i = 0; i < kJobs; ++i) {
           auto owned = std::make_unique<int>(i);
-          threads.Schedule([&ran, slot = t * kJobs + i, value = std::shared_ptr<int>(std::move(owned))] { ran[slot] += *value + 1; });
+          threads.Schedule([&ran, slot = t * kJobs + i, value = std::shared_ptr<int>(std::move(owned))] {
+            ran[slot] += *value + 1;
+          });
           (void)threads.HasIdleWorker();
         }
       });

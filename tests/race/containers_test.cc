@@ -30,7 +30,8 @@ BOOST_AUTO_TEST_CASE(AnEntryIsMadeOnce) {
       auto thing = containers.LookUpOrCreate<Thing>("c", "n", [&] { return std::make_shared<Thing>(&alive); });
       wrong.Unless(thing.ok() && (*thing)->mark == 17);
       Thing* expected = nullptr;
-      wrong.Unless(first.compare_exchange_strong(expected, thing->get(), std::memory_order_relaxed) || expected == thing->get());
+      wrong.Unless(first.compare_exchange_strong(expected, thing->get(), std::memory_order_relaxed) ||
+                   expected == thing->get());
       wrong.Unless(!containers.LookUp<Other>("c", "n").ok());
     });
     BOOST_TEST(alive == 1);

@@ -55,7 +55,8 @@ BOOST_AUTO_TEST_CASE(ALaneSeesEveryMessageOnce) {
       ++local;
       actors[local % kActors].Post(&lane);  // from the lane's own thread
     }
-    if (!lane.DrainSome() && sum() < kPosters * kPosts + local) lane.Wait(std::min(deadline, Clock::now() + std::chrono::seconds(5)));
+    if (!lane.DrainSome() && sum() < kPosters * kPosts + local)
+      lane.Wait(std::min(deadline, Clock::now() + std::chrono::seconds(5)));
   }
   posters.join();
   BOOST_TEST(sum() == kPosters * kPosts + local);

@@ -30,7 +30,9 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
     ++rings_;
     bell_.notify_one();
   }
-  absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override { return absl::InternalError("nothing is sent"); }
+  absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override {
+    return absl::InternalError("nothing is sent");
+  }
   void Grant(const std::string&, uint64_t) override {}
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void ResultReady(uint32_t) override {}
@@ -81,8 +83,12 @@ struct Receives {
     std::vector<Output> values;
     for (int i = 0; i < count; ++i) {
       auto n = NodeBuilder(root.graph(), StrCat("recv", i), "_Recv")
-                   .Attr("tensor_type", DType::kFloat).Attr("tensor_name", StrCat("edge", i)).Attr("send_device", "/job:a/device:CPU:0")
-                   .Attr("send_device_incarnation", 7).Attr("recv_device", "/job:b/device:CPU:0").Build();
+                   .Attr("tensor_type", DType::kFloat)
+                   .Attr("tensor_name", StrCat("edge", i))
+                   .Attr("send_device", "/job:a/device:CPU:0")
+                   .Attr("send_device_incarnation", 7)
+                   .Attr("recv_device", "/job:b/device:CPU:0")
+                   .Build();
       BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
       values.push_back(Output(NodeOut{*n, 0}, root.state()));
     }

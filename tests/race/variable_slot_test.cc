@@ -70,7 +70,8 @@ BOOST_AUTO_TEST_CASE(AssignmentsClearsAndReadsMayCross) {
         slot.Clear();
       } else {
         const absl::StatusOr<Tensor> snapshot = slot.Read();
-        wrong.Unless(snapshot.ok() ? Equal(*snapshot) : snapshot.status().code() == absl::StatusCode::kFailedPrecondition);
+        wrong.Unless(snapshot.ok() ? Equal(*snapshot)
+                                   : snapshot.status().code() == absl::StatusCode::kFailedPrecondition);
       }
     }
   });

@@ -97,8 +97,9 @@ BOOST_AUTO_TEST_CASE(moments_are_those_of_the_distributions) {
     BOOST_CHECK_CLOSE_FRACTION(variance, rate, 0.05);
   }
   // Batches with parameters of their own: each index of the first dimension.
-  const std::vector<Tensor> parameters = {Tensor::Vector<int32_t>({3, 20000}), Tensor::Vector<double>({0, 10, 0}), Tensor::Vector<double>({1, 2, 1}),
-                                          Tensor::Vector<double>({-1, 10, 2}), Tensor::Vector<double>({1, 1e9, 2.5})};
+  const std::vector<Tensor> parameters = {Tensor::Vector<int32_t>({3, 20000}), Tensor::Vector<double>({0, 10, 0}),
+                                          Tensor::Vector<double>({1, 2, 1}), Tensor::Vector<double>({-1, 10, 2}),
+                                          Tensor::Vector<double>({1, 1e9, 2.5})};
   const Tensor t = Drawn("ParameterizedTruncatedNormal", seeds, parameters, 2).Next();
   const double means[] = {0, 10 + 2 * std::sqrt(2 / 3.14159265358979), 2.2149};
   for (int b = 0; b < 3; ++b) {
@@ -118,14 +119,17 @@ BOOST_AUTO_TEST_CASE(parameters_that_are_refused) {
     return got.ok() ? std::string("no error") : std::string(got.status().message());
   };
   const auto truncated = [&](std::vector<float> low) {
-    return error("ParameterizedTruncatedNormal", {Tensor::Vector<int32_t>({2, 3}), Tensor::Scalar(0.f), Tensor::Scalar(1.f),
-                                                  Tensor::Of<float>(low, TensorShape({static_cast<int64_t>(low.size())})), Tensor::Scalar(1.f)});
+    return error("ParameterizedTruncatedNormal",
+                 {Tensor::Vector<int32_t>({2, 3}), Tensor::Scalar(0.f), Tensor::Scalar(1.f),
+                  Tensor::Of<float>(low, TensorShape({static_cast<int64_t>(low.size())})), Tensor::Scalar(1.f)});
   };
   BOOST_CHECK(truncated({2}).find("Invalid parameters") != std::string::npos);
   BOOST_CHECK(truncated({0, 0, 0}).find("should have length 1 or shape[0], got shape: [3]") != std::string::npos);
   BOOST_CHECK_EQUAL(truncated({0, 0.5}), "no error");
-  BOOST_CHECK(error("RandomGamma", {Tensor::Vector<int32_t>({-1}), Tensor::Scalar(1.f)}).find("-1") != std::string::npos);
-  BOOST_CHECK(error("RandomGamma", {Tensor::Scalar<int32_t>(1), Tensor::Scalar(1.f)}).find("must be a vector") != std::string::npos);
+  BOOST_CHECK(error("RandomGamma", {Tensor::Vector<int32_t>({-1}), Tensor::Scalar(1.f)}).find("-1") !=
+              std::string::npos);
+  BOOST_CHECK(error("RandomGamma", {Tensor::Scalar<int32_t>(1), Tensor::Scalar(1.f)}).find("must be a vector") !=
+              std::string::npos);
 }
 
 }  // namespace

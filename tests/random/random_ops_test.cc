@@ -10,14 +10,17 @@
 namespace troupe {
 namespace {
 
-absl::StatusOr<Tensor> Draw(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs, const std::string& session = "s") {
+absl::StatusOr<Tensor> Draw(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs,
+                            const std::string& session = "s") {
   EvaluateOptions options;
   options.session = session;
   TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> out, EvaluateOp(op, std::move(inputs), std::move(attrs), {}, options));
   return out[0];
 }
 const Tensor kEight = Tensor::Vector<int32_t>({8});
-bool SameBytes(const Tensor& a, const Tensor& b) { return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
+bool SameBytes(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
 bool Says(const absl::Status& s, const std::string& part) { return s.ToString().find(part) != std::string::npos; }
 
 BOOST_AUTO_TEST_SUITE(random_ops)
@@ -27,7 +30,8 @@ BOOST_AUTO_TEST_CASE(the_words_of_philox) {
   const random::Philox::Words zero = random::Philox({0, 0, 0, 0}, {0, 0})();
   BOOST_TEST((zero == random::Philox::Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const uint32_t f = 0xffffffff;
-  BOOST_TEST((random::Philox({f, f, f, f}, {f, f})() == random::Philox::Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  BOOST_TEST((random::Philox({f, f, f, f}, {f, f})() ==
+              random::Philox::Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
 }
 
 BOOST_AUTO_TEST_CASE(skipping_carries) {
@@ -47,12 +51,14 @@ BOOST_AUTO_TEST_CASE(a_stream_belongs_to_its_session) {
 
 BOOST_AUTO_TEST_CASE(without_seeds_sessions_differ) {
   const AttrMap attrs = {{"dtype", DType::kFloat}};
-  BOOST_TEST(!SameBytes(*Draw("RandomUniform", {kEight}, attrs, "unseeded a"), *Draw("RandomUniform", {kEight}, attrs, "unseeded b")));
+  BOOST_TEST(!SameBytes(*Draw("RandomUniform", {kEight}, attrs, "unseeded a"),
+                        *Draw("RandomUniform", {kEight}, attrs, "unseeded b")));
 }
 
 BOOST_AUTO_TEST_CASE(threads_never_draw_the_same_numbers) {
   Graph graph;
-  Node* const node = *graph.AddNode("shared", "RandomUniformInt", {{"Tout", DType::kInt64}, {"T", DType::kInt32}, {"seed", 1}});
+  Node* const node =
+      *graph.AddNode("shared", "RandomUniformInt", {{"Tout", DType::kInt64}, {"T", DType::kInt32}, {"seed", 1}});
   Device* const device = EvaluationDevice(1);
   const KernelNode described = DescribeNode(*node, device);
   std::vector<std::vector<int64_t>> drawn(4);
@@ -63,7 +69,9 @@ BOOST_AUTO_TEST_CASE(threads_never_draw_the_same_numbers) {
       const PreparedKernel kernel = *PrepareKernel(*node, device, "threads");
       for (int i = 0; i < 200; ++i) {
         StepContext step;
-        const Tensor t = (*EvaluateKernel(kernel, described, {kEight, Tensor::Scalar<int64_t>(0), Tensor::Scalar<int64_t>(int64_t{1} << 62)}, &step))[0];
+        const Tensor t = (*EvaluateKernel(
+            kernel, described, {kEight, Tensor::Scalar<int64_t>(0), Tensor::Scalar<int64_t>(int64_t{1} << 62)},
+            &step))[0];
         mine.insert(mine.end(), t.data<int64_t>(), t.data<int64_t>() + 8);
       }
     });
@@ -89,15 +97,21 @@ BOOST_AUTO_TEST_CASE(integers) {
   BOOST_TEST(Says(Draw("RandomUniformInt", {kEight, five, five}, {}).status(), "minval must be less than maxval"));
   BOOST_TEST(Draw("RandomUniformInt", {Tensor::Vector<int32_t>({0}), five, five}, {}).ok());
   BOOST_TEST(Says(Draw("RandomUniformInt", {kEight, kEight, five}, {}).status(), "must be scalars"));
-  const Tensor all = *Draw("RandomUniformInt", {Tensor::Vector<int32_t>({1000}), Tensor::Scalar<int32_t>(std::numeric_limits<int32_t>::min()),
-                                                Tensor::Scalar<int32_t>(std::numeric_limits<int32_t>::max())}, {{"seed", 1}});
+  const Tensor all =
+      *Draw("RandomUniformInt",
+            {Tensor::Vector<int32_t>({1000}), Tensor::Scalar<int32_t>(std::numeric_limits<int32_t>::min()),
+             Tensor::Scalar<int32_t>(std::numeric_limits<int32_t>::max())},
+            {{"seed", 1}});
   const auto values = all.flat<int32_t>();
   BOOST_TEST(std::count_if(values.begin(), values.end(), [](int32_t v) { return v < 0; }) > 400);
 }
 
 BOOST_AUTO_TEST_CASE(moments) {
   const Tensor size = Tensor::Vector<int32_t>({100000});
-  const struct { const char* op; double mean, variance, bound; } cases[] = {
+  const struct {
+    const char* op;
+    double mean, variance, bound;
+  } cases[] = {
       {"RandomUniform", 0.5, 1.0 / 12, 1}, {"RandomStandardNormal", 0, 1, 7}, {"TruncatedNormal", 0, 0.7741, 2}};
   for (const auto& c : cases) {
     const Tensor t = *Draw(c.op, {size}, {{"dtype", DType::kDouble}, {"seed", 11}});
@@ -135,14 +149,17 @@ BOOST_AUTO_TEST_CASE(classes) {
   BOOST_TEST(std::count(v, v + 1000, 1) == 0);
   BOOST_TEST(std::abs(std::count(v, v + 1000, 0) - 500) < 80);
   BOOST_TEST(std::count(v + 1000, v + 2000, 2) == 1000);
-  BOOST_TEST(Says(Draw("Multinomial", {Tensor(DType::kFloat, {2, 0}), Tensor::Scalar<int32_t>(1)}, {}).status(), "at least one class"));
+  BOOST_TEST(Says(Draw("Multinomial", {Tensor(DType::kFloat, {2, 0}), Tensor::Scalar<int32_t>(1)}, {}).status(),
+                  "at least one class"));
   BOOST_TEST(Says(Draw("Multinomial", {logits, Tensor::Scalar<int32_t>(-1)}, {}).status(), "must not be negative"));
 }
 
 BOOST_AUTO_TEST_CASE(stateless_seeds_have_two_numbers) {
-  BOOST_TEST(Says(Draw("StatelessRandomUniform", {kEight, Tensor::Vector<int64_t>({1, 2, 3})}, {}).status(), "seed must have shape [2], not [3]"));
+  BOOST_TEST(Says(Draw("StatelessRandomUniform", {kEight, Tensor::Vector<int64_t>({1, 2, 3})}, {}).status(),
+                  "seed must have shape [2], not [3]"));
   const Tensor seed = Tensor::Vector<int32_t>({1, 2}), wide = Tensor::Vector<int64_t>({1, 2});
-  BOOST_TEST(SameBytes(*Draw("StatelessRandomUniform", {kEight, seed}, {}), *Draw("StatelessRandomUniform", {kEight, wide}, {})));
+  BOOST_TEST(SameBytes(*Draw("StatelessRandomUniform", {kEight, seed}, {}),
+                       *Draw("StatelessRandomUniform", {kEight, wide}, {})));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

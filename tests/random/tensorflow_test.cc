@@ -75,7 +75,8 @@ class Stream {
     described_ = DescribeNode(*node_, device);
   }
   Tensor Next(int64_t size) {
-    const Tensor shape = Tensor::Vector<int32_t>({static_cast<int32_t>(size)}), seed = Tensor::Vector<int64_t>({line_.seed, line_.seed2});
+    const Tensor shape = Tensor::Vector<int32_t>({static_cast<int32_t>(size)}),
+                 seed = Tensor::Vector<int64_t>({line_.seed, line_.seed2});
     const bool stateless = line_.op.rfind("Stateless", 0) == 0;
     std::vector<Tensor> inputs;
     if (line_.op == "RandomShuffle") {
@@ -134,12 +135,17 @@ BOOST_AUTO_TEST_CASE(every_op_and_type) {
     const bool normal = line.op.find("Normal") != std::string::npos;
     if (!normal) BOOST_TEST(Hash(t) == line.hash, what);
     inexact += Hash(t) != line.hash;
-    const double tolerance = !normal ? 0 : line.type == "double" ? 1e-14 : line.type == "float" ? 2e-6 : line.type == "half" ? 2e-3 : 1e-2;
+    const double tolerance = !normal                 ? 0
+                             : line.type == "double" ? 1e-14
+                             : line.type == "float"  ? 2e-6
+                             : line.type == "half"   ? 2e-3
+                                                     : 1e-2;
     std::istringstream elements(line.elements);
     for (std::string element; elements >> element;) {
       const size_t colon = element.find(':');
       const double want = std::stod(element.substr(colon + 1)), got = Element(t, std::stoll(element));
-      BOOST_TEST(std::abs(got - want) <= tolerance * std::max(1.0, std::abs(want)), what << ": " << element << " is " << got);
+      BOOST_TEST(std::abs(got - want) <= tolerance * std::max(1.0, std::abs(want)),
+                 what << ": " << element << " is " << got);
     }
   }
   BOOST_TEST_MESSAGE(inexact << " of " << lines.size() << " tensors differ in some bit");

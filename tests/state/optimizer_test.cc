@@ -64,7 +64,8 @@ void RunCase(const Case& c, bool by_ref, double tolerance) {
     Tensor t(kDTypeOf<T>, TensorShape({n}));
     if (k < c.slots.size()) {
       for (int64_t i = 0; i < n; ++i) {
-        const double v = k == 0 ? static_cast<double>(i - 3) * 0.5 : 0.125 * static_cast<double>(i + 1 + static_cast<int64_t>(k));
+        const double v =
+            k == 0 ? static_cast<double>(i - 3) * 0.5 : 0.125 * static_cast<double>(i + 1 + static_cast<int64_t>(k));
         t.data<T>()[i] = Number<T>(v, 0.5 * v);
       }
       inputs.push_back(NewVariable(by_ref, t));
@@ -92,8 +93,10 @@ void RunCase(const Case& c, bool by_ref, double tolerance) {
         got = static_cast<double>(value.data<T>()[i]);
       }
       const double want = c.slots[k][i];
-      const bool close = (std::isnan(got) && std::isnan(want)) || std::abs(got - want) <= tolerance * std::max(1.0, std::abs(want));
-      BOOST_TEST(close, def->name << " " << c.type << " " << c.attrs << " slot " << k << "[" << i << "]: " << got << ", not " << want);
+      const bool close =
+          (std::isnan(got) && std::isnan(want)) || std::abs(got - want) <= tolerance * std::max(1.0, std::abs(want));
+      BOOST_TEST(close, def->name << " " << c.type << " " << c.attrs << " slot " << k << "[" << i << "]: " << got
+                                  << ", not " << want);
     }
   }
 }
@@ -126,7 +129,8 @@ BOOST_AUTO_TEST_CASE(many_threads_give_what_one_gives) {
     EvaluateOptions options;
     options.threads = threads;
     const Tensor var = NewVariable(false, start), accum = NewVariable(false, start);
-    Run("ResourceApplyMomentum", {var, accum, Tensor::Scalar<float>(0.1f), grad, Tensor::Scalar<float>(0.9f)}, {}, options);
+    Run("ResourceApplyMomentum", {var, accum, Tensor::Scalar<float>(0.1f), grad, Tensor::Scalar<float>(0.9f)}, {},
+        options);
     results.push_back(ValueOf(var));
   }
   BOOST_TEST(std::memcmp(results[0].raw(), results[1].raw(), results[0].bytes()) == 0);
@@ -135,9 +139,10 @@ BOOST_AUTO_TEST_CASE(many_threads_give_what_one_gives) {
 BOOST_AUTO_TEST_CASE(errors) {
   const Tensor lr = Tensor::Scalar<float>(0.5f), two = Tensor::Vector<float>({1, 1});
   const Tensor var = NewVariable(false, Tensor::Vector<float>({1, 2}));
-  CheckFails(Try("ResourceApplyGradientDescent", {var, two, two}), absl::StatusCode::kInvalidArgument, "input 1 must be a scalar");
-  CheckFails(Try("ResourceApplyGradientDescent", {var, lr, Tensor::Vector<float>({1})}), absl::StatusCode::kInvalidArgument,
-             "do not have the same shape: [2] and [1]");
+  CheckFails(Try("ResourceApplyGradientDescent", {var, two, two}), absl::StatusCode::kInvalidArgument,
+             "input 1 must be a scalar");
+  CheckFails(Try("ResourceApplyGradientDescent", {var, lr, Tensor::Vector<float>({1})}),
+             absl::StatusCode::kInvalidArgument, "do not have the same shape: [2] and [1]");
   CheckFails(Try("ResourceApplyGradientDescent", {NewVariable(false, DType::kFloat, {2}, "no_value"), lr, two}),
              absl::StatusCode::kFailedPrecondition, "no_value");
   CheckFails(Try("ResourceApplyMomentum", {var, var, lr, two, lr}), absl::StatusCode::kInvalidArgument, "given twice");
@@ -145,8 +150,8 @@ BOOST_AUTO_TEST_CASE(errors) {
              absl::StatusCode::kInvalidArgument, "do not have the same shape");
   CheckFails(Try("ResourceApplyMomentum", {var, NewVariable(false, Tensor::Vector<double>({1, 2})), lr, two, lr}),
              absl::StatusCode::kInvalidArgument, "holds float64");
-  CheckFails(Try("ResourceApplyGradientDescent",
-                 {NewVariable(false, Tensor::Vector<int32_t>({1})), Tensor::Scalar<int32_t>(1), Tensor::Vector<int32_t>({1})}),
+  CheckFails(Try("ResourceApplyGradientDescent", {NewVariable(false, Tensor::Vector<int32_t>({1})),
+                                                  Tensor::Scalar<int32_t>(1), Tensor::Vector<int32_t>({1})}),
              absl::StatusCode::kUnimplemented, "int32");
   BOOST_TEST(Text(ValueOf(var)) == Text(Tensor::Vector<float>({1, 2})));
 }
@@ -164,7 +169,8 @@ BOOST_AUTO_TEST_CASE(in_place_unless_a_snapshot_is_out) {
 }
 
 BOOST_AUTO_TEST_CASE(updates_that_lock_in_opposite_order_do_not_deadlock) {
-  const Tensor a = NewVariable(false, Tensor::Vector<float>({0, 0})), b = NewVariable(false, Tensor::Vector<float>({0, 0}));
+  const Tensor a = NewVariable(false, Tensor::Vector<float>({0, 0})),
+               b = NewVariable(false, Tensor::Vector<float>({0, 0}));
   const Tensor lr = Tensor::Scalar<float>(0), grad = Tensor::Vector<float>({1, 1}), one = Tensor::Scalar<float>(1);
   std::atomic<int> failed{0};
   const auto work = [&](const Tensor& var, const Tensor& accum) {

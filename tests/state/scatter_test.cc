@@ -23,8 +23,10 @@ BOOST_AUTO_TEST_CASE(every_update_in_both_forms) {
     for (bool by_ref : {false, true}) {
       for (DType index : {DType::kInt32, DType::kInt64}) {
         const Tensor h = NewVariable(by_ref, Matrix());
-        const Tensor indices = index == DType::kInt32 ? Tensor::Vector<int32_t>({0, 2, 0}) : Tensor::Vector<int64_t>({0, 2, 0});
-        const auto out = Run(StrCat(by_ref ? "Scatter" : "ResourceScatter", c.op), {h, indices, Tensor::Of<float>({3, 2, 9, 1, 7, 8}, {3, 2})});
+        const Tensor indices =
+            index == DType::kInt32 ? Tensor::Vector<int32_t>({0, 2, 0}) : Tensor::Vector<int64_t>({0, 2, 0});
+        const auto out = Run(StrCat(by_ref ? "Scatter" : "ResourceScatter", c.op),
+                             {h, indices, Tensor::Of<float>({3, 2, 9, 1, 7, 8}, {3, 2})});
         BOOST_TEST(out.size() == (by_ref ? 1u : 0u));
         BOOST_TEST(Text(ValueOf(h)) == Text(Tensor::Of<float>(c.expected, {3, 2})), c.op);
       }
@@ -56,7 +58,8 @@ BOOST_AUTO_TEST_CASE(a_refused_update_writes_nothing) {
              "indices[1] = 3 is not in [0, 3)");
   CheckFails(Try("ResourceScatterAdd", {h, Tensor::Of<int32_t>({0, -1}, {2, 1}), Tensor(DType::kFloat, {2, 1, 2})}),
              absl::StatusCode::kInvalidArgument, "indices[1,0] = -1 is not in [0, 3)");
-  CheckFails(Try("ResourceScatterAdd", {h, Tensor::Vector<int32_t>({0}), rows}), absl::StatusCode::kInvalidArgument, "must have shape [1,2]");
+  CheckFails(Try("ResourceScatterAdd", {h, Tensor::Vector<int32_t>({0}), rows}), absl::StatusCode::kInvalidArgument,
+             "must have shape [1,2]");
   BOOST_TEST(Text(ValueOf(h)) == Text(Matrix()));
   const Tensor i = NewVariable(false, Tensor::Vector<int32_t>({4, 5}));
   CheckFails(Try("ResourceScatterDiv", {i, Tensor::Vector<int32_t>({0, 1}), Tensor::Vector<int32_t>({2, 0})}),
@@ -66,7 +69,8 @@ BOOST_AUTO_TEST_CASE(a_refused_update_writes_nothing) {
 
 BOOST_AUTO_TEST_CASE(results_do_not_depend_on_threads) {
   constexpr int kRows = 500, kWidth = 40, kUpdates = 3000;
-  Tensor start(DType::kFloat, {kRows, kWidth}), updates(DType::kFloat, {kUpdates, kWidth}), indices(DType::kInt32, {kUpdates});
+  Tensor start(DType::kFloat, {kRows, kWidth}), updates(DType::kFloat, {kUpdates, kWidth}),
+      indices(DType::kInt32, {kUpdates});
   for (int i = 0; i < kRows * kWidth; ++i) start.data<float>()[i] = 0.1f * static_cast<float>(i % 97);
   for (int i = 0; i < kUpdates * kWidth; ++i) updates.data<float>()[i] = 0.3f * static_cast<float>(i % 89);
   for (int i = 0; i < kUpdates; ++i) indices.data<int32_t>()[i] = i * 7919 % kRows;
@@ -99,25 +103,32 @@ BOOST_AUTO_TEST_CASE(slices) {
   Run("ResourceScatterNdUpdate", {h, Tensor::Of<int64_t>({1}, {1, 1}), Tensor::Of<float>({7, 8}, {1, 2})});
   BOOST_TEST(Text(ValueOf(h)) == Text(Tensor::Of<float>({1, 2, 7, 8, 5, 6}, {3, 2})));
   const Tensor bad = Tensor::Of<int32_t>({0, 1, 2, 2, 0, 1}, {3, 2});
-  CheckFails(Try("ResourceScatterNdAdd", {h, bad, values}), absl::StatusCode::kInvalidArgument, "indices[1] = [2, 2] does not index into shape [3,2]");
+  CheckFails(Try("ResourceScatterNdAdd", {h, bad, values}), absl::StatusCode::kInvalidArgument,
+             "indices[1] = [2, 2] does not index into shape [3,2]");
   Run("ResourceScatterNdAdd", {h, bad, values}, {{"bad_indices_policy", "IGNORE"}});
   BOOST_TEST(Text(ValueOf(h)) == Text(Tensor::Of<float>({1, 42, 7, 8, 5, 6}, {3, 2})));
-  CheckFails(Try("ResourceScatterNdAdd", {h, bad, values}, {{"bad_indices_policy", "GUESS"}}), absl::StatusCode::kInvalidArgument, "GUESS");
-  CheckFails(Try("ResourceScatterNdAdd", {h, Tensor(DType::kInt32, {1, 3}), Tensor(DType::kFloat, {1})}), absl::StatusCode::kInvalidArgument,
-             "length 3");
+  CheckFails(Try("ResourceScatterNdAdd", {h, bad, values}, {{"bad_indices_policy", "GUESS"}}),
+             absl::StatusCode::kInvalidArgument, "GUESS");
+  CheckFails(Try("ResourceScatterNdAdd", {h, Tensor(DType::kInt32, {1, 3}), Tensor(DType::kFloat, {1})}),
+             absl::StatusCode::kInvalidArgument, "length 3");
 }
 
 BOOST_AUTO_TEST_CASE(gather) {
   const Tensor h = NewVariable(false, Matrix());
   const AttrMap f = {{"dtype", DType::kFloat}};
-  BOOST_TEST(Text(Run("ResourceGather", {h, Tensor::Of<int32_t>({2, 0}, {2, 1})}, f)[0]) == Text(Tensor::Of<float>({5, 6, 1, 2}, {2, 1, 2})));
+  BOOST_TEST(Text(Run("ResourceGather", {h, Tensor::Of<int32_t>({2, 0}, {2, 1})}, f)[0]) ==
+             Text(Tensor::Of<float>({5, 6, 1, 2}, {2, 1, 2})));
   BOOST_TEST(Text(Run("ResourceGather", {h, Tensor::Scalar<int64_t>(1)}, f)[0]) == Text(Tensor::Vector<float>({3, 4})));
-  BOOST_TEST(Text(Run("ResourceGather", {h, Tensor::Of<int32_t>({1, 1, 0}, {3, 1})}, {{"dtype", DType::kFloat}, {"batch_dims", 1}})[0]) ==
-             Text(Tensor::Of<float>({2, 4, 5}, {3, 1})));
-  CheckFails(Try("ResourceGather", {h, Tensor::Scalar<int32_t>(3)}, f), absl::StatusCode::kInvalidArgument, "indices = 3 is not in [0, 3)");
-  BOOST_TEST(Text(Run("ResourceGatherNd", {h, Tensor::Of<int32_t>({2, 0, 1, 1}, {2, 2})}, f)[0]) == Text(Tensor::Vector<float>({5, 4})));
-  BOOST_TEST(Text(Run("ResourceGatherNd", {h, Tensor::Of<int32_t>({2}, {1, 1})}, f)[0]) == Text(Tensor::Of<float>({5, 6}, {1, 2})));
-  CheckFails(Try("ResourceGatherNd", {h, Tensor::Of<int32_t>({2, 2}, {1, 2})}, f), absl::StatusCode::kInvalidArgument, "does not index");
+  BOOST_TEST(Text(Run("ResourceGather", {h, Tensor::Of<int32_t>({1, 1, 0}, {3, 1})},
+                      {{"dtype", DType::kFloat}, {"batch_dims", 1}})[0]) == Text(Tensor::Of<float>({2, 4, 5}, {3, 1})));
+  CheckFails(Try("ResourceGather", {h, Tensor::Scalar<int32_t>(3)}, f), absl::StatusCode::kInvalidArgument,
+             "indices = 3 is not in [0, 3)");
+  BOOST_TEST(Text(Run("ResourceGatherNd", {h, Tensor::Of<int32_t>({2, 0, 1, 1}, {2, 2})}, f)[0]) ==
+             Text(Tensor::Vector<float>({5, 4})));
+  BOOST_TEST(Text(Run("ResourceGatherNd", {h, Tensor::Of<int32_t>({2}, {1, 1})}, f)[0]) ==
+             Text(Tensor::Of<float>({5, 6}, {1, 2})));
+  CheckFails(Try("ResourceGatherNd", {h, Tensor::Of<int32_t>({2, 2}, {1, 2})}, f), absl::StatusCode::kInvalidArgument,
+             "does not index");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

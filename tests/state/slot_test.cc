@@ -20,7 +20,11 @@ BOOST_AUTO_TEST_CASE(a_snapshot_stays_as_it_is) {
   VariableSlot slot("w", DType::kFloat, {2});
   BOOST_REQUIRE(slot.Assign(Tensor::Vector<float>({1, 2})).ok());
   const Tensor snapshot = *slot.Read();
-  BOOST_REQUIRE(slot.Update([](Tensor& t) { t.data<float>()[0] = 7; return absl::OkStatus(); }).ok());
+  BOOST_REQUIRE(slot.Update([](Tensor& t) {
+                      t.data<float>()[0] = 7;
+                      return absl::OkStatus();
+                    })
+                    .ok());
   BOOST_TEST(snapshot.data<float>()[0] == 1);
   BOOST_TEST(slot.Read()->data<float>()[0] == 7);
 }
@@ -29,7 +33,10 @@ BOOST_AUTO_TEST_CASE(an_update_is_in_place_when_no_snapshot_is_out) {
   VariableSlot slot("w", DType::kFloat, {1000});
   BOOST_REQUIRE(slot.Assign(Tensor(DType::kFloat, {1000})).ok());
   const void* const before = slot.Read()->raw();
-  const auto touch = [](Tensor& t) { t.data<float>()[0] += 1; return absl::OkStatus(); };
+  const auto touch = [](Tensor& t) {
+    t.data<float>()[0] += 1;
+    return absl::OkStatus();
+  };
   BOOST_REQUIRE(slot.Update(touch).ok());
   BOOST_TEST(slot.Read()->raw() == before);
   const Tensor snapshot = *slot.Read();

@@ -17,7 +17,8 @@ inline absl::StatusOr<std::vector<Tensor>> Try(std::string_view op, std::vector<
 }
 
 // The outputs; an error fails the test with its text.
-inline std::vector<Tensor> Run(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {}, const EvaluateOptions& options = {}) {
+inline std::vector<Tensor> Run(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {},
+                               const EvaluateOptions& options = {}) {
   absl::StatusOr<std::vector<Tensor>> r = Try(op, std::move(inputs), std::move(attrs), options);
   BOOST_REQUIRE_MESSAGE(r.ok(), std::string(op) << ": " << r.status().ToString());
   return *std::move(r);

@@ -24,18 +24,21 @@ BOOST_AUTO_TEST_CASE(anonymous_variables_differ) {
 
 BOOST_AUTO_TEST_CASE(reading_nothing_fails_with_the_name) {
   const Tensor h = NewVariable(false, DType::kFloat, {2}, "never_assigned");
-  CheckFails(Try("ReadVariableOp", {h}, {{"dtype", DType::kFloat}}), absl::StatusCode::kFailedPrecondition, "never_assigned");
+  CheckFails(Try("ReadVariableOp", {h}, {{"dtype", DType::kFloat}}), absl::StatusCode::kFailedPrecondition,
+             "never_assigned");
   BOOST_TEST(!*Run("VarIsInitializedOp", {h})[0].data<bool>());
   Run("AssignVariableOp", {h, Tensor::Vector<float>({1, 2})});
   BOOST_TEST(*Run("VarIsInitializedOp", {h})[0].data<bool>());
 }
 
 BOOST_AUTO_TEST_CASE(handles_are_checked) {
-  CheckFails(Try("ReadVariableOp", {Tensor(DType::kResource, {})}, {{"dtype", DType::kFloat}}), absl::StatusCode::kInvalidArgument,
-             "not bound");
+  CheckFails(Try("ReadVariableOp", {Tensor(DType::kResource, {})}, {{"dtype", DType::kFloat}}),
+             absl::StatusCode::kInvalidArgument, "not bound");
   const Tensor h = NewVariable(false, Tensor::Vector<float>({1, 2}));
-  CheckFails(Try("ReadVariableOp", {h}, {{"dtype", DType::kInt32}}), absl::StatusCode::kInvalidArgument, "holds float32, not int32");
-  CheckFails(Try("AssignVariableOp", {h, Tensor::Vector<int32_t>({1, 2})}), absl::StatusCode::kInvalidArgument, "holds float32");
+  CheckFails(Try("ReadVariableOp", {h}, {{"dtype", DType::kInt32}}), absl::StatusCode::kInvalidArgument,
+             "holds float32, not int32");
+  CheckFails(Try("AssignVariableOp", {h, Tensor::Vector<int32_t>({1, 2})}), absl::StatusCode::kInvalidArgument,
+             "holds float32");
 }
 
 BOOST_AUTO_TEST_CASE(assign_variable_validates_only_on_request) {
@@ -64,7 +67,8 @@ BOOST_AUTO_TEST_CASE(assign_by_reference) {
 }
 
 BOOST_AUTO_TEST_CASE(an_old_variable_of_shape_scalar_takes_any) {
-  const Tensor r = Run("Variable", {}, {{"dtype", DType::kFloat}, {"shape", TensorShape()}, {"shared_name", FreshName()}})[0];
+  const Tensor r =
+      Run("Variable", {}, {{"dtype", DType::kFloat}, {"shape", TensorShape()}, {"shared_name", FreshName()}})[0];
   Run("Assign", {r, Tensor::Vector<float>({1, 2})});
 }
 
@@ -91,11 +95,13 @@ BOOST_AUTO_TEST_CASE(add_and_sub_of_every_type) {
 
 BOOST_AUTO_TEST_CASE(add_checks_shapes_and_wraps) {
   const Tensor h = NewVariable(false, Tensor::Vector<int32_t>({std::numeric_limits<int32_t>::max()}));
-  CheckFails(Try("AssignAddVariableOp", {h, Tensor::Scalar<int32_t>(1)}), absl::StatusCode::kInvalidArgument, "shapes must be equal");
+  CheckFails(Try("AssignAddVariableOp", {h, Tensor::Scalar<int32_t>(1)}), absl::StatusCode::kInvalidArgument,
+             "shapes must be equal");
   Run("AssignAddVariableOp", {h, Tensor::Vector<int32_t>({1})});
   BOOST_TEST(ValueOf(h).data<int32_t>()[0] == std::numeric_limits<int32_t>::min());
-  CheckFails(Try("AssignAddVariableOp", {NewVariable(false, DType::kFloat, {1}, "empty_one"), Tensor::Vector<float>({1})}),
-             absl::StatusCode::kFailedPrecondition, "empty_one");
+  CheckFails(
+      Try("AssignAddVariableOp", {NewVariable(false, DType::kFloat, {1}, "empty_one"), Tensor::Vector<float>({1})}),
+      absl::StatusCode::kFailedPrecondition, "empty_one");
 }
 
 BOOST_AUTO_TEST_CASE(an_add_of_a_snapshot_to_itself) {
@@ -130,7 +136,8 @@ BOOST_AUTO_TEST_CASE(destroy) {
 BOOST_AUTO_TEST_CASE(a_cleared_container_forgets) {
   Device* const device = EvaluationDevice(1);
   Graph graph;
-  Node* const node = *graph.AddNode("v", "VarHandleOp", {{"dtype", DType::kFloat}, {"shape", TensorShape({1})}, {"container", "to_clear"}});
+  Node* const node = *graph.AddNode("v", "VarHandleOp",
+                                    {{"dtype", DType::kFloat}, {"shape", TensorShape({1})}, {"container", "to_clear"}});
   const PreparedKernel kernel = *PrepareKernel(*node, device, "s");
   const KernelNode described = DescribeNode(*node, device);
   StepContext step;
@@ -151,8 +158,10 @@ BOOST_AUTO_TEST_CASE(temporary_variables_live_in_their_step) {
   const Tensor r = Run("TemporaryVariable", {}, attrs, options)[0];
   CheckFails(Try("TemporaryVariable", {}, attrs, options), absl::StatusCode::kAlreadyExists, "tmp");
   Run("AssignAdd", {r, Tensor::Vector<float>({1, 2})}, {}, options);
-  BOOST_TEST(Text(Run("DestroyTemporaryVariable", {r}, {{"var_name", "tmp"}}, options)[0]) == Text(Tensor::Vector<float>({1, 2})));
-  CheckFails(Try("DestroyTemporaryVariable", {r}, {{"var_name", "tmp"}}, options), absl::StatusCode::kFailedPrecondition, "tmp");
+  BOOST_TEST(Text(Run("DestroyTemporaryVariable", {r}, {{"var_name", "tmp"}}, options)[0]) ==
+             Text(Tensor::Vector<float>({1, 2})));
+  CheckFails(Try("DestroyTemporaryVariable", {r}, {{"var_name", "tmp"}}, options),
+             absl::StatusCode::kFailedPrecondition, "tmp");
   Run("TemporaryVariable", {}, attrs, options);
 }
 

@@ -23,9 +23,12 @@ BOOST_AUTO_TEST_CASE(dense) {
   BOOST_TEST(s.ShapeOf(z).DebugString() == "[2,?,2]");
   std::vector<std::string> names;
   for (const Variable& v : VariablesIn(s, kTrainableVariables)) names.push_back(v.variable_name());
-  BOOST_TEST(names == (std::vector<std::string>{"fc/kernel", "fc/bias", "dense/kernel", "dense/bias"}), boost::test_tools::per_element());
+  BOOST_TEST(names == (std::vector<std::string>{"fc/kernel", "fc/bias", "dense/kernel", "dense/bias"}),
+             boost::test_tools::per_element());
   const auto session = Start(s);
-  const std::vector<Tensor> got = Fetch(*session, {y, z}, {{"x", Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {2, 3})}, {"cube", Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {2, 1, 3})}});
+  const std::vector<Tensor> got = Fetch(*session, {y, z},
+                                        {{"x", Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {2, 3})},
+                                         {"cube", Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {2, 1, 3})}});
   BOOST_TEST(got[0].DebugString() == "float32 [2,2] [0 0 3.5 3.5]");
   BOOST_TEST(got[1].DebugString() == "float32 [2,1,2] [0 0 3.5 3.5]");
 }
@@ -33,7 +36,9 @@ BOOST_AUTO_TEST_CASE(dense) {
 BOOST_AUTO_TEST_CASE(a_layer_says_which_shape_it_needs) {
   const Scope s = Scope::NewRootScope();
   layers::Dense(s, Source(s, "x", {2, -1}), 2);
-  BOOST_TEST(s.status().ToString().find("Dense needs an input of rank 2 or more whose last dimension is known, but 'x:0' has shape [2,?]") != std::string::npos);
+  BOOST_TEST(s.status().ToString().find(
+                 "Dense needs an input of rank 2 or more whose last dimension is known, but 'x:0' has shape [2,?]") !=
+             std::string::npos);
   BOOST_TEST(s.status().ToString().find("layers_test.cc:") != std::string::npos);
 }
 
@@ -73,8 +78,10 @@ BOOST_AUTO_TEST_CASE(flatten_of_unknown_sizes) {
 BOOST_AUTO_TEST_CASE(dropout_drops_and_scales) {
   const Scope s = Scope::NewRootScope();
   const Output x = Build(s, "Fill", {Const(s, {1000}), Const(s, 1.0f)});
-  const Output p = Build(s.WithOpName("p"), "Placeholder", {}, {{"dtype", DType::kBool}, {"shape", PartialTensorShape(TensorShape())}});
-  const Output dropped = layers::Dropout(s, x, 0.25, true, 7), same = layers::Dropout(s, x, 0.25, false), either = layers::Dropout(s, x, 0.25, p, 7);
+  const Output p = Build(s.WithOpName("p"), "Placeholder", {},
+                         {{"dtype", DType::kBool}, {"shape", PartialTensorShape(TensorShape())}});
+  const Output dropped = layers::Dropout(s, x, 0.25, true, 7), same = layers::Dropout(s, x, 0.25, false),
+               either = layers::Dropout(s, x, 0.25, p, 7);
   const auto session = Start(s);
   const std::vector<Tensor> got = Fetch(*session, {dropped, same, either}, {{"p", Tensor::Scalar(false)}});
   int zeros = 0;
@@ -129,7 +136,8 @@ BOOST_AUTO_TEST_CASE(initial_values) {
       BOOST_CHECK_MESSAGE(std::abs(e - c.mean) <= c.limit + 1e-6, c.name << ": " << e);
     }
     BOOST_CHECK_MESSAGE(std::abs(mean - c.mean) <= 0.1 * c.stddev + 1e-6, c.name << ": mean " << mean);
-    BOOST_CHECK_MESSAGE(std::abs(std::sqrt(square) - c.stddev) <= 0.06 * c.stddev + 1e-6, c.name << ": standard deviation " << std::sqrt(square));
+    BOOST_CHECK_MESSAGE(std::abs(std::sqrt(square) - c.stddev) <= 0.06 * c.stddev + 1e-6,
+                        c.name << ": standard deviation " << std::sqrt(square));
   }
 }
 

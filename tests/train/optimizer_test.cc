@@ -33,15 +33,20 @@ struct Trajectory {
 
 const std::vector<Trajectory>& Trajectories() {
   static const std::vector<Trajectory> list = {
-      {"gradient descent", [] { return std::make_unique<train::GradientDescent>(0.1); },
+      {"gradient descent",
+       [] { return std::make_unique<train::GradientDescent>(0.1); },
        {0.7348901562499999, -0.2270942187500001, 0.25648000000000004, 1.1452375000000001}},
-      {"momentum", [] { return std::make_unique<train::Momentum>(0.05, 0.9); },
+      {"momentum",
+       [] { return std::make_unique<train::Momentum>(0.05, 0.9); },
        {0.6352274853515623, 0.8984124267578127, 0.17120625000000006, 1.7815236718749998}},
-      {"momentum with nesterov", [] { return std::make_unique<train::Momentum>(0.05, 0.9, true); },
+      {"momentum with nesterov",
+       [] { return std::make_unique<train::Momentum>(0.05, 0.9, true); },
        {0.4718079989913573, 0.35864995932241217, 0.2828441047875, 0.9832051994101562}},
-      {"adam", [] { return std::make_unique<train::Adam>(0.1); },
+      {"adam",
+       [] { return std::make_unique<train::Adam>(0.1); },
        {1.2278265752793704, -1.5043478765213243, 0.018035586701392714, 0.7403990248237292}},
-      {"adam with other constants", [] { return std::make_unique<train::Adam>(0.02, 0.8, 0.95, 1e-4); },
+      {"adam with other constants",
+       [] { return std::make_unique<train::Adam>(0.02, 0.8, 0.95, 1e-4); },
        {1.0968932831662537, -1.9002014440027948, 0.4005324134608731, 0.34964136186188455}},
   };
   return list;
@@ -92,16 +97,20 @@ BOOST_AUTO_TEST_CASE(slots_are_variables_named_after_theirs) {
   std::vector<std::string> names;
   for (const Variable& v : VariablesIn(p.s, kGlobalVariables)) names.push_back(v.variable_name());
   std::sort(names.begin(), names.end());
-  BOOST_TEST(names == (std::vector<std::string>{"b", "b/Adam", "b/Adam_1", "beta1_power", "beta2_power", "w", "w/Adam", "w/Adam_1"}), boost::test_tools::per_element());
+  BOOST_TEST(names == (std::vector<std::string>{"b", "b/Adam", "b/Adam_1", "beta1_power", "beta2_power", "w", "w/Adam",
+                                                "w/Adam_1"}),
+             boost::test_tools::per_element());
   BOOST_TEST(VariablesIn(p.s, kTrainableVariables).size() == 2u);
   BOOST_TEST(adam.Slot(p.w, "Adam_1").variable_name() == "w/Adam_1");
   BOOST_TEST(!adam.Slot(p.w, "Momentum").valid());
-  BOOST_TEST((adam.Slot(p.w, "Adam").handle().node()->Attr<std::vector<std::string>>("_class").value() == std::vector<std::string>{"loc:@w"}));
+  BOOST_TEST((adam.Slot(p.w, "Adam").handle().node()->Attr<std::vector<std::string>>("_class").value() ==
+              std::vector<std::string>{"loc:@w"}));
 }
 
 BOOST_AUTO_TEST_CASE(a_learning_rate_may_be_a_tensor_of_another_type) {
   Problem p(true);
-  const Output rate = Build(p.s.WithOpName("rate"), "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialTensorShape(TensorShape())}});
+  const Output rate = Build(p.s.WithOpName("rate"), "Placeholder", {},
+                            {{"dtype", DType::kFloat}, {"shape", PartialTensorShape(TensorShape())}});
   train::GradientDescent sgd(rate);
   const Operation step = sgd.Minimize(p.s, p.loss, {p.b});
   const Output b = p.b.Read(p.s);
@@ -120,7 +129,8 @@ BOOST_AUTO_TEST_CASE(variables_the_loss_does_not_need) {
   BOOST_TEST(grads[0].grad.valid());
   BOOST_TEST(!grads[1].grad.valid());
   sgd.ApplyGradients(p.s, {grads[1]});
-  BOOST_TEST(p.s.status().ToString().find("no gradient was given for any of the variables: other") != std::string::npos);
+  BOOST_TEST(p.s.status().ToString().find("no gradient was given for any of the variables: other") !=
+             std::string::npos);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ inline std::unique_ptr<Session> Start(const Scope& s) {
   return *std::move(session);
 }
 
-inline std::vector<Tensor> Fetch(Session& session, const std::vector<Output>& outs, const Feeds& feeds = {}, const Names& targets = {}) {
+inline std::vector<Tensor> Fetch(Session& session, const std::vector<Output>& outs, const Feeds& feeds = {},
+                                 const Names& targets = {}) {
   Names names;
   for (const Output& o : outs) names.push_back(o.name());
   std::vector<Tensor> values;
@@ -42,14 +43,17 @@ inline std::vector<Tensor> Fetch(Session& session, const std::vector<Output>& ou
 
 inline std::vector<double> Doubles(const Tensor& t) {
   std::vector<double> v;
-  for (int64_t i = 0; i < t.num_elements(); ++i) v.push_back(t.dtype() == DType::kFloat ? t.data<float>()[i] : t.data<double>()[i]);
+  for (int64_t i = 0; i < t.num_elements(); ++i)
+    v.push_back(t.dtype() == DType::kFloat ? t.data<float>()[i] : t.data<double>()[i]);
   return v;
 }
 
-inline void CheckNear(const std::vector<double>& got, const std::vector<double>& want, double tolerance, const std::string& what) {
+inline void CheckNear(const std::vector<double>& got, const std::vector<double>& want, double tolerance,
+                      const std::string& what) {
   BOOST_REQUIRE_MESSAGE(got.size() == want.size(), what << ": " << got.size() << " values, not " << want.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    BOOST_CHECK_MESSAGE(std::abs(got[i] - want[i]) <= tolerance * std::max(1.0, std::abs(want[i])), what << "[" << i << "]: " << got[i] << ", not " << want[i]);
+    BOOST_CHECK_MESSAGE(std::abs(got[i] - want[i]) <= tolerance * std::max(1.0, std::abs(want[i])),
+                        what << "[" << i << "]: " << got[i] << ", not " << want[i]);
   }
 }
 

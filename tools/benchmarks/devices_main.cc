@@ -32,28 +32,34 @@ struct Parameters {
 };
 Parameters MakeParameters(const Scope& root, const char* convolutions, const char* rest) {
   Parameters p;
-  const TensorShape shapes[] = {TensorShape({6, 6, 1, 6}), TensorShape({5, 5, 6, 12}), TensorShape({4, 4, 12, 24}), TensorShape({1176, 200}), TensorShape({200, 10})};
+  const TensorShape shapes[] = {TensorShape({6, 6, 1, 6}), TensorShape({5, 5, 6, 12}), TensorShape({4, 4, 12, 24}),
+                                TensorShape({1176, 200}), TensorShape({200, 10})};
   for (int i = 0; i < 5; ++i) {
     const Scope s = root.WithDevice(i < 3 ? convolutions : rest);
     const int64_t n = shapes[i].dim(shapes[i].rank() - 1);
-    p.w.push_back(Variable(s.WithOpName(StrCat("w", i)), init::TruncatedNormal(0.0, 0.1, i + 1)(s, shapes[i], DType::kFloat)));
-    p.b.push_back(Variable(s.WithOpName(StrCat("b", i)), ops::Fill(s, Tensor::Vector<int32_t>({static_cast<int32_t>(n)}), 0.1f)));
+    p.w.push_back(
+        Variable(s.WithOpName(StrCat("w", i)), init::TruncatedNormal(0.0, 0.1, i + 1)(s, shapes[i], DType::kFloat)));
+    p.b.push_back(
+        Variable(s.WithOpName(StrCat("b", i)), ops::Fill(s, Tensor::Vector<int32_t>({static_cast<int32_t>(n)}), 0.1f)));
   }
   return p;
 }
 
-Output Loss(const Scope& root, const Parameters& p, const Output& x, const Output& t, const char* convolutions, const char* rest) {
+Output Loss(const Scope& root, const Parameters& p, const Output& x, const Output& t, const char* convolutions,
+            const char* rest) {
   const Scope c = root.WithDevice(convolutions), f = root.WithDevice(rest);
   Output y = x;
   for (int i = 0; i < 3; ++i) {
     const int64_t stride = i == 0 ? 1 : 2;
     y = ops::Relu(c, ops::BiasAdd(c, ops::Conv2D(c, y, p.w[i], {1, stride, stride, 1}, "SAME"), p.b[i]));
   }
-  y = ops::Relu(f, ops::BiasAdd(f, ops::MatMul(f, ops::Reshape(f, y, Tensor::Vector<int32_t>({-1, 1176})), p.w[3]), p.b[3]));
+  y = ops::Relu(
+      f, ops::BiasAdd(f, ops::MatMul(f, ops::Reshape(f, y, Tensor::Vector<int32_t>({-1, 1176})), p.w[3]), p.b[3]));
   const Output noise = ops::RandomUniform(f, ops::Shape(f, y), DType::kFloat, {.seed = 1, .seed2 = 2});
   y = ops::Mul(f, ops::RealDiv(f, y, 0.75f), ops::Cast(f, ops::Less(f, noise, 0.75f), DType::kFloat));
   const Output logits = ops::BiasAdd(f, ops::MatMul(f, y, p.w[4]), p.b[4]);
-  return ops::Mul(f, ops::Mean(f, ops::SoftmaxCrossEntropyWithLogits(f, logits, t).loss, Tensor::Vector<int32_t>({0})), 100.0f);
+  return ops::Mul(f, ops::Mean(f, ops::SoftmaxCrossEntropyWithLogits(f, logits, t).loss, Tensor::Vector<int32_t>({0})),
+                  100.0f);
 }
 
 int Main(const std::string& mode, int threads, const std::string& folder) {
@@ -68,8 +74,10 @@ int Main(const std::string& mode, int threads, const std::string& folder) {
   for (int i = 0; i < towers; ++i) {
     const char* own = kDevices[i];
     const Scope s = root.NewSubScope(StrCat("tower", i));
-    const Output x = ops::Placeholder(s.WithDevice(own).WithOpName("x"), DType::kFloat, {.shape = PartialTensorShape({-1, 28, 28, 1})});
-    const Output t = ops::Placeholder(s.WithDevice(towers == 2 ? own : rest).WithOpName("t"), DType::kFloat, {.shape = PartialTensorShape({-1, kClasses})});
+    const Output x = ops::Placeholder(s.WithDevice(own).WithOpName("x"), DType::kFloat,
+                                      {.shape = PartialTensorShape({-1, 28, 28, 1})});
+    const Output t = ops::Placeholder(s.WithDevice(towers == 2 ? own : rest).WithOpName("t"), DType::kFloat,
+                                      {.shape = PartialTensorShape({-1, kClasses})});
     feeds.push_back(x.name());
     feeds.push_back(t.name());
     const Output loss = towers == 2 ? Loss(s, p, x, t, own, own) : Loss(s, p, x, t, kDevices[0], rest);
@@ -116,6 +124,7 @@ int Main(const std::string& mode, int threads, const std::string& folder) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc == 4 ? argv[1] : "";
-  if (mode != "one" && mode != "layers" && mode != "data") return std::fprintf(stderr, "usage: devices one|layers|data THREADS FOLDER\n"), 2;
+  if (mode != "one" && mode != "layers" && mode != "data")
+    return std::fprintf(stderr, "usage: devices one|layers|data THREADS FOLDER\n"), 2;
   return Main(mode, std::atoi(argv[2]), argv[3]);
 }

@@ -67,7 +67,9 @@ absl::Status Null(size_t width, size_t depth, Graph* graph) {
   return add("done", loose).status();
 }
 
-Output ScalarInput(const Scope& s, const char* name) { return ops::Placeholder(s.WithOpName(name), DType::kFloat, {.shape = TensorShape()}); }
+Output ScalarInput(const Scope& s, const char* name) {
+  return ops::Placeholder(s.WithOpName(name), DType::kFloat, {.shape = TensorShape()});
+}
 
 void Tree(const Scope& s, size_t leaves) {
   Random random(7);
@@ -102,7 +104,8 @@ void Mlp(const Scope& s, size_t layers) {
   Output y = ops::Placeholder(s.WithOpName("x"), DType::kFloat, {.shape = TensorShape({8, 8})});
   const Tensor weights = Tensor::Of<float>(std::vector<float>(64, 0.1f), TensorShape({8, 8}));
   for (size_t i = 0; i < layers; ++i) {
-    y = ops::Tanh(s.WithOpName(StrCat("layer", i)), ops::Add(s, ops::MatMul(s, y, Const(s, weights)), Tensor::Scalar(0.1f)));
+    y = ops::Tanh(s.WithOpName(StrCat("layer", i)),
+                  ops::Add(s, ops::MatMul(s, y, Const(s, weights)), Tensor::Scalar(0.1f)));
   }
   ops::Sum(s.WithOpName("z"), y, Tensor::Vector<int32_t>({0, 1}));
 }
@@ -127,7 +130,8 @@ void E5(const Scope& s, int64_t batch) {
     std::vector<float> weights(static_cast<size_t>(sizes[i] * sizes[i + 1]));
     for (float& w : weights) w = 0.2f * (static_cast<float>(random.Below(1 << 16)) / 65536.0f - 0.5f);
     const Output w = Const(s, Tensor::Of<float>(weights, TensorShape({sizes[i], sizes[i + 1]})));
-    const Output b = Const(s, Tensor::Of<float>(std::vector<float>(static_cast<size_t>(sizes[i + 1]), 0.1f), TensorShape({sizes[i + 1]})));
+    const Output b = Const(
+        s, Tensor::Of<float>(std::vector<float>(static_cast<size_t>(sizes[i + 1]), 0.1f), TensorShape({sizes[i + 1]})));
     y = ops::BiasAdd(s, ops::MatMul(s, y, w), b);
     if (i < 4) y = ops::Relu(s, y);
   }
@@ -137,9 +141,23 @@ void E5(const Scope& s, int64_t batch) {
 }  // namespace
 
 const std::vector<std::string>& GraphNames() {
-  static const std::vector<std::string> names = {
-      "null_16x1024",       "null_32x8192",         "null_1024x16", "null_8192x32", "null_1024x1024", "const_identity_1x100", "const_identity_100x1",
-      "const_identity_100x100", "tree4096", "chain10000",   "while1000x1",  "while1000x100",  "mlp200", "mlp7200", "branches512", "e5x100", "add1"};
+  static const std::vector<std::string> names = {"null_16x1024",
+                                                 "null_32x8192",
+                                                 "null_1024x16",
+                                                 "null_8192x32",
+                                                 "null_1024x1024",
+                                                 "const_identity_1x100",
+                                                 "const_identity_100x1",
+                                                 "const_identity_100x100",
+                                                 "tree4096",
+                                                 "chain10000",
+                                                 "while1000x1",
+                                                 "while1000x100",
+                                                 "mlp200",
+                                                 "mlp7200",
+                                                 "branches512",
+                                                 "e5x100",
+                                                 "add1"};
   return names;
 }
 
@@ -149,8 +167,10 @@ absl::Status BuildGraph(const std::string& name, const std::shared_ptr<Graph>& g
   const auto is = [&](const char* format, bool two) {
     a = b = 0;
     end = 0;
-    const int read = two ? std::sscanf(name.c_str(), format, &a, &b, &end) : std::sscanf(name.c_str(), format, &a, &end);
-    return read == (two ? 2 : 1) && end == static_cast<int>(name.size()) && a > 0 && (!two || b > 0) && a <= 1000000 && b <= 1000000;
+    const int read =
+        two ? std::sscanf(name.c_str(), format, &a, &b, &end) : std::sscanf(name.c_str(), format, &a, &end);
+    return read == (two ? 2 : 1) && end == static_cast<int>(name.size()) && a > 0 && (!two || b > 0) && a <= 1000000 &&
+           b <= 1000000;
   };
   if (is("null_%zux%zu%n", true)) return Null(a, b, graph.get());
   const Scope s = Scope::NewRootScope(graph);
@@ -193,7 +213,8 @@ Feeds FeedsOf(const Graph& graph) {
     const auto shape = n->Attr<PartialTensorShape>("shape");
     TensorShape full;
     for (int i = 0; shape.ok() && i < shape->rank(); ++i) full.AddDim(shape->dim(i));
-    feeds.emplace_back(name, Tensor::Of<float>(std::vector<float>(static_cast<size_t>(full.num_elements()), 0.001f), full));
+    feeds.emplace_back(name,
+                       Tensor::Of<float>(std::vector<float>(static_cast<size_t>(full.num_elements()), 0.001f), full));
   }
   return feeds;
 }

@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
     proto::GraphDef def;
     ExportGraphDef(*graph, &def);
     std::ofstream out(StrCat(argv[1], "/", name, ".pb"), std::ios::binary);
-    if (!def.SerializeToOstream(&out) || !out.flush()) return std::fprintf(stderr, "graphs: cannot write %s/%s.pb\n", argv[1], name.c_str()), 1;
+    if (!def.SerializeToOstream(&out) || !out.flush())
+      return std::fprintf(stderr, "graphs: cannot write %s/%s.pb\n", argv[1], name.c_str()), 1;
     std::printf("%s %d\n", name.c_str(), def.node_size());
   }
   return 0;

@@ -22,7 +22,7 @@ using namespace troupe::bench;  // NOLINT
 
 struct Shape {
   enum Kind { kMatMul, kConv, kConvInput, kConvFilter } kind;
-  int64_t m = 0, k = 0, n = 0;                                        // MatMul
+  int64_t m = 0, k = 0, n = 0;                                                // MatMul
   int64_t batch = 0, h = 0, w = 0, c = 0, kh = 0, kw = 0, o = 0, stride = 1;  // convolution
   int64_t oh() const { return (h + stride - 1) / stride; }
   int64_t ow() const { return (w + stride - 1) / stride; }
@@ -38,12 +38,22 @@ bool Parse(const std::string& text, Shape* s) {
   }
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return false;
-  const std::map<std::string, Shape::Kind> kinds = {{"conv", Shape::kConv}, {"conv_input", Shape::kConvInput}, {"conv_filter", Shape::kConvFilter}};
+  const std::map<std::string, Shape::Kind> kinds = {
+      {"conv", Shape::kConv}, {"conv_input", Shape::kConvInput}, {"conv_filter", Shape::kConvFilter}};
   const auto kind = kinds.find(text.substr(0, colon));
-  if (kind == kinds.end() || std::sscanf(text.c_str() + colon + 1, "%lldx%lldx%lldx%lld_%lldx%lldx%lld_%lld", v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7) != 8) {
+  if (kind == kinds.end() || std::sscanf(text.c_str() + colon + 1, "%lldx%lldx%lldx%lld_%lldx%lldx%lld_%lld", v, v + 1,
+                                         v + 2, v + 3, v + 4, v + 5, v + 6, v + 7) != 8) {
     return false;
   }
-  *s = {.kind = kind->second, .batch = v[0], .h = v[1], .w = v[2], .c = v[3], .kh = v[4], .kw = v[5], .o = v[6], .stride = v[7]};
+  *s = {.kind = kind->second,
+        .batch = v[0],
+        .h = v[1],
+        .w = v[2],
+        .c = v[3],
+        .kh = v[4],
+        .kw = v[5],
+        .o = v[6],
+        .stride = v[7]};
   return true;
 }
 
@@ -158,7 +168,8 @@ using Ways = std::vector<std::pair<std::string, std::function<void()>>>;
 Ways MatMulWays(const Shape& s) {
   Ways ways;
   auto p = std::make_shared<Primitive>();
-  const memory::desc a({s.m, s.k}, memory::data_type::f32, Tag::ab), b({s.k, s.n}, memory::data_type::f32, Tag::ab), c({s.m, s.n}, memory::data_type::f32, Tag::ab);
+  const memory::desc a({s.m, s.k}, memory::data_type::f32, Tag::ab), b({s.k, s.n}, memory::data_type::f32, Tag::ab),
+      c({s.m, s.n}, memory::data_type::f32, Tag::ab);
   p->In(DNNL_ARG_SRC, a, a, Numbers(s.m * s.k));
   p->In(DNNL_ARG_WEIGHTS, b, b, Numbers(s.k * s.n));
   p->Out(DNNL_ARG_DST, c, c);
@@ -180,16 +191,20 @@ Ways ConvWays(const Shape& s) {
   Ways ways;
   const auto f32 = memory::data_type::f32;
   const memory::dims x = {s.batch, s.c, s.h, s.w}, w = {s.o, s.c, s.kh, s.kw}, y = {s.batch, s.o, s.oh(), s.ow()};
-  const memory::dims strides = {s.stride, s.stride}, pad_l = {s.pad_h() / 2, s.pad_w() / 2}, pad_r = {s.pad_h() - s.pad_h() / 2, s.pad_w() - s.pad_w() / 2};
+  const memory::dims strides = {s.stride, s.stride}, pad_l = {s.pad_h() / 2, s.pad_w() / 2},
+                     pad_r = {s.pad_h() - s.pad_h() / 2, s.pad_w() - s.pad_w() / 2};
   const memory::desc plain_x(x, f32, Tag::nhwc), plain_w(w, f32, Tag::hwio), plain_y(y, f32, Tag::nhwc);
   const auto algorithm = dnnl::algorithm::convolution_direct;
   for (const int way : {0, 1, 2}) {
-    const memory::desc dx = way == 2 ? memory::desc(x, f32, Tag::any) : plain_x, dy = way == 2 ? memory::desc(y, f32, Tag::any) : plain_y;
+    const memory::desc dx = way == 2 ? memory::desc(x, f32, Tag::any) : plain_x,
+                       dy = way == 2 ? memory::desc(y, f32, Tag::any) : plain_y;
     const memory::desc dw = way == 0 ? plain_w : memory::desc(w, f32, Tag::any);
     auto p = std::make_shared<Primitive>();
     try {
       const dnnl::convolution_forward::primitive_desc forward(
-          dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, dx, dw, dy, strides, pad_l, pad_r), p->engine());
+          dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, dx, dw, dy, strides, pad_l,
+                                          pad_r),
+          p->engine());
       if (s.kind == Shape::kConv) {
         p->In(DNNL_ARG_SRC, plain_x, forward.src_desc(), Numbers(s.batch * s.h * s.w * s.c));
         p->In(DNNL_ARG_WEIGHTS, plain_w, forward.weights_desc(), Numbers(s.kh * s.kw * s.c * s.o));
@@ -204,7 +219,8 @@ Ways ConvWays(const Shape& s) {
         p->Set(dnnl::convolution_backward_data(pd));
       } else {
         const dnnl::convolution_backward_weights::primitive_desc pd(
-            dnnl::convolution_backward_weights::desc(algorithm, dx, dw, dy, strides, pad_l, pad_r), p->engine(), forward);
+            dnnl::convolution_backward_weights::desc(algorithm, dx, dw, dy, strides, pad_l, pad_r), p->engine(),
+            forward);
         p->In(DNNL_ARG_SRC, plain_x, pd.src_desc(), Numbers(s.batch * s.h * s.w * s.c));
         p->In(DNNL_ARG_DIFF_DST, plain_y, pd.diff_dst_desc(), Numbers(s.batch * s.oh() * s.ow() * s.o));
         p->Out(DNNL_ARG_DIFF_WEIGHTS, plain_w, pd.diff_weights_desc());
@@ -236,13 +252,15 @@ int RunBare(const Shape& s) {
       best = i;
     }
   }
-  return Serve(StrCat("{\"best\":\"", ways[best].first, "\"}"), [&] { return Sample(0.1, ways[best].second, CpuSeconds); });
+  return Serve(StrCat("{\"best\":\"", ways[best].first, "\"}"),
+               [&] { return Sample(0.1, ways[best].second, CpuSeconds); });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Shape s;
-  if (argc != 3 || !Parse(argv[1], &s)) return std::fprintf(stderr, "usage: kernels matmul:MxKxN|conv[_input|_filter]:NxHxWxC_KHxKWxO_S session|bare\n"), 2;
+  if (argc != 3 || !Parse(argv[1], &s))
+    return std::fprintf(stderr, "usage: kernels matmul:MxKxN|conv[_input|_filter]:NxHxWxC_KHxKWxO_S session|bare\n"), 2;
   return std::string(argv[2]) == "bare" ? RunBare(s) : RunSession(s);
 }

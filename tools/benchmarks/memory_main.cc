@@ -35,12 +35,14 @@ int Flat(int64_t steps, const std::function<void()>& run) {
   for (int64_t i = 0; i < warm; ++i) run();
   const double before = MemoryNow();
   for (int64_t i = warm; i < steps; ++i) run();
-  std::printf("{\"steps\":%lld,\"before_bytes\":%.0f,\"after_bytes\":%.0f}\n", static_cast<long long>(steps), before, MemoryNow());
+  std::printf("{\"steps\":%lld,\"before_bytes\":%.0f,\"after_bytes\":%.0f}\n", static_cast<long long>(steps), before,
+              MemoryNow());
   return 0;
 }
 
 int FlatMnist(int64_t steps, const std::string& folder) {
-  const mnist::Digits digits = Need(folder.empty() ? mnist::ReadSmallDigits(TROUPE_DIGITS_FILE) : mnist::ReadIdx(folder));
+  const mnist::Digits digits =
+      Need(folder.empty() ? mnist::ReadSmallDigits(TROUPE_DIGITS_FILE) : mnist::ReadIdx(folder));
   Scope root = Scope::NewRootScope();
   const mnist::Model model = Need(mnist::BuildModel(root, "E1", 1));
   SessionOptions options;
@@ -48,7 +50,8 @@ int FlatMnist(int64_t steps, const std::string& folder) {
   const std::unique_ptr<Session> session = Need(Session::Create(options));
   Need(session->Extend(*root.graph()));
   Need(session->Run({}, {}, {model.init.name()}, nullptr));
-  const Callable step = Need(session->Prepare({model.images.name(), model.labels.name(), model.learning_rate.name()}, {model.loss.name()}, {model.train.name()}));
+  const Callable step = Need(session->Prepare({model.images.name(), model.labels.name(), model.learning_rate.name()},
+                                              {model.loss.name()}, {model.train.name()}));
   const Tensor x = digits.train.Images(0, 10), t = digits.train.Labels(0, 10), rate = Tensor::Scalar(1e-5f);
   return Flat(steps, [&] {
     std::vector<Tensor> out;
@@ -96,7 +99,8 @@ int InFlight(const std::string& name) {
   constexpr int kMore = 4;
   Need(l.session->PartialRunSetup(names, FetchesOf(*l.graph), TargetsOf(*l.graph)).status());
   const double before = used();
-  for (int i = 0; i < kMore; ++i) Need(l.session->PartialRunSetup(names, FetchesOf(*l.graph), TargetsOf(*l.graph)).status());
+  for (int i = 0; i < kMore; ++i)
+    Need(l.session->PartialRunSetup(names, FetchesOf(*l.graph), TargetsOf(*l.graph)).status());
   const double bytes = (used() - before) / kMore;
   std::printf("{\"nodes\":%d,\"bytes_per_node\":%.2f}\n", l.graph->num_nodes() - 2, bytes / (l.graph->num_nodes() - 2));
   std::fflush(stdout);

@@ -81,9 +81,9 @@ caf::behavior Drive(caf::stateful_actor<Driver>* self, Callable step, std::vecto
   self->state.step = std::move(step);
   self->state.feeds = std::move(feeds);
   const auto start = [self] {
-    self->state.step.RunAsync(self->state.feeds, [me = caf::actor_cast<caf::actor>(self)](absl::Status s, std::vector<Tensor>) {
-      caf::anon_send(me, s.ok());
-    });
+    self->state.step.RunAsync(
+        self->state.feeds,
+        [me = caf::actor_cast<caf::actor>(self)](absl::Status s, std::vector<Tensor>) { caf::anon_send(me, s.ok()); });
   };
   return {
       [self, start](int64_t steps, uint64_t done) {
@@ -148,8 +148,8 @@ int Main(const Flags& flags) {
     return Serve(StrCat("{\"nodes\":", nodes, "}"), [&] { return Sample(flags.seconds, [&] { bare.Run(); }); });
   }
   const double first_run = first();
-  const std::string head = StrCat("{\"nodes\":", nodes, ",\"first_run_s\":", first_run, ",\"parse_s\":", parts[0], ",\"import_s\":", parts[1],
-                                  ",\"compile_and_step_s\":", parts[2], "}");
+  const std::string head = StrCat("{\"nodes\":", nodes, ",\"first_run_s\":", first_run, ",\"parse_s\":", parts[0],
+                                  ",\"import_s\":", parts[1], ",\"compile_and_step_s\":", parts[2], "}");
   if (flags.mode == "first") return Serve(head, first);
   if (flags.mode == "signature") {
     int layer = 0;
@@ -164,12 +164,15 @@ int Main(const Flags& flags) {
     });
   }
   if (flags.mode == "steps") {
-    return Serve(head, [&] {
-      return ManyCallers(flags, [&] {
-        std::vector<Tensor> out;
-        Need(session->Run(feeds, fetches, targets, &out));
-      });
-    }, CpuTail);
+    return Serve(
+        head,
+        [&] {
+          return ManyCallers(flags, [&] {
+            std::vector<Tensor> out;
+            Need(session->Run(feeds, fetches, targets, &out));
+          });
+        },
+        CpuTail);
   }
   Names names;
   std::vector<Tensor> values;
@@ -179,12 +182,15 @@ int Main(const Flags& flags) {
   }
   const Callable step = session->Prepare(names, fetches, targets).value();
   if (flags.mode == "callable") {
-    return Serve(head, [&] {
-      return ManyCallers(flags, [&] {
-        std::vector<Tensor> out;
-        Need(step.Run(values, &out));
-      });
-    }, CpuTail);
+    return Serve(
+        head,
+        [&] {
+          return ManyCallers(flags, [&] {
+            std::vector<Tensor> out;
+            Need(step.Run(values, &out));
+          });
+        },
+        CpuTail);
   }
   if (flags.mode != "actor") return std::fprintf(stderr, "run: there is no mode '%s'\n", flags.mode.c_str()), 2;
   int result = 0;

@@ -22,7 +22,9 @@
 namespace troupe::bench {
 
 using Clock = std::chrono::steady_clock;
-inline double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+inline double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // Processor time of this process in seconds.
 inline double CpuSeconds() {
@@ -53,7 +55,8 @@ inline double Sample(double seconds, const std::function<void()>& run, double (*
 }
 
 // `head` is printed first; `sample` gives a number; what `tail` gives, if it is there, is printed last.
-inline int Serve(const std::string& head, const std::function<double()>& sample, const std::function<std::string()>& tail = nullptr) {
+inline int Serve(const std::string& head, const std::function<double()>& sample,
+                 const std::function<std::string()>& tail = nullptr) {
   std::printf("%s\n", head.c_str());
   std::fflush(stdout);
   for (int c = std::getchar(); c != EOF; c = std::getchar()) {

@@ -47,7 +47,8 @@ std::vector<std::pair<Tensor, Tensor>> ReadRaw(const std::string& folder) {
   std::vector<float> x(kBatch * mnist::kPixels), t(kBatch * mnist::kClasses);
   while (images.read(reinterpret_cast<char*>(x.data()), static_cast<std::streamsize>(x.size() * 4)) &&
          labels.read(reinterpret_cast<char*>(t.data()), static_cast<std::streamsize>(t.size() * 4))) {
-    batches.emplace_back(Tensor::Of<float>(x, TensorShape({kBatch, mnist::kSide, mnist::kSide, 1})), Tensor::Of<float>(t, TensorShape({kBatch, mnist::kClasses})));
+    batches.emplace_back(Tensor::Of<float>(x, TensorShape({kBatch, mnist::kSide, mnist::kSide, 1})),
+                         Tensor::Of<float>(t, TensorShape({kBatch, mnist::kClasses})));
   }
   if (batches.empty()) Need(NotFound("no batches in ", folder));
   return batches;
@@ -55,7 +56,8 @@ std::vector<std::pair<Tensor, Tensor>> ReadRaw(const std::string& folder) {
 
 std::vector<std::pair<Tensor, Tensor>> MakeBatches(const Flags& flags) {
   if (!flags.raw.empty()) return ReadRaw(flags.raw);
-  const mnist::Digits digits = Need(flags.data_dir.empty() ? mnist::ReadSmallDigits(TROUPE_DIGITS_FILE) : mnist::ReadIdx(flags.data_dir));
+  const mnist::Digits digits =
+      Need(flags.data_dir.empty() ? mnist::ReadSmallDigits(TROUPE_DIGITS_FILE) : mnist::ReadIdx(flags.data_dir));
   std::vector<std::pair<Tensor, Tensor>> batches;
   for (int64_t at = 0; at + kBatch <= std::min(kImages, digits.train.size()); at += kBatch) {
     batches.emplace_back(digits.train.Images(at, at + kBatch), digits.train.Labels(at, at + kBatch));
@@ -64,7 +66,8 @@ std::vector<std::pair<Tensor, Tensor>> MakeBatches(const Flags& flags) {
 }
 
 int Write(const Flags& flags) {
-  std::ofstream images(flags.write + "/images.f32", std::ios::binary), labels(flags.write + "/labels.f32", std::ios::binary);
+  std::ofstream images(flags.write + "/images.f32", std::ios::binary),
+      labels(flags.write + "/labels.f32", std::ios::binary);
   for (const auto& [x, t] : MakeBatches(flags)) {
     images.write(reinterpret_cast<const char*>(x.data<float>()), x.num_elements() * 4);
     labels.write(reinterpret_cast<const char*>(t.data<float>()), t.num_elements() * 4);
@@ -94,7 +97,9 @@ int Main(const Flags& flags) {
   const std::unique_ptr<Session> session = Need(Session::Create(options));
   Need(session->Extend(*root.graph()));
   Need(session->Run({}, {}, {model.init.name()}, nullptr));
-  const Callable step = Need(session->Prepare({model.images.name(), model.labels.name(), model.keep.name(), model.learning_rate.name()}, {}, {model.train.name()}));
+  const Callable step =
+      Need(session->Prepare({model.images.name(), model.labels.name(), model.keep.name(), model.learning_rate.name()},
+                            {}, {model.train.name()}));
   const Tensor keep = Tensor::Scalar(static_cast<float>(model.train_keep)), rate = Tensor::Scalar(1e-3f);
   size_t next = 0;
   const auto run = [&](const RunOptions& run_options, proto::RunMetadata* metadata) {
@@ -104,7 +109,8 @@ int Main(const Flags& flags) {
   for (int i = 0; i < 50; ++i) run({}, nullptr);
   const auto tail = [] { return StrCat("{\"peak_bytes\":", PeakMemory(), "}"); };
   if (flags.mode == "rate") {
-    return Serve("{}", [&] { return kBatch / Sample(flags.seconds, [&] { run({}, nullptr); }); }, tail);
+    return Serve(
+        "{}", [&] { return kBatch / Sample(flags.seconds, [&] { run({}, nullptr); }); }, tail);
   }
   if (flags.mode != "tax") return std::fprintf(stderr, "train: there is no mode '%s'\n", flags.mode.c_str()), 2;
   const double clock = ClockNanos();

@@ -9,20 +9,21 @@ namespace troupe::genops {
 namespace {
 
 constexpr std::string_view kReserved[] = {
-    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "compl", "concept", "const",
-    "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit",
-    "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "not",
-    "operator", "or", "private", "protected", "public", "register", "requires", "return", "short", "signed", "sizeof", "static",
-    "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using",
-    "virtual", "void", "volatile", "while", "xor",
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "compl", "concept",
+    "const", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double", "else",
+    "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long",
+    "mutable", "namespace", "new", "not", "operator", "or", "private", "protected", "public", "register", "requires",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try",
+    "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "xor",
     // Macros of the C library and of compilers.
     "assert", "errno", "linux", "unix", "major", "minor", "stdin", "stdout", "stderr", "I",
     // Names that the builders use themselves.
     "scope", "attrs", "operation", "std", "troupe"};
 
 constexpr const char* kTypeNames[kNumDTypes] = {
-    "kInvalid", "kFloat",  "kDouble",   "kInt32",  "kUint8",  "kInt16",     "kInt8", "kString",   "kComplex64", "kInt64",  "kBool",   "kQint8",
-    "kQuint8",  "kQint32", "kBfloat16", "kQint16", "kQuint16", "kUint16", "kComplex128", "kHalf", "kResource", "kVariant", "kUint32", "kUint64"};
+    "kInvalid",   "kFloat",  "kDouble",     "kInt32", "kUint8",    "kInt16",   "kInt8",     "kString",
+    "kComplex64", "kInt64",  "kBool",       "kQint8", "kQuint8",   "kQint32",  "kBfloat16", "kQint16",
+    "kQuint16",   "kUint16", "kComplex128", "kHalf",  "kResource", "kVariant", "kUint32",   "kUint64"};
 
 std::string TypeText(DType t) {
   const std::string base = StrCat("DType::", kTypeNames[static_cast<int>(BaseType(t))]);
@@ -50,7 +51,8 @@ bool ByValue(std::string_view kind) { return kind == "int" || kind == "float" ||
 
 std::string FloatText(float f) {
   if (std::isnan(f)) return "std::numeric_limits<float>::quiet_NaN()";
-  if (std::isinf(f)) return f > 0 ? "std::numeric_limits<float>::infinity()" : "-std::numeric_limits<float>::infinity()";
+  if (std::isinf(f))
+    return f > 0 ? "std::numeric_limits<float>::infinity()" : "-std::numeric_limits<float>::infinity()";
   std::string s = StrCat(f);
   if (s.find_first_of(".e") == std::string::npos) s += ".0";
   return s + "f";
@@ -73,7 +75,8 @@ std::string ListText(const std::vector<T>& v, F&& text) {
 std::string ValueText(const AttrValue& v) {
   const auto quote = [](const std::string& s) { return StrCat("\"", CEscape(s), "\""); };
   if (const auto* s = v.As<std::string>()) return quote(*s);
-  if (const auto* i = v.As<int64_t>()) return *i == std::numeric_limits<int64_t>::min() ? "std::numeric_limits<int64_t>::min()" : StrCat(*i);
+  if (const auto* i = v.As<int64_t>())
+    return *i == std::numeric_limits<int64_t>::min() ? "std::numeric_limits<int64_t>::min()" : StrCat(*i);
   if (const auto* f = v.As<float>()) return FloatText(*f);
   if (const auto* b = v.As<bool>()) return *b ? "true" : "false";
   if (const auto* t = v.As<DType>()) return TypeText(*t);
@@ -82,7 +85,8 @@ std::string ValueText(const AttrValue& v) {
   if (const auto* l = v.As<std::vector<std::string>>()) return ListText(*l, quote);
   if (const auto* l = v.As<std::vector<int64_t>>()) return ListText(*l, [](int64_t x) { return StrCat(x); });
   if (const auto* l = v.As<std::vector<float>>()) return ListText(*l, FloatText);
-  if (const auto* l = v.As<std::vector<bool>>()) return ListText(*l, [](bool x) { return std::string(x ? "true" : "false"); });
+  if (const auto* l = v.As<std::vector<bool>>())
+    return ListText(*l, [](bool x) { return std::string(x ? "true" : "false"); });
   if (const auto* l = v.As<std::vector<DType>>()) return ListText(*l, TypeText);
   if (const auto* l = v.As<std::vector<PartialTensorShape>>()) return ListText(*l, ShapeText);
   return "";
@@ -160,7 +164,9 @@ std::string Signature(const OpDef& op, const Plan& plan, bool defaults) {
 }
 
 std::string ArgType(const ArgDef& a) {
-  std::string t = !a.type_list_attr.empty() ? a.type_list_attr : !a.type_attr.empty() ? a.type_attr : std::string(Name(a.type));
+  std::string t = !a.type_list_attr.empty() ? a.type_list_attr
+                  : !a.type_attr.empty()    ? a.type_attr
+                                            : std::string(Name(a.type));
   if (!a.number_attr.empty()) t = StrCat(a.number_attr, " * ", t);
   return a.is_ref ? StrCat("Ref(", t, ")") : t;
 }
@@ -196,7 +202,8 @@ std::string Declaration(const OpDef& op) {
   }
   if (op.outputs.size() > 1) {
     StrAppend(&s, "struct ", op.name, "Outputs {\n");
-    for (const ArgDef& out : op.outputs) StrAppend(&s, "  ", out.IsList() ? "OutputList " : "Output ", Identifier(out.name), ";\n");
+    for (const ArgDef& out : op.outputs)
+      StrAppend(&s, "  ", out.IsList() ? "OutputList " : "Output ", Identifier(out.name), ";\n");
     s += "  Operation operation;\n};\n";
   }
   Comment(&s, op.doc.empty() ? StrCat("Op ", op.name, ".") : op.doc, "");
@@ -252,7 +259,8 @@ std::string Header(const std::vector<const OpDef*>& ops) {
   std::string s =
       "// Typed builders of every op. Generated from the op definitions; do not edit.\n"
       "//\n"
-      "// Inputs take Outputs and literals (troupe/graph/api/output.h); attrs that have a default are fields of the last argument:\n"
+      "// Inputs take Outputs and literals (troupe/graph/api/output.h); attrs that have a default are fields of the "
+      "last argument:\n"
       "// ops::MatMul(scope, a, b, {.transpose_b = true}).\n"
       "#ifndef TROUPE_OPS_H_\n#define TROUPE_OPS_H_\n\n"
       "#include <cstdint>\n#include <limits>\n#include <string>\n#include <vector>\n\n"
@@ -266,7 +274,8 @@ std::string Header(const std::vector<const OpDef*>& ops) {
 
 std::string Source(const std::vector<const OpDef*>& ops) {
   std::string s =
-      "// Generated from the op definitions; do not edit.\n#include \"troupe/ops.h\"\n\n#include \"troupe/graph/api/emit.h\"\n\n"
+      "// Generated from the op definitions; do not edit.\n#include \"troupe/ops.h\"\n\n#include "
+      "\"troupe/graph/api/emit.h\"\n\n"
       "namespace troupe::ops {\n\n";
   for (const OpDef* op : ops) {
     if (HasBuilder(*op)) StrAppend(&s, Definition(*op), "\n");

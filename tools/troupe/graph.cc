@@ -50,7 +50,8 @@ std::string Dot(const Graph& graph) {
       if (e->IsControl()) {
         s += " [style=dashed];\n";
       } else {
-        StrAppend(&s, " [label=\"", e->src_output, ":", e->dst_input, " ", Name(n->output_type(e->src_output)), "\"];\n");
+        StrAppend(&s, " [label=\"", e->src_output, ":", e->dst_input, " ", Name(n->output_type(e->src_output)),
+                  "\"];\n");
       }
     }
   }
@@ -66,7 +67,8 @@ int GraphCommand(const GraphFlags& flags) {
     return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
   }
   auto graph = std::make_unique<Graph>();
-  if (auto imported = ImportGraphDef(def, {}, graph.get()); !imported.ok()) return Complain(kFailed, Annotate(imported.status(), flags.graph));
+  if (auto imported = ImportGraphDef(def, {}, graph.get()); !imported.ok())
+    return Complain(kFailed, Annotate(imported.status(), flags.graph));
   for (const std::string& pass : flags.passes) {
     if (pass == "prune" && flags.fetches.empty() && flags.targets.empty()) {
       return Complain(kUsage, "--after prune needs a --fetch or a --target");

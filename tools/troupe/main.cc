@@ -25,18 +25,25 @@ int main(int argc, char** argv) {
   RunFlags run;
   CLI::App* r = app.add_subcommand("run", kRunAbout);
   r->add_option("GRAPH", run.graph, "A GraphDef file, binary (.pb) or text (.pbtxt)")->required();
-  r->add_option("--feed", run.feeds, "NAME[:PORT]=VALUE or NAME[:PORT]=@FILE.npy; may be given again")->allow_extra_args(false);
-  r->add_option("--fetch", run.fetches, "NAME[:PORT] of a tensor to fetch; may be given again")->allow_extra_args(false);
+  r->add_option("--feed", run.feeds, "NAME[:PORT]=VALUE or NAME[:PORT]=@FILE.npy; may be given again")
+      ->allow_extra_args(false);
+  r->add_option("--fetch", run.fetches, "NAME[:PORT] of a tensor to fetch; may be given again")
+      ->allow_extra_args(false);
   r->add_option("--target", run.targets, "NAME of a node to run; may be given again")->allow_extra_args(false);
-  r->add_option("--out", run.out, "Write the fetched tensors to DIR/0.npy, DIR/1.npy, ... in the order of the fetches (bfloat16 as float32)");
-  r->add_option("--repeat", run.repeat, "Run so many times more, after a warm-up, and tell the time of one run")->check(CLI::Range(1, 1000000000));
-  r->add_option("--threads", run.threads, "Busy threads in all; 0 = one per hardware thread")->check(CLI::Range(0, 1024));
+  r->add_option(
+      "--out", run.out,
+      "Write the fetched tensors to DIR/0.npy, DIR/1.npy, ... in the order of the fetches (bfloat16 as float32)");
+  r->add_option("--repeat", run.repeat, "Run so many times more, after a warm-up, and tell the time of one run")
+      ->check(CLI::Range(1, 1000000000));
+  r->add_option("--threads", run.threads, "Busy threads in all; 0 = one per hardware thread")
+      ->check(CLI::Range(0, 1024));
   r->add_option("--trace", run.trace, "Write what ran when to FILE, for chrome://tracing");
   r->add_flag("--json", run.json, "Print one JSON object: `fetches`, and `timing` with --repeat");
   r->callback([&] { code = RunCommand(run); });
 
   OpsFlags ops;
-  CLI::App* o = app.add_subcommand("ops", "Lists the ops there are: signature, attrs, types of the CPU kernels, documentation.");
+  CLI::App* o =
+      app.add_subcommand("ops", "Lists the ops there are: signature, attrs, types of the CPU kernels, documentation.");
   o->add_option("NAME", ops.names, "Ops to show (all without one)");
   o->add_flag("--names", ops.names_only, "Only the names");
   o->callback([&] { code = OpsCommand(ops); });
@@ -44,8 +51,10 @@ int main(int argc, char** argv) {
   GraphFlags graph;
   CLI::App* g = app.add_subcommand("graph", "Shows a graph, one line a node, as it is or after passes.");
   g->add_option("GRAPH", graph.graph, "A GraphDef file, binary (.pb) or text (.pbtxt)")->required();
-  g->add_option("--after", graph.passes, "Show the graph after this pass: prune, cse, fold; may be given again, in order")
-      ->check(CLI::IsMember({"prune", "cse", "fold"}))->allow_extra_args(false);
+  g->add_option("--after", graph.passes,
+                "Show the graph after this pass: prune, cse, fold; may be given again, in order")
+      ->check(CLI::IsMember({"prune", "cse", "fold"}))
+      ->allow_extra_args(false);
   g->add_option("--feed", graph.feeds, "For prune: NAME[:PORT] of a tensor that will be fed")->allow_extra_args(false);
   g->add_option("--fetch", graph.fetches, "For prune: NAME[:PORT] of a tensor to fetch")->allow_extra_args(false);
   g->add_option("--target", graph.targets, "For prune: NAME of a node to run")->allow_extra_args(false);

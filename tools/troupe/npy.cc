@@ -18,12 +18,25 @@ struct TypeCode {
   std::string_view code;  // without byte order
 };
 constexpr TypeCode kCodes[] = {
-    {DType::kFloat, "f4"},  {DType::kDouble, "f8"},    {DType::kHalf, "f2"},       {DType::kInt8, "i1"},
-    {DType::kInt16, "i2"},  {DType::kInt32, "i4"},     {DType::kInt64, "i8"},      {DType::kUint8, "u1"},
-    {DType::kUint16, "u2"}, {DType::kUint32, "u4"},    {DType::kUint64, "u8"},     {DType::kBool, "b1"},
-    {DType::kComplex64, "c8"}, {DType::kComplex128, "c16"},
+    {DType::kFloat, "f4"},
+    {DType::kDouble, "f8"},
+    {DType::kHalf, "f2"},
+    {DType::kInt8, "i1"},
+    {DType::kInt16, "i2"},
+    {DType::kInt32, "i4"},
+    {DType::kInt64, "i8"},
+    {DType::kUint8, "u1"},
+    {DType::kUint16, "u2"},
+    {DType::kUint32, "u4"},
+    {DType::kUint64, "u8"},
+    {DType::kBool, "b1"},
+    {DType::kComplex64, "c8"},
+    {DType::kComplex128, "c16"},
     // Written as what they are stored as; only the first of a code is read.
-    {DType::kQint8, "i1"},  {DType::kQuint8, "u1"},    {DType::kQint16, "i2"},     {DType::kQuint16, "u2"},
+    {DType::kQint8, "i1"},
+    {DType::kQuint8, "u1"},
+    {DType::kQint16, "i2"},
+    {DType::kQuint16, "u2"},
     {DType::kQint32, "i4"},
 };
 
@@ -42,7 +55,8 @@ std::optional<std::string_view> ValueOf(std::string_view header, std::string_vie
 }
 
 absl::StatusOr<DType> ParseType(std::string_view text) {
-  if (text.size() < 4 || (text[0] != '\'' && text[0] != '"')) return InvalidArgument("its elements are not of one plain type");
+  if (text.size() < 4 || (text[0] != '\'' && text[0] != '"'))
+    return InvalidArgument("its elements are not of one plain type");
   const size_t end = text.find(text[0], 1);
   if (end == std::string_view::npos || end < 3) return InvalidArgument("the header has no type");
   const char order = text[1];
@@ -85,15 +99,17 @@ absl::StatusOr<Tensor> Parse(std::string_view bytes) {
   const std::string_view header = bytes.substr(0, length);
   const std::string_view data = bytes.substr(length);
 
-  const auto descr = ValueOf(header, "descr"), order = ValueOf(header, "fortran_order"), shape_text = ValueOf(header, "shape");
+  const auto descr = ValueOf(header, "descr"), order = ValueOf(header, "fortran_order"),
+             shape_text = ValueOf(header, "shape");
   if (!descr || !order || !shape_text) return InvalidArgument("the header lacks descr, fortran_order or shape");
   TROUPE_ASSIGN_OR_RETURN(DType dtype, ParseType(*descr));
   TROUPE_ASSIGN_OR_RETURN(TensorShape shape, ParseShape(*shape_text));
-  if (!order->starts_with("False") && shape.rank() > 1) return InvalidArgument("its elements lie column by column (fortran_order)");
+  if (!order->starts_with("False") && shape.rank() > 1)
+    return InvalidArgument("its elements lie column by column (fortran_order)");
   const int64_t want = MultiplyWithoutOverflow(shape.num_elements(), static_cast<int64_t>(SizeOf(dtype)));
   if (want != static_cast<int64_t>(data.size())) {
-    return InvalidArgument("it holds ", data.size(), " bytes of elements, but ", Name(dtype), " ", shape.DebugString(), " takes ",
-                           want < 0 ? std::string("more than can be counted") : StrCat(want));
+    return InvalidArgument("it holds ", data.size(), " bytes of elements, but ", Name(dtype), " ", shape.DebugString(),
+                           " takes ", want < 0 ? std::string("more than can be counted") : StrCat(want));
   }
   Tensor t(dtype, shape);
   if (!t.valid()) return ResourceExhausted("no memory for ", Name(dtype), " ", shape.DebugString());
@@ -128,7 +144,8 @@ absl::Status WriteNpy(const Tensor& tensor, const std::string& path) {
     if (c.dtype == t.dtype()) code = c.code;
   }
   if (code.empty()) return InvalidArgument("a ", Name(t.dtype()), " tensor cannot be written as a .npy file");
-  std::string header = StrCat("{'descr': '", SizeOf(t.dtype()) == 1 ? "|" : "<", code, "', 'fortran_order': False, 'shape': (");
+  std::string header =
+      StrCat("{'descr': '", SizeOf(t.dtype()) == 1 ? "|" : "<", code, "', 'fortran_order': False, 'shape': (");
   for (int i = 0; i < t.rank(); ++i) StrAppend(&header, t.dim(i), t.rank() == 1 ? "," : i + 1 < t.rank() ? ", " : "");
   header += "), }";
   // The elements begin at a multiple of 64, and the header ends with a new line.
@@ -138,7 +155,8 @@ absl::Status WriteNpy(const Tensor& tensor, const std::string& path) {
   header.resize(total - 11, ' ');
   header += '\n';
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << kMagic << '\x01' << '\0' << static_cast<char>(header.size() & 0xff) << static_cast<char>(header.size() >> 8) << header;
+  file << kMagic << '\x01' << '\0' << static_cast<char>(header.size() & 0xff) << static_cast<char>(header.size() >> 8)
+       << header;
   file.write(static_cast<const char*>(t.raw()), static_cast<std::streamsize>(t.bytes()));
   file.close();
   if (!file) return Internal(path, ": cannot be written: ", std::strerror(errno));

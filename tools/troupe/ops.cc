@@ -12,7 +12,9 @@ namespace {
 
 // "values: N * T", as in the op's definition.
 std::string ArgText(const ArgDef& a) {
-  std::string type = !a.type_list_attr.empty() ? a.type_list_attr : !a.type_attr.empty() ? a.type_attr : std::string(Name(a.type));
+  std::string type = !a.type_list_attr.empty() ? a.type_list_attr
+                     : !a.type_attr.empty()    ? a.type_attr
+                                               : std::string(Name(a.type));
   if (!a.number_attr.empty()) type = StrCat(a.number_attr, " * ", type);
   if (a.is_ref) type = StrCat("Ref(", type, ")");
   return StrCat(a.name, ": ", type);
@@ -47,14 +49,16 @@ std::string TraitsText(const OpDef& op) {
   if (op.Has(OpTrait::kAggregate)) traits.push_back("aggregate");
   if (op.Has(OpTrait::kPlaceholder)) traits.push_back("must be fed");
   if (op.control_flow != ControlFlow::kNone) traits.push_back("control flow");
-  if (op.deprecated_since > 0) traits.push_back(StrCat("deprecated since graph version ", op.deprecated_since, " (", op.deprecation, ")"));
+  if (op.deprecated_since > 0)
+    traits.push_back(StrCat("deprecated since graph version ", op.deprecated_since, " (", op.deprecation, ")"));
   return StrJoin(traits, ", ");
 }
 
 // The types that each kernel for the CPU takes: "T in {float32, int32}".
 std::vector<std::string> KernelTexts(const OpDef& op) {
   std::vector<std::string> lines;
-  std::vector<std::pair<std::string, std::vector<DType>>> merged;  // kernels that differ in one attr's types are one line
+  std::vector<std::pair<std::string, std::vector<DType>>>
+      merged;  // kernels that differ in one attr's types are one line
   for (const KernelDef* k : KernelRegistry::Global().List(op.name)) {
     if (k->device_type != "CPU") continue;
     if (k->constraints.size() == 1 && k->label.empty()) {

@@ -36,7 +36,8 @@ int NothingToRun(const Graph& graph) {
   constexpr size_t kShown = 50;
   for (size_t i = 0; i < std::min(sinks.size(), kShown); ++i) {
     const Node* n = graph.Find(sinks[i]);
-    StrAppend(&message, "\n  ", n->name(), " (", n->op().name, n->num_outputs() == 0 ? ", no output: a --target)" : ")");
+    StrAppend(&message, "\n  ", n->name(), " (", n->op().name,
+              n->num_outputs() == 0 ? ", no output: a --target)" : ")");
   }
   if (sinks.size() > kShown) StrAppend(&message, "\n  ... and ", sinks.size() - kShown, " more");
   return Complain(kUsage, message);
@@ -49,9 +50,12 @@ struct Argument {
 
 // Reads one --feed. What is wrong with the text is a mistake of usage; what is wrong with a file is a failure.
 Argument ReadFeed(const std::string& text, const Graph& graph, Feeds* feeds) {
-  const auto bad = [&](int code, const absl::Status& s) { return Argument{code, Annotate(s, StrCat("--feed ", text.substr(0, 100)))}; };
+  const auto bad = [&](int code, const absl::Status& s) {
+    return Argument{code, Annotate(s, StrCat("--feed ", text.substr(0, 100)))};
+  };
   const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) return bad(kUsage, InvalidArgument("must be NAME=VALUE or NAME=@FILE.npy"));
+  if (equals == std::string::npos || equals == 0)
+    return bad(kUsage, InvalidArgument("must be NAME=VALUE or NAME=@FILE.npy"));
   const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
   const auto parsed = ParseTensorName(name);
   if (!parsed.ok()) return bad(kUsage, parsed.status());
@@ -60,7 +64,8 @@ Argument ReadFeed(const std::string& text, const Graph& graph, Feeds* feeds) {
   const Node* node = graph.Find(node_name);
   if (node == nullptr || !node->IsOp()) return bad(kFailed, NotFound("the graph has no node '", node_name, "'"));
   if (port >= node->num_outputs()) {
-    return bad(kFailed, InvalidArgument("node '", node_name, "' (", node->op().name, ") has ", node->num_outputs(), " outputs"));
+    return bad(kFailed,
+               InvalidArgument("node '", node_name, "' (", node->op().name, ") has ", node->num_outputs(), " outputs"));
   }
   const DType dtype = BaseType(node->output_type(port));
   absl::StatusOr<Tensor> tensor;
@@ -92,7 +97,8 @@ absl::Status Repeat(Session* session, const RunFlags& flags, const Feeds& feeds,
     values.push_back(value);
   }
   TROUPE_ASSIGN_OR_RETURN(Callable callable, session->Prepare(names, flags.fetches, flags.targets));
-  for (int i = 0; i < std::clamp(flags.repeat / 10, 1, 100); ++i) TROUPE_RETURN_IF_ERROR(callable.Run(values, &outputs));
+  for (int i = 0; i < std::clamp(flags.repeat / 10, 1, 100); ++i)
+    TROUPE_RETURN_IF_ERROR(callable.Run(values, &outputs));
   std::vector<double> micros(flags.repeat);
   for (double& m : micros) {
     const Clock::time_point start = Clock::now();
@@ -107,15 +113,17 @@ absl::Status Repeat(Session* session, const RunFlags& flags, const Feeds& feeds,
   return absl::OkStatus();
 }
 
-std::string NpyPath(const RunFlags& flags, size_t i) { return (std::filesystem::path(flags.out) / StrCat(i, ".npy")).string(); }
+std::string NpyPath(const RunFlags& flags, size_t i) {
+  return (std::filesystem::path(flags.out) / StrCat(i, ".npy")).string();
+}
 bool HasNpyForm(const Tensor& t) { return IsPlainBytes(t.dtype()); }
 
 std::string Json(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
   std::string s = "{\"fetches\": [";
   for (size_t i = 0; i < fetched.size(); ++i) {
     const Tensor& t = fetched[i];
-    StrAppend(&s, i > 0 ? ",\n  " : "\n  ", "{\"name\": ", JsonString(flags.fetches[i]), ", \"dtype\": \"", Name(t.dtype()), "\", \"shape\": [",
-              StrJoin(t.shape().dims(), ", "), "]");
+    StrAppend(&s, i > 0 ? ",\n  " : "\n  ", "{\"name\": ", JsonString(flags.fetches[i]), ", \"dtype\": \"",
+              Name(t.dtype()), "\", \"shape\": [", StrJoin(t.shape().dims(), ", "), "]");
     if (!flags.out.empty() && HasNpyForm(t)) {
       StrAppend(&s, ", \"file\": ", JsonString(NpyPath(flags, i)), "}");
     } else {
@@ -124,8 +132,9 @@ std::string Json(const RunFlags& flags, const std::vector<Tensor>& fetched, cons
   }
   s += fetched.empty() ? "]" : "\n]";
   if (flags.repeat > 0) {
-    StrAppend(&s, ",\n\"timing\": {\"nodes\": ", timing.nodes, ", \"import_and_first_run_s\": ", timing.first_s, ", \"run_us\": {\"median\": ",
-              timing.median_us, ", \"min\": ", timing.min_us, ", \"max\": ", timing.max_us, "}}");
+    StrAppend(&s, ",\n\"timing\": {\"nodes\": ", timing.nodes, ", \"import_and_first_run_s\": ", timing.first_s,
+              ", \"run_us\": {\"median\": ", timing.median_us, ", \"min\": ", timing.min_us,
+              ", \"max\": ", timing.max_us, "}}");
   }
   return s + "}\n";
 }
@@ -140,8 +149,8 @@ void Print(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timi
     }
   }
   if (flags.repeat > 0) {
-    std::printf("%d nodes; import and first run %.6f s; one run %.2f us (median of %d; least %.2f, most %.2f)\n", timing.nodes, timing.first_s,
-                timing.median_us, flags.repeat, timing.min_us, timing.max_us);
+    std::printf("%d nodes; import and first run %.6f s; one run %.2f us (median of %d; least %.2f, most %.2f)\n",
+                timing.nodes, timing.first_s, timing.median_us, flags.repeat, timing.min_us, timing.max_us);
   }
 }
 
@@ -169,7 +178,8 @@ int RunCommand(const RunFlags& flags) {
   if (!flags.feeds.empty() || !names_something) {
     // A graph of our own tells what type a feed has and what there is to compute.
     Graph graph;
-    if (auto imported = ImportGraphDef(def, {}, &graph); !imported.ok()) return Complain(kFailed, Annotate(imported.status(), flags.graph));
+    if (auto imported = ImportGraphDef(def, {}, &graph); !imported.ok())
+      return Complain(kFailed, Annotate(imported.status(), flags.graph));
     if (!names_something) return NothingToRun(graph);
     for (const std::string& text : flags.feeds) {
       if (Argument a = ReadFeed(text, graph, &feeds); a.code != kOk) return Complain(a.code, a.status);
@@ -185,7 +195,8 @@ int RunCommand(const RunFlags& flags) {
   std::vector<Tensor> fetched;
   const Clock::time_point start = Clock::now();
   if (absl::Status s = (*session)->Extend(def); !s.ok()) return Complain(kFailed, s);
-  if (absl::Status s = (*session)->Run(feeds, flags.fetches, flags.targets, &fetched); !s.ok()) return Complain(kFailed, s);
+  if (absl::Status s = (*session)->Run(feeds, flags.fetches, flags.targets, &fetched); !s.ok())
+    return Complain(kFailed, s);
   timing.first_s = SecondsSince(start);
 
   if (flags.repeat > 0) {

@@ -13,10 +13,12 @@ namespace troupe::tool {
 namespace {
 
 double StartMicros(const proto::NodeExecStats& n) {
-  return n.all_start_nanos() != 0 ? static_cast<double>(n.all_start_nanos()) / 1e3 : static_cast<double>(n.all_start_micros());
+  return n.all_start_nanos() != 0 ? static_cast<double>(n.all_start_nanos()) / 1e3
+                                  : static_cast<double>(n.all_start_micros());
 }
 double DurationMicros(const proto::NodeExecStats& n) {
-  return n.all_end_rel_nanos() != 0 ? static_cast<double>(n.all_end_rel_nanos()) / 1e3 : static_cast<double>(n.all_end_rel_micros());
+  return n.all_end_rel_nanos() != 0 ? static_cast<double>(n.all_end_rel_nanos()) / 1e3
+                                    : static_cast<double>(n.all_end_rel_micros());
 }
 // "name = Op(...)" -> "Op".
 std::string_view OpOf(const proto::NodeExecStats& n) {
@@ -42,13 +44,16 @@ absl::Status WriteTrace(const proto::RunMetadata& metadata, const std::string& p
   };
   int pid = 0;
   for (const proto::DeviceStepStats& d : metadata.step_stats().dev_stats()) {
-    event("\"ph\": \"M\", \"name\": \"process_name\", \"pid\": ", pid, ", \"args\": {\"name\": ", JsonString(d.device()), "}");
+    event("\"ph\": \"M\", \"name\": \"process_name\", \"pid\": ", pid,
+          ", \"args\": {\"name\": ", JsonString(d.device()), "}");
     for (const auto& [tid, name] : d.thread_names()) {
-      event("\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": ", pid, ", \"tid\": ", tid, ", \"args\": {\"name\": ", JsonString(name), "}");
+      event("\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": ", pid, ", \"tid\": ", tid,
+            ", \"args\": {\"name\": ", JsonString(name), "}");
     }
     for (const proto::NodeExecStats& n : d.node_stats()) {
-      event("\"ph\": \"X\", \"cat\": \"op\", \"name\": ", JsonString(OpOf(n)), ", \"pid\": ", pid, ", \"tid\": ", n.thread_id(), ", \"ts\": ",
-            StartMicros(n) - begin, ", \"dur\": ", DurationMicros(n), ", \"args\": {\"node\": ", JsonString(n.node_name()), "}");
+      event("\"ph\": \"X\", \"cat\": \"op\", \"name\": ", JsonString(OpOf(n)), ", \"pid\": ", pid,
+            ", \"tid\": ", n.thread_id(), ", \"ts\": ", StartMicros(n) - begin, ", \"dur\": ", DurationMicros(n),
+            ", \"args\": {\"node\": ", JsonString(n.node_name()), "}");
     }
     ++pid;
   }

@@ -37,13 +37,17 @@ Wide Widen(const void* data, int64_t at) {
 template <class T>
 bool Narrow(const Wide& w, T* out) {
   if constexpr (kComplex<T>) {
-    const std::complex<double> c = w.kind == Wide::kSigned ? static_cast<double>(w.i) : w.kind == Wide::kUnsigned ? static_cast<double>(w.u) : w.c;
+    const std::complex<double> c = w.kind == Wide::kSigned     ? static_cast<double>(w.i)
+                                   : w.kind == Wide::kUnsigned ? static_cast<double>(w.u)
+                                                               : w.c;
     *out = T(static_cast<typename T::value_type>(c.real()), static_cast<typename T::value_type>(c.imag()));
     return true;
   } else if constexpr (std::is_integral_v<T>) {
     if (w.kind == Wide::kReal || w.kind == Wide::kComplexKind) {
       const double d = w.c.real();
-      if (w.c.imag() != 0 || !(d >= -9007199254740992.0 && d <= 9007199254740992.0) || d != static_cast<double>(static_cast<int64_t>(d))) return false;
+      if (w.c.imag() != 0 || !(d >= -9007199254740992.0 && d <= 9007199254740992.0) ||
+          d != static_cast<double>(static_cast<int64_t>(d)))
+        return false;
       return Narrow(Wide{Wide::kSigned, static_cast<int64_t>(d), 0, {}}, out);
     }
     if (w.kind == Wide::kSigned) {
@@ -53,7 +57,9 @@ bool Narrow(const Wide& w, T* out) {
     *out = static_cast<T>(w.u);
     return static_cast<uint64_t>(*out) == w.u && *out >= T(0);
   } else {
-    const double d = w.kind == Wide::kSigned ? static_cast<double>(w.i) : w.kind == Wide::kUnsigned ? static_cast<double>(w.u) : w.c.real();
+    const double d = w.kind == Wide::kSigned     ? static_cast<double>(w.i)
+                     : w.kind == Wide::kUnsigned ? static_cast<double>(w.u)
+                                                 : w.c.real();
     if constexpr (std::is_same_v<T, double>) {
       *out = d;
     } else {
@@ -73,11 +79,11 @@ absl::StatusOr<Tensor> ConvertTensor(const Tensor& from, DType dtype) {
   if (!to.valid()) return ResourceExhausted("no memory for ", Name(dtype), " ", from.shape().DebugString());
   int64_t bad = -1;
   const bool known = widen != nullptr && VisitNumeric(dtype, false, [&]<class T>() {
-    for (int64_t i = 0; i < from.num_elements() && bad < 0; ++i) {
-      if (!Narrow(widen(from.raw(), i), static_cast<T*>(to.raw()) + i)) bad = i;
-    }
-    return true;
-  });
+                       for (int64_t i = 0; i < from.num_elements() && bad < 0; ++i) {
+                         if (!Narrow(widen(from.raw(), i), static_cast<T*>(to.raw()) + i)) bad = i;
+                       }
+                       return true;
+                     });
   if (!known) return InvalidArgument("a ", Name(from.dtype()), " tensor cannot be made ", Name(dtype));
   if (bad >= 0) return InvalidArgument("element ", bad, " of the ", Name(from.dtype()), " tensor is no ", Name(dtype));
   return to;

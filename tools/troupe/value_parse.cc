@@ -28,10 +28,12 @@ class Reader {
 
  private:
   absl::Status Bad(std::string_view why) const {
-    return InvalidArgument("'", CEscape(text_.substr(0, 60)), text_.size() > 60 ? "..." : "", "' at character ", at_ + 1, ": ", why);
+    return InvalidArgument("'", CEscape(text_.substr(0, 60)), text_.size() > 60 ? "..." : "", "' at character ",
+                           at_ + 1, ": ", why);
   }
   void SkipSpace() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
   bool Take(char c) {
     SkipSpace();
@@ -86,7 +88,8 @@ class Reader {
       const size_t start = at_;
       while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']' && text_[at_] != '[') ++at_;
       std::string_view word = text_.substr(start, at_ - start);
-      while (!word.empty() && (word.back() == ' ' || word.back() == '\n' || word.back() == '\t' || word.back() == '\r')) word.remove_suffix(1);
+      while (!word.empty() && (word.back() == ' ' || word.back() == '\n' || word.back() == '\t' || word.back() == '\r'))
+        word.remove_suffix(1);
       if (word.empty()) return Bad("a value is missing");
       w.text = word;
     }
@@ -124,7 +127,8 @@ bool ParseDouble(std::string_view s, double* v) {
   if (!s.empty() && s[0] == '+') s.remove_prefix(1);
   const auto [stop, ec] = std::from_chars(s.data(), s.data() + s.size(), *v);
   if (stop != s.data() + s.size() || s.empty()) return false;
-  if (ec == std::errc::result_out_of_range) *v = std::abs(*v) < 1 ? 0.0 : std::copysign(std::numeric_limits<double>::infinity(), s[0] == '-' ? -1 : 1);
+  if (ec == std::errc::result_out_of_range)
+    *v = std::abs(*v) < 1 ? 0.0 : std::copysign(std::numeric_limits<double>::infinity(), s[0] == '-' ? -1 : 1);
   return ec == std::errc() || ec == std::errc::result_out_of_range;
 }
 
@@ -165,7 +169,9 @@ bool ParseWord(std::string_view s, T* v) {
     // 2.0 and 1e3 are whole numbers too.
     double d = 0;
     if (!ParseDouble(s, &d) || d != std::floor(d) || std::abs(d) > 9007199254740992.0) return false;
-    if (d < static_cast<double>(std::numeric_limits<T>::min()) || d > static_cast<double>(std::numeric_limits<T>::max())) return false;
+    if (d < static_cast<double>(std::numeric_limits<T>::min()) ||
+        d > static_cast<double>(std::numeric_limits<T>::max()))
+      return false;
     *v = static_cast<T>(d);
     return true;
   } else {
@@ -185,7 +191,8 @@ bool ParseWord(std::string_view s, T* v) {
 absl::StatusOr<Tensor> ParseValue(std::string_view text, DType dtype) {
   // A bare scalar string is taken as it stands.
   const size_t start = text.find_first_not_of(" \t\r\n");
-  if (dtype == DType::kString && (start == std::string_view::npos || (text[start] != '[' && text[start] != '"' && text[start] != '\''))) {
+  if (dtype == DType::kString &&
+      (start == std::string_view::npos || (text[start] != '[' && text[start] != '"' && text[start] != '\''))) {
     return Tensor::Scalar(std::string(text));
   }
   Reader reader(text);

@@ -9,15 +9,18 @@ namespace {
 // Length of the UTF-8 character at `s`, 0 when it is none.
 size_t Utf8Length(std::string_view s) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(s[i]); };
-  const size_t n = byte(0) < 0x80 ? 1 : byte(0) >= 0xc2 && byte(0) < 0xe0 ? 2 : byte(0) >= 0xe0 && byte(0) < 0xf0 ? 3
-                   : byte(0) >= 0xf0 && byte(0) < 0xf5 ? 4 : 0;
+  const size_t n = byte(0) < 0x80                      ? 1
+                   : byte(0) >= 0xc2 && byte(0) < 0xe0 ? 2
+                   : byte(0) >= 0xe0 && byte(0) < 0xf0 ? 3
+                   : byte(0) >= 0xf0 && byte(0) < 0xf5 ? 4
+                                                       : 0;
   if (n == 0 || n > s.size()) return 0;
   for (size_t i = 1; i < n; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
   // Overlong forms, surrogates and what lies beyond the last code point.
-  if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) >= 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90) ||
-      (byte(0) == 0xf4 && byte(1) >= 0x90)) {
+  if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) >= 0xa0) ||
+      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) >= 0x90)) {
     return 0;
   }
   return n;
@@ -56,12 +59,18 @@ void AppendNumber(std::string* out, T v, bool json) {
 // The numeric type that a quantized type is stored as.
 DType StoredAs(DType t) {
   switch (t) {
-    case DType::kQint8: return DType::kInt8;
-    case DType::kQuint8: return DType::kUint8;
-    case DType::kQint16: return DType::kInt16;
-    case DType::kQuint16: return DType::kUint16;
-    case DType::kQint32: return DType::kInt32;
-    default: return t;
+    case DType::kQint8:
+      return DType::kInt8;
+    case DType::kQuint8:
+      return DType::kUint8;
+    case DType::kQint16:
+      return DType::kInt16;
+    case DType::kQuint16:
+      return DType::kUint16;
+    case DType::kQint32:
+      return DType::kInt32;
+    default:
+      return t;
   }
 }
 

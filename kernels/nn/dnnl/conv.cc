@@ -22,9 +22,7 @@ const dnnl::engine& Engine() {
   return *engine;
 }
 
-memory::desc Desc(memory::dims dims, Tag tag) {
-  return memory::desc(dims, memory::data_type::f32, tag);
-}
+memory::desc Desc(memory::dims dims, Tag tag) { return memory::desc(dims, memory::data_type::f32, tag); }
 
 }  // namespace
 
@@ -58,22 +56,18 @@ struct DnnlConv::Plan {
     try {
       Build(pass);
       works = true;
-    } catch (
-        const dnnl::error&) {  // no implementation, or out of memory: the caller has another way
+    } catch (const dnnl::error&) {  // no implementation, or out of memory: the caller has another way
       works = false;
     }
   }
 
   void Build(ConvPass pass) {
     const ConvShape& s = key.shape;
-    const memory::desc x = Desc({s.n, s.c, s.h, s.w}, Tag::nhwc),
-                       y = Desc({s.n, s.oc, s.oh, s.ow}, Tag::nhwc);
+    const memory::desc x = Desc({s.n, s.c, s.h, s.w}, Tag::nhwc), y = Desc({s.n, s.oc, s.oh, s.ow}, Tag::nhwc);
     const bool grouped = s.groups > 1;
-    const memory::dims wd =
-        grouped ? memory::dims{s.groups, s.oc / s.groups, s.c / s.groups, s.kh, s.kw}
-                : memory::dims{s.oc, s.c, s.kh, s.kw};
-    const memory::desc w_any = Desc(wd, Tag::any),
-                       w_user = Desc(wd, grouped ? Tag::hwigo : Tag::hwio);
+    const memory::dims wd = grouped ? memory::dims{s.groups, s.oc / s.groups, s.c / s.groups, s.kh, s.kw}
+                                    : memory::dims{s.oc, s.c, s.kh, s.kw};
+    const memory::desc w_any = Desc(wd, Tag::any), w_user = Desc(wd, grouped ? Tag::hwigo : Tag::hwio);
     const memory::dims strides{s.stride_h, s.stride_w}, dilates{s.dilation_h - 1, s.dilation_w - 1};
     const memory::dims before{s.top, s.left}, after{s.bottom, s.right};
     // The library's own scratch memory belongs to the thread that made the primitive; ours travels
@@ -83,22 +77,19 @@ struct DnnlConv::Plan {
     if (key.activation != ConvActivation::kNone) {
       dnnl::post_ops ops;
       ops.append_eltwise(1.0f,
-                         key.activation == ConvActivation::kRelu
-                             ? dnnl::algorithm::eltwise_relu
-                             : dnnl::algorithm::eltwise_bounded_relu,
+                         key.activation == ConvActivation::kRelu ? dnnl::algorithm::eltwise_relu
+                                                                 : dnnl::algorithm::eltwise_bounded_relu,
                          key.activation == ConvActivation::kRelu6 ? 6.0f : 0.0f, 0.0f);
       attr.set_post_ops(ops);
     }
     // A zero memory descriptor says "without".
-    const memory::desc bias_desc =
-        key.bias ? memory::desc({s.oc}, memory::data_type::f32, Tag::x) : memory::desc();
+    const memory::desc bias_desc = key.bias ? memory::desc({s.oc}, memory::data_type::f32, Tag::x) : memory::desc();
     const auto algorithm = dnnl::algorithm::convolution_direct;
-    const auto kind = pass == ConvPass::kForward ? dnnl::prop_kind::forward_inference
-                                                 : dnnl::prop_kind::forward_training;
+    const auto kind =
+        pass == ConvPass::kForward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
     const dnnl::convolution_forward::primitive_desc forward(
-        dnnl::convolution_forward::desc(kind, algorithm, x, w_any, bias_desc, y, strides, dilates,
-                                        before, after),
-        attr, Engine());
+        dnnl::convolution_forward::desc(kind, algorithm, x, w_any, bias_desc, y, strides, dilates, before, after), attr,
+        Engine());
     auto finish = [&](const auto& pd, auto primitive) {
       conv = primitive;
       implementation = pd.impl_info_str();
@@ -115,9 +106,8 @@ struct DnnlConv::Plan {
       }
       case ConvPass::kBackwardInput: {
         const dnnl::convolution_backward_data::primitive_desc pd(
-            dnnl::convolution_backward_data::desc(algorithm, x, w_any, y, strides, dilates, before,
-                                                  after),
-            attr, Engine(), forward);
+            dnnl::convolution_backward_data::desc(algorithm, x, w_any, y, strides, dilates, before, after), attr,
+            Engine(), forward);
         finish(pd, dnnl::convolution_backward_data(pd));
         out = conv_args[DNNL_ARG_DIFF_SRC] = memory(x, Engine(), nullptr);
         b = conv_args[DNNL_ARG_DIFF_DST] = memory(y, Engine(), nullptr);
@@ -126,8 +116,8 @@ struct DnnlConv::Plan {
       }
       case ConvPass::kBackwardFilter: {
         const dnnl::convolution_backward_weights::primitive_desc pd(
-            dnnl::convolution_backward_weights::desc(algorithm, x, w_any, bias_desc, y, strides,
-                                                     dilates, before, after),
+            dnnl::convolution_backward_weights::desc(algorithm, x, w_any, bias_desc, y, strides, dilates, before,
+                                                     after),
             attr, Engine(), forward);
         finish(pd, dnnl::convolution_backward_weights(pd));
         a = conv_args[DNNL_ARG_SRC] = memory(x, Engine(), nullptr);
@@ -154,28 +144,23 @@ struct DnnlConv::Plan {
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::reorder::primitive_desc pd(from, to, attr);
     reorder = dnnl::reorder(pd);
-    reorder_args = {{DNNL_ARG_FROM, from},
-                    {DNNL_ARG_TO, to},
-                    {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc(), Engine())}};
+    reorder_args = {
+        {DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc(), Engine())}};
     return mine;
   }
 
-  void Execute(ConvPass pass, const float* a_data, const float* b_data, float* out_data,
-               const ConvEpilogue<float>& e) {
+  void Execute(ConvPass pass, const float* a_data, const float* b_data, float* out_data, const ConvEpilogue<float>& e) {
     // The maps hold other handles of the same memory objects.
     a.set_data_handle(const_cast<float*>(a_data));
     b.set_data_handle(const_cast<float*>(b_data));
     out.set_data_handle(out_data);
-    if (key.bias)
-      bias.set_data_handle(pass == ConvPass::kForward ? const_cast<float*>(e.bias)
-                                                      : e.bias_gradient);
+    if (key.bias) bias.set_data_handle(pass == ConvPass::kForward ? const_cast<float*>(e.bias) : e.bias_gradient);
     if (pass != ConvPass::kBackwardFilter && reorder) reorder.execute(stream, reorder_args);
     conv.execute(stream, conv_args);
     if (pass == ConvPass::kBackwardFilter && reorder) reorder.execute(stream, reorder_args);
     stream.wait();
     if (pass == ConvPass::kForward && e.activation != key.activation)
-      FinishForward<float>({nullptr, e.activation}, key.shape.n * key.shape.oh * key.shape.ow,
-                           key.shape.oc, out_data);
+      FinishForward<float>({nullptr, e.activation}, key.shape.n * key.shape.oh * key.shape.ow, key.shape.oc, out_data);
     if (pass == ConvPass::kBackwardInput) FinishBackwardInput(e, key.shape.input_size(), out_data);
   }
 };

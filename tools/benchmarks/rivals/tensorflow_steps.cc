@@ -57,7 +57,8 @@ std::string Config(const Flags& flags) {
 
 class Steps {
  public:
-  Steps(const Flags& flags, const std::string& bytes) : flags_(flags), bytes_(bytes), config_(Config(flags)), status_(TF_NewStatus()) {}
+  Steps(const Flags& flags, const std::string& bytes)
+      : flags_(flags), bytes_(bytes), config_(Config(flags)), status_(TF_NewStatus()) {}
 
   // Imports into a new graph and session, and runs the first step. Seconds.
   double First() {
@@ -163,8 +164,9 @@ class Steps {
   void Run(const std::vector<TF_Output>& fetches, TF_Status* status) {
     std::vector<TF_Tensor*> results(fetches.size());
     const bool targets = &fetches == &fetches_;
-    TF_SessionRun(session_, nullptr, feeds_.data(), values_.data(), static_cast<int>(feeds_.size()), fetches.data(), results.data(),
-                  static_cast<int>(fetches.size()), targets_.data(), targets ? static_cast<int>(targets_.size()) : 0, nullptr, status);
+    TF_SessionRun(session_, nullptr, feeds_.data(), values_.data(), static_cast<int>(feeds_.size()), fetches.data(),
+                  results.data(), static_cast<int>(fetches.size()), targets_.data(),
+                  targets ? static_cast<int>(targets_.size()) : 0, nullptr, status);
     Check(status);
     for (TF_Tensor* t : results) TF_DeleteTensor(t);
   }
@@ -183,12 +185,15 @@ class Steps {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7) return std::fprintf(stderr, "usage: tensorflow_steps GRAPH.pb MODE THREADS CALLERS SECONDS OPTIMIZE\n"), 2;
-  const Flags flags = {argv[1], argv[2], std::atoi(argv[3]), std::atoi(argv[4]), std::atof(argv[5]), std::atoi(argv[6]) != 0};
+  if (argc != 7)
+    return std::fprintf(stderr, "usage: tensorflow_steps GRAPH.pb MODE THREADS CALLERS SECONDS OPTIMIZE\n"), 2;
+  const Flags flags = {
+      argv[1], argv[2], std::atoi(argv[3]), std::atoi(argv[4]), std::atof(argv[5]), std::atoi(argv[6]) != 0};
   std::ifstream in(flags.file, std::ios::binary);
   Steps steps(flags, std::string(std::istreambuf_iterator<char>(in), {}));
   const double first = steps.First();
-  const std::string head = "{\"nodes\":" + std::to_string(steps.nodes()) + ",\"first_run_s\":" + std::to_string(first) + ",\"version\":\"" + TF_Version() + "\"}";
+  const std::string head = "{\"nodes\":" + std::to_string(steps.nodes()) + ",\"first_run_s\":" + std::to_string(first) +
+                           ",\"version\":\"" + TF_Version() + "\"}";
   if (flags.mode == "first") return Serve(head, [&] { return steps.First(); });
   if (flags.mode == "signature") return Serve(head, [&] { return steps.NewSignature(); });
   return Serve(head, [&] { return steps.Step(); });

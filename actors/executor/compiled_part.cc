@@ -87,6 +87,8 @@ class Compiler {
     if (part_->frames.size() > 1) {
       std::stable_sort(order_.begin(), order_.end(),
                        [&](Node* a, Node* b) { return frame_of_[a->id()] < frame_of_[b->id()]; });
+    } else if (std::none_of(order_.begin(), order_.end(), [](const Node* n) { return n->IsControlFlow(); })) {
+      OrderAsRun();
     }
     number_.assign(graph_.num_node_ids(), 0);
     part_->nodes.resize(order_.size());
@@ -114,6 +116,38 @@ class Compiler {
     part_->num_slots = static_cast<uint32_t>(slots);
     part_->producers.resize(part_->num_slots);
     return absl::OkStatus();
+  }
+
+  // Without control flow a step takes its nodes off a stack, so their order is nearly known: numbered in it, their counters, edges and
+  // kernels are read one after the other, where another order would wait for memory as soon as a part no longer fits the cache.
+  void OrderAsRun() {
+    std::vector<int> missing(graph_.num_node_ids(), 0);
+    std::vector<Node*> stack, order;
+    std::vector<bool> done(graph_.num_node_ids(), false);
+    const auto lent = [](const Node* n) { return n->IsConstant() && n->in_edges().empty(); };
+    for (Node* n : order_) {
+      for (const Edge* e : n->in_edges()) missing[n->id()] += e->src->IsOp() && !lent(e->src);
+    }
+    for (size_t i = order_.size(); i-- > 0;) {
+      if (missing[order_[i]->id()] == 0 && !lent(order_[i])) stack.push_back(order_[i]);
+    }
+    order.reserve(order_.size());
+    while (!stack.empty()) {
+      Node* n = stack.back();
+      stack.pop_back();
+      order.push_back(n);
+      done[n->id()] = true;
+      for (const bool control : {false, true}) {
+        for (const Edge* e : n->out_edges()) {
+          if (e->IsControl() == control && e->dst->IsOp() && --missing[e->dst->id()] == 0) stack.push_back(e->dst);
+        }
+      }
+    }
+    // Constants are not run.
+    for (Node* n : order_) {
+      if (!done[n->id()]) order.push_back(n);
+    }
+    order_ = std::move(order);
   }
 
   absl::Status PrepareNode(size_t i) {

@@ -34,6 +34,7 @@ class Compiler {
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(ConnectNode(i));
     LeaveOutConstants();
     FindRoots();
+    FindOrdering();
     return std::shared_ptr<const CompiledPart>(part_);
   }
 
@@ -118,11 +119,12 @@ class Compiler {
     return absl::OkStatus();
   }
 
-  // Without control flow a step takes its nodes off a stack, so their order is nearly known: numbered in it, their counters, edges and
-  // kernels are read one after the other, where another order would wait for memory as soon as a part no longer fits the cache.
+  // Without control flow a step takes its nodes off a stack, those that only order others off a queue (StepState::RunOrdering), so their order is
+  // nearly known: numbered in it, their counters, edges and kernels are read one after the other, where another order would wait for memory as soon as a part no longer fits the cache.
   void OrderAsRun() {
     std::vector<int> missing(graph_.num_node_ids(), 0);
-    std::vector<Node*> stack, order;
+    std::vector<Node*> stack, order, queue;
+    size_t head = 0;
     std::vector<bool> done(graph_.num_node_ids(), false);
     const auto lent = [](const Node* n) { return n->IsConstant() && n->in_edges().empty(); };
     for (Node* n : order_) {
@@ -132,14 +134,25 @@ class Compiler {
       if (missing[order_[i]->id()] == 0 && !lent(order_[i])) stack.push_back(order_[i]);
     }
     order.reserve(order_.size());
-    while (!stack.empty()) {
-      Node* n = stack.back();
-      stack.pop_back();
+    const auto orders = [](const Node* n) {
+      return n->num_inputs() == 0 && n->num_outputs() == 0 && !n->op().stateful();
+    };
+    while (!stack.empty() || head != queue.size()) {
+      for (; !stack.empty() && orders(stack.back()); stack.pop_back()) queue.push_back(stack.back());
+      const bool queued = head != queue.size();
+      Node* n = queued ? queue[head++] : stack.back();
+      if (!queued) {
+        stack.pop_back();
+      } else if (!orders(n)) {
+        stack.push_back(n);
+        continue;
+      }
       order.push_back(n);
       done[n->id()] = true;
+      std::vector<Node*>& ready = queued ? queue : stack;
       for (const bool control : {false, true}) {
         for (const Edge* e : n->out_edges()) {
-          if (e->IsControl() == control && e->dst->IsOp() && --missing[e->dst->id()] == 0) stack.push_back(e->dst);
+          if (e->IsControl() == control && e->dst->IsOp() && --missing[e->dst->id()] == 0) ready.push_back(e->dst);
         }
       }
     }
@@ -382,6 +395,19 @@ class Compiler {
         p.roots.push_back(i);
       }
     }
+  }
+
+  void FindOrdering() {
+    CompiledPart& p = *part_;
+    if (p.has_control_flow || p.controls.size() >= (1u << 31)) return;
+    size_t some = 0;
+    for (size_t i = 0; i < p.nodes.size(); ++i) some += p.nodes[i].step == Step::kNothing && !left_out_[i];
+    if (some == 0) return;
+    p.ordering.resize(p.nodes.size() + 1);
+    for (size_t i = 0; i < p.nodes.size(); ++i) {
+      p.ordering[i] = p.nodes[i].first_control << 1 | (p.nodes[i].step == Step::kNothing);
+    }
+    p.ordering.back() = static_cast<uint32_t>(p.controls.size()) << 1;
   }
 
   const Graph& graph_;

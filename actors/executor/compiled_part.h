@@ -118,6 +118,9 @@ class CompiledPart {
   std::vector<CompiledNode> nodes;
   std::vector<OutEdge> edges;
   std::vector<uint32_t> controls;
+  // Of a part without control flow, by node and one more: twice the number of the node's first control edge, and one if the node only orders others.
+  // Empty when no node does.
+  std::vector<uint32_t> ordering;
   std::vector<uint32_t> counts;     // initial, by node
   std::vector<StaticFrame> frames;  // [0] is the root
   std::vector<uint32_t> roots;  // nodes that wait for nothing; all in the root frame; those to start first come last

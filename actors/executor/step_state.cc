@@ -22,6 +22,7 @@ StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
       nodes_(part_->nodes.data()),
       edges_(part_->edges.data()),
       controls_(part_->controls.data()),
+      ordering_(part_->ordering.empty() ? nullptr : part_->ordering.data()),
       host_(host),
       kernel_context_(nullptr, nullptr, nullptr, nullptr, this) {
   const CompiledPart& p = *part_;
@@ -34,6 +35,7 @@ StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
   out_.resize(p.max_outputs);
   // One place more than nodes: see DeliverControl.
   if (!p.has_control_flow) stack_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
+  if (ordering_ != nullptr) ordering_queue_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
   free_iterations_.resize(p.frames.size());
   // A header of this executor's own over the part's bytes: counting uses touches no line that another thread counts on.
   for (const Tensor& t : p.constants) {
@@ -94,6 +96,7 @@ void StepState::Begin(const StepInput& input) {
     for (const uint32_t i : p.lent_arguments) bits::AddBias(input.arguments[i]);
   }
   std::memcpy(root_.counts, p.counts.data(), p.frames[0].num_nodes * sizeof(uint32_t));
+  ordering_head_ = ordering_tail_ = 0;
   root_.outstanding = root_.child_frames = 0;
   root_frame_.newest = 0;
   root_frame_.running = 1;
@@ -133,11 +136,6 @@ bool StepState::Drain(int64_t budget) {
 template <bool kFlow>
 __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Iteration* it, bool dead, bool heavy) {
   const CompiledNode& n = nodes_[node];
-  if (!kFlow && n.step == Step::kNothing && !input_.token_messages) {
-    for (const uint32_t *c = controls_ + n.first_control, *end = controls_ + n.last_control; c != end; ++c)
-      DeliverControl<false>(it, *c, false);
-    return;
-  }
   Tensor* in = it->slots + n.first_slot;
   Tensor* out = out_.data();
   if (kFlow && dead && !n.dead_aware) [[unlikely]]
@@ -211,9 +209,42 @@ __attribute__((noinline)) void StepState::RunHeavy(uint32_t node, Iteration* it)
   RunNode<kFlow>(node, it, false, true);
 }
 
+// Runs up to `limit` of the ready nodes that only order others, first in, first out: which node comes next is then known long before its turn, and the
+// processor reads the edges and counters of several at once. Off the stack, every node is what the one before it has just made ready, and its
+// reads begin when that one's have ended (8.5 ns a node instead of 3). Only in parts without control flow.
+int64_t StepState::RunOrdering(int64_t limit) {
+  const uint32_t* const ordering = ordering_;
+  const uint32_t* const controls = controls_;
+  uint32_t* const counts = root_.counts;
+  uint32_t* const queue = ordering_queue_.get();
+  size_t head = ordering_head_, tail = ordering_tail_;
+  for (; stack_size_ != 0 && (ordering[stack_[stack_size_ - 1]] & 1); ++tail) queue[tail] = stack_[--stack_size_];
+  int64_t n = 0;
+  while (head != tail && n < limit) {
+    const uint32_t node = queue[head++];
+    const uint32_t first = ordering[node];
+    if (!(first & 1)) {
+      stack_[stack_size_++] = node;
+      continue;
+    }
+    ++n;
+    for (uint32_t c = first >> 1, end = ordering[node + 1] >> 1; c != end; ++c) {
+      // With a branch: the places in the queue are then known ahead, where a place that depends on every counter before it would hold up
+      // the queue's reader (2.4 against 6.7 ns a node on a graph sixteen nodes wide).
+      const uint32_t dst = controls[c];
+      if (--counts[dst] == 0) queue[tail++] = dst;
+    }
+  }
+  if (head == tail) head = tail = 0;
+  ordering_head_ = head;
+  ordering_tail_ = tail;
+  return n;
+}
+
 template <bool kFlow>
 void StepState::DrainLoop(int64_t budget) {
   constexpr int64_t kBatch = 256;
+  const bool orders = !kFlow && ordering_ != nullptr && !input_.token_messages;
   for (int64_t left = budget; left > 0;) {
     // Cancellation is looked at once a batch, not once a node.
     if (input_.context->cancelled.load(std::memory_order_relaxed) && !aborting_) {
@@ -227,6 +258,11 @@ void StepState::DrainLoop(int64_t budget) {
         const Ready r = queue_.ring[queue_.head++ & queue_.mask];
         RunNode<true>(r.node, r.iteration, r.dead, false);
       } else {
+        if (orders &&
+            (ordering_head_ != ordering_tail_ || (stack_size_ != 0 && (ordering_[stack_[stack_size_ - 1]] & 1)))) {
+          n += RunOrdering(batch - n);
+          if (n == batch) break;
+        }
         if (stack_size_ == 0) break;
         RunNode<false>(stack_[--stack_size_], &root_, false, false);
       }
@@ -473,7 +509,7 @@ void StepState::Abort(const absl::Status& status) {
   waiting_arguments_.clear();
   held_.clear();
   status_ = status;
-  stack_size_ = 0;
+  stack_size_ = ordering_head_ = ordering_tail_ = 0;
   queue_.head = queue_.tail;
   heavy_.clear();
   for (Tensor& t : out_) t = Tensor();

@@ -202,6 +202,7 @@ class StepState : public TensorExchange {
   // Running (step_state.cc).
   template <bool kFlow>
   void DrainLoop(int64_t budget);
+  int64_t RunOrdering(int64_t limit);
   template <bool kFlow>
   void RunNode(uint32_t node, Iteration* it, bool dead, bool heavy);
   template <bool kFlow>
@@ -258,7 +259,9 @@ class StepState : public TensorExchange {
     ++it->outstanding;
     queue_.Push(node, dead, it);
   }
-  bool NothingReady() const { return stack_size_ == 0 && queue_.empty() && heavy_.empty(); }
+  bool NothingReady() const {
+    return stack_size_ == 0 && ordering_head_ == ordering_tail_ && queue_.empty() && heavy_.empty();
+  }
 
   // What does not run in the turn (arrivals.cc).
   void RunAsync(uint32_t node, Iteration* it, bool dead);
@@ -296,6 +299,7 @@ class StepState : public TensorExchange {
   const CompiledNode* const nodes_;
   const OutEdge* const edges_;
   const uint32_t* const controls_;
+  const uint32_t* const ordering_;  // null when no node only orders others
   StepHost* const host_;
   StepInput input_;
   KernelContext kernel_context_;  // of the kernel that runs in the turn; outputs are out_
@@ -314,6 +318,9 @@ class StepState : public TensorExchange {
   // Ready nodes. Without control flow every node becomes ready once: a stack, so that a value is used while it is warm.
   std::unique_ptr<uint32_t[]> stack_;
   size_t stack_size_ = 0;
+  // Ready nodes that only order others (RunOrdering). Each enters once a step, so that it never wraps around.
+  std::unique_ptr<uint32_t[]> ordering_queue_;
+  size_t ordering_head_ = 0, ordering_tail_ = 0;
   ReadyQueue queue_;  // with control flow
   std::vector<Ready> heavy_;
   std::vector<Tensor> out_;        // outputs of the node that runs; empty in between

@@ -1,6 +1,8 @@
 // The executor: its state machine edge by edge without an actor, and its actor killed while a step runs.
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
+#include <cstdio>
+#include <random>
 #include <thread>
 
 #include "actors/graphs.h"
@@ -243,6 +245,110 @@ BOOST_FIXTURE_TEST_CASE(AKilledExecutorFailsItsStepAndIsReplaced, RecvGraph) {
       s->Release(std::move(set));
       (void)address;
     }
+  }
+}
+
+// Nodes with values among nodes that only order others, which have a queue of their own: whatever the budget of a turn, every node runs once and
+// after all that it waits for.
+BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
+  for (const unsigned seed : {1u, 2u, 3u, 4u}) {
+    std::mt19937 rng(seed);
+    Scope root = Scope::NewRootScope();
+    const Output x = ops::Placeholder(root, DType::kFloat);
+    constexpr int kNodes = 400;
+    std::vector<Operation> made;
+    std::vector<std::vector<int>> before(kNodes);  // by node: whom it waits for
+    Names fetches;
+    for (int i = 0; i < kNodes; ++i) {
+      std::vector<Operation> wait;
+      for (unsigned k = i == 0 ? 0 : rng() % 4; k > 0; --k) {
+        // Near ones make chains, far ones joins.
+        const int distance = 1 + static_cast<int>(rng() % (k == 1 ? 400 : 12));
+        before[i].push_back(std::max(0, i - distance));
+        wait.push_back(made[before[i].back()]);
+      }
+      const Scope scope = root.WithOpName(StrCat("n", i)).WithControlDependencies(wait);
+      if (rng() % 3 == 0 || i + 8 >= kNodes) {
+        made.push_back(Operation(ops::Neg(scope, x)));
+        fetches.push_back(StrCat("n", i, ":0"));
+      } else {
+        made.push_back(ops::NoOp(scope));
+      }
+    }
+    const auto part = Compile(root, {x.name()}, fetches);
+    BOOST_REQUIRE(!part->has_control_flow);
+    BOOST_REQUIRE(!part->ordering.empty());
+    for (const int64_t budget : {1, 3, 50, 100000}) {
+      for (const bool messages : {false, true}) {
+        Machine m(part);
+        std::vector<NodeTiming> timings;
+        m.arguments = {Tensor::Scalar(3.0f)};
+        m.input.arguments = m.arguments.data();
+        m.input.timings = &timings;
+        m.input.token_messages = messages;
+        m.state.Begin(m.input);
+        while (!m.state.done()) {
+          const int64_t run = m.state.nodes_run();
+          m.state.Drain(budget);
+          BOOST_TEST(m.state.nodes_run() - run <= budget);
+          std::vector<Token> tokens;
+          tokens.swap(m.host->tokens);
+          for (Token& t : tokens) m.state.Deliver(std::move(t));
+        }
+        BOOST_TEST(m.state.nodes_run() == static_cast<int64_t>(part->nodes.size()));
+        TROUPE_REQUIRE_OK(m.state.Finish());
+        std::vector<int> place(kNodes, -1);
+        for (size_t t = 0; t < timings.size(); ++t) {
+          int number = -1;
+          if (std::sscanf(part->info[timings[t].node].name.c_str(), "n%d", &number) != 1) continue;
+          if (part->info[timings[t].node].op != "Neg") continue;
+          BOOST_TEST(place[number] == -1);
+          place[number] = static_cast<int>(t);
+        }
+        // The latest place of a node or of anything before it; nodes without values have no place of their own.
+        std::vector<int> latest(kNodes, -1);
+        size_t seen = 0;
+        for (int i = 0; i < kNodes; ++i) {
+          for (const int b : before[i]) latest[i] = std::max(latest[i], latest[b]);
+          if (made[i].node()->op().name != "Neg") continue;
+          ++seen;
+          BOOST_TEST(place[i] > latest[i], "node " << i << " of seed " << seed << " with budget " << budget);
+          latest[i] = place[i];
+        }
+        BOOST_TEST(seen == fetches.size());
+        for (const Tensor& r : m.results) BOOST_TEST(r.scalar<float>() == -3.0f);
+      }
+    }
+  }
+}
+
+// What waits in that queue is forgotten with the rest when the step is stopped, and the next step begins anew.
+BOOST_AUTO_TEST_CASE(Edge5StopsAmongNodesThatOnlyOrderOthers) {
+  Scope root = Scope::NewRootScope();
+  std::vector<Operation> layer;
+  for (int i = 0; i < 50; ++i) layer.push_back(ops::NoOp(root));
+  for (int k = 0; k < 3; ++k) {
+    std::vector<Operation> next;
+    for (int i = 0; i < 50; ++i)
+      next.push_back(ops::NoOp(root.WithControlDependencies({layer[i], layer[(i * 7 + k) % 50]})));
+    layer = next;
+  }
+  const Output y = ops::Neg(root.WithControlDependencies(layer), ops::Const(root, 2.0f));
+  Machine m(Compile(root, {}, {y.name()}));
+  for (int step = 1; step <= 40; ++step) {
+    m.input.context->step_id = step;
+    m.state.Begin(m.input);
+    const bool stop = step % 2 == 1;
+    if (stop) {
+      BOOST_TEST(m.state.Drain(step * 5));
+      m.state.Abort(absl::CancelledError("enough"));
+      BOOST_TEST(!m.state.Drain(1000));
+    } else {
+      BOOST_TEST(!m.state.Drain(1000));
+    }
+    BOOST_REQUIRE(m.state.done());
+    BOOST_TEST(m.state.Finish().code() == (stop ? absl::StatusCode::kCancelled : absl::StatusCode::kOk));
+    if (!stop) BOOST_TEST(m.results[0].scalar<float>() == -2.0f);
   }
 }
 

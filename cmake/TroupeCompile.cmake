@@ -23,6 +23,9 @@ if(TROUPE_SANITIZE)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
 endif()
 
+# For programs that read options and build graphs: the optimiser took half of their compilation, and they spend their time in the library.
+set(TROUPE_LIGHT_OPTIMISATION $<$<NOT:$<CONFIG:Debug>>:-O1>)
+
 # troupe_floor(name FILES... LIBS ... [PCH NAME]): an object library that becomes part of libtroupe; NAME is a header of cmake/pch.
 function(troupe_floor name)
   cmake_parse_arguments(ARG "" "PCH" "FILES;LIBS" ${ARGN})

@@ -65,8 +65,8 @@ class FusedMatMulKernel {
       return replaced_.At(bad, "BiasAdd", ctx.node());
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * product, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
-    Gemm(ctx.threads(), DType::kFloat, s, a.raw(), b.raw(), product->raw());
-    AddBiasActivation(ctx.threads(), activation_, alpha_, s.m, s.n, bias.data<float>(), product->data<float>());
+    GemmBiasActivation(ctx.threads(), s, a.data<float>(), b.data<float>(), bias.data<float>(), activation_, alpha_,
+                       product->data<float>());
     return absl::OkStatus();
   }
 

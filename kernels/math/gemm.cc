@@ -5,17 +5,26 @@
 #include <cstring>
 #include <vector>
 
+#include "troupe/kernels/math/gemm_f32.h"
 #include "troupe/kernels/math/gemm_tile.h"
 #include "troupe/kernels/nn/dnnl/sgemm.h"
 #include "troupe/kernels/nn/isa_pick.h"
 
 TROUPE_ISA_TABLE(GemmTileTable, kGemmTiles)
+TROUPE_ISA_TABLE(GemmF32Table, kGemmF32)
+TROUPE_ISA_TABLE(GemvF32Table, kGemvF32)
 
 namespace troupe {
 namespace {
 
-// Below this many multiplications our own tiles beat the library's set-up.
+// Below this many multiplications the tiles of gemm_isa.cc are the fastest.
 constexpr int64_t kSmallProduct = 4 * 1024;
+// Below this many our loops beat the library, which packs both operands first: measured, with the operands in the third-level cache, on shapes of 10 to 200 rows
+// and columns. With vectors of 256 bits the library packs less.
+constexpr int64_t kMiddlingProduct512 = 2200 * 1000, kMiddlingProduct256 = 30 * 1000;
+// A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at most this share of its groups of rows is to be multiplied.
+constexpr int64_t kWorthLooking = 1000 * 1000;
+constexpr double kWorthSkipping = 0.7;
 // A range of a split product has at least this many multiplications (about 5 us of float32 work; a hand-over costs about that).
 constexpr double kRangeWork = 400e3;
 
@@ -46,19 +55,31 @@ constexpr double kRelativeCost<uint32_t> = 3;
 template <>
 constexpr double kRelativeCost<uint64_t> = 8;
 
+// How many ranges a product is split into. `by_rows` tells what is split, `unit` the size that ranges are multiples of.
+int64_t Ranges(ComputeThreads* threads, const GemmShape& s, double relative_cost, bool* by_rows, int64_t* unit) {
+  *by_rows = s.m >= s.n;
+  *unit = *by_rows ? 8 : 16;
+  if (threads == nullptr || threads->num_threads() == 1) return 1;
+  const double work = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) * relative_cost;
+  const int64_t units = ((*by_rows ? s.m : s.n) + *unit - 1) / *unit;
+  return std::min({static_cast<int64_t>(threads->num_threads()), units, static_cast<int64_t>(work / kRangeWork)});
+}
+
+// Calls f(from, to) for ranges of the rows or columns.
+template <class F>
+void ForRanges(ComputeThreads* threads, int64_t ranges, int64_t unit, int64_t size, F&& f) {
+  if (ranges <= 1) return f(int64_t{0}, size);
+  threads->ParallelRanges((size + unit - 1) / unit, ranges,
+                          [&](int64_t first, int64_t limit) { f(first * unit, std::min(limit * unit, size)); });
+}
+
 template <class T>
 void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c) {
   const int64_t lda = s.transpose_a ? s.m : s.k, ldb = s.transpose_b ? s.k : s.n;
-  int64_t ranges = 1;
-  if (threads != nullptr && threads->num_threads() > 1) {
-    const double work = static_cast<double>(s.m) * s.n * s.k * kRelativeCost<T>;
-    ranges = std::min<int64_t>(threads->num_threads(), static_cast<int64_t>(work / kRangeWork));
-  }
-  if (ranges <= 1) return GemmStrided(s, a, lda, b, ldb, c, s.n, false);
-  const bool by_rows = s.m >= s.n;
-  const int64_t unit = by_rows ? 8 : 16, size = by_rows ? s.m : s.n, units = (size + unit - 1) / unit;
-  threads->ParallelRanges(units, std::min(ranges, units), [&](int64_t first, int64_t limit) {
-    const int64_t from = first * unit, to = std::min(limit * unit, size);
+  bool by_rows;
+  int64_t unit;
+  const int64_t ranges = Ranges(threads, s, kRelativeCost<T>, &by_rows, &unit);
+  ForRanges(threads, ranges, unit, by_rows ? s.m : s.n, [&](int64_t from, int64_t to) {
     GemmShape part = s;
     if (by_rows) {
       part.m = to - from;
@@ -68,6 +89,92 @@ void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, 
       GemmStrided(part, a, lda, b + (s.transpose_b ? from * ldb : from), ldb, c + from, s.n, false);
     }
   });
+}
+
+GemmF32Operands OperandsF32(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                            int64_t ldc) {
+  GemmF32Operands o;
+  o.m = s.m;
+  o.n = s.n;
+  o.k = s.k;
+  o.a = a;
+  o.a_row = s.transpose_a ? 1 : lda;
+  o.a_col = s.transpose_a ? lda : 1;
+  o.b = b;
+  o.b_row = s.transpose_b ? 1 : ldb;
+  o.b_col = s.transpose_b ? ldb : 1;
+  o.c = c;
+  o.ldc = ldc;
+  return o;
+}
+
+bool Middling(const GemmShape& s) {
+  return s.m * s.n * s.k <= (IsaLevelForTables() >= 4 ? kMiddlingProduct512 : kMiddlingProduct256);
+}
+
+// Whether a product leaves out the zeros of A. A few groups of rows, spread over the matrix, are looked at.
+bool LeavesOutZeros(const GemmF32Operands& o) {
+  if (o.m * o.n * o.k < kWorthLooking || o.b_col != 1 || o.m < kGemmSkipRows || o.n < 32 || o.k < 32) return false;
+  if (PickkGemmF32().sampled_share(o, 6) > kWorthSkipping) return false;
+  return PickkGemvF32().all_finite(o.b, o.k * o.n);
+}
+
+// A vector times a matrix, which is then read once and in order: `x` has s.k elements, C s.n.
+void VectorTimesMatrix(ComputeThreads* threads, const GemmShape& s, const float* x, const float* b, float* c) {
+  const GemvF32Table& table = PickkGemvF32();
+  // Reading the matrix is what takes time, some twenty multiplications' worth an element.
+  bool by_rows;
+  int64_t unit;
+  const int64_t ranges = Ranges(threads, s, 10, &by_rows, &unit);
+  ForRanges(threads, ranges, unit, s.n, [&](int64_t from, int64_t to) {
+    if (s.transpose_b) {
+      table.vector_dots(x, b + from * s.k, s.k, s.k, to - from, c + from);
+    } else {
+      table.vector_rows(x, b + from, s.n, s.k, to - from, c + from);
+    }
+  });
+}
+
+// Dense operands. The bias is left to the caller when this returns false.
+bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,
+              GemmActivation activation, float* c) {
+  if (s.m * s.n * s.k <= kSmallProduct) {
+    PickkGemmTiles().f32(Operands(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n, false));
+    return false;
+  }
+  if (s.m == 1 || s.n == 1) {
+    GemmShape v{.m = 1, .n = s.n, .k = s.k, .transpose_b = s.transpose_b};
+    if (s.m > 1) v = {.m = 1, .n = s.m, .k = s.k, .transpose_b = !s.transpose_a};
+    VectorTimesMatrix(threads, v, s.m == 1 ? a : b, s.m == 1 ? b : a, c);
+    return false;
+  }
+  GemmF32Operands o = OperandsF32(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n);
+  const bool skip = LeavesOutZeros(o);
+  if (!skip && !Middling(s)) {
+    Split<float>(threads, s, a, b, c);
+    return false;
+  }
+  o.bias = bias;
+  o.activation = activation;
+  bool by_rows;
+  int64_t unit;
+  const int64_t ranges = Ranges(threads, s, skip ? 0.5 : 1, &by_rows, &unit);
+  const auto run = skip ? PickkGemmF32().product_skipping : PickkGemmF32().product;
+  ForRanges(threads, ranges, unit, by_rows ? s.m : s.n, [&](int64_t from, int64_t to) {
+    GemmF32Operands part = o;
+    if (by_rows) {
+      part.m = to - from;
+      part.a += from * o.a_row;
+      part.c += from * o.ldc;
+    } else {
+      part.n = to - from;
+      part.b += from * o.b_col;
+      part.c += from;
+      if (bias != nullptr) part.bias += from;
+    }
+    run(part);
+  });
+  return true;
 }
 
 template <class T, class F>
@@ -119,11 +226,15 @@ void Plain(ComputeThreads* threads, const GemmShape& s, const void* a, const voi
 
 void GemmStrided(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
                  bool accumulate) {
-  if (s.m * s.n * s.k > kSmallProduct &&
-      DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, accumulate)) {
+  if (s.m * s.n * s.k <= kSmallProduct) {
+    return PickkGemmTiles().f32(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+  }
+  if (!Middling(s) && DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, accumulate)) {
     return;
   }
-  PickkGemmTiles().f32(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+  GemmF32Operands o = OperandsF32(s, a, lda, b, ldb, c, ldc);
+  o.accumulate = accumulate;
+  PickkGemmF32().product(o);
 }
 void GemmStrided(const GemmShape& s, const double* a, int64_t lda, const double* b, int64_t ldb, double* c, int64_t ldc,
                  bool accumulate) {
@@ -138,6 +249,31 @@ void GemmStrided(const GemmShape& s, const uint64_t* a, int64_t lda, const uint6
   PickkGemmTiles().u64(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
 }
 
+void GemmBiasActivation(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,
+                        FusedActivation activation, float alpha, float* c) {
+  if (s.m == 0 || s.n == 0) return;
+  GemmActivation inside = GemmActivation::kNone;
+  bool all = true;
+  switch (activation) {
+    case FusedActivation::kNone:
+      break;
+    case FusedActivation::kRelu:
+      inside = GemmActivation::kRelu;
+      break;
+    case FusedActivation::kRelu6:
+      inside = GemmActivation::kRelu6;
+      break;
+    default:
+      all = false;
+  }
+  if (s.k == 0) {
+    std::memset(c, 0, static_cast<size_t>(s.m * s.n) * sizeof(float));
+  } else if (SplitF32(threads, s, a, b, all ? bias : nullptr, inside, c) && all) {
+    return;
+  }
+  AddBiasActivation(threads, activation, alpha, s.m, s.n, bias, c);
+}
+
 bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& s, const void* a, const void* b, void* c) {
   if (s.m == 0 || s.n == 0) return true;
   if (s.k == 0) {
@@ -146,7 +282,8 @@ bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& s, const void* 
   }
   switch (dtype) {
     case DType::kFloat:
-      Plain<float>(threads, s, a, b, c);
+      SplitF32(threads, s, static_cast<const float*>(a), static_cast<const float*>(b), nullptr, GemmActivation::kNone,
+               static_cast<float*>(c));
       return true;
     case DType::kDouble:
       Plain<double>(threads, s, a, b, c);

@@ -3,8 +3,12 @@
 // C[m,n] = op(A)[m,k] * op(B)[k,n], all row major with a leading dimension (the elements from one stored row to the next). op is nothing, the
 // transpose (A is then stored as [k,m]) or, for complex types with conj_*, also the conjugate. k = 0 gives zeros.
 //
-// float32 goes to oneDNN unless the product is small; float64 and the integers (modulo 2^bits) to the tiled loops of gemm_isa.cc; float16 and
+// float32 products of up to some two million multiplications, those of a vector and a matrix, and those whose left operand is mostly zeros go to our own
+// loops (gemm_f32.h), the others to oneDNN; float64 and the integers (modulo 2^bits) to the tiled loops of gemm_isa.cc; float16 and
 // bfloat16 are converted to float32 and rounded once; complex products are four real ones.
+//
+// Zeros: a product that leaves them out does so only when the right operand is finite, so that 0 * infinity is NaN as ever. Which way a product goes depends on its
+// shape and on its operands, never on time.
 //
 // Thread rule: reentrant. With `threads` the rows or columns of C are split among them, in ranges that depend on the sizes and on the
 // number of threads only, so that results repeat bit for bit; null computes on the caller.
@@ -15,6 +19,7 @@
 
 #include "troupe/graph/core/dtype.h"
 #include "troupe/kernels/device/compute_threads.h"
+#include "troupe/kernels/nn/bias_activation.h"
 
 namespace troupe {
 
@@ -26,6 +31,10 @@ struct GemmShape {
 
 // Dense operands of `dtype` (one of NumberTypes, without the quantized ones). False when the dtype has no product.
 bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& shape, const void* a, const void* b, void* c);
+
+// The same in float32, with a vector of n added to every row of C and an activation behind it (bias_activation.h), for the bits of a pass of its own.
+void GemmBiasActivation(ComputeThreads* threads, const GemmShape& shape, const float* a, const float* b,
+                        const float* bias, FusedActivation activation, float alpha, float* c);
 
 // With leading dimensions; `accumulate` adds to C. The caller's thread only.
 void GemmStrided(const GemmShape& shape, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,

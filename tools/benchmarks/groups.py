@@ -207,8 +207,13 @@ def memory(ctx):
         yield row.below(1)
 
 
-KERNELS = (["matmul:%dx%dx%d" % (n, n, n) for n in (64, 256, 1024, 2048)]
-           + ["matmul:100x784x200", "matmul:100x1176x200", "matmul:100x200x10", "matmul:784x100x200", "matmul:1x2048x1000"]
+# A few microseconds long, so many of them are run in one step: the Run around a single one is the group run's own row, and matmul:64x64x64 shows it here.
+SMALL_PRODUCTS = ["matmul:64x64x64x32", "matmul:100x200x100x8", "matmul_ta:200x100x100x8", "matmul_tb:100x100x200x8", "matmul:100x100x60x32", "matmul_ta:100x100x60x32",
+                  "matmul_tb:100x60x100x32", "matmul:100x60x30x32", "matmul_ta:60x100x30x32", "matmul_tb:100x30x60x32", "matmul:100x30x10x32", "matmul_ta:30x100x10x32",
+                  "matmul_tb:100x10x30x32", "matmul:100x200x10x32", "matmul_ta:200x100x10x32", "matmul_tb:100x10x200x32", "fused:100x200x100x8", "fused:100x60x30x32"]
+KERNELS = (["matmul:%dx%dx%d" % (n, n, n) for n in (64, 128, 256, 512, 1024, 2048)]
+           + ["matmul:100x784x200", "matmul_ta:784x100x200", "matmul:100x1176x200", "matmul_ta:1176x100x200", "matmul_tb:100x200x1176", "fused:100x784x200", "matmul:1x2048x1000"]
+           + SMALL_PRODUCTS
            + ["%s:%s" % (kind, shape) for shape in (
                "100x28x28x1_5x5x4_1", "100x28x28x4_5x5x8_2", "100x14x14x8_4x4x12_2",
                "100x28x28x1_6x6x6_1", "100x28x28x6_5x5x12_2", "100x14x14x12_4x4x24_2",
@@ -217,7 +222,7 @@ KERNELS = (["matmul:%dx%dx%d" % (n, n, n) for n in (64, 256, 1024, 2048)]
 
 
 def kernels(ctx):
-    names = KERNELS[::5] if ctx.quick else KERNELS + ["matmul:4096x4096x4096"]
+    names = KERNELS[::8] if ctx.quick else KERNELS + ["matmul:4096x4096x4096"]
     for name in names:
         result = ctx.side_by_side({"Troupe": lambda: ctx.ours("kernels", name, "session"), "bare": lambda: ctx.ours("kernels", name, "bare", OMP_NUM_THREADS="1")}, ctx.rounds())
         row = Row("kernels", name, "us", result["Troupe"][0].scaled(1e6))

@@ -2,11 +2,13 @@
 //
 //   kernels WHAT session|bare
 //
-//   matmul:MxKxN                        row-major float32; bare: the faster of a oneDNN primitive made once and Eigen
+//   matmul[_ta|_tb]:MxKxN[xC]           row-major float32, C products of operands of their own in one step (1 when it is left out), the left or right operand
+//                                       stored transposed; bare: the faster of a oneDNN primitive made once per product and Eigen, C calls
+//   fused:MxKxN[xC]                     with a bias and Relu behind it; bare: a primitive with both as post-ops, and Eigen with a second pass
 //   conv:NxHxWxC_KHxKWxO_S              NHWC, HWIO, SAME, stride S; bare: the fastest of oneDNN's primitives with plain layouts, with weights in the layout that
 //   conv_input:..., conv_filter:...     the library likes (reordered each call), and with everything in such layouts (reordered each call)
 //
-// A sample is processor time in seconds. Operands and result are plain row-major tensors on both sides. Run the bare side with OMP_NUM_THREADS=1.
+// A sample is processor time in seconds, per product where C are run. C products in one step tell what a kernel costs, one product what a whole Run of it does. Operands and result are plain row-major tensors on both sides. Run the bare side with OMP_NUM_THREADS=1.
 #include <Eigen/Core>
 #include <cstring>
 #include <dnnl.hpp>
@@ -22,7 +24,8 @@ using namespace troupe::bench;  // NOLINT
 
 struct Shape {
   enum Kind { kMatMul, kConv, kConvInput, kConvFilter } kind;
-  int64_t m = 0, k = 0, n = 0;                                                // MatMul
+  int64_t m = 0, k = 0, n = 0, count = 1;  // MatMul
+  bool ta = false, tb = false, fused = false;
   int64_t batch = 0, h = 0, w = 0, c = 0, kh = 0, kw = 0, o = 0, stride = 1;  // convolution
   int64_t oh() const { return (h + stride - 1) / stride; }
   int64_t ow() const { return (w + stride - 1) / stride; }
@@ -32,12 +35,22 @@ struct Shape {
 
 bool Parse(const std::string& text, Shape* s) {
   long long v[8];
-  if (std::sscanf(text.c_str(), "matmul:%lldx%lldx%lld", v, v + 1, v + 2) == 3) {
-    *s = {.kind = Shape::kMatMul, .m = v[0], .k = v[1], .n = v[2]};
-    return true;
-  }
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return false;
+  const std::string what = text.substr(0, colon);
+  if (what == "matmul" || what == "matmul_ta" || what == "matmul_tb" || what == "fused") {
+    v[3] = 1;
+    if (std::sscanf(text.c_str() + colon + 1, "%lldx%lldx%lldx%lld", v, v + 1, v + 2, v + 3) < 3) return false;
+    *s = {.kind = Shape::kMatMul,
+          .m = v[0],
+          .k = v[1],
+          .n = v[2],
+          .count = v[3],
+          .ta = what == "matmul_ta",
+          .tb = what == "matmul_tb",
+          .fused = what == "fused"};
+    return *std::min_element(v, v + 4) > 0;
+  }
   const std::map<std::string, Shape::Kind> kinds = {
       {"conv", Shape::kConv}, {"conv_input", Shape::kConvInput}, {"conv_filter", Shape::kConvFilter}};
   const auto kind = kinds.find(text.substr(0, colon));
@@ -73,7 +86,7 @@ int RunSession(const Shape& s) {
   const Scope root = Scope::NewRootScope();
   std::vector<Tensor> feeds;
   Names names;
-  const auto feed = [&](const char* name, const TensorShape& shape) {
+  const auto feed = [&](const std::string& name, const TensorShape& shape) {
     feeds.push_back(Tensor::Of<float>(Numbers(shape.num_elements()), shape));
     names.push_back(name);
     return ops::Placeholder(root.WithOpName(name), DType::kFloat, {.shape = shape});
@@ -86,12 +99,17 @@ int RunSession(const Shape& s) {
   const TensorShape x({s.batch, s.h, s.w, s.c}), w({s.kh, s.kw, s.c, s.o}), y({s.batch, s.oh(), s.ow(), s.o});
   const std::vector<int64_t> strides = {1, s.stride, s.stride, 1};
   Output z;
+  std::vector<Output> products;
   switch (s.kind) {
-    case Shape::kMatMul: {
-      const Output a = feed("a", TensorShape({s.m, s.k}));
-      z = ops::MatMul(root, a, feed("b", TensorShape({s.k, s.n})));
+    case Shape::kMatMul:
+      for (int64_t i = 0; i < s.count; ++i) {
+        const Output a = feed(StrCat("a", i), s.ta ? TensorShape({s.k, s.m}) : TensorShape({s.m, s.k}));
+        const Output b = feed(StrCat("b", i), s.tb ? TensorShape({s.n, s.k}) : TensorShape({s.k, s.n}));
+        z = ops::MatMul(root, a, b, {.transpose_a = s.ta, .transpose_b = s.tb});
+        if (s.fused) z = ops::Relu(root, ops::BiasAdd(root, z, feed(StrCat("c", i), TensorShape({s.n}))));
+        products.push_back(z);
+      }
       break;
-    }
     case Shape::kConv: {
       const Output a = feed("a", x);
       z = ops::Conv2D(root, a, feed("b", w), strides, "SAME");
@@ -113,7 +131,10 @@ int RunSession(const Shape& s) {
   options.runtime_options.threads = 1;
   const std::unique_ptr<Session> session = Session::Create(options).value();
   Need(session->Extend(*root.graph()));
-  const Callable step = session->Prepare(names, {z.name()}, {}).value();
+  Names fetches;
+  for (const Output& product : products) fetches.push_back(product.name());
+  if (products.empty()) fetches.push_back(z.name());
+  const Callable step = session->Prepare(names, fetches, {}).value();
   const auto run = [&] {
     std::vector<Tensor> out;
     Need(step.Run(feeds, &out));
@@ -121,7 +142,7 @@ int RunSession(const Shape& s) {
   // Until the kernel has chosen its way.
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < 4 || (i < 20 && SecondsSince(start) < 1); ++i) run();
-  return Serve("{\"best\":\"\"}", [&] { return Sample(0.1, run, CpuSeconds); });
+  return Serve("{\"best\":\"\"}", [&] { return Sample(0.1, run, CpuSeconds) / static_cast<double>(s.count); });
 }
 
 using dnnl::memory;
@@ -167,22 +188,50 @@ using Ways = std::vector<std::pair<std::string, std::function<void()>>>;
 
 Ways MatMulWays(const Shape& s) {
   Ways ways;
-  auto p = std::make_shared<Primitive>();
-  const memory::desc a({s.m, s.k}, memory::data_type::f32, Tag::ab), b({s.k, s.n}, memory::data_type::f32, Tag::ab),
-      c({s.m, s.n}, memory::data_type::f32, Tag::ab);
-  p->In(DNNL_ARG_SRC, a, a, Numbers(s.m * s.k));
-  p->In(DNNL_ARG_WEIGHTS, b, b, Numbers(s.k * s.n));
-  p->Out(DNNL_ARG_DST, c, c);
-  p->Set(dnnl::matmul(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, c), p->engine())));
-  ways.emplace_back("oneDNN", [p] { p->Run(); });
+  const memory::desc a({s.m, s.k}, memory::data_type::f32, s.ta ? Tag::ba : Tag::ab),
+      b({s.k, s.n}, memory::data_type::f32, s.tb ? Tag::ba : Tag::ab), c({s.m, s.n}, memory::data_type::f32, Tag::ab),
+      bias({1, s.n}, memory::data_type::f32, Tag::ab);
+  dnnl::primitive_attr attr;
+  if (s.fused) {
+    dnnl::post_ops post;
+    post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    attr.set_post_ops(post);
+  }
+  auto primitives = std::make_shared<std::vector<Primitive>>(static_cast<size_t>(s.count));
+  for (Primitive& p : *primitives) {
+    p.In(DNNL_ARG_SRC, a, a, Numbers(s.m * s.k));
+    p.In(DNNL_ARG_WEIGHTS, b, b, Numbers(s.k * s.n));
+    if (s.fused) p.In(DNNL_ARG_BIAS, bias, bias, Numbers(s.n));
+    p.Out(DNNL_ARG_DST, c, c);
+    const dnnl::matmul::desc desc = s.fused ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+    p.Set(dnnl::matmul(dnnl::matmul::primitive_desc(desc, attr, p.engine())));
+  }
+  ways.emplace_back("oneDNN", [primitives] {
+    for (Primitive& p : *primitives) p.Run();
+  });
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   struct Operands {
-    std::vector<float> a, b;
-    Matrix c;
+    Matrix a, b, bias, c;
   };
-  auto o = std::make_shared<Operands>(Operands{Numbers(s.m * s.k), Numbers(s.k * s.n), Matrix(s.m, s.n)});
-  ways.emplace_back("Eigen", [o, s] {
-    o->c.noalias() = Eigen::Map<const Matrix>(o->a.data(), s.m, s.k) * Eigen::Map<const Matrix>(o->b.data(), s.k, s.n);
+  auto all = std::make_shared<std::vector<Operands>>(static_cast<size_t>(s.count));
+  const auto matrix = [](int64_t rows, int64_t columns) {
+    return Matrix(Eigen::Map<const Matrix>(Numbers(rows * columns).data(), rows, columns));
+  };
+  for (Operands& o : *all) {
+    o = {s.ta ? matrix(s.k, s.m) : matrix(s.m, s.k), s.tb ? matrix(s.n, s.k) : matrix(s.k, s.n), matrix(1, s.n),
+         Matrix(s.m, s.n)};
+  }
+  ways.emplace_back("Eigen", [all, s] {
+    for (Operands& o : *all) {
+      if (s.ta) {
+        o.c.noalias() = o.a.transpose() * o.b;
+      } else if (s.tb) {
+        o.c.noalias() = o.a * o.b.transpose();
+      } else {
+        o.c.noalias() = o.a * o.b;
+      }
+      if (s.fused) o.c = (o.c.rowwise() + o.bias.row(0)).cwiseMax(0.0f);
+    }
   });
   return ways;
 }
@@ -253,7 +302,7 @@ int RunBare(const Shape& s) {
     }
   }
   return Serve(StrCat("{\"best\":\"", ways[best].first, "\"}"),
-               [&] { return Sample(0.1, ways[best].second, CpuSeconds); });
+               [&] { return Sample(0.1, ways[best].second, CpuSeconds) / static_cast<double>(s.count); });
 }
 
 }  // namespace
@@ -261,6 +310,9 @@ int RunBare(const Shape& s) {
 int main(int argc, char** argv) {
   Shape s;
   if (argc != 3 || !Parse(argv[1], &s))
-    return std::fprintf(stderr, "usage: kernels matmul:MxKxN|conv[_input|_filter]:NxHxWxC_KHxKWxO_S session|bare\n"), 2;
+    return std::fprintf(
+               stderr,
+               "usage: kernels matmul[_ta|_tb]|fused:MxKxN[xC]|conv[_input|_filter]:NxHxWxC_KHxKWxO_S session|bare\n"),
+           2;
   return std::string(argv[2]) == "bare" ? RunBare(s) : RunSession(s);
 }

@@ -1,25 +1,20 @@
 #include "troupe/actors/partial_step.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace troupe {
 
-PartialStep::~PartialStep() {
-  if (set_ == nullptr) return;
-  if (set_->running()) {
-    set_->Abort(absl::CancelledError("the partial run was given up"));
-    std::unique_lock<std::mutex> lock(mu_);
-    changed_.wait(lock, [&] { return done_; });
-  }
-  signature_->Release(std::move(set_));
-}
-
-void PartialStep::Start() {
+void PartialStep::Start(const RunOptions& options) {
   fed_.assign(signature_->feeds.size(), false);
   ready_.assign(signature_->fetches.size(), false);
   fetched_ = ready_;
-  set_ = signature_->Lease();
-  set_->RunPartial(this);
+  values_.resize(ready_.size());
+  std::shared_ptr<ExecutorSet> set(signature_->Lease().release(), [s = signature_](ExecutorSet* set) {
+    s->Release(std::unique_ptr<ExecutorSet>(set));
+  });
+  set_ = set;
+  set->RunPartial(options, shared_from_this());
 }
 
 absl::StatusOr<size_t> PartialStep::IndexOf(const Names& names, const std::string& name, const char* what) const {
@@ -32,7 +27,8 @@ absl::StatusOr<size_t> PartialStep::IndexOf(const Names& names, const std::strin
   return InvalidArgument("'", name, "' is no ", what, " of this partial run");
 }
 
-absl::Status PartialStep::Run(const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs) {
+absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches,
+                              std::vector<Tensor>* outputs) {
   std::vector<size_t> wanted;
   std::vector<std::pair<size_t, const Tensor*>> given;
   std::unique_lock<std::mutex> lock(mu_);
@@ -57,20 +53,47 @@ absl::Status PartialStep::Run(const Feeds& feeds, const Names& fetches, std::vec
   if (done_ && !status_.ok()) return status_;
   fed_ = fed;
   fetched_ = fetched;
+  const std::shared_ptr<ExecutorSet> set = set_;
   lock.unlock();
-  for (const auto& [i, value] : given) set_->Feed(static_cast<uint32_t>(i), *value);
+  if (set != nullptr) {
+    for (const auto& [i, value] : given) set->Feed(static_cast<uint32_t>(i), *value);
+    const StepCancellation cancellation(options.cancellation, set.get());
+    if (cancellation.cancelled()) set->Abort(CancelledByCaller());
+    lock.lock();
+    const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : signature_->options.operation_timeout_ms;
+    WaitFor(&lock, set.get(), timeout,
+            [&] { return done_ || std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return ready_[i]; }); });
+    lock.unlock();
+  }
   lock.lock();
-  changed_.wait(
-      lock, [&] { return done_ || std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return ready_[i]; }); });
   if (done_ && !status_.ok()) return status_;
-  outputs->clear();
+  if (outputs != nullptr) outputs->clear();
   for (const size_t i : wanted) {
-    Tensor t = set_->TakeResult(i);
+    Tensor t = std::move(values_[i]);
     if (!t.valid())
       return InvalidArgument("fetch '", signature_->fetches[i], "' has no value: it is on a branch that was not taken");
-    outputs->push_back(std::move(t));
+    if (outputs != nullptr) outputs->push_back(std::move(t));
   }
   return absl::OkStatus();
+}
+
+template <class F>
+void PartialStep::WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, int64_t timeout_ms, F ready) {
+  if (timeout_ms <= 0) return changed_.wait(*lock, ready);
+  if (changed_.wait_for(*lock, std::chrono::milliseconds(timeout_ms), ready)) return;
+  lock->unlock();
+  const absl::Status late = DeadlineStatus(timeout_ms, AskAndWait(set->executors()));
+  set->Abort(late);
+  lock->lock();
+  // The executors answer the abort in their turns.
+  changed_.wait(*lock, [&] { return done_; });
+}
+
+void PartialStep::GiveUp() {
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::shared_ptr<ExecutorSet> set = set_;
+  lock.unlock();
+  if (set != nullptr) set->Abort(absl::CancelledError("the partial run was given up"));
 }
 
 bool PartialStep::over() const {
@@ -78,16 +101,19 @@ bool PartialStep::over() const {
   return done_ && (!status_.ok() || std::all_of(fetched_.begin(), fetched_.end(), [](bool b) { return b; }));
 }
 
-void PartialStep::OnResult(uint32_t index) {
+void PartialStep::OnResult(uint32_t index, Tensor value) {
   std::lock_guard<std::mutex> lock(mu_);
+  values_[index] = std::move(value);
   ready_[index] = true;
   changed_.notify_all();
 }
 
 void PartialStep::OnDone(const absl::Status& status) {
+  std::shared_ptr<ExecutorSet> set;
   std::lock_guard<std::mutex> lock(mu_);
   done_ = true;
   status_ = status;
+  set.swap(set_);
   changed_.notify_all();
 }
 

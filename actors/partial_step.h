@@ -10,9 +10,13 @@
 //                                            2 nothing is fed                                                      open
 //   waiting  all fetches of this Run are there 3 hand them over                                                    open; over when they were the last
 //   waiting  the step failed                 4 return its error                                                    over
-//   open     nobody holds it any more        5 abort the step, wait for its end, release the executors             gone
+//   waiting  the time of this Run is up      5 ask the parts what they wait for, end the step with their answers   waiting
+//   open     GiveUp, the step's deadline, its token, the session's end
+//                                            6 the step is aborted                                                 open; the next Run returns the error
+//   any      the step has ended                7 the executors are released: none waits for the caller             as before
 //
-// It is one step: every node runs once, as soon as its inputs are there. Thread rule: all methods are thread safe; a call waits for its fetches.
+// It is one step: every node runs once, as soon as its inputs are there. While it runs the step keeps this object alive, so that whoever drops the handle need not wait.
+// Thread rule: all methods are thread safe; a call waits for its fetches.
 #ifndef TROUPE_ACTORS_PARTIAL_STEP_H_
 #define TROUPE_ACTORS_PARTIAL_STEP_H_
 
@@ -28,26 +32,33 @@ namespace troupe {
 class PartialStep : public std::enable_shared_from_this<PartialStep> {
  public:
   explicit PartialStep(std::shared_ptr<Signature> signature) : signature_(std::move(signature)) {}
-  ~PartialStep();
-  void Start();
+  // `options`: deadline and token of the whole step.
+  void Start(const RunOptions& options);
 
-  // INVALID_ARGUMENT: a name that the set-up did not give, a tensor fed or fetched twice, or a fetch that depends on a feed that has not come (named).
-  absl::Status Run(const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs);
+  // `options`: deadline and token of this call; they end the step, too. INVALID_ARGUMENT: a name that the set-up did not give, a tensor fed or fetched twice, or a fetch
+  // that depends on a feed that has not come (named).
+  absl::Status Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs);
+  // Aborts the step, if it still runs. Does not wait.
+  void GiveUp();
   // True when every fetch has been taken or the step has failed: the handle is worth nothing any more.
   bool over() const;
 
   // From the executors' turns.
-  void OnResult(uint32_t index);
+  void OnResult(uint32_t index, Tensor value);
   void OnDone(const absl::Status& status);
 
  private:
   absl::StatusOr<size_t> IndexOf(const Names& names, const std::string& name, const char* what) const;
+  // Waits until `ready` or, with a deadline, ends the step then.
+  template <class F>
+  void WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, int64_t timeout_ms, F ready);
 
   const std::shared_ptr<Signature> signature_;
-  std::unique_ptr<ExecutorSet> set_;
   mutable std::mutex mu_;
   std::condition_variable changed_;
+  std::shared_ptr<ExecutorSet> set_;  // until the step has ended; goes back to its signature with the last reference
   std::vector<bool> fed_, ready_, fetched_;
+  std::vector<Tensor> values_;  // fetches that are there and have not been taken
   bool done_ = false;
   absl::Status status_;
 };

@@ -57,6 +57,16 @@ struct Session::Impl {
   int64_t partial_runs = 0;
   absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial;
 
+  ~Impl() { GiveUpPartialRuns(); }
+  void GiveUpPartialRuns() {
+    decltype(partial) runs;
+    {
+      std::lock_guard<std::mutex> lock(partial_mu);
+      runs.swap(partial);
+    }
+    for (const auto& [handle, step] : runs) step->GiveUp();
+  }
+
   // Signatures by key, replicated, so that threads look up without sharing a lock.
   static constexpr size_t kStripes = 16;
   struct alignas(64) Stripe {
@@ -270,27 +280,30 @@ absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetch
   return c;
 }
 
-absl::StatusOr<std::string> Session::PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets) {
+absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, const Names& feeds,
+                                                     const Names& fetches, const Names& targets) {
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets));
   auto step = std::make_shared<PartialStep>(std::move(s));
-  step->Start();
+  step->Start(options);
   std::lock_guard<std::mutex> lock(impl_->partial_mu);
   std::string handle = StrCat("partial/", ++impl_->partial_runs);
   impl_->partial[handle] = std::move(step);
   return handle;
 }
 
-absl::Status Session::PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches,
-                                 std::vector<Tensor>* outputs) {
+absl::Status Session::PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
+                                 const Names& fetches, std::vector<Tensor>* outputs) {
   if (InsideActor()) return RefuseInActor("PartialRun");
+  if (impl_->closed->load()) return Cancelled("the session is closed");
   std::shared_ptr<PartialStep> step;
   {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
     const auto it = impl_->partial.find(handle);
-    if (it == impl_->partial.end()) return InvalidArgument("there is no partial run '", handle, "'");
+    if (it == impl_->partial.end())
+      return InvalidArgument("there is no partial run '", handle, "': it has not been set up, or is over");
     step = it->second;
   }
-  absl::Status s = step->Run(feeds, fetches, outputs);
+  absl::Status s = step->Run(options, feeds, fetches, outputs);
   if (step->over()) {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
     impl_->partial.erase(handle);
@@ -306,10 +319,7 @@ absl::Status Session::Close() {
   call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
   caf::anon_send(impl_->actor, std::move(call));
   absl::Status s = waiter.Wait();
-  {
-    std::lock_guard<std::mutex> lock(impl_->partial_mu);
-    impl_->partial.clear();
-  }
+  impl_->GiveUpPartialRuns();
   for (Impl::Stripe& stripe : impl_->stripes) {
     std::lock_guard<std::mutex> lock(stripe.mu);
     stripe.map.clear();
@@ -334,20 +344,35 @@ absl::Status Session::Reset(const Names& containers) {
 }
 
 std::vector<std::string> Session::Status() const {
-  struct Lines {
+  struct Answers {
     std::mutex mu;
-    std::vector<std::string> lines;
+    std::condition_variable came;
+    std::optional<std::vector<Signature::Asked>> asked;
+    size_t answered = 0;
   };
-  auto lines = std::make_shared<Lines>();
-  const auto collect = [lines](StepReport part) {
-    std::lock_guard<std::mutex> lock(lines->mu);
-    for (std::string& l : part.lines) lines->lines.push_back(std::move(l));
+  auto answers = std::make_shared<Answers>();
+  const auto answered = [answers](const std::shared_ptr<StepQuestion>&) {
+    std::lock_guard<std::mutex> lock(answers->mu);
+    ++answers->answered;
+    answers->came.notify_all();
   };
-  caf::anon_send(impl_->actor, std::make_shared<MasterThen>([collect](SessionMaster& m) { m.Report(collect); }));
-  // An executor answers in its turn; one that is busy with a long kernel is not waiting for anything that could be named.
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  std::lock_guard<std::mutex> lock(lines->mu);
-  return lines->lines;
+  caf::anon_send(impl_->actor, std::make_shared<MasterThen>([answers, answered](SessionMaster& m) {
+                   std::vector<Signature::Asked> asked = m.Ask(answered);
+                   std::lock_guard<std::mutex> lock(answers->mu);
+                   answers->asked = std::move(asked);
+                   answers->came.notify_all();
+                 }));
+  std::unique_lock<std::mutex> lock(answers->mu);
+  // A part answers in its turn; one whose turn does not end is named without an answer.
+  answers->came.wait_for(lock, std::chrono::milliseconds(100),
+                         [&] { return answers->asked && answers->answered == answers->asked->size(); });
+  std::vector<std::string> lines;
+  if (!answers->asked) return lines;
+  for (const Signature::Asked& a : *answers->asked) {
+    for (const std::string& l : a.question->Lines())
+      lines.push_back(l.rfind(' ', 0) == 0 ? l : StrCat("step ", a.step_id, " (", a.what, "): ", l));
+  }
+  return lines;
 }
 
 caf::actor ActorOf(const Session& session) { return session.impl()->actor; }

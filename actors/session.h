@@ -116,16 +116,26 @@ class Session {
                 RunCallback done, proto::RunMetadata* metadata = nullptr);
   absl::StatusOr<Callable> Prepare(const Names& feeds, const Names& fetches, const Names& targets);
 
-  // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until every fetch has been taken.
-  absl::StatusOr<std::string> PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets);
+  // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until every fetch has been taken or the step has failed. Options of the
+  // set-up: deadline and token of the whole step (no deadline unless it is given); options of a call: those of the call, which end the whole step, too (0 = the session's
+  // deadline). Stats and graphs are not collected.
+  absl::StatusOr<std::string> PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets) {
+    return PartialRunSetup({}, feeds, fetches, targets);
+  }
+  absl::StatusOr<std::string> PartialRunSetup(const RunOptions& options, const Names& feeds, const Names& fetches,
+                                              const Names& targets);
   absl::Status PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches,
-                          std::vector<Tensor>* outputs);
+                          std::vector<Tensor>* outputs) {
+    return PartialRun({}, handle, feeds, fetches, outputs);
+  }
+  absl::Status PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
+                          const Names& fetches, std::vector<Tensor>* outputs);
 
   // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent.
   absl::Status Close();
   // Drops the contents of these resource containers ("" is the default one) of the runtime's devices.
   absl::Status Reset(const Names& containers);
-  // What running steps wait for, one line each: node, missing input, producer, since when.
+  // What running steps wait for (actors/stall_report.h): a line a culprit, and below it the nodes that wait for it. Takes 100 ms when a part does not answer.
   std::vector<std::string> Status() const;
 
   Runtime* runtime() const;

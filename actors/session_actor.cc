@@ -162,8 +162,11 @@ void SessionMaster::Close() {
   signatures_.clear();
 }
 
-void SessionMaster::Report(const std::function<void(StepReport)>& answer) const {
-  for (const auto& [key, s] : signatures_) s->Report(answer);
+std::vector<Signature::Asked> SessionMaster::Ask(
+    const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const {
+  std::vector<Signature::Asked> asked;
+  for (const auto& [key, s] : signatures_) s->Ask(answered, &asked);
+  return asked;
 }
 
 namespace {

@@ -81,7 +81,8 @@ class SessionMaster {
   // The worker that is alive now; null while it is being restarted.
   caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
   absl::Status WhyNoWorker() const { return runtime_->impl()->directory->WhyDown("worker"); }
-  void Report(const std::function<void(StepReport)>& answer) const;
+  // Asks every step that runs what it waits for.
+  std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;
 
  private:
   const std::shared_ptr<Runtime> runtime_;

@@ -17,36 +17,28 @@ using Clock = std::chrono::steady_clock;
 std::atomic<int64_t> next_step_id{1};
 thread_local int lane_depth = 0;
 
+}  // namespace
+
 absl::Status CancelledByCaller() { return absl::CancelledError("the step was cancelled by its caller"); }
 
-int64_t NowNanos() { return Clock::now().time_since_epoch().count(); }
+StepCancellation::StepCancellation(const CancellationToken* token, ExecutorSet* set)
+    : impl_(token != nullptr ? token->impl() : nullptr), set_(set) {
+  if (impl_ == nullptr) return;
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  impl_->sets.push_back(set_);
+}
 
-// Registers a set with a cancellation token for the time of a step.
-class Registration {
- public:
-  Registration(const CancellationToken* token, ExecutorSet* set) : impl_(token ? token->impl() : nullptr), set_(set) {
-    if (impl_ == nullptr) return;
-    std::lock_guard<std::mutex> lock(impl_->mu);
-    impl_->sets.push_back(set_);
-  }
-  ~Registration() {
-    if (impl_ == nullptr) return;
-    std::lock_guard<std::mutex> lock(impl_->mu);
-    std::erase(impl_->sets, set_);
-  }
-  // To be asked when the step has begun: what was cancelled before is found here, what is cancelled later reaches the step itself.
-  bool cancelled() const {
-    if (impl_ == nullptr) return false;
-    std::lock_guard<std::mutex> lock(impl_->mu);
-    return impl_->cancelled;
-  }
+StepCancellation::~StepCancellation() {
+  if (impl_ == nullptr) return;
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  impl_->sets.erase(std::find(impl_->sets.begin(), impl_->sets.end(), set_));
+}
 
- private:
-  std::shared_ptr<CancellationToken::Impl> impl_;
-  ExecutorSet* set_;
-};
-
-}  // namespace
+bool StepCancellation::cancelled() const {
+  if (impl_ == nullptr) return false;
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  return impl_->cancelled;
+}
 
 bool InsideActor() { return lane_depth > 0 || OnSchedulerThread(); }
 
@@ -105,7 +97,7 @@ Executor* ExecutorSet::SenderOf(const std::string& key) {
   return it == signature_->senders.end() ? nullptr : executors_[it->second].get();
 }
 
-void ExecutorSet::Begin(absl::Span<const Tensor> feeds, bool stats) {
+void ExecutorSet::Begin(absl::Span<const Tensor> feeds) {
   for (size_t i = 0; i < feeds.size(); ++i) arguments_[i] = feeds[i];
   // A kernel of an aborted step may still look at the old context, and so may an Abort that comes late.
   if (context_.use_count() != 1) {
@@ -124,7 +116,6 @@ void ExecutorSet::Begin(absl::Span<const Tensor> feeds, bool stats) {
     SetError(absl::CancelledError("the session was closed"));
     context_->cancelled.store(true, std::memory_order_relaxed);
   }
-  start_nanos_ = stats || signature_->options.stall_report_ms > 0 ? NowNanos() : 0;
 }
 
 void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
@@ -164,18 +155,14 @@ void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
     return;
   }
   if (!last()) return;
-  if (partial_ != nullptr) {
-    PartialStep* partial = std::exchange(partial_, nullptr);
-    absl::Status result = TakeError();
-    return partial->OnDone(result);
-  }
   // From here on neither a token nor the watch may know this set.
-  if (token_ != nullptr) {
-    std::lock_guard<std::mutex> lock(token_->mu);
-    std::erase(token_->sets, this);
-  }
-  token_ = nullptr;
+  cancellation_.reset();
   if (std::exchange(watched_, false)) signature_->watch->Remove(this);
+  if (partial_ != nullptr) {
+    const std::shared_ptr<PartialStep> partial = std::move(partial_);
+    for (Tensor& t : results_) t = Tensor();
+    return partial->OnDone(TakeError());
+  }
   if (metadata_ != nullptr) FillMetadata(run_options_, std::exchange(metadata_, nullptr));
   RunCallback done = std::move(done_);
   std::shared_ptr<Signature> keep = std::move(keep_);
@@ -232,16 +219,16 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   return status;
 }
 
-std::vector<std::string> ExecutorSet::Waiting() const {
-  std::vector<std::string> lines;
-  for (const auto& e : executors_) {
-    for (std::string& l : e->state().Waiting(40)) lines.push_back(std::move(l));
-  }
-  return lines;
+int64_t ExecutorSet::nodes_run() const {
+  int64_t nodes = 0;
+  for (const auto& e : executors_) nodes += e->state().nodes_run();
+  return nodes;
 }
 
-void ExecutorSet::Report(const std::function<void(StepReport)>& answer) const {
-  for (const auto& e : executors_) e->Report(answer);
+std::vector<std::string> ExecutorSet::Waiting() const {
+  std::vector<PartAnswer> parts;
+  for (const auto& e : executors_) parts.push_back({e->state().shared_part(), e->state().Report(), ""});
+  return StallLines(parts);
 }
 
 absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds,
@@ -257,12 +244,12 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
     ++lane_depth;
     ScopedFlushDenormals flush;
     const bool stats = options.collect_stats && metadata != nullptr;
-    Begin(feeds, stats);
-    Registration registration(options.cancellation, this);
+    Begin(feeds);
+    const StepCancellation cancellation(options.cancellation, this);
     Launch(&lane_, stats);
-    if (registration.cancelled()) Abort(CancelledByCaller());
-    int64_t progress = -1;
-    Clock::time_point last_progress;
+    if (cancellation.cancelled()) Abort(CancelledByCaller());
+    const bool watched = session.stall_report_ms > 0 && signature_->watch != nullptr;
+    if (watched) signature_->watch->Add(this, context_->step_id, signature_->Describe(), 0, session.stall_report_ms);
     for (bool expired = false;;) {
       const bool more = lane_.DrainSome();
       if (timed && !expired && Clock::now() >= deadline && running()) {
@@ -272,23 +259,9 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
       }
       if (more) continue;
       if (!running()) break;
-      Clock::time_point until = expired ? Clock::time_point::max() : deadline;
-      if (session.stall_report_ms > 0) {
-        int64_t now_run = 0;
-        for (const auto& e : executors_) now_run += e->state().nodes_run();
-        const Clock::time_point now = Clock::now();
-        if (now_run != progress) {
-          progress = now_run;
-          last_progress = now;
-        } else if (now - last_progress >= std::chrono::milliseconds(session.stall_report_ms)) {
-          last_progress = now;
-          ReportStall(session.on_stall,
-                      StallText(context_->step_id, signature_->Describe(), session.stall_report_ms, Waiting()));
-        }
-        until = std::min(until, last_progress + std::chrono::milliseconds(session.stall_report_ms));
-      }
-      lane_.Wait(until);
+      lane_.Wait(expired ? Clock::time_point::max() : deadline);
     }
+    if (watched) signature_->watch->Remove(this);
     --lane_depth;
   }
   lane_.Detach();
@@ -306,26 +279,30 @@ void ExecutorSet::RunAsync(const RunOptions& options, absl::Span<const Tensor> f
   done_ = std::move(done);
   metadata_ = metadata;
   keep_ = std::move(keep);
-  Begin(feeds, stats);
-  if (options.cancellation != nullptr) {
-    token_ = options.cancellation->impl();
-    std::lock_guard<std::mutex> lock(token_->mu);
-    if (token_->cancelled) context_->cancelled.store(true, std::memory_order_relaxed);
-    if (token_->cancelled) SetError(CancelledByCaller());
-    token_->sets.push_back(this);
-  }
-  const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms;
-  if (signature_->watch != nullptr && (timeout > 0 || session.stall_report_ms > 0)) {
-    watched_ = true;
-    signature_->watch->Add(this, context_->step_id, signature_->Describe(), timeout, session.stall_report_ms);
-  }
+  Begin(feeds);
+  Guard(options.cancellation, options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms);
   Launch(nullptr, stats);
 }
 
-void ExecutorSet::RunPartial(PartialStep* partial) {
+void ExecutorSet::Guard(const CancellationToken* token, int64_t timeout_ms) {
+  if (token != nullptr) {
+    cancellation_.emplace(token, this);
+    if (cancellation_->cancelled()) {
+      context_->cancelled.store(true, std::memory_order_relaxed);
+      SetError(CancelledByCaller());
+    }
+  }
+  const int64_t stall_ms = signature_->options.stall_report_ms;
+  if (signature_->watch == nullptr || (timeout_ms <= 0 && stall_ms <= 0)) return;
+  watched_ = true;
+  signature_->watch->Add(this, context_->step_id, signature_->Describe(), timeout_ms, stall_ms);
+}
+
+void ExecutorSet::RunPartial(const RunOptions& options, std::shared_ptr<PartialStep> partial) {
   in_lane_ = false;
-  partial_ = partial;
-  Begin({}, false);
+  partial_ = std::move(partial);
+  Begin({});
+  Guard(options.cancellation, options.timeout_ms);
   Launch(nullptr, false);
 }
 
@@ -341,7 +318,7 @@ void ExecutorSet::Feed(uint32_t index, const Tensor& value) {
   }
 }
 
-void ExecutorSet::ResultReady(uint32_t index) { partial_->OnResult(index); }
+void ExecutorSet::ResultReady(uint32_t index) { partial_->OnResult(index, std::move(results_[index])); }
 
 void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const {
   if (options.collect_stats) {
@@ -463,10 +440,13 @@ void Signature::AbortAll(const absl::Status& status) {
   }
 }
 
-void Signature::Report(const std::function<void(StepReport)>& answer) {
+void Signature::Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered,
+                    std::vector<Asked>* asked) {
   std::lock_guard<std::mutex> lock(mu_);
   for (ExecutorSet* set : all_) {
-    if (set->running()) set->Report(answer);
+    if (!set->running()) continue;
+    asked->push_back({set->step_id(), Describe(), std::make_shared<StepQuestion>(set->executors())});
+    asked->back().question->Ask(answered);
   }
 }
 

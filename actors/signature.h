@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,31 @@
 #include "troupe/actors/executor/executor_actor.h"
 #include "troupe/actors/lane.h"
 #include "troupe/actors/session.h"
+#include "troupe/actors/stall_report.h"
 #include "troupe/actors/step_watch.h"
 
 namespace troupe {
 
+class ExecutorSet;
 class PartialStep;
 class Signature;
+
+absl::Status CancelledByCaller();
+
+// Registers a set with a token, so that the token ends the set's step.
+class StepCancellation {
+ public:
+  StepCancellation(const CancellationToken* token, ExecutorSet* set);
+  ~StepCancellation();
+  StepCancellation(const StepCancellation&) = delete;
+  StepCancellation& operator=(const StepCancellation&) = delete;
+  // To be asked when the step has begun: what was cancelled before is found here, what is cancelled later reaches the step itself.
+  bool cancelled() const;
+
+ private:
+  const std::shared_ptr<CancellationToken::Impl> impl_;
+  ExecutorSet* const set_;
+};
 
 // The executors of one step, one per part, and the step's state. Leased to one caller at a time.
 class ExecutorSet : public StepGroup {
@@ -36,19 +56,18 @@ class ExecutorSet : public StepGroup {
   // Starts a step under the scheduler. `keep` is released after `done` was called.
   void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                 proto::RunMetadata* metadata, std::shared_ptr<Signature> keep);
-  // Starts a step whose feeds come later, under the scheduler. `partial` outlives it and hears of results and of the end.
-  void RunPartial(PartialStep* partial);
+  // Starts a step whose feeds come later, under the scheduler. `partial` hears of results and of the end.
+  void RunPartial(const RunOptions& options, std::shared_ptr<PartialStep> partial);
   void Feed(uint32_t index, const Tensor& value);
-  Tensor TakeResult(size_t index) { return std::move(results_[index]); }
   // False when an executor is dead: the set is not used again.
   bool usable() const;
   // Ends the step from any thread, also when its parts have not been started yet.
   void Abort(const absl::Status& status);
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
   bool running() const { return parts_left_.load() > 0; }
-  // What the parts wait for. In the turn of a lane that is not draining, directly; from any other thread, by asking the executors.
-  std::vector<std::string> Waiting() const;
-  void Report(const std::function<void(StepReport)>& answer) const;
+  // What the parts have run since they began to live. From any thread.
+  int64_t nodes_run() const;
+  int64_t step_id() const { return step_id_.load(std::memory_order_acquire); }
 
   // StepGroup.
   void PartDone(Executor* executor, const absl::Status& status) override;
@@ -59,8 +78,12 @@ class ExecutorSet : public StepGroup {
 
  private:
   // A step begins: from here on it has a number, and may be cancelled.
-  void Begin(absl::Span<const Tensor> feeds, bool stats);
+  void Begin(absl::Span<const Tensor> feeds);
   void Launch(caf::execution_unit* home, bool stats);
+  // Puts a step that no thread waits for under the eyes of its token and of the watch.
+  void Guard(const CancellationToken* token, int64_t timeout_ms);
+  // What the step waits for. Of the lane's thread, while it does not drain.
+  std::vector<std::string> Waiting() const;
   // The step's status and its outputs.
   absl::Status Finish(std::vector<Tensor>* outputs);
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
@@ -81,15 +104,14 @@ class ExecutorSet : public StepGroup {
   std::mutex mu_;
   absl::Status status_;  // guarded by mu_
   std::atomic<bool> failed_{false};
-  int64_t start_nanos_ = 0;
   // Of an asynchronous step.
   RunOptions run_options_;
   RunCallback done_;
   proto::RunMetadata* metadata_ = nullptr;
-  std::shared_ptr<CancellationToken::Impl> token_;
+  std::optional<StepCancellation> cancellation_;
   bool watched_ = false;
   std::shared_ptr<Signature> keep_;
-  PartialStep* partial_ = nullptr;
+  std::shared_ptr<PartialStep> partial_;
 };
 
 class Signature : public std::enable_shared_from_this<Signature> {
@@ -121,8 +143,13 @@ class Signature : public std::enable_shared_from_this<Signature> {
                 proto::RunMetadata* metadata);
   // Aborts the steps that run now.
   void AbortAll(const absl::Status& status);
-  // Asks every running part; `answer` is called once a part, from its turn.
-  void Report(const std::function<void(StepReport)>& answer);
+  // Asks every step that runs what it waits for; `answered` as in StepQuestion::Ask.
+  struct Asked {
+    int64_t step_id;
+    std::string what;
+    std::shared_ptr<StepQuestion> question;
+  };
+  void Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered, std::vector<Asked>* asked);
 
  private:
   static constexpr size_t kSlots = 32;

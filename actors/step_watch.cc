@@ -3,35 +3,15 @@
 #include <algorithm>
 
 #include "troupe/actors/signature.h"
+#include "troupe/actors/stall_report.h"
 
 namespace troupe {
-
-// What the parts of one step have said so far.
-struct StepAnswers {
-  ExecutorSet* set;
-  int64_t step_id;
-  bool deadline;
-  StepWatch::Time asked;
-  size_t left;
-  int64_t nodes_run = 0;
-  std::vector<std::string> lines;
-};
 
 namespace {
 
 constexpr std::chrono::milliseconds kGrace{100};
 
 }  // namespace
-
-std::string StallText(int64_t step_id, const std::string& what, int64_t ms, const std::vector<std::string>& lines) {
-  return StrCat("step ", step_id, " (", what, ") has made no progress for ", ms, " ms",
-                lines.empty() ? "" : "; it waits for:\n  ", StrJoin(lines, "\n  "));
-}
-
-absl::Status DeadlineStatus(int64_t timeout_ms, const std::vector<std::string>& lines) {
-  return DeadlineExceeded("the step did not end within ", timeout_ms, " ms", lines.empty() ? "" : "; it waits for:\n  ",
-                          StrJoin(lines, "\n  "));
-}
 
 void StepWatch::SetWake(std::function<void()> wake) {
   std::lock_guard<std::mutex> lock(mu_);
@@ -45,15 +25,19 @@ void StepWatch::Add(ExecutorSet* set, int64_t step_id, std::string what, int64_t
   e.what = std::move(what);
   e.timeout_ms = timeout_ms;
   e.stall_ms = stall_ms;
-  e.begun = e.progress_at = clock_->now();
-  e.deadline = timeout_ms > 0 ? e.begun + std::chrono::milliseconds(timeout_ms) : Time::max();
-  if (stall_ms > 0) e.check = e.begun + std::chrono::milliseconds((stall_ms + 1) / 2);
-  std::lock_guard<std::mutex> lock(mu_);
-  const Time due = e.due();
-  steps_.push_back(std::move(e));
-  if (due >= armed_ || waking_ || !wake_) return;
-  waking_ = true;
-  wake_();
+  const Time begun = e.progress_at = clock_->now();
+  e.deadline = timeout_ms > 0 ? begun + std::chrono::milliseconds(timeout_ms) : Time::max();
+  if (stall_ms > 0) e.check = begun + std::chrono::milliseconds((stall_ms + 1) / 2);
+  std::function<void()> wake;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const Time due = e.due();
+    steps_.push_back(std::move(e));
+    if (due >= armed_ || waking_ || !wake_) return;
+    waking_ = true;
+    wake = wake_;
+  }
+  wake();
 }
 
 void StepWatch::Remove(ExecutorSet* set) {
@@ -67,66 +51,82 @@ size_t StepWatch::size() const {
 }
 
 bool StepWatch::Look(Time ticked, Time* next) {
-  std::lock_guard<std::mutex> lock(mu_);
-  const Time now = clock_->now();
-  if (ticked == armed_) armed_ = Time::max();
-  waking_ = false;
-  *next = Time::max();
-  for (Entry& e : steps_) {
-    if (now >= e.deadline) {
-      if (e.expiring != nullptr) {
-        e.deadline = Time::max();
-        Expire(&e, *e.expiring);
-      } else {
-        e.expiring =
-            std::make_shared<StepAnswers>(StepAnswers{e.set, e.step_id, true, now, e.set->executors().size(), 0, {}});
-        e.deadline = now + kGrace;
-        e.check = Time::max();
-        Ask(e, e.expiring);
+  std::vector<std::string> reports;
+  bool arm = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const Time now = clock_->now();
+    if (ticked == armed_) armed_ = Time::max();
+    waking_ = false;
+    *next = Time::max();
+    for (Entry& e : steps_) {
+      if (now >= e.deadline) {
+        if (e.state == State::kExpiring) {
+          Expire(&e);
+        } else {
+          e.state = State::kExpiring;
+          e.deadline = now + kGrace;
+          e.check = Time::max();
+          Ask(&e);
+        }
       }
+      if (now >= e.check) CheckProgress(&e, now, &reports);
+      *next = std::min(*next, e.due());
     }
-    if (now >= e.check) {
-      e.check = now + std::chrono::milliseconds((e.stall_ms + 1) / 2);
-      Ask(e,
-          std::make_shared<StepAnswers>(StepAnswers{e.set, e.step_id, false, now, e.set->executors().size(), 0, {}}));
+    if (*next < armed_) {
+      armed_ = *next;
+      arm = true;
     }
-    *next = std::min(*next, e.due());
   }
-  if (*next >= armed_) return false;
-  armed_ = *next;
-  return true;
+  for (const std::string& text : reports) report_(text);
+  return arm;
 }
 
-void StepWatch::Ask(const Entry& e, std::shared_ptr<StepAnswers> answers) {
-  e.set->Report([watch = weak_from_this(), answers](StepReport report) {
-    if (auto w = watch.lock()) w->Answered(answers, std::move(report));
+void StepWatch::CheckProgress(Entry* e, Time now, std::vector<std::string>* reports) {
+  const std::chrono::milliseconds half((e->stall_ms + 1) / 2);
+  e->check = now + half;
+  const int64_t progress = e->set->nodes_run();
+  if (progress != e->progress) {
+    e->progress = progress;
+    e->progress_at = now;
+    e->state = State::kWatched;
+  } else if (e->state == State::kAsking) {
+    reports->push_back(Report(e));
+  } else if (now - e->progress_at >= std::chrono::milliseconds(e->stall_ms)) {
+    e->progress_at = now;
+    e->state = State::kAsking;
+    e->check = now + std::min(half, kGrace);
+    Ask(e);
+  }
+}
+
+void StepWatch::Ask(Entry* e) {
+  e->question = std::make_shared<StepQuestion>(e->set->executors());
+  e->question->Ask([watch = weak_from_this()](const std::shared_ptr<StepQuestion>& question) {
+    if (auto w = watch.lock()) w->Answered(question);
   });
 }
 
-void StepWatch::Expire(Entry* e, const StepAnswers& answers) {
-  e->set->Abort(DeadlineStatus(e->timeout_ms, answers.lines));
+std::string StepWatch::Report(Entry* e) {
+  e->state = State::kWatched;
+  return StallText(e->step_id, e->what, e->stall_ms, e->question->Lines());
 }
 
-void StepWatch::Answered(const std::shared_ptr<StepAnswers>& answers, StepReport report) {
+void StepWatch::Expire(Entry* e) {
+  e->deadline = Time::max();
+  e->set->Abort(DeadlineStatus(e->timeout_ms, e->question->Lines()));
+}
+
+void StepWatch::Answered(const std::shared_ptr<StepQuestion>& question) {
   std::string text;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    const auto e = std::find_if(steps_.begin(), steps_.end(),
-                                [&](const Entry& x) { return x.set == answers->set && x.step_id == answers->step_id; });
+    const auto e = std::find_if(steps_.begin(), steps_.end(), [&](const Entry& x) { return x.question == question; });
     if (e == steps_.end()) return;
-    for (std::string& l : report.lines) answers->lines.push_back(std::move(l));
-    answers->nodes_run += report.nodes_run;
-    if (--answers->left > 0) return;
-    if (answers->deadline) {
-      if (e->deadline == Time::max()) return;
-      e->deadline = Time::max();
-      Expire(&*e, *answers);
-    } else if (answers->nodes_run != e->progress) {
-      e->progress = answers->nodes_run;
-      e->progress_at = answers->asked;
-    } else if (answers->asked - e->progress_at >= std::chrono::milliseconds(e->stall_ms)) {
-      e->progress_at = answers->asked;
-      text = StallText(e->step_id, e->what, e->stall_ms, answers->lines);
+    if (e->state == State::kExpiring && e->deadline != Time::max()) {
+      Expire(&*e);
+    } else if (e->state == State::kAsking && e->set->nodes_run() == e->progress) {
+      text = Report(&*e);
     }
   }
   if (!text.empty()) report_(text);

@@ -1,32 +1,38 @@
-// Deadlines and stall reports of steps that no thread waits for.
+// Deadlines and stall reports.
 //
-// A blocking Run looks at the clock itself. An asynchronous step is put on this list, which the session actor looks through when its timer says so: it asks the step's
-// executors what they wait for, and either ends the step with their answers (deadline) or hands them to the session's `on_stall` (no node has run for `stall_report_ms`).
+// A blocking Run looks at its deadline itself. Every other step that has one, and every step whose session asks for stall reports, is on this list, which the session actor
+// looks through when its timer says so. It ends the step with its parts' answers (deadline), or hands them to the session's `on_stall` (no node has run for
+// `stall_report_ms`; how many have run is read without a question, so that a step that gets on hears nothing).
 //
 //   state     event                        action                                                        next
 //   watched   time is up                   1 ask every part what it waits for                             expiring
 //   expiring  all parts answered           2 end the step, DEADLINE_EXCEEDED with their answers            ended
 //   expiring  100 ms later                 3 end the step with the answers that came (a part is busy)      ended
-//   watched   half a stall time has passed 4 ask every part                                                watched
-//   watched   all parts answered           5 nodes have run since: remember; none for a stall time: report  watched
-//   any       the step ends                6 forget it; answers that are under way are dropped             gone
+//   watched   half a stall time has passed, nodes have run
+//                                          4 remember how many                                            watched
+//   watched   none has for a stall time    5 ask every part                                               asking
+//   asking    all parts answered           6 report, if still none has                                    watched
+//   asking    100 ms later, or half a stall time
+//                                          7 report with the answers that came                            watched
+//   any       the step ends                8 forget it; answers that are under way are dropped             gone
 //
 // Thread rule: all methods are thread safe; Look belongs to the session actor. A step is removed before its executors are released.
 #ifndef TROUPE_ACTORS_STEP_WATCH_H_
 #define TROUPE_ACTORS_STEP_WATCH_H_
 
+#include <algorithm>
 #include <caf/actor_clock.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "troupe/actors/executor/step_state.h"
-
 namespace troupe {
 
 class ExecutorSet;
+class StepQuestion;
 
 class StepWatch : public std::enable_shared_from_this<StepWatch> {
  public:
@@ -46,19 +52,23 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   bool Look(Time ticked, Time* next);
 
  private:
+  enum class State : uint8_t { kWatched, kAsking, kExpiring };
   struct Entry {
     ExecutorSet* set;
     int64_t step_id;
     std::string what;
     int64_t timeout_ms, stall_ms;
-    Time deadline, check = Time::max(), begun, progress_at;
+    Time deadline, check = Time::max(), progress_at;
     int64_t progress = -1;
-    std::shared_ptr<struct StepAnswers> expiring;
+    State state = State::kWatched;
+    std::shared_ptr<StepQuestion> question;  // the latest
     Time due() const { return std::min(deadline, check); }
   };
-  void Ask(const Entry& e, std::shared_ptr<StepAnswers> answers);
-  void Answered(const std::shared_ptr<StepAnswers>& answers, StepReport report);
-  static void Expire(Entry* e, const StepAnswers& answers);
+  void Ask(Entry* e);
+  void CheckProgress(Entry* e, Time now, std::vector<std::string>* reports);
+  void Answered(const std::shared_ptr<StepQuestion>& question);
+  static std::string Report(Entry* e);
+  static void Expire(Entry* e);
 
   caf::actor_clock* const clock_;
   const std::function<void(const std::string&)> report_;
@@ -68,11 +78,6 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   Time armed_ = Time::max();  // of the timer that is under way
   bool waking_ = false;
 };
-
-// "step 7 (y:0) has made no progress for 100 ms; it waits for:\n  ..."
-std::string StallText(int64_t step_id, const std::string& what, int64_t ms, const std::vector<std::string>& lines);
-// "the step did not end within 50 ms; it waits for:\n  ..."
-absl::Status DeadlineStatus(int64_t timeout_ms, const std::vector<std::string>& lines);
 
 }  // namespace troupe
 

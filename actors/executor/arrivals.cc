@@ -10,11 +10,11 @@ namespace troupe {
 void StepState::RunAsync(uint32_t node, Iteration* it, bool dead) {
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it->slots + n.first_slot)) return;
-  auto* call = new AsyncCall(*part_, node, it, it->slots, input_.context.get(), this);
+  auto* call = new AsyncCall(*part_, node, it, it->slots, input_.context.get(), this, false);
   call->context.set_dead(dead);
   calls_.push_back(call);
   ++in_flight_;
-  current_ = node;
+  current_.store(node, std::memory_order_relaxed);
   current_inputs_ = nullptr;
   const int64_t step = input_.context->step_id;
   part_->async[node](call->context,
@@ -37,7 +37,7 @@ void StepState::RunAsync(uint32_t node, Iteration* it, bool dead) {
 void StepState::RunAsJob(uint32_t node, Iteration* it) {
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it->slots + n.first_slot)) return;
-  auto* call = new AsyncCall(*part_, node, it, it->slots, input_.context.get(), this);
+  auto* call = new AsyncCall(*part_, node, it, it->slots, input_.context.get(), this, true);
   calls_.push_back(call);
   ++in_flight_;
   const int64_t step = input_.context->step_id;
@@ -45,6 +45,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
       [this, call, step, compute = n.compute, keep = host_->KeepAlive(), context = input_.context] {
         auto* a = new Arrival;
         const int64_t start = NowNanos();
+        call->started.store(start, std::memory_order_relaxed);
         try {
           a->status = compute(call->context);
         } catch (const std::exception& e) {
@@ -89,7 +90,7 @@ void StepState::TakeArrivals() {
 }
 
 void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
-  if (a->kind == Arrival::Kind::kReport) return a->report({Waiting(40), nodes_run_});
+  if (a->kind == Arrival::Kind::kReport) return a->report(Report());
   if (a->step_id > last_step_) return early_arrivals_.push_back(std::move(a));
   if (!active_ || a->step_id != last_step_) {
     ++late_arrivals_;
@@ -121,9 +122,9 @@ void StepState::HandleArgument(Arrival& a) {
   const Tensor& value = held_arguments_[index];
   if (std::count(part_->lent_arguments.begin(), part_->lent_arguments.end(), index) > 0) bits::AddBias(value);
   const auto waiting = std::find_if(waiting_arguments_.begin(), waiting_arguments_.end(),
-                                    [&](const auto& w) { return w.first == index; });
+                                    [&](const auto& w) { return w.index == index; });
   if (waiting == waiting_arguments_.end()) return;
-  const uint32_t node = waiting->second;
+  const uint32_t node = waiting->node;
   waiting_arguments_.erase(waiting);
   --in_flight_;
   if (part_->has_control_flow) {
@@ -142,7 +143,7 @@ void StepState::HandleNodeDone(Arrival& a) {
   });
   if (a.nanos != 0) {
     part_->RecordCost(a.node, a.nanos, false);
-    ++nodes_run_;
+    CountRun(1);
     if (input_.timings != nullptr) {
       const auto start = static_cast<int64_t>(a.tag);
       input_.timings->push_back({a.node, 1, start, start + static_cast<int64_t>(a.nanos)});

@@ -6,6 +6,7 @@
 
 #include "troupe/actors/executor/step_state.h"
 #include "troupe/actors/executor/tensor_bits.h"
+#include "troupe/actors/executor/turn.h"
 
 namespace troupe {
 
@@ -15,13 +16,17 @@ struct StepState::AsyncCall {
   KernelContext context;
   uint32_t node;
   Iteration* iteration;
+  const int64_t begun = NowNanos();
+  std::atomic<int64_t> started{0};  // of a job: when a thread took it
+  const bool job;
   AsyncCall(const CompiledPart& part, uint32_t number, Iteration* it, Tensor* slots, StepContext* step,
-            TensorExchange* exchange)
+            TensorExchange* exchange, bool job)
       : inputs(part.nodes[number].num_inputs),
         outputs(part.nodes[number].num_outputs),
         context(&part.info[number], inputs.data(), outputs.data(), step, exchange),
         node(number),
-        iteration(it) {
+        iteration(it),
+        job(job) {
     const CompiledNode& n = part.nodes[number];
     for (uint32_t i = 0; i < n.num_inputs; ++i) {
       Tensor& in = slots[n.first_slot + i];

@@ -200,14 +200,13 @@ class Compiler {
       count = std::max(count, c.index + 1);
       return absl::OkStatus();
     }
-    if (n.IsRecv()) {
+    if (n.IsSend() || n.IsRecv()) {
       absl::StatusOr<std::string> key = EdgeKey(n);
       if (!key.ok()) return n.At(key.status());
-      part_->recvs.emplace_back(*std::move(key), static_cast<uint32_t>(i));
-    }
-    if ((n.IsSend() || n.IsRecv()) && n.attrs().Find(kGrantedAttr) != nullptr) {
-      TROUPE_ASSIGN_OR_RETURN(std::string key, EdgeKey(n));
-      (n.IsSend() ? part_->granted_sends : part_->granted_recvs).insert(std::move(key));
+      if (n.attrs().Find(kGrantedAttr) != nullptr) {
+        (n.IsSend() ? part_->granted_sends : part_->granted_recvs).insert(*key);
+      }
+      (n.IsSend() ? part_->sends : part_->recvs).emplace_back(*std::move(key), static_cast<uint32_t>(i));
     }
     TROUPE_ASSIGN_OR_RETURN(PreparedKernel kernel, PrepareKernel(n, device_, session_));
     if (n.IsConstant()) {

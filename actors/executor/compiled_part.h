@@ -133,8 +133,8 @@ class CompiledPart {
   std::vector<KernelNode> info;
   std::vector<AsyncComputeFn> async;  // by node; empty when no kernel is asynchronous
   std::vector<std::shared_ptr<void>> states;
-  std::vector<std::pair<uint32_t, uint32_t>> producers;  // by slot: (node, output), for reports
-  std::vector<std::pair<std::string, uint32_t>> recvs;   // key and node of the part's Recvs
+  std::vector<std::pair<uint32_t, uint32_t>> producers;        // by slot: (node, output), for reports
+  std::vector<std::pair<std::string, uint32_t>> recvs, sends;  // key and node of the part's Recvs and Sends
   // Keys whose value stays with its sender until the receiver grants it (graph/passes/recv_schedule.h).
   absl::flat_hash_set<std::string> granted_sends, granted_recvs;
   // Measured mean nanoseconds of a run by node; 0 = not yet.

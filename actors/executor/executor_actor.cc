@@ -82,7 +82,7 @@ void Executor::Go() {
     Enqueue(actor_, go_on{}, group_->Home());
     return;
   }
-  if (!state_.done()) return;
+  if (!state_.done()) return state_.Rest();
   absl::Status status = state_.Finish();
   group_->PartDone(this, status);
 }

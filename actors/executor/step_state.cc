@@ -123,10 +123,10 @@ bool StepState::Drain(int64_t budget) {
       break;
     } catch (const std::exception& e) {
       AfterThrow();
-      Fail(current_, Internal("the kernel threw an exception: ", e.what()));
+      Fail(last_called(), Internal("the kernel threw an exception: ", e.what()));
     } catch (...) {
       AfterThrow();
-      Fail(current_, Internal("the kernel threw something that is no std::exception"));
+      Fail(last_called(), Internal("the kernel threw something that is no std::exception"));
     }
   }
   return !NothingReady();
@@ -181,7 +181,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       if (n.deref) [[unlikely]] {
         if (!ReadReferences(node, in)) return;
       }
-      current_ = node;
+      current_.store(node, std::memory_order_relaxed);
       current_inputs_ = in;
       kernel_context_.Rebind(&part_->info[node], in, n.state);
       if constexpr (kFlow) {
@@ -267,7 +267,7 @@ void StepState::DrainLoop(int64_t budget) {
         RunNode<false>(stack_[--stack_size_], &root_, false, false);
       }
     }
-    nodes_run_ += n;
+    CountRun(n);
     left -= n;
     if (!local_arrivals_.empty()) {
       std::vector<std::unique_ptr<Arrival>> local;
@@ -284,7 +284,7 @@ void StepState::DrainLoop(int64_t budget) {
       RunAsJob(r.node, r.iteration);
     } else {
       RunHeavy<kFlow>(r.node, r.iteration);
-      ++nodes_run_;
+      CountRun(1);
       --left;
     }
   }
@@ -346,7 +346,7 @@ void StepState::KernelFailed(uint32_t node, Tensor* in, const absl::Status& stat
 
 // What the kernel took before it threw.
 void StepState::AfterThrow() {
-  if (current_inputs_ != nullptr) ConsumeInputs(nodes_[current_], current_inputs_);
+  if (current_inputs_ != nullptr) ConsumeInputs(nodes_[last_called()], current_inputs_);
   current_inputs_ = nullptr;
 }
 
@@ -401,7 +401,7 @@ const Tensor* StepState::TakeArgument(uint32_t node) {
   const Tensor& v = Argument(index);
   if (input_.partial && !v.valid()) {
     ++in_flight_;
-    waiting_arguments_.emplace_back(index, node);
+    waiting_arguments_.push_back({index, node, NowNanos()});
     return nullptr;
   }
   const DType want = BaseType(part_->info[node].output_types[0]);

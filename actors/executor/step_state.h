@@ -30,6 +30,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "troupe/actors/executor/compiled_part.h"
+#include "troupe/actors/executor/step_report.h"
 
 namespace troupe {
 
@@ -71,12 +72,6 @@ struct Frame {
   std::vector<bool> exit_alive;   // by Exit: it has given its value to the parent
 
   Iteration*& at(int64_t number) { return iterations[static_cast<size_t>(number) % iterations.size()]; }
-};
-
-// What a part says when it is asked what its step waits for.
-struct StepReport {
-  std::vector<std::string> lines;
-  int64_t nodes_run = 0;  // since the executor began to live
 };
 
 // What comes from outside of the executor's turn.
@@ -145,6 +140,7 @@ class StepState : public TensorExchange {
   StepState& operator=(const StepState&) = delete;
 
   const CompiledPart& part() const { return *part_; }
+  const std::shared_ptr<const CompiledPart>& shared_part() const { return part_; }
   bool idle() const { return !active_; }
 
   void Begin(const StepInput& input);
@@ -162,9 +158,13 @@ class StepState : public TensorExchange {
   // From any thread; takes ownership. True when the doorbell must be rung, which the caller does.
   bool PostArrival(Arrival* arrival);
 
-  // What the step waits for, one line each: nodes with some but not all inputs, asynchronous nodes that run, receives without a tensor.
-  std::vector<std::string> Waiting(size_t limit) const;
-  int64_t nodes_run() const { return nodes_run_; }
+  // What the step waits for. In the executor's turn, or when nobody has it.
+  StepReport Report() const;
+  // The turn is over and the step is not: its waiting begins now, if nodes have run since it did last.
+  void Rest();
+  // From any thread: nodes run since the executor began to live, and the last node whose kernel was called in the turn.
+  int64_t nodes_run() const { return nodes_run_.load(std::memory_order_relaxed); }
+  uint32_t last_called() const { return current_.load(std::memory_order_relaxed); }
   int64_t late_arrivals() const { return late_arrivals_; }
   // Bytes of tensors that other parts have sent, in all steps.
   int64_t received_bytes() const { return received_bytes_; }
@@ -192,11 +192,22 @@ class StepState : public TensorExchange {
     void Grow();
   };
   struct AsyncCall;
+  class Reporter;
   using RecvDone = std::function<void(absl::Status, Tensor, bool)>;
   struct Mail {
     bool arrived = false, dead = false;
     Tensor value;
     RecvDone waiting;
+    uint32_t node = 0;  // who waits
+    const Iteration* iteration = nullptr;
+  };
+  struct Held {
+    Tensor value;
+    int64_t since;
+  };
+  struct WaitingArgument {
+    uint32_t index, node;
+    int64_t since;
   };
 
   // Running (step_state.cc).
@@ -272,6 +283,7 @@ class StepState : public TensorExchange {
   void ForgetCalls();
   void FinishArrived(uint32_t node, Iteration* it, Tensor* out, bool dead);
 
+  void CountRun(int64_t nodes) { nodes_run_.store(nodes_run() + nodes, std::memory_order_relaxed); }
   void Fail(uint32_t node, const absl::Status& status);
   // Tensors of other parts (waiting.cc).
   void TensorCame(Arrival* a);
@@ -307,11 +319,13 @@ class StepState : public TensorExchange {
   enum class Clock : uint8_t { kOff, kCostly, kAll } clock_ = Clock::kOff;  // which nodes are timed in this step
   bool watch_ = false;  // a kernel may be timed or put off in this step
   absl::Status status_;
-  uint32_t current_ = 0;  // node whose kernel runs, for what it may throw
+  std::atomic<uint32_t> current_{0};  // node whose kernel runs, for what it may throw and for reports
   Tensor* current_inputs_ = nullptr;
-  int64_t in_flight_ = 0;   // jobs, asynchronous kernels
-  int64_t tokens_out_ = 0;  // tokens on their way as messages
-  int64_t nodes_run_ = 0, late_arrivals_ = 0, steps_ = 0;
+  int64_t in_flight_ = 0;              // jobs, asynchronous kernels
+  int64_t tokens_out_ = 0;             // tokens on their way as messages
+  std::atomic<int64_t> nodes_run_{0};  // written in the turn alone
+  int64_t late_arrivals_ = 0, steps_ = 0;
+  int64_t rested_at_ = 0, resting_since_ = 0;  // nodes run when the waiting began, and when that was
 
   Frame root_frame_;
   Iteration root_;
@@ -331,12 +345,12 @@ class StepState : public TensorExchange {
   absl::flat_hash_map<std::pair<std::string, uint64_t>, Mail> mail_;
   int64_t received_bytes_ = 0;
   // Values that wait for their grant (they count as running), and grants that came before their values.
-  absl::flat_hash_map<std::pair<std::string, uint64_t>, Tensor> held_;
+  absl::flat_hash_map<std::pair<std::string, uint64_t>, Held> held_;
   absl::flat_hash_set<std::pair<std::string, uint64_t>> grants_;
-  int64_t last_step_ = 0;                                         // the step that runs or was the last to run
-  std::vector<std::unique_ptr<Arrival>> early_arrivals_;          // of the next one, whose run_step is on its way
-  std::vector<std::pair<uint32_t, uint32_t>> waiting_arguments_;  // (index, node) of a partial run
-  std::vector<Tensor> held_arguments_;                            // of a partial run, by index, as they come
+  int64_t last_step_ = 0;                                 // the step that runs or was the last to run
+  std::vector<std::unique_ptr<Arrival>> early_arrivals_;  // of the next one, whose run_step is on its way
+  std::vector<WaitingArgument> waiting_arguments_;        // of a partial run
+  std::vector<Tensor> held_arguments_;                    // of a partial run, by index, as they come
   std::atomic<Arrival*> arrivals_{nullptr};
   std::vector<std::unique_ptr<Arrival>> local_arrivals_;  // posted within the turn
 };

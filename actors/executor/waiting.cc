@@ -1,4 +1,4 @@
-// What a step waits for: tensors of other parts that have not come yet, and the report that names every missing input.
+// Tensors that pass between parts: those that have not come yet, and those that wait for their receiver.
 #include "troupe/actors/executor/async_call.h"
 
 namespace troupe {
@@ -6,7 +6,7 @@ namespace troupe {
 absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value, bool dead) {
   // What is dead has no bytes to hold back.
   if (!dead && !part_->granted_sends.empty() && part_->granted_sends.contains(key) && grants_.erase({key, tag}) == 0) {
-    const auto [it, is_new] = held_.try_emplace(std::make_pair(key, tag), std::move(value));
+    const auto [it, is_new] = held_.try_emplace(std::make_pair(key, tag), Held{std::move(value), NowNanos()});
     if (!is_new) return InvalidArgument("another node of the part sends '", key, "'");
     ++in_flight_;
     return absl::OkStatus();
@@ -25,6 +25,11 @@ void StepState::Recv(const std::string& key, uint64_t tag, RecvDone done) {
   // A value goes to one node: a second one would wait for ever.
   if (mail.waiting) return done(InvalidArgument("another node of the part receives '", key, "'"), Tensor(), false);
   mail.waiting = std::move(done);
+  // An asynchronous kernel asks before it returns.
+  if (!calls_.empty()) {
+    mail.node = calls_.back()->node;
+    mail.iteration = calls_.back()->iteration;
+  }
   if (!part_->granted_recvs.empty() && part_->granted_recvs.contains(key)) host_->Grant(key, tag);
 }
 
@@ -48,7 +53,7 @@ void StepState::Granted(const Arrival& a) {
     return;
   }
   --in_flight_;
-  if (absl::Status s = host_->SendToPart(a.key, a.tag, std::move(held.mapped()), false); !s.ok()) Abort(s);
+  if (absl::Status s = host_->SendToPart(a.key, a.tag, std::move(held.mapped().value), false); !s.ok()) Abort(s);
 }
 
 void StepState::TakeEarlyArrivals() {
@@ -66,35 +71,10 @@ void StepState::CancelReceives() {
   for (RecvDone& done : waiting) done(absl::CancelledError("the step ended"), Tensor(), false);
 }
 
-std::vector<std::string> StepState::Waiting(size_t limit) const {
-  std::vector<std::string> lines;
-  if (!active_) return lines;
-  for (const AsyncCall* c : calls_) {
-    if (lines.size() >= limit) return lines;
-    const KernelNode& n = part_->info[c->node];
-    lines.push_back(
-        StrCat("node '", n.name, "' (", n.op, ") on ", n.device->name(), " is running or waiting for a tensor"));
-  }
-  for (const auto& [key, value] : held_) {
-    if (lines.size() >= limit) return lines;
-    lines.push_back(StrCat("the value of '", key.first, "' waits until its receiver asks for it"));
-  }
-  const StaticFrame& f = part_->frames[0];
-  for (uint32_t i = 0; i < f.num_nodes && lines.size() < limit; ++i) {
-    const CompiledNode& n = part_->nodes[i];
-    if (n.flow == ControlFlow::kMerge || root_.counts[i] == part_->counts[i] || (root_.counts[i] & ~kDeadInput) == 0)
-      continue;
-    std::string missing;
-    for (int k = 0; k < n.num_inputs; ++k) {
-      if (root_.slots[n.first_slot + k].valid()) continue;
-      const auto [producer, output] = part_->producers[n.first_slot + k];
-      StrAppend(&missing, missing.empty() ? "" : ", ", "input ", k, " from '", part_->info[producer].name, ":", output,
-                "'");
-    }
-    lines.push_back(StrCat("node '", part_->info[i].name, "' (", part_->info[i].op, ") misses ",
-                           missing.empty() ? StrCat(root_.counts[i] & ~kDeadInput, " control inputs") : missing));
-  }
-  return lines;
+void StepState::Rest() {
+  if (nodes_run() == rested_at_) return;
+  rested_at_ = nodes_run();
+  resting_since_ = NowNanos();
 }
 
 }  // namespace troupe

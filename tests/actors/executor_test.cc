@@ -124,8 +124,13 @@ BOOST_FIXTURE_TEST_CASE(Edges3And4ATensorComesBeforeOrAfterItsRecvAndLateOnesAre
   m.state.Begin(m.input);
   BOOST_TEST(!m.state.Drain(100));
   BOOST_TEST(!m.state.done());
-  BOOST_REQUIRE_EQUAL(m.state.Waiting(10).size(), 1u);
-  BOOST_TEST(m.state.Waiting(10)[0].find("'recv'") != std::string::npos);
+  BOOST_REQUIRE_EQUAL(m.state.Report().roots.size(), 1u);
+  const StepReport::Root waits = m.state.Report().roots[0];
+  BOOST_TEST(waits.text.find("node 'recv' (_Recv) on ") == 0u, waits.text);
+  BOOST_TEST(waits.text.find(" for tensor 'edge' of /job:a/device:CPU:0") != std::string::npos, waits.text);
+  BOOST_TEST(waits.takes.key == m.state.part().recvs[0].first);
+  BOOST_REQUIRE_EQUAL(waits.chains.size(), 1u);
+  BOOST_TEST(waits.chains[0].lines.size() == 2u);                         // the negation and the result
   BOOST_TEST(m.state.PostArrival(Message(m, Tensor::Scalar(1.0f), 0)));   // of an older step: rings, and is dropped
   BOOST_TEST(!m.state.PostArrival(Message(m, Tensor::Scalar(2.0f), 1)));  // the bell has been rung
   m.state.TakeArrivals();

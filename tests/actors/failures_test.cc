@@ -49,6 +49,20 @@ absl::Status Sleep(KernelContext& ctx) {
 }
 TROUPE_KERNEL("TestSleep").Device("CPU").Function<Sleep>();
 
+TROUPE_OP("TestBusy")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("it waits")
+    .Doc("Keeps its thread until `busy_over`.");
+std::promise<void> busy_over;
+absl::Status Busy(KernelContext& ctx) {
+  busy_over.get_future().wait_for(20s);
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("TestBusy").Device("CPU").Function<Busy>();
+
 Output TestOp(const Scope& root, const char* op, const Output& x) {
   auto n = NodeBuilder(root.graph(), op, op).Input(NodeOut{x.node(), x.index()}).Build();
   BOOST_REQUIRE(n.ok());
@@ -87,6 +101,38 @@ BOOST_FIXTURE_TEST_CASE(ADeadlineNamesWhatTheStepWaitsFor, Fixture) {
   BOOST_TEST(std::string(s.message()).find("'TestNever'") != std::string::npos, s);
   BOOST_TEST((std::chrono::steady_clock::now() - start < 5s));
   StillWorks(*session);
+}
+
+// The part cannot answer while its turn lasts; the report comes all the same, and names the kernel.
+BOOST_FIXTURE_TEST_CASE(AKernelThatKeepsItsTurnIsReportedWhileItRuns, Fixture) {
+  const Output busy = TestOp(root, "TestBusy", x);
+  for (const bool blocking : {true, false}) {
+    busy_over = std::promise<void>();
+    std::string report;
+    SessionOptions options;
+    options.stall_report_ms = 40;
+    options.on_stall = [&](const std::string& text) {
+      if (!report.empty()) return;
+      report = text;
+      busy_over.set_value();
+    };
+    auto session = NewSession(root, options);
+    std::vector<Tensor> out;
+    if (blocking) {
+      TROUPE_REQUIRE_OK(session->Run(feeds, {busy.name()}, {}, &out));
+    } else {
+      std::promise<absl::Status> done;
+      session->RunAsync(feeds, {busy.name()}, {}, [&](absl::Status s, std::vector<Tensor>) { done.set_value(s); });
+      TROUPE_REQUIRE_OK(done.get_future().get());
+    }
+    BOOST_TEST(report.find(
+                   "it waits for:\n  the part on /job:localhost/replica:0/task:0/device:CPU:0 has not answered for ") !=
+                   std::string::npos,
+               report);
+    BOOST_TEST(
+        report.find("; the kernel that it called last is that of node 'TestBusy' (TestBusy)") != std::string::npos,
+        report);
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(ATokenCancelsAWaitingStep, Fixture) {

@@ -4,27 +4,48 @@
 namespace troupe {
 namespace {
 
+using namespace std::chrono_literals;
+
 struct Piecewise : Play {
   Piecewise() {
     y = ops::Placeholder(root.WithOpName("y"), DType::kFloat);
     sum = ops::Add(root.WithOpName("sum"), twice, y);
     Extend();
   }
-  std::string SetUp(const Names& fetches) {
+  std::string SetUp(const Names& fetches, const RunOptions& options = {}) {
     std::string handle;
     stage.Inline([&] {
-      auto h = session->PartialRunSetup({"x", "y"}, fetches, {});
+      auto h = session->PartialRunSetup(options, {"x", "y"}, fetches, {});
       BOOST_REQUIRE_MESSAGE(h.ok(), h.status());
       handle = *h;
     });
     return handle;
   }
-  absl::Status Run(const std::string& handle, const Feeds& f, const Names& fetches) {
+  absl::Status Run(const std::string& handle, const Feeds& f, const Names& fetches, const RunOptions& options = {}) {
     absl::Status s;
-    stage.Inline([&] { s = session->PartialRun(handle, f, fetches, &outputs); });
+    stage.Inline([&] { s = session->PartialRun(options, handle, f, fetches, &outputs); });
     return s;
   }
+  std::shared_ptr<Signature> Compiled(const Names& fetches) {
+    std::shared_ptr<Signature> s;
+    auto call = std::make_shared<CompileCall>();
+    call->feeds = {"x", "y"};
+    call->fetches = fetches;
+    call->key = SignatureKey(call->feeds, call->fetches, {});
+    call->done = [&](auto made) { s = made.value(); };
+    stage.Inline([&] { caf::anon_send(ActorOf(*session), std::move(call)); });
+    return s;
+  }
+  // The executors that the next step would have.
+  std::shared_ptr<Executor> FreeOnes(const Names& fetches) {
+    const std::shared_ptr<Signature> s = Compiled(fetches);
+    std::unique_ptr<ExecutorSet> set = s->Lease();
+    std::shared_ptr<Executor> first = set->executors().at(0);
+    s->Release(std::move(set));
+    return first;
+  }
   Output y, sum;
+  const Names three = {"twice", "sum", "never"};
   const Feeds fx = {{"x", Tensor::Scalar(1.0f)}}, fy = {{"y", Tensor::Scalar(5.0f)}};
 };
 
@@ -62,11 +83,100 @@ BOOST_FIXTURE_TEST_CASE(Edge4AnErrorEndsTheStepAndTheHandle, Piecewise) {
   BOOST_TEST(Run(h, fx, {"twice"}).code() == absl::StatusCode::kInvalidArgument);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge5AStepThatIsGivenUpIsAbortedAndItsSetIsUsedAgain, Piecewise) {
-  SetUp({"twice", "sum"});
-  BOOST_TEST(stage.Play() == "");
-  stage.Inline([&] { TROUPE_REQUIRE_OK(session->Close()); });
-  BOOST_TEST(stage.Play() == "");
+BOOST_FIXTURE_TEST_CASE(WhatIsAskedTwiceInOneCallOrOfNobodyIsRefused, Piecewise) {
+  const std::string h = SetUp({"twice", "sum"});
+  BOOST_TEST(Run(h, {fx[0], {"x:0", Tensor::Scalar(2.0f)}}, {}).message() == "'x:0' has been fed already");
+  BOOST_TEST(Run(h, fx, {"twice", "twice:0"}).message() == "'twice:0' has been fetched already");
+  BOOST_TEST(Run(h, {{"x", Tensor::Vector<float>({1})}, {"", Tensor::Scalar(1.0f)}}, {}).code() ==
+             absl::StatusCode::kInvalidArgument);
+  const absl::Status unknown = Run("partial/77", fx, {});
+  BOOST_TEST(unknown.code() == absl::StatusCode::kInvalidArgument);
+  BOOST_TEST(unknown.message() == "there is no partial run 'partial/77': it has not been set up, or is over");
+  TROUPE_REQUIRE_OK(Run(h, {fx[0], fy[0]}, {"sum", "twice"}));
+  BOOST_TEST(outputs.at(0).scalar<float>() == 7.0f);
+  BOOST_TEST(outputs.at(1).scalar<float>() == 2.0f);
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge5ACallThatTakesTooLongEndsTheStep, Piecewise) {
+  const auto only = FreeOnes(three);
+  const std::string h = SetUp(three);
+  BOOST_TEST(FreeOnes(three) != only);
+  TROUPE_REQUIRE_OK(Run(h, fx, {"twice"}, {.timeout_ms = 100000}));
+  const absl::Status s = Run(h, {}, {"never"}, {.timeout_ms = 10});
+  BOOST_TEST(s.code() == absl::StatusCode::kDeadlineExceeded, s);
+  BOOST_TEST(
+      std::string(s.message()).find("the step did not end within 10 ms; it waits for:\n  node '_arg_y_0' (_Arg) on ") ==
+          0u,
+      s);
+  BOOST_TEST(std::string(s.message()).find("\n  node 'never' (CastNever) on ") != std::string::npos, s);
+  BOOST_TEST(Run(h, fy, {"sum"}).code() == absl::StatusCode::kInvalidArgument);  // the handle is over
+}
+
+BOOST_FIXTURE_TEST_CASE(Edges6And7TheStepsDeadlineFreesTheExecutorsThoughNobodyCalls, Piecewise) {
+  const auto only = FreeOnes(three);
+  const std::string h = SetUp(three, {.timeout_ms = 50});
+  TROUPE_REQUIRE_OK(Run(h, fx, {"twice"}));
+  stage.Advance(50ms);
+  stage.Play();
+  BOOST_TEST(FreeOnes(three) == only);
+  const absl::Status s = Run(h, fy, {"sum"});
+  BOOST_TEST(s.code() == absl::StatusCode::kDeadlineExceeded, s);
+  BOOST_TEST(
+      std::string(s.message()).find("within 50 ms; it waits for:\n  node '_arg_y_0' (_Arg) on ") != std::string::npos,
+      s);
+  BOOST_TEST(Run(h, fy, {"sum"}).code() == absl::StatusCode::kInvalidArgument);
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge6ATokenOfTheSetUpOrOfACallEndsTheStep, Piecewise) {
+  std::optional<CancellationToken> token(std::in_place);
+  const auto only = FreeOnes(three);
+  std::string h = SetUp(three, {.cancellation = &*token});
+  TROUPE_REQUIRE_OK(Run(h, fx, {"twice"}));
+  token->Cancel();
+  stage.Play();
+  BOOST_TEST(Run(h, fy, {"sum"}).code() == absl::StatusCode::kCancelled);
+  BOOST_TEST(FreeOnes(three) == only);
+  h = SetUp(three);
+  BOOST_TEST(Run(h, fx, {"twice"}, {.cancellation = &*token}).code() == absl::StatusCode::kCancelled);
+  BOOST_TEST(FreeOnes(three) == only);
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge7ExecutorsAreFreeBeforeTheLastFetchIsTaken, Piecewise) {
+  const auto only = FreeOnes({"twice", "sum"});
+  const std::string h = SetUp({"twice", "sum"});
+  TROUPE_REQUIRE_OK(Run(h, {fx[0], fy[0]}, {}));
+  BOOST_TEST(FreeOnes({"twice", "sum"}) == only);
+  TROUPE_REQUIRE_OK(Run(h, {}, {"sum"}));
+  BOOST_TEST(outputs.at(0).scalar<float>() == 7.0f);
+  TROUPE_REQUIRE_OK(Run(h, {}, {"twice"}));
+  BOOST_TEST(outputs.at(0).scalar<float>() == 2.0f);
+  BOOST_TEST(Run(h, {}, {}).code() == absl::StatusCode::kInvalidArgument);
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge6TheEndOfTheSessionEndsWhatIsOpen, Piecewise) {
+  for (const bool close : {true, false}) {
+    if (!close) {
+      // A new session over the same graph, which goes without being closed.
+      stage.Inline([&] {
+        SessionOptions options;
+        options.runtime = runtime;
+        session = Session::Create(options).value();
+        TROUPE_REQUIRE_OK(session->Extend(*root.graph()));
+      });
+    }
+    const std::weak_ptr<Executor> executor = FreeOnes(three);
+    const std::string h = SetUp(three);
+    TROUPE_REQUIRE_OK(Run(h, fx, {"twice"}));
+    stage.Inline([&] {
+      if (close) {
+        TROUPE_REQUIRE_OK(session->Close());
+      } else {
+        session = nullptr;
+      }
+    });
+    BOOST_TEST(executor.expired());
+    if (close) BOOST_TEST(Run(h, fy, {"sum"}).code() == absl::StatusCode::kCancelled);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+// What one part of a step says when it is asked what the step waits for.
+//
+// A part knows its roots: what runs, or waits for something from outside of the part (a tensor, a feed, a grant). Everything else that waits in it waits for these. Where
+// the chain goes on in another part is known only when all have answered (actors/stall_report.h); so a part tells, for each root, the nodes that lead from it to where a
+// value would leave the part.
+#ifndef TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
+#define TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct StepReport {
+  // What passes between two parts.
+  struct Link {
+    std::string key;  // of the edge; empty: nothing
+    uint64_t tag = 0;
+    bool grant = false;  // the leave to send the value, not the value
+    friend bool operator==(const Link&, const Link&) = default;
+  };
+  // Nodes of which each waits for the one before it, and the first for the root.
+  struct Chain {
+    std::vector<std::string> lines;
+    Link gives;  // what its last node would hand to another part
+  };
+  struct Root {
+    std::string text;   // one line: node, op, device, iteration, what it does, for how long
+    int64_t nanos = 0;  // how long; 0: not known
+    Link takes;         // what it waits for from another part
+    std::vector<Chain> chains;
+    std::vector<std::string> later;  // keys of values that are sent in iterations which cannot begin before this
+  };
+  bool running = false;     // false: the part has no step, or is done with its share
+  std::vector<Root> roots;  // the oldest first
+};
+
+// "340 ms", "3.2 s".
+std::string DurationText(int64_t nanos);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_

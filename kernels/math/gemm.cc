@@ -22,6 +22,8 @@ constexpr int64_t kSmallProduct = 4 * 1024;
 // Below this many our loops beat the library, which packs both operands first: measured, with the operands in the third-level cache, on shapes of 10 to 200 rows
 // and columns. With vectors of 256 bits the library packs less.
 constexpr int64_t kMiddlingProduct512 = 2200 * 1000, kMiddlingProduct256 = 30 * 1000;
+// And one of a batch of some hundred rows with a long inner dimension, whose B stays in the second-level cache.
+constexpr int64_t kFewRows = 112, kLong = 512, kFewColumns = 256, kNearB = 256 * 1024;
 // A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at most this share of its groups of rows is to be multiplied.
 constexpr int64_t kWorthLooking = 1000 * 1000;
 constexpr double kWorthSkipping = 0.7;
@@ -109,7 +111,10 @@ GemmF32Operands OperandsF32(const GemmShape& s, const float* a, int64_t lda, con
 }
 
 bool Middling(const GemmShape& s) {
-  return s.m * s.n * s.k <= (IsaLevelForTables() >= 4 ? kMiddlingProduct512 : kMiddlingProduct256);
+  if (IsaLevelForTables() < 4) return s.m * s.n * s.k <= kMiddlingProduct256;
+  if (s.m * s.n * s.k <= kMiddlingProduct512) return true;
+  return !s.transpose_a && !s.transpose_b && s.m >= 32 && s.m <= kFewRows && s.k >= kLong && s.n >= 64 &&
+         s.n <= kFewColumns && s.k * s.n <= kNearB;
 }
 
 // Whether a product leaves out the zeros of A. A few groups of rows, spread over the matrix, are looked at.

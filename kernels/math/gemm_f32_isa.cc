@@ -45,6 +45,8 @@ struct Panel {
   int64_t b_row = 0;
   float* c = nullptr;
   int64_t ldc = 0;
+  const float* later =
+      nullptr;  // what a panel after this one begins with: while a tile is computed, a line of each of its rows is asked for
   const int32_t* list = nullptr;  // which p to take, then kAhead more that may be asked for; null takes all
   bool accumulate = false;
   int rest = 0;                 // columns of the last vector
@@ -59,6 +61,7 @@ __attribute__((noinline)) void Tile(const Panel& g) {
   const float *a = g.a, *b = g.b;
   const int64_t a_row = g.a_row, a_col = g.a_col, b_row = g.b_row;
   const int rest = g.rest;
+  const float* later = g.later;
   const auto load = [&](const float* p, int v) -> Vec {
     return kHalf || v + 1 < V ? static_cast<Vec>(*reinterpret_cast<const Loose*>(p + v * kLanes))
                               : LoadPart(p + v * kLanes, rest);
@@ -87,6 +90,10 @@ __attribute__((noinline)) void Tile(const Panel& g) {
     const float* next = kList ? b + g.list[q + kAhead] * b_row : y + kAhead * b_row;
 #pragma GCC unroll 3
     for (int v = 0; v < V; ++v) __builtin_prefetch(next + v * kLanes);
+    if constexpr (!kList) {
+      __builtin_prefetch(later, 0, 2);
+      later += b_row;
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const float s = x[r * a_row];
@@ -139,6 +146,7 @@ void Rows(Panel g, int64_t m) {
     tile(g);
     g.a += rows * g.a_row;
     g.c += rows * g.ldc;
+    g.later += 16;
     m -= rows;
   };
   while (m >= R) go(Tile<R, V, kHalf, kList>, R);
@@ -229,10 +237,11 @@ void Product(const GemmF32Operands& o) {
       if (o.b_col == 1) {
         g.b = o.b + p * o.b_row + j;
         g.b_row = o.b_row;
+        g.later = j + columns < o.n ? g.b + columns : o.b + (p + (ends ? 0 : kBlock)) * o.b_row;
       } else {
         const int width = (columns + kLanes - 1) / kLanes * kLanes;
         TurnRound(o.b + p + j * o.b_col, o.b_col, g.k, columns, panel, width);
-        g.b = panel;
+        g.b = g.later = panel;
         g.b_row = width;
       }
       Columns<false>(g, o.m, columns);

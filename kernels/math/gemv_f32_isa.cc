@@ -60,28 +60,38 @@ void VectorRows(const float* x, const float* b, int64_t stride, int64_t k, int64
   }
 }
 
-// One row at a time: it is contiguous, and the processor's own prefetching follows it.
-void VectorDots(const float* x, const float* b, int64_t stride, int64_t k, int64_t n, float* c) {
-  constexpr int kSums = 4;
-  for (int64_t j = 0; j < n; ++j, b += stride) {
-    Vec sum[kSums] = {};
-    int64_t p = 0;
-    for (; p + kSums * kLanes <= k; p += kSums * kLanes) {
+// R rows, each of them in two sums: several streams keep more of the memory's lines under way than one.
+template <int R>
+TROUPE_INLINE void Dots(const float* x, const float* b, int64_t stride, int64_t k, float* c) {
+  Vec sum[R][2] = {};
+  int64_t p = 0;
+  for (; p + 2 * kLanes <= k; p += 2 * kLanes) {
+    const Vec x0 = *reinterpret_cast<const Loose*>(x + p), x1 = *reinterpret_cast<const Loose*>(x + p + kLanes);
 #pragma GCC unroll 4
-      for (int i = 0; i < kSums; ++i) {
-        sum[i] +=
-            *reinterpret_cast<const Loose*>(b + p + i * kLanes) * *reinterpret_cast<const Loose*>(x + p + i * kLanes);
-      }
+    for (int r = 0; r < R; ++r) {
+      sum[r][0] += *reinterpret_cast<const Loose*>(b + r * stride + p) * x0;
+      sum[r][1] += *reinterpret_cast<const Loose*>(b + r * stride + p + kLanes) * x1;
     }
-    for (; p < k; p += kLanes) {
-      const int some = static_cast<int>(std::min<int64_t>(kLanes, k - p));
-      sum[0] += LoadPart(b + p, some) * LoadPart(x + p, some);
-    }
-    const Vec all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
+  for (; p < k; p += kLanes) {
+    const int some = static_cast<int>(std::min<int64_t>(kLanes, k - p));
+    const Vec x0 = LoadPart(x + p, some);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) sum[r][0] += LoadPart(b + r * stride + p, some) * x0;
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
+    const Vec all = sum[r][0] + sum[r][1];
     float total = 0;
     for (int i = 0; i < kLanes; ++i) total += all[i];
-    c[j] = total;
+    c[r] = total;
   }
+}
+
+void VectorDots(const float* x, const float* b, int64_t stride, int64_t k, int64_t n, float* c) {
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) Dots<4>(x, b + j * stride, stride, k, c + j);
+  for (; j < n; ++j) Dots<1>(x, b + j * stride, stride, k, c + j);
 }
 
 }  // namespace

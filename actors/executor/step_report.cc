@@ -109,16 +109,16 @@ class StepState::Reporter {
     for (const WaitingArgument& a : s_.waiting_arguments_)
       sources.push_back(
           {a.node, &s_.root_, a.since, StrCat(" has waited ", Since(a.since), " to be fed"), "not fed", {}});
-    for (const auto& [key, held] : s_.held_) {
-      const auto send =
-          std::find_if(p_.sends.begin(), p_.sends.end(), [&](const auto& x) { return x.first == key.first; });
-      if (send == p_.sends.end()) continue;
-      sources.push_back({send->second,
-                         &s_.root_,
-                         held.since,
-                         StrCat(" has waited ", Since(held.since), " for its receiver to ask for the value"),
-                         "held back",
-                         {key.first, key.second, true}});
+    for (const auto& [node, key] : send_of_) {
+      for (const auto& [what, held] : s_.held_) {
+        if (what.first != *key) continue;
+        sources.push_back({node,
+                           &s_.root_,
+                           held.since,
+                           StrCat(" has waited ", Since(held.since), " for its receiver to ask for the value"),
+                           "held back",
+                           {*key, what.second, true}});
+      }
     }
     std::stable_sort(sources.begin(), sources.end(),
                      [](const Source& a, const Source& b) { return a.since < b.since; });

@@ -91,7 +91,7 @@ absl::Status Band::SetSize(int64_t r, int64_t c) {
   return absl::OkStatus();
 }
 
-MatrixDiagKernel::MatrixDiagKernel(KernelInit& init) { band_.SetAlign(AlignOf(init.node())); }
+BandKernel::BandKernel(KernelInit& init) { band_.SetAlign(AlignOf(init.node())); }
 
 absl::Status MatrixDiagKernel::Compute(KernelContext& ctx) {
   const Tensor& packed = ctx.input(0);
@@ -125,8 +125,6 @@ absl::Status MatrixDiagKernel::Compute(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-MatrixDiagPartKernel::MatrixDiagPartKernel(KernelInit& init) { band_.SetAlign(AlignOf(init.node())); }
-
 absl::Status MatrixDiagPartKernel::Compute(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   Band band = band_;
@@ -140,8 +138,6 @@ absl::Status MatrixDiagPartKernel::Compute(KernelContext& ctx) {
   CopyBand(ctx, band, front.num_elements(), out->dtype(), out->raw(), in.raw(), false);
   return absl::OkStatus();
 }
-
-MatrixSetDiagKernel::MatrixSetDiagKernel(KernelInit& init) { band_.SetAlign(AlignOf(init.node())); }
 
 absl::Status MatrixSetDiagKernel::Compute(KernelContext& ctx) {
   Band band = band_;

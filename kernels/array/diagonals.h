@@ -50,30 +50,23 @@ struct Band {
   }
 };
 
-// The three ops on inputs as in version 3; `align` is "" for version 2.
-class MatrixDiagKernel {
- public:
-  explicit MatrixDiagKernel(KernelInit& init);
-  absl::Status Compute(KernelContext& ctx);
-
- private:
+// The three ops on inputs as in version 3, and what they share: the alignment that the node names (a node of version 2 names none).
+class BandKernel {
+ protected:
+  explicit BandKernel(KernelInit& init);
   Band band_;
 };
-class MatrixDiagPartKernel {
- public:
-  explicit MatrixDiagPartKernel(KernelInit& init);
+struct MatrixDiagKernel : BandKernel {
+  explicit MatrixDiagKernel(KernelInit& init) : BandKernel(init) {}
   absl::Status Compute(KernelContext& ctx);
-
- private:
-  Band band_;
 };
-class MatrixSetDiagKernel {
- public:
-  explicit MatrixSetDiagKernel(KernelInit& init);
+struct MatrixDiagPartKernel : BandKernel {
+  explicit MatrixDiagPartKernel(KernelInit& init) : BandKernel(init) {}
   absl::Status Compute(KernelContext& ctx);
-
- private:
-  Band band_;
+};
+struct MatrixSetDiagKernel : BandKernel {
+  explicit MatrixSetDiagKernel(KernelInit& init) : BandKernel(init) {}
+  absl::Status Compute(KernelContext& ctx);
 };
 
 absl::Status MatrixDiagBandShape(InferenceContext& c);

@@ -2,18 +2,14 @@
 #include <complex>
 #include <type_traits>
 
+#include "troupe/kernels/math/adding.h"
 #include "troupe/kernels/math/elementwise.h"
 #include "troupe/kernels/math/reduce_grad.h"
-#include "troupe/kernels/math/reduction.h"
 
 namespace troupe {
 namespace {
 
-struct EuclideanNormOp {
-  template <class Acc>
-  static Acc Identity() {
-    return Acc(0);
-  }
+struct EuclideanNormOp : math::Adding {
   template <class Acc, class T>
   static Acc Load(T x) {
     if constexpr (std::is_arithmetic_v<T>) {
@@ -21,10 +17,6 @@ struct EuclideanNormOp {
     } else {
       return std::norm(std::complex<double>(x));
     }
-  }
-  template <class Acc>
-  static Acc Combine(Acc a, Acc b) {
-    return a + b;
   }
   template <class T, class Acc>
   static T Finish(Acc a, int64_t) {

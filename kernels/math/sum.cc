@@ -1,25 +1,11 @@
-#include <complex>
-
+#include "troupe/kernels/math/adding.h"
 #include "troupe/kernels/math/elementwise.h"
 #include "troupe/kernels/math/reduce_grad.h"
-#include "troupe/kernels/math/reduction.h"
 
 namespace troupe {
 namespace {
 
-struct SumOp {
-  template <class Acc>
-  static Acc Identity() {
-    return Acc(0);
-  }
-  template <class Acc, class T>
-  static Acc Load(T x) {
-    return static_cast<Acc>(x);
-  }
-  template <class Acc>
-  static Acc Combine(Acc a, Acc b) {
-    return a + b;
-  }
+struct SumOp : math::Adding {
   template <class T, class Acc>
   static T Finish(Acc a, int64_t) {
     return static_cast<T>(a);
@@ -30,12 +16,9 @@ struct SumOp {
 const math::ReduceTable& Table() {
   static const math::ReduceTable table = [] {
     math::ReduceTable t;
-    math::AddReducers<SumOp, double, float, double>(&t, 0.3f);
-    t[DType::kFloat].loops = math::HotReduceLoops(math::HotReduce::kSum, 0);
-    t[DType::kDouble].loops = math::HotReduceLoops(math::HotReduce::kSum, 1);
+    math::AddFloatSums<SumOp>(&t);
     math::AddReducers<SumOp, uint64_t, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(&t,
                                                                                                                  0.6f);
-    math::AddReducers<SumOp, std::complex<double>, std::complex<float>, std::complex<double>>(&t, 1.5f);
     return t;
   }();
   return table;

@@ -2,6 +2,8 @@
 #ifndef TROUPE_KERNELS_NN_CONV_H_
 #define TROUPE_KERNELS_NN_CONV_H_
 
+#include <string_view>
+
 #include "troupe/graph/ir/gradient.h"
 #include "troupe/graph/ir/shape_inference.h"
 #include "troupe/kernels/kernel.h"
@@ -9,6 +11,7 @@
 #include "troupe/kernels/nn/conv_shape.h"
 #include "troupe/kernels/nn/dnnl/conv.h"
 #include "troupe/kernels/nn/window.h"
+#include "troupe/kernels/replaced_nodes.h"
 
 namespace troupe {
 
@@ -49,6 +52,21 @@ class ConvKernel {
   const DType dtype_;
   WindowAttrs attrs_;
   DnnlConv dnnl_;
+};
+
+// A convolution that stands for several nodes: its errors have the address of the one that the user wrote.
+class FusedConvKernel {
+ protected:
+  FusedConvKernel(KernelInit& init, ConvPass pass) : conv_(init, pass, false), replaced_(init.node()) {}
+  // `op`: of the convolution among those nodes.
+  absl::Status Run(KernelContext& ctx, const ConvFusion& fusion, std::string_view op) {
+    return replaced_.At(conv_.Compute(ctx, fusion), op, ctx.node());
+  }
+  const ReplacedNodes& replaced() const { return replaced_; }
+
+ private:
+  ConvKernel conv_;
+  const ReplacedNodes replaced_;
 };
 
 template <ConvPass kPass, bool kDepthwise>

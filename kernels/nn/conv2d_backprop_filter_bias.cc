@@ -1,7 +1,6 @@
 // _Conv2DBackpropFilterBias: the gradients of Conv2D's filter and of the bias behind it, from one look at the gradient of their output.
 #include "troupe/graph/ir/op_def.h"
 #include "troupe/kernels/nn/conv.h"
-#include "troupe/kernels/replaced_nodes.h"
 
 namespace troupe {
 namespace {
@@ -27,18 +26,13 @@ TROUPE_OP("_Conv2DBackpropFilterBias")
     .NotDifferentiable("gradients are built before nodes are fused")
     .Doc("Conv2DBackpropFilter(input, filter_sizes, out_backprop), and BiasAddGrad(out_backprop).");
 
-class Kernel {
- public:
-  explicit Kernel(KernelInit& init) : conv_(init, ConvPass::kBackwardFilter, false), replaced_(init.node()) {}
+struct Kernel : FusedConvKernel {
+  explicit Kernel(KernelInit& init) : FusedConvKernel(init, ConvPass::kBackwardFilter) {}
   absl::Status Compute(KernelContext& ctx) {
     ConvFusion fusion;
     fusion.bias_gradient = true;
-    return replaced_.At(conv_.Compute(ctx, fusion), "Conv2DBackpropFilter", ctx.node());
+    return Run(ctx, fusion, "Conv2DBackpropFilter");
   }
-
- private:
-  ConvKernel conv_;
-  const ReplacedNodes replaced_;
 };
 
 TROUPE_KERNEL("_Conv2DBackpropFilterBias")

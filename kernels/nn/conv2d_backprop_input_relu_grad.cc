@@ -1,7 +1,6 @@
 // _Conv2DBackpropInputReluGrad: the gradient of Conv2D's input, and of the Relu that made the input, without a pass of its own over the image.
 #include "troupe/graph/ir/op_def.h"
 #include "troupe/kernels/nn/conv.h"
-#include "troupe/kernels/replaced_nodes.h"
 
 namespace troupe {
 namespace {
@@ -23,28 +22,23 @@ TROUPE_OP("_Conv2DBackpropInputReluGrad")
     .NotDifferentiable("gradients are built before nodes are fused")
     .Doc("ReluGrad(Conv2DBackpropInput(input_sizes, filter, out_backprop), features).");
 
-class Kernel {
- public:
-  explicit Kernel(KernelInit& init) : conv_(init, ConvPass::kBackwardInput, false), replaced_(init.node()) {}
+struct Kernel : FusedConvKernel {
+  explicit Kernel(KernelInit& init) : FusedConvKernel(init, ConvPass::kBackwardInput) {}
   absl::Status Compute(KernelContext& ctx) {
     const Tensor &sizes = ctx.input(0), &features = ctx.input(3);
     if (sizes.rank() == 1 && sizes.dim(0) == 4) {
       const int32_t* d = sizes.data<int32_t>();
       const absl::StatusOr<TensorShape> shape = TensorShape::Make({d[0], d[1], d[2], d[3]});
       if (shape.ok() && !features.HasShape(*shape)) {
-        return replaced_.At(InvalidArgument("the gradient ", shape->DebugString(), " and the features ",
-                                            features.shape().DebugString(), " must have the same shape"),
-                            "ReluGrad", ctx.node());
+        return replaced().At(InvalidArgument("the gradient ", shape->DebugString(), " and the features ",
+                                             features.shape().DebugString(), " must have the same shape"),
+                             "ReluGrad", ctx.node());
       }
     }
     ConvFusion fusion;
     fusion.relu_output = features;
-    return replaced_.At(conv_.Compute(ctx, fusion), "Conv2DBackpropInput", ctx.node());
+    return Run(ctx, fusion, "Conv2DBackpropInput");
   }
-
- private:
-  ConvKernel conv_;
-  const ReplacedNodes replaced_;
 };
 
 TROUPE_KERNEL("_Conv2DBackpropInputReluGrad")

@@ -1,7 +1,6 @@
 // _FusedConv2D: Conv2D with the bias and the activation behind it. Made by the pass that fuses nodes; graphs from TensorFlow may have it too.
 #include "troupe/graph/ir/op_def.h"
 #include "troupe/kernels/nn/conv.h"
-#include "troupe/kernels/replaced_nodes.h"
 
 namespace troupe {
 namespace {
@@ -32,9 +31,9 @@ TROUPE_OP("_FusedConv2D")
         "Conv2D followed by the ops of fused_ops: BiasAdd with the vector in args, then at most one of Relu, Relu6 and "
         "Elu.");
 
-class FusedConv2DKernel {
+class FusedConv2DKernel : public FusedConvKernel {
  public:
-  explicit FusedConv2DKernel(KernelInit& init) : conv_(init, ConvPass::kForward, false), replaced_(init.node()) {
+  explicit FusedConv2DKernel(KernelInit& init) : FusedConvKernel(init, ConvPass::kForward) {
     const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
     bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" && init.num_inputs() == 3 &&
                  init.input_type(2) == init.input_type(0) && init.Attr<std::string>("filter_format") == "HWIO";
@@ -53,21 +52,19 @@ class FusedConv2DKernel {
     const Tensor bias = ctx.input(2);
     const Tensor& filter = ctx.input(1);
     if (bias.rank() != 1)
-      return replaced_.At(InvalidArgument("Biases must be 1D: ", bias.shape().DebugString()), "BiasAdd", ctx.node());
+      return replaced().At(InvalidArgument("Biases must be 1D: ", bias.shape().DebugString()), "BiasAdd", ctx.node());
     if (filter.rank() == 4 && bias.dim(0) != filter.dim(3)) {
-      return replaced_.At(InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
-                                          bias.shape().DebugString(), " vs. ", filter.dim(3)),
-                          "BiasAdd", ctx.node());
+      return replaced().At(InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
+                                           bias.shape().DebugString(), " vs. ", filter.dim(3)),
+                           "BiasAdd", ctx.node());
     }
     ConvFusion fusion;
     fusion.bias = bias;
     fusion.activation = activation_;
-    return replaced_.At(conv_.Compute(ctx, fusion), "Conv2D", ctx.node());
+    return Run(ctx, fusion, "Conv2D");
   }
 
  private:
-  ConvKernel conv_;
-  const ReplacedNodes replaced_;
   ConvActivation activation_ = ConvActivation::kNone;
 };
 

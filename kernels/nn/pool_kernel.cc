@@ -71,30 +71,10 @@ void RunPool(ComputeThreads* threads, DType dtype, PoolOp op, const Operands& o)
     if (dtype == DType::kDouble) return RunAvg(threads, t.avg_f64, op, o);
     return RunAvg(threads, t.avg_f32, op, o);
   }
-  switch (dtype) {
-    case DType::kFloat:
-      return RunMax(threads, t.f32, op, o);
-    case DType::kDouble:
-      return RunMax(threads, t.f64, op, o);
-    case DType::kInt8:
-      return RunMax(threads, t.i8, op, o);
-    case DType::kUint8:
-      return RunMax(threads, t.u8, op, o);
-    case DType::kInt16:
-      return RunMax(threads, t.i16, op, o);
-    case DType::kUint16:
-      return RunMax(threads, t.u16, op, o);
-    case DType::kInt32:
-      return RunMax(threads, t.i32, op, o);
-    case DType::kUint32:
-      return RunMax(threads, t.u32, op, o);
-    case DType::kInt64:
-      return RunMax(threads, t.i64, op, o);
-    case DType::kUint64:
-      return RunMax(threads, t.u64, op, o);
-    default:
-      return;
-  }
+  const auto run = [&]<class... T>(const PoolLoops<T>&... loops) {
+    ((dtype == kDTypeOf<T> ? RunMax(threads, loops, op, o) : void()), ...);
+  };
+  run(t.f32, t.f64, t.i8, t.u8, t.i16, t.u16, t.i32, t.u32, t.i64, t.u64);
 }
 
 absl::StatusOr<std::vector<int64_t>> IntList(const Tensor& t, const char* what) {

@@ -113,6 +113,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   result.call = std::make_shared<RegisterGraphCall>();
   result.call->session = id_;
   std::vector<DeviceInfo> infos;
+  infos.reserve(devices.size());
   for (const auto& d : devices) infos.push_back({d->name(), d->incarnation(), 0});
   TROUPE_ASSIGN_OR_RETURN(const DeviceSet set, DeviceSet::Make(std::move(infos)));
   PlaceOptions place;

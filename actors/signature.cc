@@ -371,7 +371,7 @@ void Signature::Release(std::unique_ptr<ExecutorSet> set) {
       Slot& s = free_[(mine + i) % kSlots];
       ExecutorSet* expected = nullptr;
       if (s.set.compare_exchange_strong(expected, set.get(), std::memory_order_release, std::memory_order_relaxed)) {
-        set.release();
+        (void)set.release();  // the slot has it
         return;
       }
     }

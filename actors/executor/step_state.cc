@@ -1,11 +1,11 @@
-// Beginning, running and ending a step. Tokens are in tokens.h, loops in frames.cc, what runs outside of the turn in arrivals.cc.
+// Beginning a step and running its nodes: what is hot. Tokens are in tokens.h, loops in frames.cc, what runs outside of the turn in arrivals.cc, what is rare in
+// step_ends.cc.
 #include "troupe/actors/executor/step_state.h"
 
 #include <algorithm>
 
 #include "troupe/actors/executor/tokens.h"
 #include "troupe/actors/executor/turn.h"
-#include "troupe/kernels/state/variable_slot.h"
 
 namespace troupe {
 namespace {
@@ -16,64 +16,6 @@ constexpr int64_t kTimedSteps = 3, kTimeAllEvery = 256, kTimeCostlyEvery = 16;
 constexpr uint32_t kCostlyNanos = 4000;
 
 }  // namespace
-
-StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
-    : part_(std::move(part)),
-      nodes_(part_->nodes.data()),
-      edges_(part_->edges.data()),
-      controls_(part_->controls.data()),
-      ordering_(part_->ordering.empty() ? nullptr : part_->ordering.data()),
-      host_(host),
-      kernel_context_(nullptr, nullptr, nullptr, nullptr, this) {
-  const CompiledPart& p = *part_;
-  root_.frame = &root_frame_;
-  root_.count_store = std::make_unique<uint32_t[]>(p.frames[0].num_nodes);
-  root_.slot_store = std::make_unique<Tensor[]>(p.frames[0].num_slots);
-  root_.counts = root_.count_store.get();
-  root_.slots = root_.slot_store.get();
-  root_frame_.iterations.assign(1, &root_);
-  out_.resize(p.max_outputs);
-  // One place more than nodes: see DeliverControl.
-  if (!p.has_control_flow) stack_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
-  if (ordering_ != nullptr) ordering_queue_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
-  free_iterations_.resize(p.frames.size());
-  // A header of this executor's own over the part's bytes: counting uses touches no line that another thread counts on.
-  for (const Tensor& t : p.constants) {
-    Buffer* b = Buffer::Slice(t.buffer(), 0, t.buffer()->size());
-    constants_.push_back(b == nullptr ? t : Tensor(t.dtype(), t.shape(), b));
-  }
-  for (const Tensor& t : constants_) bits::AddBias(t);
-  PinConstants(&root_);
-}
-
-StepState::~StepState() {
-  for (Arrival* a = arrivals_.exchange(nullptr); a != nullptr;) {
-    Arrival* next = a->next;
-    delete a;
-    a = next;
-  }
-  ForgetCalls();
-  if (active_) {
-    Abort(absl::CancelledError("the executor ended"));
-    (void)Finish();
-  }
-  FreeFrames(&root_frame_);
-  Unpin(&root_, 0);
-  for (uint32_t f = 0; f < free_iterations_.size(); ++f) {
-    for (const auto& it : free_iterations_[f]) Unpin(it.get(), f);
-  }
-  for (const Tensor& t : constants_) bits::RemoveBias(t);
-}
-
-// Puts constants where they are used, for good.
-void StepState::PinConstants(Iteration* it) {
-  for (const auto& [slot, constant] : part_->frames[it->frame->id].pinned)
-    bits::CopyBits(constants_[constant], &it->slots[slot]);
-}
-
-void StepState::Unpin(Iteration* it, uint32_t frame) {
-  for (const auto& [slot, constant] : part_->frames[frame].pinned) bits::GiveBack(&it->slots[slot]);
-}
 
 void StepState::Begin(const StepInput& input) {
   Turn turn(this);
@@ -339,17 +281,6 @@ void StepState::ConsumeInputs(const CompiledNode& n, Tensor* in) {
   }
 }
 
-void StepState::KernelFailed(uint32_t node, Tensor* in, const absl::Status& status) {
-  ConsumeInputs(nodes_[node], in);
-  Fail(node, status);
-}
-
-// What the kernel took before it threw.
-void StepState::AfterThrow() {
-  if (current_inputs_ != nullptr) ConsumeInputs(nodes_[last_called()], current_inputs_);
-  current_inputs_ = nullptr;
-}
-
 // Empties the inputs of a node that does not run.
 void StepState::ForgetInputs(const CompiledNode& n, Tensor* in) {
   uint32_t lent = n.lent, pinned = n.pinned;
@@ -410,136 +341,6 @@ const Tensor* StepState::TakeArgument(uint32_t node) {
     return nullptr;
   }
   return &v;
-}
-
-// False after a failure.
-bool StepState::ReadReferences(uint32_t node, Tensor* in) {
-  const KernelNode& n = part_->info[node];
-  for (size_t i = 0; i < n.input_types.size(); ++i) {
-    if (!in[i].valid() || !IsRef(in[i].dtype()) || IsRef(n.input_types[i])) continue;
-    const auto* slot = static_cast<const ResourceHandle*>(in[i].raw())->As<VariableSlot>();
-    if (slot == nullptr) {
-      Fail(node, InvalidArgument("input ", i, " is a reference to nothing"));
-      return false;
-    }
-    absl::StatusOr<Tensor> value = slot->Read();
-    if (!value.ok()) {
-      Fail(node, value.status());
-      return false;
-    }
-    in[i] = *std::move(value);
-  }
-  return true;
-}
-
-// A node that the executor runs without a call stands in the step's statistics, too.
-void StepState::RecordInstant(uint32_t node) {
-  const int64_t now = NowNanos();
-  input_.timings->push_back({node, 0, now, now});
-}
-
-// In the mode in which every token is a message.
-template <bool kFlow>
-void StepState::PostTokens(uint32_t node, Iteration* it, Tensor* out, bool dead) {
-  const CompiledNode& n = nodes_[node];
-  const auto post = [&](Token t) {
-    t.iteration = it;
-    ++tokens_out_;
-    if (kFlow) ++it->outstanding;
-    host_->PostToken(std::move(t));
-  };
-  for (uint32_t i = n.first_edge; i < n.last_edge; ++i) {
-    Token t;
-    t.edge = edges_[i];
-    t.value = out[t.edge.output];
-    t.dead = dead || (kFlow && !t.value.valid());
-    post(std::move(t));
-  }
-  for (uint32_t i = n.first_control; i < n.last_control; ++i) {
-    Token t;
-    t.edge.dst = controls_[i];
-    t.edge.slot = -1;
-    t.dead = dead;
-    post(std::move(t));
-  }
-  for (int i = 0; i < n.num_outputs; ++i) bits::Consume(&out[i]);
-}
-
-template void StepState::PostTokens<false>(uint32_t, Iteration*, Tensor*, bool);
-template void StepState::PostTokens<true>(uint32_t, Iteration*, Tensor*, bool);
-
-void StepState::Deliver(Token token) {
-  Turn turn(this);
-  --tokens_out_;
-  if (aborting_) return;
-  Iteration* it = token.iteration;
-  const OutEdge& e = token.edge;
-  if (!part_->has_control_flow) {
-    if (e.slot < 0) {
-      DeliverControl<false>(it, e.dst, false);
-    } else if (e.lent) {
-      DeliverLent<false>(it, e, LenderOf(static_cast<uint32_t>(e.slot)));
-    } else {
-      DeliverValue<false>(it, e, token.value, true);
-    }
-    return;
-  }
-  if (e.slot < 0) {
-    DeliverControl<true>(it, e.dst, token.dead);
-  } else if (token.dead) {
-    DeliverDead(it, e.dst, e.target);
-  } else if (e.lent) {
-    DeliverLent<true>(it, e, LenderOf(static_cast<uint32_t>(e.slot)));
-  } else {
-    DeliverValue<true>(it, e, token.value, true);
-  }
-  NodeLeaves(it);
-}
-
-void StepState::Fail(uint32_t node, const absl::Status& status) {
-  const KernelNode& n = part_->info[node];
-  Abort(WithAddress(status, n.name, n.op, n.device->name(), n.location));
-}
-
-void StepState::Abort(const absl::Status& status) {
-  if (!active_ || aborting_) return;
-  Turn turn(this);
-  aborting_ = true;
-  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + held_.size());
-  waiting_arguments_.clear();
-  held_.clear();
-  status_ = status;
-  stack_size_ = ordering_head_ = ordering_tail_ = 0;
-  queue_.head = queue_.tail;
-  heavy_.clear();
-  for (Tensor& t : out_) t = Tensor();
-  CancelReceives();
-}
-
-absl::Status StepState::Finish() {
-  active_ = false;
-  if (!mail_.empty()) mail_.clear();
-  if (!grants_.empty()) grants_.clear();
-  // After a step without error and without control flow every slot has been emptied by its consumer.
-  if (!status_.ok() || part_->has_control_flow) {
-    FreeFrames(&root_frame_);
-    ClearSlots(&root_);
-  }
-  for (const uint32_t i : part_->lent_arguments) {
-    if (input_.partial ? held_arguments_[i].valid() : true) bits::RemoveBias(Argument(i));
-  }
-  held_arguments_.clear();
-  return std::move(status_);
-}
-
-void StepState::ReadyQueue::Grow() {
-  const uint32_t size = tail - head, old = ring == nullptr ? 0 : mask + 1, capacity = std::max<uint32_t>(64, old * 2);
-  auto bigger = std::make_unique<Ready[]>(capacity);
-  for (uint32_t i = 0; i < size; ++i) bigger[i] = ring[(head + i) & mask];
-  ring = std::move(bigger);
-  mask = capacity - 1;
-  head = 0;
-  tail = size;
 }
 
 }  // namespace troupe

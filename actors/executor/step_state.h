@@ -210,7 +210,7 @@ class StepState : public TensorExchange {
     int64_t since;
   };
 
-  // Running (step_state.cc).
+  // Running (step_state.cc; what is rare of it in step_ends.cc).
   template <bool kFlow>
   void DrainLoop(int64_t budget);
   int64_t RunOrdering(int64_t limit);
@@ -245,7 +245,7 @@ class StepState : public TensorExchange {
   bool ReadReferences(uint32_t node, Tensor* in);
   void RecordInstant(uint32_t node);
 
-  // Tokens (tokens.h).
+  // Tokens (tokens.h, token_messages.cc).
   template <bool kFlow>
   void FinishNode(uint32_t node, Iteration* it, Tensor* out, bool dead);
   void FinishFlow(uint32_t node, Iteration* it, Tensor* out, bool dead);

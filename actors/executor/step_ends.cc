@@ -1,0 +1,152 @@
+// What happens once a step, or when something fails: a state is made and unmade, a step is aborted and finished. The loop that runs nodes is in step_state.cc.
+#include <algorithm>
+
+#include "troupe/actors/executor/step_state.h"
+#include "troupe/actors/executor/tensor_bits.h"
+#include "troupe/actors/executor/turn.h"
+#include "troupe/kernels/state/variable_slot.h"
+
+namespace troupe {
+
+StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
+    : part_(std::move(part)),
+      nodes_(part_->nodes.data()),
+      edges_(part_->edges.data()),
+      controls_(part_->controls.data()),
+      ordering_(part_->ordering.empty() ? nullptr : part_->ordering.data()),
+      host_(host),
+      kernel_context_(nullptr, nullptr, nullptr, nullptr, this) {
+  const CompiledPart& p = *part_;
+  root_.frame = &root_frame_;
+  root_.count_store = std::make_unique<uint32_t[]>(p.frames[0].num_nodes);
+  root_.slot_store = std::make_unique<Tensor[]>(p.frames[0].num_slots);
+  root_.counts = root_.count_store.get();
+  root_.slots = root_.slot_store.get();
+  root_frame_.iterations.assign(1, &root_);
+  out_.resize(p.max_outputs);
+  // One place more than nodes: see DeliverControl.
+  if (!p.has_control_flow) stack_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
+  if (ordering_ != nullptr) ordering_queue_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
+  free_iterations_.resize(p.frames.size());
+  // A header of this executor's own over the part's bytes: counting uses touches no line that another thread counts on.
+  for (const Tensor& t : p.constants) {
+    Buffer* b = Buffer::Slice(t.buffer(), 0, t.buffer()->size());
+    constants_.push_back(b == nullptr ? t : Tensor(t.dtype(), t.shape(), b));
+  }
+  for (const Tensor& t : constants_) bits::AddBias(t);
+  PinConstants(&root_);
+}
+
+StepState::~StepState() {
+  for (Arrival* a = arrivals_.exchange(nullptr); a != nullptr;) {
+    Arrival* next = a->next;
+    delete a;
+    a = next;
+  }
+  ForgetCalls();
+  if (active_) {
+    Abort(absl::CancelledError("the executor ended"));
+    (void)Finish();
+  }
+  FreeFrames(&root_frame_);
+  Unpin(&root_, 0);
+  for (uint32_t f = 0; f < free_iterations_.size(); ++f) {
+    for (const auto& it : free_iterations_[f]) Unpin(it.get(), f);
+  }
+  for (const Tensor& t : constants_) bits::RemoveBias(t);
+}
+
+// Puts constants where they are used, for good.
+void StepState::PinConstants(Iteration* it) {
+  for (const auto& [slot, constant] : part_->frames[it->frame->id].pinned)
+    bits::CopyBits(constants_[constant], &it->slots[slot]);
+}
+
+void StepState::Unpin(Iteration* it, uint32_t frame) {
+  for (const auto& [slot, constant] : part_->frames[frame].pinned) bits::GiveBack(&it->slots[slot]);
+}
+
+void StepState::KernelFailed(uint32_t node, Tensor* in, const absl::Status& status) {
+  ConsumeInputs(nodes_[node], in);
+  Fail(node, status);
+}
+
+// What the kernel took before it threw.
+void StepState::AfterThrow() {
+  if (current_inputs_ != nullptr) ConsumeInputs(nodes_[last_called()], current_inputs_);
+  current_inputs_ = nullptr;
+}
+
+// False after a failure.
+bool StepState::ReadReferences(uint32_t node, Tensor* in) {
+  const KernelNode& n = part_->info[node];
+  for (size_t i = 0; i < n.input_types.size(); ++i) {
+    if (!in[i].valid() || !IsRef(in[i].dtype()) || IsRef(n.input_types[i])) continue;
+    const auto* slot = static_cast<const ResourceHandle*>(in[i].raw())->As<VariableSlot>();
+    if (slot == nullptr) {
+      Fail(node, InvalidArgument("input ", i, " is a reference to nothing"));
+      return false;
+    }
+    absl::StatusOr<Tensor> value = slot->Read();
+    if (!value.ok()) {
+      Fail(node, value.status());
+      return false;
+    }
+    in[i] = *std::move(value);
+  }
+  return true;
+}
+
+// A node that the executor runs without a call stands in the step's statistics, too.
+void StepState::RecordInstant(uint32_t node) {
+  const int64_t now = NowNanos();
+  input_.timings->push_back({node, 0, now, now});
+}
+
+void StepState::Fail(uint32_t node, const absl::Status& status) {
+  const KernelNode& n = part_->info[node];
+  Abort(WithAddress(status, n.name, n.op, n.device->name(), n.location));
+}
+
+void StepState::Abort(const absl::Status& status) {
+  if (!active_ || aborting_) return;
+  Turn turn(this);
+  aborting_ = true;
+  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + held_.size());
+  waiting_arguments_.clear();
+  held_.clear();
+  status_ = status;
+  stack_size_ = ordering_head_ = ordering_tail_ = 0;
+  queue_.head = queue_.tail;
+  heavy_.clear();
+  for (Tensor& t : out_) t = Tensor();
+  CancelReceives();
+}
+
+absl::Status StepState::Finish() {
+  active_ = false;
+  if (!mail_.empty()) mail_.clear();
+  if (!grants_.empty()) grants_.clear();
+  // After a step without error and without control flow every slot has been emptied by its consumer.
+  if (!status_.ok() || part_->has_control_flow) {
+    FreeFrames(&root_frame_);
+    ClearSlots(&root_);
+  }
+  for (const uint32_t i : part_->lent_arguments) {
+    if (input_.partial ? held_arguments_[i].valid() : true) bits::RemoveBias(Argument(i));
+  }
+  held_arguments_.clear();
+  return std::move(status_);
+}
+
+void StepState::ReadyQueue::Grow() {
+  const uint32_t size = tail - head, old = ring == nullptr ? 0 : mask + 1, capacity = std::max<uint32_t>(64, old * 2);
+  auto bigger = std::make_unique<Ready[]>(capacity);
+  for (uint32_t i = 0; i < size; ++i) bigger[i] = ring[(head + i) & mask];
+  ring = std::move(bigger);
+  mask = capacity - 1;
+  head = 0;
+  tail = size;
+}
+
+}  // namespace troupe

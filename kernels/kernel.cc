@@ -5,6 +5,26 @@
 
 namespace troupe {
 
+KernelInit::KernelInit(const Node& node, Device* device, std::string session)
+    : node_(node), device_(device), session_(std::move(session)) {}
+KernelInit::~KernelInit() = default;
+
+void KernelInit::Fail(const absl::Status& s) {
+  if (status_.ok()) status_ = s;
+}
+
+template <class T>
+T KernelInit::Attr(std::string_view name) {
+  absl::StatusOr<T> v = node_.Attr<T>(name);
+  if (v.ok()) return *std::move(v);
+  Fail(v.status());
+  return T{};
+}
+#define TROUPE_INSTANTIATE(...) template __VA_ARGS__ KernelInit::Attr(std::string_view);
+TROUPE_INSTANTIATE(int32_t)
+TROUPE_FOR_ATTR_TYPES(TROUPE_INSTANTIATE)
+#undef TROUPE_INSTANTIATE
+
 std::pair<std::string, std::string> KernelInit::ResourceKey(bool per_session) {
   std::string container, name;
   if (node_.attrs().Has("container")) container = Attr<std::string>("container");
@@ -13,6 +33,11 @@ std::pair<std::string, std::string> KernelInit::ResourceKey(bool per_session) {
   // No user's container may begin with '/', so a session's own state cannot be named from outside.
   if (per_session) container = StrCat("/session/", session_, "/", container);
   return {std::move(container), std::move(name)};
+}
+
+absl::Status KernelContext::WrongHandle(int input, const ResourceHandle& handle) {
+  return InvalidArgument("input ", input, " is a handle of '", handle.name(), "', which is ",
+                         handle.object() ? handle.object()->DebugString() : std::string("not bound to anything"));
 }
 
 absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const TensorShape& shape) {
@@ -47,6 +72,56 @@ absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocate(std::initializer_list<i
   }
   return AllocateOutput(o, shape);
 }
+
+namespace internal {
+
+absl::StatusOr<PreparedKernel> FinishKernel(const KernelInit& init, void* state, void (*destroy)(void*),
+                                            ComputeFn compute, AsyncComputeFn compute_async, Cost cost) {
+  PreparedKernel p;
+  p.state = std::shared_ptr<void>(state, destroy);
+  if (!init.status().ok()) return init.status();
+  p.compute = compute;
+  p.compute_async = compute_async;
+  p.cost = cost;
+  return p;
+}
+
+absl::StatusOr<PreparedKernel> FunctionKernel(ComputeFn compute, Cost cost) {
+  PreparedKernel p;
+  p.compute = compute;
+  p.cost = cost;
+  return p;
+}
+
+}  // namespace internal
+
+KernelBuilder::KernelBuilder(std::string_view op) { def_.op = op; }
+KernelBuilder::~KernelBuilder() = default;
+KernelBuilder& KernelBuilder::Device(std::string_view type) {
+  def_.device_type = type;
+  return *this;
+}
+KernelBuilder& KernelBuilder::Types(std::string_view attr, absl::Span<const DType> types) {
+  def_.constraints.push_back({std::string(attr), std::vector<DType>(types.begin(), types.end())});
+  return *this;
+}
+KernelBuilder& KernelBuilder::HostMemory(std::string_view arg) {
+  def_.host_memory.emplace_back(arg);
+  return *this;
+}
+KernelBuilder& KernelBuilder::Label(std::string_view label) {
+  def_.label = label;
+  return *this;
+}
+KernelBuilder& KernelBuilder::Priority(int p) {
+  def_.priority = p;
+  return *this;
+}
+KernelBuilder& KernelBuilder::Factory(KernelFactory f) {
+  def_.factory = f;
+  return *this;
+}
+KernelRegistrar::KernelRegistrar(const KernelBuilder& b) { KernelRegistry::Global().Register(b.def()); }
 
 struct KernelRegistry::Impl {
   mutable std::mutex mu;

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "troupe/graph/core/status.h"
 #include "troupe/graph/core/tensor.h"
 #include "troupe/graph/ir/graph.h"
@@ -62,18 +63,13 @@ struct StepContext {
 
 class KernelInit {
  public:
-  KernelInit(const Node& node, Device* device, std::string session)
-      : node_(node), device_(device), session_(std::move(session)) {}
+  KernelInit(const Node& node, Device* device, std::string session);
+  ~KernelInit();
   const Node& node() const { return node_; }
   Device* device() const { return device_; }
   // The attr; after an error a default value, and the node is refused with that error.
   template <class T>
-  T Attr(std::string_view name) {
-    absl::StatusOr<T> v = node_.Attr<T>(name);
-    if (v.ok()) return *std::move(v);
-    Fail(v.status());
-    return T{};
-  }
+  T Attr(std::string_view name);  // T as for GetAttr
   DType input_type(int i) const { return BaseType(node_.input_type(i)); }
   DType output_type(int i) const { return BaseType(node_.output_type(i)); }
   int num_inputs() const { return node_.num_inputs(); }
@@ -82,9 +78,7 @@ class KernelInit {
   // `per_session`: the state dies with the session and other sessions do not see it (random streams); otherwise it is shared like a variable.
   std::pair<std::string, std::string> ResourceKey(bool per_session);
   const std::string& session() const { return session_; }
-  void Fail(const absl::Status& s) {
-    if (status_.ok()) status_ = s;
-  }
+  void Fail(const absl::Status& s);
   const absl::Status& status() const { return status_; }
 
  private:
@@ -128,8 +122,7 @@ class KernelContext {
   absl::StatusOr<T*> resource(int i) const {
     const ResourceHandle& h = *static_cast<const ResourceHandle*>(inputs_[i].raw());
     if (T* t = h.As<T>()) return t;
-    return InvalidArgument("input ", i, " is a handle of '", h.name(), "', which is ",
-                           h.object() ? h.object()->DebugString() : std::string("not bound to anything"));
+    return WrongHandle(i, h);
   }
   DType output_type(int i) const { return BaseType(node_->output_types[i]); }
 
@@ -155,6 +148,8 @@ class KernelContext {
   void set_state(void* s) { state_ = s; }
 
  private:
+  static absl::Status WrongHandle(int input, const ResourceHandle& handle);
+
   const KernelNode* node_;
   Tensor* inputs_;
   Tensor* outputs_;
@@ -196,71 +191,55 @@ struct KernelDef {
 };
 
 namespace internal {
+// `state`, which `destroy` deletes, and what runs on it, as a kernel; the error of `init` when its construction failed.
+absl::StatusOr<PreparedKernel> FinishKernel(const KernelInit& init, void* state, void (*destroy)(void*),
+                                            ComputeFn compute, AsyncComputeFn compute_async, Cost cost);
+absl::StatusOr<PreparedKernel> FunctionKernel(ComputeFn compute, Cost cost);
+
 template <class K>
 absl::StatusOr<PreparedKernel> MakeKernel(KernelInit& init) {
-  auto k = std::make_shared<K>(init);
-  if (!init.status().ok()) return init.status();
-  PreparedKernel p;
+  ComputeFn compute = nullptr;
+  AsyncComputeFn compute_async = nullptr;
+  Cost cost = Cost::kMeasured;
   if constexpr (requires(K & x, KernelContext & c, DoneFn d) { x.ComputeAsync(c, d); }) {
-    p.compute_async = [](KernelContext& c, DoneFn d) { static_cast<K*>(c.state())->ComputeAsync(c, std::move(d)); };
+    compute_async = [](KernelContext& c, DoneFn d) { static_cast<K*>(c.state())->ComputeAsync(c, std::move(d)); };
   } else {
-    p.compute = [](KernelContext& c) { return static_cast<K*>(c.state())->Compute(c); };
+    compute = [](KernelContext& c) { return static_cast<K*>(c.state())->Compute(c); };
   }
-  if constexpr (requires { K::kCost; }) p.cost = K::kCost;
-  p.state = std::move(k);
-  return p;
+  if constexpr (requires { K::kCost; }) cost = K::kCost;
+  return FinishKernel(
+      init, new K(init), [](void* k) { delete static_cast<K*>(k); }, compute, compute_async, cost);
 }
 template <ComputeFn F, Cost C>
 absl::StatusOr<PreparedKernel> MakeFunctionKernel(KernelInit&) {
-  PreparedKernel p;
-  p.compute = F;
-  p.cost = C;
-  return p;
+  return FunctionKernel(F, C);
 }
 }  // namespace internal
 
+// Little is inline: every op file has a chain of these calls.
 class KernelBuilder {
  public:
-  explicit KernelBuilder(std::string_view op) { def_.op = op; }
-  KernelBuilder& Device(std::string_view type) {
-    def_.device_type = type;
-    return *this;
-  }
-  KernelBuilder& Types(std::string_view attr, std::vector<DType> types) {
-    def_.constraints.push_back({std::string(attr), std::move(types)});
-    return *this;
-  }
+  explicit KernelBuilder(std::string_view op);
+  ~KernelBuilder();
+  KernelBuilder& Device(std::string_view type);
+  KernelBuilder& Types(std::string_view attr, absl::Span<const DType> types);
   template <class... T>
   KernelBuilder& Type(std::string_view attr) {
     return Types(attr, {kDTypeOf<T>...});
   }
-  KernelBuilder& HostMemory(std::string_view arg) {
-    def_.host_memory.emplace_back(arg);
-    return *this;
-  }
-  KernelBuilder& Label(std::string_view label) {
-    def_.label = label;
-    return *this;
-  }
-  KernelBuilder& Priority(int p) {
-    def_.priority = p;
-    return *this;
-  }
+  KernelBuilder& HostMemory(std::string_view arg);
+  KernelBuilder& Label(std::string_view label);
+  KernelBuilder& Priority(int p);
   // The last call: how the kernel is made.
   template <class K>
   KernelBuilder& Class() {
-    def_.factory = &internal::MakeKernel<K>;
-    return *this;
+    return Factory(&internal::MakeKernel<K>);
   }
   template <ComputeFn F, Cost C = Cost::kMeasured>
   KernelBuilder& Function() {
-    def_.factory = &internal::MakeFunctionKernel<F, C>;
-    return *this;
+    return Factory(&internal::MakeFunctionKernel<F, C>);
   }
-  KernelBuilder& Factory(KernelFactory f) {
-    def_.factory = f;
-    return *this;
-  }
+  KernelBuilder& Factory(KernelFactory f);
   const KernelDef& def() const { return def_; }
 
  private:
@@ -283,7 +262,7 @@ class KernelRegistry {
 };
 
 struct KernelRegistrar {
-  KernelRegistrar(const KernelBuilder& b) { KernelRegistry::Global().Register(b.def()); }  // NOLINT: the macro assigns
+  KernelRegistrar(const KernelBuilder& b);  // NOLINT: the macro assigns
 };
 #define TROUPE_KERNEL(op)                                                                              \
   [[maybe_unused]] static const ::troupe::KernelRegistrar TROUPE_CONCAT(troupe_kernel_, __COUNTER__) = \

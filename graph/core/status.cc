@@ -15,6 +15,16 @@ absl::Status WithMessage(const absl::Status& status, std::string message) {
 
 }  // namespace
 
+namespace internal {
+
+absl::Status MakeStatus(absl::StatusCode code, std::initializer_list<std::string_view> pieces) {
+  std::string message;
+  AppendPieces(&message, pieces);
+  return absl::Status(code, message);
+}
+
+}  // namespace internal
+
 std::string SourceLocation::ToString() const {
   std::string_view f(file);
   if (const size_t slash = f.rfind('/'); slash != std::string_view::npos) f.remove_prefix(slash + 1);

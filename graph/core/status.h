@@ -3,6 +3,7 @@
 #define TROUPE_GRAPH_CORE_STATUS_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -29,58 +30,61 @@ bool HasAddress(const absl::Status& status);
 // `status` with "`context`: " before its message; keeps code and payloads.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
-// The canonical codes with a message made of pieces: InvalidArgument("rank ", r, " is too big").
+namespace internal {
+absl::Status MakeStatus(absl::StatusCode code, std::initializer_list<std::string_view> pieces);
+}
+// The canonical codes with a message made of pieces: InvalidArgument("rank ", r, " is too big"). Cold: compiled for size, and the way there is the unlikely one.
 template <class... Args>
-absl::Status InvalidArgument(const Args&... args) {
-  return absl::Status(absl::StatusCode::kInvalidArgument, StrCat(args...));
+[[gnu::cold]] absl::Status InvalidArgument(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kInvalidArgument, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status NotFound(const Args&... args) {
-  return absl::Status(absl::StatusCode::kNotFound, StrCat(args...));
+[[gnu::cold]] absl::Status NotFound(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kNotFound, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status AlreadyExists(const Args&... args) {
-  return absl::Status(absl::StatusCode::kAlreadyExists, StrCat(args...));
+[[gnu::cold]] absl::Status AlreadyExists(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kAlreadyExists, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status FailedPrecondition(const Args&... args) {
-  return absl::Status(absl::StatusCode::kFailedPrecondition, StrCat(args...));
+[[gnu::cold]] absl::Status FailedPrecondition(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kFailedPrecondition, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status OutOfRange(const Args&... args) {
-  return absl::Status(absl::StatusCode::kOutOfRange, StrCat(args...));
+[[gnu::cold]] absl::Status OutOfRange(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kOutOfRange, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status Unimplemented(const Args&... args) {
-  return absl::Status(absl::StatusCode::kUnimplemented, StrCat(args...));
+[[gnu::cold]] absl::Status Unimplemented(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kUnimplemented, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status Internal(const Args&... args) {
-  return absl::Status(absl::StatusCode::kInternal, StrCat(args...));
+[[gnu::cold]] absl::Status Internal(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kInternal, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status ResourceExhausted(const Args&... args) {
-  return absl::Status(absl::StatusCode::kResourceExhausted, StrCat(args...));
+[[gnu::cold]] absl::Status ResourceExhausted(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kResourceExhausted, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status Aborted(const Args&... args) {
-  return absl::Status(absl::StatusCode::kAborted, StrCat(args...));
+[[gnu::cold]] absl::Status Aborted(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kAborted, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status Cancelled(const Args&... args) {
-  return absl::Status(absl::StatusCode::kCancelled, StrCat(args...));
+[[gnu::cold]] absl::Status Cancelled(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kCancelled, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status DeadlineExceeded(const Args&... args) {
-  return absl::Status(absl::StatusCode::kDeadlineExceeded, StrCat(args...));
+[[gnu::cold]] absl::Status DeadlineExceeded(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kDeadlineExceeded, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status Unavailable(const Args&... args) {
-  return absl::Status(absl::StatusCode::kUnavailable, StrCat(args...));
+[[gnu::cold]] absl::Status Unavailable(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kUnavailable, {StrPiece(args).view()...});
 }
 template <class... Args>
-absl::Status DataLoss(const Args&... args) {
-  return absl::Status(absl::StatusCode::kDataLoss, StrCat(args...));
+[[gnu::cold]] absl::Status DataLoss(const Args&... args) {
+  return internal::MakeStatus(absl::StatusCode::kDataLoss, {StrPiece(args).view()...});
 }
 
 #define TROUPE_CONCAT_(a, b) a##b

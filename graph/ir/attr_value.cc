@@ -7,7 +7,17 @@
 
 namespace troupe {
 
-AttrMap::AttrMap(std::initializer_list<Item> items) : items_(items) {}
+AttrMap::AttrMap() = default;
+AttrMap::AttrMap(std::initializer_list<Init> items) {
+  items_.reserve(items.size());
+  for (const Init& i : items) items_.emplace_back(i.name, i.value);
+}
+AttrMap::AttrMap(const AttrMap&) = default;
+AttrMap::AttrMap(AttrMap&&) noexcept = default;
+AttrMap& AttrMap::operator=(const AttrMap&) = default;
+AttrMap& AttrMap::operator=(AttrMap&&) noexcept = default;
+AttrMap::~AttrMap() = default;
+AttrMap::Init::Init(std::string_view n, AttrValue v) : name(n), value(std::move(v)) {}
 size_t AttrMap::size() const { return items_.size(); }
 std::vector<AttrMap::Item>::const_iterator AttrMap::begin() const { return items_.begin(); }
 std::vector<AttrMap::Item>::const_iterator AttrMap::end() const { return items_.end(); }
@@ -94,7 +104,90 @@ requires(std::is_same_v<T, Tensor> || std::is_same_v<T, FuncAttr>) bool Same(con
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const T& x, const T& y) { return Same(x, y); });
 }
 
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+
 }  // namespace
+
+AttrValue::AttrValue() = default;
+AttrValue::AttrValue(const char* v) : v_(std::string(v)) {}
+AttrValue::AttrValue(std::string v) : v_(std::move(v)) {}
+AttrValue::AttrValue(std::string_view v) : v_(std::string(v)) {}
+AttrValue::AttrValue(Int v) : v_(v.value) {}
+AttrValue::AttrValue(float v) : v_(v) {}
+AttrValue::AttrValue(double v) : v_(static_cast<float>(v)) {}
+AttrValue::AttrValue(bool v) : v_(v) {}
+AttrValue::AttrValue(DType v) : v_(v) {}
+AttrValue::AttrValue(PartialTensorShape v) : v_(std::move(v)) {}
+AttrValue::AttrValue(const TensorShape& v) : v_(PartialTensorShape(v)) {}
+AttrValue::AttrValue(Tensor v) : v_(std::move(v)) {}
+AttrValue::AttrValue(FuncAttr v) : v_(std::move(v)) {}
+AttrValue::AttrValue(AttrPlaceholder v) : v_(std::move(v)) {}
+AttrValue::AttrValue(EmptyList v) : v_(v) {}
+AttrValue::AttrValue(std::vector<std::string> v) : v_(std::move(v)) {}
+AttrValue::AttrValue(std::vector<int64_t> v) : v_(std::move(v)) {}
+AttrValue::AttrValue(std::vector<float> v) : v_(std::move(v)) {}
+AttrValue::AttrValue(std::vector<bool> v) : v_(std::move(v)) {}
+AttrValue::AttrValue(std::vector<DType> v) : v_(std::move(v)) {}
+AttrValue::AttrValue(std::vector<PartialTensorShape> v) : v_(std::move(v)) {}
+AttrValue::AttrValue(std::vector<Tensor> v) : v_(std::move(v)) {}
+AttrValue::AttrValue(std::vector<FuncAttr> v) : v_(std::move(v)) {}
+AttrValue::AttrValue(const AttrValue&) = default;
+AttrValue::AttrValue(AttrValue&&) noexcept = default;
+AttrValue& AttrValue::operator=(const AttrValue&) = default;
+AttrValue& AttrValue::operator=(AttrValue&&) noexcept = default;
+AttrValue::~AttrValue() = default;
+
+bool AttrValue::IsPlaceholder() const { return std::holds_alternative<AttrPlaceholder>(v_); }
+
+template <class T>
+const T* AttrValue::As() const {
+  if (const T* p = std::get_if<T>(&v_)) return p;
+  if constexpr (IsVector<T>::value) {
+    static const T* empty = new T;
+    if (std::holds_alternative<EmptyList>(v_)) return empty;
+  }
+  return nullptr;
+}
+
+template <class T>
+std::string_view AttrKindOf() {
+  return AttrValue(T{}).Kind();
+}
+
+template <class T>
+absl::StatusOr<T> GetAttr(const AttrMap& attrs, std::string_view name) {
+  const AttrValue* v = attrs.Find(name);
+  if (v == nullptr || !v->has_value()) return NotFound("attr '", name, "' is missing");
+  if constexpr (std::is_same_v<T, int32_t>) {
+    const int64_t* i = v->As<int64_t>();
+    if (i == nullptr) return InvalidArgument("attr '", name, "' is ", v->Kind(), ", not int");
+    if (*i != static_cast<int32_t>(*i))
+      return InvalidArgument("attr '", name, "' = ", *i, " does not fit into 32 bits");
+    return static_cast<int32_t>(*i);
+  } else {
+    const T* p = v->As<T>();
+    if (p == nullptr) {
+      return InvalidArgument("attr '", name, "' is ", v->Kind(), ", not ", AttrKindOf<T>());
+    }
+    return *p;
+  }
+}
+
+// In the variant, but no attr's type.
+template const AttrPlaceholder* AttrValue::As() const;
+template const EmptyList* AttrValue::As() const;
+#define TROUPE_INSTANTIATE(...)                                                                \
+  template absl::StatusOr<__VA_ARGS__> GetAttr<__VA_ARGS__>(const AttrMap&, std::string_view); \
+  template std::string_view AttrKindOf<__VA_ARGS__>();
+TROUPE_INSTANTIATE(int32_t)
+TROUPE_FOR_ATTR_TYPES(TROUPE_INSTANTIATE)
+#undef TROUPE_INSTANTIATE
+#define TROUPE_INSTANTIATE(...) template const __VA_ARGS__* AttrValue::As() const;
+TROUPE_FOR_ATTR_TYPES(TROUPE_INSTANTIATE)
+#undef TROUPE_INSTANTIATE
 
 std::string_view AttrValue::Kind() const {
   static constexpr std::string_view kKinds[] = {

@@ -23,8 +23,14 @@ class AttrValue;
 class AttrMap {
  public:
   using Item = std::pair<std::string, AttrValue>;
-  AttrMap() = default;
-  AttrMap(std::initializer_list<Item> items);
+  struct Init;  // one item of a literal: {{"T", DType::kFloat}, {"N", 2}}
+  AttrMap();
+  AttrMap(std::initializer_list<Init> items);
+  AttrMap(const AttrMap&);
+  AttrMap(AttrMap&&) noexcept;
+  AttrMap& operator=(const AttrMap&);
+  AttrMap& operator=(AttrMap&&) noexcept;
+  ~AttrMap();
   const AttrValue* Find(std::string_view name) const;
   AttrValue* Find(std::string_view name);
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
@@ -51,6 +57,7 @@ struct AttrPlaceholder {
 // An empty list whose element type the wire form does not tell.
 struct EmptyList {};
 
+// What a file that sets or reads attrs needs of this class is compiled once, in attr_value.cc: every file of the library includes this header.
 class AttrValue {
  public:
   using Variant = std::variant<std::monostate, std::string, int64_t, float, bool, DType, PartialTensorShape, Tensor,
@@ -58,44 +65,42 @@ class AttrValue {
                                std::vector<float>, std::vector<bool>, std::vector<DType>,
                                std::vector<PartialTensorShape>, std::vector<Tensor>, std::vector<FuncAttr>>;
 
-  AttrValue() = default;
-  AttrValue(const char* v) : v_(std::string(v)) {}       // NOLINT: attrs read as literals
-  AttrValue(std::string v) : v_(std::move(v)) {}         // NOLINT
-  AttrValue(std::string_view v) : v_(std::string(v)) {}  // NOLINT
+  AttrValue();
+  AttrValue(const char* v);       // NOLINT: attrs read as literals
+  AttrValue(std::string v);       // NOLINT
+  AttrValue(std::string_view v);  // NOLINT
   template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) AttrValue(T v) : v_(static_cast<int64_t>(v)) {}  // NOLINT
-  AttrValue(float v) : v_(v) {}                                                                                // NOLINT
-  AttrValue(double v) : v_(static_cast<float>(v)) {}                                                           // NOLINT
-  AttrValue(bool v) : v_(v) {}                                                                                 // NOLINT
-  AttrValue(DType v) : v_(v) {}                                                                                // NOLINT
-  AttrValue(PartialTensorShape v) : v_(std::move(v)) {}                                                        // NOLINT
-  AttrValue(const TensorShape& v) : v_(PartialTensorShape(v)) {}                                               // NOLINT
-  AttrValue(Tensor v) : v_(std::move(v)) {}                                                                    // NOLINT
-  AttrValue(FuncAttr v) : v_(std::move(v)) {}                                                                  // NOLINT
-  AttrValue(AttrPlaceholder v) : v_(std::move(v)) {}                                                           // NOLINT
-  AttrValue(EmptyList v) : v_(v) {}                                                                            // NOLINT
-  AttrValue(std::vector<std::string> v) : v_(std::move(v)) {}                                                  // NOLINT
-  AttrValue(std::vector<int64_t> v) : v_(std::move(v)) {}                                                      // NOLINT
-  AttrValue(std::vector<float> v) : v_(std::move(v)) {}                                                        // NOLINT
-  AttrValue(std::vector<bool> v) : v_(std::move(v)) {}                                                         // NOLINT
-  AttrValue(std::vector<DType> v) : v_(std::move(v)) {}                                                        // NOLINT
-  AttrValue(std::vector<PartialTensorShape> v) : v_(std::move(v)) {}                                           // NOLINT
-  AttrValue(std::vector<Tensor> v) : v_(std::move(v)) {}                                                       // NOLINT
-  AttrValue(std::vector<FuncAttr> v) : v_(std::move(v)) {}                                                     // NOLINT
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) AttrValue(T v) : AttrValue(Int{v}) {}  // NOLINT
+  AttrValue(float v);                                                                                // NOLINT
+  AttrValue(double v);                                                                               // NOLINT
+  AttrValue(bool v);                                                                                 // NOLINT
+  AttrValue(DType v);                                                                                // NOLINT
+  AttrValue(PartialTensorShape v);                                                                   // NOLINT
+  AttrValue(const TensorShape& v);                                                                   // NOLINT
+  AttrValue(Tensor v);                                                                               // NOLINT
+  AttrValue(FuncAttr v);                                                                             // NOLINT
+  AttrValue(AttrPlaceholder v);                                                                      // NOLINT
+  AttrValue(EmptyList v);                                                                            // NOLINT
+  AttrValue(std::vector<std::string> v);                                                             // NOLINT
+  AttrValue(std::vector<int64_t> v);                                                                 // NOLINT
+  AttrValue(std::vector<float> v);                                                                   // NOLINT
+  AttrValue(std::vector<bool> v);                                                                    // NOLINT
+  AttrValue(std::vector<DType> v);                                                                   // NOLINT
+  AttrValue(std::vector<PartialTensorShape> v);                                                      // NOLINT
+  AttrValue(std::vector<Tensor> v);                                                                  // NOLINT
+  AttrValue(std::vector<FuncAttr> v);                                                                // NOLINT
+  AttrValue(const AttrValue&);
+  AttrValue(AttrValue&&) noexcept;
+  AttrValue& operator=(const AttrValue&);
+  AttrValue& operator=(AttrValue&&) noexcept;
+  ~AttrValue();
 
   const Variant& variant() const { return v_; }
-  bool has_value() const { return !std::holds_alternative<std::monostate>(v_); }
-  bool IsPlaceholder() const { return std::holds_alternative<AttrPlaceholder>(v_); }
-  // Null when the value is of another kind. An EmptyList is every kind of list.
+  bool has_value() const { return v_.index() != 0; }
+  bool IsPlaceholder() const;
+  // Null when the value is of another kind. An EmptyList is every kind of list. T is a type of the variant.
   template <class T>
-  const T* As() const {
-    if (const T* p = std::get_if<T>(&v_)) return p;
-    if constexpr (IsVector<T>::value) {
-      static const T* empty = new T;
-      if (std::holds_alternative<EmptyList>(v_)) return empty;
-    }
-    return nullptr;
-  }
+  const T* As() const;
   // The spelling of op definitions: "int", "list(type)", "tensor", ...; "" without value.
   std::string_view Kind() const;
   // One line for messages and text dumps.
@@ -103,39 +108,36 @@ class AttrValue {
   friend bool operator==(const AttrValue& a, const AttrValue& b);  // tensors by value
 
  private:
-  template <class T>
-  struct IsVector : std::false_type {};
-  template <class T>
-  struct IsVector<std::vector<T>> : std::true_type {};
+  struct Int {
+    template <class T>
+    explicit Int(T v) : value(static_cast<int64_t>(v)) {}
+    int64_t value;
+  };
+  explicit AttrValue(Int v);
   Variant v_;
 };
 
+struct AttrMap::Init {
+  Init(std::string_view n, AttrValue v);
+  std::string_view name;
+  AttrValue value;
+};
+
+// The C++ types of attrs. The getters below are instantiated for these and for int32_t, once (attr_value.cc).
+#define TROUPE_FOR_ATTR_TYPES(X)                                                                               \
+  X(std::string)                                                                                               \
+  X(int64_t) X(float) X(bool) X(DType) X(PartialTensorShape) X(Tensor) X(FuncAttr) X(std::vector<std::string>) \
+      X(std::vector<int64_t>) X(std::vector<float>) X(std::vector<bool>) X(std::vector<DType>)                 \
+          X(std::vector<PartialTensorShape>) X(std::vector<Tensor>) X(std::vector<FuncAttr>)
+
 // The spelling of the C++ type T in op definitions, as AttrValue::Kind() gives it.
 template <class T>
-std::string_view AttrKindOf() {
-  return AttrValue(T{}).Kind();
-}
+std::string_view AttrKindOf();
 
 // The value of attr `name` as a T (std::string, int64_t, float, bool, DType, PartialTensorShape, Tensor, FuncAttr or a std::vector of one of
 // them; also int32_t, checked for range). NOT_FOUND when it is missing, INVALID_ARGUMENT when it is of another kind.
 template <class T>
-absl::StatusOr<T> GetAttr(const AttrMap& attrs, std::string_view name) {
-  const AttrValue* v = attrs.Find(name);
-  if (v == nullptr || !v->has_value()) return NotFound("attr '", name, "' is missing");
-  if constexpr (std::is_same_v<T, int32_t>) {
-    const int64_t* i = v->As<int64_t>();
-    if (i == nullptr) return InvalidArgument("attr '", name, "' is ", v->Kind(), ", not int");
-    if (*i != static_cast<int32_t>(*i))
-      return InvalidArgument("attr '", name, "' = ", *i, " does not fit into 32 bits");
-    return static_cast<int32_t>(*i);
-  } else {
-    const T* p = v->As<T>();
-    if (p == nullptr) {
-      return InvalidArgument("attr '", name, "' is ", v->Kind(), ", not ", AttrKindOf<T>());
-    }
-    return *p;
-  }
-}
+absl::StatusOr<T> GetAttr(const AttrMap& attrs, std::string_view name);
 
 }  // namespace troupe
 

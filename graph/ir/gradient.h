@@ -15,23 +15,21 @@ namespace troupe {
 
 // One arg of GradientContext::Op: a single value, or a list.
 struct GradArg {
-  GradArg(NodeOut out) : outs{out}, list(false) {}                                 // NOLINT
-  GradArg(std::vector<NodeOut> list_of) : outs(std::move(list_of)), list(true) {}  // NOLINT
+  GradArg(NodeOut out);                   // NOLINT
+  GradArg(std::vector<NodeOut> list_of);  // NOLINT
+  GradArg(const GradArg&);
+  GradArg(GradArg&&) noexcept;
+  ~GradArg();
   std::vector<NodeOut> outs;
   bool list;
 };
 
 class GradientContext {
  public:
-  virtual ~GradientContext() = default;
+  virtual ~GradientContext();
   const Node& node() const { return *node_; }
   template <class T>
-  T Attr(std::string_view name) {
-    absl::StatusOr<T> v = node_->Attr<T>(name);
-    if (v.ok()) return *std::move(v);
-    Fail(v.status());
-    return T{};
-  }
+  T Attr(std::string_view name);  // T as for GetAttr
   int num_inputs() const { return node_->num_inputs(); }
   int num_outputs() const { return node_->num_outputs(); }
   DType input_type(int i) const { return BaseType(node_->input_type(i)); }
@@ -50,28 +48,23 @@ class GradientContext {
 
   // Adds a node and returns its output 0 (invalid after an error; then every further call is a no-op).
   virtual NodeOut Op(std::string_view op, std::vector<GradArg> inputs, AttrMap attrs = {}) = 0;
-  NodeOut Op(std::string_view op, std::initializer_list<NodeOut> inputs, AttrMap attrs = {}) {
-    return Op(op, std::vector<GradArg>(inputs.begin(), inputs.end()), std::move(attrs));
-  }
+  NodeOut Op(std::string_view op, std::initializer_list<NodeOut> inputs);
+  NodeOut Op(std::string_view op, std::initializer_list<NodeOut> inputs, AttrMap attrs);
   // Makes the nodes built after it run after `node`.
   virtual void AddControl(Node* node) = 0;
-  NodeOut Const(Tensor value) {
-    return Op("Const", std::vector<GradArg>{}, {{"dtype", value.dtype()}, {"value", value}});
-  }
+  NodeOut Const(Tensor value);
   // A scalar of `dtype` (any numeric type) with value v.
   NodeOut Scalar(DType dtype, double v);
   NodeOut ScalarLike(NodeOut x, double v) { return Scalar(BaseType(x.dtype()), v); }
   // `grad`, computed for the broadcast shape of inputs 0 and 1, summed back to the shape of input `i`.
   NodeOut SumToShapeOf(NodeOut grad, int i);
 
-  void Fail(const absl::Status& s) {
-    if (status_.ok()) status_ = s;
-  }
+  void Fail(const absl::Status& s);
   const absl::Status& status() const { return status_; }
   const std::vector<NodeOut>& grads() const { return grads_; }
 
  protected:
-  explicit GradientContext(const Node* node) : node_(node), grads_(node->num_inputs()) {}
+  explicit GradientContext(const Node* node);
   const Node* node_;
   std::vector<NodeOut> grads_;
   absl::Status status_;

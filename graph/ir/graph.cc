@@ -228,6 +228,12 @@ std::string Graph::UniqueName(std::string_view base) {
   }
 }
 
+std::string NodeOut::ToString() const { return StrCat(node->name(), ":", index); }
+
+absl::Status Node::At(const absl::Status& status) const {
+  return WithAddress(status, name_, op_->name, device(), location_);
+}
+
 std::vector<Node*> Graph::op_nodes() const {
   std::vector<Node*> list;
   list.reserve(nodes_.size());

@@ -45,7 +45,7 @@ struct NodeOut {
   int index = 0;
   bool valid() const { return node != nullptr; }
   inline DType dtype() const;
-  inline std::string ToString() const;  // "name:index"
+  std::string ToString() const;  // "name:index"
   friend bool operator==(const NodeOut& a, const NodeOut& b) { return a.node == b.node && a.index == b.index; }
   template <class H>
   friend H AbslHashValue(H h, const NodeOut& o) {
@@ -104,9 +104,7 @@ class Node {
   bool IsConstant() const { return op_->Has(OpTrait::kConstant); }
 
   // `status` with this node's address.
-  absl::Status At(const absl::Status& status) const {
-    return WithAddress(status, name_, op_->name, device(), location_);
-  }
+  absl::Status At(const absl::Status& status) const;
 
  private:
   friend class Graph;
@@ -123,7 +121,6 @@ class Node {
 };
 
 DType NodeOut::dtype() const { return node->output_type(index); }
-std::string NodeOut::ToString() const { return StrCat(node->name(), ":", index); }
 
 class Graph {
  public:

@@ -42,6 +42,46 @@ absl::Status InferAttrs(const OpDef& op, size_t at, const std::vector<NodeOut>& 
 
 }  // namespace
 
+NodeBuilder::NodeBuilder(Graph* graph, std::string_view name, std::string_view op, bool unique_name)
+    : graph_(graph), name_(name), op_(op), unique_name_(unique_name) {}
+NodeBuilder::~NodeBuilder() = default;
+NodeBuilder& NodeBuilder::Input(NodeOut out) {
+  args_.push_back({{out}, false});
+  return *this;
+}
+NodeBuilder& NodeBuilder::InputList(std::vector<NodeOut> outs) {
+  args_.push_back({std::move(outs), true});
+  return *this;
+}
+NodeBuilder& NodeBuilder::Control(Node* node) {
+  if (node != nullptr) control_.push_back(node);
+  return *this;
+}
+NodeBuilder& NodeBuilder::Controls(const std::vector<Node*>& nodes) {
+  for (Node* n : nodes) Control(n);
+  return *this;
+}
+NodeBuilder& NodeBuilder::Attr(std::string_view name, AttrValue value) {
+  attrs_.Set(name, std::move(value));
+  return *this;
+}
+NodeBuilder& NodeBuilder::Device(std::string_view device) {
+  device_ = device;
+  return *this;
+}
+NodeBuilder& NodeBuilder::AssignedDevice(std::string_view device) {
+  assigned_device_ = device;
+  return *this;
+}
+NodeBuilder& NodeBuilder::Location(SourceLocation l) {
+  location_ = l;
+  return *this;
+}
+NodeBuilder& NodeBuilder::AllowMissingInputs() {
+  allow_missing_ = true;
+  return *this;
+}
+
 absl::StatusOr<Node*> NodeBuilder::Build() {
   const auto address = [&](const absl::Status& s) { return WithAddress(s, name_, op_, device_, location_); };
   absl::StatusOr<const OpDef*> found = graph_->ops().LookUp(op_);

@@ -14,47 +14,20 @@ namespace troupe {
 class NodeBuilder {
  public:
   // The name is made unique when `unique_name`; otherwise a taken name is ALREADY_EXISTS.
-  NodeBuilder(Graph* graph, std::string_view name, std::string_view op, bool unique_name = true)
-      : graph_(graph), name_(name), op_(op), unique_name_(unique_name) {}
-  NodeBuilder& Input(NodeOut out) {
-    args_.push_back({{out}, false});
-    return *this;
-  }
+  NodeBuilder(Graph* graph, std::string_view name, std::string_view op, bool unique_name = true);
+  ~NodeBuilder();
+  NodeBuilder& Input(NodeOut out);
   NodeBuilder& Input(Node* node, int index = 0) { return Input(NodeOut{node, index}); }
   // One arg that is a list.
-  NodeBuilder& InputList(std::vector<NodeOut> outs) {
-    args_.push_back({std::move(outs), true});
-    return *this;
-  }
-  NodeBuilder& Control(Node* node) {
-    if (node != nullptr) control_.push_back(node);
-    return *this;
-  }
-  NodeBuilder& Controls(const std::vector<Node*>& nodes) {
-    for (Node* n : nodes) Control(n);
-    return *this;
-  }
-  NodeBuilder& Attr(std::string_view name, AttrValue value) {
-    attrs_.Set(name, std::move(value));
-    return *this;
-  }
-  NodeBuilder& Device(std::string_view device) {
-    device_ = device;
-    return *this;
-  }
-  NodeBuilder& AssignedDevice(std::string_view device) {
-    assigned_device_ = device;
-    return *this;
-  }
-  NodeBuilder& Location(SourceLocation l) {
-    location_ = l;
-    return *this;
-  }
+  NodeBuilder& InputList(std::vector<NodeOut> outs);
+  NodeBuilder& Control(Node* node);
+  NodeBuilder& Controls(const std::vector<Node*>& nodes);
+  NodeBuilder& Attr(std::string_view name, AttrValue value);
+  NodeBuilder& Device(std::string_view device);
+  NodeBuilder& AssignedDevice(std::string_view device);
+  NodeBuilder& Location(SourceLocation l);
   // A loop's Merge is built before its back edge exists: `args` beyond those given stay unconnected.
-  NodeBuilder& AllowMissingInputs() {
-    allow_missing_ = true;
-    return *this;
-  }
+  NodeBuilder& AllowMissingInputs();
   // INVALID_ARGUMENT with the op's signature when the inputs do not fit.
   absl::StatusOr<Node*> Build();
 

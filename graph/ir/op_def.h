@@ -90,53 +90,31 @@ struct OpDef {
   const AttrDef* FindAttr(std::string_view attr) const;
 };
 
+// Nothing is inline: five hundred files have a chain of these calls.
 class OpBuilder {
  public:
-  explicit OpBuilder(std::string_view name) { def_.name = name; }
-  OpBuilder& Input(std::string_view spec) { return Add(&inputs_, spec); }
-  OpBuilder& Output(std::string_view spec) { return Add(&outputs_, spec); }
-  OpBuilder& Attr(std::string_view spec) { return Add(&attrs_, spec); }
+  explicit OpBuilder(std::string_view name);
+  OpBuilder(const OpBuilder&);
+  OpBuilder& operator=(const OpBuilder&);
+  ~OpBuilder();
+  OpBuilder& Input(std::string_view spec);
+  OpBuilder& Output(std::string_view spec);
+  OpBuilder& Attr(std::string_view spec);
   OpBuilder& Stateful() { return Trait(OpTrait::kStateful); }
   OpBuilder& Commutative() { return Trait(OpTrait::kCommutative); }
   OpBuilder& Aggregate() { return Trait(OpTrait::kAggregate); }
   OpBuilder& AllowsUninitializedInput() { return Trait(OpTrait::kAllowsUninitializedInput); }
-  OpBuilder& Trait(OpTrait t) {
-    def_.traits |= static_cast<uint32_t>(t);
-    return *this;
-  }
-  OpBuilder& Flow(ControlFlow c) {
-    def_.control_flow = c;
-    return *this;
-  }
-  OpBuilder& Shape(ShapeFn f) {
-    def_.shape_fn = f;
-    return *this;
-  }
-  OpBuilder& Gradient(GradientFn f) {
-    def_.gradient = f;
-    return *this;
-  }
-  OpBuilder& NotDifferentiable(std::string_view why) {
-    def_.not_differentiable = why;
-    return *this;
-  }
-  OpBuilder& Doc(std::string_view doc) {
-    def_.doc = doc;
-    return *this;
-  }
-  OpBuilder& Deprecated(int since, std::string_view why) {
-    def_.deprecated_since = since;
-    def_.deprecation = why;
-    return *this;
-  }
+  OpBuilder& Trait(OpTrait t);
+  OpBuilder& Flow(ControlFlow c);
+  OpBuilder& Shape(ShapeFn f);
+  OpBuilder& Gradient(GradientFn f);
+  OpBuilder& NotDifferentiable(std::string_view why);
+  OpBuilder& Doc(std::string_view doc);
+  OpBuilder& Deprecated(int since, std::string_view why);
   // Parses the specs. INVALID_ARGUMENT names the op and the spec that is wrong.
   absl::StatusOr<OpDef> Finish() const;
 
  private:
-  OpBuilder& Add(std::vector<std::string>* list, std::string_view spec) {
-    list->emplace_back(spec);
-    return *this;
-  }
   OpDef def_;
   std::vector<std::string> inputs_, outputs_, attrs_;
 };

@@ -238,6 +238,52 @@ std::string ParseArg(std::string_view spec, const OpDef& op, ArgDef* arg) {
 
 }  // namespace
 
+OpBuilder::OpBuilder(std::string_view name) { def_.name = name; }
+OpBuilder::OpBuilder(const OpBuilder&) = default;
+OpBuilder& OpBuilder::operator=(const OpBuilder&) = default;
+OpBuilder::~OpBuilder() = default;
+OpBuilder& OpBuilder::Input(std::string_view spec) {
+  inputs_.emplace_back(spec);
+  return *this;
+}
+OpBuilder& OpBuilder::Output(std::string_view spec) {
+  outputs_.emplace_back(spec);
+  return *this;
+}
+OpBuilder& OpBuilder::Attr(std::string_view spec) {
+  attrs_.emplace_back(spec);
+  return *this;
+}
+OpBuilder& OpBuilder::Trait(OpTrait t) {
+  def_.traits |= static_cast<uint32_t>(t);
+  return *this;
+}
+OpBuilder& OpBuilder::Flow(ControlFlow c) {
+  def_.control_flow = c;
+  return *this;
+}
+OpBuilder& OpBuilder::Shape(ShapeFn f) {
+  def_.shape_fn = f;
+  return *this;
+}
+OpBuilder& OpBuilder::Gradient(GradientFn f) {
+  def_.gradient = f;
+  return *this;
+}
+OpBuilder& OpBuilder::NotDifferentiable(std::string_view why) {
+  def_.not_differentiable = why;
+  return *this;
+}
+OpBuilder& OpBuilder::Doc(std::string_view doc) {
+  def_.doc = doc;
+  return *this;
+}
+OpBuilder& OpBuilder::Deprecated(int since, std::string_view why) {
+  def_.deprecated_since = since;
+  def_.deprecation = why;
+  return *this;
+}
+
 absl::StatusOr<OpDef> OpBuilder::Finish() const {
   OpDef op = def_;
   std::string error;

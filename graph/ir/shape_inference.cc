@@ -35,6 +35,22 @@ Tensor MakeInts(DType dtype, absl::Span<const int64_t> values, bool scalar) {
 
 }  // namespace
 
+InferenceContext::InferenceContext(const Node& node, std::vector<PartialTensorShape> inputs)
+    : node_(node),
+      inputs_(std::move(inputs)),
+      outputs_(node.num_outputs()),
+      input_tensors_(node.num_inputs()),
+      input_shape_values_(node.num_inputs()),
+      input_handles_(node.num_inputs()),
+      output_handles_(node.num_outputs()) {}
+InferenceContext::~InferenceContext() = default;
+
+void InferenceContext::set_output(int i, PartialTensorShape s) { outputs_[i] = std::move(s); }
+void InferenceContext::set_output_handle(int i, HandleInfo h) { output_handles_[i] = std::move(h); }
+void InferenceContext::set_input_tensor(int i, Tensor t) { input_tensors_[i] = std::move(t); }
+void InferenceContext::set_input_shape_value(int i, PartialTensorShape s) { input_shape_values_[i] = std::move(s); }
+void InferenceContext::set_input_handle(int i, HandleInfo h) { input_handles_[i] = std::move(h); }
+
 absl::StatusOr<PartialTensorShape> InferenceContext::InputAsShape(int i) const {
   if (const Tensor* t = input_tensor(i)) {
     std::vector<int64_t> dims;

@@ -16,14 +16,8 @@ struct HandleInfo {
 
 class InferenceContext {
  public:
-  InferenceContext(const Node& node, std::vector<PartialTensorShape> inputs)
-      : node_(node),
-        inputs_(std::move(inputs)),
-        outputs_(node.num_outputs()),
-        input_tensors_(node.num_inputs()),
-        input_shape_values_(node.num_inputs()),
-        input_handles_(node.num_inputs()),
-        output_handles_(node.num_outputs()) {}
+  InferenceContext(const Node& node, std::vector<PartialTensorShape> inputs);
+  ~InferenceContext();
 
   const Node& node() const { return node_; }
   template <class T>
@@ -34,23 +28,23 @@ class InferenceContext {
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   const PartialTensorShape& input(int i) const { return inputs_[i]; }
   DType input_type(int i) const { return node_.input_type(i); }
-  void set_output(int i, PartialTensorShape s) { outputs_[i] = std::move(s); }
+  void set_output(int i, PartialTensorShape s);
   const PartialTensorShape& output(int i) const { return outputs_[i]; }
   // The constant value of input i when it is known, else null.
   const Tensor* input_tensor(int i) const { return input_tensors_[i].valid() ? &input_tensors_[i] : nullptr; }
   // Input i (an int32 or int64 vector) read as a shape: exact when constant, partial when it comes from Shape, Pack, Concat and the like.
   absl::StatusOr<PartialTensorShape> InputAsShape(int i) const;
   const HandleInfo& input_handle(int i) const { return input_handles_[i]; }
-  void set_output_handle(int i, HandleInfo h) { output_handles_[i] = std::move(h); }
+  void set_output_handle(int i, HandleInfo h);
 
   // INVALID_ARGUMENT "input 0 has shape [2,3], but must have rank 1"; the shape with that rank on success.
   absl::StatusOr<PartialTensorShape> WithRank(int input, int rank) const;
   absl::StatusOr<PartialTensorShape> WithRankAtLeast(int input, int rank) const;
 
   // For the driver.
-  void set_input_tensor(int i, Tensor t) { input_tensors_[i] = std::move(t); }
-  void set_input_shape_value(int i, PartialTensorShape s) { input_shape_values_[i] = std::move(s); }
-  void set_input_handle(int i, HandleInfo h) { input_handles_[i] = std::move(h); }
+  void set_input_tensor(int i, Tensor t);
+  void set_input_shape_value(int i, PartialTensorShape s);
+  void set_input_handle(int i, HandleInfo h);
   const HandleInfo& output_handle(int i) const { return output_handles_[i]; }
 
  private:

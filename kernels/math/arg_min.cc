@@ -5,7 +5,7 @@ namespace troupe {
 namespace {
 
 std::vector<DType> Types() {
-  std::vector<DType> types = math::kReals;
+  std::vector<DType> types(math::kReals.begin(), math::kReals.end());
   types.push_back(DType::kBool);
   return types;
 }

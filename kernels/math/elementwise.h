@@ -15,6 +15,7 @@
 #ifndef TROUPE_KERNELS_MATH_ELEMENTWISE_H_
 #define TROUPE_KERNELS_MATH_ELEMENTWISE_H_
 
+#include <array>
 #include <vector>
 
 #include "troupe/graph/ir/shape_inference.h"
@@ -103,21 +104,21 @@ struct SmallFloatLoops {
 SmallFloatLoops SmallFloat(DType type);
 
 // The types that TensorFlow's kernels of several families have.
-inline const std::vector<DType> kSigned = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
-                                           DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
-                                           DType::kInt32,     DType::kInt64};
-inline const std::vector<DType> kFloats = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble};
-inline const std::vector<DType> kFloatsAndComplex = {DType::kHalf,   DType::kBfloat16,  DType::kFloat,
-                                                     DType::kDouble, DType::kComplex64, DType::kComplex128};
-inline const std::vector<DType> kIntegers = {DType::kInt8,  DType::kInt16,  DType::kInt32,  DType::kInt64,
-                                             DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64};
-inline const std::vector<DType> kReals = {DType::kHalf,  DType::kBfloat16, DType::kFloat,  DType::kDouble,
-                                          DType::kInt8,  DType::kInt16,    DType::kInt32,  DType::kInt64,
-                                          DType::kUint8, DType::kUint16,   DType::kUint32, DType::kUint64};
-inline const std::vector<DType> kNumbers = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
-                                            DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
-                                            DType::kInt32,     DType::kInt64,      DType::kUint8, DType::kUint16,
-                                            DType::kUint32,    DType::kUint64};
+inline constexpr std::array kSigned = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
+                                       DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
+                                       DType::kInt32,     DType::kInt64};
+inline constexpr std::array kFloats = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble};
+inline constexpr std::array kFloatsAndComplex = {DType::kHalf,   DType::kBfloat16,  DType::kFloat,
+                                                 DType::kDouble, DType::kComplex64, DType::kComplex128};
+inline constexpr std::array kIntegers = {DType::kInt8,  DType::kInt16,  DType::kInt32,  DType::kInt64,
+                                         DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64};
+inline constexpr std::array kReals = {DType::kHalf,  DType::kBfloat16, DType::kFloat,  DType::kDouble,
+                                      DType::kInt8,  DType::kInt16,    DType::kInt32,  DType::kInt64,
+                                      DType::kUint8, DType::kUint16,   DType::kUint32, DType::kUint64};
+inline constexpr std::array kNumbers = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
+                                        DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
+                                        DType::kInt32,     DType::kInt64,      DType::kUint8, DType::kUint16,
+                                        DType::kUint32,    DType::kUint64};
 // Spelled as an attr of an op definition.
 #define TROUPE_T_FLOATS "T: {bfloat16, half, float, double}"
 #define TROUPE_T_FLOATS_AND_COMPLEX "T: {bfloat16, half, float, double, complex64, complex128}"

@@ -75,7 +75,7 @@ absl::Status SelectBroadcast(KernelContext& ctx, SelectLoop loop, const Tensor& 
 }
 
 std::vector<DType> SelectTypes() {
-  std::vector<DType> types = kNumbers;
+  std::vector<DType> types(kNumbers.begin(), kNumbers.end());
   for (DType t : {DType::kBool, DType::kString, DType::kResource}) types.push_back(t);
   return types;
 }

@@ -1,6 +1,8 @@
-// genops OPS_H OPS_CC: writes the typed builders of the ops that are linked into this program.
+// genops OPS_H OPS_CC: writes the typed builders of the ops that are linked into this program. A file that would not change is left alone, so that what
+// includes it is not compiled again after every change of a kernel.
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 
 #include "builders.h"
 
@@ -11,6 +13,8 @@ int main(int argc, char** argv) {
   }
   const std::vector<const troupe::OpDef*> ops = troupe::OpRegistry::Global().List();
   const auto write = [](const char* path, const std::string& text) {
+    std::ostringstream old;
+    if (std::ifstream in(path, std::ios::binary); in && (old << in.rdbuf()) && old.str() == text) return true;
     std::ofstream out(path, std::ios::binary);
     out << text;
     out.close();

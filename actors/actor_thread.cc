@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <caf/actor_system.hpp>
 #include <caf/logger.hpp>
 #include <cstring>
 
@@ -30,6 +31,19 @@ bool OnSchedulerThread() {
   // A thread is one from its start to its end, or never becomes one.
   thread_local const bool worker = LooksLikeWorker();
   return worker;
+}
+
+NoLoggerAfter::NoLoggerAfter() : had_one_(caf::logger::current_logger() != nullptr) {}
+NoLoggerAfter::~NoLoggerAfter() {
+  if (!had_one_) caf::logger::set_current_actor_system(nullptr);
+}
+
+NoLoggerMeanwhile::NoLoggerMeanwhile(caf::actor_system* system)
+    : system_(caf::logger::current_logger() == &system->logger() ? system : nullptr) {
+  if (system_ != nullptr) caf::logger::set_current_actor_system(nullptr);
+}
+NoLoggerMeanwhile::~NoLoggerMeanwhile() {
+  if (system_ != nullptr) caf::logger::set_current_actor_system(system_);
 }
 
 void KnowThreadsEnd() { sentinel.used = true; }

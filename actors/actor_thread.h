@@ -3,12 +3,17 @@
 // A blocking call on a thread of an actor system's scheduler holds up the actors that wait for that thread, and may wait for them: it is refused. A detached or
 // a blocking actor has a thread of its own, and may block.
 //
-// CAF keeps a share of the actor system's logger in a thread-local variable. At the exit of a program these are gone before objects with static storage are, and
+// CAF keeps a share of the actor system's logger in a thread-local variable. A thread that has one takes a lock of that logger, which all threads share, twice whenever
+// it resumes an actor; so a plain thread that spawned something is left without, as it was before, and a lane does without for the time of a step. At the exit of a program these are gone before objects with static storage are, and
 // CAF in a destructor of such an object would use the dead variable: there it is called by a thread of its own.
 #ifndef TROUPE_ACTORS_ACTOR_THREAD_H_
 #define TROUPE_ACTORS_ACTOR_THREAD_H_
 
 #include <thread>
+
+namespace caf {
+class actor_system;
+}
 
 namespace troupe {
 
@@ -19,6 +24,29 @@ bool OnSchedulerThread();
 void KnowThreadsEnd();
 // True when the thread-local variables of this thread have been destroyed.
 bool ThreadEnded();
+
+// A thread that had no logger of CAF before has none after.
+class NoLoggerAfter {
+ public:
+  NoLoggerAfter();
+  ~NoLoggerAfter();
+  NoLoggerAfter(const NoLoggerAfter&) = delete;
+  NoLoggerAfter& operator=(const NoLoggerAfter&) = delete;
+
+ private:
+  const bool had_one_;
+};
+// This thread does without the logger of `system` for a while.
+class NoLoggerMeanwhile {
+ public:
+  explicit NoLoggerMeanwhile(caf::actor_system* system);
+  ~NoLoggerMeanwhile();
+  NoLoggerMeanwhile(const NoLoggerMeanwhile&) = delete;
+  NoLoggerMeanwhile& operator=(const NoLoggerMeanwhile&) = delete;
+
+ private:
+  caf::actor_system* const system_;  // null: there was none
+};
 
 // Calls f here, or by a thread that can call CAF when this one cannot any more, and waits for it.
 template <class F>

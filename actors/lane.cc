@@ -5,6 +5,15 @@
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 namespace troupe {
+namespace {
+
+thread_local int lane_depth = 0;
+
+}  // namespace
+
+bool InsideLane() { return lane_depth > 0; }
+LaneTurn::LaneTurn() { ++lane_depth; }
+LaneTurn::~LaneTurn() { --lane_depth; }
 
 Lane::Lane(caf::actor_system* system) : caf::execution_unit(system), remote_(system, this) {}
 
@@ -22,11 +31,17 @@ void Lane::Attach() {
 }
 
 void Lane::Detach() {
-  std::lock_guard<std::mutex> lock(mu_);
-  attached_ = false;
-  thread_ = std::thread::id();
-  for (caf::resumable* r : inbox_) system().scheduler().enqueue(r);
-  inbox_.clear();
+  absl::InlinedVector<caf::resumable*, 4> left;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    attached_ = false;
+    thread_ = std::thread::id();
+    if (!inbox_.empty()) left.swap(inbox_);
+  }
+  for (; head_ < queue_.size(); ++head_) system().scheduler().enqueue(queue_[head_]);
+  queue_.clear();
+  head_ = 0;
+  for (caf::resumable* r : left) system().scheduler().enqueue(r);
 }
 
 void Lane::exec_later(caf::resumable* actor) {
@@ -38,8 +53,13 @@ void Lane::exec_later(caf::resumable* actor) {
 }
 
 void Lane::Remote::exec_later(caf::resumable* actor) {
-  std::lock_guard<std::mutex> lock(lane_->mu_);
-  if (!lane_->attached_) return system().scheduler().enqueue(actor);
+  std::unique_lock<std::mutex> lock(lane_->mu_);
+  if (!lane_->attached_) {
+    // The lane may be gone as soon as the scheduler has the actor.
+    caf::actor_system& system = this->system();
+    lock.unlock();
+    return system.scheduler().enqueue(actor);
+  }
   lane_->inbox_.push_back(actor);
   lane_->woken_ = true;
   // Under the lock: the lane may be gone as soon as it has seen the actor.

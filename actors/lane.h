@@ -1,8 +1,8 @@
-// A lane: a plain thread that runs actors while it waits for them.
+// A lane: a thread that runs the actors of a step that it started.
 //
 // A request through CAF's scheduler and back costs two thread hops (20-70 us on a small VM). A blocking Run instead turns its own thread into an execution unit for
 // the time of the step: messages that wake the step's executors put them on a queue that this thread drains. They stay actors, addressed and run by messages; only
-// the thread that resumes them is the one that waits anyway.
+// the thread that resumes them is the one that waits anyway. Who starts a short asynchronous step is its lane too, but never waits (lend.h).
 //
 // Thread rule: Own, Drain and Wait belong to the calling thread. Messages sent by that thread name the lane as their execution unit; other threads
 // name remote(), which queues under a mutex and wakes the lane. An actor that is not the lane's own is handed to the scheduler.
@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace troupe {
 
 class Lane : public caf::execution_unit {
@@ -30,6 +32,7 @@ class Lane : public caf::execution_unit {
   // Makes the calling thread the lane's, until Detach. Between the two, other threads' messages wait for this thread; otherwise they go to the
   // scheduler, so that an actor never waits in a lane that nobody drains.
   void Attach();
+  // Whoever is queued goes on under the scheduler.
   void Detach();
   bool IsAttached() const { return thread_ == std::this_thread::get_id(); }
   void exec_later(caf::resumable* actor) override;
@@ -62,14 +65,25 @@ class Lane : public caf::execution_unit {
 
   std::atomic<std::thread::id> thread_{};
   std::vector<caf::resumable*> own_;
-  std::vector<caf::resumable*> queue_;
+  // In the lane itself: a step writes here, and the next line of the heap may be another thread's.
+  absl::InlinedVector<caf::resumable*, 4> queue_;
   size_t head_ = 0;
   Remote remote_;
   std::mutex mu_;
   std::condition_variable wake_;
-  std::vector<caf::resumable*> inbox_;  // from other threads
+  absl::InlinedVector<caf::resumable*, 4> inbox_;  // from other threads
   bool woken_ = false;
   bool attached_ = false;
+};
+
+// True while this thread is in a turn of a lane.
+bool InsideLane();
+class LaneTurn {
+ public:
+  LaneTurn();
+  ~LaneTurn();
+  LaneTurn(const LaneTurn&) = delete;
+  LaneTurn& operator=(const LaneTurn&) = delete;
 };
 
 }  // namespace troupe

@@ -65,6 +65,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     return InvalidArgument("cpu_devices = ", options.cpu_devices, " is not between 1 and 256");
   }
   if (options.memory_limit < 0) return InvalidArgument("memory_limit is negative");
+  NoLoggerAfter restore;
   auto impl = std::make_unique<Runtime::Impl>();
   impl->options = options;
   const int threads =

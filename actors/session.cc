@@ -123,8 +123,10 @@ struct Session::Impl {
     call->done = [this, key = call->key, done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
       if (s.ok()) {
         for (Stripe& stripe : stripes) {
+          // Each stripe counts the uses of its own threads.
+          std::shared_ptr<Signature> counted(s->get(), [keep = *s](Signature*) {});
           std::lock_guard<std::mutex> lock(stripe.mu);
-          stripe.map[key] = *s;
+          stripe.map[key] = std::move(counted);
         }
       }
       done(std::move(s));
@@ -248,20 +250,18 @@ absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const N
                           std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s,
                           impl_->Find(feeds, fetches, targets, Impl::PartsOf(options, metadata)));
-  absl::InlinedVector<Tensor, 8> values;
-  for (const auto& [name, value] : feeds) values.push_back(value);
-  return s->RunBlocking(options, values, outputs, metadata);
+  return s->RunBlocking(options, FeedValues(feeds), outputs, metadata);
 }
 
 void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                        RunCallback done, proto::RunMetadata* metadata) {
   if (impl_->closed->load()) return done(Cancelled("the session is closed"), {});
-  std::vector<Tensor> values;
-  for (const auto& [name, value] : feeds) values.push_back(value);
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
   if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
-    return s->RunAsync(options, values, std::move(done), metadata);
+    return s->RunAsync(options, FeedValues(feeds), std::move(done), metadata);
+  std::vector<Tensor> values;
+  for (const auto& [name, value] : feeds) values.push_back(value);
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
   impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, parts,
@@ -269,7 +269,7 @@ void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Name
                   token, metadata](auto s) mutable {
                    if (!s.ok()) return done(s.status(), {});
                    if (options.cancellation != nullptr) options.cancellation = &token;
-                   (*s)->RunAsync(options, values, std::move(done), metadata);
+                   (*s)->RunAsync(options, absl::Span<const Tensor>(values), std::move(done), metadata);
                  });
 }
 
@@ -373,6 +373,18 @@ std::vector<std::string> Session::Status() const {
       lines.push_back(l.rfind(' ', 0) == 0 ? l : StrCat("step ", a.step_id, " (", a.what, "): ", l));
   }
   return lines;
+}
+
+absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
+  return signature_->RunBlocking({}, feeds, outputs, nullptr);
+}
+absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                           proto::RunMetadata* metadata) const {
+  return signature_->RunBlocking(options, feeds, outputs, metadata);
+}
+void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
+                        proto::RunMetadata* metadata) const {
+  signature_->RunAsync(options, feeds, std::move(done), metadata);
 }
 
 caf::actor ActorOf(const Session& session) { return session.impl()->actor; }

@@ -44,6 +44,9 @@ struct SessionOptions {
   int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
   std::function<void(const std::string&)>
       on_stall;                 // takes the report, on a thread of the runtime or the caller's; empty: it is logged
+  // Who starts an asynchronous step lends it the calling thread when the step is likely to take this many microseconds at most, by the steps before it: then
+  // RunAsync may call `done` before it returns. 0 = never; every asynchronous step goes to the scheduler.
+  int64_t lend_thread_us = 20;
   bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
   bool token_messages = false;  // debugging: every token is a message of its own
 };
@@ -107,7 +110,9 @@ class Session {
   absl::Status Run(const Feeds& feeds, const Names& fetches, const Names& targets, std::vector<Tensor>* outputs);
   absl::Status Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                    std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
-  // `done` is called once, on a thread of the runtime (at once when the step cannot start); it must not block.
+  // `done` is called once: on a thread of the runtime, or on this one before RunAsync returns (when the step is short, see lend_thread_us, or cannot start). It must
+  // not block, and the caller must hold no lock that it takes. It may start the next step; one that is started within a lent step's `done` begins when that
+  // returns, so that a chain of steps does not grow the stack.
   void RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done) {
     RunAsync({}, feeds, fetches, targets, std::move(done));
   }

@@ -236,7 +236,10 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
                 metadata](absl::StatusOr<std::shared_ptr<Signature>> s) mutable {
     if (!s.ok()) return answer(s.status(), {});
     if (options.cancellation != nullptr) options.cancellation = &token;
-    (*s)->RunAsync(options, values, answer, metadata.get());
+    // Others wait for this actor's turn: only a step that takes no longer than sending it elsewhere runs here.
+    constexpr int64_t kLendMicros = 5;
+    (*s)->RunAsync(options, absl::Span<const Tensor>(values), answer, metadata.get(),
+                   std::min(kLendMicros, (*s)->options.lend_thread_us));
   };
   Compile(self, call);
 }

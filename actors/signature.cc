@@ -14,8 +14,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A set takes this many numbers at once, so that steps do not meet at a counter.
+constexpr int64_t kStepIds = 1024;
 std::atomic<int64_t> next_step_id{1};
-thread_local int lane_depth = 0;
+
+// Where a thread looks for a free set first, and where it puts it back: so it finds the set that it had before, whose lines are in its core's cache.
+size_t FirstSlot() {
+  static std::atomic<size_t> next{0};
+  thread_local const size_t mine = next.fetch_add(1, std::memory_order_relaxed);
+  return mine;
+}
 
 }  // namespace
 
@@ -40,7 +48,7 @@ bool StepCancellation::cancelled() const {
   return impl_->cancelled;
 }
 
-bool InsideActor() { return lane_depth > 0 || OnSchedulerThread(); }
+bool InsideActor() { return InsideLane() || OnSchedulerThread(); }
 
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text) {
   if (on_stall) return on_stall(text);
@@ -70,6 +78,7 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
   }
   lane_.Own(std::move(own));
   arguments_.resize(signature->feeds.size());
+  loans_ = std::vector<bits::Loan>(signature->feeds.size());
   results_.resize(signature->fetches.size());
   timings_.resize(executors_.size());
 }
@@ -97,15 +106,18 @@ Executor* ExecutorSet::SenderOf(const std::string& key) {
   return it == signature_->senders.end() ? nullptr : executors_[it->second].get();
 }
 
-void ExecutorSet::Begin(absl::Span<const Tensor> feeds) {
-  for (size_t i = 0; i < feeds.size(); ++i) arguments_[i] = feeds[i];
+void ExecutorSet::Begin(const FeedValues& feeds) {
   // A kernel of an aborted step may still look at the old context, and so may an Abort that comes late.
   if (context_.use_count() != 1) {
     auto fresh = std::make_shared<StepContext>();
     std::lock_guard<std::mutex> lock(mu_);
     context_ = std::move(fresh);
   }
-  context_->step_id = next_step_id.fetch_add(1, std::memory_order_relaxed);
+  if (next_id_ == last_id_) [[unlikely]] {
+    next_id_ = next_step_id.fetch_add(kStepIds, std::memory_order_relaxed);
+    last_id_ = next_id_ + kStepIds;
+  }
+  context_->step_id = next_id_++;
   step_id_.store(context_->step_id, std::memory_order_release);
   context_->cancelled.store(false, std::memory_order_relaxed);
   if (context_->resources.used()) context_->resources.ClearAll();
@@ -114,6 +126,12 @@ void ExecutorSet::Begin(absl::Span<const Tensor> feeds) {
   parts_left_.store(static_cast<int>(executors_.size()));
   if (signature_->closed->load()) {
     SetError(absl::CancelledError("the session was closed"));
+    context_->cancelled.store(true, std::memory_order_relaxed);
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (loans_[i].Begin(feeds[i], &arguments_[i])) [[likely]]
+      continue;
+    SetError(ResourceExhausted("no memory is left for the step's feeds"));
     context_->cancelled.store(true, std::memory_order_relaxed);
   }
 }
@@ -145,7 +163,7 @@ void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
     }
   }
   const auto last = [this] { return parts_left_.fetch_sub(1, std::memory_order_acq_rel) == 1; };
-  if (in_lane_) {
+  if (in_lane_ && !lent_) {
     // From another thread than the lane's, the set may be gone as soon as no part is left.
     if (lane_.IsAttached()) {
       last();
@@ -154,22 +172,7 @@ void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
     }
     return;
   }
-  if (!last()) return;
-  // From here on neither a token nor the watch may know this set.
-  cancellation_.reset();
-  if (std::exchange(watched_, false)) signature_->watch->Remove(this);
-  if (partial_ != nullptr) {
-    const std::shared_ptr<PartialStep> partial = std::move(partial_);
-    for (Tensor& t : results_) t = Tensor();
-    return partial->OnDone(TakeError());
-  }
-  if (metadata_ != nullptr) FillMetadata(run_options_, std::exchange(metadata_, nullptr));
-  RunCallback done = std::move(done_);
-  std::shared_ptr<Signature> keep = std::move(keep_);
-  std::vector<Tensor> outputs;
-  absl::Status result = Finish(&outputs);
-  keep->Release(std::unique_ptr<ExecutorSet>(this));
-  done(std::move(result), std::move(outputs));
+  if (last()) OnOver();
 }
 
 bool ExecutorSet::SetError(const absl::Status& status) {
@@ -200,7 +203,7 @@ void ExecutorSet::Abort(const absl::Status& status) {
 }
 
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
-  for (Tensor& t : arguments_) t = Tensor();
+  for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
   absl::Status status = TakeError();
   if (status.ok()) {
     for (size_t i = 0; i < results_.size(); ++i) {
@@ -231,7 +234,7 @@ std::vector<std::string> ExecutorSet::Waiting() const {
   return StallLines(parts);
 }
 
-absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds,
+absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const FeedValues& feeds,
                                       std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   const SessionOptions& session = signature_->options;
   const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms;
@@ -240,9 +243,11 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
       timed ? Clock::now() + std::chrono::milliseconds(timeout) : Clock::time_point::max();
   lane_.Attach();
   in_lane_ = true;
+  lent_ = false;
   {
-    ++lane_depth;
+    const LaneTurn turn;
     ScopedFlushDenormals flush;
+    NoLoggerMeanwhile quiet(&system_);
     const bool stats = options.collect_stats && metadata != nullptr;
     Begin(feeds);
     const StepCancellation cancellation(options.cancellation, this);
@@ -262,26 +267,10 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, absl::Span<cons
       lane_.Wait(expired ? Clock::time_point::max() : deadline);
     }
     if (watched) signature_->watch->Remove(this);
-    --lane_depth;
   }
   lane_.Detach();
   if (metadata != nullptr) FillMetadata(options, metadata);
   return Finish(outputs);
-}
-
-void ExecutorSet::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
-                           proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) {
-  const SessionOptions& session = signature_->options;
-  const bool stats = options.collect_stats && metadata != nullptr;
-  in_lane_ = false;
-  run_options_ = options;
-  run_options_.cancellation = nullptr;
-  done_ = std::move(done);
-  metadata_ = metadata;
-  keep_ = std::move(keep);
-  Begin(feeds);
-  Guard(options.cancellation, options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms);
-  Launch(nullptr, stats);
 }
 
 void ExecutorSet::Guard(const CancellationToken* token, int64_t timeout_ms) {
@@ -299,7 +288,7 @@ void ExecutorSet::Guard(const CancellationToken* token, int64_t timeout_ms) {
 }
 
 void ExecutorSet::RunPartial(const RunOptions& options, std::shared_ptr<PartialStep> partial) {
-  in_lane_ = false;
+  in_lane_ = lent_ = false;
   partial_ = std::move(partial);
   Begin({});
   Guard(options.cancellation, options.timeout_ms);
@@ -347,8 +336,7 @@ Signature::~Signature() {
 }
 
 std::unique_ptr<ExecutorSet> Signature::Lease() {
-  static std::atomic<size_t> next_thread{0};
-  thread_local const size_t mine = next_thread.fetch_add(1);
+  const size_t mine = FirstSlot();
   for (size_t i = 0; i < kSlots; ++i) {
     Slot& s = free_[(mine + i) % kSlots];
     if (s.set.load(std::memory_order_relaxed) == nullptr) continue;
@@ -364,8 +352,7 @@ std::unique_ptr<ExecutorSet> Signature::Lease() {
 }
 
 void Signature::Release(std::unique_ptr<ExecutorSet> set) {
-  static std::atomic<size_t> next_thread{0};
-  thread_local const size_t mine = next_thread.fetch_add(1);
+  const size_t mine = FirstSlot();
   if (set->usable() && !closed->load(std::memory_order_relaxed)) {
     for (size_t i = 0; i < kSlots; ++i) {
       Slot& s = free_[(mine + i) % kSlots];
@@ -388,7 +375,7 @@ std::string Signature::Describe() const {
   return StrCat(StrJoin(names, ", "), more == 0 ? "" : StrCat(" and ", more, " more"));
 }
 
-absl::Status Signature::CheckFeeds(absl::Span<const Tensor> values) const {
+absl::Status Signature::CheckFeeds(const FeedValues& values) const {
   if (values.size() != feeds.size()) {
     return InvalidArgument("the step takes ", feeds.size(), " feeds, not ", values.size());
   }
@@ -409,7 +396,7 @@ absl::Status Signature::CheckFeed(size_t i, const Tensor& value) const {
   return InvalidArgument("'", feeds[i], "' has shape ", want.DebugString(), ", but is fed ", value.TypeAndShape());
 }
 
-absl::Status Signature::RunBlocking(const RunOptions& run_options, absl::Span<const Tensor> values,
+absl::Status Signature::RunBlocking(const RunOptions& run_options, const FeedValues& values,
                                     std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   if (InsideActor()) {
     return FailedPrecondition(
@@ -424,13 +411,14 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, absl::Span<co
   return s;
 }
 
-void Signature::RunAsync(const RunOptions& run_options, absl::Span<const Tensor> values, RunCallback done,
-                         proto::RunMetadata* metadata) {
+void Signature::RunAsync(const RunOptions& run_options, const FeedValues& values, RunCallback done,
+                         proto::RunMetadata* metadata, int64_t lend_us) {
   absl::Status s = CheckFeeds(values);
   if (s.ok() && closed->load(std::memory_order_relaxed)) s = Cancelled("the session is closed");
   if (!s.ok()) return done(std::move(s), {});
   // The set belongs to the step until its last part releases it.
-  Lease().release()->RunAsync(run_options, values, std::move(done), metadata, shared_from_this());
+  Lease().release()->RunAsync(run_options, values, std::move(done), metadata, shared_from_this(),
+                              lend_us < 0 ? options.lend_thread_us : lend_us);
 }
 
 void Signature::AbortAll(const absl::Status& status) {
@@ -448,18 +436,6 @@ void Signature::Ask(const std::function<void(const std::shared_ptr<StepQuestion>
     asked->push_back({set->step_id(), Describe(), std::make_shared<StepQuestion>(set->executors())});
     asked->back().question->Ask(answered);
   }
-}
-
-absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
-  return signature_->RunBlocking({}, feeds, outputs, nullptr);
-}
-absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
-                           proto::RunMetadata* metadata) const {
-  return signature_->RunBlocking(options, feeds, outputs, metadata);
-}
-void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
-                        proto::RunMetadata* metadata) const {
-  signature_->RunAsync(options, feeds, std::move(done), metadata);
 }
 
 }  // namespace troupe

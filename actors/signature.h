@@ -16,6 +16,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "troupe/actors/executor/executor_actor.h"
+#include "troupe/actors/executor/tensor_bits.h"
+#include "troupe/actors/feed_values.h"
 #include "troupe/actors/lane.h"
 #include "troupe/actors/session.h"
 #include "troupe/actors/stall_report.h"
@@ -45,17 +47,18 @@ class StepCancellation {
 };
 
 // The executors of one step, one per part, and the step's state. Leased to one caller at a time.
-class ExecutorSet : public StepGroup {
+class alignas(64) ExecutorSet : public StepGroup {
  public:
   ExecutorSet(Signature* signature, caf::actor_system& system);
   ~ExecutorSet() override;
 
   // Runs a step on the calling thread's lane and waits for it.
-  absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+  absl::Status RunBlocking(const RunOptions& options, const FeedValues& feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
-  // Starts a step under the scheduler. `keep` is released after `done` was called.
-  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
-                proto::RunMetadata* metadata, std::shared_ptr<Signature> keep);
+  // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take `lend_us` at most (lend.cc); the scheduler has
+  // it otherwise. `keep` is released after `done` was called.
+  void RunAsync(const RunOptions& options, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
+                std::shared_ptr<Signature> keep, int64_t lend_us);
   // Starts a step whose feeds come later, under the scheduler. `partial` hears of results and of the end.
   void RunPartial(const RunOptions& options, std::shared_ptr<PartialStep> partial);
   void Feed(uint32_t index, const Tensor& value);
@@ -77,13 +80,19 @@ class ExecutorSet : public StepGroup {
   void ResultReady(uint32_t index) override;
 
  private:
-  // A step begins: from here on it has a number, and may be cancelled.
-  void Begin(absl::Span<const Tensor> feeds);
+  // A step begins: from here on it has a number, and may be cancelled. `feeds` must stay where they are until Finish.
+  void Begin(const FeedValues& feeds);
   void Launch(caf::execution_unit* home, bool stats);
   // Puts a step that no thread waits for under the eyes of its token and of the watch.
   void Guard(const CancellationToken* token, int64_t timeout_ms);
   // What the step waits for. Of the lane's thread, while it does not drain.
   std::vector<std::string> Waiting() const;
+  // Lending (lend.cc).
+  bool MayLend(int64_t lend_us) const;
+  void Lend(bool stats, int64_t lend_us);
+  void RunLent(std::chrono::steady_clock::time_point* until, int64_t lend_us);
+  void LetGo();
+  void OnOver();
   // The step's status and its outputs.
   absl::Status Finish(std::vector<Tensor>* outputs);
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
@@ -94,8 +103,11 @@ class ExecutorSet : public StepGroup {
   std::vector<std::shared_ptr<Executor>> executors_;
   std::shared_ptr<StepContext> context_;
   std::atomic<bool> in_lane_{false};
+  bool lent_ = false;  // nobody waits for the step, although it is in a lane
   std::atomic<int64_t> step_id_{0};
+  int64_t next_id_ = 0, last_id_ = 0;  // numbers for coming steps
   std::vector<Tensor> arguments_, results_;
+  std::vector<bits::Loan> loans_;  // by argument
   std::vector<std::vector<NodeTiming>> timings_;
   std::atomic<int> parts_left_{0};
   // The first error, from whichever thread. Most steps have none, and look at the flag alone.
@@ -105,11 +117,12 @@ class ExecutorSet : public StepGroup {
   absl::Status status_;  // guarded by mu_
   std::atomic<bool> failed_{false};
   // Of an asynchronous step.
+  std::vector<Tensor> held_feeds_;
   RunOptions run_options_;
   RunCallback done_;
   proto::RunMetadata* metadata_ = nullptr;
   std::optional<StepCancellation> cancellation_;
-  bool watched_ = false;
+  bool watched_ = false, stats_ = false;
   std::shared_ptr<Signature> keep_;
   std::shared_ptr<PartialStep> partial_;
 };
@@ -136,11 +149,12 @@ class Signature : public std::enable_shared_from_this<Signature> {
   absl::Status CheckFeed(size_t i, const Tensor& value) const;
   // Its fetches and targets, for messages.
   std::string Describe() const;
-  absl::Status CheckFeeds(absl::Span<const Tensor> values) const;
-  absl::Status RunBlocking(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+  absl::Status CheckFeeds(const FeedValues& values) const;
+  absl::Status RunBlocking(const RunOptions& options, const FeedValues& feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
-  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
-                proto::RunMetadata* metadata);
+  // `lend_us`: for how long the calling thread may work on the step; negative = as the session's options say.
+  void RunAsync(const RunOptions& options, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
+                int64_t lend_us = -1);
   // Aborts the steps that run now.
   void AbortAll(const absl::Status& status);
   // Asks every step that runs what it waits for; `answered` as in StepQuestion::Ask.

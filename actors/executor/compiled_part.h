@@ -148,7 +148,7 @@ class CompiledPart {
   void LookForHeavy() const {
     bool heavy = false;
     for (size_t i = 0; i < nodes.size(); ++i) heavy |= cost[i].load(std::memory_order_relaxed) > kHeavyNanos;
-    has_heavy.store(heavy, std::memory_order_relaxed);
+    if (has_heavy.load(std::memory_order_relaxed) != heavy) has_heavy.store(heavy, std::memory_order_relaxed);
   }
   // `first`: in an executor's first steps the fastest run counts, since what a kernel prepares once is no cost of a run.
   void RecordCost(uint32_t node, uint64_t nanos, bool first) const {
@@ -160,8 +160,8 @@ class CompiledPart {
                           : first         ? std::min(old, now)
                           : now < old / 2 ? old / 2
                                           : std::max<uint32_t>(1u, old - old / 8 + now / 8);
-    c.store(mean, std::memory_order_relaxed);
-    if (mean > kHeavyNanos) has_heavy.store(true, std::memory_order_relaxed);
+    if (mean != old) c.store(mean, std::memory_order_relaxed);
+    if (mean > kHeavyNanos && !has_heavy.load(std::memory_order_relaxed)) has_heavy.store(true, std::memory_order_relaxed);
   }
 };
 

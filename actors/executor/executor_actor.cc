@@ -2,6 +2,8 @@
 
 #include <caf/all.hpp>
 
+#include "troupe/actors/actor_thread.h"
+#include "troupe/actors/executor/turn.h"
 #include "troupe/actors/messages.h"
 
 namespace troupe {
@@ -49,6 +51,7 @@ void Enqueue(const caf::actor& to, T message, caf::execution_unit* home) {
 }  // namespace
 
 void Executor::Spawn(caf::actor_system& system) {
+  NoLoggerAfter restore;
   actor_ = system.spawn<ExecutorActor, caf::hidden + caf::lazy_init>(shared_from_this());
   resumable_ = dynamic_cast<caf::resumable*>(caf::actor_cast<caf::abstract_actor*>(actor_));
 }
@@ -62,6 +65,7 @@ void Executor::Start(const StepInput& input, caf::execution_unit* home) {
 
 void Executor::OnRunStep(const StepInput& input) {
   starting_.store(false, std::memory_order_relaxed);
+  timed_nanos_ = 0;
   state_.Begin(input);
   Go();
 }
@@ -78,12 +82,17 @@ void Executor::OnToken(Token token) {
 
 void Executor::Go() {
   if (state_.idle()) return;
-  if (state_.Drain(kTurnNodes)) {
+  const bool timed = state_.timed();
+  const int64_t start = timed ? NowNanos() : 0;
+  const bool more = state_.Drain(kTurnNodes);
+  if (timed) timed_nanos_ += NowNanos() - start;
+  if (more) {
     Enqueue(actor_, go_on{}, group_->Home());
     return;
   }
   if (!state_.done()) return state_.Rest();
   absl::Status status = state_.Finish();
+  if (timed && status.ok()) turn_nanos_ = timed_nanos_;
   group_->PartDone(this, status);
 }
 

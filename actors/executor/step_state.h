@@ -142,6 +142,8 @@ class StepState : public TensorExchange {
   const CompiledPart& part() const { return *part_; }
   const std::shared_ptr<const CompiledPart>& shared_part() const { return part_; }
   bool idle() const { return !active_; }
+  // Kernels of this step are timed.
+  bool timed() const { return clock_ != Clock::kOff; }
 
   void Begin(const StepInput& input);
   // Runs ready nodes, at most `budget` of them. True when the step is not done and ready nodes are left.

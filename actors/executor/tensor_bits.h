@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 #include "troupe/graph/core/tensor.h"
 
@@ -84,6 +85,64 @@ inline void GiveBack(Tensor* t) {
   }
   Forget(t);
 }
+
+// Lends a tensor of somebody else's for the time of a step, without writing to the line on which its references are counted: threads that feed one tensor
+// to their steps would pass that line from core to core with every step. The loan has a header of its own over the tensor's bytes; only when
+// somebody keeps them beyond the step (a variable, a queue, a result) does it take a reference, and leaves its header to them.
+//
+// As the bytes of a slice, lent bytes are never overwritten (Tensor::BufferUnique). Thread rule: Begin and End belong to one thread at a time.
+class Loan {
+ public:
+  Loan() = default;
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+  ~Loan() {
+    if (header_ != nullptr) header_->Unref();
+  }
+  // `to` holds nothing, and becomes `from` until End. `from` must stay as it is until then. False when memory is exhausted.
+  bool Begin(const Tensor& from, Tensor* to) {
+    if (!from.valid()) return true;
+    if (header_ == nullptr && !MakeHeader()) return false;
+    Set({from.buffer()->data(), from.buffer()->size(), from.buffer()->root()}, BufferKind::kSlice);
+    CopyBits(from, to);
+    std::memcpy(static_cast<void*>(to), &header_, sizeof(Buffer*));
+    return true;
+  }
+  // Empties `to`.
+  void End(Tensor* to) {
+    if (!to->valid()) return;
+    GiveBack(to);
+    if (!header_->Unique()) [[unlikely]]
+      return LeaveHeader();
+    Set(own_, BufferKind::kPlain);
+  }
+
+ private:
+  // What a Buffer has from its ninth byte on; the fifth is its kind.
+  struct Bytes {
+    void* data;
+    size_t size;
+    void* owner;
+  };
+  void Set(const Bytes& bytes, BufferKind kind) {
+    std::memcpy(reinterpret_cast<char*>(header_) + 4, &kind, sizeof(kind));
+    std::memcpy(reinterpret_cast<char*>(header_) + 8, &bytes, sizeof(bytes));
+  }
+  __attribute__((noinline)) bool MakeHeader() {
+    header_ = Allocator::Cpu()->Allocate(0);
+    if (header_ == nullptr) return false;
+    std::memcpy(&own_, reinterpret_cast<char*>(header_) + 8, sizeof(own_));
+    return true;
+  }
+  __attribute__((noinline)) void LeaveHeader() {
+    header_->root()->Ref();
+    std::exchange(header_, nullptr)->Unref();
+  }
+
+  Buffer* header_ = nullptr;
+  Bytes own_{};  // of the header while it lends nothing
+};
+static_assert(sizeof(Buffer) == 32);
 
 }  // namespace troupe::bits
 

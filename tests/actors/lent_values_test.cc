@@ -55,6 +55,66 @@ BOOST_AUTO_TEST_CASE(AnArgumentIsTheCallersOwnAgainAfterTheStep) {
   });
 }
 
+// A fed tensor's references are not counted for the step; whoever keeps it has one, however it was made.
+BOOST_AUTO_TEST_CASE(WhatIsKeptOfAnArgumentStays) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat), text = ops::Placeholder(root, DType::kString);
+  const Output same = ops::Identity(root, x), same_text = ops::Identity(root, text);
+  const Variable v(root.WithOpName("v"), ops::Const(root, {0.0f, 0.0f, 0.0f}));
+  const Output assign = v.Assign(root, x), add = v.AssignAdd(root, x);
+  InBothModes(root, [&](Session& s) {
+    std::vector<Tensor> kept, texts;
+    for (int step = 0; step < 6; ++step) {
+      const auto f = static_cast<float>(step);
+      Tensor rows = Tensor::Of<float>({9, 9, 9, f, f + 1, f + 2}, TensorShape({2, 3}));
+      std::vector<Tensor> out;
+      absl::Status status;
+      {
+        // The feed goes with its last owner, before or after what was kept of it; a slice keeps the whole.
+        const Tensor row = step % 2 == 0 ? rows.Slice(1, 2).Reshaped(TensorShape({3})) : Tensor::Of<float>({f, f + 1, f + 2}, TensorShape({3}));
+        rows = Tensor();
+        const Tensor words = Tensor::Of<std::string>({StrCat("a long string that lies on the heap ", step)}, TensorShape({1}));
+        status = s.Run({{x.name(), row}, {text.name(), words}}, {same.name(), same_text.name(), assign.name()}, {}, &out);
+        BOOST_REQUIRE_MESSAGE(status.ok(), status);
+        BOOST_TEST(!words.BufferUnique());
+      }
+      kept.push_back(out[0]);
+      texts.push_back(out[1]);
+      // The variable's update must not reach what it was assigned from.
+      status = s.Run({{x.name(), Tensor::Of<float>({100, 100, 100}, TensorShape({3}))}}, {add.name()}, {}, &out);
+      BOOST_REQUIRE_MESSAGE(status.ok(), status);
+      BOOST_TEST(out[0].DebugString() == StrCat("float32 [3] [", 100 + step, " ", 101 + step, " ", 102 + step, "]"));
+    }
+    for (int step = 0; step < 6; ++step) {
+      BOOST_TEST(kept[step].DebugString() == StrCat("float32 [3] [", step, " ", step + 1, " ", step + 2, "]"));
+      BOOST_TEST(texts[step].scalar<std::string>() == StrCat("a long string that lies on the heap ", step));
+    }
+  });
+}
+
+BOOST_AUTO_TEST_CASE(AStepMayBeFedWithWhatItsResultsReplace) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Placeholder(root, DType::kFloat);
+  const Output sum = ops::Add(root, x, y), same = ops::Identity(root, y);
+  InBothModes(root, [&](Session& s) {
+    auto step = s.Prepare({x.name(), y.name()}, {same.name(), sum.name()}, {});
+    BOOST_REQUIRE_MESSAGE(step.ok(), step.status());
+    std::vector<Tensor> values = {Tensor::Of<float>({0, 1}, TensorShape({2})), Tensor::Of<float>({1, 1}, TensorShape({2}))};
+    float a[2] = {0, 1}, b[2] = {1, 1};
+    for (int i = 0; i < 12; ++i) {
+      const absl::Status status = step->Run(values, &values);
+      BOOST_REQUIRE_MESSAGE(status.ok(), status);
+      for (int k = 0; k < 2; ++k) {
+        const float c = a[k] + b[k];
+        a[k] = b[k];
+        b[k] = c;
+        BOOST_TEST(values[0].data<float>()[k] == a[k]);
+        BOOST_TEST(values[1].data<float>()[k] == b[k]);
+      }
+    }
+  });
+}
+
 BOOST_AUTO_TEST_CASE(AConstantThatAKernelTakesIsThereInTheNextStep) {
   Scope root = Scope::NewRootScope();
   const Output c = ops::Const(root, {1.0f, 2.0f, 3.0f, 4.0f});

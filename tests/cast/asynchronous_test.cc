@@ -145,6 +145,33 @@ BOOST_AUTO_TEST_CASE(AStepWithoutProgressIsReportedAgainAndAgain) {
   BOOST_TEST(p.State() == "running");
 }
 
+BOOST_AUTO_TEST_CASE(ALentStepSendsTheSchedulerNothingAndKeepsItsDeadline) {
+  Play p({.lend_thread_us = 1'000'000'000});
+  p.Extend();
+  p.Warm(p.feeds, {"twice"});
+  p.Start({"twice"});  // nobody knows yet how long it takes
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | OK)");
+  p.Start({"twice"});
+  BOOST_TEST(p.State() == "OK");
+  BOOST_TEST(p.outputs.at(0).scalar<float>() == 4.0f);
+  BOOST_TEST(p.Go() == "");
+  p.Start({"twice"}, {.timeout_ms = 50});
+  BOOST_TEST(p.State() == "OK");
+  p.stage.Advance(1s);
+  BOOST_TEST(p.Go() == R"(
+session <- watch_steps | OK)");
+  // A step that `done` starts begins when that has returned.
+  std::string order;
+  p.session->RunAsync(p.feeds, {"twice"}, {}, [&](absl::Status, std::vector<Tensor>) {
+    order += "a(";
+    p.session->RunAsync(p.feeds, {"twice"}, {}, [&](absl::Status, std::vector<Tensor>) { order += "b"; });
+    order += ")";
+  });
+  BOOST_TEST(order == "a()b");
+  BOOST_TEST(p.Go() == "");
+}
+
 BOOST_AUTO_TEST_CASE(AUsersActorsMessageHasTheSameOptions) {
   Play p;
   p.Extend();

@@ -23,6 +23,8 @@ inline Output Never(const Scope& root, const Output& x) {
 class Play {
  public:
   explicit Play(SessionOptions options = {}, int devices = 1) {
+    // How long a step took is not in the play: by default no thread is lent.
+    if (options.lend_thread_us == SessionOptions().lend_thread_us) options.lend_thread_us = 0;
     stage.Inline([&] {
       options.runtime = StartRuntimeIn(stage.system(), {.threads = 1, .cpu_devices = devices}).value();
       runtime = options.runtime;

@@ -1,0 +1,158 @@
+// Who starts an asynchronous step lends it the calling thread for as long as the step is short.
+//
+// A step of one microsecond that an actor starts would otherwise cost two hops between threads (20-70 us while the scheduler's workers sleep). So the thread that calls RunAsync is the
+// step's lane (lane.h), as in a blocking Run, but never waits: when nothing is left that could run now (an asynchronous kernel, a job), or the time is over, it hands the executors to
+// the scheduler, which goes on with the step. If the step is over by then, `done` is called here.
+//
+//   asked     the set's executors were timed in a step before, and it was longer   1 under the scheduler, as are first steps           elsewhere
+//   asked     inside of an executor's turn (a kernel starts a step)                2 under the scheduler                               elsewhere
+//   asked     within `done` of a lent step of this thread                          3 it waits until that returns                       waiting
+//   asked     otherwise                                                            4 run_step to each executor, through the lane      lent
+//   waiting   the time of the thread's first lent step is over                     5 run_step to each executor, through the scheduler  elsewhere
+//   waiting   otherwise                                                            6 as 4                                              lent
+//   lent      the step is over                                                     7 `done`                                            gone
+//   lent      nothing can run now, or the time is over                             8 queued executors go to the scheduler              elsewhere
+//
+// What a handler's thread is kept from other actors for is thereby at most `lend_us` and one turn of an executor (2000 nodes), less than the scheduler gives an actor. A chain
+// of steps started by `done` has the same time, then it goes on from the scheduler; whoever called RunAsync gets its thread back.
+//
+// The step counts one part more than it has while its starter works on it, so that it is not over before the starter has let go of the set.
+#include <caf/all.hpp>
+
+#include "troupe/actors/actor_thread.h"
+#include "troupe/actors/executor/turn.h"
+#include "troupe/actors/partial_step.h"
+#include "troupe/actors/signature.h"
+#include "troupe/kernels/device/compute_threads.h"
+
+namespace troupe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What this thread does for lent steps.
+struct Lender {
+  bool busy = false, follows = false;
+  std::vector<ExecutorSet*> waiting;  // started within a `done`
+  size_t next = 0;
+  ExecutorSet* Next() {
+    if (next == waiting.size()) return nullptr;
+    ExecutorSet* set = waiting[next++];
+    if (next == waiting.size()) {
+      waiting.clear();
+      next = 0;
+    }
+    return set;
+  }
+};
+thread_local Lender lender;
+
+}  // namespace
+
+void ExecutorSet::RunAsync(const RunOptions& options, const FeedValues& feeds, RunCallback done,
+                           proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us) {
+  const SessionOptions& session = signature_->options;
+  const bool stats = options.collect_stats && metadata != nullptr;
+  in_lane_ = false;
+  const int64_t lend = MayLend(lend_us) ? lend_us : 0;
+  run_options_ = options;
+  run_options_.cancellation = nullptr;
+  done_ = std::move(done);
+  metadata_ = metadata;
+  keep_ = std::move(keep);
+  held_feeds_.clear();
+  for (size_t i = 0; i < feeds.size(); ++i) held_feeds_.push_back(feeds[i]);
+  Begin(absl::Span<const Tensor>(held_feeds_));
+  Guard(options.cancellation, options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms);
+  lent_ = lend > 0;
+  if (lent_) return Lend(stats, lend);
+  Launch(nullptr, stats);
+}
+
+bool ExecutorSet::MayLend(int64_t lend_us) const {
+  if (lend_us <= 0 || InsideLane() || step_in_turn != nullptr) return false;
+  int64_t nanos = 0;
+  for (const auto& e : executors_) {
+    if (e->turn_nanos() < 0) return false;
+    nanos += e->turn_nanos();
+  }
+  return nanos <= lend_us * 1000;
+}
+
+// The step has begun, and may be over when this returns.
+void ExecutorSet::Lend(bool stats, int64_t lend_us) {
+  parts_left_.fetch_add(1, std::memory_order_relaxed);
+  stats_ = stats;
+  if (lender.busy) return lender.waiting.push_back(this);
+  // Also when a `done` throws: what it had started goes elsewhere then.
+  struct Busy {
+    Busy() {
+      lender.busy = true;
+      lender.follows = false;
+    }
+    ~Busy() {
+      lender.busy = false;
+      while (ExecutorSet* set = lender.Next()) {
+        set->Launch(nullptr, set->stats_);
+        set->LetGo();
+      }
+    }
+  } busy;
+  Clock::time_point until{};
+  RunLent(&until, lend_us);
+  while (ExecutorSet* set = lender.Next()) set->RunLent(&until, lend_us);
+}
+
+// `until`, when the thread's time is over, is set when that begins to count: reading the clock costs a tenth of a small step, and most steps are the only one.
+void ExecutorSet::RunLent(Clock::time_point* until, int64_t lend_us) {
+  const auto time_is_over = [&] {
+    const Clock::time_point now = Clock::now();
+    if (*until == Clock::time_point()) *until = now + std::chrono::microseconds(lend_us);
+    return now >= *until;
+  };
+  const bool follows = std::exchange(lender.follows, true);
+  if (follows && time_is_over()) {
+    Launch(nullptr, stats_);
+  } else {
+    lane_.Attach();
+    in_lane_ = true;
+    {
+      const LaneTurn turn;
+      const ScopedFlushDenormals flush;
+      const NoLoggerMeanwhile quiet(&system_);
+      Launch(&lane_, stats_);
+      while (lane_.DrainSome()) {
+        if (time_is_over()) break;
+      }
+    }
+    in_lane_ = false;
+    lane_.Detach();
+  }
+  LetGo();
+}
+
+void ExecutorSet::LetGo() {
+  if (parts_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) OnOver();
+}
+
+// Every part of a step that nobody waits for is done.
+void ExecutorSet::OnOver() {
+  // From here on neither a token nor the watch may know this set.
+  cancellation_.reset();
+  if (std::exchange(watched_, false)) signature_->watch->Remove(this);
+  if (partial_ != nullptr) {
+    const std::shared_ptr<PartialStep> partial = std::move(partial_);
+    for (Tensor& t : results_) t = Tensor();
+    return partial->OnDone(TakeError());
+  }
+  if (metadata_ != nullptr) FillMetadata(run_options_, std::exchange(metadata_, nullptr));
+  RunCallback done = std::move(done_);
+  std::shared_ptr<Signature> keep = std::move(keep_);
+  std::vector<Tensor> outputs;
+  absl::Status result = Finish(&outputs);
+  held_feeds_.clear();
+  keep->Release(std::unique_ptr<ExecutorSet>(this));
+  done(std::move(result), std::move(outputs));
+}
+
+}  // namespace troupe

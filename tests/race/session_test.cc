@@ -63,6 +63,46 @@ BOOST_AUTO_TEST_CASE(NoCancellationIsLost) {
   BOOST_TEST(cancelled == 150);
 }
 
+// Threads lend themselves to their steps, some of which go on elsewhere because a kernel waits, while the sets change hands: each step is answered once, with its own value.
+BOOST_AUTO_TEST_CASE(LentStepsOfManyThreadsAreAnsweredOnce) {
+  constexpr int kThreads = 4, kSteps = 400;
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat);
+  const Output there = ops::Add(root.WithDevice("/device:CPU:1"), x, x), sum = ops::Add(root, there, x);
+  for (const int64_t lend_us : {int64_t{0}, int64_t{20}, int64_t{1'000'000'000}}) {
+    SessionOptions options;
+    options.runtime_options = {.threads = 2, .cpu_devices = 2};
+    options.lend_thread_us = lend_us;
+    auto session = NewSession(root, options);
+    auto step = session->Prepare({x.name()}, {sum.name()}, {});
+    BOOST_REQUIRE_MESSAGE(step.ok(), step.status());
+    Wrong wrong;
+    std::atomic<int> answered{0};
+    RunThreads(kThreads, [&](int t) {
+      for (int i = 0; i < kSteps; ++i) {
+        const auto value = static_cast<float>(t * kSteps + i);
+        // Every other step starts one more when it ends.
+        step->RunAsync({Tensor::Scalar(value)}, [&, value, more = i % 2 == 0](absl::Status s, std::vector<Tensor> out) {
+          wrong.Unless(s.ok() && out[0].scalar<float>() == 3 * value);
+          answered.fetch_add(1);
+          if (!more) return;
+          step->RunAsync({out[0]}, [&, value](absl::Status s, std::vector<Tensor> out) {
+            wrong.Unless(s.ok() && out[0].scalar<float>() == 9 * value);
+            answered.fetch_add(1);
+          });
+        });
+        if (i % 8 == 0) {  // a blocking one in between
+          std::vector<Tensor> out;
+          wrong.Unless(step->Run({Tensor::Scalar(value)}, &out).ok() && out[0].scalar<float>() == 3 * value);
+        }
+      }
+    });
+    for (int i = 0; i < 12000 && answered < kThreads * kSteps * 3 / 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    BOOST_TEST(answered == kThreads * kSteps * 3 / 2);
+    BOOST_TEST(wrong.count() == 0);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(SessionsEndWhileTheirStepsRun) {
   for (int round = 0; round < 6; ++round) {
     Scope root = Scope::NewRootScope();

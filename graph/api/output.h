@@ -89,10 +89,13 @@ concept LiteralElement = std::integral<T> ||(requires { DTypeOfImpl<T>::kValue; 
 class Literal {
  public:
   template <LiteralElement T>
-  Literal(const T& v) : value_(Tensor::Scalar(Widen(v))) {}                // NOLINT: literals are meant to convert
-  Literal(const char* v) : value_(Tensor::Scalar(v)) {}                    // NOLINT
-  Literal(std::string_view v) : value_(Tensor::Scalar(std::string(v))) {}  // NOLINT
-  Literal(const Tensor& v) : value_(v), weak_(false) {                     // NOLINT
+  Literal(const T& v) : value_(Tensor::Scalar(Widen(v))) {}  // NOLINT: literals are meant to convert
+  // Templates, so that a 0 in braces is a list with a number and no null pointer to characters (compilers differ there).
+  template <std::same_as<char> T>
+  Literal(const T* v) : value_(Tensor::Scalar(v)) {}  // NOLINT
+  template <std::same_as<std::string_view> T>
+  Literal(T v) : value_(Tensor::Scalar(std::string(v))) {}  // NOLINT
+  Literal(const Tensor& v) : value_(v), weak_(false) {      // NOLINT
     if (!v.valid()) error_ = InvalidArgument("a tensor without a value was given");
   }
   Literal(std::initializer_list<Literal> list) { SetList(list); }  // NOLINT
@@ -133,9 +136,11 @@ class Input {
   template <LiteralElement T>
   Input(const T& v) : Input(Literal(v)) {}  // NOLINT
   template <LiteralElement T>
-  Input(const std::vector<T>& v) : Input(Literal(v)) {}                 // NOLINT
-  Input(const char* v) : Input(Literal(v)) {}                           // NOLINT
-  Input(std::string_view v) : Input(Literal(v)) {}                      // NOLINT
+  Input(const std::vector<T>& v) : Input(Literal(v)) {}  // NOLINT
+  template <std::same_as<char> T>
+  Input(const T* v) : Input(Literal(v)) {}  // NOLINT
+  template <std::same_as<std::string_view> T>
+  Input(T v) : Input(Literal(v)) {}                                     // NOLINT
   Input(const Tensor& v) : Input(Literal(v)) {}                         // NOLINT
   Input(std::initializer_list<Literal> list) : Input(Literal(list)) {}  // NOLINT
 

@@ -156,11 +156,43 @@ class Placer {
   std::vector<int64_t> held_bytes_;  // by device
 };
 
+// With one device there is nothing to choose and nothing to group, unless somebody asked for something that must be checked: then false. It is what most sessions have,
+// and placing costs as much as compiling otherwise.
+bool AllGoOnTheOnlyDevice(const std::vector<Node*>& order, const DeviceSet& devices, const KernelLookup& kernels,
+                          const PlaceOptions& options) {
+  if (devices.size() != 1 || options.cost_model != nullptr) return false;
+  const std::string& device = devices.info(0).name;
+  for (const Node* n : order) {
+    if (!n->IsOp()) continue;
+    if (!n->assigned_device().empty() || !n->requested_device().empty() || n->attrs().Has("_class")) return false;
+    if (n->op().stateful() && options.stateful_devices != nullptr) {
+      const auto known = options.stateful_devices->find(n->name());
+      if (known != options.stateful_devices->end() && known->second != device) return false;
+    }
+    if (!kernels.HasKernel(*n, devices.types()[0])) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels,
                         const PlaceOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
+  const auto place = [&](Node* n, const std::string& device) {
+    n->set_assigned_device(device);
+    if (options.stateful_devices != nullptr && n->op().stateful() && n->op().name != kArgOp &&
+        n->op().name != kRetvalOp) {
+      options.stateful_devices->emplace(n->name(), device);
+    }
+    if (options.log) options.log(*n);
+  };
+  if (AllGoOnTheOnlyDevice(order, devices, kernels, options)) {
+    for (Node* n : order) {
+      if (n->IsOp()) place(n, devices.info(0).name);
+    }
+    return absl::OkStatus();
+  }
   ColocationOptions colocation;
   colocation.allow_soft_placement = options.allow_soft_placement;
   colocation.fixed = options.stateful_devices;
@@ -168,13 +200,7 @@ absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLook
   Placer placer(*graph, devices, groups, options);
   placer.Run(*graph, order);
   for (Node* n : order) {
-    if (!n->IsOp()) continue;
-    n->set_assigned_device(devices.info(placer.devices_of_groups()[groups.GroupOf(*n)]).name);
-    if (options.stateful_devices != nullptr && n->op().stateful() && n->op().name != kArgOp &&
-        n->op().name != kRetvalOp) {
-      options.stateful_devices->emplace(n->name(), n->assigned_device());
-    }
-    if (options.log) options.log(*n);
+    if (n->IsOp()) place(n, devices.info(placer.devices_of_groups()[groups.GroupOf(*n)]).name);
   }
   return absl::OkStatus();
 }

@@ -133,7 +133,14 @@ class Pruner {
     for (const auto& [node, feed] : stand_in_) arg_needed_[feed] = true;
     // Of several inputs that need a node the search meets one after the other; the copy keeps the
     // order of the graph.
-    std::sort(needed_.begin(), needed_.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+    if (needed_.size() < marks_.size() / 8) {
+      std::sort(needed_.begin(), needed_.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+      return;
+    }
+    needed_.clear();
+    for (size_t id = 0; id < marks_.size(); ++id) {
+      if ((marks_[id] & kNeeded) != 0) needed_.push_back(graph_.node(static_cast<int>(id)));
+    }
   }
 
   // The copy gets arguments and results of its own: the indexes of others would be taken for theirs.

@@ -134,7 +134,8 @@ BOOST_AUTO_TEST_CASE(LevelsAgreeOnBinaryLoops) {
           reinterpret_cast<double*>(a)[i] = u, reinterpret_cast<double*>(b)[i] = v;
           break;
         case HotType::kInt32:
-          reinterpret_cast<int32_t*>(a)[i] = i * 77777777, reinterpret_cast<int32_t*>(b)[i] = i - 60;
+          reinterpret_cast<int32_t*>(a)[i] = static_cast<int32_t>(77777777u * static_cast<uint32_t>(i)),
+          reinterpret_cast<int32_t*>(b)[i] = i - 60;
           break;
         default:
           reinterpret_cast<int64_t*>(a)[i] = i * 7777777777777777, reinterpret_cast<int64_t*>(b)[i] = i - 60;

@@ -2,7 +2,8 @@
 //
 //   memory flat_mnist STEPS [MNIST]   resident bytes after a tenth of STEPS training steps of experiment E1, and after all
 //   memory flat_graph STEPS GRAPH     the same with the steps of a graph by name
-//   memory in_flight GRAPH            bytes per node of a further step in flight
+//   memory in_flight GRAPH            bytes per node of a further step in flight, and how many of them are tensors: their headers, which
+//                                     lie in the slots of the nodes' inputs
 //
 // Prints one line of JSON.
 #include <malloc.h>
@@ -102,7 +103,11 @@ int InFlight(const std::string& name) {
   for (int i = 0; i < kMore; ++i)
     Need(l.session->PartialRunSetup(names, FetchesOf(*l.graph), TargetsOf(*l.graph)).status());
   const double bytes = (used() - before) / kMore;
-  std::printf("{\"nodes\":%d,\"bytes_per_node\":%.2f}\n", l.graph->num_nodes() - 2, bytes / (l.graph->num_nodes() - 2));
+  double headers = 0;
+  for (const Node* n : l.graph->op_nodes()) headers += n->num_inputs() * static_cast<double>(sizeof(Tensor));
+  const int nodes = l.graph->num_nodes() - 2;
+  std::printf("{\"nodes\":%d,\"bytes_per_node\":%.2f,\"tensors_per_node\":%.2f}\n", nodes, bytes / nodes,
+              headers / nodes);
   std::fflush(stdout);
   return 0;
 }

@@ -146,7 +146,7 @@ void Rows(Panel g, int64_t m) {
     tile(g);
     g.a += rows * g.a_row;
     g.c += rows * g.ldc;
-    g.later += 16;
+    if (!kList) g.later += 16;
     m -= rows;
   };
   while (m >= R) go(Tile<R, V, kHalf, kList>, R);

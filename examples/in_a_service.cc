@@ -24,8 +24,11 @@ caf::behavior Model(caf::stateful_actor<ModelState>* self, Session* session) {
       },
       [self](int64_t id, double y, const std::string& error) {
         auto promise = std::move(self->state.waiting.extract(id).mapped());
-        if (error.empty()) return promise.deliver(y);
-        promise.deliver(caf::make_error(caf::sec::runtime_error, error));
+        if (error.empty()) {
+          promise.deliver(y);
+        } else {
+          promise.deliver(caf::make_error(caf::sec::runtime_error, error));
+        }
       },
   };
 }

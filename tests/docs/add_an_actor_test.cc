@@ -28,8 +28,11 @@ caf::behavior Model(caf::stateful_actor<ModelState>* self, Callable step) {
       },
       [self](int64_t id, double y, const std::string& status) {
         auto promise = std::move(self->state.waiting.extract(id).mapped());
-        if (status == "OK") return promise.deliver(y);
-        promise.deliver(caf::make_error(caf::sec::runtime_error, status));
+        if (status == "OK") {
+          promise.deliver(y);
+        } else {
+          promise.deliver(caf::make_error(caf::sec::runtime_error, status));
+        }
       },
   };
 }

@@ -26,7 +26,7 @@ struct Flags {
   std::string experiment = "E8", data_dir, digits = TROUPE_DIGITS_FILE;
   int64_t steps = 0, batch = 100, seed = 0, eval_every = 100;
   int threads = 0, profile = 0;
-  double target = 0.0, learning_rate = 0.0;
+  double target = 0.0, learning_rate = 0.0, keep = 0.0;
 };
 
 // One line that is redrawn on a terminal and written now and then elsewhere.
@@ -66,6 +66,7 @@ absl::Status Train(const Flags& flags) {
   Scope root = Scope::NewRootScope();
   TROUPE_ASSIGN_OR_RETURN(mnist::Model model, mnist::BuildModel(root, flags.experiment, flags.seed));
   if (flags.learning_rate > 0) model.first_rate = flags.learning_rate;
+  if (flags.keep > 0) model.train_keep = flags.keep;
   SessionOptions options;
   options.runtime_options.threads = flags.threads;
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(options));
@@ -154,6 +155,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", flags.threads, "busy threads; 0 = one per core")->check(CLI::Range(0, 1024));
   app.add_option("--learning_rate", flags.learning_rate, "at the first step, instead of the experiment's own")
       ->check(CLI::PositiveNumber);
+  app.add_option("--keep_probability", flags.keep, "of a unit by the dropout of E6 and E8, instead of 0.75")
+      ->check(CLI::Range(0.01, 1.0));
   app.add_option("--eval_every", flags.eval_every, "steps between tests")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

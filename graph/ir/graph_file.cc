@@ -1,12 +1,8 @@
 // GraphDefs in files.
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include "troupe/graph/core/read_file.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
@@ -33,10 +29,8 @@ bool LooksLikeText(const std::string& bytes) {
 }  // namespace
 
 absl::Status ReadGraphDef(const std::string& path, proto::GraphDef* def) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return NotFound(path, ": ", std::strerror(errno));
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad() || bytes.empty()) return InvalidArgument(path, ": the file is empty or cannot be read");
+  TROUPE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  if (bytes.empty()) return InvalidArgument(path, ": the file is empty");
   if (LooksLikeText(bytes)) {
     FirstError error;
     google::protobuf::TextFormat::Parser parser;

@@ -170,6 +170,11 @@ BOOST_AUTO_TEST_CASE(bad_files_are_failures) {
   BOOST_TEST(says(echo(edited("(2, 2)", "(2,-2)")), "dimension -2 is negative"));
   BOOST_TEST(says(echo(edited("'shape'", "'shapf'")), "the header lacks descr, fortran_order or shape"));
   BOOST_TEST(says(Echo("INT32", "@" + folder.Path("none.npy")), "No such file or directory"));
+  // A folder opens like a file, and throws when it is read.
+  BOOST_TEST(says(Echo("INT32", "@" + folder.Path(".")), "/.: it cannot be read"));
+  const Ended of_folder = RunProgram({"run", folder.Path(".")});
+  BOOST_TEST(of_folder.status == 1);
+  BOOST_TEST(of_folder.err.find("/.: it cannot be read") != std::string::npos, of_folder.err);
 }
 
 BOOST_AUTO_TEST_CASE(json_is_one_object) {

@@ -4,9 +4,10 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
+
+#include "troupe/graph/core/read_file.h"
 
 namespace troupe::tool {
 namespace {
@@ -124,9 +125,7 @@ absl::StatusOr<Tensor> Parse(std::string_view bytes) {
 }  // namespace
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return NotFound(path, ": ", std::strerror(errno));
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  TROUPE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   absl::StatusOr<Tensor> t = Parse(bytes);
   if (!t.ok()) return Annotate(t.status(), path);
   return t;

@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_the_separate_nodes) {
         for (int64_t i = 0; i < on.values[0].num_elements(); ++i) {
           // A sum of terms of order one that nearly cancel is as exact as its terms, not as its value.
           const float got = on.values[0].data<float>()[i], want = off.values[0].data<float>()[i];
-          BOOST_TEST(std::abs(got - want) <= 1e-4f * std::abs(want) + 2e-6f, got << " for " << want);
+          BOOST_TEST(std::abs(got - want) <= 1e-4f * std::abs(want) + 1e-6f, got << " for " << want);
         }
       }
     }

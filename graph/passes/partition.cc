@@ -26,7 +26,7 @@ class Partitioner {
     }
     absl::StatusOr<ControlLoops> loops = ControlLoops::Add(&graph_);
     if (!loops.ok()) return loops.status();
-    loops_ = &*loops;
+    loops_.emplace(*std::move(loops));
     if (options_.schedule_recvs != nullptr) {
       absl::StatusOr<RecvSchedule> schedule =
           RecvSchedule::Make(graph_, devices_, *options_.schedule_recvs, options_.schedule);
@@ -213,7 +213,7 @@ class Partitioner {
   Graph& graph_;
   const DeviceSet& devices_;
   const PartitionOptions& options_;
-  const ControlLoops* loops_ = nullptr;
+  std::optional<ControlLoops> loops_;
   std::optional<RecvSchedule> schedule_;
   absl::flat_hash_map<std::string, int> device_index_;
   std::vector<Node*> nodes_;

@@ -1,9 +1,10 @@
 // What a step that hangs says: the culprit first, with device, iteration and time, and then who waits for it, from part to part.
+#include <future>
 #include <regex>
+#include <thread>
 
 #include "cast/play.h"
-#include "troupe/actors/stall_report.h"
-#include "troupe/kernels/evaluate.h"
+#include "troupe/graph/ir/shape_inference.h"
 
 namespace troupe {
 namespace {
@@ -17,6 +18,7 @@ TROUPE_OP("CastHold")
     .Output("y: float")
     .Attr("until: float = 0")
     .Stateful()
+    .Shape(shape_fn::Unchanged)
     .NotDifferentiable("it never ends")
     .Doc("Hands its input on; from the value `until` on it does not.");
 class HoldKernel {
@@ -36,6 +38,33 @@ class HoldKernel {
 };
 TROUPE_KERNEL("CastHold").Device("CPU").Class<HoldKernel>();
 
+// What the kernels of CastHeavy and the test tell each other.
+struct Heavy {
+  const std::thread::id stage = std::this_thread::get_id();
+  ComputeThreads* threads = nullptr;
+  bool stuck = false;
+  std::promise<void> began, go_on;
+};
+Heavy* heavy = nullptr;
+
+TROUPE_OP("CastHeavy")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("it is a test's")
+    .Doc("Hands its input on after longer than it takes to be heavy. As a job it waits for the test to let it go on, when it is stuck.");
+absl::Status RunHeavy(KernelContext& ctx) {
+  heavy->threads = ctx.threads();
+  std::this_thread::sleep_for(200us);
+  if (heavy->stuck && std::this_thread::get_id() != heavy->stage) {
+    heavy->began.set_value();
+    heavy->go_on.get_future().wait_for(60s);
+  }
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("CastHeavy").Device("CPU").Function<RunHeavy>();
+
 // Times are T and the devices' common beginning is left out.
 std::string Plain(std::string text) {
   text = std::regex_replace(text, std::regex("[0-9.]+ m?s\\b"), "T");
@@ -45,7 +74,7 @@ std::string Plain(std::string text) {
 std::string Plain(const std::vector<std::string>& lines) { return Plain("\n" + StrJoin(lines, "\n")); }
 
 struct Hanging : Play {
-  explicit Hanging(int devices = 1) : Play(Options(&reports), devices) {}
+  explicit Hanging(int devices = 1, int threads = 1) : Play(Options(&reports), devices, threads) {}
   ~Hanging() {
     stage.Inline([&] { session = nullptr; });
     for (DoneFn& done : std::exchange(held, {})) done(absl::OkStatus());
@@ -58,11 +87,16 @@ struct Hanging : Play {
     return o;
   }
   Output Hold(const char* name, const Output& x, int device, float until = 0) {
-    auto n = NodeBuilder(root.graph(), name, "CastHold")
-                 .Input(NodeOut{x.node(), x.index()})
-                 .Attr("until", until)
-                 .Device(StrCat("/device:CPU:", device))
-                 .Build();
+    return Built(x, NodeBuilder(root.graph(), name, "CastHold")
+                        .Input(NodeOut{x.node(), x.index()})
+                        .Attr("until", until)
+                        .Device(StrCat("/device:CPU:", device))
+                        .Build());
+  }
+  Output Slow(const char* name, const Output& x) {
+    return Built(x, NodeBuilder(root.graph(), name, "CastHeavy").Input(NodeOut{x.node(), x.index()}).Build());
+  }
+  static Output Built(const Output& x, absl::StatusOr<Node*> n) {
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
     return Output({*n, 0}, x.scope_state());
   }
@@ -72,6 +106,9 @@ struct Hanging : Play {
     Warm(feeds, fetches);
     Start(fetches);
     stage.Play();
+    return ReportOfRunning();
+  }
+  std::string ReportOfRunning() {
     for (int i = 0; i < 3; ++i) {
       stage.Advance(50ms);
       stage.Play();
@@ -174,74 +211,63 @@ step N (z): node '_arg_x_0' (_Arg) on CPU:0 has waited T to be fed
   <- node '_retval_z_0' (_Retval) on CPU:1 has waited T for input 0 'input' from 'z:0' (waiting too))");
 }
 
-// How answers are put together, from answers made up.
-struct Parts {
-  Parts() {
-    for (int i = 0; i < 2; ++i) {
-      auto part = std::make_shared<CompiledPart>();
-      part->info.resize(2);
-      part->info[0].device = part->info[1].device = EvaluationDevice(1);
-      part->info[0].name = StrCat("recv", i);
-      part->info[1].name = StrCat("send", i);
-      part->info[0].op = "_Recv";
-      part->info[1].op = "_Send";
-      part->recvs = {{Key(1 - i), 0}};
-      part->sends = {{Key(i), 1}};
-      answers.push_back({part, StepReport{true, {}}, StrCat("part ", i, " is silent")});
-    }
-  }
-  static std::string Key(int from) { return StrCat("d", from, ";0;d", 1 - from, ";t"); }
-  StepReport::Root& Add(int part, const char* text, int64_t nanos, StepReport::Link takes = {}) {
-    answers[part].report->roots.push_back({text, nanos, std::move(takes), {}, {}});
-    return answers[part].report->roots.back();
-  }
-  std::string Lines(size_t limit = 40) { return Plain(StallLines(answers, limit)); }
-  std::vector<PartAnswer> answers;
-};
-
-BOOST_FIXTURE_TEST_CASE(TheOldestCulpritComesFirstAndIterationsAreToldApart, Parts) {
-  Add(0, "young", 1).chains = {{{"c"}, {Key(0), 8, false}}};
-  Add(0, "old", 2).chains = {{{"a", "b"}, {Key(0), 7, false}}, {{"a", "result"}, {}}};
-  Add(1, "recv of 7", 2, {Key(0), 7, false}).chains = {{{"d"}, {}}};
-  Add(1, "recv of 8", 2, {Key(0), 8, false});
-  BOOST_TEST(Lines() == "\nold\n  <- a\n  <- b\n  <- result\n  <- recv of 7\n  <- d\nyoung\n  <- c\n  <- recv of 8");
-  BOOST_TEST(Lines(3) == "\nold\n  <- a\n  <- b\nand 6 lines more");
+// The second device's big value is due when the first device has got past `hold`, which it never does.
+BOOST_AUTO_TEST_CASE(AValueIsHeldBackForAReceiverThatDoesNotGetToAskForIt) {
+  Hanging p(2);
+  const TensorShape shape({256, 256});
+  const Scope first = p.root.WithDevice("/device:CPU:0"), second = p.root.WithDevice("/device:CPU:1");
+  const Output big = ops::Placeholder(second.WithOpName("big"), DType::kFloat, {.shape = shape});
+  const Output made = ops::Neg(second.WithOpName("made"), big);
+  Output sum = p.Hold("hold", ops::Placeholder(first.WithOpName("start"), DType::kFloat, {.shape = shape}), 0);
+  for (int i = 0; i < 4; ++i) sum = ops::Sqrt(first.WithOpName(StrCat("work", i)), sum);
+  ops::Add(first.WithOpName("z"), sum, made);
+  Tensor ones(DType::kFloat, shape);
+  std::fill_n(ones.flat<float>().data(), shape.num_elements(), 1.0f);
+  p.feeds = {{"big", ones}, {"start", ones}};
+  BOOST_TEST(p.ReportOf({"z"}) ==
+             R"(step N (z) has made no progress for T; it waits for:
+  node 'hold' (CastHold) on CPU:0 has run for T
+    <- node 'work0' (Sqrt) on CPU:0 has waited T for input 0 'x' from 'hold:0' (running)
+    <- node 'work1' (Sqrt) on CPU:0 has waited T for input 0 'x' from 'work0:0' (waiting too)
+    <- node 'work2' (Sqrt) on CPU:0 has waited T for input 0 'x' from 'work1:0' (waiting too)
+    <- node 'made/_S2' (_Recv) on CPU:0 has waited T for 1 control input from 'work2'
+    <- node 'work3' (Sqrt) on CPU:0 has waited T for input 0 'x' from 'work2:0' (waiting too)
+    <- node 'z' (Add) on CPU:0 has waited T for input 0 'x' from 'work3:0' (waiting too), input 1 'y' from 'made/_S2:0' (waiting too)
+    <- node '_retval_z_0' (_Retval) on CPU:0 has waited T for input 0 'input' from 'z:0' (waiting too)
+    <- node 'made/_S1' (_Send) on CPU:1 has waited T for its receiver to ask for the value)");
 }
 
-BOOST_FIXTURE_TEST_CASE(AReceiveOfAnIterationThatHasNotBegunWaitsForWhatKeepsTheLoop, Parts) {
-  Add(0, "stuck", 1).later = {Key(0)};
-  Add(1, "recv", 2, {Key(0), 9, false});
-  BOOST_TEST(Lines() == "\nstuck\n  <- recv");
-}
-
-BOOST_FIXTURE_TEST_CASE(ADeadEndIsNamed, Parts) {
-  answers[0].report = StepReport{};  // done
-  Add(1, "recv", 2, {Key(0), 0, false});
-  BOOST_TEST(Lines().find("\nrecv; its other end, node 'send0' (_Send) on ") == 0u, Lines());
-  BOOST_TEST(Lines().find(", did not run before its part ended") != std::string::npos, Lines());
-  answers[1].report->roots[0].takes.key = "nobody's";
-  BOOST_TEST(Lines() == "\nrecv; no part sends it");
-  answers[1].report->roots[0].takes.grant = true;
-  BOOST_TEST(Lines() == "\nrecv; no part receives it");
-}
-
-BOOST_FIXTURE_TEST_CASE(APartThatDoesNotAnswerIsACulprit, Parts) {
-  answers[0].report.reset();
-  Add(1, "recv", 2, {Key(0), 0, false}).chains = {{{"a"}, {}}};
-  BOOST_TEST(Lines() == "\npart 0 is silent\n  <- recv\n  <- a");
-}
-
-BOOST_FIXTURE_TEST_CASE(AHeldValueWaitsForWhatItsReceiverWaitsFor, Parts) {
-  Add(0, "held", 2, {Key(0), 3, true});
-  Add(1, "slow", 1).chains = {{{"recv that asks"}, {Key(0), 3, true}}};
-  BOOST_TEST(Lines() == "\nslow\n  <- recv that asks\n  <- held");
-}
-
-BOOST_FIXTURE_TEST_CASE(ACircleIsToldAsOne, Parts) {
-  Add(0, "recv 0", 1, {Key(1), 0, false}).chains = {{{"send 0"}, {Key(0), 0, false}}};
-  Add(1, "recv 1", 1, {Key(0), 0, false}).chains = {{{"send 1"}, {Key(1), 0, false}}};
-  BOOST_TEST(Lines() ==
-             "\na circle of parts that wait for each other:\n  <- recv 0\n  <- send 0\n  <- recv 1\n  <- send 1");
+BOOST_AUTO_TEST_CASE(AHeavyKernelThatRunsAsAJob) {
+  Heavy h;
+  heavy = &h;
+  Hanging p(1, 2);
+  const Output a = p.Slow("a", p.x), b = p.Slow("b", p.x);
+  ops::Add(p.root.WithOpName("z"), a, b);
+  p.Extend();
+  p.Warm(p.feeds, {"z"});
+  // In the first step both are found to be heavy. From the second on one of them goes to the other thread, if that is idle.
+  p.Start({"z"});
+  p.stage.Play();
+  BOOST_TEST(p.State() == "OK", p.Message());
+  while (!h.threads->HasIdleWorker()) std::this_thread::yield();
+  h.stuck = true;
+  p.Start({"z"});
+  p.stage.Play();
+  BOOST_REQUIRE(h.began.get_future().wait_for(60s) == std::future_status::ready);
+  BOOST_TEST(p.ReportOfRunning() ==
+             R"(step N (z) has made no progress for T; it waits for:
+  node 'a' (CastHeavy) on CPU:0 has run for T
+    <- node 'z' (Add) on CPU:0 has waited T for input 0 'x' from 'a:0' (running)
+    <- node '_retval_z_0' (_Retval) on CPU:0 has waited T for input 0 'input' from 'z:0' (waiting too))");
+  // Its end rings the executor's bell; the stage stands still until it has rung.
+  h.stuck = false;
+  h.go_on.set_value();
+  std::promise<void> rung;
+  h.threads->Schedule([&] { rung.set_value(); });
+  rung.get_future().wait();
+  p.stage.Play();
+  BOOST_TEST(p.State() == "OK", p.Message());
+  BOOST_TEST(*p.outputs.at(0).data<float>() == 4.0f);
 }
 
 }  // namespace

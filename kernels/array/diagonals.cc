@@ -228,6 +228,41 @@ absl::Status MatrixSetDiagBandGradient(GradientContext& g) {
   return g.status();
 }
 
+OpBuilder MatrixDiagBandOp(std::string_view name) {
+  return OpBuilder(name)
+      .Input("diagonal: T")
+      .Input("k: int32")
+      .Input("num_rows: int32")
+      .Input("num_cols: int32")
+      .Input("padding_value: T")
+      .Output("output: T")
+      .Attr("T: type")
+      .Shape(MatrixDiagBandShape)
+      .Gradient(MatrixDiagBandGradient);
+}
+
+OpBuilder MatrixDiagPartBandOp(std::string_view name) {
+  return OpBuilder(name)
+      .Input("input: T")
+      .Input("k: int32")
+      .Input("padding_value: T")
+      .Output("diagonal: T")
+      .Attr("T: type")
+      .Shape(MatrixDiagPartBandShape)
+      .Gradient(MatrixDiagPartBandGradient);
+}
+
+OpBuilder MatrixSetDiagBandOp(std::string_view name) {
+  return OpBuilder(name)
+      .Input("input: T")
+      .Input("diagonal: T")
+      .Input("k: int32")
+      .Output("output: T")
+      .Attr("T: type")
+      .Shape(MatrixSetDiagBandShape)
+      .Gradient(MatrixSetDiagBandGradient);
+}
+
 const std::vector<DType>& DiagonalTypes() {
   static const std::vector<DType> types = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
                                            DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,

@@ -69,12 +69,11 @@ struct MatrixSetDiagKernel : BandKernel {
   absl::Status Compute(KernelContext& ctx);
 };
 
-absl::Status MatrixDiagBandShape(InferenceContext& c);
-absl::Status MatrixDiagPartBandShape(InferenceContext& c);
-absl::Status MatrixSetDiagBandShape(InferenceContext& c);
-absl::Status MatrixDiagBandGradient(GradientContext& g);
-absl::Status MatrixDiagPartBandGradient(GradientContext& g);
-absl::Status MatrixSetDiagBandGradient(GradientContext& g);
+// The definitions as version 2 has them, without doc; to those of version 3 kAlignAttr is added.
+OpBuilder MatrixDiagBandOp(std::string_view name);
+OpBuilder MatrixDiagPartBandOp(std::string_view name);
+OpBuilder MatrixSetDiagBandOp(std::string_view name);
+inline constexpr char kAlignAttr[] = "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'";
 
 // The types of TensorFlow's kernels.
 const std::vector<DType>& DiagonalTypes();

@@ -4,19 +4,13 @@
 namespace troupe::array {
 namespace {
 
-TROUPE_OP("MatrixDiagPartV3")
-    .Input("input: T")
-    .Input("k: int32")
-    .Input("padding_value: T")
-    .Output("diagonal: T")
-    .Attr("T: type")
-    .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
-    .Shape(MatrixDiagPartBandShape)
-    .Gradient(MatrixDiagPartBandGradient)
-    .Doc(
-        "The diagonals k[0] to k[1] (of a single k that one) of the matrices in the last two dimensions, packed as "
-        "MatrixDiagV3 reads\n"
-        "them, with padding_value where a row is longer than its diagonal.");
+const OpRegistrar op =
+    MatrixDiagPartBandOp("MatrixDiagPartV3")
+        .Attr(kAlignAttr)
+        .Doc(
+            "The diagonals k[0] to k[1] (of a single k that one) of the matrices in the last two dimensions, packed as "
+            "MatrixDiagV3 reads\n"
+            "them, with padding_value where a row is longer than its diagonal.");
 TROUPE_KERNEL("MatrixDiagPartV3")
     .Device("CPU")
     .Types("T", DiagonalTypes())

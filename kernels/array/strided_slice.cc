@@ -18,13 +18,6 @@ absl::Status StridedSliceShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-AttrMap MaskAttrs(GradientContext& g) {
-  AttrMap attrs;
-  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
-    attrs.Set(name, g.Attr<int64_t>(name));
-  return attrs;
-}
-
 absl::Status StridedSliceGradient(GradientContext& g) {
   NodeOut spec[3] = {g.Input(1), g.Input(2), g.Input(3)};
   DType index = g.input_type(1);
@@ -32,20 +25,14 @@ absl::Status StridedSliceGradient(GradientContext& g) {
     index = DType::kInt32;
     for (NodeOut& s : spec) s = g.Op("Cast", {s}, {{"DstT", index}});
   }
-  g.Set(0,
-        g.Op("StridedSliceGrad", {ShapeOf(g, g.Input(0), index), spec[0], spec[1], spec[2], g.Grad(0)}, MaskAttrs(g)));
+  g.Set(0, g.Op("StridedSliceGrad", {ShapeOf(g, g.Input(0), index), spec[0], spec[1], spec[2], g.Grad(0)},
+                SliceMaskAttrs(g)));
   return g.status();
 }
 
 class StridedSliceKernel {
  public:
-  explicit StridedSliceKernel(KernelInit& init) {
-    auto masks = ReadSliceMasks(init.node().attrs());
-    if (masks.ok())
-      masks_ = *masks;
-    else
-      init.Fail(masks.status());
-  }
+  explicit StridedSliceKernel(KernelInit& init) : masks_(ReadSliceMasks(init)) {}
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& in = ctx.input(0);
     const TensorShape in_shape = in.shape();
@@ -69,7 +56,7 @@ class StridedSliceKernel {
   }
 
  private:
-  SliceMasks masks_;
+  const SliceMasks masks_;
 };
 
 TROUPE_OP("StridedSlice")

@@ -13,22 +13,13 @@ absl::Status StridedSliceGradShape(InferenceContext& c) {
 }
 
 absl::Status StridedSliceGradGradient(GradientContext& g) {
-  AttrMap attrs;
-  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
-    attrs.Set(name, g.Attr<int64_t>(name));
-  g.Set(4, g.Op("StridedSlice", {g.Grad(0), g.Input(1), g.Input(2), g.Input(3)}, attrs));
+  g.Set(4, g.Op("StridedSlice", {g.Grad(0), g.Input(1), g.Input(2), g.Input(3)}, SliceMaskAttrs(g)));
   return g.status();
 }
 
 class StridedSliceGradKernel {
  public:
-  explicit StridedSliceGradKernel(KernelInit& init) {
-    auto masks = ReadSliceMasks(init.node().attrs());
-    if (masks.ok())
-      masks_ = *masks;
-    else
-      init.Fail(masks.status());
-  }
+  explicit StridedSliceGradKernel(KernelInit& init) : masks_(ReadSliceMasks(init)) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, ReadShape(ctx.input(0)));
     TROUPE_ASSIGN_OR_RETURN(const SlicePlan plan,
@@ -55,7 +46,7 @@ class StridedSliceGradKernel {
   }
 
  private:
-  SliceMasks masks_;
+  const SliceMasks masks_;
 };
 
 TROUPE_OP("StridedSliceGrad")

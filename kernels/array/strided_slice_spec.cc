@@ -92,6 +92,20 @@ absl::StatusOr<SliceMasks> ReadSliceMasks(const AttrMap& attrs) {
   return m;
 }
 
+SliceMasks ReadSliceMasks(KernelInit& init) {
+  const absl::StatusOr<SliceMasks> masks = ReadSliceMasks(init.node().attrs());
+  if (masks.ok()) return *masks;
+  init.Fail(masks.status());
+  return {};
+}
+
+AttrMap SliceMaskAttrs(GradientContext& g) {
+  AttrMap attrs;
+  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
+    attrs.Set(name, g.Attr<int64_t>(name));
+  return attrs;
+}
+
 absl::StatusOr<SlicePlan> PlanStridedSlice(const PartialTensorShape& shape, const Tensor* begin, const Tensor* end,
                                            const Tensor& strides, const SliceMasks& masks) {
   const int64_t n = strides.num_elements();

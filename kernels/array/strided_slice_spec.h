@@ -16,15 +16,19 @@
 #include "troupe/graph/core/status.h"
 #include "troupe/graph/core/tensor.h"
 #include "troupe/graph/ir/attr_value.h"
+#include "troupe/graph/ir/gradient.h"
 #include "troupe/kernels/array/int_args.h"
+#include "troupe/kernels/kernel.h"
 
 namespace troupe::array {
 
 struct SliceMasks {
   int64_t begin = 0, end = 0, ellipsis = 0, new_axis = 0, shrink_axis = 0;
 };
-// The attrs begin_mask ... shrink_axis_mask of a node.
+// The attrs begin_mask ... shrink_axis_mask of a node; of a kernel's node, which fails when it has not got them; and as attrs of another node.
 absl::StatusOr<SliceMasks> ReadSliceMasks(const AttrMap& attrs);
+SliceMasks ReadSliceMasks(KernelInit& init);
+AttrMap SliceMaskAttrs(GradientContext& g);
 
 struct SlicePlan {
   // One per dimension of the sliced value: first index, step, and how many (-1 = unknown).

@@ -17,4 +17,22 @@ absl::StatusOr<std::string> EdgeKey(const Node& node) {
   return EdgeKey(send_device, static_cast<uint64_t>(incarnation), recv_device, tensor_name);
 }
 
+std::string EdgeKey(KernelInit& init) {
+  absl::StatusOr<std::string> key = EdgeKey(init.node());
+  if (key.ok()) return *std::move(key);
+  init.Fail(key.status());
+  return "";
+}
+
+OpBuilder EdgeEnd(OpBuilder op) {
+  op.Attr("tensor_name: string")
+      .Attr("send_device: string")
+      .Attr("send_device_incarnation: int")
+      .Attr("recv_device: string")
+      .Attr("client_terminated: bool = false")
+      .Stateful()
+      .NotDifferentiable("it is made when a graph is cut into parts, after gradients were built");
+  return op;
+}
+
 }  // namespace troupe

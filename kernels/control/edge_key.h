@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "troupe/graph/ir/graph.h"
+#include "troupe/graph/ir/op_def.h"
+#include "troupe/kernels/kernel.h"
 
 namespace troupe {
 
@@ -18,6 +20,10 @@ std::string EdgeKey(std::string_view send_device, uint64_t send_incarnation, std
                     std::string_view tensor_name);
 // The key of a `_Send`, `_Recv`, `_HostSend` or `_HostRecv` node, from its attrs.
 absl::StatusOr<std::string> EdgeKey(const Node& node);
+// The same for its kernel, which fails when an attr is missing.
+std::string EdgeKey(KernelInit& init);
+// A definition with what all four have behind their tensor and its type; without trait, shape and doc.
+OpBuilder EdgeEnd(OpBuilder op);
 
 }  // namespace troupe
 

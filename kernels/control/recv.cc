@@ -6,45 +6,20 @@
 namespace troupe {
 namespace {
 
-TROUPE_OP("_Recv")
-    .Output("tensor: tensor_type")
-    .Attr("tensor_type: type")
-    .Attr("tensor_name: string")
-    .Attr("send_device: string")
-    .Attr("send_device_incarnation: int")
-    .Attr("recv_device: string")
-    .Attr("client_terminated: bool = false")
-    .Stateful()
-    .Trait(OpTrait::kRecv)
-    .Shape(shape_fn::Unknown)
-    .NotDifferentiable("it is made when a graph is cut into parts, after gradients were built")
-    .Doc("The value that the `_Send` with the same names in another part of the step hands over.");
-
-TROUPE_OP("_HostRecv")
-    .Output("tensor: tensor_type")
-    .Attr("tensor_type: type")
-    .Attr("tensor_name: string")
-    .Attr("send_device: string")
-    .Attr("send_device_incarnation: int")
-    .Attr("recv_device: string")
-    .Attr("client_terminated: bool = false")
-    .Stateful()
-    .Trait(OpTrait::kRecv)
-    .Shape(shape_fn::Unknown)
-    .NotDifferentiable("it is made when a graph is cut into parts, after gradients were built")
-    .Doc("_Recv of a tensor into host memory, on whatever device the node is.");
+OpBuilder ReceivingOp(std::string_view name) {
+  return EdgeEnd(OpBuilder(name).Output("tensor: tensor_type").Attr("tensor_type: type"))
+      .Trait(OpTrait::kRecv)
+      .Shape(shape_fn::Unknown);
+}
+const OpRegistrar op =
+    ReceivingOp("_Recv").Doc("The value that the `_Send` with the same names in another part of the step hands over.");
+const OpRegistrar host_op =
+    ReceivingOp("_HostRecv").Doc("_Recv of a tensor into host memory, on whatever device the node is.");
 
 class RecvKernel {
  public:
   static constexpr Cost kCost = Cost::kTrivial;
-  explicit RecvKernel(KernelInit& init) : type_(init.output_type(0)) {
-    absl::StatusOr<std::string> key = EdgeKey(init.node());
-    if (key.ok()) {
-      key_ = *std::move(key);
-    } else {
-      init.Fail(key.status());
-    }
-  }
+  explicit RecvKernel(KernelInit& init) : key_(EdgeKey(init)), type_(init.output_type(0)) {}
   void ComputeAsync(KernelContext& ctx, DoneFn done) {
     if (ctx.exchange() == nullptr) return done(FailedPrecondition("there is no exchange to receive '", key_, "' by"));
     ctx.exchange()->Recv(
@@ -64,7 +39,7 @@ class RecvKernel {
   }
 
  private:
-  std::string key_;
+  const std::string key_;
   const DType type_;
 };
 TROUPE_KERNEL("_Recv").Device("CPU").Class<RecvKernel>();

@@ -29,13 +29,14 @@ float Overlap(const Box& a, const Box& b) {
   return common / (a.area + b.area - common);
 }
 
-}  // namespace
-
+// The number in a scalar input of float or float16.
 absl::StatusOr<float> Threshold(const KernelContext& ctx, int input) {
   const Tensor t = Widened(ctx.input(input));
   if (t.rank() != 0) return InvalidArgument("input ", input, " must be 0-D, got shape ", t.shape().DebugString());
   return t.scalar<float>();
 }
+
+}  // namespace
 
 absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, float iou_threshold, float score_threshold) {
   const Tensor boxes = Widened(ctx.input(0)), scores = Widened(ctx.input(1));
@@ -71,12 +72,31 @@ absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, float
   return selected;
 }
 
+absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const float iou, Threshold(ctx, 3));
+  float score = std::numeric_limits<float>::lowest();
+  if (ctx.num_inputs() > 4) {
+    TROUPE_ASSIGN_OR_RETURN(score, Threshold(ctx, 4));
+  }
+  return SelectBoxes(ctx, iou, score);
+}
+
 absl::Status SetSelected(KernelContext& ctx, const std::vector<int32_t>& selected, int64_t padded_to) {
   const auto n = static_cast<int64_t>(selected.size());
   TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, TensorShape({std::max(n, padded_to)})));
   std::copy(selected.begin(), selected.end(), out->data<int32_t>());
   std::fill(out->data<int32_t>() + n, out->data<int32_t>() + out->num_elements(), 0);
   return absl::OkStatus();
+}
+
+OpBuilder SelectionOp(std::string_view name, bool score_threshold) {
+  OpBuilder op(name);
+  op.Input("boxes: T").Input("scores: T").Input("max_output_size: int32").Input("iou_threshold: T_threshold");
+  if (score_threshold) op.Input("score_threshold: T_threshold");
+  return op.Output("selected_indices: int32")
+      .Attr("T: {half, float} = DT_FLOAT")
+      .Attr("T_threshold: {half, float} = DT_FLOAT")
+      .NotDifferentiable(kWhyNoSelectionGradient);
 }
 
 absl::Status SelectionShape(InferenceContext& c) {

@@ -20,11 +20,13 @@ inline constexpr char kWhyNoSelectionGradient[] = "indices are piecewise constan
 // Indices of the selected boxes, best first. Inputs 0, 1 and 2 are boxes [n, 4], scores [n] and how many may be selected; only scores above
 // `score_threshold` count.
 absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, float iou_threshold, float score_threshold);
-// The number in a scalar input of float or float16.
-absl::StatusOr<float> Threshold(const KernelContext& ctx, int input);
+// The same, with the thresholds as inputs 3 and, where the op has it, 4.
+absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx);
 // Output 0: the indices; with `padded_to` >= 0 that many, zeros behind those that were selected.
 absl::Status SetSelected(KernelContext& ctx, const std::vector<int32_t>& selected, int64_t padded_to = -1);
 
+// A definition with inputs of thresholds: that of the overlap and, from version 3 on, that of the scores. Without shape and doc.
+OpBuilder SelectionOp(std::string_view name, bool score_threshold);
 // Shape function: inputs checked, output 0 a vector of unknown length.
 absl::Status SelectionShape(InferenceContext& c);
 

@@ -18,9 +18,7 @@ class NonMaxSuppressionV4 {
  public:
   explicit NonMaxSuppressionV4(KernelInit& init) : pad_(init.Attr<bool>("pad_to_max_output_size")) {}
   absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const float iou, Threshold(ctx, 3));
-    TROUPE_ASSIGN_OR_RETURN(const float score, Threshold(ctx, 4));
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx, iou, score));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx));
     TROUPE_ASSIGN_OR_RETURN(Tensor* const valid, ctx.AllocateOutput(1, TensorShape()));
     *valid->data<int32_t>() = static_cast<int32_t>(selected.size());
     return SetSelected(ctx, selected, pad_ ? ctx.input(2).scalar<int32_t>() : -1);
@@ -30,22 +28,14 @@ class NonMaxSuppressionV4 {
   const bool pad_;
 };
 
-TROUPE_OP("NonMaxSuppressionV4")
-    .Input("boxes: T")
-    .Input("scores: T")
-    .Input("max_output_size: int32")
-    .Input("iou_threshold: T_threshold")
-    .Input("score_threshold: T_threshold")
-    .Output("selected_indices: int32")
-    .Output("valid_outputs: int32")
-    .Attr("pad_to_max_output_size: bool = false")
-    .Attr("T: {half, float} = DT_FLOAT")
-    .Attr("T_threshold: {half, float} = DT_FLOAT")
-    .Shape(Shape)
-    .NotDifferentiable(kWhyNoSelectionGradient)
-    .Doc(
-        "As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind "
-        "their indices.");
+const OpRegistrar op =
+    SelectionOp("NonMaxSuppressionV4", true)
+        .Output("valid_outputs: int32")
+        .Attr("pad_to_max_output_size: bool = false")
+        .Shape(Shape)
+        .Doc(
+            "As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind "
+            "their indices.");
 TROUPE_KERNEL("NonMaxSuppressionV4")
     .Device("CPU")
     .Types("T", {DType::kHalf, DType::kFloat})

@@ -137,4 +137,25 @@ absl::Status ArgReduceShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
+const std::vector<DType>& ArgReduceTypes() {
+  static const std::vector<DType> types = [] {
+    std::vector<DType> t(kReals.begin(), kReals.end());
+    t.push_back(DType::kBool);
+    return t;
+  }();
+  return types;
+}
+
+OpBuilder ArgReduceOp(std::string_view name) {
+  return OpBuilder(name)
+      .Input("input: T")
+      .Input("dimension: Tidx")
+      .Output("output: output_type")
+      .Attr(
+          "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, "
+          "qint32, qint16, quint16, bool}")
+      .Shape(ArgReduceShape)
+      .NotDifferentiable("an index is piecewise constant");
+}
+
 }  // namespace troupe::math

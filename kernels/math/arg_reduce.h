@@ -2,6 +2,10 @@
 #ifndef TROUPE_KERNELS_MATH_ARG_REDUCE_H_
 #define TROUPE_KERNELS_MATH_ARG_REDUCE_H_
 
+#include <string_view>
+#include <vector>
+
+#include "troupe/graph/ir/op_def.h"
 #include "troupe/graph/ir/shape_inference.h"
 #include "troupe/kernels/kernel.h"
 
@@ -9,8 +13,12 @@ namespace troupe::math {
 
 absl::StatusOr<PreparedKernel> MakeArgMax(KernelInit& init);
 absl::StatusOr<PreparedKernel> MakeArgMin(KernelInit& init);
+// The types of the kernels' inputs.
+const std::vector<DType>& ArgReduceTypes();
 // Input 0 without the dimension that input 1 names.
 absl::Status ArgReduceShape(InferenceContext& c);
+// Without Tidx, output_type and doc.
+OpBuilder ArgReduceOp(std::string_view name);
 
 }  // namespace troupe::math
 

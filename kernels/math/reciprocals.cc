@@ -27,13 +27,6 @@ const UnaryTable& ReciprocalTable() {
   return table;
 }
 
-const BinaryTable& ReciprocalGradTable() {
-  static const BinaryTable table = [] {
-    BinaryTable t = HotTable(HotBinary::kInvGrad);
-    AddLoopsTo<GradFn, void, std::complex<float>, std::complex<double>>(&t, 4);
-    return t;
-  }();
-  return table;
-}
+const BinaryTable& ReciprocalGradTable() { return UnaryGradTable<HotBinary::kInvGrad, GradFn>(); }
 
 }  // namespace troupe::math

@@ -2,11 +2,9 @@
 #ifndef TROUPE_KERNELS_MATH_RECIPROCALS_H_
 #define TROUPE_KERNELS_MATH_RECIPROCALS_H_
 
-#include <complex>
 #include <string_view>
 
-#include "troupe/kernels/math/elementwise.h"
-#include "troupe/kernels/math/grad_math.h"
+#include "troupe/kernels/math/unary_grad.h"
 
 namespace troupe::math {
 
@@ -23,16 +21,10 @@ const UnaryTable& ReciprocalTable();
 
 // Without doc.
 inline OpBuilder ReciprocalGradOp(std::string_view name) {
-  return OpBuilder(name)
-      .Input("y: T")
-      .Input("dy: T")
-      .Output("z: T")
-      .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
-      .Shape(shape_fn::MergeAll)
-      .Gradient([](GradientContext& g) -> absl::Status {
-        const Value y = Conj(In(g, 0)), d = Grad(g);
-        return SetBoth(g, -2.0 * (Conj(d) * In(g, 1) * y), Apply("ReciprocalGrad", y, d));
-      });
+  return UnaryGradOp(name).Gradient([](GradientContext& g) -> absl::Status {
+    const Value y = Conj(In(g, 0)), d = Grad(g);
+    return SetBoth(g, -2.0 * (Conj(d) * In(g, 1) * y), Apply("ReciprocalGrad", y, d));
+  });
 }
 const BinaryTable& ReciprocalGradTable();
 

@@ -1,7 +1,4 @@
-#include <complex>
-
-#include "troupe/kernels/math/elementwise.h"
-#include "troupe/kernels/math/grad_math.h"
+#include "troupe/kernels/math/unary_grad.h"
 
 namespace troupe {
 namespace {
@@ -14,32 +11,20 @@ struct GradFn {
     return dy * (y * (T(1) - y));
   }
 };
-const math::BinaryTable& Table() {
-  static const math::BinaryTable table = [] {
-    math::BinaryTable t = math::HotTable(math::HotBinary::kSigmoidGrad);
-    math::AddLoopsTo<GradFn, void, std::complex<float>, std::complex<double>>(&t, 4);
-    return t;
-  }();
-  return table;
-}
+
+const OpRegistrar op = math::UnaryGradOp("SigmoidGrad")
+                           .Gradient([](GradientContext& g) -> absl::Status {
+                             const Value y = Conj(In(g, 0)), d = Grad(g), gb = d * Conj(In(g, 1));
+                             return SetBoth(g, gb - 2.0 * (gb * y), Apply("SigmoidGrad", y, d));
+                           })
+                           .Doc("The gradient of Sigmoid: dy * y * (1 - y), where y = sigmoid(x).");
 
 }  // namespace
-
-TROUPE_OP("SigmoidGrad")
-    .Input("y: T")
-    .Input("dy: T")
-    .Output("z: T")
-    .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
-    .Shape(shape_fn::MergeAll)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      const Value y = Conj(In(g, 0)), d = Grad(g), gb = d * Conj(In(g, 1));
-      return SetBoth(g, gb - 2.0 * (gb * y), Apply("SigmoidGrad", y, d));
-    })
-    .Doc("The gradient of Sigmoid: dy * y * (1 - y), where y = sigmoid(x).");
 
 TROUPE_KERNEL("SigmoidGrad")
     .Device("CPU")
     .Types("T", math::kFloatsAndComplex)
-    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
+    .Factory(
+        math::BinaryFactory<math::UnaryGradTable<math::HotBinary::kSigmoidGrad, GradFn>, math::BinaryShapes::kSame>);
 
 }  // namespace troupe

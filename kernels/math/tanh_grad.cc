@@ -1,7 +1,4 @@
-#include <complex>
-
-#include "troupe/kernels/math/elementwise.h"
-#include "troupe/kernels/math/grad_math.h"
+#include "troupe/kernels/math/unary_grad.h"
 
 namespace troupe {
 namespace {
@@ -14,32 +11,19 @@ struct GradFn {
     return dy * (T(1) - y * y);
   }
 };
-const math::BinaryTable& Table() {
-  static const math::BinaryTable table = [] {
-    math::BinaryTable t = math::HotTable(math::HotBinary::kTanhGrad);
-    math::AddLoopsTo<GradFn, void, std::complex<float>, std::complex<double>>(&t, 4);
-    return t;
-  }();
-  return table;
-}
+
+const OpRegistrar op = math::UnaryGradOp("TanhGrad")
+                           .Gradient([](GradientContext& g) -> absl::Status {
+                             const Value y = Conj(In(g, 0)), dy = Conj(In(g, 1)), d = Grad(g);
+                             return SetBoth(g, -2.0 * (d * dy * y), Apply("TanhGrad", y, d));
+                           })
+                           .Doc("The gradient of Tanh: dy * (1 - y * y), where y = tanh(x).");
 
 }  // namespace
-
-TROUPE_OP("TanhGrad")
-    .Input("y: T")
-    .Input("dy: T")
-    .Output("z: T")
-    .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
-    .Shape(shape_fn::MergeAll)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      const Value y = Conj(In(g, 0)), dy = Conj(In(g, 1)), d = Grad(g);
-      return SetBoth(g, -2.0 * (d * dy * y), Apply("TanhGrad", y, d));
-    })
-    .Doc("The gradient of Tanh: dy * (1 - y * y), where y = tanh(x).");
 
 TROUPE_KERNEL("TanhGrad")
     .Device("CPU")
     .Types("T", math::kFloatsAndComplex)
-    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kSame>);
+    .Factory(math::BinaryFactory<math::UnaryGradTable<math::HotBinary::kTanhGrad, GradFn>, math::BinaryShapes::kSame>);
 
 }  // namespace troupe

@@ -1,8 +1,4 @@
-#include <cmath>
-#include <complex>
-
-#include "troupe/kernels/math/elementwise.h"
-#include "troupe/kernels/math/grad_math.h"
+#include "troupe/kernels/math/zero_times.h"
 
 namespace troupe {
 namespace {
@@ -15,27 +11,20 @@ struct XlogyFn {
     return x == T(0) ? T(0) : x * std::log(y);
   }
 };
-const math::BinaryTable& Table() {
-  static const math::BinaryTable table =
-      math::Loops<XlogyFn, float, double, std::complex<float>, std::complex<double>>(15);
-  return table;
-}
+
+const OpRegistrar op =
+    math::ZeroTimesOp("Xlogy")
+        .Gradient([](GradientContext& g) -> absl::Status {
+          const Value x = In(g, 0), y = In(g, 1);
+          return SetBroadcast(g, Apply("Xlogy", IsNotZero(x), y) * Grad(g), Apply("Xdivy", x, y) * Grad(g));
+        })
+        .Doc("x * log(y), or 0 where x is 0; with broadcasting.");
 
 }  // namespace
 
-TROUPE_OP("Xlogy")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr("T: {half, bfloat16, float, double, complex64, complex128}")
-    .Shape(shape_fn::BroadcastBinary)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      const Value x = In(g, 0), y = In(g, 1);
-      const Value some = CastLike(Apply("NotEqual", x, Number(x, 0)), x);
-      return SetBroadcast(g, Apply("Xlogy", some, y) * Grad(g), Apply("Xdivy", x, y) * Grad(g));
-    })
-    .Doc("x * log(y), or 0 where x is 0; with broadcasting.");
-
-TROUPE_KERNEL("Xlogy").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::BinaryFactory<Table>);
+TROUPE_KERNEL("Xlogy")
+    .Device("CPU")
+    .Types("T", math::kFloatsAndComplex)
+    .Factory(math::BinaryFactory<math::ZeroTimesTable<XlogyFn>>);
 
 }  // namespace troupe

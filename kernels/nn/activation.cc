@@ -92,4 +92,17 @@ absl::Status ActivationGradKernel::Compute(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status PiecewiseLinearGradGradient(GradientContext& g) {
+  g.Set(0, g.Op(g.node().op().name, {g.Grad(0), g.Input(1)}));
+  return g.status();
+}
+
+absl::Status ExponentialGradGradient(GradientContext& g) {
+  const NodeOut y = g.Input(1);
+  g.Set(0, g.Op(g.node().op().name, {g.Grad(0), y}));
+  const NodeOut negative = g.Op("Less", {y, g.ScalarLike(y, 0)});
+  g.Set(1, g.Op("Select", {negative, g.Op("Mul", {g.Grad(0), g.Input(0)}), g.Op("ZerosLike", {y})}));
+  return g.status();
+}
+
 }  // namespace troupe

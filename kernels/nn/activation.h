@@ -43,6 +43,10 @@ struct ActivationGradOf : ActivationGradKernel {
   explicit ActivationGradOf(KernelInit& init) : ActivationGradKernel(init, kF) {}
 };
 
+// The gradients of the gradients: of ReluGrad and Relu6Grad, which are piecewise constant in the features, so that nothing flows to these; and of EluGrad and SeluGrad.
+absl::Status PiecewiseLinearGradGradient(GradientContext& g);
+absl::Status ExponentialGradGradient(GradientContext& g);
+
 }  // namespace troupe
 
 #endif  // TROUPE_KERNELS_NN_ACTIVATION_H_

@@ -10,13 +10,7 @@ TROUPE_OP("EluGrad")
     .Output("backprops: T")
     .Attr("T: {half, bfloat16, float, double}")
     .Shape(shape_fn::MergeAll)
-    .Gradient([](GradientContext& g) {
-      const NodeOut y = g.Input(1);
-      g.Set(0, g.Op("EluGrad", {g.Grad(0), y}));
-      const NodeOut negative = g.Op("Less", {y, g.ScalarLike(y, 0)});
-      g.Set(1, g.Op("Select", {negative, g.Op("Mul", {g.Grad(0), g.Input(0)}), g.Op("ZerosLike", {y})}));
-      return g.status();
-    })
+    .Gradient(ExponentialGradGradient)
     .Doc("gradients * (outputs + 1) where outputs < 0, gradients elsewhere; outputs is what Elu gave.");
 
 TROUPE_KERNEL("EluGrad")

@@ -10,11 +10,7 @@ TROUPE_OP("Relu6Grad")
     .Output("backprops: T")
     .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
     .Shape(shape_fn::MergeAll)
-    .Gradient([](GradientContext& g) {
-      // The gradient is piecewise constant in the features: nothing flows to them.
-      g.Set(0, g.Op("Relu6Grad", {g.Grad(0), g.Input(1)}));
-      return g.status();
-    })
+    .Gradient(PiecewiseLinearGradGradient)
     .Doc("Lets gradients through where 0 < features < 6. features may be the input or the output of Relu6.");
 
 TROUPE_KERNEL("Relu6Grad")

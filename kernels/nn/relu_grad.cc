@@ -10,11 +10,7 @@ TROUPE_OP("ReluGrad")
     .Output("backprops: T")
     .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
     .Shape(shape_fn::MergeAll)
-    .Gradient([](GradientContext& g) {
-      // The gradient is piecewise constant in the features: nothing flows to them.
-      g.Set(0, g.Op("ReluGrad", {g.Grad(0), g.Input(1)}));
-      return g.status();
-    })
+    .Gradient(PiecewiseLinearGradGradient)
     .Doc("Lets gradients through where features > 0. features may be the input or the output of Relu.");
 
 TROUPE_KERNEL("ReluGrad")

@@ -1,9 +1,7 @@
 // Softmax: exp(logits) / sum(exp(logits)) over the last dimension.
 #include "troupe/kernels/nn/softmax.h"
 
-#include "troupe/graph/ir/gradient.h"
 #include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
 
 namespace troupe {
 namespace {
@@ -20,11 +18,7 @@ TROUPE_OP("Softmax")
     .Input("logits: T")
     .Output("softmax: T")
     .Attr("T: {half, bfloat16, float, double}")
-    .Shape([](InferenceContext& c) {
-      TROUPE_ASSIGN_OR_RETURN(PartialTensorShape logits, c.WithRankAtLeast(0, 1));
-      c.set_output(0, logits);
-      return absl::OkStatus();
-    })
+    .Shape(SoftmaxShape)
     .Gradient(Gradient)
     .Doc("exp(logits) / sum(exp(logits)) over the last dimension.");
 

@@ -3,12 +3,14 @@
 #define TROUPE_KERNELS_NN_SOFTMAX_H_
 
 #include "troupe/graph/ir/gradient.h"
+#include "troupe/graph/ir/shape_inference.h"
 #include "troupe/kernels/kernel.h"
 
 namespace troupe {
 
-// Kernel of Softmax and LogSoftmax: the last dimension of a tensor of rank 1 or more.
+// Kernel and shape function of Softmax and LogSoftmax: the last dimension of a tensor of rank 1 or more.
 absl::Status ComputeSoftmax(KernelContext& ctx, bool log);
+absl::Status SoftmaxShape(InferenceContext& c);
 
 // The gradient of a loss op with outputs (loss, backprop) with respect to its logits: d(loss) * backprop, and for a gradient d that
 // arrives at backprop (a second derivative) also (d - sum(d * softmax)) * softmax.

@@ -26,6 +26,12 @@ void Dispatch(DType dtype, F f) {
 
 }  // namespace
 
+absl::Status SoftmaxShape(InferenceContext& c) {
+  TROUPE_ASSIGN_OR_RETURN(PartialTensorShape logits, c.WithRankAtLeast(0, 1));
+  c.set_output(0, std::move(logits));
+  return absl::OkStatus();
+}
+
 absl::Status ComputeSoftmax(KernelContext& ctx, bool log) {
   const DType dtype = ctx.node().input_types[0];
   if (ctx.input(0).rank() < 1)

@@ -1,7 +1,6 @@
 // AssignSub, AssignSubVariableOp: subtract a whole tensor from a variable.
 #include "troupe/kernels/state/dense_update.h"
 #include "troupe/kernels/state/handle_shapes.h"
-#include "troupe/kernels/state/variable_owner.h"
 
 namespace troupe {
 namespace {
@@ -25,14 +24,8 @@ TROUPE_OP("AssignSubVariableOp")
     .NotDifferentiable("an update is not a value")
     .Doc("Subtracts `value` from the variable.");
 
-absl::Status ComputeSub(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, ctx.input(1).dtype()));
-  TROUPE_RETURN_IF_ERROR(state::UpdateDense(ctx, slot, ctx.input(1), state::DenseOp::kSub));
-  if (ctx.num_outputs() > 0) ctx.set_output(0, ctx.TakeInput(0));
-  return absl::OkStatus();
-}
-TROUPE_KERNEL("AssignSub").Device("CPU").Function<ComputeSub>();
-TROUPE_KERNEL("AssignSubVariableOp").Device("CPU").Function<ComputeSub>();
+TROUPE_KERNEL("AssignSub").Device("CPU").Function<state::ComputeDenseUpdate<state::DenseOp::kSub>>();
+TROUPE_KERNEL("AssignSubVariableOp").Device("CPU").Function<state::ComputeDenseUpdate<state::DenseOp::kSub>>();
 
 }  // namespace
 }  // namespace troupe

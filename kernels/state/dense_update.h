@@ -3,6 +3,7 @@
 #define TROUPE_KERNELS_STATE_DENSE_UPDATE_H_
 
 #include "troupe/kernels/kernel.h"
+#include "troupe/kernels/state/variable_owner.h"
 #include "troupe/kernels/state/variable_slot.h"
 
 namespace troupe::state {
@@ -12,6 +13,14 @@ enum class DenseOp { kAdd, kSub };
 // slot += delta or slot -= delta, element by element, in place when no snapshot is out. INVALID_ARGUMENT when the shapes differ,
 // UNIMPLEMENTED for types without arithmetic.
 absl::Status UpdateDense(KernelContext& ctx, VariableSlot* slot, const Tensor& delta, DenseOp op);
+// The kernel of an op with inputs (variable, delta), which passes a reference on.
+template <DenseOp kOp>
+absl::Status ComputeDenseUpdate(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, Slot(ctx, 0, ctx.input(1).dtype()));
+  TROUPE_RETURN_IF_ERROR(UpdateDense(ctx, slot, ctx.input(1), kOp));
+  if (ctx.num_outputs() > 0) ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
 
 }  // namespace troupe::state
 

@@ -46,11 +46,18 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
   std::vector<Token> tokens;
 };
 
+// A step's state without its actor, about to begin step 1.
 struct Machine {
-  explicit Machine(std::shared_ptr<const CompiledPart> part) : state(part, host.get()), results(part->num_results) {
+  explicit Machine(std::shared_ptr<const CompiledPart> part, std::vector<Tensor> fed = {})
+      : state(part, host.get()), arguments(std::move(fed)), results(part->num_results) {
     input.context = std::make_shared<StepContext>();
     input.context->step_id = 1;
+    input.arguments = arguments.data();
     input.results = results.data();
+  }
+  void Finish() {
+    BOOST_REQUIRE(state.done());
+    TROUPE_REQUIRE_OK(state.Finish());
   }
   std::shared_ptr<Host> host = std::make_shared<Host>();
   StepState state;
@@ -61,9 +68,7 @@ struct Machine {
 BOOST_AUTO_TEST_CASE(Edges1And2And7ARunFromBeginToFinish) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Square(root, ops::Neg(root, x));
-  Machine m(Compile(root, {x.name()}, {y.name()}));
-  m.arguments = {Tensor::Scalar(3.0f)};
-  m.input.arguments = m.arguments.data();
+  Machine m(Compile(root, {x.name()}, {y.name()}), {Tensor::Scalar(3.0f)});
   BOOST_TEST(m.state.idle());
   for (int step = 1; step <= 3; ++step) {
     m.input.context->step_id = step;
@@ -71,8 +76,7 @@ BOOST_AUTO_TEST_CASE(Edges1And2And7ARunFromBeginToFinish) {
     BOOST_TEST(!m.state.idle());
     BOOST_TEST(!m.state.done());
     BOOST_TEST(!m.state.Drain(1000));
-    BOOST_TEST(m.state.done());
-    TROUPE_REQUIRE_OK(m.state.Finish());
+    m.Finish();
     BOOST_TEST(m.results[0].scalar<float>() == 9.0f);
   }
   BOOST_TEST(m.host->log.empty());
@@ -83,14 +87,12 @@ BOOST_AUTO_TEST_CASE(Edge2ATurnEndsWhenItsBudgetIsSpent) {
   Output x = ops::Placeholder(root, DType::kFloat);
   const std::string feed = x.name();
   for (int i = 0; i < 10; ++i) x = ops::Neg(root, x);
-  Machine m(Compile(root, {feed}, {x.name()}));
-  m.arguments = {Tensor::Scalar(1.0f)};
-  m.input.arguments = m.arguments.data();
+  Machine m(Compile(root, {feed}, {x.name()}), {Tensor::Scalar(1.0f)});
   m.state.Begin(m.input);
   int turns = 1;
   while (m.state.Drain(3)) ++turns;
   BOOST_TEST(turns == 4);  // 12 nodes: the argument, ten negations, the result
-  TROUPE_REQUIRE_OK(m.state.Finish());
+  m.Finish();
   BOOST_TEST(m.results[0].scalar<float>() == 1.0f);
 }
 
@@ -136,8 +138,7 @@ BOOST_FIXTURE_TEST_CASE(Edges3And4ATensorComesBeforeOrAfterItsRecvAndLateOnesAre
   m.state.TakeArrivals();
   BOOST_TEST(m.state.late_arrivals() == 1);
   BOOST_TEST(!m.state.Drain(100));
-  BOOST_REQUIRE(m.state.done());
-  TROUPE_REQUIRE_OK(m.state.Finish());
+  m.Finish();
   BOOST_TEST(m.results[0].scalar<float>() == -2.0f);
   // Before: the tensor waits.
   m.input.context->step_id = 2;
@@ -145,8 +146,7 @@ BOOST_FIXTURE_TEST_CASE(Edges3And4ATensorComesBeforeOrAfterItsRecvAndLateOnesAre
   BOOST_TEST(m.state.PostArrival(Message(m, Tensor::Scalar(5.0f), 2)));
   m.state.TakeArrivals();
   BOOST_TEST(!m.state.Drain(100));
-  BOOST_REQUIRE(m.state.done());
-  TROUPE_REQUIRE_OK(m.state.Finish());
+  m.Finish();
   BOOST_TEST(m.results[0].scalar<float>() == -5.0f);
 }
 
@@ -158,8 +158,7 @@ BOOST_FIXTURE_TEST_CASE(Edge8WhatComesBeforeItsStepBeginsIsKept, RecvGraph) {
     m.input.context->step_id = step;
     m.state.Begin(m.input);
     BOOST_TEST(!m.state.Drain(100));
-    BOOST_REQUIRE(m.state.done());
-    TROUPE_REQUIRE_OK(m.state.Finish());
+    m.Finish();
     BOOST_TEST(m.results[0].scalar<float>() == -3.0f * step);
   }
   BOOST_TEST(m.state.late_arrivals() == 0);
@@ -199,9 +198,7 @@ BOOST_FIXTURE_TEST_CASE(Edges5And6AnAbortedStepForgetsAndDrops, RecvGraph) {
 BOOST_AUTO_TEST_CASE(EveryTokenIsAMessageInTheDebuggingMode) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Add(root, x, ops::Neg(root, x));
-  Machine m(Compile(root, {x.name()}, {y.name()}));
-  m.arguments = {Tensor::Scalar(3.0f)};
-  m.input.arguments = m.arguments.data();
+  Machine m(Compile(root, {x.name()}, {y.name()}), {Tensor::Scalar(3.0f)});
   m.input.token_messages = true;
   m.state.Begin(m.input);
   m.state.Drain(1000);
@@ -212,8 +209,7 @@ BOOST_AUTO_TEST_CASE(EveryTokenIsAMessageInTheDebuggingMode) {
     m.state.Deliver(std::move(t));
     m.state.Drain(1000);
   }
-  BOOST_REQUIRE(m.state.done());
-  TROUPE_REQUIRE_OK(m.state.Finish());
+  m.Finish();
   BOOST_TEST(m.results[0].scalar<float>() == 0.0f);
   BOOST_TEST(m.host->log.size() == 4u);  // x to Neg and Add, Neg to Add, Add to the result
 }
@@ -285,10 +281,8 @@ BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
     BOOST_REQUIRE(!part->ordering.empty());
     for (const int64_t budget : {1, 3, 50, 100000}) {
       for (const bool messages : {false, true}) {
-        Machine m(part);
+        Machine m(part, {Tensor::Scalar(3.0f)});
         std::vector<NodeTiming> timings;
-        m.arguments = {Tensor::Scalar(3.0f)};
-        m.input.arguments = m.arguments.data();
         m.input.timings = &timings;
         m.input.token_messages = messages;
         m.state.Begin(m.input);
@@ -301,7 +295,7 @@ BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
           for (Token& t : tokens) m.state.Deliver(std::move(t));
         }
         BOOST_TEST(m.state.nodes_run() == static_cast<int64_t>(part->nodes.size()));
-        TROUPE_REQUIRE_OK(m.state.Finish());
+        m.Finish();
         std::vector<int> place(kNodes, -1);
         for (size_t t = 0; t < timings.size(); ++t) {
           int number = -1;

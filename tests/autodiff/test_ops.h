@@ -57,6 +57,14 @@ inline Differentiated Differentiate(std::string_view text, const std::vector<std
   }
   return d;
 }
+inline Differentiated MustDifferentiate(std::string_view text, const std::vector<std::string>& ys,
+                                        const std::vector<std::string>& xs, GradientOptions options = {},
+                                        const std::vector<std::string>& grad_ys = {},
+                                        const std::vector<std::string>& stop = {}) {
+  Differentiated d = Differentiate(text, ys, xs, std::move(options), grad_ys, stop);
+  BOOST_REQUIRE_MESSAGE(d.status.ok(), d.status.ToString());
+  return d;
+}
 
 }  // namespace troupe::testing
 

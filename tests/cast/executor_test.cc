@@ -23,10 +23,16 @@ struct TwoParts : Play {
   Output there;
 };
 
+// x -> twice, on one device and compiled.
+struct OnePart : Play {
+  explicit OnePart(SessionOptions options = {}) : Play(options) {
+    Extend();
+    Warm(feeds, {"twice"});
+  }
+};
+
 BOOST_AUTO_TEST_CASE(Edges1And5OnePartRunsInOneTurn) {
-  Play p;
-  p.Extend();
-  p.Warm(p.feeds, {"twice"});
+  OnePart p;
   for (int i = 0; i < 3; ++i) {
     p.Start({"twice"});
     BOOST_TEST(p.Go() == R"(
@@ -46,9 +52,7 @@ executor2 <- doorbell | OK)");
 }
 
 BOOST_AUTO_TEST_CASE(Edge3EveryTokenIsAMessageInTheDebuggingMode) {
-  Play p({.token_messages = true});
-  p.Extend();
-  p.Warm(p.feeds, {"twice"});
+  OnePart p({.token_messages = true});
   p.Start({"twice"});
   BOOST_TEST(p.Go() == R"(
 executor <- run_step | running
@@ -93,9 +97,7 @@ executor2 <- doorbell | running)");
 }
 
 BOOST_AUTO_TEST_CASE(Edge7AFreeExecutorThatIsKilledIsReplacedAtTheNextLease) {
-  Play p;
-  p.Extend();
-  p.Warm(p.feeds, {"twice"});
+  OnePart p;
   p.Start({"twice"});
   p.stage.Play();
   p.stage.Kill(p.stage.Actor("executor"));
@@ -107,9 +109,7 @@ executor2 <- run_step | OK)");
 }
 
 BOOST_AUTO_TEST_CASE(Edge7AStepThatMeetsADyingExecutorFails) {
-  Play p;
-  p.Extend();
-  p.Warm(p.feeds, {"twice"});
+  OnePart p;
   p.Start({"twice"});
   p.stage.Play();
   p.stage.Kill(p.stage.Actor("executor"));

@@ -52,7 +52,9 @@ TROUPE_OP("CastHeavy")
     .Output("y: float")
     .Stateful()
     .NotDifferentiable("it is a test's")
-    .Doc("Hands its input on after longer than it takes to be heavy. As a job it waits for the test to let it go on, when it is stuck.");
+    .Doc(
+        "Hands its input on after longer than it takes to be heavy. As a job it waits for the test to let it go on, "
+        "when it is stuck.");
 absl::Status RunHeavy(KernelContext& ctx) {
   heavy->threads = ctx.threads();
   std::this_thread::sleep_for(200us);
@@ -99,6 +101,16 @@ struct Hanging : Play {
   static Output Built(const Output& x, absl::StatusOr<Node*> n) {
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
     return Output({*n, 0}, x.scope_state());
+  }
+  // A loop that counts from `twice` on, and stays where it gets to 6, on `device`.
+  Output Loop(int device) {
+    return While(
+        root.WithOpName("loop"), {twice},
+        [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], ops::Const(s, 100.0f)); },
+        [&](const Scope& s, const OutputList& v) {
+          const Output there = Hold("body", v[0], device, 6.0f);
+          return OutputList{ops::Add(s, there, ops::Const(s, 1.0f))};
+        })[0];
   }
   // The report of a step that is started and hangs.
   std::string ReportOf(const Names& fetches) {
@@ -157,13 +169,7 @@ BOOST_AUTO_TEST_CASE(AReceiveWhoseSenderWaits) {
 
 BOOST_AUTO_TEST_CASE(ALoopWithAStuckIteration) {
   Hanging p(2);
-  const auto loop = While(
-      p.root.WithOpName("loop"), {p.twice},
-      [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], ops::Const(s, 100.0f)); },
-      [&](const Scope& s, const OutputList& v) {
-        return OutputList{ops::Add(s, p.Hold("body", v[0], 0, 6.0f), ops::Const(s, 1.0f))};
-      });
-  ops::Neg(p.root.WithOpName("z").WithDevice("/device:CPU:1"), loop[0]);
+  ops::Neg(p.root.WithOpName("z").WithDevice("/device:CPU:1"), p.Loop(0));
   BOOST_TEST(p.ReportOf({"z"}) ==
              R"(step N (z) has made no progress for T; it waits for:
   node 'body' (CastHold) on CPU:0 in iteration 2 of loop 'loop/while_context' has run for T
@@ -175,14 +181,7 @@ BOOST_AUTO_TEST_CASE(ALoopWithAStuckIteration) {
 
 BOOST_AUTO_TEST_CASE(ALoopOverTwoDevicesIsStuckInTheOtherOne) {
   Hanging p(2);
-  const auto loop = While(
-      p.root.WithOpName("loop"), {p.twice},
-      [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], ops::Const(s, 100.0f)); },
-      [&](const Scope& s, const OutputList& v) {
-        const Output there = p.Hold("body", v[0], 1, 6.0f);
-        return OutputList{ops::Add(s, there, ops::Const(s, 1.0f))};
-      });
-  ops::Neg(p.root.WithOpName("z"), loop[0]);
+  ops::Neg(p.root.WithOpName("z"), p.Loop(1));
   const std::string report = p.ReportOf({"z"});
   BOOST_TEST(report.find(R"(step N (z) has made no progress for T; it waits for:
   node 'body' (CastHold) on CPU:1 in iteration 2 of loop 'loop/while_context' has run for T

@@ -2,8 +2,8 @@
 #include "troupe/kernels/image/non_max_suppression.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "troupe/kernels/nn/as_float.h"
 
@@ -38,10 +38,12 @@ absl::StatusOr<float> Threshold(const KernelContext& ctx, int input) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, float iou_threshold, float score_threshold) {
+absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, const SelectionRule& rule,
+                                                 std::vector<float>* left) {
   const Tensor boxes = Widened(ctx.input(0)), scores = Widened(ctx.input(1));
-  if (!(iou_threshold >= 0 && iou_threshold <= 1))
-    return InvalidArgument("iou_threshold must be in [0, 1], not ", iou_threshold);
+  if (!(rule.iou_threshold >= 0 && rule.iou_threshold <= 1))
+    return InvalidArgument("iou_threshold must be in [0, 1], not ", rule.iou_threshold);
+  if (!(rule.sigma >= 0)) return InvalidArgument("soft_nms_sigma must be non-negative, not ", rule.sigma);
   if (boxes.rank() != 2 || boxes.dim(1) != 4)
     return InvalidArgument("boxes must be 2-D with 4 columns, got shape ", boxes.shape().DebugString());
   if (scores.rank() != 1 || scores.dim(0) != boxes.dim(0)) {
@@ -54,31 +56,59 @@ absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, float
   if (most < 0) return InvalidArgument("output size must be non-negative, not ", most);
   if (boxes.dim(0) > std::numeric_limits<int32_t>::max()) return InvalidArgument("too many boxes: ", boxes.dim(0));
 
-  const float* score = scores.data<float>();
-  std::vector<int32_t> order(boxes.dim(0)), selected;
-  std::iota(order.begin(), order.end(), 0);
-  order.erase(std::remove_if(order.begin(), order.end(), [&](int32_t i) { return !(score[i] > score_threshold); }),
-              order.end());
-  std::stable_sort(order.begin(), order.end(), [score](int32_t a, int32_t b) { return score[a] > score[b]; });
+  // A candidate whose score was lowered stands in line again; it is compared with each selected box once.
+  struct Candidate {
+    int32_t box;
+    float score;
+    size_t compared;
+  };
+  const auto behind = [](const Candidate& a, const Candidate& b) {
+    return a.score < b.score || (a.score == b.score && a.box > b.box);
+  };
+  std::vector<Candidate> line;
+  for (int32_t i = 0; i < static_cast<int32_t>(boxes.dim(0)); ++i) {
+    if (const float score = scores.data<float>()[i]; score > rule.score_threshold) line.push_back({i, score, 0});
+  }
+  std::make_heap(line.begin(), line.end(), behind);
+  std::vector<int32_t> selected;
   std::vector<Box> taken;
-  for (const int32_t i : order) {
-    if (static_cast<int32_t>(selected.size()) >= most || ctx.cancelled()) break;
-    const Box box = ReadBox(boxes.data<float>() + 4 * int64_t{i});
-    if (std::any_of(taken.rbegin(), taken.rend(), [&](const Box& t) { return Overlap(box, t) > iou_threshold; }))
+  while (static_cast<int64_t>(selected.size()) < most && !line.empty() && !ctx.cancelled()) {
+    std::pop_heap(line.begin(), line.end(), behind);
+    Candidate c = line.back();
+    line.pop_back();
+    const Box box = ReadBox(boxes.data<float>() + 4 * int64_t{c.box});
+    const float before = c.score;
+    bool suppressed = false;
+    for (size_t k = taken.size(); k-- > c.compared && !suppressed;) {
+      const float overlap = Overlap(box, taken[k]);
+      if (rule.sigma > 0) {
+        c.score *= std::exp(-0.5f / rule.sigma * overlap * overlap);
+        suppressed = !(c.score > rule.score_threshold);
+      } else {
+        suppressed = overlap > rule.iou_threshold;
+      }
+    }
+    if (suppressed) continue;
+    c.compared = taken.size();
+    if (c.score != before) {
+      line.push_back(c);
+      std::push_heap(line.begin(), line.end(), behind);
       continue;
+    }
     taken.push_back(box);
-    selected.push_back(i);
+    selected.push_back(c.box);
+    if (left != nullptr) left->push_back(c.score);
   }
   return selected;
 }
 
-absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(const float iou, Threshold(ctx, 3));
-  float score = std::numeric_limits<float>::lowest();
-  if (ctx.num_inputs() > 4) {
-    TROUPE_ASSIGN_OR_RETURN(score, Threshold(ctx, 4));
+absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, std::vector<float>* scores) {
+  SelectionRule rule;
+  float* const parts[] = {&rule.iou_threshold, &rule.score_threshold, &rule.sigma};
+  for (int i = 3; i < ctx.num_inputs(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(*parts[i - 3], Threshold(ctx, i));
   }
-  return SelectBoxes(ctx, iou, score);
+  return SelectBoxes(ctx, rule, scores);
 }
 
 absl::Status SetSelected(KernelContext& ctx, const std::vector<int32_t>& selected, int64_t padded_to) {
@@ -111,14 +141,24 @@ absl::Status SelectionShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status PaddedSelectionShape(InferenceContext& c) {
+  TROUPE_RETURN_IF_ERROR(SelectionShape(c));
+  TROUPE_ASSIGN_OR_RETURN(const bool pad, c.Attr<bool>("pad_to_max_output_size"));
+  PartialTensorShape out = PartialTensorShape::OfRank(1);
+  if (const Tensor* most = c.input_tensor(2); pad && most != nullptr && most->scalar<int32_t>() >= 0)
+    out.set_dim(0, most->scalar<int32_t>());
+  for (int i = 0; i + 1 < c.num_outputs(); ++i) c.set_output(i, out);
+  c.set_output(c.num_outputs() - 1, PartialTensorShape(TensorShape()));
+  return absl::OkStatus();
+}
+
 namespace {
 
 class NonMaxSuppression {
  public:
   explicit NonMaxSuppression(KernelInit& init) : iou_threshold_(init.Attr<float>("iou_threshold")) {}
   absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected,
-                            SelectBoxes(ctx, iou_threshold_, std::numeric_limits<float>::lowest()));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx, SelectionRule{iou_threshold_}));
     return SetSelected(ctx, selected);
   }
 

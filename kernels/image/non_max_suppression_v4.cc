@@ -4,16 +4,6 @@
 namespace troupe::image {
 namespace {
 
-absl::Status Shape(InferenceContext& c) {
-  TROUPE_RETURN_IF_ERROR(SelectionShape(c));
-  TROUPE_ASSIGN_OR_RETURN(const bool pad, c.Attr<bool>("pad_to_max_output_size"));
-  const Tensor* most = c.input_tensor(2);
-  if (pad && most != nullptr && most->scalar<int32_t>() >= 0)
-    c.set_output(0, PartialTensorShape({most->scalar<int32_t>()}));
-  c.set_output(1, PartialTensorShape(TensorShape()));
-  return absl::OkStatus();
-}
-
 class NonMaxSuppressionV4 {
  public:
   explicit NonMaxSuppressionV4(KernelInit& init) : pad_(init.Attr<bool>("pad_to_max_output_size")) {}
@@ -32,7 +22,7 @@ const OpRegistrar op =
     SelectionOp("NonMaxSuppressionV4", true)
         .Output("valid_outputs: int32")
         .Attr("pad_to_max_output_size: bool = false")
-        .Shape(Shape)
+        .Shape(PaddedSelectionShape)
         .Doc(
             "As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind "
             "their indices.");

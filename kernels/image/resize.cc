@@ -6,7 +6,8 @@
 namespace troupe::image {
 
 ResizeAttrs::ResizeAttrs(KernelInit& init)
-    : align_corners(init.Attr<bool>("align_corners")), half_pixel_centers(init.Attr<bool>("half_pixel_centers")) {
+    : align_corners(init.Attr<bool>("align_corners")),
+      half_pixel_centers(init.node().attrs().Has("half_pixel_centers") && init.Attr<bool>("half_pixel_centers")) {
   if (align_corners && half_pixel_centers)
     init.Fail(InvalidArgument("If half_pixel_centers is True, align_corners must be False."));
 }
@@ -80,6 +81,19 @@ absl::Status ResizeShape(InferenceContext& c) {
   }
   c.set_output(0, std::move(out));
   return absl::OkStatus();
+}
+
+absl::Status ResizeGradShape(InferenceContext& c) {
+  TROUPE_RETURN_IF_ERROR(c.WithRank(0, 4).status());
+  TROUPE_RETURN_IF_ERROR(c.WithRank(1, 4).status());
+  c.set_output(0, c.input(1));
+  return absl::OkStatus();
+}
+
+absl::Status CheckResizeGrad(const KernelContext& ctx, const ImageSize& from, const ImageSize& to) {
+  if (from.batch == to.batch && from.channels == to.channels) return absl::OkStatus();
+  return InvalidArgument("grads and original_image must have equal batches and channels: ",
+                         ctx.input(0).shape().DebugString(), " vs. ", ctx.input(1).shape().DebugString());
 }
 
 }  // namespace troupe::image

@@ -18,7 +18,8 @@
 namespace troupe::image {
 
 struct ResizeAttrs {
-  explicit ResizeAttrs(KernelInit& init);  // refuses align_corners together with half_pixel_centers
+  // An op without half_pixel_centers has it false. Refuses align_corners together with half_pixel_centers.
+  explicit ResizeAttrs(KernelInit& init);
   bool align_corners, half_pixel_centers;
 };
 
@@ -44,6 +45,10 @@ std::vector<int64_t> Nearest(int64_t in, int64_t out, const ResizeAttrs& attrs);
 
 // Shape function: images at input 0, size at input 1.
 absl::Status ResizeShape(InferenceContext& c);
+
+// Of gradients with inputs (grads, original_image): the shape function, and INVALID_ARGUMENT when they differ in batch or channels.
+absl::Status ResizeGradShape(InferenceContext& c);
+absl::Status CheckResizeGrad(const KernelContext& ctx, const ImageSize& from, const ImageSize& to);
 
 }  // namespace troupe::image
 

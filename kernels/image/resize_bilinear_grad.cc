@@ -6,13 +6,6 @@
 namespace troupe::image {
 namespace {
 
-absl::Status Shape(InferenceContext& c) {
-  TROUPE_RETURN_IF_ERROR(c.WithRank(0, 4).status());
-  TROUPE_RETURN_IF_ERROR(c.WithRank(1, 4).status());
-  c.set_output(0, c.input(1));
-  return absl::OkStatus();
-}
-
 // Adds to one image [height, width, channels] of zeros.
 template <class T>
 void Spread(const float* grad, const std::vector<Between>& ys, const std::vector<Between>& xs, int64_t width,
@@ -39,10 +32,7 @@ class ResizeBilinearGrad {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const ImageSize from, ImagesAt(ctx, 0));
     TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ImagesAt(ctx, 1));
-    if (from.batch != to.batch || from.channels != to.channels) {
-      return InvalidArgument("grads and original_image must have equal batches and channels: ",
-                             ctx.input(0).shape().DebugString(), " vs. ", ctx.input(1).shape().DebugString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckResizeGrad(ctx, from, to));
     const DType type = ctx.output_type(0);
     TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(ComputeType(type), ctx.input(1).shape()));
     std::memset(out.raw(), 0, out.bytes());
@@ -76,7 +66,7 @@ TROUPE_OP("ResizeBilinearGrad")
     .Attr("T: {float, bfloat16, half, double}")
     .Attr("align_corners: bool = false")
     .Attr("half_pixel_centers: bool = false")
-    .Shape(Shape)
+    .Shape(ResizeGradShape)
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The gradient of ResizeBilinear's images; of original_image only type and shape count.");
 TROUPE_KERNEL("ResizeBilinearGrad").Device("CPU").Types("T", math::kFloats).Class<ResizeBilinearGrad>();

@@ -17,6 +17,26 @@ void Check(const TensorShape& shape, F f, double tolerance = 1e-5) {
   CheckGradients(s, y, {x}, {{"x", Random(DType::kDouble, shape, -1, 1)}}, Gradients(s, {y}, {x}), tolerance);
 }
 
+// The gradient of a linear function of an image, whose output is float32: <y, w> = <x, dy/dx w> is exact enough.
+template <class F>
+void CheckLinear(const TensorShape& shape, F f) {
+  const Scope s = Scope::NewRootScope();
+  const Tensor value = Random(DType::kFloat, shape, -1, 1);
+  const Output x = Const(s, value), y = f(s, x);
+  const Tensor probe = RunGraph(*s.graph(), {}, {y.name()})[0];
+  const Tensor weights = Random(DType::kFloat, probe.shape(), -1, 1, 3);
+  const Output grad = Gradients(s, {y}, {x}, {Const(s, weights)})[0];
+  const std::vector<Tensor> got = RunGraph(*s.graph(), {}, {y.name(), grad.name()});
+  const auto product = [](const Tensor& a, const Tensor& b) {
+    double sum = 0;
+    for (int64_t i = 0; i < a.num_elements(); ++i)
+      sum += static_cast<double>(a.data<float>()[i]) * static_cast<double>(b.data<float>()[i]);
+    return sum;
+  };
+  BOOST_TEST(got[1].SameShape(value));
+  BOOST_CHECK_SMALL(product(got[0], weights) - product(got[1], value), 1e-4);
+}
+
 const AttrMap kWays[] = {{}, {{"align_corners", true}}, {{"half_pixel_centers", true}}};
 
 BOOST_AUTO_TEST_CASE(gradients_of_resizing) {
@@ -27,20 +47,46 @@ BOOST_AUTO_TEST_CASE(gradients_of_resizing) {
         const Output y = Op(s, "ResizeNearestNeighbor", {x, Const(s, size)}, way);
         return SumAll(s, y * y * y);
       });
-      // Its output is float32: the differences of a linear function, taken of its gradient's sum with weights, are exact enough.
-      const Scope s = Scope::NewRootScope();
-      const Tensor value = Random(DType::kFloat, {2, 3, 4, 2}, -1, 1);
-      const Output x = Const(s, value), y = Op(s, "ResizeBilinear", {x, Const(s, size)}, way);
-      const int64_t pixels = 2 * size.data<int32_t>()[0] * size.data<int32_t>()[1] * 2;
-      const Tensor weights = Random(DType::kFloat, {2, size.data<int32_t>()[0], size.data<int32_t>()[1], 2}, -1, 1, 3);
-      const Output grad = Gradients(s, {y}, {x}, {Const(s, weights)})[0];
-      const std::vector<Tensor> got = RunGraph(*s.graph(), {}, {y.name(), grad.name()});
-      double out = 0, in = 0;
-      for (int64_t i = 0; i < pixels; ++i)
-        out += static_cast<double>(got[0].data<float>()[i]) * weights.data<float>()[i];
-      for (int64_t i = 0; i < value.num_elements(); ++i)
-        in += static_cast<double>(got[1].data<float>()[i]) * value.data<float>()[i];
-      BOOST_CHECK_CLOSE_FRACTION(out, in, 1e-5);
+      for (const char* op : {"ResizeBilinear", "ResizeBicubic"}) {
+        CheckLinear({2, 3, 4, 2}, [&](const Scope& s, const Output& x) { return Op(s, op, {x, Const(s, size)}, way); });
+      }
+    }
+  }
+}
+
+// Inside, upside down, over an edge, a point; none of them meets a pixel's middle, where the slope jumps.
+const float kCorners[] = {0.11f,  0.23f, 0.72f, 0.91f, 0.83f, 0.71f, 0.26f, 0.14f,
+                          -0.31f, 0.12f, 0.67f, 1.41f, 0.33f, 0.44f, 0.33f, 0.44f};
+
+BOOST_AUTO_TEST_CASE(gradients_of_crops) {
+  Tensor corners(DType::kFloat, TensorShape({4, 4}));
+  std::copy(std::begin(kCorners), std::end(kCorners), corners.data<float>());
+  const Tensor images = Tensor::Vector<int32_t>({0, 1, 1, 0});
+  for (const auto& size : {Tensor::Vector<int32_t>({3, 4}), Tensor::Vector<int32_t>({1, 2})}) {
+    for (const char* method : {"bilinear", "nearest"}) {
+      CheckLinear({2, 5, 4, 2}, [&](const Scope& s, const Output& x) {
+        return Op(s, "CropAndResize", {x, Const(s, corners), Const(s, images), Const(s, size)}, {{"method", method}});
+      });
+    }
+    // Of the boxes: against the differences of the sum of the crops' squares.
+    const Tensor image = Random(DType::kFloat, {2, 5, 4, 2}, -1, 1);
+    const auto loss = [&](const Tensor& boxes) {
+      const Tensor crops = test::Run("CropAndResize", {image, boxes, images, size});
+      double sum = 0;
+      for (const float v : crops.flat<float>()) sum += 0.5 * v * v;
+      return sum;
+    };
+    const Scope s = Scope::NewRootScope();
+    const Output boxes = Const(s, corners),
+                 crops = Op(s, "CropAndResize", {Const(s, image), boxes, Const(s, images), Const(s, size)});
+    const std::vector<Tensor> got = RunGraph(*s.graph(), {}, {Gradients(s, {crops}, {boxes}, {crops})[0].name()});
+    for (int i = 0; i < 16; ++i) {
+      Tensor up = corners.Clone(), down = corners.Clone();
+      up.data<float>()[i] += 1e-3f;
+      down.data<float>()[i] -= 1e-3f;
+      const double step = static_cast<double>(up.data<float>()[i]) - static_cast<double>(down.data<float>()[i]);
+      BOOST_TEST_CONTEXT("corner " << i)
+      BOOST_CHECK_SMALL(got[0].data<float>()[i] - (loss(up) - loss(down)) / step, 5e-3);
     }
   }
 }
@@ -97,7 +143,7 @@ BOOST_AUTO_TEST_CASE(errors) {
     const std::string error = ErrorOf(op, std::move(in), std::move(attrs));
     BOOST_CHECK_MESSAGE(test::Contains(error, sentence), op << ": " << error);
   };
-  for (const char* op : {"ResizeBilinear", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"}) {
+  for (const char* op : {"ResizeBilinear", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad", "ResizeBicubic"}) {
     check(op, {flat, size({2, 2})}, "must be 4-dimensional, got shape [2,2,1]");
     check(op, {image, size({2})}, "size must be a vector of two elements, got shape [1]");
     check(op, {image, size({0, 2})}, "output dimensions must be positive");
@@ -109,6 +155,28 @@ BOOST_AUTO_TEST_CASE(errors) {
           "the number of elements does not fit into 64 bits");
   }
   check("ResizeBilinearGrad", {image, Tensor(DType::kFloat, TensorShape({2, 2, 2, 1}))}, "equal batches and channels");
+  check("ResizeBicubicGrad", {image, Tensor(DType::kFloat, TensorShape({1, 2, 2, 3}))}, "equal batches and channels");
+  check("ResizeArea", {image, size({0, 2})}, "output dimensions must be positive");
+  const Tensor box(DType::kFloat, TensorShape({1, 4}));
+  check("CropAndResize", {flat, box, size({0}), size({2, 2})}, "must be 4-dimensional");
+  check("CropAndResize", {image, Tensor(DType::kFloat, TensorShape({1, 3})), size({0}), size({2, 2})},
+        "boxes must be 2-D with 4 columns, got shape [1,3]");
+  check("CropAndResize", {image, box, size({0, 0}), size({2, 2})}, "box_index has incompatible shape: [2]");
+  check("CropAndResize", {image, box, size({1}), size({2, 2})}, "box_index has values outside [0, batch_size)");
+  check("CropAndResize", {image, box, size({-1}), size({2, 2})}, "box_index has values outside [0, batch_size)");
+  check("CropAndResize", {image, box, size({0}), size({2})}, "crop_size must be a vector of two elements");
+  check("CropAndResize", {image, box, size({0}), size({0, 2})}, "crop dimensions must be positive, got 0 x 2");
+  check("CropAndResize", {image, box, size({0}), size({2147483647, 2147483647})}, "no memory");
+  check("CropAndResizeGradImage", {image, box, size({0}), size({1, 2, 2})},
+        "image_size must be a vector of four elements", {{"T", DType::kFloat}});
+  check("CropAndResizeGradImage", {image, box, size({0}), size({1, 0, 2, 1})}, "image dimensions must be positive",
+        {{"T", DType::kFloat}});
+  check("CropAndResizeGradImage", {image, box, size({0}), size({1, 2, 2, 3})},
+        "are not those of 1 boxes of images [1,2,2,3]", {{"T", DType::kFloat}});
+  check("CropAndResizeGradImage", {image, box, size({7}), size({1, 2, 2, 1})}, "box_index has values outside",
+        {{"T", DType::kFloat}});
+  check("CropAndResizeGradBoxes", {image, Tensor(DType::kFloat, TensorShape({1, 2, 2, 3})), box, size({0})},
+        "are not those of 1 boxes of images [1,2,2,3]");
   check("LRN", {flat}, "must be 4-dimensional, got shape [2,2,1]");
   check("LRN", {image}, "depth_radius = -1", {{"depth_radius", -1}});
   check("LRNGrad", {image, image, Tensor(DType::kFloat, TensorShape({1, 2, 1, 1}))}, "[1,2,1,1]");
@@ -125,6 +193,8 @@ BOOST_AUTO_TEST_CASE(errors) {
   check("NonMaxSuppressionV3", {four, two, most(1), half, two}, "input 4 must be 0-D, got shape [2]");
   check("NonMaxSuppressionV4", {four, two, Tensor::Vector<int32_t>({1}), half, half},
         "max_output_size must be 0-D, got shape [1]");
+  check("NonMaxSuppressionV5", {four, two, most(1), half, half, Tensor::Scalar(-1.f)},
+        "soft_nms_sigma must be non-negative, not -1");
   const auto patches = [](std::vector<int64_t> ksizes, std::vector<int64_t> rates = {1, 1, 1, 1}) {
     return AttrMap{{"ksizes", std::move(ksizes)},
                    {"strides", std::vector<int64_t>{1, 1, 1, 1}},
@@ -140,7 +210,8 @@ BOOST_AUTO_TEST_CASE(errors) {
 
 BOOST_AUTO_TEST_CASE(threads_do_not_change_results) {
   const Tensor image = Random(DType::kFloat, {3, 40, 50, 4}, -1, 1);
-  for (const char* op : {"ResizeBilinear", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"}) {
+  for (const char* op :
+       {"ResizeBilinear", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad", "ResizeBicubic", "ResizeArea"}) {
     const Tensor once = test::Run(op, {image, Tensor::Vector<int32_t>({70, 30})}),
                  split = test::Run(op, {image, Tensor::Vector<int32_t>({70, 30})}, {}, {}, 4);
     BOOST_CHECK(std::memcmp(once.raw(), split.raw(), once.bytes()) == 0);

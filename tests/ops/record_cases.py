@@ -456,13 +456,16 @@ def matrices():
 def images():
   ways = [dict(), dict(align_corners=True), dict(half_pixel_centers=True)]
   sizes = [((2, 3, 4, 2), (6, 5)), ((1, 5, 7, 1), (2, 3)), ((1, 4, 4, 1), (4, 4)), ((1, 2, 2, 3), (1, 1)), ((1, 1, 3, 1), (2, 9)), ((0, 2, 2, 1), (3, 3))]
-  for op in ("ResizeBilinear", "ResizeNearestNeighbor"):
+  for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea"):
+    for t in types(op):
+      for (shape, size), way in itertools.product(sizes, ways[:2] if op == "ResizeArea" else ways):
+        case(op, values(t, shape, op, 0, 100), i32(*size), **way)
+    for shape, size, way in itertools.product([(1, 1, 1, 2), (2, 4, 1, 1)], [(3, 3), (1, 7)], ways[:2]):
+      case(op, values("float32", shape, op, 0, 100), i32(*size), **way)
+  for op in ("ResizeBilinearGrad", "ResizeBicubicGrad"):
     for t in types(op):
       for (shape, size), way in itertools.product(sizes, ways):
-        case(op, values(t, shape, op, 0, 100), i32(*size), **way)
-  for t in types("ResizeBilinearGrad"):
-    for (shape, size), way in itertools.product(sizes, ways):
-      case("ResizeBilinearGrad", values("float32", shape[:1] + size + shape[3:], "g"), values(t, shape, "x"), **way)
+        case(op, values("float32", shape[:1] + size + shape[3:], "g"), values(t, shape, "x"), **way)
   for t in types("ResizeNearestNeighborGrad"):
     for (shape, size), way in itertools.product(sizes[:-1], ways):
       case("ResizeNearestNeighborGrad", values(t, shape[:1] + size + shape[3:], "g"), i32(*shape[1:3]), **way)
@@ -478,6 +481,23 @@ def images():
       y = tf.raw_ops.LRN(input=tf.constant(x), **a).numpy()
       case("LRNGrad", values(t, x.shape, "g"), x, y, **a)
       case("LRN", values(t, (0, 1, 1, 3), "lrn"), **a)
+
+
+def crops():
+  # Inside, upside down, over the edges, outside, the whole image, a point.
+  corners = np.array([[0.1, 0.2, 0.7, 0.9], [0.8, 0.7, 0.2, 0.1], [-0.3, 0.1, 0.6, 1.4], [1.2, 1.3, 2.0, 1.5], [0, 0, 1, 1], [0.3, 0.4, 0.3, 0.4]], np.float32)
+  image_of = i32(0, 1, 1, 0, 0, 1)
+  for shape, size in [((2, 5, 4, 2), (3, 4)), ((2, 3, 6, 1), (1, 5)), ((2, 1, 4, 1), (4, 1)), ((2, 4, 4, 1), (1, 1)), ((2, 3, 3, 0), (2, 2))]:
+    for t in types("CropAndResize"):
+      x = values(t, shape, "crop", 0, 100)
+      for method in ("bilinear", "nearest"):
+        case("CropAndResize", x, corners, image_of, i32(*size), method=method, extrapolation_value=-1.5)
+      if shape[3]:
+        case("CropAndResizeGradBoxes", values("float32", (6,) + size + shape[3:], "g"), x, corners, image_of)
+    for t in types("CropAndResizeGradImage"):
+      for method in ("bilinear", "nearest"):
+        case("CropAndResizeGradImage", values("float32", (6,) + size + shape[3:], "g"), corners, image_of, i32(*shape), T=Type(t), method=method)
+  case("CropAndResize", values("float32", (2, 3, 3, 1), "crop"), corners[:0], image_of[:0], i32(2, 2))
 
 
 def bands():
@@ -511,6 +531,10 @@ def boxes():
       case("NonMaxSuppressionV3", corners, scores, np.int32(most), number(iou), number(0.4))
       for pad in (False, True):
         case("NonMaxSuppressionV4", corners, scores, np.int32(most), number(iou), number(0.4), pad_to_max_output_size=pad)
+        for sigma in (0, 0.5, 2):
+          case("NonMaxSuppressionV5", corners, scores, np.int32(most), number(iou), number(0.4), number(sigma), pad_to_max_output_size=pad)
+    for sigma in (0.1, 1):
+      case("NonMaxSuppressionV5", corners, scores, np.int32(12), number(0.5), number(0), number(sigma))
     case("NonMaxSuppressionV3", corners[:0], scores[:0], np.int32(3), number(0.5), number(0))
 
 
@@ -559,7 +583,7 @@ def write(name, script, lines, failed):
 
 
 def main():
-  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, bands, boxes, integrals, passing):
+  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, crops, bands, boxes, integrals, passing):
     f()
   write("cases.txt.gz", "record_cases.py", LINES, FAILED)
 

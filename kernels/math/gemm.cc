@@ -19,11 +19,12 @@ namespace {
 
 // Below this many multiplications the tiles of gemm_isa.cc are the fastest.
 constexpr int64_t kSmallProduct = 4 * 1024;
-// Below this many our loops beat the library, which packs both operands first: measured, with the operands in the third-level cache, on shapes of 10 to 200 rows
-// and columns. With vectors of 256 bits the library packs less.
-constexpr int64_t kMiddlingProduct512 = 2200 * 1000, kMiddlingProduct256 = 30 * 1000;
-// And one of a batch of some hundred rows with a long inner dimension, whose B stays in the second-level cache.
-constexpr int64_t kFewRows = 112, kLong = 512, kFewColumns = 256, kNearB = 256 * 1024;
+// Below this many our loops beat the library, which packs both operands first: measured, with the operands in the second- and in the third-level cache, on shapes of
+// 10 to 1200 rows and columns; with fewer rows than kSomeRows the lower bound holds. With vectors of 256 bits the library packs less.
+constexpr int64_t kMiddlingProduct512 = 25 * 1000 * 1000, kMiddlingFewRows512 = 2200 * 1000, kMiddlingProduct256 = 30 * 1000;
+constexpr int64_t kSomeRows = 16;
+// And above it with so few rows that a packed B would be used too seldom, or so few columns that B stays near.
+constexpr int64_t kFewRows = 128, kFewColumns = 64, kShort = 512;
 // A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at most this share of its groups of rows is to be multiplied.
 constexpr int64_t kWorthLooking = 1000 * 1000;
 constexpr double kWorthSkipping = 0.7;
@@ -75,8 +76,9 @@ void ForRanges(ComputeThreads* threads, int64_t ranges, int64_t unit, int64_t si
                           [&](int64_t first, int64_t limit) { f(first * unit, std::min(limit * unit, size)); });
 }
 
-template <class T>
-void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c) {
+// `product` is called as GemmStrided is, for ranges of the rows or columns.
+template <class T, class Product>
+void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c, Product&& product) {
   const int64_t lda = s.transpose_a ? s.m : s.k, ldb = s.transpose_b ? s.k : s.n;
   bool by_rows;
   int64_t unit;
@@ -85,11 +87,18 @@ void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, 
     GemmShape part = s;
     if (by_rows) {
       part.m = to - from;
-      GemmStrided(part, a + (s.transpose_a ? from : from * lda), lda, b, ldb, c + from * s.n, s.n, false);
+      product(part, a + (s.transpose_a ? from : from * lda), lda, b, ldb, c + from * s.n, s.n);
     } else {
       part.n = to - from;
-      GemmStrided(part, a, lda, b + (s.transpose_b ? from * ldb : from), ldb, c + from, s.n, false);
+      product(part, a, lda, b + (s.transpose_b ? from * ldb : from), ldb, c + from, s.n);
     }
+  });
+}
+
+template <class T>
+void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c) {
+  Split<T>(threads, s, a, b, c, [](const GemmShape& part, const T* pa, int64_t lda, const T* pb, int64_t ldb, T* pc, int64_t ldc) {
+    GemmStrided(part, pa, lda, pb, ldb, pc, ldc, false);
   });
 }
 
@@ -111,10 +120,16 @@ GemmF32Operands OperandsF32(const GemmShape& s, const float* a, int64_t lda, con
 }
 
 bool Middling(const GemmShape& s) {
-  if (IsaLevelForTables() < 4) return s.m * s.n * s.k <= kMiddlingProduct256;
-  if (s.m * s.n * s.k <= kMiddlingProduct512) return true;
-  return !s.transpose_a && !s.transpose_b && s.m >= 32 && s.m <= kFewRows && s.k >= kLong && s.n >= 64 &&
-         s.n <= kFewColumns && s.k * s.n <= kNearB;
+  const int64_t work = s.m * s.n * s.k;
+  if (IsaLevelForTables() < 4) return work <= kMiddlingProduct256;
+  if (s.m < kSomeRows) return work <= kMiddlingFewRows512;
+  return work <= kMiddlingProduct512 || s.m <= kFewRows ||
+         (s.n <= kFewColumns && s.k <= kShort && !s.transpose_a);
+}
+
+void LibraryProduct(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc) {
+  if (DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, false)) return;
+  PickkGemmF32().product(OperandsF32(s, a, lda, b, ldb, c, ldc));
 }
 
 // Whether a product leaves out the zeros of A. A few groups of rows, spread over the matrix, are looked at.
@@ -156,7 +171,8 @@ bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const
   GemmF32Operands o = OperandsF32(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n);
   const bool skip = LeavesOutZeros(o);
   if (!skip && !Middling(s)) {
-    Split<float>(threads, s, a, b, c);
+    // The whole product's shape has chosen, so that a range of it goes the same way.
+    Split<float>(threads, s, a, b, c, LibraryProduct);
     return false;
   }
   o.bias = bias;

@@ -1,7 +1,8 @@
 // The loops of gemm_f32.h.
 //
 // A tile of C stays in registers while p runs: R rows by up to three vectors, the last of them whole, masked or a half one. A is read by broadcast, in place under
-// any strides. B is read in place where its rows are contiguous, the rows that come next asked for ahead; a transposed B is turned round panel by panel.
+// any strides. B is read in place where its rows are contiguous; a transposed B is turned round panel by panel. With every p one line is asked for ahead: of the next
+// panel of B while the first tiles of a panel are computed, of the next rows of A in the tiles after them.
 #include <algorithm>
 
 #include "troupe/kernels/math/float_vectors.h"
@@ -11,11 +12,12 @@ namespace troupe::TROUPE_ISA {
 namespace {
 
 #if TROUPE_ISA_LEVEL >= 4
-constexpr int kWide = 32, kLast = 48;  // columns of a panel, and of the last one at most
+constexpr int kWide = 48;       // columns of a panel
+constexpr int kShortWide = 32;  // and where A is transposed and most of its rows are left out: of a short list
 #elif TROUPE_ISA_LEVEL == 3
-constexpr int kWide = 24, kLast = 24;
+constexpr int kWide = 24, kShortWide = 24;
 #else
-constexpr int kWide = 8, kLast = 8;
+constexpr int kWide = 8, kShortWide = 8;
 #endif
 // Rows of a tile of V vectors: enough sums to hide the latency of a multiplication, as many as there are registers.
 template <int V>
@@ -24,9 +26,11 @@ constexpr int kRows = kLanes == 16  ? 8
                                        : V == 2 ? 6
                                                 : 8)
                                     : (V == 2 ? 4 : 8);
-constexpr int64_t kBlock = 256;      // of p: a panel of B stays near while the rows pass by
+constexpr int64_t kBlock = 512;      // of p at most: a panel of B stays in the second-level cache while the rows pass by
+constexpr int64_t kTurnBlock = 256;  // of p when B is turned round
 constexpr int64_t kSkipBlock = 512;  // of p when some are skipped
-constexpr int kAhead = 8;            // rows of B
+constexpr int kAhead = 8;            // rows of B, when some are skipped
+constexpr int kLine = 16;            // floats of a line of the cache
 
 // As the op Relu does it: a NaN stays one.
 template <class V>
@@ -45,8 +49,11 @@ struct Panel {
   int64_t b_row = 0;
   float* c = nullptr;
   int64_t ldc = 0;
-  const float* later =
-      nullptr;  // what a panel after this one begins with: while a tile is computed, a line of each of its rows is asked for
+  // What a tile asks for while it is computed: a line every `step` floats. The first tiles of a panel ask for the lines of the next panel of B, one column of lines
+  // after the other; those after them, where `rows_later`, for the rows of A that come next.
+  const float* later = nullptr;
+  int64_t step = 0;
+  bool rows_later = false;
   const int32_t* list = nullptr;  // which p to take, then kAhead more that may be asked for; null takes all
   bool accumulate = false;
   int rest = 0;                 // columns of the last vector
@@ -62,6 +69,7 @@ __attribute__((noinline)) void Tile(const Panel& g) {
   const int64_t a_row = g.a_row, a_col = g.a_col, b_row = g.b_row;
   const int rest = g.rest;
   const float* later = g.later;
+  const int64_t step = g.step;
   const auto load = [&](const float* p, int v) -> Vec {
     return kHalf || v + 1 < V ? static_cast<Vec>(*reinterpret_cast<const Loose*>(p + v * kLanes))
                               : LoadPart(p + v * kLanes, rest);
@@ -76,10 +84,14 @@ __attribute__((noinline)) void Tile(const Panel& g) {
   }
   Vec sum[R][kW] = {};
   Half half[R] = {};
+  // The rows from the fifth on have a pointer of their own that the compiler does not know to be one: with offsets from the first it runs out of registers.
+  const float* a4 = a + (R > 4 ? 4 : 0) * a_row;
+  asm("" : "+r"(a4));
   for (int64_t q = 0; q < g.k; ++q) {
-    const float *x = a, *y = b;
+    const float *x = a, *x4 = a4, *y = b;
     if constexpr (kList) {
       x += g.list[q] * a_col;
+      x4 += g.list[q] * a_col;
       y += g.list[q] * b_row;
     }
     Vec row[kW];
@@ -87,22 +99,24 @@ __attribute__((noinline)) void Tile(const Panel& g) {
     for (int v = 0; v < W; ++v) row[v] = load(y, v);
     Half end;
     if constexpr (kHalf) end = LoadHalf(y + W * kLanes, rest);
-    const float* next = kList ? b + g.list[q + kAhead] * b_row : y + kAhead * b_row;
+    if constexpr (kList) {
+      const float* next = b + g.list[q + kAhead] * b_row;
 #pragma GCC unroll 3
-    for (int v = 0; v < V; ++v) __builtin_prefetch(next + v * kLanes);
-    if constexpr (!kList) {
+      for (int v = 0; v < V; ++v) __builtin_prefetch(next + v * kLanes);
+    } else {
       __builtin_prefetch(later, 0, 2);
-      later += b_row;
+      later += step;
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const float s = x[r * a_row];
+      const float s = r < 4 ? x[r * a_row] : x4[(r - 4) * a_row];
 #pragma GCC unroll 3
       for (int v = 0; v < W; ++v) sum[r][v] += row[v] * s;
       if constexpr (kHalf) half[r] += end * s;
     }
     if constexpr (!kList) {
       a += a_col;
+      a4 += a_col;
       b += b_row;
     }
   }
@@ -142,12 +156,21 @@ __attribute__((noinline)) void Tile(const Panel& g) {
 template <int V, bool kHalf, bool kList>
 void Rows(Panel g, int64_t m) {
   constexpr int R = kRows<V>;
+  constexpr int kLines = kWide / kLine + 1;  // of a row of a panel
+  int tiles = 0;
   const auto go = [&](auto tile, int rows) {
     tile(g);
     g.a += rows * g.a_row;
     g.c += rows * g.ldc;
-    if (!kList) g.later += 16;
     m -= rows;
+    if constexpr (!kList) {
+      g.later += kLine;
+      if (++tiles < kLines || !g.rows_later) return;
+      // A's next rows: all of them when they lie in a row, or a line that has the rows after the next ones too.
+      const bool turned = g.a_row == 1;
+      g.later = g.a + (turned ? 2 * R : R * g.a_row);
+      g.step = turned ? g.a_col : R;
+    }
   };
   while (m >= R) go(Tile<R, V, kHalf, kList>, R);
   if (R > 4 && m >= 4) go(Tile<4, V, kHalf, kList>, 4);
@@ -165,13 +188,13 @@ TROUPE_INLINE void Columns(Panel g, int64_t m, int columns) {
            : vectors == 2 ? Rows<2, true, kList>(g, m)
                           : Rows<3, true, kList>(g, m);
   }
-  if constexpr (kLast > 2 * kLanes) {
+  if constexpr (kWide > 2 * kLanes) {
     if (vectors == 3) return Rows<3, false, kList>(g, m);
   }
   return vectors == 1 ? Rows<1, false, kList>(g, m) : Rows<2, false, kList>(g, m);
 }
 
-int NextColumns(int64_t left) { return static_cast<int>(left <= kLast ? left : kWide); }
+int NextColumns(int64_t left, int wide = kWide) { return static_cast<int>(left <= kWide ? left : wide); }
 
 // to[q*width + x] = from[x*stride + q] for q < k and x < columns; the columns up to the next multiple of a vector are zeros.
 void TurnRound(const float* from, int64_t stride, int64_t k, int columns, float* to, int width);
@@ -220,10 +243,13 @@ void TurnRound(const float* from, int64_t stride, int64_t k, int columns, float*
 }
 
 void Product(const GemmF32Operands& o) {
-  alignas(64) float panel[kBlock * kLast];
-  for (int64_t p = 0; p < o.k; p += kBlock) {
-    const bool ends = p + kBlock >= o.k;
-    Panel g = {.k = std::min(kBlock, o.k - p),
+  alignas(64) float panel[kTurnBlock * kWide];
+  const bool turns = o.b_col != 1;
+  // Blocks of like size.
+  const int64_t most = turns ? kTurnBlock : kBlock, blocks = (o.k + most - 1) / most, block = (o.k + blocks - 1) / blocks;
+  for (int64_t p = 0; p < o.k; p += block) {
+    const bool ends = p + block >= o.k;
+    Panel g = {.k = std::min(block, o.k - p),
                .a_row = o.a_row,
                .a_col = o.a_col,
                .ldc = o.ldc,
@@ -234,15 +260,16 @@ void Product(const GemmF32Operands& o) {
       g.a = o.a + p * o.a_col;
       g.c = o.c + j;
       g.bias = ends && o.bias != nullptr ? o.bias + j : nullptr;
-      if (o.b_col == 1) {
-        g.b = o.b + p * o.b_row + j;
-        g.b_row = o.b_row;
-        g.later = j + columns < o.n ? g.b + columns : o.b + (p + (ends ? 0 : kBlock)) * o.b_row;
-      } else {
+      g.rows_later = j == 0 && (o.a_row == 1 || o.a_row == g.k);
+      if (turns) {
         const int width = (columns + kLanes - 1) / kLanes * kLanes;
         TurnRound(o.b + p + j * o.b_col, o.b_col, g.k, columns, panel, width);
         g.b = g.later = panel;
-        g.b_row = width;
+        g.b_row = g.step = width;
+      } else {
+        g.b = o.b + p * o.b_row + j;
+        g.b_row = g.step = o.b_row;
+        g.later = j + columns < o.n ? g.b + columns : o.b + (p + (ends ? 0 : block)) * o.b_row;
       }
       Columns<false>(g, o.m, columns);
       j += columns;
@@ -309,7 +336,7 @@ void ProductSkipping(const GemmF32Operands& o) {
                  .activation = o.activation};
       g.k = List(a, o.a_row, o.a_col, rows, std::min(block, o.k - p), list);
       for (int64_t j = 0; j < o.n;) {
-        const int columns = NextColumns(o.n - j);
+        const int columns = NextColumns(o.n - j, o.a_row == 1 ? kShortWide : kWide);
         g.a = a;
         g.b = o.b + p * o.b_row + j;
         g.c = o.c + i * o.ldc + j;
@@ -321,20 +348,27 @@ void ProductSkipping(const GemmF32Operands& o) {
   }
 }
 
-double SampledShare(const GemmF32Operands& o, int64_t groups) {
-  constexpr int64_t kPiece = 16, kPieceStep = 48;  // of p
-  int32_t list[kPiece + kAhead + 1];
-  const int64_t all = o.m / kGemmSkipRows, some = std::min(groups, all), step = all / some;
-  int64_t row = (all - 1 - (some - 1) * step) / 2 * kGemmSkipRows;
+// Of `groups` groups of rows spread over the matrix, pieces of `piece` p, one every `step`: the share of those p that are to be multiplied.
+double Sample(const GemmF32Operands& o, int64_t groups, int64_t piece, int64_t step) {
+  int32_t list[16 + kAhead + 1];
+  const int64_t all = o.m / kGemmSkipRows, some = std::min(groups, all), apart = all / some;
+  int64_t row = (all - 1 - (some - 1) * apart) / 2 * kGemmSkipRows;
   int64_t count = 0, looked_at = 0;
-  for (int64_t i = 0; i < some; ++i, row += step * kGemmSkipRows) {
-    for (int64_t p = 0; p < o.k; p += kPieceStep) {
-      const int64_t piece = std::min(kPiece, o.k - p);
-      count += List(o.a + row * o.a_row + p * o.a_col, o.a_row, o.a_col, kGemmSkipRows, piece, list);
-      looked_at += piece;
+  for (int64_t i = 0; i < some; ++i, row += apart * kGemmSkipRows) {
+    for (int64_t p = 0; p < o.k; p += step) {
+      const int64_t n = std::min(piece, o.k - p);
+      count += List(o.a + row * o.a_row + p * o.a_col, o.a_row, o.a_col, kGemmSkipRows, n, list);
+      looked_at += n;
     }
   }
   return static_cast<double>(count) / static_cast<double>(looked_at);
+}
+
+// A few lines first: where hardly anything is to be left out among them, no more are read.
+double SampledShare(const GemmF32Operands& o, int64_t groups) {
+  constexpr double kDense = 0.95;
+  const double first = Sample(o, 2, 8, std::max<int64_t>(8, (o.k + 3) / 4));
+  return first >= kDense ? first : Sample(o, groups, 16, 48);
 }
 
 }  // namespace

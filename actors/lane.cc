@@ -61,7 +61,7 @@ void Lane::Remote::exec_later(caf::resumable* actor) {
     return system.scheduler().enqueue(actor);
   }
   lane_->inbox_.push_back(actor);
-  lane_->woken_ = true;
+  lane_->woken_.store(true, std::memory_order_release);
   // Under the lock: the lane may be gone as soon as it has seen the actor.
   lane_->wake_.notify_one();
 }

@@ -43,13 +43,15 @@ class Lane : public caf::execution_unit {
   // Sleeps until another thread queues an actor or calls Wake, or `until` has come (false).
   bool Wait(std::chrono::steady_clock::time_point until);
   void Wake();
+  // Whether Wait would return at once. Without the lock, for a thread that does something else until then.
+  bool Stirred() const { return woken_.load(std::memory_order_acquire); }
   // Wakes the lane when `last()` is true, which is called under the lane's lock: what it makes visible to the lane's thread cannot make that thread
   // leave, and the lane go, before this call is over (Detach waits for the lock).
   template <class F>
   void WakeIf(F&& last) {
     std::lock_guard<std::mutex> lock(mu_);
     if (!last()) return;
-    woken_ = true;
+    woken_.store(true, std::memory_order_release);
     wake_.notify_one();
   }
 
@@ -72,7 +74,7 @@ class Lane : public caf::execution_unit {
   std::mutex mu_;
   std::condition_variable wake_;
   absl::InlinedVector<caf::resumable*, 4> inbox_;  // from other threads
-  bool woken_ = false;
+  std::atomic<bool> woken_{false};  // changed under mu_
   bool attached_ = false;
 };
 

@@ -264,13 +264,25 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const FeedValue
       }
       if (more) continue;
       if (!running()) break;
-      lane_.Wait(expired ? Clock::time_point::max() : deadline);
+      const Clock::time_point until = expired ? Clock::time_point::max() : deadline;
+      HelpJobs(until);
+      lane_.Wait(until);
     }
     if (watched) signature_->watch->Remove(this);
   }
   lane_.Detach();
   if (metadata != nullptr) FillMetadata(options, metadata);
   return Finish(outputs);
+}
+
+// The lane's thread has nothing to run, but the step's jobs may have. All of a step's devices share their threads.
+void ExecutorSet::HelpJobs(Clock::time_point until) {
+  for (const auto& e : executors_) {
+    if (!e->state().has_jobs()) continue;
+    const bool timed = until != Clock::time_point::max();
+    return e->state().part().device->threads()->Help(
+        context_.get(), [&] { return lane_.Stirred() || (timed && Clock::now() >= until); });
+  }
 }
 
 void ExecutorSet::Guard(const CancellationToken* token, int64_t timeout_ms) {

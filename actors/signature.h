@@ -85,6 +85,8 @@ class alignas(64) ExecutorSet : public StepGroup {
   void Launch(caf::execution_unit* home, bool stats);
   // Puts a step that no thread waits for under the eyes of its token and of the watch.
   void Guard(const CancellationToken* token, int64_t timeout_ms);
+  // Works along with the step's jobs until the lane has something to run, `until` has come, or it is time to sleep.
+  void HelpJobs(std::chrono::steady_clock::time_point until);
   // What the step waits for. Of the lane's thread, while it does not drain.
   std::vector<std::string> Waiting() const;
   // Lending (lend.cc).

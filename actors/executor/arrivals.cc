@@ -40,10 +40,12 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
   auto* call = new AsyncCall(*part_, node, it, it->slots, input_.context.get(), this, true);
   calls_.push_back(call);
   ++in_flight_;
+  jobs_.fetch_add(1, std::memory_order_relaxed);
   const int64_t step = input_.context->step_id;
   part_->device->threads()->Schedule(
       [this, call, step, compute = n.compute, keep = host_->KeepAlive(), context = input_.context] {
         auto* a = new Arrival;
+        const ComputeThreads::LoopOwner owner(context.get());
         const int64_t start = NowNanos();
         call->started.store(start, std::memory_order_relaxed);
         try {
@@ -53,6 +55,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
         } catch (...) {
           a->status = Internal("the kernel threw something that is no std::exception");
         }
+        a->job = true;
         a->nanos = static_cast<uint64_t>(NowNanos() - start);
         a->tag = static_cast<uint64_t>(start);
         call->inputs.clear();
@@ -141,7 +144,8 @@ void StepState::HandleNodeDone(Arrival& a) {
     delete c;
     return true;
   });
-  if (a.nanos != 0) {
+  if (a.job) {
+    jobs_.fetch_sub(1, std::memory_order_relaxed);
     part_->RecordCost(a.node, a.nanos, false);
     CountRun(1);
     if (input_.timings != nullptr) {

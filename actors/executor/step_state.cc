@@ -25,6 +25,7 @@ void StepState::Begin(const StepInput& input) {
   aborting_ = false;
   status_ = absl::OkStatus();
   in_flight_ = tokens_out_ = 0;
+  jobs_.store(0, std::memory_order_relaxed);
   clock_ = input.timings != nullptr || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0 ? Clock::kAll
            : steps_ % kTimeCostlyEvery == 0                                                ? Clock::kCostly
                                                                                            : Clock::kOff;

@@ -86,6 +86,7 @@ struct Arrival {
   bool dead = false;
   std::string key;  // of the tensor, or of the one that is granted
   uint64_t tag = 0;
+  bool job = false;  // a node that ran as one, for so many nanoseconds
   uint64_t nanos = 0;
   std::function<void(StepReport)> report;  // answered with what the step waits for
 };
@@ -154,6 +155,8 @@ class StepState : public TensorExchange {
   // Stops the step with this error (the first one counts).
   void Abort(const absl::Status& status);
   bool done() const { return active_ && NothingReady() && tokens_out_ == 0 && in_flight_ == 0; }
+  // Whether the step has jobs on compute threads. From any thread.
+  bool has_jobs() const { return jobs_.load(std::memory_order_relaxed) > 0; }
   // The first error. REQUIRES: done().
   absl::Status Finish();
 
@@ -324,6 +327,7 @@ class StepState : public TensorExchange {
   std::atomic<uint32_t> current_{0};  // node whose kernel runs, for what it may throw and for reports
   Tensor* current_inputs_ = nullptr;
   int64_t in_flight_ = 0;              // jobs, asynchronous kernels
+  std::atomic<int> jobs_{0};           // of these; written in the turn alone
   int64_t tokens_out_ = 0;             // tokens on their way as messages
   std::atomic<int64_t> nodes_run_{0};  // written in the turn alone
   int64_t late_arrivals_ = 0, steps_ = 0;

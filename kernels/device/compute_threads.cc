@@ -5,8 +5,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -44,6 +46,8 @@ constexpr int kRangesPerThread = 2;       // slack for threads that are slower o
 // A worker that has just worked looks out this long for more before it sleeps, and a caller for its helpers: within a training step the next loop comes
 // after a few microseconds, and waking a thread costs up to 70 us on a small VM. Bounded, so that an idle process sleeps.
 constexpr int64_t kLookOutNanos = 40000;
+// Who waits for jobs of its own step waits for the last of their ranges, which takes about this long.
+constexpr int64_t kHelpNanos = 200000;
 
 int64_t NowNanos() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -58,10 +62,10 @@ inline void Pause() {
 #endif
 }
 
-// Looks at `ready` again and again for at most kLookOutNanos. True when it became true.
+// Looks at `ready` again and again for at most `nanos`. True when it became true.
 template <class F>
-bool LookOut(F&& ready) {
-  const int64_t until = NowNanos() + kLookOutNanos;
+bool LookOut(int64_t nanos, F&& ready) {
+  const int64_t until = NowNanos() + nanos;
   do {
     for (int i = 0; i < 16; ++i) {
       if (ready()) return true;
@@ -76,19 +80,36 @@ struct Loop {
   void (*fn)(void*, int64_t, int64_t);
   void* arg;
   int64_t n, ranges;
-  std::atomic<int64_t> next{0};
-  std::atomic<int64_t> done{0};
-  std::atomic<int> helpers{0};  // workers inside; changed under Impl::mu
+  const void* owner = nullptr;
+  // The caller takes ranges from the front, helpers from the back. So most of a range's data were written by the thread that reads them, since the loop before was
+  // split alike, and lie in its cache.
+  std::atomic<int64_t> taken{0}, back{0};
+  int64_t front = 0;             // the caller's own
+  std::atomic<int> helpers{0};  // threads inside besides the caller; changed under Impl::mu
+  std::atomic<bool> threw{false};
+  std::exception_ptr exception;  // of whoever set `threw`
 
-  void Work() {
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < ranges;) {
-      int64_t begin, end;
-      ComputeThreads::Range(n, ranges, i, &begin, &end);
+  bool HasMore() const { return taken.load(std::memory_order_relaxed) < ranges; }
+  // Runs one range. False when there is none.
+  bool WorkOnce(bool caller) {
+    if (taken.fetch_add(1, std::memory_order_relaxed) >= ranges) return false;
+    const int64_t i = caller ? front++ : ranges - 1 - back.fetch_add(1, std::memory_order_relaxed);
+    int64_t begin, end;
+    ComputeThreads::Range(n, ranges, i, &begin, &end);
+    try {
       fn(arg, begin, end);
-      done.fetch_add(1, std::memory_order_acq_rel);
+    } catch (...) {
+      if (!threw.exchange(true)) exception = std::current_exception();
+    }
+    return true;
+  }
+  void Work(bool caller) {
+    while (WorkOnce(caller)) {
     }
   }
 };
+
+thread_local const void* loop_owner = nullptr;
 
 }  // namespace
 
@@ -105,6 +126,16 @@ struct ComputeThreads::Impl {
   bool stop = false;
   std::vector<std::thread> workers;
 
+  void Enter(Loop* loop, std::unique_lock<std::mutex>* lock) {
+    loop->helpers.fetch_add(1, std::memory_order_relaxed);
+    lock->unlock();
+  }
+  void Leave(Loop* loop, std::unique_lock<std::mutex>* lock) {
+    lock->lock();
+    // The caller may destroy the loop as soon as it sees no helpers: this is the last look at it.
+    if (loop->helpers.fetch_sub(1, std::memory_order_acq_rel) == 1) finished.notify_all();
+  }
+
   void Run() {
     ScopedFlushDenormals flush;
     bool worked = false;
@@ -112,16 +143,13 @@ struct ComputeThreads::Impl {
     for (;;) {
       if (!loops.empty()) {
         Loop* loop = loops.back();
-        if (loop->next.load(std::memory_order_relaxed) >= loop->ranges) {
+        if (!loop->HasMore()) {
           loops.pop_back();
           continue;
         }
-        loop->helpers.fetch_add(1, std::memory_order_relaxed);
-        lock.unlock();
-        loop->Work();
-        lock.lock();
-        // The caller may destroy the loop as soon as it sees no helpers: this is the last look at it.
-        if (loop->helpers.fetch_sub(1, std::memory_order_acq_rel) == 1) finished.notify_all();
+        Enter(loop, &lock);
+        loop->Work(false);
+        Leave(loop, &lock);
         worked = true;
       } else if (!jobs.empty()) {
         std::function<void()> job = std::move(jobs.front());
@@ -138,7 +166,7 @@ struct ComputeThreads::Impl {
         const uint32_t seen = news.load(std::memory_order_relaxed);
         idle.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
-        LookOut([&] { return news.load(std::memory_order_relaxed) != seen; });
+        LookOut(kLookOutNanos, [&] { return news.load(std::memory_order_relaxed) != seen; });
         lock.lock();
         idle.fetch_sub(1, std::memory_order_relaxed);
       } else {
@@ -151,6 +179,7 @@ struct ComputeThreads::Impl {
     }
   }
 
+  void Share(Loop* loop, int most);
   // Tells up to `wanted` workers that something came. REQUIRES: mu is held; it is released.
   void Announce(int wanted, std::unique_lock<std::mutex> lock) {
     news.fetch_add(1, std::memory_order_relaxed);
@@ -183,6 +212,33 @@ ComputeThreads::~ComputeThreads() {
 
 bool ComputeThreads::HasIdleWorker() const { return impl_->idle.load(std::memory_order_relaxed) > 0; }
 
+ComputeThreads::LoopOwner::LoopOwner(const void* owner) : before_(std::exchange(loop_owner, owner)) {}
+ComputeThreads::LoopOwner::~LoopOwner() { loop_owner = before_; }
+
+void ComputeThreads::HelpLoops(const void* owner, bool (*enough)(void*), void* arg) {
+  if (num_threads_ == 1) return;
+  // What the ranges begin belongs to whom they belong to.
+  const LoopOwner mine(owner);
+  while (!enough(arg)) {
+    std::unique_lock<std::mutex> lock(impl_->mu);
+    const auto it = std::find_if(impl_->loops.begin(), impl_->loops.end(),
+                                 [owner](const Loop* l) { return l->owner == owner && l->HasMore(); });
+    if (it != impl_->loops.end()) {
+      Loop* loop = *it;
+      impl_->Enter(loop, &lock);
+      while (loop->WorkOnce(false) && !enough(arg)) {
+      }
+      impl_->Leave(loop, &lock);
+      continue;
+    }
+    const uint32_t seen = impl_->news.load(std::memory_order_relaxed);
+    lock.unlock();
+    if (!impl_->look_out) return;
+    const auto something = [&] { return enough(arg) || impl_->news.load(std::memory_order_relaxed) != seen; };
+    if (!LookOut(kHelpNanos, something)) return;
+  }
+}
+
 void ComputeThreads::Schedule(std::function<void()> job) {
   if (num_threads_ == 1) return job();
   std::unique_lock<std::mutex> lock(impl_->mu);
@@ -204,26 +260,36 @@ void ComputeThreads::Range(int64_t n, int64_t ranges, int64_t i, int64_t* begin,
 }
 
 void ComputeThreads::RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int64_t, int64_t), void* arg) {
-  Loop loop{fn, arg, n, std::min(n, ranges)};
-  if (num_threads_ == 1) return loop.Work();
-  {
-    std::unique_lock<std::mutex> lock(impl_->mu);
-    impl_->loops.push_back(&loop);
-    impl_->Announce(static_cast<int>(std::min<int64_t>(num_threads_ - 1, loop.ranges - 1)), std::move(lock));
+  Loop loop{fn, arg, n, std::min(n, ranges), loop_owner};
+  if (num_threads_ == 1) {
+    loop.Work(true);
+  } else {
+    impl_->Share(&loop, num_threads_ - 1);
   }
-  loop.Work();
-  const auto alone = [&loop] { return loop.helpers.load(std::memory_order_acquire) == 0; };
-  std::unique_lock<std::mutex> lock(impl_->mu);
-  const auto it = std::find(impl_->loops.begin(), impl_->loops.end(), &loop);
-  if (it != impl_->loops.end()) impl_->loops.erase(it);  // from here on nobody comes, they only leave
+  if (loop.threw.load(std::memory_order_relaxed)) [[unlikely]]
+    std::rethrow_exception(loop.exception);
+}
+
+// The caller's side of a loop: on return nobody knows it any more.
+void ComputeThreads::Impl::Share(Loop* loop, int most) {
+  {
+    std::unique_lock<std::mutex> lock(mu);
+    loops.push_back(loop);
+    Announce(static_cast<int>(std::min<int64_t>(most, loop->ranges - 1)), std::move(lock));
+  }
+  loop->Work(true);
+  const auto alone = [loop] { return loop->helpers.load(std::memory_order_acquire) == 0; };
+  std::unique_lock<std::mutex> lock(mu);
+  const auto it = std::find(loops.begin(), loops.end(), loop);
+  if (it != loops.end()) loops.erase(it);  // from here on nobody comes, they only leave
   if (alone()) return;
-  if (impl_->look_out) {
+  if (look_out) {
     lock.unlock();
     // A helper's last look at the loop is the one that lets us see that it is gone.
-    if (LookOut(alone)) return;
+    if (LookOut(kLookOutNanos, alone)) return;
     lock.lock();
   }
-  impl_->finished.wait(lock, alone);
+  finished.wait(lock, alone);
 }
 
 }  // namespace troupe

@@ -5,6 +5,8 @@
 //
 // Thread rule: all methods may be called from any thread, workers included (a nested ParallelFor makes progress on its caller alone
 // when no worker is idle). ParallelFor blocks until the whole range is done; Schedule never blocks.
+//
+// An exception out of a range, whoever ran it, comes out of ParallelFor when all ranges are done; of several, the first.
 #ifndef TROUPE_KERNELS_DEVICE_COMPUTE_THREADS_H_
 #define TROUPE_KERNELS_DEVICE_COMPUTE_THREADS_H_
 
@@ -28,6 +30,27 @@ class ComputeThreads {
   bool HasIdleWorker() const;
   // Runs `job` on a worker; with one thread, on the caller before it returns.
   void Schedule(std::function<void()> job);
+
+  // For a thread that waits for jobs: works on the loops that jobs of `owner` (see LoopOwner) begin, until enough() is true, or until there has been nothing to do for
+  // some 200 us. enough() is asked between two ranges, and again and again while there is nothing to do.
+  template <class F>
+  void Help(const void* owner, F&& enough) {
+    using Fn = std::remove_reference_t<F>;
+    HelpLoops(
+        owner, [](void* fn) -> bool { return (*static_cast<Fn*>(fn))(); },
+        const_cast<void*>(static_cast<const void*>(&enough)));
+  }
+  // For the time of its life, loops that this thread begins belong to `owner`, an address that is only compared.
+  class LoopOwner {
+   public:
+    explicit LoopOwner(const void* owner);
+    ~LoopOwner();
+    LoopOwner(const LoopOwner&) = delete;
+    LoopOwner& operator=(const LoopOwner&) = delete;
+
+   private:
+    const void* const before_;
+  };
 
   // Calls f(begin, end) for disjoint ranges that cover [0, n). `unit_cost` is the estimated nanoseconds of one element: a range shorter than
   // some 20 us of work is not split. Which ranges are made depends on n, unit_cost and num_threads only, never on timing, so that sums computed per range are
@@ -63,6 +86,7 @@ class ComputeThreads {
   struct Impl;
 
  private:
+  void HelpLoops(const void* owner, bool (*enough)(void*), void* arg);
   void RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int64_t, int64_t), void* arg);
   int num_threads_;
   std::unique_ptr<Impl> impl_;

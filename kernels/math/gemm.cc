@@ -30,6 +30,8 @@ constexpr int64_t kWorthLooking = 1000 * 1000;
 constexpr double kWorthSkipping = 0.7;
 // A range of a split product has at least this many multiplications (about 5 us of float32 work; a hand-over costs about that).
 constexpr double kRangeWork = 400e3;
+// And this many rows or columns when there are more ranges than threads: each packs the other operand for itself.
+constexpr int64_t kSlackRange = 128;
 
 template <class T>
 TileOperands<T> Operands(const GemmShape& s, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
@@ -61,11 +63,13 @@ constexpr double kRelativeCost<uint64_t> = 8;
 // How many ranges a product is split into. `by_rows` tells what is split, `unit` the size that ranges are multiples of.
 int64_t Ranges(ComputeThreads* threads, const GemmShape& s, double relative_cost, bool* by_rows, int64_t* unit) {
   *by_rows = s.m >= s.n;
-  *unit = *by_rows ? 8 : 16;
+  *unit = 8;
   if (threads == nullptr || threads->num_threads() == 1) return 1;
   const double work = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) * relative_cost;
-  const int64_t units = ((*by_rows ? s.m : s.n) + *unit - 1) / *unit;
-  return std::min({static_cast<int64_t>(threads->num_threads()), units, static_cast<int64_t>(work / kRangeWork)});
+  const int64_t size = *by_rows ? s.m : s.n, units = (size + *unit - 1) / *unit;
+  // Smaller ones where that costs little, for a thread that comes when others have begun.
+  const int64_t each = std::clamp<int64_t>(size / (threads->num_threads() * kSlackRange), 1, 4);
+  return std::min({threads->num_threads() * each, units, static_cast<int64_t>(work / kRangeWork)});
 }
 
 // Calls f(from, to) for ranges of the rows or columns.

@@ -81,8 +81,11 @@ void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* 
   bool direct = false;
   if constexpr (std::is_same_v<T, float>) direct = PreferDirectConv(pass_, s);
   const int64_t unit = direct ? kConvTogether : 1, units = (s.n + unit - 1) / unit;
-  int64_t ranges = std::min<int64_t>(
-      {threads->num_threads(), units, static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
+  // More ranges than threads, for a thread that comes when others have begun; but the library would reorder the weights for each, and partial gradients are
+  // added up by one thread.
+  const int64_t each = threads->num_threads() == 1 || !direct ? 1 : pass_ == ConvPass::kBackwardFilter ? 1 : 2;
+  int64_t ranges = std::min<int64_t>({threads->num_threads() * each, units,
+                                      static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
   ranges = std::max<int64_t>(ranges, 1);
   const int64_t filter = s.filter_size(), sums = filter + s.oc;
   std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (ranges - 1) * sums : 0);

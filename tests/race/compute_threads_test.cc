@@ -1,6 +1,11 @@
 // Loops and jobs of several callers on the same compute threads.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <numeric>
+#include <stdexcept>
+#include <string>
+#include <thread>
 
 #include "race/threads.h"
 #include "troupe/kernels/device/compute_threads.h"
@@ -41,6 +46,77 @@ BOOST_AUTO_TEST_CASE(LoopsInLoopsMakeProgress) {
     for (const int v : values) wrong.Unless(v == 1);
   }
   BOOST_TEST(wrong.count() == 0);
+}
+
+// Looks until `ready` or for five seconds.
+template <class F>
+bool Soon(F&& ready) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+BOOST_AUTO_TEST_CASE(WhoWaitsForAJobWorksOnItsLoopsAndOnNoOthers) {
+  ComputeThreads threads(2);
+  int owner = 0, stranger = 0;
+  const std::thread::id here = std::this_thread::get_id();
+  for (int round = 0; round < 50; ++round) {
+    // The only worker has the job; its loop is over when two threads have been in a range at once.
+    std::atomic<int> inside{0};
+    std::atomic<bool> begun{false}, over{false}, met{false}, foreign_here{false};
+    threads.Schedule([&] {
+      {
+        const ComputeThreads::LoopOwner other(&stranger);
+        threads.ParallelRanges(4, 4, [&](int64_t, int64_t) {
+          if (std::this_thread::get_id() == here) foreign_here = true;
+          begun = true;
+        });
+      }
+      const ComputeThreads::LoopOwner mine(&owner);
+      threads.ParallelRanges(2, 2, [&](int64_t, int64_t) {
+        inside.fetch_add(1);
+        if (Soon([&] { return inside.load() == 2; })) met = true;
+      });
+      over = true;
+    });
+    BOOST_REQUIRE(Soon([&] {
+      threads.Help(&owner, [&] { return over.load(); });
+      return over.load();
+    }));
+    BOOST_TEST(met.load());
+    BOOST_TEST(begun.load());
+    BOOST_TEST(!foreign_here.load());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(WhoHelpsComesBackWhenThereIsNothingToDo) {
+  ComputeThreads threads(2);
+  int owner = 0, asked = 0;
+  threads.Help(&owner, [&] { return ++asked < 0; });
+  BOOST_TEST(asked > 0);
+  asked = 0;
+  threads.Help(&owner, [&] { return ++asked == 1; });
+  BOOST_TEST(asked == 1);
+}
+
+BOOST_AUTO_TEST_CASE(AnExceptionOutOfARangeReachesWhoBeganTheLoop) {
+  for (const int n : {1, 3}) {
+    ComputeThreads threads(n);
+    for (int round = 0; round < 50; ++round) {
+      std::vector<int> ran(8);
+      const auto loop = [&] {
+        threads.ParallelRanges(8, 8, [&](int64_t begin, int64_t) {
+          ran[begin] = 1;
+          if (begin % 2 == 1) throw std::runtime_error("odd");
+        });
+      };
+      BOOST_CHECK_EXCEPTION(loop(), std::runtime_error, [](const auto& e) { return std::string(e.what()) == "odd"; });
+      BOOST_TEST(std::accumulate(ran.begin(), ran.end(), 0) == 8);  // nobody is left inside
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(EveryJobRunsOnceAndBeforeTheThreadsGo) {

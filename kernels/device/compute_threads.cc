@@ -254,9 +254,10 @@ int64_t ComputeThreads::NumRanges(int64_t n, double unit_cost) const {
 }
 
 void ComputeThreads::Range(int64_t n, int64_t ranges, int64_t i, int64_t* begin, int64_t* end) {
+  // Longer ranges are spread among the others, so that the first half of them has half of the work.
   const int64_t base = n / ranges, rest = n % ranges;
-  *begin = i * base + std::min(i, rest);
-  *end = *begin + base + (i < rest ? 1 : 0);
+  *begin = i * base + i * rest / ranges;
+  *end = (i + 1) * base + (i + 1) * rest / ranges;
 }
 
 void ComputeThreads::RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int64_t, int64_t), void* arg) {

@@ -63,10 +63,12 @@ constexpr double kRelativeCost<uint64_t> = 8;
 // How many ranges a product is split into. `by_rows` tells what is split, `unit` the size that ranges are multiples of.
 int64_t Ranges(ComputeThreads* threads, const GemmShape& s, double relative_cost, bool* by_rows, int64_t* unit) {
   *by_rows = s.m >= s.n;
-  *unit = 8;
+  const int64_t size = *by_rows ? s.m : s.n;
+  // Rows of a tile; or columns of one where there are many, half a vector where there are few.
+  *unit = *by_rows || size < 512 ? 8 : 48;
   if (threads == nullptr || threads->num_threads() == 1) return 1;
   const double work = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) * relative_cost;
-  const int64_t size = *by_rows ? s.m : s.n, units = (size + *unit - 1) / *unit;
+  const int64_t units = (size + *unit - 1) / *unit;
   // Smaller ones where that costs little, for a thread that comes when others have begun.
   const int64_t each = std::clamp<int64_t>(size / (threads->num_threads() * kSlackRange), 1, 4);
   return std::min({threads->num_threads() * each, units, static_cast<int64_t>(work / kRangeWork)});

@@ -46,6 +46,8 @@ class ConvKernel {
   template <class T>
   void RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out,
                 const ConvEpilogue<T>& epilogue);
+  void RunHalves(const ConvShape& s, int64_t begin, int64_t end, const float* a, const float* b, float* out,
+                 const ConvEpilogue<float>& epilogue) const;
 
   const ConvPass pass_;
   const bool depthwise_;

@@ -38,8 +38,8 @@ struct ForwardGeometry {
   }
 };
 
-void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* x, const float* f,
-             float* y, const ConvEpilogue<float>& e) {
+void Forward(const ConvDirectTable& table, const ConvShape& s, ConvRows rows, int64_t together, const float* x,
+             const float* f, float* y, const ConvEpilogue<float>& e) {
   const int64_t element = together * sizeof(float), is4 = together == kFour, products = s.kh * s.kw * s.c,
                 pixels = s.oh * s.ow;
   const ForwardGeometry g(s);
@@ -65,7 +65,7 @@ void Forward(const ConvDirectTable& table, const ConvShape& s, int64_t together,
       const auto run = table.row[is4][c.units - 1][TileFor(table.row[is4][c.units - 1], s.ow) - 1];
       finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.columns = s.ow, finish.f.channels = c.channels;
       finish.f.bias = bias, finish.f.out_column = s.oc;
-      for (int64_t r = 0; r < s.oh; ++r) {
+      for (int64_t r = rows.begin; r < rows.end; ++r) {
         images.Place(r * s.stride_h + (s.kh - 1) * s.dilation_h + 1);
         row.image = images.data + r * s.stride_h * images.row * together;
         row.ahead = {};
@@ -181,8 +181,8 @@ struct Phase {
   }
 };
 
-void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t together, const float* f, const float* d,
-                   float* dx, const ConvEpilogue<float>& e) {
+void BackwardInput(const ConvDirectTable& table, const ConvShape& s, ConvRows written, int64_t together,
+                   const float* f, const float* d, float* dx, const ConvEpilogue<float>& e) {
   const int64_t element = together * sizeof(float), is4 = together == kFour;
   std::vector<Phase> ys, xs;
   for (int64_t p = 0; p < std::min(s.stride_h, s.h); ++p)
@@ -247,7 +247,7 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, int64_t tog
       row.out = Scratch(kRow, (s.w / s.stride_w + 1) * row.out_lanes);
       finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.channels = c.channels, finish.f.bias = bias,
       finish.f.out_column = s.stride_w * s.c;
-      for (int64_t r = 0; r < s.h; ++r) {
+      for (int64_t r = written.begin; r < written.end; ++r) {
         const Part* of_row = part + r % s.stride_h * static_cast<int64_t>(xs.size());
         for (size_t j = 0; j < xs.size(); ++j) {
           const Part& p = of_row[j];
@@ -302,6 +302,11 @@ bool Supported(const ConvShape& s) {
 
 bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out,
                 const ConvEpilogue<float>& e, int level) {
+  return DirectConv(pass, shape, a, b, out, e, {0, pass == ConvPass::kBackwardInput ? shape.h : shape.oh}, level);
+}
+
+bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out,
+                const ConvEpilogue<float>& e, ConvRows rows, int level) {
   if (!Supported(shape)) return false;
   const ConvDirectTable& table = TableOf(level);
   const bool filter = pass == ConvPass::kBackwardFilter;
@@ -319,7 +324,7 @@ bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const flo
                   to = first * s.oh * s.ow * s.oc;
     switch (pass) {
       case ConvPass::kForward:
-        Forward(table, s, together, a + in, b, out + to, e);
+        Forward(table, s, rows, together, a + in, b, out + to, e);
         break;
       case ConvPass::kBackwardFilter:
         BackwardFilter(table, s, together, a + in, b + to, out, e.bias_gradient);
@@ -327,13 +332,16 @@ bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const flo
       case ConvPass::kBackwardInput: {
         ConvEpilogue<float> part = e;
         if (part.relu_output != nullptr) part.relu_output += in;
-        BackwardInput(table, s, together, a, b + to, out + in, part);
+        BackwardInput(table, s, rows, together, a, b + to, out + in, part);
         break;
       }
     }
   }
-  if (pass == ConvPass::kForward && e.activation == ConvActivation::kElu)
-    FinishForward<float>({nullptr, e.activation}, shape.n * shape.oh * shape.ow, shape.oc, out);
+  if (pass == ConvPass::kForward && e.activation == ConvActivation::kElu) {
+    for (int64_t n = 0, row = shape.ow * shape.oc; n < shape.n; ++n)
+      FinishForward<float>({nullptr, e.activation}, (rows.end - rows.begin) * shape.ow, shape.oc,
+                           out + (n * shape.oh + rows.begin) * row);
+  }
   return true;
 }
 

@@ -73,6 +73,27 @@ absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input, const Tens
   return s;
 }
 
+// By our own loops, halves of the rows of groups of kConvTogether images, from `begin` to `end`: a batch of a hundred has 25 groups, which two threads would not share
+// evenly. Not for the gradient of the filter.
+void ConvKernel::RunHalves(const ConvShape& s, int64_t begin, int64_t end, const float* a, const float* b, float* out,
+                           const ConvEpilogue<float>& epilogue) const {
+  const bool forward = pass_ == ConvPass::kForward;
+  const int64_t rows = forward ? s.oh : s.h;
+  const auto run = [&](int64_t from, int64_t to, ConvRows part) {  // groups
+    const int64_t first = from * kConvTogether;
+    ConvShape some = s;
+    some.n = std::min(to * kConvTogether, s.n) - first;
+    const int64_t in = first * s.h * s.w * s.c, at = first * s.oh * s.ow * s.oc;
+    ConvEpilogue<float> e = epilogue;
+    if (e.relu_output != nullptr) e.relu_output += in;
+    DirectConv(pass_, some, forward ? a + in : a, forward ? b : b + at, out + (forward ? at : in), e, part);
+  };
+  if (begin % 2 != 0) run(begin / 2, begin / 2 + 1, {rows / 2, rows});
+  const int64_t whole = (begin + 1) / 2;
+  if (whole < end / 2) run(whole, end / 2, {0, rows});
+  if (end % 2 != 0) run(end / 2, end / 2 + 1, {0, rows / 2});
+}
+
 // Images are split into ranges; the gradients of filter and bias of the ranges are summed in order,
 // so that a result depends on the number of threads but on no race.
 template <class T>
@@ -80,10 +101,10 @@ void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* 
                           const ConvEpilogue<T>& epilogue) {
   bool direct = false;
   if constexpr (std::is_same_v<T, float>) direct = PreferDirectConv(pass_, s);
-  const int64_t unit = direct ? kConvTogether : 1, units = (s.n + unit - 1) / unit;
-  // More ranges than threads, for a thread that comes when others have begun; but the library would reorder the weights for each, and partial gradients are
-  // added up by one thread.
-  const int64_t each = threads->num_threads() == 1 || !direct ? 1 : pass_ == ConvPass::kBackwardFilter ? 1 : 2;
+  const bool halves = direct && pass_ != ConvPass::kBackwardFilter;
+  const int64_t unit = direct ? kConvTogether : 1, units = (s.n + unit - 1) / unit * (halves ? 2 : 1);
+  // An input's gradient is computed while another thread computes the filter's; whoever is done first helps. Each range packs the weights for itself.
+  const int64_t each = halves && pass_ == ConvPass::kBackwardInput && threads->num_threads() > 1 ? 2 : 1;
   int64_t ranges = std::min<int64_t>({threads->num_threads() * each, units,
                                       static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
   ranges = std::max<int64_t>(ranges, 1);
@@ -93,6 +114,12 @@ void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* 
     for (int64_t r = first; r < limit; ++r) {
       int64_t begin, end;
       ComputeThreads::Range(units, ranges, r, &begin, &end);
+      if constexpr (std::is_same_v<T, float>) {
+        if (halves) {
+          RunHalves(s, begin, end, a, b, out, epilogue);
+          continue;
+        }
+      }
       begin *= unit, end = std::min(end * unit, s.n);
       ConvShape part = s;
       part.n = end - begin;

@@ -89,6 +89,29 @@ BOOST_AUTO_TEST_CASE(SplittingTheImagesChangesNoBit) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(SplittingTheRowsChangesNoBit) {
+  const ConvShape s = MakeConvShape(6, 9, 10, 6, 5, 5, 12, 2);
+  const ConvProblem p(s);
+  const std::vector<float> x = Floats(p.x), f = Floats(p.f), d = Floats(p.d), bias(s.oc, -0.25f);
+  ConvEpilogue<float> forward, backward;
+  forward.bias = bias.data(), forward.activation = ConvActivation::kElu;
+  backward.relu_output = x.data();
+  std::vector<float> y(s.output_size()), dx(s.input_size());
+  BOOST_REQUIRE(DirectConv(ConvPass::kForward, s, x.data(), f.data(), y.data(), forward));
+  BOOST_REQUIRE(DirectConv(ConvPass::kBackwardInput, s, f.data(), d.data(), dx.data(), backward));
+  for (const int64_t row : {0, 1, 2, 4, 5}) {
+    std::vector<float> y2(y.size(), 7), dx2(dx.size(), 7);
+    for (const ConvRows& rows : {ConvRows{0, row}, ConvRows{row, s.oh}}) {
+      BOOST_REQUIRE(DirectConv(ConvPass::kForward, s, x.data(), f.data(), y2.data(), forward, rows));
+    }
+    for (const ConvRows& rows : {ConvRows{row, s.h}, ConvRows{0, row}}) {
+      BOOST_REQUIRE(DirectConv(ConvPass::kBackwardInput, s, f.data(), d.data(), dx2.data(), backward, rows));
+    }
+    BOOST_CHECK(y == y2);
+    BOOST_CHECK(dx == dx2);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(NanGoesWhereItWouldGo) {
   const ConvShape s = MakeConvShape(5, 7, 7, 2, 3, 3, 3, 1);
   const ConvProblem p(s);

@@ -211,6 +211,22 @@ BOOST_AUTO_TEST_CASE(SeveralThreadsRunOneConvolution) {
   }
 }
 
+// Groups of images, and of one of them halves of the rows, are shared by as many threads.
+BOOST_AUTO_TEST_CASE(ImagesAndTheirGradientsHaveTheSameBitsOnAnyNumberOfThreads) {
+  for (const int64_t images : {1, 5, 12, 30, 33}) {
+    const ConvCase c = {images, 27, 28, 6, 5, 5, 12, 2};
+    const Truth t = Sizes(c);
+    const Tensor x = RandomTensor(DType::kFloat, t.input, 71), f = RandomTensor(DType::kFloat, t.filter, 72),
+                 d = RandomTensor(DType::kFloat, t.output, 73);
+    const Tensor y = Run("Conv2D", {x, f}, Attrs(c, false), 1)[0],
+                 dx = Run("Conv2DBackpropInput", {SizesTensor(t.input), f, d}, Attrs(c, false), 1)[0];
+    for (const int threads : {2, 3, 5}) {
+      BOOST_TEST(SameBytes(Run("Conv2D", {x, f}, Attrs(c, false), threads)[0], y));
+      BOOST_TEST(SameBytes(Run("Conv2DBackpropInput", {SizesTensor(t.input), f, d}, Attrs(c, false), threads)[0], dx));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(EmptyConvolutions) {
   const DType f = DType::kFloat;
   const AttrMap a = {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};

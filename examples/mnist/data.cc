@@ -83,6 +83,11 @@ void DataSet::CopyLabel(int64_t i, float* to) const {
   std::fill_n(to, kClasses, 0.0f);
   to[labels[static_cast<size_t>(i)]] = 1.0f;
 }
+void DataSet::Prefetch(int64_t i) const {
+  constexpr int kLine = 64;
+  const uint8_t* from = &images[static_cast<size_t>(i * kPixels)];
+  for (int p = 0; p < kPixels; p += kLine) __builtin_prefetch(from + p);
+}
 Tensor DataSet::Images(int64_t begin, int64_t end) const {
   Tensor t(troupe::DType::kFloat, TensorShape({end - begin, kSide, kSide, 1}));
   for (int64_t i = begin; i < end; ++i) CopyImage(i, t.data<float>() + (i - begin) * kPixels);
@@ -154,7 +159,11 @@ void Batches::Next(int64_t size, Tensor* images, Tensor* labels) {
   }
   *images = Tensor(troupe::DType::kFloat, TensorShape({size, kSide, kSide, 1}));
   *labels = Tensor(troupe::DType::kFloat, TensorShape({size, kClasses}));
+  // Shuffled images lie all over the set: most of the time goes into waiting for them, unless several are asked for at once.
+  constexpr int64_t kAhead = 8;
+  for (int64_t i = 0; i < std::min(kAhead, size); ++i) data_->Prefetch(order_[static_cast<size_t>(at_ + i)]);
   for (int64_t i = 0; i < size; ++i) {
+    if (i + kAhead < size) data_->Prefetch(order_[static_cast<size_t>(at_ + i + kAhead)]);
     const int64_t from = order_[static_cast<size_t>(at_ + i)];
     data_->CopyImage(from, images->data<float>() + i * kPixels);
     data_->CopyLabel(from, labels->data<float>() + i * kClasses);

@@ -26,6 +26,8 @@ struct DataSet {
   // One image (kPixels floats) and one label (kClasses floats).
   void CopyImage(int64_t i, float* to) const;
   void CopyLabel(int64_t i, float* to) const;
+  // Asks memory for image i, which is copied soon.
+  void Prefetch(int64_t i) const;
 };
 
 struct Digits {

@@ -66,6 +66,7 @@ absl::Status ComputePartition(KernelContext& ctx) {
   }
   VisitElement(data.dtype(), false, [&]<class E>() {
     std::vector<E*> to;
+    to.reserve(n);
     for (int i = 0; i < n; ++i) to.push_back(static_cast<E*>(ctx.output(i)->raw()));
     const E* from = static_cast<const E*>(data.raw());
     for (int32_t p : which) {

@@ -9,19 +9,9 @@
 #include <limits>
 
 #include "troupe/kernels/linalg/decompositions.h"
+#include "troupe/kernels/linalg/eigen_maps.h"
 
 namespace troupe::linalg {
-
-template <class T>
-using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-Eigen::Map<const Matrix<T>> In(const T* a, int64_t rows, int64_t columns) {
-  return {a, static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns)};
-}
-template <class T>
-Eigen::Map<Matrix<T>> Out(T* a, int64_t rows, int64_t columns) {
-  return {a, static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns)};
-}
 
 // The decomposition with rows exchanged; singular when a pivot is 0 (or not a number).
 template <class T>

@@ -92,9 +92,9 @@ class FusedElementwiseKernel {
   absl::Status OneByOne(KernelContext& ctx) {
     absl::flat_hash_map<const Node*, Tensor> values;
     std::vector<Tensor> in;
-    Tensor out;
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Node& n = *steps_[i];
+      Tensor out;
       in.clear();
       for (int k = 0; k < n.num_inputs(); ++k) {
         const Node* from = n.input(k).node;

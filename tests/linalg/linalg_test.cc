@@ -80,6 +80,99 @@ BOOST_AUTO_TEST_CASE(both_gradients_of_cholesky_agree) {
   for (int64_t i = 0; i < 16; ++i) BOOST_CHECK_SMALL(got[0].data<double>()[i] - got[1].data<double>()[i], 1e-13);
 }
 
+// With the singular values (the eigenvalues, the diagonal of the triangle) far apart.
+BOOST_AUTO_TEST_CASE(gradients_of_orthogonal_decompositions) {
+  for (const TensorShape& shape :
+       {TensorShape({3, 3}), TensorShape({2, 4, 2}), TensorShape({2, 4}), TensorShape({3, 2})}) {
+    const Tensor a = Random(DType::kDouble, shape, -2, 2, 4);
+    const int64_t rows = shape.dim(shape.rank() - 2), columns = shape.dim(shape.rank() - 1);
+    Check("Svd", {a}, {{"compute_uv", false}}, 0);
+    for (int output = 0; output < 3; ++output) {
+      Check("Svd", {a}, {}, output);
+      if (std::abs(rows - columns) <= 1) Check("Svd", {a}, {{"full_matrices", true}}, output);
+    }
+    for (int output = 0; output < 2; ++output) {
+      Check("Qr", {a}, {}, output);
+      if (rows <= columns) Check("Qr", {a}, {{"full_matrices", true}}, output);
+    }
+    TensorShape of_b = shape;
+    of_b.set_dim(shape.rank() - 1, 3);
+    for (const double l2 : {0.0, 0.5}) {
+      const Scope s = Scope::NewRootScope();
+      const Output x = Source(s, "x", shape), b = Source(s, "b", of_b);
+      const Output y = Op(s, "MatrixSolveLs", {x, b, Const(s, Tensor::Scalar(l2))});
+      const Output sum = SumAll(s, y * Op(s, "Sin", {y + 1.0}));
+      CheckGradients(s, sum, {x, b}, {{"x", a}, {"b", Random(DType::kDouble, of_b, -1, 1, 9)}},
+                     Gradients(s, {sum}, {x, b}));
+    }
+  }
+}
+
+// Only the lower triangle is read, and has the gradient of both.
+BOOST_AUTO_TEST_CASE(gradients_of_eigenvalues) {
+  for (const TensorShape& shape : {TensorShape({3, 3}), TensorShape({2, 2, 2})}) {
+    for (int output = 0; output < 2; ++output)
+      Check("SelfAdjointEigV2", {Random(DType::kDouble, shape, -2, 2)}, {}, output);
+    Check("SelfAdjointEigV2", {Random(DType::kDouble, shape, -2, 2)}, {{"compute_v", false}}, 0);
+  }
+}
+
+// Of complex matrices, by their parts. The magnitudes of vectors' elements do not depend on the factor that the vectors are free to have; q and r are unique.
+BOOST_AUTO_TEST_CASE(gradients_of_complex_decompositions) {
+  const auto check = [](const char* op, int outputs, const TensorShape& shape, bool self_adjoint) {
+    const Scope s = Scope::NewRootScope();
+    const Output re = Source(s, "re", shape), im = Source(s, "im", shape);
+    const Output a = Op(s, "Complex", {re, im}, {{"Tout", DType::kComplex128}});
+    const Operation made = EmitOp(s, op, {a});
+    const AttrMap real = {{"Tout", DType::kDouble}};
+    std::vector<Output> terms;
+    for (int i = 0; i < outputs; ++i) {
+      const Output o = made.output(i);
+      const Output x = std::string_view(op) == "Qr" ? Op(s, "Real", {o}, real) * 1.5 + Op(s, "Imag", {o}, real)
+                                                    : Op(s, "Real", {o * Op(s, "Conj", {o})}, real);
+      terms.push_back(SumAll(s, Op(s, "Sin", {x * 2.0 + 1.0})));
+    }
+    const Output sum = outputs == 2 ? terms[0] + terms[1] : terms[0] + terms[1] + terms[2];
+    Tensor values[] = {Random(DType::kDouble, shape, -2, 2, 5), Random(DType::kDouble, shape, -2, 2, 6)};
+    if (self_adjoint) {
+      for (int64_t i = 0; i < shape.dim(0); ++i) values[1].data<double>()[i * shape.dim(0) + i] = 0;
+    }
+    const std::vector<Output> grads = Gradients(s, {sum}, {re, im});
+    BOOST_TEST_CONTEXT(op << " of " << shape.DebugString())
+    CheckGradients(s, sum, {re, im}, {{"re", values[0]}, {"im", values[1]}}, grads);
+  };
+  for (const TensorShape& shape : {TensorShape({3, 3}), TensorShape({4, 2}), TensorShape({2, 4})}) {
+    check("Qr", 2, shape, false);
+    check("Svd", 3, shape, false);
+  }
+  check("SelfAdjointEigV2", 2, {3, 3}, true);
+}
+
+// a = u diag(s) v^H and so on, of matrices too large for recorded cases.
+BOOST_AUTO_TEST_CASE(decompositions_give_the_matrix_again) {
+  const auto near = [](const Tensor& got, const Tensor& want) {
+    BOOST_REQUIRE(got.SameShape(want));
+    for (int64_t i = 0; i < got.num_elements(); ++i)
+      BOOST_REQUIRE_SMALL(got.data<double>()[i] - want.data<double>()[i], 1e-11);
+  };
+  const auto product = [](const Tensor& a, const Tensor& b, bool adjoint = false) {
+    return test::Run("BatchMatMulV2", {a, b}, {{"adj_y", adjoint}});
+  };
+  for (const TensorShape& shape : {TensorShape({40, 25}), TensorShape({25, 40}), TensorShape({2, 33, 33})}) {
+    const Tensor a = Random(DType::kDouble, shape, -1, 1);
+    const std::vector<Tensor> svd = test::RunAll("Svd", {a}), qr = test::RunAll("Qr", {a});
+    near(product(test::Run("Mul", {svd[1], test::Run("ExpandDims", {svd[0], Tensor::Scalar<int32_t>(-2)})}), svd[2],
+                 true),
+         a);
+    near(product(qr[0], qr[1]), a);
+    const Tensor gram = product(a, a, true);
+    const std::vector<Tensor> eigen = test::RunAll("SelfAdjointEigV2", {gram});
+    near(product(test::Run("Mul", {eigen[1], test::Run("ExpandDims", {eigen[0], Tensor::Scalar<int32_t>(-2)})}),
+                 eigen[1], true),
+         gram);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_matrix_that_is_not_positive_definite_has_a_root_of_nan) {
   const Tensor l = test::Run("Cholesky", {Tensor::Of<float>({4, 0, 0, 9, 1, 2, 2, 1}, TensorShape({2, 2, 2}))});
   const float* v = l.data<float>();
@@ -109,6 +202,17 @@ BOOST_AUTO_TEST_CASE(errors) {
         "incompatible: 2 rows vs. 3");
   check("MatrixTriangularSolve", {second, Tensor(DType::kFloat, TensorShape({3, 2, 1}))}, "[3]");
   check("CholeskyGrad", {one, second}, "[2,2,2]");
+  for (const char* op : {"Qr", "Svd", "SelfAdjointEigV2"})
+    check(op, {vector}, "Input tensor 0 must have rank >= 2, got 1");
+  check("SelfAdjointEigV2", {flat}, "Input matrix must be square, got 1 != 2");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  check("SelfAdjointEigV2", {Tensor::Of<float>({nan, nan, nan, nan}, TensorShape({2, 2}))}, "was not successful");
+  const Tensor none = Tensor::Scalar(0.0), below = Tensor::Scalar(-1.0);
+  check("MatrixSolveLs", {singular, one, none}, "Input matrix was rank deficient");
+  check("MatrixSolveLs", {one, one, below}, "l2_regularizer must be >= 0.");
+  check("MatrixSolveLs", {one, one, Tensor::Vector<double>({1})}, "l2_regularizer must be scalar, got shape [1]");
+  check("MatrixSolveLs", {one, second, none}, "batch dimensions of matrix and rhs must be equal");
+  check("MatrixSolveLs", {one, Tensor::Of<float>({1, 2, 3}, TensorShape({3, 1})), none}, "incompatible: 2 rows vs. 3");
 }
 
 BOOST_AUTO_TEST_CASE(threads_do_not_change_results) {

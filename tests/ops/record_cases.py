@@ -453,6 +453,32 @@ def matrices():
     case("MatrixTriangularSolve", square(t, (0,), 2, "solve"), values(t, (0, 2, 1), "b"))
 
 
+def orthogonal():
+  sizes = [((), 3, 3), ((2,), 5, 3), ((2,), 3, 5), ((1, 2), 4, 1), ((), 7, 7), ((), 0, 2), ((2,), 3, 0), ((0,), 2, 2)]
+  for t in types("Qr"):
+    for (batch, m, n), full in itertools.product(sizes, (False, True)):
+      case("Qr", values(t, batch + (m, n), "qr", -2, 2), full_matrices=full)
+  for t in types("Svd"):
+    for batch, m, n in sizes:
+      a = values(t, batch + (m, n), "svd", -2, 2)
+      case("Svd", a, compute_uv=False, unset=(1, 2))
+      if m == 7 and t in COMPLEX:
+        continue  # the factor of magnitude 1 that vectors are free to have depends on roundings
+      for full in (False, True):
+        case("Svd", a, full_matrices=full)
+    if t in FLOATS:  # of complex numbers TensorFlow gives zeros
+      case("Svd", np.full((2, 3), np.nan).astype(t))
+  for t in types("SelfAdjointEigV2"):
+    for batch, n in [((), 3), ((2,), 4), ((2, 1), 1), ((), 0), ((0,), 2), ((), 7)]:
+      a = values(t, batch + (n, n), "eig", -2, 2)
+      case("SelfAdjointEigV2", a)
+      case("SelfAdjointEigV2", a, compute_v=False, unset=(1,))
+  for t in types("MatrixSolveLs"):
+    for (batch, m, n), fast, l2 in itertools.product(sizes, (True, False), (0, 0.5)):
+      case("MatrixSolveLs", values(t, batch + (m, n), "ls", -2, 2), values(t, batch + (m, 2), "b"), np.float64(l2), fast=fast, unset=() if m else (0,))
+    case("MatrixSolveLs", np.array([[1, 2], [2, 4], [3, 6]]).astype(t), np.array([[1], [2], [4]]).astype(t), np.float64(0), fast=False)
+
+
 def images():
   ways = [dict(), dict(align_corners=True), dict(half_pixel_centers=True)]
   sizes = [((2, 3, 4, 2), (6, 5)), ((1, 5, 7, 1), (2, 3)), ((1, 4, 4, 1), (4, 4)), ((1, 2, 2, 3), (1, 1)), ((1, 1, 3, 1), (2, 9)), ((0, 2, 2, 1), (3, 3))]
@@ -583,7 +609,7 @@ def write(name, script, lines, failed):
 
 
 def main():
-  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, images, crops, bands, boxes, integrals, passing):
+  for f in (unary, binary, reductions, segments, mixed_math, nn, matrices, orthogonal, images, crops, bands, boxes, integrals, passing):
     f()
   write("cases.txt.gz", "record_cases.py", LINES, FAILED)
 

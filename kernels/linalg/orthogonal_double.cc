@@ -1,0 +1,7 @@
+#include "troupe/kernels/linalg/orthogonal_inl.h"
+
+namespace troupe::linalg {
+
+TROUPE_ORTHOGONAL(double);
+
+}  // namespace troupe::linalg

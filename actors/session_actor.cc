@@ -198,7 +198,9 @@ void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
   absl::StatusOr<Partitioned> p = master.Partition(*call);
   if (!p.ok()) return call->done(p.status());
   // The worker answers by a message of its own, so that this actor goes on meanwhile.
-  p->call->done = [me = caf::actor_cast<caf::actor>(self), call, signature = p->signature](auto parts) {
+  p->call->done = [me = caf::actor_cast<caf::actor>(self), call, signature = p->signature, compiled = p->call.get()](auto parts) {
+    // The graphs go with the message, when the caller has its answer: he need not wait until they are taken apart.
+    auto graphs = std::make_shared<decltype(compiled->graphs)>(std::move(compiled->graphs));
     caf::anon_send(me, std::make_shared<std::function<void(SessionMaster&)>>([=](SessionMaster& m) {
                      if (!parts.ok()) return call->done(parts.status());
                      if (m.closed()) return call->done(Cancelled("the session is closed"));

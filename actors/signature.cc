@@ -329,7 +329,7 @@ void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* me
       device->set_device(part.device->name());
       for (const NodeTiming& t : timings_[i]) {
         proto::NodeExecStats* n = device->add_node_stats();
-        n->set_node_name(part.info[t.node].name);
+        n->set_node_name(std::string(part.info[t.node].name));
         n->set_timeline_label(StrCat(part.info[t.node].name, " = ", part.info[t.node].op));
         n->set_all_start_micros((t.start_nanos) / 1000);
         n->set_op_start_rel_micros(0);

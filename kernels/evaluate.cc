@@ -18,16 +18,7 @@ Device* EvaluationDevice(int threads) {
   return d.get();
 }
 
-KernelNode DescribeNode(const Node& node, Device* device) {
-  KernelNode k;
-  k.name = node.name();
-  k.op = node.op().name;
-  k.input_types = node.input_types();
-  k.output_types = node.output_types();
-  k.device = device;
-  k.location = node.location();
-  return k;
-}
+KernelNode DescribeNode(const Node& node, Device* device) { return KernelNode(node, device); }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,

@@ -5,6 +5,22 @@
 
 namespace troupe {
 
+KernelNode::KernelNode() = default;
+KernelNode::KernelNode(const Node& node, Device* d) : KernelNode(node.properties(), d) {}
+KernelNode::KernelNode(SharedProperties properties, Device* d)
+    : name(properties->name),
+      op(properties->op->name),
+      input_types(properties->input_types),
+      output_types(properties->output_types),
+      device(d),
+      location(properties->location),
+      properties_(std::move(properties)) {}
+KernelNode::KernelNode(const KernelNode&) = default;
+KernelNode::KernelNode(KernelNode&&) noexcept = default;
+KernelNode& KernelNode::operator=(const KernelNode&) = default;
+KernelNode& KernelNode::operator=(KernelNode&&) noexcept = default;
+KernelNode::~KernelNode() = default;
+
 KernelInit::KernelInit(const Node& node, Device* device, std::string session)
     : node_(node), device_(device), session_(std::move(session)) {}
 KernelInit::~KernelInit() = default;
@@ -161,6 +177,25 @@ bool Fits(const KernelDef& k, const Node& node) {
   return true;
 }
 
+// The label that the node asks for; "" for most.
+std::string_view LabelOf(const Node& node) {
+  const AttrValue* v = node.attrs().Find("_kernel");
+  const std::string* label = v == nullptr ? nullptr : v->As<std::string>();
+  return label == nullptr ? std::string_view() : *label;
+}
+
+// Of the kernels of an op: the one that fits with the highest priority, of several the first; null when none does.
+template <class Kernels>
+const KernelDef* Best(const Kernels& kernels, std::string_view device_type, const Node& node) {
+  const std::string_view label = LabelOf(node);
+  const KernelDef* best = nullptr;
+  for (const auto& k : kernels) {
+    if ((best != nullptr && k->priority <= best->priority) || k->device_type != device_type || k->label != label) continue;
+    if (Fits(*k, node)) best = &*k;
+  }
+  return best;
+}
+
 std::string Describe(const KernelDef& k) {
   std::string s = k.device_type;
   if (!k.label.empty()) StrAppend(&s, " label ", k.label);
@@ -175,22 +210,13 @@ std::string Describe(const KernelDef& k) {
 }  // namespace
 
 absl::StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node, std::string_view device_type) const {
-  std::string label;
-  if (const AttrValue* v = node.attrs().Find("_kernel")) {
-    if (const std::string* s = v->As<std::string>()) label = *s;
-  }
   std::lock_guard<std::mutex> lock(impl_->mu);
   const auto of_op = impl_->kernels.find(node.op().name);
   if (of_op == impl_->kernels.end()) return NotFound("op '", node.op().name, "' has no kernel at all");
-  const KernelDef* best = nullptr;
-  for (const auto& kernel : of_op->second) {
-    const KernelDef& k = *kernel;
-    if (k.device_type != device_type || k.label != label || !Fits(k, node)) continue;
-    if (best == nullptr || k.priority > best->priority) best = &k;
-  }
-  if (best != nullptr) return best;
+  if (const KernelDef* best = Best(of_op->second, device_type, node)) return best;
+  const std::string_view label = LabelOf(node);
   std::vector<std::string> have;
-  for (const auto& kernel : of_op->second) have.push_back(Describe(*kernel));
+  for (const auto& k : of_op->second) have.push_back(Describe(*k));
   std::string attrs;
   for (const AttrDef& a : node.op().attrs) {
     if (a.kind != "type" && a.kind != "list(type)") continue;
@@ -205,21 +231,56 @@ absl::StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node, std::str
 std::vector<const KernelDef*> KernelRegistry::List(std::string_view op) const {
   std::lock_guard<std::mutex> lock(impl_->mu);
   std::vector<const KernelDef*> list;
+  if (!op.empty()) {
+    const auto of_op = impl_->kernels.find(std::string(op));
+    if (of_op == impl_->kernels.end()) return list;
+    for (const auto& k : of_op->second) list.push_back(k.get());
+    return list;
+  }
   for (const auto& [name, of_op] : impl_->kernels) {
-    if (!op.empty() && name != op) continue;
     for (const auto& k : of_op) list.push_back(k.get());
   }
   std::stable_sort(list.begin(), list.end(), [](const KernelDef* a, const KernelDef* b) { return a->op < b->op; });
   return list;
 }
 
+struct KernelFinder::Impl {
+  std::string device_type;
+  // By op. An op's definition lives as long as the graphs that have it.
+  absl::flat_hash_map<const OpDef*, std::vector<const KernelDef*>> of_op;
+};
+
+KernelFinder::KernelFinder(std::string_view device_type) : impl_(std::make_unique<Impl>()) { impl_->device_type = device_type; }
+KernelFinder::~KernelFinder() = default;
+const std::string& KernelFinder::device_type() const { return impl_->device_type; }
+
+const KernelDef* KernelFinder::Find(const Node& node) {
+  const auto [it, is_new] = impl_->of_op.try_emplace(&node.op());
+  if (is_new) it->second = KernelRegistry::Global().List(node.op().name);
+  return Best(it->second, impl_->device_type, node);
+}
+
+namespace {
+
+absl::StatusOr<PreparedKernel> Build(const KernelDef& def, const Node& node, Device* device, const std::string& session) {
+  KernelInit init(node, device, session);
+  absl::StatusOr<PreparedKernel> kernel = def.factory(init);
+  if (!kernel.ok()) return node.At(kernel.status());
+  return kernel;
+}
+
+}  // namespace
+
 absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session) {
   absl::StatusOr<const KernelDef*> def = KernelRegistry::Global().Find(node, device->type());
   if (!def.ok()) return node.At(def.status());
-  KernelInit init(node, device, session);
-  absl::StatusOr<PreparedKernel> kernel = (*def)->factory(init);
-  if (!kernel.ok()) return node.At(kernel.status());
-  return kernel;
+  return Build(**def, node, device, session);
+}
+
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session, KernelFinder* finder) {
+  const KernelDef* def = finder->Find(node);
+  if (def == nullptr) return PrepareKernel(node, device, session);
+  return Build(*def, node, device, session);
 }
 
 }  // namespace troupe

@@ -34,12 +34,24 @@ namespace troupe {
 class KernelContext;
 class VariableSlot;
 
-// What a kernel keeps of its node.
+// What a kernel keeps of its node: views of the properties that it shares with the node's copies.
 struct KernelNode {
-  std::string name, op;
-  std::vector<DType> input_types, output_types;
+  KernelNode();
+  KernelNode(const Node& node, Device* device);
+  KernelNode(SharedProperties properties, Device* device);
+  KernelNode(const KernelNode&);
+  KernelNode(KernelNode&&) noexcept;
+  KernelNode& operator=(const KernelNode&);
+  KernelNode& operator=(KernelNode&&) noexcept;
+  ~KernelNode();
+
+  std::string_view name, op;
+  absl::Span<const DType> input_types, output_types;
   Device* device = nullptr;
   SourceLocation location;
+
+ private:
+  SharedProperties properties_;
 };
 
 // Where the tokens of a kernel that hands values to other parts go; implemented by the executor.
@@ -261,6 +273,20 @@ class KernelRegistry {
   std::unique_ptr<Impl> impl_;
 };
 
+// Finds kernels for many nodes: what is registered for an op is looked up once, so kernels that are registered meanwhile are not seen. Thread rule: for one thread.
+class KernelFinder {
+ public:
+  explicit KernelFinder(std::string_view device_type);
+  ~KernelFinder();
+  // Null when none fits; KernelRegistry::Find says why.
+  const KernelDef* Find(const Node& node);
+  const std::string& device_type() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 struct KernelRegistrar {
   KernelRegistrar(const KernelBuilder& b);  // NOLINT: the macro assigns
 };
@@ -270,6 +296,8 @@ struct KernelRegistrar {
 
 // Finds and builds the kernel of a node on a device. Errors carry the node's address.
 absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session);
+// As above for many nodes. `finder`: of the device's type.
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session, KernelFinder* finder);
 
 }  // namespace troupe
 

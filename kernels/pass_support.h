@@ -3,6 +3,7 @@
 #ifndef TROUPE_KERNELS_PASS_SUPPORT_H_
 #define TROUPE_KERNELS_PASS_SUPPORT_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,19 +13,25 @@
 
 namespace troupe {
 
-// Answers from KernelRegistry. A GPU is preferred where it has a kernel.
+// Answers from KernelRegistry, which it asks once for each op. A GPU is preferred where it has a kernel. Thread rule: for one thread.
 class RegistryKernelLookup : public KernelLookup {
  public:
   bool HasKernel(const Node& node, const std::string& device_type) const override;
   int Priority(const Node& node, const std::string& device_type) const override;
+
+ private:
+  mutable std::vector<std::unique_ptr<KernelFinder>> finders_;  // by device type: few
 };
 
-// Evaluates with the CPU's kernels, on the calling thread.
+// Evaluates with the CPU's kernels, on the calling thread, which is always the same.
 class KernelEvaluator : public ConstantEvaluator {
  public:
   absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override;
   // True when the node has a synchronous CPU kernel and calls no function (those take a runtime).
   bool CanEvaluate(const Node& node) override;
+
+ private:
+  KernelFinder finder_{"CPU"};
 };
 
 }  // namespace troupe

@@ -23,7 +23,7 @@ uint64_t HashName(std::string_view s) {
 class Compiler {
  public:
   Compiler(const Graph& graph, Device* device, const std::string& session)
-      : graph_(graph), device_(device), session_(session), part_(std::make_shared<CompiledPart>()) {}
+      : graph_(graph), device_(device), session_(session), finder_(device->type()), part_(std::make_shared<CompiledPart>()) {}
 
   absl::StatusOr<std::shared_ptr<const CompiledPart>> Run() {
     part_->device = device_;
@@ -94,7 +94,7 @@ class Compiler {
     number_.assign(graph_.num_node_ids(), 0);
     part_->nodes.resize(order_.size());
     part_->counts.assign(order_.size(), 0);
-    part_->info.resize(order_.size());
+    part_->info.reserve(order_.size());
     part_->cost = std::make_unique<std::atomic<uint32_t>[]>(order_.size());
     int64_t slots = 0;
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -166,13 +166,7 @@ class Compiler {
   absl::Status PrepareNode(size_t i) {
     const Node& n = *order_[i];
     CompiledNode& c = part_->nodes[i];
-    KernelNode& info = part_->info[i];
-    info.name = n.name();
-    info.op = n.op().name;
-    info.input_types = n.input_types();
-    info.output_types = n.output_types();
-    info.device = device_;
-    info.location = n.location();
+    part_->info.emplace_back(n, device_);
     c.num_inputs = static_cast<uint16_t>(n.num_inputs());
     c.num_outputs = static_cast<uint16_t>(n.num_outputs());
     c.flow = n.control_flow();
@@ -208,18 +202,18 @@ class Compiler {
       }
       (n.IsSend() ? part_->sends : part_->recvs).emplace_back(*std::move(key), static_cast<uint32_t>(i));
     }
-    TROUPE_ASSIGN_OR_RETURN(PreparedKernel kernel, PrepareKernel(n, device_, session_));
     if (n.IsConstant()) {
       const AttrValue* v = n.attrs().Find("value");
       const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
-      // A constant whose value is not of its declared type is left to its kernel, which says so.
-      if (t != nullptr && t->valid() && t->dtype() == n.output_type(0)) {
+      // It is not run, but there must be a device that could. One whose value is not of its declared type is left to its kernel, which says so.
+      if (t != nullptr && t->valid() && t->dtype() == n.output_type(0) && finder_.Find(n) != nullptr) {
         c.step = Step::kConstant;
         c.index = static_cast<uint32_t>(part_->constants.size());
         part_->constants.push_back(*t);
         return absl::OkStatus();
       }
     }
+    TROUPE_ASSIGN_OR_RETURN(PreparedKernel kernel, PrepareKernel(n, device_, session_, &finder_));
     c.compute = kernel.compute;
     c.state = kernel.state.get();
     c.measured = kernel.cost == Cost::kMeasured;
@@ -412,6 +406,7 @@ class Compiler {
   const Graph& graph_;
   Device* device_;
   const std::string& session_;
+  KernelFinder finder_;
   std::shared_ptr<CompiledPart> part_;
   std::vector<uint32_t> frame_of_;                  // by node id: where its inputs arrive
   absl::flat_hash_map<int, uint32_t> enter_frame_;  // by node id: where an Enter leads

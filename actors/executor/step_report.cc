@@ -17,7 +17,7 @@ std::string_view TensorNameOf(std::string_view key) { return key.substr(key.rfin
 std::string_view SenderOf(std::string_view key) { return key.substr(0, key.find(';')); }
 
 // "1 'b'" when the op tells the input's name, "1" otherwise.
-std::string InputText(const std::string& op, size_t k) {
+std::string InputText(std::string_view op, size_t k) {
   const OpDef* def = OpRegistry::Global().Find(op);
   std::string text = StrCat(k);
   if (def == nullptr || k >= def->inputs.size()) return text;

@@ -70,7 +70,7 @@ void GradContext::Prune() {
 // `n`'s consumers take `by` instead, and n goes.
 void GradContext::Replace(Node* n, NodeOut by) {
   if (!b_.ok()) return;
-  const std::vector<Edge*> edges = n->out_edges();
+  const EdgeList edges = n->out_edges();
   for (Edge* e : edges) {
     if (e->IsControl()) continue;
     Node* dst = e->dst;
@@ -125,7 +125,7 @@ void GradContext::Settle(Node* n) {
     // Only data edges may stay: a control edge would come from the backward loop.
     int guard = 0;
     for (int i = 0; i < n->num_inputs(); ++i) guard = std::max(guard, b_.forward_.GuardOf(n->input(i)));
-    const std::vector<Edge*> edges = n->in_edges();
+    const EdgeList edges = n->in_edges();
     for (Edge* e : edges) {
       if (e->IsControl()) b_.graph_->RemoveEdge(e);
     }

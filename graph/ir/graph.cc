@@ -8,21 +8,28 @@
 namespace troupe {
 namespace {
 
-const OpDef& SourceDef() {
-  static const auto* def = [] {
-    auto* d = new OpDef;
-    d->name = "_SOURCE";
-    return d;
-  }();
-  return *def;
+// Of SOURCE and SINK, which are the same in all graphs.
+SharedProperties EndProperties(std::string_view name) {
+  auto* def = new OpDef;
+  def->name = name;
+  SharedProperties p = SharedProperties::Make();
+  NodeProperties* own = p.Own();
+  own->name = name;
+  own->op = def;
+  return p;
 }
-const OpDef& SinkDef() {
-  static const auto* def = [] {
-    auto* d = new OpDef;
-    d->name = "_SINK";
-    return d;
-  }();
-  return *def;
+const SharedProperties& SourceProperties() {
+  static const auto* p = new SharedProperties(EndProperties("_SOURCE"));
+  return *p;
+}
+const SharedProperties& SinkProperties() {
+  static const auto* p = new SharedProperties(EndProperties("_SINK"));
+  return *p;
+}
+
+const std::string& NoDevice() {
+  static const auto* none = new std::string;
+  return *none;
 }
 
 bool IsNameChar(char c) {
@@ -47,21 +54,53 @@ absl::Status CheckNodeName(std::string_view name) {
   return absl::OkStatus();
 }
 
-Graph::Graph(const OpRegistry* ops) : ops_(ops) {
-  for (const OpDef* def : {&SourceDef(), &SinkDef()}) {
-    Node* n = NewNode();
-    n->op_ = def;
-    n->name_ = def->name;
-    by_name_[n->name_] = n;
-  }
+Node::Node() : assigned_device_(&NoDevice()) {}
+Node::~Node() = default;
+
+void Node::SetAttr(std::string_view name, AttrValue value) { properties_.Own()->attrs.Set(name, std::move(value)); }
+void Node::set_requested_device(std::string_view d) {
+  if (properties_->requested_device != d) properties_.Own()->requested_device = d;
+}
+void Node::set_assigned_device(std::string_view d) { assigned_device_ = graph_->DeviceNamed(d); }
+void Node::set_location(SourceLocation l) {
+  const SourceLocation& now = properties_->location;
+  if (now.file != l.file || now.line != l.line) properties_.Own()->location = l;
+}
+
+Graph::Graph(const OpRegistry* ops) : ops_(ops), last_device_(&NoDevice()) {
+  for (const SharedProperties* p : {&SourceProperties(), &SinkProperties()}) NewNode(*p, HashName((*p)->name));
   AddControlEdge(source(), sink());
 }
 Graph::~Graph() = default;
 
-Node* Graph::NewNode() {
+uint32_t Graph::HashName(std::string_view name) { return static_cast<uint32_t>(std::hash<std::string_view>()(name)); }
+
+const std::string* Graph::DeviceNamed(std::string_view name) {
+  // Nodes that were placed one after the other are mostly on one device.
+  if (*last_device_ == name) return last_device_;
+  if (name.empty()) return &NoDevice();
+  auto it = device_names_.find(name);
+  if (it == device_names_.end()) {
+    auto kept = std::make_unique<const std::string>(name);
+    const std::string_view key = *kept;
+    it = device_names_.try_emplace(key, std::move(kept)).first;
+  }
+  return last_device_ = it->second.get();
+}
+
+Node* Graph::NewNode(SharedProperties properties, uint32_t name_hash) {
   Node* n = &node_store_.Add();
+  n->name_hash_ = name_hash;
+  n->properties_ = std::move(properties);
+  // One look-up both checks the name and takes it.
+  if (!by_name_.insert(n).second) {
+    node_store_.Pop();
+    return nullptr;
+  }
   n->id_ = static_cast<int>(nodes_.size());
   n->graph_ = this;
+  n->op_ = n->properties_->op;
+  n->inputs_.resize(n->input_types().size());
   nodes_.push_back(n);
   ++num_nodes_;
   ++version_;
@@ -105,15 +144,14 @@ absl::StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op,
 
 Node* Graph::AddCheckedNode(std::string_view name, const OpDef* op, AttrMap attrs, std::vector<DType> input_types,
                             std::vector<DType> output_types) {
-  Node* n = NewNode();
-  n->name_ = name;
-  n->op_ = op;
-  n->attrs_ = std::move(attrs);
-  n->input_types_ = std::move(input_types);
-  n->output_types_ = std::move(output_types);
-  n->inputs_.resize(n->input_types_.size());
-  by_name_[n->name_] = n;
-  return n;
+  SharedProperties p = SharedProperties::Make();
+  NodeProperties* own = p.Own();
+  own->name = name;
+  own->op = op;
+  own->attrs = std::move(attrs);
+  own->input_types = std::move(input_types);
+  own->output_types = std::move(output_types);
+  return NewNode(std::move(p), HashName(name));
 }
 
 void Graph::Reserve(int nodes) {
@@ -123,26 +161,15 @@ void Graph::Reserve(int nodes) {
 
 absl::StatusOr<Node*> Graph::CopyNode(const Node& other, std::string_view name) {
   if (frozen_) return FailedPrecondition("the graph is frozen: node '", name, "' cannot be added");
-  Node* n = NewNode();
-  n->name_ = name;
-  // One look-up both checks the name and takes it: copying is most of what pruning a large graph costs.
-  if (!by_name_.try_emplace(n->name_, n).second) {
-    nodes_.pop_back();
-    node_store_.Pop();
-    --num_nodes_;
-    return AlreadyExists("there is already a node named '", name, "'");
+  SharedProperties p = other.properties_;
+  uint32_t hash = other.name_hash_;
+  if (name != other.name()) {
+    p.Own()->name = name;
+    hash = HashName(name);
   }
-  n->op_ = other.op_;
-  n->attrs_ = other.attrs_;
-  n->requested_device_ = other.requested_device_;
-  n->assigned_device_ = other.assigned_device_;
-  n->location_ = other.location_;
-  n->input_types_ = other.input_types_;
-  n->output_types_ = other.output_types_;
-  n->inputs_.resize(n->input_types_.size());
-  constexpr size_t kUsualDegree = 8;
-  n->in_edges_.reserve(std::min(other.in_edges_.size(), kUsualDegree));
-  n->out_edges_.reserve(std::min(other.out_edges_.size(), kUsualDegree));
+  Node* n = NewNode(std::move(p), hash);
+  if (n == nullptr) return AlreadyExists("there is already a node named '", name, "'");
+  n->assigned_device_ = DeviceNamed(other.assigned_device());
   return n;
 }
 
@@ -183,7 +210,7 @@ Edge* Graph::AddControlEdge(Node* src, Node* dst) {
 Edge* Graph::AddControlEdgeUnchecked(Node* src, Node* dst) { return NewEdge(src, kControlSlot, dst, kControlSlot); }
 
 void Graph::RemoveEdge(Edge* e) {
-  const auto drop = [e](std::vector<Edge*>& v) {
+  const auto drop = [e](EdgeList& v) {
     const auto it = std::find(v.begin(), v.end(), e);
     if (it != v.end()) {
       *it = v.back();
@@ -202,9 +229,9 @@ void Graph::RemoveEdge(Edge* e) {
 void Graph::RemoveNode(Node* n) {
   while (!n->in_edges_.empty()) RemoveEdge(n->in_edges_.back());
   while (!n->out_edges_.empty()) RemoveEdge(n->out_edges_.back());
-  by_name_.erase(n->name_);
+  by_name_.erase(n);
   nodes_[n->id_] = nullptr;
-  n->attrs_ = AttrMap();
+  if (n->properties_.alone()) n->properties_.Own()->attrs = AttrMap();
   --num_nodes_;
   ++version_;
 }
@@ -216,7 +243,7 @@ absl::Status Graph::UpdateEdge(NodeOut src, Node* dst, int input) {
 
 Node* Graph::Find(std::string_view name) const {
   const auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : it->second;
+  return it == by_name_.end() ? nullptr : *it;
 }
 
 std::string Graph::UniqueName(std::string_view base) {
@@ -231,7 +258,7 @@ std::string Graph::UniqueName(std::string_view base) {
 std::string NodeOut::ToString() const { return StrCat(node->name(), ":", index); }
 
 absl::Status Node::At(const absl::Status& status) const {
-  return WithAddress(status, name_, op_->name, device(), location_);
+  return WithAddress(status, name(), op_->name, device(), location());
 }
 
 std::vector<Node*> Graph::op_nodes() const {
@@ -252,7 +279,7 @@ std::unique_ptr<Graph> Graph::Clone(std::vector<Node*>* map) const {
   to[1] = copy->sink();
   copy->by_name_.reserve(by_name_.size());
   for (size_t i = 2; i < nodes_.size(); ++i) {
-    if (nodes_[i] != nullptr) to[i] = *copy->CopyNode(*nodes_[i], nodes_[i]->name_);
+    if (nodes_[i] != nullptr) to[i] = *copy->CopyNode(*nodes_[i], nodes_[i]->name());
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i] == nullptr) continue;

@@ -3,7 +3,10 @@
 // Node 0 is SOURCE and node 1 is SINK; they belong to no op's definition and carry only control edges (kControlSlot), which the
 // passes add where they need "everything". Edges may form cycles only through a node whose op has ControlFlow::kNextIteration.
 //
-// Thread rule: a Graph is a plain object: many readers or one writer. Node and Edge pointers stay valid until the node or edge is removed.
+// Copies of a node share what does not change (graph/ir/node_properties.h); a change to one of them is not seen by the others.
+//
+// Thread rule: a Graph is a plain object: many readers or one writer. Graphs that share properties of nodes may be read and written independently.
+// Node and Edge pointers stay valid until the node or edge is removed; references to a node's properties until the node is changed.
 #ifndef TROUPE_GRAPH_IR_GRAPH_H_
 #define TROUPE_GRAPH_IR_GRAPH_H_
 
@@ -13,9 +16,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "troupe/graph/core/status.h"
 #include "troupe/graph/ir/attr_value.h"
+#include "troupe/graph/ir/node_properties.h"
 #include "troupe/graph/ir/op_def.h"
 #include "troupe/graph/ir/stable_store.h"
 
@@ -53,38 +58,45 @@ struct NodeOut {
   }
 };
 
+// Most nodes have one or two edges on a side; these take no memory of their own.
+using EdgeList = absl::InlinedVector<Edge*, 2>;
+
 class Node {
  public:
+  Node();
+  ~Node();
   int id() const { return id_; }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return properties_->name; }
   const OpDef& op() const { return *op_; }
   Graph* graph() const { return graph_; }
-  const AttrMap& attrs() const { return attrs_; }
-  AttrMap* mutable_attrs() { return &attrs_; }
+  const AttrMap& attrs() const { return properties_->attrs; }
+  void SetAttr(std::string_view name, AttrValue value);  // replaces
   template <class T>
   absl::StatusOr<T> Attr(std::string_view name) const {
-    return GetAttr<T>(attrs_, name);
+    return GetAttr<T>(attrs(), name);
   }
+  // What the node's copies share: kept by those who need a node's name or types when its graph is gone.
+  const SharedProperties& properties() const { return properties_; }
 
   // What the user asked for (may be partial or empty) and where the placer put it (full name, empty before).
-  const std::string& requested_device() const { return requested_device_; }
-  void set_requested_device(std::string d) { requested_device_ = std::move(d); }
-  const std::string& assigned_device() const { return assigned_device_; }
-  void set_assigned_device(std::string d) { assigned_device_ = std::move(d); }
-  const std::string& device() const { return assigned_device_.empty() ? requested_device_ : assigned_device_; }
-  const SourceLocation& location() const { return location_; }
-  void set_location(SourceLocation l) { location_ = l; }
+  const std::string& requested_device() const { return properties_->requested_device; }
+  void set_requested_device(std::string_view d);
+  const std::string& assigned_device() const { return *assigned_device_; }
+  void set_assigned_device(std::string_view d);
+  const std::string& device() const { return assigned_device().empty() ? requested_device() : assigned_device(); }
+  const SourceLocation& location() const { return properties_->location; }
+  void set_location(SourceLocation l);
 
-  int num_inputs() const { return static_cast<int>(input_types_.size()); }
-  int num_outputs() const { return static_cast<int>(output_types_.size()); }
-  DType input_type(int i) const { return input_types_[i]; }
-  DType output_type(int i) const { return output_types_[i]; }
-  const std::vector<DType>& input_types() const { return input_types_; }
-  const std::vector<DType>& output_types() const { return output_types_; }
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(output_types().size()); }
+  DType input_type(int i) const { return input_types()[i]; }
+  DType output_type(int i) const { return output_types()[i]; }
+  const std::vector<DType>& input_types() const { return properties_->input_types; }
+  const std::vector<DType>& output_types() const { return properties_->output_types; }
 
   // Data and control edges. in_edges() is unordered; input_edge(i) is the edge into input i, null while unconnected.
-  const std::vector<Edge*>& in_edges() const { return in_edges_; }
-  const std::vector<Edge*>& out_edges() const { return out_edges_; }
+  const EdgeList& in_edges() const { return in_edges_; }
+  const EdgeList& out_edges() const { return out_edges_; }
   Edge* input_edge(int i) const { return inputs_[i]; }
   NodeOut input(int i) const { return inputs_[i] ? NodeOut{inputs_[i]->src, inputs_[i]->src_output} : NodeOut{}; }
 
@@ -109,15 +121,12 @@ class Node {
  private:
   friend class Graph;
   int id_ = 0;
-  std::string name_;
+  uint32_t name_hash_ = 0;
   const OpDef* op_ = nullptr;
   Graph* graph_ = nullptr;
-  AttrMap attrs_;
-  std::string requested_device_, assigned_device_;
-  SourceLocation location_;
-  std::vector<DType> input_types_, output_types_;
-  std::vector<Edge*> inputs_;
-  std::vector<Edge*> in_edges_, out_edges_;
+  SharedProperties properties_;
+  const std::string* assigned_device_;  // the graph's
+  EdgeList inputs_, in_edges_, out_edges_;
 };
 
 DType NodeOut::dtype() const { return node->output_type(index); }
@@ -136,7 +145,7 @@ class Graph {
   // Adds an unconnected node. Validates the name ([A-Za-z0-9.][A-Za-z0-9_.\\-/]*, also leading '_' for nodes the runtime makes), the op and its attrs (defaults are filled in).
   // INVALID_ARGUMENT / NOT_FOUND / ALREADY_EXISTS (a name that is taken); FAILED_PRECONDITION on a frozen graph.
   absl::StatusOr<Node*> AddNode(std::string_view name, std::string_view op, AttrMap attrs);
-  // As AddNode, for a copy of `other` (of any graph) without its edges: same attrs, types, devices and location, under `name`.
+  // As AddNode, for a copy of `other` (of any graph) without its edges: same attrs, types, devices and location, under `name`. Under the same name it shares its properties.
   absl::StatusOr<Node*> CopyNode(const Node& other, std::string_view name);
   // As AddNode, for the importer, which has checked everything before and may not fail half way. REQUIRES: a valid name that is free, valid attrs with
   // defaults filled in, the types that follow from them, and a graph that is not frozen.
@@ -204,7 +213,23 @@ class Graph {
   void ConnectSourceAndSink();
 
  private:
-  Node* NewNode();
+  friend class Node;
+  // The index of names: nodes, found by their names.
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(const Node* n) const { return n->name_hash_; }
+    size_t operator()(std::string_view name) const { return HashName(name); }
+  };
+  struct SameName {
+    using is_transparent = void;
+    bool operator()(const Node* a, const Node* b) const { return a == b || a->name() == b->name(); }
+    bool operator()(const Node* n, std::string_view name) const { return n->name() == name; }
+  };
+  static uint32_t HashName(std::string_view name);
+
+  // Null, and nothing has changed, when there is a node of that name.
+  Node* NewNode(SharedProperties properties, uint32_t name_hash);
+  const std::string* DeviceNamed(std::string_view name);
   Edge* NewEdge(Node* src, int src_output, Node* dst, int dst_input);
 
   const OpRegistry* ops_;
@@ -213,7 +238,10 @@ class Graph {
   StableStore<Edge> edge_store_;
   std::vector<Edge*> free_edges_;
   std::vector<Node*> free_nodes_;
-  absl::flat_hash_map<std::string_view, Node*> by_name_;
+  absl::flat_hash_set<Node*, NameHash, SameName> by_name_;
+  // The names of devices that nodes were assigned to, each once, and the last of them.
+  absl::flat_hash_map<std::string_view, std::unique_ptr<const std::string>> device_names_;
+  const std::string* last_device_;
   absl::flat_hash_map<std::string, int> name_counters_;
   absl::flat_hash_map<std::string, std::vector<std::string>> collections_;
   std::shared_ptr<const proto::FunctionDefLibrary> library_;

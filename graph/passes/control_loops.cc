@@ -43,7 +43,7 @@ absl::Status SplitConstantEnters(Graph* graph) {
   for (Node* n : graph->op_nodes()) {
     if (!n->IsEnter() || PassesReference(*n) || !n->Attr<bool>("is_constant").value_or(false)) continue;
     absl::flat_hash_map<std::string, Node*> copies{{n->assigned_device(), n}};
-    const std::vector<Edge*> edges = n->out_edges();
+    const EdgeList edges = n->out_edges();
     for (const Edge* e : edges) {
       if (e->IsControl()) continue;
       Node*& copy = copies[e->dst->assigned_device()];
@@ -80,7 +80,7 @@ absl::StatusOr<ControlLoops> ControlLoops::Add(Graph* graph) {
   }
   if (loops.enters_.empty()) return loops;
   for (Node* n : nodes) {
-    const std::vector<Edge*> edges = n->out_edges();
+    const EdgeList edges = n->out_edges();
     for (const Edge* e : edges) {
       if (!e->dst->IsOp() || n->assigned_device() == e->dst->assigned_device()) continue;
       TROUPE_RETURN_IF_ERROR(loops.AddFor(loops.TokenFrame(*n), e->dst->assigned_device(), *n));

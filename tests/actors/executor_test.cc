@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
         std::vector<int> place(kNodes, -1);
         for (size_t t = 0; t < timings.size(); ++t) {
           int number = -1;
-          if (std::sscanf(part->info[timings[t].node].name.c_str(), "n%d", &number) != 1) continue;
+          if (std::sscanf(std::string(part->info[timings[t].node].name).c_str(), "n%d", &number) != 1) continue;
           if (part->info[timings[t].node].op != "Neg") continue;
           BOOST_TEST(place[number] == -1);
           place[number] = static_cast<int>(t);

@@ -15,8 +15,8 @@ struct Parts {
       auto part = std::make_shared<CompiledPart>();
       part->info.resize(2);
       part->info[0].device = part->info[1].device = EvaluationDevice(1);
-      part->info[0].name = StrCat("recv", i);
-      part->info[1].name = StrCat("send", i);
+      part->info[0].name = i == 0 ? "recv0" : "recv1";
+      part->info[1].name = i == 0 ? "send0" : "send1";
       part->info[0].op = "_Recv";
       part->info[1].op = "_Send";
       part->recvs = {{Key(1 - i), 0}};

@@ -23,8 +23,9 @@ constexpr int64_t kSmallProduct = 4 * 1024;
 // 10 to 1200 rows and columns; with fewer rows than kSomeRows the lower bound holds. With vectors of 256 bits the library packs less.
 constexpr int64_t kMiddlingProduct512 = 25 * 1000 * 1000, kMiddlingFewRows512 = 2200 * 1000, kMiddlingProduct256 = 30 * 1000;
 constexpr int64_t kSomeRows = 16;
-// And above it with so few rows that a packed B would be used too seldom, or so few columns that B stays near.
-constexpr int64_t kFewRows = 128, kFewColumns = 64, kShort = 512;
+// And above it with so few rows that a packed B would be used too seldom, or so few columns that packing A costs more than it brings: fewer when B is read in place
+// than when our loops turn it round, and with A transposed only where it is short.
+constexpr int64_t kFewRows = 128, kFewColumns = 112, kFewColumnsTurned = 512, kShort = 128;
 // A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at most this share of its groups of rows is to be multiplied.
 constexpr int64_t kWorthLooking = 1000 * 1000;
 constexpr double kWorthSkipping = 0.7;
@@ -129,8 +130,8 @@ bool Middling(const GemmShape& s) {
   const int64_t work = s.m * s.n * s.k;
   if (IsaLevelForTables() < 4) return work <= kMiddlingProduct256;
   if (s.m < kSomeRows) return work <= kMiddlingFewRows512;
-  return work <= kMiddlingProduct512 || s.m <= kFewRows ||
-         (s.n <= kFewColumns && s.k <= kShort && !s.transpose_a);
+  if (work <= kMiddlingProduct512 || s.m <= kFewRows) return true;
+  return s.n <= (s.transpose_b ? kFewColumnsTurned : kFewColumns) && (!s.transpose_a || s.k <= kShort);
 }
 
 void LibraryProduct(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc) {

@@ -28,6 +28,8 @@ constexpr int kRows = kLanes == 16  ? 8
                                     : (V == 2 ? 4 : 8);
 constexpr int64_t kBlock = 512;      // of p at most: a panel of B stays in the second-level cache while the rows pass by
 constexpr int64_t kTurnBlock = 256;  // of p when B is turned round
+// Floats of A that stay in the second-level cache while the panels of B pass by; more where each of them is turned round first.
+constexpr int64_t kNearA = 32 * 1024, kTurnNearA = 64 * 1024;
 constexpr int64_t kSkipBlock = 512;  // of p when some are skipped
 constexpr int kAhead = 8;            // rows of B, when some are skipped
 constexpr int kLine = 16;            // floats of a line of the cache
@@ -242,11 +244,8 @@ void TurnRound(const float* from, int64_t stride, int64_t k, int columns, float*
   }
 }
 
-void Product(const GemmF32Operands& o) {
-  alignas(64) float panel[kTurnBlock * kWide];
-  const bool turns = o.b_col != 1;
-  // Blocks of like size.
-  const int64_t most = turns ? kTurnBlock : kBlock, blocks = (o.k + most - 1) / most, block = (o.k + blocks - 1) / blocks;
+// The rows [i, i + m) of C.
+void RowsOf(const GemmF32Operands& o, int64_t i, int64_t m, int64_t block, float* panel) {
   for (int64_t p = 0; p < o.k; p += block) {
     const bool ends = p + block >= o.k;
     Panel g = {.k = std::min(block, o.k - p),
@@ -257,11 +256,11 @@ void Product(const GemmF32Operands& o) {
                .activation = o.activation};
     for (int64_t j = 0; j < o.n;) {
       const int columns = NextColumns(o.n - j);
-      g.a = o.a + p * o.a_col;
-      g.c = o.c + j;
+      g.a = o.a + i * o.a_row + p * o.a_col;
+      g.c = o.c + i * o.ldc + j;
       g.bias = ends && o.bias != nullptr ? o.bias + j : nullptr;
       g.rows_later = j == 0 && (o.a_row == 1 || o.a_row == g.k);
-      if (turns) {
+      if (o.b_col != 1) {
         const int width = (columns + kLanes - 1) / kLanes * kLanes;
         TurnRound(o.b + p + j * o.b_col, o.b_col, g.k, columns, panel, width);
         g.b = g.later = panel;
@@ -271,10 +270,23 @@ void Product(const GemmF32Operands& o) {
         g.b_row = g.step = o.b_row;
         g.later = j + columns < o.n ? g.b + columns : o.b + (p + (ends ? 0 : block)) * o.b_row;
       }
-      Columns<false>(g, o.m, columns);
+      Columns<false>(g, m, columns);
       j += columns;
     }
   }
+}
+
+void Product(const GemmF32Operands& o) {
+  alignas(64) float panel[kTurnBlock * kWide];
+  // Blocks of like size.
+  const auto size = [](int64_t n, int64_t most, int64_t unit) {
+    const int64_t blocks = (n + most - 1) / most;
+    return ((n + blocks - 1) / blocks + unit - 1) / unit * unit;
+  };
+  const bool turns = o.b_col != 1;
+  const int64_t block = size(o.k, turns ? kTurnBlock : kBlock, 1);
+  const int64_t rows = size(o.m, std::max<int64_t>((turns ? kTurnNearA : kNearA) / block, 8 * kRows<1>), kRows<1>);
+  for (int64_t i = 0; i < o.m; i += rows) RowsOf(o, i, std::min(rows, o.m - i), block, panel);
 }
 
 // Writes those p < k for which one of the rows has something, then kAhead copies of the last one. Returns how many there are.

@@ -6,6 +6,7 @@
 #include "troupe/kernels/nn/conv.h"
 #include "troupe/kernels/nn/conv_direct.h"
 #include "troupe/kernels/nn/conv_generic.h"
+#include "troupe/kernels/nn/conv_pointwise.h"
 #include "troupe/kernels/nn/layout.h"
 
 namespace troupe {
@@ -99,8 +100,11 @@ void ConvKernel::RunHalves(const ConvShape& s, int64_t begin, int64_t end, const
 template <class T>
 void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out,
                           const ConvEpilogue<T>& epilogue) {
-  bool direct = false;
-  if constexpr (std::is_same_v<T, float>) direct = PreferDirectConv(pass_, s);
+  bool direct = false, pointwise = false;
+  if constexpr (std::is_same_v<T, float>) {
+    pointwise = PreferPointwiseConv(pass_, s, epilogue);
+    direct = !pointwise && PreferDirectConv(pass_, s);
+  }
   const bool halves = direct && pass_ != ConvPass::kBackwardFilter;
   const int64_t unit = direct ? kConvTogether : 1, units = (s.n + unit - 1) / unit * (halves ? 2 : 1);
   // An input's gradient is computed while another thread computes the filter's; whoever is done first helps. Each range packs the weights for itself.
@@ -143,6 +147,10 @@ void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* 
           break;
       }
       if constexpr (std::is_same_v<T, float>) {
+        if (pointwise) {
+          PointwiseConv(pass_, part, pa, pb, po, e);
+          continue;
+        }
         if (direct && DirectConv(pass_, part, pa, pb, po, e)) continue;
         if (dnnl_.Run(part, pa, pb, po, e)) continue;
       }

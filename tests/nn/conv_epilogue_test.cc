@@ -8,13 +8,16 @@
 #include "troupe/kernels/nn/conv.h"
 #include "troupe/kernels/nn/conv_direct.h"
 #include "troupe/kernels/nn/conv_generic.h"
+#include "troupe/kernels/nn/conv_pointwise.h"
+#include "troupe/kernels/nn/isa_pick.h"
 
 namespace troupe {
 namespace {
 
 const ConvShape kShapes[] = {MakeConvShape(3, 9, 8, 1, 6, 6, 6, 1), MakeConvShape(5, 8, 11, 6, 5, 5, 12, 2),
                              MakeConvShape(2, 7, 7, 12, 4, 4, 24, 2), MakeConvShape(2, 5, 5, 3, 3, 3, 33, 1),
-                             MakeConvShape(1, 6, 6, 32, 1, 1, 48, 1)};
+                             MakeConvShape(1, 6, 6, 32, 1, 1, 48, 1),
+                             MakeConvShape(3, 5, 7, 9, 1, 1, 50, 1)};
 
 BOOST_AUTO_TEST_CASE(EpiloguesOfEveryWay) {
   for (const ConvShape& s : kShapes) {
@@ -31,6 +34,13 @@ BOOST_AUTO_TEST_CASE(EpiloguesOfEveryWay) {
     }
     CheckConvolution(
         p, false, [](auto... args) { return DirectConv(args...); }, "direct");
+    if (s.kh == 1) {
+      const auto pointwise = [](auto... args) {
+        PointwiseConv(args...);
+        return true;
+      };
+      BOOST_CHECK_EQUAL(12, CheckConvolution(p, false, pointwise, "pointwise"));
+    }
     BOOST_CHECK_EQUAL(12, CheckConvolution(
                               p, false,
                               [](ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out,
@@ -103,7 +113,8 @@ Tensor Turned(const Tensor& t) {
 }
 
 BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
-  for (const ConvShape& s : {MakeConvShape(5, 8, 8, 6, 5, 5, 12, 2), MakeConvShape(40, 12, 12, 3, 3, 3, 40, 1)}) {
+  for (const ConvShape& s : {MakeConvShape(5, 8, 8, 6, 5, 5, 12, 2), MakeConvShape(40, 12, 12, 3, 3, 3, 40, 1),
+                             MakeConvShape(40, 12, 12, 10, 1, 1, 33, 1)}) {
     const ConvProblem p(s);
     std::vector<double> y = p.truth.y, dx = p.truth.dx;
     for (size_t i = 0; i < y.size(); ++i) y[i] = std::max(0.0, y[i] + p.bias[i % s.oc]);
@@ -142,6 +153,43 @@ BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
   CheckRefused("TestFusedConv", {x, f, Tensor(DType::kFloat, TensorShape({4}))},
                {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}},
                "bias has shape [4], but the convolution has 5 output channels");
+}
+
+// Products of matrices are for windows of one pixel and few channels; one way for any number of images, so that a batch has the same bits on any number of threads.
+BOOST_AUTO_TEST_CASE(WindowsOfOnePixel) {
+  const auto prefers = [](ConvPass pass, const ConvShape& s, bool bias_gradient = false) {
+    float sums = 0;
+    ConvEpilogue<float> e;
+    if (bias_gradient) e.bias_gradient = &sums;
+    return PreferPointwiseConv(pass, s, e);
+  };
+  const ConvShape s = MakeConvShape(4, 30, 30, 32, 1, 1, 64, 1);
+  const bool wide = IsaLevelForTables() >= 4;
+  for (ConvPass pass : {ConvPass::kForward, ConvPass::kBackwardInput, ConvPass::kBackwardFilter}) {
+    BOOST_CHECK_EQUAL(prefers(pass, s), wide);
+    BOOST_CHECK(!prefers(pass, MakeConvShape(4, 30, 30, 32, 1, 1, 64, 2)));
+    BOOST_CHECK(!prefers(pass, MakeConvShape(4, 30, 30, 32, 1, 2, 64, 1)));
+    BOOST_CHECK(!prefers(pass, MakeConvShape(4, 30, 30, 512, 1, 1, 512, 1)));
+    ConvShape grouped = s, padded = s;
+    grouped.groups = 2;
+    padded.top = padded.bottom = 1, padded.oh = s.h + 2;
+    BOOST_CHECK(!prefers(pass, grouped));
+    BOOST_CHECK(!prefers(pass, padded));
+  }
+  BOOST_CHECK(!prefers(ConvPass::kBackwardFilter, s, true));
+
+  const AttrMap a = {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};
+  const Tensor x = RandomTensor(DType::kFloat, TensorShape({4, 30, 30, 32}), 1),
+               f = RandomTensor(DType::kFloat, TensorShape({1, 1, 32, 64}), 2),
+               d = RandomTensor(DType::kFloat, TensorShape({4, 30, 30, 64}), 3);
+  const auto forward = [&](int threads) { return Run("Conv2D", {x, f}, a, threads)[0]; };
+  const auto input = [&](int threads) {
+    return Run("Conv2DBackpropInput", {SizesOf({4, 30, 30, 32}), f, d}, a, threads)[0];
+  };
+  for (int threads : {2, 3}) {
+    BOOST_CHECK(!wide || SameBytes(forward(1), forward(threads)));
+    BOOST_CHECK(!wide || SameBytes(input(1), input(threads)));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(FusedConvolutionsOfNothing) {

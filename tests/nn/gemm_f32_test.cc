@@ -136,6 +136,14 @@ BOOST_AUTO_TEST_CASE(depths_around_the_blocks) {
   for (const int64_t k : {1, 2, 7, 8, 15, 16, 17, 255, 256, 257, 511, 512, 513, 700, 1100}) CheckShape(9, 35, k);
 }
 
+// Rows are taken in blocks too, as many as have their elements in the second-level cache.
+BOOST_AUTO_TEST_CASE(heights_around_the_blocks) {
+  CheckShape(70, 50, 600);
+  CheckShape(131, 9, 513);
+  CheckShape(530, 5, 250);
+  CheckShape(2060, 17, 16);
+}
+
 // Some groups of rows are zero for some p, others for all of them.
 BOOST_AUTO_TEST_CASE(zeros_are_left_out) {
   for (const Level& table : Tables()) {

@@ -167,7 +167,13 @@ void Rows(Panel g, int64_t m) {
     m -= rows;
     if constexpr (!kList) {
       g.later += kLine;
-      if (++tiles < kLines || !g.rows_later) return;
+      if (++tiles < kLines) return;
+      if (!g.rows_later) {
+        // The panel has been asked for, and what lies behind it may be no memory at all.
+        g.later = g.b;
+        g.step = 0;
+        return;
+      }
       // A's next rows: all of them when they lie in a row, or a line that has the rows after the next ones too.
       const bool turned = g.a_row == 1;
       g.later = g.a + (turned ? 2 * R : R * g.a_row);

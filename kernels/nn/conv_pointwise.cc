@@ -8,8 +8,10 @@ TROUPE_ISA_TABLE(GemmF32Table, kGemmF32)
 namespace troupe {
 namespace {
 
-// Channels that are written, and those that a gradient of the input reads: beyond them the library's blocks pay.
-constexpr int64_t kFewChannels = 64, kSomeChannels = 256;
+// Outputs of the forward pass: one panel of the loops.
+constexpr int64_t kFewOutputs = 48;
+// Inputs that a gradient writes, and outputs that it reads: beyond them the library's blocks pay.
+constexpr int64_t kFewInputs = 64, kSomeOutputs = 256;
 // A gradient of the filter goes this way with at least so many input channels, and outputs twice as many: there the library is slow.
 constexpr int64_t kFilterChannels = 8;
 
@@ -20,9 +22,9 @@ bool PreferPointwiseConv(ConvPass pass, const ConvShape& s, const ConvEpilogue<f
   if (s.oh != s.h || s.ow != s.w || s.top != 0 || s.left != 0 || IsaLevelForTables() < 4) return false;
   switch (pass) {
     case ConvPass::kForward:
-      return s.oc <= kFewChannels;
+      return s.oc <= kFewOutputs;
     case ConvPass::kBackwardInput:
-      return s.c <= kFewChannels && s.oc <= kSomeChannels;
+      return s.c <= kFewInputs && s.oc <= kSomeOutputs;
     case ConvPass::kBackwardFilter:
       // The library sums the gradient of the bias on its way.
       return s.c >= kFilterChannels && s.oc >= 2 * s.c && e.bias_gradient == nullptr;

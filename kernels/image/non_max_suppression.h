@@ -20,7 +20,7 @@ namespace troupe::image {
 inline constexpr char kWhyNoSelectionGradient[] = "indices are piecewise constant";
 
 struct SelectionRule {
-  float iou_threshold;                                           // in [0, 1]; more overlap than this is too much
+  float iou_threshold = 0;                                       // in [0, 1]; more overlap than this is too much
   float score_threshold = std::numeric_limits<float>::lowest();  // only scores above this count
   float sigma = 0;  // above 0: no overlap is too much, but scores are multiplied by exp(-overlap^2 / (2 sigma))
 };

@@ -219,7 +219,8 @@ void ComputeThreads::HelpLoops(const void* owner, bool (*enough)(void*), void* a
   if (num_threads_ == 1) return;
   // What the ranges begin belongs to whom they belong to.
   const LoopOwner mine(owner);
-  while (!enough(arg)) {
+  // News of others' loops does not make it wait longer.
+  for (int64_t until = NowNanos() + kHelpNanos; !enough(arg);) {
     std::unique_lock<std::mutex> lock(impl_->mu);
     const auto it = std::find_if(impl_->loops.begin(), impl_->loops.end(),
                                  [owner](const Loop* l) { return l->owner == owner && l->HasMore(); });
@@ -229,13 +230,14 @@ void ComputeThreads::HelpLoops(const void* owner, bool (*enough)(void*), void* a
       while (loop->WorkOnce(false) && !enough(arg)) {
       }
       impl_->Leave(loop, &lock);
+      until = NowNanos() + kHelpNanos;
       continue;
     }
     const uint32_t seen = impl_->news.load(std::memory_order_relaxed);
     lock.unlock();
     if (!impl_->look_out) return;
     const auto something = [&] { return enough(arg) || impl_->news.load(std::memory_order_relaxed) != seen; };
-    if (!LookOut(kHelpNanos, something)) return;
+    if (!LookOut(until - NowNanos(), something) || NowNanos() >= until) return;
   }
 }
 

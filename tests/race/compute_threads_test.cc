@@ -102,6 +102,18 @@ BOOST_AUTO_TEST_CASE(WhoHelpsComesBackWhenThereIsNothingToDo) {
   BOOST_TEST(asked == 1);
 }
 
+BOOST_AUTO_TEST_CASE(WhoHelpsComesBackAlthoughOthersBeginLoops) {
+  ComputeThreads threads(2);
+  int owner = 0;
+  const auto start = std::chrono::steady_clock::now();
+  bool late = false;
+  threads.Help(&owner, [&] {
+    threads.ParallelRanges(2, 2, [](int64_t, int64_t) {});  // as another thread might, each time that it looks
+    return late = std::chrono::steady_clock::now() - start > std::chrono::seconds(5);
+  });
+  BOOST_TEST(!late);
+}
+
 BOOST_AUTO_TEST_CASE(AnExceptionOutOfARangeReachesWhoBeganTheLoop) {
   for (const int n : {1, 3}) {
     ComputeThreads threads(n);

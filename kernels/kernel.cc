@@ -21,7 +21,7 @@ KernelNode& KernelNode::operator=(const KernelNode&) = default;
 KernelNode& KernelNode::operator=(KernelNode&&) noexcept = default;
 KernelNode::~KernelNode() = default;
 
-KernelInit::KernelInit(const Node& node, Device* device, std::string session)
+KernelInit::KernelInit(const Node& node, Device* device, SessionScope session)
     : node_(node), device_(device), session_(std::move(session)) {}
 KernelInit::~KernelInit() = default;
 
@@ -47,7 +47,7 @@ std::pair<std::string, std::string> KernelInit::ResourceKey(bool per_session) {
   if (node_.attrs().Has("shared_name")) name = Attr<std::string>("shared_name");
   if (name.empty()) name = node_.name();
   // No user's container may begin with '/', so a session's own state cannot be named from outside.
-  if (per_session) container = StrCat("/session/", session_, "/", container);
+  if (per_session) container = StrCat("/session/", session_.id, "/", container);
   return {std::move(container), std::move(name)};
 }
 
@@ -111,7 +111,10 @@ absl::StatusOr<PreparedKernel> FunctionKernel(ComputeFn compute, Cost cost) {
 
 }  // namespace internal
 
-KernelBuilder::KernelBuilder(std::string_view op) { def_.op = op; }
+KernelBuilder::KernelBuilder(std::string_view op, KernelOrigin origin) {
+  def_.op = op;
+  def_.origin = origin;
+}
 KernelBuilder::~KernelBuilder() = default;
 KernelBuilder& KernelBuilder::Device(std::string_view type) {
   def_.device_type = type;
@@ -262,22 +265,30 @@ const KernelDef* KernelFinder::Find(const Node& node) {
 
 namespace {
 
-absl::StatusOr<PreparedKernel> Build(const KernelDef& def, const Node& node, Device* device, const std::string& session) {
+absl::StatusOr<PreparedKernel> Build(const KernelDef& def, const Node& node, Device* device, const SessionScope& session) {
   KernelInit init(node, device, session);
-  absl::StatusOr<PreparedKernel> kernel = def.factory(init);
+  absl::StatusOr<PreparedKernel> kernel;
+  try {
+    kernel = def.factory(init);
+  } catch (const std::exception& e) {
+    kernel = Internal("the kernel's constructor threw an exception: ", e.what());
+  } catch (...) {
+    kernel = Internal("the kernel's constructor threw something that is no std::exception");
+  }
   if (!kernel.ok()) return node.At(kernel.status());
+  kernel->library = def.origin == KernelOrigin::kLibrary;
   return kernel;
 }
 
 }  // namespace
 
-absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session) {
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session) {
   absl::StatusOr<const KernelDef*> def = KernelRegistry::Global().Find(node, device->type());
   if (!def.ok()) return node.At(def.status());
   return Build(**def, node, device, session);
 }
 
-absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session, KernelFinder* finder) {
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session, KernelFinder* finder) {
   const KernelDef* def = finder->Find(node);
   if (def == nullptr) return PrepareKernel(node, device, session);
   return Build(*def, node, device, session);

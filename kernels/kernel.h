@@ -73,9 +73,18 @@ struct StepContext {
   ResourceContainers resources;
 };
 
+// Whose state a kernel's entries in its device's containers are.
+struct SessionScope {
+  SessionScope(std::string session, bool shares = true)  // NOLINT: a plain id is a scope
+      : id(std::move(session)), share_variables(shares) {}
+  std::string id;
+  // Variables without a container or shared name of their own are those of every session of the runtime; otherwise of this session alone.
+  bool share_variables;
+};
+
 class KernelInit {
  public:
-  KernelInit(const Node& node, Device* device, std::string session);
+  KernelInit(const Node& node, Device* device, SessionScope session);
   ~KernelInit();
   const Node& node() const { return node_; }
   Device* device() const { return device_; }
@@ -89,14 +98,14 @@ class KernelInit {
   // (container, name) of the node's state from its attrs "container" and "shared_name" where it has them: the shared name, or the node's name.
   // `per_session`: the state dies with the session and other sessions do not see it (random streams); otherwise it is shared like a variable.
   std::pair<std::string, std::string> ResourceKey(bool per_session);
-  const std::string& session() const { return session_; }
+  const std::string& session() const { return session_.id; }
   void Fail(const absl::Status& s);
   const absl::Status& status() const { return status_; }
 
  private:
   const Node& node_;
   Device* device_;
-  std::string session_;
+  SessionScope session_;
   absl::Status status_;
 };
 
@@ -187,8 +196,18 @@ struct PreparedKernel {
   AsyncComputeFn compute_async = nullptr;  // set instead of compute
   std::shared_ptr<void> state;
   Cost cost = Cost::kMeasured;
+  bool library = false;  // of KernelOrigin::kLibrary
 };
 using KernelFactory = absl::StatusOr<PreparedKernel> (*)(KernelInit&);
+
+// Who wrote a kernel. One of the library's own returns as soon as it has computed; of anybody else's nothing is known, so a step that must be answered in time does
+// not lend it the caller's thread.
+enum class KernelOrigin : uint8_t { kLibrary, kUser };
+#ifdef TROUPE_LIBRARY_KERNELS
+#define TROUPE_KERNEL_ORIGIN ::troupe::KernelOrigin::kLibrary
+#else
+#define TROUPE_KERNEL_ORIGIN ::troupe::KernelOrigin::kUser
+#endif
 
 struct KernelDef {
   std::string op, device_type, label;
@@ -199,6 +218,7 @@ struct KernelDef {
   std::vector<Constraint> constraints;
   std::vector<std::string> host_memory;  // args that stay in host memory
   int priority = 0;
+  KernelOrigin origin = KernelOrigin::kUser;
   KernelFactory factory = nullptr;
 };
 
@@ -231,7 +251,7 @@ absl::StatusOr<PreparedKernel> MakeFunctionKernel(KernelInit&) {
 // Little is inline: every op file has a chain of these calls.
 class KernelBuilder {
  public:
-  explicit KernelBuilder(std::string_view op);
+  explicit KernelBuilder(std::string_view op, KernelOrigin origin = KernelOrigin::kUser);
   ~KernelBuilder();
   KernelBuilder& Device(std::string_view type);
   KernelBuilder& Types(std::string_view attr, absl::Span<const DType> types);
@@ -292,12 +312,12 @@ struct KernelRegistrar {
 };
 #define TROUPE_KERNEL(op)                                                                              \
   [[maybe_unused]] static const ::troupe::KernelRegistrar TROUPE_CONCAT(troupe_kernel_, __COUNTER__) = \
-      ::troupe::KernelBuilder(op)
+      ::troupe::KernelBuilder(op, TROUPE_KERNEL_ORIGIN)
 
 // Finds and builds the kernel of a node on a device. Errors carry the node's address.
-absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session);
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session);
 // As above for many nodes. `finder`: of the device's type.
-absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const std::string& session, KernelFinder* finder);
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session, KernelFinder* finder);
 
 }  // namespace troupe
 

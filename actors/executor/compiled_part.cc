@@ -22,7 +22,7 @@ uint64_t HashName(std::string_view s) {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, Device* device, const std::string& session)
+  Compiler(const Graph& graph, Device* device, const SessionScope& session)
       : graph_(graph), device_(device), session_(session), finder_(device->type()), part_(std::make_shared<CompiledPart>()) {}
 
   absl::StatusOr<std::shared_ptr<const CompiledPart>> Run() {
@@ -217,6 +217,7 @@ class Compiler {
     c.compute = kernel.compute;
     c.state = kernel.state.get();
     c.measured = kernel.cost == Cost::kMeasured;
+    part_->has_user_kernels |= !kernel.library;
     if (kernel.compute_async != nullptr) {
       c.step = Step::kAsyncKernel;
       part_->async.resize(order_.size());
@@ -405,7 +406,7 @@ class Compiler {
 
   const Graph& graph_;
   Device* device_;
-  const std::string& session_;
+  const SessionScope& session_;
   KernelFinder finder_;
   std::shared_ptr<CompiledPart> part_;
   std::vector<uint32_t> frame_of_;                  // by node id: where its inputs arrive
@@ -423,7 +424,7 @@ class Compiler {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const CompiledPart>> CompiledPart::Compile(const Graph& graph, Device* device,
-                                                                          const std::string& session) {
+                                                                          const SessionScope& session) {
   return Compiler(graph, device, session).Run();
 }
 

@@ -111,9 +111,10 @@ class CompiledPart {
  public:
   // Compiles `graph`, whose nodes must all be placed on `device`, and prepares its kernels. Errors have the node's address.
   static absl::StatusOr<std::shared_ptr<const CompiledPart>> Compile(const Graph& graph, Device* device,
-                                                                     const std::string& session);
+                                                                     const SessionScope& session);
 
   Device* device = nullptr;
+  bool has_user_kernels = false;  // of KernelOrigin::kUser: nothing is known of when they return
   bool has_control_flow = false;  // frames, switches, merges or dead tokens can occur
   std::vector<CompiledNode> nodes;
   std::vector<OutEdge> edges;

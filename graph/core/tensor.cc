@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 
 #include "troupe/graph/core/resource.h"
 #include "troupe/graph/core/strings.h"
@@ -103,6 +104,22 @@ Tensor Tensor::Clone() const {
     std::copy_n(static_cast<const ResourceHandle*>(raw()), num_elements(), static_cast<ResourceHandle*>(copy.raw()));
   }
   return copy;
+}
+
+void Tensor::CheckAccess(DType want) const {
+  if (!valid()) throw std::logic_error(StrCat("a tensor without a value was read as ", Name(want)));
+  if (BaseType(dtype_) == want || IsRef(dtype_)) return;
+  throw std::logic_error(StrCat("a tensor ", TypeAndShape(), " was read as ", Name(want)));
+}
+
+void Tensor::CheckNotEmpty() const {
+  if (num_elements() > 0) return;
+  throw std::logic_error(StrCat("a tensor ", TypeAndShape(), " has no element to be read as a scalar"));
+}
+
+void Tensor::BadValues(size_t values) const {
+  if (!valid()) throw std::logic_error(StrCat("no memory for a tensor of ", values, " values, or its shape has too many elements"));
+  throw std::logic_error(StrCat("a tensor ", TypeAndShape(), " was to be made of ", values, " values"));
 }
 
 std::string Tensor::TypeAndShape() const {

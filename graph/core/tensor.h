@@ -60,7 +60,8 @@ class Tensor {
   template <class T>
   static Tensor Of(absl::Span<const T> values, const TensorShape& shape) {
     Tensor t(kDTypeOf<T>, shape);
-    assert(static_cast<int64_t>(values.size()) == t.num_elements());
+    if (static_cast<int64_t>(values.size()) != t.num_elements() || !t.valid()) [[unlikely]]
+      t.BadValues(values.size());
     std::copy(values.begin(), values.end(), t.data<T>());
     return t;
   }
@@ -98,15 +99,16 @@ class Tensor {
   // Bytes of the elements (of the objects, for strings).
   size_t bytes() const { return static_cast<size_t>(num_elements()) * SizeOf(dtype_); }
 
-  // The elements. REQUIRES: T is dtype()'s C++ type (raw() for any).
+  // The elements. REQUIRES: the tensor has a value and T is dtype()'s C++ type (raw() for any). What breaks that throws std::logic_error, whose text names type
+  // and shape: in a kernel it becomes the step's error.
   template <class T>
   T* data() {
-    assert(BaseType(dtype_) == kDTypeOf<T> || IsRef(dtype_));
+    Check(kDTypeOf<T>);
     return static_cast<T*>(buffer_->data());
   }
   template <class T>
   const T* data() const {
-    assert(BaseType(dtype_) == kDTypeOf<T> || IsRef(dtype_));
+    Check(kDTypeOf<T>);
     return static_cast<const T*>(buffer_->data());
   }
   template <class T>
@@ -117,8 +119,11 @@ class Tensor {
   absl::Span<const T> flat() const {
     return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
   }
+  // The only element, or the first of several. std::logic_error when there is none.
   template <class T>
   const T& scalar() const {
+    if (rank_ != 0) [[unlikely]]
+      CheckNotEmpty();
     return *data<T>();
   }
   void* raw() { return buffer_->data(); }
@@ -179,6 +184,14 @@ class Tensor {
     if (on_heap_) FreeHeapDims();
   }
   void SetShape(const TensorShape& shape);
+  void Check(DType want) const {
+    if (dtype_ != want || buffer_ == nullptr) [[unlikely]]
+      CheckAccess(want);
+  }
+  // These throw, or return when it is allowed after all (a reference's value).
+  void CheckAccess(DType want) const;
+  void CheckNotEmpty() const;
+  [[noreturn]] void BadValues(size_t values) const;
   void CloneHeapDims();
   void FreeHeapDims();
 

@@ -17,7 +17,7 @@ int RegistryKernelLookup::Priority(const Node&, const std::string& device_type) 
 
 absl::StatusOr<std::vector<Tensor>> KernelEvaluator::Evaluate(const Node& node, absl::Span<const Tensor> inputs) {
   Device* device = EvaluationDevice(1);
-  TROUPE_ASSIGN_OR_RETURN(const PreparedKernel kernel, PrepareKernel(node, device, "fold", &finder_));
+  TROUPE_ASSIGN_OR_RETURN(const PreparedKernel kernel, PrepareKernel(node, device, SessionScope("fold"), &finder_));
   if (kernel.compute == nullptr) return Unimplemented("the kernel of '", node.name(), "' waits for others");
   StepContext step;
   return EvaluateKernel(kernel, DescribeNode(node, device), std::vector<Tensor>(inputs.begin(), inputs.end()), &step);

@@ -22,7 +22,7 @@ std::shared_ptr<const CompiledPart> Compile(const Scope& root, const Names& feed
   BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
   auto pruned = PruneForExecution(*root.graph(), feeds, fetches, {});
   BOOST_REQUIRE_MESSAGE(pruned.ok(), pruned.status());
-  auto part = CompiledPart::Compile(*pruned->graph, EvaluationDevice(1), "test");
+  auto part = CompiledPart::Compile(*pruned->graph, EvaluationDevice(1), SessionScope("test"));
   BOOST_REQUIRE_MESSAGE(part.ok(), part.status());
   return *part;
 }

@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(SeveralThreadsRunOneConvolution) {
     }());
     BOOST_REQUIRE_MESSAGE(node.ok(), node.status().ToString());
     Device* device = EvaluationDevice(2);
-    auto kernel = PrepareKernel(**node, device, "test");
+    auto kernel = PrepareKernel(**node, device, SessionScope("test"));
     BOOST_REQUIRE_MESSAGE(kernel.ok(), kernel.status().ToString());
     const KernelNode described = DescribeNode(**node, device);
     const Tensor want = Run(op, in, Attrs(c, false), 2)[0];

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(threads_never_draw_the_same_numbers) {
   for (auto& mine : drawn) {
     threads.emplace_back([&] {
       // A kernel of its own, as every signature has.
-      const PreparedKernel kernel = *PrepareKernel(*node, device, "threads");
+      const PreparedKernel kernel = *PrepareKernel(*node, device, SessionScope("threads"));
       for (int i = 0; i < 200; ++i) {
         StepContext step;
         const Tensor t = (*EvaluateKernel(

@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_cleared_container_forgets) {
   Graph graph;
   Node* const node = *graph.AddNode("v", "VarHandleOp",
                                     {{"dtype", DType::kFloat}, {"shape", TensorShape({1})}, {"container", "to_clear"}});
-  const PreparedKernel kernel = *PrepareKernel(*node, device, "s");
+  const PreparedKernel kernel = *PrepareKernel(*node, device, SessionScope("s"));
   const KernelNode described = DescribeNode(*node, device);
   StepContext step;
   const auto run = [&] { return (*EvaluateKernel(kernel, described, {}, &step))[0]; };

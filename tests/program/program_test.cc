@@ -1,5 +1,6 @@
 #include "program/program_test.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
@@ -26,11 +27,12 @@ std::string ShellQuoted(const std::string& text) {
 
 }  // namespace
 
-Ended RunProgram(const std::vector<std::string>& arguments) {
+Ended RunProgram(const std::vector<std::string>& arguments, const Around& around) {
   const Folder folder;
-  std::string command = ShellQuoted(TROUPE_BINARY_DIR "/bin/troupe");
+  std::string command = around.before + " " + ShellQuoted(TROUPE_BINARY_DIR "/bin/troupe");
   for (const std::string& a : arguments) command += " " + ShellQuoted(a);
-  command += " > " + ShellQuoted(folder.Path("out")) + " 2> " + ShellQuoted(folder.Path("err")) + " < /dev/null";
+  command += " " + (around.output.empty() ? "> " + ShellQuoted(folder.Path("out")) : around.output) + " 2> " +
+             ShellQuoted(folder.Path("err")) + " < /dev/null";
   const int status = std::system(command.c_str());
   Ended ended;
   ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -54,6 +56,13 @@ std::string Folder::Write(const std::string& name, const std::string& bytes) con
   return Path(name);
 }
 std::string Folder::Read(const std::string& name) const { return ReadAll(path_ / name); }
+
+std::vector<std::string> Folder::List(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path_ / name)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 std::string TypeAttrText(const std::string& name, const std::string& dtype) {
   return StrCat("attr { key: '", name, "' value { type: ", dtype, " } } ");

@@ -12,7 +12,12 @@ struct Ended {
   int status = -1;
   std::string out, err;
 };
-Ended RunProgram(const std::vector<std::string>& arguments);
+// What the shell does around the program.
+struct Around {
+  std::string before;  // commands before it, "ulimit -f 1;"
+  std::string output;  // where standard output goes, "> /dev/full"; empty: into Ended::out
+};
+Ended RunProgram(const std::vector<std::string>& arguments, const Around& around = {});
 
 // A folder that goes away with the object.
 class Folder {
@@ -24,6 +29,8 @@ class Folder {
   std::string Write(const std::string& name, const std::string& bytes) const;
   std::string Read(const std::string& name) const;
   bool Has(const std::string& name) const { return std::filesystem::exists(path_ / name); }
+  // The names of the files in a folder below, sorted.
+  std::vector<std::string> List(const std::string& name) const;
 
  private:
   std::filesystem::path path_;

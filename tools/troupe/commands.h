@@ -20,11 +20,15 @@ struct RunFlags {
   std::vector<std::string> feeds;    // NAME=VALUE or NAME=@FILE.npy
   std::vector<std::string> fetches;  // NAME[:PORT]
   std::vector<std::string> targets;
-  std::string out;    // folder for .npy files
-  std::string trace;  // file
+  std::vector<std::string> inits;  // each a target of a step of its own, before all others
+  std::string out;                 // folder for .npy files
+  std::string trace;               // file
   int repeat = 0;
   int threads = 0;
+  int64_t timeout_ms = 0;    // of each step; 0 = none
+  int64_t memory_limit = 0;  // bytes of tensors; 0 = none
   bool json = false;
+  bool full = false;  // print every element
 };
 int RunCommand(const RunFlags& flags);
 
@@ -42,7 +46,10 @@ struct GraphFlags {
 };
 int GraphCommand(const GraphFlags& flags);
 
-// Prints "troupe: <message>" and returns `code`.
+// Opens shared libraries, whose ops and kernels register themselves. The status names the first that could not be opened, and why.
+absl::Status LoadLibraries(const std::vector<std::string>& paths);
+
+// Prints "troupe: <message>" to standard error and returns `code`.
 int Complain(int code, const std::string& message);
 int Complain(int code, const absl::Status& status);
 

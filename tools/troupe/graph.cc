@@ -1,9 +1,8 @@
 // troupe graph: a graph as text or for Graphviz, as it is or after passes.
 #include "troupe/graph/ir/graph.h"
 
-#include <cstdio>
-
 #include "commands.h"
+#include "output.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/graph/ir/text.h"
 #include "troupe/graph/passes/cse.h"
@@ -77,7 +76,7 @@ int GraphCommand(const GraphFlags& flags) {
   }
   GraphTextOptions text;
   text.max_elements = 16;
-  std::fputs((flags.dot ? Dot(*graph) : GraphText(*graph, text)).c_str(), stdout);
+  Print(flags.dot ? Dot(*graph) : GraphText(*graph, text));
   return kOk;
 }
 

@@ -1,35 +1,82 @@
 // troupe: runs graphs and shows what there is.
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <sstream>
+#include <system_error>
+
+#include <unistd.h>
 
 #include "commands.h"
+#include "output.h"
 
 namespace {
+
+using namespace troupe::tool;
 
 constexpr const char* kAbout = R"(Runs dataflow graphs in TensorFlow's GraphDef form, and shows ops and graphs.
 
 Ends with 0 when all went well, 1 when it failed (the reason stands on stderr), 2 when the command line makes
-no sense, and 3 when the graph has ops that do not exist here (all of them are listed).)";
+no sense, and 3 when the graph has ops that do not exist here (all of them are listed). Output that cannot be
+written is a failure.)";
 
 constexpr const char* kRunAbout = R"(Runs a graph once, or again and again with --repeat, and prints what was fetched.
 
 VALUE is a scalar or a nested list, in the type of what is fed: 3, [[1, 2], [3, 4.5]], ["a", "b"], true, 1+2j, nan.)";
 
-}  // namespace
+// What the current exception says, for a reader who knows nothing of C++.
+std::string ExceptionText() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const std::system_error& e) {
+    if (e.code() == std::errc::resource_unavailable_try_again)
+      return std::string("the system refuses another thread or its memory: ") + e.what();
+    return e.what();
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception of a type of its own";
+  }
+}
 
-int main(int argc, char** argv) {
-  using namespace troupe::tool;
+// For an exception that nobody catches: one of another thread, or within a destructor.
+[[noreturn]] void Terminate() {
+  const std::string text =
+      std::current_exception() != nullptr ? ExceptionText() : "it was ended from within (std::terminate)";
+  std::fprintf(stderr, "troupe: the program cannot go on: %s\n", text.c_str());
+  ::_exit(kFailed);
+}
+
+int Run(int argc, char** argv) {
   CLI::App app(kAbout, "troupe");
-  app.require_subcommand(1);
+  app.set_version_flag("--version", "troupe " TROUPE_VERSION);
   int code = kOk;
+  std::vector<std::string> libraries;
+  const auto command = [&](const char* name, const std::string& about, auto run) {
+    CLI::App* c = app.add_subcommand(name, about);
+    c->add_option("--load", libraries, "A shared library with ops to register before; may be given again")
+        ->allow_extra_args(false);
+    c->callback([&, run] {
+      const absl::Status loaded = LoadLibraries(libraries);
+      code = loaded.ok() ? run() : Complain(kFailed, loaded);
+    });
+    return c;
+  };
 
   RunFlags run;
-  CLI::App* r = app.add_subcommand("run", kRunAbout);
+  CLI::App* r = command("run", kRunAbout, [&] { return RunCommand(run); });
   r->add_option("GRAPH", run.graph, "A GraphDef file, binary (.pb) or text (.pbtxt)")->required();
   r->add_option("--feed", run.feeds, "NAME[:PORT]=VALUE or NAME[:PORT]=@FILE.npy; may be given again")
       ->allow_extra_args(false);
   r->add_option("--fetch", run.fetches, "NAME[:PORT] of a tensor to fetch; may be given again")
       ->allow_extra_args(false);
   r->add_option("--target", run.targets, "NAME of a node to run; may be given again")->allow_extra_args(false);
+  r->add_option("--init", run.inits,
+                "NAME of a node to run once, in a step before; given again, in further steps, in order")
+      ->allow_extra_args(false);
   r->add_option(
       "--out", run.out,
       "Write the fetched tensors to DIR/0.npy, DIR/1.npy, ... in the order of the fetches (bfloat16 as float32)");
@@ -37,19 +84,23 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000000000));
   r->add_option("--threads", run.threads, "Busy threads in all; 0 = one per hardware thread")
       ->check(CLI::Range(0, 1024));
+  r->add_option("--timeout", run.timeout_ms, "Deadline of each step in milliseconds; 0 = none")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  r->add_option("--memory_limit", run.memory_limit, "Most bytes that tensors may take; 0 = no limit")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
   r->add_option("--trace", run.trace, "Write what ran when to FILE, for chrome://tracing");
-  r->add_flag("--json", run.json, "Print one JSON object: `fetches`, and `timing` with --repeat");
-  r->callback([&] { code = RunCommand(run); });
+  r->add_flag("--json", run.json, "Print one JSON object: `fetches`, with every element, and `timing` with --repeat");
+  r->add_flag("--full", run.full, "Print every element of tensors with more than 1000, too");
 
   OpsFlags ops;
-  CLI::App* o =
-      app.add_subcommand("ops", "Lists the ops there are: signature, attrs, types of the CPU kernels, documentation.");
+  CLI::App* o = command("ops", "Lists the ops there are: signature, attrs, types of the CPU kernels, documentation.",
+                        [&] { return OpsCommand(ops); });
   o->add_option("NAME", ops.names, "Ops to show (all without one)");
   o->add_flag("--names", ops.names_only, "Only the names");
-  o->callback([&] { code = OpsCommand(ops); });
 
   GraphFlags graph;
-  CLI::App* g = app.add_subcommand("graph", "Shows a graph, one line a node, as it is or after passes.");
+  CLI::App* g = command("graph", "Shows a graph, one line a node, as it is or after passes.",
+                        [&] { return GraphCommand(graph); });
   g->add_option("GRAPH", graph.graph, "A GraphDef file, binary (.pb) or text (.pbtxt)")->required();
   g->add_option("--after", graph.passes,
                 "Show the graph after this pass: prune, cse, fold; may be given again, in order")
@@ -59,12 +110,36 @@ int main(int argc, char** argv) {
   g->add_option("--fetch", graph.fetches, "For prune: NAME[:PORT] of a tensor to fetch")->allow_extra_args(false);
   g->add_option("--target", graph.targets, "For prune: NAME of a node to run")->allow_extra_args(false);
   g->add_flag("--dot", graph.dot, "As a graph for Graphviz");
-  g->callback([&] { code = GraphCommand(graph); });
 
+  constexpr const char* kCommands = "the commands are run, ops and graph (troupe --help says more)";
+  if (argc < 2) return Complain(kUsage, std::string("name a command: ") + kCommands);
+  const std::string first = argv[1];
+  if (!first.starts_with('-') && app.get_subcommands([&](CLI::App* c) { return c->get_name() == first; }).empty())
+    return Complain(kUsage, "there is no command '" + first + "'; " + kCommands);
+  app.require_subcommand(1);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kOk : kUsage;
+    std::ostringstream out, err;
+    const int status = app.exit(e, out, err);
+    Print(out.str());
+    std::fputs(err.str().c_str(), stderr);
+    return status == 0 ? kOk : kUsage;
   }
   return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  PrepareStandardStreams();
+  std::set_terminate(&Terminate);
+  int code = kFailed;
+  try {
+    code = Run(argc, argv);
+  } catch (...) {
+    code = Complain(kFailed, ExceptionText());
+  }
+  const absl::Status printed = FinishPrinting();
+  return printed.ok() || code != kOk ? code : Complain(kFailed, printed);
 }

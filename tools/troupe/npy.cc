@@ -1,13 +1,14 @@
 #include "npy.h"
 
-#include <cerrno>
+#include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "troupe/graph/core/read_file.h"
+#include "write_file.h"
 
 namespace troupe::tool {
 namespace {
@@ -55,7 +56,12 @@ std::optional<std::string_view> ValueOf(std::string_view header, std::string_vie
   return std::nullopt;
 }
 
-absl::StatusOr<DType> ParseType(std::string_view text) {
+struct ElementType {
+  DType dtype;
+  bool swapped;  // the other byte order than this machine's
+};
+
+absl::StatusOr<ElementType> ParseType(std::string_view text) {
   if (text.size() < 4 || (text[0] != '\'' && text[0] != '"'))
     return InvalidArgument("its elements are not of one plain type");
   const size_t end = text.find(text[0], 1);
@@ -64,8 +70,7 @@ absl::StatusOr<DType> ParseType(std::string_view text) {
   const std::string_view code = text.substr(2, end - 2);
   for (const TypeCode& c : kCodes) {
     if (c.code != code) continue;
-    if (order == '>' && SizeOf(c.dtype) > 1) return InvalidArgument("its numbers are big-endian");
-    return c.dtype;
+    return ElementType{c.dtype, order == '>' && SizeOf(c.dtype) > 1};
   }
   return InvalidArgument("its type '", text.substr(1, end - 1), "' has no counterpart here");
 }
@@ -87,6 +92,33 @@ absl::StatusOr<TensorShape> ParseShape(std::string_view text) {
   }
 }
 
+// Each number's bytes the other way round; complex ones are two numbers.
+void SwapBytes(Tensor* t) {
+  size_t size = SizeOf(t->dtype());
+  if (t->dtype() == DType::kComplex64 || t->dtype() == DType::kComplex128) size /= 2;
+  char* p = static_cast<char*>(t->raw());
+  for (char* end = p + t->bytes(); p < end; p += size) std::reverse(p, p + size);
+}
+
+// `from` holds the elements column by column, the first index fastest, as the transposed tensor would row by row.
+void FromColumns(const char* from, Tensor* to) {
+  const size_t size = SizeOf(to->dtype());
+  const int rank = to->rank();
+  std::vector<int64_t> stride(rank, 1), index(rank, 0);
+  for (int d = 1; d < rank; ++d) stride[d] = stride[d - 1] * to->dim(d - 1);
+  char* out = static_cast<char*>(to->raw());
+  int64_t at = 0;
+  for (int64_t i = 0; i < to->num_elements(); ++i, out += size) {
+    std::memcpy(out, from + at * static_cast<int64_t>(size), size);
+    for (int d = rank - 1; d >= 0; --d) {
+      at += stride[d];
+      if (++index[d] < to->dim(d)) break;
+      at -= stride[d] * to->dim(d);
+      index[d] = 0;
+    }
+  }
+}
+
 absl::StatusOr<Tensor> Parse(std::string_view bytes) {
   if (bytes.size() < 10 || !bytes.starts_with(kMagic)) return InvalidArgument("not a .npy file");
   const int version = static_cast<uint8_t>(bytes[6]);
@@ -103,10 +135,11 @@ absl::StatusOr<Tensor> Parse(std::string_view bytes) {
   const auto descr = ValueOf(header, "descr"), order = ValueOf(header, "fortran_order"),
              shape_text = ValueOf(header, "shape");
   if (!descr || !order || !shape_text) return InvalidArgument("the header lacks descr, fortran_order or shape");
-  TROUPE_ASSIGN_OR_RETURN(DType dtype, ParseType(*descr));
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ParseType(*descr));
+  const DType dtype = type.dtype;
   TROUPE_ASSIGN_OR_RETURN(TensorShape shape, ParseShape(*shape_text));
-  if (!order->starts_with("False") && shape.rank() > 1)
-    return InvalidArgument("its elements lie column by column (fortran_order)");
+  const bool columns = order->starts_with("True");
+  if (!columns && !order->starts_with("False")) return InvalidArgument("fortran_order is neither True nor False");
   const int64_t want = MultiplyWithoutOverflow(shape.num_elements(), static_cast<int64_t>(SizeOf(dtype)));
   if (want != static_cast<int64_t>(data.size())) {
     return InvalidArgument("it holds ", data.size(), " bytes of elements, but ", Name(dtype), " ", shape.DebugString(),
@@ -114,10 +147,16 @@ absl::StatusOr<Tensor> Parse(std::string_view bytes) {
   }
   Tensor t(dtype, shape);
   if (!t.valid()) return ResourceExhausted("no memory for ", Name(dtype), " ", shape.DebugString());
-  if (dtype == DType::kBool) {
-    for (size_t i = 0; i < data.size(); ++i) static_cast<uint8_t*>(t.raw())[i] = data[i] != 0;
-  } else if (!data.empty()) {
+  if (data.empty()) return t;
+  if (columns && shape.rank() > 1) {
+    FromColumns(data.data(), &t);
+  } else {
     std::memcpy(t.raw(), data.data(), data.size());
+  }
+  if (type.swapped) SwapBytes(&t);
+  if (dtype == DType::kBool) {
+    uint8_t* p = static_cast<uint8_t*>(t.raw());
+    std::transform(p, p + data.size(), p, [](uint8_t b) { return b != 0; });
   }
   return t;
 }
@@ -153,13 +192,10 @@ absl::Status WriteNpy(const Tensor& tensor, const std::string& path) {
   if (long_header) return InvalidArgument("the shape has too many dimensions for a .npy file");
   header.resize(total - 11, ' ');
   header += '\n';
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << kMagic << '\x01' << '\0' << static_cast<char>(header.size() & 0xff) << static_cast<char>(header.size() >> 8)
-       << header;
-  file.write(static_cast<const char*>(t.raw()), static_cast<std::streamsize>(t.bytes()));
-  file.close();
-  if (!file) return Internal(path, ": cannot be written: ", std::strerror(errno));
-  return absl::OkStatus();
+  const char preamble[] = {'\x01', '\0', static_cast<char>(header.size() & 0xff),
+                           static_cast<char>(header.size() >> 8)};
+  return WriteFile(path, {kMagic, std::string_view(preamble, sizeof(preamble)), header,
+                          std::string_view(static_cast<const char*>(t.raw()), t.bytes())});
 }
 
 }  // namespace troupe::tool

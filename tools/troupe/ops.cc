@@ -1,8 +1,8 @@
 // troupe ops: what there is to build graphs of.
 #include <algorithm>
-#include <cstdio>
 
 #include "commands.h"
+#include "output.h"
 #include "troupe/graph/ir/op_def.h"
 #include "troupe/graph/ir/text.h"
 #include "troupe/kernels/kernel.h"
@@ -100,7 +100,7 @@ void Show(const OpDef& op) {
   if (kernels.empty()) s += "  no kernel for the CPU\n";
   for (const std::string& k : kernels) StrAppend(&s, "  CPU: ", k, "\n");
   if (op.gradient == nullptr) StrAppend(&s, "  no gradient: ", op.not_differentiable, "\n");
-  std::fputs(s.c_str(), stdout);
+  Print(s);
 }
 
 }  // namespace
@@ -120,9 +120,9 @@ int OpsCommand(const OpsFlags& flags) {
   if (flags.names.empty()) ops = OpRegistry::Global().List();
   for (size_t i = 0; i < ops.size(); ++i) {
     if (flags.names_only) {
-      std::printf("%s\n", ops[i]->name.c_str());
+      Print(StrCat(ops[i]->name, "\n"));
     } else {
-      if (i > 0) std::printf("\n");
+      if (i > 0) Print("\n");
       Show(*ops[i]);
     }
   }

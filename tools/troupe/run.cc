@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "npy.h"
+#include "output.h"
 #include "trace.h"
 #include "troupe/actors/session.h"
 #include "troupe/graph/ir/import_export.h"
@@ -118,39 +119,52 @@ std::string NpyPath(const RunFlags& flags, size_t i) {
 }
 bool HasNpyForm(const Tensor& t) { return IsPlainBytes(t.dtype()); }
 
-std::string Json(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
-  std::string s = "{\"fetches\": [";
+void PrintAsJson(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
+  Printer out;
+  out.text() += "{\"fetches\": [";
   for (size_t i = 0; i < fetched.size(); ++i) {
     const Tensor& t = fetched[i];
-    StrAppend(&s, i > 0 ? ",\n  " : "\n  ", "{\"name\": ", JsonString(flags.fetches[i]), ", \"dtype\": \"",
+    StrAppend(&out.text(), i > 0 ? ",\n  " : "\n  ", "{\"name\": ", JsonString(flags.fetches[i]), ", \"dtype\": \"",
               Name(t.dtype()), "\", \"shape\": [", StrJoin(t.shape().dims(), ", "), "]");
     if (!flags.out.empty() && HasNpyForm(t)) {
-      StrAppend(&s, ", \"file\": ", JsonString(NpyPath(flags, i)), "}");
+      StrAppend(&out.text(), ", \"file\": ", JsonString(NpyPath(flags, i)), "}");
     } else {
-      StrAppend(&s, ", \"values\": ", ValueJson(t), "}");
+      out.text() += ", \"values\": ";
+      PrintJsonValue(t, &out);
+      out.text() += '}';
     }
   }
-  s += fetched.empty() ? "]" : "\n]";
+  out.text() += fetched.empty() ? "]" : "\n]";
   if (flags.repeat > 0) {
-    StrAppend(&s, ",\n\"timing\": {\"nodes\": ", timing.nodes, ", \"import_and_first_run_s\": ", timing.first_s,
-              ", \"run_us\": {\"median\": ", timing.median_us, ", \"min\": ", timing.min_us,
-              ", \"max\": ", timing.max_us, "}}");
+    StrAppend(&out.text(), ",\n\"timing\": {\"nodes\": ", timing.nodes,
+              ", \"import_and_first_run_s\": ", timing.first_s, ", \"run_us\": {\"median\": ", timing.median_us,
+              ", \"min\": ", timing.min_us, ", \"max\": ", timing.max_us, "}}");
   }
-  return s + "}\n";
+  out.text() += "}\n";
 }
 
-void Print(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
+std::string Fixed(double v, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, v);
+  return text;
+}
+
+void PrintAsText(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
+  Printer out;
   for (size_t i = 0; i < fetched.size(); ++i) {
-    const std::string what = StrCat(flags.fetches[i], " ", fetched[i].TypeAndShape());
+    StrAppend(&out.text(), flags.fetches[i], " ", fetched[i].TypeAndShape());
     if (!flags.out.empty() && HasNpyForm(fetched[i])) {
-      std::printf("%s -> %s\n", what.c_str(), NpyPath(flags, i).c_str());
+      StrAppend(&out.text(), " -> ", NpyPath(flags, i));
     } else {
-      std::printf("%s\n%s\n", what.c_str(), ValueText(fetched[i]).c_str());
+      out.text() += '\n';
+      PrintValue(fetched[i], flags.full, &out);
     }
+    out.text() += '\n';
   }
   if (flags.repeat > 0) {
-    std::printf("%d nodes; import and first run %.6f s; one run %.2f us (median of %d; least %.2f, most %.2f)\n",
-                timing.nodes, timing.first_s, timing.median_us, flags.repeat, timing.min_us, timing.max_us);
+    StrAppend(&out.text(), timing.nodes, " nodes; import and first run ", Fixed(timing.first_s, 6), " s; one run ",
+              Fixed(timing.median_us, 2), " us (median of ", flags.repeat, "; least ", Fixed(timing.min_us, 2),
+              ", most ", Fixed(timing.max_us, 2), ")\n");
   }
 }
 
@@ -174,7 +188,7 @@ int RunCommand(const RunFlags& flags) {
     return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
   }
   Feeds feeds;
-  const bool names_something = !flags.fetches.empty() || !flags.targets.empty();
+  const bool names_something = !flags.fetches.empty() || !flags.targets.empty() || !flags.inits.empty();
   if (!flags.feeds.empty() || !names_something) {
     // A graph of our own tells what type a feed has and what there is to compute.
     Graph graph;
@@ -188,16 +202,24 @@ int RunCommand(const RunFlags& flags) {
 
   SessionOptions options;
   options.runtime_options.threads = flags.threads;
+  options.runtime_options.memory_limit = flags.memory_limit;
+  options.operation_timeout_ms = flags.timeout_ms;
   auto session = Session::Create(options);
   if (!session.ok()) return Complain(kFailed, session.status());
   Timing timing;
   timing.nodes = def.node_size();
   std::vector<Tensor> fetched;
-  const Clock::time_point start = Clock::now();
+  Clock::time_point start = Clock::now();
   if (absl::Status s = (*session)->Extend(def); !s.ok()) return Complain(kFailed, s);
+  timing.first_s = SecondsSince(start);
+  for (const std::string& init : flags.inits) {
+    if (absl::Status s = (*session)->Run(feeds, {}, {init}, nullptr); !s.ok())
+      return Complain(kFailed, Annotate(s, StrCat("--init ", init)));
+  }
+  start = Clock::now();
   if (absl::Status s = (*session)->Run(feeds, flags.fetches, flags.targets, &fetched); !s.ok())
     return Complain(kFailed, s);
-  timing.first_s = SecondsSince(start);
+  timing.first_s += SecondsSince(start);
 
   if (flags.repeat > 0) {
     if (absl::Status s = Repeat(session->get(), flags, feeds, &timing); !s.ok()) return Complain(kFailed, s);
@@ -213,9 +235,9 @@ int RunCommand(const RunFlags& flags) {
   }
   if (absl::Status s = WriteOutputs(flags, fetched); !s.ok()) return Complain(kFailed, s);
   if (flags.json) {
-    std::fputs(Json(flags, fetched, timing).c_str(), stdout);
+    PrintAsJson(flags, fetched, timing);
   } else {
-    Print(flags, fetched, timing);
+    PrintAsText(flags, fetched, timing);
   }
   return kOk;
 }

@@ -1,13 +1,11 @@
 #include "trace.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <limits>
 
 #include "troupe/proto/config.pb.h"
 #include "value_text.h"
+#include "write_file.h"
 
 namespace troupe::tool {
 namespace {
@@ -58,11 +56,7 @@ absl::Status WriteTrace(const proto::RunMetadata& metadata, const std::string& p
     ++pid;
   }
   out += "\n]}\n";
-  std::ofstream file(path, std::ios::trunc);
-  file << out;
-  file.close();
-  if (!file) return Internal(path, ": cannot be written: ", std::strerror(errno));
-  return absl::OkStatus();
+  return WriteFile(path, {out});
 }
 
 }  // namespace troupe::tool

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "value_text.h"
 
 namespace troupe::tool {
@@ -41,7 +43,7 @@ bool Narrow(const Wide& w, T* out) {
                                    : w.kind == Wide::kUnsigned ? static_cast<double>(w.u)
                                                                : w.c;
     *out = T(static_cast<typename T::value_type>(c.real()), static_cast<typename T::value_type>(c.imag()));
-    return true;
+    return std::isinf(c.real()) == std::isinf(out->real()) && std::isinf(c.imag()) == std::isinf(out->imag());
   } else if constexpr (std::is_integral_v<T>) {
     if (w.kind == Wide::kReal || w.kind == Wide::kComplexKind) {
       const double d = w.c.real();
@@ -65,7 +67,7 @@ bool Narrow(const Wide& w, T* out) {
     } else {
       *out = T(static_cast<float>(d));
     }
-    return w.c.imag() == 0;
+    return w.c.imag() == 0 && std::isinf(d) == std::isinf(static_cast<double>(*out));
   }
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -123,21 +124,52 @@ class Reader {
   int leaf_depth_ = -1;
 };
 
-bool ParseDouble(std::string_view s, double* v) {
-  if (!s.empty() && s[0] == '+') s.remove_prefix(1);
+// Whether a number that the type cannot hold is too large (and not too small): `s` is a decimal number of one digit or more, without a sign.
+bool TooLarge(std::string_view s) {
+  const size_t e = s.find_first_of("eE");
+  const std::string_view digits = s.substr(0, e);
+  const size_t point = std::min(digits.find('.'), digits.size());
+  const size_t first = digits.find_first_of("123456789");
+  if (first == std::string_view::npos) return false;
+  // The number is 0.d1d2d3... * 10^magnitude.
+  int64_t magnitude = static_cast<int64_t>(point) - static_cast<int64_t>(first) + (first > point ? 1 : 0);
+  if (e != std::string_view::npos) {
+    std::string_view exponent = s.substr(e + 1);
+    const bool negative = exponent.starts_with('-');
+    if (negative || exponent.starts_with('+')) exponent.remove_prefix(1);
+    // No text is so long that its digits outweigh this.
+    constexpr int64_t kLargest = int64_t{1} << 60;
+    int64_t value = 0;
+    if (std::from_chars(exponent.data(), exponent.data() + exponent.size(), value).ec != std::errc()) value = kLargest;
+    value = std::min(value, kLargest);
+    magnitude += negative ? -value : value;
+  }
+  return magnitude > 0;
+}
+
+// The nearest F, of nothing but the whole of `s`. What a NaN carries in brackets, nan(1), is no part of a number here.
+template <class F>
+bool ParseReal(std::string_view s, F* v) {
+  const bool negative = s.starts_with('-');
+  if (negative || s.starts_with('+')) s.remove_prefix(1);
+  if (s.empty() || s[0] == '-' || s.back() == ')') return false;
   const auto [stop, ec] = std::from_chars(s.data(), s.data() + s.size(), *v);
-  if (stop != s.data() + s.size() || s.empty()) return false;
-  if (ec == std::errc::result_out_of_range)
-    *v = std::abs(*v) < 1 ? 0.0 : std::copysign(std::numeric_limits<double>::infinity(), s[0] == '-' ? -1 : 1);
-  return ec == std::errc() || ec == std::errc::result_out_of_range;
+  if (stop != s.data() + s.size()) return false;
+  if (ec == std::errc::result_out_of_range) {
+    *v = TooLarge(s) ? std::numeric_limits<F>::infinity() : F(0);
+  } else if (ec != std::errc()) {
+    return false;
+  }
+  if (negative) *v = -*v;
+  return true;
 }
 
 template <class T>
 bool ParseComplex(std::string_view s, std::complex<T>* v) {
-  double re = 0, im = 0;
+  T re = 0, im = 0;
   if (s.empty() || (s.back() != 'j' && s.back() != 'i')) {
-    if (!ParseDouble(s, &re)) return false;
-    *v = {static_cast<T>(re), 0};
+    if (!ParseReal(s, &re)) return false;
+    *v = {re, 0};
     return true;
   }
   s.remove_suffix(1);
@@ -147,11 +179,11 @@ bool ParseComplex(std::string_view s, std::complex<T>* v) {
     if ((s[i] == '+' || s[i] == '-') && s[i - 1] != 'e' && s[i - 1] != 'E') split = i;
   }
   if (split != std::string_view::npos) {
-    if (!ParseDouble(s.substr(0, split), &re)) return false;
+    if (!ParseReal(s.substr(0, split), &re)) return false;
     s.remove_prefix(split);
   }
-  if (!ParseDouble(s, &im)) return false;
-  *v = {static_cast<T>(re), static_cast<T>(im)};
+  if (!ParseReal(s, &im)) return false;
+  *v = {re, im};
   return true;
 }
 
@@ -163,25 +195,26 @@ bool ParseWord(std::string_view s, T* v) {
   } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
     return ParseComplex(s, v);
   } else if constexpr (std::is_integral_v<T>) {
-    if (!s.empty() && s[0] == '+') s.remove_prefix(1);
+    if (s.starts_with('+')) {
+      s.remove_prefix(1);
+      if (s.starts_with('+') || s.starts_with('-')) return false;
+    }
     const auto [stop, ec] = std::from_chars(s.data(), s.data() + s.size(), *v);
     if (ec == std::errc() && stop == s.data() + s.size() && !s.empty()) return true;
     // 2.0 and 1e3 are whole numbers too.
     double d = 0;
-    if (!ParseDouble(s, &d) || d != std::floor(d) || std::abs(d) > 9007199254740992.0) return false;
+    if (!ParseReal(s, &d) || d != std::floor(d) || std::abs(d) > 9007199254740992.0) return false;
     if (d < static_cast<double>(std::numeric_limits<T>::min()) ||
         d > static_cast<double>(std::numeric_limits<T>::max()))
       return false;
     *v = static_cast<T>(d);
     return true;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return ParseReal(s, v);
   } else {
-    double d = 0;
-    if (!ParseDouble(s, &d)) return false;
-    if constexpr (std::is_same_v<T, double>) {
-      *v = d;
-    } else {
-      *v = T(static_cast<float>(d));
-    }
+    float f = 0;
+    if (!ParseReal(s, &f)) return false;
+    *v = T(f);
     return true;
   }
 }

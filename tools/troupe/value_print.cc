@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "troupe/graph/core/resource.h"
@@ -87,34 +88,71 @@ void AppendElement(std::string* out, const Tensor& t, int64_t i, bool json) {
   }
 }
 
-void AppendLists(std::string* out, const Tensor& t, int dim, int64_t* at, bool json) {
-  if (dim == t.rank()) return AppendElement(out, t, (*at)++, json);
-  *out += '[';
-  for (int64_t i = 0; i < t.dim(dim); ++i) {
-    if (i > 0) {
-      *out += json || dim + 1 == t.rank() ? ", " : ",";
-      if (!json && dim + 1 < t.rank()) {
-        // A row a line, and an empty line between matrices.
-        out->append(dim + 2 < t.rank() ? 2 : 1, '\n');
-        out->append(dim + 1, ' ');
-      }
-    }
-    AppendLists(out, t, dim + 1, at, json);
+// As numpy: so many elements are printed in full, and of a longer tensor so many at either end of each dimension.
+constexpr int64_t kThreshold = 1000;
+constexpr int64_t kEdge = 3;
+
+// How many innermost lists or elements the whole tensor takes; an empty tensor may have very many empty lists. At most kThreshold + 1.
+int64_t Leaves(const Tensor& t) {
+  int64_t n = 1;
+  for (int i = 0; i < t.rank() && n <= kThreshold; ++i) {
+    if (t.dim(i) > 0) n = std::min(t.dim(i), kThreshold + 1) * n;
   }
-  *out += ']';
+  return std::min(n, kThreshold + 1);
 }
 
-std::string Lists(const Tensor& t, bool json) {
-  std::string s;
-  int64_t at = 0;
-  AppendLists(&s, t, 0, &at, json);
-  return s;
-}
+class ListPrinter {
+ public:
+  ListPrinter(Printer* out, const Tensor& t, bool json, bool abbreviate)
+      : out_(*out), t_(t), json_(json), abbreviate_(abbreviate) {}
+
+  // The list of dimension `dim` that begins at the element `first`, counted in lists of that depth.
+  void Print(int dim, int64_t first) {
+    if (dim == t_.rank()) {
+      AppendElement(&out_.text(), t_, first, json_);
+      return;
+    }
+    const int64_t n = t_.dim(dim);
+    out_.text() += '[';
+    for (int64_t i = 0; i < n && out_.Continue(); ++i) {
+      if (i > 0) Separate(dim);
+      if (abbreviate_ && i == kEdge && n > 2 * kEdge) {
+        out_.text() += "...";
+        Separate(dim);
+        i = n - kEdge;
+      }
+      Print(dim + 1, first * n + i);
+    }
+    out_.text() += ']';
+  }
+
+ private:
+  // A row a line, and an empty line between matrices.
+  void Separate(int dim) {
+    const int below = t_.rank() - dim - 1;
+    out_.text() += json_ || below == 0 ? ", " : ",";
+    if (json_ || below == 0) return;
+    out_.text().append(below > 1 ? 2 : 1, '\n');
+    out_.text().append(dim + 1, ' ');
+  }
+
+  Printer& out_;
+  const Tensor& t_;
+  const bool json_, abbreviate_;
+};
 
 }  // namespace
 
-std::string ValueText(const Tensor& tensor) { return Lists(tensor, false); }
-std::string ValueJson(const Tensor& tensor) { return Lists(tensor, true); }
+void PrintValue(const Tensor& tensor, bool full, Printer* out) {
+  const bool abbreviate = !full && Leaves(tensor) > kThreshold;
+  if (abbreviate && tensor.num_elements() == 0) {
+    out->text() += "[]";
+    return;
+  }
+  ListPrinter(out, tensor, false, abbreviate).Print(0, 0);
+}
+
+void PrintJsonValue(const Tensor& tensor, Printer* out) { ListPrinter(out, tensor, true, false).Print(0, 0); }
 
 std::string JsonString(std::string_view text) {
   std::string s = "\"";

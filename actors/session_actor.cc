@@ -273,7 +273,7 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
     if (options.cancellation != nullptr) options.cancellation = &token;
     // Others wait for this actor's turn: only a step that takes no longer than sending it elsewhere runs here.
     constexpr int64_t kLendMicros = 5;
-    (*s)->RunAsync(options, absl::Span<const Tensor>(values), answer, metadata.get(),
+    (*s)->RunAsync(options, (*s)->DeadlineOf(options), absl::Span<const Tensor>(values), answer, metadata.get(),
                    std::min(kLendMicros, (*s)->options.lend_thread_us));
   };
   Compile(self, call);

@@ -49,9 +49,8 @@ thread_local Lender lender;
 
 }  // namespace
 
-void ExecutorSet::RunAsync(const RunOptions& options, const FeedValues& feeds, RunCallback done,
+void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done,
                            proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us) {
-  const SessionOptions& session = signature_->options;
   const bool stats = options.collect_stats && metadata != nullptr;
   in_lane_ = false;
   const int64_t lend = MayLend(lend_us) ? lend_us : 0;
@@ -63,7 +62,7 @@ void ExecutorSet::RunAsync(const RunOptions& options, const FeedValues& feeds, R
   held_feeds_.clear();
   for (size_t i = 0; i < feeds.size(); ++i) held_feeds_.push_back(feeds[i]);
   Begin(absl::Span<const Tensor>(held_feeds_));
-  Guard(options.cancellation, options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms);
+  Guard(options.cancellation, deadline);
   lent_ = lend > 0;
   if (lent_) return Lend(stats, lend);
   Launch(nullptr, stats);

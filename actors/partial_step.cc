@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-void PartialStep::Start(const RunOptions& options) {
+void PartialStep::Start(const RunOptions& options, const Deadline& deadline) {
   fed_.assign(signature_->feeds.size(), false);
   ready_.assign(signature_->fetches.size(), false);
   fetched_ = ready_;
@@ -14,7 +14,7 @@ void PartialStep::Start(const RunOptions& options) {
     s->Release(std::unique_ptr<ExecutorSet>(set));
   });
   set_ = set;
-  set->RunPartial(options, shared_from_this());
+  set->RunPartial(options, deadline, shared_from_this());
 }
 
 absl::StatusOr<size_t> PartialStep::IndexOf(const Names& names, const std::string& name, const char* what) const {
@@ -57,7 +57,7 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
   lock.unlock();
   if (set != nullptr) {
     for (const auto& [i, value] : given) set->Feed(static_cast<uint32_t>(i), *value);
-    const StepCancellation cancellation(options.cancellation, set.get());
+    const Cancellation cancellation(options.cancellation, set.get());
     if (cancellation.cancelled()) set->Abort(CancelledByCaller());
     lock.lock();
     const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : signature_->options.operation_timeout_ms;

@@ -32,8 +32,8 @@ namespace troupe {
 class PartialStep : public std::enable_shared_from_this<PartialStep> {
  public:
   explicit PartialStep(std::shared_ptr<Signature> signature) : signature_(std::move(signature)) {}
-  // `options`: deadline and token of the whole step.
-  void Start(const RunOptions& options);
+  // `options`, `deadline`: token and deadline of the whole step.
+  void Start(const RunOptions& options, const Deadline& deadline);
 
   // `options`: deadline and token of this call; they end the step, too. INVALID_ARGUMENT: a name that the set-up did not give, a tensor fed or fetched twice, or a fetch
   // that depends on a feed that has not come (named).

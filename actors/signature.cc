@@ -27,45 +27,11 @@ size_t FirstSlot() {
 
 }  // namespace
 
-absl::Status CancelledByCaller() { return absl::CancelledError("the step was cancelled by its caller"); }
-
-StepCancellation::StepCancellation(const CancellationToken* token, ExecutorSet* set)
-    : impl_(token != nullptr ? token->impl() : nullptr), set_(set) {
-  if (impl_ == nullptr) return;
-  std::lock_guard<std::mutex> lock(impl_->mu);
-  impl_->sets.push_back(set_);
-}
-
-StepCancellation::~StepCancellation() {
-  if (impl_ == nullptr) return;
-  std::lock_guard<std::mutex> lock(impl_->mu);
-  impl_->sets.erase(std::find(impl_->sets.begin(), impl_->sets.end(), set_));
-}
-
-bool StepCancellation::cancelled() const {
-  if (impl_ == nullptr) return false;
-  std::lock_guard<std::mutex> lock(impl_->mu);
-  return impl_->cancelled;
-}
-
 bool InsideActor() { return InsideLane() || OnSchedulerThread(); }
 
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text) {
   if (on_stall) return on_stall(text);
   spdlog::warn("{}", text);
-}
-
-CancellationToken::CancellationToken() : impl_(std::make_shared<Impl>()) {}
-CancellationToken::~CancellationToken() = default;
-bool CancellationToken::cancelled() const {
-  std::lock_guard<std::mutex> lock(impl_->mu);
-  return impl_->cancelled;
-}
-void CancellationToken::Cancel() {
-  std::lock_guard<std::mutex> lock(impl_->mu);
-  impl_->cancelled = true;
-  // Under the lock: a set leaves the list before it is released.
-  for (ExecutorSet* set : impl_->sets) set->Abort(CancelledByCaller());
 }
 
 ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
@@ -222,6 +188,8 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   return status;
 }
 
+void ExecutorSet::OnCancel() { Abort(CancelledByCaller()); }
+
 int64_t ExecutorSet::nodes_run() const {
   int64_t nodes = 0;
   for (const auto& e : executors_) nodes += e->state().nodes_run();
@@ -234,13 +202,10 @@ std::vector<std::string> ExecutorSet::Waiting() const {
   return StallLines(parts);
 }
 
-absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const FeedValues& feeds,
+absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                                       std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   const SessionOptions& session = signature_->options;
-  const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : session.operation_timeout_ms;
-  const bool timed = timeout > 0;
-  const Clock::time_point deadline =
-      timed ? Clock::now() + std::chrono::milliseconds(timeout) : Clock::time_point::max();
+  const bool timed = deadline.ms > 0;
   lane_.Attach();
   in_lane_ = true;
   lent_ = false;
@@ -250,21 +215,21 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const FeedValue
     NoLoggerMeanwhile quiet(&system_);
     const bool stats = options.collect_stats && metadata != nullptr;
     Begin(feeds);
-    const StepCancellation cancellation(options.cancellation, this);
+    const Cancellation cancellation(options.cancellation, this);
     Launch(&lane_, stats);
     if (cancellation.cancelled()) Abort(CancelledByCaller());
     const bool watched = session.stall_report_ms > 0 && signature_->watch != nullptr;
-    if (watched) signature_->watch->Add(this, context_->step_id, signature_->Describe(), 0, session.stall_report_ms);
+    if (watched) signature_->watch->Add(this, context_->step_id, signature_->Describe(), {}, session.stall_report_ms);
     for (bool expired = false;;) {
       const bool more = lane_.DrainSome();
-      if (timed && !expired && Clock::now() >= deadline && running()) {
+      if (timed && !expired && Clock::now() >= deadline.at && running()) {
         expired = true;
-        Abort(DeadlineStatus(timeout, Waiting()));
+        Abort(DeadlineStatus(deadline.ms, Waiting()));
         continue;
       }
       if (more) continue;
       if (!running()) break;
-      const Clock::time_point until = expired ? Clock::time_point::max() : deadline;
+      const Clock::time_point until = expired ? Clock::time_point::max() : deadline.at;
       HelpJobs(until);
       lane_.Wait(until);
     }
@@ -285,7 +250,7 @@ void ExecutorSet::HelpJobs(Clock::time_point until) {
   }
 }
 
-void ExecutorSet::Guard(const CancellationToken* token, int64_t timeout_ms) {
+void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline) {
   if (token != nullptr) {
     cancellation_.emplace(token, this);
     if (cancellation_->cancelled()) {
@@ -294,16 +259,16 @@ void ExecutorSet::Guard(const CancellationToken* token, int64_t timeout_ms) {
     }
   }
   const int64_t stall_ms = signature_->options.stall_report_ms;
-  if (signature_->watch == nullptr || (timeout_ms <= 0 && stall_ms <= 0)) return;
+  if (signature_->watch == nullptr || (deadline.ms <= 0 && stall_ms <= 0)) return;
   watched_ = true;
-  signature_->watch->Add(this, context_->step_id, signature_->Describe(), timeout_ms, stall_ms);
+  signature_->watch->Add(this, context_->step_id, signature_->Describe(), deadline, stall_ms);
 }
 
-void ExecutorSet::RunPartial(const RunOptions& options, std::shared_ptr<PartialStep> partial) {
+void ExecutorSet::RunPartial(const RunOptions& options, const Deadline& deadline, std::shared_ptr<PartialStep> partial) {
   in_lane_ = lent_ = false;
   partial_ = std::move(partial);
   Begin({});
-  Guard(options.cancellation, options.timeout_ms);
+  Guard(options.cancellation, deadline);
   Launch(nullptr, false);
 }
 
@@ -387,6 +352,11 @@ std::string Signature::Describe() const {
   return StrCat(StrJoin(names, ", "), more == 0 ? "" : StrCat(" and ", more, " more"));
 }
 
+Deadline Signature::DeadlineOf(const RunOptions& run) const {
+  const int64_t ms = run.timeout_ms != 0 ? run.timeout_ms : options.operation_timeout_ms;
+  return ms <= 0 ? Deadline() : Deadline::In(ms, system->clock().now());
+}
+
 absl::Status Signature::CheckFeeds(const FeedValues& values) const {
   if (values.size() != feeds.size()) {
     return InvalidArgument("the step takes ", feeds.size(), " feeds, not ", values.size());
@@ -408,7 +378,7 @@ absl::Status Signature::CheckFeed(size_t i, const Tensor& value) const {
   return InvalidArgument("'", feeds[i], "' has shape ", want.DebugString(), ", but is fed ", value.TypeAndShape());
 }
 
-absl::Status Signature::RunBlocking(const RunOptions& run_options, const FeedValues& values,
+absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadline& deadline, const FeedValues& values,
                                     std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   if (InsideActor()) {
     return FailedPrecondition(
@@ -418,18 +388,18 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const FeedVal
   TROUPE_RETURN_IF_ERROR(CheckFeeds(values));
   if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
   std::unique_ptr<ExecutorSet> set = Lease();
-  absl::Status s = set->RunBlocking(run_options, values, outputs, metadata);
+  absl::Status s = set->RunBlocking(run_options, deadline, values, outputs, metadata);
   Release(std::move(set));
   return s;
 }
 
-void Signature::RunAsync(const RunOptions& run_options, const FeedValues& values, RunCallback done,
+void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline, const FeedValues& values, RunCallback done,
                          proto::RunMetadata* metadata, int64_t lend_us) {
   absl::Status s = CheckFeeds(values);
   if (s.ok() && closed->load(std::memory_order_relaxed)) s = Cancelled("the session is closed");
   if (!s.ok()) return done(std::move(s), {});
   // The set belongs to the step until its last part releases it.
-  Lease().release()->RunAsync(run_options, values, std::move(done), metadata, shared_from_this(),
+  Lease().release()->RunAsync(run_options, deadline, values, std::move(done), metadata, shared_from_this(),
                               lend_us < 0 ? options.lend_thread_us : lend_us);
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "troupe/actors/call_wait.h"
 #include "troupe/actors/executor/executor_actor.h"
 #include "troupe/actors/executor/tensor_bits.h"
 #include "troupe/actors/feed_values.h"
@@ -29,38 +30,21 @@ class ExecutorSet;
 class PartialStep;
 class Signature;
 
-absl::Status CancelledByCaller();
-
-// Registers a set with a token, so that the token ends the set's step.
-class StepCancellation {
- public:
-  StepCancellation(const CancellationToken* token, ExecutorSet* set);
-  ~StepCancellation();
-  StepCancellation(const StepCancellation&) = delete;
-  StepCancellation& operator=(const StepCancellation&) = delete;
-  // To be asked when the step has begun: what was cancelled before is found here, what is cancelled later reaches the step itself.
-  bool cancelled() const;
-
- private:
-  const std::shared_ptr<CancellationToken::Impl> impl_;
-  ExecutorSet* const set_;
-};
-
 // The executors of one step, one per part, and the step's state. Leased to one caller at a time.
-class alignas(64) ExecutorSet : public StepGroup {
+class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
  public:
   ExecutorSet(Signature* signature, caf::actor_system& system);
   ~ExecutorSet() override;
 
   // Runs a step on the calling thread's lane and waits for it.
-  absl::Status RunBlocking(const RunOptions& options, const FeedValues& feeds, std::vector<Tensor>* outputs,
+  absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
   // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take `lend_us` at most (lend.cc); the scheduler has
   // it otherwise. `keep` is released after `done` was called.
-  void RunAsync(const RunOptions& options, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
+  void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
                 std::shared_ptr<Signature> keep, int64_t lend_us);
   // Starts a step whose feeds come later, under the scheduler. `partial` hears of results and of the end.
-  void RunPartial(const RunOptions& options, std::shared_ptr<PartialStep> partial);
+  void RunPartial(const RunOptions& options, const Deadline& deadline, std::shared_ptr<PartialStep> partial);
   void Feed(uint32_t index, const Tensor& value);
   // False when an executor is dead: the set is not used again.
   bool usable() const;
@@ -71,6 +55,8 @@ class alignas(64) ExecutorSet : public StepGroup {
   // What the parts have run since they began to live. From any thread.
   int64_t nodes_run() const;
   int64_t step_id() const { return step_id_.load(std::memory_order_acquire); }
+
+  void OnCancel() override;
 
   // StepGroup.
   void PartDone(Executor* executor, const absl::Status& status) override;
@@ -84,7 +70,7 @@ class alignas(64) ExecutorSet : public StepGroup {
   void Begin(const FeedValues& feeds);
   void Launch(caf::execution_unit* home, bool stats);
   // Puts a step that no thread waits for under the eyes of its token and of the watch.
-  void Guard(const CancellationToken* token, int64_t timeout_ms);
+  void Guard(const CancellationToken* token, const Deadline& deadline);
   // Works along with the step's jobs until the lane has something to run, `until` has come, or it is time to sleep.
   void HelpJobs(std::chrono::steady_clock::time_point until);
   // What the step waits for. Of the lane's thread, while it does not drain.
@@ -123,7 +109,7 @@ class alignas(64) ExecutorSet : public StepGroup {
   RunOptions run_options_;
   RunCallback done_;
   proto::RunMetadata* metadata_ = nullptr;
-  std::optional<StepCancellation> cancellation_;
+  std::optional<Cancellation> cancellation_;
   bool watched_ = false, stats_ = false;
   std::shared_ptr<Signature> keep_;
   std::shared_ptr<PartialStep> partial_;
@@ -152,10 +138,12 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // Its fetches and targets, for messages.
   std::string Describe() const;
   absl::Status CheckFeeds(const FeedValues& values) const;
-  absl::Status RunBlocking(const RunOptions& options, const FeedValues& feeds, std::vector<Tensor>* outputs,
+  // When a call that begins now must be answered.
+  Deadline DeadlineOf(const RunOptions& options) const;
+  absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
   // `lend_us`: for how long the calling thread may work on the step; negative = as the session's options say.
-  void RunAsync(const RunOptions& options, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
+  void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
                 int64_t lend_us = -1);
   // Aborts the steps that run now.
   void AbortAll(const absl::Status& status);
@@ -182,12 +170,6 @@ class Signature : public std::enable_shared_from_this<Signature> {
 bool InsideActor();
 // Gives a stall report to `on_stall`, or logs it when there is none.
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text);
-
-struct CancellationToken::Impl {
-  std::mutex mu;
-  bool cancelled = false;
-  std::vector<ExecutorSet*> sets;
-};
 
 }  // namespace troupe
 

@@ -18,16 +18,16 @@ void StepWatch::SetWake(std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
-void StepWatch::Add(ExecutorSet* set, int64_t step_id, std::string what, int64_t timeout_ms, int64_t stall_ms) {
+void StepWatch::Add(ExecutorSet* set, int64_t step_id, std::string what, const Deadline& deadline, int64_t stall_ms) {
   Entry e;
   e.set = set;
   e.step_id = step_id;
   e.what = std::move(what);
-  e.timeout_ms = timeout_ms;
+  e.timeout_ms = deadline.ms;
   e.stall_ms = stall_ms;
   const Time begun = e.progress_at = clock_->now();
-  e.deadline = timeout_ms > 0 ? begun + std::chrono::milliseconds(timeout_ms) : Time::max();
-  if (stall_ms > 0) e.check = begun + std::chrono::milliseconds((stall_ms + 1) / 2);
+  e.deadline = deadline.at;
+  if (stall_ms > 0) e.check = TimeAfter(begun, stall_ms / 2 + stall_ms % 2);
   std::function<void()> wake;
   {
     std::lock_guard<std::mutex> lock(mu_);

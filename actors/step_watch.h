@@ -29,6 +29,8 @@
 #include <string>
 #include <vector>
 
+#include "troupe/actors/call_wait.h"
+
 namespace troupe {
 
 class ExecutorSet;
@@ -43,8 +45,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
 
   // `wake` makes the session actor call Look; null when the actor is gone.
   void SetWake(std::function<void()> wake);
-  // Zero or less: no deadline, no reports.
-  void Add(ExecutorSet* set, int64_t step_id, std::string what, int64_t timeout_ms, int64_t stall_ms);
+  // `stall_ms` zero or less: no reports.
+  void Add(ExecutorSet* set, int64_t step_id, std::string what, const Deadline& deadline, int64_t stall_ms);
   void Remove(ExecutorSet* set);
   size_t size() const;
 

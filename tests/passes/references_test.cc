@@ -65,15 +65,11 @@ constexpr char kVariable[] = R"(
   init = NoOp(^v/Assign)
 )";
 
-// for (i = 0; i < 3; ++i) with a value `a`; the body computes "a_next" and may use i1, a1 and the reference "w/ref".
-std::string Loop(const std::string& body, const std::string& refenter_device = "") {
-  return StrCat(R"(
-  zero = Const[value=int32{0}]
-  first = Const[value=float32{2}]
+// for (i = 0; i < 3; ++i) with a value `a`; the body computes "a_next" and may use i1, a1 and the reference "w/ref". All but that asks for `device`.
+std::string Loop(const std::string& body, const std::string& device = "") {
+  std::string text = R"(
   w/i = Enter[frame_name="w"](zero)
   w/a = Enter[frame_name="w"](first)
-  w/ref = RefEnter[frame_name="w", is_constant=true](v))",
-                refenter_device, R"(
   w/mi = Merge(w/i, w/ni)
   w/ma = Merge(w/a, w/na)
   w/limit = Const[value=int32{3}](^w/mi)
@@ -84,12 +80,23 @@ std::string Loop(const std::string& body, const std::string& refenter_device = "
   w/i1 = Identity(w/si:1)
   w/a1 = Identity(w/sa:1)
   w/one = Const[value=int32{1}](^w/i1)
-)",
-                body, R"(
+)";
+  StrAppend(&text, body, R"(
   w/ni = NextIteration(w/i_next)
   w/na = NextIteration(w/a_next)
   out = Exit(w/sa)
 )");
+  if (!device.empty()) {
+    for (size_t at = 0; (at = text.find(")\n", at)) != std::string::npos; at += device.size() + 3) {
+      text.replace(at, 1, StrCat(") ", device));
+    }
+  }
+  return StrCat(R"(
+  zero = Const[value=int32{0}]
+  first = Const[value=float32{2}]
+  w/ref = RefEnter[frame_name="w", is_constant=true](v)
+)",
+                text);
 }
 
 struct Case {
@@ -136,6 +143,14 @@ std::vector<Case> Cases() {
        StrCat(kVariable, Loop(StrCat(next, R"(
          w/read = Neg(w/ref) @/cpu:1
          w/a_next = Sub(w/a1, w/read) @/cpu:2)"))), "out", {5, 5, 5}},
+      {"all of a loop but the reference is on another device",
+       StrCat(kVariable, Loop(StrCat(next, R"(
+         w/read = Identity(w/ref, ^w/i1)
+         w/a_next = AddV2(w/a1, w/read))"), "@/cpu:1")), "out", {5, 5, 5}},
+      {"and nothing but the reference says when to read",
+       StrCat(kVariable, Loop(StrCat(next, R"(
+         w/read = Identity(w/ref)
+         w/a_next = AddV2(w/a1, w/read))"), "@/cpu:1")), "out", {5, 5, 5}},
       {"a loop updates, and reads on another device",
        StrCat(kVariable, Loop(R"(
          w/k = Const[value=float32{1}](^w/i1)

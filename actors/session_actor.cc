@@ -114,9 +114,10 @@ std::shared_ptr<Signature> SessionMaster::Find(const std::string& key) const {
   return it == signatures_.end() ? nullptr : it->second;
 }
 
-absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
+absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call, const std::atomic<bool>* cancelled) {
   if (closed()) return Cancelled("the session is closed");
   PruneOptions prune;
+  prune.cancelled = cancelled;
   prune.trust_feed_shapes = true;  // CheckFeeds refuses others
   TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(graph_, call.feeds, call.fetches, call.targets, prune));
   Graph* graph = pruned.graph.get();
@@ -125,9 +126,12 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
   if (options_.fold_constants) {
     KernelEvaluator evaluator;
-    TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator).status());
+    FoldOptions fold;
+    fold.cancelled = cancelled;
+    TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator, fold).status());
   }
-  if (options_.merge_common_subexpressions) TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph).status());
+  if (options_.merge_common_subexpressions)
+    TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph, cancelled).status());
   Partitioned result;
   auto s = std::make_shared<Signature>();
   s->feeds = call.feeds;
@@ -152,17 +156,21 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   place.allow_soft_placement = options_.allow_soft_placement;
   place.use_cost_model = options_.use_cost_model;
   place.stateful_devices = &stateful_devices_;
+  place.session = &groups_;
+  place.cancelled = cancelled;
   TROUPE_RETURN_IF_ERROR(PlaceGraph(graph, set, RegistryKernelLookup(), place));
   PartitionOptions partition;
+  partition.cancelled = cancelled;
   CostModel costs;
   if (options_.schedule_recvs && devices.size() > 1 && HasSeveralDevices(*graph)) {
-    costs.InferShapes(*graph);
+    TROUPE_RETURN_IF_ERROR(costs.InferShapes(*graph, cancelled));
     partition.schedule_recvs = &costs;
   }
   TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set, partition));
   if (options_.fuse) {
     // In the parts, where everything that somebody else needs is an edge.
-    for (GraphPart& p : parts) TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup()).status());
+    for (GraphPart& p : parts)
+      TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup(), cancelled).status());
   }
   for (GraphPart& p : parts) result.call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
   return result;

@@ -34,6 +34,7 @@
 #include "troupe/actors/signature.h"
 #include "troupe/actors/step_watch.h"
 #include "troupe/actors/worker_actor.h"
+#include "troupe/graph/passes/session_groups.h"
 
 namespace troupe {
 
@@ -80,8 +81,8 @@ class SessionMaster {
 
   absl::Status Extend(const ExtendCall& call);
   std::shared_ptr<Signature> Find(const std::string& key) const;
-  // Prunes, folds, merges, places and partitions.
-  absl::StatusOr<Partitioned> Partition(const CompileCall& call);
+  // Prunes, folds, merges, places and partitions. CANCELLED soon after somebody has set `cancelled` (null: nobody does).
+  absl::StatusOr<Partitioned> Partition(const CompileCall& call, const std::atomic<bool>* cancelled = nullptr);
   // Completes the signature with its compiled parts and keeps it.
   std::shared_ptr<Signature> Register(const std::string& key, std::shared_ptr<Signature> signature,
                                       std::vector<std::shared_ptr<const CompiledPart>> parts);
@@ -109,6 +110,7 @@ class SessionMaster {
   const std::shared_ptr<std::atomic<bool>> closed_;
   const std::shared_ptr<StepWatch> watch_;
   Graph graph_;
+  SessionGroups groups_{&graph_};  // which of its stateful nodes must share a device
   absl::flat_hash_map<std::string, std::string> stateful_devices_;  // a stateful node stays where it was first put
   absl::flat_hash_map<std::string, bool> own_names_;  // by shared name: it is the session's own; stays as it was first found
   absl::flat_hash_map<std::string, std::shared_ptr<Signature>> signatures_;

@@ -120,6 +120,8 @@ Edge* Graph::NewEdge(Node* src, int src_output, Node* dst, int dst_input) {
   e->dst = dst;
   e->src_output = src_output;
   e->dst_input = dst_input;
+  e->out_at_ = static_cast<unsigned>(src->out_edges_.size());
+  e->in_at_ = static_cast<unsigned>(dst->in_edges_.size());
   src->out_edges_.push_back(e);
   dst->in_edges_.push_back(e);
   ++num_edges_;
@@ -210,15 +212,13 @@ Edge* Graph::AddControlEdge(Node* src, Node* dst) {
 Edge* Graph::AddControlEdgeUnchecked(Node* src, Node* dst) { return NewEdge(src, kControlSlot, dst, kControlSlot); }
 
 void Graph::RemoveEdge(Edge* e) {
-  const auto drop = [e](EdgeList& v) {
-    const auto it = std::find(v.begin(), v.end(), e);
-    if (it != v.end()) {
-      *it = v.back();
-      v.pop_back();
-    }
+  const auto drop = [](EdgeList& v, unsigned Edge::*at, unsigned where) {
+    v[where] = v.back();
+    v[where]->*at = where;
+    v.pop_back();
   };
-  drop(e->src->out_edges_);
-  drop(e->dst->in_edges_);
+  drop(e->src->out_edges_, &Edge::out_at_, e->out_at_);
+  drop(e->dst->in_edges_, &Edge::in_at_, e->in_at_);
   if (e->dst_input >= 0) e->dst->inputs_[e->dst_input] = nullptr;
   e->src = e->dst = nullptr;
   free_edges_.push_back(e);

@@ -42,6 +42,11 @@ struct Edge {
   int dst_input;
   int id;
   bool IsControl() const { return src_output == kControlSlot; }
+
+ private:
+  friend class Graph;
+  // Where the edge stands in src's out_edges() and dst's in_edges(): a node may have a million of either.
+  unsigned out_at_, in_at_;
 };
 
 // One output of a node: the source of data edges.
@@ -163,8 +168,9 @@ class Graph {
   Edge* AddControlEdge(Node* src, Node* dst);
   // As AddControlEdge without looking for an equal edge (linear in the degree): for bulk builders.
   Edge* AddControlEdgeUnchecked(Node* src, Node* dst);
+  // In constant time, whatever the degrees. The last edge of either list takes the place of the one that goes.
   void RemoveEdge(Edge* edge);
-  // Removes the node and its edges. REQUIRES: not SOURCE or SINK.
+  // Removes the node and its edges, in time linear in its own degree. REQUIRES: not SOURCE or SINK.
   void RemoveNode(Node* node);
   // Replaces the edge into `input` of `dst` by one from `src`.
   absl::Status UpdateEdge(NodeOut src, Node* dst, int input);

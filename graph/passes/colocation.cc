@@ -5,8 +5,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kClassAttr = "_class";
-constexpr std::string_view kClassPrefix = "loc:@";
 constexpr size_t kMaxMembersNamed = 10;
 
 // "'a' (Add, asked for '/cpu:0')".
@@ -24,6 +22,7 @@ absl::StatusOr<ColocationGroups> ColocationGroups::Build(const Graph& graph, con
   ColocationGroups groups(devices, kernels, options);
   TROUPE_RETURN_IF_ERROR(groups.AddNodes(graph));
   TROUPE_RETURN_IF_ERROR(groups.TieNodes(graph));
+  if (options.session != nullptr) groups.FollowSession(graph);
   for (const Node* n : graph.op_nodes()) {
     if (groups.parent_[n->id()] == n->id()) TROUPE_RETURN_IF_ERROR(groups.FindFeasible(n->id()));
   }
@@ -41,9 +40,11 @@ int ColocationGroups::Root(int id) const {
 absl::Status ColocationGroups::AddNodes(const Graph& graph) {
   parent_.resize(graph.num_node_ids());
   groups_.resize(graph.num_node_ids());
+  CancelCheck cancelled(options_.cancelled);
   for (int id = 0; id < graph.num_node_ids(); ++id) {
     parent_[id] = id;
     const Node* n = graph.node(id);
+    if (cancelled()) return CompileAbandoned();
     if (n == nullptr || !n->IsOp()) continue;
     Group& group = groups_[id];
     group.members.push_back(n);
@@ -77,7 +78,9 @@ absl::Status ColocationGroups::AddNodes(const Graph& graph) {
 
 absl::Status ColocationGroups::TieNodes(const Graph& graph) {
   absl::flat_hash_map<std::string, const Node*> classes;
+  CancelCheck cancelled(options_.cancelled);
   for (const Node* n : graph.op_nodes()) {
+    if (cancelled()) return CompileAbandoned();
     if (const AttrValue* v = n->attrs().Find(kClassAttr); v != nullptr) {
       const auto* list = v->As<std::vector<std::string>>();
       if (list == nullptr) return n->At(InvalidArgument("attr '_class' is ", v->Kind(), ", not list(string)"));
@@ -151,6 +154,45 @@ absl::Status ColocationGroups::Join(const Node& a, const Node& b, Tie tie) {
   other = Group();
   parent_[from] = to;
   return absl::OkStatus();
+}
+
+bool ColocationGroups::AnyMatches(const DeviceName& request, uint64_t types) const {
+  for (int d = 0; d < devices_->size(); ++d) {
+    if ((types >> devices_->type_of(d) & 1) != 0 && request.Matches(devices_->name(d))) return true;
+  }
+  return false;
+}
+
+void ColocationGroups::FollowSession(const Graph& graph) {
+  const SessionGroups& session = *options_.session;
+  absl::flat_hash_map<int, const Node*> first_of;
+  std::vector<std::pair<int, const Node*>> tied;
+  for (const Node* n : graph.op_nodes()) {
+    if (!n->op().stateful()) continue;
+    const int g = session.GroupOf(n->name());
+    if (g < 0) continue;
+    tied.emplace_back(g, n);
+    const auto [it, first] = first_of.emplace(g, n);
+    // Those that cannot be together are none of this signature's business.
+    if (!first) Join(*it->second, *n, Tie::kClass).IgnoreError();
+  }
+  for (const auto& [g, n] : tied) {
+    Group& group = groups_[Root(n->id())];
+    if (group.fixed >= 0) continue;
+    const SessionGroups::Group& all = session.group(g);
+    if (all.device >= 0) {
+      const int type = devices_->type_of(all.device);
+      if ((group.types >> type & 1) == 0 || !group.request.Matches(devices_->name(all.device))) continue;
+      group.fixed = all.device;
+      group.fixed_by = all.placed_by;
+      continue;
+    }
+    DeviceName merged = group.request;
+    const uint64_t types = group.types & all.types;
+    if (!MergeDevNames(&merged, all.request, options_.allow_soft_placement).ok() || !AnyMatches(merged, types)) continue;
+    group.request = std::move(merged);
+    group.types = types;
+  }
 }
 
 absl::Status ColocationGroups::FindFeasible(int id) {

@@ -14,12 +14,20 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "troupe/graph/passes/device_set.h"
+#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/session_groups.h"
 
 namespace troupe {
 
+inline constexpr std::string_view kClassAttr = "_class";
+inline constexpr std::string_view kClassPrefix = "loc:@";
+
 struct ColocationOptions {
   bool allow_soft_placement = false;
+  // Whose advice for stateful nodes that have no device yet is followed, where what the graph itself
+  // asks for allows it. Null: none.
+  const SessionGroups* session = nullptr;
+  CancelFlag cancelled = nullptr;
   // Nodes (by name) that have a device for good. Overrides what they ask for.
   const absl::flat_hash_map<std::string, std::string>* fixed = nullptr;
 };
@@ -53,7 +61,9 @@ class ColocationGroups {
   int Root(int id) const;
   absl::Status AddNodes(const Graph& graph);
   absl::Status TieNodes(const Graph& graph);
+  void FollowSession(const Graph& graph);
   absl::Status Join(const Node& a, const Node& b, Tie tie);
+  bool AnyMatches(const DeviceName& request, uint64_t types) const;
   absl::Status FindFeasible(int group);
   absl::Status NoDevice(const Group& group) const;
   std::string Describe(const Group& group) const;

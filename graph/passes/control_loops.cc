@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "troupe/graph/core/tensor.h"
+#include "troupe/graph/passes/reference_reads.h"
 
 namespace troupe {
 namespace {
@@ -67,26 +68,68 @@ std::string LoopKey(const std::string& frame, const std::string& device) { retur
 
 absl::StatusOr<ControlLoops> ControlLoops::Add(Graph* graph) {
   ControlLoops loops(graph);
-  const std::vector<Node*> nodes = graph->op_nodes();
-  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return n->IsControlFlow(); })) return loops;
+  std::vector<Node*> nodes = graph->op_nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return n->IsControlFlow(); })) {
+    TROUPE_RETURN_IF_ERROR(ReadReferencesAtHome(graph));
+    return loops;
+  }
   TROUPE_RETURN_IF_ERROR(Colocate(*graph));
   TROUPE_RETURN_IF_ERROR(SplitConstantEnters(graph));
+  TROUPE_RETURN_IF_ERROR(ReadReferencesAtHome(graph));
   TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(*graph, &loops.info_));
-  for (Node* n : graph->op_nodes()) {
+  nodes = graph->op_nodes();
+  absl::flat_hash_set<std::string> iterating;  // LoopKeys
+  for (Node* n : nodes) {
     const std::string& frame = loops.info_[n->id()].frame_name;
     if (frame.empty()) continue;
     if (n->IsLoopCond()) loops.loop_conds_[frame] = n;
     if (n->IsEnter()) loops.enters_.try_emplace(frame, n);
+    if (n->IsNextIteration()) iterating.insert(LoopKey(frame, n->assigned_device()));
   }
   if (loops.enters_.empty()) return loops;
+  TROUPE_RETURN_IF_ERROR(loops.FindFirstOnly());
   for (Node* n : nodes) {
+    const std::string frame = loops.TokenFrame(*n);
+    if (frame.empty()) continue;
     const EdgeList edges = n->out_edges();
     for (const Edge* e : edges) {
       if (!e->dst->IsOp() || n->assigned_device() == e->dst->assigned_device()) continue;
-      TROUPE_RETURN_IF_ERROR(loops.AddFor(loops.TokenFrame(*n), e->dst->assigned_device(), *n));
+      TROUPE_RETURN_IF_ERROR(loops.AddFor(frame, e->dst->assigned_device(), *n));
+      // The sender, too, must hear of the iterations in which it is to send: what depends on loop
+      // invariants alone (a reference, a resource handle) is sent in each of them.
+      if (!loops.IsFirstOnly(*n) && !iterating.contains(LoopKey(frame, n->assigned_device()))) {
+        TROUPE_RETURN_IF_ERROR(loops.AddFor(frame, n->assigned_device(), *n));
+      }
     }
   }
   return loops;
+}
+
+// In topological order: nodes that have a token in the first iteration of their frame only.
+absl::Status ControlLoops::FindFirstOnly() {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
+  first_only_.assign(info_.size(), false);
+  absl::flat_hash_map<std::string, bool> entered_once;  // by frame name: its Enters run in the first iteration only
+  for (const Node* n : order) {
+    if (!n->IsOp() || info_[n->id()].frame_name.empty()) continue;
+    bool any = false;
+    for (const Edge* e : n->in_edges()) any = any || (e->src->IsOp() && first_only_[e->src->id()]);
+    if (n->IsEnter()) {
+      entered_once[info_[n->id()].frame_name] |= any;
+      first_only_[n->id()] = !n->Attr<bool>("is_constant").value_or(false);
+    } else if (n->IsExit()) {
+      first_only_[n->id()] = entered_once[info_[n->id()].frame_name];
+    } else {
+      const auto is_back = [](const Edge* e) { return e->src->IsNextIteration(); };
+      first_only_[n->id()] =
+          any && !n->IsNextIteration() && std::none_of(n->in_edges().begin(), n->in_edges().end(), is_back);
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool ControlLoops::IsFirstOnly(const Node& src) const {
+  return src.id() < static_cast<int>(first_only_.size()) && first_only_[src.id()];
 }
 
 // The frame in which the tokens of `src` travel.
@@ -101,7 +144,8 @@ const std::string& ControlLoops::TokenFrame(const Node& src) const {
 Node* ControlLoops::Pivot(const Node& src, const std::string& device) const {
   if (loops_.empty()) return nullptr;
   const auto it = loops_.find(LoopKey(TokenFrame(src), device));
-  return it == loops_.end() ? nullptr : it->second.merge;
+  if (it == loops_.end()) return nullptr;
+  return IsFirstOnly(src) ? it->second.enter : it->second.merge;
 }
 
 absl::Status ControlLoops::AddFor(const std::string& innermost, const std::string& device, const Node& because) {

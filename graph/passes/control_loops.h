@@ -2,8 +2,8 @@
 //
 // A Recv in the body of a loop must know in which frame and iteration it is, and whether there is a
 // next one, although the loop's condition is computed on another device. So every device that
-// receives something inside a frame gets a small loop of its own in that frame (white paper,
-// section 4.4):
+// receives something inside a frame, or sends from one without going round itself, gets a small loop
+// of its own in that frame (white paper, section 4.4):
 //
 //      Const or the control loop of the frame around
 //        |
@@ -12,7 +12,8 @@
 //                       LoopCond of the frame, received from its device in every iteration
 //
 // and its Merge, which fires once in each iteration, is a control input of the device's Recvs in
-// that frame.
+// that frame. A value that is there in the first iteration only (of an Enter, before it comes to a
+// Merge) is received in that one only: its Recv waits for the small loop's Enter.
 #ifndef TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_
 #define TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_
 
@@ -29,7 +30,8 @@ class ControlLoops {
   // Adds them to a placed graph. First moves control flow nodes to where their values are: Switch
   // and Exit to their data input, Enter and NextIteration to their consumer; an Enter of a constant
   // gets a copy on every device that reads it, so that the value crosses once and not in each
-  // iteration. INVALID_ARGUMENT for a loop across devices without LoopCond, and what
+  // iteration. References that are read on another device are read at home (reference_reads.h).
+  // INVALID_ARGUMENT for a loop across devices without LoopCond, and what
   // BuildControlFlowInfo refuses.
   static absl::StatusOr<ControlLoops> Add(Graph* graph);
 
@@ -44,11 +46,14 @@ class ControlLoops {
   };
   explicit ControlLoops(Graph* graph) : graph_(graph) {}
   const std::string& TokenFrame(const Node& src) const;
+  absl::Status FindFirstOnly();
+  bool IsFirstOnly(const Node& src) const;
   absl::Status AddFor(const std::string& frame, const std::string& device, const Node& because);
   absl::StatusOr<Loop> MakeLoop(const Node& enter, Node* loop_cond, const std::string& device);
 
   Graph* graph_;
   std::vector<ControlFlowInfo> info_;                     // of the nodes before loops were added
+  std::vector<char> first_only_;                          // of the same, within the frame in which their tokens travel
   absl::flat_hash_map<std::string, Node*> loop_conds_;    // by frame name
   absl::flat_hash_map<std::string, const Node*> enters_;  // by frame name
   absl::flat_hash_map<std::string, Loop> loops_;          // by frame name and device

@@ -6,13 +6,18 @@ void CostModel::SetMeasured(std::string_view node, double mean_ns, std::string_v
   measured_[device_type.empty() ? std::string(node) : StrCat(node, ";", device_type)] = mean_ns;
 }
 
-void CostModel::InferShapes(const Graph& graph) {
+absl::Status CostModel::InferShapes(const Graph& graph, CancelFlag cancelled) {
+  CancelCheck abandoned(cancelled);
   auto shapes = std::make_shared<ShapeRefiner>(&graph);
   if (const auto order = graph.TopologicalOrder(); order.ok()) {
-    for (const Node* n : *order) shapes->AddNode(n).IgnoreError();
+    for (const Node* n : *order) {
+      if (abandoned()) return CompileAbandoned();
+      shapes->AddNode(n).IgnoreError();
+    }
   }
   graph_ = &graph;
   shapes_ = std::move(shapes);
+  return absl::OkStatus();
 }
 
 double CostModel::ExecutionNs(const Node& node, const DeviceName& device) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/hash/hash.h"
 
@@ -96,30 +97,52 @@ bool SameNode(const Node& a, const Node& b, const Ins& in_b) {
          a.assigned_device() == b.assigned_device() && SortedInputs(a) == in_b && SameAttrs(a.attrs(), b.attrs());
 }
 
-absl::Status Merge(Node* from, Node* into, Graph* graph) {
-  // The first edge each time: it is found at once, where a search from the front for the others
-  // would be quadratic.
-  while (!from->out_edges().empty()) {
-    const Edge e = *from->out_edges().front();
-    graph->RemoveEdge(from->out_edges().front());
-    if (e.IsControl()) {
-      graph->AddControlEdge(into, e.dst);
-    } else {
-      TROUPE_RETURN_IF_ERROR(graph->AddEdge(into, e.src_output, e.dst, e.dst_input).status());
+class Merger {
+ public:
+  explicit Merger(Graph* graph) : graph_(graph) {}
+
+  absl::Status Merge(Node* from, Node* into) {
+    while (!from->out_edges().empty()) {
+      const Edge e = *from->out_edges().front();
+      graph_->RemoveEdge(from->out_edges().front());
+      if (!e.IsControl()) {
+        TROUPE_RETURN_IF_ERROR(graph_->AddEdge(into, e.src_output, e.dst, e.dst_input).status());
+      } else if (IsNew(*into, *e.dst)) {
+        graph_->AddControlEdgeUnchecked(into, e.dst);
+      }
     }
+    graph_->RemoveNode(from);
+    return absl::OkStatus();
   }
-  graph->RemoveNode(from);
-  return absl::OkStatus();
-}
+
+ private:
+  // True once for each control edge. A node that many are merged into, and a node that waits for many, would be searched
+  // for the edge once for each of them otherwise.
+  bool IsNew(const Node& into, const Node& dst) {
+    if (known_.insert(into.id()).second) {
+      for (const Edge* e : into.out_edges()) {
+        if (e->IsControl()) edges_.insert({into.id(), e->dst->id()});
+      }
+    }
+    return edges_.insert({into.id(), dst.id()}).second;
+  }
+
+  Graph* graph_;
+  absl::flat_hash_set<int> known_;  // nodes whose control edges are in edges_
+  absl::flat_hash_set<std::pair<int, int>> edges_;
+};
 
 }  // namespace
 
-absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph) {
+absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph, CancelFlag cancelled) {
+  CancelCheck abandoned(cancelled);
+  Merger merger(graph);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   absl::flat_hash_map<size_t, absl::InlinedVector<Node*, 1>> seen;
   seen.reserve(order.size());
   int removed = 0;
   for (Node* n : order) {
+    if (abandoned()) return CompileAbandoned();
     if (!n->IsOp() || !IsCandidate(*n)) continue;
     const Ins in = SortedInputs(*n);
     auto& equal_hash = seen[HashNode(*n, in)];
@@ -128,7 +151,7 @@ absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph) {
     if (same == equal_hash.end()) {
       equal_hash.push_back(n);
     } else {
-      TROUPE_RETURN_IF_ERROR(Merge(n, *same, graph));
+      TROUPE_RETURN_IF_ERROR(merger.Merge(n, *same));
       ++removed;
     }
   }

@@ -9,6 +9,9 @@
 namespace troupe {
 namespace {
 
+// Of more than these a constant does not wait: each node that depends on it would have to wait for all of them itself.
+constexpr size_t kMaxWaits = 32;
+
 // What a node is known to give, and the nodes that a constant in its place must wait for.
 struct Known {
   std::vector<Tensor> values;
@@ -58,15 +61,18 @@ class Folder {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     known_.resize(graph_.num_node_ids());
     conditional_.assign(graph_.num_node_ids(), false);
-    InferShapes(order);
+    CancelCheck cancelled(options_.cancelled);
+    TROUPE_RETURN_IF_ERROR(InferShapes(order));
     std::vector<Node*> folded;
     for (Node* n : order) {
       if (!n->IsOp()) continue;
+      if (cancelled()) return CompileAbandoned();
       conditional_[n->id()] = IsConditional(*n);
       if (n->IsConstant()) {
         const AttrValue* v = n->attrs().Find("value");
         const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
-        if (t != nullptr && t->valid()) known_[n->id()] = Known{{*t}, ControlWaits(*n)};
+        if (t == nullptr || !t->valid()) continue;
+        if (Known known{{*t}, {}}; AddControlWaits(*n, &known.waits)) known_[n->id()] = std::move(known);
       } else if (IsCandidate(*n) && (FoldShape(*n) || Evaluate(*n))) {
         ++stats_.evaluated;
         if (HasConsumers(*n)) folded.push_back(n);
@@ -80,7 +86,10 @@ class Folder {
         if (!vanishing_[e->src->id()]) losers.push_back(e->src->id());
       }
     }
-    for (Node* n : folded) TROUPE_RETURN_IF_ERROR(Replace(n));
+    for (Node* n : folded) {
+      if (cancelled()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(Replace(n));
+    }
     RemoveUnneeded(std::move(losers));
     return stats_;
   }
@@ -91,15 +100,20 @@ class Folder {
   }
 
   // Shapes are inferred only when something asks for them.
-  void InferShapes(const std::vector<Node*>& order) {
+  absl::Status InferShapes(const std::vector<Node*>& order) {
     if (!options_.fold_shapes ||
         std::none_of(order.begin(), order.end(), [](const Node* n) { return GivesOnlyShape(*n); })) {
-      return;
+      return absl::OkStatus();
     }
+    CancelCheck cancelled(options_.cancelled);
     shapes_.emplace(&graph_);
     // A node that its shape function refuses has unknown shapes here; whether it is an error is
     // decided elsewhere.
-    for (const Node* n : order) shapes_->AddNode(n).IgnoreError();
+    for (const Node* n : order) {
+      if (cancelled()) return CompileAbandoned();
+      shapes_->AddNode(n).IgnoreError();
+    }
+    return absl::OkStatus();
   }
 
   // True when the node's token may be dead, or comes in some iteration of a loop: a constant in its
@@ -110,28 +124,33 @@ class Folder {
                        [&](const Edge* e) { return conditional_[e->src->id()] != 0; });
   }
 
-  static void AddWait(Node* n, std::vector<Node*>* waits) {
-    if (n->IsOp() && std::find(waits->begin(), waits->end(), n) == waits->end()) waits->push_back(n);
+  // The next three are false when there are too many.
+  static bool AddWait(Node* n, std::vector<Node*>* waits) {
+    if (!n->IsOp() || std::find(waits->begin(), waits->end(), n) != waits->end()) return true;
+    waits->push_back(n);
+    return waits->size() <= kMaxWaits;
   }
 
   // Waiting for a node whose value is known is waiting for what it waits for.
-  void AddWaitsFor(Node* n, std::vector<Node*>* waits) const {
+  bool AddWaitsFor(Node* n, std::vector<Node*>* waits) const {
     if (!known_[n->id()]) return AddWait(n, waits);
-    for (Node* w : known_[n->id()]->waits) AddWait(w, waits);
+    for (Node* w : known_[n->id()]->waits) {
+      if (!AddWait(w, waits)) return false;
+    }
+    return true;
   }
 
-  std::vector<Node*> ControlWaits(const Node& n) const {
-    std::vector<Node*> waits;
+  bool AddControlWaits(const Node& n, std::vector<Node*>* waits) const {
     for (const Edge* e : n.in_edges()) {
-      if (e->IsControl()) AddWaitsFor(e->src, &waits);
+      if (e->IsControl() && !AddWaitsFor(e->src, waits)) return false;
     }
-    return waits;
+    return true;
   }
 
   bool FoldShape(Node& n) {
     if (!shapes_ || !GivesOnlyShape(n)) return false;
     Known result;
-    result.waits = ControlWaits(n);
+    if (!AddControlWaits(n, &result.waits)) return false;
     for (int i = 0; i < n.num_inputs(); ++i) {
       const NodeOut in = n.input(i);
       if (!in.valid()) return false;
@@ -150,7 +169,7 @@ class Folder {
       }
       if (!value.valid()) return false;
       result.values.push_back(std::move(value));
-      if (conditional_[in.node->id()]) AddWaitsFor(in.node, &result.waits);
+      if (conditional_[in.node->id()] && !AddWaitsFor(in.node, &result.waits)) return false;
     }
     known_[n.id()] = std::move(result);
     return true;
@@ -183,8 +202,13 @@ class Folder {
       if (!in.valid() || !known_[in.node->id()]) return false;
       const Known& known = *known_[in.node->id()];
       inputs.push_back(known.values[in.index]);
-      for (Node* w : known.waits) AddWait(w, &result.waits);
+      for (Node* w : known.waits) {
+        if (!AddWait(w, &result.waits)) return false;
+      }
     }
+    if (!AddControlWaits(n, &result.waits)) return false;
+    // What is computed here may take long.
+    if (CancelCheck(options_.cancelled).Now()) return false;
     if (evaluator_ == nullptr || !evaluator_->CanEvaluate(n)) return false;
     if (PredictBytes(n, inputs) > options_.max_result_bytes) return false;
     absl::StatusOr<std::vector<Tensor>> values = evaluator_->Evaluate(n, inputs);
@@ -196,7 +220,6 @@ class Folder {
       bytes += static_cast<int64_t>(t.bytes());
     }
     if (bytes > options_.max_result_bytes) return false;
-    for (Node* w : ControlWaits(n)) AddWait(w, &result.waits);
     result.values = *std::move(values);
     known_[n.id()] = std::move(result);
     return true;

@@ -107,8 +107,8 @@ absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
   return fused;
 }
 
-absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels) {
-  Fuser fuser(graph, kernels);
+absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels, CancelFlag cancelled) {
+  Fuser fuser(graph, kernels, cancelled);
   TROUPE_RETURN_IF_ERROR(FuseProducts(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseConvolutionGradients(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseElementwise(&fuser));

@@ -12,14 +12,18 @@ void CopyWindows(const Node& from, AttrMap* to) {
   }
 }
 
-// True when a path leads from `from` to `to` that does not go round a loop.
-bool Reaches(const Node* from, const Node* to) {
+// What is looked at before a pair is left alone: the search is made for each of them.
+constexpr size_t kMaxSearched = 4096;
+constexpr int kMaxConsumers = 64;
+
+// False when no path leads from `from` to `to` that does not go round a loop; true also where the search is too long.
+bool MayReach(const Node* from, const Node* to) {
   absl::flat_hash_set<const Node*> seen{from};
   std::vector<const Node*> stack{from};
   while (!stack.empty()) {
     const Node* n = stack.back();
     stack.pop_back();
-    if (n == to) return true;
+    if (n == to || seen.size() > kMaxSearched || n->out_edges().size() > kMaxSearched) return true;
     if (n->IsNextIteration()) continue;
     for (const Edge* e : n->out_edges()) {
       if (e->dst->IsOp() && seen.insert(e->dst).second) stack.push_back(e->dst);
@@ -49,7 +53,9 @@ absl::Status TakeBiasAlong(Fuser* fuser, Node* bias) {
   const NodeOut d = bias->input(0);
   const auto format = bias->Attr<std::string>("data_format");
   Node* filter = nullptr;
+  int looked_at = 0;
   for (const Edge* e : d.node->out_edges()) {
+    if (++looked_at > kMaxConsumers) break;
     if (e->IsControl() || e->src_output != d.index || e->dst_input != 2 || e->dst->op().name != "Conv2DBackpropFilter")
       continue;
     const auto its_format = e->dst->Attr<std::string>("data_format");
@@ -57,7 +63,7 @@ absl::Status TakeBiasAlong(Fuser* fuser, Node* bias) {
     filter = e->dst;
     break;
   }
-  if (filter == nullptr || Reaches(bias, filter)) return absl::OkStatus();
+  if (filter == nullptr || MayReach(bias, filter)) return absl::OkStatus();
   FusedNode f;
   f.op = "_Conv2DBackpropFilterBias";
   CopyWindows(*filter, &f.attrs);
@@ -80,8 +86,14 @@ absl::Status FuseConvolutionGradients(Fuser* fuser) {
     if (n->op().name == "ReluGrad") relu_grads.push_back(n);
     if (n->op().name == "BiasAddGrad") bias_grads.push_back(n);
   }
-  for (Node* n : relu_grads) TROUPE_RETURN_IF_ERROR(FoldReluGrad(fuser, n));
-  for (Node* n : bias_grads) TROUPE_RETURN_IF_ERROR(TakeBiasAlong(fuser, n));
+  for (Node* n : relu_grads) {
+    if (fuser->cancelled()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(FoldReluGrad(fuser, n));
+  }
+  for (Node* n : bias_grads) {
+    if (fuser->cancelled()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(TakeBiasAlong(fuser, n));
+  }
   return absl::OkStatus();
 }
 

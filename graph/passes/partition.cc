@@ -13,11 +13,12 @@ constexpr size_t kReplicatedBytes = 1024;
 class Partitioner {
  public:
   Partitioner(Graph* graph, const DeviceSet& devices, const PartitionOptions& options)
-      : graph_(*graph), devices_(devices), options_(options) {}
+      : graph_(*graph), devices_(devices), options_(options), cancelled_(options.cancelled) {}
 
   absl::StatusOr<std::vector<GraphPart>> Run() {
     for (int d = 0; d < devices_.size(); ++d) device_index_[devices_.info(d).name] = d;
     for (const Node* n : graph_.op_nodes()) {
+      if (cancelled_()) return CompileAbandoned();
       if (!device_index_.contains(n->assigned_device())) {
         return n->At(n->assigned_device().empty()
                          ? InvalidArgument("it has no device: a graph is placed before it is cut")
@@ -25,6 +26,7 @@ class Partitioner {
       }
     }
     absl::StatusOr<ControlLoops> loops = ControlLoops::Add(&graph_);
+    if (cancelled_.Now()) return CompileAbandoned();
     if (!loops.ok()) return loops.status();
     loops_.emplace(*std::move(loops));
     if (options_.schedule_recvs != nullptr) {
@@ -37,6 +39,7 @@ class Partitioner {
     // Values first: control edges then travel with them.
     for (const bool control : {false, true}) {
       for (const Node* n : nodes_) {
+        if (cancelled_()) return CompileAbandoned();
         for (const Edge* e : SortedInEdges(*n)) {
           if (e->IsControl() == control) TROUPE_RETURN_IF_ERROR(Connect(*e));
         }
@@ -67,6 +70,7 @@ class Partitioner {
       parts_[d].graph->set_library(graph_.shared_library());
     }
     for (const Node* n : nodes_) {
+      if (cancelled_()) return CompileAbandoned();
       TROUPE_ASSIGN_OR_RETURN(copies_[n->id()], parts_[device_[n->id()]].graph->CopyNode(*n, n->name()));
     }
     return absl::OkStatus();
@@ -93,7 +97,7 @@ class Partitioner {
     Graph& part = *parts_[to].graph;
     if (from == to) {
       if (!e.IsControl()) return part.AddEdge(copies_[e.src->id()], e.src_output, dst, e.dst_input).status();
-      part.AddControlEdge(copies_[e.src->id()], dst);
+      part.AddControlEdgeUnchecked(copies_[e.src->id()], dst);
       return absl::OkStatus();
     }
     if (!e.IsControl() && IsRef(e.dst->input_type(e.dst_input))) {
@@ -108,7 +112,7 @@ class Partitioner {
     }
     TROUPE_ASSIGN_OR_RETURN(Node* const recv, Recv(e, from, to));
     if (!e.IsControl()) return part.AddEdge(recv, 0, dst, e.dst_input).status();
-    part.AddControlEdge(recv, dst);
+    part.AddControlEdgeUnchecked(recv, dst);
     return absl::OkStatus();
   }
 
@@ -213,6 +217,7 @@ class Partitioner {
   Graph& graph_;
   const DeviceSet& devices_;
   const PartitionOptions& options_;
+  CancelCheck cancelled_;
   std::optional<ControlLoops> loops_;
   std::optional<RecvSchedule> schedule_;
   absl::flat_hash_map<std::string, int> device_index_;

@@ -28,14 +28,16 @@ class Placer {
   // Device index by group number.
   const std::vector<int>& devices_of_groups() const { return device_of_; }
 
-  void Run(const Graph& graph, const std::vector<Node*>& order) {
+  absl::Status Run(const Graph& graph, const std::vector<Node*>& order) {
     bool choice = false;
     for (const Node* n : order) {
       if (n->IsOp() && groups_.Feasible(groups_.GroupOf(*n)).size() > 1) choice = true;
     }
-    if (choice && options_.use_cost_model) PrepareSimulation(graph);
+    if (choice && options_.use_cost_model) TROUPE_RETURN_IF_ERROR(PrepareSimulation(graph));
+    CancelCheck cancelled(options_.cancelled);
     std::vector<const Node*> waiting;  // for their consumers
     for (const Node* n : order) {
+      if (cancelled()) return CompileAbandoned();
       if (!n->IsOp()) continue;
       const int group = groups_.GroupOf(*n);
       if (device_of_[group] < 0) {
@@ -48,6 +50,7 @@ class Placer {
       if (cost_ != nullptr) Occupy(*n, device_of_[group]);
     }
     for (const Node* n : waiting) device_of_[groups_.GroupOf(*n)] = ConsumersDevice(*n);
+    return absl::OkStatus();
   }
 
  private:
@@ -82,6 +85,11 @@ class Placer {
       if (Has(feasible, d)) return d;
     }
     if (cost_ == nullptr) return feasible[0];
+    for (int i = 0; i < n.num_inputs(); ++i) {
+      const NodeOut in = n.input(i);
+      if (!in.valid() || !IsRef(in.dtype()) || IsRef(n.input_type(i))) continue;
+      if (const int d = device_of_[groups_.GroupOf(*in.node)]; Has(feasible, d)) return d;
+    }
     int best = -1;
     double best_finish = std::numeric_limits<double>::infinity();
     const int64_t held = HeldBytes(n);
@@ -103,17 +111,18 @@ class Placer {
   // The simulation. Each device runs one node at a time; a tensor is sent once to each device that
   // needs it.
 
-  void PrepareSimulation(const Graph& graph) {
+  absl::Status PrepareSimulation(const Graph& graph) {
     if (options_.cost_model != nullptr) {
       cost_ = options_.cost_model;
     } else {
       estimates_.emplace();
-      estimates_->InferShapes(graph);
+      TROUPE_RETURN_IF_ERROR(estimates_->InferShapes(graph, options_.cancelled));
       cost_ = &*estimates_;
     }
     finish_.assign(graph.num_node_ids(), 0);
     free_at_.assign(devices_.size(), 0);
     held_bytes_.assign(devices_.size(), 0);
+    return absl::OkStatus();
   }
 
   // What the node keeps on its device between steps.
@@ -179,28 +188,39 @@ bool AllGoOnTheOnlyDevice(const std::vector<Node*>& order, const DeviceSet& devi
 absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels,
                         const PlaceOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
-  const auto place = [&](Node* n, const std::string& device) {
-    n->set_assigned_device(device);
-    if (options.stateful_devices != nullptr && n->op().stateful() && n->op().name != kArgOp &&
-        n->op().name != kRetvalOp) {
-      options.stateful_devices->emplace(n->name(), device);
+  const auto stays = [&](const Node& n) {
+    return options.stateful_devices != nullptr && n.op().stateful() && n.op().name != kArgOp && n.op().name != kRetvalOp;
+  };
+  const auto place = [&](Node* n, int device) {
+    n->set_assigned_device(devices.info(device).name);
+    if (stays(*n) && options.stateful_devices->emplace(n->name(), devices.info(device).name).second &&
+        options.session != nullptr) {
+      options.session->Placed(n->name(), device);
     }
     if (options.log) options.log(*n);
   };
   if (AllGoOnTheOnlyDevice(order, devices, kernels, options)) {
     for (Node* n : order) {
-      if (n->IsOp()) place(n, devices.info(0).name);
+      if (n->IsOp()) place(n, 0);
     }
     return absl::OkStatus();
   }
   ColocationOptions colocation;
   colocation.allow_soft_placement = options.allow_soft_placement;
   colocation.fixed = options.stateful_devices;
+  colocation.cancelled = options.cancelled;
+  const bool news = options.session != nullptr && std::any_of(order.begin(), order.end(), [&](const Node* n) {
+    return n->IsOp() && stays(*n) && !options.stateful_devices->contains(n->name());
+  });
+  if (news) {
+    options.session->Update(devices, kernels, options.allow_soft_placement, *options.stateful_devices);
+    colocation.session = options.session;
+  }
   TROUPE_ASSIGN_OR_RETURN(const ColocationGroups groups, ColocationGroups::Build(*graph, devices, kernels, colocation));
   Placer placer(*graph, devices, groups, options);
-  placer.Run(*graph, order);
+  TROUPE_RETURN_IF_ERROR(placer.Run(*graph, order));
   for (Node* n : order) {
-    if (n->IsOp()) place(n, devices.info(placer.devices_of_groups()[groups.GroupOf(*n)]).name);
+    if (n->IsOp()) place(n, placer.devices_of_groups()[groups.GroupOf(*n)]);
   }
   return absl::OkStatus();
 }

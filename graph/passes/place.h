@@ -6,9 +6,9 @@
 // are taken in topological order and each goes where it would finish first, given when the device
 // is free and when its inputs would have arrived there.
 //
-// Three wishes save transfers where nobody asked for anything: nodes that need only the shape of
-// their input stay with it, fetches stay with what they fetch, and nodes without inputs go where
-// all their consumers are.
+// Four wishes save transfers where nobody asked for anything: nodes that need only the shape of
+// their input stay with it, fetches stay with what they fetch, nodes without inputs go where all
+// their consumers are, and the simulation leaves what reads a reference with the variable.
 #ifndef TROUPE_GRAPH_PASSES_PLACE_H_
 #define TROUPE_GRAPH_PASSES_PLACE_H_
 
@@ -16,8 +16,10 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "troupe/graph/passes/cancel.h"
 #include "troupe/graph/passes/cost_model.h"
 #include "troupe/graph/passes/device_set.h"
+#include "troupe/graph/passes/session_groups.h"
 
 namespace troupe {
 
@@ -31,12 +33,17 @@ struct PlaceOptions {
   // Where stateful nodes (by name) were put before: they stay there, whatever else a new signature
   // needs, and new ones are added.
   absl::flat_hash_map<std::string, std::string>* stateful_devices = nullptr;
+  // With stateful_devices: the groups of the graph that this one is a part of. A stateful node that
+  // has no device yet is put where all of the session's nodes that are tied to it can be.
+  SessionGroups* session = nullptr;
   // Told of each node once it has its device.
   std::function<void(const Node&)> log;
+  CancelFlag cancelled = nullptr;
 };
 
 // Sets every node's assigned_device(). Nodes that have one keep it. On an error no node is changed.
-// Errors: those of ColocationGroups::Build, and INVALID_ARGUMENT for a cycle without NextIteration.
+// Errors: those of ColocationGroups::Build, INVALID_ARGUMENT for a cycle without NextIteration, and
+// CANCELLED.
 absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels,
                         const PlaceOptions& options = {});
 

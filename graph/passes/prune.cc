@@ -25,7 +25,7 @@ PartialTensorShape DeclaredShape(const Node& node) {
 class Pruner {
  public:
   Pruner(const Graph& graph, const PruneOptions& options)
-      : graph_(graph), options_(options), marks_(graph.num_node_ids(), 0) {}
+      : graph_(graph), options_(options), cancelled_(options.cancelled), marks_(graph.num_node_ids(), 0) {}
 
   absl::StatusOr<PrunedGraph> Run(absl::Span<const std::string> feeds, absl::Span<const std::string> fetches,
                                   absl::Span<const std::string> targets) {
@@ -36,7 +36,7 @@ class Pruner {
       }
       marks_[feeds_[i].node->id()] |= kFed;
     }
-    FindNeeded();
+    TROUPE_RETURN_IF_ERROR(FindNeeded());
     TROUPE_RETURN_IF_ERROR(CheckPlaceholders());
     TROUPE_RETURN_IF_ERROR(CheckArguments());
     return Build();
@@ -96,7 +96,7 @@ class Pruner {
     if (node->op().Has(OpTrait::kPlaceholder)) missing_.push_back({node, by});
   }
 
-  void FindNeeded() {
+  absl::Status FindNeeded() {
     arg_needed_.assign(feeds_.size(), false);
     for (const NodeOut& f : fetches_) {
       if (const int feed = FeedOf(f.node, f.index); feed >= 0) {
@@ -114,6 +114,7 @@ class Pruner {
     }
     for (size_t i = 0; i < needed_.size(); ++i) {
       const Node* n = needed_[i];
+      if (cancelled_()) return CompileAbandoned();
       for (const Edge* e : n->in_edges()) {
         if (e->IsControl() && (marks_[e->src->id()] & kFed) != 0) {
           marks_[e->src->id()] |= kTriggered;
@@ -135,12 +136,13 @@ class Pruner {
     // order of the graph.
     if (needed_.size() < marks_.size() / 8) {
       std::sort(needed_.begin(), needed_.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
-      return;
+      return absl::OkStatus();
     }
     needed_.clear();
     for (size_t id = 0; id < marks_.size(); ++id) {
       if ((marks_[id] & kNeeded) != 0) needed_.push_back(graph_.node(static_cast<int>(id)));
     }
+    return absl::OkStatus();
   }
 
   // The copy gets arguments and results of its own: the indexes of others would be taken for theirs.
@@ -248,15 +250,20 @@ class Pruner {
     TROUPE_RETURN_IF_ERROR(AddArgs());
     copies_.assign(graph_.num_node_ids(), nullptr);
     for (const Node* n : needed_) {
+      if (cancelled_()) return CompileAbandoned();
       TROUPE_ASSIGN_OR_RETURN(copies_[n->id()], out.CopyNode(*n, n->name()));
     }
-    for (const Node* n : needed_) TROUPE_RETURN_IF_ERROR(Connect(n, copies_[n->id()]));
+    for (const Node* n : needed_) {
+      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(Connect(n, copies_[n->id()]));
+    }
     TROUPE_RETURN_IF_ERROR(AddRetvals());
     return std::move(result_);
   }
 
   const Graph& graph_;
   const PruneOptions& options_;
+  CancelCheck cancelled_;
   std::vector<uint8_t> marks_;  // by node id
   std::vector<NodeOut> feeds_, fetches_;
   std::vector<const Node*> targets_;

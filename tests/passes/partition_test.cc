@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(recvs_that_are_not_needed_soon_are_held_back) {
   CostModelOptions costs;
   costs.other_task = {1000, 4};  // 4 MB take a millisecond
   CostModel model(costs);
-  model.InferShapes(*graph);
+  BOOST_TEST(model.InferShapes(*graph).ok());
   for (const char* n : {"c1", "c2", "c3", "c4", "c5"}) model.SetMeasured(n, 2e6);
   for (const char* n : {"big", "w", "x", "y", "s", "z", "p"}) model.SetMeasured(n, 1e3);
   PartitionOptions options;

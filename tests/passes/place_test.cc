@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(estimates_come_from_shapes_and_memory_is_respected) {
     v = TestVar[shape=[1000,1000]]
     w = TestVar[shape=[1000,1000]]
   )");
-  model.InferShapes(*graph);
+  BOOST_TEST(model.InferShapes(*graph).ok());
   BOOST_TEST(model.OutputBytes({graph->Find("a"), 0}) == 4000000);
   const DeviceName cpu = *DeviceName::ParseFull(kCpu), gpu = *DeviceName::ParseFull(kGpu0),
                    ps = *DeviceName::ParseFull(kPsCpu);

@@ -1,0 +1,66 @@
+// Which stateful nodes of a session must share a device, whatever part of its graph a signature needs.
+//
+// Problem: a stateful node stays where it was first put. The signature that needs it first (mostly
+// the one that initialises variables) shows neither who else uses it nor what those ask for, so it
+// would be put where a later signature cannot use it.
+//
+// Contract: groups over the whole graph of a session, by the ties of colocation.h: attr "_class",
+// references, resource handles. A group knows what its members ask for together, the device types
+// that have kernels for all of them, and where the first of them was put. It is advice: a wish that
+// contradicts an earlier one of the group is left out here, and is an error of the signature that
+// needs both nodes, which names them. The cost is linear in what the graph has grown by since the
+// last look, and is paid only when a stateful node is placed for the first time.
+//
+// Thread rule: one thread at a time.
+#ifndef TROUPE_GRAPH_PASSES_SESSION_GROUPS_H_
+#define TROUPE_GRAPH_PASSES_SESSION_GROUPS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "troupe/graph/passes/device_set.h"
+
+namespace troupe {
+
+class SessionGroups {
+ public:
+  struct Group {
+    DeviceName request;
+    uint64_t types = ~uint64_t{0};
+    int device = -1;                  // index of the device that has a member of it
+    const Node* placed_by = nullptr;  // that member, in the session's graph
+  };
+
+  // `graph` only grows, and outlives this.
+  explicit SessionGroups(const Graph* graph) : graph_(graph) {}
+
+  // Looks at the nodes that are new. `placed`: devices of stateful nodes, by name.
+  void Update(const DeviceSet& devices, const KernelLookup& kernels, bool allow_soft_placement,
+              const absl::flat_hash_map<std::string, std::string>& placed);
+  // The group of the node of this name; -1 when nothing is tied to it. Good until the next Update.
+  int GroupOf(std::string_view name) const;
+  const Group& group(int g) const { return groups_.find(g)->second; }
+  // The node was put on this device. The first one of its group decides.
+  void Placed(std::string_view name, int device);
+
+ private:
+  int Root(int id) const;
+  void Join(const Node& a, const Node& b);
+  Group& GroupFor(const Node& n);
+
+  const Graph* graph_;
+  mutable std::vector<int> parent_;           // by node id; a root's own id
+  absl::flat_hash_map<int, Group> groups_;    // by root, of the nodes that are tied to others
+  absl::flat_hash_map<std::string, int> classes_;  // by "loc:@name": a node of the class
+  // While Update runs:
+  const DeviceSet* devices_ = nullptr;
+  const KernelLookup* kernels_ = nullptr;
+  const absl::flat_hash_map<std::string, std::string>* placed_ = nullptr;
+  bool soft_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_SESSION_GROUPS_H_

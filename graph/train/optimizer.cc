@@ -37,11 +37,9 @@ std::vector<GradAndVar> Optimizer::ComputeGradients(const ScopeAt& at, const Out
     at.Fail(InvalidArgument("there are no variables to optimize"));
     return result;
   }
-  std::vector<Output> handles;
-  for (const Variable& v : list) handles.push_back(v.handle());
   GradientOptions o = options;
   o.unconnected = Unconnected::kNone;
-  const std::vector<Output> grads = Gradients(at, {loss}, handles, {}, o);
+  const std::vector<Output> grads = Gradients(at, {loss}, std::vector<Output>(list.begin(), list.end()), {}, o);
   for (size_t i = 0; i < list.size(); ++i) result.push_back({grads[i], list[i]});
   return result;
 }

@@ -5,19 +5,25 @@
 // come from aligned_alloc and are kept centrally, so that the tensors of a training step are found again by the next one
 // without page faults.
 //
+// What a list of large blocks keeps is bounded twice. All lists together hold at most kCentralQuota: a block that would pass it takes the place of free blocks
+// of the class that was asked for longest ago, and goes back to malloc itself when that is its own. And every kVisitEvery takings one list in turn gives up the
+// blocks that have lain there since it was visited last.
+//
 // Under AddressSanitizer nothing is kept: every block is an allocation of its own of the exact size, so that a kernel that reads or writes past its
 // tensor, or after its last reference went, is seen.
 #include "troupe/graph/core/buffer.h"
+
+#include <malloc.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <vector>
 
 #include "troupe/graph/core/resource.h"
 
@@ -30,7 +36,10 @@ constexpr size_t kSmallBytes = 16 * 1024;
 constexpr size_t kSlabBytes = 64 * 1024;
 constexpr int64_t kCentralQuota = int64_t{1} << 30;  // free bytes of large blocks kept
 constexpr int kNumClasses = 4 + 4 * 34;              // up to 2^42 bytes
-constexpr uint8_t kUnclassed = 255;
+constexpr int kCounted = 192;                        // added to the class of a small block that is charged: Release sees one compare
+constexpr uint64_t kVisitEvery = 512;                // takings of large blocks
+constexpr size_t kVisitBytes = size_t{64} << 20;     // what a visit gives back at most, since somebody waits for it
+static_assert(kNumClasses <= kCounted);
 #if defined(__SANITIZE_ADDRESS__)
 #define TROUPE_EXACT_BLOCKS 1
 #elif defined(__has_feature)
@@ -59,6 +68,7 @@ constexpr int ClassOf(size_t bytes) {
 static_assert(ClassBytes(ClassOf(257)) == 320 && ClassBytes(ClassOf(512)) == 512);
 static_assert(ClassBytes(ClassOf(513)) == 640 && ClassBytes(ClassOf(1 << 20)) == 1 << 20);
 constexpr int kNumSmall = ClassOf(kSmallBytes) + 1;
+static_assert(kCounted + kNumSmall <= 256);
 
 // How many free blocks of a class a thread keeps.
 constexpr uint32_t Quota(int c) { return std::max<uint32_t>(16, static_cast<uint32_t>(256 * 1024 / ClassBytes(c))); }
@@ -79,15 +89,130 @@ struct ForeignOwner {
 
 }  // namespace
 
+// What is charged for an allocator. The lowest bit of `in_use` is the allocator's own share, sizes of blocks being multiples of 64: when the sum is zero
+// the last that could ask for the account is gone. So a tensor that outlives its allocator costs no count of its own.
+struct Allocator::Account {
+  explicit Account(int64_t bytes_limit) : limit(bytes_limit) {}
+
+  // False when the limit would be passed: threads that allocate at the same time do not pass it together.
+  bool Reserve(int64_t bytes, int64_t* now) {
+    if (limit <= 0) {
+      *now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+      return true;
+    }
+    for (int64_t before = in_use.load(std::memory_order_relaxed); Bytes(before) + bytes <= limit;) {
+      if (in_use.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed)) {
+        *now = before + bytes;
+        return true;
+      }
+    }
+    return false;
+  }
+  // The block of `bytes` that was reserved when `now` were in use was had.
+  void Had(int64_t bytes, int64_t now) {
+    allocs.fetch_add(1, std::memory_order_relaxed);
+    Raise(&peak, Bytes(now));
+    Raise(&largest, bytes);
+  }
+  void Return(int64_t bytes) {
+    if (in_use.fetch_sub(bytes, std::memory_order_acq_rel) == bytes) delete this;
+  }
+  static int64_t Bytes(int64_t in_use) { return in_use & ~int64_t{1}; }
+  static void Raise(std::atomic<int64_t>* most, int64_t value) {
+    for (int64_t m = most->load(std::memory_order_relaxed);
+         value > m && !most->compare_exchange_weak(m, value, std::memory_order_relaxed);) {
+    }
+  }
+
+  std::atomic<int64_t> in_use{1}, peak{0}, allocs{0}, largest{0};
+  const int64_t limit;
+};
+
 // Free blocks shared by all threads. Lives for ever: tensors may die after static destructors ran.
 struct Allocator::Central {
   struct List {
     std::mutex mu;
     FreeBlock* head = nullptr;
-    size_t count = 0;
+    std::atomic<size_t> count{0};    // written under mu
+    size_t idle = 0;                 // of large blocks: the least count since the last visit
+    std::atomic<uint64_t> asked{0};  // of large blocks: the number of the last taking
+
+    void Push(void* block) {
+      auto* b = static_cast<FreeBlock*>(block);
+      b->next = head;
+      head = b;
+      Add(1);
+    }
+    void* Pop() {
+      FreeBlock* b = head;
+      if (b == nullptr) return nullptr;
+      head = b->next;
+      Add(-1);
+      return b;
+    }
+    // The first n blocks, linked to each other.
+    FreeBlock* PopSome(size_t n) {
+      FreeBlock* first = nullptr;
+      for (size_t i = 0; i < n; ++i) {
+        auto* b = static_cast<FreeBlock*>(Pop());
+        b->next = first;
+        first = b;
+      }
+      return first;
+    }
+    void Add(int64_t n) { count.store(count.load(std::memory_order_relaxed) + static_cast<size_t>(n), std::memory_order_relaxed); }
   };
   List lists[kNumClasses];
   std::atomic<int64_t> cached{0};
+  std::atomic<uint64_t> takings{0};
+
+  // Gives blocks of class c, linked to each other, back to malloc.
+  void Drop(FreeBlock* first, int c) {
+    int64_t bytes = 0;
+    while (first != nullptr) {
+      FreeBlock* next = first->next;
+      std::free(first);
+      bytes += static_cast<int64_t>(ClassBytes(c));
+      first = next;
+    }
+    cached.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+  // Drops what has lain in list c since the last visit, or some of it.
+  void Visit(int c) {
+    List& list = lists[c];
+    FreeBlock* first;
+    {
+      std::lock_guard<std::mutex> lock(list.mu);
+      first = list.PopSome(std::min(list.idle, std::max<size_t>(1, kVisitBytes / ClassBytes(c))));
+      list.idle = list.count.load(std::memory_order_relaxed);
+    }
+    Drop(first, c);
+  }
+  // Drops blocks of the classes that were asked for longest ago, and before class c was, until no more than the quota is kept. False when there are none.
+  bool MakeRoomFor(int c) {
+    if (static_cast<int64_t>(ClassBytes(c)) > kCentralQuota) return false;
+    for (int64_t over; (over = cached.load(std::memory_order_relaxed) - kCentralQuota) > 0;) {
+      int oldest = -1;
+      uint64_t asked = lists[c].asked.load(std::memory_order_relaxed);
+      for (int i = kNumSmall; i < kNumClasses; ++i) {
+        if (lists[i].count.load(std::memory_order_relaxed) == 0) continue;
+        const uint64_t a = lists[i].asked.load(std::memory_order_relaxed);
+        if (a < asked) asked = a, oldest = i;
+      }
+      if (oldest < 0) return false;
+      List& list = lists[oldest];
+      const auto bytes = static_cast<int64_t>(ClassBytes(oldest));
+      FreeBlock* first;
+      {
+        std::lock_guard<std::mutex> lock(list.mu);
+        const size_t count = list.count.load(std::memory_order_relaxed);
+        first = list.PopSome(std::min(count, static_cast<size_t>((over + bytes - 1) / bytes)));
+        list.idle = std::min(list.idle, list.count.load(std::memory_order_relaxed));
+      }
+      Drop(first, oldest);
+    }
+    return true;
+  }
 
   static Central& Get() {
     static Central* central = new Central;
@@ -126,7 +251,7 @@ struct Allocator::ThreadCache {
     std::lock_guard<std::mutex> lock(list.mu);
     last->next = list.head;
     list.head = first;
-    list.count += n;
+    list.Add(n);
   }
   ~ThreadCache() {
     for (int c = 0; c < kNumSmall; ++c) Overflow(c, count[c]);
@@ -155,164 +280,131 @@ Allocator::ThreadCache* Allocator::Cache() {
   return &holder.cache;
 }
 
-Allocator::Allocator(std::string name, int64_t bytes_limit) : name_(std::move(name)), limit_(bytes_limit) {}
-Allocator::~Allocator() = default;
+Allocator::Allocator(std::string name, int64_t bytes_limit)
+    : name_(std::move(name)), account_(new Account(bytes_limit)), uncounted_classes_(0) {}
+Allocator::Allocator(ProcessWide) : name_("cpu"), account_(new Account(0)), uncounted_classes_(kNumSmall) {}
+Allocator::~Allocator() { account_->Return(1); }
 
 Allocator* Allocator::Cpu() {
-  static Allocator* cpu = new Allocator("cpu");
+  static Allocator* cpu = new Allocator(ProcessWide{});
   return cpu;
 }
 
-namespace {
-// Adds `bytes` to what is in use, unless that would pass the limit: threads that allocate at the same time do not pass it together.
-bool Reserve(std::atomic<int64_t>* in_use, int64_t limit, int64_t bytes) {
-  if (limit <= 0) {
-    in_use->fetch_add(bytes, std::memory_order_relaxed);
-    return true;
+void* Allocator::TakeFresh(size_t bytes) {
+  void* block = std::aligned_alloc(kLine, bytes);
+  if (block == nullptr && Central::Get().cached.load(std::memory_order_relaxed) > 0) {
+    TrimProcess();
+    block = std::aligned_alloc(kLine, bytes);
   }
-  for (int64_t now = in_use->load(std::memory_order_relaxed); now + bytes <= limit;) {
-    if (in_use->compare_exchange_weak(now, now + bytes, std::memory_order_relaxed)) return true;
-  }
-  return false;
-}
-}  // namespace
-
-// A block of `bytes` bytes, which were reserved, was made (or, when negative, given back).
-void Allocator::Account(int64_t bytes) {
-  if (bytes < 0) {
-    in_use_.fetch_add(bytes, std::memory_order_relaxed);
-    return;
-  }
-  const int64_t now = in_use_.load(std::memory_order_relaxed);
-  allocs_.fetch_add(1, std::memory_order_relaxed);
-  for (int64_t p = peak_.load(std::memory_order_relaxed);
-       now > p && !peak_.compare_exchange_weak(p, now, std::memory_order_relaxed);) {
-  }
-  for (int64_t l = largest_.load(std::memory_order_relaxed);
-       bytes > l && !largest_.compare_exchange_weak(l, bytes, std::memory_order_relaxed);) {
-  }
-}
-
-void* Allocator::TakeBlock(uint8_t c, size_t block_bytes) {
-  Central& central = Central::Get();
-  Central::List& list = central.lists[c];
-  if (c < kNumSmall) {
-    ThreadCache* cache = Cache();
-    if (cache != nullptr) {
-      if (void* b = cache->Take(c)) return b;
-    }
-    {
-      // Refill from the central list: up to half a quota at once.
-      std::lock_guard<std::mutex> lock(list.mu);
-      if (list.head != nullptr) {
-        void* result = list.head;
-        list.head = list.head->next;
-        --list.count;
-        for (uint32_t n = Quota(c) / 2; cache != nullptr && n > 0 && list.head; --n) {
-          FreeBlock* b = list.head;
-          list.head = b->next;
-          --list.count;
-          b->next = cache->head[c];
-          cache->head[c] = b;
-          ++cache->count[c];
-        }
-        return result;
-      }
-    }
-    // Cut a new slab. Slabs are never returned: their blocks circulate among the small classes' lists.
-    if (!Reserve(&in_use_, limit_, kSlabBytes)) return nullptr;
-    char* slab = static_cast<char*>(std::aligned_alloc(kLine, kSlabBytes));
-    if (slab == nullptr) {
-      Account(-static_cast<int64_t>(kSlabBytes));
-      return nullptr;
-    }
-    Account(kSlabBytes);
-    const size_t bytes = ClassBytes(c), n = kSlabBytes / bytes;
-    for (size_t i = 1; i < n; ++i) {
-      if (cache != nullptr) {
-        auto* b = reinterpret_cast<FreeBlock*>(slab + i * bytes);
-        b->next = cache->head[c];
-        cache->head[c] = b;
-        ++cache->count[c];
-      } else {
-        std::lock_guard<std::mutex> lock(list.mu);
-        auto* b = reinterpret_cast<FreeBlock*>(slab + i * bytes);
-        b->next = list.head;
-        list.head = b;
-        ++list.count;
-      }
-    }
-    return slab;
-  }
-  if (!Reserve(&in_use_, limit_, static_cast<int64_t>(block_bytes))) return nullptr;
-  void* block = nullptr;
-  {
-    std::lock_guard<std::mutex> lock(list.mu);
-    if (list.head != nullptr) {
-      block = list.head;
-      list.head = list.head->next;
-      --list.count;
-    }
-  }
-  if (block != nullptr) {
-    central.cached.fetch_sub(static_cast<int64_t>(block_bytes), std::memory_order_relaxed);
-  } else {
-    block = std::aligned_alloc(kLine, block_bytes);
-  }
-  Account(block != nullptr ? static_cast<int64_t>(block_bytes) : -static_cast<int64_t>(block_bytes));
   return block;
 }
 
-void Allocator::GiveBlock(void* block, uint8_t c) {
+void* Allocator::TakeSmall(int c) {
+  Central::List& list = Central::Get().lists[c];
+  ThreadCache* cache = Cache();
+  if (cache != nullptr) {
+    if (void* b = cache->Take(c)) return b;
+  }
+  {
+    // Refill from the central list: up to half a quota at once.
+    std::lock_guard<std::mutex> lock(list.mu);
+    if (void* result = list.Pop()) {
+      for (uint32_t n = Quota(c) / 2; cache != nullptr && n > 0 && list.head != nullptr; --n) cache->Give(list.Pop(), c);
+      return result;
+    }
+  }
+  // Cut a new slab. Slabs are never returned: their blocks circulate among the small classes' lists.
+  char* slab = static_cast<char*>(TakeFresh(kSlabBytes));
+  if (slab == nullptr) return nullptr;
+  int64_t now;
+  Account* process = Cpu()->account_;
+  process->Reserve(kSlabBytes, &now);
+  process->Had(kSlabBytes, now);
+  const size_t bytes = ClassBytes(c), n = kSlabBytes / bytes;
+  if (cache != nullptr) {
+    for (size_t i = 1; i < n; ++i) cache->Give(slab + i * bytes, c);
+  } else {
+    std::lock_guard<std::mutex> lock(list.mu);
+    for (size_t i = 1; i < n; ++i) list.Push(slab + i * bytes);
+  }
+  return slab;
+}
+
+void* Allocator::TakeLarge(int c) {
+  Central& central = Central::Get();
+  Central::List& list = central.lists[c];
+  const uint64_t taking = central.takings.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (taking % kVisitEvery == 0) [[unlikely]]
+    central.Visit(kNumSmall + static_cast<int>(taking / kVisitEvery % (kNumClasses - kNumSmall)));
+  void* block;
+  {
+    std::lock_guard<std::mutex> lock(list.mu);
+    list.asked.store(taking, std::memory_order_relaxed);
+    block = list.Pop();
+    list.idle = std::min(list.idle, list.count.load(std::memory_order_relaxed));
+  }
+  if (block == nullptr) return TakeFresh(ClassBytes(c));
+  central.cached.fetch_sub(static_cast<int64_t>(ClassBytes(c)), std::memory_order_relaxed);
+  return block;
+}
+
+void* Allocator::TakeBlock(int c, size_t exact_bytes) {
   if constexpr (kExactBlocks) {
-    Account(-static_cast<int64_t>(ClassBytes(c)));
+    void* block = nullptr;
+    return posix_memalign(&block, kLine, exact_bytes) == 0 ? block : nullptr;
+  }
+  return c < kNumSmall ? TakeSmall(c) : TakeLarge(c);
+}
+
+void Allocator::GiveLarge(void* block, int c) {
+  Central& central = Central::Get();
+  const auto bytes = static_cast<int64_t>(ClassBytes(c));
+  if (central.cached.fetch_add(bytes, std::memory_order_relaxed) + bytes > kCentralQuota && !central.MakeRoomFor(c)) [[unlikely]] {
+    central.cached.fetch_sub(bytes, std::memory_order_relaxed);
     std::free(block);
     return;
   }
-  Central& central = Central::Get();
-  if (c < kNumSmall) {
-    if (ThreadCache* cache = Cache()) return cache->Give(block, c);
-  } else {
-    const auto bytes = static_cast<int64_t>(ClassBytes(c));
-    Account(-bytes);
-    if (central.cached.fetch_add(bytes, std::memory_order_relaxed) + bytes > kCentralQuota) {
-      central.cached.fetch_sub(bytes, std::memory_order_relaxed);
-      std::free(block);
-      return;
-    }
-  }
-  Central::List& list = central.lists[c];
-  std::lock_guard<std::mutex> lock(list.mu);
-  auto* b = static_cast<FreeBlock*>(block);
-  b->next = list.head;
-  list.head = b;
-  ++list.count;
+  std::lock_guard<std::mutex> lock(central.lists[c].mu);
+  central.lists[c].Push(block);
 }
 
-Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
+void Allocator::GiveBlock(void* block, int c) {
+  if constexpr (kExactBlocks) return std::free(block);
+  if (c >= kNumSmall) return GiveLarge(block, c);
+  if (ThreadCache* cache = Cache()) return cache->Give(block, c);
+  Central::List& list = Central::Get().lists[c];
+  std::lock_guard<std::mutex> lock(list.mu);
+  list.Push(block);
+}
+
+// `uncounted_classes` is a number that the compiler does not see, so that telling who counts costs the fast path nothing.
+inline Buffer* Allocator::Make(Account* account, int uncounted_classes, size_t bytes, BufferKind kind) {
   if (bytes > (size_t{1} << 41)) return nullptr;
   const size_t offset = bytes <= kLine - kHeader ? kHeader : kLine;
   const int c = ClassOf(offset + bytes);
+  int tag = c;
   void* block = nullptr;
-  if constexpr (kExactBlocks) {
-    const auto rounded = static_cast<int64_t>(ClassBytes(c));
-    if (Reserve(&in_use_, limit_, rounded)) {
-      if (posix_memalign(&block, kLine, offset + bytes) != 0) block = nullptr;
-      Account(block != nullptr ? rounded : -rounded);
+  if (!kExactBlocks && c < uncounted_classes && thread_cache != nullptr) [[likely]]
+    block = static_cast<ThreadCache*>(thread_cache)->Take(c);
+  if (block == nullptr) [[unlikely]] {
+    const bool counted = c >= uncounted_classes;
+    const auto charge = static_cast<int64_t>(ClassBytes(c));
+    int64_t now = 0;
+    if (counted && !account->Reserve(charge, &now)) return nullptr;
+    block = TakeBlock(c, offset + bytes);
+    if (block == nullptr) {
+      if (counted) account->Return(charge);
+      return nullptr;
     }
-  } else {
-    if (c < kNumSmall && thread_cache != nullptr) [[likely]]
-      block = static_cast<ThreadCache*>(thread_cache)->Take(c);
-    if (block == nullptr) [[unlikely]]
-      block = TakeBlock(static_cast<uint8_t>(c), ClassBytes(c));
+    if (counted) account->Had(charge, now);
+    if (counted && c < kNumSmall) tag = c + kCounted;
   }
-  if (block == nullptr) return nullptr;
   auto* b = new (block) Buffer;
   b->kind_ = kind;
-  b->size_class_ = static_cast<uint8_t>(c);
+  b->size_class_ = static_cast<uint8_t>(tag);
   b->data_ = static_cast<char*>(block) + offset;
   b->size_ = bytes;
-  b->owner_ = this;
+  b->owner_ = account;
   if (kind == BufferKind::kStrings) {
     std::uninitialized_default_construct_n(static_cast<std::string*>(b->data_), bytes / sizeof(std::string));
   } else if (kind == BufferKind::kHandles) {
@@ -321,9 +413,19 @@ Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
   return b;
 }
 
-void Allocator::Free(Buffer* b) {
-  const uint8_t c = b->size_class_;
+Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
+  return Make(account_, uncounted_classes_, bytes, kind);
+}
+
+Allocator::Account* Allocator::ChargedFor(const Buffer& b) {
+  return b.size_class_ < kNumSmall ? nullptr : static_cast<Account*>(b.owner_);
+}
+
+void Allocator::Free(Buffer* b, Account* account) {
+  const int c = b->size_class_ < kCounted ? b->size_class_ : b->size_class_ - kCounted;
   GiveBlock(b, c);
+  // Last: the limit is a promise about memory, not about numbers.
+  if (account != nullptr) account->Return(static_cast<int64_t>(ClassBytes(c)));
 }
 
 void Buffer::Release() {
@@ -341,7 +443,8 @@ void Buffer::Release() {
       break;
     case BufferKind::kSlice: {
       auto* root = static_cast<Buffer*>(owner_);
-      Allocator::Cpu()->Free(this);
+      // The root keeps the account, which may be gone with it.
+      Allocator::Free(this, size_class_ < kCounted ? nullptr : Allocator::ChargedFor(*root));
       root->Unref();
       return;
     }
@@ -349,17 +452,24 @@ void Buffer::Release() {
       auto* owner = static_cast<ForeignOwner*>(owner_);
       owner->release(owner->arg);
       delete owner;
-      Allocator::Cpu()->Free(this);
+      Allocator::Free(this, nullptr);
       return;
     }
   }
-  static_cast<Allocator*>(owner_)->Free(this);
+  Allocator::Free(this, Allocator::ChargedFor(*this));
+}
+
+Buffer* Buffer::Another(size_t bytes, BufferKind kind) {
+  Buffer* r = root();
+  Allocator::Account* account = r->kind_ == BufferKind::kForeign ? nullptr : Allocator::ChargedFor(*r);
+  if (account == nullptr || account == Allocator::Cpu()->account_) return Allocator::Cpu()->Allocate(bytes, kind);
+  return Allocator::Make(account, 0, bytes, kind);
 }
 
 Buffer* Buffer::Slice(Buffer* buffer, size_t offset, size_t bytes) {
-  Buffer* b = Allocator::Cpu()->Allocate(0);
-  if (b == nullptr) return nullptr;
   Buffer* root = buffer->root();
+  Buffer* b = root->Another(0, BufferKind::kPlain);
+  if (b == nullptr) return nullptr;
   root->Ref();
   b->kind_ = BufferKind::kSlice;
   b->data_ = static_cast<char*>(buffer->data_) + offset;
@@ -369,45 +479,50 @@ Buffer* Buffer::Slice(Buffer* buffer, size_t offset, size_t bytes) {
 }
 
 Buffer* Buffer::Wrap(void* data, size_t bytes, void (*release)(void*), void* arg) {
+  auto* owner = new (std::nothrow) ForeignOwner{release, arg};
+  if (owner == nullptr) return nullptr;
   Buffer* b = Allocator::Cpu()->Allocate(0);
-  if (b == nullptr) return nullptr;
+  if (b == nullptr) {
+    delete owner;
+    return nullptr;
+  }
   b->kind_ = BufferKind::kForeign;
   b->data_ = data;
   b->size_ = bytes;
-  b->owner_ = new ForeignOwner{release, arg};
+  b->owner_ = owner;
   return b;
 }
 
 AllocatorStats Allocator::stats() const {
   AllocatorStats s;
-  s.bytes_in_use = in_use_.load(std::memory_order_relaxed);
-  s.peak_bytes_in_use = peak_.load(std::memory_order_relaxed);
-  s.num_allocs = allocs_.load(std::memory_order_relaxed);
-  s.largest_alloc = largest_.load(std::memory_order_relaxed);
-  s.bytes_limit = limit_;
+  s.bytes_in_use = Account::Bytes(account_->in_use.load(std::memory_order_relaxed));
+  s.peak_bytes_in_use = account_->peak.load(std::memory_order_relaxed);
+  s.num_allocs = account_->allocs.load(std::memory_order_relaxed);
+  s.largest_alloc = account_->largest.load(std::memory_order_relaxed);
+  s.bytes_limit = account_->limit;
   s.bytes_cached = Central::Get().cached.load(std::memory_order_relaxed);
   return s;
 }
 
-void Allocator::ResetPeak() { peak_.store(in_use_.load()); }
+void Allocator::ResetPeak() { account_->peak.store(Account::Bytes(account_->in_use.load())); }
 
-void Allocator::Trim() {
+void Allocator::TrimProcess() {
   Central& central = Central::Get();
   for (int c = kNumSmall; c < kNumClasses; ++c) {
-    FreeBlock* head;
+    Central::List& list = central.lists[c];
+    FreeBlock* first;
     {
-      std::lock_guard<std::mutex> lock(central.lists[c].mu);
-      head = central.lists[c].head;
-      central.lists[c].head = nullptr;
-      central.lists[c].count = 0;
+      std::lock_guard<std::mutex> lock(list.mu);
+      first = list.PopSome(list.count.load(std::memory_order_relaxed));
+      list.idle = 0;
     }
-    while (head != nullptr) {
-      FreeBlock* next = head->next;
-      std::free(head);
-      central.cached.fetch_sub(static_cast<int64_t>(ClassBytes(c)), std::memory_order_relaxed);
-      head = next;
-    }
+    central.Drop(first, c);
   }
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
+
+void Allocator::Trim() { TrimProcess(); }
 
 }  // namespace troupe

@@ -1,8 +1,19 @@
-// Memory of tensors: reference-counted buffers from size-classed free lists.
+// Memory of tensors: reference-counted buffers from size-classed free lists, and who is charged for them.
 //
 // A Buffer's header and its bytes are one block: a scalar costs one cache line and, when a block of its class is in the
 // thread's cache, no lock and no call into malloc. Bytes of at most 32 lie inside the header's line; larger ones start at
 // the next multiple of 64.
+//
+// The heap of blocks is the process's; allocators only count. An allocator with a name of its own (a runtime's with a memory limit) is charged for each
+// block that it handed out, header and rounding to its size class included, from Allocate until the last reference goes, on whatever thread, wherever
+// the block came from and whoever holds it. So for a runtime with a limit:
+//
+//   charged      what its kernels make: outputs, temporaries, what variables, queues and tensor arrays keep of them, and what was fetched, until the caller
+//                drops it; the header of a view (64 bytes) of a charged tensor
+//   not charged  what the program makes itself (Tensor's constructors, so feeds and the values of constants), memory that was wrapped, free blocks kept for
+//                reuse, and the objects of the runtime that are no tensors
+//
+// A tensor may outlive its allocator: the account is kept until the last block that is charged to it is gone.
 //
 // Thread rule: counts are atomic, so a Buffer may be shared and dropped anywhere; a block freed on another thread joins that
 // thread's cache and overflows to the central lists. Allocate and Unref never block on anything but a short central mutex.
@@ -47,9 +58,12 @@ class Buffer {
   // The buffer that owns the bytes: itself unless it is a slice.
   Buffer* root() { return kind_ == BufferKind::kSlice ? static_cast<Buffer*>(owner_) : this; }
 
-  // A view of [offset, offset + bytes) of `root`'s buffer, which it keeps alive. The result has one reference.
+  // A view of [offset, offset + bytes) of `root`'s buffer, which it keeps alive. The result has one reference; null when memory or the limit that
+  // `root` is charged to is exhausted.
   static Buffer* Slice(Buffer* root, size_t offset, size_t bytes);
-  // Wraps memory of the caller; `release(arg)` is called when the last reference goes.
+  // An uninitialised buffer (strings empty, handles unbound) of `bytes`, charged to whom this one is charged. Null as for Allocator::Allocate.
+  Buffer* Another(size_t bytes, BufferKind kind);
+  // Wraps memory of the caller; `release(arg)` is called when the last reference goes. Null, and nothing is called, when there is no memory for the header.
   static Buffer* Wrap(void* data, size_t bytes, void (*release)(void*), void* arg);
 
  private:
@@ -63,24 +77,30 @@ class Buffer {
   uint16_t unused_ = 0;
   void* data_ = nullptr;
   size_t size_ = 0;
-  void* owner_ = nullptr;  // Allocator of a block, root of a slice, ForeignOwner of wrapped memory
+  void* owner_ = nullptr;  // Account of a block, root of a slice, ForeignOwner of wrapped memory
 };
 static_assert(sizeof(Buffer) == 32);
 
 struct AllocatorStats {
-  int64_t bytes_in_use = 0;  // large blocks exactly; small ones by the slabs that were cut for them
+  // What is handed out now, by size classes. The process-wide allocator counts blocks of more than 16 KB, and the slabs that
+  // were cut for smaller ones, its own and others', instead of these.
+  int64_t bytes_in_use = 0;
   int64_t peak_bytes_in_use = 0;
-  int64_t num_allocs = 0;  // large blocks and slabs
-  int64_t largest_alloc = 0;
-  int64_t bytes_limit = 0;   // 0 = none
-  int64_t bytes_cached = 0;  // free blocks kept for reuse
+  int64_t num_allocs = 0;     // blocks counted, since the start
+  int64_t largest_alloc = 0;  // of these
+  int64_t bytes_limit = 0;    // 0 = none
+  int64_t bytes_cached = 0;   // free blocks of more than 16 KB that the process keeps for reuse
 };
 
-// Where the buffers of one device come from. The CPU's hands out process memory; a GPU's overrides the block functions.
+// Who is charged for the buffers of a device. Buffers may outlive it.
+//
+// Free blocks of more than 16 KB are kept for reuse, up to 1 GB in the process. When that is full, blocks of the sizes that were asked for longest ago go
+// first; and those that were not needed for some 60,000 allocations of such blocks go in any case, a few at a time.
 class Allocator {
  public:
+  // Counts all that it hands out; with a limit, in bytes, it refuses what would pass it.
   explicit Allocator(std::string name, int64_t bytes_limit = 0);
-  virtual ~Allocator();
+  ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
@@ -92,25 +112,35 @@ class Allocator {
   AllocatorStats stats() const;
   // Sets the peak to what is in use now.
   void ResetPeak();
-  // Gives cached free blocks of the central lists back to the system.
+  // Gives the process's free blocks of more than 16 KB back to the system.
   void Trim();
 
-  // The process-wide CPU allocator; lives for ever.
+  // The process-wide CPU allocator; lives for ever and has no limit.
   static Allocator* Cpu();
 
  private:
   friend class Buffer;
+  struct Account;
   struct Central;
   struct ThreadCache;
+  struct ProcessWide {};
+  explicit Allocator(ProcessWide);
   static ThreadCache* Cache();
-  void* TakeBlock(uint8_t size_class, size_t block_bytes);
-  void GiveBlock(void* block, uint8_t size_class);
-  void Free(Buffer* buffer);
-  void Account(int64_t bytes);
+  static Buffer* Make(Account* account, int uncounted_classes, size_t bytes, BufferKind kind);
+  static void* TakeBlock(int size_class, size_t exact_bytes);
+  static void* TakeSmall(int size_class);
+  static void* TakeLarge(int size_class);
+  static void* TakeFresh(size_t bytes);
+  static void GiveBlock(void* block, int size_class);
+  static void GiveLarge(void* block, int size_class);
+  // Whom a buffer that is no slice and wraps nothing is charged to; null for nobody.
+  static Account* ChargedFor(const Buffer& buffer);
+  static void Free(Buffer* buffer, Account* account);
+  static void TrimProcess();
 
   std::string name_;
-  std::atomic<int64_t> in_use_{0}, peak_{0}, allocs_{0}, largest_{0};
-  int64_t limit_;
+  Account* account_;
+  int uncounted_classes_;  // blocks of a smaller class than this are not counted
 };
 
 }  // namespace troupe

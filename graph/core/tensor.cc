@@ -93,15 +93,21 @@ Tensor Tensor::Slice(int64_t start, int64_t limit) const {
   return b == nullptr ? Tensor() : Tensor(dtype_, s, b);
 }
 
-Tensor Tensor::Clone() const {
-  Tensor copy(dtype_, shape());
-  if (!copy.valid()) return copy;
-  if (KindOf(dtype_) == BufferKind::kPlain) {
-    std::memcpy(copy.raw(), raw(), bytes());
-  } else if (dtype_ == DType::kString) {
-    std::copy_n(data<std::string>(), num_elements(), copy.data<std::string>());
-  } else {
-    std::copy_n(static_cast<const ResourceHandle*>(raw()), num_elements(), static_cast<ResourceHandle*>(copy.raw()));
+Tensor Tensor::CopyTo(Allocator* allocator) const {
+  if (!valid()) return Tensor();
+  const BufferKind kind = KindOf(dtype_);
+  Buffer* b = allocator != nullptr ? allocator->Allocate(bytes(), kind) : buffer_->Another(bytes(), kind);
+  if (b == nullptr) return Tensor();
+  Tensor copy(dtype_, shape(), b);
+  switch (kind) {
+    case BufferKind::kStrings:
+      std::copy_n(static_cast<const std::string*>(raw()), num_elements(), static_cast<std::string*>(b->data()));
+      break;
+    case BufferKind::kHandles:
+      std::copy_n(static_cast<const ResourceHandle*>(raw()), num_elements(), static_cast<ResourceHandle*>(b->data()));
+      break;
+    default:
+      std::memcpy(b->data(), raw(), bytes());
   }
   return copy;
 }

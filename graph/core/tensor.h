@@ -149,8 +149,9 @@ class Tensor {
   }
   // Rows [start, limit) of dimension 0, sharing the buffer. REQUIRES: rank() >= 1, 0 <= start <= limit <= dim(0).
   Tensor Slice(int64_t start, int64_t limit) const;
-  // A copy with a buffer of its own.
-  Tensor Clone() const;
+  // A copy with a buffer of its own, without a value when memory is exhausted. It is charged as this one is (buffer.h), or to `allocator`.
+  Tensor Clone() const { return CopyTo(nullptr); }
+  Tensor Clone(Allocator* allocator) const { return CopyTo(allocator); }
 
   // "float32 [2,3]".
   std::string TypeAndShape() const;
@@ -184,6 +185,7 @@ class Tensor {
     if (on_heap_) FreeHeapDims();
   }
   void SetShape(const TensorShape& shape);
+  Tensor CopyTo(Allocator* allocator) const;
   void Check(DType want) const {
     if (dtype_ != want || buffer_ == nullptr) [[unlikely]]
       CheckAccess(want);

@@ -152,7 +152,7 @@ absl::Status MatrixSetDiagKernel::Compute(KernelContext& ctx) {
                            " for this input and band, received shape: ", packed.shape().DebugString());
   }
   Tensor out = ctx.TakeInput(0);
-  if (!out.BufferUnique()) out = out.Clone();
+  if (!out.BufferUnique()) out = out.Clone(ctx.allocator());
   if (!out.valid()) return ResourceExhausted("no memory for a copy of the input");
   CopyBand(ctx, band, front.num_elements(), out.dtype(), out.raw(), packed.raw(), true);
   ctx.set_output(0, std::move(out));

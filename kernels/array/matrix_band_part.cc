@@ -31,7 +31,7 @@ absl::Status ComputeBand(KernelContext& ctx) {
     return InvalidArgument("num_upper must be negative or less or equal to number of columns (", columns,
                            ") got: ", upper);
   Tensor out = ctx.TakeInput(0);
-  if (!out.BufferUnique()) out = out.Clone();
+  if (!out.BufferUnique()) out = out.Clone(ctx.allocator());
   if (!out.valid()) return ResourceExhausted("no memory for a copy of the input");
   const int64_t lines = columns == 0 ? 0 : out.num_elements() / columns;
   VisitElement(out.dtype(), false, [&]<class E>() {

@@ -113,7 +113,7 @@ absl::Status ComputeMatrixSetDiag(KernelContext& ctx) {
                            ctx.input(0).shape().DebugString(), ", got ", ctx.input(1).shape().DebugString());
   }
   Tensor out = ctx.TakeInput(0);
-  if (!out.BufferUnique()) out = out.Clone();
+  if (!out.BufferUnique()) out = out.Clone(ctx.allocator());
   if (!out.valid()) return ResourceExhausted("no memory for a copy of the input");
   CopyDiagonals(ctx, m, out.dtype(), out.raw(), ctx.input(1).raw(), true);
   ctx.set_output(0, std::move(out));

@@ -119,7 +119,7 @@ class TensorScatterKernel {
     TROUPE_RETURN_IF_ERROR(CheckUpdates(at, ctx.input(2), shape));
     if (at.bad >= 0 && policy_ == BadIndexPolicy::kError) return at.BadTuple(ctx.input(1), shape);
     Tensor out = ctx.TakeInput(0);
-    if (!out.BufferUnique()) out = out.Clone();
+    if (!out.BufferUnique()) out = out.Clone(ctx.allocator());
     if (!out.valid()) return ResourceExhausted("no memory for an output of shape ", shape.DebugString());
     ScatterSlices(at, ctx.input(2), add_, &out);
     ctx.set_output(0, std::move(out));

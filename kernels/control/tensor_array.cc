@@ -9,8 +9,10 @@ namespace {
 
 // a + b; both have the same numeric type and shape.
 absl::StatusOr<Tensor> Sum(const Tensor& a, const Tensor& b) {
-  Tensor sum(a.dtype(), a.shape());
-  if (!sum.valid()) return ResourceExhausted("no memory for a sum of shape ", a.shape().DebugString());
+  Buffer* bytes = IsPlainBytes(a.dtype()) ? a.buffer()->Another(a.bytes(), BufferKind::kPlain) : nullptr;
+  if (bytes == nullptr && IsPlainBytes(a.dtype()))
+    return ResourceExhausted("no memory for a sum of shape ", a.shape().DebugString());
+  Tensor sum = bytes == nullptr ? Tensor() : Tensor(a.dtype(), a.shape(), bytes);
   const bool done = VisitNumeric(a.dtype(), false, [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>) {
       return false;

@@ -31,7 +31,7 @@ float Overlap(const Box& a, const Box& b) {
 
 // The number in a scalar input of float or float16.
 absl::StatusOr<float> Threshold(const KernelContext& ctx, int input) {
-  const Tensor t = Widened(ctx.input(input));
+  const Tensor t = Widened(ctx, ctx.input(input));
   if (t.rank() != 0) return InvalidArgument("input ", input, " must be 0-D, got shape ", t.shape().DebugString());
   return t.scalar<float>();
 }
@@ -40,7 +40,7 @@ absl::StatusOr<float> Threshold(const KernelContext& ctx, int input) {
 
 absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, const SelectionRule& rule,
                                                  std::vector<float>* left) {
-  const Tensor boxes = Widened(ctx.input(0)), scores = Widened(ctx.input(1));
+  const Tensor boxes = Widened(ctx, ctx.input(0)), scores = Widened(ctx, ctx.input(1));
   if (!(rule.iou_threshold >= 0 && rule.iou_threshold <= 1))
     return InvalidArgument("iou_threshold must be in [0, 1], not ", rule.iou_threshold);
   if (!(rule.sigma >= 0)) return InvalidArgument("soft_nms_sigma must be non-negative, not ", rule.sigma);

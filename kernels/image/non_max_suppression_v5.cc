@@ -19,7 +19,7 @@ class NonMaxSuppressionV5 {
     TROUPE_ASSIGN_OR_RETURN(Tensor scores, ctx.AllocateTemp(DType::kFloat, TensorShape({length})));
     std::copy(left.begin(), left.end(), scores.data<float>());
     std::fill(scores.data<float>() + n, scores.data<float>() + length, 0.0f);
-    ctx.set_output(1, Narrowed(std::move(scores), ctx.output_type(1)));
+    ctx.set_output(1, Narrowed(ctx, std::move(scores), ctx.output_type(1)));
     TROUPE_ASSIGN_OR_RETURN(Tensor* const valid, ctx.AllocateOutput(2, TensorShape()));
     *valid->data<int32_t>() = static_cast<int32_t>(n);
     return absl::OkStatus();

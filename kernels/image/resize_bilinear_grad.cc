@@ -51,7 +51,7 @@ class ResizeBilinearGrad {
         }
       });
     }
-    ctx.set_output(0, Narrowed(std::move(out), type));
+    ctx.set_output(0, Narrowed(ctx, std::move(out), type));
     return absl::OkStatus();
   }
 

@@ -16,8 +16,10 @@ class ResizeNearestNeighborGrad {
     TROUPE_ASSIGN_OR_RETURN(
         Tensor out, ctx.AllocateTemp(ComputeType(type), TensorShape({to.batch, to.height, to.width, to.channels})));
     std::memset(out.raw(), 0, out.bytes());
-    const Tensor grads = Widened(ctx.input(0));
-    const std::vector<int64_t> ys = Nearest(to.height, from.height, attrs_), xs = Nearest(to.width, from.width, attrs_);
+    const Tensor grads = Widened(ctx, ctx.input(0));
+    const bool none = grads.num_elements() == 0 || out.num_elements() == 0;
+    const std::vector<int64_t> ys = Nearest(to.height, none ? 0 : from.height, attrs_),
+                               xs = Nearest(to.width, none ? 0 : from.width, attrs_);
     VisitNumeric(out.dtype(), false, [&]<class T>() {
       const int64_t all = from.height * from.width * from.channels;
       ctx.threads()->ParallelFor(to.batch, static_cast<double>(all), [&](int64_t begin, int64_t end) {
@@ -34,7 +36,7 @@ class ResizeNearestNeighborGrad {
       });
       return true;
     });
-    ctx.set_output(0, Narrowed(std::move(out), type));
+    ctx.set_output(0, Narrowed(ctx, std::move(out), type));
     return absl::OkStatus();
   }
 

@@ -18,7 +18,7 @@ class MatrixInverse {
   explicit MatrixInverse(KernelInit& init) : adjoint_(init.Attr<bool>("adjoint")) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx, 0));
-    const Tensor a = Widened(ctx.input(0));
+    const Tensor a = Widened(ctx, ctx.input(0));
     TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(a.dtype(), a.shape()));
     const double n = static_cast<double>(m.rows);
     TROUPE_RETURN_IF_ERROR(VisitField(a.dtype(), [&]<class T>() {
@@ -26,7 +26,7 @@ class MatrixInverse {
         return Inverse(a.data<T>() + i * m.elements(), m.rows, adjoint_, out.data<T>() + i * m.elements());
       });
     }));
-    ctx.set_output(0, Narrowed(std::move(out), ctx.output_type(0)));
+    ctx.set_output(0, Narrowed(ctx, std::move(out), ctx.output_type(0)));
     return absl::OkStatus();
   }
 

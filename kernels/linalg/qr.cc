@@ -62,7 +62,7 @@ class QrKernel {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const Matrices m, MatricesOf(ctx, 0));
     const DType type = ctx.output_type(0);
-    const Tensor a = Widened(ctx.input(0));
+    const Tensor a = Widened(ctx, ctx.input(0));
     const int64_t height = full_ ? m.rows : std::min(m.rows, m.columns);
     TensorShape q_shape = a.shape(), r_shape = a.shape();
     q_shape.set_dim(a.rank() - 1, height);
@@ -79,8 +79,8 @@ class QrKernel {
         return true;
       });
     }));
-    ctx.set_output(0, Narrowed(std::move(q), type));
-    ctx.set_output(1, Narrowed(std::move(r), type));
+    ctx.set_output(0, Narrowed(ctx, std::move(q), type));
+    ctx.set_output(1, Narrowed(ctx, std::move(r), type));
     return absl::OkStatus();
   }
 

@@ -9,9 +9,10 @@ namespace troupe::math {
 namespace {
 
 struct State;
-// Folds the rows of data into out, which has `segments` rows of `columns` elements; ids are checked. Ids below 0 are skipped.
+// Folds the rows of data into out, which has `segments` rows of `columns` elements; ids are checked. Ids below 0 are skipped. Extremes start from infinity where
+// every segment that is looked at has a row (`sorted`), and from the largest or least finite number elsewhere, which is what a segment without rows is.
 using SegmentLoop = void (*)(const void* data, const int64_t* ids, int64_t rows, int64_t columns, int64_t segments,
-                             SegmentOp op, void* out);
+                             SegmentOp op, bool sorted, void* out);
 
 struct State {
   SegmentLoop loop;
@@ -48,7 +49,7 @@ void FoldRow(SegmentOp op, V* acc, const V* x, int64_t n) {
 
 template <class T>
 void Fold(const void* data, const int64_t* ids, int64_t rows, int64_t columns, int64_t segments, SegmentOp op,
-          void* out) {
+          bool sorted, void* out) {
   using V = Wide<T>;
   const T* x = static_cast<const T*>(data);
   T* z = static_cast<T*>(out);
@@ -62,8 +63,11 @@ void Fold(const void* data, const int64_t* ids, int64_t rows, int64_t columns, i
   }
   V identity = V(op == SegmentOp::kProd ? 1 : 0);
   if constexpr (!IsComplexType<V>::value) {
-    if (op == SegmentOp::kMax) identity = static_cast<V>(std::numeric_limits<T>::lowest());
-    if (op == SegmentOp::kMin) identity = static_cast<V>(std::numeric_limits<T>::max());
+    const bool infinite = sorted && std::numeric_limits<V>::has_infinity;
+    if (op == SegmentOp::kMax)
+      identity = infinite ? -std::numeric_limits<V>::infinity() : static_cast<V>(std::numeric_limits<T>::lowest());
+    if (op == SegmentOp::kMin)
+      identity = infinite ? std::numeric_limits<V>::infinity() : static_cast<V>(std::numeric_limits<T>::max());
   }
   std::fill(acc, acc + segments * columns, identity);
   for (int64_t i = 0; i < rows; ++i) {
@@ -136,7 +140,7 @@ absl::Status Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, TensorShape::Make(dims));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return absl::OkStatus();
-  s.loop(data.raw(), ids.data(), static_cast<int64_t>(ids.size()), columns, segments, s.op, out->raw());
+  s.loop(data.raw(), ids.data(), static_cast<int64_t>(ids.size()), columns, segments, s.op, s.sorted, out->raw());
   if (s.sorted && (s.op == SegmentOp::kMax || s.op == SegmentOp::kMin)) {
     // Segments without rows are zero.
     std::vector<bool> seen(segments, false);

@@ -49,9 +49,9 @@ absl::Status ActivationKernel::Compute(KernelContext& ctx) {
     });
   };
   if (IsSmallFloat(dtype_)) {
-    Tensor x = Widened(ctx.input(0));
+    Tensor x = Widened(ctx, ctx.input(0));
     all(x.raw(), x.raw());
-    ctx.set_output(0, Narrowed(std::move(x), dtype_));
+    ctx.set_output(0, Narrowed(ctx, std::move(x), dtype_));
     return absl::OkStatus();
   }
   const void* x = ctx.input(0).raw();
@@ -80,10 +80,10 @@ absl::Status ActivationGradKernel::Compute(KernelContext& ctx) {
     });
   };
   if (IsSmallFloat(dtype_)) {
-    Tensor g = Widened(ctx.input(0));
-    const Tensor x = Widened(ctx.input(1));
+    Tensor g = Widened(ctx, ctx.input(0));
+    const Tensor x = Widened(ctx, ctx.input(1));
     all(g.raw(), x.raw(), g.raw());
-    ctx.set_output(0, Narrowed(std::move(g), dtype_));
+    ctx.set_output(0, Narrowed(ctx, std::move(g), dtype_));
     return absl::OkStatus();
   }
   const void *g = ctx.input(0).raw(), *x = ctx.input(1).raw();

@@ -2,7 +2,7 @@
 #ifndef TROUPE_KERNELS_NN_AS_FLOAT_H_
 #define TROUPE_KERNELS_NN_AS_FLOAT_H_
 
-#include "troupe/graph/core/tensor.h"
+#include "troupe/kernels/kernel.h"
 
 namespace troupe {
 
@@ -10,10 +10,12 @@ constexpr bool IsSmallFloat(DType t) { return t == DType::kHalf || t == DType::k
 // The type to compute in: float32 for the small floats, the type itself otherwise.
 constexpr DType ComputeType(DType t) { return IsSmallFloat(t) ? DType::kFloat : t; }
 
+// Copies come from the device's memory; std::bad_alloc when there is none.
+//
 // `t` itself, or a float32 copy of a small float tensor.
-Tensor Widened(const Tensor& t);
+Tensor Widened(const KernelContext& ctx, const Tensor& t);
 // A tensor of `dtype` with the shape and the values of float32 tensor `t`; `t` itself when it has that type.
-Tensor Narrowed(Tensor t, DType dtype);
+Tensor Narrowed(const KernelContext& ctx, Tensor t, DType dtype);
 
 }  // namespace troupe
 

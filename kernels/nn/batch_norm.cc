@@ -20,19 +20,19 @@ namespace {
 int ChannelDim(const Node& node, int rank) { return ChannelsFirst(node) ? 1 : rank - 1; }
 
 // x with the channels last, in float32.
-Tensor Rows(ComputeThreads* threads, const Tensor& t, const ChannelView& v) {
-  const Tensor wide = Widened(t);
+absl::StatusOr<Tensor> Rows(KernelContext& ctx, const Tensor& t, const ChannelView& v) {
+  const Tensor wide = Widened(ctx, t);
   if (v.inner == 1) return wide;
-  Tensor out(DType::kFloat, t.shape());
-  SwapLastTwo(threads, 4, v.outer, v.channels, v.inner, wide.raw(), out.raw());
+  TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(DType::kFloat, t.shape()));
+  SwapLastTwo(ctx.threads(), 4, v.outer, v.channels, v.inner, wide.raw(), out.raw());
   return out;
 }
 // The way back, in the output's type.
-Tensor Restored(ComputeThreads* threads, Tensor t, const ChannelView& v, DType dtype) {
-  if (v.inner == 1) return Narrowed(std::move(t), dtype);
-  Tensor out(DType::kFloat, t.shape());
-  SwapLastTwo(threads, 4, v.outer, v.inner, v.channels, t.raw(), out.raw());
-  return Narrowed(std::move(out), dtype);
+absl::StatusOr<Tensor> Restored(KernelContext& ctx, Tensor t, const ChannelView& v, DType dtype) {
+  if (v.inner == 1) return Narrowed(ctx, std::move(t), dtype);
+  TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(DType::kFloat, t.shape()));
+  SwapLastTwo(ctx.threads(), 4, v.outer, v.inner, v.channels, t.raw(), out.raw());
+  return Narrowed(ctx, std::move(out), dtype);
 }
 
 // Runs f(first row, rows, sums) over ranges of rows, each with `width` sums of its own, and adds these up in order.
@@ -120,13 +120,15 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
   }
   const DType u = ctx.output_type(1);
   const TensorShape vector({channels});
-  const Tensor scale = Widened(ctx.input(1)), offset = Widened(ctx.input(2)), old_mean = Widened(ctx.input(3)),
-               old_variance = Widened(ctx.input(4));
-  Tensor mean(DType::kFloat, vector), variance(DType::kFloat, vector), keep_mean(DType::kFloat, vector),
-      keep_variance(DType::kFloat, vector);
+  const Tensor scale = Widened(ctx, ctx.input(1)), offset = Widened(ctx, ctx.input(2)), old_mean = Widened(ctx, ctx.input(3)),
+               old_variance = Widened(ctx, ctx.input(4));
+  TROUPE_ASSIGN_OR_RETURN(Tensor mean, ctx.AllocateTemp(DType::kFloat, vector));
+  TROUPE_ASSIGN_OR_RETURN(Tensor variance, ctx.AllocateTemp(DType::kFloat, vector));
+  TROUPE_ASSIGN_OR_RETURN(Tensor keep_mean, ctx.AllocateTemp(DType::kFloat, vector));
+  TROUPE_ASSIGN_OR_RETURN(Tensor keep_variance, ctx.AllocateTemp(DType::kFloat, vector));
   float *m = mean.data<float>(), *v = variance.data<float>(), *km = keep_mean.data<float>(),
         *kv = keep_variance.data<float>();
-  const Tensor x = Rows(ctx.threads(), x_in, view);
+  TROUPE_ASSIGN_OR_RETURN(const Tensor x, Rows(ctx, x_in, view));
   const float* xp = x.data<float>();
   const BatchNormTable& loops = PickkBatchNorm();
   if (!training_) {
@@ -164,12 +166,13 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
   ctx.threads()->ParallelFor(rows, 0.3 * static_cast<double>(channels), [&](int64_t b, int64_t e) {
     loops.scale(xp + b * channels, m, a.data(), offset.data<float>(), y.data<float>() + b * channels, e - b, channels);
   });
-  ctx.set_output(0, Restored(ctx.threads(), std::move(y), view, x_in.dtype()));
-  ctx.set_output(1, Narrowed(std::move(keep_mean), u));
-  ctx.set_output(2, Narrowed(std::move(keep_variance), u));
-  ctx.set_output(3, Narrowed(std::move(mean), u));
-  ctx.set_output(4, Narrowed(std::move(variance), u));
-  if (ctx.num_outputs() > 5) ctx.set_output(5, Narrowed(Tensor::Scalar<float>(0), u));
+  TROUPE_ASSIGN_OR_RETURN(y, Restored(ctx, std::move(y), view, x_in.dtype()));
+  ctx.set_output(0, std::move(y));
+  ctx.set_output(1, Narrowed(ctx, std::move(keep_mean), u));
+  ctx.set_output(2, Narrowed(ctx, std::move(keep_variance), u));
+  ctx.set_output(3, Narrowed(ctx, std::move(mean), u));
+  ctx.set_output(4, Narrowed(ctx, std::move(variance), u));
+  if (ctx.num_outputs() > 5) ctx.set_output(5, Narrowed(ctx, Tensor::Scalar<float>(0), u));
   return absl::OkStatus();
 }
 
@@ -191,8 +194,9 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
   TROUPE_RETURN_IF_ERROR(CheckVector("reserve_space_1", ctx.input(3), channels));
   TROUPE_RETURN_IF_ERROR(CheckVector("reserve_space_2", ctx.input(4), channels));
   const DType u = ctx.output_type(1);
-  const Tensor dy = Rows(ctx.threads(), ctx.input(0), view), x = Rows(ctx.threads(), x_in, view);
-  const Tensor scale = Widened(ctx.input(2)), mean = Widened(ctx.input(3)), variance = Widened(ctx.input(4));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor dy, Rows(ctx, ctx.input(0), view));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor x, Rows(ctx, x_in, view));
+  const Tensor scale = Widened(ctx, ctx.input(2)), mean = Widened(ctx, ctx.input(3)), variance = Widened(ctx, ctx.input(4));
   const float *dp = dy.data<float>(), *xp = x.data<float>(), *m = mean.data<float>();
   const BatchNormTable& loops = PickkBatchNorm();
   const std::vector<double> sums =
@@ -200,7 +204,8 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
         loops.sum_products(dp + b * channels, xp + b * channels, m, s, s + channels, count, channels);
       });
   const TensorShape vector({channels});
-  Tensor d_scale(DType::kFloat, vector), d_offset(DType::kFloat, vector);
+  TROUPE_ASSIGN_OR_RETURN(Tensor d_scale, ctx.AllocateTemp(DType::kFloat, vector));
+  TROUPE_ASSIGN_OR_RETURN(Tensor d_offset, ctx.AllocateTemp(DType::kFloat, vector));
   std::vector<float> a(channels), b(channels), d(channels);
   const double n = static_cast<double>(std::max<int64_t>(rows, 1));
   for (int64_t c = 0; c < channels; ++c) {
@@ -218,10 +223,13 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
     loops.combine(dp + first * channels, xp + first * channels, m, a.data(), b.data(), d.data(),
                   dx.data<float>() + first * channels, limit - first, channels);
   });
-  ctx.set_output(0, Restored(ctx.threads(), std::move(dx), view, x_in.dtype()));
-  ctx.set_output(1, Narrowed(std::move(d_scale), u));
-  ctx.set_output(2, Narrowed(std::move(d_offset), u));
-  for (int i = 3; i < 5; ++i) ctx.set_output(i, Tensor(u, TensorShape({0})));
+  TROUPE_ASSIGN_OR_RETURN(dx, Restored(ctx, std::move(dx), view, x_in.dtype()));
+  ctx.set_output(0, std::move(dx));
+  ctx.set_output(1, Narrowed(ctx, std::move(d_scale), u));
+  ctx.set_output(2, Narrowed(ctx, std::move(d_offset), u));
+  for (int i = 3; i < 5; ++i) {
+    TROUPE_RETURN_IF_ERROR(ctx.AllocateOutput(i, TensorShape({0})).status());
+  }
   return absl::OkStatus();
 }
 

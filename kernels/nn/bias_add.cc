@@ -35,9 +35,9 @@ absl::Status BiasAddKernel::Compute(KernelContext& ctx) {
                            bias.shape().DebugString(), " vs. ", view.channels, " in ", value.shape().DebugString());
   }
   if (IsSmallFloat(dtype_)) {
-    Tensor x = Widened(value);
-    AddBias(ctx.threads(), DType::kFloat, view, x.raw(), Widened(bias).raw(), x.raw());
-    ctx.set_output(0, Narrowed(std::move(x), dtype_));
+    Tensor x = Widened(ctx, value);
+    AddBias(ctx.threads(), DType::kFloat, view, x.raw(), Widened(ctx, bias).raw(), x.raw());
+    ctx.set_output(0, Narrowed(ctx, std::move(x), dtype_));
     return absl::OkStatus();
   }
   const void* x = value.raw();

@@ -47,9 +47,9 @@ class BiasAddGradKernel {
     const ChannelView view = ViewChannels(d, channels_first_);
     const TensorShape shape({view.channels});
     if (IsSmallFloat(dtype_)) {
-      Tensor sums(DType::kFloat, shape);
-      SumChannels(ctx.threads(), DType::kFloat, view, Widened(d).raw(), sums.raw());
-      ctx.set_output(0, Narrowed(std::move(sums), dtype_));
+      TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(DType::kFloat, shape));
+      SumChannels(ctx.threads(), DType::kFloat, view, Widened(ctx, d).raw(), sums.raw());
+      ctx.set_output(0, Narrowed(ctx, std::move(sums), dtype_));
       return absl::OkStatus();
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * sums, ctx.AllocateOutput(0, shape));

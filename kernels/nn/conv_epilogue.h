@@ -2,8 +2,7 @@
 // its own over the output costs E8 162 us a step for ReluGrad alone.
 //
 // The results are those of the separate ops (BiasAdd, Relu, Relu6, Elu, ReluGrad, BiasAddGrad), to
-// rounding. One exception: where oneDNN applies Relu or Relu6, a NaN becomes 0, as in TensorFlow's
-// fused convolutions.
+// rounding. A NaN stays one, whichever way computes: not so in TensorFlow's fused convolutions.
 #ifndef TROUPE_KERNELS_NN_CONV_EPILOGUE_H_
 #define TROUPE_KERNELS_NN_CONV_EPILOGUE_H_
 

@@ -223,12 +223,12 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
   if (out->num_elements() == 0 && !bias_gradient.valid()) return absl::OkStatus();
   // Operands with the channels last, in a type that is computed in.
   auto image = [&](const Tensor& t) {
-    const Tensor wide = Widened(t);
-    return attrs_.channels_first ? ChannelsLast(ctx.threads(), wide) : wide;
+    const Tensor wide = Widened(ctx, t);
+    return attrs_.channels_first ? ChannelsLast(ctx, wide) : wide;
   };
-  const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(in1) : image(in0);
-  const Tensor b = pass_ == ConvPass::kForward ? Widened(in1) : image(ctx.input(2));
-  const Tensor bias = fusion.bias.valid() ? Widened(fusion.bias) : Tensor(),
+  const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(ctx, in1) : image(in0);
+  const Tensor b = pass_ == ConvPass::kForward ? Widened(ctx, in1) : image(ctx.input(2));
+  const Tensor bias = fusion.bias.valid() ? Widened(ctx, fusion.bias) : Tensor(),
                relu_output = fusion.relu_output.valid() ? image(fusion.relu_output) : Tensor();
   const bool swap = attrs_.channels_first && pass_ != ConvPass::kBackwardFilter;
   Tensor result = *out;
@@ -261,9 +261,9 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
     default:
       run(uint32_t());
   }
-  if (swap) result = ChannelsToFront(ctx.threads(), result);
-  if (swap || small) ctx.set_output(0, Narrowed(std::move(result), dtype_));
-  if (small && bias_gradient.valid()) ctx.set_output(1, Narrowed(std::move(bias_gradient), dtype_));
+  if (swap) result = ChannelsToFront(ctx, result);
+  if (swap || small) ctx.set_output(0, Narrowed(ctx, std::move(result), dtype_));
+  if (small && bias_gradient.valid()) ctx.set_output(1, Narrowed(ctx, std::move(bias_gradient), dtype_));
   return absl::OkStatus();
 }
 

@@ -35,7 +35,7 @@ double SumOfSquares(const T* x, int64_t n) {
 
 absl::Status Compute(KernelContext& ctx) {
   const DType dtype = ctx.node().input_types[0];
-  const Tensor x = Widened(ctx.input(0));
+  const Tensor x = Widened(ctx, ctx.input(0));
   const int64_t n = x.num_elements(), ranges = std::max<int64_t>(1, ctx.threads()->NumRanges(n, 0.4));
   std::vector<double> partial(ranges);
   ctx.threads()->ParallelRanges(ranges, ranges, [&](int64_t first, int64_t limit) {
@@ -50,7 +50,7 @@ absl::Status Compute(KernelContext& ctx) {
   for (double p : partial) sum += p;
   Tensor out = x.dtype() == DType::kDouble ? Tensor::Scalar<double>(sum / 2)
                                            : Tensor::Scalar<float>(static_cast<float>(sum / 2));
-  ctx.set_output(0, Narrowed(std::move(out), dtype));
+  ctx.set_output(0, Narrowed(ctx, std::move(out), dtype));
   return absl::OkStatus();
 }
 

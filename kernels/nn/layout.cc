@@ -1,6 +1,7 @@
 #include "troupe/kernels/nn/layout.h"
 
 #include <algorithm>
+#include <new>
 
 namespace troupe {
 namespace {
@@ -31,6 +32,12 @@ void SwapAll(ComputeThreads* threads, int64_t n, int64_t rows, int64_t columns, 
   });
 }
 
+Tensor New(const KernelContext& ctx, DType dtype, const TensorShape& shape) {
+  Tensor t(ctx.allocator(), dtype, shape);
+  if (!t.valid()) throw std::bad_alloc();
+  return t;
+}
+
 }  // namespace
 
 void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t rows, int64_t columns, const void* from,
@@ -49,15 +56,15 @@ void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t row
   }
 }
 
-Tensor ChannelsLast(ComputeThreads* threads, const Tensor& t) {
-  Tensor out(t.dtype(), TensorShape({t.dim(0), t.dim(2), t.dim(3), t.dim(1)}));
-  SwapLastTwo(threads, SizeOf(t.dtype()), t.dim(0), t.dim(1), t.dim(2) * t.dim(3), t.raw(), out.raw());
+Tensor ChannelsLast(const KernelContext& ctx, const Tensor& t) {
+  Tensor out = New(ctx, t.dtype(), TensorShape({t.dim(0), t.dim(2), t.dim(3), t.dim(1)}));
+  SwapLastTwo(ctx.threads(), SizeOf(t.dtype()), t.dim(0), t.dim(1), t.dim(2) * t.dim(3), t.raw(), out.raw());
   return out;
 }
 
-Tensor ChannelsToFront(ComputeThreads* threads, const Tensor& t) {
-  Tensor out(t.dtype(), TensorShape({t.dim(0), t.dim(3), t.dim(1), t.dim(2)}));
-  SwapLastTwo(threads, SizeOf(t.dtype()), t.dim(0), t.dim(1) * t.dim(2), t.dim(3), t.raw(), out.raw());
+Tensor ChannelsToFront(const KernelContext& ctx, const Tensor& t) {
+  Tensor out = New(ctx, t.dtype(), TensorShape({t.dim(0), t.dim(3), t.dim(1), t.dim(2)}));
+  SwapLastTwo(ctx.threads(), SizeOf(t.dtype()), t.dim(0), t.dim(1) * t.dim(2), t.dim(3), t.raw(), out.raw());
   return out;
 }
 

@@ -2,8 +2,7 @@
 #ifndef TROUPE_KERNELS_NN_LAYOUT_H_
 #define TROUPE_KERNELS_NN_LAYOUT_H_
 
-#include "troupe/graph/core/tensor.h"
-#include "troupe/kernels/device/compute_threads.h"
+#include "troupe/kernels/kernel.h"
 
 namespace troupe {
 
@@ -11,9 +10,9 @@ namespace troupe {
 void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t rows, int64_t columns, const void* from,
                  void* to);
 
-// A new tensor with the channels last (first) of a 4-dimensional one that has them first (last).
-Tensor ChannelsLast(ComputeThreads* threads, const Tensor& nchw);
-Tensor ChannelsToFront(ComputeThreads* threads, const Tensor& nhwc);
+// A new tensor, of the device's memory, with the channels last (first) of a 4-dimensional one that has them first (last). std::bad_alloc when there is no memory.
+Tensor ChannelsLast(const KernelContext& ctx, const Tensor& nchw);
+Tensor ChannelsToFront(const KernelContext& ctx, const Tensor& nhwc);
 
 }  // namespace troupe
 

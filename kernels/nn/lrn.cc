@@ -44,7 +44,7 @@ class Lrn {
   absl::Status Compute(KernelContext& ctx) {
     if (ctx.input(0).rank() != 4)
       return InvalidArgument("in must be 4-dimensional, got shape ", ctx.input(0).shape().DebugString());
-    const Tensor in = Widened(ctx.input(0));
+    const Tensor in = Widened(ctx, ctx.input(0));
     TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(DType::kFloat, in.shape()));
     const int64_t depth = in.dim(3), rows = depth == 0 ? 0 : in.num_elements() / depth;
     const double window = static_cast<double>(std::min(depth, 2 * attrs_.radius + 1));
@@ -56,7 +56,7 @@ class Lrn {
         for (int64_t d = 0; d < depth; ++d) to[d] = from[d] * InversePower(to[d], attrs_.beta);
       }
     });
-    ctx.set_output(0, Narrowed(std::move(out), ctx.output_type(0)));
+    ctx.set_output(0, Narrowed(ctx, std::move(out), ctx.output_type(0)));
     return absl::OkStatus();
   }
 

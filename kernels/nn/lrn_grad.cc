@@ -24,7 +24,7 @@ class LrnGrad {
                                ctx.input(0).shape().DebugString(), " vs. ", shape.DebugString());
       }
     }
-    const Tensor grads = Widened(ctx.input(0)), in = Widened(ctx.input(1)), out = Widened(ctx.input(2));
+    const Tensor grads = Widened(ctx, ctx.input(0)), in = Widened(ctx, ctx.input(1)), out = Widened(ctx, ctx.input(2));
     TROUPE_ASSIGN_OR_RETURN(Tensor result, ctx.AllocateTemp(DType::kFloat, in.shape()));
     const int64_t depth = in.dim(3), rows = depth == 0 ? 0 : in.num_elements() / depth;
     const double window = static_cast<double>(std::min(depth, 2 * attrs_.radius + 1));
@@ -36,7 +36,7 @@ class LrnGrad {
             result.data<float>() + at);
       }
     });
-    ctx.set_output(0, Narrowed(std::move(result), ctx.output_type(0)));
+    ctx.set_output(0, Narrowed(ctx, std::move(result), ctx.output_type(0)));
     return absl::OkStatus();
   }
 

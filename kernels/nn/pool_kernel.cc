@@ -1,4 +1,5 @@
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "troupe/kernels/nn/as_float.h"
@@ -177,8 +178,8 @@ absl::Status PoolKernel::Compute(KernelContext& ctx) {
     return absl::OkStatus();
   }
   auto image = [&](const Tensor& t) {
-    const Tensor wide = Widened(t);
-    return a.channels_first ? ChannelsLast(ctx.threads(), wide) : wide;
+    const Tensor wide = Widened(ctx, t);
+    return a.channels_first ? ChannelsLast(ctx, wide) : wide;
   };
   const Tensor pooled = op_ == PoolOp::kAvgGrad ? Tensor() : image(ctx.input(0));
   if (incoming.valid()) incoming = image(incoming);
@@ -189,8 +190,14 @@ absl::Status PoolKernel::Compute(KernelContext& ctx) {
   o.g = incoming.valid() ? incoming.raw() : nullptr;
   o.out = result.raw();
   if (result.num_elements() > 0) RunPool(ctx.threads(), ComputeType(dtype_), op_, o);
-  if (a.channels_first) result = ChannelsToFront(ctx.threads(), result);
-  ctx.set_output(0, Narrowed(std::move(result), dtype_));
+  // A maximum starts at the lowest finite number, and that of float32 would become -infinity.
+  if (op_ == PoolOp::kMax && IsSmallFloat(dtype_)) {
+    const float lowest = dtype_ == DType::kHalf ? static_cast<float>(std::numeric_limits<Half>::lowest())
+                                                : static_cast<float>(std::numeric_limits<BFloat16>::lowest());
+    for (float& v : result.flat<float>()) v = v < lowest ? lowest : v;
+  }
+  if (a.channels_first) result = ChannelsToFront(ctx, result);
+  ctx.set_output(0, Narrowed(ctx, std::move(result), dtype_));
   return absl::OkStatus();
 }
 

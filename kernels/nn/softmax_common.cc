@@ -38,7 +38,7 @@ absl::Status ComputeSoftmax(KernelContext& ctx, bool log) {
     return InvalidArgument("logits must have >= 1 dimension, got ", ctx.input(0).shape().DebugString());
   const TensorShape shape = ctx.input(0).shape();
   const int64_t columns = shape.dim(shape.rank() - 1), rows = columns == 0 ? 0 : shape.num_elements() / columns;
-  Tensor wide = Widened(ctx.input(0));
+  Tensor wide = Widened(ctx, ctx.input(0));
   const void* x = wide.raw();
   Tensor* y = &wide;
   if (!IsSmallFloat(dtype)) {
@@ -52,7 +52,7 @@ absl::Status ComputeSoftmax(KernelContext& ctx, bool log) {
                                                 static_cast<T*>(y->raw()) + b * columns, e - b, columns);
     });
   });
-  if (IsSmallFloat(dtype)) ctx.set_output(0, Narrowed(std::move(wide), dtype));
+  if (IsSmallFloat(dtype)) ctx.set_output(0, Narrowed(ctx, std::move(wide), dtype));
   return absl::OkStatus();
 }
 

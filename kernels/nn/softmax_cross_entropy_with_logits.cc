@@ -52,10 +52,10 @@ TROUPE_OP("SoftmaxCrossEntropyWithLogits")
         "softmax(features) - labels. features and labels are matrices or broadcast to one.");
 
 // `t` repeated to the matrix `to`, which its shape broadcasts to.
-Tensor BroadcastTo(const Tensor& t, const TensorShape& to) {
+absl::StatusOr<Tensor> BroadcastTo(KernelContext& ctx, const Tensor& t, const TensorShape& to) {
   if (t.HasShape(to)) return t;
   const int64_t columns = t.rank() > 0 ? t.dim(t.rank() - 1) : 1, rows = t.rank() > 1 ? t.dim(0) : 1;
-  Tensor out(t.dtype(), to);
+  TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(t.dtype(), to));
   const size_t size = SizeOf(t.dtype());
   const char* from = static_cast<const char*>(t.raw());
   char* at = static_cast<char*>(out.raw());
@@ -79,7 +79,8 @@ absl::Status Compute(KernelContext& ctx) {
                            ctx.input(0).shape().DebugString(), " and ", ctx.input(1).shape().DebugString());
   }
   const int64_t rows = shape->dim(0), columns = shape->dim(1);
-  const Tensor x = BroadcastTo(Widened(ctx.input(0)), *shape), labels = BroadcastTo(Widened(ctx.input(1)), *shape);
+  TROUPE_ASSIGN_OR_RETURN(const Tensor x, BroadcastTo(ctx, Widened(ctx, ctx.input(0)), *shape));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor labels, BroadcastTo(ctx, Widened(ctx, ctx.input(1)), *shape));
   TROUPE_ASSIGN_OR_RETURN(Tensor loss, ctx.AllocateTemp(ComputeType(dtype), TensorShape({rows})));
   TROUPE_ASSIGN_OR_RETURN(Tensor backprop, ctx.AllocateTemp(ComputeType(dtype), *shape));
   if (columns == 0) {
@@ -87,8 +88,8 @@ absl::Status Compute(KernelContext& ctx) {
   } else {
     CrossEntropy(ctx.threads(), x.dtype(), x.raw(), labels.raw(), loss.raw(), backprop.raw(), rows, columns);
   }
-  ctx.set_output(0, Narrowed(std::move(loss), dtype));
-  ctx.set_output(1, Narrowed(std::move(backprop), dtype));
+  ctx.set_output(0, Narrowed(ctx, std::move(loss), dtype));
+  ctx.set_output(1, Narrowed(ctx, std::move(backprop), dtype));
   return absl::OkStatus();
 }
 

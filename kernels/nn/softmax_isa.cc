@@ -105,33 +105,42 @@ void LogSoftmax(const T* x, T* y, int64_t rows, int64_t columns) {
 template <class T>
 void CrossEntropy(const T* x, const T* labels, T* loss, T* backprop, int64_t rows, int64_t columns) {
   struct {
-    const T* labels;
+    const T *x, *labels;
     T* loss;
     int64_t columns;
     T totals[kMaxRows];
-    // loss = sum(labels) * log(sum(exp)) - sum(labels * shifted). A label of zero adds nothing even where the shifted logit is -infinity.
+    // loss = sum(labels) * log(sum(exp)) - sum(labels * shifted), which is that of the header where everything is finite.
     void Shifted(int64_t r, int64_t count, T* shifted) {
       for (int64_t i = 0; i < count; ++i) {
         const T *l = labels + (r + i) * columns, *s = shifted + i * columns;
         T dot = 0, total = 0;
         for (int64_t c = 0; c < columns; ++c) {
           total += l[c];
-          dot += l[c] == 0 ? T(0) : l[c] * s[c];
+          dot += l[c] * s[c];
         }
         loss[r + i] = -dot;
         totals[i] = total;
       }
     }
-    void Summed(int64_t r, int64_t count, T* e, const T* sums, const T*) {
+    void Summed(int64_t r, int64_t count, T* e, const T* sums, const T* maxima) {
       for (int64_t i = 0; i < count; ++i) {
         const T* l = labels + (r + i) * columns;
         const T inverse = 1 / sums[i];
         T* out = e + i * columns;
-        loss[r + i] += totals[i] * static_cast<T>(__builtin_log(static_cast<double>(sums[i])));
+        const T log_sum = static_cast<T>(__builtin_log(static_cast<double>(sums[i])));
+        loss[r + i] += totals[i] * log_sum;
+        if (loss[r + i] - loss[r + i] != T(0)) [[unlikely]]
+          loss[r + i] = TermByTerm(x + (r + i) * columns, l, maxima[i], log_sum);
         for (int64_t c = 0; c < columns; ++c) out[c] = out[c] * inverse - l[c];
       }
     }
+    T TermByTerm(const T* row, const T* l, T maximum, T log_sum) const {
+      T sum = 0;
+      for (int64_t c = 0; c < columns; ++c) sum += l[c] * (log_sum - (row[c] - maximum));
+      return sum;
+    }
   } f;
+  f.x = x;
   f.labels = labels;
   f.loss = loss;
   f.columns = columns;

@@ -55,12 +55,12 @@ absl::Status Compute(KernelContext& ctx) {
                              columns, ").  It is label ", i, " of ", labels.DebugString());
     }
   }
-  const Tensor x = Widened(features);
+  const Tensor x = Widened(ctx, features);
   TROUPE_ASSIGN_OR_RETURN(Tensor loss, ctx.AllocateTemp(x.dtype(), TensorShape({rows})));
   TROUPE_ASSIGN_OR_RETURN(Tensor backprop, ctx.AllocateTemp(x.dtype(), TensorShape({rows, columns})));
   SparseCrossEntropy(ctx.threads(), x.dtype(), x.raw(), label.data(), loss.raw(), backprop.raw(), rows, columns);
-  ctx.set_output(0, Narrowed(std::move(loss), dtype));
-  ctx.set_output(1, Narrowed(std::move(backprop), dtype));
+  ctx.set_output(0, Narrowed(ctx, std::move(loss), dtype));
+  ctx.set_output(1, Narrowed(ctx, std::move(backprop), dtype));
   return absl::OkStatus();
 }
 

@@ -94,19 +94,24 @@ absl::StatusOr<WindowExtent> SlideWindow(const WindowAttrs& a, int which, int64_
     e.before = a.before[which];
     e.after = a.after[which];
   }
-  const int64_t room = in + e.before + e.after - effective + stride;
-  if (room < 0) {
-    return InvalidArgument("Computed output size would be negative: ", room / stride,
+  // Rounded towards zero, as TensorFlow's kernels do it: an image that the window exceeds by less than two strides has no output.
+  e.out = (in + e.before + e.after - effective + stride) / stride;
+  if (e.out < 0) {
+    return InvalidArgument("Computed output size would be negative: ", e.out,
                            " [input_size: ", in + e.before + e.after, ", effective_filter_size: ", effective,
                            ", stride: ", stride, "]");
   }
-  e.out = room / stride;
   return e;
 }
 
 absl::StatusOr<int64_t> SlideWindowSize(const WindowAttrs& a, int which, int64_t in, int64_t window) {
   if (in < 0 || window < 0) return -1;
   TROUPE_ASSIGN_OR_RETURN(WindowExtent e, SlideWindow(a, which, in, window));
+  const int64_t padded = in + e.before + e.after, effective = (window - 1) * a.dilation[which] + 1;
+  if (a.padding != Padding::kSame && padded < effective) {
+    return InvalidArgument("a window of ", effective, " does not fit into ", padded, which == 0 ? " rows" : " columns",
+                           a.padding == Padding::kExplicit ? " with their padding" : "", ": nothing would come out");
+  }
   return e.out;
 }
 

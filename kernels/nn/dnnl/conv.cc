@@ -1,5 +1,6 @@
 #include "troupe/kernels/nn/dnnl/conv.h"
 
+#include <algorithm>
 #include <dnnl.hpp>
 #include <mutex>
 #include <unordered_map>
@@ -17,6 +18,19 @@ using Args = std::unordered_map<int, memory>;
 // Plans beyond this many idle ones per node are dropped, the longest unused first.
 constexpr size_t kMaxIdle = 16;
 
+// Outputs of which an activation is taken while they are still in the second-level cache.
+constexpr int64_t kNearOutputs = 128 << 10;
+// How many images to compute at a time. The activations are ours: the library's Relu makes a NaN 0 and its exponential is not the op Elu's. A pass over outputs that
+// have gone to memory would cost a tenth of the convolution, so images are taken as many at a time as divide their number and are near afterwards.
+int64_t ImagesAtATime(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) {
+  if (pass != ConvPass::kForward || e.activation == ConvActivation::kNone) return s.n;
+  const int64_t most = std::max<int64_t>(1, kNearOutputs / std::max<int64_t>(1, s.oh * s.ow * s.oc));
+  if (s.n <= most) return s.n;
+  int64_t images = most;
+  while (s.n % images != 0) --images;
+  return 4 * images >= most ? images : s.n;
+}
+
 const dnnl::engine& Engine() {
   static const dnnl::engine* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
@@ -30,13 +44,8 @@ memory::desc Desc(memory::dims dims, Tag tag) { return memory::desc(dims, memory
 struct DnnlConv::PlanKey {
   ConvShape shape;
   bool bias = false;  // in the forward pass added, in the filter's gradient summed
-  ConvActivation activation = ConvActivation::kNone;
   PlanKey(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) : shape(s) {
-    if (pass == ConvPass::kForward) {
-      bias = e.bias != nullptr;
-      // Elu is left to our own loop: the library's exponential differs from the one of the op Elu.
-      if (e.activation != ConvActivation::kElu) activation = e.activation;
-    }
+    if (pass == ConvPass::kForward) bias = e.bias != nullptr;
     if (pass == ConvPass::kBackwardFilter) bias = e.bias_gradient != nullptr;
   }
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
@@ -74,14 +83,6 @@ struct DnnlConv::Plan {
     // with the plan.
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (key.activation != ConvActivation::kNone) {
-      dnnl::post_ops ops;
-      ops.append_eltwise(1.0f,
-                         key.activation == ConvActivation::kRelu ? dnnl::algorithm::eltwise_relu
-                                                                 : dnnl::algorithm::eltwise_bounded_relu,
-                         key.activation == ConvActivation::kRelu6 ? 6.0f : 0.0f, 0.0f);
-      attr.set_post_ops(ops);
-    }
     // A zero memory descriptor says "without".
     const memory::desc bias_desc = key.bias ? memory::desc({s.oc}, memory::data_type::f32, Tag::x) : memory::desc();
     const auto algorithm = dnnl::algorithm::convolution_direct;
@@ -149,17 +150,19 @@ struct DnnlConv::Plan {
     return mine;
   }
 
-  void Execute(ConvPass pass, const float* a_data, const float* b_data, float* out_data, const ConvEpilogue<float>& e) {
+  // `weights` says whether the library's copy of the filter has to be made: not when these are more images of a call.
+  void Execute(ConvPass pass, const float* a_data, const float* b_data, float* out_data, const ConvEpilogue<float>& e,
+               bool weights) {
     // The maps hold other handles of the same memory objects.
     a.set_data_handle(const_cast<float*>(a_data));
     b.set_data_handle(const_cast<float*>(b_data));
     out.set_data_handle(out_data);
     if (key.bias) bias.set_data_handle(pass == ConvPass::kForward ? const_cast<float*>(e.bias) : e.bias_gradient);
-    if (pass != ConvPass::kBackwardFilter && reorder) reorder.execute(stream, reorder_args);
+    if (pass != ConvPass::kBackwardFilter && weights && reorder) reorder.execute(stream, reorder_args);
     conv.execute(stream, conv_args);
     if (pass == ConvPass::kBackwardFilter && reorder) reorder.execute(stream, reorder_args);
     stream.wait();
-    if (pass == ConvPass::kForward && e.activation != key.activation)
+    if (pass == ConvPass::kForward)
       FinishForward<float>({nullptr, e.activation}, key.shape.n * key.shape.oh * key.shape.ow, key.shape.oc, out_data);
     if (pass == ConvPass::kBackwardInput) FinishBackwardInput(e, key.shape.input_size(), out_data);
   }
@@ -199,11 +202,15 @@ void DnnlConv::GiveBack(std::unique_ptr<Plan> plan) {
 bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float* out,
                    const ConvEpilogue<float>& epilogue) {
   DnnlSingleThread guard;
-  std::unique_ptr<Plan> plan = Lease(PlanKey(pass_, shape, epilogue));
+  ConvShape some = shape;
+  some.n = ImagesAtATime(pass_, shape, epilogue);
+  std::unique_ptr<Plan> plan = Lease(PlanKey(pass_, some, epilogue));
   bool ok = plan->works;
   if (ok) {
     try {
-      plan->Execute(pass_, a, b, out, epilogue);
+      plan->Execute(pass_, a, b, out, epilogue, true);
+      for (int64_t n = some.n; n < shape.n; n += some.n)
+        plan->Execute(pass_, a + n / some.n * some.input_size(), b, out + n * some.oh * some.ow * some.oc, epilogue, false);
     } catch (const dnnl::error&) {
       ok = false;
     }

@@ -25,8 +25,8 @@ class DnnlConv {
   DnnlConv(const DnnlConv&) = delete;
   DnnlConv& operator=(const DnnlConv&) = delete;
 
-  // a, b and out as ConvPass says, and what `epilogue` asks for: bias, Relu and Relu6 inside the
-  // library's loops, the rest after them. False when the library has nothing for the shape; then
+  // a, b and out as ConvPass says, and what `epilogue` asks for: the bias inside the library's
+  // loops, the rest after them. False when the library has nothing for the shape; then
   // nothing was written. REQUIRES: no dimension is 0.
   bool Run(const ConvShape& shape, const float* a, const float* b, float* out,
            const ConvEpilogue<float>& epilogue = {});

@@ -143,6 +143,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   input.results = results_.data();
   input.partial = partial_ != nullptr;
   input.token_messages = signature_->options.token_messages;
+  input.check_kernels = signature_->options.check_kernels;
   // Without a lane the step may end, and this object with it, as soon as the last part has been started.
   std::shared_ptr<Executor> last;
   if (home == nullptr && !executors_.empty()) last = executors_.back();

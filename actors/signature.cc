@@ -203,7 +203,17 @@ void ExecutorSet::Abort(const absl::Status& status) {
   for (const auto& e : executors_) e->Abort(step_id_.load(std::memory_order_acquire), status);
 }
 
+// Tensor arrays, stacks and temporaries go with the step that made them. A kernel that still runs, of a step that was aborted, keeps its own.
+void ExecutorSet::DropResources() {
+  if (!context_->resources.used()) return;
+  if (context_.use_count() == 1) return context_->resources.ClearAll();
+  auto fresh = std::make_shared<StepContext>();
+  std::lock_guard<std::mutex> lock(mu_);
+  context_.swap(fresh);
+}
+
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
+  DropResources();
   for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
   absl::Status status = TakeError();
   if (status.ok()) {

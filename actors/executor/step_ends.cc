@@ -159,6 +159,7 @@ absl::Status StepState::Finish() {
     if (!input_.partial || (i < held_arguments_.size() && held_arguments_[i].valid())) bits::RemoveBias(Argument(i));
   }
   held_arguments_.clear();
+  input_.context.reset();  // what the step kept there goes when the last part is done
   return std::move(status_);
 }
 

@@ -25,10 +25,12 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "troupe/actors/executor/compiled_part.h"
 #include "troupe/actors/executor/step_report.h"
 
@@ -401,14 +403,16 @@ class StepState : public TensorExchange {
   std::vector<size_t> iterations_made_;  // by frame; both lists have room for as many
   size_t frames_made_ = 0;
   AsyncCall *first_call_ = nullptr, *last_call_ = nullptr;  // jobs and asynchronous kernels that run, the oldest first
-  absl::flat_hash_map<std::pair<std::string, uint64_t>, Mail> mail_;
+  // The standard's maps: absl's are broken for good by an insertion that finds no memory.
+  using Edge = std::pair<std::string, uint64_t>;  // key and iteration
+  std::unordered_map<Edge, Mail, absl::Hash<Edge>> mail_;
   int64_t received_bytes_ = 0;
   // Values that wait for their grant (they count as running), and grants that came before their values.
-  absl::flat_hash_map<std::pair<std::string, uint64_t>, Held> held_;
-  absl::flat_hash_set<std::pair<std::string, uint64_t>> grants_;
+  std::unordered_map<Edge, Held, absl::Hash<Edge>> held_;
+  std::unordered_set<Edge, absl::Hash<Edge>> grants_;
   int64_t last_step_ = 0;                                 // the step that runs or was the last to run
   ArrivalList early_arrivals_;                            // of the next one, whose run_step is on its way
-  absl::flat_hash_map<uint32_t, WaitingArgument> waiting_arguments_;  // of a partial run, by index
+  std::unordered_map<uint32_t, WaitingArgument> waiting_arguments_;  // of a partial run, by index
   std::vector<Tensor> held_arguments_;                    // of a partial run, by index, as they come
   std::atomic<Arrival*> arrivals_{nullptr};
   ArrivalList local_arrivals_;  // posted within the turn

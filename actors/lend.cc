@@ -142,6 +142,7 @@ void ExecutorSet::OnOver() {
   if (partial_ != nullptr) {
     const std::shared_ptr<PartialStep> partial = std::move(partial_);
     for (Tensor& t : results_) t = Tensor();
+    DropResources();
     return partial->OnDone(TakeError());
   }
   if (metadata_ != nullptr) FillMetadata(run_options_, std::exchange(metadata_, nullptr));

@@ -109,6 +109,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   input.results = results_.data();
   input.partial = partial_ != nullptr;
   input.token_messages = signature_->options.token_messages;
+  input.check_kernels = signature_->options.check_kernels;
   // Without a lane the step may end, and this object with it, as soon as the last part has been started.
   std::shared_ptr<Executor> last;
   if (home == nullptr && !executors_.empty()) last = executors_.back();
@@ -168,7 +169,17 @@ void ExecutorSet::Abort(const absl::Status& status) {
   for (const auto& e : executors_) e->Abort(step_id_.load(std::memory_order_acquire), status);
 }
 
+// Tensor arrays, stacks and temporaries go with the step that made them. A kernel that still runs, of a step that was aborted, keeps its own.
+void ExecutorSet::DropResources() {
+  if (!context_->resources.used()) return;
+  if (context_.use_count() == 1) return context_->resources.ClearAll();
+  auto fresh = std::make_shared<StepContext>();
+  std::lock_guard<std::mutex> lock(mu_);
+  context_.swap(fresh);
+}
+
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
+  DropResources();
   for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
   absl::Status status = TakeError();
   if (status.ok()) {

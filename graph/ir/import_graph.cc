@@ -319,6 +319,13 @@ absl::StatusOr<ImportResult> GraphImporter::Build() {
     graph_->producer = std::min(graph_->producer, def_.versions().producer());
     graph_->min_consumer = std::max(graph_->min_consumer, def_.versions().min_consumer());
   }
+  if (const auto& bad = def_.versions().bad_consumers(); !bad.empty()) {
+    std::vector<std::string>& kept = graph_->collection(kBadConsumers);
+    for (const int v : bad) {
+      const std::string text = StrCat(v);
+      if (std::find(kept.begin(), kept.end(), text) == kept.end()) kept.push_back(text);
+    }
+  }
   if (library_ != nullptr) graph_->set_library(std::move(library_));
   ImportResult result;
   for (const Input& in : returned_)

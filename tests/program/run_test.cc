@@ -4,6 +4,8 @@
 
 #include "program/program_test.h"
 #include "troupe/graph/core/strings.h"
+#include "troupe/proto/meta_graph.pb.h"
+#include "troupe/proto/saved_model.pb.h"
 
 namespace troupe {
 namespace {
@@ -334,6 +336,43 @@ BOOST_AUTO_TEST_CASE(mistakes_of_usage_end_with_2) {
                                "are:\n  y_DOUBLE (Identity)\n") != std::string::npos),
              nothing.err);
   BOOST_TEST((nothing.err.find("  done (NoOp, no output: a --target)") != std::string::npos), nothing.err);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_graph_is_called_by_its_name) {
+  proto::MetaGraphDef meta;
+  // As TensorFlow writes it: the list of ops is not UTF-8 where a GraphDef has a string.
+  meta.mutable_meta_info_def()->set_meta_graph_version("1");
+  for (int i = 0; i < 200; ++i) {
+    auto* op = meta.mutable_meta_info_def()->mutable_stripped_op_list()->add_op();
+    op->set_name("AnOpWithALongName");
+    op->set_is_stateful(true);
+  }
+  proto::NodeDef* node = meta.mutable_graph_def()->add_node();
+  node->set_name("n");
+  node->set_op("NoOp");
+  proto::SavedModel model;
+  model.set_saved_model_schema_version(1);
+  *model.add_meta_graphs() = meta;
+  const auto refusal = [&](const std::string& name, const std::string& bytes) {
+    const Ended e = RunProgram({"run", folder.Write(name, bytes), "--target", "n"});
+    BOOST_TEST(e.status == 1);
+    return e.err;
+  };
+  const std::string is_meta = "a MetaGraphDef, not a GraphDef; write its field graph_def to a file of its own\n";
+  const std::string is_model =
+      "a SavedModel, not a GraphDef; write the field graph_def of one of its meta_graphs to a file of its own\n";
+  const std::string begin = "troupe: INVALID_ARGUMENT: ";
+  BOOST_TEST(refusal("m.pb", meta.SerializeAsString()) == begin + folder.Path("m.pb") + ": " + is_meta);
+  BOOST_TEST(refusal("m.pbtxt", meta.DebugString()) == begin + folder.Path("m.pbtxt") + ": " + is_meta);
+  BOOST_TEST(refusal("s.pb", model.SerializeAsString()) == begin + folder.Path("s.pb") + ": " + is_model);
+  // 3 GiB of nothing, of which the disk holds a block.
+  folder.Write("long.pb", "");
+  std::filesystem::resize_file(folder.Path("long.pb"), uintmax_t{3} << 30);
+  const Ended e = RunProgram({"graph", folder.Path("long.pb")});
+  BOOST_TEST(e.status == 1);
+  BOOST_TEST(e.err == begin + folder.Path("long.pb") +
+                          ": the file has 3221225472 bytes, but a GraphDef has less than 2 GiB (2147483648): feed or "
+                          "assign large constants instead\n");
 }
 
 BOOST_AUTO_TEST_CASE(unknown_ops_end_with_3_and_are_listed_at_once) {

@@ -46,7 +46,8 @@ struct GraphFlags {
 };
 int GraphCommand(const GraphFlags& flags);
 
-// Opens shared libraries, whose ops and kernels register themselves. The status names the first that could not be opened, and why.
+// Opens shared libraries, whose ops and kernels register themselves. The status names the first that
+// could not be opened, and why.
 absl::Status LoadLibraries(const std::vector<std::string>& paths);
 
 // Prints "troupe: <message>" to standard error and returns `code`.

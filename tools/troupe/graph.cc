@@ -2,6 +2,7 @@
 #include "troupe/graph/ir/graph.h"
 
 #include "commands.h"
+#include "load_graph.h"
 #include "output.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/graph/ir/text.h"
@@ -61,7 +62,7 @@ std::string Dot(const Graph& graph) {
 
 int GraphCommand(const GraphFlags& flags) {
   proto::GraphDef def;
-  if (absl::Status s = ReadGraphDef(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
+  if (absl::Status s = LoadGraph(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
   if (const std::vector<std::string> unknown = UnknownOps(def, OpRegistry::Global()); !unknown.empty()) {
     return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
   }

@@ -10,8 +10,8 @@
 namespace troupe::tool {
 namespace {
 
-// A definition that contradicts one that there is ends the process by abort() while the library is being opened, after a line that says what is wrong. Only what a
-// signal handler may call.
+// A definition that contradicts one that there is ends the process by abort() while the library is
+// being opened, after a line that says what is wrong. Only what a signal handler may call.
 void AbortedWhileLoading(int) {
   static constexpr char kSentence[] =
       "troupe: --load: the library's ops cannot be registered; the reason stands above\n";
@@ -23,7 +23,8 @@ void AbortedWhileLoading(int) {
 
 absl::Status LoadLibraries(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    // A name without a folder is a file here, too, as for every other argument, and not one of the system's libraries.
+    // A name without a folder is a file here, too, as for every other argument, and not one of the
+    // system's libraries.
     const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
     const auto before = std::signal(SIGABRT, &AbortedWhileLoading);
     // Never closed: kernels of a library are used until the process ends.

@@ -42,7 +42,8 @@ constexpr TypeCode kCodes[] = {
     {DType::kQint32, "i4"},
 };
 
-// The text behind 'key': in a header such as {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+// The text behind 'key': in a header such as {'descr': '<f4', 'fortran_order': False, 'shape': (2,
+// 3), }.
 std::optional<std::string_view> ValueOf(std::string_view header, std::string_view key) {
   for (char quote : {'\'', '"'}) {
     const std::string quoted = StrCat(quote, key, quote);
@@ -100,7 +101,8 @@ void SwapBytes(Tensor* t) {
   for (char* end = p + t->bytes(); p < end; p += size) std::reverse(p, p + size);
 }
 
-// `from` holds the elements column by column, the first index fastest, as the transposed tensor would row by row.
+// `from` holds the elements column by column, the first index fastest, as the transposed tensor
+// would row by row.
 void FromColumns(const char* from, Tensor* to) {
   const size_t size = SizeOf(to->dtype());
   const int rank = to->rank();

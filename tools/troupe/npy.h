@@ -1,7 +1,8 @@
-// NumPy's .npy files: one tensor each. Read in both byte orders, and row by row or column by column; written little-endian, row by row.
+// NumPy's .npy files: one tensor each. Read in both byte orders, and row by row or column by
+// column; written little-endian, row by row.
 //
-// Numbers and bools map to NumPy's types of the same name. NumPy has no bfloat16, so such a tensor is written as float32, which holds it exactly. Strings and
-// handles have no form here.
+// Numbers and bools map to NumPy's types of the same name. NumPy has no bfloat16, so such a tensor
+// is written as float32, which holds it exactly. Strings and handles have no form here.
 #ifndef TROUPE_TOOLS_TROUPE_NPY_H_
 #define TROUPE_TOOLS_TROUPE_NPY_H_
 
@@ -12,7 +13,8 @@
 
 namespace troupe::tool {
 
-// NOT_FOUND when there is no such file, INVALID_ARGUMENT (with the path) for what is no .npy file, or one of a type that is none here.
+// NOT_FOUND when there is no such file, INVALID_ARGUMENT (with the path) for what is no .npy file,
+// or one of a type that is none here.
 absl::StatusOr<Tensor> ReadNpy(const std::string& path);
 // A file that was at `path` is replaced when the new one is complete (write_file.h).
 absl::Status WriteNpy(const Tensor& tensor, const std::string& path);

@@ -20,7 +20,8 @@ void PrepareStandardStreams() {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of the shell: an error of write(), too
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // open() gives the least free number, which is this one. Opened the wrong way round, so that its use stays an error.
+    // open() gives the least free number, which is this one. Opened the wrong way round, so that
+    // its use stays an error.
     const int opened = ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
     if (opened >= 0 && opened != fd) ::close(opened);
   }

@@ -1,7 +1,8 @@
 // What the program prints, and whether it arrived.
 //
-// A reader of results must be able to trust status 0: output that a full disk, a closed descriptor or a closed pipe swallowed is a failure. And a tensor of a gigabyte
-// must not become a string of ten: text is handed over in pieces.
+// A reader of results must be able to trust status 0: output that a full disk, a closed descriptor
+// or a closed pipe swallowed is a failure. And a tensor of a gigabyte must not become a string of
+// ten: text is handed over in pieces.
 //
 // Thread rule: the main thread only.
 #ifndef TROUPE_TOOLS_TROUPE_OUTPUT_H_
@@ -14,8 +15,9 @@
 
 namespace troupe::tool {
 
-// Before anything opens a file: a standard stream that the caller closed would be the number of the next file that is opened, and its output would go there. Also, a
-// reader that goes away, or a file that may not grow, is an error of Print and no signal.
+// Before anything opens a file: a standard stream that the caller closed would be the number of the
+// next file that is opened, and its output would go there. Also, a reader that goes away, or a file
+// that may not grow, is an error of Print and no signal.
 void PrepareStandardStreams();
 
 // Appends to standard output. After the first error nothing more is written.

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "load_graph.h"
 #include "npy.h"
 #include "output.h"
 #include "trace.h"
@@ -183,7 +184,7 @@ absl::Status WriteOutputs(const RunFlags& flags, const std::vector<Tensor>& fetc
 
 int RunCommand(const RunFlags& flags) {
   proto::GraphDef def;
-  if (absl::Status s = ReadGraphDef(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
+  if (absl::Status s = LoadGraph(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
   if (const std::vector<std::string> unknown = UnknownOps(def, OpRegistry::Global()); !unknown.empty()) {
     return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
   }

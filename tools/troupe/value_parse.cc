@@ -124,7 +124,8 @@ class Reader {
   int leaf_depth_ = -1;
 };
 
-// Whether a number that the type cannot hold is too large (and not too small): `s` is a decimal number of one digit or more, without a sign.
+// Whether a number that the type cannot hold is too large (and not too small): `s` is a decimal
+// number of one digit or more, without a sign.
 bool TooLarge(std::string_view s) {
   const size_t e = s.find_first_of("eE");
   const std::string_view digits = s.substr(0, e);
@@ -147,7 +148,8 @@ bool TooLarge(std::string_view s) {
   return magnitude > 0;
 }
 
-// The nearest F, of nothing but the whole of `s`. What a NaN carries in brackets, nan(1), is no part of a number here.
+// The nearest F, of nothing but the whole of `s`. What a NaN carries in brackets, nan(1), is no
+// part of a number here.
 template <class F>
 bool ParseReal(std::string_view s, F* v) {
   const bool negative = s.starts_with('-');

@@ -88,11 +88,13 @@ void AppendElement(std::string* out, const Tensor& t, int64_t i, bool json) {
   }
 }
 
-// As numpy: so many elements are printed in full, and of a longer tensor so many at either end of each dimension.
+// As numpy: so many elements are printed in full, and of a longer tensor so many at either end of
+// each dimension.
 constexpr int64_t kThreshold = 1000;
 constexpr int64_t kEdge = 3;
 
-// How many innermost lists or elements the whole tensor takes; an empty tensor may have very many empty lists. At most kThreshold + 1.
+// How many innermost lists or elements the whole tensor takes; an empty tensor may have very many
+// empty lists. At most kThreshold + 1.
 int64_t Leaves(const Tensor& t) {
   int64_t n = 1;
   for (int i = 0; i < t.rank() && n <= kThreshold; ++i) {

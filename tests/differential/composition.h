@@ -1,0 +1,79 @@
+// Compositions: small graphs of many ops, loops, variables and gradients, with what TensorFlow makes
+// of them.
+//
+// Ops that are right one by one may be wrong together: a pass moves a read before a write, a
+// placement separates a variable from its slots, a gradient of a gradient forgets a loop. So whole
+// graphs are compared, in every mode of a session. tools/compositions writes such cases, live or as
+// a recording (recorded.gz).
+//
+// A file of cases is a sequence of lines "key words...", where a last word #N says that N bytes and
+// a newline follow:
+//
+//   case NAME
+//   devices N                   the graph names /cpu:0 to /cpu:N-1
+//   graph #N                    a GraphDef
+//   gradients NAME required     Troupe adds the gradients ("refusable": or says that it cannot);
+//                               that of the k-th x is the tensor @NAME:k
+//   y TENSOR                    a name in the graph, or @NAME:k
+//   x TENSOR yes|no             whether some y depends on it
+//   feed TENSOR #N              a TensorProto, in every step
+//   step
+//   target NODE
+//   fetch TENSOR TOLERANCE #N   a TensorProto, TensorFlow's value, and what an element may be off
+//                               by, relative to the largest
+//   end
+#ifndef TROUPE_TESTS_DIFFERENTIAL_COMPOSITION_H_
+#define TROUPE_TESTS_DIFFERENTIAL_COMPOSITION_H_
+
+#include <istream>
+#include <string>
+#include <vector>
+
+#include "troupe/actors/session.h"
+#include "troupe/graph/core/tensor.h"
+#include "troupe/proto/graph.pb.h"
+
+namespace troupe::test {
+
+struct Fetch {
+  std::string name;
+  double tolerance = 0;
+  Tensor want;
+};
+struct Step {
+  Names targets;
+  std::vector<Fetch> fetches;
+};
+struct GradientsOf {
+  std::string name;
+  bool may_refuse = false;
+  Names ys, xs;
+  std::vector<bool> connected;
+};
+struct Composition {
+  std::string name;
+  int devices = 1;
+  proto::GraphDef graph;
+  std::vector<GradientsOf> gradients;
+  Feeds feeds;
+  std::vector<Step> steps;
+};
+
+// The next case; NOT_FOUND at the end, INVALID_ARGUMENT for what has another form.
+absl::StatusOr<Composition> ReadComposition(std::istream& in);
+
+struct Mode {
+  std::string name;
+  SessionOptions options;
+};
+// Every way in which a session treats a graph: passes on and off, threads, tokens as messages,
+// placement.
+const std::vector<Mode>& Modes();
+
+// What differs from what TensorFlow did, one line each; empty when all is as it should be, and when
+// the mode has too few devices.
+std::vector<std::string> RunComposition(const Composition& composition, const Mode& mode);
+
+}  // namespace troupe::test
+
+#endif  // TROUPE_TESTS_DIFFERENTIAL_COMPOSITION_H_

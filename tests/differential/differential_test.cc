@@ -1,0 +1,93 @@
+// Recorded compositions give TensorFlow's values in every mode; and the comparison finds what
+// differs.
+#include <zlib.h>
+
+#include <boost/test/unit_test.hpp>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "differential/compare.h"
+#include "differential/composition.h"
+#include "troupe/graph/core/strings.h"
+
+namespace troupe::test {
+namespace {
+
+BOOST_AUTO_TEST_SUITE(differential)
+
+std::string Recorded() {
+  const std::string path = std::string(TROUPE_SOURCE_DIR) + "/tests/differential/recorded.gz";
+  gzFile file = gzopen(path.c_str(), "rb");
+  BOOST_REQUIRE_MESSAGE(file != nullptr, "no " << path);
+  std::string text;
+  char buffer[1 << 16];
+  for (int n; (n = gzread(file, buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<size_t>(n));
+  gzclose(file);
+  return text;
+}
+
+BOOST_AUTO_TEST_CASE(recorded_compositions_give_the_recorded_values) {
+  std::istringstream in(Recorded());
+  std::map<std::string, int> kinds;
+  int steps = 0, gradients = 0, placed = 0;
+  for (;;) {
+    const auto c = ReadComposition(in);
+    if (!c.ok()) {
+      BOOST_TEST((c.status().code() == absl::StatusCode::kNotFound), c.status().ToString());
+      break;
+    }
+    ++kinds[c->name.substr(0, c->name.find('/'))];
+    steps += static_cast<int>(c->steps.size());
+    gradients += !c->gradients.empty();
+    placed += c->devices > 1;
+    for (const Mode& mode : Modes()) {
+      for (const std::string& wrong : RunComposition(*c, mode))
+        BOOST_ERROR(StrCat(c->name, " (", mode.name, "): ", wrong));
+    }
+  }
+  // The recording holds what it is for.
+  for (const char* kind : {"stateless", "control", "gradient", "training", "contract"})
+    BOOST_TEST(kinds[kind] >= 10, kind << ": " << kinds[kind]);
+  BOOST_TEST(steps > 1000);
+  BOOST_TEST(gradients > 40);
+  BOOST_TEST(placed > 40);
+}
+
+BOOST_AUTO_TEST_CASE(the_comparison_tells_what_differs) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const auto floats = [](std::initializer_list<float> v) { return Tensor::Vector<float>(v); };
+  BOOST_TEST(Unlike(floats({1, inf, nan}), floats({1, inf, nan}), 0) == "");
+  BOOST_TEST(Unlike(floats({1, 1000.5f}), floats({1, 1000}), 1e-3) == "");
+  BOOST_TEST(Unlike(floats({1.5f, 1000}), floats({1, 1000}), 1e-3) == "");
+  BOOST_TEST(Unlike(floats({1, 1002}), floats({1, 1000}), 1e-3) != "");
+  BOOST_TEST(Unlike(floats({1, 1000.5f}), floats({1, 1000}), 0) != "");
+  BOOST_TEST(Unlike(floats({0}), floats({nan}), 1e30) != "");
+  BOOST_TEST(Unlike(floats({nan}), floats({0}), 1e30) != "");
+  BOOST_TEST(Unlike(floats({3e38f}), floats({inf}), 1) != "");
+  BOOST_TEST(Unlike(floats({inf}), floats({-inf}), 1) != "");
+  BOOST_TEST(Unlike(floats({1}), floats({1, 1}), 1) != "");
+  BOOST_TEST(Unlike(floats({1}), Tensor::Vector<double>({1}), 1) != "");
+  BOOST_TEST(Unlike(Tensor::Vector<int32_t>({1}), Tensor::Vector<int32_t>({2}), 10) != "");
+  BOOST_TEST(Unlike(Tensor(), floats({1}), 1) != "");
+  BOOST_TEST(Unlike(Tensor::Vector<std::string>({"a"}), Tensor::Vector<std::string>({"b"}), 1) != "");
+  BOOST_TEST(Unlike(Tensor::Vector<std::string>({"a"}), Tensor::Vector<std::string>({"a"}), 1) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_of_another_form_is_refused) {
+  const auto read = [](const std::string& text) {
+    std::istringstream in(text);
+    return ReadComposition(in).status().code();
+  };
+  BOOST_TEST((read("") == absl::StatusCode::kNotFound));
+  BOOST_TEST((read("case a\nend\n") == absl::StatusCode::kOk));
+  BOOST_TEST((read("graph #0\n\n") == absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((read("case a\nfetch x 0 #0\n\nend\n") == absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((read("case a\nstep\n") == absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((read("case a\ngraph #3\nabc\nend\n") == absl::StatusCode::kInvalidArgument));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe::test

@@ -78,6 +78,7 @@ class Folder {
         if (HasConsumers(*n)) folded.push_back(n);
       }
     }
+    if (cancelled.Now()) return CompileAbandoned();
     vanishing_.assign(graph_.num_node_ids(), false);
     for (const Node* n : folded) vanishing_[n->id()] = true;
     std::vector<int> losers;

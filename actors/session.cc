@@ -11,6 +11,7 @@
 #include "troupe/actors/device_actor.h"
 #include "troupe/actors/messages.h"
 #include "troupe/actors/partial_step.h"
+#include "troupe/actors/pending_run.h"
 #include "troupe/actors/session_actor.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/kernels/device/session_containers.h"
@@ -119,7 +120,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
 
   // A call's deadline counts from its beginning: compiling and running share it.
   Deadline DeadlineOf(int64_t timeout_ms) const {
-    return timeout_ms <= 0 ? Deadline() : Deadline::In(timeout_ms, runtime->impl()->system->clock().now());
+    return timeout_ms <= 0 ? Deadline() : Deadline::In(timeout_ms, runtime->impl()->clock->Now());
   }
   Deadline DeadlineOf(const RunOptions& run) const {
     return DeadlineOf(run.timeout_ms != 0 ? run.timeout_ms : options.operation_timeout_ms);
@@ -255,19 +256,26 @@ absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const N
 
 void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                        RunCallback done, proto::RunMetadata* metadata) {
-  if (impl_->closed->load()) return done(Cancelled("the session is closed"), {});
+  if (impl_->closed->load()) return CallDone(done, Cancelled("the session is closed"), {});
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
   if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
     return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds), std::move(done), metadata);
   std::vector<Tensor> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
+  const Deadline deadline = impl_->DeadlineOf(options);
+  auto pending = PendingRun::Begin(impl_->master->shared_watch(), deadline, options.cancellation, std::move(done));
+  // The compile goes on when the call has been answered, so it writes to what it shares.
+  auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
-  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, parts,
-                 [values = std::move(values), done = std::move(done), keep = impl_, options = RunOptions(options),
-                  deadline = impl_->DeadlineOf(options), token, metadata](auto s) mutable {
-                   if (!s.ok()) return done(s.status(), {});
+  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
+                 [values = std::move(values), pending, made, keep = impl_, options = RunOptions(options), deadline, token,
+                  metadata](auto s) mutable {
+                   RunCallback done = pending->Take();
+                   if (!done) return;
+                   if (!s.ok()) return CallDone(done, s.status(), {});
+                   if (made != nullptr) metadata->MergeFrom(*made);
                    if (options.cancellation != nullptr) options.cancellation = &token;
                    (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(values), std::move(done), metadata);
                  });

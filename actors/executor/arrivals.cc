@@ -47,7 +47,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
     call->arrival->tag = static_cast<uint64_t>(start);
     call->inputs.clear();
     call->Give(std::move(status));
-  });
+  }, input_.context.get());
 }
 
 // A new call, which counts as running from here on. Whoever asks for it makes its first Answer.

@@ -52,12 +52,16 @@ class Compiler {
     part_->frames.emplace_back();
     frame_of_.assign(graph_.num_node_ids(), 0);
     if (!loops) return absl::OkStatus();
+    // An Enter gives its frame a name; what hands values to the next iteration, or out of the loop, has none without it.
     std::vector<ControlFlowInfo> info;
     TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(graph_, &info));
     absl::flat_hash_map<std::string, uint32_t> by_name{{"", 0}};
     for (const Node* n : ops) {
       const ControlFlowInfo& i = info[n->id()];
       if (i.frame == nullptr) return n->At(InvalidArgument("nothing leads into the loop that the node is in"));
+      if (n->IsNextIteration() && i.frame_name.empty()) {
+        return n->At(InvalidArgument("a NextIteration must be inside of a frame, but no Enter leads to it"));
+      }
       const auto [it, is_new] = by_name.try_emplace(i.frame_name, static_cast<uint32_t>(part_->frames.size()));
       if (is_new) {
         if (it->second > 65000) return InvalidArgument("the part has more than 65000 loops");
@@ -102,8 +106,8 @@ class Compiler {
     int64_t slots = 0;
     for (size_t i = 0; i < order_.size(); ++i) {
       const Node* n = order_[i];
-      if (n->num_inputs() > 65000 || n->num_outputs() > 65000) {
-        return n->At(InvalidArgument("a node may have at most 65000 inputs and outputs"));
+      if (n->num_outputs() > kMaxOutputs) {
+        return n->At(InvalidArgument("a node may have at most ", kMaxOutputs, " outputs, not ", n->num_outputs()));
       }
       number_[n->id()] = static_cast<uint32_t>(i);
       StaticFrame& f = part_->frames[frame_of_[n->id()]];
@@ -170,7 +174,7 @@ class Compiler {
     const Node& n = *order_[i];
     CompiledNode& c = part_->nodes[i];
     part_->info.emplace_back(n, device_);
-    c.num_inputs = static_cast<uint16_t>(n.num_inputs());
+    c.num_inputs = static_cast<uint32_t>(n.num_inputs());
     c.num_outputs = static_cast<uint16_t>(n.num_outputs());
     c.flow = n.control_flow();
     const auto enter = enter_frame_.find(n.id());

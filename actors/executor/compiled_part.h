@@ -64,6 +64,7 @@ struct OutEdge {
   Target target;
 };
 static_assert(sizeof(OutEdge) == 16);
+inline constexpr int kMaxOutputs = (1 << 15) - 1;  // of a node
 // A lent value's owner, by the slot that it is lent to: a constant's number, or an argument's index with this bit.
 inline constexpr uint32_t kLentArgument = 1u << 31;
 inline constexpr int kMaxLentInputs = 16;
@@ -82,7 +83,8 @@ struct CompiledNode {
   uint32_t first_control = 0, last_control = 0;
   // Of the argument, result or constant; of an Exit: among those of its frame; of a node whose flow is kInTurn: in StaticFrame::in_turn.
   uint32_t index = 0;
-  uint16_t num_inputs = 0, num_outputs = 0;
+  uint32_t num_inputs = 0;
+  uint16_t num_outputs = 0;
   uint16_t frame = 0;  // of an Enter: the frame it leads into
   uint16_t lent = 0;   // by input: the slot's value is lent
   uint16_t pinned =

@@ -219,9 +219,14 @@ void StepState::StartNextIteration(Frame* f) {
 }
 
 void StepState::CheckIteration(Iteration* it) {
-  if (it == nullptr) return;
+  // A loop's end may be that of the loop around it, as deep as loops are nested.
+  while (it != nullptr) it = EndIterations(it);
+}
+
+// Returns the iteration that may end with what has ended.
+Iteration* StepState::EndIterations(Iteration* it) {
   Frame* f = it->frame;
-  if (f == &root_frame_) return;  // it ends with the step
+  if (f == &root_frame_) return nullptr;  // it ends with the step
   for (int64_t number = it->number; number <= f->newest; ++number) {
     Iteration* current = f->at(number);
     if (current == nullptr || current->number != number || current->outstanding != 0 || current->child_frames != 0)
@@ -239,10 +244,10 @@ void StepState::CheckIteration(Iteration* it) {
     FreeIteration(current);
     if (!f->deferred.empty() && f->running < part_->frames[f->id].parallel_iterations) StartNextIteration(f);
   }
-  if (f->running == 0 && f->pending_enters == 0) EndFrame(f);
+  return f->running == 0 && f->pending_enters == 0 ? EndFrame(f) : nullptr;
 }
 
-void StepState::EndFrame(Frame* f) {
+Iteration* StepState::EndFrame(Frame* f) {
   Iteration* parent = f->parent_iteration;
   const std::vector<uint32_t>& exits = part_->frames[f->id].exits;
   for (size_t i = 0; i < exits.size(); ++i) {
@@ -260,24 +265,34 @@ void StepState::EndFrame(Frame* f) {
   f->invariants.clear();
   free_frames_.emplace_back(f);
   if (place != StaticFrame::kNoPlace) PassTurn(parent->frame, place, parent->number);
-  if (--parent->child_frames == 0 && parent->outstanding == 0) CheckIteration(parent);
+  return --parent->child_frames == 0 && parent->outstanding == 0 ? parent : nullptr;
 }
 
-void StepState::FreeFrames(Frame* f) {
-  for (Iteration*& it : f->iterations) {
-    if (it == nullptr) continue;
-    while (it->children != nullptr) {
-      Frame* child = it->children;
-      it->children = child->sibling;
-      FreeFrames(child);
-      child->deferred.clear();
-      child->invariants.clear();
-      free_frames_.emplace_back(child);
-    }
-    if (it != &root_) {
+void StepState::FreeFrames(Frame* top) {
+  for (Frame* f = top;;) {
+    // Down to a loop without loops in it, and up again: loops may be nested deeper than a stack is.
+    Frame* child = nullptr;
+    for (Iteration*& it : f->iterations) {
+      if (it == nullptr) continue;
+      if (it->children != nullptr) {
+        child = it->children;
+        break;
+      }
+      if (it == &root_) continue;
       FreeIteration(it);
       it = nullptr;
     }
+    if (child != nullptr) {
+      f = child;
+      continue;
+    }
+    if (f == top) return;
+    Frame* const parent = f->parent;
+    f->parent_iteration->children = f->sibling;
+    f->deferred.clear();
+    f->invariants.clear();
+    free_frames_.emplace_back(f);
+    f = parent;
   }
 }
 

@@ -361,8 +361,9 @@ class StepState : public TensorExchange {
     if (--it->outstanding == 0) CheckIteration(it);
   }
   void CheckIteration(Iteration* it);  // ends it, and what ends with it, when nothing is left to do
-  void EndFrame(Frame* f);
-  void FreeFrames(Frame* f);
+  Iteration* EndIterations(Iteration* it);
+  Iteration* EndFrame(Frame* f);
+  void FreeFrames(Frame* top);
 
   const std::shared_ptr<const CompiledPart> part_;
   const CompiledNode* const nodes_;

@@ -75,6 +75,10 @@ absl::Status Compute(KernelContext& ctx) {
                            " boxes of images ", ctx.input(1).shape().DebugString());
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, TensorShape({boxes.count, 4})));
+  if (ctx.input(0).num_elements() == 0) {
+    std::memset(out->raw(), 0, out->bytes());
+    return absl::OkStatus();
+  }
   const Tensor& images = ctx.input(1);
   VisitNumeric(images.dtype(), false, [&]<class T>() {
     if constexpr (requires(T v) { static_cast<float>(v); }) {

@@ -35,6 +35,7 @@ class CropAndResizeGradImage {
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, shape));
     std::memset(out->raw(), 0, out->bytes());
+    if (out->num_elements() == 0 || ctx.input(0).num_elements() == 0) return absl::OkStatus();
     switch (out->dtype()) {
       case DType::kHalf:
         return Add<Half>(ctx, crop, boxes, out);

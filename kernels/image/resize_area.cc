@@ -56,6 +56,8 @@ class ResizeArea {
     TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, in));
     TROUPE_ASSIGN_OR_RETURN(Tensor* const out,
                             ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
+    // No images or no channels, but perhaps very many rows.
+    if (out->num_elements() == 0) return absl::OkStatus();
     const float height = Scale(in.height, to.height), width = Scale(in.width, to.width);
     const Covered ys = Cover(in.height, to.height, height), xs = Cover(in.width, to.width, width);
     const auto scale = static_cast<float>(1.0 / (height * width));

@@ -1,3 +1,5 @@
+#include "troupe/kernels/linalg/without_vectors.h"
+
 #include "troupe/kernels/linalg/orthogonal_inl.h"
 
 namespace troupe::linalg {

@@ -5,6 +5,7 @@
 
 #include "nn/nn_test_util.h"
 #include "troupe/graph/ir/node_builder.h"
+#include "troupe/graph/ir/shape_inference.h"
 #include "troupe/kernels/nn/dnnl/conv.h"
 
 namespace troupe {
@@ -263,6 +264,54 @@ BOOST_AUTO_TEST_CASE(ConvolutionRefusals) {
   CheckRefused("Conv2DBackpropInput", {SizesTensor({1, -4, 5, 3}), f, d}, same, "-4");
   CheckRefused("Conv2DBackpropFilter", {x, SizesTensor({2, 2, 3, 6}), d}, same, "out_backprop has shape [1,4,4,5]");
   CheckRefused("DepthwiseConv2dNative", {x, Tensor(t, TensorShape({2, 2, 2, 5}))}, same, "same depth: 3 vs 2");
+}
+
+// A window that exceeds the image by less than two strides gives no output, and gradients of zeros; where it is known while the graph is built, that is an error.
+BOOST_AUTO_TEST_CASE(WindowsThatDoNotFit) {
+  const auto zeros = [](const Tensor& t, const TensorShape& shape) {
+    BOOST_TEST(t.HasShape(shape), t.shape().DebugString());
+    for (const double v : ToDoubles(t)) BOOST_CHECK_EQUAL(v, 0);
+  };
+  const std::vector<int64_t> strides = {1, 2, 2, 1};
+  const AttrMap a = {{"strides", strides}, {"padding", "VALID"}};
+  for (const DType t : {DType::kFloat, DType::kHalf}) {
+    for (const int64_t k : {5, 6, 7}) {
+      const TensorShape image({2, 4, 4, 3}), window({k, k, 3, 5});
+      const Tensor x = RandomTensor(t, image, 1), f = RandomTensor(t, window, 2), d(t, TensorShape({2, 0, 0, 5}));
+      zeros(Run("Conv2D", {x, f}, a)[0], d.shape());
+      zeros(Run("Conv2DBackpropInput", {SizesTensor({2, 4, 4, 3}), f, d}, a)[0], image);
+      zeros(Run("Conv2DBackpropFilter", {x, SizesTensor({k, k, 3, 5}), d}, a)[0], window);
+      const std::vector<int64_t> ksize = {1, k, k, 1};
+      const AttrMap pool = {{"ksize", ksize}, {"strides", strides}, {"padding", "VALID"}};
+      const Tensor y(t, TensorShape({2, 0, 0, 3}));
+      zeros(Run("MaxPool", {x}, pool)[0], y.shape());
+      zeros(Run("AvgPool", {x}, pool)[0], y.shape());
+      zeros(Run("MaxPoolGrad", {x, y, y}, pool)[0], image);
+      zeros(Run("MaxPoolGradGrad", {x, y, x}, pool)[0], y.shape());
+      zeros(Run("AvgPoolGrad", {SizesTensor({2, 4, 4, 3}), y}, pool)[0], image);
+      Graph graph;
+      const auto source = [&graph](const char* name, const Tensor& value) -> Node* {
+        return *NodeBuilder(&graph, name, "Const", false).Attr("value", value).Attr("dtype", value.dtype()).Build();
+      };
+      Node *in = source("x", x), *filter = source("f", f);
+      const auto conv = NodeBuilder(&graph, "conv", "Conv2D", false)
+                            .Input({in, 0})
+                            .Input({filter, 0})
+                            .Attr("strides", strides)
+                            .Attr("padding", "VALID")
+                            .Build();
+      BOOST_REQUIRE_MESSAGE(conv.ok(), conv.status());
+      ShapeRefiner shapes(&graph);
+      BOOST_REQUIRE(shapes.AddNode(in).ok() && shapes.AddNode(filter).ok());
+      const absl::Status known = shapes.AddNode(*conv);
+      BOOST_REQUIRE(known.code() == absl::StatusCode::kInvalidArgument);
+      const std::string message(known.message());
+      BOOST_CHECK_MESSAGE(message.find(StrCat("a window of ", k, " does not fit into 4 rows")) != std::string::npos, message);
+    }
+    // By two strides.
+    CheckRefused("Conv2D", {Tensor(t, TensorShape({2, 4, 4, 3})), Tensor(t, TensorShape({8, 8, 3, 5}))}, a,
+                 "Computed output size would be negative: -1 [input_size: 4, effective_filter_size: 8, stride: 2]");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(TheLibraryUsesItsOwnKernels) {

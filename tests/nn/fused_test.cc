@@ -1,4 +1,5 @@
 // Fused nodes give what the separate ones give, and their errors name those.
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
@@ -183,6 +184,53 @@ BOOST_AUTO_TEST_CASE(element_wise_groups_have_the_bits_of_the_separate_nodes) {
         BOOST_TEST(on.ops.find("_FusedElementwise") != std::string::npos, on.ops);
         BOOST_REQUIRE(on.values[0].SameShape(off.values[0]));
         BOOST_TEST(std::memcmp(on.values[0].raw(), off.values[0].raw(), on.values[0].bytes()) == 0);
+      }
+    }
+  }
+}
+
+// One NaN or infinity in one operand: what comes out is not finite in the same places, and in the same way.
+BOOST_AUTO_TEST_CASE(what_is_not_finite_goes_the_same_ways) {
+  std::vector<Case> cases = Cases();
+  for (const char* activation : {"Relu", "Relu6", "Elu"}) {
+    static std::vector<std::string> texts;
+    texts.reserve(4);
+    texts.push_back(StrCat(R"(x = Placeholder[dtype=float32]
+                              w = Placeholder[dtype=float32]
+                              b = Placeholder[dtype=float32]
+                              m = Conv2D[strides={1, 1, 1, 1}, padding="SAME"](x, w)
+                              a = BiasAdd(m, b)
+                              y = )",
+                           activation, "(a)"));
+    for (const auto& [c, k, oc] : {std::array<int64_t, 3>{4, 2, 16}, {4, 3, 8}, {16, 3, 32}, {8, 1, 16}}) {
+      cases.push_back({activation,
+                       texts.back().c_str(),
+                       "_FusedConv2D",
+                       {{"x", Random(TensorShape({3, 6, 7, c}), 1)},
+                        {"w", Random(TensorShape({k, k, c, oc}), 2)},
+                        {"b", Random(TensorShape({oc}), 3)}},
+                       true});
+    }
+  }
+  for (const Case& c : cases) {
+    for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+      for (size_t where = 0; where < c.feeds.size(); ++where) {
+        BOOST_TEST_CONTEXT(c.what << ", " << bad << " in " << c.feeds[where].first) {
+          Feeds feeds = c.feeds;
+          Tensor& t = feeds[where].second;
+          t = t.Clone();
+          t.data<float>()[t.num_elements() / 2] = bad;
+          const Result off = RunText(c.text, feeds, {"y"}, false, 1), on = RunText(c.text, feeds, {"y"}, true, 1);
+          BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
+          BOOST_TEST(on.ops.find(c.fused_op) != std::string::npos, on.ops);
+          int wrong = 0;
+          for (int64_t i = 0; i < on.values[0].num_elements(); ++i) {
+            const float got = on.values[0].data<float>()[i], want = off.values[0].data<float>()[i];
+            wrong += std::isfinite(want) ? std::abs(got - want) > 1e-4f * std::abs(want) + 1e-6f
+                                         : !(got == want || (std::isnan(got) && std::isnan(want)));
+          }
+          BOOST_TEST(wrong == 0);
+        }
       }
     }
   }

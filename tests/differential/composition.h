@@ -65,9 +65,10 @@ absl::StatusOr<Composition> ReadComposition(std::istream& in);
 struct Mode {
   std::string name;
   SessionOptions options;
+  bool through_text = false;  // the graph is printed as text and read again
 };
-// Every way in which a session treats a graph: passes on and off, threads, tokens as messages,
-// placement.
+// Every way in which a graph is treated: passes on and off, threads, tokens as messages, placement,
+// and once more as text.
 const std::vector<Mode>& Modes();
 
 // What differs from what TensorFlow did, one line each; empty when all is as it should be, and when

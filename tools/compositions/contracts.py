@@ -166,6 +166,30 @@ def average_of_a_resource_variable_after_its_training():
     return averaged(True)
 
 
+@contract
+def average_of_a_reference_variable_after_its_training():
+    return averaged(False)
+
+
+@contract
+def read_that_stands_before_an_update_and_its_consumer_behind():
+    v = ref_variable(1.0)
+    read = tf.identity(v._ref())
+    up = v1.assign_add(v, 1.0)
+    with tf.control_dependencies([up.op]):
+        y = read * 10.0
+    return dict(steps=runs([y], 3, v.initializer))
+
+
+@contract
+def read_that_an_update_waits_for():
+    v = ref_variable(3.0)
+    old = tf.identity(v._ref()) * 2.0
+    with tf.control_dependencies([old]):
+        up = v1.assign_add(v, 1.0)
+    return dict(steps=runs([old, up], 3, v.initializer))
+
+
 def averaged(resource):
     v = v1.Variable(1.0, use_resource=resource, name="v")
     train = v1.train.GradientDescentOptimizer(0.25).minimize(tf.square(v) + v, name="train")

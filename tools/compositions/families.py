@@ -2,10 +2,9 @@
 
 import random
 
-import numpy as np
 import tensorflow as tf
 
-from case import Case, Gradients, Step, name_of, stripped
+from case import Case, Gradients, Step, stripped
 from generator import Builder
 from oracle import DEVICES, NoCase
 from training import training
@@ -118,6 +117,9 @@ SHARES = ["stateless"] * 4 + ["control"] * 4 + ["gradient"] * 4 + ["training"] *
 
 
 def make(family, seed, nodes=None):
-    case = FAMILIES[family](seed, nodes)
+    try:
+        case = FAMILIES[family](seed, nodes)
+    except (ValueError, TypeError, tf.errors.OpError) as e:  # some gradients and loops TensorFlow cannot even build
+        raise NoCase(str(e).split("\n")[0])
     case.name = "%s/%d" % (family, seed) if nodes is None else "%s/%d/%d" % (family, seed, nodes)
     return case

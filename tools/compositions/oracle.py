@@ -70,7 +70,7 @@ def add_gradients(case, g, tensors, numeric):
     try:
         grads = tf.gradients(ys, g.xs)
         grads = [tf.convert_to_tensor(d) if d is not None else None for d in grads]
-    except (ValueError, TypeError, LookupError, AttributeError, NotImplementedError) as e:
+    except (ValueError, TypeError, LookupError, AttributeError, NotImplementedError, tf.errors.OpError) as e:
         raise NoCase(str(e).split("\n")[0])
     g.connected = [d is not None for d in grads]
     tensors.update((n, d) for n, d in zip(names, grads) if d is not None)

@@ -187,7 +187,7 @@ def training(seed, nodes=None):
             train = o.apply_gradients(
                 list(zip(grads, net.weights)), global_step=v1.train.get_or_create_global_step(), name="train"
             )
-        if net.resource and r.random() < 0.3:
+        if r.random() < 0.3:
             average = v1.train.ExponentialMovingAverage(0.9)
             with tf.control_dependencies([train]):
                 train = tf.group(average.apply(net.weights), name="train_and_average")

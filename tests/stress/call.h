@@ -42,6 +42,7 @@ struct Place {
   std::unique_ptr<caf::actor_system_config> config;
   std::unique_ptr<caf::actor_system> system;  // where it is foreign
   std::shared_ptr<Runtime> runtime;
+  size_t actors = 0;               // that run in it before any session is made
   Moment killed;                   // an actor of the runtime was killed
   double slow_ms = 0;              // what all its kernels take together
   bool stuck = false;              // some do not end before the gate opens

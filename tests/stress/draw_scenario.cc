@@ -25,6 +25,7 @@ const std::map<std::string, std::string>& ScenarioKinds() {
       {"stuck", "kernels that do not return or answer before a gate opens"},
       {"bad", "kernels that cannot be made, give no output or one of another type"},
       {"deadlines", "deadlines"},
+      {"forever", "deadlines in millions of years"},
       {"tokens", "cancellation tokens"},
       {"close", "Close while steps run"},
       {"drop", "sessions destroyed while their steps run"},
@@ -185,8 +186,9 @@ void Scenario::DrawCall(Draw* draw, Call* c) {
   c->in.how = How(act, draw->Between(1, act == Act::kBusy ? 3 : 12));
   const bool endless = Endless(act) && c->TimesRun() > 0;
   if (draw->Chance(endless ? 0.6 : 0.2)) {
-    const int64_t ms = endless || draw->Chance(0.5) ? draw->Between(20, 200) : draw->Chance(0.3) ? INT64_MAX / 2 : 30000;
-    if (options_.Has("deadlines")) c->timeout_ms = ms;
+    const int64_t ms = draw->Between(20, 200), distant = draw->Chance(0.3) ? INT64_MAX / 2 : 30000;
+    const bool near = endless || draw->Chance(0.5);
+    if (options_.Has("deadlines")) c->timeout_ms = near ? ms : options_.Has("forever") ? distant : 30000;
   }
   if (draw->Chance(endless ? 0.5 : 0.15)) {
     const double ms = draw->Chance(0.2) ? 0 : static_cast<double>(draw->Between(1, 3000)) * (endless ? 0.05 : 0.01);

@@ -15,6 +15,7 @@ namespace troupe::stress {
 namespace {
 
 constexpr int kPrinted = 5;  // of each kind
+constexpr int kLines = 4;   // of each fault
 
 Repeat repeat;
 std::mutex mu;
@@ -53,6 +54,13 @@ void OnSignal(int signal) {
   raise(signal);
 }
 
+// A report of what a step waits for has fifty lines.
+std::string Short(const std::string& what) {
+  size_t end = 0;
+  for (int lines = 0; lines < kLines && end != std::string::npos; ++lines) end = what.find('\n', end + 1);
+  return end == std::string::npos ? what : what.substr(0, end) + "\n  ...";
+}
+
 }  // namespace
 
 void SetRepeat(const Repeat& r) {
@@ -70,11 +78,16 @@ void Fault(int64_t scenario, const std::string& kind, const std::string& what) {
   auto& [times, first] = kinds[kind];
   if (times == 0) first = HowToRepeat(scenario);
   if (++times > kPrinted) return;
-  std::printf("FAULT (%s) %s: %s\n", HowToRepeat(scenario).c_str(), kind.c_str(), what.c_str());
+  std::printf("FAULT (%s) %s: %s\n", HowToRepeat(scenario).c_str(), kind.c_str(), Short(what).c_str());
   std::fflush(stdout);
 }
 
 int64_t NumFaults() { return count.load(); }
+
+void Tell(const std::string& text) {
+  std::printf("%s", text.c_str());
+  std::fflush(stdout);
+}
 
 std::string FaultSummary() {
   std::lock_guard<std::mutex> lock(mu);

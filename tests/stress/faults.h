@@ -20,6 +20,8 @@ std::string HowToRepeat(int64_t scenario);
 
 // `kind`: a few words that are the same for every fault of the kind. Only the first ones of a kind are printed in full.
 void Fault(int64_t scenario, const std::string& kind, const std::string& what);
+// In full.
+void Tell(const std::string& text);
 int64_t NumFaults();
 // A line for each kind.
 std::string FaultSummary();

@@ -149,13 +149,13 @@ absl::Status Scenario::RunPartial(Call& call, Session& session, const RunOptions
   whole.cancellation = options.cancellation;
   TROUPE_ASSIGN_OR_RETURN(const std::string handle, session.PartialRunSetup(whole, Model::FeedNames(), all, {}));
   Feeds early = Model::FeedsOf(call.in), late = {early.back()};
-  early.pop_back();
+  if (!second.empty()) early.pop_back();  // otherwise the first call takes the last fetch, and the step is over
   RunOptions none;
   none.timeout_ms = -1;
   std::vector<Tensor> got, more;
   TROUPE_RETURN_IF_ERROR(session.PartialRun(none, handle, early, first, &got));
   if (call.abandon) return absl::OkStatus();
-  TROUPE_RETURN_IF_ERROR(session.PartialRun(none, handle, late, second, &more));
+  if (!second.empty()) TROUPE_RETURN_IF_ERROR(session.PartialRun(none, handle, late, second, &more));
   // In the order of the call's fetches.
   size_t a = 0, b = 0;
   for (const int f : call.fetches()) {

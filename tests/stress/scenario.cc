@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // After this (and a margin for the load) somebody must look what is wrong.
-constexpr double kLongestMs = 60000;
+constexpr double kLongestMs = 20000;
 
 caf::behavior User(caf::event_based_actor* self, Scenario* scenario) {
   return {[=](int64_t what) { scenario->OnUser(self, what); }};
@@ -89,6 +89,7 @@ bool Scenario::Start() {
       return false;
     }
     place->runtime = *runtime;
+    place->actors = place->runtime->impl()->system->registry().running();
     users_.push_back(place->runtime->impl()->system->spawn(User, this));
   }
   cast_.resize(parties_.size());
@@ -233,6 +234,11 @@ void Scenario::LetGo() {
       int64_t in_use = 0;
       const bool back = InTime(place->slow_ms, [&] { return (in_use = runtime->devices()[0].memory.bytes_in_use) == 0; });
       if (!back) Fault(number_, "memory of a runtime whose sessions are gone", StrCat(in_use, " bytes are in use"));
+    }
+    if (!gate_opens_late_) {
+      caf::actor_registry& registry = runtime->impl()->system->registry();
+      const bool back = InTime(place->slow_ms, [&] { return registry.running() <= place->actors; });
+      if (!back) Fault(number_, "actors of sessions that are gone", StrCat(registry.running(), " run, ", place->actors, " at the beginning"));
     }
     gone.push_back(runtime);
   }

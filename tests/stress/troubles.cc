@@ -119,6 +119,7 @@ void Scenario::DropSession(Party& p) {
 
 // Executors have no names. A set is leased, its actors are noted, and it is given back for others to run.
 void Scenario::HarvestExecutors(Party& p) {
+  if (!options_.Has("kills")) return;
   const size_t index = static_cast<size_t>(p.index);
   for (size_t i = 0; i < p.signatures.size() && i < 3; ++i) {
     Names fetches;
@@ -130,7 +131,9 @@ void Scenario::HarvestExecutors(Party& p) {
                      auto set = signature->Lease();
                      if (set == nullptr) return;
                      std::lock_guard<std::mutex> lock(me->mu_);
-                     for (const auto& e : set->executors()) me->cast_[index].push_back(e->actor());
+                     for (const auto& e : set->executors()) {
+                       if (!me->cast_.empty()) me->cast_[index].push_back(e->actor());
+                     }
                      signature->Release(std::move(set));
                    }));
   }

@@ -46,7 +46,8 @@ void Watchdog::Run() {
 }
 
 void Watchdog::Hangs(const std::shared_ptr<Scenario>& scenario) {
-  Fault(scenario->number(), "a hang", "\n" + scenario->Outstanding());
+  Fault(scenario->number(), "a hang", "");
+  Tell(scenario->Outstanding());
   // Those who are asked may hang as well.
   auto asked = std::make_shared<std::promise<std::vector<std::string>>>();
   std::thread([asked, scenario] { asked->set_value(scenario->AskSessions()); }).detach();

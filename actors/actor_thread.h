@@ -20,6 +20,16 @@ namespace troupe {
 // True on the scheduler's threads of any actor system of this process, whoever made it.
 bool OnSchedulerThread();
 
+// This thread belongs to a runtime for the time of its life: others wait for it, so that nothing may block it either.
+class NoBlockingHere {
+ public:
+  NoBlockingHere();
+  ~NoBlockingHere();
+  NoBlockingHere(const NoBlockingHere&) = delete;
+  NoBlockingHere& operator=(const NoBlockingHere&) = delete;
+};
+bool MustNotBlockHere();
+
 // From now on ThreadEnded is right on this thread. Before a thread calls CAF for an object that may be destroyed at exit.
 void KnowThreadsEnd();
 // True when the thread-local variables of this thread have been destroyed.

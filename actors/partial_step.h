@@ -14,6 +14,8 @@
 //   open     GiveUp, the step's deadline, its token, the session's end
 //                                            6 the step is aborted                                                 open; the next Run returns the error
 //   any      the step has ended                7 the executors are released: none waits for the caller             as before
+//   any      the step was aborted 50 ms ago, and has not ended
+//                                              8 as 4; the executors are released when its kernels have returned   as before
 //
 // It is one step: every node runs once, as soon as its inputs are there. While it runs the step keeps this object alive, so that whoever drops the handle need not wait.
 // Thread rule: all methods are thread safe; a call waits for its fetches.
@@ -32,8 +34,8 @@ namespace troupe {
 class PartialStep : public std::enable_shared_from_this<PartialStep> {
  public:
   explicit PartialStep(std::shared_ptr<Signature> signature) : signature_(std::move(signature)) {}
-  // `options`: deadline and token of the whole step.
-  void Start(const RunOptions& options);
+  // `options`, `deadline`: token and deadline of the whole step.
+  void Start(const RunOptions& options, const Deadline& deadline);
 
   // `options`: deadline and token of this call; they end the step, too. INVALID_ARGUMENT: a name that the set-up did not give, a tensor fed or fetched twice, or a fetch
   // that depends on a feed that has not come (named).
@@ -45,13 +47,16 @@ class PartialStep : public std::enable_shared_from_this<PartialStep> {
 
   // From the executors' turns.
   void OnResult(uint32_t index, Tensor value);
+  // The executors are not needed any more.
+  void LetGo();
+  // The step's answer, once: from the last executor's turn, or by the watch before the step's end.
   void OnDone(const absl::Status& status);
 
  private:
   absl::StatusOr<size_t> IndexOf(const Names& names, const std::string& name, const char* what) const;
   // Waits until `ready` or, with a deadline, ends the step then.
   template <class F>
-  void WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, int64_t timeout_ms, F ready);
+  void WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, const Deadline& deadline, F ready);
 
   const std::shared_ptr<Signature> signature_;
   mutable std::mutex mu_;

@@ -16,20 +16,11 @@
 namespace troupe {
 namespace {
 
-// The threads of the actor system also run the kernels of asynchronous steps, so they flush denormals for as long as they live.
-class FlushDenormals : public caf::thread_hook {
- public:
-  void init(caf::actor_system&) override {}
-  void thread_started() override { static thread_local ScopedFlushDenormals flush; }
-  void thread_terminates() override {}
-};
-
 class Config : public caf::actor_system_config {
  public:
   explicit Config(int threads) {
     set("scheduler.max-threads", static_cast<size_t>(threads));
     set("scheduler.max-throughput", static_cast<size_t>(50));
-    add_thread_hook<FlushDenormals>();
   }
 };
 
@@ -58,7 +49,8 @@ std::vector<ChildSpec> Children(Runtime::Impl* impl) {
   return children;
 }
 
-absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system) {
+absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system,
+                                               std::shared_ptr<StepClock> clock) {
   if (options.threads < 0 || options.threads > 4096)
     return InvalidArgument("threads = ", options.threads, " is out of range");
   if (options.cpu_devices < 1 || options.cpu_devices > 256) {
@@ -72,6 +64,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
       options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   impl->options.threads = threads;
   if (system == nullptr) {
+    // They run those who are in control, never a kernel.
     impl->config = std::make_unique<Config>(std::min(threads, 2));
     impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
     system = impl->own_system.get();
@@ -82,7 +75,13 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     impl->allocator = std::make_unique<Allocator>("cpu", options.memory_limit);
     allocator = impl->allocator.get();
   }
-  auto compute = std::make_shared<ComputeThreads>(threads);
+  const auto compute = impl->compute = std::make_shared<ComputeThreads>(threads);
+  if (clock != nullptr) {
+    impl->clock = std::move(clock);
+  } else {
+    impl->clock = std::make_shared<ThreadClock>();
+    impl->turns = std::make_unique<TurnThreads>(system, compute);
+  }
   std::random_device entropy;
   for (int i = 0; i < options.cpu_devices; ++i) {
     const uint64_t incarnation = (static_cast<uint64_t>(entropy()) << 32 | entropy()) >> 1;
@@ -113,6 +112,20 @@ Runtime::Impl::~Impl() {
   self->send_exit(supervisor, caf::exit_reason::user_shutdown);
   self->receive([](const caf::down_msg&) {});
   supervisor = nullptr;
+  // What still runs on a compute thread uses the devices. That is the end of a turn, since a step keeps its runtime; or a kernel of an executor that was killed, and nobody knows
+  // whether it returns.
+  constexpr std::chrono::seconds kPatience{1};
+  if (compute == nullptr || compute->Stop(kPatience)) return;
+  spdlog::error("a kernel has not returned, although its step is over; the devices of its runtime stay");
+  struct Left {
+    std::vector<std::shared_ptr<Device>> devices;
+    std::unique_ptr<Allocator> allocator;
+    std::unique_ptr<TurnThreads> turns;
+  };
+  static std::mutex left_mu;
+  static auto* left = new std::vector<Left>;
+  std::lock_guard<std::mutex> lock(left_mu);
+  left->push_back({std::move(devices), std::move(allocator), std::move(turns)});
 }
 
 void Runtime::Impl::TellFailure(const absl::Status& status) {
@@ -124,11 +137,16 @@ Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::~Runtime() = default;
 
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) {
-  return Make(options, nullptr);
+  return Make(options, nullptr, nullptr);
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options) {
-  return Make(options, &system);
+  return Make(options, &system, nullptr);
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
+                                                        std::shared_ptr<StepClock> clock) {
+  return Make(options, &system, std::move(clock));
 }
 
 const RuntimeOptions& Runtime::options() const { return impl_->options; }

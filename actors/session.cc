@@ -6,9 +6,11 @@
 #include <thread>
 
 #include "troupe/actors/actor_thread.h"
+#include "troupe/actors/call_wait.h"
 #include "troupe/actors/device_actor.h"
 #include "troupe/actors/messages.h"
 #include "troupe/actors/partial_step.h"
+#include "troupe/actors/pending_run.h"
 #include "troupe/actors/session_actor.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/proto/config.pb.h"
@@ -16,27 +18,6 @@
 
 namespace troupe {
 namespace {
-
-// Waits for a callback of an actor.
-template <class T>
-class Waiter {
- public:
-  void Set(T value) {
-    std::lock_guard<std::mutex> lock(mu_);
-    value_.emplace(std::move(value));
-    cv_.notify_one();
-  }
-  T Wait() {
-    std::unique_lock<std::mutex> lock(mu_);
-    cv_.wait(lock, [&] { return value_.has_value(); });
-    return *std::move(value_);
-  }
-
- private:
-  std::mutex mu_;
-  std::condition_variable cv_;
-  std::optional<T> value_;
-};
 
 std::atomic<int64_t> next_session{1};
 
@@ -46,7 +27,7 @@ absl::Status RefuseInActor(std::string_view what) {
 
 }  // namespace
 
-struct Session::Impl {
+struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::shared_ptr<Runtime> runtime;
   SessionOptions options;
   std::shared_ptr<SessionMaster> master;
@@ -120,7 +101,7 @@ struct Session::Impl {
     call->targets = std::move(targets);
     call->parts = parts;
     if (call->key.empty()) call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-    call->done = [this, key = call->key, done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
+    call->done = [this, keep = shared_from_this(), key = call->key, done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
       if (s.ok()) {
         for (Stripe& stripe : stripes) {
           // Each stripe counts the uses of its own threads.
@@ -134,16 +115,31 @@ struct Session::Impl {
     caf::anon_send(actor, std::move(call));
   }
 
+  // A call's deadline counts from its beginning: compiling and running share it.
+  Deadline DeadlineOf(int64_t timeout_ms) const {
+    return timeout_ms <= 0 ? Deadline() : Deadline::In(timeout_ms, runtime->impl()->clock->Now());
+  }
+  Deadline DeadlineOf(const RunOptions& run) const {
+    return DeadlineOf(run.timeout_ms != 0 ? run.timeout_ms : options.operation_timeout_ms);
+  }
+
   template <class FeedNames>
   absl::StatusOr<std::shared_ptr<Signature>> Find(const FeedNames& feeds, const Names& fetches, const Names& targets,
+                                                  const Deadline& deadline = {},
+                                                  const CancellationToken* token = nullptr,
                                                   proto::RunMetadata* parts = nullptr) {
     if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
     std::string key;
     if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
     if (InsideActor()) return RefuseInActor("the first Run of a signature");
-    Waiter<absl::StatusOr<std::shared_ptr<Signature>>> waiter;
-    Compile(std::move(key), FeedNamesOf(feeds), fetches, targets, parts, [&](auto s) { waiter.Set(std::move(s)); });
-    return waiter.Wait();
+    // The compile goes on when the call has ended, so it writes to what it shares.
+    auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
+    auto wait = std::make_shared<CallWait<absl::StatusOr<std::shared_ptr<Signature>>>>();
+    Compile(std::move(key), FeedNamesOf(feeds), fetches, targets, made.get(),
+            [wait, made](auto s) { wait->Set(std::move(s)); });
+    auto s = wait->Wait(deadline, token, "the step's signature was not compiled");
+    if (s.ok() && parts != nullptr) parts->MergeFrom(*made);
+    return s;
   }
   static proto::RunMetadata* PartsOf(const RunOptions& options, proto::RunMetadata* metadata) {
     return options.partition_graphs ? metadata : nullptr;
@@ -202,7 +198,7 @@ Session::~Session() {
 
 absl::Status Session::Extend(const proto::GraphDef& def) {
   if (InsideActor()) return RefuseInActor("Extend");
-  Waiter<absl::Status> waiter;
+  CallWait<absl::Status> waiter;
   auto call = std::make_shared<ExtendCall>();
   call->import = [&](Graph* graph) { return ImportGraphDef(def, {}, graph).status(); };
   call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
@@ -212,7 +208,7 @@ absl::Status Session::Extend(const proto::GraphDef& def) {
 
 absl::Status Session::Extend(const Graph& from) {
   if (InsideActor()) return RefuseInActor("Extend");
-  Waiter<absl::Status> waiter;
+  CallWait<absl::Status> waiter;
   auto call = std::make_shared<ExtendCall>();
   call->import = [&](Graph* to) -> absl::Status {
     std::vector<Node*> added(from.num_node_ids(), nullptr);
@@ -249,33 +245,44 @@ absl::Status Session::Run(const Feeds& feeds, const Names& fetches, const Names&
 
 absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                           std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
-  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s,
-                          impl_->Find(feeds, fetches, targets, Impl::PartsOf(options, metadata)));
-  return s->RunBlocking(options, FeedValues(feeds), outputs, metadata);
+  const Deadline deadline = impl_->DeadlineOf(options);
+  TROUPE_ASSIGN_OR_RETURN(
+      const std::shared_ptr<Signature> s,
+      impl_->Find(feeds, fetches, targets, deadline, options.cancellation, Impl::PartsOf(options, metadata)));
+  return s->RunBlocking(options, deadline, FeedValues(feeds), outputs, metadata);
 }
 
 void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                        RunCallback done, proto::RunMetadata* metadata) {
-  if (impl_->closed->load()) return done(Cancelled("the session is closed"), {});
+  if (impl_->closed->load()) return CallDone(done, Cancelled("the session is closed"), {});
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
   if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
-    return s->RunAsync(options, FeedValues(feeds), std::move(done), metadata);
+    return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds), std::move(done), metadata);
   std::vector<Tensor> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
+  const Deadline deadline = impl_->DeadlineOf(options);
+  auto pending = PendingRun::Begin(impl_->master->shared_watch(), deadline, options.cancellation, std::move(done));
+  // The compile goes on when the call has been answered, so it writes to what it shares.
+  auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
-  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, parts,
-                 [values = std::move(values), done = std::move(done), keep = impl_, options = RunOptions(options),
-                  token, metadata](auto s) mutable {
-                   if (!s.ok()) return done(s.status(), {});
+  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
+                 [values = std::move(values), pending, made, keep = impl_, options = RunOptions(options), deadline, token,
+                  metadata](auto s) mutable {
+                   RunCallback done = pending->Take();
+                   if (!done) return;
+                   if (!s.ok()) return CallDone(done, s.status(), {});
+                   if (made != nullptr) metadata->MergeFrom(*made);
                    if (options.cancellation != nullptr) options.cancellation = &token;
-                   (*s)->RunAsync(options, absl::Span<const Tensor>(values), std::move(done), metadata);
+                   (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(values), std::move(done), metadata);
                  });
 }
 
 absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetches, const Names& targets) {
-  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets));
+  TROUPE_ASSIGN_OR_RETURN(
+      std::shared_ptr<Signature> s,
+      impl_->Find(feeds, fetches, targets, impl_->DeadlineOf(impl_->options.operation_timeout_ms)));
   Callable c;
   c.signature_ = std::move(s);
   return c;
@@ -283,9 +290,11 @@ absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetch
 
 absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, const Names& feeds,
                                                      const Names& fetches, const Names& targets) {
-  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s, impl_->Find(feeds, fetches, targets));
+  const Deadline deadline = impl_->DeadlineOf(options.timeout_ms);
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s,
+                          impl_->Find(feeds, fetches, targets, deadline, options.cancellation));
   auto step = std::make_shared<PartialStep>(std::move(s));
-  step->Start(options);
+  step->Start(options, deadline);
   std::lock_guard<std::mutex> lock(impl_->partial_mu);
   std::string handle = StrCat("partial/", ++impl_->partial_runs);
   impl_->partial[handle] = std::move(step);
@@ -315,7 +324,7 @@ absl::Status Session::PartialRun(const RunOptions& options, const std::string& h
 absl::Status Session::Close() {
   if (impl_->closed->load()) return absl::OkStatus();
   if (InsideActor()) return RefuseInActor("Close");
-  Waiter<absl::Status> waiter;
+  CallWait<absl::Status> waiter;
   auto call = std::make_shared<CloseCall>();
   call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
   caf::anon_send(impl_->actor, std::move(call));
@@ -334,7 +343,7 @@ absl::Status Session::Reset(const Names& containers) {
   for (const auto& device : runtime.devices) {
     const caf::actor actor = runtime.directory->Find("container:" + device->name());
     if (!actor) return runtime.directory->WhyDown("container:" + device->name());
-    Waiter<absl::Status> waiter;
+    CallWait<absl::Status> waiter;
     auto call = std::make_shared<ContainerResetCall>();
     call->containers = containers;
     call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
@@ -377,15 +386,15 @@ std::vector<std::string> Session::Status() const {
 }
 
 absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
-  return signature_->RunBlocking({}, feeds, outputs, nullptr);
+  return signature_->RunBlocking({}, signature_->DeadlineOf({}), feeds, outputs, nullptr);
 }
 absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata) const {
-  return signature_->RunBlocking(options, feeds, outputs, metadata);
+  return signature_->RunBlocking(options, signature_->DeadlineOf(options), feeds, outputs, metadata);
 }
 void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                         proto::RunMetadata* metadata) const {
-  signature_->RunAsync(options, feeds, std::move(done), metadata);
+  signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);
 }
 
 caf::actor ActorOf(const Session& session) { return session.impl()->actor; }

@@ -70,7 +70,7 @@ SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions op
       id_(std::move(id)),
       closed_(std::move(closed)),
       watch_(std::make_shared<StepWatch>(
-          &runtime_->impl()->system->clock(),
+          runtime_->impl()->clock,
           [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })) {}
 
 absl::Status SessionMaster::Extend(const ExtendCall& call) {
@@ -93,6 +93,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
   if (options_.fold_constants) {
     KernelEvaluator evaluator;
+    const ScopedFlushDenormals flush;  // as a step would compute it
     TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator).status());
   }
   if (options_.merge_common_subexpressions) TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph).status());
@@ -110,6 +111,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   s->runtime = runtime_;
   s->closed = closed_;
   s->watch = watch_;
+  s->turns = runtime_->impl()->turns.get();
   result.signature = std::move(s);
   result.call = std::make_shared<RegisterGraphCall>();
   result.call->session = id_;
@@ -180,7 +182,6 @@ struct SessionActorState {
   int64_t last_request = 0;
   const char* name = "troupe.session";
   ~SessionActorState() {
-    if (master != nullptr) master->watch().SetWake(nullptr);
     for (auto& [id, promise] : waiting)
       promise.deliver(run_reply{absl::AbortedError("the session ended before the step did"), {}, nullptr});
   }
@@ -241,30 +242,17 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
     if (options.cancellation != nullptr) options.cancellation = &token;
     // Others wait for this actor's turn: only a step that takes no longer than sending it elsewhere runs here.
     constexpr int64_t kLendMicros = 5;
-    (*s)->RunAsync(options, absl::Span<const Tensor>(values), answer, metadata.get(),
+    (*s)->RunAsync(options, (*s)->DeadlineOf(options), absl::Span<const Tensor>(values), answer, metadata.get(),
                    std::min(kLendMicros, (*s)->options.lend_thread_us));
   };
   Compile(self, call);
-}
-
-// Looks for steps whose time is up, and sets the timer for the next one.
-void LookAtSteps(SessionActor* self, StepWatch::Time ticked) {
-  StepWatch::Time next;
-  if (!self->state.master->watch().Look(ticked, &next)) return;
-  const auto delay = std::max(next - self->clock().now(), StepWatch::Time::duration::zero());
-  self->delayed_send(self, std::chrono::ceil<std::chrono::nanoseconds>(delay),
-                     watch_steps{next.time_since_epoch().count()});
 }
 
 caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.master = std::move(master);
-  self->state.master->watch().SetWake([me = caf::actor_cast<caf::weak_actor_ptr>(self)] {
-    if (auto actor = caf::actor_cast<caf::actor>(me)) caf::anon_send(actor, watch_steps{});
-  });
   return {
-      [self](watch_steps tick) { LookAtSteps(self, StepWatch::Time(StepWatch::Time::duration(tick.when))); },
       [self](const std::shared_ptr<ExtendCall>& call) { call->done(self->state.master->Extend(*call)); },
       [self](const std::shared_ptr<CompileCall>& call) { Compile(self, call); },
       [self](const std::shared_ptr<std::function<void(SessionMaster&)>>& then) { (*then)(*self->state.master); },

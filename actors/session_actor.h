@@ -7,15 +7,14 @@
 //   open    compile, the worker is down
 //                                      4 answer at once                                                        UNAVAILABLE, or what it died of
 //   open    then: parts registered     5 keep the signature                                                    signature or error
-//   open    run_request {feeds, ...}   6 as 2 to 5, then run under the scheduler; for users' actors            run_reply {status, outputs, metadata}
-//   open    watch_steps {tick}         7 look for asynchronous steps whose time is up (step_watch.h)           none
+//   open    run_request {feeds, ...}   6 as 2 to 5, then run asynchronously; for users' actors            run_reply {status, outputs, metadata}
 //   open    then: an actor of the runtime failed
-//                                      8 abort the steps that run; the session stays usable                    none
-//   open    close                      9 refuse what comes, abort what runs; closed from here on               status
+//                                      7 abort the steps that run; the session stays usable                    none
+//   open    close                      8 refuse what comes, abort what runs; closed from here on               status
 //   closed  extend, compile, run_request, parts registered
-//                                     10 nothing is done                                                       CANCELLED
-//   closed  close                     11 nothing is left to do                                                 status
-//   any     exit                      12 calls that wait for an answer get one                                 ABORTED
+//                                      9 nothing is done                                                       CANCELLED
+//   closed  close                     10 nothing is left to do                                                 status
+//   any     exit                      11 calls that wait for an answer get one                                 ABORTED
 //
 // Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the caller directly, and this actor hears of misses only.
 // Owner: the Session object. Dies: with it.
@@ -77,7 +76,7 @@ class SessionMaster {
   void AbortAll(const absl::Status& status);
   void Close();
   bool closed() const { return closed_->load(); }
-  StepWatch& watch() { return *watch_; }
+  const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
   // The worker that is alive now; null while it is being restarted.
   caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
   absl::Status WhyNoWorker() const { return runtime_->impl()->directory->WhyDown("worker"); }

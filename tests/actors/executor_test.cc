@@ -236,7 +236,7 @@ BOOST_FIXTURE_TEST_CASE(AKilledExecutorFailsItsStepAndIsReplaced, RecvGraph) {
         std::this_thread::sleep_for(30ms);
         caf::anon_send_exit(actor, caf::exit_reason::kill);
       });
-      const absl::Status status = set->RunBlocking({}, {}, nullptr, nullptr);
+      const absl::Status status = set->RunBlocking({}, {}, {}, nullptr, nullptr);
       killer.join();
       BOOST_TEST(status.code() == absl::StatusCode::kAborted, status);
       BOOST_TEST(!set->usable());

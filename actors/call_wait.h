@@ -1,0 +1,115 @@
+// How long a call may take: its deadline, its token, and the wait for an answer that may come too late.
+//
+//   const Deadline deadline = Deadline::In(options.timeout_ms, now);
+//   auto wait = std::make_shared<CallWait<absl::StatusOr<int>>>();
+//   Ask([wait](auto answer) { wait->Set(std::move(answer)); });
+//   return wait->Wait(deadline, options.cancellation, "the question was not answered");
+//
+// Whoever answers may do so when the caller has long gone: it holds a share of the wait, and what it says then is dropped.
+//
+// Thread rule: all methods are thread safe; Wait is called once.
+#ifndef TROUPE_ACTORS_CALL_WAIT_H_
+#define TROUPE_ACTORS_CALL_WAIT_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "troupe/actors/session.h"
+#include "troupe/graph/core/status.h"
+
+namespace troupe {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+// The only place where milliseconds of a user become a time: what lies too far in the future is never.
+SteadyTime TimeAfter(SteadyTime begun, int64_t ms);
+
+struct Deadline {
+  int64_t ms = 0;  // as the caller gave it, for messages; zero or less: there is none
+  SteadyTime at = SteadyTime::max();
+  static Deadline In(int64_t ms, SteadyTime now) { return ms > 0 ? Deadline{ms, TimeAfter(now, ms)} : Deadline{}; }
+};
+
+// What a token ends.
+class Cancellable {
+ public:
+  // On the thread that cancels, under the token's lock: it neither blocks nor calls users' code.
+  virtual void OnCancel() = 0;
+
+ protected:
+  ~Cancellable() = default;
+};
+
+struct CancellationToken::Impl {
+  std::mutex mu;
+  bool cancelled = false;
+  std::vector<Cancellable*> entries;
+};
+
+// Registers something with a token for the time of its life; it must not go before this does. A null token never ends it.
+class Cancellation {
+ public:
+  Cancellation(const CancellationToken* token, Cancellable* what);
+  ~Cancellation();
+  Cancellation(const Cancellation&) = delete;
+  Cancellation& operator=(const Cancellation&) = delete;
+  // To be asked once it is registered: what was cancelled before is found here, what is cancelled later is told.
+  bool cancelled() const;
+
+ private:
+  const std::shared_ptr<CancellationToken::Impl> impl_;
+  Cancellable* const what_;
+};
+
+absl::Status CancelledByCaller();
+
+// Waits for an answer of type T, which must be constructible from an absl::Status.
+template <class T>
+class CallWait : public Cancellable {
+ public:
+  // The first answer counts. One that comes after Wait's end is dropped.
+  void Set(T value) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!ended_ && !value_) value_.emplace(std::move(value));
+    came_.notify_all();
+  }
+  // The answer; DEADLINE_EXCEEDED or CANCELLED when that comes first. `late`: what a missed deadline is called, "the call was not answered".
+  T Wait(const Deadline& deadline, const CancellationToken* token, std::string_view late) {
+    const Cancellation cancellation(token, this);
+    if (cancellation.cancelled()) OnCancel();
+    std::unique_lock<std::mutex> lock(mu_);
+    const auto over = [&] { return value_.has_value() || cancelled_; };
+    if (deadline.at == SteadyTime::max()) {
+      came_.wait(lock, over);
+    } else {
+      came_.wait_until(lock, deadline.at, over);
+    }
+    ended_ = true;
+    if (value_) return *std::exchange(value_, std::nullopt);
+    if (cancelled_) return T(CancelledByCaller());
+    return T(DeadlineExceeded(late, " within ", deadline.ms, " ms"));
+  }
+  T Wait() { return Wait({}, nullptr, ""); }
+  void OnCancel() override {
+    std::lock_guard<std::mutex> lock(mu_);
+    cancelled_ = true;
+    came_.notify_all();
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable came_;
+  std::optional<T> value_;
+  bool cancelled_ = false, ended_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_CALL_WAIT_H_

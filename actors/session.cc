@@ -1,5 +1,6 @@
 #include "troupe/actors/session.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "troupe/actors/pending_run.h"
 #include "troupe/actors/session_actor.h"
 #include "troupe/graph/ir/import_export.h"
+#include "troupe/kernels/device/session_containers.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 
@@ -30,6 +32,7 @@ absl::Status RefuseInActor(std::string_view what) {
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::shared_ptr<Runtime> runtime;
   SessionOptions options;
+  std::string id;
   std::shared_ptr<SessionMaster> master;
   caf::actor actor;
   std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
@@ -162,8 +165,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   if (impl->runtime == nullptr) {
     TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime_options));
   }
-  const std::string id = StrCat(next_session.fetch_add(1));
-  impl->master = std::make_shared<SessionMaster>(impl->runtime, options, id, impl->closed);
+  impl->id = StrCat(next_session.fetch_add(1));
+  impl->master = std::make_shared<SessionMaster>(impl->runtime, options, impl->id, impl->closed);
   impl->actor = SpawnSession(*impl->runtime->impl()->system, impl->master);
   {
     Runtime::Impl& runtime = *impl->runtime->impl();
@@ -346,6 +349,8 @@ absl::Status Session::Reset(const Names& containers) {
     CallWait<absl::Status> waiter;
     auto call = std::make_shared<ContainerResetCall>();
     call->containers = containers;
+    if (std::find(containers.begin(), containers.end(), "") != containers.end())
+      call->containers.push_back(OwnVariables(impl_->id));
     call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
     caf::anon_send(actor, std::move(call));
     TROUPE_RETURN_IF_ERROR(waiter.Wait());

@@ -35,6 +35,9 @@ struct SessionOptions {
   // The runtime to live in; null: one of its own with these options.
   std::shared_ptr<Runtime> runtime;
   RuntimeOptions runtime_options;
+  // Variables that name neither a container nor a shared name of their own (a variable's own name is none) are this session's alone, and go with it. True: they are those
+  // of every session of the runtime that says so, by name, and live as long as the runtime.
+  bool share_variables = false;
   bool allow_soft_placement = false;
   bool use_cost_model = false;  // place by simulated execution instead of "the first device that can"
   bool fold_constants = true;
@@ -138,7 +141,8 @@ class Session {
 
   // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent.
   absl::Status Close();
-  // Drops the contents of these resource containers ("" is the default one) of the runtime's devices.
+  // Drops the contents of these resource containers of the runtime's devices, whichever sessions use them. "" is the default one: that of shared variables without a container,
+  // and the variables that are this session's own.
   absl::Status Reset(const Names& containers);
   // What running steps wait for (actors/stall_report.h): a line a culprit, and below it the nodes that wait for it. Takes 100 ms when a part does not answer.
   std::vector<std::string> Status() const;

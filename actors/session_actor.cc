@@ -9,6 +9,7 @@
 #include "troupe/graph/passes/partition.h"
 #include "troupe/graph/passes/place.h"
 #include "troupe/graph/passes/prune.h"
+#include "troupe/kernels/device/session_containers.h"
 #include "troupe/kernels/pass_support.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
@@ -68,10 +69,41 @@ SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions op
     : runtime_(std::move(runtime)),
       options_(std::move(options)),
       id_(std::move(id)),
+      state_(std::make_shared<SessionState>(runtime_, id_)),
       closed_(std::move(closed)),
       watch_(std::make_shared<StepWatch>(
           runtime_->impl()->clock,
           [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })) {}
+
+void SessionState::Clear() {
+  for (const auto& d : runtime_->impl()->devices) {
+    d->containers()->Clear(OwnVariables(id_));
+    d->containers()->Clear(OwnState(id_));
+  }
+}
+
+// A variable's builder gives it its own name as shared name, and copies of the node (imported with a prefix, or to read it elsewhere) bear that name, too. In one
+// session all of them are one variable, whether the session shares its variables or not.
+void SessionMaster::ClaimVariables(Graph* graph) {
+  if (options_.share_variables) return;
+  const auto asks = [](const Node& n, std::string* shared) {
+    const absl::StatusOr<std::string> container = n.Attr<std::string>("container"), name = n.Attr<std::string>("shared_name");
+    if (name.ok()) *shared = *name;
+    return (container.ok() && !container->empty()) || (name.ok() && !name->empty() && *name != n.name());
+  };
+  for (Node* n : graph->op_nodes()) {
+    std::string shared, its;
+    if (!n->op().Has(OpTrait::kVariable) || !asks(*n, &shared) || shared.empty()) continue;
+    const absl::StatusOr<std::string> container = n->Attr<std::string>("container");
+    if (container.ok() && !container->empty()) continue;
+    const auto [it, is_new] = own_names_.try_emplace(shared, false);
+    if (is_new) {
+      const Node* named = graph_.Find(shared);
+      it->second = named != nullptr && named->op().Has(OpTrait::kVariable) && !asks(*named, &its);
+    }
+    if (it->second) n->SetAttr("container", OwnVariables(id_));
+  }
+}
 
 absl::Status SessionMaster::Extend(const ExtendCall& call) {
   if (closed()) return Cancelled("the session is closed");
@@ -90,6 +122,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(graph_, call.feeds, call.fetches, call.targets, prune));
   Graph* graph = pruned.graph.get();
   std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);
+  ClaimVariables(graph);
   const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
   if (options_.fold_constants) {
     KernelEvaluator evaluator;
@@ -108,13 +141,12 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call) {
   s->options = options_;
   s->options.runtime = nullptr;
   s->system = runtime_->impl()->system;
-  s->runtime = runtime_;
+  s->runtime = std::shared_ptr<Runtime>(state_, runtime_.get());
   s->closed = closed_;
   s->watch = watch_;
   s->turns = runtime_->impl()->turns.get();
   result.signature = std::move(s);
-  result.call = std::make_shared<RegisterGraphCall>();
-  result.call->session = id_;
+  result.call = std::make_shared<RegisterGraphCall>(SessionScope(id_, options_.share_variables));
   std::vector<DeviceInfo> infos;
   infos.reserve(devices.size());
   for (const auto& d : devices) infos.push_back({d->name(), d->incarnation(), 0});
@@ -164,6 +196,7 @@ void SessionMaster::Close() {
   if (closed_->exchange(true)) return;
   AbortAll(absl::CancelledError("the session was closed"));
   signatures_.clear();
+  state_->Clear();
 }
 
 std::vector<Signature::Asked> SessionMaster::Ask(

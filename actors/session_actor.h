@@ -57,6 +57,20 @@ struct Partitioned {
   std::shared_ptr<RegisterGraphCall> call;
 };
 
+// What one session has of its own on the runtime's devices: variables, random streams, counters. It goes with the session; a step that still ran by then may have made some
+// anew, which goes with the session's last signature.
+class SessionState {
+ public:
+  SessionState(std::shared_ptr<Runtime> runtime, std::string id) : runtime_(std::move(runtime)), id_(std::move(id)) {}
+  ~SessionState() { Clear(); }
+  void Clear();
+  Runtime* runtime() const { return runtime_.get(); }
+
+ private:
+  const std::shared_ptr<Runtime> runtime_;
+  const std::string id_;
+};
+
 // What the session actor does, without an actor.
 class SessionMaster {
  public:
@@ -84,13 +98,18 @@ class SessionMaster {
   std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;
 
  private:
+  // Sets the container of variables that are the session's own although they bear a shared name.
+  void ClaimVariables(Graph* graph);
+
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
   const std::string id_;
+  const std::shared_ptr<SessionState> state_;
   const std::shared_ptr<std::atomic<bool>> closed_;
   const std::shared_ptr<StepWatch> watch_;
   Graph graph_;
   absl::flat_hash_map<std::string, std::string> stateful_devices_;  // a stateful node stays where it was first put
+  absl::flat_hash_map<std::string, bool> own_names_;  // by shared name: it is the session's own; stays as it was first found
   absl::flat_hash_map<std::string, std::shared_ptr<Signature>> signatures_;
 };
 

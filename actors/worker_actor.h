@@ -23,8 +23,9 @@
 namespace troupe {
 
 struct RegisterGraphCall {
+  explicit RegisterGraphCall(SessionScope of) : session(std::move(of)) {}
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;  // by device name
-  std::string session;
+  SessionScope session;
   Reply<absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>>> done;
 };
 // What the worker does, without an actor.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "troupe/kernels/device/session_containers.h"
+
 namespace troupe {
 
 KernelNode::KernelNode() = default;
@@ -45,9 +47,14 @@ std::pair<std::string, std::string> KernelInit::ResourceKey(bool per_session) {
   std::string container, name;
   if (node_.attrs().Has("container")) container = Attr<std::string>("container");
   if (node_.attrs().Has("shared_name")) name = Attr<std::string>("shared_name");
+  if (!container.empty() && container.front() == '/' && container != OwnVariables(session_.id)) {
+    Fail(InvalidArgument("container '", container, "' is no name for a container: it begins with '/'"));
+  }
+  // A variable's own name as its shared name is what builders write for one that is to be found by its name. It asks for nothing.
+  const bool named = !container.empty() || (!name.empty() && name != node_.name());
   if (name.empty()) name = node_.name();
-  // No user's container may begin with '/', so a session's own state cannot be named from outside.
-  if (per_session) container = StrCat("/session/", session_.id, "/", container);
+  if (per_session) return {OwnState(session_.id), container.empty() ? std::move(name) : StrCat(container, "/", name)};
+  if (!named && !session_.share_variables) container = OwnVariables(session_.id);
   return {std::move(container), std::move(name)};
 }
 

@@ -21,7 +21,8 @@ void ResourceContainers::Clear(const std::string& container) {
     dead.push_back(std::move(it->second));
     it = entries_.erase(it);
   }
-  epoch_.fetch_add(1, std::memory_order_release);
+  // What others keep of other containers stays good while nothing went.
+  if (!dead.empty()) epoch_.fetch_add(1, std::memory_order_release);
 }
 
 void ResourceContainers::ClearAll() {

@@ -30,6 +30,7 @@ class AssignKernel {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, ctx.input(1).dtype()));
     if (validate_) TROUPE_RETURN_IF_ERROR(CheckShape(*slot, ctx.input(1)));
+    // Without validation the variable takes on the value's shape, whatever its own says: that is what was asked for.
     TROUPE_RETURN_IF_ERROR(slot->Assign(ctx.TakeInput(1), /*validate_shape=*/false));
     ctx.set_output(0, ctx.TakeInput(0));
     return absl::OkStatus();
@@ -45,7 +46,8 @@ class AssignKernel {
         return Misfit(slot, PartialTensorShape(old->shape()), value);
       }
     }
-    return slot.shape().IsCompatibleWith(value.shape()) ? absl::OkStatus() : Misfit(slot, slot.shape(), value);
+    const PartialTensorShape shape = slot.shape();
+    return shape.IsCompatibleWith(value.shape()) ? absl::OkStatus() : Misfit(slot, shape, value);
   }
   static absl::Status Misfit(const VariableSlot& slot, const PartialTensorShape& shape, const Tensor& value) {
     return InvalidArgument("Assign requires shapes of both tensors to match: variable '", slot.name(), "' has shape ",

@@ -13,7 +13,8 @@ TROUPE_OP("AssignVariableOp")
     .Stateful()
     .Shape([](InferenceContext& c) { return state::ValueFitsHandle(c, 1); })
     .NotDifferentiable("an update is not a value")
-    .Doc("Sets the variable. With `validate_shape` the value must have the shape of the value that is there.");
+    .Doc("Sets the variable to a value of its shape, as far as that is known. With `validate_shape` the value must also have "
+        "the shape of the value that is there.");
 
 class AssignVariableKernel {
  public:
@@ -28,7 +29,7 @@ class AssignVariableKernel {
                                ", which does not fit a value of shape ", ctx.input(1).shape().DebugString());
       }
     }
-    return slot->Assign(ctx.TakeInput(1), /*validate_shape=*/false);
+    return slot->Assign(ctx.TakeInput(1));
   }
 
  private:

@@ -23,10 +23,7 @@ absl::StatusOr<Tensor> VariableOwner::Handle(Device* device) {
                           containers->LookUpOrCreate<VariableSlot>(key_.first, key_.second, [this] {
                             return std::make_shared<VariableSlot>(key_.second, dtype_, shape_);
                           }));
-  if (slot->dtype() != dtype_) {
-    return InvalidArgument("variable '", key_.second, "' of container '", key_.first, "' holds ", Name(slot->dtype()),
-                           ", not ", Name(dtype_));
-  }
+  TROUPE_RETURN_IF_ERROR(slot->Join(dtype_, shape_));
   handle_ = MakeHandle(handle_type_, ResourceHandle(device->name(), key_.first, key_.second, std::move(slot)));
   if (!handle_.valid()) return ResourceExhausted("no memory for a handle of variable '", key_.second, "'");
   epoch_ = epoch;

@@ -20,7 +20,7 @@ class VariableOwner {
  public:
   // `handle_type` is resource or the reference type of `dtype`.
   VariableOwner(KernelInit& init, DType handle_type, DType dtype, PartialTensorShape shape);
-  // A scalar of the handle type. INVALID_ARGUMENT when the name is taken by another kind of resource or a variable of another type.
+  // A scalar of the handle type. INVALID_ARGUMENT when the name is taken by another kind of resource or a variable of another type or shape.
   absl::StatusOr<Tensor> Handle(Device* device);
   // A handle of a new variable that no container knows.
   Tensor AnonymousHandle(Device* device) const;

@@ -25,7 +25,13 @@ class VariableSlot : public Resource {
 
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
-  const PartialTensorShape& shape() const { return shape_; }
+  // What every value must fit: the shapes of all nodes that name the variable, merged.
+  PartialTensorShape shape() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return shape_;
+  }
+  // One more node names the variable, with this type and shape. INVALID_ARGUMENT when no value could be of both, or the one that is there is not.
+  absl::Status Join(DType dtype, const PartialTensorShape& shape);
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
   // Counts commits; two equal readings with no update between them saw the same value.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
@@ -41,11 +47,11 @@ class VariableSlot : public Resource {
     if (value.dtype() != dtype_) {
       return InvalidArgument("variable '", name_, "' holds ", Name(dtype_), ", not ", Name(value.dtype()));
     }
+    std::lock_guard<std::mutex> lock(mu_);
     if (validate_shape && !shape_.IsCompatibleWith(value.shape())) {
       return InvalidArgument("variable '", name_, "' has shape ", shape_.DebugString(),
                              ", which does not fit a value of shape ", value.shape().DebugString());
     }
-    std::lock_guard<std::mutex> lock(mu_);
     value_ = std::move(value);
     lost_ = false;
     Commit();
@@ -75,7 +81,7 @@ class VariableSlot : public Resource {
     initialized_.store(false, std::memory_order_release);
   }
   std::string DebugString() const override {
-    return StrCat("variable '", name_, "' ", Name(dtype_), " ", shape_.DebugString());
+    return StrCat("variable '", name_, "' ", Name(dtype_), " ", shape().DebugString());
   }
   // For updates that touch several slots at once: the caller locks all (in address order) and uses the *Locked forms.
   std::mutex& mu() const { return mu_; }
@@ -103,8 +109,8 @@ class VariableSlot : public Resource {
   }
   const std::string name_;
   const DType dtype_;
-  const PartialTensorShape shape_;
   mutable std::mutex mu_;
+  PartialTensorShape shape_;
   Tensor value_;
   bool lost_ = false;
   std::atomic<bool> initialized_{false};

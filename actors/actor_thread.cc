@@ -39,9 +39,12 @@ NoBlockingHere::NoBlockingHere() { ++no_blocking; }
 NoBlockingHere::~NoBlockingHere() { --no_blocking; }
 bool MustNotBlockHere() { return no_blocking > 0; }
 
-NoLoggerAfter::NoLoggerAfter() : had_one_(caf::logger::current_logger() != nullptr) {}
+NoLoggerAfter::NoLoggerAfter() : before_(caf::logger::current_logger()) {
+  // What kind of thread this is, is seen by its logger; so it is looked at before that may go.
+  (void)OnSchedulerThread();
+}
 NoLoggerAfter::~NoLoggerAfter() {
-  if (!had_one_) caf::logger::set_current_actor_system(nullptr);
+  if (caf::logger::current_logger() != before_) caf::logger::set_current_actor_system(nullptr);
 }
 
 NoLoggerMeanwhile::NoLoggerMeanwhile(caf::actor_system* system)

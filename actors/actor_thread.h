@@ -35,7 +35,8 @@ void KnowThreadsEnd();
 // True when the thread-local variables of this thread have been destroyed.
 bool ThreadEnded();
 
-// A thread that had no logger of CAF before has none after.
+// A thread that had no logger of CAF before has none after. One that had another actor system's, which cannot be set again, has none either: it would keep
+// the logger that it got instead, and an actor system does not end before its logger is gone.
 class NoLoggerAfter {
  public:
   NoLoggerAfter();
@@ -44,7 +45,7 @@ class NoLoggerAfter {
   NoLoggerAfter& operator=(const NoLoggerAfter&) = delete;
 
  private:
-  const bool had_one_;
+  const void* const before_;
 };
 // This thread does without the logger of `system` for a while.
 class NoLoggerMeanwhile {

@@ -106,6 +106,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
 
 Runtime::Impl::~Impl() {
   // What the children hold must be gone before the devices are; the supervisor's end is the last that refers to this object.
+  NoLoggerAfter restore;
   caf::scoped_actor self(*system);
   self->monitor(supervisor);
   self->send_exit(supervisor, caf::exit_reason::user_shutdown);

@@ -191,6 +191,7 @@ Session::~Session() {
   OnSoundThread([this] {
     (void)Close();
     // The session actor's share of the runtime goes before ours does, so that whoever owns the actor system may end it next.
+    NoLoggerAfter restore;
     caf::scoped_actor self(*impl_->runtime->impl()->system);
     self->monitor(impl_->actor);
     self->send_exit(impl_->actor, caf::exit_reason::user_shutdown);

@@ -1,5 +1,6 @@
 #include "troupe/actors/session_actor.h"
 
+#include "troupe/actors/actor_thread.h"
 #include "troupe/actors/messages.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/graph/passes/cse.h"
@@ -312,6 +313,7 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
 }  // namespace
 
 caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master) {
+  NoLoggerAfter restore;
   return system.spawn<caf::hidden>(SessionBehavior, std::move(master));
 }
 

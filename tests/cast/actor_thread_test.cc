@@ -1,6 +1,9 @@
 // Where a blocking call is refused: on the threads of any actor system's scheduler, and nowhere else.
+#include <atomic>
 #include <caf/all.hpp>
+#include <chrono>
 #include <future>
+#include <memory>
 #include <thread>
 
 #include "actors/graphs.h"
@@ -70,6 +73,60 @@ BOOST_AUTO_TEST_CASE(WhoHasAThreadOfItsOwnMayBlock) {
   TROUPE_REQUIRE_OK(Ask(theirs, [&](caf::actor_system& s, std::promise<absl::Status>& said) {
     s.spawn([&](caf::event_based_actor*, int) { std::thread([&] { said.set_value(t.Run()); }).detach(); }, kArgument);
   }));
+}
+
+// A thread that has made, run or destroyed a session keeps nothing of its actor system, which would otherwise not end before the thread does.
+BOOST_AUTO_TEST_CASE(AnActorSystemEndsThoughThreadsThatUsedItLive) {
+  for (int what = 0; what < 3; ++what) {
+    caf::actor_system_config config;
+    auto system = std::make_unique<caf::actor_system>(config);
+    std::unique_ptr<Twice> t;
+    std::promise<void> used, over;
+    const auto make = [&] { t = std::make_unique<Twice>(system.get()); };
+    if (what != 0) make();
+    std::thread user([&] {
+      if (what == 0) make();
+      if (what == 1) TROUPE_REQUIRE_OK(t->Run());
+      if (what == 2) t.reset();
+      used.set_value();
+      over.get_future().wait();
+    });
+    used.get_future().wait();
+    t.reset();
+    // By the thread that made it, since that one has a share. If it hangs, the other one goes.
+    std::promise<void> ended;
+    auto in_time = std::async(std::launch::async, [&, end = ended.get_future()] {
+      const bool ok = end.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+      over.set_value();
+      return ok;
+    });
+    system.reset();
+    ended.set_value();
+    BOOST_TEST(in_time.get(), "what = " << what);
+    user.join();
+  }
+}
+
+// The same of a thread of another runtime's scheduler, on which a callback starts a step.
+BOOST_AUTO_TEST_CASE(ARuntimeEndsThoughCallbacksOfOthersUsedIt) {
+  Twice mine(nullptr);
+  auto theirs = std::make_unique<Twice>(nullptr);
+  for (Twice* t : {&mine, theirs.get()}) TROUPE_REQUIRE_OK(t->Run());
+  const Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
+  std::promise<void> over;
+  // Not lent: several steps at once, so that a set of executors is made where they begin.
+  mine.session->RunAsync({}, feeds, {"twice"}, {}, [&](const absl::Status&, const std::vector<Tensor>&) {
+    auto left = std::make_shared<std::atomic<int>>(4);
+    for (int i = 0; i < 4; ++i) {
+      theirs->session->RunAsync({}, feeds, {"twice"}, {}, [&, left](const absl::Status&, const std::vector<Tensor>&) {
+        if (left->fetch_sub(1) == 1) over.set_value();
+      });
+    }
+  });
+  over.get_future().wait();
+  auto ended = std::async(std::launch::async, [&] { theirs.reset(); });
+  BOOST_TEST((ended.wait_for(std::chrono::seconds(20)) == std::future_status::ready));
+  if (ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready) mine.session.reset();  // frees the thread
 }
 
 }  // namespace

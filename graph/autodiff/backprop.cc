@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "troupe/graph/autodiff/grad_context.h"
+#include "troupe/graph/core/guarded.h"
 
 namespace troupe::autodiff {
 namespace {
@@ -256,7 +257,7 @@ void Backprop::NodeGradient(Node* n, Frame* target) {
     return;
   }
   GradContext context(this, n, target, std::move(out_grads));
-  absl::Status s = op.gradient(context);
+  absl::Status s = Guarded("the op's gradient function", [&] { return op.gradient(context); });
   if (s.ok()) s = context.status();
   if (!s.ok()) {
     Fail(n->At(Annotate(s, "in its gradient")));

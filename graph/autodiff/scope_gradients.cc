@@ -33,7 +33,7 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
   const internal::ScopeState& state = *at->state();
   internal::ScopeShared& shared = *state.shared;
   Graph* graph = at->graph();
-  absl::Status status;
+  absl::Status status = internal::CheckOpen(state.context);
 
   // Tensors of this graph, as they are called in the loop or branch that the scope is in.
   const auto inside = [&](NodeOut v, std::string_view what) {

@@ -131,6 +131,19 @@ BOOST_AUTO_TEST_CASE(unusual_attrs_read_back) {
   CheckReadsBack(graph, "the node", &random);
 }
 
+// Control flow of TensorFlow 2 is functions; the graph can be written without.
+BOOST_AUTO_TEST_CASE(control_flow_that_calls_functions_is_advised_of) {
+  for (const char* op : {"StatelessWhile", "While", "StatelessIf", "If"}) {
+    proto::GraphDef def;
+    def.add_node()->set_name("n");
+    def.mutable_node(0)->set_op(op);
+    Graph graph;
+    const std::string message = ImportGraphDef(def, {}, &graph).status().ToString();
+    BOOST_TEST(message.find(StrCat("'", op, "' (node 'n')")) != std::string::npos, message);
+    BOOST_TEST(message.find("tf.compat.v1.disable_control_flow_v2()") != std::string::npos, message);
+  }
+}
+
 // Lines without a type that anything tells are refused with their number, in whatever order.
 BOOST_AUTO_TEST_CASE(what_cannot_be_found_out_is_said) {
   const auto message = [](const char* text) { return ParseGraphText(text).status().ToString(); };

@@ -191,7 +191,7 @@ BOOST_FIXTURE_TEST_CASE(TheWorkerCompilesForItsOwnDevicesOnly, Asked) {
   Extend();
   const std::string mine = runtime->devices()[0].name;
   const auto ask = [&](const std::string& device, const char* op) {
-    auto call = std::make_shared<RegisterGraphCall>(SessionScope("test"));
+    auto call = std::make_shared<RegisterGraphCall>();
     auto graph = std::make_unique<Graph>();
     auto n = NodeBuilder(graph.get(), "n", op).Attr("dtype", DType::kFloat).Build();
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());

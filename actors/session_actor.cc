@@ -6,6 +6,7 @@
 #include "troupe/graph/passes/cse.h"
 #include "troupe/graph/passes/fold.h"
 #include "troupe/graph/passes/fuse.h"
+#include "troupe/graph/passes/late_reads.h"
 #include "troupe/graph/passes/partition.h"
 #include "troupe/graph/passes/place.h"
 #include "troupe/graph/passes/prune.h"
@@ -125,6 +126,7 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call, co
   std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);
   ClaimVariables(graph);
   const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
+  TROUPE_RETURN_IF_ERROR(ReadAfterUpdates(graph, cancelled).status());
   if (options_.fold_constants) {
     KernelEvaluator evaluator;
     const ScopedFlushDenormals flush;  // as a step would compute it

@@ -2,8 +2,7 @@
 
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # ccache takes part in precompiled headers only when it may ignore the macros and times that it cannot see in them.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_CURRENT_LIST_DIR}/compile ${TROUPE_CCACHE})
 endif()
 # Two thirds of a small file's compile time were its includes: each floor precompiles what nearly all of its files include (cmake/pch).
 set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)

@@ -131,6 +131,38 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_the_separate_nodes) {
   }
 }
 
+// Where the fused kernel would round or add otherwise, and nothing depends on its speed, the nodes stay apart.
+BOOST_AUTO_TEST_CASE(convolutions_of_other_types_have_the_bits_of_the_separate_nodes) {
+  for (const char* type : {"float16", "float64"}) {
+    for (const char* activation : {"Relu", "Relu6", "Elu"}) {
+      const std::string text = StrCat(R"(
+          fx = Placeholder[dtype=float32]
+          fw = Placeholder[dtype=float32]
+          fb = Placeholder[dtype=float32]
+          x = Cast[DstT=)", type, R"(](fx)
+          w = Cast[DstT=)", type, R"(](fw)
+          b = Cast[DstT=)", type, R"(](fb)
+          m = Conv2D[strides={1, 1, 1, 1}, padding="SAME"](x, w)
+          a = BiasAdd(m, b)
+          y = )", activation, R"((a)
+          s = Shape(w)
+          d = ReluGrad(y, y)
+          g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](x, s, d)
+          h = BiasAddGrad(d))");
+      const Feeds feeds = {{"fx", Random(TensorShape({3, 17, 9, 4}), 4)}, {"fw", Random(TensorShape({3, 3, 4, 16}), 5)},
+                           {"fb", Random(TensorShape({16}), 6)}};
+      for (const Names& fetches : {Names{"y"}, Names{"g", "h"}}) {
+        const Result off = RunText(text, feeds, fetches, false, 1), on = RunText(text, feeds, fetches, true, 1);
+        BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
+        for (size_t i = 0; i < fetches.size(); ++i) {
+          BOOST_TEST(std::memcmp(on.values[i].raw(), off.values[i].raw(), on.values[i].bytes()) == 0,
+                     type << " " << activation << " " << fetches[i]);
+        }
+      }
+    }
+  }
+}
+
 // Every op that may be in a group, in one chain or another, at sizes around the blocks' and with scalars and broadcasting among the arguments.
 BOOST_AUTO_TEST_CASE(element_wise_groups_have_the_bits_of_the_separate_nodes) {
   static constexpr char kText[] = R"(

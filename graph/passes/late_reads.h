@@ -1,0 +1,32 @@
+// Reads of reference variables through an Identity, by nodes that come after an update.
+//
+// Problem: TensorFlow's `v/read` is an Identity of a reference, which hands on the variable's buffer
+// and not what was in it. A node that reads `v/read` and waits for an update of v by a control edge
+// (an ExponentialMovingAverage behind a train op) sees the updated value there, whether v/read ran
+// before the update or after it. Here an Identity gives a snapshot, which no update changes.
+//
+// Contract: of a value that comes from a reference through Identity nodes, a consumer that some
+// update of the variable has run before, which had not run before the Identity, reads the variable
+// when it runs itself, with the Identity's control inputs as its own. So what TensorFlow gives for
+// sure is given here. All other consumers keep the snapshot: where neither the update nor the
+// consumer waits for the other, TensorFlow's value depends on the clock, and here it does not.
+//
+// Not looked through: other ops that hand on their input's buffer (Reshape, Switch, Enter, ...), and
+// the edge from one iteration of a loop to the next.
+#ifndef TROUPE_GRAPH_PASSES_LATE_READS_H_
+#define TROUPE_GRAPH_PASSES_LATE_READS_H_
+
+#include "troupe/graph/ir/graph.h"
+#include "troupe/graph/passes/cancel.h"
+
+namespace troupe {
+
+// Changes the graph of a signature in place, before nodes are folded or merged; returns how many
+// inputs read later than they did. An Identity that loses its last consumer by it is removed. The
+// cost is linear in the graph, once for each 64 updates of variables that are read so; nothing
+// without them. INVALID_ARGUMENT for a cycle without NextIteration; CANCELLED.
+absl::StatusOr<int> ReadAfterUpdates(Graph* graph, CancelFlag cancelled = nullptr);
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_LATE_READS_H_

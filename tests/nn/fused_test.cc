@@ -226,7 +226,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_goes_the_same_ways) {
           int wrong = 0;
           for (int64_t i = 0; i < on.values[0].num_elements(); ++i) {
             const float got = on.values[0].data<float>()[i], want = off.values[0].data<float>()[i];
-            wrong += std::isfinite(want) ? std::abs(got - want) > 1e-4f * std::abs(want) + 1e-6f
+            // 144 products of order one, added in another order.
+            wrong += std::isfinite(want) ? !(std::abs(got - want) <= 1e-4f * std::abs(want) + 2e-5f)
                                          : !(got == want || (std::isnan(got) && std::isnan(want)));
           }
           BOOST_TEST(wrong == 0);

@@ -23,9 +23,10 @@ BOOST_AUTO_TEST_CASE(tensors_outlive_their_runtime) {
     auto session = NewSession(root, o);
     for (const int64_t n : {1, 4, 1 << 17}) {
       std::vector<Tensor> some;
-      TROUPE_REQUIRE_OK(session->Run({{x.name(), Tensor::Of<float>(std::vector<float>(2 * n, 1.5f), TensorShape({2, n}))},
-                                      {word.name(), Tensor::Scalar("a word that needs memory of its own")}},
-                                     {sum.name(), text.name(), rows[0].name(), rows[1].name()}, {}, &some));
+      TROUPE_REQUIRE_OK(
+          session->Run({{x.name(), Tensor::Of<float>(std::vector<float>(2 * n, 1.5f), TensorShape({2, n}))},
+                        {word.name(), Tensor::Scalar("a word that needs memory of its own")}},
+                       {sum.name(), text.name(), rows[0].name(), rows[1].name()}, {}, &some));
       for (Tensor& t : some) out.push_back(t);
       views.push_back(some[0].Slice(1, 2));
       views.push_back(some[1].Slice(0, 1));
@@ -44,7 +45,8 @@ BOOST_AUTO_TEST_CASE(tensors_outlive_their_runtime) {
   BOOST_TEST(views.back().data<float>()[0] == 3);
 }
 
-// 500 outputs of 8 KB a step. The program keeps tensors of its own, which come from the blocks that the step has freed.
+// 500 outputs of 8 KB a step. The program keeps tensors of its own, which come from the blocks that
+// the step has freed.
 BOOST_AUTO_TEST_CASE(what_the_program_keeps_is_not_charged) {
   Scope root = Scope::NewRootScope();
   Output x = ops::Placeholder(root, DType::kFloat);
@@ -78,7 +80,8 @@ BOOST_AUTO_TEST_CASE(what_the_program_keeps_is_not_charged) {
   TROUPE_REQUIRE_OK(session->Run({{x.name(), v}}, fetches, {}, &third));
 }
 
-// A variable keeps what its initialiser computed; the copy that an update makes because the old value is still held is charged as well.
+// A variable keeps what its initialiser computed; the copy that an update makes because the old
+// value is still held is charged as well.
 BOOST_AUTO_TEST_CASE(variables_are_charged) {
   constexpr int64_t kElements = (1 << 18) - 16, kCharge = 1 << 20;
   Scope root = Scope::NewRootScope();

@@ -189,7 +189,8 @@ BOOST_AUTO_TEST_CASE(element_wise_groups_have_the_bits_of_the_separate_nodes) {
   }
 }
 
-// One NaN or infinity in one operand: what comes out is not finite in the same places, and in the same way.
+// One NaN or infinity in one operand: what comes out is not finite in the same places, and in the
+// same way.
 BOOST_AUTO_TEST_CASE(what_is_not_finite_goes_the_same_ways) {
   std::vector<Case> cases = Cases();
   for (const char* activation : {"Relu", "Relu6", "Elu"}) {

@@ -80,6 +80,36 @@ BOOST_AUTO_TEST_CASE(what_the_program_keeps_is_not_charged) {
   TROUPE_REQUIRE_OK(session->Run({{x.name(), v}}, fetches, {}, &third));
 }
 
+// The limit holds the result and nothing more: a view of it is refused, and does not come out as a
+// value that is not there.
+BOOST_AUTO_TEST_CASE(views_are_charged_and_refused) {
+  constexpr int64_t kRow = 87376, kCharge = 1 << 20;  // 3 rows, whose bytes are multiples of 64
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat, {.shape = TensorShape({3, kRow})}), neg = ops::Neg(root, x);
+  const Tensor rows = Tensor::Of<float>(std::vector<float>(3 * kRow, 2.0f), TensorShape({3, kRow}));
+  const Output views[] = {
+      ops::Unpack(root, neg, 3)[1], ops::Split(root, ops::Const(root, 0), neg, 3)[1],
+      ops::Slice(root, neg, ops::Const(root, {1, 0}), ops::Const(root, {1, -1})),
+      ops::StridedSlice(root, neg, ops::Const(root, {1}), ops::Const(root, {2}), ops::Const(root, {1}))};
+  for (const int64_t more : {0, 3 * 64}) {
+    SessionOptions o = Limited(kCharge + more);
+    auto session = NewSession(root, o);
+    for (const Output& view : views) {
+      std::vector<Tensor> out;
+      const absl::Status s = session->Run({{x.name(), rows}}, {view.name()}, {}, &out);
+      if (more == 0) {
+        BOOST_TEST(s.code() == absl::StatusCode::kResourceExhausted, s);
+      } else {
+        BOOST_REQUIRE_MESSAGE(s.ok(), s);
+        BOOST_TEST(out[0].data<float>()[kRow - 1] == -2);
+        BOOST_TEST(Memory(o).bytes_in_use == kCharge + 64);
+      }
+      out.clear();
+      BOOST_TEST(Memory(o).bytes_in_use == 0);
+    }
+  }
+}
+
 // A variable keeps what its initialiser computed; the copy that an update makes because the old
 // value is still held is charged as well.
 BOOST_AUTO_TEST_CASE(variables_are_charged) {

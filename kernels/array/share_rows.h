@@ -8,8 +8,8 @@
 
 namespace troupe::array {
 
-// Output `o` is rows [start, limit) of `in`, sharing its buffer. RESOURCE_EXHAUSTED when there is no
-// memory for the view itself. REQUIRES: RowsAreAligned.
+// Output `o` is rows [start, limit) of `in`, sharing its buffer. RESOURCE_EXHAUSTED when there is
+// no memory for the view itself. REQUIRES: RowsAreAligned.
 inline absl::Status ShareRows(KernelContext& ctx, int o, const Tensor& in, int64_t start, int64_t limit) {
   Tensor rows = in.Slice(start, limit);
   if (!rows.valid()) return ResourceExhausted("no memory for a view of rows [", start, ", ", limit, ") of the input");

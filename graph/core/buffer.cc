@@ -5,9 +5,10 @@
 // come from aligned_alloc and are kept centrally, so that the tensors of a training step are found again by the next one
 // without page faults.
 //
-// What a list of large blocks keeps is bounded twice. All lists together hold at most kCentralQuota: a block that would pass it takes the place of free blocks
-// of the class that was asked for longest ago, and goes back to malloc itself when that is its own. And every kVisitEvery takings one list in turn gives up the
-// blocks that have lain there since it was visited last.
+// What a list of large blocks keeps is bounded twice. All lists together hold at most
+// kCentralQuota: a block that would pass it takes the place of free blocks of the class that was
+// asked for longest ago, and goes back to malloc itself when that is its own. And every kVisitEvery
+// takings one list in turn gives up the blocks that have lain there since it was visited last.
 //
 // Under AddressSanitizer nothing is kept: every block is an allocation of its own of the exact size, so that a kernel that reads or writes past its
 // tensor, or after its last reference went, is seen.
@@ -36,9 +37,9 @@ constexpr size_t kSmallBytes = 16 * 1024;
 constexpr size_t kSlabBytes = 64 * 1024;
 constexpr int64_t kCentralQuota = int64_t{1} << 30;  // free bytes of large blocks kept
 constexpr int kNumClasses = 4 + 4 * 34;              // up to 2^42 bytes
-constexpr int kCounted = 192;                        // added to the class of a small block that is charged: Release sees one compare
-constexpr uint64_t kVisitEvery = 512;                // takings of large blocks
-constexpr size_t kVisitBytes = size_t{64} << 20;     // what a visit gives back at most, since somebody waits for it
+constexpr int kCounted = 192;          // added to the class of a small block that is charged: Release sees one compare
+constexpr uint64_t kVisitEvery = 512;  // takings of large blocks
+constexpr size_t kVisitBytes = size_t{64} << 20;  // what a visit gives back at most, since somebody waits for it
 static_assert(kNumClasses <= kCounted);
 #if defined(__SANITIZE_ADDRESS__)
 #define TROUPE_EXACT_BLOCKS 1
@@ -89,12 +90,14 @@ struct ForeignOwner {
 
 }  // namespace
 
-// What is charged for an allocator. The lowest bit of `in_use` is the allocator's own share, sizes of blocks being multiples of 64: when the sum is zero
-// the last that could ask for the account is gone. So a tensor that outlives its allocator costs no count of its own.
+// What is charged for an allocator. The lowest bit of `in_use` is the allocator's own share, sizes
+// of blocks being multiples of 64: when the sum is zero the last that could ask for the account is
+// gone. So a tensor that outlives its allocator costs no count of its own.
 struct Allocator::Account {
   explicit Account(int64_t bytes_limit) : limit(bytes_limit) {}
 
-  // False when the limit would be passed: threads that allocate at the same time do not pass it together.
+  // False when the limit would be passed: threads that allocate at the same time do not pass it
+  // together.
   bool Reserve(int64_t bytes, int64_t* now) {
     if (limit <= 0) {
       *now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -160,7 +163,9 @@ struct Allocator::Central {
       }
       return first;
     }
-    void Add(int64_t n) { count.store(count.load(std::memory_order_relaxed) + static_cast<size_t>(n), std::memory_order_relaxed); }
+    void Add(int64_t n) {
+      count.store(count.load(std::memory_order_relaxed) + static_cast<size_t>(n), std::memory_order_relaxed);
+    }
   };
   List lists[kNumClasses];
   std::atomic<int64_t> cached{0};
@@ -188,7 +193,8 @@ struct Allocator::Central {
     }
     Drop(first, c);
   }
-  // Drops blocks of the classes that were asked for longest ago, and before class c was, until no more than the quota is kept. False when there are none.
+  // Drops blocks of the classes that were asked for longest ago, and before class c was, until no
+  // more than the quota is kept. False when there are none.
   bool MakeRoomFor(int c) {
     if (static_cast<int64_t>(ClassBytes(c)) > kCentralQuota) return false;
     for (int64_t over; (over = cached.load(std::memory_order_relaxed) - kCentralQuota) > 0;) {
@@ -309,11 +315,13 @@ void* Allocator::TakeSmall(int c) {
     // Refill from the central list: up to half a quota at once.
     std::lock_guard<std::mutex> lock(list.mu);
     if (void* result = list.Pop()) {
-      for (uint32_t n = Quota(c) / 2; cache != nullptr && n > 0 && list.head != nullptr; --n) cache->Give(list.Pop(), c);
+      for (uint32_t n = Quota(c) / 2; cache != nullptr && n > 0 && list.head != nullptr; --n)
+        cache->Give(list.Pop(), c);
       return result;
     }
   }
-  // Cut a new slab. Slabs are never returned: their blocks circulate among the small classes' lists.
+  // Cut a new slab. Slabs are never returned: their blocks circulate among the small classes'
+  // lists.
   char* slab = static_cast<char*>(TakeFresh(kSlabBytes));
   if (slab == nullptr) return nullptr;
   int64_t now;
@@ -359,7 +367,8 @@ void* Allocator::TakeBlock(int c, size_t exact_bytes) {
 void Allocator::GiveLarge(void* block, int c) {
   Central& central = Central::Get();
   const auto bytes = static_cast<int64_t>(ClassBytes(c));
-  if (central.cached.fetch_add(bytes, std::memory_order_relaxed) + bytes > kCentralQuota && !central.MakeRoomFor(c)) [[unlikely]] {
+  if (central.cached.fetch_add(bytes, std::memory_order_relaxed) + bytes > kCentralQuota && !central.MakeRoomFor(c))
+      [[unlikely]] {
     central.cached.fetch_sub(bytes, std::memory_order_relaxed);
     std::free(block);
     return;
@@ -377,7 +386,8 @@ void Allocator::GiveBlock(void* block, int c) {
   list.Push(block);
 }
 
-// `uncounted_classes` is a number that the compiler does not see, so that telling who counts costs the fast path nothing.
+// `uncounted_classes` is a number that the compiler does not see, so that telling who counts costs
+// the fast path nothing.
 inline Buffer* Allocator::Make(Account* account, int uncounted_classes, size_t bytes, BufferKind kind) {
   if (bytes > (size_t{1} << 41)) return nullptr;
   const size_t offset = bytes <= kLine - kHeader ? kHeader : kLine;
@@ -413,9 +423,7 @@ inline Buffer* Allocator::Make(Account* account, int uncounted_classes, size_t b
   return b;
 }
 
-Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) {
-  return Make(account_, uncounted_classes_, bytes, kind);
-}
+Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) { return Make(account_, uncounted_classes_, bytes, kind); }
 
 Allocator::Account* Allocator::ChargedFor(const Buffer& b) {
   return b.size_class_ < kNumSmall ? nullptr : static_cast<Account*>(b.owner_);

@@ -1,19 +1,24 @@
-// Memory of tensors: reference-counted buffers from size-classed free lists, and who is charged for them.
+// Memory of tensors: reference-counted buffers from size-classed free lists, and who is charged for
+// them.
 //
 // A Buffer's header and its bytes are one block: a scalar costs one cache line and, when a block of its class is in the
 // thread's cache, no lock and no call into malloc. Bytes of at most 32 lie inside the header's line; larger ones start at
 // the next multiple of 64.
 //
-// The heap of blocks is the process's; allocators only count. An allocator with a name of its own (a runtime's with a memory limit) is charged for each
-// block that it handed out, header and rounding to its size class included, from Allocate until the last reference goes, on whatever thread, wherever
-// the block came from and whoever holds it. So for a runtime with a limit:
+// The heap of blocks is the process's; allocators only count. An allocator with a name of its own
+// (a runtime's with a memory limit) is charged for each block that it handed out, header and
+// rounding to its size class included, from Allocate until the last reference goes, on whatever
+// thread, wherever the block came from and whoever holds it. So for a runtime with a limit:
 //
-//   charged      what its kernels make: outputs, temporaries, what variables, queues and tensor arrays keep of them, and what was fetched, until the caller
-//                drops it; the header of a view (64 bytes) of a charged tensor
-//   not charged  what the program makes itself (Tensor's constructors, so feeds and the values of constants), memory that was wrapped, free blocks kept for
-//                reuse, and the objects of the runtime that are no tensors
+//   charged      what its kernels make: outputs, temporaries, what variables, queues and tensor
+//                arrays keep of them, copies of them (Tensor::Clone), and what was fetched, until
+//                the caller drops it; the header (64 bytes) of a view of a charged tensor
+//   not charged  what the program makes itself (Tensor's constructors, so feeds and the values of
+//                constants), memory that was wrapped, free blocks kept for reuse, and the objects
+//                of the runtime that are no tensors
 //
-// A tensor may outlive its allocator: the account is kept until the last block that is charged to it is gone.
+// A tensor may outlive its allocator: the account is kept until the last block that is charged to
+// it is gone.
 //
 // Thread rule: counts are atomic, so a Buffer may be shared and dropped anywhere; a block freed on another thread joins that
 // thread's cache and overflows to the central lists. Allocate and Unref never block on anything but a short central mutex.
@@ -58,12 +63,14 @@ class Buffer {
   // The buffer that owns the bytes: itself unless it is a slice.
   Buffer* root() { return kind_ == BufferKind::kSlice ? static_cast<Buffer*>(owner_) : this; }
 
-  // A view of [offset, offset + bytes) of `root`'s buffer, which it keeps alive. The result has one reference; null when memory or the limit that
-  // `root` is charged to is exhausted.
+  // A view of [offset, offset + bytes) of `root`'s buffer, which it keeps alive. The result has one
+  // reference; null when memory or the limit that `root` is charged to is exhausted.
   static Buffer* Slice(Buffer* root, size_t offset, size_t bytes);
-  // An uninitialised buffer (strings empty, handles unbound) of `bytes`, charged to whom this one is charged. Null as for Allocator::Allocate.
+  // An uninitialised buffer (strings empty, handles unbound) of `bytes`, charged to whom this one
+  // is charged. Null as for Allocator::Allocate.
   Buffer* Another(size_t bytes, BufferKind kind);
-  // Wraps memory of the caller; `release(arg)` is called when the last reference goes. Null, and nothing is called, when there is no memory for the header.
+  // Wraps memory of the caller; `release(arg)` is called when the last reference goes. Null, and
+  // nothing is called, when there is no memory for the header.
   static Buffer* Wrap(void* data, size_t bytes, void (*release)(void*), void* arg);
 
  private:
@@ -82,8 +89,8 @@ class Buffer {
 static_assert(sizeof(Buffer) == 32);
 
 struct AllocatorStats {
-  // What is handed out now, by size classes. The process-wide allocator counts blocks of more than 16 KB, and the slabs that
-  // were cut for smaller ones, its own and others', instead of these.
+  // What is handed out now, by size classes. The process-wide allocator counts blocks of more than
+  // 16 KB, and the slabs that were cut for smaller ones, its own and others', instead of these.
   int64_t bytes_in_use = 0;
   int64_t peak_bytes_in_use = 0;
   int64_t num_allocs = 0;     // blocks counted, since the start
@@ -94,8 +101,9 @@ struct AllocatorStats {
 
 // Who is charged for the buffers of a device. Buffers may outlive it.
 //
-// Free blocks of more than 16 KB are kept for reuse, up to 1 GB in the process. When that is full, blocks of the sizes that were asked for longest ago go
-// first; and those that were not needed for some 60,000 allocations of such blocks go in any case, a few at a time.
+// Free blocks of more than 16 KB are kept for reuse, up to 1 GB in the process. When that is full,
+// blocks of the sizes that were asked for longest ago go first; and those that were not needed for
+// some 60,000 allocations of such blocks go in any case, a few at a time.
 class Allocator {
  public:
   // Counts all that it hands out; with a limit, in bytes, it refuses what would pass it.

@@ -149,7 +149,8 @@ class Tensor {
   }
   // Rows [start, limit) of dimension 0, sharing the buffer. REQUIRES: rank() >= 1, 0 <= start <= limit <= dim(0).
   Tensor Slice(int64_t start, int64_t limit) const;
-  // A copy with a buffer of its own, without a value when memory is exhausted. It is charged as this one is (buffer.h), or to `allocator`.
+  // A copy with a buffer of its own, without a value when memory is exhausted. It is charged as
+  // this one is (buffer.h), or to `allocator`.
   Tensor Clone() const { return CopyTo(nullptr); }
   Tensor Clone(Allocator* allocator) const { return CopyTo(allocator); }
 

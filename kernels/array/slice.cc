@@ -1,5 +1,6 @@
 // Slice: a box cut out of a value, given by where it begins and how big it is.
 #include "troupe/kernels/array/op_file.h"
+#include "troupe/kernels/array/share_rows.h"
 #include "troupe/kernels/array/strided_copy.h"
 
 namespace troupe::array {
@@ -81,8 +82,7 @@ absl::Status ComputeSlice(KernelContext& ctx) {
   }
   if (all) return PassOn(ctx);
   if (rows && RowsAreAligned(in, begin[0]) && size[0] > 0) {
-    ctx.set_output(0, in.Slice(begin[0], begin[0] + size[0]));
-    return absl::OkStatus();
+    return ShareRows(ctx, 0, in, begin[0], begin[0] + size[0]);
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, TensorShape(absl::MakeConstSpan(size))));
   const Strides from = DenseStrides(in_shape.dims()), to = DenseStrides(size);

@@ -2,6 +2,7 @@
 //
 // Pieces that are whole, aligned rows of the buffer are handed out as slices of it; the others are copied.
 #include "troupe/kernels/array/op_file.h"
+#include "troupe/kernels/array/share_rows.h"
 #include "troupe/kernels/array/strided_copy.h"
 
 namespace troupe::array {
@@ -88,7 +89,7 @@ absl::Status Cut(KernelContext& ctx, int value, int axis, absl::Span<const int64
   int64_t at = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (share) {
-      ctx.set_output(static_cast<int>(i), in.Slice(at, at + sizes[i]));
+      TROUPE_RETURN_IF_ERROR(ShareRows(ctx, static_cast<int>(i), in, at, at + sizes[i]));
     } else {
       TensorShape shape = in.shape();
       shape.set_dim(axis, sizes[i]);

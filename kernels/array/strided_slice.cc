@@ -1,5 +1,6 @@
 // StridedSlice: x[begin:end:strides] with the five masks of strided_slice_spec.h.
 #include "troupe/kernels/array/op_file.h"
+#include "troupe/kernels/array/share_rows.h"
 #include "troupe/kernels/array/strided_copy.h"
 #include "troupe/kernels/array/strided_slice_spec.h"
 
@@ -41,7 +42,8 @@ class StridedSliceKernel {
     const TensorShape shape(absl::MakeConstSpan(plan.final_dims));
     if (plan.whole) return PassOnReshaped(ctx, shape);
     if (plan.rows && plan.size[0] > 0 && RowsAreAligned(in, plan.begin[0]) && RowsAreAligned(in, plan.size[0])) {
-      ctx.set_output(0, in.Slice(plan.begin[0], plan.begin[0] + plan.size[0]).ReshapedMove(shape));
+      TROUPE_RETURN_IF_ERROR(ShareRows(ctx, 0, in, plan.begin[0], plan.begin[0] + plan.size[0]));
+      ctx.set_output(0, std::move(*ctx.output(0)).ReshapedMove(shape));
       return absl::OkStatus();
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));

@@ -1,5 +1,6 @@
 // Unpack: a value taken apart along a dimension, which the pieces no longer have.
 #include "troupe/kernels/array/op_file.h"
+#include "troupe/kernels/array/share_rows.h"
 #include "troupe/kernels/array/strided_copy.h"
 
 namespace troupe::array {
@@ -47,7 +48,8 @@ class UnpackKernel {
     const bool share = axis == 0 && RowsAreAligned(in, 1);
     for (int i = 0; i < n; ++i) {
       if (share) {
-        ctx.set_output(i, in.Slice(i, i + 1).ReshapedMove(shape));
+        TROUPE_RETURN_IF_ERROR(ShareRows(ctx, i, in, i, i + 1));
+        ctx.set_output(i, std::move(*ctx.output(i)).ReshapedMove(shape));
         continue;
       }
       TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, shape));

@@ -42,7 +42,10 @@ absl::Status Scatter(KernelContext& ctx) {
   row.RemoveDim(0);
   for (int64_t i = 0; i < value.dim(0); ++i) {
     // A row of its own buffer: elements are handed out to kernels that may write into what they own alone.
-    TROUPE_RETURN_IF_ERROR(array->Write(indices.data<int32_t>()[i], value.Slice(i, i + 1).Reshaped(row).Clone()));
+    const Tensor view = value.Slice(i, i + 1);
+    Tensor element = view.valid() ? view.Reshaped(row).Clone(ctx.allocator()) : Tensor();
+    if (!element.valid()) return ResourceExhausted("no memory for an element of shape ", row.DebugString());
+    TROUPE_RETURN_IF_ERROR(array->Write(indices.data<int32_t>()[i], std::move(element)));
   }
   ctx.set_output(0, ctx.TakeInput(3));
   return absl::OkStatus();

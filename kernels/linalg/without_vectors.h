@@ -1,7 +1,10 @@
-// Include before anything of Eigen's: the file has an Eigen of its own then, one that uses no vector instructions.
+// Include before anything of Eigen's: the file has an Eigen of its own then, one that uses no
+// vector instructions.
 //
-// For complex64. Eigen's SSE code reads a complex<float> as a double wherever it lies, also on the stack (pset1<Packet2cf> of arch/SSE/Complex.h), where the type's
-// alignment is four bytes: undefined, and reported by UndefinedBehaviorSanitizer. The name is changed because templates of one name must be the same in every file.
+// For complex64. Eigen's SSE code reads a complex<float> as a double wherever it lies, also on the
+// stack (pset1<Packet2cf> of arch/SSE/Complex.h), where the type's alignment is four bytes:
+// undefined, and reported by UndefinedBehaviorSanitizer. The name is changed because templates of
+// one name must be the same in every file.
 #ifndef TROUPE_KERNELS_LINALG_WITHOUT_VECTORS_H_
 #define TROUPE_KERNELS_LINALG_WITHOUT_VECTORS_H_
 

@@ -9,8 +9,10 @@ namespace troupe::math {
 namespace {
 
 struct State;
-// Folds the rows of data into out, which has `segments` rows of `columns` elements; ids are checked. Ids below 0 are skipped. Extremes start from infinity where
-// every segment that is looked at has a row (`sorted`), and from the largest or least finite number elsewhere, which is what a segment without rows is.
+// Folds the rows of data into out, which has `segments` rows of `columns` elements; ids are
+// checked. Ids below 0 are skipped. Extremes start from infinity where every segment that is looked
+// at has a row (`sorted`), and from the largest or least finite number elsewhere, which is what a
+// segment without rows is.
 using SegmentLoop = void (*)(const void* data, const int64_t* ids, int64_t rows, int64_t columns, int64_t segments,
                              SegmentOp op, bool sorted, void* out);
 

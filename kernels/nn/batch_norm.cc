@@ -120,8 +120,8 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
   }
   const DType u = ctx.output_type(1);
   const TensorShape vector({channels});
-  const Tensor scale = Widened(ctx, ctx.input(1)), offset = Widened(ctx, ctx.input(2)), old_mean = Widened(ctx, ctx.input(3)),
-               old_variance = Widened(ctx, ctx.input(4));
+  const Tensor scale = Widened(ctx, ctx.input(1)), offset = Widened(ctx, ctx.input(2)),
+               old_mean = Widened(ctx, ctx.input(3)), old_variance = Widened(ctx, ctx.input(4));
   TROUPE_ASSIGN_OR_RETURN(Tensor mean, ctx.AllocateTemp(DType::kFloat, vector));
   TROUPE_ASSIGN_OR_RETURN(Tensor variance, ctx.AllocateTemp(DType::kFloat, vector));
   TROUPE_ASSIGN_OR_RETURN(Tensor keep_mean, ctx.AllocateTemp(DType::kFloat, vector));
@@ -196,7 +196,8 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
   const DType u = ctx.output_type(1);
   TROUPE_ASSIGN_OR_RETURN(const Tensor dy, Rows(ctx, ctx.input(0), view));
   TROUPE_ASSIGN_OR_RETURN(const Tensor x, Rows(ctx, x_in, view));
-  const Tensor scale = Widened(ctx, ctx.input(2)), mean = Widened(ctx, ctx.input(3)), variance = Widened(ctx, ctx.input(4));
+  const Tensor scale = Widened(ctx, ctx.input(2)), mean = Widened(ctx, ctx.input(3)),
+               variance = Widened(ctx, ctx.input(4));
   const float *dp = dy.data<float>(), *xp = x.data<float>(), *m = mean.data<float>();
   const BatchNormTable& loops = PickkBatchNorm();
   const std::vector<double> sums =

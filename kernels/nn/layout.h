@@ -10,7 +10,8 @@ namespace troupe {
 void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t rows, int64_t columns, const void* from,
                  void* to);
 
-// A new tensor, of the device's memory, with the channels last (first) of a 4-dimensional one that has them first (last). std::bad_alloc when there is no memory.
+// A new tensor, of the device's memory, with the channels last (first) of a 4-dimensional one that
+// has them first (last). std::bad_alloc when there is no memory.
 Tensor ChannelsLast(const KernelContext& ctx, const Tensor& nchw);
 Tensor ChannelsToFront(const KernelContext& ctx, const Tensor& nhwc);
 

@@ -109,7 +109,8 @@ void CrossEntropy(const T* x, const T* labels, T* loss, T* backprop, int64_t row
     T* loss;
     int64_t columns;
     T totals[kMaxRows];
-    // loss = sum(labels) * log(sum(exp)) - sum(labels * shifted), which is that of the header where everything is finite.
+    // loss = sum(labels) * log(sum(exp)) - sum(labels * shifted), which is that of the header where
+    // everything is finite.
     void Shifted(int64_t r, int64_t count, T* shifted) {
       for (int64_t i = 0; i < count; ++i) {
         const T *l = labels + (r + i) * columns, *s = shifted + i * columns;

@@ -94,12 +94,12 @@ absl::StatusOr<WindowExtent> SlideWindow(const WindowAttrs& a, int which, int64_
     e.before = a.before[which];
     e.after = a.after[which];
   }
-  // Rounded towards zero, as TensorFlow's kernels do it: an image that the window exceeds by less than two strides has no output.
+  // Rounded towards zero, as TensorFlow's kernels do it: an image that the window exceeds by less
+  // than two strides has no output.
   e.out = (in + e.before + e.after - effective + stride) / stride;
   if (e.out < 0) {
-    return InvalidArgument("Computed output size would be negative: ", e.out,
-                           " [input_size: ", in + e.before + e.after, ", effective_filter_size: ", effective,
-                           ", stride: ", stride, "]");
+    return InvalidArgument("Computed output size would be negative: ", e.out, " [input_size: ", in + e.before + e.after,
+                           ", effective_filter_size: ", effective, ", stride: ", stride, "]");
   }
   return e;
 }

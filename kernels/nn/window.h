@@ -34,10 +34,12 @@ absl::Status SetWindow(absl::Span<const int64_t> ksize, absl::Span<const int64_t
 struct WindowExtent {
   int64_t in = 0, out = 0, before = 0, after = 0;
 };
-// INVALID_ARGUMENT when `window` is 0. As in TensorFlow's kernels, a window that does not fit gives no output when it exceeds the padded input by less than two
-// strides, and INVALID_ARGUMENT ("Computed output size would be negative") when by more.
+// INVALID_ARGUMENT when `window` is 0. As in TensorFlow's kernels, a window that does not fit gives
+// no output when it exceeds the padded input by less than two strides, and INVALID_ARGUMENT
+// ("Computed output size would be negative") when by more.
 absl::StatusOr<WindowExtent> SlideWindow(const WindowAttrs& attrs, int which, int64_t in, int64_t window);
-// The output size for shape functions: -1 when something is unknown, INVALID_ARGUMENT when it is known that no window fits.
+// The output size for shape functions: -1 when something is unknown, INVALID_ARGUMENT when it is
+// known that no window fits.
 absl::StatusOr<int64_t> SlideWindowSize(const WindowAttrs& attrs, int which, int64_t in, int64_t window);
 
 // A 4-dimensional shape in the order of `attrs`.

@@ -23,9 +23,10 @@ BOOST_AUTO_TEST_CASE(tensors_outlive_their_runtime) {
     auto session = NewSession(root, o);
     for (const int64_t n : {1, 4, 1 << 17}) {
       std::vector<Tensor> some;
-      TROUPE_REQUIRE_OK(session->Run({{x.name(), Tensor::Of<float>(std::vector<float>(2 * n, 1.5f), TensorShape({2, n}))},
-                                      {word.name(), Tensor::Scalar("a word that needs memory of its own")}},
-                                     {sum.name(), text.name(), rows[0].name(), rows[1].name()}, {}, &some));
+      TROUPE_REQUIRE_OK(
+          session->Run({{x.name(), Tensor::Of<float>(std::vector<float>(2 * n, 1.5f), TensorShape({2, n}))},
+                        {word.name(), Tensor::Scalar("a word that needs memory of its own")}},
+                       {sum.name(), text.name(), rows[0].name(), rows[1].name()}, {}, &some));
       for (Tensor& t : some) out.push_back(t);
       views.push_back(some[0].Slice(1, 2));
       views.push_back(some[1].Slice(0, 1));
@@ -44,7 +45,8 @@ BOOST_AUTO_TEST_CASE(tensors_outlive_their_runtime) {
   BOOST_TEST(views.back().data<float>()[0] == 3);
 }
 
-// 500 outputs of 8 KB a step. The program keeps tensors of its own, which come from the blocks that the step has freed.
+// 500 outputs of 8 KB a step. The program keeps tensors of its own, which come from the blocks that
+// the step has freed.
 BOOST_AUTO_TEST_CASE(what_the_program_keeps_is_not_charged) {
   Scope root = Scope::NewRootScope();
   Output x = ops::Placeholder(root, DType::kFloat);
@@ -78,7 +80,38 @@ BOOST_AUTO_TEST_CASE(what_the_program_keeps_is_not_charged) {
   TROUPE_REQUIRE_OK(session->Run({{x.name(), v}}, fetches, {}, &third));
 }
 
-// A variable keeps what its initialiser computed; the copy that an update makes because the old value is still held is charged as well.
+// The limit holds the result and nothing more: a view of it is refused, and does not come out as a
+// value that is not there.
+BOOST_AUTO_TEST_CASE(views_are_charged_and_refused) {
+  constexpr int64_t kRow = 87376, kCharge = 1 << 20;  // 3 rows, whose bytes are multiples of 64
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat, {.shape = TensorShape({3, kRow})}), neg = ops::Neg(root, x);
+  const Tensor rows = Tensor::Of<float>(std::vector<float>(3 * kRow, 2.0f), TensorShape({3, kRow}));
+  const Output views[] = {
+      ops::Unpack(root, neg, 3)[1], ops::Split(root, ops::Const(root, 0), neg, 3)[1],
+      ops::Slice(root, neg, ops::Const(root, {1, 0}), ops::Const(root, {1, -1})),
+      ops::StridedSlice(root, neg, ops::Const(root, {1}), ops::Const(root, {2}), ops::Const(root, {1}))};
+  for (const int64_t more : {0, 3 * 64}) {
+    SessionOptions o = Limited(kCharge + more);
+    auto session = NewSession(root, o);
+    for (const Output& view : views) {
+      std::vector<Tensor> out;
+      const absl::Status s = session->Run({{x.name(), rows}}, {view.name()}, {}, &out);
+      if (more == 0) {
+        BOOST_TEST(s.code() == absl::StatusCode::kResourceExhausted, s);
+      } else {
+        BOOST_REQUIRE_MESSAGE(s.ok(), s);
+        BOOST_TEST(out[0].data<float>()[kRow - 1] == -2);
+        BOOST_TEST(Memory(o).bytes_in_use == kCharge + 64);
+      }
+      out.clear();
+      BOOST_TEST(Memory(o).bytes_in_use == 0);
+    }
+  }
+}
+
+// A variable keeps what its initialiser computed; the copy that an update makes because the old
+// value is still held is charged as well.
 BOOST_AUTO_TEST_CASE(variables_are_charged) {
   constexpr int64_t kElements = (1 << 18) - 16, kCharge = 1 << 20;
   Scope root = Scope::NewRootScope();

@@ -210,7 +210,8 @@ BOOST_AUTO_TEST_CASE(errors) {
   check("ExtractImagePatches", {image}, "would be negative", patches({1, 5, 1, 1}));
 }
 
-// No images have no pixels, however many rows they are said to have: nothing is computed for the rows.
+// No images have no pixels, however many rows they are said to have: nothing is computed for the
+// rows.
 BOOST_AUTO_TEST_CASE(no_images_take_no_time_and_no_memory) {
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
   const Tensor none(DType::kFloat, {0, 2, 3, 1}), sizes = Tensor::Vector<int32_t>({kMost, kMost});
@@ -220,7 +221,8 @@ BOOST_AUTO_TEST_CASE(no_images_take_no_time_and_no_memory) {
   BOOST_TEST(test::Run("ResizeNearestNeighborGrad", {tall, Tensor::Vector<int32_t>({2, 3})}).HasShape({0, 2, 3, 1}));
   BOOST_TEST(test::Run("ResizeBilinearGrad", {tall, none}).HasShape({0, 2, 3, 1}));
   BOOST_TEST(test::Run("ResizeBicubicGrad", {tall, none}).HasShape({0, 2, 3, 1}));
-  const Tensor image = Random(DType::kFloat, {1, 2, 3, 1}, -1, 1), boxes(DType::kFloat, {0, 4}), index(DType::kInt32, {0});
+  const Tensor image = Random(DType::kFloat, {1, 2, 3, 1}, -1, 1), boxes(DType::kFloat, {0, 4}),
+               index(DType::kInt32, {0});
   BOOST_TEST(test::Run("CropAndResize", {image, boxes, index, sizes}).HasShape({0, kMost, kMost, 1}));
   const Tensor cut = test::Run("CropAndResizeGradImage", {tall, boxes, index, Tensor::Vector<int32_t>({1, 2, 3, 1})},
                                {{"T", DType::kFloat}});

@@ -266,7 +266,8 @@ BOOST_AUTO_TEST_CASE(ConvolutionRefusals) {
   CheckRefused("DepthwiseConv2dNative", {x, Tensor(t, TensorShape({2, 2, 2, 5}))}, same, "same depth: 3 vs 2");
 }
 
-// A window that exceeds the image by less than two strides gives no output, and gradients of zeros; where it is known while the graph is built, that is an error.
+// A window that exceeds the image by less than two strides gives no output, and gradients of zeros;
+// where it is known while the graph is built, that is an error.
 BOOST_AUTO_TEST_CASE(WindowsThatDoNotFit) {
   const auto zeros = [](const Tensor& t, const TensorShape& shape) {
     BOOST_TEST(t.HasShape(shape), t.shape().DebugString());
@@ -306,7 +307,8 @@ BOOST_AUTO_TEST_CASE(WindowsThatDoNotFit) {
       const absl::Status known = shapes.AddNode(*conv);
       BOOST_REQUIRE(known.code() == absl::StatusCode::kInvalidArgument);
       const std::string message(known.message());
-      BOOST_CHECK_MESSAGE(message.find(StrCat("a window of ", k, " does not fit into 4 rows")) != std::string::npos, message);
+      BOOST_CHECK_MESSAGE(message.find(StrCat("a window of ", k, " does not fit into 4 rows")) != std::string::npos,
+                          message);
     }
     // By two strides.
     CheckRefused("Conv2D", {Tensor(t, TensorShape({2, 4, 4, 3})), Tensor(t, TensorShape({8, 8, 3, 5}))}, a,

@@ -1,5 +1,6 @@
-// NaN and infinities: whatever computes an activation or an extreme, at whatever place of a vector, for every shape of a convolution and fused or not, the value is the
-// one that the separate op has. ctest runs this suite at each instruction level (nn_v2, nn_v3 beside nn).
+// NaN and infinities: whatever computes an activation or an extreme, at whatever place of a vector,
+// for every shape of a convolution and fused or not, the value is the one that the separate op has.
+// ctest runs this suite at each instruction level (nn_v2, nn_v3 beside nn).
 #include <array>
 #include <boost/test/unit_test.hpp>
 #include <functional>
@@ -28,9 +29,11 @@ std::string Difference(const std::vector<float>& got, const std::vector<float>& 
 }
 std::vector<float> AsFloats(const Tensor& t) { return Floats(ToDoubles(t)); }
 
-using ConvRun = std::function<bool(ConvPass, const ConvShape&, const float*, const float*, float*, const ConvEpilogue<float>&)>;
+using ConvRun =
+    std::function<bool(ConvPass, const ConvShape&, const float*, const float*, float*, const ConvEpilogue<float>&)>;
 
-// Checks that run's activations are those of FinishForward on its own sums. A NaN or an infinity is put into one element of input, filter or bias.
+// Checks that run's activations are those of FinishForward on its own sums. A NaN or an infinity is
+// put into one element of input, filter or bias.
 void CheckActivations(const ConvShape& s, const char* who, const ConvRun& run, int* taken) {
   const ConvProblem p(s);
   for (const float bad : {kNaN, kInf, -kInf}) {
@@ -67,18 +70,32 @@ BOOST_AUTO_TEST_SUITE(not_finite)
 
 BOOST_AUTO_TEST_CASE(activations_of_every_way_to_convolve) {
   int library = 0, direct = 0, pointwise = 0, generic = 0;
-  for (const auto& [n, k, c, oc] : std::vector<std::array<int64_t, 4>>{
-           {1, 2, 4, 16}, {1, 3, 4, 8}, {1, 3, 16, 16}, {1, 3, 16, 32}, {1, 3, 2, 2}, {2, 3, 3, 3}, {5, 5, 1, 6}, {4, 3, 6, 12}, {1, 1, 8, 16},
-           {3, 1, 9, 33}, {1, 1, 16, 50}, {2, 3, 5, 7}, {6, 3, 64, 64}}) {
+  for (const auto& [n, k, c, oc] : std::vector<std::array<int64_t, 4>>{{1, 2, 4, 16},
+                                                                       {1, 3, 4, 8},
+                                                                       {1, 3, 16, 16},
+                                                                       {1, 3, 16, 32},
+                                                                       {1, 3, 2, 2},
+                                                                       {2, 3, 3, 3},
+                                                                       {5, 5, 1, 6},
+                                                                       {4, 3, 6, 12},
+                                                                       {1, 1, 8, 16},
+                                                                       {3, 1, 9, 33},
+                                                                       {1, 1, 16, 50},
+                                                                       {2, 3, 5, 7},
+                                                                       {6, 3, 64, 64}}) {
     const ConvShape s = MakeConvShape(n, 7, 6, c, k, k, oc, k == 5 ? 2 : 1);
     DnnlConv dnnl(ConvPass::kForward);
-    CheckActivations(s, "library", [&](ConvPass, auto... a) { return dnnl.Run(a...); }, &library);
-    CheckActivations(s, "direct", [](auto... a) { return DirectConv(a...); }, &direct);
+    CheckActivations(
+        s, "library", [&](ConvPass, auto... a) { return dnnl.Run(a...); }, &library);
+    CheckActivations(
+        s, "direct", [](auto... a) { return DirectConv(a...); }, &direct);
     if (k == 1)
-      CheckActivations(s, "pointwise", [](auto... a) { return PointwiseConv(a...), true; }, &pointwise);
+      CheckActivations(
+          s, "pointwise", [](auto... a) { return PointwiseConv(a...), true; }, &pointwise);
     CheckActivations(
         s, "generic",
-        [](ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out, const ConvEpilogue<float>& e) {
+        [](ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out,
+           const ConvEpilogue<float>& e) {
           GenericConv<float>(pass, s, a, b, out);
           FinishForward(e, s.n * s.oh * s.ow, s.oc, out);
           return true;
@@ -96,7 +113,8 @@ BOOST_AUTO_TEST_CASE(images_taken_a_few_at_a_time_have_the_bits_of_all_at_once) 
   for (const int64_t n : {1, 7, 12, 13, 64}) {
     const ConvShape s = MakeConvShape(n, 32, 33, 5, 3, 3, 32, 1);
     const ConvProblem p(s);
-    std::vector<float> x = Floats(p.x), f = Floats(p.f), bias = Floats(p.bias), want(s.output_size()), got(s.output_size());
+    std::vector<float> x = Floats(p.x), f = Floats(p.f), bias = Floats(p.bias), want(s.output_size()),
+                       got(s.output_size());
     x[x.size() - 3] = kNaN;
     DnnlConv dnnl(ConvPass::kForward);
     ConvEpilogue<float> e;
@@ -120,8 +138,8 @@ BOOST_AUTO_TEST_CASE(fused_ops_against_separate_ones) {
          std::vector<std::array<int64_t, 3>>{{2, 4, 16}, {3, 16, 16}, {3, 4, 8}, {1, 4, 8}, {3, 3, 5}}) {
       for (const float bad : {kNaN, kInf, -kInf}) {
         for (int where = 0; where < 3; ++where) {
-          Tensor in[3] = {RandomTensor(type, TensorShape({2, 6, 6, c}), 1), RandomTensor(type, TensorShape({k, k, c, oc}), 2),
-                          RandomTensor(type, TensorShape({oc}), 3)};
+          Tensor in[3] = {RandomTensor(type, TensorShape({2, 6, 6, c}), 1),
+                          RandomTensor(type, TensorShape({k, k, c, oc}), 2), RandomTensor(type, TensorShape({oc}), 3)};
           std::vector<double> v = ToDoubles(in[where]);
           v[v.size() / 3] = bad;
           in[where] = MakeTensor(type, in[where].shape(), v);
@@ -137,8 +155,9 @@ BOOST_AUTO_TEST_CASE(fused_ops_against_separate_ones) {
             for (size_t i = 0; i < want.size(); ++i) {
               if (Same(got[i], want[i])) continue;
               BOOST_CHECK_MESSAGE(std::abs(got[i] - want[i]) <= 32 * Tolerance(type),
-                                  op << " " << Name(type) << " k " << k << " " << c << " -> " << oc << " operand " << where << " "
-                                     << bad << ": element " << i << " is " << got[i] << ", not " << want[i]);
+                                  op << " " << Name(type) << " k " << k << " " << c << " -> " << oc << " operand "
+                                     << where << " " << bad << ": element " << i << " is " << got[i] << ", not "
+                                     << want[i]);
             }
           }
         }
@@ -152,10 +171,12 @@ struct EdgeCase {
   double nan, inf, minus_inf;
 };
 constexpr double kSelu = -1.7580993408473768;
-const EdgeCase kEdges[] = {{"Relu", kNaN, kInf, 0},         {"Relu6", kNaN, 6, 0},        {"Elu", kNaN, kInf, -1},
-                           {"Selu", kNaN, kInf, kSelu},     {"LeakyRelu", kNaN, kInf, -kInf}, {"Softplus", kNaN, kInf, 0},
-                           {"Softsign", kNaN, kNaN, kNaN},  {"Tanh", kNaN, 1, -1},        {"Sigmoid", kNaN, 1, 0},
-                           {"Abs", kNaN, kInf, kInf},       {"Square", kNaN, kInf, kInf}, {"Exp", kNaN, kInf, 0}};
+const EdgeCase kEdges[] = {{"Relu", kNaN, kInf, 0},          {"Relu6", kNaN, 6, 0},
+                           {"Elu", kNaN, kInf, -1},          {"Selu", kNaN, kInf, kSelu},
+                           {"LeakyRelu", kNaN, kInf, -kInf}, {"Softplus", kNaN, kInf, 0},
+                           {"Softsign", kNaN, kNaN, kNaN},   {"Tanh", kNaN, 1, -1},
+                           {"Sigmoid", kNaN, 1, 0},          {"Abs", kNaN, kInf, kInf},
+                           {"Square", kNaN, kInf, kInf},     {"Exp", kNaN, kInf, 0}};
 
 BOOST_AUTO_TEST_CASE(unary_ops_at_every_place) {
   for (const EdgeCase& c : kEdges) {
@@ -164,16 +185,17 @@ BOOST_AUTO_TEST_CASE(unary_ops_at_every_place) {
         const std::vector<double> base = RandomValues(n, 9);
         const std::vector<double> plain = ToDoubles(Run(c.op, {MakeTensor(type, TensorShape({n}), base)})[0]);
         for (int64_t at = 0; at < n; ++at) {
-          for (const auto& [bad, want] : {std::pair(static_cast<double>(kNaN), c.nan), std::pair(static_cast<double>(kInf), c.inf),
-                                          std::pair(-static_cast<double>(kInf), c.minus_inf)}) {
+          for (const auto& [bad, want] :
+               {std::pair(static_cast<double>(kNaN), c.nan), std::pair(static_cast<double>(kInf), c.inf),
+                std::pair(-static_cast<double>(kInf), c.minus_inf)}) {
             std::vector<double> v = base;
             v[at] = bad;
             const std::vector<double> got = ToDoubles(Run(c.op, {MakeTensor(type, TensorShape({n}), v)})[0]);
             for (int64_t i = 0; i < n; ++i) {
               const double w = i == at ? want : plain[i];
               BOOST_CHECK_MESSAGE(Same(got[i], w) || std::abs(got[i] - w) <= 4 * Tolerance(type),
-                                  c.op << " " << Name(type) << ": " << i << " of " << n << " is " << got[i] << ", not " << w
-                                       << ", with " << bad << " at " << at);
+                                  c.op << " " << Name(type) << ": " << i << " of " << n << " is " << got[i] << ", not "
+                                       << w << ", with " << bad << " at " << at);
             }
           }
         }
@@ -182,7 +204,8 @@ BOOST_AUTO_TEST_CASE(unary_ops_at_every_place) {
   }
 }
 
-// Maximum and Minimum give NaN when either is, and clip keeps one; scalars, vectors and broadcasting take different loops.
+// Maximum and Minimum give NaN when either is, and clip keeps one; scalars, vectors and
+// broadcasting take different loops.
 BOOST_AUTO_TEST_CASE(extremes_of_two_at_every_place) {
   for (const DType type : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16}) {
     for (const int64_t n : {1, 16, 37}) {
@@ -202,17 +225,20 @@ BOOST_AUTO_TEST_CASE(extremes_of_two_at_every_place) {
             const std::vector<double> xy = ToDoubles(Run(op, {tx, ty})[0]), yx = ToDoubles(Run(op, {ty, tx})[0]),
                                       sy = ToDoubles(Run(op, {one, ty})[0]), ys = ToDoubles(Run(op, {ty, one})[0]);
             for (int64_t i = 0; i < n; ++i) {
-              BOOST_CHECK_MESSAGE(Same(xy[i], want(x[i], b[i])) && Same(yx[i], want(x[i], b[i])),
-                                  op << " " << Name(type) << " of " << x[i] << " and " << b[i] << ": " << xy[i] << ", " << yx[i]);
-              BOOST_CHECK_MESSAGE(Same(sy[i], want(bad, b[i])) && Same(ys[i], want(bad, b[i])),
-                                  op << " " << Name(type) << " of " << bad << " and " << b[i] << ": " << sy[i] << ", " << ys[i]);
+              BOOST_CHECK_MESSAGE(
+                  Same(xy[i], want(x[i], b[i])) && Same(yx[i], want(x[i], b[i])),
+                  op << " " << Name(type) << " of " << x[i] << " and " << b[i] << ": " << xy[i] << ", " << yx[i]);
+              BOOST_CHECK_MESSAGE(
+                  Same(sy[i], want(bad, b[i])) && Same(ys[i], want(bad, b[i])),
+                  op << " " << Name(type) << " of " << bad << " and " << b[i] << ": " << sy[i] << ", " << ys[i]);
             }
           }
           if (IsSmall(type)) continue;
           const std::vector<double> clipped = ToDoubles(Run("ClipByValue", {tx, low, high})[0]);
           for (int64_t i = 0; i < n; ++i) {
             const double w = std::isnan(x[i]) ? x[i] : std::min(std::max(x[i], -1.0), 1.0);
-            BOOST_CHECK_MESSAGE(Same(clipped[i], w), "ClipByValue " << Name(type) << " of " << x[i] << ": " << clipped[i]);
+            BOOST_CHECK_MESSAGE(Same(clipped[i], w),
+                                "ClipByValue " << Name(type) << " of " << x[i] << ": " << clipped[i]);
           }
         }
       }
@@ -220,7 +246,8 @@ BOOST_AUTO_TEST_CASE(extremes_of_two_at_every_place) {
   }
 }
 
-// What extremes start from: rows of nothing but one infinity keep it, in every reduction and type, whichever loop runs.
+// What extremes start from: rows of nothing but one infinity keep it, in every reduction and type,
+// whichever loop runs.
 BOOST_AUTO_TEST_CASE(extremes_of_infinities_alone) {
   for (const DType type : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16}) {
     for (const int64_t n : {1, 3, 16, 70, 130}) {
@@ -248,19 +275,24 @@ BOOST_AUTO_TEST_CASE(extremes_of_infinities_alone) {
       const Tensor x = MakeTensor(type, TensorShape({2, 1}), {-kInf, -kInf});
       CheckClose(Run("SegmentMax", {x, Tensor::Vector<int32_t>({1, 1})})[0], {0, -kInf}, "SegmentMax with a gap");
     }
-    // Without order there is no saying which segments have rows; those that have none are the least number.
-    const double lowest = type == DType::kHalf ? -65504 : type == DType::kDouble ? -std::numeric_limits<double>::max()
-                          : type == DType::kFloat ? -std::numeric_limits<float>::max()
-                                                  : -3.3895313892515355e38;
+    // Without order there is no saying which segments have rows; those that have none are the least
+    // number.
+    const double lowest = type == DType::kHalf     ? -65504
+                          : type == DType::kDouble ? -std::numeric_limits<double>::max()
+                          : type == DType::kFloat  ? -std::numeric_limits<float>::max()
+                                                   : -3.3895313892515355e38;
     const Tensor x = MakeTensor(type, TensorShape({1}), {2});
     const std::vector<double> got =
         ToDoubles(Run("UnsortedSegmentMax", {x, Tensor::Vector<int32_t>({1}), Tensor::Scalar<int32_t>(2)})[0]);
     BOOST_TEST(got[0] == lowest);
     // A pool starts at the lowest finite number of its type.
-    const AttrMap window = {{"ksize", std::vector<int64_t>{1, 2, 2, 1}}, {"strides", std::vector<int64_t>{1, 2, 2, 1}}, {"padding", "VALID"}};
+    const AttrMap window = {{"ksize", std::vector<int64_t>{1, 2, 2, 1}},
+                            {"strides", std::vector<int64_t>{1, 2, 2, 1}},
+                            {"padding", "VALID"}};
     for (const int64_t channels : {1, 4, 19}) {
       const Tensor image = MakeTensor(type, TensorShape({1, 2, 2, channels}), std::vector<double>(4 * channels, -kInf));
-      for (const double v : ToDoubles(Run("MaxPool", {image}, window)[0])) BOOST_CHECK_MESSAGE(v == lowest, Name(type) << " " << v);
+      for (const double v : ToDoubles(Run("MaxPool", {image}, window)[0]))
+        BOOST_CHECK_MESSAGE(v == lowest, Name(type) << " " << v);
       const Tensor high = MakeTensor(type, TensorShape({1, 2, 2, channels}), std::vector<double>(4 * channels, kInf));
       for (const double v : ToDoubles(Run("MaxPool", {high}, window)[0])) BOOST_TEST(v == kInf);
       for (const double v : ToDoubles(Run("AvgPool", {high}, window)[0])) BOOST_TEST(v == kInf);
@@ -268,17 +300,19 @@ BOOST_AUTO_TEST_CASE(extremes_of_infinities_alone) {
   }
 }
 
-// Element by element labels * (log(sum(exp)) - logits): 0 times infinity is NaN, infinity times something is infinity.
+// Element by element labels * (log(sum(exp)) - logits): 0 times infinity is NaN, infinity times
+// something is infinity.
 BOOST_AUTO_TEST_CASE(cross_entropy) {
   for (const int64_t columns : {3, 40}) {
     for (const DType type : {DType::kFloat, DType::kDouble, DType::kHalf}) {
       std::vector<double> x = RandomValues(4 * columns, 6), l(4 * columns, 0.0);
       for (int row = 0; row < 4; ++row) l[row * columns + 1] = 1;
-      x[0 * columns + 2] = -kInf;             // a logit of -infinity where the label is 0
-      l[1 * columns + 1] = kInf;              // a label of infinity
-      x[2 * columns + 1] = -kInf;             // a logit of -infinity where the label is not 0
+      x[0 * columns + 2] = -kInf;  // a logit of -infinity where the label is 0
+      l[1 * columns + 1] = kInf;   // a label of infinity
+      x[2 * columns + 1] = -kInf;  // a logit of -infinity where the label is not 0
       const TensorShape shape({4, columns});
-      const std::vector<Tensor> out = Run("SoftmaxCrossEntropyWithLogits", {MakeTensor(type, shape, x), MakeTensor(type, shape, l)});
+      const std::vector<Tensor> out =
+          Run("SoftmaxCrossEntropyWithLogits", {MakeTensor(type, shape, x), MakeTensor(type, shape, l)});
       const std::vector<double> loss = ToDoubles(out[0]), back = ToDoubles(out[1]);
       BOOST_TEST(std::isnan(loss[0]));
       BOOST_TEST(loss[1] == kInf);
@@ -290,7 +324,8 @@ BOOST_AUTO_TEST_CASE(cross_entropy) {
       // The op for sparse labels looks at one logit only.
       const Tensor label = Tensor::Vector<int32_t>({1, 1, 1, 1});
       if (type == DType::kHalf) continue;
-      const std::vector<double> sparse = ToDoubles(Run("SparseSoftmaxCrossEntropyWithLogits", {MakeTensor(type, shape, x), label})[0]);
+      const std::vector<double> sparse =
+          ToDoubles(Run("SparseSoftmaxCrossEntropyWithLogits", {MakeTensor(type, shape, x), label})[0]);
       BOOST_TEST(std::isfinite(sparse[0]));
       BOOST_TEST(sparse[2] == kInf);
     }

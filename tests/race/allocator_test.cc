@@ -1,4 +1,5 @@
-// Buffers that change threads: the free lists of threads and of the process, the last reference, and who is charged.
+// Buffers that change threads: the free lists of threads and of the process, the last reference,
+// and who is charged.
 #include <boost/test/unit_test.hpp>
 #include <array>
 #include <cstring>
@@ -138,7 +139,8 @@ BOOST_AUTO_TEST_CASE(ALimitHoldsForAllThreadsAndEverythingComesBack) {
   for (Buffer* b : held) b->Unref();
 }
 
-// Blocks of all sizes and kinds, views of them and copies, none of which is ever looked at through its allocator again.
+// Blocks of all sizes and kinds, views of them and copies, none of which is ever looked at through
+// its allocator again.
 BOOST_AUTO_TEST_CASE(BuffersOutliveTheirAllocator) {
   alignas(Allocator) std::array<unsigned char, sizeof(Allocator)> place;
   auto* allocator = new (place.data()) Allocator("short-lived", 64 << 20);
@@ -163,7 +165,8 @@ BOOST_AUTO_TEST_CASE(BuffersOutliveTheirAllocator) {
   for (unsigned char byte : place) BOOST_TEST(byte == 0x5a);
 }
 
-// The header's line or two of a block, and its class: what a buffer of so many bytes is charged with.
+// The header's line or two of a block, and its class: what a buffer of so many bytes is charged
+// with.
 int64_t Charge(size_t bytes) {
   Allocator probe("probe");
   Buffer* b = probe.Allocate(bytes);
@@ -217,7 +220,8 @@ BOOST_AUTO_TEST_CASE(NobodyPaysForOthersBlocks) {
   const auto most = static_cast<size_t>((1 << 20) / Charge(kBytes));
   std::vector<Buffer*> others;
   for (int round = 0; round < 4; ++round) {
-    // All of the limit can be had each time, and no more, wherever its blocks have come from and gone to since.
+    // All of the limit can be had each time, and no more, wherever its blocks have come from and
+    // gone to since.
     std::vector<Buffer*> held;
     while (Buffer* b = allocator.Allocate(kBytes)) held.push_back(b);
     BOOST_TEST(held.size() == most);

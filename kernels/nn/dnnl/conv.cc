@@ -20,8 +20,10 @@ constexpr size_t kMaxIdle = 16;
 
 // Outputs of which an activation is taken while they are still in the second-level cache.
 constexpr int64_t kNearOutputs = 128 << 10;
-// How many images to compute at a time. The activations are ours: the library's Relu makes a NaN 0 and its exponential is not the op Elu's. A pass over outputs that
-// have gone to memory would cost a tenth of the convolution, so images are taken as many at a time as divide their number and are near afterwards.
+// How many images to compute at a time. The activations are ours: the library's Relu makes a NaN 0
+// and its exponential is not the op Elu's. A pass over outputs that have gone to memory would cost
+// a tenth of the convolution, so images are taken as many at a time as divide their number and are
+// near afterwards.
 int64_t ImagesAtATime(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) {
   if (pass != ConvPass::kForward || e.activation == ConvActivation::kNone) return s.n;
   const int64_t most = std::max<int64_t>(1, kNearOutputs / std::max<int64_t>(1, s.oh * s.ow * s.oc));
@@ -150,7 +152,8 @@ struct DnnlConv::Plan {
     return mine;
   }
 
-  // `weights` says whether the library's copy of the filter has to be made: not when these are more images of a call.
+  // `weights` says whether the library's copy of the filter has to be made: not when these are more
+  // images of a call.
   void Execute(ConvPass pass, const float* a_data, const float* b_data, float* out_data, const ConvEpilogue<float>& e,
                bool weights) {
     // The maps hold other handles of the same memory objects.
@@ -210,7 +213,8 @@ bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float
     try {
       plan->Execute(pass_, a, b, out, epilogue, true);
       for (int64_t n = some.n; n < shape.n; n += some.n)
-        plan->Execute(pass_, a + n / some.n * some.input_size(), b, out + n * some.oh * some.ow * some.oc, epilogue, false);
+        plan->Execute(pass_, a + n / some.n * some.input_size(), b, out + n * some.oh * some.ow * some.oc, epilogue,
+                      false);
     } catch (const dnnl::error&) {
       ok = false;
     }

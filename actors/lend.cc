@@ -133,6 +133,7 @@ void ExecutorSet::OnOver() {
   if (partial_ != nullptr) {
     const std::shared_ptr<PartialStep> partial = std::move(partial_);
     for (Tensor& t : results_) t = Tensor();
+    DropResources();
     const absl::Status status = TakeError();
     partial->LetGo();
     if (answers) partial->OnDone(status);

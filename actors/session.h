@@ -52,6 +52,7 @@ struct SessionOptions {
   int64_t lend_thread_us = 20;
   bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
   bool token_messages = false;  // debugging: every token is a message of its own
+  bool check_kernels = false;   // debugging: the outputs of all kernels are checked in every run
 };
 
 // Cancels the Runs that it was given to, from any thread. May be used for one Run after another.

@@ -132,6 +132,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   input.results = results_.data();
   input.partial = partial_ != nullptr;
   input.token_messages = signature_->options.token_messages;
+  input.check_kernels = signature_->options.check_kernels;
   // Without a lane the step may end, and this object with it, as soon as the last part has been started.
   std::shared_ptr<Executor> last;
   if (home == elsewhere_ && !executors_.empty()) last = executors_.back();
@@ -223,7 +224,17 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
 
 std::string ExecutorSet::Describe() const { return signature_->Describe(); }
 
+// Tensor arrays, stacks and temporaries go with the step that made them. A kernel that still runs, of a step that was aborted, keeps its own.
+void ExecutorSet::DropResources() {
+  if (!context_->resources.used()) return;
+  if (context_.use_count() == 1) return context_->resources.ClearAll();
+  auto fresh = std::make_shared<StepContext>();
+  std::lock_guard<std::mutex> lock(mu_);
+  context_.swap(fresh);
+}
+
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
+  DropResources();
   for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
   absl::Status status = TakeError();
   if (status.ok()) {

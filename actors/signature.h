@@ -107,6 +107,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void RunLent(std::chrono::steady_clock::time_point* until, int64_t lend_us);
   void LetGo();
   void OnOver();
+  void DropResources();
   // The step's status and its outputs.
   absl::Status Finish(std::vector<Tensor>* outputs);
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;

@@ -18,6 +18,70 @@ Device* EvaluationDevice(int threads) {
   return d.get();
 }
 
+namespace {
+
+// Waits for the first answer.
+class AnswerWait {
+ public:
+  void Answer(absl::Status s) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (done_) return;
+    status_ = std::move(s);
+    done_ = true;
+    come_.notify_one();
+  }
+  absl::Status Wait() {
+    std::unique_lock<std::mutex> lock(mu_);
+    come_.wait(lock, [this] { return done_; });
+    return status_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable come_;
+  bool done_ = false;
+  absl::Status status_;
+};
+
+bool Fits(const PartialTensorShape& known, const Tensor& t) {
+  if (!known.known_rank()) return true;
+  bool fits = known.rank() == t.rank();
+  for (int d = 0; fits && d < known.rank(); ++d) fits = known.dim(d) < 0 || known.dim(d) == t.dim(d);
+  return fits;
+}
+
+}  // namespace
+
+absl::Status KernelException() {
+  try {
+    throw;
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("the kernel threw an exception: ", e.what());
+  } catch (const std::exception& e) {
+    return Internal("the kernel threw an exception: ", e.what());
+  } catch (...) {
+    return Internal("the kernel threw something that is no std::exception");
+  }
+}
+
+absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs, absl::Span<const PartialTensorShape> shapes) {
+  for (size_t i = 0; i < node.output_types.size(); ++i) {
+    const Tensor& t = outputs[i];
+    if (!t.valid()) {
+      const OpDef* op = OpRegistry::Global().Find(node.op);
+      if (op != nullptr && op->control_flow == ControlFlow::kSwitch) continue;
+      return Internal("the kernel did not set output ", i);
+    }
+    if (t.dtype() != node.output_types[i]) {
+      return Internal("the kernel set output ", i, " to ", t.TypeAndShape(), ", but the node's output is ", Name(node.output_types[i]));
+    }
+    if (i < shapes.size() && !Fits(shapes[i], t)) {
+      return Internal("the kernel set output ", i, " to ", t.TypeAndShape(), ", but the node's output has shape ", shapes[i].DebugString());
+    }
+  }
+  return absl::OkStatus();
+}
+
 KernelNode DescribeNode(const Node& node, Device* device) { return KernelNode(node, device); }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
@@ -28,20 +92,27 @@ absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel,
   ctx.set_state(kernel.state.get());
   absl::Status status;
   if (kernel.compute != nullptr) {
-    status = kernel.compute(ctx);
+    try {
+      status = kernel.compute(ctx);
+    } catch (...) {
+      status = KernelException();
+    }
   } else {
-    std::mutex mu;
-    std::condition_variable cv;
-    bool done = false;
-    kernel.compute_async(ctx, [&](absl::Status s) {
-      std::lock_guard<std::mutex> lock(mu);
-      status = std::move(s);
-      done = true;
-      cv.notify_one();
-    });
-    std::unique_lock<std::mutex> lock(mu);
-    cv.wait(lock, [&] { return done; });
+    const auto wait = std::make_shared<AnswerWait>();
+    {
+      // The last copy of it answers when the kernel did not.
+      const auto last = std::shared_ptr<void>(nullptr, [wait](void*) {
+        wait->Answer(Internal("the kernel forgot to answer: it dropped `done` without calling it"));
+      });
+      try {
+        kernel.compute_async(ctx, [wait, last](absl::Status s) { wait->Answer(std::move(s)); });
+      } catch (...) {
+        wait->Answer(KernelException());
+      }
+    }
+    status = wait->Wait();
   }
+  if (status.ok() && !ctx.output_dead()) status = CheckKernelOutputs(node, outputs.data());
   if (!status.ok()) return WithAddress(status, node.name, node.op, node.device->name(), node.location);
   return outputs;
 }

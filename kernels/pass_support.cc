@@ -1,8 +1,29 @@
 #include "troupe/kernels/pass_support.h"
 
+#include "troupe/graph/ir/shape_inference.h"
 #include "troupe/kernels/evaluate.h"
 
 namespace troupe {
+namespace {
+
+// What the op's shape function tells of a node with these inputs; nothing when it refuses.
+std::vector<PartialTensorShape> ShapesFor(const Node& node, absl::Span<const Tensor> inputs) {
+  if (node.op().shape_fn == nullptr) return {};
+  std::vector<PartialTensorShape> shapes;
+  for (const Tensor& t : inputs) shapes.emplace_back(t.shape());
+  InferenceContext c(node, std::move(shapes));
+  for (size_t i = 0; i < inputs.size(); ++i) c.set_input_tensor(static_cast<int>(i), inputs[i]);
+  try {
+    if (!node.op().shape_fn(c).ok()) return {};
+  } catch (...) {
+    return {};
+  }
+  std::vector<PartialTensorShape> outputs;
+  for (int i = 0; i < c.num_outputs(); ++i) outputs.push_back(c.output(i));
+  return outputs;
+}
+
+}  // namespace
 
 bool RegistryKernelLookup::HasKernel(const Node& node, const std::string& device_type) const {
   for (const auto& f : finders_) {
@@ -20,7 +41,14 @@ absl::StatusOr<std::vector<Tensor>> KernelEvaluator::Evaluate(const Node& node, 
   TROUPE_ASSIGN_OR_RETURN(const PreparedKernel kernel, PrepareKernel(node, device, SessionScope("fold"), &finder_));
   if (kernel.compute == nullptr) return Unimplemented("the kernel of '", node.name(), "' waits for others");
   StepContext step;
-  return EvaluateKernel(kernel, DescribeNode(node, device), std::vector<Tensor>(inputs.begin(), inputs.end()), &step);
+  const KernelNode described = DescribeNode(node, device);
+  TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
+                          EvaluateKernel(kernel, described, std::vector<Tensor>(inputs.begin(), inputs.end()), &step));
+  if (!kernel.library) {
+    const absl::Status fits = CheckKernelOutputs(described, outputs.data(), ShapesFor(node, inputs));
+    if (!fits.ok()) return node.At(fits);
+  }
+  return outputs;
 }
 
 bool KernelEvaluator::CanEvaluate(const Node& node) {

@@ -1,71 +1,100 @@
 // What does not run in the executor's turn: jobs and asynchronous kernels, and everything that others post.
 #include <algorithm>
 
+#include <spdlog/spdlog.h>
+
 #include "troupe/actors/executor/async_call.h"
 #include "troupe/actors/executor/tokens.h"
 #include "troupe/actors/executor/turn.h"
+#include "troupe/kernels/evaluate.h"
 
 namespace troupe {
 
 void StepState::RunAsync(uint32_t node, Iteration* it, bool dead) {
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it->slots + n.first_slot)) return;
-  auto* call = new AsyncCall(*part_, node, it, it->slots, input_.context.get(), this, false);
+  const Answer answer(Call(node, it, false));
+  AsyncCall* const call = answer.call();
   call->context.set_dead(dead);
-  calls_.push_back(call);
-  ++in_flight_;
   current_.store(node, std::memory_order_relaxed);
-  current_inputs_ = nullptr;
-  const int64_t step = input_.context->step_id;
-  part_->async[node](call->context,
-                     [this, call, step, keep = host_->KeepAlive(), context = input_.context](absl::Status s) {
-                       auto* a = new Arrival;
-                       a->step_id = step;
-                       a->node = call->node;
-                       a->iteration = call->iteration;
-                       a->status = std::move(s);
-                       a->outputs = std::move(call->outputs);
-                       a->dead = call->context.output_dead();
-                       if (step_in_turn == this) {
-                         local_arrivals_.emplace_back(a);
-                       } else if (PostArrival(a)) {
-                         host_->RingDoorbell();
-                       }
-                     });
+  asking_ = call;
+  try {
+    part_->async[node](call->context, answer);
+  } catch (...) {
+    // The copy that the kernel had is gone, this one is not: the exception is the answer, not the lost `done`.
+    if (!call->Give(KernelException())) AnsweredAgain(node);
+  }
+  asking_ = nullptr;
+  if (n.flow == kInTurn) PassTurn(it->frame, n.index, it->number);
 }
 
 void StepState::RunAsJob(uint32_t node, Iteration* it) {
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it->slots + n.first_slot)) return;
-  auto* call = new AsyncCall(*part_, node, it, it->slots, input_.context.get(), this, true);
-  calls_.push_back(call);
+  const Answer answer(Call(node, it, true));
+  part_->device->threads()->Schedule([answer, compute = n.compute] {
+    AsyncCall* const call = answer.call();
+    const ComputeThreads::LoopOwner owner(call->step.get());
+    const int64_t start = NowNanos();
+    call->started.store(start, std::memory_order_relaxed);
+    absl::Status status;
+    try {
+      status = compute(call->context);
+    } catch (...) {
+      status = KernelException();
+    }
+    call->arrival->nanos = static_cast<uint64_t>(NowNanos() - start);
+    call->arrival->tag = static_cast<uint64_t>(start);
+    call->inputs.clear();
+    call->Give(std::move(status));
+  }, input_.context.get());
+}
+
+// A new call, which counts as running from here on. Whoever asks for it makes its first Answer.
+StepState::AsyncCall* StepState::Call(uint32_t node, Iteration* it, bool job) {
+  auto* call = new AsyncCall(this, node, it, job);
+  call->before = last_call_;
+  (last_call_ != nullptr ? last_call_->after : first_call_) = call;
+  last_call_ = call;
   ++in_flight_;
-  jobs_.fetch_add(1, std::memory_order_relaxed);
-  const int64_t step = input_.context->step_id;
-  part_->device->threads()->Schedule(
-      [this, call, step, compute = n.compute, keep = host_->KeepAlive(), context = input_.context] {
-        auto* a = new Arrival;
-        const ComputeThreads::LoopOwner owner(context.get());
-        const int64_t start = NowNanos();
-        call->started.store(start, std::memory_order_relaxed);
-        try {
-          a->status = compute(call->context);
-        } catch (const std::exception& e) {
-          a->status = Internal("the kernel threw an exception: ", e.what());
-        } catch (...) {
-          a->status = Internal("the kernel threw something that is no std::exception");
-        }
-        a->job = true;
-        a->nanos = static_cast<uint64_t>(NowNanos() - start);
-        a->tag = static_cast<uint64_t>(start);
-        call->inputs.clear();
-        a->step_id = step;
-        a->node = call->node;
-        a->iteration = call->iteration;
-        a->outputs = std::move(call->outputs);
-        if (PostArrival(a)) host_->RingDoorbell();
-      },
-      input_.context.get());
+  if (job) jobs_.fetch_add(1, std::memory_order_relaxed);
+  return call;
+}
+
+void StepState::Forget(AsyncCall* call) {
+  (call->before != nullptr ? call->before->after : first_call_) = call->after;
+  (call->after != nullptr ? call->after->before : last_call_) = call->before;
+  call->Release();
+}
+
+void StepState::ForgetCalls() {
+  while (first_call_ != nullptr) Forget(first_call_);
+}
+
+void StepState::Answer::LastGone(AsyncCall* call) noexcept {
+  static const absl::Status forgot = Internal("the kernel forgot to answer: it dropped `done` without calling it");
+  static const absl::Status dropped = Internal("the job was dropped before it ran");
+  if (!call->answered.load(std::memory_order_acquire)) call->Give(call->job ? dropped : forgot);
+  // The step's state may go with it.
+  const std::shared_ptr<void> keep = std::move(call->keep);
+  call->Release();
+}
+
+// A kernel has the habit of it, or none: one line is enough.
+void StepState::AnsweredAgain(uint32_t node) const {
+  if (part_->answered_again.exchange(true, std::memory_order_relaxed)) return;
+  const KernelNode& n = part_->info[node];
+  spdlog::warn("node '{}' ({}) on {}: the kernel answered a second time, or threw after it had answered; only its first answer counts", n.name,
+               n.op, n.device->name());
+}
+
+// In the turn the bell need not ring.
+void StepState::PostEnd(Arrival* a) {
+  if (step_in_turn == this) {
+    local_arrivals_.Push(a);
+  } else if (PostArrival(a)) {
+    host_->RingDoorbell();
+  }
 }
 
 bool StepState::PostArrival(Arrival* a) {
@@ -94,8 +123,27 @@ void StepState::TakeArrivals() {
 }
 
 void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
-  if (a->kind == Arrival::Kind::kReport) return a->report(Report());
-  if (a->step_id > last_step_) return early_arrivals_.push_back(std::move(a));
+  if (a->kind == Arrival::Kind::kReport) return AnswerReport(*a);
+  if (a->step_id > last_step_) return early_arrivals_.Push(a.release());
+  try {
+    Handle(a.get());
+  } catch (...) {
+    Abort(StepException());
+  }
+}
+
+// Whoever asks waits for an answer, also when there is no memory for a report.
+void StepState::AnswerReport(const Arrival& a) const {
+  StepReport report;
+  try {
+    report = Report();
+  } catch (const std::bad_alloc&) {
+    report.running = active_;
+  }
+  a.report(std::move(report));
+}
+
+void StepState::Handle(Arrival* a) {
   if (!active_ || a->step_id != last_step_) {
     ++late_arrivals_;
     return;
@@ -110,7 +158,7 @@ void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
     case Arrival::Kind::kNodeDone:
       return HandleNodeDone(*a);
     case Arrival::Kind::kTensor:
-      if (!aborting_) TensorCame(a.get());
+      if (!aborting_) TensorCame(a);
       return;
     case Arrival::Kind::kGrant:
       if (!aborting_) Granted(*a);
@@ -124,11 +172,10 @@ void StepState::HandleArgument(Arrival& a) {
   if (aborting_ || index >= held_arguments_.size() || held_arguments_[index].valid()) return;
   held_arguments_[index] = std::move(a.outputs[0]);
   const Tensor& value = held_arguments_[index];
-  if (std::count(part_->lent_arguments.begin(), part_->lent_arguments.end(), index) > 0) bits::AddBias(value);
-  const auto waiting = std::find_if(waiting_arguments_.begin(), waiting_arguments_.end(),
-                                    [&](const auto& w) { return w.index == index; });
+  if (std::binary_search(part_->lent_arguments.begin(), part_->lent_arguments.end(), index)) bits::AddBias(value);
+  const auto waiting = waiting_arguments_.find(index);
   if (waiting == waiting_arguments_.end()) return;
-  const uint32_t node = waiting->node;
+  const uint32_t node = waiting->second.node;
   waiting_arguments_.erase(waiting);
   --in_flight_;
   if (part_->has_control_flow) {
@@ -140,14 +187,10 @@ void StepState::HandleArgument(Arrival& a) {
 
 void StepState::HandleNodeDone(Arrival& a) {
   --in_flight_;
-  std::erase_if(calls_, [&](AsyncCall* c) {
-    if (c->node != a.node || c->iteration != a.iteration) return false;
-    delete c;
-    return true;
-  });
+  Forget(static_cast<AsyncCall*>(a.call));
   if (a.job) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
-    part_->RecordCost(a.node, a.nanos, false);
+    if (a.nanos != 0) part_->RecordCost(a.node, a.nanos, false);
     CountRun(1);
     if (input_.timings != nullptr) {
       const auto start = static_cast<int64_t>(a.tag);
@@ -155,16 +198,9 @@ void StepState::HandleNodeDone(Arrival& a) {
     }
   }
   if (aborting_) return;
-  if (!a.status.ok()) return Fail(a.node, a.status);
   // A value that came from elsewhere may be of any type.
-  const CompiledNode& n = nodes_[a.node];
-  for (int i = 0; i < n.num_outputs && n.step == Step::kAsyncKernel; ++i) {
-    const Tensor& t = a.outputs[i];
-    const DType want = part_->info[a.node].output_types[i];
-    if (t.valid() && t.dtype() != want) {
-      return Fail(a.node, Internal("output ", i, " came as ", t.TypeAndShape(), ", but is ", Name(want)));
-    }
-  }
+  if (a.status.ok()) a.status = CheckOutputs(a.node, a.outputs.data(), a.dead);
+  if (!a.status.ok()) return Fail(a.node, a.status);
   FinishArrived(a.node, a.iteration, a.outputs.data(), a.dead);
 }
 
@@ -174,11 +210,6 @@ void StepState::FinishArrived(uint32_t node, Iteration* it, Tensor* out, bool de
   } else {
     FinishNode<false>(node, it, out, false);
   }
-}
-
-void StepState::ForgetCalls() {
-  for (AsyncCall* c : calls_) delete c;
-  calls_.clear();
 }
 
 }  // namespace troupe

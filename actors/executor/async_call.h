@@ -1,4 +1,17 @@
 // A kernel of a step that runs outside of the executor's turn: a job on a compute thread, or an asynchronous kernel. For the executor's own files.
+//
+// A call has two holders: the step's list, until the node's end is handled in the turn, and whoever may still answer. An asynchronous kernel's `done` is an Answer, and so is what a
+// job keeps. The first answer is posted as the node's end; a later one is ignored. When the last copy goes and none was called, the node's end is posted as INTERNAL: a kernel that drops its `done`, or
+// throws with it, fails its step and does not hold it up. What is posted was allocated with the call, so that an answer needs no memory.
+//
+//   open      answer                 1 post the node's end                                  answered
+//   open      the last copy goes     2 post INTERNAL                                        answered
+//   answered  answer                 3 ignored, and logged once a part                      answered
+//   answered  the last copy goes     4 the kernel's context and executor are let go         gone, when the end was handled
+//
+// The executor, its part and its step's context live as long as a copy of the Answer does, so a kernel may finish what it does after it has answered.
+//
+// Thread rule: Answers may be called, copied and dropped on any thread; the list belongs to the turn.
 #ifndef TROUPE_ACTORS_EXECUTOR_ASYNC_CALL_H_
 #define TROUPE_ACTORS_EXECUTOR_ASYNC_CALL_H_
 
@@ -13,23 +26,36 @@ namespace troupe {
 // Its inputs, outputs and context must stay where they are.
 struct StepState::AsyncCall {
   std::vector<Tensor> inputs, outputs;
+  std::unique_ptr<Arrival> arrival;  // the node's end, until it is posted
   KernelContext context;
-  uint32_t node;
-  Iteration* iteration;
+  const uint32_t node;
+  Iteration* const iteration;
   const int64_t begun = NowNanos();
   std::atomic<int64_t> started{0};  // of a job: when a thread took it
   const bool job;
-  AsyncCall(const CompiledPart& part, uint32_t number, Iteration* it, Tensor* slots, StepContext* step,
-            TensorExchange* exchange, bool job)
-      : inputs(part.nodes[number].num_inputs),
-        outputs(part.nodes[number].num_outputs),
-        context(&part.info[number], inputs.data(), outputs.data(), step, exchange),
+  StepState* const state;
+  AsyncCall *before = nullptr, *after = nullptr;  // in the step's list
+  // Of the answers.
+  std::shared_ptr<void> keep;
+  const std::shared_ptr<StepContext> step;
+  std::atomic<bool> answered{false};
+  std::atomic<uint32_t> answers{0};  // copies that are left
+  std::atomic<uint8_t> holders{2};
+
+  AsyncCall(StepState* state, uint32_t number, Iteration* it, bool job)
+      : inputs(state->nodes_[number].num_inputs),
+        outputs(state->nodes_[number].num_outputs),
+        arrival(std::make_unique<Arrival>()),
+        context(&state->part_->info[number], inputs.data(), outputs.data(), state->input_.context.get(), state),
         node(number),
         iteration(it),
-        job(job) {
-    const CompiledNode& n = part.nodes[number];
+        job(job),
+        state(state),
+        keep(state->host_->KeepAlive()),
+        step(state->input_.context) {
+    const CompiledNode& n = state->nodes_[number];
     for (uint32_t i = 0; i < n.num_inputs; ++i) {
-      Tensor& in = slots[n.first_slot + i];
+      Tensor& in = it->slots[n.first_slot + i];
       if (i >= kMaxLentInputs || !(n.lent >> i & 1)) {
         inputs[i] = std::move(in);
       } else {
@@ -37,9 +63,51 @@ struct StepState::AsyncCall {
         if (!(n.pinned >> i & 1)) bits::GiveBack(&in);
       }
     }
-    context.set_state(part.nodes[number].state);
+    context.set_state(n.state);
     context.set_frame_iter(it->tag);
+    arrival->step_id = step->step_id;
+    arrival->call = this;
+    arrival->node = node;
+    arrival->iteration = it;
+    arrival->job = job;
   }
+  void Release() noexcept {
+    if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  // Posts the node's end. False when the call has been answered before.
+  bool Give(absl::Status status) noexcept {
+    if (answered.exchange(true, std::memory_order_acq_rel)) return false;
+    Arrival* a = arrival.release();
+    a->status = std::move(status);
+    a->outputs = std::move(outputs);
+    a->dead = context.output_dead();
+    state->PostEnd(a);
+    return true;
+  }
+};
+
+// What a kernel answers with.
+class StepState::Answer {
+ public:
+  // The first of the call's.
+  explicit Answer(AsyncCall* call) noexcept : call_(call) { call->answers.store(1, std::memory_order_relaxed); }
+  Answer(const Answer& other) noexcept : call_(other.call_) {
+    if (call_ != nullptr) call_->answers.fetch_add(1, std::memory_order_relaxed);
+  }
+  Answer(Answer&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
+  Answer& operator=(Answer) = delete;
+  ~Answer() {
+    if (call_ != nullptr && call_->answers.fetch_sub(1, std::memory_order_acq_rel) == 1) LastGone(call_);
+  }
+  void operator()(absl::Status status) const {
+    if (!call_->Give(std::move(status))) call_->state->AnsweredAgain(call_->node);
+  }
+  AsyncCall* call() const { return call_; }
+
+ private:
+  static void LastGone(AsyncCall* call) noexcept;
+
+  AsyncCall* call_;
 };
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "troupe/graph/ir/control_flow.h"
+#include "troupe/graph/ir/shape_inference.h"
 #include "troupe/graph/passes/partition.h"
 #include "troupe/kernels/array/op_file.h"
 #include "troupe/kernels/control/edge_key.h"
@@ -32,6 +33,8 @@ class Compiler {
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(PrepareNode(i));
     FindLenders();
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(ConnectNode(i));
+    FindTurns();
+    FindShapes();
     LeaveOutConstants();
     FindRoots();
     FindOrdering();
@@ -49,12 +52,16 @@ class Compiler {
     part_->frames.emplace_back();
     frame_of_.assign(graph_.num_node_ids(), 0);
     if (!loops) return absl::OkStatus();
+    // An Enter gives its frame a name; what hands values to the next iteration, or out of the loop, has none without it.
     std::vector<ControlFlowInfo> info;
     TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(graph_, &info));
     absl::flat_hash_map<std::string, uint32_t> by_name{{"", 0}};
     for (const Node* n : ops) {
       const ControlFlowInfo& i = info[n->id()];
       if (i.frame == nullptr) return n->At(InvalidArgument("nothing leads into the loop that the node is in"));
+      if (n->IsNextIteration() && i.frame_name.empty()) {
+        return n->At(InvalidArgument("a NextIteration must be inside of a frame, but no Enter leads to it"));
+      }
       const auto [it, is_new] = by_name.try_emplace(i.frame_name, static_cast<uint32_t>(part_->frames.size()));
       if (is_new) {
         if (it->second > 65000) return InvalidArgument("the part has more than 65000 loops");
@@ -99,8 +106,8 @@ class Compiler {
     int64_t slots = 0;
     for (size_t i = 0; i < order_.size(); ++i) {
       const Node* n = order_[i];
-      if (n->num_inputs() > 65000 || n->num_outputs() > 65000) {
-        return n->At(InvalidArgument("a node may have at most 65000 inputs and outputs"));
+      if (n->num_outputs() > kMaxOutputs) {
+        return n->At(InvalidArgument("a node may have at most ", kMaxOutputs, " outputs, not ", n->num_outputs()));
       }
       number_[n->id()] = static_cast<uint32_t>(i);
       StaticFrame& f = part_->frames[frame_of_[n->id()]];
@@ -167,7 +174,7 @@ class Compiler {
     const Node& n = *order_[i];
     CompiledNode& c = part_->nodes[i];
     part_->info.emplace_back(n, device_);
-    c.num_inputs = static_cast<uint16_t>(n.num_inputs());
+    c.num_inputs = static_cast<uint32_t>(n.num_inputs());
     c.num_outputs = static_cast<uint16_t>(n.num_outputs());
     c.flow = n.control_flow();
     const auto enter = enter_frame_.find(n.id());
@@ -217,7 +224,11 @@ class Compiler {
     c.compute = kernel.compute;
     c.state = kernel.state.get();
     c.measured = kernel.cost == Cost::kMeasured;
-    part_->has_user_kernels |= !kernel.library;
+    if (!kernel.library) {
+      part_->has_user_kernels = true;
+      part_->user_kernels.resize(order_.size());
+      part_->user_kernels[i] = true;
+    }
     if (kernel.compute_async != nullptr) {
       c.step = Step::kAsyncKernel;
       part_->async.resize(order_.size());
@@ -377,6 +388,68 @@ class Compiler {
       for (uint32_t e = n.first_control; e < n.last_control; ++e) --p.counts[p.controls[e]];
     }
     p.lent_arguments.assign(lent_arguments_.begin(), lent_arguments_.end());
+    std::sort(p.lent_arguments.begin(), p.lent_arguments.end());
+  }
+
+  // Stateful nodes of loops, and the loops that have such nodes or loops in them.
+  void FindTurns() {
+    if (part_->frames.size() == 1) return;
+    std::vector<uint32_t> found;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const Node& n = *order_[i];
+      CompiledNode& c = part_->nodes[i];
+      const uint32_t f = frame_of_[n.id()];
+      const bool runs = c.step == Step::kKernel || c.step == Step::kAsyncKernel;
+      if (f == 0 || !runs || c.flow != ControlFlow::kNone || !n.op().stateful() || n.IsSend() || n.IsRecv()) continue;
+      StaticFrame& frame = part_->frames[f];
+      if (frame.in_turn.empty()) found.push_back(f);
+      c.flow = kInTurn;
+      c.index = static_cast<uint32_t>(frame.in_turn.size());
+      frame.in_turn.push_back(static_cast<uint32_t>(i));
+      ++part_->counts[i];
+    }
+    while (!found.empty()) {
+      const uint32_t f = found.back();
+      found.pop_back();
+      const uint32_t around = part_->frames[f].parent;
+      if (around == 0 || part_->frames[f].place != StaticFrame::kNoPlace) continue;
+      std::vector<uint32_t>& list = part_->frames[around].in_turn;
+      part_->frames[f].place = static_cast<uint32_t>(list.size());
+      list.push_back(f | StaticFrame::kLoopInTurn);
+      found.push_back(around);
+    }
+  }
+
+  // What is known of the shapes that users' kernels must give.
+  void FindShapes() {
+    if (!part_->has_user_kernels) return;
+    bool any = false;
+    for (size_t i = 0; i < order_.size() && !any; ++i) {
+      any = part_->IsUserKernel(static_cast<uint32_t>(i)) && order_[i]->num_outputs() > 0 &&
+            order_[i]->op().shape_fn != nullptr;
+    }
+    if (!any) return;
+    ShapeRefiner refiner(&graph_);
+    const absl::StatusOr<std::vector<Node*>> order = graph_.TopologicalOrder();
+    if (!order.ok()) return;
+    for (const Node* n : *order) {
+      // A shape function that refuses or throws was told of where the graph was built; here the shapes are just not known.
+      try {
+        refiner.AddNode(n).IgnoreError();
+      } catch (...) {
+      }
+    }
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const Node* n = order_[i];
+      if (!part_->IsUserKernel(static_cast<uint32_t>(i)) || n->op().shape_fn == nullptr) continue;
+      std::vector<PartialTensorShape> shapes;
+      bool known = false;
+      for (int k = 0; k < n->num_outputs(); ++k) {
+        shapes.push_back(refiner.shape({order_[i], k}));
+        known |= shapes.back().known_rank();
+      }
+      if (known) part_->shapes.emplace(static_cast<uint32_t>(i), std::move(shapes));
+    }
   }
 
   void FindRoots() {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "troupe/graph/ir/graph.h"
 #include "troupe/kernels/kernel.h"
@@ -63,9 +64,13 @@ struct OutEdge {
   Target target;
 };
 static_assert(sizeof(OutEdge) == 16);
+inline constexpr int kMaxOutputs = (1 << 15) - 1;  // of a node
 // A lent value's owner, by the slot that it is lent to: a constant's number, or an argument's index with this bit.
 inline constexpr uint32_t kLentArgument = 1u << 31;
 inline constexpr int kMaxLentInputs = 16;
+
+// The flow of a stateful node of a loop, in a compiled part: as kNone, but it takes its turn (StaticFrame::in_turn).
+inline constexpr ControlFlow kInTurn = static_cast<ControlFlow>(255);
 
 // A control edge is its target, with this bit when that is a Merge.
 inline constexpr uint32_t kControlToMerge = 1u << 31;
@@ -76,8 +81,10 @@ struct CompiledNode {
   uint32_t first_slot = 0;
   uint32_t first_edge = 0, last_edge = 0;
   uint32_t first_control = 0, last_control = 0;
-  uint32_t index = 0;  // of the argument, result or constant; of an Exit: among those of its frame
-  uint16_t num_inputs = 0, num_outputs = 0;
+  // Of the argument, result or constant; of an Exit: among those of its frame; of a node whose flow is kInTurn: in StaticFrame::in_turn.
+  uint32_t index = 0;
+  uint32_t num_inputs = 0;
+  uint16_t num_outputs = 0;
   uint16_t frame = 0;  // of an Enter: the frame it leads into
   uint16_t lent = 0;   // by input: the slot's value is lent
   uint16_t pinned =
@@ -105,6 +112,11 @@ struct StaticFrame {
   std::vector<uint32_t> exits;                        // nodes
   std::vector<std::pair<uint32_t, uint32_t>> pinned;  // (slot, constant)
   uint32_t parallel_iterations = 10;
+  // Whose runs happen in the order of the iterations, whatever they cost and on whichever thread they are: stateful nodes, which have one count more than missing inputs, and, with kLoopInTurn,
+  // loops in this one that have such nodes.
+  std::vector<uint32_t> in_turn;
+  uint32_t place = kNoPlace;  // in its parent's in_turn
+  static constexpr uint32_t kNoPlace = ~0u, kLoopInTurn = 1u << 31;
 };
 
 class CompiledPart {
@@ -132,6 +144,14 @@ class CompiledPart {
   uint32_t num_arguments = 0, num_results = 0;  // highest index + 1
   std::vector<Tensor> constants;
   std::vector<KernelNode> info;
+  std::vector<bool> user_kernels;  // by node; empty when there is none
+  bool IsUserKernel(uint32_t node) const { return !user_kernels.empty() && user_kernels[node]; }
+  // Of nodes whose outputs are checked and whose op tells their shapes: what is known of them, by output.
+  absl::flat_hash_map<uint32_t, std::vector<PartialTensorShape>> shapes;
+  absl::Span<const PartialTensorShape> ShapesOf(uint32_t node) const {
+    const auto it = shapes.find(node);
+    return it == shapes.end() ? absl::Span<const PartialTensorShape>() : absl::MakeConstSpan(it->second);
+  }
   std::vector<AsyncComputeFn> async;  // by node; empty when no kernel is asynchronous
   std::vector<std::shared_ptr<void>> states;
   std::vector<std::pair<uint32_t, uint32_t>> producers;        // by slot: (node, output), for reports
@@ -140,6 +160,7 @@ class CompiledPart {
   absl::flat_hash_set<std::string> granted_sends, granted_recvs;
   // Measured mean nanoseconds of a run by node; 0 = not yet.
   std::unique_ptr<std::atomic<uint32_t>[]> cost;
+  mutable std::atomic<bool> answered_again{false};  // a kernel has called its `done` twice, which was logged
   mutable std::atomic<bool> has_heavy{false};  // some node ever cost more than kHeavyNanos
 
   static constexpr uint32_t kHeavyNanos =

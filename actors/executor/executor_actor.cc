@@ -139,26 +139,26 @@ void Executor::Report(std::function<void(StepReport)> answer) {
 absl::Status Executor::SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) {
   Executor* to = group_->ReceiverOf(key);
   if (to == nullptr) return NotFound("no part of the step receives '", key, "'");
-  auto* a = new Arrival;
+  auto a = std::make_unique<Arrival>();
   a->kind = Arrival::Kind::kTensor;
   a->step_id = step_id_;
   a->key = key;
   a->tag = tag;
   a->outputs.push_back(std::move(value));
   a->dead = dead;
-  to->Post(a);
+  to->Post(a.release());
   return absl::OkStatus();
 }
 
 void Executor::Grant(const std::string& key, uint64_t tag) {
   Executor* to = group_->SenderOf(key);
   if (to == nullptr) return;
-  auto* a = new Arrival;
+  auto a = std::make_unique<Arrival>();
   a->kind = Arrival::Kind::kGrant;
   a->step_id = step_id_;
   a->key = key;
   a->tag = tag;
-  to->Post(a);
+  to->Post(a.release());
 }
 
 void Executor::PostToken(Token token) {

@@ -16,30 +16,42 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return h ^ (h >> 32);
 }
 
+// Doubles, so that asking for one more each time stays linear.
+template <class T>
+void Reserve(std::vector<T>* list, size_t n) {
+  if (list->capacity() < n) list->reserve(std::max(n, 2 * list->capacity()));
+}
+
 }  // namespace
 
 Iteration* StepState::NewIteration(Frame* f, int64_t number) {
   const StaticFrame& s = part_->frames[f->id];
   auto& pool = free_iterations_[f->id];
-  Iteration* it;
   if (pool.empty()) {
-    it = new Iteration;
-    it->count_store = std::make_unique<uint32_t[]>(s.num_nodes);
-    it->slot_store = std::make_unique<Tensor[]>(s.num_slots);
-    it->counts = it->count_store.get() - s.first_node;
-    it->slots = it->slot_store.get() - s.first_slot;
-    it->frame = f;
-    PinConstants(it);
-  } else {
-    it = pool.back().release();
-    pool.pop_back();
+    auto fresh = std::make_unique<Iteration>();
+    fresh->count_store = std::make_unique<uint32_t[]>(s.num_nodes);
+    fresh->slot_store = std::make_unique<Tensor[]>(s.num_slots);
+    fresh->counts = fresh->count_store.get() - s.first_node;
+    fresh->slots = fresh->slot_store.get() - s.first_slot;
+    fresh->frame = f;
+    // Room for all there are, so that giving one back needs no memory.
+    Reserve(&pool, ++iterations_made_[f->id]);
+    PinConstants(fresh.get());
+    pool.push_back(std::move(fresh));
   }
+  Iteration* const it = pool.back().release();
+  pool.pop_back();
   it->frame = f;
   it->number = number;
   it->tag = Mix(f->tag, static_cast<uint64_t>(number) + 1);
   it->outstanding = it->child_frames = 0;
   it->children = nullptr;
   std::memcpy(it->count_store.get(), part_->counts.data() + s.first_node, s.num_nodes * sizeof(uint32_t));
+  if (f->has_turn) {
+    for (size_t i = 0; i < s.in_turn.size(); ++i) {
+      if (f->turns[i] == number && !(s.in_turn[i] & StaticFrame::kLoopInTurn)) --it->counts[s.in_turn[i]];
+    }
+  }
   f->at(number) = it;
   ++f->running;
   return it;
@@ -73,14 +85,19 @@ Frame* StepState::ChildFrame(Iteration* it, uint32_t id) {
   for (Frame* f = it->children; f != nullptr; f = f->sibling) {
     if (f->id == id) return f;
   }
-  Frame* f;
-  if (free_frames_.empty()) {
-    f = new Frame;
-  } else {
-    f = free_frames_.back().release();
-    free_frames_.pop_back();
-  }
   const StaticFrame& s = part_->frames[id];
+  if (free_frames_.empty()) {
+    auto fresh = std::make_unique<Frame>();
+    Reserve(&free_frames_, ++frames_made_);
+    free_frames_.push_back(std::move(fresh));
+  }
+  Frame* const f = free_frames_.back().get();
+  f->exit_alive.assign(s.exits.size(), false);
+  // One more than may run: the one that ends is looked at while its successor starts.
+  f->iterations.assign(s.parallel_iterations + 1, nullptr);
+  f->turns.assign(s.in_turn.size(), 0);
+  (void)free_frames_.back().release();  // the list of its iteration's children has it
+  free_frames_.pop_back();
   f->id = id;
   f->parent = it->frame;
   f->parent_iteration = it;
@@ -88,9 +105,12 @@ Frame* StepState::ChildFrame(Iteration* it, uint32_t id) {
   f->newest = 0;
   f->running = 0;
   f->pending_enters = s.num_enters;
-  f->exit_alive.assign(s.exits.size(), false);
-  // One more than may run: the one that ends is looked at while its successor starts.
-  f->iterations.assign(s.parallel_iterations + 1, nullptr);
+  f->has_turn = true;
+  if (s.place != StaticFrame::kNoPlace) {
+    const Frame& around = *it->frame;
+    f->has_turn = around.has_turn && around.turns[s.place] >= it->number;
+    f->pending_enters += !f->has_turn;
+  }
   f->sibling = it->children;
   it->children = f;
   ++it->child_frames;
@@ -107,8 +127,37 @@ void StepState::FinishFlow(uint32_t node, Iteration* it, Tensor* out, bool dead)
     case ControlFlow::kNextIteration:
       return NextIteration(node, it, out, dead);
     default:
-      return Propagate<true>(node, it, out, dead);
+      Propagate<true>(node, it, out, dead);
+      if (nodes_[node].flow == kInTurn) PassTurn(it->frame, nodes_[node].index, it->number);
   }
+}
+
+// What `item` had to do in iteration `number` is done, or will never be: the next one may. Its first call for an iteration counts.
+void StepState::PassTurn(Frame* f, uint32_t item, int64_t number) {
+  if (!f->has_turn || f->turns[item] != number) return;
+  ++f->turns[item];
+  GiveTurn(f, item);
+}
+
+// To the iteration whose turn it is, if it has begun; otherwise it finds its turn when it begins.
+void StepState::GiveTurn(Frame* f, uint32_t item) {
+  const int64_t number = f->turns[item];
+  Iteration* const it = number <= f->newest ? f->at(number) : nullptr;
+  if (it == nullptr || it->number != number) return;
+  const uint32_t who = part_->frames[f->id].in_turn[item];
+  if (!(who & StaticFrame::kLoopInTurn)) return CountDown(it, who, &it->counts[who]);
+  for (Frame* child = it->children; child != nullptr; child = child->sibling) {
+    if (child->id == (who & ~StaticFrame::kLoopInTurn)) return TakeTurn(child);
+  }
+}
+
+// The loop may end from here on: what waited in it for the loop before is ready, or will be.
+void StepState::TakeTurn(Frame* f) {
+  if (f->has_turn) return;
+  f->has_turn = true;
+  for (uint32_t i = 0; i < f->turns.size(); ++i) GiveTurn(f, i);
+  --f->pending_enters;
+  CheckIteration(f->at(0));
 }
 
 void StepState::EnterFrame(uint32_t node, Iteration* it, Tensor* out, bool dead) {
@@ -170,9 +219,14 @@ void StepState::StartNextIteration(Frame* f) {
 }
 
 void StepState::CheckIteration(Iteration* it) {
-  if (it == nullptr) return;
+  // A loop's end may be that of the loop around it, as deep as loops are nested.
+  while (it != nullptr) it = EndIterations(it);
+}
+
+// Returns the iteration that may end with what has ended.
+Iteration* StepState::EndIterations(Iteration* it) {
   Frame* f = it->frame;
-  if (f == &root_frame_) return;  // it ends with the step
+  if (f == &root_frame_) return nullptr;  // it ends with the step
   for (int64_t number = it->number; number <= f->newest; ++number) {
     Iteration* current = f->at(number);
     if (current == nullptr || current->number != number || current->outstanding != 0 || current->child_frames != 0)
@@ -183,15 +237,17 @@ void StepState::CheckIteration(Iteration* it) {
       const Iteration* previous = f->at(number - 1);
       if (previous != nullptr && previous->number == number - 1) break;
     }
+    // While this iteration is there, those behind it do not end.
+    for (uint32_t i = 0; i < f->turns.size(); ++i) PassTurn(f, i, number);
     f->at(number) = nullptr;
     --f->running;
     FreeIteration(current);
     if (!f->deferred.empty() && f->running < part_->frames[f->id].parallel_iterations) StartNextIteration(f);
   }
-  if (f->running == 0 && f->pending_enters == 0) EndFrame(f);
+  return f->running == 0 && f->pending_enters == 0 ? EndFrame(f) : nullptr;
 }
 
-void StepState::EndFrame(Frame* f) {
+Iteration* StepState::EndFrame(Frame* f) {
   Iteration* parent = f->parent_iteration;
   const std::vector<uint32_t>& exits = part_->frames[f->id].exits;
   for (size_t i = 0; i < exits.size(); ++i) {
@@ -204,27 +260,39 @@ void StepState::EndFrame(Frame* f) {
       break;
     }
   }
+  const uint32_t place = part_->frames[f->id].place;
   f->deferred.clear();
   f->invariants.clear();
   free_frames_.emplace_back(f);
-  if (--parent->child_frames == 0 && parent->outstanding == 0) CheckIteration(parent);
+  if (place != StaticFrame::kNoPlace) PassTurn(parent->frame, place, parent->number);
+  return --parent->child_frames == 0 && parent->outstanding == 0 ? parent : nullptr;
 }
 
-void StepState::FreeFrames(Frame* f) {
-  for (Iteration*& it : f->iterations) {
-    if (it == nullptr) continue;
-    while (it->children != nullptr) {
-      Frame* child = it->children;
-      it->children = child->sibling;
-      FreeFrames(child);
-      child->deferred.clear();
-      child->invariants.clear();
-      free_frames_.emplace_back(child);
-    }
-    if (it != &root_) {
+void StepState::FreeFrames(Frame* top) {
+  for (Frame* f = top;;) {
+    // Down to a loop without loops in it, and up again: loops may be nested deeper than a stack is.
+    Frame* child = nullptr;
+    for (Iteration*& it : f->iterations) {
+      if (it == nullptr) continue;
+      if (it->children != nullptr) {
+        child = it->children;
+        break;
+      }
+      if (it == &root_) continue;
       FreeIteration(it);
       it = nullptr;
     }
+    if (child != nullptr) {
+      f = child;
+      continue;
+    }
+    if (f == top) return;
+    Frame* const parent = f->parent;
+    f->parent_iteration->children = f->sibling;
+    f->deferred.clear();
+    f->invariants.clear();
+    free_frames_.emplace_back(f);
+    f = parent;
   }
 }
 

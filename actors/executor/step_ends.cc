@@ -4,6 +4,7 @@
 #include "troupe/actors/executor/step_state.h"
 #include "troupe/actors/executor/tensor_bits.h"
 #include "troupe/actors/executor/turn.h"
+#include "troupe/kernels/evaluate.h"
 #include "troupe/kernels/state/variable_slot.h"
 
 namespace troupe {
@@ -28,6 +29,7 @@ StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
   if (!p.has_control_flow) stack_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
   if (ordering_ != nullptr) ordering_queue_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
   free_iterations_.resize(p.frames.size());
+  iterations_made_.resize(p.frames.size());
   // A header of this executor's own over the part's bytes: counting uses touches no line that another thread counts on.
   for (const Tensor& t : p.constants) {
     Buffer* b = Buffer::Slice(t.buffer(), 0, t.buffer()->size());
@@ -71,10 +73,10 @@ void StepState::KernelFailed(uint32_t node, Tensor* in, const absl::Status& stat
   Fail(node, status);
 }
 
-// What the kernel took before it threw.
-void StepState::AfterThrow() {
-  if (current_inputs_ != nullptr) ConsumeInputs(nodes_[last_called()], current_inputs_);
-  current_inputs_ = nullptr;
+// A user's kernels are held against what their nodes promise in every run, the library's in the first steps of an executor and now and then: its own tests run each of them under the
+// same rule (EvaluateKernel).
+absl::Status StepState::CheckOutputs(uint32_t node, const Tensor* out, bool dead) const {
+  return dead ? absl::OkStatus() : CheckKernelOutputs(part_->info[node], out, part_->ShapesOf(node));
 }
 
 // False after a failure.
@@ -104,8 +106,29 @@ void StepState::RecordInstant(uint32_t node) {
 }
 
 void StepState::Fail(uint32_t node, const absl::Status& status) {
+  if (!active_ || aborting_) return;
   const KernelNode& n = part_->info[node];
-  Abort(WithAddress(status, n.name, n.op, n.device->name(), n.location));
+  absl::Status with_address = status;
+  try {
+    with_address = WithAddress(status, n.name, n.op, n.device->name(), n.location);
+  } catch (const std::bad_alloc&) {
+    // What there is must do.
+  }
+  Abort(with_address);
+}
+
+absl::Status StepState::StepException() {
+  // Made before it is needed.
+  static const absl::Status no_memory = ResourceExhausted("no memory is left to run the step");
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return no_memory;
+  } catch (const std::exception& e) {
+    return Internal("an exception ended the step: ", e.what());
+  } catch (...) {
+    return Internal("something that is no std::exception ended the step");
+  }
 }
 
 void StepState::Abort(const absl::Status& status) {
@@ -133,9 +156,10 @@ absl::Status StepState::Finish() {
     ClearSlots(&root_);
   }
   for (const uint32_t i : part_->lent_arguments) {
-    if (input_.partial ? held_arguments_[i].valid() : true) bits::RemoveBias(Argument(i));
+    if (!input_.partial || (i < held_arguments_.size() && held_arguments_[i].valid())) bits::RemoveBias(Argument(i));
   }
   held_arguments_.clear();
+  input_.context.reset();  // what the step kept there goes when the last part is done
   return std::move(status_);
 }
 

@@ -85,7 +85,11 @@ class StepState::Reporter {
 
   void FindRoots() {
     std::vector<Source> sources;
-    for (const AsyncCall* c : s_.calls_) {
+    absl::flat_hash_map<std::pair<const Iteration*, uint32_t>, const std::pair<std::string, uint64_t>*> receives;
+    for (const auto& [key, mail] : s_.mail_) {
+      if (mail.waiting) receives.try_emplace({mail.iteration, mail.node}, &key);
+    }
+    for (const AsyncCall* c = s_.first_call_; c != nullptr; c = c->after) {
       Source source{c->node, c->iteration, c->begun, "", "running", {}};
       const int64_t started = c->started.load(std::memory_order_relaxed);
       if (!c->job) {
@@ -97,8 +101,8 @@ class StepState::Reporter {
         source.does = StrCat(" has run for ", Since(started));
         source.since = started;
       }
-      for (const auto& [key, mail] : s_.mail_) {
-        if (!mail.waiting || mail.node != c->node || mail.iteration != c->iteration) continue;
+      if (const auto receive = receives.find({c->iteration, c->node}); receive != receives.end()) {
+        const auto& key = *receive->second;
         source.takes = {key.first, key.second, false};
         source.does = StrCat(" has waited ", Since(c->begun), " for tensor '", TensorNameOf(key.first), "'");
         if (key.first.find(';') != std::string::npos) StrAppend(&source.does, " of ", SenderOf(key.first));
@@ -106,22 +110,25 @@ class StepState::Reporter {
       }
       sources.push_back(std::move(source));
     }
-    for (const WaitingArgument& a : s_.waiting_arguments_)
+    for (const auto& [index, a] : s_.waiting_arguments_)
       sources.push_back(
           {a.node, &s_.root_, a.since, StrCat(" has waited ", Since(a.since), " to be fed"), "not fed", {}});
-    for (const auto& [node, key] : send_of_) {
-      for (const auto& [what, held] : s_.held_) {
-        if (what.first != *key) continue;
-        sources.push_back({node,
-                           &s_.root_,
-                           held.since,
-                           StrCat(" has waited ", Since(held.since), " for its receiver to ask for the value"),
-                           "held back",
-                           {*key, what.second, true}});
-      }
+    absl::flat_hash_map<std::string_view, uint32_t> sender;
+    for (const auto& [node, key] : send_of_) sender[*key] = node;
+    for (const auto& [what, held] : s_.held_) {
+      const auto node = sender.find(what.first);
+      if (node == sender.end()) continue;
+      sources.push_back({node->second,
+                         &s_.root_,
+                         held.since,
+                         StrCat(" has waited ", Since(held.since), " for its receiver to ask for the value"),
+                         "held back",
+                         {what.first, what.second, true}});
     }
-    std::stable_sort(sources.begin(), sources.end(),
-                     [](const Source& a, const Source& b) { return a.since < b.since; });
+    // The order of hash maps is in no report.
+    std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
+      return a.since != b.since ? a.since < b.since : a.node < b.node;
+    });
     const size_t shown = std::min(sources.size(), kMaxRoots);
     for (size_t i = 0; i < sources.size(); ++i) {
       const Source& s = sources[i];
@@ -164,6 +171,9 @@ class StepState::Reporter {
     const uint32_t count = it->counts[node];
     if (p_.nodes[node].flow == ControlFlow::kMerge) return !(count & kMergeFired);
     return (count & ~kDeadInput) != 0;
+  }
+  static bool LacksTurn(const CompiledNode& n, const Iteration* it) {
+    return n.flow == kInTurn && (!it->frame->has_turn || it->frame->turns[n.index] < it->number);
   }
   // The frame in which the node's inputs arrive.
   uint32_t FrameOf(uint32_t node) const {
@@ -226,6 +236,11 @@ class StepState::Reporter {
       next != nullptr ? Consumers(v.node, next, i) : Later(v.it->frame->id, v.root);
     } else {
       Consumers(v.node, v.it, i);
+    }
+    if (n.flow == kInTurn) {
+      // Who waits for nothing but its turn.
+      const Iteration* next = At(v.it->frame, v.it->number + 1);
+      if (next != nullptr && LacksTurn(n, next) && (next->counts[v.node] & ~kDeadInput) == 1) AddVisit(v.node, next, static_cast<int64_t>(i), v.root);
     }
     // Whoever waits for a loop waits for all that is left of it.
     for (const Frame* f = v.it->frame; f != &s_.root_frame_; f = f->parent) LoopEnd(f->id, f, f->parent_iteration, i);
@@ -296,6 +311,10 @@ class StepState::Reporter {
     const bool merge = n.flow == ControlFlow::kMerge;
     uint32_t controls = merge ? count & kMergeControlMask : count & ~kDeadInput;
     std::vector<std::string> inputs;
+    if (controls > 0 && LacksTurn(n, v.it)) {
+      --controls;
+      inputs.push_back("its run in the iteration before");
+    }
     size_t more = 0;
     for (uint32_t k = 0; k < n.num_inputs && !(merge && count & kMergeLive); ++k) {
       if (v.it->slots[n.first_slot + k].valid()) continue;

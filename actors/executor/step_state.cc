@@ -6,6 +6,7 @@
 
 #include "troupe/actors/executor/tokens.h"
 #include "troupe/actors/executor/turn.h"
+#include "troupe/kernels/evaluate.h"
 
 namespace troupe {
 namespace {
@@ -14,6 +15,15 @@ namespace {
 // before, for which it does not matter, more often.
 constexpr int64_t kTimedSteps = 3, kTimeAllEvery = 256, kTimeCostlyEvery = 16;
 constexpr uint32_t kCostlyNanos = 4000;
+
+// What a kernel throws is its status. Costs nothing until it does.
+__attribute__((always_inline)) inline absl::Status Compute(ComputeFn compute, KernelContext& ctx) {
+  try {
+    return compute(ctx);
+  } catch (...) {
+    return KernelException();
+  }
+}
 
 }  // namespace
 
@@ -30,12 +40,11 @@ void StepState::Begin(const StepInput& input) {
            : steps_ % kTimeCostlyEvery == 0                                                ? Clock::kCostly
                                                                                            : Clock::kOff;
   if ((clock_ != Clock::kOff || steps_ == kTimedSteps) && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();
-  watch_ = clock_ != Clock::kOff || p.has_heavy.load(std::memory_order_relaxed);
+  check_ = clock_ == Clock::kAll || input.check_kernels;
+  watch_ = clock_ != Clock::kOff || p.has_user_kernels || input.check_kernels || p.has_heavy.load(std::memory_order_relaxed);
   ++steps_;
   kernel_context_ = KernelContext(nullptr, nullptr, out_.data(), input_.context.get(), this);
-  if (input.partial) {
-    held_arguments_.resize(p.num_arguments);
-  } else {
+  if (!input.partial) {
     for (const uint32_t i : p.lent_arguments) bits::AddBias(input.arguments[i]);
   }
   std::memcpy(root_.counts, p.counts.data(), p.frames[0].num_nodes * sizeof(uint32_t));
@@ -43,13 +52,18 @@ void StepState::Begin(const StepInput& input) {
   root_.outstanding = root_.child_frames = 0;
   root_frame_.newest = 0;
   root_frame_.running = 1;
-  if (p.has_control_flow) {
-    for (size_t i = p.roots.size(); i-- > 0;) Push(p.roots[i], &root_, false);
-  } else {
-    stack_size_ = p.roots.size();
-    std::copy(p.roots.begin(), p.roots.end(), stack_.get());
-  }
   last_step_ = input.context->step_id;
+  try {
+    if (input.partial) held_arguments_.resize(p.num_arguments);
+    if (p.has_control_flow) {
+      for (size_t i = p.roots.size(); i-- > 0;) Push(p.roots[i], &root_, false);
+    } else {
+      stack_size_ = p.roots.size();
+      std::copy(p.roots.begin(), p.roots.end(), stack_.get());
+    }
+  } catch (...) {
+    Abort(StepException());
+  }
   if (!early_arrivals_.empty()) TakeEarlyArrivals();
 }
 
@@ -64,12 +78,8 @@ bool StepState::Drain(int64_t budget) {
         DrainLoop<false>(budget);
       }
       break;
-    } catch (const std::exception& e) {
-      AfterThrow();
-      Fail(last_called(), Internal("the kernel threw an exception: ", e.what()));
     } catch (...) {
-      AfterThrow();
-      Fail(last_called(), Internal("the kernel threw something that is no std::exception"));
+      Abort(StepException());
     }
   }
   return !NothingReady();
@@ -125,7 +135,6 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
         if (!ReadReferences(node, in)) return;
       }
       current_.store(node, std::memory_order_relaxed);
-      current_inputs_ = in;
       kernel_context_.Rebind(&part_->info[node], in, n.state);
       if constexpr (kFlow) {
         kernel_context_.set_frame_iter(it->tag);
@@ -134,7 +143,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       if (watch_) [[unlikely]] {
         if (!RunWatched<kFlow>(node, it, heavy)) return;
       } else {
-        const absl::Status s = n.compute(kernel_context_);
+        const absl::Status s = Compute(n.compute, kernel_context_);
         if (!s.ok()) [[unlikely]]
           return KernelFailed(node, in, s);
       }
@@ -213,9 +222,9 @@ void StepState::DrainLoop(int64_t budget) {
     CountRun(n);
     left -= n;
     if (!local_arrivals_.empty()) {
-      std::vector<std::unique_ptr<Arrival>> local;
-      local.swap(local_arrivals_);
-      for (auto& a : local) HandleArrival(std::move(a));
+      ArrivalList local;
+      local.Swap(local_arrivals_);
+      while (std::unique_ptr<Arrival> a = local.Pop()) HandleArrival(std::move(a));
       continue;
     }
     if (n == batch) continue;
@@ -295,7 +304,7 @@ void StepState::ForgetInputs(const CompiledNode& n, Tensor* in) {
   }
 }
 
-// Runs a kernel in a step in which kernels may be timed or put off. False when it was put off or failed.
+// Runs a kernel in a step in which kernels may be timed, checked or put off. False when it was put off or failed.
 template <bool kFlow>
 __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* it, bool heavy) {
   const CompiledNode& n = nodes_[node];
@@ -307,12 +316,13 @@ __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* i
   const bool timed = input_.timings != nullptr ||
                      (n.measured && (clock_ == Clock::kAll || (clock_ == Clock::kCostly && cost >= kCostlyNanos)));
   const int64_t start = timed ? NowNanos() : 0;
-  const absl::Status s = n.compute(kernel_context_);
+  absl::Status s = Compute(n.compute, kernel_context_);
   if (timed) {
     const int64_t end = NowNanos();
     if (n.measured) part_->RecordCost(node, static_cast<uint64_t>(end - start), steps_ <= kTimedSteps);
     if (input_.timings != nullptr) input_.timings->push_back({node, 0, start, end});
   }
+  if (s.ok() && (check_ || part_->IsUserKernel(node))) s = CheckOutputs(node, out_.data(), false);
   if (s.ok()) return true;
   KernelFailed(node, it->slots + n.first_slot, s);
   return false;
@@ -333,8 +343,8 @@ const Tensor* StepState::TakeArgument(uint32_t node) {
   const uint32_t index = nodes_[node].index;
   const Tensor& v = Argument(index);
   if (input_.partial && !v.valid()) {
+    waiting_arguments_.try_emplace(index, WaitingArgument{node, NowNanos()});
     ++in_flight_;
-    waiting_arguments_.push_back({index, node, NowNanos()});
     return nullptr;
   }
   const DType want = BaseType(part_->info[node].output_types[0]);

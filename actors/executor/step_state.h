@@ -25,10 +25,12 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "troupe/actors/executor/compiled_part.h"
 #include "troupe/actors/executor/step_report.h"
 
@@ -60,7 +62,9 @@ struct Frame {
   uint64_t tag = 0;
   int64_t newest = 0;    // number of the latest iteration
   uint32_t running = 0;  // iterations alive
-  uint32_t pending_enters = 0;
+  uint32_t pending_enters = 0;  // and one more while the frame waits for its turn
+  bool has_turn = false;        // of those that StaticFrame::in_turn names; `turns` means nothing before
+  std::vector<int64_t> turns;   // by place in StaticFrame::in_turn: the iteration whose turn it is
   std::vector<Iteration*> iterations;  // by number modulo their count; null when gone
   struct Value {
     uint32_t node;
@@ -77,6 +81,7 @@ struct Frame {
 // What comes from outside of the executor's turn.
 struct Arrival {
   Arrival* next = nullptr;
+  void* call = nullptr;  // of a node's end: its AsyncCall
   int64_t step_id = 0;
   enum class Kind : uint8_t { kNodeDone, kTensor, kGrant, kAbort, kReport, kArgument } kind = Kind::kNodeDone;
   uint32_t node = 0;
@@ -89,6 +94,37 @@ struct Arrival {
   bool job = false;  // a node that ran as one, for so many nanoseconds
   uint64_t nanos = 0;
   std::function<void(StepReport)> report;  // answered with what the step waits for
+};
+
+// Arrivals, first in, first out. Owns them; needs no memory.
+class ArrivalList {
+ public:
+  ArrivalList() = default;
+  ArrivalList(const ArrivalList&) = delete;
+  ArrivalList& operator=(const ArrivalList&) = delete;
+  ~ArrivalList() {
+    while (Pop() != nullptr) {
+    }
+  }
+  bool empty() const { return first_ == nullptr; }
+  void Push(Arrival* a) noexcept {
+    a->next = nullptr;
+    (last_ != nullptr ? last_->next : first_) = a;
+    last_ = a;
+  }
+  // Null when there is none.
+  std::unique_ptr<Arrival> Pop() noexcept {
+    Arrival* const a = first_;
+    if (a != nullptr && (first_ = a->next) == nullptr) last_ = nullptr;
+    return std::unique_ptr<Arrival>(a);
+  }
+  void Swap(ArrivalList& other) noexcept {
+    std::swap(first_, other.first_);
+    std::swap(last_, other.last_);
+  }
+
+ private:
+  Arrival *first_ = nullptr, *last_ = nullptr;
 };
 
 // A token on its way to a consumer, in the mode in which every token is a message of its own.
@@ -130,6 +166,7 @@ struct StepInput {
   Tensor* results = nullptr;          // by index; each is written by one part
   bool partial = false;               // arguments come one by one, results are told one by one
   bool token_messages = false;        // every token is a message (a debugging mode)
+  bool check_kernels = false;         // all outputs of all kernels are checked (a debugging mode)
   std::vector<NodeTiming>* timings = nullptr;
 };
 
@@ -197,6 +234,7 @@ class StepState : public TensorExchange {
     void Grow();
   };
   struct AsyncCall;
+  class Answer;
   class Reporter;
   using RecvDone = std::function<void(absl::Status, Tensor, bool)>;
   struct Mail {
@@ -211,7 +249,7 @@ class StepState : public TensorExchange {
     int64_t since;
   };
   struct WaitingArgument {
-    uint32_t index, node;
+    uint32_t node;
     int64_t since;
   };
 
@@ -243,12 +281,13 @@ class StepState : public TensorExchange {
     return input_.partial ? held_arguments_[index] : input_.arguments[index];
   }
   void ConsumeInputs(const CompiledNode& n, Tensor* in);
-  void AfterThrow();
   void ForgetInputs(const CompiledNode& n, Tensor* in);
   void PinConstants(Iteration* it);
   void Unpin(Iteration* it, uint32_t frame);
   bool ReadReferences(uint32_t node, Tensor* in);
   void RecordInstant(uint32_t node);
+  // Whether what a kernel has set is what its node promises: INTERNAL when it is not.
+  absl::Status CheckOutputs(uint32_t node, const Tensor* out, bool dead) const;
 
   // Tokens (tokens.h, token_messages.cc).
   template <bool kFlow>
@@ -271,6 +310,7 @@ class StepState : public TensorExchange {
   void CountDown(Iteration* it, uint32_t dst, uint32_t* count);
   template <bool kFlow>
   void PostTokens(uint32_t node, Iteration* it, Tensor* out, bool dead);
+  void Place(Token token);
   void Push(uint32_t node, Iteration* it, bool dead) {
     ++it->outstanding;
     queue_.Push(node, dead, it);
@@ -282,14 +322,22 @@ class StepState : public TensorExchange {
   // What does not run in the turn (arrivals.cc).
   void RunAsync(uint32_t node, Iteration* it, bool dead);
   void RunAsJob(uint32_t node, Iteration* it);
+  AsyncCall* Call(uint32_t node, Iteration* it, bool job);
+  void Forget(AsyncCall* call);
+  void ForgetCalls();
+  void AnsweredAgain(uint32_t node) const;
+  void PostEnd(Arrival* a);
   void HandleArrival(std::unique_ptr<Arrival> a);
+  void Handle(Arrival* a);
+  void AnswerReport(const Arrival& a) const;
   void HandleArgument(Arrival& a);
   void HandleNodeDone(Arrival& a);
-  void ForgetCalls();
   void FinishArrived(uint32_t node, Iteration* it, Tensor* out, bool dead);
 
   void CountRun(int64_t nodes) { nodes_run_.store(nodes_run() + nodes, std::memory_order_relaxed); }
   void Fail(uint32_t node, const absl::Status& status);
+  // The status of an exception that no kernel threw. REQUIRES: inside of its handler.
+  static absl::Status StepException();
   // Tensors of other parts (waiting.cc).
   void TensorCame(Arrival* a);
   void Granted(const Arrival& a);
@@ -305,12 +353,17 @@ class StepState : public TensorExchange {
   void EnterFrame(uint32_t node, Iteration* it, Tensor* out, bool dead);
   void ExitFrame(uint32_t node, Iteration* it, Tensor* out, bool dead);
   void NextIteration(uint32_t node, Iteration* it, Tensor* out, bool dead);
+  // Stateful nodes of loops take their turns by iterations.
+  void PassTurn(Frame* f, uint32_t item, int64_t number);
+  void GiveTurn(Frame* f, uint32_t item);
+  void TakeTurn(Frame* f);
   void NodeLeaves(Iteration* it) {  // a node of the iteration is finished
     if (--it->outstanding == 0) CheckIteration(it);
   }
   void CheckIteration(Iteration* it);  // ends it, and what ends with it, when nothing is left to do
-  void EndFrame(Frame* f);
-  void FreeFrames(Frame* f);
+  Iteration* EndIterations(Iteration* it);
+  Iteration* EndFrame(Frame* f);
+  void FreeFrames(Frame* top);
 
   const std::shared_ptr<const CompiledPart> part_;
   const CompiledNode* const nodes_;
@@ -322,10 +375,11 @@ class StepState : public TensorExchange {
   KernelContext kernel_context_;  // of the kernel that runs in the turn; outputs are out_
   bool active_ = false, aborting_ = false;
   enum class Clock : uint8_t { kOff, kCostly, kAll } clock_ = Clock::kOff;  // which nodes are timed in this step
-  bool watch_ = false;  // a kernel may be timed or put off in this step
+  bool watch_ = false;  // a kernel may be timed, checked or put off in this step
+  bool check_ = false;  // the library's kernels are checked, too
   absl::Status status_;
   std::atomic<uint32_t> current_{0};  // node whose kernel runs, for what it may throw and for reports
-  Tensor* current_inputs_ = nullptr;
+  AsyncCall* asking_ = nullptr;        // whose ComputeAsync runs
   int64_t in_flight_ = 0;              // jobs, asynchronous kernels
   std::atomic<int> jobs_{0};           // of these; written in the turn alone
   int64_t tokens_out_ = 0;             // tokens on their way as messages
@@ -347,18 +401,22 @@ class StepState : public TensorExchange {
   std::vector<Tensor> constants_;  // the part's constants under reference counts of this executor's own
   std::vector<std::vector<std::unique_ptr<Iteration>>> free_iterations_;  // by frame
   std::vector<std::unique_ptr<Frame>> free_frames_;
-  std::vector<AsyncCall*> calls_;  // asynchronous kernels that run
-  absl::flat_hash_map<std::pair<std::string, uint64_t>, Mail> mail_;
+  std::vector<size_t> iterations_made_;  // by frame; both lists have room for as many
+  size_t frames_made_ = 0;
+  AsyncCall *first_call_ = nullptr, *last_call_ = nullptr;  // jobs and asynchronous kernels that run, the oldest first
+  // The standard's maps: absl's are broken for good by an insertion that finds no memory.
+  using Edge = std::pair<std::string, uint64_t>;  // key and iteration
+  std::unordered_map<Edge, Mail, absl::Hash<Edge>> mail_;
   int64_t received_bytes_ = 0;
   // Values that wait for their grant (they count as running), and grants that came before their values.
-  absl::flat_hash_map<std::pair<std::string, uint64_t>, Held> held_;
-  absl::flat_hash_set<std::pair<std::string, uint64_t>> grants_;
+  std::unordered_map<Edge, Held, absl::Hash<Edge>> held_;
+  std::unordered_set<Edge, absl::Hash<Edge>> grants_;
   int64_t last_step_ = 0;                                 // the step that runs or was the last to run
-  std::vector<std::unique_ptr<Arrival>> early_arrivals_;  // of the next one, whose run_step is on its way
-  std::vector<WaitingArgument> waiting_arguments_;        // of a partial run
+  ArrivalList early_arrivals_;                            // of the next one, whose run_step is on its way
+  std::unordered_map<uint32_t, WaitingArgument> waiting_arguments_;  // of a partial run, by index
   std::vector<Tensor> held_arguments_;                    // of a partial run, by index, as they come
   std::atomic<Arrival*> arrivals_{nullptr};
-  std::vector<std::unique_ptr<Arrival>> local_arrivals_;  // posted within the turn
+  ArrivalList local_arrivals_;  // posted within the turn
 };
 
 }  // namespace troupe

@@ -9,9 +9,9 @@ void StepState::PostTokens(uint32_t node, Iteration* it, Tensor* out, bool dead)
   const CompiledNode& n = nodes_[node];
   const auto post = [&](Token t) {
     t.iteration = it;
+    host_->PostToken(std::move(t));
     ++tokens_out_;
     if (kFlow) ++it->outstanding;
-    host_->PostToken(std::move(t));
   };
   for (uint32_t i = n.first_edge; i < n.last_edge; ++i) {
     Token t;
@@ -37,6 +37,14 @@ void StepState::Deliver(Token token) {
   Turn turn(this);
   --tokens_out_;
   if (aborting_) return;
+  try {
+    Place(std::move(token));
+  } catch (...) {
+    Abort(StepException());
+  }
+}
+
+void StepState::Place(Token token) {
   Iteration* it = token.iteration;
   const OutEdge& e = token.edge;
   if (!part_->has_control_flow) {

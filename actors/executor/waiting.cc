@@ -1,5 +1,6 @@
 // Tensors that pass between parts: those that have not come yet, and those that wait for their receiver.
 #include "troupe/actors/executor/async_call.h"
+#include "troupe/kernels/evaluate.h"
 
 namespace troupe {
 
@@ -15,6 +16,7 @@ absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value,
 }
 
 void StepState::Recv(const std::string& key, uint64_t tag, RecvDone done) {
+  if (!active_ || aborting_) return done(absl::CancelledError("the step ended"), Tensor(), false);
   const auto it = mail_.find({key, tag});
   if (it != mail_.end() && it->second.arrived) {
     Mail mail = std::move(it->second);
@@ -26,9 +28,9 @@ void StepState::Recv(const std::string& key, uint64_t tag, RecvDone done) {
   if (mail.waiting) return done(InvalidArgument("another node of the part receives '", key, "'"), Tensor(), false);
   mail.waiting = std::move(done);
   // An asynchronous kernel asks before it returns.
-  if (!calls_.empty()) {
-    mail.node = calls_.back()->node;
-    mail.iteration = calls_.back()->iteration;
+  if (asking_ != nullptr) {
+    mail.node = asking_->node;
+    mail.iteration = asking_->iteration;
   }
   if (!part_->granted_recvs.empty() && part_->granted_recvs.contains(key)) host_->Grant(key, tag);
 }
@@ -37,9 +39,15 @@ void StepState::TensorCame(Arrival* a) {
   if (a->outputs[0].valid()) received_bytes_ += static_cast<int64_t>(a->outputs[0].bytes());
   Mail& mail = mail_[{a->key, a->tag}];
   if (mail.waiting) {
+    const uint32_t node = mail.node;
     RecvDone done = std::move(mail.waiting);
     mail_.erase({a->key, a->tag});
-    return done(absl::OkStatus(), std::move(a->outputs[0]), a->dead);
+    try {
+      done(absl::OkStatus(), std::move(a->outputs[0]), a->dead);
+    } catch (...) {
+      Fail(node, KernelException());
+    }
+    return;
   }
   mail.arrived = true;
   mail.dead = a->dead;
@@ -57,18 +65,22 @@ void StepState::Granted(const Arrival& a) {
 }
 
 void StepState::TakeEarlyArrivals() {
-  std::vector<std::unique_ptr<Arrival>> early;
-  early.swap(early_arrivals_);
-  for (auto& a : early) HandleArrival(std::move(a));
+  ArrivalList early;
+  early.Swap(early_arrivals_);
+  while (std::unique_ptr<Arrival> a = early.Pop()) HandleArrival(std::move(a));
 }
 
+// The step is aborting: who asks for more is refused at once.
 void StepState::CancelReceives() {
-  std::vector<RecvDone> waiting;
-  for (auto& [key, mail] : mail_) {
-    if (mail.waiting) waiting.push_back(std::move(mail.waiting));
+  const auto mail = std::exchange(mail_, {});
+  for (const auto& [key, m] : mail) {
+    if (!m.waiting) continue;
+    try {
+      m.waiting(absl::CancelledError("the step ended"), Tensor(), false);
+    } catch (...) {
+      // The step has its error. What the kernel threw away with its `done` answers by itself.
+    }
   }
-  mail_.clear();
-  for (RecvDone& done : waiting) done(absl::CancelledError("the step ended"), Tensor(), false);
 }
 
 void StepState::Rest() {

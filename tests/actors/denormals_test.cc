@@ -1,4 +1,5 @@
-// The floating point environment: denormal numbers are zero, numbers are rounded to nearest and nothing traps wherever a step computes, and the caller's own is left as it was.
+// The floating point environment: denormal numbers are zero, numbers are rounded to nearest and
+// nothing traps wherever a step computes, and the caller's own is left as it was.
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
 #include <cfenv>

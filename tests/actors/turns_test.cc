@@ -1,4 +1,5 @@
-// Asynchronous steps run on the runtime's compute threads: as many at once as it has, never on the threads of an actor system; and a costly node goes wherever a thread is free.
+// Asynchronous steps run on the runtime's compute threads: as many at once as it has, never on the
+// threads of an actor system; and a costly node goes wherever a thread is free.
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
 #include <chrono>
@@ -21,7 +22,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// Where kernels of this test meet: each waits until `wanted` are inside at once, or until it has waited for long.
+// Where kernels of this test meet: each waits until `wanted` are inside at once, or until it has
+// waited for long.
 struct Meeting {
   std::mutex mu;
   std::condition_variable came;
@@ -111,7 +113,8 @@ BOOST_FIXTURE_TEST_CASE(AsynchronousStepsHaveAsManyThreadsAsTheRuntime, Fixture)
   }
 }
 
-// A step that the caller waits for and has not limited runs here; with users' kernels from the second time on, when it is known to be short.
+// A step that the caller waits for and has not limited runs here; with users' kernels from the
+// second time on, when it is known to be short.
 BOOST_FIXTURE_TEST_CASE(ABlockingRunGivesItsThreadToStepsThatGiveItBack, Fixture) {
   TestOp(root, "meet", "TurnMeet", x);
   Meeting m;

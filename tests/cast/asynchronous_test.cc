@@ -1,5 +1,6 @@
-// What a blocking Run takes, an asynchronous one takes too: deadline, cancellation, metadata, stall reports. On the stage's clock. And what is told of a step whose kernel does not
-// return: the edges of signature.h and step_watch.h.
+// What a blocking Run takes, an asynchronous one takes too: deadline, cancellation, metadata, stall
+// reports. On the stage's clock. And what is told of a step whose kernel does not return: the edges
+// of signature.h and step_watch.h.
 #include "cast/play.h"
 #include "troupe/graph/ir/shape_inference.h"
 

@@ -20,7 +20,8 @@ namespace troupe {
 // True on the scheduler's threads of any actor system of this process, whoever made it.
 bool OnSchedulerThread();
 
-// This thread belongs to a runtime for the time of its life: others wait for it, so that nothing may block it either.
+// This thread belongs to a runtime for the time of its life: others wait for it, so that nothing
+// may block it either.
 class NoBlockingHere {
  public:
   NoBlockingHere();

@@ -1,11 +1,13 @@
-// How long a call may take: its deadline, its token, and the wait for an answer that may come too late.
+// How long a call may take: its deadline, its token, and the wait for an answer that may come too
+// late.
 //
 //   const Deadline deadline = Deadline::In(options.timeout_ms, now);
 //   auto wait = std::make_shared<CallWait<absl::StatusOr<int>>>();
 //   Ask([wait](auto answer) { wait->Set(std::move(answer)); });
 //   return wait->Wait(deadline, options.cancellation, "the question was not answered");
 //
-// Whoever answers may do so when the caller has long gone: it holds a share of the wait, and what it says then is dropped.
+// Whoever answers may do so when the caller has long gone: it holds a share of the wait, and what
+// it says then is dropped.
 //
 // Thread rule: all methods are thread safe; Wait is called once.
 #ifndef TROUPE_ACTORS_CALL_WAIT_H_
@@ -28,7 +30,8 @@ namespace troupe {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// The only place where milliseconds of a user become a time: what lies too far in the future is never.
+// The only place where milliseconds of a user become a time: what lies too far in the future is
+// never.
 SteadyTime TimeAfter(SteadyTime begun, int64_t ms);
 
 struct Deadline {
@@ -53,14 +56,16 @@ struct CancellationToken::Impl {
   std::vector<Cancellable*> entries;
 };
 
-// Registers something with a token for the time of its life; it must not go before this does. A null token never ends it.
+// Registers something with a token for the time of its life; it must not go before this does. A
+// null token never ends it.
 class Cancellation {
  public:
   Cancellation(const CancellationToken* token, Cancellable* what);
   ~Cancellation();
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
-  // To be asked once it is registered: what was cancelled before is found here, what is cancelled later is told.
+  // To be asked once it is registered: what was cancelled before is found here, what is cancelled
+  // later is told.
   bool cancelled() const;
 
  private:
@@ -80,7 +85,8 @@ class CallWait : public Cancellable {
     if (!ended_ && !value_) value_.emplace(std::move(value));
     came_.notify_all();
   }
-  // The answer; DEADLINE_EXCEEDED or CANCELLED when that comes first. `late`: what a missed deadline is called, "the call was not answered".
+  // The answer; DEADLINE_EXCEEDED or CANCELLED when that comes first. `late`: what a missed
+  // deadline is called, "the call was not answered".
   T Wait(const Deadline& deadline, const CancellationToken* token, std::string_view late) {
     const Cancellation cancellation(token, this);
     if (cancellation.cancelled()) OnCancel();

@@ -4,9 +4,10 @@
 // the time of the step: messages that wake the step's executors put them on a queue that this thread drains. They stay actors, addressed and run by messages; only
 // the thread that resumes them is the one that waits anyway. Who starts a short asynchronous step is its lane too, but never waits (lend.h).
 //
-// Thread rule: Own, Drain and Wait belong to the calling thread. Messages sent by that thread name the lane as their execution unit; other threads
-// name remote(), which queues under a mutex and wakes the lane. An actor that is not the lane's own is handed to the scheduler; its own ones, when nobody drains the lane
-// any more, to `elsewhere` (turn_threads.h).
+// Thread rule: Own, Drain and Wait belong to the calling thread. Messages sent by that thread name
+// the lane as their execution unit; other threads name remote(), which queues under a mutex and
+// wakes the lane. An actor that is not the lane's own is handed to the scheduler; its own ones,
+// when nobody drains the lane any more, to `elsewhere` (turn_threads.h).
 #ifndef TROUPE_ACTORS_LANE_H_
 #define TROUPE_ACTORS_LANE_H_
 
@@ -31,8 +32,9 @@ class Lane : public caf::execution_unit {
 
   // Actors that may run here.
   void Own(std::vector<caf::resumable*> actors) { own_ = std::move(actors); }
-  // Makes the calling thread the lane's, until Detach. Between the two, other threads' messages wait for this thread; otherwise they go
-  // elsewhere, so that an actor never waits in a lane that nobody drains.
+  // Makes the calling thread the lane's, until Detach. Between the two, other threads' messages
+  // wait for this thread; otherwise they go elsewhere, so that an actor never waits in a lane that
+  // nobody drains.
   void Attach();
   // Whoever is queued goes on elsewhere.
   void Detach();
@@ -45,7 +47,8 @@ class Lane : public caf::execution_unit {
   // Sleeps until another thread queues an actor or calls Wake, or `until` has come (false).
   bool Wait(std::chrono::steady_clock::time_point until);
   void Wake();
-  // Whether there is something to drain, or Wait would return at once. Without the lock, for the lane's thread when it does something else until then.
+  // Whether there is something to drain, or Wait would return at once. Without the lock, for the
+  // lane's thread when it does something else until then.
   bool Stirred() const { return head_ < queue_.size() || woken_.load(std::memory_order_acquire); }
   // Wakes the lane when `last()` is true, which is called under the lane's lock: what it makes visible to the lane's thread cannot make that thread
   // leave, and the lane go, before this call is over (Detach waits for the lock).

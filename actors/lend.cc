@@ -1,8 +1,10 @@
 // Who starts an asynchronous step lends it the calling thread for as long as the step is short.
 //
-// A step of one microsecond that an actor starts would otherwise cost two hops between threads (20-70 us while the threads sleep). So the thread that calls RunAsync is the
-// step's lane (lane.h), as in a blocking Run, but never waits: when nothing is left that could run now (an asynchronous kernel, a job), or the time is over, it hands the executors to
-// the compute threads (turn_threads.h), which go on with the step. If the step is over by then, `done` is called here.
+// A step of one microsecond that an actor starts would otherwise cost two hops between threads
+// (20-70 us while the threads sleep). So the thread that calls RunAsync is the step's lane
+// (lane.h), as in a blocking Run, but never waits: when nothing is left that could run now (an
+// asynchronous kernel, a job), or the time is over, it hands the executors to the compute threads
+// (turn_threads.h), which go on with the step. If the step is over by then, `done` is called here.
 //
 //   asked     the set's executors were timed in a step before, and it was longer   1 on the compute threads, as are first steps        elsewhere
 //   asked     inside of an executor's turn (a kernel starts a step)                2 on the compute threads                            elsewhere
@@ -15,8 +17,10 @@
 //   any       it was stopped, and has not ended 50 ms later                        9 `done` by the clock (step_watch.h)                answered
 //   answered  the step is over                                                    10 nothing is told                                   gone
 //
-// What a handler's thread is kept from other actors for is thereby at most `lend_us` and one turn of an executor (2000 nodes), less than the scheduler gives an actor. A chain
-// of steps started by `done` has the same time, then it goes on elsewhere; whoever called RunAsync gets its thread back.
+// What a handler's thread is kept from other actors for is thereby at most `lend_us` and one turn
+// of an executor (2000 nodes), less than the scheduler gives an actor. A chain of steps started by
+// `done` has the same time, then it goes on elsewhere; whoever called RunAsync gets its thread
+// back.
 //
 // The step counts one part more than it has while its starter works on it, so that it is not over before the starter has let go of the set.
 #include <caf/all.hpp>
@@ -124,7 +128,8 @@ void ExecutorSet::LetGo() {
 
 // Every part of a step that nobody waits for is done.
 void ExecutorSet::OnOver() {
-  // From here on neither a token nor the watch may know this set. The watch that answers early does so under its lock, which Remove waits for.
+  // From here on neither a token nor the watch may know this set. The watch that answers early does
+  // so under its lock, which Remove waits for.
   cancellation_.reset();
   int64_t owed = step_id();
   const bool answers = owed_.compare_exchange_strong(owed, 0);
@@ -146,7 +151,8 @@ void ExecutorSet::OnOver() {
   absl::Status result = Finish(&outputs);
   held_feeds_.clear();
   keep->Release(std::unique_ptr<ExecutorSet>(this));
-  // Before the answer: whoever has it may end the session, and the actor system that its runtime lives in.
+  // Before the answer: whoever has it may end the session, and the actor system that its runtime
+  // lives in.
   keep = nullptr;
   if (answers) CallDone(done, std::move(result), std::move(outputs));
 }

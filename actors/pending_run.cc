@@ -37,7 +37,8 @@ void PendingRun::TimeIsUp() {
            {});
 }
 
-// Under the token's lock, which the entry leaves before this object goes; the list gets a share of it.
+// Under the token's lock, which the entry leaves before this object goes; the list gets a share of
+// it.
 void PendingRun::OnCancel() {
   {
     std::lock_guard<std::mutex> lock(mu_);

@@ -1,4 +1,5 @@
-// An asynchronous call whose signature is still being compiled. Its deadline and its token hold meanwhile, and count from the call.
+// An asynchronous call whose signature is still being compiled. Its deadline and its token hold
+// meanwhile, and count from the call.
 //
 //   state    event                     action                                        next
 //   pending  Take                      1 the callback is the taker's                 taken
@@ -6,8 +7,8 @@
 //   pending  the token is cancelled    3 answer, CANCELLED                           answered
 //   answered Take                      4 there is nothing to take                    answered
 //
-// Early answers come from the clock: a token is cancelled by whoever has it, perhaps with locks that the callback takes.
-// Thread rule: all methods are thread safe.
+// Early answers come from the clock: a token is cancelled by whoever has it, perhaps with locks
+// that the callback takes. Thread rule: all methods are thread safe.
 #ifndef TROUPE_ACTORS_PENDING_RUN_H_
 #define TROUPE_ACTORS_PENDING_RUN_H_
 

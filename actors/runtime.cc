@@ -112,8 +112,9 @@ Runtime::Impl::~Impl() {
   self->send_exit(supervisor, caf::exit_reason::user_shutdown);
   self->receive([](const caf::down_msg&) {});
   supervisor = nullptr;
-  // What still runs on a compute thread uses the devices. That is the end of a turn, since a step keeps its runtime; or a kernel of an executor that was killed, and nobody knows
-  // whether it returns.
+  // What still runs on a compute thread uses the devices. That is the end of a turn, since a step
+  // keeps its runtime; or a kernel of an executor that was killed, and nobody knows whether it
+  // returns.
   constexpr std::chrono::seconds kPatience{1};
   if (compute == nullptr || compute->Stop(kPatience)) return;
   spdlog::error("a kernel has not returned, although its step is over; the devices of its runtime stay");

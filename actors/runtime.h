@@ -17,7 +17,8 @@ namespace troupe {
 class Device;
 
 struct RuntimeOptions {
-  // Busy threads in all, the caller's included; 0 = one per hardware thread.
+  // Busy threads in all, the caller's included; 0 = one per hardware thread. As many compute
+  // asynchronous steps, whose callers do not.
   int threads = 0;
   // CPU devices of this process: "/job:localhost/replica:0/task:0/device:CPU:0" and on.
   int cpu_devices = 1;

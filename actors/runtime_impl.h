@@ -42,8 +42,9 @@ struct Runtime::Impl {
 
 // A runtime that lives in the caller's actor system, which must outlive it.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options);
-// The same without threads of its own for steps and deadlines: executors run under the system's scheduler, and `clock` looks for what is due. So a test that has both in its hand
-// decides what happens next.
+// The same without threads of its own for steps and deadlines: executors run under the system's
+// scheduler, and `clock` looks for what is due. So a test that has both in its hand decides what
+// happens next.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
                                                         std::shared_ptr<StepClock> clock);
 

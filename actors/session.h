@@ -46,9 +46,10 @@ struct SessionOptions {
   int64_t operation_timeout_ms = 0;  // default deadline of a Run; 0 = none
   int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
   std::function<void(const std::string&)>
-      on_stall;                 // takes the report, on a thread of the runtime or the caller's; empty: it is logged
-  // Who starts an asynchronous step lends it the calling thread when the step is likely to take this many microseconds at most, by the steps before it: then
-  // RunAsync may call `done` before it returns. 0 = never; every asynchronous step goes to the scheduler.
+      on_stall;                 // takes the report, on a thread of the runtime; must not block. Empty: it is logged
+  // Who starts an asynchronous step lends it the calling thread when the step is likely to take
+  // this many microseconds at most, by the steps before it: then RunAsync may call `done` before it
+  // returns. 0 = never; every asynchronous step goes to the compute threads.
   int64_t lend_thread_us = 20;
   bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
   bool token_messages = false;  // debugging: every token is a message of its own
@@ -71,7 +72,10 @@ class CancellationToken {
 };
 
 struct RunOptions {
-  int64_t timeout_ms = 0;                           // 0 = the session's default; negative = none
+  // 0 = the session's default; negative = none. Counts from the call, compiling included, and is
+  // kept whatever the step's kernels do: one that does not return goes on in the background, and
+  // the status names it (docs/step.md).
+  int64_t timeout_ms = 0;
   const CancellationToken* cancellation = nullptr;  // must live until Run returns, or RunAsync
   bool collect_stats = false;                       // fill RunMetadata.step_stats
   bool partition_graphs = false;                    // fill RunMetadata.partition_graphs
@@ -104,6 +108,8 @@ class Callable {
 class Session {
  public:
   static absl::StatusOr<std::unique_ptr<Session>> Create(const SessionOptions& options = {});
+  // Closes the session. It does not wait for steps: callbacks of those that it cancels may come
+  // after it has returned, so they must not refer to what goes with the caller.
   ~Session();
 
   // Adds nodes to the session's graph. Nodes that it already has (same name) are skipped when they come from a Graph that grew since, and
@@ -114,9 +120,11 @@ class Session {
   absl::Status Run(const Feeds& feeds, const Names& fetches, const Names& targets, std::vector<Tensor>* outputs);
   absl::Status Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                    std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
-  // `done` is called once: on a thread of the runtime, or on this one before RunAsync returns (when the step is short, see lend_thread_us, or cannot start). It must
-  // not block, and the caller must hold no lock that it takes. It may start the next step; one that is started within a lent step's `done` begins when that
-  // returns, so that a chain of steps does not grow the stack.
+  // `done` is called once: on a thread of the runtime, or on this one before RunAsync returns (when
+  // the step is short, see lend_thread_us, or cannot start). It must not block, and the caller must
+  // hold no lock that it takes; what it throws is logged and dropped. It may start the next step;
+  // one that is started within a lent step's `done` begins when that returns, so that a chain of
+  // steps does not grow the stack.
   void RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done) {
     RunAsync({}, feeds, fetches, targets, std::move(done));
   }
@@ -140,7 +148,8 @@ class Session {
   absl::Status PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
                           const Names& fetches, std::vector<Tensor>* outputs);
 
-  // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent.
+  // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent. Does not
+  // wait for steps; each is answered within 50 ms.
   absl::Status Close();
   // Drops the contents of these resource containers of the runtime's devices, whichever sessions use them. "" is the default one: that of shared variables without a container,
   // and the variables that are this session's own.

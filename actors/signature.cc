@@ -100,7 +100,8 @@ void ExecutorSet::Begin(const FeedValues& feeds, bool answers) {
   }
   const int64_t id = next_id_++;
   step_id_.store(id);
-  // A Stop that comes from here on sees that its step is over. One that has looked before is let out.
+  // A Stop that comes from here on sees that its step is over. One that has looked before is let
+  // out.
   if (stops_.load() != 0) [[unlikely]] {
     std::lock_guard<std::mutex> wait(mu_);
   }

@@ -1,7 +1,9 @@
 // A compiled signature: one choice of feeds, fetches and targets, with its compiled parts and the executors that are free to run it.
 //
-// A step is answered once: when its last part is done, or before that when it was told to end (deadline, token, Close) and has not within 50 ms (step_watch.h). A step that was answered
-// early goes on in the background; until its kernels have returned it keeps its set, signature and runtime, what it is fed and what it makes.
+// A step is answered once: when its last part is done, or before that when it was told to end
+// (deadline, token, Close) and has not within 50 ms (step_watch.h). A step that was answered early
+// goes on in the background; until its kernels have returned it keeps its set, signature and
+// runtime, what it is fed and what it makes.
 //
 //   state      event                                     action                                            next
 //   free       a blocking Run that the lane may have   1 run_step to each executor, through the lane     in its lane
@@ -13,9 +15,10 @@
 //   running    it was stopped 50 ms ago                7 answer, with what has not returned              answered
 //   answered   the last part is done                   8 nothing is told any more                        free
 //
-// A blocking Run gives its own thread to a step only if it gets it back in time: without deadline and token to any step of the library's own kernels, which return, and to one with
-// users' kernels that took 10 ms at most before; with a deadline or token to one of the library's kernels that took 1 ms at most. Otherwise the step is asynchronous and the
-// caller waits for the answer.
+// A blocking Run gives its own thread to a step only if it gets it back in time: without deadline
+// and token to any step of the library's own kernels, which return, and to one with users' kernels
+// that took 10 ms at most before; with a deadline or token to one of the library's kernels that
+// took 1 ms at most. Otherwise the step is asynchronous and the caller waits for the answer.
 //
 // Thread rule: Lease, Release and the Run functions are thread safe. Nothing hot is shared: a set of executors belongs to one step at a time, and free sets wait
 // in slots that threads take from different ends.
@@ -59,17 +62,20 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
                            proto::RunMetadata* metadata);
   // Whether a blocking Run may give its thread to the step; `limited`: it has a deadline or token.
   bool MayUseLane(bool limited) const;
-  // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take `lend_us` at most (lend.cc); the compute threads have
-  // it otherwise. `keep` is released before `done` is called.
+  // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take
+  // `lend_us` at most (lend.cc); the compute threads have it otherwise. `keep` is released before
+  // `done` is called.
   void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
                 std::shared_ptr<Signature> keep, int64_t lend_us);
-  // Starts a step whose feeds come later, on the compute threads. `partial` hears of results and of the end.
+  // Starts a step whose feeds come later, on the compute threads. `partial` hears of results and of
+  // the end.
   void RunPartial(const RunOptions& options, const Deadline& deadline, std::shared_ptr<PartialStep> partial);
   void Feed(uint32_t index, const Tensor& value);
   // False when an executor is dead: the set is not used again.
   bool usable() const;
-  // Ends step `step_id` from any thread, also when its parts have not been started yet; nothing happens when it is over. Stop leaves it to the caller to see to the answer.
-  // REQUIRES: the set lives.
+  // Ends step `step_id` from any thread, also when its parts have not been started yet; nothing
+  // happens when it is over. Stop leaves it to the caller to see to the answer. REQUIRES: the set
+  // lives.
   void Abort(int64_t step_id, const absl::Status& status);
   void Stop(int64_t step_id, const absl::Status& status);
   // For the watch, under its lock.
@@ -92,14 +98,16 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void ResultReady(uint32_t index) override;
 
  private:
-  // A step begins: from here on it has a number, and may be stopped. `feeds` must stay where they are until Finish. `answers`: it answers by callback, so it may be answered early.
+  // A step begins: from here on it has a number, and may be stopped. `feeds` must stay where they
+  // are until Finish. `answers`: it answers by callback, so it may be answered early.
   void Begin(const FeedValues& feeds, bool answers);
   void Launch(caf::execution_unit* home, bool stats);
   // Puts a step that no thread waits for under the eyes of its token and of the watch.
   void Guard(const CancellationToken* token, const Deadline& deadline);
   // Works along with the step's jobs until the lane has something to run, `until` has come, or it is time to sleep.
   void HelpJobs(std::chrono::steady_clock::time_point until);
-  // What the step waits for. Of the lane's thread, which drains meanwhile: an executor answers in its turn, and may have it elsewhere.
+  // What the step waits for. Of the lane's thread, which drains meanwhile: an executor answers in
+  // its turn, and may have it elsewhere.
   std::vector<std::string> AskInLane();
   // Lending (lend.cc).
   bool MayLend(int64_t lend_us) const;
@@ -201,7 +209,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
   friend class ExecutorSet;
 };
 
-// True on a thread that runs an actor's handler, as far as the runtime can know, and on the runtime's own threads.
+// True on a thread that runs an actor's handler, as far as the runtime can know, and on the
+// runtime's own threads.
 bool InsideActor();
 // Calls a callback of the program. What it throws is logged and dropped: there is nobody to tell.
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept;

@@ -1,10 +1,12 @@
 // The clock of deadlines and stall reports.
 //
-// A deadline must be met whatever else goes on: while a session compiles, while every compute thread computes, and while the threads of the actor system are kept by the program's
-// own actors. So each runtime has a thread that does nothing but look at the steps whose time has come (step_watch.h). It starts with the first one.
+// A deadline must be met whatever else goes on: while a session compiles, while every compute
+// thread computes, and while the threads of the actor system are kept by the program's own actors.
+// So each runtime has a thread that does nothing but look at the steps whose time has come
+// (step_watch.h). It starts with the first one.
 //
-// What it calls of the program (the callback of a step that is answered before its end, `on_stall`) must not block: others' deadlines wait for it.
-// Thread rule: all methods are thread safe.
+// What it calls of the program (the callback of a step that is answered before its end, `on_stall`)
+// must not block: others' deadlines wait for it. Thread rule: all methods are thread safe.
 #ifndef TROUPE_ACTORS_STEP_CLOCK_H_
 #define TROUPE_ACTORS_STEP_CLOCK_H_
 
@@ -25,7 +27,8 @@ class StepClock {
  public:
   virtual ~StepClock() = default;
   virtual SteadyTime Now() const = 0;
-  // Sees to it that watch->Look() is called at `when` or soon after, and again when that says so. Of several times for one watch the first counts. Never calls Look itself.
+  // Sees to it that watch->Look() is called at `when` or soon after, and again when that says so.
+  // Of several times for one watch the first counts. Never calls Look itself.
   virtual void Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) = 0;
 };
 

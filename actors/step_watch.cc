@@ -169,7 +169,8 @@ void StepWatch::CheckProgress(Entry* e, Time now, Later* later) {
   }
 }
 
-// Under the lock, which keeps the executors. A step on this list has parts, so that nobody answers before this returns.
+// Under the lock, which keeps the executors. A step on this list has parts, so that nobody answers
+// before this returns.
 void StepWatch::Ask(Entry* e) {
   e->question = std::make_shared<StepQuestion>(e->set->executors());
   e->question->Ask([watch = weak_from_this()](const std::shared_ptr<StepQuestion>& question) {

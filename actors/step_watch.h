@@ -1,9 +1,11 @@
 // Deadlines, stall reports, and steps that do not end although they should.
 //
-// A blocking Run in its lane looks at its deadline itself. Every other step that has one, every step whose session asks for stall reports, and every step that was told to end
-// (deadline, token, Close) stands on this list, which the runtime's clock looks through when something is due (step_clock.h). A step that was told to end has 50 ms for it: the
-// executors answer in their turns, and whoever called knows then that nothing of the step runs any more. After that the call is answered all the same, and the step goes on
-// in the background until its kernels have returned.
+// A blocking Run in its lane looks at its deadline itself. Every other step that has one, every
+// step whose session asks for stall reports, and every step that was told to end (deadline, token,
+// Close) stands on this list, which the runtime's clock looks through when something is due
+// (step_clock.h). A step that was told to end has 50 ms for it: the executors answer in their
+// turns, and whoever called knows then that nothing of the step runs any more. After that the call
+// is answered all the same, and the step goes on in the background until its kernels have returned.
 //
 //   state     event                        action                                                        next
 //   watched   time is up                   1 ask every part what it waits for                             expiring
@@ -20,10 +22,12 @@
 //   ending    50 ms later                  9 answer the call; the status says what has not returned        gone
 //   any       the step ends               10 forget it; answers that are under way are dropped             gone
 //
-// Asynchronous calls that wait for something else than a step (a signature that is being compiled) have their deadlines here, too (WatchedCall).
+// Asynchronous calls that wait for something else than a step (a signature that is being compiled)
+// have their deadlines here, too (WatchedCall).
 //
-// Thread rule: all methods are thread safe. A step is removed before its executors are released; until then they may be used under the list's lock. What belongs to the program
-// is called without it.
+// Thread rule: all methods are thread safe. A step is removed before its executors are released;
+// until then they may be used under the list's lock. What belongs to the program is called without
+// it.
 #ifndef TROUPE_ACTORS_STEP_WATCH_H_
 #define TROUPE_ACTORS_STEP_WATCH_H_
 
@@ -69,7 +73,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   Time Now() const { return clock_->Now(); }
   // `stall_ms` zero or less: no reports.
   void Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline, int64_t stall_ms);
-  // The step was stopped: its call is answered soon, whether it has ended or not. Nothing happens when it has been answered. REQUIRES: the set lives.
+  // The step was stopped: its call is answered soon, whether it has ended or not. Nothing happens
+  // when it has been answered. REQUIRES: the set lives.
   void Stopped(ExecutorSet* set, int64_t step_id);
   void Remove(ExecutorSet* set);
   // `call` may be added again with another time.

@@ -11,8 +11,9 @@
 //   running    exit                 8 PartDone to the group with ABORTED                                   dead
 //   dead       anything             9 dropped; the set is not leased again, the next lease makes a new one dead
 //
-// Nothing is replied: the group tells. Blocks: never. Owner: its set, which is leased to one step at a time. Dies: with its set, or when it is killed.
-// An executor in flight has a home: its caller's lane, or the scheduler (null). Whoever rings the doorbell does so for that home.
+// Nothing is replied: the group tells. Blocks: never. Owner: its set, which is leased to one step
+// at a time. Dies: with its set, or when it is killed. An executor in flight has a home: its
+// caller's lane, or the compute threads. Whoever rings the doorbell does so for that home.
 #ifndef TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 #define TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 
@@ -44,7 +45,8 @@ class StepGroup {
   virtual Executor* SenderOf(const std::string& key) = 0;
   // Result `index` of a partial run is in its place.
   virtual void ResultReady(uint32_t index) = 0;
-  // Where executors of this step are resumed: the lane as the calling thread must name it, or null for the scheduler.
+  // Where executors of this step are resumed: the lane as the calling thread must name it, or the
+  // compute threads (turn_threads.h); null is the scheduler.
   virtual caf::execution_unit* Home() = 0;
 };
 

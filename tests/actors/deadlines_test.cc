@@ -1,4 +1,5 @@
-// A call is answered in time, whatever it waits for: a signature that is still being compiled, a kernel that does not return or forgets to call back.
+// A call is answered in time, whatever it waits for: a signature that is still being compiled, a
+// kernel that does not return or forgets to call back.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <future>
@@ -18,7 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// What the kernels of this test wait for. They give up after a minute, so that a test that fails ends.
+// What the kernels of this test wait for. They give up after a minute, so that a test that fails
+// ends.
 struct Gate {
   std::promise<void> promise;
   std::shared_future<void> opened = promise.get_future().share();
@@ -39,11 +41,14 @@ void OpenGate() {
   gate = std::make_shared<Gate>();
 }
 
-// An op whose kernel takes its time to be made.
+// An op whose kernels are not made before `may_make`; several may be wanted.
+std::atomic<bool> may_make{false};
 TROUPE_OP("DeadlineSlowMade").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
 class SlowMade {
  public:
-  explicit SlowMade(KernelInit&) { WaitAtGate(); }
+  explicit SlowMade(KernelInit&) {
+    for (const auto until = Clock::now() + 60s; !may_make && Clock::now() < until;) std::this_thread::sleep_for(1ms);
+  }
   absl::Status Compute(KernelContext& ctx) {
     ctx.set_output(0, ctx.TakeInput(0));
     return absl::OkStatus();
@@ -141,6 +146,7 @@ BOOST_FIXTURE_TEST_CASE(ADeadlineForEverIsNone, Fixture) {
 
 BOOST_FIXTURE_TEST_CASE(ADeadlineAndATokenHoldWhileTheSignatureIsBeingCompiled, Fixture) {
   TestOp(root, "DeadlineSlowMade", x);
+  may_make = false;
   auto session = NewSession(root);
   const auto begun = Clock::now();
   RunOptions options;
@@ -164,13 +170,14 @@ BOOST_FIXTURE_TEST_CASE(ADeadlineAndATokenHoldWhileTheSignatureIsBeingCompiled, 
   BOOST_TEST(session->Run(cancelled, feeds, {"DeadlineSlowMade"}, {}, &out, nullptr).code() ==
              absl::StatusCode::kCancelled);
   BOOST_TEST((Clock::now() - begun < 20s));
-  OpenGate();
+  may_make = true;
   TROUPE_REQUIRE_OK(session->Run({{"x", Tensor::Scalar(3.0f)}}, {"DeadlineSlowMade"}, {}, &out));
   BOOST_TEST(out.at(0).scalar<float>() == 3.0f);
 }
 
 BOOST_FIXTURE_TEST_CASE(AnAsynchronousCallIsAnsweredWhileItsSignatureIsBeingCompiled, Fixture) {
   TestOp(root, "DeadlineSlowMade", x);
+  may_make = false;
   auto session = NewSession(root);
   std::atomic<int> answers{0};
   for (const bool by_token : {false, true}) {
@@ -192,14 +199,15 @@ BOOST_FIXTURE_TEST_CASE(AnAsynchronousCallIsAnsweredWhileItsSignatureIsBeingComp
     BOOST_TEST(
         (answer.get().code() == (by_token ? absl::StatusCode::kCancelled : absl::StatusCode::kDeadlineExceeded)));
   }
-  OpenGate();
+  may_make = true;
   std::vector<Tensor> out;
   TROUPE_REQUIRE_OK(session->Run(feeds, {"DeadlineSlowMade"}, {}, &out));
   session = nullptr;
   BOOST_TEST(answers == 2);
 }
 
-// However a step is ended, and whatever its kernel does: each call is answered once and in time, what comes later is dropped, and the session stays usable.
+// However a step is ended, and whatever its kernel does: each call is answered once and in time,
+// what comes later is dropped, and the session stays usable.
 BOOST_FIXTURE_TEST_CASE(ACallIsAnsweredAlthoughAKernelDoesNotReturn, Fixture) {
   TestOp(root, "DeadlineBusy", x);
   TestOp(root, "DeadlineMute", x);
@@ -297,7 +305,8 @@ BOOST_FIXTURE_TEST_CASE(WhileEveryThreadComputesControlAnswers, Fixture) {
   for (int i = 0; i < 3; ++i)
     session->RunAsync(feeds, {"DeadlineBusy"}, {}, [&](absl::Status, std::vector<Tensor>) { ++over; });
   BOOST_REQUIRE(Soon([] { return busy == 2; }));
-  // A compile, a step of the caller's own, a deadline of another session, and the end of the first one.
+  // A compile, a step of the caller's own, a deadline of another session, and the end of the first
+  // one.
   std::vector<Tensor> out;
   TROUPE_REQUIRE_OK(other->Run(feeds, {"neg"}, {}, &out));
   BOOST_TEST(!session->Status().empty());
@@ -336,7 +345,8 @@ BOOST_FIXTURE_TEST_CASE(AStepWithoutPartsIsAnsweredAtOnce, Fixture) {
   TROUPE_REQUIRE_OK(session->Close());
 }
 
-// What a callback throws is its own affair: the set of executors that it was released from may be another step's by then.
+// What a callback throws is its own affair: the set of executors that it was released from may be
+// another step's by then.
 BOOST_FIXTURE_TEST_CASE(ACallbackThatThrowsHurtsNobody, Fixture) {
   for (const int64_t lend_us : {0, 20}) {
     SessionOptions options;

@@ -1,10 +1,150 @@
-// What a blocking Run takes, an asynchronous one takes too: deadline, cancellation, metadata, stall reports. On the stage's clock.
+// What a blocking Run takes, an asynchronous one takes too: deadline, cancellation, metadata, stall
+// reports. On the stage's clock. And what is told of a step whose kernel does not return: the edges
+// of signature.h and step_watch.h.
 #include "cast/play.h"
+#include "troupe/graph/ir/shape_inference.h"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+
+// An asynchronous kernel that calls back when the test says so.
+TROUPE_OP("CastMute")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("a test's")
+    .Doc("Waits for the test.");
+std::vector<std::function<void()>> mute;
+class MuteKernel {
+ public:
+  explicit MuteKernel(KernelInit&) {}
+  void ComputeAsync(KernelContext& ctx, DoneFn done) {
+    mute.emplace_back([&ctx, done] {
+      ctx.set_output(0, ctx.TakeInput(0));
+      done(absl::OkStatus());
+    });
+  }
+};
+TROUPE_KERNEL("CastMute").Device("CPU").Class<MuteKernel>();
+
+struct Muted : Play {
+  explicit Muted(SessionOptions options = {}) : Play(std::move(options)) {
+    auto n = NodeBuilder(root.graph(), "mute", "CastMute").Input(NodeOut{x.node(), x.index()}).Build();
+    BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+    Extend();
+    Warm(feeds, {"mute"});
+  }
+  ~Muted() { CallBack(); }
+  void CallBack() {
+    for (const auto& f : std::exchange(mute, {})) f();
+    stage.Play();
+  }
+  std::shared_ptr<Signature> Compiled() {
+    std::shared_ptr<Signature> s;
+    auto call = std::make_shared<CompileCall>();
+    call->feeds = {"x"};
+    call->fetches = {"mute"};
+    call->key = SignatureKey(call->feeds, call->fetches, {});
+    call->done = [&](auto made) { s = made.value(); };
+    stage.Inline([&] { caf::anon_send(ActorOf(*session), std::move(call)); });
+    return s;
+  }
+};
+
+BOOST_AUTO_TEST_CASE(AStepThatIsToldToEndIsAnsweredAfterItsGraceAndGoesOnInTheBackground) {
+  Muted p;
+  const std::shared_ptr<Signature> signature = p.Compiled();
+  CancellationToken token;
+  p.Start({"mute"}, {.cancellation = &token});
+  BOOST_TEST(p.Go() == R"(
+executor <- run_step | running)");
+  token.Cancel();
+  BOOST_TEST(p.Go() == R"(
+executor <- doorbell | running)");
+  p.stage.Advance(49ms);
+  BOOST_TEST(p.State() == "running");
+  p.stage.Advance(1ms);
+  BOOST_TEST(p.State() == "CANCELLED");
+  BOOST_TEST(p.Message().find("the step was cancelled by its caller; this has not returned, and goes on in the "
+                              "background:\n  node 'mute' (CastMute) on /job:localhost") == 0u,
+             p.Message());
+  BOOST_TEST(p.Message().find("<-") == std::string::npos);
+  BOOST_TEST(p.Go() == "");
+  BOOST_TEST(!p.stage.clock()->IsSet());
+  // Its set is not leased: a second step has executors of its own.
+  const absl::Status first = *p.answer;
+  p.Start({"mute"});
+  BOOST_TEST(p.Go() == R"(
+executor2 <- run_step | running)");
+  BOOST_TEST(mute.size() == 2u);
+  mute.at(0)();
+  BOOST_TEST(p.Go() == R"(
+executor <- doorbell | running)");  // its end is told to nobody
+  mute.at(1)();
+  BOOST_TEST(p.Go() == R"(
+executor2 <- doorbell | OK)");
+  mute.clear();
+  // Both are free again.
+  auto a = signature->Lease(), b = signature->Lease();
+  BOOST_TEST(!a->running());
+  BOOST_TEST(!b->running());
+  signature->Release(std::move(a));
+  signature->Release(std::move(b));
+}
+
+BOOST_AUTO_TEST_CASE(AStepThatEndsWithinItsGraceIsAnsweredByItsEnd) {
+  Muted p;
+  p.Start({"mute"}, {.timeout_ms = 10});
+  p.stage.Play();
+  p.stage.Advance(10ms);
+  BOOST_TEST(p.Go() == R"(
+executor <- doorbell | running
+executor <- doorbell | running)");
+  p.stage.Advance(20ms);
+  p.CallBack();
+  BOOST_TEST(p.State() == "DEADLINE_EXCEEDED");
+  BOOST_TEST(p.Message().find("has not returned") == std::string::npos, p.Message());
+  p.stage.Advance(1s);
+  BOOST_TEST(p.Go() == "");
+}
+
+BOOST_AUTO_TEST_CASE(ReportsEndWithTheAnswer) {
+  std::vector<std::string> reports;
+  SessionOptions options;
+  options.stall_report_ms = 40;
+  options.on_stall = [&](const std::string& text) { reports.push_back(text); };
+  Muted p(options);
+  p.Start({"mute"}, {.timeout_ms = 100});
+  p.stage.Play();
+  for (int i = 0; i < 100; ++i) {
+    p.stage.Advance(10ms);
+    p.stage.Play();
+    if (i == 20) BOOST_TEST(p.State() == "DEADLINE_EXCEEDED");
+    if (i == 20) BOOST_TEST(reports.size() > 0u);
+    if (i == 20) reports.clear();
+  }
+  BOOST_TEST(reports.empty());
+  BOOST_TEST(!p.stage.clock()->IsSet());
+  // The session says so as long as it lasts.
+  std::vector<std::string> lines;
+  p.stage.Inline([&] { lines = p.session->Status(); });
+  BOOST_REQUIRE(!lines.empty());
+  BOOST_TEST(lines[0].find("node 'mute' (CastMute)") != std::string::npos, lines[0]);
+}
+
+BOOST_AUTO_TEST_CASE(CloseAnswersEveryStepOfTheSession) {
+  Muted p;
+  p.Start({"mute"});
+  p.stage.Play();
+  p.stage.Inline([&] { TROUPE_REQUIRE_OK(p.session->Close()); });
+  BOOST_TEST(p.State() == "running");
+  p.stage.Advance(50ms);
+  BOOST_TEST(p.State() == "CANCELLED");
+  BOOST_TEST(p.Message().find("the session was closed; this has not returned") == 0u, p.Message());
+}
 
 BOOST_AUTO_TEST_CASE(AStepThatEndsInTimeIsForgottenByTheWatch) {
   Play p;

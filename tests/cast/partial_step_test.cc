@@ -153,6 +153,42 @@ BOOST_FIXTURE_TEST_CASE(Edge7ExecutorsAreFreeBeforeTheLastFetchIsTaken, Piecewis
   BOOST_TEST(Run(h, {}, {}).code() == absl::StatusCode::kInvalidArgument);
 }
 
+// A kernel that never calls back: the caller has its answer, the executors are kept.
+TROUPE_OP("CastDeaf").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("Waits.");
+std::vector<DoneFn> deaf;
+class DeafKernel {
+ public:
+  explicit DeafKernel(KernelInit&) {}
+  void ComputeAsync(KernelContext&, DoneFn done) { deaf.push_back(std::move(done)); }
+};
+TROUPE_KERNEL("CastDeaf").Device("CPU").Class<DeafKernel>();
+
+BOOST_AUTO_TEST_CASE(Edge8AStepThatDoesNotEndIsAnswered) {
+  Play p;
+  auto n = NodeBuilder(p.root.graph(), "deaf", "CastDeaf").Input(NodeOut{p.x.node(), p.x.index()}).Build();
+  BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+  p.Extend();
+  std::string h;
+  p.stage.Inline([&] { h = p.session->PartialRunSetup({.timeout_ms = 50}, {"x"}, {"twice", "deaf"}, {}).value(); });
+  const auto run = [&](const Feeds& f, const Names& fetches) {
+    absl::Status s;
+    p.stage.Inline([&] { s = p.session->PartialRun(h, f, fetches, &p.outputs); });
+    return s;
+  };
+  TROUPE_REQUIRE_OK(run(p.feeds, {"twice"}));
+  p.stage.Advance(50ms);
+  p.stage.Play();
+  p.stage.Advance(50ms);
+  const absl::Status s = run({}, {"deaf"});
+  BOOST_TEST(s.code() == absl::StatusCode::kDeadlineExceeded, s);
+  BOOST_TEST(std::string(s.message()).find("this has not returned, and goes on in the background:\n  node 'deaf'") !=
+                 std::string::npos,
+             s);
+  BOOST_TEST(run({}, {"deaf"}).code() == absl::StatusCode::kInvalidArgument);  // the handle is over
+  for (const DoneFn& done : std::exchange(deaf, {})) done(absl::OkStatus());
+  p.stage.Play();
+}
+
 BOOST_FIXTURE_TEST_CASE(Edge6TheEndOfTheSessionEndsWhatIsOpen, Piecewise) {
   for (const bool close : {true, false}) {
     if (!close) {

@@ -1,6 +1,7 @@
 // Loops and jobs of several callers on the same compute threads.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <future>
 #include <chrono>
 #include <numeric>
 #include <stdexcept>
@@ -149,6 +150,76 @@ BOOST_AUTO_TEST_CASE(EveryJobRunsOnceAndBeforeTheThreadsGo) {
     }
     for (int i = 0; i < kCallers * kJobs; ++i) BOOST_REQUIRE_EQUAL(ran[i], i % kJobs + 1);
   }
+}
+
+BOOST_AUTO_TEST_CASE(TurnsHaveAThreadOfTheirOwnAlsoWhereThereIsOne) {
+  ComputeThreads threads(1);
+  BOOST_REQUIRE(threads.StartTurns());
+  const std::thread::id me = std::this_thread::get_id();
+  std::promise<std::thread::id> ran;
+  threads.ScheduleTurn([&] { ran.set_value(std::this_thread::get_id()); });
+  BOOST_TEST((ran.get_future().get() != me));
+  // Jobs are the caller's all the same, and loops too.
+  std::thread::id job;
+  threads.Schedule([&] { job = std::this_thread::get_id(); });
+  BOOST_TEST((job == me));
+  BOOST_TEST(!threads.HasIdleWorker());
+  BOOST_TEST(!threads.WantsJobs());
+}
+
+// The only worker is busy: whoever waits for the jobs takes them back, and no others.
+BOOST_AUTO_TEST_CASE(WhoHelpsRunsItsOwnJobsThatNobodyHasBegun) {
+  ComputeThreads threads(2);
+  std::promise<void> begun, go_on;
+  threads.Schedule([&] {
+    begun.set_value();
+    go_on.get_future().wait_for(std::chrono::seconds(60));
+  });
+  begun.get_future().wait();
+  BOOST_TEST(!threads.HasIdleWorker());
+  BOOST_TEST(threads.WantsJobs());
+  int owner = 0, other = 0;
+  const std::thread::id me = std::this_thread::get_id();
+  std::atomic<int> mine{0}, others{0};
+  std::promise<void> last;
+  threads.Schedule([&] { ++others; }, &other);
+  BOOST_TEST(!threads.WantsJobs());
+  for (int i = 0; i < 3; ++i) threads.Schedule([&] { mine += std::this_thread::get_id() == me; }, &owner);
+  threads.Schedule([&] { last.set_value(); }, &other);
+  threads.Help(&owner, [&] { return mine == 3; });
+  BOOST_TEST(mine == 3);
+  BOOST_TEST(others == 0);
+  go_on.set_value();
+  last.get_future().wait();
+  BOOST_TEST(others == 1);
+}
+
+BOOST_AUTO_TEST_CASE(WhoeverEndsTheThreadsNeedNotWaitForAJobThatDoesNotReturn) {
+  auto go_on = std::make_shared<std::promise<void>>();
+  auto begun = std::make_shared<std::promise<void>>();
+  auto ended = std::make_shared<std::promise<void>>();
+  {
+    ComputeThreads threads(2);
+    threads.Schedule([=] {
+      begun->set_value();
+      go_on->get_future().wait_for(std::chrono::seconds(60));
+      ended->set_value();
+    });
+    begun->get_future().wait();
+    BOOST_TEST(!threads.Stop(std::chrono::milliseconds(1)));
+  }
+  go_on->set_value();
+  BOOST_TEST((ended->get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready));
+  ComputeThreads threads(2);
+  BOOST_TEST(threads.Stop(std::chrono::seconds(60)));
+}
+
+BOOST_AUTO_TEST_CASE(AnExceptionOutOfAJobEndsNobody) {
+  ComputeThreads threads(2);
+  threads.Schedule([] { throw std::runtime_error("a job's"); });
+  std::promise<void> next;
+  threads.Schedule([&] { next.set_value(); });
+  BOOST_TEST((next.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready));
 }
 
 }  // namespace

@@ -1,0 +1,209 @@
+// Asynchronous steps run on the runtime's compute threads: as many at once as it has, never on the
+// threads of an actor system; and a costly node goes wherever a thread is free.
+#include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "actors/graphs.h"
+#include "troupe/actors.h"
+#include "troupe/actors/actor_thread.h"
+#include "troupe/actors/session_actor.h"
+#include "troupe/graph/ir/node_builder.h"
+#include "troupe/kernels/kernel.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// Where kernels of this test meet: each waits until `wanted` are inside at once, or until it has
+// waited for long.
+struct Meeting {
+  std::mutex mu;
+  std::condition_variable came;
+  int wanted = 0, inside = 0, most = 0;
+  bool met = false;
+  int on_schedulers = 0;
+  std::set<std::thread::id> threads;
+  void Enter(std::chrono::milliseconds patience) {
+    std::unique_lock<std::mutex> lock(mu);
+    threads.insert(std::this_thread::get_id());
+    on_schedulers += OnSchedulerThread();
+    most = std::max(most, ++inside);
+    met |= inside >= wanted;
+    came.notify_all();
+    came.wait_for(lock, patience, [&] { return met; });
+    --inside;
+  }
+};
+Meeting* meeting = nullptr;
+
+TROUPE_OP("TurnMeet").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+absl::Status Meet(KernelContext& ctx) {
+  meeting->Enter(30s);
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("TurnMeet").Device("CPU").Function<Meet>();
+
+// Takes 5 ms of somebody's time; counts how many do at once.
+TROUPE_OP("TurnCostly").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+std::atomic<int> costly_now{0}, costly_most{0};
+absl::Status Costly(KernelContext& ctx) {
+  const int now = ++costly_now;
+  for (int most = costly_most; most < now && !costly_most.compare_exchange_weak(most, now);) {
+  }
+  std::this_thread::sleep_for(5ms);
+  --costly_now;
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("TurnCostly").Device("CPU").Function<Costly>();
+
+Output TestOp(const Scope& root, const std::string& name, const char* op, const Output& x) {
+  auto n = NodeBuilder(root.graph(), name, op).Input(NodeOut{x.node(), x.index()}).Build();
+  BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+  return Output({*n, 0}, x.scope_state());
+}
+
+struct Fixture {
+  Scope root = Scope::NewRootScope();
+  Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
+};
+
+BOOST_FIXTURE_TEST_CASE(AsynchronousStepsHaveAsManyThreadsAsTheRuntime, Fixture) {
+  TestOp(root, "meet", "TurnMeet", x);
+  for (const bool in_theirs : {false, true}) {
+    for (const int threads : {1, 2, 5}) {
+      BOOST_TEST_CONTEXT(threads << " threads, in a system of the program's: " << in_theirs) {
+        caf::actor_system_config config;
+        caf::actor_system theirs(config);
+        Meeting m;
+        meeting = &m;
+        m.wanted = threads;
+        SessionOptions options;
+        options.runtime = in_theirs ? StartRuntimeIn(theirs, {.threads = threads}).value()
+                                    : Runtime::Start({.threads = threads}).value();
+        auto session = NewSession(root, options);
+        options.runtime = nullptr;
+        std::vector<std::future<absl::Status>> answers;
+        for (int i = 0; i < threads; ++i) {
+          auto done = std::make_shared<std::promise<absl::Status>>();
+          answers.push_back(done->get_future());
+          session->RunAsync(feeds, {"meet"}, {}, [done](absl::Status s, std::vector<Tensor>) { done->set_value(s); });
+        }
+        for (auto& a : answers) {
+          BOOST_REQUIRE((a.wait_for(60s) == std::future_status::ready));
+          TROUPE_REQUIRE_OK(a.get());
+        }
+        BOOST_TEST(m.met);
+        BOOST_TEST(m.most == threads);
+        BOOST_TEST(m.on_schedulers == 0);
+        BOOST_TEST(m.threads.count(std::this_thread::get_id()) == 0u);
+        session = nullptr;
+      }
+    }
+  }
+}
+
+// A step that the caller waits for and has not limited runs here; with users' kernels from the
+// second time on, when it is known to be short.
+BOOST_FIXTURE_TEST_CASE(ABlockingRunGivesItsThreadToStepsThatGiveItBack, Fixture) {
+  TestOp(root, "meet", "TurnMeet", x);
+  Meeting m;
+  meeting = &m;
+  m.wanted = 1;
+  auto session = NewSession(root);
+  std::vector<Tensor> out;
+  const auto here = [&](const RunOptions& options) {
+    m.threads.clear();
+    TROUPE_REQUIRE_OK(session->Run(options, feeds, {"meet"}, {}, &out, nullptr));
+    return m.threads.count(std::this_thread::get_id()) == 1;
+  };
+  BOOST_TEST(!here({}));
+  // Of the steps that follow each but the first few finds a set of executors that was timed.
+  int times = 0;
+  for (int i = 0; i < 20; ++i) times += here({});
+  BOOST_TEST(times > 0);
+  CancellationToken token;
+  for (int i = 0; i < 20; ++i) {
+    BOOST_TEST((!here({.timeout_ms = 60000})));
+    BOOST_TEST((!here({.cancellation = &token})));
+  }
+}
+
+// Ten kernels of 5 ms that could run at once, on two threads: two do at any time, to the end.
+BOOST_FIXTURE_TEST_CASE(CostlyNodesKeepAllThreadsBusy, Fixture) {
+  constexpr int kNodes = 10;
+  OutputList all;
+  for (int i = 0; i < kNodes; ++i) all.push_back(TestOp(root, StrCat("costly", i), "TurnCostly", x));
+  ops::AddN(root.WithOpName("sum"), all);
+  SessionOptions options;
+  options.runtime_options.threads = 2;
+  auto session = NewSession(root, options);
+  std::vector<Tensor> out;
+  for (int i = 0; i < 4; ++i) TROUPE_REQUIRE_OK(session->Run(feeds, {"sum"}, {}, &out));  // what they cost is known now
+  for (const bool blocking : {true, false}) {
+    Clock::duration best = 1h;
+    costly_most = 0;
+    for (int i = 0; i < 5; ++i) {
+      const auto begun = Clock::now();
+      if (blocking) {
+        TROUPE_REQUIRE_OK(session->Run(feeds, {"sum"}, {}, &out));
+      } else {
+        std::promise<absl::Status> done;
+        session->RunAsync(feeds, {"sum"}, {}, [&](absl::Status s, std::vector<Tensor>) { done.set_value(s); });
+        TROUPE_REQUIRE_OK(done.get_future().get());
+      }
+      best = std::min<Clock::duration>(best, Clock::now() - begun);
+    }
+    BOOST_TEST(out.at(0).scalar<float>() == static_cast<float>(kNodes));
+    BOOST_TEST(costly_most >= 2);
+    // 25 ms at best; one thread would take 50, and a queue behind one worker 45.
+    const double ms = std::chrono::duration<double, std::milli>(best).count();
+    BOOST_TEST(ms < 35);
+  }
+}
+
+// A stop that comes late means the step that it was meant for.
+BOOST_FIXTURE_TEST_CASE(AStopThatComesLateLeavesTheNextStepAlone, Fixture) {
+  ops::Add(root.WithOpName("twice"), x, x);
+  auto session = NewSession(root);
+  std::shared_ptr<Signature> signature;
+  auto call = std::make_shared<CompileCall>();
+  call->feeds = {"x"};
+  call->fetches = {"twice"};
+  call->key = SignatureKey(call->feeds, call->fetches, {});
+  std::promise<std::shared_ptr<Signature>> made;
+  call->done = [&](auto s) { made.set_value(s.ok() ? *s : nullptr); };
+  caf::anon_send(ActorOf(*session), std::move(call));
+  signature = made.get_future().get();
+  BOOST_REQUIRE(signature != nullptr);
+  std::unique_ptr<ExecutorSet> set = signature->Lease();
+  const Tensor value = Tensor::Scalar(2.0f);
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(set->RunBlocking({}, {}, absl::MakeConstSpan(&value, 1), &out, nullptr));
+  std::atomic<bool> stop{false};
+  std::thread late([&] {
+    // Of the step before the one that may be running: always too late.
+    while (!stop) set->Abort(set->step_id() - 1, absl::AbortedError("of an older step"));
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const absl::Status s = set->RunBlocking({}, {}, absl::MakeConstSpan(&value, 1), &out, nullptr);
+    if (!s.ok()) BOOST_TEST(s.ok(), s);
+  }
+  stop = true;
+  late.join();
+  BOOST_TEST(out.at(0).scalar<float>() == 4.0f);
+  signature->Release(std::move(set));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -34,6 +34,7 @@ class Compiler {
     FindLenders();
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(ConnectNode(i));
     FindTurns();
+    FindSharedUpdates();
     FindShapes();
     LeaveOutConstants();
     FindRoots();
@@ -391,6 +392,13 @@ class Compiler {
     std::sort(p.lent_arguments.begin(), p.lent_arguments.end());
   }
 
+  // What runs when, matters for more than its inputs and outputs. An op that takes a reference may change what that names.
+  static bool HasState(const Node& n) {
+    bool state = n.op().stateful();
+    for (int k = 0; k < n.num_inputs() && !state; ++k) state = IsRef(n.input_type(k));
+    return state && !n.IsSend() && !n.IsRecv();
+  }
+
   // Stateful nodes of loops, and the loops that have such nodes or loops in them.
   void FindTurns() {
     if (part_->frames.size() == 1) return;
@@ -400,7 +408,7 @@ class Compiler {
       CompiledNode& c = part_->nodes[i];
       const uint32_t f = frame_of_[n.id()];
       const bool runs = c.step == Step::kKernel || c.step == Step::kAsyncKernel;
-      if (f == 0 || !runs || c.flow != ControlFlow::kNone || !n.op().stateful() || n.IsSend() || n.IsRecv()) continue;
+      if (f == 0 || !runs || c.flow != ControlFlow::kNone || !HasState(n)) continue;
       StaticFrame& frame = part_->frames[f];
       if (frame.in_turn.empty()) found.push_back(f);
       c.flow = kInTurn;
@@ -418,6 +426,32 @@ class Compiler {
       list.push_back(f | StaticFrame::kLoopInTurn);
       found.push_back(around);
     }
+  }
+
+  // Nodes that change one variable and have no order between them run as soon as they are ready: what they cost decides neither when nor where.
+  void FindSharedUpdates() {
+    absl::flat_hash_map<const Node*, uint32_t> first;  // by variable: who changes it
+    for (uint32_t i = 0; i < order_.size(); ++i) {
+      const Node& n = *order_[i];
+      if (!part_->nodes[i].measured || !HasState(n)) continue;
+      for (int k = 0; k < n.num_inputs(); ++k) {
+        const bool changes = IsRef(n.input_type(k)) || (n.input_type(k) == DType::kResource && n.num_outputs() == 0);
+        const Node* const variable = changes ? VariableOf(n.input(k).node) : nullptr;
+        if (variable == nullptr) continue;
+        const auto [other, is_new] = first.try_emplace(variable, i);
+        if (!is_new) part_->nodes[i].measured = part_->nodes[other->second].measured = false;
+      }
+    }
+  }
+
+  // The node that names the variable which `n` hands on; null when it cannot be told.
+  const Node* VariableOf(const Node* n) const {
+    for (size_t steps = 0; n != nullptr && steps < order_.size(); ++steps) {
+      if (n->op().Has(OpTrait::kVariable)) return n;
+      if (n->num_inputs() == 0 || (part_->nodes[number_[n->id()]].step != Step::kForward && !n->IsControlFlow())) break;
+      n = n->input(0).node;
+    }
+    return nullptr;
   }
 
   // What is known of the shapes that users' kernels must give.

@@ -130,8 +130,8 @@ BOOST_AUTO_TEST_CASE(BranchesThatAreNotTakenPassTheirTurnOn) {
 
 // The sum of floats depends on their order.
 BOOST_AUTO_TEST_CASE(IterationsAddInTheirOrder) {
-  Same("a sum", [&](Scope& root, int parallel, std::optional<Operation>* init) {
-    Variable v(root.WithOpName("v"), 0.0f);
+  for (const bool resource : {true, false}) Same("a sum", [&](Scope& root, int parallel, std::optional<Operation>* init) {
+    Variable v(root.WithOpName("v"), 0.0f, {.use_resource = resource});
     *init = GlobalVariablesInitializer(root);
     const OutputList loop = While(
         root, {ops::Const(root, 0), ops::Const(root, 0.0f)}, [](const Scope& s, const OutputList& w) { return ops::Less(s, w[0], 20); },
@@ -144,6 +144,35 @@ BOOST_AUTO_TEST_CASE(IterationsAddInTheirOrder) {
     const Output again = v.Read(root.WithControlDependencies(loop[1]));
     return ops::Identity(root, again);
   }, 3);
+}
+
+// Two updates of one variable that nothing orders: costly ones are neither put off nor jobs, so what they cost does not decide.
+BOOST_AUTO_TEST_CASE(WhatUpdatesCostDoesNotDecideTheirOrder) {
+  constexpr int kSize = 500000;
+  Series expected;
+  for (const int threads : {1, 2, 4}) {
+    for (int session = 0; session < 4; ++session) {
+      Scope root = Scope::NewRootScope();
+      const auto filled = [](float value) {
+        Tensor t(DType::kFloat, TensorShape({kSize}));
+        std::fill_n(t.data<float>(), kSize, value);
+        return t;
+      };
+      Variable v(root.WithOpName("v"), filled(0.0f));
+      const Operation init = GlobalVariablesInitializer(root);
+      std::vector<Operation> updates;
+      for (const float value : {0.1f, 1.3e7f, 0.37f, 3.1e3f, -1.2e7f, 0.7f}) {
+        updates.push_back(Operation(v.AssignAdd(root, ops::Const(root, filled(value)))));
+      }
+      const Output sum = ops::Identity(root, First(root, v.Read(root.WithControlDependencies(updates))));
+      SessionOptions options;
+      options.runtime_options.threads = threads;
+      options.merge_common_subexpressions = false;
+      const Series got = Fetch(root, sum, &init, options, 12);
+      if (expected.empty()) expected = got;
+      BOOST_TEST((got == expected), threads << " threads, session " << session);
+    }
+  }
 }
 
 // Costly draws of one iteration at a time, but whatever else the iterations do side by side: other nodes do not wait for turns.

@@ -110,6 +110,30 @@ BOOST_AUTO_TEST_CASE(views_are_charged_and_refused) {
   }
 }
 
+// Small floats are computed in float32: the wide copies count, and where there is no room for them
+// the step fails.
+BOOST_AUTO_TEST_CASE(wide_copies_are_charged) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kHalf);
+  const Output results[] = {ops::Relu(root, x), ops::Softmax(root, x), ops::LogSoftmax(root, x)};
+  const auto feed = [&x](int64_t rows) {
+    Tensor t(DType::kHalf, TensorShape({rows, 1024}));
+    std::memset(t.raw(), 0, t.bytes());
+    return Feeds{{x.name(), t}};
+  };
+  SessionOptions o = Limited(1 << 20);
+  auto session = NewSession(root, o);
+  for (const Output& y : results) {
+    std::vector<Tensor> out;
+    BOOST_TEST(!session->Run(feed(300), {y.name()}, {}, &out).ok(), y.name());
+    BOOST_TEST(Memory(o).bytes_in_use == 0);
+    TROUPE_REQUIRE_OK(session->Run(feed(100), {y.name()}, {}, &out));
+    BOOST_TEST(Memory(o).bytes_in_use >= 100 * 1024 * 2);
+    out.clear();
+    BOOST_TEST(Memory(o).bytes_in_use == 0);
+  }
+}
+
 // A variable keeps what its initialiser computed; the copy that an update makes because the old
 // value is still held is charged as well.
 BOOST_AUTO_TEST_CASE(variables_are_charged) {

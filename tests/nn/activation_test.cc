@@ -218,6 +218,10 @@ BOOST_AUTO_TEST_CASE(CrossEntropies) {
                "logits and labels must be broadcastable");
   CheckRefused("SoftmaxCrossEntropyWithLogits", {Tensor(f, TensorShape({3})), Tensor(f, TensorShape({3}))}, {},
                "2-dimensional");
+  // Small operands whose product nobody has room for.
+  const auto vast = EvaluateOp("SoftmaxCrossEntropyWithLogits",
+                               {Tensor(f, TensorShape({1 << 21, 1})), Tensor(f, TensorShape({1, 1 << 21}))});
+  BOOST_CHECK_MESSAGE(vast.status().code() == absl::StatusCode::kResourceExhausted, vast.status());
   const std::vector<Tensor> empty =
       Run("SoftmaxCrossEntropyWithLogits", {Tensor(f, TensorShape({2, 0})), Tensor(f, TensorShape({2, 0}))});
   CheckClose(empty[0], {0, 0}, "no classes");

@@ -1,9 +1,6 @@
 #include "troupe/actors/runtime.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <exception>
-#include <latch>
 #include <random>
 #include <thread>
 
@@ -61,35 +58,6 @@ std::vector<ChildSpec> Children(Runtime::Impl* impl) {
   return children;
 }
 
-// CAF does not survive a thread that it cannot start, so as many as a runtime takes are started and
-// ended before: a limit of processes or memory is found here.
-absl::Status CheckThreadsCanBeHad(const RuntimeOptions& options, bool own_system) {
-  constexpr int kSystem = 8;  // an actor system's: two schedulers, its clock, its printer; and some to spare
-  const int compute = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  const int count = std::max(1, compute) + (own_system ? kSystem : 1);
-  std::vector<std::thread> threads;
-  std::latch end(1);
-  std::string why;
-  try {
-    threads.reserve(count);
-    while (static_cast<int>(threads.size()) < count) {
-      threads.emplace_back([&end] {
-        // Their heaps take address space, too, and are taken over by later threads.
-        void* volatile piece = std::malloc(64);
-        std::free(piece);
-        end.wait();
-      });
-    }
-  } catch (const std::exception& e) {
-    why = e.what();
-  }
-  end.count_down();
-  for (std::thread& t : threads) t.join();
-  if (why.empty()) return absl::OkStatus();
-  return ResourceExhausted("a runtime takes ", count, " threads, but the system gives ", threads.size(), " at most (",
-                           why, "); see its limits of processes and memory, or ask for fewer with threads");
-}
-
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system) {
   if (options.threads < 0 || options.threads > 4096)
     return InvalidArgument("threads = ", options.threads, " is out of range");
@@ -97,7 +65,6 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     return InvalidArgument("cpu_devices = ", options.cpu_devices, " is not between 1 and 256");
   }
   if (options.memory_limit < 0) return InvalidArgument("memory_limit is negative");
-  TROUPE_RETURN_IF_ERROR(CheckThreadsCanBeHad(options, system == nullptr));
   NoLoggerAfter restore;
   auto impl = std::make_unique<Runtime::Impl>();
   impl->options = options;
@@ -139,7 +106,6 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
 }  // namespace
 
 Runtime::Impl::~Impl() {
-  if (!supervisor) return;  // its start was given up
   // What the children hold must be gone before the devices are; the supervisor's end is the last that refers to this object.
   caf::scoped_actor self(*system);
   self->monitor(supervisor);

@@ -33,8 +33,7 @@ struct DeviceStatus {
 
 class Runtime {
  public:
-  // Starts an actor system of its own. INVALID_ARGUMENT for impossible options, RESOURCE_EXHAUSTED when
-  // the system does not give the threads.
+  // Starts an actor system of its own. INVALID_ARGUMENT for impossible options.
   static absl::StatusOr<std::shared_ptr<Runtime>> Start(const RuntimeOptions& options = {});
   ~Runtime();
 

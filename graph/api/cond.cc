@@ -72,15 +72,17 @@ class CondBuilder {
     state->control.clear();  // whatever runs in the branch runs after the predicate, which has them
     if (at_.ok()) shared_.all_contexts.push_back(context);
     const Scope inside(state);
-    shared_.active.push_back(state);
-    BranchResult result = fn(inside);
+    BranchResult result;
+    const absl::Status run = internal::RunInside(
+        shared_, state, StrCat("the ", branch == 1 ? "true" : "false", " branch of '", context->name, "'"),
+        [&] { result = fn(inside); });
+    if (!run.ok()) at_.Fail(run);
     if (result.values.empty() && result.run.valid() && at_.ok()) {
       result.values = {
           EmitOp(ScopeAt(inside.WithOpName("control_dependency").WithControlDependencies(result.run), at_.location()),
                  "Identity", {pivot})
               .output(0)};
     }
-    shared_.active.pop_back();
     std::vector<NodeOut> values(result.values.size());
     for (size_t i = 0; i < values.size() && at_.ok(); ++i) {
       Output v = result.values[i];
@@ -99,6 +101,7 @@ class CondBuilder {
       }
       values[i] = *inner;
     }
+    context->closed = true;
     return values;
   }
 

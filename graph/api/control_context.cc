@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "troupe/graph/core/guarded.h"
 #include "troupe/graph/ir/node_builder.h"
 
 namespace troupe::internal {
@@ -48,6 +49,25 @@ bool Encloses(const ControlFlowContext* outer, const ControlFlowContext* inner) 
     if (inner == nullptr) return false;
   }
   return true;
+}
+
+absl::Status RunInside(ScopeShared& shared, std::shared_ptr<const ScopeState> state, std::string_view what,
+                       const std::function<void()>& function) {
+  const size_t depth = shared.active.size();
+  shared.active.push_back(std::move(state));
+  absl::Status s = Guarded(what, function);
+  shared.active.resize(depth);
+  return s;
+}
+
+absl::Status CheckOpen(const ControlFlowContext* context) {
+  for (; context != nullptr; context = context->outer) {
+    if (!context->closed) continue;
+    const bool loop = context->kind == ControlFlowContext::Kind::kWhile;
+    return InvalidArgument("the scope of ", loop ? "the loop '" : "a branch of '", context->name,
+                           "' is used after its function has returned");
+  }
+  return absl::OkStatus();
 }
 
 ControlFlowContext* ContextOf(ScopeShared& shared, const Node* node) {

@@ -15,8 +15,10 @@
 #ifndef TROUPE_GRAPH_API_CONTROL_CONTEXT_H_
 #define TROUPE_GRAPH_API_CONTROL_CONTEXT_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -37,6 +39,8 @@ class ControlFlowContext {
   std::string frame_name;
   int64_t parallel_iterations = 10;
   NodeOut pivot_for_pred, pivot_for_body;
+  // Its function has returned: nothing can be built in it any more.
+  bool closed = false;
 
   // What outer values are called in here.
   absl::flat_hash_map<NodeOut, NodeOut> external;
@@ -60,6 +64,12 @@ namespace internal {
 
 // True when `inner` is `outer` or lies inside of it (everything lies inside of null).
 bool Encloses(const ControlFlowContext* outer, const ControlFlowContext* inner);
+// Runs a function of a While or Cond as the innermost one. `what` names it for the status that an exception becomes; whatever happens, the function that was
+// innermost before is so again.
+absl::Status RunInside(ScopeShared& shared, std::shared_ptr<const ScopeState> state, std::string_view what,
+                       const std::function<void()>& function);
+// An error when `context`, or one around it, is closed.
+absl::Status CheckOpen(const ControlFlowContext* context);
 // The context in which `node`'s outputs may be used.
 ControlFlowContext* ContextOf(ScopeShared& shared, const Node* node);
 

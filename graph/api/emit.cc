@@ -25,6 +25,9 @@ class Emitter {
 
   absl::StatusOr<Node*> Build(const std::vector<Arg>& args, AttrMap attrs) {
     TROUPE_ASSIGN_OR_RETURN(def_, shared_.graph->ops().LookUp(op_));
+    TROUPE_RETURN_IF_ERROR(internal::CheckOpen(state_.context));
+    if (def_->control_flow == ControlFlow::kExit || def_->control_flow == ControlFlow::kNextIteration)
+      TROUPE_RETURN_IF_ERROR(CheckInFrame(args));
     who_.name = at_->UniqueNodeName(op_);
     who_.location = at_.location();
     who_.device = state_.device.get();
@@ -93,6 +96,32 @@ class Emitter {
       }
     }
     return absl::OkStatus();
+  }
+
+  // An Exit or NextIteration that somebody builds by hand: an Enter must lead to it.
+  absl::Status CheckInFrame(const std::vector<Arg>& args) const {
+    if (state_.context != nullptr && state_.context->Loop() != nullptr) return absl::OkStatus();
+    // Backwards, with the number of loops that were left on the way.
+    std::vector<std::pair<const Node*, int>> stack;
+    absl::flat_hash_set<const Node*> seen;
+    const auto visit = [&](const Node* n, int left) {
+      if (seen.insert(n).second) stack.emplace_back(n, left + (n->IsExit() ? 1 : 0));
+    };
+    for (const Arg& arg : args) {
+      for (size_t k = 0; k < arg.size; ++k) {
+        if (arg.begin[k].literal() == nullptr) visit(arg.begin[k].out().node(), 0);
+      }
+    }
+    while (!stack.empty()) {
+      const auto [n, left] = stack.back();
+      stack.pop_back();
+      if (n->IsEnter() && left == 0) return absl::OkStatus();
+      for (const Edge* e : n->in_edges()) {
+        if (!e->src->IsNextIteration() && e->src->IsOp()) visit(e->src, left - (n->IsEnter() ? 1 : 0));
+      }
+    }
+    return InvalidArgument(def_->control_flow == ControlFlow::kExit ? "an Exit" : "a NextIteration",
+                           " must be inside of a frame, but no Enter leads to it");
   }
 
   // The type that literals for attr `attr` should have; kInvalid when nothing tells.

@@ -16,11 +16,20 @@ std::shared_ptr<const ScopeState> PlaceFor(std::initializer_list<const OutputAt*
     const auto& s = o->out().scope_state();
     if (s == nullptr) continue;
     const auto& active = s->shared->active;
-    if (active.empty() || active.back()->context == s->context) {
+    ControlFlowContext* const here = active.empty() ? nullptr : active.back()->context;
+    if (here == s->context) {
       place = s;
       break;
     }
-    if (place == nullptr) place = active.back();
+    if (place != nullptr) continue;
+    if (!active.empty()) {
+      place = active.back();
+    } else {
+      // A value of a loop that is built: it cannot be used out here, and Emit says so.
+      auto outside = std::make_shared<ScopeState>(*s);
+      outside->context = nullptr;
+      place = std::move(outside);
+    }
   }
   if (place == nullptr || (place->control.empty() && place->colocate == nullptr)) return place;
   auto plain = std::make_shared<ScopeState>(*place);

@@ -52,9 +52,15 @@ class Output {
   operator NodeOut() const { return out_; }  // NOLINT
   const std::shared_ptr<const internal::ScopeState>& scope_state() const { return scope_; }
   friend bool SameOutput(const Output& a, const Output& b) { return a.out_ == b.out_; }
+  // Of a Variable, and of each Output that is a copy of one: the variable's handle or reference. Invalid for others, also for a
+  // variable's other reads. It is how Gradients tells "with respect to the variable" from "with respect to this read".
+  NodeOut variable() const { return variable_; }
+
+ protected:
+  void set_variable(NodeOut handle) { variable_ = handle; }
 
  private:
-  NodeOut out_;
+  NodeOut out_, variable_;
   std::shared_ptr<const internal::ScopeState> scope_;
 };
 

@@ -5,6 +5,7 @@
 #include "troupe/graph/api/control_context.h"
 #include "troupe/graph/api/scope_state.h"
 #include "troupe/graph/core/device_name.h"
+#include "troupe/graph/core/guarded.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/graph/ir/shape_inference.h"
 
@@ -41,7 +42,8 @@ absl::StatusOr<std::string> RequestedDevice(const DeviceEntry* entry, Node* node
   for (; entry != nullptr; entry = entry->outer.get()) {
     if (entry->fn) {
       node->set_requested_device(merged.ToString());
-      const std::string answer = entry->fn(*node);
+      std::string answer;
+      TROUPE_RETURN_IF_ERROR(Guarded("the scope's device function", [&] { answer = entry->fn(*node); }));
       if (answer.empty()) continue;
       TROUPE_ASSIGN_OR_RETURN(merged, DeviceName::Parse(answer));
     } else if (entry->name.empty()) {
@@ -140,6 +142,7 @@ Scope Scope::WithContainer(std::string_view container) const {
 }
 
 Scope Scope::ColocateWith(const Operation& op) const {
+  if (!op.valid()) UpdateStatus(InvalidArgument("a scope was to be colocated with an empty Operation"));
   return With(*this, [&](ScopeState& s) { s.colocate = op.node(); });
 }
 

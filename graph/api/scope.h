@@ -16,7 +16,8 @@
 // asked about each node with what the scopes inside of it have set, and its answer, unless empty, replaces it.
 //
 // Errors. The first error is kept with the line of the program that caused it; from then on every builder call on any scope of the graph does nothing and
-// returns an invalid Output. Nothing aborts or throws.
+// returns an invalid Output. Nothing aborts or throws: what a function of yours throws (a body of a While or Cond, a device function, a shape or
+// gradient function of an op) becomes the scope's error, with what() and the line of the call or the node's address.
 //
 // Control flow. While and Cond (control_flow_ops.h) call their functions with a scope that knows its loop or branch; nodes built in it are wired into it.
 //
@@ -46,6 +47,9 @@ using DeviceFunction = std::function<std::string(const Node&)>;
 
 class Scope {
  public:
+  // There is no empty Scope: one that was moved from is a copy.
+  Scope(const Scope&) = default;
+  Scope& operator=(const Scope&) = default;
   // A scope over a new, empty graph, over a shared one, or over one that outlives all scopes (an imported graph to be extended).
   static Scope NewRootScope();
   static Scope NewRootScope(std::shared_ptr<Graph> graph);
@@ -62,7 +66,7 @@ class Scope {
   Scope WithNoDevice() const;
   // Stateful ops keep their state in this container.
   Scope WithContainer(std::string_view container) const;
-  // On the same device as `op`; replaces earlier colocation.
+  // On the same device as `op`, which must not be empty; replaces earlier colocation.
   Scope ColocateWith(const Operation& op) const;
   Scope ColocateWith(const Output& out) const { return ColocateWith(Operation(out)); }
   Scope WithNoColocation() const;

@@ -82,6 +82,7 @@ Variable::Variable(const ScopeAt& at, const Input& initial_value, const Variable
   if (!initializer_.valid()) return;
   Output::operator=(ReadHere(Below(scope, node, "Read", line), handle_, dtype_));
   if (!valid()) return;
+  set_variable(handle_);
   std::vector<std::string> collections = options.collections;
   if (options.trainable) collections.emplace_back(kTrainableVariables);
   for (const std::string& c : collections) {
@@ -110,9 +111,11 @@ Variable Variable::Find(const ScopeAt& at, std::string_view name) {
     Node* n = at->graph()->Find(StrCat(name, read));
     if (n == nullptr || n->num_outputs() != 1) continue;
     static_cast<Output&>(v) = Output({n, 0}, scope.state());
+    v.set_variable(v.handle_);
     return v;
   }
   static_cast<Output&>(v) = ReadHere(Below(scope, node, "Read", at.location()), v.handle_, v.dtype_);
+  if (v.valid()) v.set_variable(v.handle_);
   return v;
 }
 

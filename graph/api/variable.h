@@ -1,9 +1,12 @@
 // Variables: tensors that live between steps.
 //
-//   Variable w(scope.WithOpName("w"), ops::RandomNormal(...));   // nodes w, w/Assign, w/Read
-//   auto y = ops::MatMul(scope, x, w);                           // a Variable is an Output: its value, read once in a step
-//   auto step = w.AssignSub(scope, 0.1f * gradient);             // the value afterwards
-//   session.Run({GlobalVariablesInitializer(scope)});            // before anything else
+//   Variable w(scope.WithOpName("w"), Const(scope, {{0.5f}, {0.25f}}));  // nodes w, w/Assign, w/Read
+//   Output y = ops::MatMul(scope, x, w);               // a Variable is an Output: its value, read once in a step
+//   Output slope = Gradients(scope, {y}, {w})[0];      // with respect to the variable, however it is read
+//   Output after = w.AssignSub(scope, 0.1f * slope);   // the value afterwards
+//   Operation init = GlobalVariablesInitializer(scope);
+//   absl::Status status = session->Extend(*scope.graph());
+//   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);  // before anything else
 //
 // Kinds. With use_resource (the default) the variable is a VarHandleOp: a read is a snapshot that later updates do not change. Without it, it is a VariableV2 with
 // a reference edge: reads go through an Identity, as in graphs of TensorFlow 1.

@@ -67,6 +67,7 @@ class WhileBuilder {
     }
     context_->pivot_for_body = inside[0];
     TROUPE_RETURN_IF_ERROR(BuildBody(body, inside));
+    context_->closed = true;
 
     OutputList exits;
     for (const NodeOut sw : switches) {
@@ -132,9 +133,9 @@ class WhileBuilder {
   absl::StatusOr<NodeOut> BuildCondition(const LoopCondFn& cond) {
     OutputList vars;
     for (Node* merge : merges_) vars.push_back(Output({merge, 0}, state_));
-    shared_.active.push_back(state_);
-    const Output going = cond(Scope(state_), vars);
-    shared_.active.pop_back();
+    Output going;
+    TROUPE_RETURN_IF_ERROR(internal::RunInside(shared_, state_, StrCat("the condition of loop '", context_->name, "'"),
+                                               [&] { going = cond(Scope(state_), vars); }));
     TROUPE_RETURN_IF_ERROR(at_->status());
     if (!going.valid()) return InvalidArgument("While: the condition is an empty Output");
     const PartialTensorShape shape = scope_.ShapeOf(going);
@@ -148,9 +149,9 @@ class WhileBuilder {
   }
 
   absl::Status BuildBody(const LoopBodyFn& body, const OutputList& vars) {
-    shared_.active.push_back(state_);
-    const OutputList results = body(Scope(state_), vars);
-    shared_.active.pop_back();
+    OutputList results;
+    TROUPE_RETURN_IF_ERROR(internal::RunInside(shared_, state_, StrCat("the body of loop '", context_->name, "'"),
+                                               [&] { results = body(Scope(state_), vars); }));
     TROUPE_RETURN_IF_ERROR(at_->status());
     if (results.size() != vars.size()) {
       return InvalidArgument("While: the body gives ", results.size(), " values for ", vars.size(), " loop variables");

@@ -4,8 +4,15 @@
 #include <deque>
 
 #include "troupe/graph/autodiff/grad_context.h"
+#include "troupe/graph/core/guarded.h"
 
 namespace troupe::autodiff {
+namespace {
+
+// What is nested is worked off by recursion.
+constexpr int kMaxLoopDepth = 500;
+
+}  // namespace
 
 absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
                              absl::Span<const NodeOut> grad_ys) const {
@@ -82,6 +89,7 @@ absl::Status Backprop::FindBase(absl::Span<const NodeOut> ys, absl::Span<const N
 }
 
 absl::Status Backprop::FindRelevant(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs) {
+  FindStacks();
   const int n = graph_->num_node_ids();
   std::vector<char> from_x(n, 0), to_y(n, 0);
   std::deque<Node*> queue;
@@ -99,6 +107,14 @@ absl::Status Backprop::FindRelevant(absl::Span<const NodeOut> ys, absl::Span<con
       const NodeOut t{node, i};
       if (Carries(t) && !stops_.contains(t)) consumers(t);
     }
+    // What is pushed comes back where it is popped.
+    if (const Stack* stack = StackOf(node)) {
+      for (Node* pop : stack->pops) {
+        if (from_x[pop->id()]) continue;
+        from_x[pop->id()] = true;
+        queue.push_back(pop);
+      }
+    }
   }
   for (NodeOut y : ys) {
     if (stops_.contains(y) || to_y[y.node->id()]) continue;
@@ -113,6 +129,13 @@ absl::Status Backprop::FindRelevant(absl::Span<const NodeOut> ys, absl::Span<con
       to_y[e->src->id()] = true;
       queue.push_back(e->src);
     }
+    const Stack* stack = StackOf(queue.front());
+    if (stack == nullptr || queue.front()->num_inputs() != 1) continue;  // a push gives no value to itself
+    for (Node* push : stack->pushes) {
+      if (to_y[push->id()]) continue;
+      to_y[push->id()] = true;
+      queue.push_back(push);
+    }
   }
   relevant_.assign(n, 0);
   for (Node* node : forward_.order()) {
@@ -120,12 +143,19 @@ absl::Status Backprop::FindRelevant(absl::Span<const NodeOut> ys, absl::Span<con
     relevant_[node->id()] = true;
     relevant_in_[forward_.FrameOf(node)].push_back(node);
   }
+  TROUPE_RETURN_IF_ERROR(CheckStacks());
   return CheckLoops();
 }
 
 absl::Status Backprop::CheckLoops() const {
   for (const auto& [frame, nodes] : relevant_in_) {
     if (frame->parent == nullptr) continue;
+    int depth = 0;
+    for (const Frame* f = frame; f != nullptr && depth <= kMaxLoopDepth; f = f->parent) ++depth;
+    if (depth > kMaxLoopDepth) {
+      return nodes.front()->At(
+          Unimplemented("loops that are nested more than ", kMaxLoopDepth, " deep have no gradient"));
+    }
     for (const Node* n : nodes) {
       const bool part_of_loop =
           n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward_.IsLoopMerge(n) || forward_.IsLoopSwitch(n);
@@ -209,6 +239,7 @@ NodeOut Backprop::Sum(NodeOut v, Frame* target) {
 }
 
 void Backprop::NodeGradient(Node* n, Frame* target) {
+  if (StackOf(n) != nullptr) return n->num_inputs() == 1 ? PopGradient(n, target) : PushGradient(n, target);
   std::vector<NodeOut> out_grads(n->num_outputs());
   bool any = false;
   for (int i = 0; i < n->num_outputs(); ++i) {
@@ -226,7 +257,7 @@ void Backprop::NodeGradient(Node* n, Frame* target) {
     return;
   }
   GradContext context(this, n, target, std::move(out_grads));
-  absl::Status s = op.gradient(context);
+  absl::Status s = Guarded("the op's gradient function", [&] { return op.gradient(context); });
   if (s.ok()) s = context.status();
   if (!s.ok()) {
     Fail(n->At(Annotate(s, "in its gradient")));
@@ -246,7 +277,7 @@ void Backprop::Region(Frame* forward, Frame* target) {
     std::vector<NodeOut> inputs;
     int pending = 0;
   };
-  std::vector<Unit> units;
+  std::deque<Unit> units;
   absl::flat_hash_map<const Node*, int> of_node;
   absl::flat_hash_map<const Frame*, int> of_loop;
   const auto inputs_of = [&](const Node* n, Unit* unit) {
@@ -280,10 +311,19 @@ void Backprop::Region(Frame* forward, Frame* target) {
     const auto it = of_node.find(v.node);
     return it == of_node.end() ? nullptr : &units[it->second];
   };
+  // The loops that push what a loop pops come after it, as the makers of its inputs do.
+  const auto for_each_pusher = [&](const Unit& u, auto&& f) {
+    const auto from = u.loop == nullptr ? pops_from_.end() : pops_from_.find(u.loop);
+    if (from == pops_from_.end()) return;
+    for (const Frame* loop : from->second) {
+      if (const auto it = of_loop.find(loop); it != of_loop.end()) f(&units[it->second]);
+    }
+  };
   for (const Unit& u : units) {
     for (NodeOut in : u.inputs) {
       if (Unit* m = maker(in)) ++m->pending;
     }
+    for_each_pusher(u, [](Unit* m) { ++m->pending; });
   }
   std::vector<Unit*> ready;
   for (Unit& u : units) {
@@ -304,6 +344,9 @@ void Backprop::Region(Frame* forward, Frame* target) {
     for (NodeOut in : u->inputs) {
       if (Unit* m = maker(in); m != nullptr && --m->pending == 0) ready.push_back(m);
     }
+    for_each_pusher(*u, [&](Unit* m) {
+      if (--m->pending == 0) ready.push_back(m);
+    });
   }
   if (ok() && done < units.size()) {
     for (const Unit& u : units) {
@@ -312,8 +355,10 @@ void Backprop::Region(Frame* forward, Frame* target) {
   }
 }
 
-absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
+absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const GradientSource> sources,
                            absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads) {
+  std::vector<NodeOut> xs;
+  for (const GradientSource& s : sources) xs.insert(xs.end(), s.parts.begin(), s.parts.end());
   TROUPE_RETURN_IF_ERROR(Check(ys, xs, grad_ys));
   TROUPE_RETURN_IF_ERROR(forward_.Build());
   stops_.insert(options_.stop_gradients.begin(), options_.stop_gradients.end());
@@ -329,9 +374,18 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOu
   }
   Region(base_, base_);
   grads->clear();
-  for (NodeOut x : xs) {
+  for (const GradientSource& source : sources) {
+    const NodeOut x = source.parts[0];
     current_ = x.node;
-    NodeOut g = Sum(x, base_);
+    std::vector<NodeOut> parts;
+    for (NodeOut part : source.parts) {
+      if (const NodeOut g = Sum(part, base_); g.valid()) parts.push_back(g);
+    }
+    NodeOut g;
+    if (parts.size() == 1) g = parts[0];
+    if (parts.size() > 1) g = Add(base_, "AddN", "AddN", {GradArg(parts)});
+    if (!ok()) return status_;
+    if (!g.valid() && options_.unconnected == Unconnected::kError) return NotConnected(ys, source);
     if (!g.valid() && options_.unconnected == Unconnected::kZeros) {
       DType dtype = BaseType(x.dtype());
       if (const HandleInfo* h = forward_.Handle(x); dtype == DType::kResource && h != nullptr) dtype = h->dtype;
@@ -355,6 +409,14 @@ bool IsDifferentiable(DType dtype) { return IsFloating(dtype) || IsComplex(dtype
 absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
                           absl::Span<const NodeOut> grad_ys, const GradientOptions& options,
                           std::vector<NodeOut>* grads) {
+  std::vector<autodiff::GradientSource> sources;
+  for (const NodeOut x : xs) sources.push_back({{x}, x});
+  return autodiff::AddGradientsOf(graph, ys, sources, grad_ys, options, grads);
+}
+
+absl::Status autodiff::AddGradientsOf(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const GradientSource> xs,
+                                      absl::Span<const NodeOut> grad_ys, const GradientOptions& options,
+                                      std::vector<NodeOut>* grads) {
   grads->clear();
   const int before = graph->num_node_ids();
   autodiff::Backprop backprop(graph, options);

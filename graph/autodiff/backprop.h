@@ -19,11 +19,23 @@
 
 namespace troupe::autodiff {
 
+// An x. A variable that is differentiated in the body of a loop or in a branch is several tensors there: its handle, and each of its reads
+// that was brought in from outside. Its gradient is the sum of theirs.
+struct GradientSource {
+  std::vector<NodeOut> parts;  // not empty
+  NodeOut outside;             // what the caller named, for messages
+};
+
+// As AddGradients, for such sources.
+absl::Status AddGradientsOf(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const GradientSource> xs,
+                            absl::Span<const NodeOut> grad_ys, const GradientOptions& options,
+                            std::vector<NodeOut>* grads);
+
 class Backprop {
  public:
   Backprop(Graph* graph, const GradientOptions& options) : graph_(graph), options_(options), forward_(graph) {}
-  absl::Status Run(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs, absl::Span<const NodeOut> grad_ys,
-                   std::vector<NodeOut>* grads);
+  absl::Status Run(absl::Span<const NodeOut> ys, absl::Span<const GradientSource> xs,
+                   absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads);
 
  private:
   friend class GradContext;
@@ -59,6 +71,10 @@ class Backprop {
   bool IsInvariant(NodeOut v) const;
   NodeOut EnterConstant(NodeOut v, Frame* target);
   NodeOut PushAndPop(NodeOut v, Frame* target);
+  // A stack in the base frame, alive when `loop`, or the outermost of those around it, is.
+  NodeOut NewStack(Frame* loop, DType dtype, std::string_view name);
+  // `node` of backward frame `target` touches a stack: it does so before the same node of the next iteration.
+  void InOrder(Node* node, Frame* target);
   NodeOut ForwardHandle(NodeOut stack, Frame* frame);
   // A node in `target` that is alive exactly when `guard` held in the matching forward iteration.
   Node* GuardNode(int guard, Frame* target);
@@ -74,6 +90,8 @@ class Backprop {
   absl::Status FindBase(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs);
   absl::Status FindRelevant(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs);
   absl::Status CheckLoops() const;
+  // What to say of an x that has no gradient (unconnected.cc).
+  absl::Status NotConnected(absl::Span<const NodeOut> ys, const GradientSource& x) const;
   bool Carries(NodeOut v) const {
     return IsDifferentiable(BaseType(v.dtype())) || BaseType(v.dtype()) == DType::kResource;
   }
@@ -86,6 +104,24 @@ class Backprop {
   // The sum of the gradients that arrived at v; invalid when there are none.
   NodeOut Sum(NodeOut v, Frame* target);
   void NodeGradient(Node* n, Frame* target);
+
+  // --- Stacks of earlier gradients (stacks.cc) ---
+  struct Stack {
+    const Node* node = nullptr;  // null when a handle could not be followed to where it is made
+    std::vector<Node*> pushes, pops;
+    NodeOut grads;  // a stack of the gradients of what is popped; invalid until there are any
+  };
+  void FindStacks();
+  // INVALID when values that matter leave through a stack in a way that cannot be run backwards.
+  absl::Status CheckStacks();
+  const Stack* StackOf(const Node* n) const {
+    const auto it = stack_of_.find(n);
+    return it == stack_of_.end() ? nullptr : &stacks_[it->second];
+  }
+  void PopGradient(Node* n, Frame* target);
+  void PushGradient(Node* n, Frame* target);
+  // A gradient waits on a stack for what `loop`, or a loop in it, has pushed.
+  bool HasStackedGrad(const Frame* loop) const;
 
   // --- Conditionals (cond_gradients.cc) and loops (loop_gradients.cc) ---
   void SwitchGradient(Node* n, Frame* target);
@@ -110,6 +146,12 @@ class Backprop {
   absl::flat_hash_map<NodeOut, std::vector<NodeOut>> grads_;
   absl::flat_hash_map<NodeOut, Node*> anchors_;
   absl::flat_hash_map<NodeOut, NodeOut> shapes_;  // Shape nodes in forward frames
+  mutable absl::flat_hash_map<NodeOut, bool> invariant_;
+  std::vector<Stack> stacks_;
+  absl::flat_hash_map<const Node*, int> stack_of_;  // by push and pop
+  // By loop: those that push what it pops, and those that pop what it pushes; they are neither around it nor in it.
+  absl::flat_hash_map<const Frame*, std::vector<const Frame*>> pops_from_, popped_by_;
+  absl::flat_hash_map<const Frame*, Frame*> backward_of_;  // the loop that was last built for a forward loop
 };
 
 }  // namespace troupe::autodiff

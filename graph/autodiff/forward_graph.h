@@ -45,6 +45,8 @@ struct Frame {
   Node* enter_gate = nullptr;  // dead when the loop is, in the parent: all that enters waits for it
   Node* next_count = nullptr;  // NextIteration of the counter; waits for `pops_done`
   Node* pops_done = nullptr;
+  Node* count_enter = nullptr;  // of the counter, in the parent
+  Node* count_exit = nullptr;   // alive when all iterations have run, and all that they pushed and popped has been
   Node* forward_index = nullptr;  // the forward counter's increment: pushes come after it
   Node* forward_next = nullptr;   // its NextIteration: waits for `pushes_done`
   Node* pushes_done = nullptr;

@@ -11,6 +11,8 @@
 //
 // Its variables are the gradients of those forward variables that lie between xs and ys. The gradients of the loop's constants are summed in
 // variables of their own. The gradients of a nested loop stand in the backward loop of the outer one, where the inner n is a saved value like any other.
+//
+// A loop that pops what another one has pushed, the backward loop of an earlier gradient, is differentiated first: see stacks.cc.
 #include "troupe/graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {
@@ -58,15 +60,10 @@ NodeOut Backprop::AddBackwardCounter(NodeOut count, Frame* backward, Frame* targ
   if (!ok()) return {};
   backward->pivot = index.node;
   backward->next_count = next.node;
-  if (target->next_count != nullptr) {
-    // What this execution pops comes before what the next one does.
-    if (target->pops_done == nullptr) {
-      target->pops_done = AddForward(target, 0, "saved/pops_done", "ControlTrigger", {}, {}, {exit.node}).node;
-      if (ok()) graph_->AddControlEdge(target->pops_done, target->next_count);
-    } else {
-      graph_->AddControlEdge(exit.node, target->pops_done);
-    }
-  }
+  backward->count_enter = enter.node;
+  backward->count_exit = exit.node;
+  // What this execution pops comes before what the next one does.
+  if (target->next_count != nullptr) InOrder(exit.node, target);
   return cond;
 }
 
@@ -85,6 +82,7 @@ void Backprop::AccumulateConstant(Node* enter, Frame* backward, NodeOut cond, Fr
 void Backprop::LoopGradient(Frame* loop, Frame* target) {
   bool any = false;
   for (const LoopVar& var : loop->vars) any |= var.exit != nullptr && Relevant(var.exit) && HasGrad({var.exit, 0});
+  any = any || HasStackedGrad(loop);
   if (!any || !ok()) return;
 
   Frame* backward =
@@ -96,6 +94,14 @@ void Backprop::LoopGradient(Frame* loop, Frame* target) {
   const NodeOut count = Value(forward_count, target);
   if (loop->guard != 0) backward->enter_gate = Anchor(count);
   const NodeOut cond = AddBackwardCounter(count, backward, target);
+  if (!ok()) return;
+  // What this loop will pop has been pushed by then.
+  backward_of_[loop] = backward;
+  for (const Frame* popping : popped_by_[loop]) {
+    const auto it = backward_of_.find(popping);
+    if (it != backward_of_.end() && it->second->parent == target)
+      graph_->AddControlEdge(it->second->count_exit, backward->count_enter);
+  }
 
   struct GradVar {
     LoopVar* var;

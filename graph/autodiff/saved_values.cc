@@ -19,8 +19,22 @@ NodeOut Backprop::Value(NodeOut v, Frame* target) {
   if (!ok() || !v.valid()) return {};
   if (forward_.OutputFrame(v) == target) return v;
   if (const auto it = target->values.find(v); it != target->values.end()) return it->second;
-  const NodeOut made = MakeValue(v, target);
-  if (ok()) target->values[v] = made;
+  // Along what only hands a value on, from the far end back: MakeValue finds its input made, and chains of any length need no stack.
+  std::vector<NodeOut> chain{v};
+  for (;;) {
+    const NodeOut at = chain.back();
+    if (target->reverses == nullptr || forward_.OutputFrame(at) != target->reverses) break;
+    if (at.node->op().name != "Identity" && !at.node->IsSwitch()) break;
+    const NodeOut in = at.node->input(0);
+    if (!in.valid() || forward_.IsLoopSwitch(at.node) || target->values.contains(in)) break;
+    if (at.node->IsSwitch() ? !IsInvariant(at) : forward_.GuardOf(in) != forward_.GuardOf(at)) break;
+    chain.push_back(in);
+  }
+  NodeOut made;
+  for (auto it = chain.rbegin(); it != chain.rend() && ok(); ++it) {
+    made = MakeValue(*it, target);
+    if (ok()) target->values[*it] = made;
+  }
   return made;
 }
 
@@ -47,11 +61,24 @@ NodeOut Backprop::MakeValue(NodeOut v, Frame* target) {
 }
 
 bool Backprop::IsInvariant(NodeOut v) const {
-  const Node* n = v.node;
-  if (ForwardGraph::IsConstantEnter(n)) return true;
-  if (n->op().name == "Identity" || (n->IsSwitch() && !forward_.IsLoopSwitch(n)))
-    return n->input(0).valid() && IsInvariant(n->input(0));
-  return false;
+  std::vector<NodeOut> chain;
+  bool invariant = false;
+  for (;; v = v.node->input(0)) {
+    if (!v.valid()) break;
+    const Node* n = v.node;
+    if (ForwardGraph::IsConstantEnter(n)) {
+      invariant = true;
+      break;
+    }
+    if (n->op().name != "Identity" && (!n->IsSwitch() || forward_.IsLoopSwitch(n))) break;
+    if (const auto it = invariant_.find(v); it != invariant_.end()) {
+      invariant = it->second;
+      break;
+    }
+    chain.push_back(v);
+  }
+  for (NodeOut c : chain) invariant_[c] = invariant;
+  return invariant;
 }
 
 NodeOut Backprop::EnterConstant(NodeOut v, Frame* target) {
@@ -72,18 +99,30 @@ NodeOut Backprop::ForwardHandle(NodeOut stack, Frame* frame) {
   return handle;
 }
 
-NodeOut Backprop::PushAndPop(NodeOut v, Frame* target) {
-  Frame* loop = target->reverses;
+NodeOut Backprop::NewStack(Frame* loop, DType dtype, std::string_view name) {
   const Frame* outermost = loop;
   while (outermost->parent != base_) outermost = outermost->parent;
-  const DType dtype = BaseType(v.dtype());
   const std::vector<Node*> gates = LoopGates(outermost);
   const int base_guard = outermost->guard;
-
   const NodeOut size = AddForward(base_, base_guard, "saved/max_size", "Const", {},
                                   {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(-1)}}, gates);
-  const NodeOut stack =
-      AddForward(base_, base_guard, "saved/stack", "StackV2", {size}, {{"elem_type", dtype}, {"stack_name", ""}});
+  return AddForward(base_, base_guard, name, "StackV2", {size}, {{"elem_type", dtype}, {"stack_name", ""}});
+}
+
+void Backprop::InOrder(Node* node, Frame* target) {
+  if (!ok()) return;
+  if (target->pops_done != nullptr) {
+    graph_->AddControlEdge(node, target->pops_done);
+    return;
+  }
+  target->pops_done = AddForward(target, 0, "saved/pops_done", "ControlTrigger", {}, {}, {node}).node;
+  if (ok()) graph_->AddControlEdge(target->pops_done, target->next_count);
+}
+
+NodeOut Backprop::PushAndPop(NodeOut v, Frame* target) {
+  Frame* loop = target->reverses;
+  const DType dtype = BaseType(v.dtype());
+  const NodeOut stack = NewStack(loop, dtype, "saved/stack");
   const NodeOut push = AddForward(loop, forward_.GuardOf(v), "saved/push", "StackPushV2",
                                   {ForwardHandle(stack, loop), v}, {}, {target->forward_index});
   if (!ok()) return {};
@@ -97,15 +136,8 @@ NodeOut Backprop::PushAndPop(NodeOut v, Frame* target) {
 
   const NodeOut pop = Add(target, "saved/pop", "StackPopV2", {Value(stack, target)}, {{"elem_type", dtype}},
                           {GuardNode(forward_.GuardOf(v), target)});
-  if (!ok()) return {};
-  if (target->pops_done == nullptr) {
-    target->pops_done = AddForward(target, 0, "saved/pops_done", "ControlTrigger", {}, {}, {pop.node}).node;
-    if (!ok()) return {};
-    graph_->AddControlEdge(target->pops_done, target->next_count);
-  } else {
-    graph_->AddControlEdge(pop.node, target->pops_done);
-  }
-  return pop;
+  InOrder(pop.node, target);
+  return ok() ? pop : NodeOut{};
 }
 
 Node* Backprop::GuardNode(int guard, Frame* target) {

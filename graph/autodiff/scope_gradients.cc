@@ -1,9 +1,29 @@
 // Gradients for those who build with scopes.
+#include <algorithm>
+
 #include "troupe/graph/api/control_context.h"
 #include "troupe/graph/api/scope_state.h"
+#include "troupe/graph/autodiff/backprop.h"
 #include "troupe/graph/autodiff/gradients.h"
 
 namespace troupe {
+namespace {
+
+// `value` is what was read from the variable `handle`, handed on by nothing but what leaves it as it is.
+bool IsReadOf(NodeOut value, NodeOut handle) {
+  while (value.valid() && value != handle) {
+    const Node* n = value.node;
+    const std::string& op = n->op().name;
+    const bool hands_on = op == "ReadVariableOp" || op == "Identity" || op == "RefIdentity" ||
+                          (n->IsSwitch() && !n->input(1).node->IsLoopCond()) ||
+                          (n->IsEnter() && n->Attr<bool>("is_constant").value_or(false));
+    if (!hands_on) return false;
+    value = n->input(0);
+  }
+  return value.valid();
+}
+
+}  // namespace
 
 std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, const std::vector<Output>& xs,
                               const std::vector<Output>& grad_ys, GradientOptions options) {
@@ -13,7 +33,7 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
   const internal::ScopeState& state = *at->state();
   internal::ScopeShared& shared = *state.shared;
   Graph* graph = at->graph();
-  absl::Status status;
+  absl::Status status = internal::CheckOpen(state.context);
 
   // Tensors of this graph, as they are called in the loop or branch that the scope is in.
   const auto inside = [&](NodeOut v, std::string_view what) {
@@ -31,8 +51,25 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
     return v;
   };
   std::vector<NodeOut> y, x, dy;
+  std::vector<autodiff::GradientSource> sources;
   for (const Output& o : ys) y.push_back(inside(o, "y"));
-  for (const Output& o : xs) x.push_back(inside(o, "x"));
+  for (const Output& o : xs) {
+    const NodeOut variable = o.variable();
+    autodiff::GradientSource source;
+    source.outside = variable.valid() ? variable : o.out();
+    source.parts.push_back(inside(source.outside, "x"));
+    if (variable.valid() && state.context != nullptr && status.ok()) {
+      // In the order in which they were built: that of the table differs from run to run.
+      std::vector<NodeOut> reads;
+      for (const auto& [value, called] : state.context->external) {
+        if (value != variable && IsReadOf(value, variable)) reads.push_back(called);
+      }
+      std::sort(reads.begin(), reads.end(), [](NodeOut a, NodeOut b) { return a.node->id() < b.node->id(); });
+      source.parts.insert(source.parts.end(), reads.begin(), reads.end());
+    }
+    x.push_back(source.parts[0]);
+    sources.push_back(std::move(source));
+  }
   for (const Output& o : grad_ys) dy.push_back(o.valid() ? inside(o, "grad_y") : NodeOut{});
   for (NodeOut& o : options.stop_gradients) o = inside(o, "stop_gradient");
   if (!status.ok()) {
@@ -45,7 +82,7 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
   options.location = at.location();
   const int before = graph->num_node_ids();
   std::vector<NodeOut> grads;
-  status = AddGradients(graph, y, x, dy, options, &grads);
+  status = autodiff::AddGradientsOf(graph, y, sources, dy, options, &grads);
   for (int id = before; id < graph->num_node_ids() && status.ok(); ++id) {
     Node* n = graph->node(id);
     if (n == nullptr) continue;

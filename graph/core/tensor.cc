@@ -35,9 +35,14 @@ void AppendValue(std::string* out, const T& v) {
 }  // namespace
 
 Tensor::Tensor(Allocator* allocator, DType dtype, const TensorShape& shape) {
-  const int64_t n = shape.num_elements();
   const size_t size = SizeOf(dtype);
-  if (size == 0 || n < 0 || n > std::numeric_limits<int64_t>::max() / static_cast<int64_t>(size)) return;
+  // A shape that was not checked when it was made may have more elements than a number can tell.
+  int64_t n = 1;
+  for (int64_t d : shape.dims()) {
+    if (d < 0 || __builtin_mul_overflow(n, d, &n)) return;
+  }
+  if (size == 0 || shape.rank() > kMaxRank || n > std::numeric_limits<int64_t>::max() / static_cast<int64_t>(size))
+    return;
   buffer_ = allocator->Allocate(static_cast<size_t>(n) * size, KindOf(dtype));
   if (buffer_ == nullptr) return;
   dtype_ = dtype;

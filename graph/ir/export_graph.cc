@@ -1,5 +1,6 @@
 // Graph -> GraphDef, and op definitions to their wire form.
 #include <algorithm>
+#include <cstdlib>
 
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/proto/function.pb.h"
@@ -58,6 +59,9 @@ void ExportGraphDef(const Graph& graph, proto::GraphDef* def, bool strip_default
   }
   def->mutable_versions()->set_producer(graph.producer);
   def->mutable_versions()->set_min_consumer(graph.min_consumer);
+  if (const auto bad = graph.collections().find(kBadConsumers); bad != graph.collections().end()) {
+    for (const std::string& v : bad->second) def->mutable_versions()->add_bad_consumers(std::atoi(v.c_str()));
+  }
   if (graph.library() != nullptr) *def->mutable_library() = *graph.library();
 }
 

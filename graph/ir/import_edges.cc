@@ -138,7 +138,7 @@ absl::Status GraphImporter::CheckCycles() {
       if (--missing[consumers[c]] == 0) ready.push_back(consumers[c]);
     }
   }
-  if (static_cast<int>(ready.size()) == n) return absl::OkStatus();
+  if (static_cast<int>(ready.size()) == n) return CheckFrames(ready);
   // From any unfinished node, backwards along unfinished inputs: that must run into the cycle.
   int node =
       static_cast<int>(std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) - missing.begin());
@@ -161,6 +161,27 @@ absl::Status GraphImporter::CheckCycles() {
   if (length > 8) StrAppend(&cycle, "... (", length, " nodes) -> ");
   StrAppend(&cycle, "'", def_.node(path.back()).name(), "'");
   return At(node, InvalidArgument("the node is on a cycle that no NextIteration into a Merge closes: ", cycle));
+}
+
+// An Exit leaves a frame and a NextIteration turns its page: without an Enter before them there is none.
+absl::Status GraphImporter::CheckFrames(const std::vector<int>& order) const {
+  constexpr int kUnknown = 1 << 30;  // behind a node that was there before
+  std::vector<int> depth(order.size(), 0);
+  for (const int i : order) {
+    int deepest = 0;
+    for (const Input& in : InputsOf(i)) {
+      const bool exit = in.existing == nullptr && pending_[in.node].op->control_flow == ControlFlow::kExit;
+      const int of = in.existing != nullptr ? kUnknown : depth[in.node];
+      deepest = std::max(deepest, exit && of < kUnknown ? of - 1 : of);
+    }
+    const ControlFlow flow = pending_[i].op->control_flow;
+    if (deepest == 0 && (flow == ControlFlow::kExit || flow == ControlFlow::kNextIteration)) {
+      return At(i, InvalidArgument(flow == ControlFlow::kExit ? "an Exit" : "a NextIteration",
+                                   " must be inside of a frame, but no Enter leads to it"));
+    }
+    depth[i] = flow == ControlFlow::kEnter && deepest < kUnknown ? deepest + 1 : deepest;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "troupe/graph/ir/registration.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/graph.pb.h"
 
@@ -17,6 +18,15 @@ namespace {
 constexpr int64_t kMaxOutputs = int64_t{1} << 28;
 // Producers before this version wrote shape [] for a placeholder of unknown shape.
 constexpr int kScalarPlaceholderVersion = 24;
+
+// Control flow of TensorFlow 2: branches and bodies are functions of the graph's library.
+bool CallsFunctions(std::string_view op) {
+  for (std::string_view known : {"While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase", "_While",
+                                 "_If", "PartitionedCall", "StatefulPartitionedCall"}) {
+    if (op == known) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -64,14 +74,20 @@ absl::Status GraphImporter::FindOps() {
   }
   absl::flat_hash_map<std::string_view, bool> functions;
   for (const proto::FunctionDef& f : def_.library().function()) functions[f.signature().name()] = true;
-  std::string list;
+  std::string list, advice;
   for (std::string_view op : unknown) {
+    if (CallsFunctions(op)) {
+      advice =
+          "; control flow that calls functions does not exist here: write the graph in a program that called "
+          "tf.compat.v1.disable_control_flow_v2() before it built it";
+    }
+    if (const std::string why = RegistrationErrorsOf(op); !why.empty()) StrAppend(&advice, "; ", why);
     StrAppend(&list, list.empty() ? "" : ", ", "'", CEscape(op), "' (node '", CEscape(example[op]), "'",
               functions.contains(op) ? "; a function of the graph's library, which cannot be called as an op)" : ")");
   }
   return NotFound(unknown.size() == 1 ? "1 op of the graph does not exist here: "
                                       : StrCat(unknown.size(), " ops of the graph do not exist here: "),
-                  list);
+                  list, advice);
 }
 
 absl::Status GraphImporter::CheckDeprecations() {
@@ -318,6 +334,13 @@ absl::StatusOr<ImportResult> GraphImporter::Build() {
   } else {
     graph_->producer = std::min(graph_->producer, def_.versions().producer());
     graph_->min_consumer = std::max(graph_->min_consumer, def_.versions().min_consumer());
+  }
+  if (const auto& bad = def_.versions().bad_consumers(); !bad.empty()) {
+    std::vector<std::string>& kept = graph_->collection(kBadConsumers);
+    for (const int v : bad) {
+      const std::string text = StrCat(v);
+      if (std::find(kept.begin(), kept.end(), text) == kept.end()) kept.push_back(text);
+    }
   }
   if (library_ != nullptr) graph_->set_library(std::move(library_));
   ImportResult result;

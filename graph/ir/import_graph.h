@@ -54,6 +54,7 @@ class GraphImporter {
   absl::Status ThawConstants();
   absl::Status CheckEdgeTypes();
   absl::Status CheckCycles();
+  absl::Status CheckFrames(const std::vector<int>& order) const;
   absl::Status CheckOptions();
   absl::Status MergeLibrary();
 

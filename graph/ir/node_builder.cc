@@ -3,18 +3,48 @@
 namespace troupe {
 namespace {
 
-// Sets attr `name` to `value`, or checks that it agrees with what is set.
-absl::Status Agree(AttrMap* attrs, const std::string& name, AttrValue value, std::string_view arg) {
-  if (const AttrValue* have = attrs->Find(name)) {
-    if (*have == value) return absl::OkStatus();
-    return InvalidArgument("arg '", arg, "' needs attr '", name, "' = ", value.DebugString(), ", but it is ",
-                           have->DebugString());
-  }
-  attrs->Set(name, std::move(value));
-  return absl::OkStatus();
+// Which input told an attr, for messages: the name of the attr, of the arg, and the value.
+struct Told {
+  std::string attr, arg;
+  NodeOut by;
+};
+
+// "'x' ('a:0')".
+std::string InputText(std::string_view arg, NodeOut value) {
+  return value.valid() ? StrCat("'", arg, "' ('", value.ToString(), "')") : StrCat("'", arg, "'");
 }
 
-absl::Status InferAttrs(const OpDef& op, size_t at, const std::vector<NodeOut>& outs, bool list, AttrMap* attrs) {
+// Sets attr `name` to `value`, which arg `arg` has, or checks that it agrees with what is set.
+absl::Status Agree(AttrMap* attrs, const std::string& name, AttrValue value, std::string_view arg, NodeOut by,
+                   std::vector<Told>* told) {
+  const AttrValue* have = attrs->Find(name);
+  if (have == nullptr) {
+    attrs->Set(name, std::move(value));
+    told->push_back({name, std::string(arg), by});
+    return absl::OkStatus();
+  }
+  if (*have == value) return absl::OkStatus();
+  const DType *is = value.As<DType>(), *must = have->As<DType>();
+  const bool types = is != nullptr && must != nullptr;
+  std::string because = StrCat("attr '", name, "' is ", have->DebugString());
+  NodeOut other;
+  for (const Told& t : *told) {
+    if (t.attr != name) continue;
+    other = t.by;
+    because = StrCat(InputText(t.arg, t.by), " made ", name, " ", have->DebugString());
+  }
+  std::string hint;
+  const auto literal = [](NodeOut v, DType t) { return v.valid() && v.node->IsConstant() && t == DType::kDouble; };
+  if (types && IsFloating(*is) && IsFloating(*must) && (literal(by, *is) || literal(other, *must))) {
+    const NodeOut constant = literal(by, *is) ? by : other;
+    hint = StrCat("; '", constant.ToString(), "' is a constant of type float64: in C++ 0.5 is a double, 0.5f a float");
+  }
+  return InvalidArgument("input ", InputText(arg, by), types ? " is " : " has ", value.DebugString(), ", but ", because,
+                         hint);
+}
+
+absl::Status InferAttrs(const OpDef& op, size_t at, const std::vector<NodeOut>& outs, bool list, AttrMap* attrs,
+                        std::vector<Told>* told) {
   const ArgDef& arg = op.inputs[at];
   if (arg.IsList() != list) {
     return InvalidArgument("arg '", arg.name, "' takes ", arg.IsList() ? "a list" : "one value", ", not ",
@@ -24,17 +54,17 @@ absl::Status InferAttrs(const OpDef& op, size_t at, const std::vector<NodeOut>& 
   if (!arg.type_list_attr.empty()) {
     std::vector<DType> types;
     for (NodeOut o : outs) types.push_back(type_of(o));
-    return Agree(attrs, arg.type_list_attr, std::move(types), arg.name);
+    return Agree(attrs, arg.type_list_attr, std::move(types), arg.name, {}, told);
   }
   if (!arg.number_attr.empty()) {
-    TROUPE_RETURN_IF_ERROR(Agree(attrs, arg.number_attr, static_cast<int64_t>(outs.size()), arg.name));
+    TROUPE_RETURN_IF_ERROR(Agree(attrs, arg.number_attr, static_cast<int64_t>(outs.size()), arg.name, {}, told));
   }
   for (NodeOut o : outs) {
     if (!arg.type_attr.empty()) {
-      TROUPE_RETURN_IF_ERROR(Agree(attrs, arg.type_attr, type_of(o), arg.name));
+      TROUPE_RETURN_IF_ERROR(Agree(attrs, arg.type_attr, type_of(o), arg.name, o, told));
     } else if (arg.type != type_of(o)) {
-      return InvalidArgument("arg '", arg.name, "' is ", Name(arg.type), ", but '", o.ToString(), "' is ",
-                             Name(o.dtype()));
+      return InvalidArgument("input ", InputText(arg.name, o), " is ", Name(o.dtype()), ", but must be ",
+                             Name(arg.type));
     }
   }
   return absl::OkStatus();
@@ -91,6 +121,7 @@ absl::StatusOr<Node*> NodeBuilder::Build() {
     return address(InvalidArgument("op '", op_, "' takes ", op.inputs.size(), " args, not ", args_.size()));
   }
   std::vector<NodeOut> flat;
+  std::vector<Told> told;
   for (size_t i = 0; i < args_.size(); ++i) {
     for (NodeOut o : args_[i].outs) {
       if (!o.valid()) return address(InvalidArgument("arg '", op.inputs[i].name, "' is not valid"));
@@ -101,7 +132,7 @@ absl::StatusOr<Node*> NodeBuilder::Build() {
       flat.push_back(o);
     }
     if (allow_missing_ && op.inputs[i].IsList() && attrs_.Has(op.inputs[i].number_attr)) continue;
-    if (absl::Status s = InferAttrs(op, i, args_[i].outs, args_[i].list, &attrs_); !s.ok()) return address(s);
+    if (absl::Status s = InferAttrs(op, i, args_[i].outs, args_[i].list, &attrs_, &told); !s.ok()) return address(s);
   }
   const std::string name = unique_name_ ? graph_->UniqueName(name_) : name_;
   absl::StatusOr<Node*> node = graph_->AddNode(name, op_, std::move(attrs_));

@@ -2,10 +2,10 @@
 #include "troupe/graph/ir/op_def.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <mutex>
+
+#include "troupe/graph/ir/registration.h"
 
 namespace troupe {
 
@@ -48,7 +48,8 @@ absl::Status OpRegistry::Register(const OpBuilder& builder) {
   absl::StatusOr<OpDef> def = builder.Finish();
   if (!def.ok()) return def.status();
   std::lock_guard<std::mutex> lock(impl_->mu);
-  if (impl_->ops.contains(def->name)) return AlreadyExists("op '", def->name, "' is defined twice");
+  if (impl_->ops.contains(def->name))
+    return AlreadyExists("op '", def->name, "' is defined twice; the first definition holds");
   std::string name = def->name;
   impl_->ops.emplace(std::move(name), std::make_unique<OpDef>(*std::move(def)));
   return absl::OkStatus();
@@ -86,6 +87,8 @@ absl::StatusOr<const OpDef*> OpRegistry::LookUp(std::string_view name) const {
   for (const OpDef* op : List()) {
     if (EditDistance(op->name, name) <= 2) StrAppend(&near, near.empty() ? "" : ", ", op->name);
   }
+  if (const std::string why = RegistrationErrorsOf(name); !why.empty())
+    return NotFound("there is no op '", name, "', since it could not be registered: ", why);
   return NotFound("there is no op '", name, "'", near.empty() ? "" : "; did you mean ", near);
 }
 
@@ -98,12 +101,8 @@ std::vector<const OpDef*> OpRegistry::List() const {
 }
 
 OpRegistrar::OpRegistrar(const OpBuilder& builder) {
-  absl::Status s = OpRegistry::Global().Register(builder);
-  if (!s.ok()) {
-    // A wrong definition is a bug of the program that holds it and cannot be handed to anybody before main.
-    std::fprintf(stderr, "%s\n", std::string(s.message()).c_str());
-    std::abort();
-  }
+  // A wrong definition cannot be handed to anybody before main: who uses the op will be told.
+  if (absl::Status s = OpRegistry::Global().Register(builder); !s.ok()) NoteRegistrationError(s);
 }
 
 namespace {
@@ -155,6 +154,16 @@ absl::Status CheckAllowed(const AttrDef& def, const AttrValue& v) {
     return InvalidArgument("attr '", def.name, "' = \"", CEscape(s),
                            "\" is not in the list of allowed values: ", StrJoin(def.allowed_strings, ", "));
   };
+  const auto check_shape = [&](const PartialTensorShape& s) -> absl::Status {
+    for (int64_t d : s.dims()) {
+      if (d < -1) return InvalidArgument("attr '", def.name, "' is a shape with dimension ", d, ", which is negative");
+    }
+    return Annotate(PartialTensorShape::Make(s.dims()).status(), StrCat("attr '", def.name, "'"));
+  };
+  if (const auto* s = v.As<PartialTensorShape>()) return check_shape(*s);
+  if (const auto* shapes = v.As<std::vector<PartialTensorShape>>()) {
+    for (const PartialTensorShape& s : *shapes) TROUPE_RETURN_IF_ERROR(check_shape(s));
+  }
   if (const DType* t = v.As<DType>()) return check_type(*t);
   if (const std::string* s = v.As<std::string>()) return check_string(*s);
   if (const auto* types = v.As<std::vector<DType>>()) {
@@ -166,9 +175,7 @@ absl::Status CheckAllowed(const AttrDef& def, const AttrValue& v) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status ValidateAttrs(const OpDef& op, AttrMap* attrs) {
+absl::Status CheckAttrs(const OpDef& op, AttrMap* attrs) {
   for (const auto& [name, value] : *attrs) {
     if (name.empty()) return InvalidArgument("an attr has an empty name");
     if (name[0] == '_') continue;
@@ -199,6 +206,16 @@ absl::Status ValidateAttrs(const OpDef& op, AttrMap* attrs) {
     }
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateAttrs(const OpDef& op, AttrMap* attrs) {
+  absl::Status s = CheckAttrs(op, attrs);
+  if (s.ok()) return s;
+  // Attrs that do not fit may be meant for another definition.
+  const std::string why = RegistrationErrorsOf(op.name);
+  return why.empty() ? s : InvalidArgument(s.message(), " (", why, ")");
 }
 
 absl::Status ArgTypes(const std::vector<ArgDef>& args, const AttrMap& attrs, std::vector<DType>* types) {

@@ -1,6 +1,8 @@
 // The driver: runs shape functions over a graph. The functions that ops share stand in shape_fn.cc.
 #include "troupe/graph/ir/shape_inference.h"
 
+#include "troupe/graph/core/guarded.h"
+
 namespace troupe {
 namespace {
 
@@ -107,7 +109,8 @@ absl::Status ShapeRefiner::AddNode(const Node* n) {
     }
   }
   if (n->op().shape_fn != nullptr) {
-    if (absl::Status s = n->op().shape_fn(c); !s.ok()) return n->At(s);
+    absl::Status s = Guarded("the op's shape function", [&] { return n->op().shape_fn(c); });
+    if (!s.ok()) return n->At(s);
   }
   Entry result;
   result.known = true;

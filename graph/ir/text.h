@@ -5,14 +5,20 @@
 //   b = Placeholder[dtype=float32, shape=[2,?]]
 //   m = MatMul[transpose_b=true](a, b) @=/job:w/replica:0/task:0/device:CPU:0
 //   n = NoOp(^m)
+//   @versions[producer=2474, min_consumer=12]
 //
 // An input is "node" or "node:1"; data inputs come before control inputs. "@device" is what was
-// requested, "@=device" what the placer assigned. A node may stand before its inputs. Attrs that
-// the inputs determine (types, lengths of lists, type lists), a Const's dtype and attrs with their
-// default value may be left out, and are left out in print. Values are self-describing: "text",
-// 3, 1.5, true, float32 (a type), [2,?] and <unknown> (shapes), int32[2]{1, 2} and float32{1}
-// (tensors; one element stands for all), {a, b} (a list), &name[attr=...] (a function), $name (an
-// attr of a function's body).
+// requested, "@=device" what the placer assigned. A node may stand before its inputs, in loops, too.
+// Attrs that the inputs determine (types, lengths of lists, type lists), a Const's dtype and attrs
+// with their default value may be left out, and are left out in print; where a node has several
+// lists of lengths of their own, the lengths are told. Values are self-describing: "text", 3, 1.5,
+// true, float32 (a type), [2,?] and <unknown> (shapes), int32[2]{1, 2} and float32{1} (tensors; one
+// element stands for all), {a, b} (a list), &name[attr=...] (a function), $name (an attr of a
+// function's body), none (no value). Names of attrs and functions, and devices, with other
+// characters than a node's name may have stand in quotes.
+//
+// What is printed reads back as an equal graph: nodes in their order, attrs, edges, devices,
+// versions. Not printed: collections, the library of functions and the lines of the program.
 #ifndef TROUPE_GRAPH_IR_TEXT_H_
 #define TROUPE_GRAPH_IR_TEXT_H_
 
@@ -24,8 +30,8 @@
 
 namespace troupe {
 
-// Adds the nodes of `text` to `graph`. INVALID_ARGUMENT "line 3: ..." for the first line that is
-// wrong; the graph then holds a part of the nodes.
+// Adds the nodes of `text` to `graph`; its versions replace the graph's. INVALID_ARGUMENT
+// "line 3: ..." for the first line that is wrong; the graph may then hold a part of the nodes.
 absl::Status AddGraphText(std::string_view text, Graph* graph);
 absl::StatusOr<std::unique_ptr<Graph>> ParseGraphText(std::string_view text,
                                                       const OpRegistry* ops = &OpRegistry::Global());

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "troupe/graph/ir/import_export.h"
 #include "troupe/graph/ir/text.h"
+#include "troupe/graph/ir/text_form.h"
 
 namespace troupe {
 namespace {
@@ -55,6 +57,16 @@ std::string TensorText(const Tensor& t, int max_elements) {
   return s + "}";
 }
 
+// Where a word of a text does not do, a string.
+std::string WordText(const std::string& s) {
+  const bool word = !s.empty() && std::all_of(s.begin(), s.end(), IsTextNameChar);
+  return word ? s : Quoted(s);
+}
+
+std::string DeviceText(const std::string& s) {
+  return s.find_first_of(" \t\r\n\"") == std::string::npos && s[0] != '=' ? s : Quoted(s);
+}
+
 struct Printer {
   int max_elements;
   std::string operator()(std::monostate) const { return "none"; }
@@ -65,14 +77,14 @@ struct Printer {
   std::string operator()(DType v) const { return std::string(Name(v)); }
   std::string operator()(const PartialTensorShape& v) const { return v.DebugString(); }
   std::string operator()(const Tensor& v) const { return TensorText(v, max_elements); }
-  std::string operator()(const AttrPlaceholder& v) const { return "$" + v.name; }
+  std::string operator()(const AttrPlaceholder& v) const { return "$" + WordText(v.name); }
   std::string operator()(const EmptyList&) const { return "{}"; }
   std::string operator()(const FuncAttr& f) const {
-    std::string s = "&" + f.name;
+    std::string s = "&" + WordText(f.name);
     if (f.attrs == nullptr || f.attrs->empty()) return s;
     bool first = true;
     for (const auto& [name, value] : *f.attrs) {
-      StrAppend(&s, first ? "[" : ", ", name, "=", AttrText(value, max_elements));
+      StrAppend(&s, first ? "[" : ", ", WordText(name), "=", AttrText(value, max_elements));
       first = false;
     }
     return s + "]";
@@ -90,8 +102,9 @@ struct Printer {
 
 // True for an attr that AddGraphText finds out from the inputs.
 bool IsInferred(const Node& node, std::string_view attr) {
+  const bool lengths = ListsHaveOneLength(node.op());
   for (const ArgDef& arg : node.op().inputs) {
-    if (arg.number_attr == attr || arg.type_list_attr == attr) return true;
+    if (arg.number_attr == attr || arg.type_list_attr == attr) return lengths;
     if (arg.type_attr != attr) continue;
     if (arg.number_attr.empty()) return true;
     const auto n = node.Attr<int64_t>(arg.number_attr);
@@ -125,7 +138,7 @@ std::string NodeText(const Node& node, const GraphTextOptions& options) {
   std::vector<std::string> others;
   for (const auto& [name, value] : node.attrs()) {
     if (node.op().FindAttr(name) == nullptr) {
-      others.push_back(StrCat(name, "=", AttrText(value, options.max_elements)));
+      others.push_back(StrCat(WordText(name), "=", AttrText(value, options.max_elements)));
     }
   }
   std::sort(others.begin(), others.end());
@@ -142,10 +155,10 @@ std::string NodeText(const Node& node, const GraphTextOptions& options) {
   if (!inputs.empty()) StrAppend(&s, "(", StrJoin(inputs, ", "), ")");
 
   if (options.devices && !node.requested_device().empty()) {
-    StrAppend(&s, " @", node.requested_device());
+    StrAppend(&s, " @", DeviceText(node.requested_device()));
   }
   if (options.devices && !node.assigned_device().empty()) {
-    StrAppend(&s, " @=", node.assigned_device());
+    StrAppend(&s, " @=", DeviceText(node.assigned_device()));
   }
   return s;
 }
@@ -157,6 +170,13 @@ std::string GraphText(const Graph& graph, const GraphTextOptions& options) {
   }
   std::string s;
   for (const Node* n : nodes) StrAppend(&s, NodeText(*n, options), "\n");
+  std::vector<std::string> versions;
+  if (graph.producer != kGraphVersion) versions.push_back(StrCat("producer=", graph.producer));
+  if (graph.min_consumer != 0) versions.push_back(StrCat("min_consumer=", graph.min_consumer));
+  const auto bad = graph.collections().find(kBadConsumers);
+  if (bad != graph.collections().end() && !bad->second.empty())
+    versions.push_back(StrCat("bad_consumers={", StrJoin(bad->second, ", "), "}"));
+  if (!versions.empty()) StrAppend(&s, "@versions[", StrJoin(versions, ", "), "]\n");
   return s;
 }
 

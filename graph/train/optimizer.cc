@@ -5,6 +5,7 @@
 #include "troupe/graph/api/const.h"
 #include "troupe/graph/api/group.h"
 #include "troupe/graph/api/scope_state.h"
+#include "troupe/graph/core/guarded.h"
 #include "troupe/graph/train/build.h"
 
 namespace troupe::train {
@@ -37,11 +38,9 @@ std::vector<GradAndVar> Optimizer::ComputeGradients(const ScopeAt& at, const Out
     at.Fail(InvalidArgument("there are no variables to optimize"));
     return result;
   }
-  std::vector<Output> handles;
-  for (const Variable& v : list) handles.push_back(v.handle());
   GradientOptions o = options;
   o.unconnected = Unconnected::kNone;
-  const std::vector<Output> grads = Gradients(at, {loss}, handles, {}, o);
+  const std::vector<Output> grads = Gradients(at, {loss}, std::vector<Output>(list.begin(), list.end()), {}, o);
   for (size_t i = 0; i < list.size(); ++i) result.push_back({grads[i], list[i]});
   return result;
 }
@@ -60,13 +59,19 @@ Operation Optimizer::ApplyGradients(const ScopeAt& at, const std::vector<GradAnd
     return Operation();
   }
   const Scope scope = at.Sub(name_);
-  Prepare(scope, used);
+  // What an optimizer of the user's throws is the scope's error.
+  const auto guarded = [&](auto&& f) {
+    if (absl::Status s = Guarded(StrCat("optimizer '", name_, "'"), f); !s.ok()) at.Fail(s);
+  };
+  guarded([&] { Prepare(scope, used); });
   std::vector<Operation> updates;
   for (const GradAndVar& g : used) {
     const Scope here = scope.NewSubScope(StrCat("update_", Flat(g.var.variable_name()))).ColocateWith(g.var.handle());
-    updates.push_back(Apply(here, CastTo(here, g.grad, g.var.variable_dtype()), g.var));
+    guarded([&] { updates.push_back(Apply(here, CastTo(here, g.grad, g.var.variable_dtype()), g.var)); });
   }
-  for (const Operation& op : Finish(scope, updates)) updates.push_back(op);
+  guarded([&] {
+    for (const Operation& op : Finish(scope, updates)) updates.push_back(op);
+  });
   const Operation update = Group(scope.WithOpName("update"), updates);
   if (!global_step.handle().valid() || !at.ok()) return update;
   const Scope after = scope.WithControlDependencies(update).ColocateWith(global_step.handle());

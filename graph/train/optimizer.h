@@ -1,9 +1,11 @@
 // Optimizers: from a loss to an operation that, run once, changes the variables so that the loss falls.
 //
 //   train::Adam adam(0.001);
-//   Operation train_op = adam.Minimize(root, loss);
-//   session.Run({GlobalVariablesInitializer(root)});   // after Minimize: slots are variables, too
-//   for (...) session.Run(feeds, {train_op});
+//   Operation step = adam.Minimize(root, loss);
+//   Operation init = GlobalVariablesInitializer(root);  // after Minimize: slots are variables, too
+//   absl::Status status = session->Extend(*root.graph());
+//   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);
+//   for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step.name()}, nullptr);
 //
 // Minimize is ComputeGradients followed by ApplyGradients; call them yourself to look at, clip or exchange gradients between the two.
 //

@@ -1,4 +1,6 @@
 // Reshape: the same elements in the same order under another shape; one size may be -1 and is computed from the others.
+#include <algorithm>
+
 #include "troupe/kernels/array/op_file.h"
 
 namespace troupe::array {
@@ -14,6 +16,11 @@ absl::Status ReshapeShape(InferenceContext& c) {
     return absl::OkStatus();
   }
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape out, c.InputAsShape(1));
+  if (const Tensor* sizes = c.input_tensor(1)) {
+    const Ints dims = ReadInts(*sizes);
+    if (std::count(dims.begin(), dims.end(), -1) > 1)
+      return InvalidArgument("only one size of a reshape may be -1, not several of ", sizes->DebugString());
+  }
   if (out.known_rank() && in.IsFullyDefined()) {
     const int64_t n = in.num_elements();
     int64_t known = 1;

@@ -71,13 +71,16 @@ BOOST_AUTO_TEST_CASE(variables_are_sources) {
         unused(s.WithOpName("u"), Const(s, {1.0}), options);
     // Two reads of one variable: v * v2 has slope v + v2.
     const Output y = v * v.Read(s) + 1.0;
-    const std::vector<Output> g = Gradients(s, {y}, {v.handle(), unused.handle(), v});
+    const Output first = Output(v.out());  // this read, and not the variable
+    const std::vector<Output> g = GradientsOrZeros(s, y, {v.handle(), unused, first, v});
     BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
     const Operation init = GlobalVariablesInitializer(s);
-    const std::vector<Tensor> out = RunGraph(*s.graph(), {}, {g[0].name(), g[1].name(), g[2].name()}, {init.name()});
+    const std::vector<Tensor> out =
+        RunGraph(*s.graph(), {}, {g[0].name(), g[1].name(), g[2].name(), g[3].name()}, {init.name()});
     BOOST_TEST(out[0].DebugString() == "float64 [2] [4 6]");
     BOOST_TEST(out[1].DebugString() == "float64 [1] [0]");
     BOOST_TEST(out[2].DebugString() == "float64 [2] [2 3]");
+    BOOST_TEST(out[3].DebugString() == "float64 [2] [4 6]");
   }
 }
 

@@ -55,6 +55,23 @@ int CheckQuotes(const std::string& document) {
   return quotes;
 }
 
+// The program at the top of a header: its comment's lines that are indented by three blanks.
+std::string HeadersProgram(const std::string& header) {
+  std::istringstream in(Read(header));
+  std::string line, text;
+  while (std::getline(in, line) && line.starts_with("//")) {
+    if (line.starts_with("//   ")) text += line.substr(5) + "\n";
+  }
+  return text;
+}
+
+BOOST_AUTO_TEST_CASE(HeadersShowWhatIsCompiled) {
+  for (const char* name : {"graph/api/variable.h", "graph/train/optimizer.h", "graph/api/functional.h"}) {
+    BOOST_TEST(HeadersProgram(name) == Region("tests/docs/headers_test.cc", name),
+               std::string(name) + " shows another program than tests/docs/headers_test.cc compiles");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(DocumentsQuoteWhatIsCompiled) {
   BOOST_TEST(CheckQuotes("README.md") == 1);
   BOOST_TEST(CheckQuotes("docs/add_an_op.md") == 2);

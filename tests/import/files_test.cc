@@ -10,6 +10,8 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include "import/ops_test.h"
+#include "troupe/proto/meta_graph.pb.h"
+#include "troupe/proto/saved_model.pb.h"
 
 namespace troupe {
 namespace {
@@ -40,6 +42,39 @@ BOOST_AUTO_TEST_CASE(both_forms_are_told_apart) {
     BOOST_TEST(s.ok(), s.ToString());
     BOOST_TEST(def.DebugString() == want.DebugString());
   }
+}
+
+// What else TensorFlow writes is called by its name.
+BOOST_AUTO_TEST_CASE(other_messages_are_named) {
+  proto::MetaGraphDef meta;
+  *meta.mutable_graph_def() = ParseGraph(kText);
+  meta.mutable_meta_info_def()->set_meta_graph_version("v1");
+  meta.mutable_meta_info_def()->add_tags("serve");
+  proto::SavedModel saved;
+  saved.set_saved_model_schema_version(1);
+  *saved.add_meta_graphs() = meta;
+  proto::GraphDef def;
+  for (const std::string& bytes : {meta.SerializeAsString(), meta.DebugString(), "# a comment\n" + meta.DebugString()}) {
+    const absl::Status s = Read(bytes, &def);
+    BOOST_TEST(s.ToString().find("not a GraphDef: it is a MetaGraphDef") != std::string::npos, s.ToString());
+  }
+  for (const std::string& bytes : {saved.SerializeAsString(), saved.DebugString()}) {
+    const absl::Status s = Read(bytes, &def);
+    BOOST_TEST(s.ToString().find("not a GraphDef: it is a SavedModel") != std::string::npos, s.ToString());
+  }
+}
+
+// A file of holes: what is too large for Protocol Buffers is said before it is read.
+BOOST_AUTO_TEST_CASE(a_file_of_3_gigabytes_is_too_large) {
+  const TempFile file("");
+  std::error_code error;
+  fs::resize_file(file.path, uintmax_t{3} << 30, error);
+  if (error) return;  // a file system without holes and without room
+  proto::GraphDef def;
+  const std::string message(ReadGraphDef(file.path, &def).message());
+  BOOST_TEST(message.ends_with(
+                 "the file has 3221225472 bytes; the Protocol Buffers of a GraphDef end at 2147483647"),
+             message);
 }
 
 BOOST_AUTO_TEST_CASE(bad_files_are_said_with_their_path) {
@@ -109,7 +144,8 @@ BOOST_AUTO_TEST_CASE(damaged_graphs_never_crash) {
            attr { key: 'value' value { tensor { dtype: DT_STRING tensor_shape { dim { size: 2 } } tensor_content: '\001\001ab' } } } }
     node { name: 'add' op: 'ImpAdd' input: 'c' input: 'c:0' attr { key: 'T' value { type: DT_FLOAT } } device: '/device:CPU:0' }
     node { name: 'split' op: 'ImpSplit' input: 'add' attr { key: 'T' value { type: DT_FLOAT } } attr { key: 'N' value { i: 3 } } }
-    node { name: 'merge' op: 'ImpMerge' input: 'split:2' input: 'next' attr { key: 'N' value { i: 2 } } attr { key: 'T' value { type: DT_FLOAT } } }
+    node { name: 'enter' op: 'ImpEnter' input: 'split:2' attr { key: 'T' value { type: DT_FLOAT } } }
+    node { name: 'merge' op: 'ImpMerge' input: 'enter' input: 'next' attr { key: 'N' value { i: 2 } } attr { key: 'T' value { type: DT_FLOAT } } }
     node { name: 'next' op: 'ImpNextIteration' input: 'merge' attr { key: 'T' value { type: DT_FLOAT } } }
     node { name: 'attrs' op: 'ImpAttrs' input: '^add' attr { key: 'ints' value { list { i: [1, 2] } } } attr { key: '_class' value { list { s: 'loc:@add' } } } }
     node { name: 'fn' op: 'ImpFunc' attr { key: 'f' value { func { name: 'g' attr { key: 'T' value { type: DT_FLOAT } } } } } }

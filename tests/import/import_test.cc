@@ -17,7 +17,9 @@ const std::string kT = "attr { key: 'T' value { type: DT_FLOAT } }";
 const std::string kLoop = R"(
   node { name: 'a' op: 'ImpConst' )" +
                           kConst + R"( }
-  node { name: 'merge' op: 'ImpMerge' input: 'a' input: 'next' attr { key: 'N' value { i: 2 } } )" +
+  node { name: 'enter' op: 'ImpEnter' input: 'a' attr { key: 'frame_name' value { s: 'loop' } } )" +
+                          kT + R"( }
+  node { name: 'merge' op: 'ImpMerge' input: 'enter' input: 'next' attr { key: 'N' value { i: 2 } } )" +
                           kT + R"( }
   node { name: 'body' op: 'ImpIdentity' input: 'merge' )" +
                           kT + R"( device: '/device:CPU:0' }
@@ -45,7 +47,7 @@ bool Equal(const proto::GraphDef& a, const proto::GraphDef& b) {
 
 BOOST_AUTO_TEST_CASE(a_graph_with_a_loop_comes_back_as_it_was) {
   const auto graph = Import(kLoop);
-  BOOST_TEST(graph->num_nodes() == 7);
+  BOOST_TEST(graph->num_nodes() == 8);
   BOOST_TEST(graph->Validate().ok());
   BOOST_TEST(graph->producer == 40);
   BOOST_TEST(graph->min_consumer == 12);
@@ -62,7 +64,7 @@ BOOST_AUTO_TEST_CASE(nodes_may_come_in_any_order) {
   for (int i = def.node_size(); i-- > 0;) *reversed.add_node() = def.node(i);
   Graph graph;
   BOOST_REQUIRE(ImportGraphDef(reversed, {}, &graph).ok());
-  BOOST_TEST(graph.num_nodes() == 7);
+  BOOST_TEST(graph.num_nodes() == 8);
   BOOST_TEST((graph.Find("body")->input(0).node == graph.Find("merge")));
 }
 
@@ -113,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_prefix_renames_nodes_and_what_refers_to_them) {
   options.return_outputs = {"body:0", "merge:1"};
   Graph graph;
   proto::GraphDef def = ParseGraph(kLoop);
-  def.mutable_node(4)->mutable_attr()->operator[]("_class").mutable_list()->add_s("loc:@body");
+  def.mutable_node(5)->mutable_attr()->operator[]("_class").mutable_list()->add_s("loc:@body");
   const auto result = ImportGraphDef(def, options, &graph);
   BOOST_REQUIRE_MESSAGE(result.ok(), result.status().ToString());
   BOOST_TEST((graph.Find("body") == nullptr));

@@ -68,6 +68,13 @@ TROUPE_OP("ImpMerge")
     .Attr("T: type")
     .Flow(ControlFlow::kMerge)
     .NotDifferentiable(kWhy);
+TROUPE_OP("ImpEnter")
+    .Input("x: T")
+    .Output("y: T")
+    .Attr("T: type")
+    .Attr("frame_name: string = 'loop'")
+    .Flow(ControlFlow::kEnter)
+    .NotDifferentiable(kWhy);
 TROUPE_OP("ImpNextIteration")
     .Input("x: T")
     .Output("y: T")

@@ -1,0 +1,403 @@
+// What user code does wrong while a graph is built is the scope's error: exceptions, values that leave their loop, empty handles, types that do not fit.
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+
+#include "troupe/graph/api/emit.h"
+#include "troupe/graph/ir/gradient.h"
+#include "troupe/graph/ir/import_export.h"
+#include "troupe/graph/ir/registration.h"
+#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/graph/train/optimizer.h"
+#include "troupe/proto/graph.pb.h"
+#include "troupe/troupe.h"
+
+namespace troupe {
+namespace {
+
+TROUPE_OP("UserCodeThrows")
+    .Input("x: float")
+    .Output("y: float")
+    .Shape([](InferenceContext& c) -> absl::Status {
+      if (c.input(0).known_rank()) throw std::runtime_error("no shape today");
+      return absl::OkStatus();
+    })
+    .Gradient([](GradientContext&) -> absl::Status { throw 7; })
+    .Doc("Throws.");
+
+void Has(const absl::Status& status, const std::string& part) {
+  BOOST_TEST(status.ToString().find(part) != std::string::npos, status.ToString() << " should have: " << part);
+}
+
+Output Feed(const Scope& s, const std::string& name, DType dtype = DType::kFloat,
+            const PartialTensorShape& shape = TensorShape()) {
+  return EmitOp(s.WithOpName(name), "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}).output(0);
+}
+
+BOOST_AUTO_TEST_SUITE(user_code)
+
+// --- Exceptions ---
+
+BOOST_AUTO_TEST_CASE(a_function_that_throws_is_the_scopes_error) {
+  struct Case {
+    const char* what;
+    std::function<void(const Scope&, const Output&)> build;
+  };
+  const auto boom = [](const Scope&, auto&&...) -> Output { throw std::runtime_error("boom"); };
+  const auto less = [](const Scope&, const Output& v) { return v < 3.0f; };
+  const auto next = [](const Scope&, const Output& v) { return v + 1.0f; };
+  const std::vector<Case> cases = {
+      {"the body of loop 'while' threw an exception: boom",
+       [&](const Scope& s, const Output& x) { While(s, x, less, boom); }},
+      {"the condition of loop 'while' threw an exception: boom",
+       [&](const Scope& s, const Output& x) { While(s, x, boom, next); }},
+      {"the body of loop 'while' threw an exception: boom",
+       [&](const Scope& s, const Output& x) {
+         While(s, x, less, boom, {.maximum_iterations = 3});
+       }},
+      {"the true branch of 'cond' threw an exception: boom",
+       [&](const Scope& s, const Output& x) {
+         Cond(s, x < 1.0f, [&](const Scope& b) { return boom(b); }, [&](const Scope&) { return x * 2.0f; });
+       }},
+      {"the false branch of 'cond' threw an exception: boom",
+       [&](const Scope& s, const Output& x) {
+         Cond(s, x < 1.0f, [&](const Scope&) { return x * 2.0f; }, [&](const Scope& b) { return boom(b); });
+       }},
+      {"threw an exception: boom",
+       [&](const Scope& s, const Output&) { Map(s, Feed(s, "rows", DType::kFloat, {3}), boom); }},
+      {"threw an exception: boom",
+       [&](const Scope& s, const Output& x) { Scan(s, Feed(s, "rows", DType::kFloat, {3}), x, boom); }},
+      {"the scope's device function threw an exception: boom",
+       [&](const Scope& s, const Output& x) {
+         EmitOp(s.WithDeviceFunction([](const Node&) -> std::string { throw std::runtime_error("boom"); }), "Square",
+                {x});
+       }},
+      {"node 'UserCodeThrows' (UserCodeThrows): the op's shape function threw an exception: no shape today",
+       [&](const Scope& s, const Output& x) { EmitOp(s, "UserCodeThrows", {x}); }},
+      {"the op's gradient function threw something that is no std::exception",
+       [&](const Scope& s, const Output&) {
+         const Output v = Feed(s, "any", DType::kFloat, PartialTensorShape());
+         Gradients(s, {EmitOp(s, "UserCodeThrows", {v}).output(0)}, {v});
+       }},
+  };
+  for (const Case& c : cases) {
+    const Scope s = Scope::NewRootScope();
+    const Output x = Feed(s, "x");
+    BOOST_CHECK_NO_THROW(c.build(s, x));
+    Has(s.status(), c.what);
+    Has(s.status(), "user_code_test.cc:");
+    // Nothing is built any more, neither inside of the loop nor outside.
+    BOOST_TEST(!(x * 2.0f).valid());
+  }
+}
+
+class Throws : public train::Optimizer {
+ public:
+  Throws() : Optimizer("Throws") {}
+
+ protected:
+  Operation Apply(const Scope&, const Output&, const Variable&) override { throw std::runtime_error("no update"); }
+};
+
+BOOST_AUTO_TEST_CASE(an_optimizer_that_throws_is_the_scopes_error) {
+  const Scope s = Scope::NewRootScope();
+  const Variable w(s.WithOpName("w"), 2.0f);
+  Throws optimizer;
+  BOOST_CHECK_NO_THROW(optimizer.Minimize(s, w * w));
+  Has(s.status(), "optimizer 'Throws' threw an exception: no update");
+}
+
+// --- Values that leave their loop ---
+
+BOOST_AUTO_TEST_CASE(a_value_of_a_loop_cannot_be_used_outside_of_it) {
+  const std::vector<std::function<Output(const Scope&, const Output&, const Output&)>> uses = {
+      [](const Scope&, const Output& leak, const Output&) { return leak * 2.0f; },
+      [](const Scope&, const Output& leak, const Output&) { return 2.0f * leak; },
+      [](const Scope&, const Output& leak, const Output&) { return leak - leak; },
+      [](const Scope&, const Output& leak, const Output& x) { return leak + x; },
+      [](const Scope&, const Output& leak, const Output& x) { return x / leak; },
+      [](const Scope&, const Output& leak, const Output&) { return leak < 1.0f; },
+      [](const Scope&, const Output& leak, const Output& x) { return x >= leak; },
+      [](const Scope&, const Output& leak, const Output&) { return -leak; },
+      [](const Scope& s, const Output& leak, const Output&) { return EmitOp(s, "Square", {leak}).output(0); },
+      [](const Scope& s, const Output& leak, const Output& x) {  // in another loop
+        return While(s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
+                     [&](const Scope&, const Output& v) { return v + leak * 2.0f; });
+      },
+  };
+  for (size_t i = 0; i < uses.size(); ++i) {
+    BOOST_TEST_CONTEXT("use " << i) {
+      const Scope s = Scope::NewRootScope();
+      const Output x = Feed(s, "x");
+      Output leak;
+      While(s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
+            [&](const Scope&, const Output& v) { return leak = v + 1.0f; });
+      BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+      BOOST_TEST(!uses[i](s, leak, x).valid());
+      Has(s.status(), "'while/add:0' belongs to the loop 'while' and cannot be used outside of it");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_scope_of_a_body_ends_with_its_function) {
+  for (const bool loop : {true, false}) {
+    const Scope s = Scope::NewRootScope();
+    const Output x = Feed(s, "x");
+    Scope kept = s;
+    if (loop) {
+      While(s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
+            [&](const Scope& b, const Output& v) {
+              kept = b;
+              return v + 1.0f;
+            });
+    } else {
+      const auto keep = [&](const Scope& b) {
+        kept = b;
+        return x * 2.0f;
+      };
+      Cond(s, x < 1.0f, keep, keep);
+    }
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+    EmitOp(kept, "Square", {x});
+    Has(s.status(), "is used after its function has returned");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(parts_of_loops_need_a_frame) {
+  for (const char* op : {"Exit", "NextIteration"}) {
+    const Scope s = Scope::NewRootScope();
+    EmitOp(s.WithOpName("alone"), op, {Feed(s, "x")});
+    Has(s.status(), StrCat("node 'alone' (", op, ")"));
+    Has(s.status(), "must be inside of a frame, but no Enter leads to it");
+  }
+  // By hand, as an importer of another format may.
+  const Scope s = Scope::NewRootScope();
+  const Output enter = EmitOp(s, "Enter", {Feed(s, "x")}, {{"frame_name", "f"}}).output(0);
+  const Output exit = EmitOp(s, "Exit", {EmitOp(s, "Square", {enter}).output(0)}).output(0);
+  BOOST_TEST(s.ok(), s.status().ToString());
+  EmitOp(s, "Exit", {exit});
+  Has(s.status(), "must be inside of a frame");
+
+  for (const char* op : {"Exit", "NextIteration", "RefExit", "RefNextIteration"}) {
+    const bool ref = op[0] == 'R';
+    proto::GraphDef def;
+    Graph source;
+    const auto x = ref ? source.AddNode("x", "VariableV2", {{"shape", TensorShape()}, {"dtype", DType::kFloat}})
+                       : source.AddNode("x", "Placeholder", {{"dtype", DType::kFloat}});
+    const auto n = source.AddNode("alone", op, {{"T", DType::kFloat}});
+    BOOST_REQUIRE_MESSAGE(x.ok() && n.ok(), n.status().ToString());
+    BOOST_REQUIRE(source.AddEdge({*x, 0}, *n, 0).ok());
+    ExportGraphDef(source, &def);
+    Graph graph;
+    const auto imported = ImportGraphDef(def, {}, &graph);
+    Has(imported.status(), StrCat("node 'alone' (", op, ")"));
+    Has(imported.status(), "must be inside of a frame, but no Enter leads to it");
+    BOOST_TEST(graph.num_nodes() == 2);
+  }
+}
+
+// --- Types and shapes ---
+
+BOOST_AUTO_TEST_CASE(types_that_differ_are_told_as_they_are) {
+  {
+    const Scope s = Scope::NewRootScope();
+    Output sum = Feed(s, "a") + Feed(s, "b", DType::kInt32);
+    Has(s.status(), "input 'y' ('b:0') is int32, but 'x' ('a:0') made T float32");
+  }
+  {
+    const Scope s = Scope::NewRootScope();
+    Output product = Const(s, 0.5) * Feed(s, "a");
+    Has(s.status(), "input 'y' ('a:0') is float32, but 'x' ('Const:0') made T float64; 'Const:0' is a constant of type "
+                    "float64: in C++ 0.5 is a double, 0.5f a float");
+  }
+  {
+    const Scope s = Scope::NewRootScope();
+    EmitOp(s, "Square", {Feed(s, "a")}, {{"T", DType::kDouble}});
+    Has(s.status(), "input 'x' ('a:0') is float32, but attr 'T' is float64");
+  }
+  {
+    const Scope s = Scope::NewRootScope();
+    EmitOp(s, "Fill", {Feed(s, "dims", DType::kInt32, {1}), 1.0f}, {{"index_type", DType::kInt64}});
+    Has(s.status(), "input 'dims' ('dims:0') is int32, but attr 'index_type' is int64");
+  }
+  {
+    const Scope s = Scope::NewRootScope();
+    EmitOp(s, "LogicalNot", {Feed(s, "a")});
+    Has(s.status(), "input 'x' ('a:0') is float32, but must be bool");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(shapes_that_cannot_be_are_refused_when_they_are_built) {
+  {
+    const Scope s = Scope::NewRootScope();
+    Feed(s, "x", DType::kFloat, {-7});
+    Has(s.status(), "attr 'shape' is a shape with dimension -7, which is negative");
+  }
+  {
+    const Scope s = Scope::NewRootScope();
+    EmitOp(s, "Reshape", {Feed(s, "x", DType::kFloat, {4}), {2, -1, -1}});
+    Has(s.status(), "only one size of a reshape may be -1, not several of int32 [3] [2 -1 -1]");
+  }
+}
+
+// --- Empty handles ---
+
+BOOST_AUTO_TEST_CASE(empty_handles_are_errors) {
+  using Build = std::function<void(const Scope&)>;
+  const auto less = [](const Scope&, const Output& v) { return v < 1.0f; };
+  const auto same = [](const Scope&, const Output& v) { return v; };
+  const auto nothing = [](const Scope&, const Output&) { return Output(); };
+  const std::vector<Build> builds = {
+      [](const Scope& s) { EmitOp(s, "Square", {Output()}); },
+      [](const Scope& s) { Output r = Feed(s, "x") + Output(); },
+      [](const Scope& s) { Output r = Output() + Feed(s, "x"); },
+      [](const Scope& s) { Gradients(s, {Output()}, {Feed(s, "x")}); },
+      [](const Scope& s) { Gradients(s, {Feed(s, "x")}, {Output()}); },
+      [](const Scope& s) { Gradients(s, {Feed(s, "x")}, {Variable()}); },
+      [](const Scope& s) { Variable v(s, Output()); },
+      [](const Scope& s) { Variable().Read(s); },
+      [](const Scope& s) { Variable().Assign(s, 1.0f); },
+      [](const Scope& s) { Variable().AssignAdd(s, 1.0f); },
+      [](const Scope& s) { Variable().IsInitialized(s); },
+      [](const Scope& s) { VariablesInitializer(s, {Variable()}); },
+      [](const Scope& s) { ReportUninitializedVariables(s, {Variable()}); },
+      [](const Scope& s) { s.ColocateWith(Operation()); },
+      [](const Scope& s) { s.SetShape(Output(), {2}); },
+      [](const Scope& s) { Const(s, Tensor()); },
+      [](const Scope& s) { EmitOp(s, "Square", {Tensor()}); },
+      [&](const Scope& s) { While(s, Output(), less, same); },
+      [&](const Scope& s) { While(s, Feed(s, "x"), nothing, same); },
+      [&](const Scope& s) { While(s, Feed(s, "x"), less, nothing); },
+      [](const Scope& s) {
+        Cond(s, Output(), [&](auto& b) { return Const(b, 1); }, [&](auto& b) { return Const(b, 2); });
+      },
+      [](const Scope& s) {
+        Cond(s, Const(s, true), [&](auto&) { return Output(); }, [&](auto& b) { return Const(b, 2); });
+      },
+      [&](const Scope& s) { Map(s, Output(), same); },
+      [](const Scope& s) { train::GradientDescent(0.1).Minimize(s, Output(), {Variable()}); },
+      [](const Scope& s) { train::GradientDescent(0.1).ApplyGradients(s, {{Feed(s, "x"), Variable()}}); },
+      [](const Scope& s) { layers::Dense(s, Output(), 3); },
+      [](const Scope& s) { ops::Square(s, Output()); },
+  };
+  for (size_t i = 0; i < builds.size(); ++i) {
+    BOOST_TEST_CONTEXT("build " << i) {
+      const Scope s = Scope::NewRootScope();
+      builds[i](s);
+      BOOST_TEST(!s.ok());
+    }
+  }
+  // Questions have answers.
+  const Output none;
+  BOOST_TEST(none.name() == "");
+  BOOST_TEST((none.dtype() == DType::kInvalid));
+  BOOST_TEST(!none.shape().known_rank());
+  BOOST_TEST(!(none + none).valid());
+  BOOST_TEST(!(-none).valid());
+  BOOST_TEST(Operation().name() == "");
+  BOOST_TEST(!Operation().output(0).valid());
+  BOOST_TEST(Variable().variable_name() == "");
+  BOOST_TEST(!Variable().is_resource());
+}
+
+BOOST_AUTO_TEST_CASE(a_scope_that_was_moved_from_is_a_scope) {
+  Scope first = Scope::NewRootScope();
+  const Scope second = std::move(first);
+  const Output x = Feed(first, "x");  // NOLINT: the case
+  BOOST_TEST(x.valid());
+  first = std::move(second);
+  BOOST_TEST(EmitOp(first, "Square", {x}).valid());
+  BOOST_TEST(first.ok());
+  Output a = x;
+  const Output b = std::move(a);
+  BOOST_TEST(b.valid());
+  BOOST_CHECK_NO_THROW(a + a);  // NOLINT
+}
+
+// --- Tensors without value, or of another type ---
+
+BOOST_AUTO_TEST_CASE(a_tensor_without_value_throws_and_does_not_crash) {
+  const auto message = [](const std::function<void()>& f) -> std::string {
+    try {
+      f();
+    } catch (const std::logic_error& e) {
+      return e.what();
+    }
+    return "nothing was thrown";
+  };
+  const Tensor none;
+  BOOST_TEST(none.DebugString() == "<no value>");
+  BOOST_TEST(none.TypeAndShape() == "<no value>");
+  BOOST_TEST(none.num_elements() == 1);
+  BOOST_TEST(none.rank() == 0);
+  BOOST_TEST(none.bytes() == 0u);
+  BOOST_TEST(!none.valid());
+  BOOST_TEST(!none.BufferUnique());
+  BOOST_TEST(!none.Clone().valid());
+  BOOST_TEST(!none.Reshaped({1}).valid());
+  BOOST_TEST(message([&] { none.data<float>(); }) == "a tensor without a value was read as float32");
+  BOOST_TEST(message([&] { none.scalar<double>(); }) == "a tensor without a value was read as float64");
+  BOOST_TEST(message([&] { none.flat<int32_t>(); }) == "a tensor without a value was read as int32");
+  const Tensor two = Tensor::Vector<float>({1, 2});
+  BOOST_TEST(message([&] { two.data<double>(); }) == "a tensor float32 [2] was read as float64");
+  BOOST_TEST(two.scalar<float>() == 1.0f);
+  BOOST_TEST(message([&] { Tensor(DType::kFloat, {0}).scalar<float>(); }) ==
+             "a tensor float32 [0] has no element to be read as a scalar");
+  BOOST_TEST(message([&] { Tensor::Of<float>({1, 2, 3}, {2}); }) == "a tensor float32 [2] was to be made of 3 values");
+  BOOST_TEST(message([&] { Tensor::Of<float>({1}, {2}); }) == "a tensor float32 [2] was to be made of 1 values");
+  const Literal literal(none);
+  BOOST_TEST(!literal.error().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_shape_with_too_many_elements_makes_no_tensor) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  BOOST_TEST(!Tensor(DType::kFloat, {kMany, kMany}).valid());
+  BOOST_TEST(!Tensor(DType::kFloat, {kMany, kMany, 0}).valid());
+  BOOST_TEST(!Tensor(DType::kFloat, {int64_t{1} << 62}).valid());
+  BOOST_TEST(!Tensor(DType::kFloat, {-1}).valid());
+  BOOST_TEST(Tensor(DType::kFloat, {kMany, 0}).valid());
+}
+
+// --- Ops that are registered badly ---
+
+BOOST_AUTO_TEST_CASE(an_op_that_is_defined_twice_keeps_its_first_definition) {
+  const auto define = [](const char* input) {
+    const OpRegistrar again = OpBuilder("UserCodeTwice").Input(input).Output("y: float").NotDifferentiable("a test");
+    (void)again;
+  };
+  const size_t before = RegistrationErrors().size();
+  define("x: float");
+  BOOST_TEST(RegistrationErrors().size() == before);
+  define("x: int32");
+  define("x: int32");  // a third copy says the same
+  BOOST_REQUIRE(RegistrationErrors().size() == before + 1);
+  BOOST_TEST(RegistrationErrors().back() == "op 'UserCodeTwice' is defined twice; the first definition holds");
+  Scope s = Scope::NewRootScope();
+  BOOST_TEST(EmitOp(s, "UserCodeTwice", {Feed(s, "x")}).valid());
+  // An attr that only the second definition could have.
+  EmitOp(s, "UserCodeTwice", {Feed(s, "x2")}, {{"scale", 2}});
+  Has(s.status(), "op 'UserCodeTwice' has no attr 'scale' (op 'UserCodeTwice' is defined twice");
+}
+
+BOOST_AUTO_TEST_CASE(an_op_whose_definition_is_wrong_says_why_it_is_not_there) {
+  {
+    const OpRegistrar wrong = OpBuilder("UserCodeWrong").Input("x float").NotDifferentiable("a test");
+    (void)wrong;
+  }
+  BOOST_TEST(RegistrationErrorsOf("UserCodeWrong") != "");
+  BOOST_TEST(RegistrationErrorsOf("UserCodeWron") == "");
+  const Scope s = Scope::NewRootScope();
+  EmitOp(s, "UserCodeWrong", {Feed(s, "x")});
+  Has(s.status(), "there is no op 'UserCodeWrong', since it could not be registered: ");
+  proto::GraphDef def;
+  def.add_node()->set_name("n");
+  def.mutable_node(0)->set_op("UserCodeWrong");
+  Graph graph;
+  Has(ImportGraphDef(def, {}, &graph).status(), RegistrationErrorsOf("UserCodeWrong"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe

@@ -3,7 +3,8 @@
 // A value that crosses becomes a `_Send` on its device and a `_Recv` on the other: one pair per
 // value and receiving device, however many consumers there are. Small constants are copied instead.
 // A control edge that crosses uses a value's pair that goes the same way, or is carried by a
-// constant of its own. What is dead on one side is sent dead and is dead on the other. Both ends
+// constant of its own; those of one device into one node share a constant where nothing else needs
+// their sources there. What is dead on one side is sent dead and is dead on the other. Both ends
 // have the same attrs tensor_name ("edge_<number>_<node>:<output>", unique in the graph),
 // send_device, send_device_incarnation and recv_device, which make the key of the edge in a step.
 // Loops across devices: see graph/passes/control_loops.h; references that are read on another device:

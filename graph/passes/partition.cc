@@ -14,12 +14,12 @@ constexpr size_t kReplicatedBytes = 1024;
 class Partitioner {
  public:
   Partitioner(Graph* graph, const DeviceSet& devices, const PartitionOptions& options)
-      : graph_(*graph), devices_(devices), options_(options), cancelled_(options.cancelled) {}
+      : graph_(*graph), devices_(devices), options_(options), wanted_(options.wanted) {}
 
   absl::StatusOr<std::vector<GraphPart>> Run() {
     for (int d = 0; d < devices_.size(); ++d) device_index_[devices_.info(d).name] = d;
     for (const Node* n : graph_.op_nodes()) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       if (!device_index_.contains(n->assigned_device())) {
         return n->At(n->assigned_device().empty()
                          ? InvalidArgument("it has no device: a graph is placed before it is cut")
@@ -27,7 +27,7 @@ class Partitioner {
       }
     }
     absl::StatusOr<ControlLoops> loops = ControlLoops::Add(&graph_);
-    if (cancelled_.Now()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(wanted_.Now());
     if (!loops.ok()) return loops.status();
     loops_.emplace(*std::move(loops));
     if (options_.schedule_recvs != nullptr) {
@@ -39,13 +39,13 @@ class Partitioner {
     TROUPE_RETURN_IF_ERROR(CopyNodes());
     // Values first: control edges then travel with them.
     for (const Node* n : nodes_) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       for (const Edge* e : SortedInEdges(*n)) {
         if (!e->IsControl()) TROUPE_RETURN_IF_ERROR(Connect(*e));
       }
     }
     for (const Node* n : nodes_) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       TROUPE_RETURN_IF_ERROR(ConnectControls(*n));
     }
     return Collect();
@@ -73,7 +73,7 @@ class Partitioner {
       parts_[d].graph->set_library(graph_.shared_library());
     }
     for (const Node* n : nodes_) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       TROUPE_ASSIGN_OR_RETURN(copies_[n->id()], parts_[device_[n->id()]].graph->CopyNode(*n, n->name()));
     }
     return absl::OkStatus();
@@ -267,7 +267,7 @@ class Partitioner {
   Graph& graph_;
   const DeviceSet& devices_;
   const PartitionOptions& options_;
-  CancelCheck cancelled_;
+  WantedCheck wanted_;
   std::optional<ControlLoops> loops_;
   std::optional<RecvSchedule> schedule_;
   absl::flat_hash_map<std::string, int> device_index_;

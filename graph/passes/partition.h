@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 #include "troupe/graph/passes/cost_model.h"
 #include "troupe/graph/passes/device_set.h"
 #include "troupe/graph/passes/recv_schedule.h"
@@ -32,7 +32,7 @@ struct PartitionOptions {
   // every Recv starts at once.
   const CostModel* schedule_recvs = nullptr;
   RecvScheduleOptions schedule;
-  CancelFlag cancelled = nullptr;
+  StillWanted wanted = nullptr;
 };
 
 struct GraphPart {
@@ -46,7 +46,7 @@ struct GraphPart {
 // of `devices`. `graph` is changed (control loops are added; control flow nodes may change their
 // device); every node must have an assigned device of `devices`. INVALID_ARGUMENT with the node's
 // address otherwise, for a reference that would have to cross, and for what ControlLoops::Add
-// refuses; CANCELLED. Linear in nodes and edges.
+// refuses; that of `wanted`. Linear in nodes and edges.
 absl::StatusOr<std::vector<GraphPart>> PartitionGraph(Graph* graph, const DeviceSet& devices,
                                                       const PartitionOptions& options = {});
 // As above, for a caller that needs the graph no longer: where one device has all of it, the graph

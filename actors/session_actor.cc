@@ -116,26 +116,26 @@ std::shared_ptr<Signature> SessionMaster::Find(const std::string& key) const {
   return it == signatures_.end() ? nullptr : it->second;
 }
 
-absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call, const std::atomic<bool>* cancelled) {
+absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call, StillWanted wanted) {
   if (closed()) return Cancelled("the session is closed");
   PruneOptions prune;
-  prune.cancelled = cancelled;
+  prune.wanted = wanted;
   prune.trust_feed_shapes = true;  // CheckFeeds refuses others
   TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(graph_, call.feeds, call.fetches, call.targets, prune));
   Graph* graph = pruned.graph.get();
   std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);
   ClaimVariables(graph);
   const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
-  TROUPE_RETURN_IF_ERROR(ReadAfterUpdates(graph, cancelled).status());
+  TROUPE_RETURN_IF_ERROR(ReadAfterUpdates(graph, wanted).status());
   if (options_.fold_constants) {
     KernelEvaluator evaluator;
     const ScopedFlushDenormals flush;  // as a step would compute it
     FoldOptions fold;
-    fold.cancelled = cancelled;
+    fold.wanted = wanted;
     TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator, fold).status());
   }
   if (options_.merge_common_subexpressions)
-    TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph, cancelled).status());
+    TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph, wanted).status());
   Partitioned result;
   auto s = std::make_shared<Signature>();
   s->feeds = call.feeds;
@@ -162,20 +162,20 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call, co
   place.use_cost_model = options_.use_cost_model;
   place.stateful_devices = &stateful_devices_;
   place.session = &groups_;
-  place.cancelled = cancelled;
+  place.wanted = wanted;
   TROUPE_RETURN_IF_ERROR(PlaceGraph(graph, set, RegistryKernelLookup(), place));
   PartitionOptions partition;
-  partition.cancelled = cancelled;
+  partition.wanted = wanted;
   CostModel costs;
   if (options_.schedule_recvs && devices.size() > 1 && HasSeveralDevices(*graph)) {
-    TROUPE_RETURN_IF_ERROR(costs.InferShapes(*graph, cancelled));
+    TROUPE_RETURN_IF_ERROR(costs.InferShapes(*graph, wanted));
     partition.schedule_recvs = &costs;
   }
   TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set, partition));
   if (options_.fuse) {
     // In the parts, where everything that somebody else needs is an edge.
     for (GraphPart& p : parts)
-      TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup(), cancelled).status());
+      TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup(), wanted).status());
   }
   for (GraphPart& p : parts) result.call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
   return result;

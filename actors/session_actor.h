@@ -34,6 +34,7 @@
 #include "troupe/actors/step_watch.h"
 #include "troupe/actors/worker_actor.h"
 #include "troupe/graph/passes/session_groups.h"
+#include "troupe/graph/passes/still_wanted.h"
 
 namespace troupe {
 
@@ -80,8 +81,8 @@ class SessionMaster {
 
   absl::Status Extend(const ExtendCall& call);
   std::shared_ptr<Signature> Find(const std::string& key) const;
-  // Prunes, folds, merges, places and partitions. CANCELLED soon after somebody has set `cancelled` (null: nobody does).
-  absl::StatusOr<Partitioned> Partition(const CompileCall& call, const std::atomic<bool>* cancelled = nullptr);
+  // Prunes, folds, merges, places and partitions. The error of `wanted` soon after nobody waits any more.
+  absl::StatusOr<Partitioned> Partition(const CompileCall& call, StillWanted wanted = nullptr);
   // Completes the signature with its compiled parts and keeps it.
   std::shared_ptr<Signature> Register(const std::string& key, std::shared_ptr<Signature> signature,
                                       std::vector<std::shared_ptr<const CompiledPart>> parts);

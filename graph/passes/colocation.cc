@@ -40,11 +40,11 @@ int ColocationGroups::Root(int id) const {
 absl::Status ColocationGroups::AddNodes(const Graph& graph) {
   parent_.resize(graph.num_node_ids());
   groups_.resize(graph.num_node_ids());
-  CancelCheck cancelled(options_.cancelled);
+  WantedCheck wanted(options_.wanted);
   for (int id = 0; id < graph.num_node_ids(); ++id) {
     parent_[id] = id;
     const Node* n = graph.node(id);
-    if (cancelled()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(wanted());
     if (n == nullptr || !n->IsOp()) continue;
     Group& group = groups_[id];
     group.members.push_back(n);
@@ -78,9 +78,9 @@ absl::Status ColocationGroups::AddNodes(const Graph& graph) {
 
 absl::Status ColocationGroups::TieNodes(const Graph& graph) {
   absl::flat_hash_map<std::string, const Node*> classes;
-  CancelCheck cancelled(options_.cancelled);
+  WantedCheck wanted(options_.wanted);
   for (const Node* n : graph.op_nodes()) {
-    if (cancelled()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(wanted());
     if (const AttrValue* v = n->attrs().Find(kClassAttr); v != nullptr) {
       const auto* list = v->As<std::vector<std::string>>();
       if (list == nullptr) return n->At(InvalidArgument("attr '_class' is ", v->Kind(), ", not list(string)"));

@@ -14,7 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 #include "troupe/graph/passes/session_groups.h"
 
 namespace troupe {
@@ -27,7 +27,7 @@ struct ColocationOptions {
   // Whose advice for stateful nodes that have no device yet is followed, where what the graph itself
   // asks for allows it. Null: none.
   const SessionGroups* session = nullptr;
-  CancelFlag cancelled = nullptr;
+  StillWanted wanted = nullptr;
   // Nodes (by name) that have a device for good. Overrides what they ask for.
   const absl::flat_hash_map<std::string, std::string>* fixed = nullptr;
 };

@@ -6,12 +6,12 @@ void CostModel::SetMeasured(std::string_view node, double mean_ns, std::string_v
   measured_[device_type.empty() ? std::string(node) : StrCat(node, ";", device_type)] = mean_ns;
 }
 
-absl::Status CostModel::InferShapes(const Graph& graph, CancelFlag cancelled) {
-  CancelCheck abandoned(cancelled);
+absl::Status CostModel::InferShapes(const Graph& graph, StillWanted wanted) {
+  WantedCheck check(wanted);
   auto shapes = std::make_shared<ShapeRefiner>(&graph);
   if (const auto order = graph.TopologicalOrder(); order.ok()) {
     for (const Node* n : *order) {
-      if (abandoned()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(check());
       shapes->AddNode(n).IgnoreError();
     }
   }

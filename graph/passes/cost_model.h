@@ -13,7 +13,7 @@
 #include "troupe/graph/core/device_name.h"
 #include "troupe/graph/ir/graph.h"
 #include "troupe/graph/ir/shape_inference.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 
 namespace troupe {
 
@@ -42,8 +42,8 @@ class CostModel {
   // that type only.
   void SetMeasured(std::string_view node, double mean_ns, std::string_view device_type = {});
   // Sizes are taken from the shapes of this graph from now on. A node whose shape function refuses
-  // has unknown sizes. CANCELLED is the only error.
-  absl::Status InferShapes(const Graph& graph, CancelFlag cancelled = nullptr);
+  // has unknown sizes. Its only error is that of `wanted`.
+  absl::Status InferShapes(const Graph& graph, StillWanted wanted = nullptr);
 
   double ExecutionNs(const Node& node, const DeviceName& device) const;
   double TransferNs(int64_t bytes, const DeviceName& from, const DeviceName& to) const;

@@ -134,15 +134,15 @@ class Merger {
 
 }  // namespace
 
-absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph, CancelFlag cancelled) {
-  CancelCheck abandoned(cancelled);
+absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph, StillWanted wanted) {
+  WantedCheck check(wanted);
   Merger merger(graph);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   absl::flat_hash_map<size_t, absl::InlinedVector<Node*, 1>> seen;
   seen.reserve(order.size());
   int removed = 0;
   for (Node* n : order) {
-    if (abandoned()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(check());
     if (!n->IsOp() || !IsCandidate(*n)) continue;
     const Ins in = SortedInputs(*n);
     auto& equal_hash = seen[HashNode(*n, in)];

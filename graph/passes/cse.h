@@ -9,14 +9,14 @@
 #define TROUPE_GRAPH_PASSES_CSE_H_
 
 #include "troupe/graph/ir/graph.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 
 namespace troupe {
 
 // Merges in place and returns how many nodes were removed. Of equal nodes the first in topological
-// order stays. INVALID_ARGUMENT when the graph has a cycle without NextIteration; CANCELLED. Linear in nodes and
+// order stays. INVALID_ARGUMENT when the graph has a cycle without NextIteration; that of `wanted`. Linear in nodes and
 // edges.
-absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph, CancelFlag cancelled = nullptr);
+absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph, StillWanted wanted = nullptr);
 
 }  // namespace troupe
 

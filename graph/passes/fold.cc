@@ -61,12 +61,12 @@ class Folder {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     known_.resize(graph_.num_node_ids());
     conditional_.assign(graph_.num_node_ids(), false);
-    CancelCheck cancelled(options_.cancelled);
+    WantedCheck wanted(options_.wanted);
     TROUPE_RETURN_IF_ERROR(InferShapes(order));
     std::vector<Node*> folded;
     for (Node* n : order) {
       if (!n->IsOp()) continue;
-      if (cancelled()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted());
       conditional_[n->id()] = IsConditional(*n);
       if (n->IsConstant()) {
         const AttrValue* v = n->attrs().Find("value");
@@ -78,7 +78,7 @@ class Folder {
         if (HasConsumers(*n)) folded.push_back(n);
       }
     }
-    if (cancelled.Now()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(wanted.Now());
     vanishing_.assign(graph_.num_node_ids(), false);
     for (const Node* n : folded) vanishing_[n->id()] = true;
     std::vector<int> losers;
@@ -88,7 +88,7 @@ class Folder {
       }
     }
     for (Node* n : folded) {
-      if (cancelled()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted());
       TROUPE_RETURN_IF_ERROR(Replace(n));
     }
     RemoveUnneeded(std::move(losers));
@@ -106,12 +106,12 @@ class Folder {
         std::none_of(order.begin(), order.end(), [](const Node* n) { return GivesOnlyShape(*n); })) {
       return absl::OkStatus();
     }
-    CancelCheck cancelled(options_.cancelled);
+    WantedCheck wanted(options_.wanted);
     shapes_.emplace(&graph_);
     // A node that its shape function refuses has unknown shapes here; whether it is an error is
     // decided elsewhere.
     for (const Node* n : order) {
-      if (cancelled()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted());
       shapes_->AddNode(n).IgnoreError();
     }
     return absl::OkStatus();
@@ -209,7 +209,7 @@ class Folder {
     }
     if (!AddControlWaits(n, &result.waits)) return false;
     // What is computed here may take long.
-    if (CancelCheck(options_.cancelled).Now()) return false;
+    if (!WantedCheck(options_.wanted).Now().ok()) return false;
     if (evaluator_ == nullptr || !evaluator_->CanEvaluate(n)) return false;
     if (PredictBytes(n, inputs) > options_.max_result_bytes) return false;
     absl::StatusOr<std::vector<Tensor>> values = evaluator_->Evaluate(n, inputs);

@@ -18,7 +18,7 @@
 #include "absl/types/span.h"
 #include "troupe/graph/core/tensor.h"
 #include "troupe/graph/ir/graph.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 
 namespace troupe {
 
@@ -34,7 +34,7 @@ class ConstantEvaluator {
 struct FoldOptions {
   int64_t max_result_bytes = 10 << 20;  // of all outputs of a node together
   bool fold_shapes = true;
-  CancelFlag cancelled = nullptr;
+  StillWanted wanted = nullptr;
 };
 
 struct FoldStats {
@@ -45,7 +45,7 @@ struct FoldStats {
 
 // Folds in place. Nodes that lose their last consumer by it are removed unless they are stateful; a
 // node without consumers before (a fetch's _Retval, a target) stays. INVALID_ARGUMENT when the
-// graph has a cycle without NextIteration; CANCELLED. Linear in nodes and edges, evaluation apart.
+// graph has a cycle without NextIteration; that of `wanted`. Linear in nodes and edges, evaluation apart.
 absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator, const FoldOptions& options = {});
 
 }  // namespace troupe

@@ -107,8 +107,8 @@ absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
   return fused;
 }
 
-absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels, CancelFlag cancelled) {
-  Fuser fuser(graph, kernels, cancelled);
+absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels, StillWanted wanted) {
+  Fuser fuser(graph, kernels, wanted);
   TROUPE_RETURN_IF_ERROR(FuseProducts(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseConvolutionGradients(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseElementwise(&fuser));

@@ -17,7 +17,7 @@
 #define TROUPE_GRAPH_PASSES_FUSE_H_
 
 #include "troupe/graph/ir/graph.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 #include "troupe/graph/passes/device_set.h"
 
 namespace troupe {
@@ -26,8 +26,8 @@ inline constexpr char kReplacesAttr[] = "_replaces";
 inline constexpr char kReplacedOpsAttr[] = "_replaced_ops";
 
 // Fuses in place and returns how many nodes vanished. A fused node is made only where `kernels` has a kernel for it on its device. Errors are those of
-// the graph's own operations, and CANCELLED.
-absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels, CancelFlag cancelled = nullptr);
+// the graph's own operations, and that of `wanted`.
+absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels, StillWanted wanted = nullptr);
 
 }  // namespace troupe
 

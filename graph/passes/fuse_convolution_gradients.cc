@@ -89,11 +89,11 @@ absl::Status FuseConvolutionGradients(Fuser* fuser) {
     if (n->op().name == "BiasAddGrad") bias_grads.push_back(n);
   }
   for (Node* n : relu_grads) {
-    if (fuser->cancelled()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(fuser->wanted());
     TROUPE_RETURN_IF_ERROR(FoldReluGrad(fuser, n));
   }
   for (Node* n : bias_grads) {
-    if (fuser->cancelled()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(fuser->wanted());
     TROUPE_RETURN_IF_ERROR(TakeBiasAlong(fuser, n));
   }
   return absl::OkStatus();

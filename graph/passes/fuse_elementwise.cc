@@ -47,14 +47,14 @@ class Elementwise {
     for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
     std::vector<std::vector<Node*>> groups;
     for (size_t i = order_.size(); i-- > 0;) {
-      if (fuser_.cancelled()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(fuser_.wanted());
       Node* root = order_[i];
       if (!root->IsOp() || grouped_.contains(root) || !IsElementwise(*root)) continue;
       std::vector<Node*> group = Group(root);
       if (group.size() > 1) groups.push_back(std::move(group));
     }
     for (const std::vector<Node*>& g : groups) {
-      if (fuser_.cancelled()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(fuser_.wanted());
       TROUPE_RETURN_IF_ERROR(Fuse(g));
     }
     return absl::OkStatus();

@@ -24,7 +24,7 @@ class Products {
 
   absl::Status Run() {
     for (Node* n : fuser_.graph()->op_nodes()) {
-      if (fuser_.cancelled()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(fuser_.wanted());
       const std::string& op = n->op().name;
       if (op != "MatMul" && op != "Conv2D") continue;
       if (const Edge* use = OnlyUse(*n); use != nullptr && SameDevice(*n, *use->dst))

@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "troupe/graph/ir/graph.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 #include "troupe/graph/passes/device_set.h"
 
 namespace troupe {
@@ -34,10 +34,10 @@ struct FusedNode {
 
 class Fuser {
  public:
-  Fuser(Graph* graph, const KernelLookup& kernels, CancelFlag cancelled)
-      : graph_(graph), kernels_(kernels), cancelled_(cancelled) {}
-  // To be asked for each node that is looked at.
-  bool cancelled() { return cancelled_(); }
+  Fuser(Graph* graph, const KernelLookup& kernels, StillWanted wanted)
+      : graph_(graph), kernels_(kernels), wanted_(wanted) {}
+  // Once for each node that is looked at.
+  absl::Status wanted() { return wanted_(); }
   Graph* graph() const { return graph_; }
   int removed() const { return removed_; }
   // True when a node of this op and type could run where `like` is.
@@ -48,7 +48,7 @@ class Fuser {
  private:
   Graph* graph_;
   const KernelLookup& kernels_;
-  CancelCheck cancelled_;
+  WantedCheck wanted_;
   absl::flat_hash_map<std::string, bool> has_kernel_;
   int removed_ = 0;
 };

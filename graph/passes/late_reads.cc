@@ -22,7 +22,7 @@ bool HandsOn(const Node& n) {
 
 class LateReads {
  public:
-  LateReads(Graph* graph, CancelFlag cancelled) : graph_(*graph), cancelled_(cancelled) {}
+  LateReads(Graph* graph, StillWanted wanted) : graph_(*graph), wanted_(wanted) {}
 
   absl::StatusOr<int> Run() {
     bool read = false, updated = false;
@@ -103,7 +103,7 @@ class LateReads {
     // By node id: the updates that have run when the node has.
     std::vector<uint64_t> before(graph_.num_node_ids(), 0);
     for (const Node* n : order_) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       uint64_t& bits = before[n->id()];
       for (const Edge* e : n->in_edges()) {
         if (!e->src->IsNextIteration()) bits |= before[e->src->id()];
@@ -143,7 +143,7 @@ class LateReads {
   }
 
   Graph& graph_;
-  CancelCheck cancelled_;
+  WantedCheck wanted_;
   std::vector<Node*> order_;
   std::vector<int> variable_;  // by node id: the variable that its references are of; -1 when that is not known
   std::vector<Read> reads_;
@@ -152,6 +152,6 @@ class LateReads {
 
 }  // namespace
 
-absl::StatusOr<int> ReadAfterUpdates(Graph* graph, CancelFlag cancelled) { return LateReads(graph, cancelled).Run(); }
+absl::StatusOr<int> ReadAfterUpdates(Graph* graph, StillWanted wanted) { return LateReads(graph, wanted).Run(); }
 
 }  // namespace troupe

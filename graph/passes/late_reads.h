@@ -17,15 +17,15 @@
 #define TROUPE_GRAPH_PASSES_LATE_READS_H_
 
 #include "troupe/graph/ir/graph.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 
 namespace troupe {
 
 // Changes the graph of a signature in place, before nodes are folded or merged; returns how many
 // inputs read later than they did. An Identity that loses its last consumer by it is removed. The
 // cost is linear in the graph, once for each 64 updates of variables that are read so; nothing
-// without them. INVALID_ARGUMENT for a cycle without NextIteration; CANCELLED.
-absl::StatusOr<int> ReadAfterUpdates(Graph* graph, CancelFlag cancelled = nullptr);
+// without them. INVALID_ARGUMENT for a cycle without NextIteration; that of `wanted`.
+absl::StatusOr<int> ReadAfterUpdates(Graph* graph, StillWanted wanted = nullptr);
 
 }  // namespace troupe
 

@@ -1,6 +1,7 @@
 #include "troupe/graph/passes/partition.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "troupe/graph/passes/control_loops.h"
@@ -13,12 +14,12 @@ constexpr size_t kReplicatedBytes = 1024;
 class Partitioner {
  public:
   Partitioner(Graph* graph, const DeviceSet& devices, const PartitionOptions& options)
-      : graph_(*graph), devices_(devices), options_(options), cancelled_(options.cancelled) {}
+      : graph_(*graph), devices_(devices), options_(options), wanted_(options.wanted) {}
 
   absl::StatusOr<std::vector<GraphPart>> Run() {
     for (int d = 0; d < devices_.size(); ++d) device_index_[devices_.info(d).name] = d;
     for (const Node* n : graph_.op_nodes()) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       if (!device_index_.contains(n->assigned_device())) {
         return n->At(n->assigned_device().empty()
                          ? InvalidArgument("it has no device: a graph is placed before it is cut")
@@ -26,7 +27,7 @@ class Partitioner {
       }
     }
     absl::StatusOr<ControlLoops> loops = ControlLoops::Add(&graph_);
-    if (cancelled_.Now()) return CompileAbandoned();
+    TROUPE_RETURN_IF_ERROR(wanted_.Now());
     if (!loops.ok()) return loops.status();
     loops_.emplace(*std::move(loops));
     if (options_.schedule_recvs != nullptr) {
@@ -37,13 +38,15 @@ class Partitioner {
     }
     TROUPE_RETURN_IF_ERROR(CopyNodes());
     // Values first: control edges then travel with them.
-    for (const bool control : {false, true}) {
-      for (const Node* n : nodes_) {
-        if (cancelled_()) return CompileAbandoned();
-        for (const Edge* e : SortedInEdges(*n)) {
-          if (e->IsControl() == control) TROUPE_RETURN_IF_ERROR(Connect(*e));
-        }
+    for (const Node* n : nodes_) {
+      TROUPE_RETURN_IF_ERROR(wanted_());
+      for (const Edge* e : SortedInEdges(*n)) {
+        if (!e->IsControl()) TROUPE_RETURN_IF_ERROR(Connect(*e));
       }
+    }
+    for (const Node* n : nodes_) {
+      TROUPE_RETURN_IF_ERROR(wanted_());
+      TROUPE_RETURN_IF_ERROR(ConnectControls(*n));
     }
     return Collect();
   }
@@ -70,7 +73,7 @@ class Partitioner {
       parts_[d].graph->set_library(graph_.shared_library());
     }
     for (const Node* n : nodes_) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       TROUPE_ASSIGN_OR_RETURN(copies_[n->id()], parts_[device_[n->id()]].graph->CopyNode(*n, n->name()));
     }
     return absl::OkStatus();
@@ -116,6 +119,42 @@ class Partitioner {
     return absl::OkStatus();
   }
 
+  // The control edges into `n`. Those that come from one device and for which nothing else crosses are joined there: one message, however many they are.
+  absl::Status ConnectControls(const Node& n) {
+    const int to = device_[n.id()];
+    std::map<std::pair<int, const Node*>, std::vector<const Edge*>> joined;  // by device, and what the Recv must wait for
+    for (const Edge* e : SortedInEdges(n)) {
+      if (!e->IsControl()) continue;
+      const int from = device_[e->src->id()];
+      if (from == to || IsFreeConstant(*e->src) || !CrossesBy(*e, to)) {
+        TROUPE_RETURN_IF_ERROR(Connect(*e));
+      } else {
+        joined[{from, loops_->Pivot(*e->src, devices_.info(to).name)}].push_back(e);
+      }
+    }
+    for (const auto& [where, edges] : joined) {
+      const Edge& first = *edges[0];
+      if (edges.size() == 1) {
+        TROUPE_RETURN_IF_ERROR(Connect(first));
+        continue;
+      }
+      TROUPE_ASSIGN_OR_RETURN(const NodeOut carrier, NewCarrier(*first.src, where.first));
+      for (const Edge* e : edges) parts_[where.first].graph->AddControlEdgeUnchecked(copies_[e->src->id()], carrier.node);
+      TROUPE_ASSIGN_OR_RETURN(Node* const recv, NewPair(first, carrier, where.first, to));
+      parts_[to].graph->AddControlEdgeUnchecked(recv, copies_[n.id()]);
+    }
+    return absl::OkStatus();
+  }
+
+  // True when nothing but this control edge takes its source to that device, as far as a short look says.
+  bool CrossesBy(const Edge& edge, int to) const {
+    constexpr size_t kLookedAt = 16;
+    const EdgeList& edges = edge.src->out_edges();
+    return edges.size() <= kLookedAt && std::none_of(edges.begin(), edges.end(), [&](const Edge* e) {
+             return e != &edge && e->dst->IsOp() && device_[e->dst->id()] == to;
+           });
+  }
+
   // A small constant that waits for nothing.
   static bool IsFreeConstant(const Node& n) {
     if (!n.IsConstant() || IsRef(n.output_type(0))) return false;
@@ -135,19 +174,25 @@ class Partitioner {
 
   // The Recv on `to` of what crosses by `e`; made when it is asked for the first time.
   absl::StatusOr<Node*> Recv(const Edge& e, int from, int to) {
+    const PairKey key{{e.src->id(), e.src_output}, to};
+    if (const auto it = pairs_.find(key); it != pairs_.end()) return it->second;
     if (e.IsControl() && !e.src->IsSwitch()) {
       // Of a Switch a value may be dead although the node ran.
       for (int i = 0; i < e.src->num_outputs(); ++i) {
         const auto it = pairs_.find(PairKey{{e.src->id(), i}, to});
-        if (it != pairs_.end()) return it->second;
+        if (it != pairs_.end()) return pairs_[key] = it->second;
       }
     }
-    Node*& recv = pairs_[PairKey{{e.src->id(), e.src_output}, to}];
-    if (recv != nullptr) return recv;
     NodeOut value{copies_[e.src->id()], e.src_output};
     if (e.IsControl()) {
       TROUPE_ASSIGN_OR_RETURN(value, Carrier(*e.src, from));
     }
+    TROUPE_ASSIGN_OR_RETURN(Node* const recv, NewPair(e, value, from, to));
+    return pairs_[key] = recv;
+  }
+
+  // A _Send of `value`, and the _Recv, for what crosses by `e`.
+  absl::StatusOr<Node*> NewPair(const Edge& e, NodeOut value, int from, int to) {
     const DType type = BaseType(value.dtype());
     AttrMap attrs;
     attrs.Set("tensor_name", StrCat("edge_", e.id, "_", e.IsControl() ? "^" : "", e.src->name(),
@@ -166,7 +211,7 @@ class Partitioner {
     ++parts_[from].num_sends;
 
     attrs.Set("tensor_type", type);
-    TROUPE_ASSIGN_OR_RETURN(recv, AddNode(*e.src, "_Recv", to, std::move(attrs)));
+    TROUPE_ASSIGN_OR_RETURN(Node* const recv, AddNode(*e.src, "_Recv", to, std::move(attrs)));
     ++parts_[to].num_recvs;
     if (const Node* pivot = loops_->Pivot(*e.src, devices_.info(to).name)) {
       parts_[to].graph->AddControlEdge(copies_[pivot->id()], recv);
@@ -177,13 +222,18 @@ class Partitioner {
 
   // A constant that is there when `src` has run: what a control edge sends.
   absl::StatusOr<NodeOut> Carrier(const Node& src, int device) {
-    Node*& carrier = carriers_[&src];
-    if (carrier == nullptr) {
-      TROUPE_ASSIGN_OR_RETURN(carrier,
-                              AddNode(src, "Const", device,
-                                      {{"dtype", DType::kFloat}, {"value", Tensor(DType::kFloat, TensorShape({0}))}}));
-      parts_[device].graph->AddControlEdge(copies_[src.id()], carrier);
+    NodeOut& carrier = carriers_[&src];
+    if (carrier.node == nullptr) {
+      TROUPE_ASSIGN_OR_RETURN(carrier, NewCarrier(src, device));
+      parts_[device].graph->AddControlEdge(copies_[src.id()], carrier.node);
     }
+    return carrier;
+  }
+
+  absl::StatusOr<NodeOut> NewCarrier(const Node& near, int device) {
+    TROUPE_ASSIGN_OR_RETURN(Node* const carrier,
+                            AddNode(near, "Const", device,
+                                    {{"dtype", DType::kFloat}, {"value", Tensor(DType::kFloat, TensorShape({0}))}}));
     return NodeOut{carrier, 0};
   }
 
@@ -217,7 +267,7 @@ class Partitioner {
   Graph& graph_;
   const DeviceSet& devices_;
   const PartitionOptions& options_;
-  CancelCheck cancelled_;
+  WantedCheck wanted_;
   std::optional<ControlLoops> loops_;
   std::optional<RecvSchedule> schedule_;
   absl::flat_hash_map<std::string, int> device_index_;
@@ -226,7 +276,7 @@ class Partitioner {
   std::vector<Node*> copies_;
   std::vector<GraphPart> parts_;               // by device
   absl::flat_hash_map<PairKey, Node*> pairs_;  // the Recvs
-  absl::flat_hash_map<const Node*, Node*> carriers_;
+  absl::flat_hash_map<const Node*, NodeOut> carriers_;
   int names_ = 0;
 };
 

@@ -3,7 +3,8 @@
 // A value that crosses becomes a `_Send` on its device and a `_Recv` on the other: one pair per
 // value and receiving device, however many consumers there are. Small constants are copied instead.
 // A control edge that crosses uses a value's pair that goes the same way, or is carried by a
-// constant of its own. What is dead on one side is sent dead and is dead on the other. Both ends
+// constant of its own; those of one device into one node share a constant where nothing else needs
+// their sources there. What is dead on one side is sent dead and is dead on the other. Both ends
 // have the same attrs tensor_name ("edge_<number>_<node>:<output>", unique in the graph),
 // send_device, send_device_incarnation and recv_device, which make the key of the edge in a step.
 // Loops across devices: see graph/passes/control_loops.h; references that are read on another device:
@@ -15,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 #include "troupe/graph/passes/cost_model.h"
 #include "troupe/graph/passes/device_set.h"
 #include "troupe/graph/passes/recv_schedule.h"
@@ -31,7 +32,7 @@ struct PartitionOptions {
   // every Recv starts at once.
   const CostModel* schedule_recvs = nullptr;
   RecvScheduleOptions schedule;
-  CancelFlag cancelled = nullptr;
+  StillWanted wanted = nullptr;
 };
 
 struct GraphPart {
@@ -45,7 +46,7 @@ struct GraphPart {
 // of `devices`. `graph` is changed (control loops are added; control flow nodes may change their
 // device); every node must have an assigned device of `devices`. INVALID_ARGUMENT with the node's
 // address otherwise, for a reference that would have to cross, and for what ControlLoops::Add
-// refuses; CANCELLED. Linear in nodes and edges.
+// refuses; that of `wanted`. Linear in nodes and edges.
 absl::StatusOr<std::vector<GraphPart>> PartitionGraph(Graph* graph, const DeviceSet& devices,
                                                       const PartitionOptions& options = {});
 // As above, for a caller that needs the graph no longer: where one device has all of it, the graph

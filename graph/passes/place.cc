@@ -34,10 +34,10 @@ class Placer {
       if (n->IsOp() && groups_.Feasible(groups_.GroupOf(*n)).size() > 1) choice = true;
     }
     if (choice && options_.use_cost_model) TROUPE_RETURN_IF_ERROR(PrepareSimulation(graph));
-    CancelCheck cancelled(options_.cancelled);
+    WantedCheck wanted(options_.wanted);
     std::vector<const Node*> waiting;  // for their consumers
     for (const Node* n : order) {
-      if (cancelled()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted());
       if (!n->IsOp()) continue;
       const int group = groups_.GroupOf(*n);
       if (device_of_[group] < 0) {
@@ -116,7 +116,7 @@ class Placer {
       cost_ = options_.cost_model;
     } else {
       estimates_.emplace();
-      TROUPE_RETURN_IF_ERROR(estimates_->InferShapes(graph, options_.cancelled));
+      TROUPE_RETURN_IF_ERROR(estimates_->InferShapes(graph, options_.wanted));
       cost_ = &*estimates_;
     }
     finish_.assign(graph.num_node_ids(), 0);
@@ -208,7 +208,7 @@ absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLook
   ColocationOptions colocation;
   colocation.allow_soft_placement = options.allow_soft_placement;
   colocation.fixed = options.stateful_devices;
-  colocation.cancelled = options.cancelled;
+  colocation.wanted = options.wanted;
   const bool news = options.session != nullptr && std::any_of(order.begin(), order.end(), [&](const Node* n) {
     return n->IsOp() && stays(*n) && !options.stateful_devices->contains(n->name());
   });

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 #include "troupe/graph/passes/cost_model.h"
 #include "troupe/graph/passes/device_set.h"
 #include "troupe/graph/passes/session_groups.h"
@@ -38,12 +38,12 @@ struct PlaceOptions {
   SessionGroups* session = nullptr;
   // Told of each node once it has its device.
   std::function<void(const Node&)> log;
-  CancelFlag cancelled = nullptr;
+  StillWanted wanted = nullptr;
 };
 
 // Sets every node's assigned_device(). Nodes that have one keep it. On an error no node is changed.
 // Errors: those of ColocationGroups::Build, INVALID_ARGUMENT for a cycle without NextIteration, and
-// CANCELLED.
+// that of `wanted`.
 absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels,
                         const PlaceOptions& options = {});
 

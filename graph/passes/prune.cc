@@ -25,7 +25,7 @@ PartialTensorShape DeclaredShape(const Node& node) {
 class Pruner {
  public:
   Pruner(const Graph& graph, const PruneOptions& options)
-      : graph_(graph), options_(options), cancelled_(options.cancelled), marks_(graph.num_node_ids(), 0) {}
+      : graph_(graph), options_(options), wanted_(options.wanted), marks_(graph.num_node_ids(), 0) {}
 
   absl::StatusOr<PrunedGraph> Run(absl::Span<const std::string> feeds, absl::Span<const std::string> fetches,
                                   absl::Span<const std::string> targets) {
@@ -114,7 +114,7 @@ class Pruner {
     }
     for (size_t i = 0; i < needed_.size(); ++i) {
       const Node* n = needed_[i];
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       for (const Edge* e : n->in_edges()) {
         if (e->IsControl() && (marks_[e->src->id()] & kFed) != 0) {
           marks_[e->src->id()] |= kTriggered;
@@ -250,11 +250,11 @@ class Pruner {
     TROUPE_RETURN_IF_ERROR(AddArgs());
     copies_.assign(graph_.num_node_ids(), nullptr);
     for (const Node* n : needed_) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       TROUPE_ASSIGN_OR_RETURN(copies_[n->id()], out.CopyNode(*n, n->name()));
     }
     for (const Node* n : needed_) {
-      if (cancelled_()) return CompileAbandoned();
+      TROUPE_RETURN_IF_ERROR(wanted_());
       TROUPE_RETURN_IF_ERROR(Connect(n, copies_[n->id()]));
     }
     TROUPE_RETURN_IF_ERROR(AddRetvals());
@@ -263,7 +263,7 @@ class Pruner {
 
   const Graph& graph_;
   const PruneOptions& options_;
-  CancelCheck cancelled_;
+  WantedCheck wanted_;
   std::vector<uint8_t> marks_;  // by node id
   std::vector<NodeOut> feeds_, fetches_;
   std::vector<const Node*> targets_;

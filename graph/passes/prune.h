@@ -18,7 +18,7 @@
 
 #include "absl/types/span.h"
 #include "troupe/graph/ir/graph.h"
-#include "troupe/graph/passes/cancel.h"
+#include "troupe/graph/passes/still_wanted.h"
 
 namespace troupe {
 
@@ -30,7 +30,7 @@ struct PruneOptions {
   // passes compute with it. Only for a caller that refuses fed values which do not fit
   // PrunedGraph::feed_shapes.
   bool trust_feed_shapes = false;
-  CancelFlag cancelled = nullptr;
+  StillWanted wanted = nullptr;
 };
 
 struct PrunedGraph {
@@ -51,7 +51,7 @@ struct PrunedGraph {
 // instead. Errors: NOT_FOUND with all unknown names at once; INVALID_ARGUMENT for "^n", a bad
 // output number, a tensor that is fed twice, a reference that is fed although a node must write to
 // it, and a placeholder that is needed but not fed: "placeholder 'x' (float32 [2,?]) must be fed;
-// node 'loss' needs it"; CANCELLED.
+// node 'loss' needs it"; that of `wanted`.
 absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph, absl::Span<const std::string> feeds,
                                               absl::Span<const std::string> fetches,
                                               absl::Span<const std::string> targets, const PruneOptions& options = {});

@@ -50,23 +50,24 @@ BOOST_AUTO_TEST_SUITE(cancel)
 BOOST_AUTO_TEST_CASE(every_pass_is_left_when_nobody_waits) {
   const DeviceSet devices = *DeviceSet::Make({{kA, 1, 0}, {kB, 2, 0}});
   for (const bool leave : {false, true}) {
-    const std::atomic<bool> flag = leave;
+    const std::function<absl::Status()> wanted = [leave] { return leave ? Cancelled("they have gone") : absl::OkStatus(); };
     const auto check = [&](const char* what, const absl::Status& s) {
       BOOST_TEST((s.code() == (leave ? absl::StatusCode::kCancelled : absl::StatusCode::kOk)), what << ": " << s.ToString());
+      if (leave) BOOST_TEST(s.message() == "they have gone", what);
     };
     PruneOptions prune;
-    prune.cancelled = &flag;
+    prune.wanted = &wanted;
     check("prune", PruneForExecution(*SomeGraph(), Names{"c"}, Names{"d"}, {}, prune).status());
     std::atomic<bool> other = leave;
     Evaluator evaluator(&other);
     FoldOptions fold;
-    fold.cancelled = &flag;
+    fold.wanted = &wanted;
     check("fold", FoldConstants(SomeGraph().get(), &evaluator, fold).status());
-    check("merge", EliminateCommonSubexpressions(SomeGraph().get(), &flag).status());
+    check("merge", EliminateCommonSubexpressions(SomeGraph().get(), &wanted).status());
     for (const bool simulate : {false, true}) {
       absl::flat_hash_map<std::string, std::string> known;
       PlaceOptions place;
-      place.cancelled = &flag;
+      place.wanted = &wanted;
       place.use_cost_model = simulate;
       place.stateful_devices = &known;
       check("place", PlaceGraph(SomeGraph().get(), devices, EveryKernel(), place));
@@ -74,9 +75,9 @@ BOOST_AUTO_TEST_CASE(every_pass_is_left_when_nobody_waits) {
       BOOST_TEST(known.empty() == leave);
     }
     CostModel costs;
-    check("shapes", costs.InferShapes(*SomeGraph(), &flag));
+    check("shapes", costs.InferShapes(*SomeGraph(), &wanted));
     PartitionOptions cut;
-    cut.cancelled = &flag;
+    cut.wanted = &wanted;
     auto placed = SomeGraph();
     for (Node* n : placed->op_nodes()) n->set_assigned_device(n->id() % 2 == 0 ? kA : kB);
     for (const char* n : {"h", "r"}) placed->Find(n)->set_assigned_device(kA);
@@ -88,7 +89,7 @@ BOOST_AUTO_TEST_CASE(every_pass_is_left_when_nobody_waits) {
       m = MatMul(x, w)
       s = BiasAdd(m, b)
       y = _Retval[index=0](s))");
-    check("fuse", FuseNodes(product.get(), EveryKernel(), &flag).status());
+    check("fuse", FuseNodes(product.get(), EveryKernel(), &wanted).status());
   }
 }
 
@@ -97,9 +98,10 @@ BOOST_AUTO_TEST_CASE(no_more_is_computed_when_nobody_waits) {
   for (int i = 1; i <= 20; ++i) StrAppend(&text, "n", i, " = TestNeg(n", i - 1, ")\n");
   auto graph = MustParse(text);
   std::atomic<bool> flag = false;
+  const std::function<absl::Status()> wanted = [&] { return flag ? Cancelled("they have gone") : absl::OkStatus(); };
   Evaluator evaluator(&flag);
   FoldOptions fold;
-  fold.cancelled = &flag;
+  fold.wanted = &wanted;
   BOOST_TEST((FoldConstants(graph.get(), &evaluator, fold).status().code() == absl::StatusCode::kCancelled));
   BOOST_TEST(evaluator.evaluated == 3);
 }

@@ -49,6 +49,15 @@ const Shape kShapes[] = {
        Node* end = *g->AddNode("end", "NoOp", {});
        for (int i = 0; i < n; ++i) g->AddControlEdgeUnchecked(Unary(g, StrCat("n", i), "Neg", x), end);
      }},
+    {"a placeholder with n consumers, a node that waits for all",
+     [](Graph* g, int n) {
+       Node* x = Placeholder(g);
+       Node* end = *g->AddNode("end", "NoOp", {});
+       for (int i = 0; i < n; ++i) {
+         Node* neg = *NodeBuilder(g, StrCat("n", i), "Neg").Input(x).Attr("_number", i).Build();
+         g->AddControlEdgeUnchecked(neg, end);
+       }
+     }},
     {"n equal nodes that one reads and another waits for",
      [](Graph* g, int n) {
        Node* x = Placeholder(g);

@@ -117,6 +117,18 @@ BOOST_AUTO_TEST_CASE(table) {
         R"(a/_S5 = _Recv[tensor_type=float32, tensor_name="edge_^a", send_device="A", send_device_incarnation=7, recv_device="B"] @=B
            n = TestNone(^a/_S5) @=B
            m = TestNone(^a/_S5) @=B)"}},
+      {"control edges of one device into one node cross together, but for those that cross anyway",
+       "a = TestRandom @A\nb = TestRandom @A\nc = TestRandom @A\nd = TestNeg(c) @B\nn = TestNone(^a, ^b, ^c) @B",
+       {R"(a = TestRandom @=A
+           b = TestRandom @=A
+           c = TestRandom @=A
+           a/_S3 = Const[value=float32[0]{}](^a, ^b) @=A
+           a/_S4 = _Send[tensor_name="edge_^a", send_device="A", send_device_incarnation=7, recv_device="B"](a/_S3) @=A
+           c/_S1 = _Send[tensor_name="edge_c:0", send_device="A", send_device_incarnation=7, recv_device="B"](c) @=A)",
+        R"(a/_S5 = _Recv[tensor_type=float32, tensor_name="edge_^a", send_device="A", send_device_incarnation=7, recv_device="B"] @=B
+           c/_S2 = _Recv[tensor_type=float32, tensor_name="edge_c:0", send_device="A", send_device_incarnation=7, recv_device="B"] @=B
+           d = TestNeg(c/_S2) @=B
+           n = TestNone(^a/_S5, ^c/_S2) @=B)"}},
       {"the control edge of a Switch never goes with one of its values, which may be dead",
        "x = TestRandom @A\np = TestRandom[dtype=bool] @A\ns = Switch(x, p) @A\nn = TestNeg(s, ^s) "
        "@B",

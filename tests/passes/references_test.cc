@@ -329,7 +329,7 @@ class Author {
            i == 0 && Random(2) == 0);
       Line(v + "/init", ref ? "Assign" : "AssignVariableOp", {v, v + "/value"}, false);
       inits.push_back("^" + v + "/init");
-      root.variables.push_back({ref, v, "", {}});
+      root.variables.push_back({ref, v, "", {}, ""});
     }
     Line("init", "NoOp", inits, true);
     const int statements = 4 + Random(8);
@@ -356,6 +356,7 @@ class Author {
     std::string at;       // its reference or handle in this scope
     std::string written;  // the last update; "" when there was none here
     std::vector<std::string> read;  // since then
+    std::string alias;              // an Identity of it, of whatever time
   };
   struct Scope {
     std::string pivot;  // what runs when the scope does; "" at the root
@@ -391,6 +392,11 @@ class Author {
     if (!v->ref) {
       After(after, &in);
       r = Line("ReadVariableOp[dtype=float32]", in, false);
+    } else if (Random(3) == 0 && !v->alias.empty() && !after.empty()) {
+      // Through an Identity of before: the update that this waits for is seen all the same.
+      in = {v->alias, Pick(s->pool)};
+      After(after, &in);
+      r = Line("AddV2", in);
     } else if (Random(3) == 0 && !v->written.empty() && updates_.contains(v->written)) {
       // Ordered by data: the update's value comes beside the variable.
       r = Line("AddV2", {v->at, Line("Neg", {v->written})});
@@ -400,6 +406,7 @@ class Author {
       if (kind == 2) in.insert(in.begin(), Pick(s->pool));
       After(after, &in);
       r = Line(kind == 0 ? "Identity" : kind == 1 ? "Sub" : "Maximum", in);
+      if (kind == 0) v->alias = Random(2) == 0 ? r : Line("Identity", {r});
     }
     v->read.push_back(r);
     s->pool.push_back(Line("Tanh", {r}));
@@ -464,7 +471,7 @@ class Author {
       Scope inner;
       inner.pivot = Line("Identity", {fork + port});
       for (const Variable& v : s->variables) {
-        inner.variables.push_back({v.ref, Line(v.ref ? "RefSwitch" : "Switch", {v.at, p}, false) + port, "", {}});
+        inner.variables.push_back({v.ref, Line(v.ref ? "RefSwitch" : "Switch", {v.at, p}, false) + port, "", {}, ""});
       }
       for (int i = 0; i < 2; ++i) inner.pool.push_back(Line("Switch", {Pick(s->pool), p}) + port);
       for (int i = Random(4); i >= 0; --i) Statement(&inner, depth + 1);
@@ -497,7 +504,7 @@ class Author {
     Line(name("/one"), "Const[value=int32{1}]", {"^" + inner.pivot}, true);
     inner.pool = {name("/a"), Line("Neg", {name("/ec"), "^" + inner.pivot})};
     for (const Variable& v : s->variables) {
-      inner.variables.push_back({v.ref, Line((v.ref ? "RefEnter" : "Enter") + constant, {v.at}, false), "", {}});
+      inner.variables.push_back({v.ref, Line((v.ref ? "RefEnter" : "Enter") + constant, {v.at}, false), "", {}, ""});
     }
     for (int i = 1 + Random(4); i >= 0; --i) Statement(&inner, depth + 1);
     std::vector<std::string> last = {name("/pivot"), name("/one")};

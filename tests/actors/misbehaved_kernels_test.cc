@@ -244,7 +244,7 @@ BOOST_FIXTURE_TEST_CASE(AnAnswerMayOutliveItsExecutor, Fixture) {
       caf::anon_send_exit(actor, caf::exit_reason::kill);
     });
     const std::vector<Tensor> values = {Tensor::Scalar(1.0f)};
-    const absl::Status status = set->RunBlocking({}, absl::Span<const Tensor>(values), nullptr, nullptr);
+    const absl::Status status = set->RunBlocking({}, {}, absl::Span<const Tensor>(values), nullptr, nullptr);
     BOOST_TEST(status.code() == absl::StatusCode::kAborted, status);
     killer.join();
     set.reset();

@@ -38,7 +38,7 @@ enum class Unconnected {
 };
 
 struct GradientOptions {
-  // These tensors count as constants: nothing flows back through them.
+  // These tensors count as constants: nothing flows back through them. For a variable however it is read: its handle().
   std::vector<NodeOut> stop_gradients;
   // Puts every gradient node on the device of its forward node (attr "_class").
   bool colocate_gradients_with_ops = false;

@@ -68,8 +68,17 @@ class Cursor {
     return text_.substr(begin, pos_ - begin);
   }
   std::string Quoted();
+  // Values stand in lists and functions, one level in the other: no more of them than a stack holds.
+  bool Deeper() {
+    if (++depth_ <= kMaxDepth) return true;
+    Fail("values are nested too deep");
+    return false;
+  }
+  void Back() { --depth_; }
 
  private:
+  static constexpr int kMaxDepth = 100;
+  int depth_ = 0;
   std::string_view text_;
   size_t pos_ = 0;
   absl::Status status_;
@@ -275,7 +284,16 @@ AttrValue ParseList(Cursor* c) {
   return {};
 }
 
+AttrValue ParseNested(Cursor* c);
+
 AttrValue ParseValue(Cursor* c) {
+  AttrValue v;
+  if (c->Deeper()) v = ParseNested(c);
+  c->Back();
+  return v;
+}
+
+AttrValue ParseNested(Cursor* c) {
   const char next = c->Peek();
   if (next == '"') return c->Quoted();
   if (next == '[') return ParseShape(c);

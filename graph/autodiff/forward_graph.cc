@@ -119,7 +119,8 @@ NodeOut ForwardGraph::Predicate(const Node* switch_node) {
 }
 
 int ForwardGraph::Intern(std::vector<GuardItem> items) {
-  // Beyond that nothing is kept: memory would grow with the square of the depth, and guards are worked off by recursion.
+  // Beyond that nothing is kept: memory would grow with the square of the depth, and guards are
+  // worked off by recursion.
   if (items.size() > kMaxGuard) {
     too_deep_ = true;
     return 0;

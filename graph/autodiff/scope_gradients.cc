@@ -9,7 +9,8 @@
 namespace troupe {
 namespace {
 
-// `value` is what was read from the variable `handle`, handed on by nothing but what leaves it as it is.
+// `value` is what was read from the variable `handle`, handed on by nothing but what leaves it as
+// it is.
 bool IsReadOf(NodeOut value, NodeOut handle) {
   while (value.valid() && value != handle) {
     const Node* n = value.node;

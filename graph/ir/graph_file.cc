@@ -61,7 +61,8 @@ std::string OtherKind(const std::string& bytes, bool text) {
   return "";
 }
 
-// The fields of another message may look like those of a GraphDef: then its nodes have no op, or there are none.
+// The fields of another message may look like those of a GraphDef: then its nodes have no op, or
+// there are none.
 bool LooksLikeGraph(const proto::GraphDef& def) {
   for (const proto::NodeDef& n : def.node()) {
     if (n.op().empty() || n.name().empty()) return false;

@@ -68,7 +68,8 @@ class Cursor {
     return text_.substr(begin, pos_ - begin);
   }
   std::string Quoted();
-  // Values stand in lists and functions, one level in the other: no more of them than a stack holds.
+  // Values stand in lists and functions, one level in the other: no more of them than a stack
+  // holds.
   bool Deeper() {
     if (++depth_ <= kMaxDepth) return true;
     Fail("values are nested too deep");
@@ -418,8 +419,9 @@ void InferAttrs(const OpDef& op, const std::vector<DType>& types, AttrMap* attrs
   }
 }
 
-// The attrs and output types of all lines: of each when its inputs' are known, whatever the order of the lines. In a loop that is never so: its Merges
-// are then taken with the inputs that are known.
+// The attrs and output types of all lines: of each when its inputs' are known, whatever the order
+// of the lines. In a loop that is never so: its Merges are then taken with the inputs that are
+// known.
 class LineTypes {
  public:
   LineTypes(std::vector<Line>* lines, const Graph& graph) : lines_(*lines), graph_(graph) {}

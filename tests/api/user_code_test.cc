@@ -1,4 +1,5 @@
-// What user code does wrong while a graph is built is the scope's error: exceptions, values that leave their loop, empty handles, types that do not fit.
+// What user code does wrong while a graph is built is the scope's error: exceptions, values that
+// leave their loop, empty handles, types that do not fit.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <functional>

@@ -131,7 +131,8 @@ const std::vector<Body>& Bodies() {
   return list;
 }
 
-// f's gradient with respect to x and w, differentiated again: `terms` weighs the two so that mixed derivatives matter.
+// f's gradient with respect to x and w, differentiated again: `terms` weighs the two so that mixed
+// derivatives matter.
 BOOST_AUTO_TEST_CASE(of_a_table_of_loops) {
   for (const Body& body : Bodies()) {
     BOOST_TEST_CONTEXT(body.name) {
@@ -248,7 +249,8 @@ BOOST_AUTO_TEST_CASE(over_several_devices) {
   for (const double g : got) BOOST_TEST(std::abs(g - expected) <= 1e-12 * std::max(1.0, std::abs(expected)));
 }
 
-// The first gradient is taken in the body of a loop, of a loop in there; the second one outside of all.
+// The first gradient is taken in the body of a loop, of a loop in there; the second one outside of
+// all.
 BOOST_AUTO_TEST_CASE(of_gradients_within_a_body) {
   Net t;
   const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output&, const Output& a) {

@@ -1,4 +1,5 @@
-// What an x of Gradients means: a variable whichever way it is read, a tensor as it is; and what is said of an x on which nothing depends.
+// What an x of Gradients means: a variable whichever way it is read, a tensor as it is; and what is
+// said of an x on which nothing depends.
 #include <functional>
 
 #include "autodiff/numeric.h"
@@ -88,7 +89,8 @@ BOOST_AUTO_TEST_CASE(an_imported_variable_is_meant_however_it_is_read) {
   }
 }
 
-// In the body of a loop a variable is what its reads inside and those brought in from outside give together.
+// In the body of a loop a variable is what its reads inside and those brought in from outside give
+// together.
 BOOST_AUTO_TEST_CASE(a_variable_is_meant_in_bodies_and_branches) {
   for (const bool resource : {true, false}) {
     BOOST_TEST_CONTEXT("resource " << resource) {

@@ -1,4 +1,5 @@
-// Any graph, printed and read again, is the same graph: random ones, TensorFlow's own, and each of them with its lines in another order.
+// Any graph, printed and read again, is the same graph: random ones, TensorFlow's own, and each of
+// them with its lines in another order.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
@@ -14,7 +15,8 @@ namespace {
 
 constexpr GraphTextOptions kAll = {.max_elements = 1 << 24};
 
-// The nodes by name, each as text of the wire form with its attrs sorted: what two equal graphs have in common.
+// The nodes by name, each as text of the wire form with its attrs sorted: what two equal graphs
+// have in common.
 std::string Canonical(const Graph& graph, bool sorted) {
   proto::GraphDef def;
   ExportGraphDef(graph, &def);

@@ -189,15 +189,16 @@ BOOST_AUTO_TEST_CASE(what_is_not_connected_is_zeros_or_nothing_on_request) {
   BOOST_TEST(RunGraph(*s.graph(), {}, {zeros.name()}, {init.name()})[0].DebugString() == "float64 [2] [0 0]");
 }
 
-BOOST_AUTO_TEST_CASE(a_stopped_handle_stops_all_reads) {
+// An x that is stopped keeps a gradient of its own, as in TensorFlow: 2 w v.
+BOOST_AUTO_TEST_CASE(a_stopped_handle_is_a_source_still) {
   Scope s = Scope::NewRootScope();
   const Variable w(s.WithOpName("w"), 2.0), v(s.WithOpName("v"), 3.0);
   GradientOptions options;
   options.stop_gradients = {v.handle()};
   options.unconnected = Unconnected::kNone;
   const OutputList g = Gradients(s, {w * v * v.Read(s)}, {w, v}, {}, options);
-  BOOST_REQUIRE(g[0].valid());
-  BOOST_TEST(!g[1].valid());
+  BOOST_REQUIRE(g[0].valid() && g[1].valid());
+  BOOST_TEST(RunAfterInit(s, g[1]) == 12.0);
   BOOST_TEST(RunAfterInit(s, g[0]) == 9.0);
 }
 

@@ -64,8 +64,8 @@ namespace internal {
 
 // True when `inner` is `outer` or lies inside of it (everything lies inside of null).
 bool Encloses(const ControlFlowContext* outer, const ControlFlowContext* inner);
-// Runs a function of a While or Cond as the innermost one. `what` names it for the status that an exception becomes; whatever happens, the function that was
-// innermost before is so again.
+// Runs a function of a While or Cond as the innermost one. `what` names it for the status that an
+// exception becomes; whatever happens, the function that was innermost before is so again.
 absl::Status RunInside(ScopeShared& shared, std::shared_ptr<const ScopeState> state, std::string_view what,
                        const std::function<void()>& function);
 // An error when `context`, or one around it, is closed.

@@ -16,8 +16,9 @@
 // asked about each node with what the scopes inside of it have set, and its answer, unless empty, replaces it.
 //
 // Errors. The first error is kept with the line of the program that caused it; from then on every builder call on any scope of the graph does nothing and
-// returns an invalid Output. Nothing aborts or throws: what a function of yours throws (a body of a While or Cond, a device function, a shape or
-// gradient function of an op) becomes the scope's error, with what() and the line of the call or the node's address.
+// returns an invalid Output. Nothing aborts or throws: what a function of yours throws (a body of a
+// While or Cond, a device function, a shape or gradient function of an op) becomes the scope's
+// error, with what() and the line of the call or the node's address.
 //
 // Control flow. While and Cond (control_flow_ops.h) call their functions with a scope that knows its loop or branch; nodes built in it are wired into it.
 //

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -45,6 +46,10 @@ struct DeviceEntry {
   std::string name;
   DeviceFunction fn;
   std::shared_ptr<const DeviceEntry> outer;
+  // A chain of any length goes without recursion.
+  ~DeviceEntry() {
+    while (outer != nullptr && outer.use_count() == 1) outer = std::move(const_cast<DeviceEntry&>(*outer).outer);
+  }
 };
 
 struct ScopeState {

@@ -19,8 +19,9 @@
 
 namespace troupe::autodiff {
 
-// An x. A variable that is differentiated in the body of a loop or in a branch is several tensors there: its handle, and each of its reads
-// that was brought in from outside. Its gradient is the sum of theirs.
+// An x. A variable that is differentiated in the body of a loop or in a branch is several tensors
+// there: its handle, and each of its reads that was brought in from outside. Its gradient is the
+// sum of theirs.
 struct GradientSource {
   std::vector<NodeOut> parts;  // not empty
   NodeOut outside;             // what the caller named, for messages
@@ -73,7 +74,8 @@ class Backprop {
   NodeOut PushAndPop(NodeOut v, Frame* target);
   // A stack in the base frame, alive when `loop`, or the outermost of those around it, is.
   NodeOut NewStack(Frame* loop, DType dtype, std::string_view name);
-  // `node` of backward frame `target` touches a stack: it does so before the same node of the next iteration.
+  // `node` of backward frame `target` touches a stack: it does so before the same node of the next
+  // iteration.
   void InOrder(Node* node, Frame* target);
   NodeOut ForwardHandle(NodeOut stack, Frame* frame);
   // A node in `target` that is alive exactly when `guard` held in the matching forward iteration.
@@ -149,7 +151,8 @@ class Backprop {
   mutable absl::flat_hash_map<NodeOut, bool> invariant_;
   std::vector<Stack> stacks_;
   absl::flat_hash_map<const Node*, int> stack_of_;  // by push and pop
-  // By loop: those that push what it pops, and those that pop what it pushes; they are neither around it nor in it.
+  // By loop: those that push what it pops, and those that pop what it pushes; they are neither
+  // around it nor in it.
   absl::flat_hash_map<const Frame*, std::vector<const Frame*>> pops_from_, popped_by_;
   absl::flat_hash_map<const Frame*, Frame*> backward_of_;  // the loop that was last built for a forward loop
 };

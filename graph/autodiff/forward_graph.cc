@@ -5,6 +5,11 @@
 #include "troupe/graph/ir/control_flow.h"
 
 namespace troupe::autodiff {
+namespace {
+
+constexpr size_t kMaxGuard = 500;
+
+}  // namespace
 
 absl::Status ForwardGraph::Build() {
   TROUPE_ASSIGN_OR_RETURN(order_, graph_->TopologicalOrder());
@@ -15,6 +20,8 @@ absl::Status ForwardGraph::Build() {
   guards_.assign(1, {});
   guard_ids_[{}] = 0;
   FindGuards();
+  if (too_deep_)
+    return Unimplemented("conditionals that are nested more than ", kMaxGuard, " deep have no gradient");
   InferShapes();
   return absl::OkStatus();
 }
@@ -112,6 +119,12 @@ NodeOut ForwardGraph::Predicate(const Node* switch_node) {
 }
 
 int ForwardGraph::Intern(std::vector<GuardItem> items) {
+  // Beyond that nothing is kept: memory would grow with the square of the depth, and guards are
+  // worked off by recursion.
+  if (items.size() > kMaxGuard) {
+    too_deep_ = true;
+    return 0;
+  }
   std::vector<std::pair<int, int>> key;
   // The order of an item tells its predicate apart: it is the position of the predicate's node and output.
   for (const GuardItem& i : items) key.emplace_back(i.order, i.side);

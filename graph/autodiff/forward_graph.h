@@ -117,6 +117,7 @@ class ForwardGraph {
   std::vector<Frame*> frame_of_;
   std::vector<int> guard_of_;
   std::vector<std::vector<GuardItem>> guards_;
+  bool too_deep_ = false;  // a guard has more items than can be kept for each node
   std::map<std::vector<std::pair<int, int>>, int> guard_ids_;
   absl::flat_hash_map<const Node*, std::pair<Frame*, int>> vars_;
   std::unique_ptr<ShapeRefiner> shapes_;

@@ -12,7 +12,8 @@
 // Its variables are the gradients of those forward variables that lie between xs and ys. The gradients of the loop's constants are summed in
 // variables of their own. The gradients of a nested loop stand in the backward loop of the outer one, where the inner n is a saved value like any other.
 //
-// A loop that pops what another one has pushed, the backward loop of an earlier gradient, is differentiated first: see stacks.cc.
+// A loop that pops what another one has pushed, the backward loop of an earlier gradient, is
+// differentiated first: see stacks.cc.
 #include "troupe/graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {

@@ -19,7 +19,8 @@ NodeOut Backprop::Value(NodeOut v, Frame* target) {
   if (!ok() || !v.valid()) return {};
   if (forward_.OutputFrame(v) == target) return v;
   if (const auto it = target->values.find(v); it != target->values.end()) return it->second;
-  // Along what only hands a value on, from the far end back: MakeValue finds its input made, and chains of any length need no stack.
+  // Along what only hands a value on, from the far end back: MakeValue finds its input made, and
+  // chains of any length need no stack.
   std::vector<NodeOut> chain{v};
   for (;;) {
     const NodeOut at = chain.back();

@@ -9,13 +9,14 @@
 namespace troupe {
 namespace {
 
-// `value` is what was read from the variable `handle`, handed on by nothing but what leaves it as it is.
+// `value` is what was read from the variable `handle`, handed on by nothing but what leaves it as
+// it is.
 bool IsReadOf(NodeOut value, NodeOut handle) {
   while (value.valid() && value != handle) {
     const Node* n = value.node;
     const std::string& op = n->op().name;
     const bool hands_on = op == "ReadVariableOp" || op == "Identity" || op == "RefIdentity" ||
-                          (n->IsSwitch() && !n->input(1).node->IsLoopCond()) ||
+                          (n->IsSwitch() && n->input(1).valid() && !n->input(1).node->IsLoopCond()) ||
                           (n->IsEnter() && n->Attr<bool>("is_constant").value_or(false));
     if (!hands_on) return false;
     value = n->input(0);

@@ -1,17 +1,22 @@
 // Gradients of gradients through loops.
 //
-// The graph that is differentiated may have been differentiated before: a loop F pushes values on a stack, and B, its backward loop, pops them in the reverse order. What B
-// computes depends on F by way of the stack alone, so push and pop count as one edge here, from the value that is pushed to the one that is popped.
+// The graph that is differentiated may have been differentiated before: a loop F pushes values on a
+// stack, and B, its backward loop, pops them in the reverse order. What B computes depends on F by
+// way of the stack alone, so push and pop count as one edge here, from the value that is pushed to
+// the one that is popped.
 //
-// Its gradient is a stack again. B's own backward loop meets the iterations in the order in which F ran them, and pushes the gradient of each value that B popped;
-// F's backward loop starts when that is done, meets them in the reverse order, and pops each gradient where its value was pushed:
+// Its gradient is a stack again. B's own backward loop meets the iterations in the order in which F
+// ran them, and pushes the gradient of each value that B popped; F's backward loop starts when that
+// is done, meets them in the reverse order, and pops each gradient where its value was pushed:
 //
 //   F pushes v -> B pops v -> B' pushes dv -> F' pops dv
 //
-// B' and F' are what any later gradient sees as its F and B. Graphs that TensorFlow differentiated have stacks of the same kind.
+// B' and F' are what any later gradient sees as its F and B. Graphs that TensorFlow differentiated
+// have stacks of the same kind.
 //
-// It holds only when as much is popped as was pushed, in one place each, by loops that stand side by side and live under the same conditions. Anything else is
-// refused, since a gradient without it would be wrong.
+// It holds only when as much is popped as was pushed, in one place each, by loops that stand side
+// by side and live under the same conditions. Anything else is refused, since a gradient without it
+// would be wrong.
 #include <algorithm>
 
 #include "troupe/graph/autodiff/backprop.h"
@@ -105,9 +110,8 @@ void Backprop::PushGradient(Node* n, Frame* target) {
   if (!stops_.contains(NodeOut{n, 0})) AddGrad(n->input(1), Sum({n, 0}, target), target);
   const Stack& stack = *StackOf(n);
   if (!ok() || !stack.grads.valid()) return;
-  const NodeOut pop =
-      Add(target, "stacked/pop", "StackPopV2", {Value(stack.grads, target)},
-          {{"elem_type", BaseType(n->input(1).dtype())}}, {GuardNode(forward_.GuardOf(n), target)});
+  const NodeOut pop = Add(target, "stacked/pop", "StackPopV2", {Value(stack.grads, target)},
+                          {{"elem_type", BaseType(n->input(1).dtype())}}, {GuardNode(forward_.GuardOf(n), target)});
   InOrder(pop.node, target);
   AddGrad(n->input(1), pop, target);
 }

@@ -83,8 +83,8 @@ absl::Status Backprop::NotConnected(absl::Span<const NodeOut> ys, const Gradient
   if (x_is_y) {
     const std::string where =
         cut == nullptr ? std::string() : StrCat(": node '", cut->name(), "' (", cut->op().name, ") hands none on");
-    text = StrCat(ys.size() == 1 ? StrCat("'", ys[0].ToString(), "' depends") : StrCat(ys.size(), " ys depend"), " on '",
-                  x.ToString(), "' only through values that carry no gradient", where);
+    text = StrCat(ys.size() == 1 ? StrCat("'", ys[0].ToString(), "' depends") : StrCat(ys.size(), " ys depend"),
+                  " on '", x.ToString(), "' only through values that carry no gradient", where);
   } else {
     for (NodeOut y : ys) {
       if (Upstream(*graph_, {&x, 1})[y.node->id()] && y.node != x.node)

@@ -1,5 +1,5 @@
-// Calls of functions that users write. What they throw becomes a status here, so that it goes neither through half-built data of the library nor into the hands
-// of somebody else.
+// Calls of functions that users write. What they throw becomes a status here, so that it goes
+// neither through half-built data of the library nor into the hands of somebody else.
 #ifndef TROUPE_GRAPH_CORE_GUARDED_H_
 #define TROUPE_GRAPH_CORE_GUARDED_H_
 
@@ -12,8 +12,9 @@
 
 namespace troupe {
 
-// f(), whose status (when it gives one) is the result. An exception is INTERNAL "`what` threw an exception: ..." with its text, one for want of memory
-// RESOURCE_EXHAUSTED. `what` is a subject: "the body of loop 'while'".
+// f(), whose status (when it gives one) is the result. An exception is INTERNAL "`what` threw an
+// exception: ..." with its text, one for want of memory RESOURCE_EXHAUSTED. `what` is a subject:
+// "the body of loop 'while'".
 template <class F>
 absl::Status Guarded(std::string_view what, F&& f) {
   try {

@@ -19,7 +19,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     if (file.bad()) return InvalidArgument(path, ": it cannot be read");
     return std::string();
   }
-  // In pieces, into a string: a string stream holds 2 GiB and no more. What has a size gets it at once.
+  // In pieces, into a string: a string stream holds 2 GiB and no more. What has a size gets it at
+  // once.
   std::string bytes;
   std::error_code error;
   const uintmax_t size = std::filesystem::file_size(path, error);

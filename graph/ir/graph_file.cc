@@ -38,7 +38,8 @@ std::string OtherKind(const std::string& bytes, bool text) {
   constexpr std::string_view kMeta =
       "it is a MetaGraphDef; its field graph_def is a GraphDef, and can be written to a file of its own";
   constexpr std::string_view kSaved =
-      "it is a SavedModel; field graph_def of one of its meta_graphs is a GraphDef, and can be written to a file of its own";
+      "it is a SavedModel; field graph_def of one of its meta_graphs is a GraphDef, and can be written to a file of "
+      "its own";
   if (text) {
     // Its first field, behind comments.
     size_t at = 0;
@@ -55,11 +56,13 @@ std::string OtherKind(const std::string& bytes, bool text) {
   if (saved.ParseFromString(bytes) && saved.meta_graphs_size() > 0 && saved.meta_graphs(0).has_graph_def())
     return std::string(kSaved);
   proto::MetaGraphDef meta;
-  if (meta.ParseFromString(bytes) && meta.has_graph_def() && meta.graph_def().node_size() > 0) return std::string(kMeta);
+  if (meta.ParseFromString(bytes) && meta.has_graph_def() && meta.graph_def().node_size() > 0)
+    return std::string(kMeta);
   return "";
 }
 
-// The fields of another message may look like those of a GraphDef: then its nodes have no op, or there are none.
+// The fields of another message may look like those of a GraphDef: then its nodes have no op, or
+// there are none.
 bool LooksLikeGraph(const proto::GraphDef& def) {
   for (const proto::NodeDef& n : def.node()) {
     if (n.op().empty() || n.name().empty()) return false;
@@ -79,10 +82,12 @@ absl::Status ReadGraphDef(const std::string& path, proto::GraphDef* def) {
   // Refused before it is read: it may be larger than the memory.
   std::error_code error;
   if (const uintmax_t size = std::filesystem::file_size(path, error); !error && size > INT_MAX)
-    return InvalidArgument(path, ": the file has ", size, " bytes; the Protocol Buffers of a GraphDef end at ", INT_MAX);
+    return InvalidArgument(path, ": the file has ", size, " bytes; the Protocol Buffers of a GraphDef end at ",
+                           INT_MAX);
   TROUPE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   if (bytes.size() > INT_MAX)
-    return InvalidArgument(path, ": it has ", bytes.size(), " bytes; the Protocol Buffers of a GraphDef end at ", INT_MAX);
+    return InvalidArgument(path, ": it has ", bytes.size(), " bytes; the Protocol Buffers of a GraphDef end at ",
+                           INT_MAX);
   if (bytes.empty()) return InvalidArgument(path, ": the file is empty");
   if (LooksLikeText(bytes)) {
     FirstError first;

@@ -163,7 +163,8 @@ absl::Status GraphImporter::CheckCycles() {
   return At(node, InvalidArgument("the node is on a cycle that no NextIteration into a Merge closes: ", cycle));
 }
 
-// An Exit leaves a frame and a NextIteration turns its page: without an Enter before them there is none.
+// An Exit leaves a frame and a NextIteration turns its page: without an Enter before them there is
+// none.
 absl::Status GraphImporter::CheckFrames(const std::vector<int>& order) const {
   constexpr int kUnknown = 1 << 30;  // behind a node that was there before
   std::vector<int> depth(order.size(), 0);

@@ -21,8 +21,9 @@ class TensorShapeProto;
 
 namespace troupe {
 
-// A GraphDef's versions become the graph's `producer` and `min_consumer`; its bad consumers this collection, as numbers in text. `library` is kept as read,
-// `experimental_debug_info` is not: it tells places in the program that wrote the graph, and a Node here has a location of its own.
+// A GraphDef's versions become the graph's `producer` and `min_consumer`; its bad consumers this
+// collection, as numbers in text. `library` is kept as read, `experimental_debug_info` is not: it
+// tells places in the program that wrote the graph, and a Node here has a location of its own.
 inline constexpr char kBadConsumers[] = "bad_consumers";
 
 struct ImportOptions {

@@ -1,7 +1,9 @@
-// What went wrong where nobody can be told: ops register themselves before main, or when a library is loaded.
+// What went wrong where nobody can be told: ops register themselves before main, or when a library
+// is loaded.
 //
-// An op that is defined twice (a plugin that was loaded in two copies) keeps its first definition; one that is wrong does not exist. Either is noted here, and is part of the
-// message when somebody uses the op and fails. A kernel that is registered twice is the same kernel: the first is taken.
+// An op that is defined twice (a plugin that was loaded in two copies) keeps its first definition;
+// one that is wrong does not exist. Either is noted here, and is part of the message when somebody
+// uses the op and fails. A kernel that is registered twice is the same kernel: the first is taken.
 //
 // Thread rule: any thread.
 #ifndef TROUPE_GRAPH_IR_REGISTRATION_H_

@@ -12,7 +12,8 @@ inline bool IsTextNameChar(char c) {
          c == '/' || c == '-' || c == '\\' || c == '>';
 }
 
-// True when the number of a node's inputs tells the lengths of its lists: it has one list, or all have one length.
+// True when the number of a node's inputs tells the lengths of its lists: it has one list, or all
+// have one length.
 inline bool ListsHaveOneLength(const OpDef& op) {
   const ArgDef* first = nullptr;
   for (const ArgDef& arg : op.inputs) {

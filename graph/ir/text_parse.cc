@@ -68,8 +68,18 @@ class Cursor {
     return text_.substr(begin, pos_ - begin);
   }
   std::string Quoted();
+  // Values stand in lists and functions, one level in the other: no more of them than a stack
+  // holds.
+  bool Deeper() {
+    if (++depth_ <= kMaxDepth) return true;
+    Fail("values are nested too deep");
+    return false;
+  }
+  void Back() { --depth_; }
 
  private:
+  static constexpr int kMaxDepth = 100;
+  int depth_ = 0;
   std::string_view text_;
   size_t pos_ = 0;
   absl::Status status_;
@@ -275,7 +285,16 @@ AttrValue ParseList(Cursor* c) {
   return {};
 }
 
+AttrValue ParseNested(Cursor* c);
+
 AttrValue ParseValue(Cursor* c) {
+  AttrValue v;
+  if (c->Deeper()) v = ParseNested(c);
+  c->Back();
+  return v;
+}
+
+AttrValue ParseNested(Cursor* c) {
   const char next = c->Peek();
   if (next == '"') return c->Quoted();
   if (next == '[') return ParseShape(c);
@@ -400,8 +419,9 @@ void InferAttrs(const OpDef& op, const std::vector<DType>& types, AttrMap* attrs
   }
 }
 
-// The attrs and output types of all lines: of each when its inputs' are known, whatever the order of the lines. In a loop that is never so: its Merges
-// are then taken with the inputs that are known.
+// The attrs and output types of all lines: of each when its inputs' are known, whatever the order
+// of the lines. In a loop that is never so: its Merges are then taken with the inputs that are
+// known.
 class LineTypes {
  public:
   LineTypes(std::vector<Line>* lines, const Graph& graph) : lines_(*lines), graph_(graph) {}

@@ -1,4 +1,5 @@
-// What user code does wrong while a graph is built is the scope's error: exceptions, values that leave their loop, empty handles, types that do not fit.
+// What user code does wrong while a graph is built is the scope's error: exceptions, values that
+// leave their loop, empty handles, types that do not fit.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <functional>
@@ -53,16 +54,16 @@ BOOST_AUTO_TEST_CASE(a_function_that_throws_is_the_scopes_error) {
       {"the condition of loop 'while' threw an exception: boom",
        [&](const Scope& s, const Output& x) { While(s, x, boom, next); }},
       {"the body of loop 'while' threw an exception: boom",
-       [&](const Scope& s, const Output& x) {
-         While(s, x, less, boom, {.maximum_iterations = 3});
-       }},
+       [&](const Scope& s, const Output& x) { While(s, x, less, boom, {.maximum_iterations = 3}); }},
       {"the true branch of 'cond' threw an exception: boom",
        [&](const Scope& s, const Output& x) {
-         Cond(s, x < 1.0f, [&](const Scope& b) { return boom(b); }, [&](const Scope&) { return x * 2.0f; });
+         Cond(
+             s, x < 1.0f, [&](const Scope& b) { return boom(b); }, [&](const Scope&) { return x * 2.0f; });
        }},
       {"the false branch of 'cond' threw an exception: boom",
        [&](const Scope& s, const Output& x) {
-         Cond(s, x < 1.0f, [&](const Scope&) { return x * 2.0f; }, [&](const Scope& b) { return boom(b); });
+         Cond(
+             s, x < 1.0f, [&](const Scope&) { return x * 2.0f; }, [&](const Scope& b) { return boom(b); });
        }},
       {"threw an exception: boom",
        [&](const Scope& s, const Output&) { Map(s, Feed(s, "rows", DType::kFloat, {3}), boom); }},
@@ -122,8 +123,9 @@ BOOST_AUTO_TEST_CASE(a_value_of_a_loop_cannot_be_used_outside_of_it) {
       [](const Scope&, const Output& leak, const Output&) { return -leak; },
       [](const Scope& s, const Output& leak, const Output&) { return EmitOp(s, "Square", {leak}).output(0); },
       [](const Scope& s, const Output& leak, const Output& x) {  // in another loop
-        return While(s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
-                     [&](const Scope&, const Output& v) { return v + leak * 2.0f; });
+        return While(
+            s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
+            [&](const Scope&, const Output& v) { return v + leak * 2.0f; });
       },
   };
   for (size_t i = 0; i < uses.size(); ++i) {
@@ -131,8 +133,9 @@ BOOST_AUTO_TEST_CASE(a_value_of_a_loop_cannot_be_used_outside_of_it) {
       const Scope s = Scope::NewRootScope();
       const Output x = Feed(s, "x");
       Output leak;
-      While(s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
-            [&](const Scope&, const Output& v) { return leak = v + 1.0f; });
+      While(
+          s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
+          [&](const Scope&, const Output& v) { return leak = v + 1.0f; });
       BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
       BOOST_TEST(!uses[i](s, leak, x).valid());
       Has(s.status(), "'while/add:0' belongs to the loop 'while' and cannot be used outside of it");
@@ -146,11 +149,12 @@ BOOST_AUTO_TEST_CASE(the_scope_of_a_body_ends_with_its_function) {
     const Output x = Feed(s, "x");
     Scope kept = s;
     if (loop) {
-      While(s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
-            [&](const Scope& b, const Output& v) {
-              kept = b;
-              return v + 1.0f;
-            });
+      While(
+          s, x, [](const Scope&, const Output& v) { return v < 3.0f; },
+          [&](const Scope& b, const Output& v) {
+            kept = b;
+            return v + 1.0f;
+          });
     } else {
       const auto keep = [&](const Scope& b) {
         kept = b;
@@ -208,8 +212,9 @@ BOOST_AUTO_TEST_CASE(types_that_differ_are_told_as_they_are) {
   {
     const Scope s = Scope::NewRootScope();
     Output product = Const(s, 0.5) * Feed(s, "a");
-    Has(s.status(), "input 'y' ('a:0') is float32, but 'x' ('Const:0') made T float64; 'Const:0' is a constant of type "
-                    "float64: in C++ 0.5 is a double, 0.5f a float");
+    Has(s.status(),
+        "input 'y' ('a:0') is float32, but 'x' ('Const:0') made T float64; 'Const:0' is a constant of type "
+        "float64: in C++ 0.5 is a double, 0.5f a float");
   }
   {
     const Scope s = Scope::NewRootScope();
@@ -270,14 +275,18 @@ BOOST_AUTO_TEST_CASE(empty_handles_are_errors) {
       [&](const Scope& s) { While(s, Feed(s, "x"), nothing, same); },
       [&](const Scope& s) { While(s, Feed(s, "x"), less, nothing); },
       [](const Scope& s) {
-        Cond(s, Output(), [&](auto& b) { return Const(b, 1); }, [&](auto& b) { return Const(b, 2); });
+        Cond(
+            s, Output(), [&](auto& b) { return Const(b, 1); }, [&](auto& b) { return Const(b, 2); });
       },
       [](const Scope& s) {
-        Cond(s, Const(s, true), [&](auto&) { return Output(); }, [&](auto& b) { return Const(b, 2); });
+        Cond(
+            s, Const(s, true), [&](auto&) { return Output(); }, [&](auto& b) { return Const(b, 2); });
       },
       [&](const Scope& s) { Map(s, Output(), same); },
       [](const Scope& s) { train::GradientDescent(0.1).Minimize(s, Output(), {Variable()}); },
-      [](const Scope& s) { train::GradientDescent(0.1).ApplyGradients(s, {{Feed(s, "x"), Variable()}}); },
+      [](const Scope& s) {
+        train::GradientDescent(0.1).ApplyGradients(s, {{Feed(s, "x"), Variable()}});
+      },
       [](const Scope& s) { layers::Dense(s, Output(), 3); },
       [](const Scope& s) { ops::Square(s, Output()); },
   };
@@ -313,6 +322,15 @@ BOOST_AUTO_TEST_CASE(a_scope_that_was_moved_from_is_a_scope) {
   const Output b = std::move(a);
   BOOST_TEST(b.valid());
   BOOST_CHECK_NO_THROW(a + a);  // NOLINT
+}
+
+BOOST_AUTO_TEST_CASE(devices_are_nested_without_end) {
+  Scope s = Scope::NewRootScope();
+  const Scope root = s;
+  for (int i = 0; i < 200000; ++i) s = s.WithDevice("/device:CPU:0");
+  BOOST_TEST(EmitOp(s, "NoOp", {}).valid());
+  BOOST_TEST(s.ok());
+  s = root;  // they go
 }
 
 // --- Tensors without value, or of another type ---

@@ -24,7 +24,9 @@ using Step = std::function<Output(const Scope&, const Output& i, const Output& a
 Output Repeat(const Scope& s, const Output& n, const Output& start, const Step& f) {
   return While(
       s, {0, start}, [&](const Scope&, const OutputList& v) { return v[0] < n; },
-      [&](const Scope& b, const OutputList& v) -> OutputList { return {v[0] + 1, f(b, v[0], v[1])}; })[1];
+      [&](const Scope& b, const OutputList& v) -> OutputList {
+        return {v[0] + 1, f(b, v[0], v[1])};
+      })[1];
 }
 Output Sin(const Scope& s, const Output& a) { return Op(s, "Sin", {a}); }
 
@@ -35,7 +37,8 @@ struct Body {
 
 const std::vector<Body>& Bodies() {
   static const std::vector<Body> list = {
-      {"power", [](Net& t) { return Repeat(t.s, t.n, Const(t.s, 1.0), [&](auto&, auto&, auto& a) { return a * t.x; }); }},
+      {"power",
+       [](Net& t) { return Repeat(t.s, t.n, Const(t.s, 1.0), [&](auto&, auto&, auto& a) { return a * t.x; }); }},
       {"linear", [](Net& t) { return Repeat(t.s, t.n, t.x * t.x, [&](auto&, auto&, auto& a) { return a * 1.5; }); }},
       {"sine", [](Net& t) { return Repeat(t.s, t.n, t.x, [&](auto& s, auto&, auto& a) { return Sin(s, a); }); }},
       {"square", [](Net& t) { return Repeat(t.s, t.n, t.x, [&](auto&, auto&, auto& a) { return a * a * 0.9; }); }},
@@ -128,7 +131,8 @@ const std::vector<Body>& Bodies() {
   return list;
 }
 
-// f's gradient with respect to x and w, differentiated again: `terms` weighs the two so that mixed derivatives matter.
+// f's gradient with respect to x and w, differentiated again: `terms` weighs the two so that mixed
+// derivatives matter.
 BOOST_AUTO_TEST_CASE(of_a_table_of_loops) {
   for (const Body& body : Bodies()) {
     BOOST_TEST_CONTEXT(body.name) {
@@ -186,13 +190,72 @@ BOOST_AUTO_TEST_CASE(of_matrices_and_broadcasts) {
   }
 }
 
-// The first gradient is taken in the body of a loop, of a loop in there; the second one outside of all.
+// With respect to variables: the handle, or the reference, is read in the body.
+BOOST_AUTO_TEST_CASE(of_variables) {
+  for (const bool resource : {true, false}) {
+    Scope s = Scope::NewRootScope();
+    VariableOptions options;
+    options.use_resource = resource;
+    const Variable v(s.WithOpName("v"), 0.7, options);
+    const Output n = Const(s, 3);
+    const Output y =
+        Repeat(s, n, Const(s, 1.0), [&](const Scope& b, const Output&, const Output& a) { return a * v.Read(b); });
+    const Output first = Gradients(s, {y}, {v})[0];  // 3 v^2
+    const Output second = Gradients(s, {first}, {v})[0], third = Gradients(s, {second}, {v})[0];
+    const Operation init = GlobalVariablesInitializer(s);
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+    const std::vector<Tensor> out =
+        RunGraph(*s.graph(), {}, {first.name(), second.name(), third.name()}, {init.name()});
+    BOOST_TEST(std::abs(out[0].scalar<double>() - 3 * 0.49) < 1e-12);
+    BOOST_TEST(std::abs(out[1].scalar<double>() - 6 * 0.7) < 1e-12);
+    BOOST_TEST(std::abs(out[2].scalar<double>() - 6) < 1e-12);
+  }
+}
+
+// Loops that are spread over devices keep their order.
+BOOST_AUTO_TEST_CASE(over_several_devices) {
+  Net t;
+  const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output& i, const Output& a) {
+    const Output inner = Repeat(
+        s.WithDevice("/device:CPU:1"), i, a,
+        [&](const Scope& s2, const Output&, const Output& b) { return Sin(s2.WithDevice("/device:CPU:1"), b * t.w); });
+    return inner * a;
+  });
+  GradientOptions colocated;
+  colocated.colocate_gradients_with_ops = true;
+  const Output second = Gradients(t.s, {Gradients(t.s, {y}, {t.x}, {}, colocated)[0]}, {t.w}, {}, colocated)[0];
+  BOOST_REQUIRE_MESSAGE(t.s.ok(), t.s.status().ToString());
+  std::vector<double> got;
+  for (const int devices : {2, 3}) {
+    SessionOptions options;
+    options.runtime_options.cpu_devices = devices;
+    auto session = Session::Create(options);
+    BOOST_REQUIRE(session.ok() && (*session)->Extend(*t.s.graph()).ok());
+    RunOptions run;
+    run.timeout_ms = 20000;
+    for (int i = 0; i < 3; ++i) {
+      std::vector<Tensor> out;
+      const absl::Status s = (*session)->Run(run, t.Feed(0.7, 1.1, 4, true), {second.name()}, {}, &out, nullptr);
+      BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+      got.push_back(out[0].scalar<double>());
+    }
+  }
+  Net plain;
+  const Output z = Repeat(plain.s, plain.n, plain.x, [&](const Scope& s, const Output& i, const Output& a) {
+    return Repeat(s, i, a, [&](const Scope& s2, const Output&, const Output& b) { return Sin(s2, b * plain.w); }) * a;
+  });
+  const Output want = Gradients(plain.s, {Gradients(plain.s, {z}, {plain.x})[0]}, {plain.w})[0];
+  const double expected = RunGraph(*plain.s.graph(), plain.Feed(0.7, 1.1, 4, true), {want.name()})[0].scalar<double>();
+  for (const double g : got) BOOST_TEST(std::abs(g - expected) <= 1e-12 * std::max(1.0, std::abs(expected)));
+}
+
+// The first gradient is taken in the body of a loop, of a loop in there; the second one outside of
+// all.
 BOOST_AUTO_TEST_CASE(of_gradients_within_a_body) {
   Net t;
   const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output&, const Output& a) {
-    const Output z = Repeat(s, Const(s, 3), a, [&](const Scope& s2, const Output&, const Output& b) {
-      return Sin(s2, b * t.w) + b;
-    });
+    const Output z = Repeat(s, Const(s, 3), a,
+                            [&](const Scope& s2, const Output&, const Output& b) { return Sin(s2, b * t.w) + b; });
     return a * 0.5 + Gradients(s, {z}, {a})[0];
   });
   const std::vector<Output> g = Gradients(t.s, {y}, {t.x, t.w});
@@ -240,9 +303,10 @@ BOOST_AUTO_TEST_CASE(through_stacks_of_another_form_is_refused) {
   // Popped outside of all loops.
   refused("pop = StackPopV2[elem_type=float32](stack, ^ie)\ny = Mul(pop, pop)\n", "y",
           "takes values from a stack that loop 'f' has filled ('push'), and the gradient through it cannot be built");
-  refused("pop = StackPopV2[elem_type=float32](stack, ^ie)\npop2 = StackPopV2[elem_type=float32](stack, ^pop)\n"
-          "y = Mul(pop, pop2)\n",
-          "y", "in more than one place");
+  refused(
+      "pop = StackPopV2[elem_type=float32](stack, ^ie)\npop2 = StackPopV2[elem_type=float32](stack, ^pop)\n"
+      "y = Mul(pop, pop2)\n",
+      "y", "in more than one place");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What an x of Gradients means: a variable whichever way it is read, a tensor as it is; and what is said of an x on which nothing depends.
+// What an x of Gradients means: a variable whichever way it is read, a tensor as it is; and what is
+// said of an x on which nothing depends.
 #include <functional>
 
 #include "autodiff/numeric.h"
@@ -19,14 +20,15 @@ const std::vector<Way>& Ways() {
   static const std::vector<Way> list = {
       {"the variable itself", [](const Scope&, const Variable& v) { return Output(v); }},
       {"a read of its own", [](const Scope& s, const Variable& v) { return v.Read(s); }},
-      {"another node", [](const Scope& s, const Variable& v) {
+      {"another node",
+       [](const Scope& s, const Variable& v) {
          return v.is_resource() ? Op(s, "ReadVariableOp", {v.handle()}, {{"dtype", DType::kDouble}})
                                 : Op(s, "Identity", {v.handle()});
        }},
-      {"a chain of identities", [](const Scope& s, const Variable& v) {
-         return Op(s, "Identity", {Op(s, "Identity", {v.Read(s)})});
-       }},
-      {"the handle handed on", [](const Scope& s, const Variable& v) {
+      {"a chain of identities",
+       [](const Scope& s, const Variable& v) { return Op(s, "Identity", {Op(s, "Identity", {v.Read(s)})}); }},
+      {"the handle handed on",
+       [](const Scope& s, const Variable& v) {
          const Output handle = Op(s, "Identity", {v.handle()});
          return v.is_resource() ? Op(s, "ReadVariableOp", {handle}, {{"dtype", DType::kDouble}}) : handle;
        }},
@@ -56,8 +58,8 @@ BOOST_AUTO_TEST_CASE(a_variable_is_meant_however_it_is_read) {
           const Variable v(s.WithOpName("v"), 2.0, Kind(resource));
           const Output y = one.read(s, v) * other.read(s, v);
           const Output sliced = v;
-          for (const Output& g : {Gradients(s, {y}, {v})[0], Gradients(s, {y}, {sliced})[0],
-                                  Gradients(s, {y}, {v.handle()})[0]}) {
+          for (const Output& g :
+               {Gradients(s, {y}, {v})[0], Gradients(s, {y}, {sliced})[0], Gradients(s, {y}, {v.handle()})[0]}) {
             BOOST_TEST(RunAfterInit(s, g) == 4.0);
           }
         }
@@ -87,7 +89,8 @@ BOOST_AUTO_TEST_CASE(an_imported_variable_is_meant_however_it_is_read) {
   }
 }
 
-// In the body of a loop a variable is what its reads inside and those brought in from outside give together.
+// In the body of a loop a variable is what its reads inside and those brought in from outside give
+// together.
 BOOST_AUTO_TEST_CASE(a_variable_is_meant_in_bodies_and_branches) {
   for (const bool resource : {true, false}) {
     BOOST_TEST_CONTEXT("resource " << resource) {
@@ -186,6 +189,19 @@ BOOST_AUTO_TEST_CASE(what_is_not_connected_is_zeros_or_nothing_on_request) {
   BOOST_TEST(RunGraph(*s.graph(), {}, {zeros.name()}, {init.name()})[0].DebugString() == "float64 [2] [0 0]");
 }
 
+// An x that is stopped keeps a gradient of its own, as in TensorFlow: 2 w v.
+BOOST_AUTO_TEST_CASE(a_stopped_handle_is_a_source_still) {
+  Scope s = Scope::NewRootScope();
+  const Variable w(s.WithOpName("w"), 2.0), v(s.WithOpName("v"), 3.0);
+  GradientOptions options;
+  options.stop_gradients = {v.handle()};
+  options.unconnected = Unconnected::kNone;
+  const OutputList g = Gradients(s, {w * v * v.Read(s)}, {w, v}, {}, options);
+  BOOST_REQUIRE(g[0].valid() && g[1].valid());
+  BOOST_TEST(RunAfterInit(s, g[1]) == 12.0);
+  BOOST_TEST(RunAfterInit(s, g[0]) == 9.0);
+}
+
 // A failure leaves the graph as it was, also when nodes had been added by then.
 BOOST_AUTO_TEST_CASE(an_unconnected_source_leaves_no_nodes) {
   const Differentiated d = Differentiate(
@@ -208,6 +224,28 @@ BOOST_AUTO_TEST_CASE(a_chain_of_100000_identities_in_a_body) {
   const Output g = Gradients(s, {y}, {x})[0];
   BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
   BOOST_TEST(g.valid());
+}
+
+BOOST_AUTO_TEST_CASE(a_chain_of_100000_nodes) {
+  Scope s = Scope::NewRootScope();
+  const Output x = Source(s, "x");
+  Output y = x;
+  for (int i = 0; i < 100000; ++i) y = Op(s, "Identity", {y});
+  const Output g = Gradients(s, {y * y}, {x})[0];
+  BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+  BOOST_TEST(g.valid());
+}
+
+// Conditionals that are nested deeper than a stack is are refused.
+BOOST_AUTO_TEST_CASE(conditionals_that_are_nested_too_deep_are_refused) {
+  std::string text = "x = Placeholder[dtype=float32, shape=[]]\ns0 = Identity(x)\n";
+  for (int i = 0; i < 3000; ++i) {
+    text += StrCat("p", i, " = Placeholder[dtype=bool, shape=[]]\ns", i + 1, " = Switch(",
+                   i == 0 ? "s0" : StrCat("s", i, ":1"), ", p", i, ")\n");
+  }
+  const Differentiated d = Differentiate(text + "y = Square(s3000:1)\n", {"y"}, {"x"});
+  BOOST_TEST(d.status.ToString().find("nested more than 500 deep have no gradient") != std::string::npos,
+             d.status.ToString());
 }
 
 }  // namespace

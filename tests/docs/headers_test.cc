@@ -1,4 +1,5 @@
-// The programs at the top of headers, as they stand there (quotes_test.cc compares them), compiled and run.
+// The programs at the top of headers, as they stand there (quotes_test.cc compares them), compiled
+// and run.
 #include <boost/test/unit_test.hpp>
 
 #include "troupe/troupe.h"

@@ -1,4 +1,5 @@
-// Any graph, printed and read again, is the same graph: random ones, TensorFlow's own, and each of them with its lines in another order.
+// Any graph, printed and read again, is the same graph: random ones, TensorFlow's own, and each of
+// them with its lines in another order.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
@@ -14,7 +15,8 @@ namespace {
 
 constexpr GraphTextOptions kAll = {.max_elements = 1 << 24};
 
-// The nodes by name, each as text of the wire form with its attrs sorted: what two equal graphs have in common.
+// The nodes by name, each as text of the wire form with its attrs sorted: what two equal graphs
+// have in common.
 std::string Canonical(const Graph& graph, bool sorted) {
   proto::GraphDef def;
   ExportGraphDef(graph, &def);
@@ -26,8 +28,8 @@ std::string Canonical(const Graph& graph, bool sorted) {
     std::vector<std::string> data, controls;
     for (const std::string& in : n.input()) (in[0] == '^' ? controls : data).push_back(in);
     std::sort(controls.begin(), controls.end());
-    nodes.push_back(StrCat(n.name(), "|", n.op(), "|", n.device(), "|", StrJoin(data, ","), "|",
-                           StrJoin(controls, ","), "|", StrJoin(attrs, ";")));
+    nodes.push_back(StrCat(n.name(), "|", n.op(), "|", n.device(), "|", StrJoin(data, ","), "|", StrJoin(controls, ","),
+                           "|", StrJoin(attrs, ";")));
   }
   if (sorted) std::sort(nodes.begin(), nodes.end());
   return StrCat(StrJoin(nodes, "\n"), "\n", def.versions().SerializeAsString());
@@ -153,6 +155,16 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_found_out_is_said) {
                  .find("line 3: op 'Identity' needs attr 'T' (type)") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(values_are_not_nested_without_end) {
+  const auto message = [](const std::string& open) {
+    std::string text = "a = NoOp[_x=";
+    for (int i = 0; i < 100000; ++i) text += open;
+    return ParseGraphText(text).status().ToString();
+  };
+  BOOST_TEST(message("{").find("values are nested too deep") != std::string::npos);
+  BOOST_TEST(message("&f[a=").find("values are nested too deep") != std::string::npos);
+}
+
 // Random graphs over ops with every kind of input list.
 BOOST_AUTO_TEST_CASE(random_graphs_read_back) {
   std::mt19937 random(7);
@@ -163,8 +175,7 @@ BOOST_AUTO_TEST_CASE(random_graphs_read_back) {
     const auto add = [&](const std::string& op, AttrMap attrs, const std::vector<NodeOut>& in) {
       const auto node = graph.AddNode(StrCat("n", graph.num_nodes(), below(3) == 0 ? "/x.y-z" : ""), op, attrs);
       BOOST_REQUIRE_MESSAGE(node.ok(), node.status().ToString());
-      for (size_t i = 0; i < in.size(); ++i)
-        BOOST_REQUIRE(graph.AddEdge(in[i], *node, static_cast<int>(i)).ok());
+      for (size_t i = 0; i < in.size(); ++i) BOOST_REQUIRE(graph.AddEdge(in[i], *node, static_cast<int>(i)).ok());
       if (below(4) == 0) graph.AddControlEdge(graph.node(2 + below(graph.num_node_ids() - 2)), *node);
       if (below(5) == 0) (*node)->set_requested_device("/job:w/device:CPU:1");
       for (const Edge* e : (*node)->in_edges()) {
@@ -176,8 +187,7 @@ BOOST_AUTO_TEST_CASE(random_graphs_read_back) {
       return *node;
     };
     floats.push_back({add("Const", {{"dtype", DType::kFloat}, {"value", Tensor::Scalar(0.1f)}}, {}), 0});
-    ints.push_back(
-        {add("Const", {{"dtype", DType::kInt32}, {"value", Tensor::Vector<int32_t>({1, 2, 3})}}, {}), 0});
+    ints.push_back({add("Const", {{"dtype", DType::kInt32}, {"value", Tensor::Vector<int32_t>({1, 2, 3})}}, {}), 0});
     for (int i = 0; i < 40; ++i) {
       const auto f = [&] { return floats[below(static_cast<int>(floats.size()))]; };
       const auto k = [&] { return ints[below(static_cast<int>(ints.size()))]; };

@@ -55,8 +55,9 @@ thread_local Lender lender;
 
 }  // namespace
 
-void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done,
-                           proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us) {
+void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
+                           RunCallback done, proto::RunMetadata* metadata, std::shared_ptr<Signature> keep,
+                           int64_t lend_us) {
   const bool stats = options.collect_stats && metadata != nullptr;
   in_lane_ = false;
   const int64_t lend = MayLend(lend_us) ? lend_us : 0;

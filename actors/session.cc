@@ -104,7 +104,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     call->targets = std::move(targets);
     call->parts = parts;
     if (call->key.empty()) call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-    call->done = [this, keep = shared_from_this(), key = call->key, done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
+    call->done = [this, keep = shared_from_this(), key = call->key,
+                  done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
       if (s.ok()) {
         for (Stripe& stripe : stripes) {
           // Each stripe counts the uses of its own threads.
@@ -271,8 +272,8 @@ void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Name
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
   impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
-                 [values = std::move(values), pending, made, keep = impl_, options = RunOptions(options), deadline, token,
-                  metadata](auto s) mutable {
+                 [values = std::move(values), pending, made, keep = impl_, options = RunOptions(options), deadline,
+                  token, metadata](auto s) mutable {
                    RunCallback done = pending->Take();
                    if (!done) return;
                    if (!s.ok()) return CallDone(done, s.status(), {});

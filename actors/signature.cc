@@ -484,7 +484,8 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadlin
   TROUPE_RETURN_IF_ERROR(CheckFeeds(values));
   if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
   std::unique_ptr<ExecutorSet> set = Lease();
-  if (set->MayUseLane(deadline.ms > 0 || run_options.cancellation != nullptr) || (turns != nullptr && !turns->Start().ok())) {
+  if (set->MayUseLane(deadline.ms > 0 || run_options.cancellation != nullptr) ||
+      (turns != nullptr && !turns->Start().ok())) {
     absl::Status s = set->RunBlocking(run_options, deadline, values, outputs, metadata);
     Release(std::move(set));
     return s;

@@ -58,15 +58,15 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   ~ExecutorSet() override;
 
   // Runs a step on the calling thread's lane and waits for it.
-  absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, std::vector<Tensor>* outputs,
-                           proto::RunMetadata* metadata);
+  absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
+                           std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
   // Whether a blocking Run may give its thread to the step; `limited`: it has a deadline or token.
   bool MayUseLane(bool limited) const;
   // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take
   // `lend_us` at most (lend.cc); the compute threads have it otherwise. `keep` is released before
   // `done` is called.
-  void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
-                std::shared_ptr<Signature> keep, int64_t lend_us);
+  void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done,
+                proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us);
   // Starts a step whose feeds come later, on the compute threads. `partial` hears of results and of
   // the end.
   void RunPartial(const RunOptions& options, const Deadline& deadline, std::shared_ptr<PartialStep> partial);
@@ -183,11 +183,11 @@ class Signature : public std::enable_shared_from_this<Signature> {
   absl::Status CheckFeeds(const FeedValues& values) const;
   // When a call that begins now must be answered.
   Deadline DeadlineOf(const RunOptions& options) const;
-  absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, std::vector<Tensor>* outputs,
-                           proto::RunMetadata* metadata);
+  absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
+                           std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
   // `lend_us`: for how long the calling thread may work on the step; negative = as the session's options say.
-  void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
-                int64_t lend_us = -1);
+  void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done,
+                proto::RunMetadata* metadata, int64_t lend_us = -1);
   // Aborts the steps that run now.
   void AbortAll(const absl::Status& status);
   // Asks every step that runs what it waits for; `answered` as in StepQuestion::Ask.

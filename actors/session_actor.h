@@ -81,7 +81,8 @@ class SessionMaster {
 
   absl::Status Extend(const ExtendCall& call);
   std::shared_ptr<Signature> Find(const std::string& key) const;
-  // Prunes, folds, merges, places and partitions. The error of `wanted` soon after nobody waits any more.
+  // Prunes, folds, merges, places and partitions. The error of `wanted` soon after nobody waits any
+  // more.
   absl::StatusOr<Partitioned> Partition(const CompileCall& call, StillWanted wanted = nullptr);
   // Completes the signature with its compiled parts and keeps it.
   std::shared_ptr<Signature> Register(const std::string& key, std::shared_ptr<Signature> signature,

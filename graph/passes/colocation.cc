@@ -189,7 +189,8 @@ void ColocationGroups::FollowSession(const Graph& graph) {
     }
     DeviceName merged = group.request;
     const uint64_t types = group.types & all.types;
-    if (!MergeDevNames(&merged, all.request, options_.allow_soft_placement).ok() || !AnyMatches(merged, types)) continue;
+    if (!MergeDevNames(&merged, all.request, options_.allow_soft_placement).ok() || !AnyMatches(merged, types))
+      continue;
     group.request = std::move(merged);
     group.types = types;
   }

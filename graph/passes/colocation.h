@@ -24,8 +24,8 @@ inline constexpr std::string_view kClassPrefix = "loc:@";
 
 struct ColocationOptions {
   bool allow_soft_placement = false;
-  // Whose advice for stateful nodes that have no device yet is followed, where what the graph itself
-  // asks for allows it. Null: none.
+  // Whose advice for stateful nodes that have no device yet is followed, where what the graph
+  // itself asks for allows it. Null: none.
   const SessionGroups* session = nullptr;
   StillWanted wanted = nullptr;
   // Nodes (by name) that have a device for good. Overrides what they ask for.

@@ -2,8 +2,8 @@
 //
 // A Recv in the body of a loop must know in which frame and iteration it is, and whether there is a
 // next one, although the loop's condition is computed on another device. So every device that
-// receives something inside a frame, or sends from one without going round itself, gets a small loop
-// of its own in that frame (white paper, section 4.4):
+// receives something inside a frame, or sends from one without going round itself, gets a small
+// loop of its own in that frame (white paper, section 4.4):
 //
 //      Const or the control loop of the frame around
 //        |

@@ -116,8 +116,8 @@ class Merger {
   }
 
  private:
-  // True once for each control edge. A node that many are merged into, and a node that waits for many, would be searched
-  // for the edge once for each of them otherwise.
+  // True once for each control edge. A node that many are merged into, and a node that waits for
+  // many, would be searched for the edge once for each of them otherwise.
   bool IsNew(const Node& into, const Node& dst) {
     if (known_.insert(into.id()).second) {
       for (const Edge* e : into.out_edges()) {

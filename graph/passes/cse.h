@@ -14,8 +14,8 @@
 namespace troupe {
 
 // Merges in place and returns how many nodes were removed. Of equal nodes the first in topological
-// order stays. INVALID_ARGUMENT when the graph has a cycle without NextIteration; that of `wanted`. Linear in nodes and
-// edges.
+// order stays. INVALID_ARGUMENT when the graph has a cycle without NextIteration; that of `wanted`.
+// Linear in nodes and edges.
 absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph, StillWanted wanted = nullptr);
 
 }  // namespace troupe

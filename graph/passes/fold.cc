@@ -9,7 +9,8 @@
 namespace troupe {
 namespace {
 
-// Of more than these a constant does not wait: each node that depends on it would have to wait for all of them itself.
+// Of more than these a constant does not wait: each node that depends on it would have to wait for
+// all of them itself.
 constexpr size_t kMaxWaits = 32;
 
 // What a node is known to give, and the nodes that a constant in its place must wait for.

@@ -5,8 +5,9 @@
 // consumers, Shape, ShapeN, Size and Rank of a tensor whose shape is known statically are folded.
 //
 // Never folded: stateful ops, control flow, Send and Recv, placeholders, references, resources and
-// variants, results above a limit, what the evaluator refuses or fails on (the step will then report
-// the error with its address), and what waits by control edges for more than a few other nodes. Whatever a folded node waited for by control edges, its
+// variants, results above a limit, what the evaluator refuses or fails on (the step will then
+// report the error with its address), and what waits by control edges for more than a few other
+// nodes. Whatever a folded node waited for by control edges, its
 // constant waits for too, so that a constant stays in its frame and on its branch.
 //
 // Thread rule: the graph must be the caller's own.
@@ -45,7 +46,8 @@ struct FoldStats {
 
 // Folds in place. Nodes that lose their last consumer by it are removed unless they are stateful; a
 // node without consumers before (a fetch's _Retval, a target) stays. INVALID_ARGUMENT when the
-// graph has a cycle without NextIteration; that of `wanted`. Linear in nodes and edges, evaluation apart.
+// graph has a cycle without NextIteration; that of `wanted`. Linear in nodes and edges, evaluation
+// apart.
 absl::StatusOr<FoldStats> FoldConstants(Graph* graph, ConstantEvaluator* evaluator, const FoldOptions& options = {});
 
 }  // namespace troupe

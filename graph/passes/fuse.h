@@ -6,7 +6,8 @@
 //   Conv2DBackpropFilter and BiasAddGrad of the same   _Conv2DBackpropFilterBias (float32)
 //   trees of element-wise nodes                        _FusedElementwise
 //
-// A fused node gives the bits of the separate ones, but for the bias gradient of _Conv2DBackpropFilterBias, which is summed in another order.
+// A fused node gives the bits of the separate ones, but for the bias gradient of
+// _Conv2DBackpropFilterBias, which is summed in another order.
 //
 // Only a value that nobody else needs may vanish: what is fetched, read twice, or waited for by a control edge stays a node. So the pass runs on a part
 // as it is executed, where fetches are nodes. A fused node has the name of the node whose value it gives, waits for whatever its parts waited

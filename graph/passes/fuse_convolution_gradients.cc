@@ -16,7 +16,8 @@ void CopyWindows(const Node& from, AttrMap* to) {
 constexpr size_t kMaxSearched = 4096;
 constexpr int kMaxConsumers = 64;
 
-// False when no path leads from `from` to `to` that does not go round a loop; true also where the search is too long.
+// False when no path leads from `from` to `to` that does not go round a loop; true also where the
+// search is too long.
 bool MayReach(const Node* from, const Node* to) {
   absl::flat_hash_set<const Node*> seen{from};
   std::vector<const Node*> stack{from};
@@ -46,7 +47,8 @@ absl::Status FoldReluGrad(Fuser* fuser, Node* relu_grad) {
 }
 
 absl::Status TakeBiasAlong(Fuser* fuser, Node* bias) {
-  // The sums come in another order, and so with other last bits: where it saves no time worth having, they stay apart.
+  // The sums come in another order, and so with other last bits: where it saves no time worth
+  // having, they stay apart.
   if (bias->output_type(0) != DType::kFloat) return absl::OkStatus();
   // A control edge into it could close a cycle through the other node.
   for (const Edge* e : bias->in_edges()) {

@@ -12,7 +12,8 @@ namespace {
 bool TakesReference(const Node& n) { return std::any_of(n.input_types().begin(), n.input_types().end(), IsRef); }
 
 bool IsUpdate(const Node& n) {
-  return TakesReference(n) && !n.IsControlFlow() && n.op().name != "IsVariableInitialized" && n.op().name != "RefSelect";
+  return TakesReference(n) && !n.IsControlFlow() && n.op().name != "IsVariableInitialized" &&
+         n.op().name != "RefSelect";
 }
 
 bool HandsOn(const Node& n) {

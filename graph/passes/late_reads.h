@@ -1,9 +1,10 @@
 // Reads of reference variables through an Identity, by nodes that come after an update.
 //
-// Problem: TensorFlow's `v/read` is an Identity of a reference, which hands on the variable's buffer
-// and not what was in it. A node that reads `v/read` and waits for an update of v by a control edge
-// (an ExponentialMovingAverage behind a train op) sees the updated value there, whether v/read ran
-// before the update or after it. Here an Identity gives a snapshot, which no update changes.
+// Problem: TensorFlow's `v/read` is an Identity of a reference, which hands on the variable's
+// buffer and not what was in it. A node that reads `v/read` and waits for an update of v by a
+// control edge (an ExponentialMovingAverage behind a train op) sees the updated value there,
+// whether v/read ran before the update or after it. Here an Identity gives a snapshot, which no
+// update changes.
 //
 // Contract: of a value that comes from a reference through Identity nodes, a consumer that some
 // update of the variable has run before, which had not run before the Identity, reads the variable
@@ -11,8 +12,8 @@
 // sure is given here. All other consumers keep the snapshot: where neither the update nor the
 // consumer waits for the other, TensorFlow's value depends on the clock, and here it does not.
 //
-// Not looked through: other ops that hand on their input's buffer (Reshape, Switch, Enter, ...), and
-// the edge from one iteration of a loop to the next.
+// Not looked through: other ops that hand on their input's buffer (Reshape, Switch, Enter, ...),
+// and the edge from one iteration of a loop to the next.
 #ifndef TROUPE_GRAPH_PASSES_LATE_READS_H_
 #define TROUPE_GRAPH_PASSES_LATE_READS_H_
 

@@ -119,10 +119,12 @@ class Partitioner {
     return absl::OkStatus();
   }
 
-  // The control edges into `n`. Those that come from one device and for which nothing else crosses are joined there: one message, however many they are.
+  // The control edges into `n`. Those that come from one device and for which nothing else crosses
+  // are joined there: one message, however many they are.
   absl::Status ConnectControls(const Node& n) {
     const int to = device_[n.id()];
-    std::map<std::pair<int, const Node*>, std::vector<const Edge*>> joined;  // by device, and what the Recv must wait for
+    std::map<std::pair<int, const Node*>, std::vector<const Edge*>>
+        joined;  // by device, and what the Recv must wait for
     for (const Edge* e : SortedInEdges(n)) {
       if (!e->IsControl()) continue;
       const int from = device_[e->src->id()];
@@ -139,14 +141,16 @@ class Partitioner {
         continue;
       }
       TROUPE_ASSIGN_OR_RETURN(const NodeOut carrier, NewCarrier(*first.src, where.first));
-      for (const Edge* e : edges) parts_[where.first].graph->AddControlEdgeUnchecked(copies_[e->src->id()], carrier.node);
+      for (const Edge* e : edges)
+        parts_[where.first].graph->AddControlEdgeUnchecked(copies_[e->src->id()], carrier.node);
       TROUPE_ASSIGN_OR_RETURN(Node* const recv, NewPair(first, carrier, where.first, to));
       parts_[to].graph->AddControlEdgeUnchecked(recv, copies_[n.id()]);
     }
     return absl::OkStatus();
   }
 
-  // True when nothing but this control edge takes its source to that device, as far as a short look says.
+  // True when nothing but this control edge takes its source to that device, as far as a short look
+  // says.
   bool CrossesBy(const Edge& edge, int to) const {
     constexpr size_t kLookedAt = 16;
     const EdgeList& edges = edge.src->out_edges();
@@ -231,9 +235,9 @@ class Partitioner {
   }
 
   absl::StatusOr<NodeOut> NewCarrier(const Node& near, int device) {
-    TROUPE_ASSIGN_OR_RETURN(Node* const carrier,
-                            AddNode(near, "Const", device,
-                                    {{"dtype", DType::kFloat}, {"value", Tensor(DType::kFloat, TensorShape({0}))}}));
+    TROUPE_ASSIGN_OR_RETURN(
+        Node* const carrier,
+        AddNode(near, "Const", device, {{"dtype", DType::kFloat}, {"value", Tensor(DType::kFloat, TensorShape({0}))}}));
     return NodeOut{carrier, 0};
   }
 

@@ -7,8 +7,8 @@
 // their sources there. What is dead on one side is sent dead and is dead on the other. Both ends
 // have the same attrs tensor_name ("edge_<number>_<node>:<output>", unique in the graph),
 // send_device, send_device_incarnation and recv_device, which make the key of the edge in a step.
-// Loops across devices: see graph/passes/control_loops.h; references that are read on another device:
-// graph/passes/reference_reads.h.
+// Loops across devices: see graph/passes/control_loops.h; references that are read on another
+// device: graph/passes/reference_reads.h.
 #ifndef TROUPE_GRAPH_PASSES_PARTITION_H_
 #define TROUPE_GRAPH_PASSES_PARTITION_H_
 

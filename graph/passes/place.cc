@@ -189,7 +189,8 @@ absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLook
                         const PlaceOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   const auto stays = [&](const Node& n) {
-    return options.stateful_devices != nullptr && n.op().stateful() && n.op().name != kArgOp && n.op().name != kRetvalOp;
+    return options.stateful_devices != nullptr && n.op().stateful() && n.op().name != kArgOp &&
+           n.op().name != kRetvalOp;
   };
   const auto place = [&](Node* n, int device) {
     n->set_assigned_device(devices.info(device).name);
@@ -210,8 +211,8 @@ absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLook
   colocation.fixed = options.stateful_devices;
   colocation.wanted = options.wanted;
   const bool news = options.session != nullptr && std::any_of(order.begin(), order.end(), [&](const Node* n) {
-    return n->IsOp() && stays(*n) && !options.stateful_devices->contains(n->name());
-  });
+                      return n->IsOp() && stays(*n) && !options.stateful_devices->contains(n->name());
+                    });
   if (news) {
     options.session->Update(devices, kernels, options.allow_soft_placement, *options.stateful_devices);
     colocation.session = options.session;

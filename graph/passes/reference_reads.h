@@ -6,10 +6,10 @@
 // soon as there is a reference would read too early.
 //
 // Contract: every such node gets the value from an Identity on the variable's device that waits for
-// whatever the node waits for, in the same frame; nodes that wait for the same share it. A node that
-// waits for nothing else reads through a plain _Send, as any other value crosses. The value is that
-// which the node would read if it were on the variable's device. No cycle can come of it: what the
-// Identity waits for, the node has waited for before.
+// whatever the node waits for, in the same frame; nodes that wait for the same share it. A node
+// that waits for nothing else reads through a plain _Send, as any other value crosses. The value is
+// that which the node would read if it were on the variable's device. No cycle can come of it: what
+// the Identity waits for, the node has waited for before.
 #ifndef TROUPE_GRAPH_PASSES_REFERENCE_READS_H_
 #define TROUPE_GRAPH_PASSES_REFERENCE_READS_H_
 

@@ -1,4 +1,5 @@
-// Which stateful nodes of a session must share a device, whatever part of its graph a signature needs.
+// Which stateful nodes of a session must share a device, whatever part of its graph a signature
+// needs.
 //
 // Problem: a stateful node stays where it was first put. The signature that needs it first (mostly
 // the one that initialises variables) shows neither who else uses it nor what those ask for, so it
@@ -51,8 +52,8 @@ class SessionGroups {
   Group& GroupFor(const Node& n);
 
   const Graph* graph_;
-  mutable std::vector<int> parent_;           // by node id; a root's own id
-  absl::flat_hash_map<int, Group> groups_;    // by root, of the nodes that are tied to others
+  mutable std::vector<int> parent_;                // by node id; a root's own id
+  absl::flat_hash_map<int, Group> groups_;         // by root, of the nodes that are tied to others
   absl::flat_hash_map<std::string, int> classes_;  // by "loc:@name": a node of the class
   // While Update runs:
   const DeviceSet* devices_ = nullptr;

@@ -3,10 +3,10 @@
 // Problem: the passes over a graph of a million nodes take seconds, and whoever waits for them may
 // have gone by then: his deadline has passed, or the session was closed.
 //
-// Contract: a pass takes a StillWanted among its options: a function that gives an error when nobody
-// waits any more; null: somebody always does. The pass calls it once in a thousand steps or so, on
-// its own thread, and returns the error. What it has changed by then is left as it is, so the graph
-// is good for nothing any more.
+// Contract: a pass takes a StillWanted among its options: a function that gives an error when
+// nobody waits any more; null: somebody always does. The pass calls it once in a thousand steps or
+// so, on its own thread, and returns the error. What it has changed by then is left as it is, so
+// the graph is good for nothing any more.
 #ifndef TROUPE_GRAPH_PASSES_STILL_WANTED_H_
 #define TROUPE_GRAPH_PASSES_STILL_WANTED_H_
 

@@ -131,7 +131,8 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_the_separate_nodes) {
   }
 }
 
-// Where the fused kernel would round or add otherwise, and nothing depends on its speed, the nodes stay apart.
+// Where the fused kernel would round or add otherwise, and nothing depends on its speed, the nodes
+// stay apart.
 BOOST_AUTO_TEST_CASE(convolutions_of_other_types_have_the_bits_of_the_separate_nodes) {
   for (const char* type : {"float16", "float64"}) {
     for (const char* activation : {"Relu", "Relu6", "Elu"}) {

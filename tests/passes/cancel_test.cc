@@ -50,9 +50,12 @@ BOOST_AUTO_TEST_SUITE(cancel)
 BOOST_AUTO_TEST_CASE(every_pass_is_left_when_nobody_waits) {
   const DeviceSet devices = *DeviceSet::Make({{kA, 1, 0}, {kB, 2, 0}});
   for (const bool leave : {false, true}) {
-    const std::function<absl::Status()> wanted = [leave] { return leave ? Cancelled("they have gone") : absl::OkStatus(); };
+    const std::function<absl::Status()> wanted = [leave] {
+      return leave ? Cancelled("they have gone") : absl::OkStatus();
+    };
     const auto check = [&](const char* what, const absl::Status& s) {
-      BOOST_TEST((s.code() == (leave ? absl::StatusCode::kCancelled : absl::StatusCode::kOk)), what << ": " << s.ToString());
+      BOOST_TEST((s.code() == (leave ? absl::StatusCode::kCancelled : absl::StatusCode::kOk)),
+                 what << ": " << s.ToString());
       if (leave) BOOST_TEST(s.message() == "they have gone", what);
     };
     PruneOptions prune;

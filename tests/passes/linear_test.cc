@@ -133,7 +133,8 @@ double Now() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// All passes over a graph that only they see, with every other node on the second device. By pass, in seconds.
+// All passes over a graph that only they see, with every other node on the second device. By pass,
+// in seconds.
 std::vector<std::pair<std::string, double>> Passes(const Shape& shape, int n) {
   Graph graph;
   shape.build(&graph, n);
@@ -171,7 +172,8 @@ std::vector<std::pair<std::string, double>> Passes(const Shape& shape, int n) {
 
 BOOST_AUTO_TEST_SUITE(linear)
 
-// A quadratic pass takes 64 times as long for 8 times the size. 24 leaves room for caches and for others on the machine; times below 60 ms say nothing.
+// A quadratic pass takes 64 times as long for 8 times the size. 24 leaves room for caches and for
+// others on the machine; times below 60 ms say nothing.
 BOOST_AUTO_TEST_CASE(passes_are_linear_in_fan_in_and_fan_out) {
   for (const Shape& shape : kShapes) {
     const auto small = Passes(shape, 4000), large = Passes(shape, 32000);

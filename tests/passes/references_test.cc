@@ -1,4 +1,5 @@
-// Reference and resource variables on several devices: whatever the placer chose, a step gives what it gives on one device.
+// Reference and resource variables on several devices: whatever the placer chose, a step gives what
+// it gives on one device.
 #include <boost/test/unit_test.hpp>
 #include <random>
 #include <set>
@@ -19,8 +20,11 @@ std::string Bits(const Tensor& t) {
 }
 
 std::vector<Mode> AllModes() {
-  return {{"one device", 1}, {"one device, as it stands", 1, false, false}, {"three devices", 3},
-          {"three devices, cost model", 3, true}, {"three devices, cost model, as it stands", 3, true, false}};
+  return {{"one device", 1},
+          {"one device, as it stands", 1, false, false},
+          {"three devices", 3},
+          {"three devices, cost model", 3, true},
+          {"three devices, cost model, as it stands", 3, true, false}};
 }
 
 absl::StatusOr<std::unique_ptr<Session>> SessionFor(const std::string& text, const Mode& mode) {
@@ -72,7 +76,8 @@ constexpr char kAverage[] = R"(
   init = NoOp(^v/Assign, ^e/Assign)
 )";
 
-// for (i = 0; i < 3; ++i) with a value `a`; the body computes "a_next" and may use i1, a1 and the reference "w/ref". All but that asks for `device`.
+// for (i = 0; i < 3; ++i) with a value `a`; the body computes "a_next" and may use i1, a1 and the
+// reference "w/ref". All but that asks for `device`.
 std::string Loop(const std::string& body, const std::string& device = "") {
   std::string text = R"(
   w/i = Enter[frame_name="w"](zero)
@@ -117,18 +122,28 @@ std::vector<Case> Cases() {
   const std::string next = "w/i_next = AddV2(w/i1, w/one)\n";
   return {
       {"a read on another device waits for the update that it names",
-       StrCat(kVariable, add_up, "r = Identity(v, ^up) @/cpu:1"), "r", {2, 3, 4}},
+       StrCat(kVariable, add_up, "r = Identity(v, ^up) @/cpu:1"),
+       "r",
+       {2, 3, 4}},
       {"so does one that gets the update's value beside the variable",
-       StrCat(kVariable, add_up, "n = Neg(up) @/cpu:1\nr = Sub(v, n) @/cpu:2"), "r", {4, 6, 8}},
+       StrCat(kVariable, add_up, "n = Neg(up) @/cpu:1\nr = Sub(v, n) @/cpu:2"),
+       "r",
+       {4, 6, 8}},
       {"and one whose other input is computed on its own device after the update",
-       StrCat(kVariable, add_up, "k = Const[value=float32{10}](^up) @/cpu:1\nr = Mul(k, v) @/cpu:1"), "r", {20, 30, 40}},
+       StrCat(kVariable, add_up, "k = Const[value=float32{10}](^up) @/cpu:1\nr = Mul(k, v) @/cpu:1"),
+       "r",
+       {20, 30, 40}},
       {"a read of the update's own reference", StrCat(kVariable, add_up, "r = Identity(up) @/cpu:1"), "r", {2, 3, 4}},
       {"a read that the update waits for",
-       StrCat(kVariable, "m = Neg(v) @/cpu:1\nk = Const[value=float32{1}](^m)\nup = AssignAdd(v, k)\nr = Identity(m, ^up)"),
-       "r", {-1, -2, -3}},
+       StrCat(kVariable,
+              "m = Neg(v) @/cpu:1\nk = Const[value=float32{1}](^m)\nup = AssignAdd(v, k)\nr = Identity(m, ^up)"),
+       "r",
+       {-1, -2, -3}},
       {"two reads on one device, before and after",
        StrCat(kVariable, "a = Neg(v) @/cpu:1\nk = Const[value=float32{1}](^a)\nup = AssignAdd(v, k)\n",
-              "b = Identity(v, ^up) @/cpu:1\nr = Sub(b, a) @/cpu:1"), "r", {3, 5, 7}},
+              "b = Identity(v, ^up) @/cpu:1\nr = Sub(b, a) @/cpu:1"),
+       "r",
+       {3, 5, 7}},
       {"a branch that is taken reads after an update",
        StrCat(kVariable, add_up, R"(
          p = Const[value=bool{true}]
@@ -136,20 +151,28 @@ std::vector<Case> Cases() {
          s = RefSwitch(v, q)
          t = Identity(s:1) @/cpu:1
          f = Neg(s) @/cpu:2
-         r = Merge(f, t) @/cpu:2)"), "r", {2, 3, 4}},
+         r = Merge(f, t) @/cpu:2)"),
+       "r",
+       {2, 3, 4}},
       {"a loop reads on another device",
        StrCat(kVariable, add_up, "all = NoOp(^up)\n", Loop(StrCat(next, R"(
          w/read = Identity(w/ref, ^w/i1) @/cpu:1
-         w/a_next = AddV2(w/a1, w/read))"))), "out", {5, 5, 5}},
+         w/a_next = AddV2(w/a1, w/read))"))),
+       "out",
+       {5, 5, 5}},
       {"a loop that is on another device than the variable",
        StrCat(kVariable, Loop(R"(
          w/i_next = AddV2(w/i1, w/one) @/cpu:2
          w/read = Identity(w/ref, ^w/i1) @/cpu:1
-         w/a_next = AddV2(w/a1, w/read) @/cpu:1)")), "out", {5, 5, 5}},
+         w/a_next = AddV2(w/a1, w/read) @/cpu:1)")),
+       "out",
+       {5, 5, 5}},
       {"a loop in which nothing but the reference says when to read",
        StrCat(kVariable, Loop(StrCat(next, R"(
          w/read = Neg(w/ref) @/cpu:1
-         w/a_next = Sub(w/a1, w/read) @/cpu:2)"))), "out", {5, 5, 5}},
+         w/a_next = Sub(w/a1, w/read) @/cpu:2)"))),
+       "out",
+       {5, 5, 5}},
       {"a moving average behind an update, as TensorFlow's optimizers write it",
        StrCat(kAverage, R"(
          e = VariableV2[dtype=float32, shape=[]]
@@ -164,7 +187,9 @@ std::vector<Case> Cases() {
          mul = Mul(sub, half)
          up = AssignSub(e, mul)
          r = Identity(up)
-       )"), "r", {0.5f, -0.25f, -1.125f}},
+       )"),
+       "r",
+       {0.5f, -0.25f, -1.125f}},
       {"a read before an update, handed on after it",
        StrCat(kVariable, R"(
          read = Identity(v)
@@ -173,10 +198,13 @@ std::vector<Case> Cases() {
          again = Identity(read, ^up)
          third = Identity(again)
          ten = Const[value=float32{10}](^up)
-         r = Mul(third, ten))"), "r", {20, 30, 40}},
+         r = Mul(third, ten))"),
+       "r",
+       {20, 30, 40}},
       {"a read that may come before or after an update that its reader waits for",
        StrCat(kVariable, add_up, "read = Identity(v)\nten = Const[value=float32{10}](^up)\nr = Mul(read, ten) @/cpu:1"),
-       "r", {20, 30, 40}},
+       "r",
+       {20, 30, 40}},
       {"a read before an update, whose reader does not wait for that: a snapshot",
        StrCat(kVariable, R"(
          read = Identity(v)
@@ -184,22 +212,32 @@ std::vector<Case> Cases() {
          k = Const[value=float32{1}](^read)
          up = AssignAdd(v, k)
          r = Neg(slow)
-         done = NoOp(^up))"), "r", {1, 2, 3}},
+         done = NoOp(^up))"),
+       "r",
+       {1, 2, 3}},
       {"all of a loop but the reference is on another device",
        StrCat(kVariable, Loop(StrCat(next, R"(
          w/read = Identity(w/ref, ^w/i1)
-         w/a_next = AddV2(w/a1, w/read))"), "@/cpu:1")), "out", {5, 5, 5}},
+         w/a_next = AddV2(w/a1, w/read))"),
+                              "@/cpu:1")),
+       "out",
+       {5, 5, 5}},
       {"and nothing but the reference says when to read",
        StrCat(kVariable, Loop(StrCat(next, R"(
          w/read = Identity(w/ref)
-         w/a_next = AddV2(w/a1, w/read))"), "@/cpu:1")), "out", {5, 5, 5}},
+         w/a_next = AddV2(w/a1, w/read))"),
+                              "@/cpu:1")),
+       "out",
+       {5, 5, 5}},
       {"a loop updates, and reads on another device",
        StrCat(kVariable, Loop(R"(
          w/k = Const[value=float32{1}](^w/i1)
          w/up = AssignAdd(w/ref, w/k)
          w/read = Identity(w/ref, ^w/up) @/cpu:1
          w/i_next = AddV2(w/i1, w/one, ^w/read)
-         w/a_next = AddV2(w/a1, w/read) @/cpu:2)")), "out", {2 + 9, 2 + 18, 2 + 27}},
+         w/a_next = AddV2(w/a1, w/read) @/cpu:2)")),
+       "out",
+       {2 + 9, 2 + 18, 2 + 27}},
   };
 }
 
@@ -218,7 +256,8 @@ BOOST_AUTO_TEST_CASE(reads_on_other_devices_see_what_reads_at_home_see) {
   }
 }
 
-// One step for each choice of the first iteration's value, of a device that has an Enter alone, and of where the rest is.
+// One step for each choice of the first iteration's value, of a device that has an Enter alone, and
+// of where the rest is.
 BOOST_AUTO_TEST_CASE(a_value_of_the_first_iteration_alone_crosses_once) {
   const std::string graph = R"(
     init = NoOp
@@ -253,19 +292,23 @@ BOOST_AUTO_TEST_CASE(variables_are_placed_for_the_whole_graph) {
     init = NoOp(^v/Assign, ^a/Assign)
   )";
   const struct {
-    const char *what;
+    const char* what;
     std::string graph;
     Names targets;
     std::string want;
   } kCases[] = {
       {"an optimizer's slot has no attr that ties it to its variable",
-       StrCat(variables, "up = ResourceApplyAdagrad(v, a, half, one)\nr = ReadVariableOp[dtype=float32](v, ^up)"), {},
+       StrCat(variables, "up = ResourceApplyAdagrad(v, a, half, one)\nr = ReadVariableOp[dtype=float32](v, ^up)"),
+       {},
        "0x1.2efa14p-1"},
       {"a later reader asks for a device",
-       StrCat(variables, "up = AssignAddVariableOp(v, one)\nr = ReadVariableOp[dtype=float32](v, ^up) @/cpu:1"), {},
+       StrCat(variables, "up = AssignAddVariableOp(v, one)\nr = ReadVariableOp[dtype=float32](v, ^up) @/cpu:1"),
+       {},
        "0x1p+1"},
       {"so does a node of its class, of a signature that does not have the variable",
-       StrCat(variables, "k = Neg[_class={\"loc:@v\"}](one) @/cpu:2\nr = ReadVariableOp[dtype=float32](v, ^k)"), {}, "0x1p+0"},
+       StrCat(variables, "k = Neg[_class={\"loc:@v\"}](one) @/cpu:2\nr = ReadVariableOp[dtype=float32](v, ^k)"),
+       {},
+       "0x1p+0"},
   };
   for (const auto& c : kCases) {
     for (const Mode& mode : AllModes()) {
@@ -299,7 +342,8 @@ BOOST_AUTO_TEST_CASE(what_an_extension_ties_must_be_where_it_can) {
   BOOST_TEST(extend(R"(
     both = ResourceApplyAdagrad(other, a, one, one)
     bad = ResourceApplyAdagrad(v, a, one, one)
-    read = ReadVariableOp[dtype=float32](other))").ok());
+    read = ReadVariableOp[dtype=float32](other))")
+                 .ok());
   BOOST_TEST((*session)->Run({}, {}, {"other/Assign"}, nullptr).ok());
   BOOST_TEST((*session)->Run({}, {}, {"both"}, nullptr).ok());
   std::vector<Tensor> values;
@@ -311,8 +355,8 @@ BOOST_AUTO_TEST_CASE(what_an_extension_ties_must_be_where_it_can) {
   }
 }
 
-// Writes a graph with variables of both kinds, whose every access is ordered against the updates of its variable, by control edges or by data; with
-// branches and loops that read and update.
+// Writes a graph with variables of both kinds, whose every access is ordered against the updates of
+// its variable, by control edges or by data; with branches and loops that read and update.
 class Author {
  public:
   explicit Author(unsigned seed) : rng_(seed) {
@@ -325,8 +369,10 @@ class Author {
       const std::string v = StrCat("v", i);
       const bool ref = Random(3) != 0;
       Line(v + "/value", StrCat("Const[value=float32{0.", 1 + Random(8), "}]"), {}, true);
-      Line(v, ref ? "VariableV2[dtype=float32, shape=[]]" : StrCat("VarHandleOp[dtype=float32, shape=[], shared_name=\"", v, "\"]"), {},
-           i == 0 && Random(2) == 0);
+      Line(v,
+           ref ? "VariableV2[dtype=float32, shape=[]]"
+               : StrCat("VarHandleOp[dtype=float32, shape=[], shared_name=\"", v, "\"]"),
+           {}, i == 0 && Random(2) == 0);
       Line(v + "/init", ref ? "Assign" : "AssignVariableOp", {v, v + "/value"}, false);
       inits.push_back("^" + v + "/init");
       root.variables.push_back({ref, v, "", {}, ""});
@@ -353,8 +399,8 @@ class Author {
  private:
   struct Variable {
     bool ref;
-    std::string at;       // its reference or handle in this scope
-    std::string written;  // the last update; "" when there was none here
+    std::string at;                 // its reference or handle in this scope
+    std::string written;            // the last update; "" when there was none here
     std::vector<std::string> read;  // since then
     std::string alias;              // an Identity of it, of whatever time
   };
@@ -365,7 +411,9 @@ class Author {
   };
 
   int Random(int n) { return static_cast<int>(rng_() % static_cast<unsigned>(n)); }
-  const std::string& Pick(const std::vector<std::string>& from) { return from[static_cast<size_t>(Random(static_cast<int>(from.size())))]; }
+  const std::string& Pick(const std::vector<std::string>& from) {
+    return from[static_cast<size_t>(Random(static_cast<int>(from.size())))];
+  }
   std::string New() { return StrCat("n", ++count_); }
   static std::string NodeOf(const std::string& value) { return value.substr(0, value.find(':')); }
 
@@ -484,7 +532,8 @@ class Author {
 
   void Loop(Scope* s, int depth) {
     const std::string f = New();
-    const std::string enter = StrCat("[frame_name=\"", f, "\"]"), constant = StrCat("[frame_name=\"", f, "\", is_constant=true]");
+    const std::string enter = StrCat("[frame_name=\"", f, "\"]"),
+                      constant = StrCat("[frame_name=\"", f, "\", is_constant=true]");
     const auto name = [&](const char* what) { return f + what; };
     std::vector<std::string> start = Accesses(*s);
     Line(name("/zero"), "Const[value=int32{0}]", start, true);

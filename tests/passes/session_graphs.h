@@ -25,8 +25,9 @@ absl::StatusOr<std::unique_ptr<Session>> SessionFor(const std::string& graph, co
 // A float32 scalar with all its bits, in hexadecimal; other tensors as they are printed.
 std::string Bits(const Tensor& t);
 
-// Runs target "init" and then `steps` steps with x:0 fed with the step's number, if the graph has an x. The values as Bits, a line a
-// step; or the error. Bounded: a step that takes half a minute is an error.
+// Runs target "init" and then `steps` steps with x:0 fed with the step's number, if the graph has
+// an x. The values as Bits, a line a step; or the error. Bounded: a step that takes half a minute
+// is an error.
 std::string RunSteps(const std::string& graph, const Names& fetches, const Names& targets, int steps, const Mode& mode);
 
 }  // namespace troupe::test

@@ -124,18 +124,23 @@ void Scenario::HarvestExecutors(Party& p) {
   for (size_t i = 0; i < p.signatures.size() && i < 3; ++i) {
     Names fetches;
     for (const int f : p.signatures[i]) fetches.push_back(p.model->fetches()[static_cast<size_t>(f)].name);
-    const std::string key = SignatureKey(Model::FeedNames(), fetches, {});
-    caf::anon_send(session_actors_[index], std::make_shared<MasterThen>([me = shared_from_this(), index, key](SessionMaster& m) {
-                     const std::shared_ptr<Signature> signature = m.Find(key);
-                     if (signature == nullptr) return;
-                     auto set = signature->Lease();
-                     if (set == nullptr) return;
-                     std::lock_guard<std::mutex> lock(me->mu_);
-                     for (const auto& e : set->executors()) {
-                       if (!me->cast_.empty()) me->cast_[index].push_back(e->actor());
-                     }
-                     signature->Release(std::move(set));
-                   }));
+    auto call = std::make_shared<CompileCall>();
+    call->feeds = Model::FeedNames();
+    call->fetches = fetches;
+    call->key = SignatureKey(call->feeds, call->fetches, call->targets);
+    call->done = [me = shared_from_this(), index](const absl::StatusOr<std::shared_ptr<Signature>>& signature) {
+      if (!signature.ok()) return;
+      auto set = (*signature)->Lease();
+      if (set == nullptr) return;
+      {
+        std::lock_guard<std::mutex> lock(me->mu_);
+        for (const auto& e : set->executors()) {
+          if (!me->cast_.empty()) me->cast_[index].push_back(e->actor());
+        }
+      }
+      (*signature)->Release(std::move(set));
+    };
+    caf::anon_send(session_actors_[index], std::move(call));
   }
 }
 

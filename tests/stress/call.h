@@ -103,7 +103,7 @@ struct Call {
   Moment started, cancelling, answered, returned;  // returned: RunAsync gave the thread back
   bool was_closed = false, was_extended = false;   // when it began
   std::atomic<int> answers{0};
-  std::atomic<bool> judged{false};
+  std::atomic<bool> judged{false}, issuing{false};  // issuing: it is one for RunAsync
   proto::RunMetadata stats;
   Act act() const { return ActOf(in.how); }
   const std::vector<int>& fetches() const { return party->signatures[static_cast<size_t>(signature)]; }

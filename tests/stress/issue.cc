@@ -88,6 +88,7 @@ void Scenario::Issue(Call& call, caf::event_based_actor* self) {
       const CancellationToken token = call.token;  // its own object is gone when RunAsync has returned
       auto done = [answerer](const absl::Status& status, std::vector<Tensor> outputs) { (*answerer)(status, outputs); };
       proto::RunMetadata* stats = answerer->stats();
+      call.issuing = true;
       answerer.reset();
       try {
         Callable prepared;

@@ -95,8 +95,8 @@ int Main(int argc, char** argv) {
     };
     while (more()) {
       std::vector<std::thread> threads;
-      // As they are repeated one by one, each with what it needs.
-      for (int i = 0; i < (options.scenario >= 0 && options.times > 0 ? 1 : options.at_once); ++i, ++ran) {
+      // One that is repeated is alone.
+      for (int i = 0; i < (options.scenario >= 0 ? 1 : options.at_once); ++i, ++ran) {
         const int64_t number = options.scenario >= 0 ? options.scenario : next++;
         threads.emplace_back([&, number] {
           if (options.verbose) std::printf("scenario %lld\n", static_cast<long long>(number));
@@ -105,12 +105,10 @@ int Main(int argc, char** argv) {
           scenario->Run();
           watchdog.Unwatch(scenario);
         });
-        if (options.scenario >= 0) break;
       }
       for (std::thread& t : threads) t.join();
-      levels.RoundIsOver(next - 1);
+      levels.RoundIsOver(options.scenario >= 0 ? options.scenario : next - 1);
       ++rounds;
-      if (options.scenario >= 0) ++ran;
     }
     levels.End();
     std::printf("stress: seed %llu, %lld scenarios in %lld rounds, %.1f s; %lld threads, %lld MB resident at the end\n",

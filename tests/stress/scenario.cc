@@ -267,7 +267,8 @@ std::string Scenario::Outstanding() {
   }
   for (const Trouble& t : troubles_) StrAppend(&text, "  trouble: ", NameOf(t.what), " of session ", t.party, " at ", t.at_ms, " ms\n");
   for (const Call& c : calls_) {
-    if (!c.judged) StrAppend(&text, "  ", c.Describe(), "\n");
+    const bool kept = c.issuing && !c.returned.came();
+    if (!c.judged || kept) StrAppend(&text, "  ", c.Describe(), kept ? "; RunAsync has not returned" : "", "\n");
   }
   std::unique_lock<std::mutex> lock(mu_, std::try_to_lock);
   if (!lock.owns_lock()) return text + "  (its lock is held)\n";

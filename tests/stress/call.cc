@@ -47,7 +47,8 @@ bool Allowed(const Call& c, const absl::Status& s) {
     case Code::kResourceExhausted:
       return place.options.memory_limit > 0 || c.Has(Kind::kBadBirth) || (act_fails && c.act() == Act::kThrowNoMemory);
     case Code::kInternal:
-      return c.Has(Kind::kBadBirth) || c.Has(Kind::kWrongType) || (act_fails && c.act() != Act::kError && c.act() != Act::kErrorLate);
+      return c.Has(Kind::kBadBirth) || c.Has(Kind::kWrongType) ||
+             (act_fails && c.act() != Act::kError && c.act() != Act::kErrorLate);
     case Code::kDataLoss:
       return (act_fails && (c.act() == Act::kError || c.act() == Act::kErrorLate)) || (UsesVariables(c) && over);
     case Code::kInvalidArgument:
@@ -70,7 +71,9 @@ std::string MustNotBeOk(const Call& c) {
 
 std::string WrongValue(const Call& c, const Model::Fetch& f, const Tensor& t) {
   Party& p = *c.party;
-  const auto text = [&] { return StrCat("fetch '", f.name, "' (", NameOf(f.kind), ") is ", t.valid() ? t.DebugString(6) : "nothing"); };
+  const auto text = [&] {
+    return StrCat("fetch '", f.name, "' (", NameOf(f.kind), ") is ", t.valid() ? t.DebugString(6) : "nothing");
+  };
   if (!t.valid()) return text();
   if (f.kind == Kind::kNoise) {
     const Noise n = NoiseOf(t);
@@ -82,10 +85,14 @@ std::string WrongValue(const Call& c, const Model::Fetch& f, const Tensor& t) {
   const auto v = t.flat<double>();
   if (f.kind == Kind::kCounter) {
     const auto begun = static_cast<double>(p.counter_started.load());
-    return v.size() == 2 && v[0] >= 0 && v[1] > v[0] && v[1] <= begun ? "" : StrCat(text(), " when ", begun, " updates had begun");
+    return v.size() == 2 && v[0] >= 0 && v[1] > v[0] && v[1] <= begun
+               ? ""
+               : StrCat(text(), " when ", begun, " updates had begun");
   }
   if (f.kind == Kind::kWhole) {
-    return v.size() == 2000 && std::all_of(v.begin(), v.end(), [&](double d) { return d == v[0]; }) && v[0] > 0 ? "" : text();
+    return v.size() == 2000 && std::all_of(v.begin(), v.end(), [&](double d) { return d == v[0]; }) && v[0] > 0
+               ? ""
+               : text();
   }
   const Value expected = p.model->Expected(f, c.in);
   if (v.size() == expected.size() && std::equal(v.begin(), v.end(), expected.begin())) return "";
@@ -110,13 +117,21 @@ void JudgeOutputs(Call& c, int64_t scenario, const std::vector<Tensor>& outputs)
 }  // namespace
 
 const char* NameOf(Mode mode) {
-  constexpr const char* kNames[] = {"Run", "RunAsync", "Callable::Run", "Callable::RunAsync", "partial run", "RunAsync in a handler",
-                                    "Callable::RunAsync in a handler", "Run in a handler", "run_request"};
+  constexpr const char* kNames[] = {"Run",
+                                    "RunAsync",
+                                    "Callable::Run",
+                                    "Callable::RunAsync",
+                                    "partial run",
+                                    "RunAsync in a handler",
+                                    "Callable::RunAsync in a handler",
+                                    "Run in a handler",
+                                    "run_request"};
   return kNames[static_cast<int>(mode)];
 }
 
 bool Call::Has(Kind kind) const {
-  return std::any_of(fetches().begin(), fetches().end(), [&](int f) { return party->model->fetches()[static_cast<size_t>(f)].kind == kind; });
+  return std::any_of(fetches().begin(), fetches().end(),
+                     [&](int f) { return party->model->fetches()[static_cast<size_t>(f)].kind == kind; });
 }
 
 int64_t Call::TimesRun() const {
@@ -143,7 +158,8 @@ int64_t Call::deadline_ms() const {
 std::string Call::Describe() const {
   std::string text = StrCat("call ", number & 0xfffff, " (", NameOf(mode), ") of session ", party->index, " [");
   for (const int f : fetches()) StrAppend(&text, " ", party->model->fetches()[static_cast<size_t>(f)].name);
-  StrAppend(&text, " ], x = ", in.x, ", n = ", in.n, ", kernels: ", NameOf(act()), " ", MillisOf(in.how), " ms, ", TimesRun(), " times");
+  StrAppend(&text, " ], x = ", in.x, ", n = ", in.n, ", kernels: ", NameOf(act()), " ", MillisOf(in.how), " ms, ",
+            TimesRun(), " times");
   if (deadline_ms() > 0) StrAppend(&text, ", deadline ", deadline_ms(), " ms");
   if (cancel_after_ms >= 0) StrAppend(&text, ", cancelled after ", cancel_after_ms, " ms");
   if (started.came()) {
@@ -167,8 +183,10 @@ TimePoint Call::Due(TimePoint gate) const {
   const TimePoint begin = started.at();
   // By itself: after its own kernels and those of others that have the threads before.
   TimePoint due = Plus(begin, party->place->slow_ms);
-  if ((Endless(act()) && TimesRun() > 0) || party->place->stuck) due = gate == kNever ? kNever : std::max(due, Plus(gate, party->place->slow_ms));
-  if (deadline_ms() > 0 && deadline_ms() < 1'000'000'000) due = std::min(due, Plus(begin, static_cast<double>(deadline_ms())));
+  if ((Endless(act()) && TimesRun() > 0) || party->place->stuck)
+    due = gate == kNever ? kNever : std::max(due, Plus(gate, party->place->slow_ms));
+  if (deadline_ms() > 0 && deadline_ms() < 1'000'000'000)
+    due = std::min(due, Plus(begin, static_cast<double>(deadline_ms())));
   if (cancelling.came()) due = std::min(due, std::max(begin, cancelling.at()));
   // A blocking Run that nothing can cut short is in its kernel, on its caller's thread.
   const bool in_kernel = blocking() && TimesRunSync() > 0 && deadline_ms() == 0 && cancel_after_ms < 0;
@@ -184,8 +202,11 @@ void Judge(Call& c, const absl::Status& status, const std::vector<Tensor>& outpu
   }
   c.answered.Now();
   const TimePoint due = c.Due(gate);
-  const double late = due == kNever ? 0 : MillisBetween(due, c.answered.at()), margin = Load::Get().Margin(c.started.at());
-  if (late > margin) Fault(scenario, "late answer", StrCat(late, " ms late (margin ", margin, "): ", c.Describe(), "; ", status.ToString()));
+  const double late = due == kNever ? 0 : MillisBetween(due, c.answered.at()),
+               margin = Load::Get().Margin(c.started.at());
+  if (late > margin)
+    Fault(scenario, "late answer",
+          StrCat(late, " ms late (margin ", margin, "): ", c.Describe(), "; ", status.ToString()));
   if (status.ok()) {
     if (const std::string why = MustNotBeOk(c); !why.empty()) {
       Fault(scenario, StrCat("OK in spite of: ", why), c.Describe());
@@ -199,7 +220,9 @@ void Judge(Call& c, const absl::Status& status, const std::vector<Tensor>& outpu
       if (message.compare(at, MarkOf(c.number).size(), MarkOf(c.number)) != 0)
         Fault(scenario, "another's mistake", StrCat(c.Describe(), ": ", message));
     }
-    if (!Allowed(c, status)) Fault(scenario, StrCat("status ", absl::StatusCodeToString(status.code())), StrCat(c.Describe(), ": ", status.ToString()));
+    if (!Allowed(c, status))
+      Fault(scenario, StrCat("status ", absl::StatusCodeToString(status.code())),
+            StrCat(c.Describe(), ": ", status.ToString()));
   }
   c.judged = true;
 }

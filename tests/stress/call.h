@@ -38,14 +38,14 @@ class Moment {
 // A runtime, and what has been done to it.
 struct Place {
   RuntimeOptions options;
-  bool foreign = false;                       // in an actor system of the scenario's
+  bool foreign = false;  // in an actor system of the scenario's
   std::unique_ptr<caf::actor_system_config> config;
   std::unique_ptr<caf::actor_system> system;  // where it is foreign
   std::shared_ptr<Runtime> runtime;
-  size_t actors = 0;               // that run in it before any session is made
-  Moment killed;                   // an actor of the runtime was killed
-  double slow_ms = 0;              // what all its kernels take together
-  bool stuck = false;              // some do not end before the gate opens
+  size_t actors = 0;   // that run in it before any session is made
+  Moment killed;       // an actor of the runtime was killed
+  double slow_ms = 0;  // what all its kernels take together
+  bool stuck = false;  // some do not end before the gate opens
 };
 
 // A session, and what has been done to it.
@@ -60,7 +60,7 @@ struct Party {
 
   std::mutex mu;  // guards what follows
   std::shared_ptr<Session> session;
-  std::vector<Callable> callables;  // by signature
+  std::vector<Callable> callables;       // by signature
   std::set<std::array<float, 4>> noise;  // what was drawn
 
   // The most recently begun runs of its counter.
@@ -75,10 +75,10 @@ struct Party {
 enum class Mode {
   kBlocking,
   kAsync,
-  kPrepared,        // Callable, blocking
+  kPrepared,  // Callable, blocking
   kPreparedAsync,
   kPartial,
-  kHandlerAsync,    // RunAsync in an actor's handler
+  kHandlerAsync,  // RunAsync in an actor's handler
   kHandlerPrepared,
   kHandlerRefused,  // a blocking Run there
   kRequest,         // an actor's run_request to the session's actor
@@ -92,18 +92,18 @@ struct Call {
   Mode mode = Mode::kBlocking;
   int signature = 0;
   Inputs in;
-  int64_t timeout_ms = 0;        // as in RunOptions
-  double cancel_after_ms = -1;   // 0 = before it begins; negative = never
+  int64_t timeout_ms = 0;       // as in RunOptions
+  double cancel_after_ms = -1;  // 0 = before it begins; negative = never
   bool callback_throws = false, metadata = false, keeps_session = true, abandon = false;
-  int pause_us = 0;              // before it is made
-  int then = -1;                 // the call that its callback makes
+  int pause_us = 0;  // before it is made
+  int then = -1;     // the call that its callback makes
 
   // Its life.
   CancellationToken token;
   Moment started, cancelling, answered, returned;  // returned: RunAsync gave the thread back
   bool was_closed = false, was_extended = false;   // when it began
   std::atomic<int> answers{0};
-  std::atomic<bool> judged{false};
+  std::atomic<bool> judged{false}, issuing{false};  // issuing: it is one for RunAsync
   proto::RunMetadata stats;
   Act act() const { return ActOf(in.how); }
   const std::vector<int>& fetches() const { return party->signatures[static_cast<size_t>(signature)]; }
@@ -119,7 +119,9 @@ struct Call {
 };
 
 // Inputs of a step in which nobody misbehaves.
-inline Inputs PlainInputs(const Party& p) { return {.x = 3, .n = 2, .v = Value(static_cast<size_t>(p.model->vector_length()), 5.0)}; }
+inline Inputs PlainInputs(const Party& p) {
+  return {.x = 3, .n = 2, .v = Value(static_cast<size_t>(p.model->vector_length()), 5.0)};
+}
 
 // To be called with each answer, on whatever thread it comes.
 void Judge(Call& call, const absl::Status& status, const std::vector<Tensor>& outputs, TimePoint gate);

@@ -18,7 +18,8 @@ class Scenario::Doing {
   }
   ~Doing() {
     const double took = MillisSince(begin_), margin = Load::Get().Margin(begin_);
-    if (took > margin) Fault(scenario_->number_, "an operation took too long", StrCat(what_, ": ", took, " ms, margin ", margin));
+    if (took > margin)
+      Fault(scenario_->number_, "an operation took too long", StrCat(what_, ": ", took, " ms, margin ", margin));
     std::lock_guard<std::mutex> lock(scenario_->mu_);
     auto& all = scenario_->doing_;
     all.erase(std::find(all.begin(), all.end(), std::pair(what_, begin_)));

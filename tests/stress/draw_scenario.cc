@@ -48,9 +48,20 @@ const std::map<std::string, std::string>& ScenarioKinds() {
 }
 
 const char* NameOf(What what) {
-  constexpr const char* kNames[] = {"Close",          "~Session",      "~Session in a handler", "~Session in a callback", "kill session actor",
-                                    "kill executor",  "kill worker",   "kill device actor",     "kill container actor",   "Reset",
-                                    "Extend",         "Status",        "Prepare of unknown names", "a session made in a handler",
+  constexpr const char* kNames[] = {"Close",
+                                    "~Session",
+                                    "~Session in a handler",
+                                    "~Session in a callback",
+                                    "kill session actor",
+                                    "kill executor",
+                                    "kill worker",
+                                    "kill device actor",
+                                    "kill container actor",
+                                    "Reset",
+                                    "Extend",
+                                    "Status",
+                                    "Prepare of unknown names",
+                                    "a session made in a handler",
                                     "a session made in a callback"};
   return kNames[static_cast<int>(what)];
 }
@@ -83,7 +94,8 @@ void Scenario::DrawParties(Draw draw) {
     p->options.schedule_recvs = draw.Chance(0.8);
     p->options.token_messages = draw.Chance(0.2);
     p->options.lend_thread_us = draw.Of<int64_t>({0, 20, 20, 1'000'000});
-    const int64_t stall = draw.Chance(0.3) ? draw.Between(5, 60) : 0, timeout = draw.Chance(0.1) ? draw.Between(100, 2000) : 0;
+    const int64_t stall = draw.Chance(0.3) ? draw.Between(5, 60) : 0,
+                  timeout = draw.Chance(0.1) ? draw.Between(100, 2000) : 0;
     if (options_.Has("status")) {
       p->options.stall_report_ms = stall;
       p->options.on_stall = [](const std::string&) {};
@@ -111,7 +123,8 @@ void Scenario::DrawCalls(Draw draw) {
         const int f = static_cast<int>(draw.Between(0, known - 1));
         const Kind kind = p->model->fetches()[static_cast<size_t>(f)].kind;
         const bool rare = kind == Kind::kBadBirth || kind == Kind::kWrongType;
-        if ((!rare || draw.Chance(0.2)) && std::find(fetches.begin(), fetches.end(), f) == fetches.end()) fetches.push_back(f);
+        if ((!rare || draw.Chance(0.2)) && std::find(fetches.begin(), fetches.end(), f) == fetches.end())
+          fetches.push_back(f);
       }
       if (fetches.empty()) fetches.push_back(0);
       p->signatures.push_back(std::move(fetches));
@@ -119,7 +132,8 @@ void Scenario::DrawCalls(Draw draw) {
     // Somebody uses the misbehaving kernels, the counter and what comes late.
     for (int f = 0; f < known; ++f) {
       const Kind kind = p->model->fetches()[static_cast<size_t>(f)].kind;
-      if ((kind == Kind::kAct && draw.Chance(0.5)) || kind == Kind::kLate || kind == Kind::kCounter) p->signatures.push_back({f});
+      if ((kind == Kind::kAct && draw.Chance(0.5)) || kind == Kind::kLate || kind == Kind::kCounter)
+        p->signatures.push_back({f});
     }
   }
   const int64_t callers = draw.Between(1, 3);
@@ -167,19 +181,22 @@ void Scenario::DrawCall(Draw* draw, Call* c) {
   c->number = CallNumber(number_, static_cast<int64_t>(calls_.size()) - 1);
   c->party = draw->Of(parties_).get();
   c->signature = static_cast<int>(draw->Between(0, static_cast<int64_t>(c->party->signatures.size()) - 1));
-  const Mode mode = draw->Of({Mode::kBlocking, Mode::kBlocking, Mode::kAsync, Mode::kAsync, Mode::kPrepared, Mode::kPreparedAsync, Mode::kPreparedAsync,
-                              Mode::kPartial, Mode::kHandlerAsync, Mode::kHandlerPrepared, Mode::kRequest, Mode::kRequest});
+  const Mode mode = draw->Of({Mode::kBlocking, Mode::kBlocking, Mode::kAsync, Mode::kAsync, Mode::kPrepared,
+                              Mode::kPreparedAsync, Mode::kPreparedAsync, Mode::kPartial, Mode::kHandlerAsync,
+                              Mode::kHandlerPrepared, Mode::kRequest, Mode::kRequest});
   c->mode = draw->Chance(0.03) ? Mode::kHandlerRefused : mode;
   if (c->mode >= Mode::kHandlerAsync && !options_.Has("actors")) c->mode = Mode::kAsync;
   if (c->mode == Mode::kPartial && !options_.Has("partial")) c->mode = Mode::kBlocking;
   c->in.x = static_cast<double>(draw->Between(-1000, 1000));
   c->in.n = draw->Between(0, 8);
-  for (int i = 0; i < c->party->model->vector_length(); ++i) c->in.v.push_back(static_cast<double>(draw->Between(-1000, 1000)));
+  for (int i = 0; i < c->party->model->vector_length(); ++i)
+    c->in.v.push_back(static_cast<double>(draw->Between(-1000, 1000)));
   c->in.late = static_cast<double>(draw->Between(-1000, 1000));
   c->in.call = c->number;
   // The first party is an innocent one.
   Act act = draw->Of({Act::kPass, Act::kPass, Act::kSlow, Act::kBusy});
-  const Act mistake = draw->Chance(0.15) ? Act::kStuck : static_cast<Act>(draw->Between(0, static_cast<int64_t>(kLastAct)));
+  const Act mistake =
+      draw->Chance(0.15) ? Act::kStuck : static_cast<Act>(draw->Between(0, static_cast<int64_t>(kLastAct)));
   if (draw->Chance(0.6) && c->party->index > 0) act = mistake;
   if (c->TimesRunSync() > 0 && act > kLastSync) act = Act::kThrow;
   if (!Wanted(act, c->TimesRun() > c->TimesRunSync(), options_)) act = Act::kSlow;
@@ -194,7 +211,8 @@ void Scenario::DrawCall(Draw* draw, Call* c) {
     const double ms = draw->Chance(0.2) ? 0 : static_cast<double>(draw->Between(1, 3000)) * (endless ? 0.05 : 0.01);
     if (options_.Has("tokens")) c->cancel_after_ms = ms;
   }
-  const bool throws = draw->Chance(0.1), metadata = draw->Chance(0.15), loose = draw->Chance(0.4), abandon = draw->Chance(0.2);
+  const bool throws = draw->Chance(0.1), metadata = draw->Chance(0.15), loose = draw->Chance(0.4),
+             abandon = draw->Chance(0.2);
   c->callback_throws = throws && options_.Has("callbacks");
   c->metadata = metadata && options_.Has("metadata");
   c->keeps_session = !(loose && options_.Has("loose"));
@@ -204,14 +222,17 @@ void Scenario::DrawCall(Draw* draw, Call* c) {
 
 void Scenario::DrawTroubles(Draw draw) {
   const std::vector<std::pair<What, std::string>> all = {
-      {What::kClose, "close"},         {What::kDrop, "drop"},           {What::kDropInHandler, "makers"}, {What::kDropInCallback, "makers"},
-      {What::kKillSession, "kills"},   {What::kKillExecutor, "kills"},  {What::kKillExecutor, "kills"},   {What::kKillWorker, "kills"},
-      {What::kKillDevice, "kills"},    {What::kKillContainer, "kills"}, {What::kReset, "resets"},         {What::kExtend, "extends"},
-      {What::kExtend, "extends"},      {What::kExtend, "extends"},      {What::kStatus, "status"},        {What::kStatus, "status"},
-      {What::kBadPrepare, "extends"},  {What::kMakeInHandler, "makers"}, {What::kMakeInCallback, "makers"}};
+      {What::kClose, "close"},           {What::kDrop, "drop"},          {What::kDropInHandler, "makers"},
+      {What::kDropInCallback, "makers"}, {What::kKillSession, "kills"},  {What::kKillExecutor, "kills"},
+      {What::kKillExecutor, "kills"},    {What::kKillWorker, "kills"},   {What::kKillDevice, "kills"},
+      {What::kKillContainer, "kills"},   {What::kReset, "resets"},       {What::kExtend, "extends"},
+      {What::kExtend, "extends"},        {What::kExtend, "extends"},     {What::kStatus, "status"},
+      {What::kStatus, "status"},         {What::kBadPrepare, "extends"}, {What::kMakeInHandler, "makers"},
+      {What::kMakeInCallback, "makers"}};
   for (int64_t i = draw.Between(0, 4); i > 0; --i) {
     const auto& [what, kind] = draw.Of(all);
-    const Trouble t{static_cast<double>(draw.Between(0, 200)) * 0.5, what, static_cast<int>(draw.Between(0, static_cast<int64_t>(parties_.size()) - 1))};
+    const Trouble t{static_cast<double>(draw.Between(0, 200)) * 0.5, what,
+                    static_cast<int>(draw.Between(0, static_cast<int64_t>(parties_.size()) - 1))};
     if (options_.Has(kind)) troubles_.push_back(t);
   }
 }

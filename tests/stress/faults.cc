@@ -15,7 +15,7 @@ namespace troupe::stress {
 namespace {
 
 constexpr int kPrinted = 5;  // of each kind
-constexpr int kLines = 4;   // of each fault
+constexpr int kLines = 4;    // of each fault
 
 Repeat repeat;
 std::mutex mu;
@@ -65,7 +65,8 @@ std::string Short(const std::string& what) {
 
 void SetRepeat(const Repeat& r) {
   repeat = r;
-  std::snprintf(seed_text, sizeof(seed_text), "; while these ran: --seed %llu", static_cast<unsigned long long>(r.seed));
+  std::snprintf(seed_text, sizeof(seed_text), "; while these ran: --seed %llu",
+                static_cast<unsigned long long>(r.seed));
 }
 
 std::string HowToRepeat(int64_t scenario) {
@@ -92,7 +93,8 @@ void Tell(const std::string& text) {
 std::string FaultSummary() {
   std::lock_guard<std::mutex> lock(mu);
   std::string text;
-  for (const auto& [kind, k] : kinds) text += "  " + std::to_string(k.first) + " x " + kind + ", first: " + k.second + "\n";
+  for (const auto& [kind, k] : kinds)
+    text += "  " + std::to_string(k.first) + " x " + kind + ", first: " + k.second + "\n";
   return text;
 }
 

@@ -52,7 +52,9 @@ Names Scenario::FetchesOf(const Call& call) const {
 void Scenario::IssueOnThread(Call& call) {
   if (call.pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(call.pause_us));
   if (call.mode < Mode::kHandlerAsync) return Issue(call, nullptr);
-  const caf::actor& user = users_[static_cast<size_t>(std::find_if(places_.begin(), places_.end(), [&](auto& p) { return p.get() == call.party->place; }) - places_.begin())];
+  const caf::actor& user = users_[static_cast<size_t>(
+      std::find_if(places_.begin(), places_.end(), [&](auto& p) { return p.get() == call.party->place; }) -
+      places_.begin())];
   caf::anon_send(user, call.number & 0xfffff);
 }
 
@@ -88,6 +90,7 @@ void Scenario::Issue(Call& call, caf::event_based_actor* self) {
       const CancellationToken token = call.token;  // its own object is gone when RunAsync has returned
       auto done = [answerer](const absl::Status& status, std::vector<Tensor> outputs) { (*answerer)(status, outputs); };
       proto::RunMetadata* stats = answerer->stats();
+      call.issuing = true;
       answerer.reset();
       try {
         Callable prepared;

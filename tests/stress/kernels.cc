@@ -246,9 +246,22 @@ TROUPE_KERNEL("StressWrongType").Device("CPU").Function<WrongType>();
 }  // namespace
 
 const char* NameOf(Act act) {
-  constexpr const char* kNames[] = {"pass",  "slow",      "busy",          "throw",          "throw int", "throw bad_alloc",
-                                    "error", "no output", "stuck",         "twice",          "twice late", "throw after done",
-                                    "throw after handing done on",  "drop done", "drop done late", "error late"};
+  constexpr const char* kNames[] = {"pass",
+                                    "slow",
+                                    "busy",
+                                    "throw",
+                                    "throw int",
+                                    "throw bad_alloc",
+                                    "error",
+                                    "no output",
+                                    "stuck",
+                                    "twice",
+                                    "twice late",
+                                    "throw after done",
+                                    "throw after handing done on",
+                                    "drop done",
+                                    "drop done late",
+                                    "error late"};
   return kNames[static_cast<int>(act)];
 }
 

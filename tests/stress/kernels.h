@@ -17,22 +17,22 @@
 namespace troupe::stress {
 
 enum class Act : uint8_t {
-  kPass,            // as it should be
-  kSlow,            // after some milliseconds: sleeping, or from another thread
-  kBusy,            // computes for some milliseconds
-  kThrow,           // std::exception
-  kThrowInt,        // what is no std::exception
-  kThrowNoMemory,   // std::bad_alloc
-  kError,           // an error of its own
-  kNoOutput,        // OK without an output
-  kStuck,           // not before the gate opens: keeps its thread, or `done`
+  kPass,           // as it should be
+  kSlow,           // after some milliseconds: sleeping, or from another thread
+  kBusy,           // computes for some milliseconds
+  kThrow,          // std::exception
+  kThrowInt,       // what is no std::exception
+  kThrowNoMemory,  // std::bad_alloc
+  kError,          // an error of its own
+  kNoOutput,       // OK without an output
+  kStuck,          // not before the gate opens: keeps its thread, or `done`
   // Of asynchronous kernels only.
-  kTwice,           // `done` twice
-  kTwiceLate,       // and once more some milliseconds after
+  kTwice,      // `done` twice
+  kTwiceLate,  // and once more some milliseconds after
   kThrowAfterDone,
   kThrowAfterHanding,  // throws when another thread has `done` and will call it
-  kDrop,            // never calls `done`
-  kDropLate,        // some milliseconds later
+  kDrop,               // never calls `done`
+  kDropLate,           // some milliseconds later
   kErrorLate,
 };
 constexpr Act kLastSync = Act::kStuck, kLastAct = Act::kErrorLate;

@@ -25,7 +25,9 @@ constexpr size_t kLongRun = 60;  // rounds
 int64_t CountEntries(const char* folder) {
   int64_t n = 0;
   std::error_code error;
-  for (auto it = std::filesystem::directory_iterator(folder, error); !error && it != std::filesystem::directory_iterator(); it.increment(error)) ++n;
+  for (auto it = std::filesystem::directory_iterator(folder, error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error))
+    ++n;
   return n;
 }
 
@@ -46,11 +48,15 @@ void LevelWatch::RoundIsOver(int64_t last_scenario) {
   const TimePoint begin = Clock::now();
   do {
     last_ = Levels::Now();
-    if (last_.threads <= before_.threads && last_.files <= before_.files && last_.tensor_bytes <= before_.tensor_bytes + kTensorSlack) break;
+    if (last_.threads <= before_.threads && last_.files <= before_.files &&
+        last_.tensor_bytes <= before_.tensor_bytes + kTensorSlack)
+      break;
     std::this_thread::sleep_for(2ms);
   } while (MillisSince(begin) < Load::Get().Margin(begin));
   const auto more = [&](const char* what, int64_t now, int64_t before) {
-    if (now > before) Fault(last_scenario, what, std::to_string(now) + " after the round, " + std::to_string(before) + " at the beginning");
+    if (now > before)
+      Fault(last_scenario, what,
+            std::to_string(now) + " after the round, " + std::to_string(before) + " at the beginning");
   };
   more("threads are left", last_.threads, before_.threads);
   more("open files are left", last_.files, before_.files);
@@ -64,12 +70,15 @@ void LevelWatch::End() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (resident_.size() < kLongRun) return;
   const auto lowest = [&](size_t from, size_t to) {
-    return *std::min_element(resident_.begin() + static_cast<int64_t>(from), resident_.begin() + static_cast<int64_t>(to));
+    return *std::min_element(resident_.begin() + static_cast<int64_t>(from),
+                             resident_.begin() + static_cast<int64_t>(to));
   };
   const size_t n = resident_.size();
   const int64_t then = lowest(n / 3, 2 * n / 3), now = lowest(2 * n / 3, n);
   if (now > then + kResidentSlack)
-    Fault(-1, "the process grows", std::to_string(then >> 20) + " MB in the second third of its life, " + std::to_string(now >> 20) + " MB in the last");
+    Fault(-1, "the process grows",
+          std::to_string(then >> 20) + " MB in the second third of its life, " + std::to_string(now >> 20) +
+              " MB in the last");
 #endif
 }
 

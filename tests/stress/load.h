@@ -23,7 +23,8 @@ inline double MillisBetween(TimePoint a, TimePoint b) {
   return std::chrono::duration<double, std::milli>(b - a).count();
 }
 inline TimePoint Plus(TimePoint t, double ms) {
-  return t == kNever ? t : t + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(ms));
+  return t == kNever ? t
+                     : t + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(ms));
 }
 
 class Load {

@@ -14,7 +14,8 @@ void Usage() {
   std::printf(
       "stress [--seconds N | --minutes N] [--seed S] [--scenario K [--times N]] [--threads N] [--at-once N]\n"
       "       [--without KIND,...] [--only KIND,...] [--stop] [--verbose]\n"
-      "Draws scenarios from the seed and runs them, several at once, until the time is over. Ends with 0 when there was no fault.\n"
+      "Draws scenarios from the seed and runs them, several at once, until the time is over. Ends with 0 when there "
+      "was no fault.\n"
       "--scenario repeats one scenario; --stop ends at the first fault. Kinds:\n");
   for (const auto& [kind, what] : ScenarioKinds()) std::printf("  %-10s %s\n", kind.c_str(), what.c_str());
 }
@@ -95,8 +96,8 @@ int Main(int argc, char** argv) {
     };
     while (more()) {
       std::vector<std::thread> threads;
-      // As they are repeated one by one, each with what it needs.
-      for (int i = 0; i < (options.scenario >= 0 && options.times > 0 ? 1 : options.at_once); ++i, ++ran) {
+      // One that is repeated is alone.
+      for (int i = 0; i < (options.scenario >= 0 ? 1 : options.at_once); ++i, ++ran) {
         const int64_t number = options.scenario >= 0 ? options.scenario : next++;
         threads.emplace_back([&, number] {
           if (options.verbose) std::printf("scenario %lld\n", static_cast<long long>(number));
@@ -105,16 +106,15 @@ int Main(int argc, char** argv) {
           scenario->Run();
           watchdog.Unwatch(scenario);
         });
-        if (options.scenario >= 0) break;
       }
       for (std::thread& t : threads) t.join();
-      levels.RoundIsOver(next - 1);
+      levels.RoundIsOver(options.scenario >= 0 ? options.scenario : next - 1);
       ++rounds;
-      if (options.scenario >= 0) ++ran;
     }
     levels.End();
     std::printf("stress: seed %llu, %lld scenarios in %lld rounds, %.1f s; %lld threads, %lld MB resident at the end\n",
-                static_cast<unsigned long long>(options.seed), static_cast<long long>(ran), static_cast<long long>(rounds), MillisSince(begin) / 1000,
+                static_cast<unsigned long long>(options.seed), static_cast<long long>(ran),
+                static_cast<long long>(rounds), MillisSince(begin) / 1000,
                 static_cast<long long>(levels.last().threads), static_cast<long long>(levels.last().resident >> 20));
   }
   StopLateAnswers();

@@ -31,7 +31,7 @@ Tensor TensorOf(const Value& v) { return Tensor::Vector(absl::Span<const double>
 }  // namespace
 
 const char* NameOf(Kind kind) {
-  constexpr const char* kNames[] = {"plain",   "loop",  "branch", "act",  "big",      "counter",
+  constexpr const char* kNames[] = {"plain", "loop",  "branch", "act",       "big",       "counter",
                                     "whole", "noise", "late",   "bad birth", "wrong type"};
   return kNames[static_cast<int>(kind)];
 }
@@ -48,14 +48,16 @@ struct Model::Memo {
   }
 };
 
-Model::Model(Draw draw, const Options& options) : draw_(draw), options_(options), length_(static_cast<int>(draw_.Between(2, 9))) {
+Model::Model(Draw draw, const Options& options)
+    : draw_(draw), options_(options), length_(static_cast<int>(draw_.Between(2, 9))) {
   const auto feed = [&](const char* name, DType type, const PartialTensorShape& shape) {
     return ops::Placeholder(root_.WithOpName(name), type, {.shape = shape});
   };
   const PartialTensorShape scalar(std::vector<int64_t>{});
   pool_.push_back(Keep(feed("x", DType::kDouble, scalar), 1, 1000, [](Memo& m) { return Value{m.in.x}; }));
   n_ = feed("n", DType::kDouble, scalar);
-  pool_.push_back(Keep(feed("v", DType::kDouble, PartialTensorShape({length_})), length_, 1000, [](Memo& m) { return m.in.v; }));
+  pool_.push_back(
+      Keep(feed("v", DType::kDouble, PartialTensorShape({length_})), length_, 1000, [](Memo& m) { return m.in.v; }));
   how_ = feed("how", DType::kInt64, scalar);
   call_ = feed("call", DType::kInt64, scalar);
   const Output late = feed("late", DType::kDouble, scalar);
@@ -73,8 +75,13 @@ Model::Model(Draw draw, const Options& options) : draw_(draw), options_(options)
       pool_.push_back(a);
       const Known behind = Arithmetic();
       pool_.pop_back();  // nobody else's values depend on it
-      AddFetch(Kind::kAct, draw_.Chance(0.5) ? a : a = Keep(ops::Add(Somewhere(root_), a.out, behind.out), std::max(a.length, behind.length), a.bound + behind.bound,
-                                                            [a, behind](Memo& m) { return Map2(m(a.node), m(behind.node), std::plus<>()); })).sync = sync;
+      AddFetch(Kind::kAct, draw_.Chance(0.5) ? a
+                                             : a = Keep(ops::Add(Somewhere(root_), a.out, behind.out),
+                                                        std::max(a.length, behind.length), a.bound + behind.bound,
+                                                        [a, behind](Memo& m) {
+                                                          return Map2(m(a.node), m(behind.node), std::plus<>());
+                                                        }))
+          .sync = sync;
       Fetch& in_loop = AddFetch(Kind::kAct, Loop(true, sync));
       in_loop.sync = sync;
       in_loop.where = Fetch::Where::kInLoop;
@@ -123,7 +130,8 @@ Scope Model::Somewhere(const Scope& scope) {
 
 Model::Known Model::Small(Known a) {
   if (a.bound < kLargest) return a;
-  return Keep(ops::FloorMod(Somewhere(root_), a.out, kModulus), a.length, kModulus, [a](Memo& m) { return Map1(m(a.node), Mod); });
+  return Keep(ops::FloorMod(Somewhere(root_), a.out, kModulus), a.length, kModulus,
+              [a](Memo& m) { return Map1(m(a.node), Mod); });
 }
 
 Model::Known Model::Arithmetic() {
@@ -140,14 +148,18 @@ Model::Known Model::Arithmetic() {
     case 1:
       return two(ops::Sub(s, a.out, b.out), a.bound + b.bound, std::minus<>());
     case 2:
-      if (a.bound * b.bound > 1e14) return two(ops::Maximum(s, a.out, b.out), std::max(a.bound, b.bound), [](double p, double q) { return std::max(p, q); });
+      if (a.bound * b.bound > 1e14)
+        return two(ops::Maximum(s, a.out, b.out), std::max(a.bound, b.bound),
+                   [](double p, double q) { return std::max(p, q); });
       return two(ops::Mul(s, a.out, b.out), a.bound * b.bound, std::multiplies<>());
     case 3:
-      return two(ops::Minimum(s, a.out, b.out), std::max(a.bound, b.bound), [](double p, double q) { return std::min(p, q); });
+      return two(ops::Minimum(s, a.out, b.out), std::max(a.bound, b.bound),
+                 [](double p, double q) { return std::min(p, q); });
     case 4:
       return Keep(ops::Neg(s, a.out), a.length, a.bound, [a](Memo& m) { return Map1(m(a.node), std::negate<>()); });
     case 5:
-      return Keep(ops::Abs(s, a.out), a.length, a.bound, [a](Memo& m) { return Map1(m(a.node), [](double p) { return std::fabs(p); }); });
+      return Keep(ops::Abs(s, a.out), a.length, a.bound,
+                  [a](Memo& m) { return Map1(m(a.node), [](double p) { return std::fabs(p); }); });
     case 6:
       return Keep(ops::FloorMod(s, a.out, kModulus), a.length, kModulus, [a](Memo& m) { return Map1(m(a.node), Mod); });
     default:
@@ -170,16 +182,21 @@ Model::Known Model::Loop(bool act, bool sync) {
   options.parallel_iterations = draw_.Of<int64_t>({1, 2, 10});
   const Output from = ops::FloorMod(Somewhere(root_), start.out, kModulus);
   const OutputList r = While(
-      Somewhere(root_), {ops::Const(root_, 0.0), from}, [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n_); },
+      Somewhere(root_), {ops::Const(root_, 0.0), from},
+      [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n_); },
       [&](const Scope& s, const OutputList& v) -> OutputList {
         Output a = v[1];
         if (act) a = ActOn(Somewhere(s), {a, -1, start.length, kModulus}, sync).out;
-        Output next = ops::FloorMod(Somewhere(s), ops::Add(Somewhere(s), ops::Add(Somewhere(s), ops::Mul(Somewhere(s), a, 3.0), v[0]), c.out), kModulus);
+        Output next = ops::FloorMod(
+            Somewhere(s), ops::Add(Somewhere(s), ops::Add(Somewhere(s), ops::Mul(Somewhere(s), a, 3.0), v[0]), c.out),
+            kModulus);
         if (nested) {
           next = While(
-              Somewhere(s), {ops::Const(s, 0.0), next}, [&](const Scope& t, const OutputList& w) { return ops::Less(t, w[0], 2.0); },
+              Somewhere(s), {ops::Const(s, 0.0), next},
+              [&](const Scope& t, const OutputList& w) { return ops::Less(t, w[0], 2.0); },
               [&](const Scope& t, const OutputList& w) -> OutputList {
-                return {ops::Add(t, w[0], 1.0), ops::FloorMod(Somewhere(t), ops::Add(Somewhere(t), w[1], v[0]), kModulus)};
+                return {ops::Add(t, w[0], 1.0),
+                        ops::FloorMod(Somewhere(t), ops::Add(Somewhere(t), w[1], v[0]), kModulus)};
               })[1];
         }
         return {ops::Add(s, v[0], 1.0), next};
@@ -272,8 +289,9 @@ void Model::AddNoise() {
 }
 
 std::vector<Tensor> Model::FeedValues(const Inputs& in) {
-  return {Tensor::Scalar(in.x),   Tensor::Scalar(static_cast<double>(in.n)), TensorOf(in.v),
-          Tensor::Scalar(in.how), Tensor::Scalar(in.call),                   Tensor::Scalar(in.late)};
+  return {Tensor::Scalar(in.x),    Tensor::Scalar(static_cast<double>(in.n)),
+          TensorOf(in.v),          Tensor::Scalar(in.how),
+          Tensor::Scalar(in.call), Tensor::Scalar(in.late)};
 }
 
 Feeds Model::FeedsOf(const Inputs& in) {

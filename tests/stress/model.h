@@ -63,7 +63,7 @@ class Model {
   const Graph& graph() const { return *root_.graph(); }
   absl::Status status() const { return root_.status(); }
   const std::vector<Fetch>& fetches() const { return fetches_; }
-  const std::string& init() const { return init_; }  // "" without variables
+  const std::string& init() const { return init_; }        // "" without variables
   const std::string& counter() const { return counter_; }  // a read of it alone
   int64_t noise_seed() const { return noise_seed_; }
   int vector_length() const { return length_; }

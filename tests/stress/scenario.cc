@@ -106,7 +106,8 @@ bool Scenario::StartParty(Party& p) {
     Fault(number_, what, s.ToString());
     return true;
   };
-  if (failed("a graph cannot be built", p.first->status()) || failed("a graph cannot be built", p.model->status())) return false;
+  if (failed("a graph cannot be built", p.first->status()) || failed("a graph cannot be built", p.model->status()))
+    return false;
   p.options.runtime = p.place->runtime;
   auto session = Session::Create(p.options);
   p.options.runtime = nullptr;
@@ -120,7 +121,9 @@ bool Scenario::StartParty(Party& p) {
   });
   Doing doing(this, StrCat("the set-up of session ", p.index));
   if (failed("Extend at the beginning", p.session->Extend(p.first->graph()))) return false;
-  if (!p.model->init().empty() && failed("the variables' initializers", p.session->Run({}, {}, {p.model->init()}, nullptr))) return false;
+  if (!p.model->init().empty() &&
+      failed("the variables' initializers", p.session->Run({}, {}, {p.model->init()}, nullptr)))
+    return false;
   // Kernels that cannot be made make signatures that cannot be prepared.
   for (size_t i = 0; i < p.signatures.size(); ++i) {
     Names fetches;
@@ -184,17 +187,21 @@ void Scenario::CheckWhatIsLeft() {
       return !p.place->killed.came() || !(absl::IsUnavailable(s) || absl::IsAborted(s));
     });
     if (!s.ok()) {
-      if (p.place->options.memory_limit == 0 || !absl::IsResourceExhausted(s)) Fault(number_, "a session is not usable any more", s.ToString());
+      if (p.place->options.memory_limit == 0 || !absl::IsResourceExhausted(s))
+        Fault(number_, "a session is not usable any more", s.ToString());
       continue;
     }
     const Value expected = p.model->Expected(f, PlainInputs(p));
     const auto got = out[0].flat<double>();
-    if (!std::equal(got.begin(), got.end(), expected.begin(), expected.end())) Fault(number_, "wrong value when all is over", out[0].DebugString());
+    if (!std::equal(got.begin(), got.end(), expected.begin(), expected.end()))
+      Fault(number_, "wrong value when all is over", out[0].DebugString());
     if (p.model->counter().empty() || p.reset.came() || p.place->killed.came()) continue;
     s = session->Run(options, Model::FeedsOf(PlainInputs(p)), {p.model->counter()}, {}, &out, nullptr);
-    const double count = s.ok() ? out[0].scalar<double>() : -1, least = static_cast<double>(p.counter_ok), most = static_cast<double>(p.counter_started);
+    const double count = s.ok() ? out[0].scalar<double>() : -1, least = static_cast<double>(p.counter_ok),
+                 most = static_cast<double>(p.counter_started);
     if (p.place->options.memory_limit == 0 && (count < least || count > most))
-      Fault(number_, "updates of a variable", StrCat("session ", p.index, ": ", count, " after ", least, " to ", most, " updates; ", s.ToString()));
+      Fault(number_, "updates of a variable",
+            StrCat("session ", p.index, ": ", count, " after ", least, " to ", most, " updates; ", s.ToString()));
   }
 }
 
@@ -232,19 +239,23 @@ void Scenario::LetGo() {
     if (runtime == nullptr) continue;
     if (place->options.memory_limit > 0 && !gate_opens_late_) {
       int64_t in_use = 0;
-      const bool back = InTime(place->slow_ms, [&] { return (in_use = runtime->devices()[0].memory.bytes_in_use) == 0; });
+      const bool back =
+          InTime(place->slow_ms, [&] { return (in_use = runtime->devices()[0].memory.bytes_in_use) == 0; });
       if (!back) Fault(number_, "memory of a runtime whose sessions are gone", StrCat(in_use, " bytes are in use"));
     }
     if (!gate_opens_late_) {
       caf::actor_registry& registry = runtime->impl()->system->registry();
       const bool back = InTime(place->slow_ms, [&] { return registry.running() <= place->actors; });
-      if (!back) Fault(number_, "actors of sessions that are gone", StrCat(registry.running(), " run, ", place->actors, " at the beginning"));
+      if (!back)
+        Fault(number_, "actors of sessions that are gone",
+              StrCat(registry.running(), " run, ", place->actors, " at the beginning"));
     }
     gone.push_back(runtime);
   }
   OpenTheGate();
   for (size_t i = 0; i < gone.size(); ++i) {
-    if (!InTime(places_[i]->slow_ms, [&] { return gone[i].expired(); })) Fault(number_, "a runtime is not let go", StrCat(gone[i].use_count(), " shares are left"));
+    if (!InTime(places_[i]->slow_ms, [&] { return gone[i].expired(); }))
+      Fault(number_, "a runtime is not let go", StrCat(gone[i].use_count(), " shares are left"));
   }
   for (auto& place : places_) {
     if (place->system == nullptr) continue;
@@ -259,15 +270,18 @@ void Scenario::LetGo() {
 }
 
 std::string Scenario::Outstanding() {
-  std::string text = StrCat("scenario ", number_, ", since ", MillisSince(begin_), " ms; gate ", gate_.came() ? "open" : "closed", ", ",
-                            WaitingAtGate(number_), " kernels wait there\n");
+  std::string text = StrCat("scenario ", number_, ", since ", MillisSince(begin_), " ms; gate ",
+                            gate_.came() ? "open" : "closed", ", ", WaitingAtGate(number_), " kernels wait there\n");
   for (const auto& p : places_) {
-    StrAppend(&text, "  runtime: threads = ", p->options.threads, ", devices = ", p->options.cpu_devices, ", limit = ", p->options.memory_limit,
-              p->foreign ? ", in the user's actor system" : "", p->killed.came() ? ", an actor killed" : "", "\n");
+    StrAppend(&text, "  runtime: threads = ", p->options.threads, ", devices = ", p->options.cpu_devices,
+              ", limit = ", p->options.memory_limit, p->foreign ? ", in the user's actor system" : "",
+              p->killed.came() ? ", an actor killed" : "", "\n");
   }
-  for (const Trouble& t : troubles_) StrAppend(&text, "  trouble: ", NameOf(t.what), " of session ", t.party, " at ", t.at_ms, " ms\n");
+  for (const Trouble& t : troubles_)
+    StrAppend(&text, "  trouble: ", NameOf(t.what), " of session ", t.party, " at ", t.at_ms, " ms\n");
   for (const Call& c : calls_) {
-    if (!c.judged) StrAppend(&text, "  ", c.Describe(), "\n");
+    const bool kept = c.issuing && !c.returned.came();
+    if (!c.judged || kept) StrAppend(&text, "  ", c.Describe(), kept ? "; RunAsync has not returned" : "", "\n");
   }
   std::unique_lock<std::mutex> lock(mu_, std::try_to_lock);
   if (!lock.owns_lock()) return text + "  (its lock is held)\n";

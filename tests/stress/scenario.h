@@ -26,8 +26,8 @@ struct Options {
   int64_t scenario = -1;  // only this one, again and again
   int64_t times = 0;      // with `scenario`: so often; 0 = for `seconds`
   int at_once = 3;
-  int threads = 0;        // of every runtime; 0 = drawn
-  bool stop = false;      // at the first fault
+  int threads = 0;    // of every runtime; 0 = drawn
+  bool stop = false;  // at the first fault
   bool verbose = false;
   std::set<std::string> without;
   bool Has(const std::string& kind) const { return !without.contains(kind); }
@@ -36,8 +36,21 @@ struct Options {
 const std::map<std::string, std::string>& ScenarioKinds();
 
 enum class What {
-  kClose, kDrop, kDropInHandler, kDropInCallback, kKillSession, kKillExecutor, kKillWorker, kKillDevice, kKillContainer,
-  kReset, kExtend, kStatus, kBadPrepare, kMakeInHandler, kMakeInCallback,
+  kClose,
+  kDrop,
+  kDropInHandler,
+  kDropInCallback,
+  kKillSession,
+  kKillExecutor,
+  kKillWorker,
+  kKillDevice,
+  kKillContainer,
+  kReset,
+  kExtend,
+  kStatus,
+  kBadPrepare,
+  kMakeInHandler,
+  kMakeInCallback,
 };
 const char* NameOf(What what);
 struct Trouble {
@@ -128,9 +141,9 @@ class Scenario : public std::enable_shared_from_this<Scenario> {
   int64_t unanswered_ = 0;
   std::vector<std::pair<std::string, TimePoint>> doing_;
   std::deque<std::function<void()>> for_handlers_;
-  std::vector<caf::actor> users_;                  // by place
-  std::vector<std::vector<caf::actor>> cast_;      // executors by party
-  std::vector<caf::actor> session_actors_;         // by party
+  std::vector<caf::actor> users_;              // by place
+  std::vector<std::vector<caf::actor>> cast_;  // executors by party
+  std::vector<caf::actor> session_actors_;     // by party
 };
 
 }  // namespace troupe::stress

@@ -29,10 +29,11 @@ void Scenario::Befall(const Trouble& trouble) {
       if (session == nullptr) return;
       Doing doing(this, name());
       const Model::Fetch& f = p.model->fetches()[0];
-      session->RunAsync(Model::FeedsOf(PlainInputs(p)), {f.name}, {},
-                        [this, me = shared_from_this(), &p, what = trouble.what](const absl::Status&, const std::vector<Tensor>&) {
-                          what == What::kMakeInCallback ? MakeSession(p) : DropSession(p);
-                        });
+      session->RunAsync(
+          Model::FeedsOf(PlainInputs(p)), {f.name}, {},
+          [this, me = shared_from_this(), &p, what = trouble.what](const absl::Status&, const std::vector<Tensor>&) {
+            what == What::kMakeInCallback ? MakeSession(p) : DropSession(p);
+          });
       return;
     }
     case What::kMakeInHandler:
@@ -59,7 +60,8 @@ void Scenario::Befall(const Trouble& trouble) {
       Doing doing(this, name());
       const absl::Status s = session->Extend(p.model->graph());
       if (s.ok()) p.extended.Now();
-      if (!s.ok() && !p.closing.came() && !p.killed.came()) Fault(number_, "Extend fails", StrCat(name(), ": ", s.ToString()));
+      if (!s.ok() && !p.closing.came() && !p.killed.came())
+        Fault(number_, "Extend fails", StrCat(name(), ": ", s.ToString()));
       return;
     }
     case What::kStatus: {
@@ -72,8 +74,9 @@ void Scenario::Befall(const Trouble& trouble) {
       if (session == nullptr) return;
       Doing doing(this, name());
       const absl::Status s = session->Prepare({"x"}, {"nobody:0"}, {}).status();
-      const bool expected = s.code() == absl::StatusCode::kNotFound || (p.closing.came() && absl::IsCancelled(s)) ||
-                            ((p.killed.came() || p.place->killed.came()) && (absl::IsAborted(s) || absl::IsUnavailable(s)));
+      const bool expected =
+          s.code() == absl::StatusCode::kNotFound || (p.closing.came() && absl::IsCancelled(s)) ||
+          ((p.killed.came() || p.place->killed.came()) && (absl::IsAborted(s) || absl::IsUnavailable(s)));
       if (!expected) Fault(number_, "Prepare of unknown names", s.ToString());
       return;
     }
@@ -81,7 +84,8 @@ void Scenario::Befall(const Trouble& trouble) {
 }
 
 void Scenario::InHandler(Party& p, std::function<void()> what) {
-  const auto place = std::find_if(places_.begin(), places_.end(), [&](auto& q) { return q.get() == p.place; }) - places_.begin();
+  const auto place =
+      std::find_if(places_.begin(), places_.end(), [&](auto& q) { return q.get() == p.place; }) - places_.begin();
   {
     std::lock_guard<std::mutex> lock(mu_);
     for_handlers_.push_back(std::move(what));
@@ -171,7 +175,8 @@ void Scenario::Kill(Party& p, What what) {
   p.place->killed.Now();
   Runtime::Impl& impl = *runtime->impl();
   const std::string device = impl.devices[static_cast<size_t>(number_) % impl.devices.size()]->name();
-  const std::string name = what == What::kKillWorker ? "worker" : StrCat(what == What::kKillDevice ? "device:" : "container:", device);
+  const std::string name =
+      what == What::kKillWorker ? "worker" : StrCat(what == What::kKillDevice ? "device:" : "container:", device);
   const caf::actor actor = impl.directory->Find(name);
   if (actor) caf::anon_send_exit(actor, caf::exit_reason::kill);
 }

@@ -63,7 +63,8 @@ void Watchdog::Hangs(const std::shared_ptr<Scenario>& scenario) {
   const std::string pid = std::to_string(getpid());
   if (const pid_t child = fork(); child == 0) {
     alarm(60);
-    execlp("gdb", "gdb", "-p", pid.c_str(), "-batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all bt 16", nullptr);
+    execlp("gdb", "gdb", "-p", pid.c_str(), "-batch", "-nx", "-ex", "set pagination off", "-ex",
+           "thread apply all bt 16", nullptr);
     _exit(127);
   } else if (child > 0) {
     int status = 0;

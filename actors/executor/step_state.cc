@@ -111,14 +111,14 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       bits::Consume(&in[1]);
       break;
     case Step::kMerge: {
-      int came = 0;
+      uint32_t came = 0;
       while (came + 1 < n.num_inputs && !in[came].valid()) ++came;
       if (n.deref || !in[came].valid()) [[unlikely]]
         goto kernel;
       if (input_.timings != nullptr) [[unlikely]]
         RecordInstant(node);
       bits::Move(&in[came], &out[0]);
-      if (n.uses_index) out[1] = Tensor::Scalar<int32_t>(came);
+      if (n.uses_index) out[1] = Tensor::Scalar(static_cast<int32_t>(came));
       break;
     }
     case Step::kConstant:
@@ -312,6 +312,7 @@ __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* i
   const uint32_t cost = n.measured ? part_->cost[node].load(std::memory_order_relaxed) : 0;
   if (!heavy && cost > CompiledPart::kHeavyNanos) {
     heavy_.push_back({node, false, it});
+    CountRun(-1);  // it is counted when it runs
     return false;
   }
   const bool timed = input_.timings != nullptr ||

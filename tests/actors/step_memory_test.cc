@@ -1,5 +1,7 @@
 // What a step keeps goes with it, and a step for which memory is short ends with RESOURCE_EXHAUSTED, whatever the executor was doing.
 #include <boost/test/unit_test.hpp>
+#include <time.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -246,12 +248,19 @@ BOOST_AUTO_TEST_CASE(WhatAStepKeepsGoesWithTheStep) {
   BOOST_TEST(options.runtime->devices()[0].memory.peak_bytes_in_use > before + (30 << 20));
 }
 
+// Of this thread's own work: other programs do not count.
+double ThreadSeconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 double Seconds(const std::function<void()>& f) {
   double best = 1e9;
   for (int i = 0; i < 3; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = ThreadSeconds();
     f();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    best = std::min(best, ThreadSeconds() - begin);
   }
   return best;
 }

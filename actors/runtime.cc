@@ -49,7 +49,7 @@ std::vector<ChildSpec> Children(Runtime::Impl* impl) {
     };
     children.push_back(std::move(c));
   };
-  add("worker", [impl](caf::actor_system& s, uint64_t) { return SpawnWorker(s, impl->devices); });
+  add("worker", [impl](caf::actor_system& s, uint64_t) { return SpawnWorker(s, impl->devices, impl->aside); });
   for (const auto& d : impl->devices) {
     add("device:" + d->name(), [d](caf::actor_system& s, uint64_t) { return SpawnDevice(s, d); });
     add("container:" + d->name(),
@@ -77,6 +77,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     system = impl->own_system.get();
   }
   impl->system = system;
+  impl->aside = caf::get_or(system->config(), "scheduler.policy", caf::atom("stealing")) != caf::atom("testing");
   Allocator* allocator = Allocator::Cpu();
   if (options.memory_limit > 0) {
     impl->allocator = std::make_unique<Allocator>("cpu", options.memory_limit);

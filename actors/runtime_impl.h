@@ -22,6 +22,8 @@ struct Runtime::Impl {
   std::unique_ptr<caf::actor_system_config> config;
   std::unique_ptr<caf::actor_system> own_system;
   caf::actor_system* system = nullptr;
+  // Long work has threads of its own. Not under a deterministic scheduler, which has all of it in its turns.
+  bool aside = true;
   std::unique_ptr<Allocator> allocator;  // set when there is a limit
   std::vector<std::shared_ptr<Device>> devices;
   std::shared_ptr<Directory> directory;  // "worker", "device:<name>", "container:<name>" -> the living actor

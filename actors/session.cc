@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -28,17 +29,135 @@ absl::Status RefuseInActor(std::string_view what) {
 
 }  // namespace
 
+namespace {
+
+// The first thing in which two nodes of one name differ; "" when they are equal. Where they were defined is no difference.
+std::string Difference(const Node& a, const Node& b) {
+  if (&a.op() != &b.op() && a.op().name != b.op().name) return StrCat("its op is ", a.op().name, ", not ", b.op().name);
+  if (!(a.properties() == b.properties())) {  // shared, unless one was changed since
+    for (const auto& [name, value] : b.attrs()) {
+      const AttrValue* have = a.attrs().Find(name);
+      if (have == nullptr) return StrCat("it has no attr '", name, "' = ", value.DebugString());
+      if (!(*have == value)) return StrCat("its attr '", name, "' is ", have->DebugString(), ", not ", value.DebugString());
+    }
+    for (const auto& [name, value] : a.attrs()) {
+      if (!b.attrs().Has(name)) return StrCat("its attr '", name, "' is ", value.DebugString(), ", not missing");
+    }
+    if (a.requested_device() != b.requested_device())
+      return StrCat("its device is '", a.requested_device(), "', not '", b.requested_device(), "'");
+  }
+  const auto source = [](const Edge* e) {
+    return e == nullptr ? std::string("nothing") : StrCat("'", e->src->name(), ":", e->src_output, "'");
+  };
+  if (a.num_inputs() != b.num_inputs()) return StrCat("it has ", a.num_inputs(), " inputs, not ", b.num_inputs());
+  for (int i = 0; i < a.num_inputs(); ++i) {
+    const Edge *x = a.input_edge(i), *y = b.input_edge(i);
+    if (x == nullptr && y == nullptr) continue;
+    if (x == nullptr || y == nullptr || x->src_output != y->src_output || x->src->name() != y->src->name())
+      return StrCat("its input ", i, " is ", source(x), ", not ", source(y));
+  }
+  const auto controls = [](const Node& n) {
+    Names names;
+    for (const Edge* e : n.in_edges()) {
+      if (e->IsControl() && e->src->IsOp()) names.push_back(e->src->name());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const Names x = controls(a), y = controls(b);
+  if (x == y) return "";
+  return StrCat("its control inputs are {", StrJoin(x, ", "), "}, not {", StrJoin(y, ", "), "}");
+}
+
+// Adds what `to` does not have, or nothing.
+absl::Status AddGraph(const Graph& from, Graph* to) {
+  std::vector<const Node*> fresh;
+  for (const Node* n : from.op_nodes()) {
+    const Node* have = to->Find(n->name());
+    if (have == nullptr) {
+      fresh.push_back(n);
+    } else if (const std::string how = Difference(*have, *n); !how.empty()) {
+      return AlreadyExists("the session has another node '", n->name(), "': ", how);
+    }
+  }
+  std::vector<Node*> added;
+  const auto add = [&]() -> absl::Status {
+    for (const Node* n : fresh) {
+      TROUPE_ASSIGN_OR_RETURN(Node* const copy, to->CopyNode(*n, n->name()));
+      added.push_back(copy);
+    }
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      for (const Edge* e : fresh[i]->in_edges()) {
+        if (!e->src->IsOp()) continue;
+        Node* const src = to->Find(e->src->name());
+        if (src == nullptr) return Internal("node '", e->src->name(), "' went missing");
+        if (e->IsControl()) {
+          to->AddControlEdgeUnchecked(src, added[i]);
+        } else {
+          TROUPE_RETURN_IF_ERROR(to->AddEdge(src, e->src_output, added[i], e->dst_input).status());
+        }
+      }
+    }
+    return absl::OkStatus();
+  };
+  // An exception, too, leaves nothing behind.
+  absl::Status s = Guarded("Extend", add);
+  if (!s.ok()) {
+    for (Node* n : added) to->RemoveNode(n);
+  }
+  return s;
+}
+
+}  // namespace
+
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::shared_ptr<Runtime> runtime;
   SessionOptions options;
   std::string id;
   std::shared_ptr<SessionMaster> master;
+  std::shared_ptr<SignatureCache> cache;  // the master's
   caf::actor actor;
   std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
 
   std::mutex partial_mu;
   int64_t partial_runs = 0;
   absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial;
+  size_t partial_sweep = 16;  // so many make it worth while to look for those that have failed
+  // Why those failed that nobody has asked since; the oldest are forgotten.
+  std::deque<std::pair<std::string, absl::Status>> partial_failed;
+
+  // Lets go of partial runs that have failed.
+  void SweepPartialRunsLocked() {
+    constexpr size_t kRemembered = 64;
+    for (auto it = partial.begin(); it != partial.end();) {
+      const auto each = it++;
+      absl::Status why = each->second->failure();
+      if (why.ok()) continue;
+      partial_failed.emplace_back(each->first, std::move(why));
+      partial.erase(each);
+    }
+    while (partial_failed.size() > kRemembered) partial_failed.pop_front();
+    partial_sweep = 2 * partial.size() + 16;
+  }
+  // Why a call names a partial run that is not there; of one that failed, its error, once.
+  absl::Status NoPartialRunLocked(const std::string& handle) {
+    for (auto it = partial_failed.begin(); it != partial_failed.end(); ++it) {
+      if (it->first != handle) continue;
+      absl::Status why = std::move(it->second);
+      partial_failed.erase(it);
+      return why;
+    }
+    return InvalidArgument("there is no partial run '", handle, "': it has not been set up, or is over");
+  }
+
+  // Without a turn of the actor, which may be dead, or wait for a thread. Under a deterministic scheduler all happens in turns.
+  void End() {
+    if (runtime->impl()->aside)
+      master->End(absl::CancelledError("the session was closed"), absl::CancelledError("the session is closed"));
+    // Who waits for the actor is answered there.
+    caf::anon_send(actor, std::make_shared<CloseCall>());
+    GiveUpPartialRuns();
+  }
 
   ~Impl() { GiveUpPartialRuns(); }
   void GiveUpPartialRuns() {
@@ -50,70 +169,43 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     for (const auto& [handle, step] : runs) step->GiveUp();
   }
 
-  // Signatures by key, replicated, so that threads look up without sharing a lock.
-  static constexpr size_t kStripes = 16;
-  struct alignas(64) Stripe {
-    std::mutex mu;
-    absl::flat_hash_map<std::string, std::shared_ptr<Signature>> map;
-    std::string key;  // scratch
-  };
-  Stripe stripes[kStripes];
-
-  Stripe& MyStripe() {
-    static std::atomic<size_t> next{0};
-    thread_local const size_t mine = next.fetch_add(1);
-    return stripes[mine % kStripes];
-  }
-
   template <class FeedNames>
   std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets,
                                     std::string* key) {
-    Stripe& s = MyStripe();
-    std::lock_guard<std::mutex> lock(s.mu);
-    s.key.clear();
-    const auto add = [&](const std::string& n) {
-      s.key += n;
-      s.key += '\n';
-    };
-    for (const auto& f : feeds) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(f)>, std::string>) {
-        add(f);
-      } else {
-        add(f.first);
-      }
-    }
-    s.key += '\t';
-    for (const std::string& n : fetches) add(n);
-    s.key += '\t';
-    for (const std::string& n : targets) add(n);
-    s.key += '\t';
-    const auto it = s.map.find(s.key);
-    if (it != s.map.end()) return it->second;
-    *key = s.key;
-    return nullptr;
+    return cache->Find(
+        [&](std::string* k) {
+          const auto add = [&](const std::string& n) {
+            *k += n;
+            *k += '\n';
+          };
+          for (const auto& f : feeds) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(f)>, std::string>) {
+              add(f);
+            } else {
+              add(f.first);
+            }
+          }
+          *k += '\t';
+          for (const std::string& n : fetches) add(n);
+          *k += '\t';
+          for (const std::string& n : targets) add(n);
+          *k += '\t';
+        },
+        key);
   }
 
   // With `parts`, the graphs of the parts are written there first.
   void Compile(std::string key, Names feeds, Names fetches, Names targets, proto::RunMetadata* parts,
-               SignatureCallback done) {
+               SignatureCallback done, std::function<bool()> given_up = nullptr) {
     auto call = std::make_shared<CompileCall>();
     call->key = std::move(key);
     call->feeds = std::move(feeds);
     call->fetches = std::move(fetches);
     call->targets = std::move(targets);
     call->parts = parts;
+    call->given_up = std::move(given_up);
+    call->done = std::move(done);
     if (call->key.empty()) call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-    call->done = [this, keep = shared_from_this(), key = call->key, done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
-      if (s.ok()) {
-        for (Stripe& stripe : stripes) {
-          // Each stripe counts the uses of its own threads.
-          std::shared_ptr<Signature> counted(s->get(), [keep = *s](Signature*) {});
-          std::lock_guard<std::mutex> lock(stripe.mu);
-          stripe.map[key] = std::move(counted);
-        }
-      }
-      done(std::move(s));
-    };
     caf::anon_send(actor, std::move(call));
   }
 
@@ -138,7 +230,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
     auto wait = std::make_shared<CallWait<absl::StatusOr<std::shared_ptr<Signature>>>>();
     Compile(std::move(key), FeedNamesOf(feeds), fetches, targets, made.get(),
-            [wait, made](auto s) { wait->Set(std::move(s)); });
+            [wait, made](auto s) { wait->Set(std::move(s)); },
+            [w = std::weak_ptr(wait)] { return w.use_count() <= 1; });  // the other share is the answer's
     auto s = wait->Wait(deadline, token, "the step's signature was not compiled");
     if (s.ok() && parts != nullptr) parts->MergeFrom(*made);
     return s;
@@ -158,6 +251,8 @@ Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& options) {
   KnowThreadsEnd();
+  if (options.max_signatures < 0) return InvalidArgument("max_signatures is negative");
+  if (options.max_partial_runs < 0) return InvalidArgument("max_partial_runs is negative");
   auto impl = std::make_shared<Impl>();
   impl->options = options;
   impl->runtime = options.runtime;
@@ -166,6 +261,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   }
   impl->id = StrCat(next_session.fetch_add(1));
   impl->master = std::make_shared<SessionMaster>(impl->runtime, options, impl->id, impl->closed);
+  impl->cache = impl->master->cache();
   impl->actor = SpawnSession(*impl->runtime->impl()->system, impl->master);
   {
     Runtime::Impl& runtime = *impl->runtime->impl();
@@ -184,16 +280,19 @@ Session::~Session() {
     runtime.on_failure.erase(impl_.get());
   }
   if (InsideActor()) {
+    impl_->End();
     caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
     return;
   }
   OnSoundThread([this] {
-    (void)Close();
-    // The session actor's share of the runtime goes before ours does, so that whoever owns the actor system may end it next.
+    impl_->End();
+    // The shares of the runtime that the session's actor and its work have go before ours does, so that whoever owns the actor system may end it next.
     caf::scoped_actor self(*impl_->runtime->impl()->system);
     self->monitor(impl_->actor);
     self->send_exit(impl_->actor, caf::exit_reason::user_shutdown);
     self->receive([](const caf::down_msg&) {});
+    constexpr std::chrono::seconds kPatience{5};  // with a kernel whose constructor does not return, say
+    (void)impl_->master->WaitForWork(kPatience);
   });
 }
 
@@ -211,29 +310,7 @@ absl::Status Session::Extend(const Graph& from) {
   if (InsideActor()) return RefuseInActor("Extend");
   CallWait<absl::Status> waiter;
   auto call = std::make_shared<ExtendCall>();
-  call->import = [&](Graph* to) -> absl::Status {
-    std::vector<Node*> added(from.num_node_ids(), nullptr);
-    for (const Node* n : from.op_nodes()) {
-      if (to->Find(n->name()) == nullptr) {
-        TROUPE_ASSIGN_OR_RETURN(added[n->id()], to->CopyNode(*n, n->name()));
-      }
-    }
-    for (const Node* n : from.op_nodes()) {
-      Node* dst = added[n->id()];
-      if (dst == nullptr) continue;
-      for (const Edge* e : n->in_edges()) {
-        if (!e->src->IsOp()) continue;
-        Node* src = to->Find(e->src->name());
-        if (src == nullptr) return Internal("node '", e->src->name(), "' went missing");
-        if (e->IsControl()) {
-          to->AddControlEdgeUnchecked(src, dst);
-        } else {
-          TROUPE_RETURN_IF_ERROR(to->AddEdge(src, e->src_output, dst, e->dst_input).status());
-        }
-      }
-    }
-    return absl::OkStatus();
-  };
+  call->import = [&](Graph* to) { return AddGraph(from, to); };
   call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
   caf::anon_send(impl_->actor, std::move(call));
   return waiter.Wait();
@@ -287,11 +364,25 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, 
   const Deadline deadline = impl_->DeadlineOf(options.timeout_ms);
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s,
                           impl_->Find(feeds, fetches, targets, deadline, options.cancellation));
+  {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    const auto bound = static_cast<size_t>(impl_->options.max_partial_runs);
+    if (impl_->partial.size() >= std::min(impl_->partial_sweep, bound)) impl_->SweepPartialRunsLocked();
+    if (impl_->partial.size() >= bound) {
+      return ResourceExhausted(bound, " partial runs are open, which is SessionOptions.max_partial_runs: ",
+                               "take their fetches, give them a deadline, or give them up by PartialRunCancel");
+    }
+  }
   auto step = std::make_shared<PartialStep>(std::move(s));
   step->Start(options, deadline);
-  std::lock_guard<std::mutex> lock(impl_->partial_mu);
-  std::string handle = StrCat("partial/", ++impl_->partial_runs);
-  impl_->partial[handle] = std::move(step);
+  std::string handle;
+  {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    handle = StrCat("partial/", ++impl_->partial_runs);
+    impl_->partial[handle] = std::move(step);
+  }
+  // Close gives up what it finds.
+  if (impl_->closed->load()) impl_->GiveUpPartialRuns();
   return handle;
 }
 
@@ -303,8 +394,7 @@ absl::Status Session::PartialRun(const RunOptions& options, const std::string& h
   {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
     const auto it = impl_->partial.find(handle);
-    if (it == impl_->partial.end())
-      return InvalidArgument("there is no partial run '", handle, "': it has not been set up, or is over");
+    if (it == impl_->partial.end()) return impl_->NoPartialRunLocked(handle);
     step = it->second;
   }
   absl::Status s = step->Run(options, feeds, fetches, outputs);
@@ -315,20 +405,22 @@ absl::Status Session::PartialRun(const RunOptions& options, const std::string& h
   return s;
 }
 
-absl::Status Session::Close() {
-  if (impl_->closed->load()) return absl::OkStatus();
-  if (InsideActor()) return RefuseInActor("Close");
-  CallWait<absl::Status> waiter;
-  auto call = std::make_shared<CloseCall>();
-  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
-  caf::anon_send(impl_->actor, std::move(call));
-  absl::Status s = waiter.Wait();
-  impl_->GiveUpPartialRuns();
-  for (Impl::Stripe& stripe : impl_->stripes) {
-    std::lock_guard<std::mutex> lock(stripe.mu);
-    stripe.map.clear();
+absl::Status Session::PartialRunCancel(const std::string& handle) {
+  std::shared_ptr<PartialStep> step;
+  {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    const auto it = impl_->partial.find(handle);
+    if (it == impl_->partial.end()) return impl_->NoPartialRunLocked(handle);
+    step = std::move(it->second);
+    impl_->partial.erase(it);
   }
-  return s;
+  step->GiveUp();
+  return absl::OkStatus();
+}
+
+absl::Status Session::Close() {
+  if (!impl_->closed->load()) impl_->End();
+  return absl::OkStatus();
 }
 
 absl::Status Session::Reset(const Names& containers) {
@@ -381,15 +473,24 @@ std::vector<std::string> Session::Status() const {
   return lines;
 }
 
+namespace {
+absl::Status EmptyCallable() {
+  return FailedPrecondition("the Callable is empty: it was not made by Session::Prepare, or was moved from");
+}
+}  // namespace
+
 absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
+  if (signature_ == nullptr) return EmptyCallable();
   return signature_->RunBlocking({}, signature_->DeadlineOf({}), feeds, outputs, nullptr);
 }
 absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata) const {
+  if (signature_ == nullptr) return EmptyCallable();
   return signature_->RunBlocking(options, signature_->DeadlineOf(options), feeds, outputs, metadata);
 }
 void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                         proto::RunMetadata* metadata) const {
+  if (signature_ == nullptr) return done(EmptyCallable(), {});
   signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);
 }
 

@@ -50,6 +50,10 @@ struct SessionOptions {
   // Who starts an asynchronous step lends it the calling thread when the step is likely to take this many microseconds at most, by the steps before it: then
   // RunAsync may call `done` before it returns. 0 = never; every asynchronous step goes to the scheduler.
   int64_t lend_thread_us = 20;
+  // Signatures (choices of feeds, fetches and targets, by name and order) that are kept compiled; the one that was used least recently goes first. A Callable keeps its own in any
+  // case. 0 = all are kept.
+  int64_t max_signatures = 512;
+  int64_t max_partial_runs = 1024;  // that are open at once
   bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
   bool token_messages = false;  // debugging: every token is a message of its own
 };
@@ -105,8 +109,8 @@ class Session {
   static absl::StatusOr<std::unique_ptr<Session>> Create(const SessionOptions& options = {});
   ~Session();
 
-  // Adds nodes to the session's graph. Nodes that it already has (same name) are skipped when they come from a Graph that grew since, and
-  // are ALREADY_EXISTS when they come from a GraphDef.
+  // Adds nodes to the session's graph, all or none. Of a Graph, which may have grown since it was given last, nodes that the session has already are skipped when they are equal
+  // (op, attrs, device and inputs); one that differs is ALREADY_EXISTS, and the message names the first difference. Of a GraphDef each name must be new.
   absl::Status Extend(const proto::GraphDef& graph);
   absl::Status Extend(const Graph& graph);
 
@@ -138,6 +142,8 @@ class Session {
   }
   absl::Status PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
                           const Names& fetches, std::vector<Tensor>* outputs);
+  // Gives a partial run up: its step is aborted, and the handle is worth nothing any more. Does not wait. INVALID_ARGUMENT when there is no such partial run.
+  absl::Status PartialRunCancel(const std::string& handle);
 
   // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent.
   absl::Status Close();

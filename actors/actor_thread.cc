@@ -18,6 +18,8 @@ struct Sentinel {
 };
 thread_local Sentinel sentinel;
 
+thread_local int no_blocking = 0;
+
 // CAF names the threads of its schedulers. Threads that they start inherit the name, but not the actor system, unless they use one themselves.
 bool LooksLikeWorker() {
   char name[32] = "";
@@ -32,6 +34,10 @@ bool OnSchedulerThread() {
   thread_local const bool worker = LooksLikeWorker();
   return worker;
 }
+
+NoBlockingHere::NoBlockingHere() { ++no_blocking; }
+NoBlockingHere::~NoBlockingHere() { --no_blocking; }
+bool MustNotBlockHere() { return no_blocking > 0; }
 
 NoLoggerAfter::NoLoggerAfter() : had_one_(caf::logger::current_logger() != nullptr) {}
 NoLoggerAfter::~NoLoggerAfter() {

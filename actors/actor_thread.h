@@ -9,6 +9,7 @@
 #ifndef TROUPE_ACTORS_ACTOR_THREAD_H_
 #define TROUPE_ACTORS_ACTOR_THREAD_H_
 
+#include <system_error>
 #include <thread>
 
 namespace caf {
@@ -19,6 +20,16 @@ namespace troupe {
 
 // True on the scheduler's threads of any actor system of this process, whoever made it.
 bool OnSchedulerThread();
+
+// This thread belongs to a runtime for the time of its life: others wait for it, so that nothing may block it either.
+class NoBlockingHere {
+ public:
+  NoBlockingHere();
+  ~NoBlockingHere();
+  NoBlockingHere(const NoBlockingHere&) = delete;
+  NoBlockingHere& operator=(const NoBlockingHere&) = delete;
+};
+bool MustNotBlockHere();
 
 // From now on ThreadEnded is right on this thread. Before a thread calls CAF for an object that may be destroyed at exit.
 void KnowThreadsEnd();
@@ -48,11 +59,14 @@ class NoLoggerMeanwhile {
   caf::actor_system* const system_;  // null: there was none
 };
 
-// Calls f here, or by a thread that can call CAF when this one cannot any more, and waits for it.
+// Calls f here, or by a thread that can call CAF when this one cannot any more, and waits for it. Not at all when there is no such thread to be had at the end of the program.
 template <class F>
 void OnSoundThread(F f) {
   if (ThreadEnded()) {
-    std::thread(f).join();
+    try {
+      std::thread(f).join();
+    } catch (const std::system_error&) {
+    }
   } else {
     f();
   }

@@ -7,8 +7,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "troupe/actors/lane.h"
-#include "troupe/kernels/device/compute_threads.h"
+#include "troupe/actors/actor_thread.h"
 
 namespace troupe {
 
@@ -19,8 +18,7 @@ void RunAside(bool aside, std::function<void()> work) {
       std::thread([shared] {
         // Not the name of the thread that started it, by which a scheduler's is known.
         pthread_setname_np(pthread_self(), "troupe.aside");
-        ScopedFlushDenormals flush;
-        const LaneTurn turn;
+        const NoBlockingHere no_blocking;
         (*shared)();
         *shared = nullptr;
       }).detach();

@@ -15,12 +15,20 @@ bool InsideLane() { return lane_depth > 0; }
 LaneTurn::LaneTurn() { ++lane_depth; }
 LaneTurn::~LaneTurn() { --lane_depth; }
 
-Lane::Lane(caf::actor_system* system) : caf::execution_unit(system), remote_(system, this) {}
+Lane::Lane(caf::actor_system* system, caf::execution_unit* elsewhere)
+    : caf::execution_unit(system), elsewhere_(elsewhere), remote_(system, this) {}
 
 Lane::~Lane() {
-  // Whoever is still queued goes on under the scheduler.
-  for (; head_ < queue_.size(); ++head_) system().scheduler().enqueue(queue_[head_]);
-  for (caf::resumable* r : inbox_) system().scheduler().enqueue(r);
+  for (; head_ < queue_.size(); ++head_) Elsewhere(queue_[head_]);
+  for (caf::resumable* r : inbox_) Elsewhere(r);
+}
+
+void Lane::Elsewhere(caf::resumable* actor) {
+  if (elsewhere_ != nullptr) {
+    elsewhere_->exec_later(actor);
+  } else {
+    system().scheduler().enqueue(actor);
+  }
 }
 
 void Lane::Attach() {
@@ -38,10 +46,10 @@ void Lane::Detach() {
     thread_ = std::thread::id();
     if (!inbox_.empty()) left.swap(inbox_);
   }
-  for (; head_ < queue_.size(); ++head_) system().scheduler().enqueue(queue_[head_]);
+  for (; head_ < queue_.size(); ++head_) Elsewhere(queue_[head_]);
   queue_.clear();
   head_ = 0;
-  for (caf::resumable* r : left) system().scheduler().enqueue(r);
+  for (caf::resumable* r : left) Elsewhere(r);
 }
 
 void Lane::exec_later(caf::resumable* actor) {
@@ -55,10 +63,11 @@ void Lane::exec_later(caf::resumable* actor) {
 void Lane::Remote::exec_later(caf::resumable* actor) {
   std::unique_lock<std::mutex> lock(lane_->mu_);
   if (!lane_->attached_) {
-    // The lane may be gone as soon as the scheduler has the actor.
+    // The lane may be gone as soon as somebody else has the actor.
     caf::actor_system& system = this->system();
+    caf::execution_unit* const elsewhere = lane_->elsewhere_;
     lock.unlock();
-    return system.scheduler().enqueue(actor);
+    return elsewhere != nullptr ? elsewhere->exec_later(actor) : system.scheduler().enqueue(actor);
   }
   lane_->inbox_.push_back(actor);
   lane_->woken_.store(true, std::memory_order_release);

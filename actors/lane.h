@@ -5,7 +5,8 @@
 // the thread that resumes them is the one that waits anyway. Who starts a short asynchronous step is its lane too, but never waits (lend.h).
 //
 // Thread rule: Own, Drain and Wait belong to the calling thread. Messages sent by that thread name the lane as their execution unit; other threads
-// name remote(), which queues under a mutex and wakes the lane. An actor that is not the lane's own is handed to the scheduler.
+// name remote(), which queues under a mutex and wakes the lane. An actor that is not the lane's own is handed to the scheduler; its own ones, when nobody drains the lane
+// any more, to `elsewhere` (turn_threads.h).
 #ifndef TROUPE_ACTORS_LANE_H_
 #define TROUPE_ACTORS_LANE_H_
 
@@ -24,15 +25,16 @@ namespace troupe {
 
 class Lane : public caf::execution_unit {
  public:
-  explicit Lane(caf::actor_system* system);
+  // `elsewhere`: null is the scheduler. It outlives the lane.
+  explicit Lane(caf::actor_system* system, caf::execution_unit* elsewhere = nullptr);
   ~Lane() override;
 
   // Actors that may run here.
   void Own(std::vector<caf::resumable*> actors) { own_ = std::move(actors); }
-  // Makes the calling thread the lane's, until Detach. Between the two, other threads' messages wait for this thread; otherwise they go to the
-  // scheduler, so that an actor never waits in a lane that nobody drains.
+  // Makes the calling thread the lane's, until Detach. Between the two, other threads' messages wait for this thread; otherwise they go
+  // elsewhere, so that an actor never waits in a lane that nobody drains.
   void Attach();
-  // Whoever is queued goes on under the scheduler.
+  // Whoever is queued goes on elsewhere.
   void Detach();
   bool IsAttached() const { return thread_ == std::this_thread::get_id(); }
   void exec_later(caf::resumable* actor) override;
@@ -43,8 +45,8 @@ class Lane : public caf::execution_unit {
   // Sleeps until another thread queues an actor or calls Wake, or `until` has come (false).
   bool Wait(std::chrono::steady_clock::time_point until);
   void Wake();
-  // Whether Wait would return at once. Without the lock, for a thread that does something else until then.
-  bool Stirred() const { return woken_.load(std::memory_order_acquire); }
+  // Whether there is something to drain, or Wait would return at once. Without the lock, for the lane's thread when it does something else until then.
+  bool Stirred() const { return head_ < queue_.size() || woken_.load(std::memory_order_acquire); }
   // Wakes the lane when `last()` is true, which is called under the lane's lock: what it makes visible to the lane's thread cannot make that thread
   // leave, and the lane go, before this call is over (Detach waits for the lock).
   template <class F>
@@ -65,6 +67,9 @@ class Lane : public caf::execution_unit {
     Lane* lane_;
   };
 
+  void Elsewhere(caf::resumable* actor);
+
+  caf::execution_unit* const elsewhere_;
   std::atomic<std::thread::id> thread_{};
   std::vector<caf::resumable*> own_;
   // In the lane itself: a step writes here, and the next line of the heap may be another thread's.

@@ -1,20 +1,22 @@
 // Who starts an asynchronous step lends it the calling thread for as long as the step is short.
 //
-// A step of one microsecond that an actor starts would otherwise cost two hops between threads (20-70 us while the scheduler's workers sleep). So the thread that calls RunAsync is the
+// A step of one microsecond that an actor starts would otherwise cost two hops between threads (20-70 us while the threads sleep). So the thread that calls RunAsync is the
 // step's lane (lane.h), as in a blocking Run, but never waits: when nothing is left that could run now (an asynchronous kernel, a job), or the time is over, it hands the executors to
-// the scheduler, which goes on with the step. If the step is over by then, `done` is called here.
+// the compute threads (turn_threads.h), which go on with the step. If the step is over by then, `done` is called here.
 //
-//   asked     the set's executors were timed in a step before, and it was longer   1 under the scheduler, as are first steps           elsewhere
-//   asked     inside of an executor's turn (a kernel starts a step)                2 under the scheduler                               elsewhere
+//   asked     the set's executors were timed in a step before, and it was longer   1 on the compute threads, as are first steps        elsewhere
+//   asked     inside of an executor's turn (a kernel starts a step)                2 on the compute threads                            elsewhere
 //   asked     within `done` of a lent step of this thread                          3 it waits until that returns                       waiting
 //   asked     otherwise                                                            4 run_step to each executor, through the lane      lent
-//   waiting   the time of the thread's first lent step is over                     5 run_step to each executor, through the scheduler  elsewhere
+//   waiting   the time of the thread's first lent step is over                     5 run_step to each executor, on the compute threads elsewhere
 //   waiting   otherwise                                                            6 as 4                                              lent
-//   lent      the step is over                                                     7 `done`                                            gone
-//   lent      nothing can run now, or the time is over                             8 queued executors go to the scheduler              elsewhere
+//   lent      the step is over                                                     7 `done`, unless it was answered early             gone
+//   lent      nothing can run now, or the time is over                             8 queued executors go to the compute threads        elsewhere
+//   any       it was stopped, and has not ended 50 ms later                        9 `done` by the clock (step_watch.h)                answered
+//   answered  the step is over                                                    10 nothing is told                                   gone
 //
 // What a handler's thread is kept from other actors for is thereby at most `lend_us` and one turn of an executor (2000 nodes), less than the scheduler gives an actor. A chain
-// of steps started by `done` has the same time, then it goes on from the scheduler; whoever called RunAsync gets its thread back.
+// of steps started by `done` has the same time, then it goes on elsewhere; whoever called RunAsync gets its thread back.
 //
 // The step counts one part more than it has while its starter works on it, so that it is not over before the starter has let go of the set.
 #include <caf/all.hpp>
@@ -61,21 +63,18 @@ void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, 
   keep_ = std::move(keep);
   held_feeds_.clear();
   for (size_t i = 0; i < feeds.size(); ++i) held_feeds_.push_back(feeds[i]);
-  Begin(absl::Span<const Tensor>(held_feeds_));
+  Begin(absl::Span<const Tensor>(held_feeds_), true);
   Guard(options.cancellation, deadline);
   lent_ = lend > 0;
   if (lent_) return Lend(stats, lend);
-  Launch(nullptr, stats);
+  if (executors_.empty()) return OnOver();  // there is no part whose end could tell
+  Launch(elsewhere_, stats);
 }
 
 bool ExecutorSet::MayLend(int64_t lend_us) const {
   if (lend_us <= 0 || InsideLane() || step_in_turn != nullptr) return false;
-  int64_t nanos = 0;
-  for (const auto& e : executors_) {
-    if (e->turn_nanos() < 0) return false;
-    nanos += e->turn_nanos();
-  }
-  return nanos <= lend_us * 1000;
+  const int64_t nanos = turn_nanos();
+  return nanos >= 0 && nanos <= lend_us * 1000;
 }
 
 // The step has begun, and may be over when this returns.
@@ -83,23 +82,12 @@ void ExecutorSet::Lend(bool stats, int64_t lend_us) {
   parts_left_.fetch_add(1, std::memory_order_relaxed);
   stats_ = stats;
   if (lender.busy) return lender.waiting.push_back(this);
-  // Also when a `done` throws: what it had started goes elsewhere then.
-  struct Busy {
-    Busy() {
-      lender.busy = true;
-      lender.follows = false;
-    }
-    ~Busy() {
-      lender.busy = false;
-      while (ExecutorSet* set = lender.Next()) {
-        set->Launch(nullptr, set->stats_);
-        set->LetGo();
-      }
-    }
-  } busy;
+  lender.busy = true;
+  lender.follows = false;
   Clock::time_point until{};
   RunLent(&until, lend_us);
   while (ExecutorSet* set = lender.Next()) set->RunLent(&until, lend_us);
+  lender.busy = false;
 }
 
 // `until`, when the thread's time is over, is set when that begins to count: reading the clock costs a tenth of a small step, and most steps are the only one.
@@ -111,7 +99,7 @@ void ExecutorSet::RunLent(Clock::time_point* until, int64_t lend_us) {
   };
   const bool follows = std::exchange(lender.follows, true);
   if (follows && time_is_over()) {
-    Launch(nullptr, stats_);
+    Launch(elsewhere_, stats_);
   } else {
     lane_.Attach();
     in_lane_ = true;
@@ -136,22 +124,30 @@ void ExecutorSet::LetGo() {
 
 // Every part of a step that nobody waits for is done.
 void ExecutorSet::OnOver() {
-  // From here on neither a token nor the watch may know this set.
+  // From here on neither a token nor the watch may know this set. The watch that answers early does so under its lock, which Remove waits for.
   cancellation_.reset();
-  if (std::exchange(watched_, false)) signature_->watch->Remove(this);
+  int64_t owed = step_id();
+  const bool answers = owed_.compare_exchange_strong(owed, 0);
+  if ((!answers || watched_ || failed_.load()) && signature_->watch != nullptr) signature_->watch->Remove(this);
+  watched_ = false;
   if (partial_ != nullptr) {
     const std::shared_ptr<PartialStep> partial = std::move(partial_);
     for (Tensor& t : results_) t = Tensor();
-    return partial->OnDone(TakeError());
+    const absl::Status status = TakeError();
+    partial->LetGo();
+    if (answers) partial->OnDone(status);
+    return;
   }
   if (metadata_ != nullptr) FillMetadata(run_options_, std::exchange(metadata_, nullptr));
-  RunCallback done = std::move(done_);
+  const RunCallback done = std::exchange(done_, nullptr);
   std::shared_ptr<Signature> keep = std::move(keep_);
   std::vector<Tensor> outputs;
   absl::Status result = Finish(&outputs);
   held_feeds_.clear();
   keep->Release(std::unique_ptr<ExecutorSet>(this));
-  done(std::move(result), std::move(outputs));
+  // Before the answer: whoever has it may end the session, and the actor system that its runtime lives in.
+  keep = nullptr;
+  if (answers) CallDone(done, std::move(result), std::move(outputs));
 }
 
 }  // namespace troupe

@@ -4,7 +4,6 @@
 
 #include <caf/all.hpp>
 #include <functional>
-#include <limits>
 #include <memory>
 
 #include "troupe/actors/executor/step_state.h"
@@ -36,10 +35,6 @@ struct run_reply {
   std::vector<Tensor> outputs;
   std::shared_ptr<proto::RunMetadata> metadata;  // when the options ask for it
 };
-// To the session actor: look for steps whose time is up. `when`: the time of the timer that sends it.
-struct watch_steps {
-  int64_t when = std::numeric_limits<int64_t>::min();
-};
 struct token_message {
   std::shared_ptr<Token> token;
 };
@@ -60,7 +55,6 @@ CAF_ADD_TYPE_ID(troupe, (troupe::go_on))
 CAF_ADD_TYPE_ID(troupe, (troupe::run_request))
 CAF_ADD_TYPE_ID(troupe, (troupe::run_reply))
 CAF_ADD_TYPE_ID(troupe, (troupe::restart_child))
-CAF_ADD_TYPE_ID(troupe, (troupe::watch_steps))
 CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::ExtendCall>))
 CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe, (std::shared_ptr<troupe::CloseCall>))
@@ -77,7 +71,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_reply)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::restart_child)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::watch_steps)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace troupe {
 
@@ -29,6 +30,7 @@ absl::StatusOr<size_t> PartialStep::IndexOf(const Names& names, const std::strin
 
 absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches,
                               std::vector<Tensor>* outputs) {
+  const Deadline deadline = signature_->DeadlineOf(options);
   std::vector<size_t> wanted;
   std::vector<std::pair<size_t, const Tensor*>> given;
   std::unique_lock<std::mutex> lock(mu_);
@@ -53,18 +55,20 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
   if (done_ && !status_.ok()) return status_;
   fed_ = fed;
   fetched_ = fetched;
+  // Null when the step has ended, or is about to say so.
   const std::shared_ptr<ExecutorSet> set = set_;
   lock.unlock();
+  std::optional<Cancellation> cancellation;
   if (set != nullptr) {
     for (const auto& [i, value] : given) set->Feed(static_cast<uint32_t>(i), *value);
-    const Cancellation cancellation(options.cancellation, set.get());
-    if (cancellation.cancelled()) set->Abort(CancelledByCaller());
-    lock.lock();
-    const int64_t timeout = options.timeout_ms != 0 ? options.timeout_ms : signature_->options.operation_timeout_ms;
-    WaitFor(&lock, set.get(), timeout,
-            [&] { return done_ || std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return ready_[i]; }); });
-    lock.unlock();
+    cancellation.emplace(options.cancellation, set.get());
+    if (cancellation->cancelled()) set->OnCancel();
   }
+  lock.lock();
+  WaitFor(&lock, set.get(), deadline,
+          [&] { return done_ || std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return ready_[i]; }); });
+  lock.unlock();
+  cancellation.reset();
   lock.lock();
   if (done_ && !status_.ok()) return status_;
   if (outputs != nullptr) outputs->clear();
@@ -78,14 +82,14 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
 }
 
 template <class F>
-void PartialStep::WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, int64_t timeout_ms, F ready) {
-  if (timeout_ms <= 0) return changed_.wait(*lock, ready);
-  if (changed_.wait_for(*lock, std::chrono::milliseconds(timeout_ms), ready)) return;
+void PartialStep::WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, const Deadline& deadline, F ready) {
+  if (set == nullptr || deadline.at == SteadyTime::max()) return changed_.wait(*lock, ready);
+  if (changed_.wait_until(*lock, deadline.at, ready)) return;
   lock->unlock();
-  const absl::Status late = DeadlineStatus(timeout_ms, AskAndWait(set->executors()));
-  set->Abort(late);
+  const absl::Status late = DeadlineStatus(deadline.ms, AskAndWait(set->executors()));
+  set->Abort(set->step_id(), late);
   lock->lock();
-  // The executors answer the abort in their turns.
+  // The executors answer in their turns, or the watch does when they do not.
   changed_.wait(*lock, [&] { return done_; });
 }
 
@@ -93,7 +97,7 @@ void PartialStep::GiveUp() {
   std::unique_lock<std::mutex> lock(mu_);
   const std::shared_ptr<ExecutorSet> set = set_;
   lock.unlock();
-  if (set != nullptr) set->Abort(absl::CancelledError("the partial run was given up"));
+  if (set != nullptr) set->Abort(set->step_id(), absl::CancelledError("the partial run was given up"));
 }
 
 bool PartialStep::over() const {
@@ -114,12 +118,16 @@ void PartialStep::OnResult(uint32_t index, Tensor value) {
 }
 
 void PartialStep::OnDone(const absl::Status& status) {
-  std::shared_ptr<ExecutorSet> set;
   std::lock_guard<std::mutex> lock(mu_);
   done_ = true;
   status_ = status;
-  set.swap(set_);
   changed_.notify_all();
+}
+
+void PartialStep::LetGo() {
+  std::shared_ptr<ExecutorSet> set;
+  std::lock_guard<std::mutex> lock(mu_);
+  set.swap(set_);
 }
 
 }  // namespace troupe

@@ -14,6 +14,8 @@
 //   open     GiveUp, the step's deadline, its token, the session's end
 //                                            6 the step is aborted                                                 open; the next Run returns the error
 //   any      the step has ended                7 the executors are released: none waits for the caller             as before
+//   any      the step was aborted 50 ms ago, and has not ended
+//                                              8 as 4; the executors are released when its kernels have returned   as before
 //
 // It is one step: every node runs once, as soon as its inputs are there. While it runs the step keeps this object alive, so that whoever drops the handle need not wait.
 // Thread rule: all methods are thread safe; a call waits for its fetches.
@@ -47,13 +49,16 @@ class PartialStep : public std::enable_shared_from_this<PartialStep> {
 
   // From the executors' turns.
   void OnResult(uint32_t index, Tensor value);
+  // The executors are not needed any more.
+  void LetGo();
+  // The step's answer, once: from the last executor's turn, or by the watch before the step's end.
   void OnDone(const absl::Status& status);
 
  private:
   absl::StatusOr<size_t> IndexOf(const Names& names, const std::string& name, const char* what) const;
   // Waits until `ready` or, with a deadline, ends the step then.
   template <class F>
-  void WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, int64_t timeout_ms, F ready);
+  void WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, const Deadline& deadline, F ready);
 
   const std::shared_ptr<Signature> signature_;
   mutable std::mutex mu_;

@@ -1,13 +1,18 @@
 #include "troupe/actors/runtime.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <new>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include <spdlog/spdlog.h>
 
 #include "troupe/actors/actor_thread.h"
 #include "troupe/actors/device_actor.h"
+#include "troupe/actors/process.h"
 #include "troupe/actors/runtime_impl.h"
 #include "troupe/actors/signature.h"
 #include "troupe/actors/worker_actor.h"
@@ -16,20 +21,11 @@
 namespace troupe {
 namespace {
 
-// The threads of the actor system also run the kernels of asynchronous steps, so they flush denormals for as long as they live.
-class FlushDenormals : public caf::thread_hook {
- public:
-  void init(caf::actor_system&) override {}
-  void thread_started() override { static thread_local ScopedFlushDenormals flush; }
-  void thread_terminates() override {}
-};
-
 class Config : public caf::actor_system_config {
  public:
   explicit Config(int threads) {
     set("scheduler.max-threads", static_cast<size_t>(threads));
     set("scheduler.max-throughput", static_cast<size_t>(50));
-    add_thread_hook<FlushDenormals>();
   }
 };
 
@@ -58,7 +54,50 @@ std::vector<ChildSpec> Children(Runtime::Impl* impl) {
   return children;
 }
 
-absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system) {
+// Whether the system has so many more threads to give. CAF ends the program when it cannot start one of its own, so that is found out before.
+absl::Status TryThreads(int count) {
+  std::mutex mu;
+  std::condition_variable released;
+  bool over = false;
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count));
+  absl::Status status;
+  try {
+    while (static_cast<int>(threads.size()) < count) {
+      threads.emplace_back([&] {
+        std::unique_lock<std::mutex> lock(mu);
+        released.wait(lock, [&] { return over; });
+      });
+    }
+  } catch (const std::system_error& e) {
+    status = ResourceExhausted("a runtime needs ", count, " threads, but the system gives only ", threads.size(), ": ", e.what());
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu);
+    over = true;
+    released.notify_all();
+  }
+  for (std::thread& t : threads) t.join();
+  return status;
+}
+
+void Delete(Runtime* r) {
+  if (r->impl()->process != ThisProcess()) return;  // its threads are the other process's
+  if (!InsideActor()) return OnSoundThread([r] { delete r; });
+  // Another thread ends the system of which this one is.
+  for (int tries = 0; tries < 100; ++tries) {
+    try {
+      std::thread([r] { delete r; }).detach();
+      return;
+    } catch (const std::system_error&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  spdlog::error("a runtime stays, since the system has no thread left to end it");
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system,
+                                               std::shared_ptr<StepClock> clock) {
   if (options.threads < 0 || options.threads > 4096)
     return InvalidArgument("threads = ", options.threads, " is out of range");
   if (options.cpu_devices < 1 || options.cpu_devices > 256) {
@@ -71,19 +110,30 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   impl->options.threads = threads;
+  impl->process = ThisProcess();
+  // The compute threads, one that compiles, the clock of deadlines; and of an actor system of its own the scheduler's, its clock and its printer.
+  const int system_threads = std::min(threads, 2);
+  TROUPE_RETURN_IF_ERROR(TryThreads(threads + 2 + (system == nullptr ? system_threads + 2 : 0)));
   if (system == nullptr) {
-    impl->config = std::make_unique<Config>(std::min(threads, 2));
+    // They run those who are in control, never a kernel.
+    impl->config = std::make_unique<Config>(system_threads);
     impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
     system = impl->own_system.get();
   }
   impl->system = system;
-  impl->aside = caf::get_or(system->config(), "scheduler.policy", caf::atom("stealing")) != caf::atom("testing");
+  impl->aside = clock == nullptr;
   Allocator* allocator = Allocator::Cpu();
   if (options.memory_limit > 0) {
     impl->allocator = std::make_unique<Allocator>("cpu", options.memory_limit);
     allocator = impl->allocator.get();
   }
-  auto compute = std::make_shared<ComputeThreads>(threads);
+  const auto compute = impl->compute = std::make_shared<ComputeThreads>(threads);
+  if (clock != nullptr) {
+    impl->clock = std::move(clock);
+  } else {
+    impl->clock = std::make_shared<ThreadClock>();
+    impl->turns = std::make_unique<TurnThreads>(system, compute);
+  }
   std::random_device entropy;
   for (int i = 0; i < options.cpu_devices; ++i) {
     const uint64_t incarnation = (static_cast<uint64_t>(entropy()) << 32 | entropy()) >> 1;
@@ -95,24 +145,45 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   impl->supervisor = SpawnSupervisor(*system, Children(impl.get()), impl->directory);
   // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a thread of its own.
   KnowThreadsEnd();
-  return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), [](Runtime* r) {
-    if (InsideActor()) {
-      std::thread([r] { delete r; }).detach();
-    } else {
-      OnSoundThread([r] { delete r; });
-    }
-  });
+  CountForks();
+  return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), Delete);
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> MakeOrSay(const RuntimeOptions& options, caf::actor_system* system,
+                                                    std::shared_ptr<StepClock> clock) {
+  try {
+    return Make(options, system, std::move(clock));
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted("no memory is left for a runtime");
+  } catch (const std::exception& e) {
+    return ResourceExhausted("a runtime could not be started: ", e.what());
+  }
 }
 
 }  // namespace
 
 Runtime::Impl::~Impl() {
   // What the children hold must be gone before the devices are; the supervisor's end is the last that refers to this object.
+  if (!supervisor) return;  // it was never started
   caf::scoped_actor self(*system);
   self->monitor(supervisor);
   self->send_exit(supervisor, caf::exit_reason::user_shutdown);
   self->receive([](const caf::down_msg&) {});
   supervisor = nullptr;
+  // What still runs on a compute thread uses the devices. That is the end of a turn, since a step keeps its runtime; or a kernel of an executor that was killed, and nobody knows
+  // whether it returns.
+  constexpr std::chrono::seconds kPatience{1};
+  if (compute == nullptr || compute->Stop(kPatience)) return;
+  spdlog::error("a kernel has not returned, although its step is over; the devices of its runtime stay");
+  struct Left {
+    std::vector<std::shared_ptr<Device>> devices;
+    std::unique_ptr<Allocator> allocator;
+    std::unique_ptr<TurnThreads> turns;
+  };
+  static std::mutex left_mu;
+  static auto* left = new std::vector<Left>;
+  std::lock_guard<std::mutex> lock(left_mu);
+  left->push_back({std::move(devices), std::move(allocator), std::move(turns)});
 }
 
 void Runtime::Impl::TellFailure(const absl::Status& status) {
@@ -124,11 +195,16 @@ Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::~Runtime() = default;
 
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) {
-  return Make(options, nullptr);
+  return MakeOrSay(options, nullptr, nullptr);
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options) {
-  return Make(options, &system);
+  return MakeOrSay(options, &system, nullptr);
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
+                                                        std::shared_ptr<StepClock> clock) {
+  return MakeOrSay(options, &system, std::move(clock));
 }
 
 const RuntimeOptions& Runtime::options() const { return impl_->options; }

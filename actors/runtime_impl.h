@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "troupe/actors/runtime.h"
+#include "troupe/actors/step_clock.h"
 #include "troupe/actors/supervisor.h"
+#include "troupe/actors/turn_threads.h"
 #include "troupe/kernels/device/device.h"
 
 namespace troupe {
@@ -22,8 +24,12 @@ struct Runtime::Impl {
   std::unique_ptr<caf::actor_system_config> config;
   std::unique_ptr<caf::actor_system> own_system;
   caf::actor_system* system = nullptr;
-  // Long work has threads of its own. Not under a deterministic scheduler, which has all of it in its turns.
+  int process = 0;  // which one made it (process.h)
+  // Long work has threads of its own. Not with a clock of a test's, whose scheduler has all of it in its turns.
   bool aside = true;
+  std::shared_ptr<ComputeThreads> compute;  // of all devices
+  std::unique_ptr<TurnThreads> turns;       // where executors run that no lane has; null: under the scheduler
+  std::shared_ptr<StepClock> clock;         // of deadlines
   std::unique_ptr<Allocator> allocator;  // set when there is a limit
   std::vector<std::shared_ptr<Device>> devices;
   std::shared_ptr<Directory> directory;  // "worker", "device:<name>", "container:<name>" -> the living actor
@@ -39,6 +45,10 @@ struct Runtime::Impl {
 
 // A runtime that lives in the caller's actor system, which must outlive it.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options);
+// The same without threads of its own for steps and deadlines: executors run under the system's scheduler, and `clock` looks for what is due. So a test that has both in its hand
+// decides what happens next.
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
+                                                        std::shared_ptr<StepClock> clock);
 
 }  // namespace troupe
 

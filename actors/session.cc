@@ -12,6 +12,8 @@
 #include "troupe/actors/device_actor.h"
 #include "troupe/actors/messages.h"
 #include "troupe/actors/partial_step.h"
+#include "troupe/actors/pending_run.h"
+#include "troupe/actors/process.h"
 #include "troupe/actors/session_actor.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/kernels/device/session_containers.h"
@@ -111,6 +113,7 @@ absl::Status AddGraph(const Graph& from, Graph* to) {
 }  // namespace
 
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
+  const int process = ThisProcess();
   std::shared_ptr<Runtime> runtime;
   SessionOptions options;
   std::string id;
@@ -209,9 +212,16 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     caf::anon_send(actor, std::move(call));
   }
 
+  // Why no call can be made any more.
+  absl::Status Usable() const {
+    if (process != ThisProcess()) return OfAnotherProcess("session");
+    if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    return absl::OkStatus();
+  }
+
   // A call's deadline counts from its beginning: compiling and running share it.
   Deadline DeadlineOf(int64_t timeout_ms) const {
-    return timeout_ms <= 0 ? Deadline() : Deadline::In(timeout_ms, runtime->impl()->system->clock().now());
+    return timeout_ms <= 0 ? Deadline() : Deadline::In(timeout_ms, runtime->impl()->clock->Now());
   }
   Deadline DeadlineOf(const RunOptions& run) const {
     return DeadlineOf(run.timeout_ms != 0 ? run.timeout_ms : options.operation_timeout_ms);
@@ -222,7 +232,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
                                                   const Deadline& deadline = {},
                                                   const CancellationToken* token = nullptr,
                                                   proto::RunMetadata* parts = nullptr) {
-    if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    TROUPE_RETURN_IF_ERROR(Usable());
     std::string key;
     if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
     if (InsideActor()) return RefuseInActor("the first Run of a signature");
@@ -249,10 +259,21 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
 
 Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& options) {
-  KnowThreadsEnd();
+namespace {
+
+absl::Status CheckOptions(const SessionOptions& options) {
   if (options.max_signatures < 0) return InvalidArgument("max_signatures is negative");
   if (options.max_partial_runs < 0) return InvalidArgument("max_partial_runs is negative");
+  if (options.runtime != nullptr && options.runtime->impl()->process != ThisProcess()) return OfAnotherProcess("runtime");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& options) {
+  KnowThreadsEnd();
+  CountForks();
+  TROUPE_RETURN_IF_ERROR(CheckOptions(options));
   auto impl = std::make_shared<Impl>();
   impl->options = options;
   impl->runtime = options.runtime;
@@ -274,6 +295,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
 }
 
 Session::~Session() {
+  if (impl_->process != ThisProcess()) {
+    (void)new std::shared_ptr<Impl>(std::move(impl_));  // it is the parent's, and stays
+    return;
+  }
   {
     Runtime::Impl& runtime = *impl_->runtime->impl();
     std::lock_guard<std::mutex> lock(runtime.mu);
@@ -297,6 +322,7 @@ Session::~Session() {
 }
 
 absl::Status Session::Extend(const proto::GraphDef& def) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
   if (InsideActor()) return RefuseInActor("Extend");
   CallWait<absl::Status> waiter;
   auto call = std::make_shared<ExtendCall>();
@@ -307,6 +333,7 @@ absl::Status Session::Extend(const proto::GraphDef& def) {
 }
 
 absl::Status Session::Extend(const Graph& from) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
   if (InsideActor()) return RefuseInActor("Extend");
   CallWait<absl::Status> waiter;
   auto call = std::make_shared<ExtendCall>();
@@ -323,6 +350,7 @@ absl::Status Session::Run(const Feeds& feeds, const Names& fetches, const Names&
 
 absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                           std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
   const Deadline deadline = impl_->DeadlineOf(options);
   TROUPE_ASSIGN_OR_RETURN(
       const std::shared_ptr<Signature> s,
@@ -332,19 +360,26 @@ absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const N
 
 void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                        RunCallback done, proto::RunMetadata* metadata) {
-  if (impl_->closed->load()) return done(Cancelled("the session is closed"), {});
+  if (absl::Status s = impl_->Usable(); !s.ok()) return CallDone(done, std::move(s), {});
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
   if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
     return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds), std::move(done), metadata);
   std::vector<Tensor> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
+  const Deadline deadline = impl_->DeadlineOf(options);
+  auto pending = PendingRun::Begin(impl_->master->shared_watch(), deadline, options.cancellation, std::move(done));
+  // The compile goes on when the call has been answered, so it writes to what it shares.
+  auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
-  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, parts,
-                 [values = std::move(values), done = std::move(done), keep = impl_, options = RunOptions(options),
-                  deadline = impl_->DeadlineOf(options), token, metadata](auto s) mutable {
-                   if (!s.ok()) return done(s.status(), {});
+  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
+                 [values = std::move(values), pending, made, keep = impl_, options = RunOptions(options), deadline, token,
+                  metadata](auto s) mutable {
+                   RunCallback done = pending->Take();
+                   if (!done) return;
+                   if (!s.ok()) return CallDone(done, s.status(), {});
+                   if (made != nullptr) metadata->MergeFrom(*made);
                    if (options.cancellation != nullptr) options.cancellation = &token;
                    (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(values), std::move(done), metadata);
                  });
@@ -356,6 +391,7 @@ absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetch
       impl_->Find(feeds, fetches, targets, impl_->DeadlineOf(impl_->options.operation_timeout_ms)));
   Callable c;
   c.signature_ = std::move(s);
+  c.process_ = impl_->process;
   return c;
 }
 
@@ -389,7 +425,7 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, 
 absl::Status Session::PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
                                  const Names& fetches, std::vector<Tensor>* outputs) {
   if (InsideActor()) return RefuseInActor("PartialRun");
-  if (impl_->closed->load()) return Cancelled("the session is closed");
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
   std::shared_ptr<PartialStep> step;
   {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
@@ -406,6 +442,7 @@ absl::Status Session::PartialRun(const RunOptions& options, const std::string& h
 }
 
 absl::Status Session::PartialRunCancel(const std::string& handle) {
+  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
   std::shared_ptr<PartialStep> step;
   {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
@@ -419,11 +456,13 @@ absl::Status Session::PartialRunCancel(const std::string& handle) {
 }
 
 absl::Status Session::Close() {
+  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
   if (!impl_->closed->load()) impl_->End();
   return absl::OkStatus();
 }
 
 absl::Status Session::Reset(const Names& containers) {
+  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
   if (InsideActor()) return RefuseInActor("Reset");
   Runtime::Impl& runtime = *impl_->runtime->impl();
   for (const auto& device : runtime.devices) {
@@ -442,6 +481,7 @@ absl::Status Session::Reset(const Names& containers) {
 }
 
 std::vector<std::string> Session::Status() const {
+  if (impl_->process != ThisProcess()) return {};
   struct Answers {
     std::mutex mu;
     std::condition_variable came;
@@ -473,24 +513,24 @@ std::vector<std::string> Session::Status() const {
   return lines;
 }
 
-namespace {
-absl::Status EmptyCallable() {
-  return FailedPrecondition("the Callable is empty: it was not made by Session::Prepare, or was moved from");
+absl::Status Callable::Usable() const {
+  if (signature_ == nullptr)
+    return FailedPrecondition("the Callable is empty: it was not made by Session::Prepare, or was moved from");
+  return process_ == ThisProcess() ? absl::OkStatus() : OfAnotherProcess("session");
 }
-}  // namespace
-
 absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
-  if (signature_ == nullptr) return EmptyCallable();
-  return signature_->RunBlocking({}, signature_->DeadlineOf({}), feeds, outputs, nullptr);
+  return Run({}, feeds, outputs);
 }
 absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata) const {
-  if (signature_ == nullptr) return EmptyCallable();
+  if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
+    return Usable();
   return signature_->RunBlocking(options, signature_->DeadlineOf(options), feeds, outputs, metadata);
 }
 void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                         proto::RunMetadata* metadata) const {
-  if (signature_ == nullptr) return done(EmptyCallable(), {});
+  if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
+    return CallDone(done, Usable(), {});
   signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);
 }
 

@@ -9,8 +9,18 @@
 // value of the wrong type or shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with the node's address. A
 // failed step leaves the session usable.
 //
-// Thread rule: all methods are thread safe; any number of threads may Run at once. A blocking call from inside an actor's handler is
-// refused with FAILED_PRECONDITION: use RunAsync or the session actor's run message there.
+// State: a session's variables, random streams and counters are its own, and go with it. Sessions of one runtime share variables that name a container or a shared name, and all
+// variables when they say so (SessionOptions.share_variables). A value that contradicts the type or shape of the variable's node is refused.
+// Deadlines and tokens hold from the call on, compiling included.
+// Exceptions of kernels, shape functions and what else a user wrote are the error of the step or call that met them; those of callbacks are logged.
+// Close ends what the session does: steps and compiles are told to end, and each call is answered. It waits for none of them. ~Session does the same and waits for the actor's end and
+// a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. In an actor's handler it
+// waits for nothing.
+// fork: in the child, calls of sessions and Callables that were made before are refused with FAILED_PRECONDITION, and their end does nothing; a session that is made in the child works, if
+// no other thread was within a call when the process forked.
+//
+// Thread rule: all methods are thread safe; any number of threads may Run at once. A blocking call from inside an actor's handler or a callback is
+// refused with FAILED_PRECONDITION: use RunAsync or the session actor's run message there. Close does not block.
 #ifndef TROUPE_ACTORS_SESSION_H_
 #define TROUPE_ACTORS_SESSION_H_
 
@@ -86,7 +96,7 @@ using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;
 
 class Signature;
 
-// A step whose names were looked up once. Copyable; keeps its session's insides alive.
+// A step whose names were looked up once. Copyable; keeps its session's insides alive. An empty one, default-made or moved from, answers FAILED_PRECONDITION.
 class Callable {
  public:
   Callable() = default;
@@ -101,7 +111,9 @@ class Callable {
 
  private:
   friend class Session;
+  absl::Status Usable() const;
   std::shared_ptr<Signature> signature_;
+  int process_ = 0;
 };
 
 class Session {
@@ -145,7 +157,7 @@ class Session {
   // Gives a partial run up: its step is aborted, and the handle is worth nothing any more. Does not wait. INVALID_ARGUMENT when there is no such partial run.
   absl::Status PartialRunCancel(const std::string& handle);
 
-  // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent.
+  // Ends the session: running steps and waiting calls are CANCELLED, and so are later ones. Its state goes. Idempotent; may be called in a handler.
   absl::Status Close();
   // Drops the contents of these resource containers of the runtime's devices, whichever sessions use them. "" is the default one: that of shared variables without a container,
   // and the variables that are this session's own.

@@ -71,7 +71,7 @@ SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions op
       state_(std::make_shared<SessionState>(runtime_, id_)),
       closed_(std::move(closed)),
       watch_(std::make_shared<StepWatch>(
-          &runtime_->impl()->system->clock(),
+          runtime_->impl()->clock,
           [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })),
       cache_(std::make_shared<SignatureCache>(options_.max_signatures)) {}
 
@@ -290,6 +290,7 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   if (options_.fold_constants) {
     TROUPE_RETURN_IF_ERROR(wanted());
     KernelEvaluator evaluator;
+    const ScopedFlushDenormals flush;  // as a step would compute it
     TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator).status());
   }
   if (options_.merge_common_subexpressions) {
@@ -309,6 +310,7 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   s->runtime = std::shared_ptr<Runtime>(state_, runtime_.get());
   s->closed = closed_;
   s->watch = watch_;
+  s->turns = runtime_->impl()->turns.get();
   result->signature = std::move(s);
   result->call = std::make_shared<RegisterGraphCall>(SessionScope(id_, options_.share_variables));
   std::vector<DeviceInfo> infos;
@@ -427,7 +429,6 @@ struct SessionActorState {
       const absl::Status gone = absl::AbortedError("the session's actor has ended");
       master->End(gone, gone);
       master->AnswerAll();
-      master->watch().SetWake(nullptr);
     }
     for (auto& [id, promise] : waiting)
       promise.deliver(run_reply{absl::AbortedError("the session ended before the step did"), {}, nullptr});
@@ -471,24 +472,11 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
   self->state.master->Compile(caf::actor_cast<caf::actor>(self), std::move(call));
 }
 
-// Looks for steps whose time is up, and sets the timer for the next one.
-void LookAtSteps(SessionActor* self, StepWatch::Time ticked) {
-  StepWatch::Time next;
-  if (!self->state.master->watch().Look(ticked, &next)) return;
-  const auto delay = std::max(next - self->clock().now(), StepWatch::Time::duration::zero());
-  self->delayed_send(self, std::chrono::ceil<std::chrono::nanoseconds>(delay),
-                     watch_steps{next.time_since_epoch().count()});
-}
-
 caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.master = std::move(master);
-  self->state.master->watch().SetWake([me = caf::actor_cast<caf::weak_actor_ptr>(self)] {
-    if (auto actor = caf::actor_cast<caf::actor>(me)) caf::anon_send(actor, watch_steps{});
-  });
   return {
-      [self](watch_steps tick) { LookAtSteps(self, StepWatch::Time(StepWatch::Time::duration(tick.when))); },
       [self](const std::shared_ptr<ExtendCall>& call) {
         self->state.master->Extend(caf::actor_cast<caf::actor>(self), call);
       },

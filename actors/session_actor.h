@@ -10,16 +10,15 @@
 //   open    compile, the worker is down
 //                                      5 answer at once                                                        UNAVAILABLE, or what it died of
 //   open    then: parts registered     6 keep the signature, for all who wait for it                           signature or error
-//   open    run_request {feeds, ...}   7 as 2 to 6, then run under the scheduler; for users' actors            run_reply {status, outputs, metadata}
-//   open    watch_steps {tick}         8 look for asynchronous steps whose time is up (step_watch.h)           none
+//   open    run_request {feeds, ...}   7 as 2 to 6, then run asynchronously; for users' actors                 run_reply {status, outputs, metadata}
 //   open    then: an actor of the runtime failed
-//                                      9 abort the steps that run; the session stays usable                    none
-//   open    close                     10 refuse what comes, abort what runs, answer who waits; closed from here on
+//                                      8 abort the steps that run; the session stays usable                    none
+//   open    close                      9 refuse what comes, abort what runs, answer who waits; closed from here on
 //                                                                                                              status
 //   closed  extend, compile, run_request, parts registered
-//                                     11 nothing is done                                                       CANCELLED
-//   closed  close                     12 nothing is left to do                                                 status
-//   any     exit                      13 as 10; calls that wait for an answer get one                          ABORTED
+//                                     10 nothing is done                                                       CANCELLED
+//   closed  close                     11 nothing is left to do                                                 status
+//   any     exit                      12 as 9;  calls that wait for an answer get one                          ABORTED
 //
 // What is queued (1, 3) runs aside of the actor, one at a time in the order in which it came, so that the actor answers everything else meanwhile (aside.h). A compile that
 // nobody waits for any more ends before its next pass.
@@ -98,7 +97,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   bool closed() const { return closed_->load(); }
   // Waits until no work is under way. False when some is after that time.
   bool WaitForWork(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
-  StepWatch& watch() { return *watch_; }
+  const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
   const std::shared_ptr<SignatureCache>& cache() const { return cache_; }
   // Asks every step that runs what it waits for.
   std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;

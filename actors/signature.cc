@@ -27,17 +27,38 @@ size_t FirstSlot() {
 
 }  // namespace
 
-bool InsideActor() { return InsideLane() || OnSchedulerThread(); }
+bool InsideActor() { return InsideLane() || MustNotBlockHere() || OnSchedulerThread(); }
+
+void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept {
+  try {
+    done(std::move(status), std::move(outputs));
+  } catch (const std::exception& e) {
+    spdlog::error("the callback of an asynchronous step threw an exception, which is dropped: {}", e.what());
+  } catch (...) {
+    spdlog::error("the callback of an asynchronous step threw something that is no std::exception; it is dropped");
+  }
+}
 
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text) {
-  if (on_stall) return on_stall(text);
-  spdlog::warn("{}", text);
+  if (!on_stall) return spdlog::warn("{}", text);
+  try {
+    on_stall(text);
+  } catch (const std::exception& e) {
+    spdlog::error("on_stall threw an exception, which is dropped: {}", e.what());
+  } catch (...) {
+    spdlog::error("on_stall threw something that is no std::exception; it is dropped");
+  }
 }
 
 ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
-    : signature_(signature), system_(system), lane_(&system), context_(std::make_shared<StepContext>()) {
+    : signature_(signature),
+      system_(system),
+      elsewhere_(signature->turns),
+      lane_(&system, elsewhere_),
+      context_(std::make_shared<StepContext>()) {
   std::vector<caf::resumable*> own;
   for (const auto& part : signature->parts) {
+    user_kernels_ |= part->has_user_kernels;
     executors_.push_back(std::make_shared<Executor>(part, this));
     executors_.back()->Spawn(system);
     own.push_back(executors_.back()->resumable());
@@ -58,7 +79,7 @@ bool ExecutorSet::usable() const {
 }
 
 caf::execution_unit* ExecutorSet::Home() {
-  if (!in_lane_) return nullptr;
+  if (!in_lane_) return elsewhere_;
   return lane_.IsAttached() ? static_cast<caf::execution_unit*>(&lane_) : lane_.remote();
 }
 
@@ -72,22 +93,24 @@ Executor* ExecutorSet::SenderOf(const std::string& key) {
   return it == signature_->senders.end() ? nullptr : executors_[it->second].get();
 }
 
-void ExecutorSet::Begin(const FeedValues& feeds) {
-  // A kernel of an aborted step may still look at the old context, and so may an Abort that comes late.
-  if (context_.use_count() != 1) {
-    auto fresh = std::make_shared<StepContext>();
-    std::lock_guard<std::mutex> lock(mu_);
-    context_ = std::move(fresh);
-  }
+void ExecutorSet::Begin(const FeedValues& feeds, bool answers) {
   if (next_id_ == last_id_) [[unlikely]] {
     next_id_ = next_step_id.fetch_add(kStepIds, std::memory_order_relaxed);
     last_id_ = next_id_ + kStepIds;
   }
-  context_->step_id = next_id_++;
-  step_id_.store(context_->step_id, std::memory_order_release);
+  const int64_t id = next_id_++;
+  step_id_.store(id);
+  // A Stop that comes from here on sees that its step is over. One that has looked before is let out.
+  if (stops_.load() != 0) [[unlikely]] {
+    std::lock_guard<std::mutex> wait(mu_);
+  }
+  // A kernel of an aborted step may still look at the old context.
+  if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
+  context_->step_id = id;
   context_->cancelled.store(false, std::memory_order_relaxed);
   if (context_->resources.used()) context_->resources.ClearAll();
   TakeError().IgnoreError();
+  if (answers) owed_.store(id);
   // From here on AbortAll finds the step. A session that was closed before did not see it, but is seen here.
   parts_left_.store(static_cast<int>(executors_.size()));
   if (signature_->closed->load()) {
@@ -111,7 +134,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   input.token_messages = signature_->options.token_messages;
   // Without a lane the step may end, and this object with it, as soon as the last part has been started.
   std::shared_ptr<Executor> last;
-  if (home == nullptr && !executors_.empty()) last = executors_.back();
+  if (home == elsewhere_ && !executors_.empty()) last = executors_.back();
   for (size_t i = 0, n = executors_.size(); i < n; ++i) {
     timings_[i].clear();
     input.timings = stats ? &timings_[i] : nullptr;
@@ -156,17 +179,49 @@ absl::Status ExecutorSet::TakeError() {
   return std::exchange(status_, absl::OkStatus());
 }
 
-void ExecutorSet::Abort(const absl::Status& status) {
-  SetError(status);
-  std::shared_ptr<StepContext> context;
+void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
+  stops_.fetch_add(1);
+  bool runs = false;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    context = context_;
+    // The set may have another step by now, which is nobody's business here.
+    runs = step_id_.load() == step_id;
+    if (runs) {
+      if (status_.ok()) status_ = status;
+      failed_.store(true);
+      context_->cancelled.store(true, std::memory_order_relaxed);
+    }
   }
+  stops_.fetch_sub(1);
+  if (!runs) return;
   // A part that has not begun yet drops the message, but looks at the flag when it begins.
-  context->cancelled.store(true, std::memory_order_relaxed);
-  for (const auto& e : executors_) e->Abort(step_id_.load(std::memory_order_acquire), status);
+  for (const auto& e : executors_) e->Abort(step_id, status);
 }
+
+void ExecutorSet::Abort(int64_t step_id, const absl::Status& status) {
+  Stop(step_id, status);
+  if (signature_->watch != nullptr) signature_->watch->Stopped(this, step_id);
+}
+
+// A token leaves the step before it is over.
+void ExecutorSet::OnCancel() { Abort(step_id(), CancelledByCaller()); }
+
+bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& lines, EarlyAnswer* answer) {
+  if (!owed_.compare_exchange_strong(step_id, 0)) return false;
+  answer->done = std::move(done_);
+  answer->partial = partial_;
+  metadata_ = nullptr;
+  std::string culprits;
+  for (const std::string& line : lines) {
+    if (line.rfind(' ', 0) != 0) StrAppend(&culprits, "\n  ", line);
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  answer->status = absl::Status(
+      status_.code(), StrCat(status_.message(), "; this has not returned, and goes on in the background:", culprits));
+  return true;
+}
+
+std::string ExecutorSet::Describe() const { return signature_->Describe(); }
 
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
@@ -188,18 +243,40 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   return status;
 }
 
-void ExecutorSet::OnCancel() { Abort(CancelledByCaller()); }
-
 int64_t ExecutorSet::nodes_run() const {
   int64_t nodes = 0;
   for (const auto& e : executors_) nodes += e->state().nodes_run();
   return nodes;
 }
 
-std::vector<std::string> ExecutorSet::Waiting() const {
-  std::vector<PartAnswer> parts;
-  for (const auto& e : executors_) parts.push_back({e->state().shared_part(), e->state().Report(), ""});
-  return StallLines(parts);
+int64_t ExecutorSet::turn_nanos() const {
+  int64_t nanos = 0;
+  for (const auto& e : executors_) {
+    if (e->turn_nanos() < 0) return -1;
+    nanos += e->turn_nanos();
+  }
+  return nanos;
+}
+
+bool ExecutorSet::MayUseLane(bool limited) const {
+  if (!limited && !user_kernels_) [[likely]]
+    return true;
+  if (limited && user_kernels_) return false;
+  constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
+  const int64_t nanos = turn_nanos();
+  return nanos >= 0 && nanos <= (limited ? kLimitedNanos : kUsersNanos);
+}
+
+std::vector<std::string> ExecutorSet::AskInLane() {
+  constexpr std::chrono::milliseconds kGrace{100}, kLook{1};
+  const auto answered = std::make_shared<std::atomic<bool>>(false);
+  const auto question = std::make_shared<StepQuestion>(executors_);
+  question->Ask([answered](const auto&) { answered->store(true); });
+  const Clock::time_point until = Clock::now() + kGrace;
+  for (Clock::time_point now = Clock::now(); !*answered && running() && now < until; now = Clock::now()) {
+    if (!lane_.DrainSome() && !*answered && running()) lane_.Wait(std::min(until, now + kLook));
+  }
+  return question->Lines();
 }
 
 absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
@@ -214,17 +291,21 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline&
     ScopedFlushDenormals flush;
     NoLoggerMeanwhile quiet(&system_);
     const bool stats = options.collect_stats && metadata != nullptr;
-    Begin(feeds);
+    Begin(feeds, false);
     const Cancellation cancellation(options.cancellation, this);
     Launch(&lane_, stats);
-    if (cancellation.cancelled()) Abort(CancelledByCaller());
-    const bool watched = session.stall_report_ms > 0 && signature_->watch != nullptr;
-    if (watched) signature_->watch->Add(this, context_->step_id, signature_->Describe(), {}, session.stall_report_ms);
+    if (cancellation.cancelled()) OnCancel();
+    bool watched = session.stall_report_ms > 0 && signature_->watch != nullptr && !executors_.empty();
+    if (watched) signature_->watch->Add(this, step_id(), {}, session.stall_report_ms);
+    const auto unwatch = [&] {
+      if (std::exchange(watched, false)) signature_->watch->Remove(this);
+    };
     for (bool expired = false;;) {
       const bool more = lane_.DrainSome();
       if (timed && !expired && Clock::now() >= deadline.at && running()) {
         expired = true;
-        Abort(DeadlineStatus(deadline.ms, Waiting()));
+        unwatch();
+        Stop(step_id(), DeadlineStatus(deadline.ms, AskInLane()));
         continue;
       }
       if (more) continue;
@@ -233,7 +314,7 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline&
       HelpJobs(until);
       lane_.Wait(until);
     }
-    if (watched) signature_->watch->Remove(this);
+    unwatch();
   }
   lane_.Detach();
   if (metadata != nullptr) FillMetadata(options, metadata);
@@ -251,6 +332,7 @@ void ExecutorSet::HelpJobs(Clock::time_point until) {
 }
 
 void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline) {
+  if (executors_.empty()) return;  // over before anybody could
   if (token != nullptr) {
     cancellation_.emplace(token, this);
     if (cancellation_->cancelled()) {
@@ -261,15 +343,17 @@ void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline
   const int64_t stall_ms = signature_->options.stall_report_ms;
   if (signature_->watch == nullptr || (deadline.ms <= 0 && stall_ms <= 0)) return;
   watched_ = true;
-  signature_->watch->Add(this, context_->step_id, signature_->Describe(), deadline, stall_ms);
+  signature_->watch->Add(this, step_id(), deadline, stall_ms);
 }
 
-void ExecutorSet::RunPartial(const RunOptions& options, const Deadline& deadline, std::shared_ptr<PartialStep> partial) {
+void ExecutorSet::RunPartial(const RunOptions& options, const Deadline& deadline,
+                             std::shared_ptr<PartialStep> partial) {
   in_lane_ = lent_ = false;
   partial_ = std::move(partial);
-  Begin({});
+  Begin({}, true);
   Guard(options.cancellation, deadline);
-  Launch(nullptr, false);
+  if (executors_.empty()) return OnOver();
+  Launch(elsewhere_, false);
 }
 
 void ExecutorSet::Feed(uint32_t index, const Tensor& value) {
@@ -354,7 +438,7 @@ std::string Signature::Describe() const {
 
 Deadline Signature::DeadlineOf(const RunOptions& run) const {
   const int64_t ms = run.timeout_ms != 0 ? run.timeout_ms : options.operation_timeout_ms;
-  return ms <= 0 ? Deadline() : Deadline::In(ms, system->clock().now());
+  return ms <= 0 ? Deadline() : Deadline::In(ms, watch != nullptr ? watch->Now() : Clock::now());
 }
 
 absl::Status Signature::CheckFeeds(const FeedValues& values) const {
@@ -388,16 +472,33 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadlin
   TROUPE_RETURN_IF_ERROR(CheckFeeds(values));
   if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
   std::unique_ptr<ExecutorSet> set = Lease();
-  absl::Status s = set->RunBlocking(run_options, deadline, values, outputs, metadata);
-  Release(std::move(set));
-  return s;
+  if (set->MayUseLane(deadline.ms > 0 || run_options.cancellation != nullptr) || (turns != nullptr && !turns->Start().ok())) {
+    absl::Status s = set->RunBlocking(run_options, deadline, values, outputs, metadata);
+    Release(std::move(set));
+    return s;
+  }
+  // The answer comes in time, whatever the step's kernels do.
+  struct Answer {
+    Answer(absl::Status s, std::vector<Tensor> o = {}) : status(std::move(s)), outputs(std::move(o)) {}  // NOLINT
+    absl::Status status;
+    std::vector<Tensor> outputs;
+  };
+  auto wait = std::make_shared<CallWait<Answer>>();
+  set.release()->RunAsync(
+      run_options, deadline, values,
+      [wait](absl::Status s, std::vector<Tensor> o) { wait->Set(Answer(std::move(s), std::move(o))); }, metadata,
+      shared_from_this(), 0);
+  Answer answer = wait->Wait();
+  if (answer.status.ok() && outputs != nullptr) *outputs = std::move(answer.outputs);
+  return answer.status;
 }
 
-void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline, const FeedValues& values, RunCallback done,
-                         proto::RunMetadata* metadata, int64_t lend_us) {
+void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline, const FeedValues& values,
+                         RunCallback done, proto::RunMetadata* metadata, int64_t lend_us) {
   absl::Status s = CheckFeeds(values);
   if (s.ok() && closed->load(std::memory_order_relaxed)) s = Cancelled("the session is closed");
-  if (!s.ok()) return done(std::move(s), {});
+  if (s.ok() && turns != nullptr) s = turns->Start();
+  if (!s.ok()) return CallDone(done, std::move(s), {});
   // The set belongs to the step until its last part releases it.
   Lease().release()->RunAsync(run_options, deadline, values, std::move(done), metadata, shared_from_this(),
                               lend_us < 0 ? options.lend_thread_us : lend_us);
@@ -406,7 +507,9 @@ void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline
 void Signature::AbortAll(const absl::Status& status) {
   std::lock_guard<std::mutex> lock(mu_);
   for (ExecutorSet* set : all_) {
-    if (set->running()) set->Abort(status);
+    // In this order: a step that begins now is another one.
+    const int64_t step_id = set->step_id();
+    if (set->running()) set->Abort(step_id, status);
   }
 }
 

@@ -1,5 +1,22 @@
 // A compiled signature: one choice of feeds, fetches and targets, with its compiled parts and the executors that are free to run it.
 //
+// A step is answered once: when its last part is done, or before that when it was told to end (deadline, token, Close) and has not within 50 ms (step_watch.h). A step that was answered
+// early goes on in the background; until its kernels have returned it keeps its set, signature and runtime, what it is fed and what it makes.
+//
+//   state      event                                     action                                            next
+//   free       a blocking Run that the lane may have   1 run_step to each executor, through the lane     in its lane
+//   free       RunAsync, PartialRun, another Run       2 run_step to each executor (lend.cc)             running
+//   in its lane, running  Stop of this step            3 keep the error, tell kernels and executors      as before
+//   in its lane, running  Stop of an older step        4 nothing                                         as before
+//   in its lane  the last part is done                 5 wake the lane, which answers                    free
+//   running    the last part is done                   6 answer                                          free
+//   running    it was stopped 50 ms ago                7 answer, with what has not returned              answered
+//   answered   the last part is done                   8 nothing is told any more                        free
+//
+// A blocking Run gives its own thread to a step only if it gets it back in time: without deadline and token to any step of the library's own kernels, which return, and to one with
+// users' kernels that took 10 ms at most before; with a deadline or token to one of the library's kernels that took 1 ms at most. Otherwise the step is asynchronous and the
+// caller waits for the answer.
+//
 // Thread rule: Lease, Release and the Run functions are thread safe. Nothing hot is shared: a set of executors belongs to one step at a time, and free sets wait
 // in slots that threads take from different ends.
 #ifndef TROUPE_ACTORS_SIGNATURE_H_
@@ -23,6 +40,7 @@
 #include "troupe/actors/session.h"
 #include "troupe/actors/stall_report.h"
 #include "troupe/actors/step_watch.h"
+#include "troupe/actors/turn_threads.h"
 
 namespace troupe {
 
@@ -39,17 +57,25 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // Runs a step on the calling thread's lane and waits for it.
   absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata);
-  // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take `lend_us` at most (lend.cc); the scheduler has
-  // it otherwise. `keep` is released after `done` was called.
+  // Whether a blocking Run may give its thread to the step; `limited`: it has a deadline or token.
+  bool MayUseLane(bool limited) const;
+  // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take `lend_us` at most (lend.cc); the compute threads have
+  // it otherwise. `keep` is released before `done` is called.
   void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done, proto::RunMetadata* metadata,
                 std::shared_ptr<Signature> keep, int64_t lend_us);
-  // Starts a step whose feeds come later, under the scheduler. `partial` hears of results and of the end.
+  // Starts a step whose feeds come later, on the compute threads. `partial` hears of results and of the end.
   void RunPartial(const RunOptions& options, const Deadline& deadline, std::shared_ptr<PartialStep> partial);
   void Feed(uint32_t index, const Tensor& value);
   // False when an executor is dead: the set is not used again.
   bool usable() const;
-  // Ends the step from any thread, also when its parts have not been started yet.
-  void Abort(const absl::Status& status);
+  // Ends step `step_id` from any thread, also when its parts have not been started yet; nothing happens when it is over. Stop leaves it to the caller to see to the answer.
+  // REQUIRES: the set lives.
+  void Abort(int64_t step_id, const absl::Status& status);
+  void Stop(int64_t step_id, const absl::Status& status);
+  // For the watch, under its lock.
+  bool unanswered(int64_t step_id) const { return owed_.load() == step_id; }
+  bool AnswerEarly(int64_t step_id, const std::vector<std::string>& lines, EarlyAnswer* answer);
+  std::string Describe() const;
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
   bool running() const { return parts_left_.load() > 0; }
   // What the parts have run since they began to live. From any thread.
@@ -66,15 +92,15 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void ResultReady(uint32_t index) override;
 
  private:
-  // A step begins: from here on it has a number, and may be cancelled. `feeds` must stay where they are until Finish.
-  void Begin(const FeedValues& feeds);
+  // A step begins: from here on it has a number, and may be stopped. `feeds` must stay where they are until Finish. `answers`: it answers by callback, so it may be answered early.
+  void Begin(const FeedValues& feeds, bool answers);
   void Launch(caf::execution_unit* home, bool stats);
   // Puts a step that no thread waits for under the eyes of its token and of the watch.
   void Guard(const CancellationToken* token, const Deadline& deadline);
   // Works along with the step's jobs until the lane has something to run, `until` has come, or it is time to sleep.
   void HelpJobs(std::chrono::steady_clock::time_point until);
-  // What the step waits for. Of the lane's thread, while it does not drain.
-  std::vector<std::string> Waiting() const;
+  // What the step waits for. Of the lane's thread, which drains meanwhile: an executor answers in its turn, and may have it elsewhere.
+  std::vector<std::string> AskInLane();
   // Lending (lend.cc).
   bool MayLend(int64_t lend_us) const;
   void Lend(bool stats, int64_t lend_us);
@@ -85,14 +111,21 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   absl::Status Finish(std::vector<Tensor>* outputs);
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
 
+  // Of the turns in the last steps in which they were timed; negative when some never was.
+  int64_t turn_nanos() const;
+
   Signature* const signature_;
   caf::actor_system& system_;
+  caf::execution_unit* const elsewhere_;  // where executors run that no lane has; null: under the scheduler
   Lane lane_;
+  bool user_kernels_ = false;
   std::vector<std::shared_ptr<Executor>> executors_;
   std::shared_ptr<StepContext> context_;
   std::atomic<bool> in_lane_{false};
   bool lent_ = false;  // nobody waits for the step, although it is in a lane
   std::atomic<int64_t> step_id_{0};
+  std::atomic<int> stops_{0};      // threads in Stop
+  std::atomic<int64_t> owed_{0};  // the step whose callback has not been called, nor taken by who will
   int64_t next_id_ = 0, last_id_ = 0;  // numbers for coming steps
   std::vector<Tensor> arguments_, results_;
   std::vector<bits::Loan> loans_;  // by argument
@@ -101,10 +134,10 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // The first error, from whichever thread. Most steps have none, and look at the flag alone.
   bool SetError(const absl::Status& status);
   absl::Status TakeError();
-  std::mutex mu_;
-  absl::Status status_;  // guarded by mu_
+  std::mutex mu_;        // guards status_, and context_ against Stop
+  absl::Status status_;
   std::atomic<bool> failed_{false};
-  // Of an asynchronous step.
+  // Of an asynchronous step. Whoever takes `owed_` to zero has done_ and metadata_.
   std::vector<Tensor> held_feeds_;
   RunOptions run_options_;
   RunCallback done_;
@@ -129,6 +162,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::shared_ptr<Runtime> runtime;  // keeps devices alive
   std::shared_ptr<std::atomic<bool>> closed;
   std::shared_ptr<StepWatch> watch;  // null: asynchronous steps have no deadlines
+  TurnThreads* turns = nullptr;      // the runtime's; null: asynchronous steps run under the scheduler
 
   ~Signature();
   // A free set, or a new one. Null when the session is closed.
@@ -166,8 +200,10 @@ class Signature : public std::enable_shared_from_this<Signature> {
   friend class ExecutorSet;
 };
 
-// True on a thread that runs an actor's handler, as far as the runtime can know.
+// True on a thread that runs an actor's handler, as far as the runtime can know, and on the runtime's own threads.
 bool InsideActor();
+// Calls a callback of the program. What it throws is logged and dropped: there is nobody to tell.
+void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept;
 // Gives a stall report to `on_stall`, or logs it when there is none.
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text);
 

@@ -1,27 +1,33 @@
-// Deadlines and stall reports.
+// Deadlines, stall reports, and steps that do not end although they should.
 //
-// A blocking Run looks at its deadline itself. Every other step that has one, and every step whose session asks for stall reports, is on this list, which the session actor
-// looks through when its timer says so. It ends the step with its parts' answers (deadline), or hands them to the session's `on_stall` (no node has run for
-// `stall_report_ms`; how many have run is read without a question, so that a step that gets on hears nothing).
+// A blocking Run in its lane looks at its deadline itself. Every other step that has one, every step whose session asks for stall reports, and every step that was told to end
+// (deadline, token, Close) stands on this list, which the runtime's clock looks through when something is due (step_clock.h). A step that was told to end has 50 ms for it: the
+// executors answer in their turns, and whoever called knows then that nothing of the step runs any more. After that the call is answered all the same, and the step goes on
+// in the background until its kernels have returned.
 //
 //   state     event                        action                                                        next
 //   watched   time is up                   1 ask every part what it waits for                             expiring
-//   expiring  all parts answered           2 end the step, DEADLINE_EXCEEDED with their answers            ended
-//   expiring  100 ms later                 3 end the step with the answers that came (a part is busy)      ended
+//   expiring  all parts answered           2 stop the step, DEADLINE_EXCEEDED with their answers           ending
+//   expiring  100 ms later                 3 stop the step with the answers that came (a part is busy)     ending
 //   watched   half a stall time has passed, nodes have run
 //                                          4 remember how many                                            watched
 //   watched   none has for a stall time    5 ask every part                                               asking
 //   asking    all parts answered           6 report, if still none has                                    watched
 //   asking    100 ms later, or half a stall time
 //                                          7 report with the answers that came                            watched
-//   any       the step ends                8 forget it; answers that are under way are dropped             gone
+//   any       the step was stopped by somebody else
+//                                          8 ask every part what has not ended                             ending
+//   ending    50 ms later                  9 answer the call; the status says what has not returned        gone
+//   any       the step ends               10 forget it; answers that are under way are dropped             gone
 //
-// Thread rule: all methods are thread safe; Look belongs to the session actor. A step is removed before its executors are released.
+// Asynchronous calls that wait for something else than a step (a signature that is being compiled) have their deadlines here, too (WatchedCall).
+//
+// Thread rule: all methods are thread safe. A step is removed before its executors are released; until then they may be used under the list's lock. What belongs to the program
+// is called without it.
 #ifndef TROUPE_ACTORS_STEP_WATCH_H_
 #define TROUPE_ACTORS_STEP_WATCH_H_
 
 #include <algorithm>
-#include <caf/actor_clock.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,55 +36,88 @@
 #include <vector>
 
 #include "troupe/actors/call_wait.h"
+#include "troupe/actors/step_clock.h"
 
 namespace troupe {
 
 class ExecutorSet;
+class PartialStep;
 class StepQuestion;
+
+// The answer of a step, when it is given before the step's end.
+struct EarlyAnswer {
+  RunCallback done;
+  std::shared_ptr<PartialStep> partial;  // instead of `done`
+  absl::Status status;
+};
+
+// A call that is answered at a time unless it was before.
+class WatchedCall {
+ public:
+  virtual ~WatchedCall() = default;
+  // Once, by the clock.
+  virtual void TimeIsUp() = 0;
+};
 
 class StepWatch : public std::enable_shared_from_this<StepWatch> {
  public:
-  using Time = caf::actor_clock::time_point;
+  using Time = SteadyTime;
   // `report` gets the text of a stall report.
-  StepWatch(caf::actor_clock* clock, std::function<void(const std::string&)> report)
-      : clock_(clock), report_(std::move(report)) {}
+  StepWatch(std::shared_ptr<StepClock> clock, std::function<void(const std::string&)> report)
+      : clock_(std::move(clock)), report_(std::move(report)) {}
 
-  // `wake` makes the session actor call Look; null when the actor is gone.
-  void SetWake(std::function<void()> wake);
+  Time Now() const { return clock_->Now(); }
   // `stall_ms` zero or less: no reports.
-  void Add(ExecutorSet* set, int64_t step_id, std::string what, const Deadline& deadline, int64_t stall_ms);
+  void Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline, int64_t stall_ms);
+  // The step was stopped: its call is answered soon, whether it has ended or not. Nothing happens when it has been answered. REQUIRES: the set lives.
+  void Stopped(ExecutorSet* set, int64_t step_id);
   void Remove(ExecutorSet* set);
+  // `call` may be added again with another time.
+  void Add(std::shared_ptr<WatchedCall> call, Time when);
+  void Remove(const WatchedCall* call);
   size_t size() const;
 
-  // Does what is due. `ticked`: the time for which the timer that calls was set. When a new timer is needed it returns true and the time.
-  bool Look(Time ticked, Time* next);
+  // Does what is due; returns when there is more to do. For the clock.
+  Time Look();
 
  private:
-  enum class State : uint8_t { kWatched, kAsking, kExpiring };
+  enum class State : uint8_t { kWatched, kAsking, kExpiring, kEnding };
   struct Entry {
     ExecutorSet* set;
     int64_t step_id;
-    std::string what;
-    int64_t timeout_ms, stall_ms;
-    Time deadline, check = Time::max(), progress_at;
+    int64_t timeout_ms = 0, stall_ms = 0;
+    Time deadline = Time::max(), check = Time::max(), progress_at{};
     int64_t progress = -1;
     State state = State::kWatched;
     std::shared_ptr<StepQuestion> question;  // the latest
     Time due() const { return std::min(deadline, check); }
   };
+  // What is done when the lock has been released.
+  struct Later {
+    std::vector<std::string> reports;
+    std::vector<EarlyAnswer> answers;
+    std::vector<std::shared_ptr<WatchedCall>> calls;
+  };
   void Ask(Entry* e);
-  void CheckProgress(Entry* e, Time now, std::vector<std::string>* reports);
+  void CheckProgress(Entry* e, Time now, Later* later);
   void Answered(const std::shared_ptr<StepQuestion>& question);
+  void Expire(Entry* e, Time now);
+  void BeginEnding(Entry* e, Time now);
   static std::string Report(Entry* e);
-  static void Expire(Entry* e);
+  void DoLater(Later* later);
+  // True when the clock must be told of `due`. REQUIRES: mu_ is held.
+  bool Sooner(Time due);
 
-  caf::actor_clock* const clock_;
+  const std::shared_ptr<StepClock> clock_;
   const std::function<void(const std::string&)> report_;
   mutable std::mutex mu_;
-  std::function<void()> wake_;
   std::vector<Entry> steps_;
-  Time armed_ = Time::max();  // of the timer that is under way
-  bool waking_ = false;
+  struct Call {
+    std::shared_ptr<WatchedCall> call;
+    Time when;
+  };
+  std::vector<Call> calls_;
+  Time armed_ = Time::max();  // for which the clock has been told to wake it
 };
 
 }  // namespace troupe

@@ -64,7 +64,8 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
         a->iteration = call->iteration;
         a->outputs = std::move(call->outputs);
         if (PostArrival(a)) host_->RingDoorbell();
-      });
+      },
+      input_.context.get());
 }
 
 bool StepState::PostArrival(Arrival* a) {

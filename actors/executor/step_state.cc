@@ -220,10 +220,11 @@ void StepState::DrainLoop(int64_t budget) {
     }
     if (n == batch) continue;
     if (heavy_.empty()) return;
-    // Only costly nodes are left: all but one go to idle threads, the last runs here and may use all threads itself.
+    // Only costly nodes are left: all but one go to the compute threads, as many as these are about to take, the last runs here and may use all threads itself. A lane takes back
+    // what nobody has begun when it has nothing else to do (ComputeThreads::Help).
     const Ready r = heavy_.back();
     heavy_.pop_back();
-    if (!heavy_.empty() && part_->device->threads()->HasIdleWorker()) {
+    if (!heavy_.empty() && part_->device->threads()->WantsJobs()) {
       RunAsJob(r.node, r.iteration);
     } else {
       RunHeavy<kFlow>(r.node, r.iteration);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,12 +21,12 @@ namespace troupe {
 ScopedFlushDenormals::ScopedFlushDenormals() {
 #if defined(__x86_64__) || defined(_M_X64)
   saved_ = _mm_getcsr();
-  _mm_setcsr(saved_ | 0x8040);  // FTZ | DAZ
+  _mm_setcsr(0x9fc0);  // FTZ | DAZ, all exceptions masked, round to nearest
 #elif defined(__aarch64__)
   uint64_t fpcr;
   asm volatile("mrs %0, fpcr" : "=r"(fpcr));
   saved_ = static_cast<uint32_t>(fpcr);
-  asm volatile("msr fpcr, %0" : : "r"(fpcr | (1u << 24)));
+  asm volatile("msr fpcr, %0" : : "r"(uint64_t{1} << 24));  // FZ alone
 #else
   saved_ = 0;
 #endif
@@ -114,18 +115,33 @@ thread_local const void* loop_owner = nullptr;
 }  // namespace
 
 struct ComputeThreads::Impl {
+  struct Job {
+    std::function<void()> run;
+    const void* owner = nullptr;
+  };
   std::mutex mu;
   std::condition_variable work;      // workers wait here
   std::condition_variable finished;  // callers of ParallelFor wait here
-  std::deque<std::function<void()>> jobs;
-  std::vector<Loop*> loops;       // that still have ranges to give
-  std::atomic<uint32_t> news{0};  // counts loops and jobs that came
-  std::atomic<int> idle{0};
-  int asleep = 0;         // of the idle ones, those that must be woken
-  bool look_out = false;  // there is a processor for every thread
+  std::condition_variable ended;     // Stop waits here
+  std::deque<Job> jobs;
+  std::vector<Loop*> loops;        // that still have ranges to give
+  std::atomic<uint32_t> news{0};   // counts loops and jobs that came
+  std::atomic<int> idle{0};        // workers
+  std::atomic<int> queued{0};      // jobs
+  std::atomic<bool> turns{false};  // StartTurns has been here
+  int asleep = 0;                  // of the idle ones, those that must be woken
+  int promised = 0;                // of the others, those that somebody counts on already
+  int most_helpers = 0;            // of one loop
+  bool look_out = false;           // there is a processor for every thread
   bool stop = false;
+  int running = 0;  // workers
   std::vector<std::thread> workers;
 
+  // REQUIRES: mu is held, or nobody else knows this object.
+  void AddWorker(const std::shared_ptr<Impl>& me) {
+    workers.emplace_back([me] { me->Run(); });
+    ++running;
+  }
   void Enter(Loop* loop, std::unique_lock<std::mutex>* lock) {
     loop->helpers.fetch_add(1, std::memory_order_relaxed);
     lock->unlock();
@@ -135,31 +151,48 @@ struct ComputeThreads::Impl {
     // The caller may destroy the loop as soon as it sees no helpers: this is the last look at it.
     if (loop->helpers.fetch_sub(1, std::memory_order_acq_rel) == 1) finished.notify_all();
   }
+  // The latest loop that has something to give, or null. Those that have not are forgotten.
+  Loop* NextLoop() {
+    for (size_t i = loops.size(); i-- > 0;) {
+      Loop* l = loops[i];
+      if (!l->HasMore()) {
+        loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i));
+      } else if (l->helpers.load(std::memory_order_relaxed) < most_helpers) {
+        return l;
+      }
+    }
+    return nullptr;
+  }
+  void RunJob(std::deque<Job>::iterator it, std::unique_lock<std::mutex>* lock) {
+    {
+      const Job job = std::move(*it);
+      jobs.erase(it);
+      queued.fetch_sub(1, std::memory_order_relaxed);
+      lock->unlock();
+      try {
+        job.run();
+      } catch (...) {  // NOLINT: whoever gives a job catches what he wants to know of
+      }
+    }
+    lock->lock();
+  }
 
   void Run() {
     ScopedFlushDenormals flush;
     bool worked = false;
     std::unique_lock<std::mutex> lock(mu);
     for (;;) {
-      if (!loops.empty()) {
-        Loop* loop = loops.back();
-        if (!loop->HasMore()) {
-          loops.pop_back();
-          continue;
-        }
+      if (Loop* loop = NextLoop(); loop != nullptr) {
         Enter(loop, &lock);
         loop->Work(false);
         Leave(loop, &lock);
         worked = true;
       } else if (!jobs.empty()) {
-        std::function<void()> job = std::move(jobs.front());
-        jobs.pop_front();
-        lock.unlock();
-        job();
-        job = nullptr;
-        lock.lock();
+        RunJob(jobs.begin(), &lock);
         worked = true;
       } else if (stop) {
+        --running;
+        ended.notify_all();
         return;
       } else if (worked && look_out) {
         worked = false;
@@ -169,6 +202,7 @@ struct ComputeThreads::Impl {
         LookOut(kLookOutNanos, [&] { return news.load(std::memory_order_relaxed) != seen; });
         lock.lock();
         idle.fetch_sub(1, std::memory_order_relaxed);
+        if (promised > 0) --promised;
       } else {
         idle.fetch_add(1, std::memory_order_relaxed);
         ++asleep;
@@ -180,10 +214,18 @@ struct ComputeThreads::Impl {
   }
 
   void Share(Loop* loop, int most);
+  void Push(std::function<void()> run, const void* owner) {
+    std::unique_lock<std::mutex> lock(mu);
+    jobs.push_back({std::move(run), owner});
+    queued.fetch_add(1, std::memory_order_relaxed);
+    Announce(1, std::move(lock));
+  }
   // Tells up to `wanted` workers that something came. REQUIRES: mu is held; it is released.
   void Announce(int wanted, std::unique_lock<std::mutex> lock) {
     news.fetch_add(1, std::memory_order_relaxed);
-    const int awake = idle.load(std::memory_order_relaxed) - asleep;
+    // Who looks out takes one thing, however many are announced before it has the lock.
+    const int awake = std::clamp(idle.load(std::memory_order_relaxed) - asleep - promised, 0, wanted);
+    promised += awake;
     const int wake = std::min(wanted - awake, asleep);
     lock.unlock();
     if (wake == 1) {
@@ -196,21 +238,49 @@ struct ComputeThreads::Impl {
 
 ComputeThreads::ComputeThreads(int threads)
     : num_threads_(threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency())),
-      impl_(std::make_unique<Impl>()) {
+      impl_(std::make_shared<Impl>()) {
   impl_->look_out = num_threads_ <= static_cast<int>(std::thread::hardware_concurrency());
-  for (int i = 1; i < num_threads_; ++i) impl_->workers.emplace_back([this] { impl_->Run(); });
-}
-
-ComputeThreads::~ComputeThreads() {
-  {
+  impl_->most_helpers = num_threads_ - 1;
+  try {
     std::lock_guard<std::mutex> lock(impl_->mu);
-    impl_->stop = true;
+    for (int i = 1; i < num_threads_; ++i) impl_->AddWorker(impl_);
+  } catch (...) {
+    Stop(std::chrono::hours(1));
+    throw;
   }
-  impl_->work.notify_all();
-  for (std::thread& t : impl_->workers) t.join();
 }
 
-bool ComputeThreads::HasIdleWorker() const { return impl_->idle.load(std::memory_order_relaxed) > 0; }
+ComputeThreads::~ComputeThreads() { Stop(std::chrono::hours(24 * 365)); }
+
+bool ComputeThreads::Stop(std::chrono::milliseconds patience) {
+  bool all = false;
+  std::vector<std::thread> workers;
+  {
+    std::unique_lock<std::mutex> lock(impl_->mu);
+    impl_->stop = true;
+    impl_->work.notify_all();
+    all = impl_->ended.wait_for(lock, patience, [&] { return impl_->running == 0; });
+    workers.swap(impl_->workers);
+  }
+  for (std::thread& t : workers) {
+    if (all) {
+      t.join();
+    } else {
+      t.detach();
+    }
+  }
+  return all;
+}
+
+bool ComputeThreads::HasIdleWorker() const {
+  return num_threads_ > 1 &&
+         impl_->idle.load(std::memory_order_relaxed) > impl_->queued.load(std::memory_order_relaxed);
+}
+
+bool ComputeThreads::WantsJobs() const {
+  return num_threads_ > 1 && impl_->queued.load(std::memory_order_relaxed) <
+                                 impl_->idle.load(std::memory_order_relaxed) + num_threads_ - 1;
+}
 
 ComputeThreads::LoopOwner::LoopOwner(const void* owner) : before_(std::exchange(loop_owner, owner)) {}
 ComputeThreads::LoopOwner::~LoopOwner() { loop_owner = before_; }
@@ -233,6 +303,13 @@ void ComputeThreads::HelpLoops(const void* owner, bool (*enough)(void*), void* a
       until = NowNanos() + kHelpNanos;
       continue;
     }
+    const auto job = std::find_if(impl_->jobs.begin(), impl_->jobs.end(),
+                                  [owner](const Impl::Job& j) { return j.owner == owner; });
+    if (job != impl_->jobs.end()) {
+      impl_->RunJob(job, &lock);
+      until = NowNanos() + kHelpNanos;
+      continue;
+    }
     const uint32_t seen = impl_->news.load(std::memory_order_relaxed);
     lock.unlock();
     if (!impl_->look_out) return;
@@ -241,12 +318,25 @@ void ComputeThreads::HelpLoops(const void* owner, bool (*enough)(void*), void* a
   }
 }
 
-void ComputeThreads::Schedule(std::function<void()> job) {
+void ComputeThreads::Schedule(std::function<void()> job, const void* owner) {
   if (num_threads_ == 1) return job();
-  std::unique_lock<std::mutex> lock(impl_->mu);
-  impl_->jobs.push_back(std::move(job));
-  impl_->Announce(1, std::move(lock));
+  impl_->Push(std::move(job), owner);
 }
+
+bool ComputeThreads::StartTurns() {
+  if (impl_->turns.load(std::memory_order_acquire)) return true;
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  if (impl_->turns.load(std::memory_order_relaxed)) return true;
+  try {
+    impl_->AddWorker(impl_);
+  } catch (const std::system_error&) {
+    if (impl_->workers.empty()) return false;
+  }
+  impl_->turns.store(true, std::memory_order_release);
+  return true;
+}
+
+void ComputeThreads::ScheduleTurn(std::function<void()> turn) { impl_->Push(std::move(turn), nullptr); }
 
 int64_t ComputeThreads::NumRanges(int64_t n, double unit_cost) const {
   if (num_threads_ == 1 || n <= 1) return 1;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "actors/graphs.h"
+#include "troupe/actors.h"
 #include "troupe/actors/call_wait.h"
 #include "troupe/graph/ir/node_builder.h"
 #include "troupe/kernels/kernel.h"
@@ -49,6 +50,51 @@ class SlowMade {
   }
 };
 TROUPE_KERNEL("DeadlineSlowMade").Device("CPU").Class<SlowMade>();
+
+// Keeps its thread until the gate is opened; then hands its input on.
+TROUPE_OP("DeadlineBusy").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+std::atomic<int> busy{0};
+absl::Status Busy(KernelContext& ctx) {
+  ++busy;
+  WaitAtGate();
+  --busy;
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("DeadlineBusy").Device("CPU").Function<Busy>();
+
+// Calls back when CallBack says so, whatever becomes of its step.
+TROUPE_OP("DeadlineMute").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+std::mutex mute_mu;
+std::vector<std::function<void()>> mute;
+class Mute {
+ public:
+  explicit Mute(KernelInit&) {}
+  void ComputeAsync(KernelContext& ctx, DoneFn done) {
+    std::lock_guard<std::mutex> lock(mute_mu);
+    mute.emplace_back([&ctx, done] {
+      ctx.set_output(0, ctx.input(0));
+      done(absl::OkStatus());
+    });
+  }
+};
+TROUPE_KERNEL("DeadlineMute").Device("CPU").Class<Mute>();
+void CallBack() {
+  std::vector<std::function<void()>> all;
+  {
+    std::lock_guard<std::mutex> lock(mute_mu);
+    all.swap(mute);
+  }
+  for (const auto& f : all) f();
+}
+
+template <class F>
+bool Soon(F f) {
+  for (const auto until = Clock::now() + 30s; Clock::now() < until; std::this_thread::sleep_for(1ms)) {
+    if (f()) return true;
+  }
+  return false;
+}
 
 Output TestOp(const Scope& root, const char* op, const Output& x) {
   auto n = NodeBuilder(root.graph(), op, op).Input(NodeOut{x.node(), x.index()}).Build();
@@ -121,6 +167,192 @@ BOOST_FIXTURE_TEST_CASE(ADeadlineAndATokenHoldWhileTheSignatureIsBeingCompiled, 
   OpenGate();
   TROUPE_REQUIRE_OK(session->Run({{"x", Tensor::Scalar(3.0f)}}, {"DeadlineSlowMade"}, {}, &out));
   BOOST_TEST(out.at(0).scalar<float>() == 3.0f);
+}
+
+BOOST_FIXTURE_TEST_CASE(AnAsynchronousCallIsAnsweredWhileItsSignatureIsBeingCompiled, Fixture) {
+  TestOp(root, "DeadlineSlowMade", x);
+  auto session = NewSession(root);
+  std::atomic<int> answers{0};
+  for (const bool by_token : {false, true}) {
+    std::promise<absl::Status> done;
+    CancellationToken token;
+    RunOptions options;
+    if (by_token) {
+      options.cancellation = &token;
+    } else {
+      options.timeout_ms = 30;
+    }
+    session->RunAsync(options, feeds, {"DeadlineSlowMade"}, {}, [&](absl::Status s, std::vector<Tensor>) {
+      ++answers;
+      done.set_value(std::move(s));
+    });
+    if (by_token) token.Cancel();
+    auto answer = done.get_future();
+    BOOST_REQUIRE((answer.wait_for(30s) == std::future_status::ready));
+    BOOST_TEST(
+        (answer.get().code() == (by_token ? absl::StatusCode::kCancelled : absl::StatusCode::kDeadlineExceeded)));
+  }
+  OpenGate();
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(session->Run(feeds, {"DeadlineSlowMade"}, {}, &out));
+  session = nullptr;
+  BOOST_TEST(answers == 2);
+}
+
+// However a step is ended, and whatever its kernel does: each call is answered once and in time, what comes later is dropped, and the session stays usable.
+BOOST_FIXTURE_TEST_CASE(ACallIsAnsweredAlthoughAKernelDoesNotReturn, Fixture) {
+  TestOp(root, "DeadlineBusy", x);
+  TestOp(root, "DeadlineMute", x);
+  for (const std::string op : {"DeadlineBusy", "DeadlineMute"}) {
+    for (const int by : {0, 1, 2}) {
+      const absl::StatusCode want = by == 0 ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled;
+      for (const int how : {0, 1, 2}) {
+        BOOST_TEST_CONTEXT(op << " ended by " << by << ", called by " << how) {
+          std::atomic<int> reports{0};
+          SessionOptions session_options;
+          session_options.runtime_options.threads = 2;
+          session_options.stall_report_ms = 20;
+          session_options.on_stall = [&](const std::string&) { ++reports; };
+          auto session = NewSession(root, session_options);
+          std::vector<Tensor> out;
+          TROUPE_REQUIRE_OK(session->Run(feeds, {"twice"}, {}, &out));
+          CancellationToken token;
+          RunOptions options;
+          if (by == 0) options.timeout_ms = 40;
+          if (by == 1) options.cancellation = &token;
+          std::atomic<int> answers{0};
+          std::promise<absl::Status> done;
+          auto answer = done.get_future();
+          const auto end = [&] {
+            if (op == "DeadlineBusy") {
+              BOOST_TEST(Soon([] { return busy > 0; }));
+            } else {
+              BOOST_TEST(Soon([] {
+                std::lock_guard<std::mutex> lock(mute_mu);
+                return !mute.empty();
+              }));
+            }
+            if (by == 1) token.Cancel();
+            if (by == 2) BOOST_TEST(session->Close().ok());
+          };
+          const auto begun = Clock::now();
+          std::thread caller;
+          if (how == 0) {
+            caller = std::thread([&] {
+              std::vector<Tensor> mine;
+              ++answers;
+              done.set_value(session->Run(options, feeds, {op}, {}, &mine, nullptr));
+            });
+          } else if (how == 1) {
+            session->RunAsync(options, feeds, {op}, {}, [&](absl::Status s, std::vector<Tensor>) {
+              if (++answers == 1) done.set_value(std::move(s));
+            });
+          } else {
+            caller = std::thread([&] {
+              std::vector<Tensor> mine;
+              absl::Status s;
+              const auto handle = session->PartialRunSetup(options, {"x"}, {op}, {});
+              s = handle.status();
+              if (s.ok()) s = session->PartialRun(*handle, feeds, {op}, &mine);
+              ++answers;
+              done.set_value(s);
+            });
+          }
+          end();
+          BOOST_REQUIRE((answer.wait_for(30s) == std::future_status::ready));
+          BOOST_TEST((Clock::now() - begun < 20s));
+          const absl::Status s = answer.get();
+          BOOST_TEST(s.code() == want, s);
+          if (how != 2 || by != 2) BOOST_TEST(std::string(s.message()).find("'" + op + "'") != std::string::npos, s);
+          if (caller.joinable()) caller.join();
+          // The watch has forgotten the step: its reports have an end.
+          const int reported = reports;
+          std::this_thread::sleep_for(60ms);
+          BOOST_TEST(reports - reported <= 1);
+          if (by != 2) {
+            // The set of the step is not used meanwhile.
+            TROUPE_REQUIRE_OK(session->Run({{"x", Tensor::Scalar(5.0f)}}, {"twice"}, {}, &out));
+            BOOST_TEST(out.at(0).scalar<float>() == 10.0f);
+          }
+          OpenGate();
+          CallBack();
+          session = nullptr;
+          BOOST_TEST(answers == 1);
+          BOOST_TEST(Soon([] { return busy == 0; }));
+        }
+      }
+    }
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(WhileEveryThreadComputesControlAnswers, Fixture) {
+  TestOp(root, "DeadlineBusy", x);
+  ops::Neg(root.WithOpName("neg"), x);
+  SessionOptions options;
+  options.runtime = Runtime::Start({.threads = 2}).value();
+  auto session = NewSession(root, options), other = NewSession(root, options);
+  options.runtime = nullptr;
+  std::atomic<int> over{0};
+  const auto begun = Clock::now();
+  for (int i = 0; i < 3; ++i)
+    session->RunAsync(feeds, {"DeadlineBusy"}, {}, [&](absl::Status, std::vector<Tensor>) { ++over; });
+  BOOST_REQUIRE(Soon([] { return busy == 2; }));
+  // A compile, a step of the caller's own, a deadline of another session, and the end of the first one.
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(other->Run(feeds, {"neg"}, {}, &out));
+  BOOST_TEST(!session->Status().empty());
+  std::promise<absl::Status> late;
+  other->RunAsync({.timeout_ms = 20}, feeds, {"DeadlineBusy"}, {},
+                  [&](absl::Status s, std::vector<Tensor>) { late.set_value(std::move(s)); });
+  auto answer = late.get_future();
+  BOOST_REQUIRE((answer.wait_for(30s) == std::future_status::ready));
+  BOOST_TEST((answer.get().code() == absl::StatusCode::kDeadlineExceeded));
+  TROUPE_REQUIRE_OK(session->Close());
+  BOOST_TEST(Soon([&] { return over == 3; }));
+  BOOST_TEST((Clock::now() - begun < 30s));
+  OpenGate();
+  BOOST_TEST(Soon([] { return busy == 0; }));
+}
+
+BOOST_FIXTURE_TEST_CASE(AStepWithoutPartsIsAnsweredAtOnce, Fixture) {
+  SessionOptions options;
+  options.lend_thread_us = 0;
+  options.stall_report_ms = 1;
+  auto session = NewSession(root, options);
+  for (int i = 0; i < 3; ++i) {
+    std::promise<absl::Status> done;
+    auto answer = done.get_future();
+    CancellationToken token;
+    session->RunAsync({.timeout_ms = 1000, .cancellation = &token}, {}, {}, {},
+                      [&](absl::Status s, std::vector<Tensor>) { done.set_value(std::move(s)); });
+    BOOST_REQUIRE((answer.wait_for(30s) == std::future_status::ready));
+    TROUPE_REQUIRE_OK(answer.get());
+    std::vector<Tensor> out;
+    TROUPE_REQUIRE_OK(session->Run({}, {}, {}, &out));
+    const auto handle = session->PartialRunSetup({.timeout_ms = 1000}, {}, {}, {});
+    BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+    TROUPE_REQUIRE_OK(session->PartialRun(*handle, {}, {}, &out));
+  }
+  TROUPE_REQUIRE_OK(session->Close());
+}
+
+// What a callback throws is its own affair: the set of executors that it was released from may be another step's by then.
+BOOST_FIXTURE_TEST_CASE(ACallbackThatThrowsHurtsNobody, Fixture) {
+  for (const int64_t lend_us : {0, 20}) {
+    SessionOptions options;
+    options.lend_thread_us = lend_us;
+    auto mine = NewSession(root, options);
+    std::atomic<int> called{0};
+    for (int i = 0; i < 100; ++i) {
+      BOOST_REQUIRE_NO_THROW(mine->RunAsync(feeds, {"twice"}, {}, [&](absl::Status, std::vector<Tensor>) {
+        ++called;
+        throw std::runtime_error("a callback's");
+      }));
+      std::vector<Tensor> out;
+      TROUPE_REQUIRE_OK(mine->Run(feeds, {"twice"}, {}, &out));
+    }
+    BOOST_TEST(Soon([&] { return called == 100; }));
+  }
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class Play {
     // How long a step took is not in the play: by default no thread is lent.
     if (options.lend_thread_us == SessionOptions().lend_thread_us) options.lend_thread_us = 0;
     stage.Inline([&] {
-      options.runtime = StartRuntimeIn(stage.system(), {.threads = threads, .cpu_devices = devices}).value();
+      options.runtime = StartRuntimeIn(stage.system(), {.threads = threads, .cpu_devices = devices}, stage.clock()).value();
       runtime = options.runtime;
       auto created = Session::Create(options);
       BOOST_REQUIRE_MESSAGE(created.ok(), created.status());

@@ -148,9 +148,9 @@ session <- then | )");
   BOOST_TEST(answers == 2);
 }
 
-// Edge 8 is walked in asynchronous_test.cc, edge 9 in supervisor_test.cc.
+// Edge 8 is walked in supervisor_test.cc.
 
-BOOST_FIXTURE_TEST_CASE(Edges10To12CloseEndsWhatRunsAndRefusesWhatComes, Asked) {
+BOOST_FIXTURE_TEST_CASE(Edges9To11CloseEndsWhatRunsAndRefusesWhatComes, Asked) {
   Extend();
   Warm(feeds, {"never"});
   Start({"never"});
@@ -183,7 +183,7 @@ session <- close | close OK; )");
   BOOST_TEST(status.code() == absl::StatusCode::kCancelled, status);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge13WhoeverWaitsForADyingSessionActorGetsAnAnswer, Asked) {
+BOOST_FIXTURE_TEST_CASE(Edge12WhoeverWaitsForADyingSessionActorGetsAnAnswer, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(stage.Deliver() == "session <- compile");
@@ -202,7 +202,7 @@ BOOST_FIXTURE_TEST_CASE(Edge13WhoeverWaitsForADyingSessionActorGetsAnAnswer, Ask
 }
 
 // The end of the actor is the end of the session's steps and of what is queued.
-BOOST_FIXTURE_TEST_CASE(Edge13TheStepsOfADyingSessionActorEnd, Asked) {
+BOOST_FIXTURE_TEST_CASE(Edge12TheStepsOfADyingSessionActorEnd, Asked) {
   Extend();
   Warm(feeds, {"never"});
   AskCompile({"x"}, {"twice"});

@@ -24,6 +24,35 @@
 
 namespace troupe {
 
+// Its time is the stage's: what is due is done when that advances.
+class StageClock : public StepClock {
+ public:
+  explicit StageClock(caf::actor_system* system) : system_(system) {}
+  SteadyTime Now() const override { return system_->clock().now(); }
+  void Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) override {
+    const auto [it, is_new] = alarms_.try_emplace(watch.get(), watch, when);
+    if (!is_new) it->second = {watch, std::min(when, it->second.second)};
+  }
+  void LookAtWhatIsDue() {
+    for (bool again = true; std::exchange(again, false);) {
+      for (const auto& [key, alarm] : std::map(alarms_)) {
+        if (alarm.second > Now()) continue;
+        alarms_.erase(key);
+        again = true;
+        const auto watch = alarm.first.lock();
+        if (watch == nullptr) continue;
+        if (const SteadyTime next = watch->Look(); next != SteadyTime::max()) Wake(watch, next);
+      }
+    }
+  }
+  // Whether anything is to be done at some time.
+  bool IsSet() const { return !alarms_.empty(); }
+
+ private:
+  caf::actor_system* const system_;
+  std::map<const StepWatch*, std::pair<std::weak_ptr<StepWatch>, SteadyTime>> alarms_;
+};
+
 class Stage {
  public:
   Stage() : system_(config_), scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
@@ -43,7 +72,11 @@ class Stage {
     scheduler_.run();
     scheduler_.after_next_enqueue(nullptr);
   }
-  void Advance(std::chrono::milliseconds by) { scheduler_.advance_time(by); }
+  void Advance(std::chrono::milliseconds by) {
+    scheduler_.advance_time(by);
+    clock_->LookAtWhatIsDue();
+  }
+  const std::shared_ptr<StageClock>& clock() const { return clock_; }
   // Whoever has been named in a line. Null when nobody of that name has.
   caf::actor Actor(const std::string& name) const {
     const auto it = actors_.find(name);
@@ -121,7 +154,6 @@ class Stage {
     if (c.match_elements<run_request>()) return "run_request";
     if (c.match_elements<run_reply>()) return "run_reply";
     if (c.match_elements<restart_child>()) return "restart_child";
-    if (c.match_elements<watch_steps>()) return "watch_steps";
     if (c.match_elements<std::shared_ptr<ExtendCall>>()) return "extend";
     if (c.match_elements<std::shared_ptr<CompileCall>>()) return "compile";
     if (c.match_elements<std::shared_ptr<CloseCall>>()) return "close";
@@ -138,6 +170,7 @@ class Stage {
   Config config_;
   caf::actor_system system_;
   caf::scheduler::test_coordinator& scheduler_;
+  const std::shared_ptr<StageClock> clock_ = std::make_shared<StageClock>(&system_);
   bool draining_ = false;
   std::map<caf::actor_id, std::string> names_;
   std::map<std::string, caf::actor> actors_;

@@ -1,0 +1,50 @@
+#include "troupe/actors/pending_run.h"
+
+#include "troupe/actors/signature.h"
+
+namespace troupe {
+
+std::shared_ptr<PendingRun> PendingRun::Begin(std::shared_ptr<StepWatch> watch, const Deadline& deadline,
+                                              const CancellationToken* token, RunCallback done) {
+  std::shared_ptr<PendingRun> run(new PendingRun(std::move(watch), deadline, std::move(done)));
+  if (deadline.at != SteadyTime::max()) run->watch_->Add(run, deadline.at);
+  if (token != nullptr) {
+    run->cancellation_.emplace(token, run.get());
+    if (run->cancellation_->cancelled()) run->OnCancel();
+  }
+  return run;
+}
+
+RunCallback PendingRun::Take() {
+  cancellation_.reset();
+  watch_->Remove(this);
+  std::lock_guard<std::mutex> lock(mu_);
+  return std::exchange(done_, nullptr);
+}
+
+void PendingRun::TimeIsUp() {
+  RunCallback done;
+  bool cancelled = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    done.swap(done_);
+    cancelled = cancelled_;
+  }
+  if (!done) return;
+  CallDone(done,
+           cancelled ? CancelledByCaller()
+                     : DeadlineExceeded("the step's signature was not compiled within ", deadline_.ms, " ms"),
+           {});
+}
+
+// Under the token's lock, which the entry leaves before this object goes; the list gets a share of it.
+void PendingRun::OnCancel() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!done_) return;
+    cancelled_ = true;
+  }
+  if (std::shared_ptr<PendingRun> me = weak_from_this().lock()) watch_->Add(std::move(me), SteadyTime::min());
+}
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+// An asynchronous call whose signature is still being compiled. Its deadline and its token hold meanwhile, and count from the call.
+//
+//   state    event                     action                                        next
+//   pending  Take                      1 the callback is the taker's                 taken
+//   pending  the deadline has come     2 answer, DEADLINE_EXCEEDED                   answered
+//   pending  the token is cancelled    3 answer, CANCELLED                           answered
+//   answered Take                      4 there is nothing to take                    answered
+//
+// Early answers come from the clock: a token is cancelled by whoever has it, perhaps with locks that the callback takes.
+// Thread rule: all methods are thread safe.
+#ifndef TROUPE_ACTORS_PENDING_RUN_H_
+#define TROUPE_ACTORS_PENDING_RUN_H_
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "troupe/actors/call_wait.h"
+#include "troupe/actors/step_watch.h"
+
+namespace troupe {
+
+class PendingRun : public WatchedCall, public Cancellable, public std::enable_shared_from_this<PendingRun> {
+ public:
+  // `token` may go when this returns; what it stands for is shared.
+  static std::shared_ptr<PendingRun> Begin(std::shared_ptr<StepWatch> watch, const Deadline& deadline,
+                                           const CancellationToken* token, RunCallback done);
+  // The callback; null when the call has been answered.
+  RunCallback Take();
+
+  void TimeIsUp() override;
+  void OnCancel() override;
+
+ private:
+  PendingRun(std::shared_ptr<StepWatch> watch, const Deadline& deadline, RunCallback done)
+      : watch_(std::move(watch)), deadline_(deadline), done_(std::move(done)) {}
+
+  const std::shared_ptr<StepWatch> watch_;
+  const Deadline deadline_;
+  std::optional<Cancellation> cancellation_;
+  std::mutex mu_;
+  RunCallback done_;
+  bool cancelled_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_PENDING_RUN_H_

@@ -1,0 +1,56 @@
+// The clock of deadlines and stall reports.
+//
+// A deadline must be met whatever else goes on: while a session compiles, while every compute thread computes, and while the threads of the actor system are kept by the program's
+// own actors. So each runtime has a thread that does nothing but look at the steps whose time has come (step_watch.h). It starts with the first one.
+//
+// What it calls of the program (the callback of a step that is answered before its end, `on_stall`) must not block: others' deadlines wait for it.
+// Thread rule: all methods are thread safe.
+#ifndef TROUPE_ACTORS_STEP_CLOCK_H_
+#define TROUPE_ACTORS_STEP_CLOCK_H_
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "troupe/actors/call_wait.h"
+
+namespace troupe {
+
+class StepWatch;
+
+class StepClock {
+ public:
+  virtual ~StepClock() = default;
+  virtual SteadyTime Now() const = 0;
+  // Sees to it that watch->Look() is called at `when` or soon after, and again when that says so. Of several times for one watch the first counts. Never calls Look itself.
+  virtual void Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) = 0;
+};
+
+// The clock on the wall.
+class ThreadClock : public StepClock {
+ public:
+  ~ThreadClock() override;
+  SteadyTime Now() const override { return std::chrono::steady_clock::now(); }
+  void Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) override;
+
+ private:
+  void Run();
+  void Note(std::weak_ptr<StepWatch> watch, const StepWatch* key, SteadyTime when);
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  struct Alarm {
+    std::weak_ptr<StepWatch> watch;
+    SteadyTime when;
+  };
+  std::map<const StepWatch*, Alarm> alarms_;  // few: one a session
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_STEP_CLOCK_H_

@@ -1,0 +1,36 @@
+// Where executors run whose step no thread waits for: on the runtime's compute threads.
+//
+// The threads of an actor system belong to those who are in control: session, worker and supervisor, and the actors of the program. A kernel that runs there would keep them
+// from answering, and a deadline from being met. So an executor that no lane has (lane.h) names this execution unit, and each of its resumes is a turn of a compute thread.
+//
+// Thread rule: exec_later may be called from any thread while the runtime lives.
+#ifndef TROUPE_ACTORS_TURN_THREADS_H_
+#define TROUPE_ACTORS_TURN_THREADS_H_
+
+#include <caf/execution_unit.hpp>
+#include <caf/resumable.hpp>
+#include <memory>
+
+#include "troupe/graph/core/status.h"
+#include "troupe/kernels/device/compute_threads.h"
+
+namespace troupe {
+
+class TurnThreads : public caf::execution_unit {
+ public:
+  TurnThreads(caf::actor_system* system, std::shared_ptr<ComputeThreads> threads)
+      : caf::execution_unit(system), threads_(std::move(threads)) {}
+  // RESOURCE_EXHAUSTED when there is no thread for turns and none can be had. Before a step that needs them begins.
+  absl::Status Start();
+  // REQUIRES: Start was OK.
+  void exec_later(caf::resumable* actor) override;
+
+ private:
+  void Resume(caf::resumable* actor);
+
+  const std::shared_ptr<ComputeThreads> threads_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_TURN_THREADS_H_

@@ -9,6 +9,7 @@
 #ifndef TROUPE_ACTORS_ACTOR_THREAD_H_
 #define TROUPE_ACTORS_ACTOR_THREAD_H_
 
+#include <system_error>
 #include <thread>
 
 namespace caf {
@@ -60,11 +61,14 @@ class NoLoggerMeanwhile {
   caf::actor_system* const system_;  // null: there was none
 };
 
-// Calls f here, or by a thread that can call CAF when this one cannot any more, and waits for it.
+// Calls f here, or by a thread that can call CAF when this one cannot any more, and waits for it. Not at all when there is no such thread to be had at the end of the program.
 template <class F>
 void OnSoundThread(F f) {
   if (ThreadEnded()) {
-    std::thread(f).join();
+    try {
+      std::thread(f).join();
+    } catch (const std::system_error&) {
+    }
   } else {
     f();
   }

@@ -105,6 +105,11 @@ bool PartialStep::over() const {
   return done_ && (!status_.ok() || std::all_of(fetched_.begin(), fetched_.end(), [](bool b) { return b; }));
 }
 
+absl::Status PartialStep::failure() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return done_ ? status_ : absl::OkStatus();
+}
+
 void PartialStep::OnResult(uint32_t index, Tensor value) {
   std::lock_guard<std::mutex> lock(mu_);
   values_[index] = std::move(value);

@@ -44,6 +44,8 @@ class PartialStep : public std::enable_shared_from_this<PartialStep> {
   void GiveUp();
   // True when every fetch has been taken or the step has failed: the handle is worth nothing any more.
   bool over() const;
+  // Why the step has failed; OK while it has not.
+  absl::Status failure() const;
 
   // From the executors' turns.
   void OnResult(uint32_t index, Tensor value);

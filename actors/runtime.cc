@@ -1,13 +1,18 @@
 #include "troupe/actors/runtime.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <new>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include <spdlog/spdlog.h>
 
 #include "troupe/actors/actor_thread.h"
 #include "troupe/actors/device_actor.h"
+#include "troupe/actors/process.h"
 #include "troupe/actors/runtime_impl.h"
 #include "troupe/actors/signature.h"
 #include "troupe/actors/worker_actor.h"
@@ -40,13 +45,55 @@ std::vector<ChildSpec> Children(Runtime::Impl* impl) {
     };
     children.push_back(std::move(c));
   };
-  add("worker", [impl](caf::actor_system& s, uint64_t) { return SpawnWorker(s, impl->devices); });
+  add("worker", [impl](caf::actor_system& s, uint64_t) { return SpawnWorker(s, impl->devices, impl->aside); });
   for (const auto& d : impl->devices) {
     add("device:" + d->name(), [d](caf::actor_system& s, uint64_t) { return SpawnDevice(s, d); });
     add("container:" + d->name(),
         [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); });
   }
   return children;
+}
+
+// Whether the system has so many more threads to give. CAF ends the program when it cannot start one of its own, so that is found out before.
+absl::Status TryThreads(int count) {
+  std::mutex mu;
+  std::condition_variable released;
+  bool over = false;
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count));
+  absl::Status status;
+  try {
+    while (static_cast<int>(threads.size()) < count) {
+      threads.emplace_back([&] {
+        std::unique_lock<std::mutex> lock(mu);
+        released.wait(lock, [&] { return over; });
+      });
+    }
+  } catch (const std::system_error& e) {
+    status = ResourceExhausted("a runtime needs ", count, " threads, but the system gives only ", threads.size(), ": ", e.what());
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu);
+    over = true;
+    released.notify_all();
+  }
+  for (std::thread& t : threads) t.join();
+  return status;
+}
+
+void Delete(Runtime* r) {
+  if (r->impl()->process != ThisProcess()) return;  // its threads are the other process's
+  if (!InsideActor()) return OnSoundThread([r] { delete r; });
+  // Another thread ends the system of which this one is.
+  for (int tries = 0; tries < 100; ++tries) {
+    try {
+      std::thread([r] { delete r; }).detach();
+      return;
+    } catch (const std::system_error&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  spdlog::error("a runtime stays, since the system has no thread left to end it");
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system,
@@ -63,13 +110,18 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   impl->options.threads = threads;
+  impl->process = ThisProcess();
+  // The compute threads, one that compiles, the clock of deadlines; and of an actor system of its own the scheduler's, its clock and its printer.
+  const int system_threads = std::min(threads, 2);
+  TROUPE_RETURN_IF_ERROR(TryThreads(threads + 2 + (system == nullptr ? system_threads + 2 : 0)));
   if (system == nullptr) {
     // They run those who are in control, never a kernel.
-    impl->config = std::make_unique<Config>(std::min(threads, 2));
+    impl->config = std::make_unique<Config>(system_threads);
     impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
     system = impl->own_system.get();
   }
   impl->system = system;
+  impl->aside = clock == nullptr;
   Allocator* allocator = Allocator::Cpu();
   if (options.memory_limit > 0) {
     impl->allocator = std::make_unique<Allocator>("cpu", options.memory_limit);
@@ -93,19 +145,26 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   impl->supervisor = SpawnSupervisor(*system, Children(impl.get()), impl->directory);
   // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a thread of its own.
   KnowThreadsEnd();
-  return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), [](Runtime* r) {
-    if (InsideActor()) {
-      std::thread([r] { delete r; }).detach();
-    } else {
-      OnSoundThread([r] { delete r; });
-    }
-  });
+  CountForks();
+  return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), Delete);
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> MakeOrSay(const RuntimeOptions& options, caf::actor_system* system,
+                                                    std::shared_ptr<StepClock> clock) {
+  try {
+    return Make(options, system, std::move(clock));
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted("no memory is left for a runtime");
+  } catch (const std::exception& e) {
+    return ResourceExhausted("a runtime could not be started: ", e.what());
+  }
 }
 
 }  // namespace
 
 Runtime::Impl::~Impl() {
   // What the children hold must be gone before the devices are; the supervisor's end is the last that refers to this object.
+  if (!supervisor) return;  // it was never started
   NoLoggerAfter restore;
   caf::scoped_actor self(*system);
   self->monitor(supervisor);
@@ -138,16 +197,16 @@ Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::~Runtime() = default;
 
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) {
-  return Make(options, nullptr, nullptr);
+  return MakeOrSay(options, nullptr, nullptr);
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options) {
-  return Make(options, &system, nullptr);
+  return MakeOrSay(options, &system, nullptr);
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
                                                         std::shared_ptr<StepClock> clock) {
-  return Make(options, &system, std::move(clock));
+  return MakeOrSay(options, &system, std::move(clock));
 }
 
 const RuntimeOptions& Runtime::options() const { return impl_->options; }

@@ -1,6 +1,8 @@
 // The runtime of one process: its actors, devices and threads. Sessions live in one.
 //
-// Thread rule: all methods are thread safe. A Runtime outlives its sessions, which hold a share of it.
+// A runtime belongs to the process that started it: after fork the child starts its own. Where the system has no threads or memory left for one, Start says RESOURCE_EXHAUSTED.
+//
+// Thread rule: all methods are thread safe. A Runtime outlives its sessions, which hold a share of it; so do steps that run.
 #ifndef TROUPE_ACTORS_RUNTIME_H_
 #define TROUPE_ACTORS_RUNTIME_H_
 
@@ -29,6 +31,7 @@ struct RuntimeOptions {
 struct DeviceStatus {
   std::string name, type;
   uint64_t incarnation = 0;
+  // Of the allocator. The CPU devices of a process have one among them, so each tells the same.
   AllocatorStats memory;
 };
 

@@ -24,6 +24,9 @@ struct Runtime::Impl {
   std::unique_ptr<caf::actor_system_config> config;
   std::unique_ptr<caf::actor_system> own_system;
   caf::actor_system* system = nullptr;
+  int process = 0;  // which one made it (process.h)
+  // Long work has threads of its own. Not with a clock of a test's, whose scheduler has all of it in its turns.
+  bool aside = true;
   std::shared_ptr<ComputeThreads> compute;  // of all devices
   std::unique_ptr<TurnThreads> turns;       // where executors run that no lane has; null: under the scheduler
   std::shared_ptr<StepClock> clock;         // of deadlines

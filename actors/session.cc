@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "troupe/actors/messages.h"
 #include "troupe/actors/partial_step.h"
 #include "troupe/actors/pending_run.h"
+#include "troupe/actors/process.h"
 #include "troupe/actors/session_actor.h"
 #include "troupe/graph/ir/import_export.h"
 #include "troupe/kernels/device/session_containers.h"
@@ -29,17 +31,136 @@ absl::Status RefuseInActor(std::string_view what) {
 
 }  // namespace
 
+namespace {
+
+// The first thing in which two nodes of one name differ; "" when they are equal. Where they were defined is no difference.
+std::string Difference(const Node& a, const Node& b) {
+  if (&a.op() != &b.op() && a.op().name != b.op().name) return StrCat("its op is ", a.op().name, ", not ", b.op().name);
+  if (!(a.properties() == b.properties())) {  // shared, unless one was changed since
+    for (const auto& [name, value] : b.attrs()) {
+      const AttrValue* have = a.attrs().Find(name);
+      if (have == nullptr) return StrCat("it has no attr '", name, "' = ", value.DebugString());
+      if (!(*have == value)) return StrCat("its attr '", name, "' is ", have->DebugString(), ", not ", value.DebugString());
+    }
+    for (const auto& [name, value] : a.attrs()) {
+      if (!b.attrs().Has(name)) return StrCat("its attr '", name, "' is ", value.DebugString(), ", not missing");
+    }
+    if (a.requested_device() != b.requested_device())
+      return StrCat("its device is '", a.requested_device(), "', not '", b.requested_device(), "'");
+  }
+  const auto source = [](const Edge* e) {
+    return e == nullptr ? std::string("nothing") : StrCat("'", e->src->name(), ":", e->src_output, "'");
+  };
+  if (a.num_inputs() != b.num_inputs()) return StrCat("it has ", a.num_inputs(), " inputs, not ", b.num_inputs());
+  for (int i = 0; i < a.num_inputs(); ++i) {
+    const Edge *x = a.input_edge(i), *y = b.input_edge(i);
+    if (x == nullptr && y == nullptr) continue;
+    if (x == nullptr || y == nullptr || x->src_output != y->src_output || x->src->name() != y->src->name())
+      return StrCat("its input ", i, " is ", source(x), ", not ", source(y));
+  }
+  const auto controls = [](const Node& n) {
+    Names names;
+    for (const Edge* e : n.in_edges()) {
+      if (e->IsControl() && e->src->IsOp()) names.push_back(e->src->name());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const Names x = controls(a), y = controls(b);
+  if (x == y) return "";
+  return StrCat("its control inputs are {", StrJoin(x, ", "), "}, not {", StrJoin(y, ", "), "}");
+}
+
+// Adds what `to` does not have, or nothing.
+absl::Status AddGraph(const Graph& from, Graph* to) {
+  std::vector<const Node*> fresh;
+  for (const Node* n : from.op_nodes()) {
+    const Node* have = to->Find(n->name());
+    if (have == nullptr) {
+      fresh.push_back(n);
+    } else if (const std::string how = Difference(*have, *n); !how.empty()) {
+      return AlreadyExists("the session has another node '", n->name(), "': ", how);
+    }
+  }
+  std::vector<Node*> added;
+  const auto add = [&]() -> absl::Status {
+    for (const Node* n : fresh) {
+      TROUPE_ASSIGN_OR_RETURN(Node* const copy, to->CopyNode(*n, n->name()));
+      added.push_back(copy);
+    }
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      for (const Edge* e : fresh[i]->in_edges()) {
+        if (!e->src->IsOp()) continue;
+        Node* const src = to->Find(e->src->name());
+        if (src == nullptr) return Internal("node '", e->src->name(), "' went missing");
+        if (e->IsControl()) {
+          to->AddControlEdgeUnchecked(src, added[i]);
+        } else {
+          TROUPE_RETURN_IF_ERROR(to->AddEdge(src, e->src_output, added[i], e->dst_input).status());
+        }
+      }
+    }
+    return absl::OkStatus();
+  };
+  // An exception, too, leaves nothing behind.
+  absl::Status s = Guarded("Extend", add);
+  if (!s.ok()) {
+    for (Node* n : added) to->RemoveNode(n);
+  }
+  return s;
+}
+
+}  // namespace
+
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
+  const int process = ThisProcess();
   std::shared_ptr<Runtime> runtime;
   SessionOptions options;
   std::string id;
   std::shared_ptr<SessionMaster> master;
+  std::shared_ptr<SignatureCache> cache;  // the master's
   caf::actor actor;
   std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
 
   std::mutex partial_mu;
   int64_t partial_runs = 0;
   absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial;
+  size_t partial_sweep = 16;  // so many make it worth while to look for those that have failed
+  // Why those failed that nobody has asked since; the oldest are forgotten.
+  std::deque<std::pair<std::string, absl::Status>> partial_failed;
+
+  // Lets go of partial runs that have failed.
+  void SweepPartialRunsLocked() {
+    constexpr size_t kRemembered = 64;
+    for (auto it = partial.begin(); it != partial.end();) {
+      const auto each = it++;
+      absl::Status why = each->second->failure();
+      if (why.ok()) continue;
+      partial_failed.emplace_back(each->first, std::move(why));
+      partial.erase(each);
+    }
+    while (partial_failed.size() > kRemembered) partial_failed.pop_front();
+    partial_sweep = 2 * partial.size() + 16;
+  }
+  // Why a call names a partial run that is not there; of one that failed, its error, once.
+  absl::Status NoPartialRunLocked(const std::string& handle) {
+    for (auto it = partial_failed.begin(); it != partial_failed.end(); ++it) {
+      if (it->first != handle) continue;
+      absl::Status why = std::move(it->second);
+      partial_failed.erase(it);
+      return why;
+    }
+    return InvalidArgument("there is no partial run '", handle, "': it has not been set up, or is over");
+  }
+
+  // Without a turn of the actor, which may be dead, or wait for a thread. Under a deterministic scheduler all happens in turns.
+  void End() {
+    if (runtime->impl()->aside)
+      master->End(absl::CancelledError("the session was closed"), absl::CancelledError("the session is closed"));
+    // Who waits for the actor is answered there.
+    caf::anon_send(actor, std::make_shared<CloseCall>());
+    GiveUpPartialRuns();
+  }
 
   ~Impl() { GiveUpPartialRuns(); }
   void GiveUpPartialRuns() {
@@ -51,72 +172,51 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     for (const auto& [handle, step] : runs) step->GiveUp();
   }
 
-  // Signatures by key, replicated, so that threads look up without sharing a lock.
-  static constexpr size_t kStripes = 16;
-  struct alignas(64) Stripe {
-    std::mutex mu;
-    absl::flat_hash_map<std::string, std::shared_ptr<Signature>> map;
-    std::string key;  // scratch
-  };
-  Stripe stripes[kStripes];
-
-  Stripe& MyStripe() {
-    static std::atomic<size_t> next{0};
-    thread_local const size_t mine = next.fetch_add(1);
-    return stripes[mine % kStripes];
-  }
-
   template <class FeedNames>
   std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets,
                                     std::string* key) {
-    Stripe& s = MyStripe();
-    std::lock_guard<std::mutex> lock(s.mu);
-    s.key.clear();
-    const auto add = [&](const std::string& n) {
-      s.key += n;
-      s.key += '\n';
-    };
-    for (const auto& f : feeds) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(f)>, std::string>) {
-        add(f);
-      } else {
-        add(f.first);
-      }
-    }
-    s.key += '\t';
-    for (const std::string& n : fetches) add(n);
-    s.key += '\t';
-    for (const std::string& n : targets) add(n);
-    s.key += '\t';
-    const auto it = s.map.find(s.key);
-    if (it != s.map.end()) return it->second;
-    *key = s.key;
-    return nullptr;
+    return cache->Find(
+        [&](std::string* k) {
+          const auto add = [&](const std::string& n) {
+            *k += n;
+            *k += '\n';
+          };
+          for (const auto& f : feeds) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(f)>, std::string>) {
+              add(f);
+            } else {
+              add(f.first);
+            }
+          }
+          *k += '\t';
+          for (const std::string& n : fetches) add(n);
+          *k += '\t';
+          for (const std::string& n : targets) add(n);
+          *k += '\t';
+        },
+        key);
   }
 
   // With `parts`, the graphs of the parts are written there first.
   void Compile(std::string key, Names feeds, Names fetches, Names targets, proto::RunMetadata* parts,
-               SignatureCallback done) {
+               SignatureCallback done, std::function<bool()> given_up = nullptr) {
     auto call = std::make_shared<CompileCall>();
     call->key = std::move(key);
     call->feeds = std::move(feeds);
     call->fetches = std::move(fetches);
     call->targets = std::move(targets);
     call->parts = parts;
+    call->given_up = std::move(given_up);
+    call->done = std::move(done);
     if (call->key.empty()) call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-    call->done = [this, keep = shared_from_this(), key = call->key,
-                  done = std::move(done)](absl::StatusOr<std::shared_ptr<Signature>> s) {
-      if (s.ok()) {
-        for (Stripe& stripe : stripes) {
-          // Each stripe counts the uses of its own threads.
-          std::shared_ptr<Signature> counted(s->get(), [keep = *s](Signature*) {});
-          std::lock_guard<std::mutex> lock(stripe.mu);
-          stripe.map[key] = std::move(counted);
-        }
-      }
-      done(std::move(s));
-    };
     caf::anon_send(actor, std::move(call));
+  }
+
+  // Why no call can be made any more.
+  absl::Status Usable() const {
+    if (process != ThisProcess()) return OfAnotherProcess("session");
+    if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    return absl::OkStatus();
   }
 
   // A call's deadline counts from its beginning: compiling and running share it.
@@ -132,7 +232,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
                                                   const Deadline& deadline = {},
                                                   const CancellationToken* token = nullptr,
                                                   proto::RunMetadata* parts = nullptr) {
-    if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    TROUPE_RETURN_IF_ERROR(Usable());
     std::string key;
     if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
     if (InsideActor()) return RefuseInActor("the first Run of a signature");
@@ -140,7 +240,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
     auto wait = std::make_shared<CallWait<absl::StatusOr<std::shared_ptr<Signature>>>>();
     Compile(std::move(key), FeedNamesOf(feeds), fetches, targets, made.get(),
-            [wait, made](auto s) { wait->Set(std::move(s)); });
+            [wait, made](auto s) { wait->Set(std::move(s)); },
+            [w = std::weak_ptr(wait)] { return w.use_count() <= 1; });  // the other share is the answer's
     auto s = wait->Wait(deadline, token, "the step's signature was not compiled");
     if (s.ok() && parts != nullptr) parts->MergeFrom(*made);
     return s;
@@ -158,8 +259,21 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
 
 Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
+namespace {
+
+absl::Status CheckOptions(const SessionOptions& options) {
+  if (options.max_signatures < 0) return InvalidArgument("max_signatures is negative");
+  if (options.max_partial_runs < 0) return InvalidArgument("max_partial_runs is negative");
+  if (options.runtime != nullptr && options.runtime->impl()->process != ThisProcess()) return OfAnotherProcess("runtime");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& options) {
   KnowThreadsEnd();
+  CountForks();
+  TROUPE_RETURN_IF_ERROR(CheckOptions(options));
   auto impl = std::make_shared<Impl>();
   impl->options = options;
   impl->runtime = options.runtime;
@@ -168,6 +282,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   }
   impl->id = StrCat(next_session.fetch_add(1));
   impl->master = std::make_shared<SessionMaster>(impl->runtime, options, impl->id, impl->closed);
+  impl->cache = impl->master->cache();
   impl->actor = SpawnSession(*impl->runtime->impl()->system, impl->master);
   {
     Runtime::Impl& runtime = *impl->runtime->impl();
@@ -180,27 +295,35 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
 }
 
 Session::~Session() {
+  if (impl_->process != ThisProcess()) {
+    (void)new std::shared_ptr<Impl>(std::move(impl_));  // it is the parent's, and stays
+    return;
+  }
   {
     Runtime::Impl& runtime = *impl_->runtime->impl();
     std::lock_guard<std::mutex> lock(runtime.mu);
     runtime.on_failure.erase(impl_.get());
   }
   if (InsideActor()) {
+    impl_->End();
     caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
     return;
   }
   OnSoundThread([this] {
-    (void)Close();
-    // The session actor's share of the runtime goes before ours does, so that whoever owns the actor system may end it next.
+    impl_->End();
+    // The shares of the runtime that the session's actor and its work have go before ours does, so that whoever owns the actor system may end it next.
     NoLoggerAfter restore;
     caf::scoped_actor self(*impl_->runtime->impl()->system);
     self->monitor(impl_->actor);
     self->send_exit(impl_->actor, caf::exit_reason::user_shutdown);
     self->receive([](const caf::down_msg&) {});
+    constexpr std::chrono::seconds kPatience{5};  // with a kernel whose constructor does not return, say
+    (void)impl_->master->WaitForWork(kPatience);
   });
 }
 
 absl::Status Session::Extend(const proto::GraphDef& def) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
   if (InsideActor()) return RefuseInActor("Extend");
   CallWait<absl::Status> waiter;
   auto call = std::make_shared<ExtendCall>();
@@ -211,32 +334,11 @@ absl::Status Session::Extend(const proto::GraphDef& def) {
 }
 
 absl::Status Session::Extend(const Graph& from) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
   if (InsideActor()) return RefuseInActor("Extend");
   CallWait<absl::Status> waiter;
   auto call = std::make_shared<ExtendCall>();
-  call->import = [&](Graph* to) -> absl::Status {
-    std::vector<Node*> added(from.num_node_ids(), nullptr);
-    for (const Node* n : from.op_nodes()) {
-      if (to->Find(n->name()) == nullptr) {
-        TROUPE_ASSIGN_OR_RETURN(added[n->id()], to->CopyNode(*n, n->name()));
-      }
-    }
-    for (const Node* n : from.op_nodes()) {
-      Node* dst = added[n->id()];
-      if (dst == nullptr) continue;
-      for (const Edge* e : n->in_edges()) {
-        if (!e->src->IsOp()) continue;
-        Node* src = to->Find(e->src->name());
-        if (src == nullptr) return Internal("node '", e->src->name(), "' went missing");
-        if (e->IsControl()) {
-          to->AddControlEdgeUnchecked(src, dst);
-        } else {
-          TROUPE_RETURN_IF_ERROR(to->AddEdge(src, e->src_output, dst, e->dst_input).status());
-        }
-      }
-    }
-    return absl::OkStatus();
-  };
+  call->import = [&](Graph* to) { return AddGraph(from, to); };
   call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
   caf::anon_send(impl_->actor, std::move(call));
   return waiter.Wait();
@@ -249,6 +351,7 @@ absl::Status Session::Run(const Feeds& feeds, const Names& fetches, const Names&
 
 absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                           std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
   const Deadline deadline = impl_->DeadlineOf(options);
   TROUPE_ASSIGN_OR_RETURN(
       const std::shared_ptr<Signature> s,
@@ -258,7 +361,7 @@ absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const N
 
 void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                        RunCallback done, proto::RunMetadata* metadata) {
-  if (impl_->closed->load()) return CallDone(done, Cancelled("the session is closed"), {});
+  if (absl::Status s = impl_->Usable(); !s.ok()) return CallDone(done, std::move(s), {});
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
   if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
@@ -289,6 +392,7 @@ absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetch
       impl_->Find(feeds, fetches, targets, impl_->DeadlineOf(impl_->options.operation_timeout_ms)));
   Callable c;
   c.signature_ = std::move(s);
+  c.process_ = impl_->process;
   return c;
 }
 
@@ -297,24 +401,37 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, 
   const Deadline deadline = impl_->DeadlineOf(options.timeout_ms);
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s,
                           impl_->Find(feeds, fetches, targets, deadline, options.cancellation));
+  {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    const auto bound = static_cast<size_t>(impl_->options.max_partial_runs);
+    if (impl_->partial.size() >= std::min(impl_->partial_sweep, bound)) impl_->SweepPartialRunsLocked();
+    if (impl_->partial.size() >= bound) {
+      return ResourceExhausted(bound, " partial runs are open, which is SessionOptions.max_partial_runs: ",
+                               "take their fetches, give them a deadline, or give them up by PartialRunCancel");
+    }
+  }
   auto step = std::make_shared<PartialStep>(std::move(s));
   step->Start(options, deadline);
-  std::lock_guard<std::mutex> lock(impl_->partial_mu);
-  std::string handle = StrCat("partial/", ++impl_->partial_runs);
-  impl_->partial[handle] = std::move(step);
+  std::string handle;
+  {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    handle = StrCat("partial/", ++impl_->partial_runs);
+    impl_->partial[handle] = std::move(step);
+  }
+  // Close gives up what it finds.
+  if (impl_->closed->load()) impl_->GiveUpPartialRuns();
   return handle;
 }
 
 absl::Status Session::PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
                                  const Names& fetches, std::vector<Tensor>* outputs) {
   if (InsideActor()) return RefuseInActor("PartialRun");
-  if (impl_->closed->load()) return Cancelled("the session is closed");
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
   std::shared_ptr<PartialStep> step;
   {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
     const auto it = impl_->partial.find(handle);
-    if (it == impl_->partial.end())
-      return InvalidArgument("there is no partial run '", handle, "': it has not been set up, or is over");
+    if (it == impl_->partial.end()) return impl_->NoPartialRunLocked(handle);
     step = it->second;
   }
   absl::Status s = step->Run(options, feeds, fetches, outputs);
@@ -325,23 +442,28 @@ absl::Status Session::PartialRun(const RunOptions& options, const std::string& h
   return s;
 }
 
-absl::Status Session::Close() {
-  if (impl_->closed->load()) return absl::OkStatus();
-  if (InsideActor()) return RefuseInActor("Close");
-  CallWait<absl::Status> waiter;
-  auto call = std::make_shared<CloseCall>();
-  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
-  caf::anon_send(impl_->actor, std::move(call));
-  absl::Status s = waiter.Wait();
-  impl_->GiveUpPartialRuns();
-  for (Impl::Stripe& stripe : impl_->stripes) {
-    std::lock_guard<std::mutex> lock(stripe.mu);
-    stripe.map.clear();
+absl::Status Session::PartialRunCancel(const std::string& handle) {
+  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
+  std::shared_ptr<PartialStep> step;
+  {
+    std::lock_guard<std::mutex> lock(impl_->partial_mu);
+    const auto it = impl_->partial.find(handle);
+    if (it == impl_->partial.end()) return impl_->NoPartialRunLocked(handle);
+    step = std::move(it->second);
+    impl_->partial.erase(it);
   }
-  return s;
+  step->GiveUp();
+  return absl::OkStatus();
+}
+
+absl::Status Session::Close() {
+  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
+  if (!impl_->closed->load()) impl_->End();
+  return absl::OkStatus();
 }
 
 absl::Status Session::Reset(const Names& containers) {
+  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
   if (InsideActor()) return RefuseInActor("Reset");
   Runtime::Impl& runtime = *impl_->runtime->impl();
   for (const auto& device : runtime.devices) {
@@ -360,6 +482,7 @@ absl::Status Session::Reset(const Names& containers) {
 }
 
 std::vector<std::string> Session::Status() const {
+  if (impl_->process != ThisProcess()) return {};
   struct Answers {
     std::mutex mu;
     std::condition_variable came;
@@ -391,15 +514,24 @@ std::vector<std::string> Session::Status() const {
   return lines;
 }
 
+absl::Status Callable::Usable() const {
+  if (signature_ == nullptr)
+    return FailedPrecondition("the Callable is empty: it was not made by Session::Prepare, or was moved from");
+  return process_ == ThisProcess() ? absl::OkStatus() : OfAnotherProcess("session");
+}
 absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
-  return signature_->RunBlocking({}, signature_->DeadlineOf({}), feeds, outputs, nullptr);
+  return Run({}, feeds, outputs);
 }
 absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata) const {
+  if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
+    return Usable();
   return signature_->RunBlocking(options, signature_->DeadlineOf(options), feeds, outputs, metadata);
 }
 void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                         proto::RunMetadata* metadata) const {
+  if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
+    return CallDone(done, Usable(), {});
   signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);
 }
 

@@ -9,8 +9,18 @@
 // value of the wrong type or shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with the node's address. A
 // failed step leaves the session usable.
 //
-// Thread rule: all methods are thread safe; any number of threads may Run at once. A blocking call from inside an actor's handler is
-// refused with FAILED_PRECONDITION: use RunAsync or the session actor's run message there.
+// State: a session's variables, random streams and counters are its own, and go with it. Sessions of one runtime share variables that name a container or a shared name, and all
+// variables when they say so (SessionOptions.share_variables). A value that contradicts the type or shape of the variable's node is refused.
+// Deadlines and tokens hold from the call on, compiling included.
+// Exceptions of kernels, shape functions and what else a user wrote are the error of the step or call that met them; those of callbacks are logged.
+// Close ends what the session does: steps and compiles are told to end, and each call is answered. It waits for none of them. ~Session does the same and waits for the actor's end and
+// a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. In an actor's handler it
+// waits for nothing.
+// fork: in the child, calls of sessions and Callables that were made before are refused with FAILED_PRECONDITION, and their end does nothing; a session that is made in the child works, if
+// no other thread was within a call when the process forked.
+//
+// Thread rule: all methods are thread safe; any number of threads may Run at once. A blocking call from inside an actor's handler or a callback is
+// refused with FAILED_PRECONDITION: use RunAsync or the session actor's run message there. Close does not block.
 #ifndef TROUPE_ACTORS_SESSION_H_
 #define TROUPE_ACTORS_SESSION_H_
 
@@ -51,6 +61,10 @@ struct SessionOptions {
   // this many microseconds at most, by the steps before it: then RunAsync may call `done` before it
   // returns. 0 = never; every asynchronous step goes to the compute threads.
   int64_t lend_thread_us = 20;
+  // Signatures (choices of feeds, fetches and targets, by name and order) that are kept compiled; the one that was used least recently goes first. A Callable keeps its own in any
+  // case. 0 = all are kept.
+  int64_t max_signatures = 512;
+  int64_t max_partial_runs = 1024;  // that are open at once
   bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
   bool token_messages = false;  // debugging: every token is a message of its own
   bool check_kernels = false;   // debugging: the outputs of all kernels are checked in every run
@@ -87,7 +101,7 @@ using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;
 
 class Signature;
 
-// A step whose names were looked up once. Copyable; keeps its session's insides alive.
+// A step whose names were looked up once. Copyable; keeps its session's insides alive. An empty one, default-made or moved from, answers FAILED_PRECONDITION.
 class Callable {
  public:
   Callable() = default;
@@ -102,7 +116,9 @@ class Callable {
 
  private:
   friend class Session;
+  absl::Status Usable() const;
   std::shared_ptr<Signature> signature_;
+  int process_ = 0;
 };
 
 class Session {
@@ -112,8 +128,8 @@ class Session {
   // after it has returned, so they must not refer to what goes with the caller.
   ~Session();
 
-  // Adds nodes to the session's graph. Nodes that it already has (same name) are skipped when they come from a Graph that grew since, and
-  // are ALREADY_EXISTS when they come from a GraphDef.
+  // Adds nodes to the session's graph, all or none. Of a Graph, which may have grown since it was given last, nodes that the session has already are skipped when they are equal
+  // (op, attrs, device and inputs); one that differs is ALREADY_EXISTS, and the message names the first difference. Of a GraphDef each name must be new.
   absl::Status Extend(const proto::GraphDef& graph);
   absl::Status Extend(const Graph& graph);
 
@@ -147,9 +163,12 @@ class Session {
   }
   absl::Status PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
                           const Names& fetches, std::vector<Tensor>* outputs);
+  // Gives a partial run up: its step is aborted, and the handle is worth nothing any more. Does not wait. INVALID_ARGUMENT when there is no such partial run.
+  absl::Status PartialRunCancel(const std::string& handle);
 
-  // Ends the session: running steps are cancelled, later calls are CANCELLED. Idempotent. Does not
-  // wait for steps; each is answered within 50 ms.
+  // Ends the session: running steps and waiting calls are CANCELLED, and so are later ones. Its state
+  // goes. Does not wait for steps; each is answered within 50 ms. Idempotent; may be called in a
+  // handler.
   absl::Status Close();
   // Drops the contents of these resource containers of the runtime's devices, whichever sessions use them. "" is the default one: that of shared variables without a container,
   // and the variables that are this session's own.

@@ -74,7 +74,8 @@ SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions op
       closed_(std::move(closed)),
       watch_(std::make_shared<StepWatch>(
           runtime_->impl()->clock,
-          [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })) {}
+          [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })),
+      cache_(std::make_shared<SignatureCache>(options_.max_signatures)) {}
 
 void SessionState::Clear() {
   for (const auto& d : runtime_->impl()->devices) {
@@ -106,37 +107,200 @@ void SessionMaster::ClaimVariables(Graph* graph) {
   }
 }
 
-absl::Status SessionMaster::Extend(const ExtendCall& call) {
-  if (closed()) return Cancelled("the session is closed");
-  return call.import(&graph_);
+absl::Status SessionMaster::Queue(Work work) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    // What comes after the end would wait for what has not heard of it.
+    if (!end_.ok()) return end_;
+    queue_.push_back(std::move(work));
+    if (working_) return absl::OkStatus();
+    working_ = true;
+  }
+  StartWork();
+  return absl::OkStatus();
 }
 
-std::shared_ptr<Signature> SessionMaster::Find(const std::string& key) const {
-  const auto it = signatures_.find(key);
-  return it == signatures_.end() ? nullptr : it->second;
+void SessionMaster::StartWork() {
+  auto share = UnderWay::Share(under_way_);
+  RunAside(runtime_->impl()->aside, [share = std::move(share), self = shared_from_this()]() mutable {
+    Work work;
+    {
+      std::lock_guard<std::mutex> lock(self->mu_);
+      if (self->queue_.empty()) {
+        self->working_ = false;
+      } else {
+        work = std::move(self->queue_.front());
+        self->queue_.pop_front();
+      }
+    }
+    if (work.extend != nullptr) self->DoExtend(work);
+    if (work.compile != nullptr) work.compile->parts != nullptr ? self->DoExport(work) : self->DoCompile(work);
+    // Before the share: who waits for it may end the actor system next.
+    work = Work();
+    self = nullptr;
+  });
 }
 
-absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call, StillWanted wanted) {
-  if (closed()) return Cancelled("the session is closed");
+void SessionMaster::NextWork() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    working_ = !queue_.empty();
+    if (!working_) return;
+  }
+  StartWork();
+}
+
+void SessionMaster::Extend(caf::actor self, std::shared_ptr<ExtendCall> call) {
+  Work work;
+  work.self = std::move(self);
+  work.extend = call;
+  if (absl::Status s = Queue(std::move(work)); !s.ok()) call->done(std::move(s));
+}
+
+void SessionMaster::DoExtend(const Work& work) {
+  absl::Status s = [&] {
+    std::lock_guard<std::mutex> lock(mu_);
+    return end_;
+  }();
+  if (s.ok()) s = Guarded("Extend", [&] { return work.extend->import(&graph_); });
+  work.extend->import = nullptr;  // what it refers to goes when the caller hears
+  work.extend->done(std::move(s));
+  NextWork();
+}
+
+void SessionMaster::Compile(caf::actor self, std::shared_ptr<CompileCall> call) {
+  Work work;
+  absl::Status refused;
+  if (call->parts == nullptr && !closed()) {
+    if (auto known = cache_->Find(call->key)) return CallUser("a callback", [&] { call->done(std::move(known)); });
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    refused = end_;
+    if (refused.ok()) {
+      // One who asks for the parts' graphs as well has them made first, and alone.
+      const bool joins = call->parts == nullptr;
+      work.waiting = last_waiting_ + 1;
+      if (joins) work.waiting = joinable_.try_emplace(call->key, work.waiting).first->second;
+      Waiting& waiting = waiting_[work.waiting];
+      waiting.calls.push_back(call);
+      if (waiting.calls.size() > 1) return;
+      ++last_waiting_;
+      if (joins) waiting.key = call->key;
+    }
+  }
+  if (!refused.ok()) return CallUser("a callback", [&] { call->done(std::move(refused)); });
+  if (!worker()) return AnswerThose(work.waiting, WhyNoWorker());
+  work.self = std::move(self);
+  work.compile = std::move(call);
+  const int64_t waiting = work.waiting;
+  if (absl::Status s = Queue(std::move(work)); !s.ok()) AnswerThose(waiting, s);
+}
+
+absl::Status SessionMaster::Wanted(int64_t waiting) {
+  std::vector<std::shared_ptr<CompileCall>> gone;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!end_.ok()) return end_;
+  const auto it = waiting_.find(waiting);
+  if (it != waiting_.end()) {
+    for (const auto& call : it->second.calls) {
+      if (!call->given_up || !call->given_up()) return absl::OkStatus();
+    }
+    // Who asks from now on has the compile begin anew.
+    gone = TakeLocked(waiting);
+  }
+  return Cancelled("nobody waits for the signature any more");
+}
+
+std::vector<std::shared_ptr<CompileCall>> SessionMaster::TakeLocked(int64_t waiting) {
+  const auto it = waiting_.find(waiting);
+  if (it == waiting_.end()) return {};
+  std::vector<std::shared_ptr<CompileCall>> calls = std::move(it->second.calls);
+  const auto joinable = joinable_.find(it->second.key);
+  if (joinable != joinable_.end() && joinable->second == waiting) joinable_.erase(joinable);
+  waiting_.erase(it);
+  return calls;
+}
+
+void SessionMaster::AnswerThose(int64_t waiting, const Answer& answer) {
+  std::vector<std::shared_ptr<CompileCall>> calls;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    calls = TakeLocked(waiting);
+  }
+  for (const auto& call : calls) CallUser("a callback", [&] { call->done(answer); });
+}
+
+void SessionMaster::DoCompile(const Work& work) {
+  auto p = std::make_shared<Registering>();
+  p->under_way = UnderWay::Share(under_way_);
+  p->master = shared_from_this();
+  p->key = work.compile->key;
+  p->waiting = work.waiting;
+  // From here on the next work begins when `p` goes.
+  const absl::Status s = Guarded("compiling", [&] {
+    return Partition(*work.compile, [&] { return Wanted(work.waiting); }, p.get());
+  });
+  if (!s.ok()) return AnswerThose(work.waiting, s);
+  const caf::actor worker = this->worker();
+  if (!worker) return AnswerThose(work.waiting, WhyNoWorker());
+  const std::shared_ptr<RegisterGraphCall> call = std::move(p->call);
+  call->wanted = [this, waiting = work.waiting] { return Wanted(waiting); };
+  // The worker answers by a message of its own.
+  call->done = [p = std::move(p), self = work.self, call = call.get()](auto parts) {
+    // The graphs go with the message, when the caller has its answer: he need not wait until they are taken apart.
+    auto graphs = std::make_shared<decltype(call->graphs)>(std::move(call->graphs));
+    caf::anon_send(self, std::make_shared<MasterThen>([p, graphs, parts = std::move(parts)](SessionMaster& m) {
+                     m.AnswerThose(p->waiting, parts.ok() ? m.Register(p->key, p->signature, *parts) : parts.status());
+                   }));
+  };
+  caf::anon_send(worker, call);
+}
+
+// Compiled parts are not kept as graphs, so they are made again.
+void SessionMaster::DoExport(const Work& work) {
+  proto::RunMetadata made;
+  absl::Status s = Guarded("compiling", [&] {
+    Registering r;
+    r.master = shared_from_this();
+    absl::Status partitioned = Partition(*work.compile, [&] { return Wanted(work.waiting); }, &r);
+    if (!partitioned.ok()) return partitioned;
+    for (const auto& [device, part] : r.call->graphs) ExportGraphDef(*part, made.add_partition_graphs());
+    return absl::OkStatus();
+  });
+  if (!s.ok()) return AnswerThose(work.waiting, s);
+  {
+    // Who has been answered meanwhile may have taken its metadata away.
+    std::lock_guard<std::mutex> lock(mu_);
+    if (TakeLocked(work.waiting).empty()) return;
+  }
+  work.compile->parts->MergeFrom(made);
+  work.compile->parts = nullptr;
+  Compile(work.self, work.compile);
+}
+
+absl::Status SessionMaster::Partition(const CompileCall& call, const std::function<absl::Status()>& wanted,
+                                      Registering* result) {
+  TROUPE_RETURN_IF_ERROR(wanted());
   PruneOptions prune;
-  prune.wanted = wanted;
+  prune.wanted = &wanted;
   prune.trust_feed_shapes = true;  // CheckFeeds refuses others
   TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(graph_, call.feeds, call.fetches, call.targets, prune));
   Graph* graph = pruned.graph.get();
   std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);
   ClaimVariables(graph);
   const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
-  TROUPE_RETURN_IF_ERROR(ReadAfterUpdates(graph, wanted).status());
+  TROUPE_RETURN_IF_ERROR(ReadAfterUpdates(graph, &wanted).status());
   if (options_.fold_constants) {
+    TROUPE_RETURN_IF_ERROR(wanted());
     KernelEvaluator evaluator;
     const ScopedFlushDenormals flush;  // as a step would compute it
     FoldOptions fold;
-    fold.wanted = wanted;
+    fold.wanted = &wanted;
     TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator, fold).status());
   }
   if (options_.merge_common_subexpressions)
-    TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph, wanted).status());
-  Partitioned result;
+    TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph, &wanted).status());
   auto s = std::make_shared<Signature>();
   s->feeds = call.feeds;
   s->fetches = call.fetches;
@@ -151,8 +315,8 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call, St
   s->closed = closed_;
   s->watch = watch_;
   s->turns = runtime_->impl()->turns.get();
-  result.signature = std::move(s);
-  result.call = std::make_shared<RegisterGraphCall>(SessionScope(id_, options_.share_variables));
+  result->signature = std::move(s);
+  result->call = std::make_shared<RegisterGraphCall>(SessionScope(id_, options_.share_variables));
   std::vector<DeviceInfo> infos;
   infos.reserve(devices.size());
   for (const auto& d : devices) infos.push_back({d->name(), d->incarnation(), 0});
@@ -162,57 +326,97 @@ absl::StatusOr<Partitioned> SessionMaster::Partition(const CompileCall& call, St
   place.use_cost_model = options_.use_cost_model;
   place.stateful_devices = &stateful_devices_;
   place.session = &groups_;
-  place.wanted = wanted;
+  place.wanted = &wanted;
   TROUPE_RETURN_IF_ERROR(PlaceGraph(graph, set, RegistryKernelLookup(), place));
   PartitionOptions partition;
-  partition.wanted = wanted;
+  partition.wanted = &wanted;
   CostModel costs;
   if (options_.schedule_recvs && devices.size() > 1 && HasSeveralDevices(*graph)) {
-    TROUPE_RETURN_IF_ERROR(costs.InferShapes(*graph, wanted));
+    TROUPE_RETURN_IF_ERROR(costs.InferShapes(*graph, &wanted));
     partition.schedule_recvs = &costs;
   }
+  TROUPE_RETURN_IF_ERROR(wanted());
   TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set, partition));
   if (options_.fuse) {
     // In the parts, where everything that somebody else needs is an edge.
     for (GraphPart& p : parts)
-      TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup(), wanted).status());
+      TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup(), &wanted).status());
   }
-  for (GraphPart& p : parts) result.call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
-  return result;
+  for (GraphPart& p : parts) result->call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
+  return absl::OkStatus();
 }
 
-std::shared_ptr<Signature> SessionMaster::Register(const std::string& key, std::shared_ptr<Signature> signature,
-                                                   std::vector<std::shared_ptr<const CompiledPart>> parts) {
+SessionMaster::Answer SessionMaster::Register(const std::string& key, std::shared_ptr<Signature> signature,
+                                              std::vector<std::shared_ptr<const CompiledPart>> parts) {
   signature->parts = std::move(parts);
   for (size_t i = 0; i < signature->parts.size(); ++i) {
     for (const auto& [edge, node] : signature->parts[i]->recvs) signature->receivers[edge] = static_cast<int>(i);
     for (const std::string& edge : signature->parts[i]->granted_sends) signature->senders[edge] = static_cast<int>(i);
   }
-  // Of two callers that missed at the same time, the first one's stays.
-  return signatures_.try_emplace(key, std::move(signature)).first->second;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!end_.ok()) return end_;
+    if (signatures_.size() >= look_through_) {
+      std::erase_if(signatures_, [](const std::weak_ptr<Signature>& s) { return s.expired(); });
+      look_through_ = 2 * signatures_.size() + 64;
+    }
+    signatures_.push_back(signature);
+  }
+  cache_->Add(key, signature);
+  // Whoever ends the session meanwhile clears before or after this.
+  if (closed()) cache_->Clear();
+  return signature;
 }
 
-absl::Status SessionMaster::ExportParts(const CompileCall& call) {
-  TROUPE_ASSIGN_OR_RETURN(const Partitioned p, Partition(call));
-  for (const auto& [device, part] : p.call->graphs) ExportGraphDef(*part, call.parts->add_partition_graphs());
-  return absl::OkStatus();
+std::vector<std::shared_ptr<Signature>> SessionMaster::Living() const {
+  std::vector<std::shared_ptr<Signature>> living;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& weak : signatures_) {
+    if (auto s = weak.lock()) living.push_back(std::move(s));
+  }
+  return living;
 }
 
 void SessionMaster::AbortAll(const absl::Status& status) {
-  for (auto& [key, s] : signatures_) s->AbortAll(status);
+  for (const auto& s : Living()) s->AbortAll(status);
 }
 
-void SessionMaster::Close() {
-  if (closed_->exchange(true)) return;
-  AbortAll(absl::CancelledError("the session was closed"));
-  signatures_.clear();
+void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!end_.ok()) return;
+    end_ = calls;
+    closed_->store(true);
+  }
+  AbortAll(steps);
+  cache_->Clear();
   state_->Clear();
+}
+
+void SessionMaster::AnswerAll() {
+  decltype(waiting_) waiting;
+  std::vector<std::shared_ptr<ExtendCall>> extends;
+  absl::Status end;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    end = end_;
+    waiting.swap(waiting_);
+    joinable_.clear();
+    for (Work& w : queue_) {
+      if (w.extend != nullptr) extends.push_back(std::move(w.extend));
+    }
+    queue_.clear();
+  }
+  for (const auto& [id, those] : waiting) {
+    for (const auto& call : those.calls) CallUser("a callback", [&] { call->done(end); });
+  }
+  for (const auto& call : extends) call->done(end);
 }
 
 std::vector<Signature::Asked> SessionMaster::Ask(
     const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const {
   std::vector<Signature::Asked> asked;
-  for (const auto& [key, s] : signatures_) s->Ask(answered, &asked);
+  for (const auto& s : Living()) s->Ask(answered, &asked);
   return asked;
 }
 
@@ -225,35 +429,16 @@ struct SessionActorState {
   int64_t last_request = 0;
   const char* name = "troupe.session";
   ~SessionActorState() {
+    if (master != nullptr) {
+      const absl::Status gone = absl::AbortedError("the session's actor has ended");
+      master->End(gone, gone);
+      master->AnswerAll();
+    }
     for (auto& [id, promise] : waiting)
       promise.deliver(run_reply{absl::AbortedError("the session ended before the step did"), {}, nullptr});
   }
 };
 using SessionActor = caf::stateful_actor<SessionActorState>;
-
-void Compile(SessionActor* self, const std::shared_ptr<CompileCall>& call) {
-  SessionMaster& master = *self->state.master;
-  if (call->parts != nullptr) {
-    if (absl::Status s = master.ExportParts(*call); !s.ok()) return call->done(std::move(s));
-  }
-  if (auto known = master.Find(call->key)) return call->done(std::move(known));
-  if (master.closed()) return call->done(Cancelled("the session is closed"));
-  const caf::actor worker = master.worker();
-  if (!worker) return call->done(master.WhyNoWorker());
-  absl::StatusOr<Partitioned> p = master.Partition(*call);
-  if (!p.ok()) return call->done(p.status());
-  // The worker answers by a message of its own, so that this actor goes on meanwhile.
-  p->call->done = [me = caf::actor_cast<caf::actor>(self), call, signature = p->signature, compiled = p->call.get()](auto parts) {
-    // The graphs go with the message, when the caller has its answer: he need not wait until they are taken apart.
-    auto graphs = std::make_shared<decltype(compiled->graphs)>(std::move(compiled->graphs));
-    caf::anon_send(me, std::make_shared<std::function<void(SessionMaster&)>>([=](SessionMaster& m) {
-                     if (!parts.ok()) return call->done(parts.status());
-                     if (m.closed()) return call->done(Cancelled("the session is closed"));
-                     call->done(m.Register(call->key, signature, *parts));
-                   }));
-  };
-  self->send(worker, p->call);
-}
 
 // Runs a step for another actor. The promise belongs to this actor, so the answer passes through its turn.
 void RunFor(SessionActor* self, int64_t id, const run_request& r) {
@@ -288,7 +473,7 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
     (*s)->RunAsync(options, (*s)->DeadlineOf(options), absl::Span<const Tensor>(values), answer, metadata.get(),
                    std::min(kLendMicros, (*s)->options.lend_thread_us));
   };
-  Compile(self, call);
+  self->state.master->Compile(caf::actor_cast<caf::actor>(self), std::move(call));
 }
 
 caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
@@ -296,8 +481,12 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
   self->set_default_handler(caf::drop);
   self->state.master = std::move(master);
   return {
-      [self](const std::shared_ptr<ExtendCall>& call) { call->done(self->state.master->Extend(*call)); },
-      [self](const std::shared_ptr<CompileCall>& call) { Compile(self, call); },
+      [self](const std::shared_ptr<ExtendCall>& call) {
+        self->state.master->Extend(caf::actor_cast<caf::actor>(self), call);
+      },
+      [self](const std::shared_ptr<CompileCall>& call) {
+        self->state.master->Compile(caf::actor_cast<caf::actor>(self), call);
+      },
       [self](const std::shared_ptr<std::function<void(SessionMaster&)>>& then) { (*then)(*self->state.master); },
       [self](const run_request& r) {
         const int64_t id = ++self->state.last_request;
@@ -306,7 +495,9 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
         return promise;
       },
       [self](const std::shared_ptr<CloseCall>& call) {
-        self->state.master->Close();
+        self->state.master->End(absl::CancelledError("the session was closed"),
+                                absl::CancelledError("the session is closed"));
+        self->state.master->AnswerAll();
         call->done(absl::OkStatus());
       },
   };

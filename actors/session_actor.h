@@ -1,20 +1,27 @@
 // The session actor (master): owns the graph and the signatures of one session.
 //
 //   state   message                      action                                                                reply (through the call)
-//   open    extend {graph}             1 import into the graph, all or nothing                                 status
+//   open    extend {graph}             1 queue; in its turn import into the graph, all or nothing              status
 //   open    compile, known             2 answer at once                                                        signature
-//   open    compile, new               3 prune, fold, merge, place, partition; register_graph to the worker    by 5, or the first error
+//   open    compile, new               3 queue; in its turn prune, fold, merge, place, partition; register_graph to the worker
+//                                                                                                              by 5, or the first error
+//   open    compile, new, which another call waits for already
+//                                      4 wait with it                                                          as the other
 //   open    compile, the worker is down
-//                                      4 answer at once                                                        UNAVAILABLE, or what it died of
-//   open    then: parts registered     5 keep the signature                                                    signature or error
-//   open    run_request {feeds, ...}   6 as 2 to 5, then run asynchronously; for users' actors            run_reply {status, outputs, metadata}
+//                                      5 answer at once                                                        UNAVAILABLE, or what it died of
+//   open    then: parts registered     6 keep the signature, for all who wait for it                           signature or error
+//   open    run_request {feeds, ...}   7 as 2 to 6, then run asynchronously; for users' actors                 run_reply {status, outputs, metadata}
 //   open    then: an actor of the runtime failed
-//                                      7 abort the steps that run; the session stays usable                    none
-//   open    close                      8 refuse what comes, abort what runs; closed from here on               status
+//                                      8 abort the steps that run; the session stays usable                    none
+//   open    close                      9 refuse what comes, abort what runs, answer who waits; closed from here on
+//                                                                                                              status
 //   closed  extend, compile, run_request, parts registered
-//                                      9 nothing is done                                                       CANCELLED
-//   closed  close                     10 nothing is left to do                                                 status
-//   any     exit                      11 calls that wait for an answer get one                                 ABORTED
+//                                     10 nothing is done                                                       CANCELLED
+//   closed  close                     11 nothing is left to do                                                 status
+//   any     exit                      12 as 9;  calls that wait for an answer get one                          ABORTED
+//
+// What is queued (1, 3) runs aside of the actor, one at a time in the order in which it came, so that the actor answers everything else meanwhile (aside.h). A compile that
+// nobody waits for any more ends before its next pass.
 //
 // Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the caller directly, and this actor hears of misses only.
 // Owner: the Session object. Dies: with it.
@@ -22,6 +29,8 @@
 #define TROUPE_ACTORS_SESSION_ACTOR_H_
 
 #include <caf/all.hpp>
+#include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,8 +38,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "troupe/actors/aside.h"
 #include "troupe/actors/runtime_impl.h"
 #include "troupe/actors/signature.h"
+#include "troupe/actors/signature_cache.h"
 #include "troupe/actors/step_watch.h"
 #include "troupe/actors/worker_actor.h"
 #include "troupe/graph/passes/session_groups.h"
@@ -47,18 +58,13 @@ struct ExtendCall {
 struct CompileCall {
   std::string key;
   Names feeds, fetches, targets;
-  proto::RunMetadata* parts = nullptr;  // whoever asks for the parts' graphs pays for making them
+  proto::RunMetadata* parts = nullptr;  // whoever asks for the parts' graphs pays for making them; they are written before `done`
+  std::function<bool()> given_up;       // true when nobody wants the answer any more; empty: never
   Reply<absl::StatusOr<std::shared_ptr<Signature>>> done;
 };
 struct CloseCall {
   Reply<absl::Status> done;
 };
-// A signature's parts on their way to the worker.
-struct Partitioned {
-  std::shared_ptr<Signature> signature;
-  std::shared_ptr<RegisterGraphCall> call;
-};
-
 // What one session has of its own on the runtime's devices: variables, random streams, counters. It goes with the session; a step that still ran by then may have made some
 // anew, which goes with the session's last signature.
 class SessionState {
@@ -74,35 +80,73 @@ class SessionState {
 };
 
 // What the session actor does, without an actor.
-class SessionMaster {
+//
+// Thread rule: all methods are thread safe. The graph belongs to the work that is under way, of which there is one at a time.
+class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
  public:
   SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
                 std::shared_ptr<std::atomic<bool>> closed);
 
-  absl::Status Extend(const ExtendCall& call);
-  std::shared_ptr<Signature> Find(const std::string& key) const;
-  // Prunes, folds, merges, places and partitions. The error of `wanted` soon after nobody waits any
-  // more.
-  absl::StatusOr<Partitioned> Partition(const CompileCall& call, StillWanted wanted = nullptr);
-  // Completes the signature with its compiled parts and keeps it.
-  std::shared_ptr<Signature> Register(const std::string& key, std::shared_ptr<Signature> signature,
-                                      std::vector<std::shared_ptr<const CompiledPart>> parts);
-  // Writes the parts that the call leads to into call.parts. They are made again, since compiled parts are not kept as graphs.
-  absl::Status ExportParts(const CompileCall& call);
+  // `self`: the session's actor, through whose turn the worker's answers come.
+  void Extend(caf::actor self, std::shared_ptr<ExtendCall> call);
+  void Compile(caf::actor self, std::shared_ptr<CompileCall> call);
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
-  void Close();
+  // Ends the session, from any thread and without a turn of its actor: steps end with `steps`, calls with `calls`. Whoever waits is answered by AnswerAll, on a thread on which
+  // users' callbacks may run. The first end counts.
+  void End(const absl::Status& steps, const absl::Status& calls);
+  void AnswerAll();
   bool closed() const { return closed_->load(); }
+  // Waits until no work is under way. False when some is after that time.
+  bool WaitForWork(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
   const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
-  // The worker that is alive now; null while it is being restarted.
-  caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
-  absl::Status WhyNoWorker() const { return runtime_->impl()->directory->WhyDown("worker"); }
+  const std::shared_ptr<SignatureCache>& cache() const { return cache_; }
   // Asks every step that runs what it waits for.
   std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;
 
  private:
+  using Answer = absl::StatusOr<std::shared_ptr<Signature>>;
+  struct Work {
+    caf::actor self;
+    std::shared_ptr<ExtendCall> extend;    // either
+    std::shared_ptr<CompileCall> compile;  // or
+    int64_t waiting = 0;                   // who wait for the compile
+  };
+  // A signature's parts on their way to the worker.
+  struct Registering {
+    std::shared_ptr<void> under_way;  // goes last
+    std::shared_ptr<SessionMaster> master;
+    std::shared_ptr<Signature> signature;
+    std::shared_ptr<RegisterGraphCall> call;
+    std::string key;
+    int64_t waiting = 0;
+    ~Registering() { master->NextWork(); }
+  };
+
+  // An error when the session has ended.
+  absl::Status Queue(Work work);
+  void StartWork();
+  // One piece of work is over: the next begins.
+  void NextWork();
+  void DoExtend(const Work& work);
+  void DoCompile(const Work& work);
+  void DoExport(const Work& work);
+  // Prunes, folds, merges, places and partitions. CANCELLED between two passes when the compile is not wanted any more.
+  absl::Status Partition(const CompileCall& call, const std::function<absl::Status()>& wanted, Registering* result);
+  // Why nobody wants this compile any more.
+  absl::Status Wanted(int64_t waiting);
+  // Completes the signature with its compiled parts and keeps it.
+  Answer Register(const std::string& key, std::shared_ptr<Signature> signature,
+                  std::vector<std::shared_ptr<const CompiledPart>> parts);
+  void AnswerThose(int64_t waiting, const Answer& answer);
+  // Whoever takes them has to answer them.
+  std::vector<std::shared_ptr<CompileCall>> TakeLocked(int64_t waiting);
+  std::vector<std::shared_ptr<Signature>> Living() const;
   // Sets the container of variables that are the session's own although they bear a shared name.
   void ClaimVariables(Graph* graph);
+  // The worker that is alive now; null while it is being restarted.
+  caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
+  absl::Status WhyNoWorker() const { return runtime_->impl()->directory->WhyDown("worker"); }
 
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
@@ -110,11 +154,29 @@ class SessionMaster {
   const std::shared_ptr<SessionState> state_;
   const std::shared_ptr<std::atomic<bool>> closed_;
   const std::shared_ptr<StepWatch> watch_;
+  const std::shared_ptr<SignatureCache> cache_;
+  const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
+  // Of the work that is under way.
   Graph graph_;
   SessionGroups groups_{&graph_};  // which of its stateful nodes must share a device
   absl::flat_hash_map<std::string, std::string> stateful_devices_;  // a stateful node stays where it was first put
   absl::flat_hash_map<std::string, bool> own_names_;  // by shared name: it is the session's own; stays as it was first found
-  absl::flat_hash_map<std::string, std::shared_ptr<Signature>> signatures_;
+
+  mutable std::mutex mu_;
+  absl::Status end_;  // what calls are told; OK while the session is open
+  std::deque<Work> queue_;
+  bool working_ = false;
+  // Calls that wait for one compile. Others of the key join them; not those that ask for the parts' graphs.
+  struct Waiting {
+    std::string key;
+    std::vector<std::shared_ptr<CompileCall>> calls;
+  };
+  absl::flat_hash_map<int64_t, Waiting> waiting_;
+  absl::flat_hash_map<std::string, int64_t> joinable_;
+  int64_t last_waiting_ = 0;
+  // Every signature that somebody holds, whether it is kept or not.
+  std::vector<std::weak_ptr<Signature>> signatures_;
+  size_t look_through_ = 64;  // at this size the dead are dropped from the list
 };
 
 caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master);

@@ -1,12 +1,15 @@
 #include "troupe/actors/worker_actor.h"
 
+#include "troupe/actors/aside.h"
 #include "troupe/actors/messages.h"
 
 namespace troupe {
 
-absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> Worker::RegisterGraph(const RegisterGraphCall& call) {
+absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> Worker::RegisterGraph(
+    const RegisterGraphCall& call) const {
   std::vector<std::shared_ptr<const CompiledPart>> parts;
   for (const auto& [name, graph] : call.graphs) {
+    if (call.wanted) TROUPE_RETURN_IF_ERROR(call.wanted());
     Device* device = nullptr;
     for (const auto& d : devices_) {
       if (d->name() == name) device = d.get();
@@ -22,23 +25,30 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> Worker::Registe
 namespace {
 
 struct WorkerState {
-  std::unique_ptr<Worker> worker;
+  std::shared_ptr<const Worker> worker;
   const char* name = "troupe.worker";
 };
 
-caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::vector<std::shared_ptr<Device>> devices) {
+caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::vector<std::shared_ptr<Device>> devices,
+                             bool aside) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
-  self->state.worker = std::make_unique<Worker>(std::move(devices));
+  self->state.worker = std::make_shared<const Worker>(std::move(devices));
   return {
-      [self](const std::shared_ptr<RegisterGraphCall>& call) { call->done(self->state.worker->RegisterGraph(*call)); },
+      [self, aside](const std::shared_ptr<RegisterGraphCall>& call) {
+        RunAside(aside, [worker = self->state.worker, call] {
+          auto parts = Guarded("compiling", [&] { return worker->RegisterGraph(*call); });
+          call->wanted = nullptr;
+          call->done(std::move(parts));
+        });
+      },
   };
 }
 
 }  // namespace
 
-caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices) {
-  return system.spawn<caf::hidden>(WorkerBehavior, std::move(devices));
+caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices, bool aside) {
+  return system.spawn<caf::hidden>(WorkerBehavior, std::move(devices), aside);
 }
 
 }  // namespace troupe

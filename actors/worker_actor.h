@@ -5,9 +5,9 @@
 //   alive  register_graph, a part cannot be compiled, or is for a device of others
 //                                           2 stop there                                          the first error
 //   alive  exit                             3 calls in the mailbox are dropped; the supervisor    ABORTED
-//                                             spawns the next incarnation
+//                                             spawns the next incarnation. What is worked on goes on
 //
-// Blocks: never (compiling is computing). Owner: the runtime. Dies: with it.
+// Each call is worked on aside of the actor (aside.h), so that one session does not wait for another's kernels to be made. Blocks: never. Owner: the runtime. Dies: with it.
 #ifndef TROUPE_ACTORS_WORKER_ACTOR_H_
 #define TROUPE_ACTORS_WORKER_ACTOR_H_
 
@@ -26,19 +26,22 @@ struct RegisterGraphCall {
   explicit RegisterGraphCall(SessionScope of) : session(std::move(of)) {}
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;  // by device name
   SessionScope session;
+  std::function<absl::Status()> wanted;  // an error when nobody wants the parts any more; may be empty
   Reply<absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>>> done;
 };
 // What the worker does, without an actor.
 class Worker {
  public:
   explicit Worker(std::vector<std::shared_ptr<Device>> devices) : devices_(std::move(devices)) {}
-  absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> RegisterGraph(const RegisterGraphCall& call);
+  // Thread safe.
+  absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> RegisterGraph(const RegisterGraphCall& call) const;
 
  private:
   std::vector<std::shared_ptr<Device>> devices_;
 };
 
-caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices);
+// `aside`: calls are worked on by threads of their own; otherwise in the actor's turn.
+caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices, bool aside);
 
 }  // namespace troupe
 

@@ -46,7 +46,7 @@ session <- extend | extend OK;
 session <- extend | extend ALREADY_EXISTS; )");
 }
 
-BOOST_FIXTURE_TEST_CASE(Edges2And3And5ASignatureIsCompiledOnceByTheWorker, Asked) {
+BOOST_FIXTURE_TEST_CASE(Edges2And3And4And6ASignatureIsCompiledOnceByTheWorker, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
@@ -56,16 +56,14 @@ session <- then | compile OK; )");
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
 session <- compile | compile OK; )");
-  // Two that miss at the same time: both are answered, and the first one's signature stays.
+  // Who comes while it is compiled waits with the first.
   AskCompile({"x"}, {"twice", "x"});
   AskCompile({"x"}, {"twice", "x"});
   BOOST_TEST(Go() == R"(
 session <- compile | 
 session <- compile | 
 worker <- register_graph | 
-worker <- register_graph | 
-session <- then | compile OK; 
-session <- then | compile OK; )");
+session <- then | compile OK; compile OK; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(Edge3AnErrorOfAPassAnswersAtOnce, Asked) {
@@ -77,7 +75,24 @@ session <- compile | compile NOT_FOUND;
 session <- compile | compile INVALID_ARGUMENT; )");
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge4WhileTheWorkerIsDownACompileIsRefused, Asked) {
+BOOST_FIXTURE_TEST_CASE(Edges1And3WorkIsDoneInTheOrderInWhichItCame, Asked) {
+  Extend();
+  AskCompile({"x"}, {"twice"});
+  AskExtend("more");
+  AskCompile({}, {"more"});
+  AskCompile({"x"}, {"twice", "x"});
+  BOOST_TEST(Go() == R"(
+session <- compile | 
+session <- extend | 
+session <- compile | 
+session <- compile | 
+worker <- register_graph | 
+session <- then | compile OK; extend OK; compile INVALID_ARGUMENT; 
+worker <- register_graph | 
+session <- then | compile OK; )");
+}
+
+BOOST_FIXTURE_TEST_CASE(Edge5WhileTheWorkerIsDownACompileIsRefused, Asked) {
   Extend();
   stage.Kill(Find("worker"));
   BOOST_TEST(Go() == R"(
@@ -110,7 +125,7 @@ BOOST_FIXTURE_TEST_CASE(WorkersEdge3ACallThatTheWorkerTookWithItIsAnswered, Aske
       said);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge6AUsersActorRunsSteps, Asked) {
+BOOST_FIXTURE_TEST_CASE(Edge7AUsersActorRunsSteps, Asked) {
   Extend();
   caf::scoped_actor user(stage.system());
   user->send(ActorOf(*session), run_request{feeds, {"twice"}, {}, {}});
@@ -133,7 +148,7 @@ session <- then | )");
   BOOST_TEST(answers == 2);
 }
 
-// Edge 7 is walked in asynchronous_test.cc, edge 8 in supervisor_test.cc.
+// Edge 8 is walked in supervisor_test.cc.
 
 BOOST_FIXTURE_TEST_CASE(Edges9To11CloseEndsWhatRunsAndRefusesWhatComes, Asked) {
   Extend();
@@ -145,8 +160,8 @@ BOOST_FIXTURE_TEST_CASE(Edges9To11CloseEndsWhatRunsAndRefusesWhatComes, Asked) {
   AskClose();
   BOOST_TEST(Go() == R"(
 worker <- register_graph | 
-session <- close | close OK; 
-session <- then | compile CANCELLED; 
+session <- close | compile CANCELLED; close OK; 
+session <- then | 
 executor <- doorbell | 
 executor <- exit | )");
   BOOST_TEST(State() == "CANCELLED");
@@ -186,6 +201,27 @@ BOOST_FIXTURE_TEST_CASE(Edge12WhoeverWaitsForADyingSessionActorGetsAnAnswer, Ask
   BOOST_TEST(said.find("extend ABORTED; ") != std::string::npos, said);
 }
 
+// The end of the actor is the end of the session's steps and of what is queued.
+BOOST_FIXTURE_TEST_CASE(Edge12TheStepsOfADyingSessionActorEnd, Asked) {
+  Extend();
+  Warm(feeds, {"never"});
+  AskCompile({"x"}, {"twice"});
+  AskExtend("behind");
+  Start({"never"});
+  stage.Play();
+  BOOST_TEST(State() == "running");
+  AskCompile({"x"}, {"twice", "x"});
+  AskExtend("queued");
+  for (int i = 0; i < 2; ++i) BOOST_TEST(stage.Deliver().find("session <- ") == 0u);
+  stage.Kill(ActorOf(*session));
+  stage.Play();
+  BOOST_TEST(State() == "ABORTED");
+  BOOST_TEST(said == "compile OK; extend OK; compile ABORTED; extend ABORTED; ");
+  TROUPE_REQUIRE_OK(session->Close());
+  Start({"never"});
+  BOOST_TEST(State() == "CANCELLED");
+}
+
 // The worker, edges 1 and 2, and the two small ones.
 BOOST_FIXTURE_TEST_CASE(TheWorkerCompilesForItsOwnDevicesOnly, Asked) {
   Extend();
@@ -210,7 +246,9 @@ worker <- register_graph | register NOT_FOUND; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(DeviceAndContainerAnswerAndACallThatDiesWithThemIsAborted, Asked) {
-  Variable v(root.WithOpName("v"), 5.0f);
+  VariableOptions options;
+  options.container = "ours";
+  Variable v(root.WithOpName("v"), 5.0f, options);
   const Operation init = GlobalVariablesInitializer(root);
   Extend();
   stage.Inline([&] { TROUPE_REQUIRE_OK(session->Run({}, {}, {init.name()}, nullptr)); });
@@ -233,7 +271,7 @@ BOOST_FIXTURE_TEST_CASE(DeviceAndContainerAnswerAndACallThatDiesWithThemIsAborte
   stats(d);
   list(c);
   auto reset = std::make_shared<ContainerResetCall>();
-  reset->containers = {""};
+  reset->containers = {"ours"};
   reset->done = [this](absl::Status s) { Note("reset", s); };
   caf::anon_send(c, std::move(reset));
   list(c);

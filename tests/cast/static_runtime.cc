@@ -31,6 +31,14 @@ std::unique_ptr<troupe::Session> Make(std::shared_ptr<troupe::Runtime> in) {
   return s;
 }
 
+// Makes a session, runs a step and ends it, all within its destructor.
+struct Late {
+  ~Late() {
+    if (armed) Make(nullptr);
+  }
+  bool armed = false;
+} late;
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -45,6 +53,8 @@ int main(int, char** argv) {
     dies_first = Make(runtime);
   } else if (order == "function_static") {
     static auto made_in_main = Make(nullptr);
+  } else if (order == "late") {
+    late.armed = true;
   } else if (order == "running") {
     dies_first = Make(nullptr);
     for (int i = 0; i < 100; ++i) {

@@ -1,0 +1,78 @@
+// The signatures that a session keeps, by their names, so that a step that was run before is looked up and not compiled.
+//
+// Every combination and order of names is a signature of its own, so their number is bounded: the one that was used least recently goes first. Who still holds it (a Callable, a
+// step) keeps it alive. Threads look up in replicas, which share neither a lock nor a count of uses. A use is remembered by the time at which the last signature was
+// added, so of two signatures that were both used since then it is not known which was first.
+//
+// Thread rule: all methods are thread safe.
+#ifndef TROUPE_ACTORS_SIGNATURE_CACHE_H_
+#define TROUPE_ACTORS_SIGNATURE_CACHE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace troupe {
+
+class Signature;
+
+class SignatureCache {
+ public:
+  // 0: no bound.
+  explicit SignatureCache(int64_t bound) : bound_(static_cast<size_t>(bound)) {}
+
+  // The signature of the key that `write` appends to an empty string. Null when there is none; the key is in `*key` then.
+  template <class Write>
+  std::shared_ptr<Signature> Find(Write&& write, std::string* key) {
+    Replica& r = Mine();
+    std::lock_guard<std::mutex> lock(r.mu);
+    r.key.clear();
+    write(&r.key);
+    const auto it = r.map.find(r.key);
+    if (it != r.map.end()) {
+      it->second.used = time_.load(std::memory_order_relaxed) + 1;
+      return it->second.signature;
+    }
+    *key = r.key;
+    return nullptr;
+  }
+  std::shared_ptr<Signature> Find(const std::string& key) {
+    std::string unused;
+    return Find([&](std::string* k) { *k = key; }, &unused);
+  }
+  // Keeps a signature that was not there. Others may go for it.
+  void Add(const std::string& key, const std::shared_ptr<Signature>& signature);
+  void Clear();
+  size_t size() const;
+
+ private:
+  static constexpr size_t kReplicas = 16;
+  struct Entry {
+    std::shared_ptr<Signature> signature;  // counts the uses of its own threads
+    uint64_t used = 0;
+  };
+  struct alignas(64) Replica {
+    mutable std::mutex mu;
+    absl::flat_hash_map<std::string, Entry> map;
+    std::string key;  // scratch
+  };
+  Replica& Mine() {
+    static std::atomic<size_t> next{0};
+    thread_local const size_t mine = next.fetch_add(1);
+    return replicas_[mine % kReplicas];
+  }
+  void MakeRoom();
+
+  const size_t bound_;
+  std::mutex adding_;
+  std::atomic<uint64_t> time_{0};  // even; uses are odd, so that they come after what was added then
+  Replica replicas_[kReplicas];
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SIGNATURE_CACHE_H_

@@ -105,6 +105,8 @@ bool Lane::DrainSome() {
 }
 
 bool Lane::Wait(std::chrono::steady_clock::time_point until) {
+  // A job of the step that this thread has run itself rang the lane's own bell.
+  if (head_ < queue_.size()) return true;
   std::unique_lock<std::mutex> lock(mu_);
   const auto woken = [&] { return woken_ || !inbox_.empty(); };
   bool in_time = true;

@@ -44,7 +44,7 @@ class Lane : public caf::execution_unit {
   caf::execution_unit* remote() { return &remote_; }
   // Resumes the actors that are queued now, each once. True when others have been queued since.
   bool DrainSome();
-  // Sleeps until another thread queues an actor or calls Wake, or `until` has come (false).
+  // Sleeps until an actor is queued or another thread calls Wake, or `until` has come (false).
   bool Wait(std::chrono::steady_clock::time_point until);
   void Wake();
   // Whether there is something to drain, or Wait would return at once. Without the lock, for the

@@ -7,6 +7,7 @@
 // (turn_threads.h), which go on with the step. If the step is over by then, `done` is called here.
 //
 //   asked     the set's executors were timed in a step before, and it was longer   1 on the compute threads, as are first steps        elsewhere
+//   asked     a part has kernels of the user's, which may not come back           2 on the compute threads                            elsewhere
 //   asked     inside of an executor's turn (a kernel starts a step)                2 on the compute threads                            elsewhere
 //   asked     within `done` of a lent step of this thread                          3 it waits until that returns                       waiting
 //   asked     otherwise                                                            4 run_step to each executor, through the lane      lent
@@ -77,7 +78,8 @@ void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, 
 }
 
 bool ExecutorSet::MayLend(int64_t lend_us) const {
-  if (lend_us <= 0 || InsideLane() || step_in_turn != nullptr) return false;
+  // Of a user's kernel nobody knows when it gives the thread back.
+  if (lend_us <= 0 || user_kernels_ || InsideLane() || step_in_turn != nullptr) return false;
   const int64_t nanos = turn_nanos();
   return nanos >= 0 && nanos <= lend_us * 1000;
 }

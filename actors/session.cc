@@ -410,6 +410,7 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, 
                                "take their fetches, give them a deadline, or give them up by PartialRunCancel");
     }
   }
+  if (s->turns != nullptr) TROUPE_RETURN_IF_ERROR(s->turns->Start());
   auto step = std::make_shared<PartialStep>(std::move(s));
   step->Start(options, deadline);
   std::string handle;

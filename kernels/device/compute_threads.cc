@@ -337,7 +337,11 @@ bool ComputeThreads::StartTurns() {
   return true;
 }
 
-void ComputeThreads::ScheduleTurn(std::function<void()> turn) { impl_->Push(std::move(turn), nullptr); }
+void ComputeThreads::ScheduleTurn(std::function<void()> turn) {
+  // What a lane leaves behind has its turn here, too, and nobody asked for a thread then.
+  StartTurns();
+  impl_->Push(std::move(turn), nullptr);
+}
 
 int64_t ComputeThreads::NumRanges(int64_t n, double unit_cost) const {
   if (num_threads_ == 1 || n <= 1) return 1;

@@ -115,6 +115,21 @@ BOOST_FIXTURE_TEST_CASE(AsynchronousStepsHaveAsManyThreadsAsTheRuntime, Fixture)
 
 // A step that the caller waits for and has not limited runs here; with users' kernels from the
 // second time on, when it is known to be short.
+BOOST_FIXTURE_TEST_CASE(APartialRunMayBeTheFirstThatNeedsAThread, Fixture) {
+  const Output y = ops::Neg(root.WithOpName("y"), x);
+  SessionOptions options;
+  options.runtime_options.threads = 1;
+  auto session = NewSession(root, options);
+  const auto handle = session->PartialRunSetup({"x"}, {"y"}, {});
+  BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+  RunOptions in_time;
+  in_time.timeout_ms = 20000;
+  std::vector<Tensor> out;
+  const absl::Status s = session->PartialRun(in_time, *handle, feeds, {"y"}, &out);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  BOOST_TEST(out[0].scalar<float>() == -1.0f);
+}
+
 BOOST_FIXTURE_TEST_CASE(ABlockingRunGivesItsThreadToStepsThatGiveItBack, Fixture) {
   TestOp(root, "meet", "TurnMeet", x);
   Meeting m;

@@ -270,7 +270,8 @@ void Model::AddVariables() {
   const Scope at = Somewhere(root_);
   const Variable counter(at.WithOpName("counter"), 0.0, options);
   counter_ = counter.Read(root_.WithOpName("counter_now")).name();
-  const Output before = ops::Identity(Somewhere(root_), counter.Read(root_));
+  // A value of its own: an Identity of a reference hands on what the reference names, also what it will be.
+  const Output before = ops::Mul(Somewhere(root_), counter.Read(root_), 1.0);
   const Output add = counter.AssignAdd(root_.WithControlDependencies(before), 1.0);
   const Output after = counter.Read(root_.WithControlDependencies(add));
   const Output both = ops::Pack(root_, {before, ops::Identity(root_, after)});

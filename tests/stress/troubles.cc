@@ -76,7 +76,8 @@ void Scenario::Befall(const Trouble& trouble) {
       const absl::Status s = session->Prepare({"x"}, {"nobody:0"}, {}).status();
       const bool expected =
           s.code() == absl::StatusCode::kNotFound || (p.closing.came() && absl::IsCancelled(s)) ||
-          ((p.killed.came() || p.place->killed.came()) && (absl::IsAborted(s) || absl::IsUnavailable(s)));
+          ((p.killed.came() || p.place->killed.came()) &&
+           (absl::IsAborted(s) || absl::IsUnavailable(s) || absl::IsCancelled(s)));
       if (!expected) Fault(number_, "Prepare of unknown names", s.ToString());
       return;
     }

@@ -23,6 +23,12 @@ Noise NoiseOf(const Tensor& t) {
 // Of these parts a call may fail with DATA_LOSS or find its variable gone.
 bool UsesVariables(const Call& c) { return c.Has(Kind::kCounter) || c.Has(Kind::kWhole); }
 
+// A partial run hands each fetch over once.
+bool FetchesTwice(const Call& c) {
+  const std::set<int> different(c.fetches().begin(), c.fetches().end());
+  return different.size() != c.fetches().size();
+}
+
 bool Allowed(const Call& c, const absl::Status& s) {
   const Party& p = *c.party;
   const Place& place = *p.place;
@@ -52,7 +58,7 @@ bool Allowed(const Call& c, const absl::Status& s) {
     case Code::kDataLoss:
       return (act_fails && (c.act() == Act::kError || c.act() == Act::kErrorLate)) || (UsesVariables(c) && over);
     case Code::kInvalidArgument:
-      return c.Has(Kind::kWrongType) || (c.mode == Mode::kPartial && over);
+      return c.Has(Kind::kWrongType) || (c.mode == Mode::kPartial && (over || FetchesTwice(c)));
     default:
       return false;
   }

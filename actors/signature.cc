@@ -222,6 +222,8 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
   answer->done = std::move(done_);
   answer->partial = partial_;
   metadata_ = nullptr;
+  // Other steps go on meanwhile, also where this one has the only thread.
+  lost_worker_ = signature_->turns != nullptr && signature_->turns->LoseWorker();
   std::string culprits;
   for (const std::string& line : lines) {
     if (line.rfind(' ', 0) != 0) StrAppend(&culprits, "\n  ", line);

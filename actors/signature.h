@@ -134,6 +134,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   bool lent_ = false;  // nobody waits for the step, although it is in a lane
   std::atomic<int64_t> step_id_{0};
   std::atomic<int> stops_{0};      // threads in Stop
+  bool lost_worker_ = false;      // another thread stands in for the one that the step may keep; guarded by the watch
   std::atomic<int64_t> owed_{0};  // the step whose callback has not been called, nor taken by who will
   int64_t next_id_ = 0, last_id_ = 0;  // numbers for coming steps
   std::vector<Tensor> arguments_, results_;

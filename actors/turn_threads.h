@@ -27,6 +27,9 @@ class TurnThreads : public caf::execution_unit {
   absl::Status Start();
   // REQUIRES: Start was OK.
   void exec_later(caf::resumable* actor) override;
+  // See ComputeThreads.
+  bool LoseWorker() { return threads_->LoseWorker(); }
+  void FindWorker() { threads_->FindWorker(); }
 
  private:
   void Resume(caf::resumable* actor);

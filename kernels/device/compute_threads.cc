@@ -135,6 +135,7 @@ struct ComputeThreads::Impl {
   bool look_out = false;           // there is a processor for every thread
   bool stop = false;
   int running = 0;  // workers
+  int too_many = 0;  // of these, since some that were lost have come back
   std::vector<std::thread> workers;
 
   // REQUIRES: mu is held, or nobody else knows this object.
@@ -182,6 +183,17 @@ struct ComputeThreads::Impl {
     bool worked = false;
     std::unique_lock<std::mutex> lock(mu);
     for (;;) {
+      if (too_many > 0 && !stop) {
+        --too_many;
+        --running;
+        const auto me = std::find_if(workers.begin(), workers.end(),
+                                     [](const std::thread& t) { return t.get_id() == std::this_thread::get_id(); });
+        me->detach();
+        workers.erase(me);
+        // It may have been woken for something that another one must take now.
+        work.notify_one();
+        return;
+      }
       if (Loop* loop = NextLoop(); loop != nullptr) {
         Enter(loop, &lock);
         loop->Work(false);
@@ -341,6 +353,28 @@ void ComputeThreads::ScheduleTurn(std::function<void()> turn) {
   // What a lane leaves behind has its turn here, too, and nobody asked for a thread then.
   StartTurns();
   impl_->Push(std::move(turn), nullptr);
+}
+
+bool ComputeThreads::LoseWorker() {
+  constexpr int kMostLost = 64;
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  if (impl_->stop || impl_->running - impl_->too_many > num_threads_ + kMostLost) return false;
+  if (impl_->too_many > 0) {
+    --impl_->too_many;
+    return true;
+  }
+  try {
+    impl_->AddWorker(impl_);
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
+void ComputeThreads::FindWorker() {
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  ++impl_->too_many;
+  impl_->work.notify_one();
 }
 
 int64_t ComputeThreads::NumRanges(int64_t n, double unit_cost) const {

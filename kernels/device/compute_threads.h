@@ -53,6 +53,10 @@ class ComputeThreads {
   bool StartTurns();
   // Runs `turn` on a worker, never on the caller.
   void ScheduleTurn(std::function<void()> turn);
+  // A turn or job does not come back, and nobody waits for it any more: another worker takes the place of the one that it keeps, so that others' turns go on. False when there
+  // are many such already, or the system has no thread left. FindWorker, once for each that was true, when it has come back.
+  bool LoseWorker();
+  void FindWorker();
 
   // For a thread that waits for jobs of `owner`: works on the loops that they begin (see LoopOwner)
   // and runs those that have not begun, until enough() is true, or until there has been nothing to

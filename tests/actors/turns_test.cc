@@ -130,6 +130,32 @@ BOOST_FIXTURE_TEST_CASE(APartialRunMayBeTheFirstThatNeedsAThread, Fixture) {
   BOOST_TEST(out[0].scalar<float>() == -1.0f);
 }
 
+BOOST_FIXTURE_TEST_CASE(AKernelThatDoesNotReturnTakesNobodysThread, Fixture) {
+  TestOp(root, "meet", "TurnMeet", x);
+  ops::Neg(root.WithOpName("y"), x);
+  static Meeting m;  // the kernels may look at it when the case is over
+  meeting = &m;
+  m.wanted = 1000;
+  SessionOptions options;
+  options.runtime_options.threads = 1;
+  auto session = NewSession(root, options);
+  RunOptions short_time;
+  short_time.timeout_ms = 20;
+  for (int stuck = 1; stuck <= 3; ++stuck) {
+    const absl::Status s = session->Run(short_time, feeds, {"meet"}, {}, nullptr, nullptr);
+    BOOST_TEST(absl::IsDeadlineExceeded(s), s);
+    auto done = std::make_shared<std::promise<absl::Status>>();
+    std::future<absl::Status> answer = done->get_future();
+    session->RunAsync(feeds, {"y"}, {}, [done](absl::Status s, std::vector<Tensor>) { done->set_value(s); });
+    BOOST_REQUIRE(answer.wait_for(20s) == std::future_status::ready);
+    BOOST_TEST(answer.get().ok());
+  }
+  std::lock_guard<std::mutex> lock(m.mu);
+  BOOST_TEST(m.inside == 3);
+  m.met = true;
+  m.came.notify_all();
+}
+
 BOOST_FIXTURE_TEST_CASE(ABlockingRunGivesItsThreadToStepsThatGiveItBack, Fixture) {
   TestOp(root, "meet", "TurnMeet", x);
   Meeting m;

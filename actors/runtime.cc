@@ -122,6 +122,10 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   }
   impl->system = system;
   impl->aside = clock == nullptr;
+  if (impl->own_system == nullptr && impl->aside) {
+    system->registry().inc_running();
+    impl->running_in.system = system;
+  }
   Allocator* allocator = Allocator::Cpu();
   if (options.memory_limit > 0) {
     impl->allocator = std::make_unique<Allocator>("cpu", options.memory_limit);

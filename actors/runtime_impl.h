@@ -18,7 +18,17 @@
 
 namespace troupe {
 
+// Keeps an actor system from its end, as an actor that runs would.
+struct RunningIn {
+  caf::actor_system* system = nullptr;
+  ~RunningIn() {
+    if (system != nullptr) system->registry().dec_running();
+  }
+};
+
 struct Runtime::Impl {
+  // In the caller's system: whoever drops the last share of the runtime may have another thread end it, and the caller cannot know when that is done. The last to go.
+  RunningIn running_in;
   RuntimeOptions options;
   // Either ours or the caller's; ours dies last.
   std::unique_ptr<caf::actor_system_config> config;
@@ -43,7 +53,7 @@ struct Runtime::Impl {
   ~Impl();
 };
 
-// A runtime that lives in the caller's actor system, which must outlive it.
+// A runtime that lives in the caller's actor system, which must outlive it: the system's destructor waits for the runtime's end.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options);
 // The same without threads of its own for steps and deadlines: executors run under the system's
 // scheduler, and `clock` looks for what is due. So a test that has both in its hand decides what

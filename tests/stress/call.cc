@@ -25,7 +25,8 @@ bool UsesVariables(const Call& c) { return c.Has(Kind::kCounter) || c.Has(Kind::
 
 // A partial run hands each fetch over once.
 bool FetchesTwice(const Call& c) {
-  const std::set<int> different(c.fetches().begin(), c.fetches().end());
+  std::set<std::string> different;
+  for (const int f : c.fetches()) different.insert(c.party->model->fetches()[static_cast<size_t>(f)].name);
   return different.size() != c.fetches().size();
 }
 

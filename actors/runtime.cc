@@ -85,9 +85,16 @@ void Delete(Runtime* r) {
   if (r->impl()->process != ThisProcess()) return;  // its threads are the other process's
   if (!InsideActor()) return OnSoundThread([r] { delete r; });
   // Another thread ends the system of which this one is.
+  caf::actor_system* const callers = r->impl()->running_in.system;
   for (int tries = 0; tries < 100; ++tries) {
     try {
-      std::thread([r] { delete r; }).detach();
+      if (callers != nullptr) {
+        // An actor of the caller's system, which waits for its thread to be gone, not only for its last word.
+        NoLoggerAfter restore;
+        callers->spawn<caf::detached>([](caf::event_based_actor*, Runtime* last) { delete last; }, r);
+      } else {
+        std::thread([r] { delete r; }).detach();
+      }
       return;
     } catch (const std::system_error&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

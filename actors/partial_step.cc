@@ -53,6 +53,13 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
     }
   }
   if (done_ && !status_.ok()) return status_;
+  if (options.cancellation != nullptr && options.cancellation->cancelled()) {
+    // Nothing is fed: a value that is there at once would answer before the token does.
+    const std::shared_ptr<ExecutorSet> ended = set_;
+    lock.unlock();
+    if (ended != nullptr) ended->OnCancel();
+    return CancelledByCaller();
+  }
   fed_ = fed;
   fetched_ = fetched;
   // Null when the step has ended, or is about to say so.

@@ -130,6 +130,22 @@ BOOST_FIXTURE_TEST_CASE(APartialRunMayBeTheFirstThatNeedsAThread, Fixture) {
   BOOST_TEST(out[0].scalar<float>() == -1.0f);
 }
 
+BOOST_FIXTURE_TEST_CASE(ATokenThatWasCancelledBeforeIsNotOvertakenByAValue, Fixture) {
+  ops::Neg(root.WithOpName("y"), x);
+  auto session = NewSession(root, {});
+  CancellationToken token;
+  token.Cancel();
+  RunOptions cancelled;
+  cancelled.cancellation = &token;
+  for (int i = 0; i < 200; ++i) {
+    const auto handle = session->PartialRunSetup({"x"}, {"y"}, {});
+    BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+    std::vector<Tensor> out;
+    const absl::Status s = session->PartialRun(cancelled, *handle, feeds, {"y"}, &out);
+    BOOST_REQUIRE_MESSAGE(absl::IsCancelled(s), s);
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(AKernelThatDoesNotReturnTakesNobodysThread, Fixture) {
   TestOp(root, "meet", "TurnMeet", x);
   ops::Neg(root.WithOpName("y"), x);

@@ -15,6 +15,7 @@ void PartialStep::Start(const RunOptions& options, const Deadline& deadline) {
     s->Release(std::unique_ptr<ExecutorSet>(set));
   });
   set_ = set;
+  if (options.cancellation != nullptr) token_ = *options.cancellation;
   set->RunPartial(options, deadline, shared_from_this());
 }
 
@@ -53,8 +54,9 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
     }
   }
   if (done_ && !status_.ok()) return status_;
-  if (options.cancellation != nullptr && options.cancellation->cancelled()) {
-    // Nothing is fed: a value that is there at once would answer before the token does.
+  if ((options.cancellation != nullptr && options.cancellation->cancelled()) || (token_ && token_->cancelled())) {
+    // Nothing is fed and nothing taken: a value that is there at once would answer before the token does.
+    if (done_) status_ = CancelledByCaller();
     const std::shared_ptr<ExecutorSet> ended = set_;
     lock.unlock();
     if (ended != nullptr) ended->OnCancel();

@@ -401,6 +401,7 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, 
   const Deadline deadline = impl_->DeadlineOf(options.timeout_ms);
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s,
                           impl_->Find(feeds, fetches, targets, deadline, options.cancellation));
+  if (options.cancellation != nullptr && options.cancellation->cancelled()) return CancelledByCaller();
   {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
     const auto bound = static_cast<size_t>(impl_->options.max_partial_runs);

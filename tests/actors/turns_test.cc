@@ -146,6 +146,30 @@ BOOST_FIXTURE_TEST_CASE(ATokenThatWasCancelledBeforeIsNotOvertakenByAValue, Fixt
   }
 }
 
+BOOST_FIXTURE_TEST_CASE(TheTokenOfAPartialRunIsNotOvertakenByAValueEither, Fixture) {
+  ops::Neg(root.WithOpName("y"), x);
+  auto session = NewSession(root, {});
+  for (const bool late : {false, true}) {
+    for (int i = 0; i < 100; ++i) {
+      CancellationToken token;
+      RunOptions whole;
+      whole.cancellation = &token;
+      if (!late) token.Cancel();
+      auto handle = session->PartialRunSetup(whole, {"x"}, {"x", "y"}, {});
+      if (!late) {
+        BOOST_REQUIRE_MESSAGE(absl::IsCancelled(handle.status()), handle.status());
+        continue;
+      }
+      BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+      std::vector<Tensor> out;
+      BOOST_REQUIRE_MESSAGE(session->PartialRun({}, *handle, feeds, {"x"}, &out).ok(), i);
+      token.Cancel();  // y is computed by now, or soon
+      const absl::Status s = session->PartialRun({}, *handle, {}, {"y"}, &out);
+      BOOST_REQUIRE_MESSAGE(absl::IsCancelled(s), s);
+    }
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(AKernelThatDoesNotReturnTakesNobodysThread, Fixture) {
   TestOp(root, "meet", "TurnMeet", x);
   ops::Neg(root.WithOpName("y"), x);

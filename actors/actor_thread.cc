@@ -49,6 +49,7 @@ NoLoggerAfter::~NoLoggerAfter() {
 
 NoLoggerMeanwhile::NoLoggerMeanwhile(caf::actor_system* system)
     : system_(caf::logger::current_logger() == &system->logger() ? system : nullptr) {
+  (void)OnSchedulerThread();  // as above
   if (system_ != nullptr) caf::logger::set_current_actor_system(nullptr);
 }
 NoLoggerMeanwhile::~NoLoggerMeanwhile() {

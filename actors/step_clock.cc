@@ -1,7 +1,11 @@
 #include "troupe/actors/step_clock.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
 #include <system_error>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
@@ -10,57 +14,79 @@
 
 namespace troupe {
 
+struct ThreadClock::State {
+  void Run();
+  // REQUIRES: mu is held.
+  void Note(std::weak_ptr<StepWatch> watch, const StepWatch* key, SteadyTime when);
+
+  std::mutex mu;
+  std::condition_variable changed;
+  struct Alarm {
+    std::weak_ptr<StepWatch> watch;
+    SteadyTime when;
+  };
+  std::map<const StepWatch*, Alarm> alarms;  // few: one a session
+  bool stop = false;
+};
+
+ThreadClock::ThreadClock() : state_(std::make_shared<State>()) {}
+
 ThreadClock::~ThreadClock() {
   {
-    std::lock_guard<std::mutex> lock(mu_);
-    stop_ = true;
-    changed_.notify_all();
+    std::lock_guard<std::mutex> lock(state_->mu);
+    state_->stop = true;
+    state_->changed.notify_all();
   }
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
 }
 
 void ThreadClock::Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) {
-  std::lock_guard<std::mutex> lock(mu_);
-  Note(watch, watch.get(), when);
-  if (thread_.joinable() || stop_) return;
+  std::lock_guard<std::mutex> lock(state_->mu);
+  state_->Note(watch, watch.get(), when);
+  if (thread_.joinable() || state_->stop) return;
   try {
-    thread_ = std::thread([this] { Run(); });
+    thread_ = std::thread([state = state_] { state->Run(); });
   } catch (const std::system_error& e) {
     // The next step that is watched tries again.
     spdlog::error("deadlines are not met: the system has no thread left for their clock ({})", e.what());
   }
 }
 
-// REQUIRES: mu_ is held.
-void ThreadClock::Note(std::weak_ptr<StepWatch> watch, const StepWatch* key, SteadyTime when) {
+void ThreadClock::State::Note(std::weak_ptr<StepWatch> watch, const StepWatch* key, SteadyTime when) {
   if (when == SteadyTime::max()) return;
-  const auto [it, is_new] = alarms_.try_emplace(key, Alarm{watch, when});
+  const auto [it, is_new] = alarms.try_emplace(key, Alarm{watch, when});
   if (!is_new) {
     // Another watch may have been made where one was that has gone.
     it->second = {std::move(watch), it->second.watch.expired() ? when : std::min(when, it->second.when)};
   }
-  changed_.notify_all();
+  changed.notify_all();
 }
 
-void ThreadClock::Run() {
+void ThreadClock::State::Run() {
   const NoBlockingHere no_blocking;
-  std::unique_lock<std::mutex> lock(mu_);
-  while (!stop_) {
-    const auto first = std::min_element(alarms_.begin(), alarms_.end(),
+  std::unique_lock<std::mutex> lock(mu);
+  while (!stop) {
+    const auto first = std::min_element(alarms.begin(), alarms.end(),
                                         [](const auto& a, const auto& b) { return a.second.when < b.second.when; });
-    if (first == alarms_.end()) {
-      changed_.wait(lock);
+    if (first == alarms.end()) {
+      changed.wait(lock);
       continue;
     }
-    if (first->second.when > Now()) {
-      changed_.wait_until(lock, SteadyTime(first->second.when));
+    if (first->second.when > std::chrono::steady_clock::now()) {
+      changed.wait_until(lock, SteadyTime(first->second.when));
       continue;
     }
     const StepWatch* key = first->first;
     std::weak_ptr<StepWatch> weak = std::move(first->second.watch);
-    alarms_.erase(first);
+    alarms.erase(first);
     lock.unlock();
     SteadyTime next = SteadyTime::max();
+    // The last share of the watch may go here, and with it the clock.
     if (const std::shared_ptr<StepWatch> watch = weak.lock()) next = watch->Look();
     lock.lock();
     Note(std::move(weak), key, next);

@@ -10,12 +10,8 @@
 #ifndef TROUPE_ACTORS_STEP_CLOCK_H_
 #define TROUPE_ACTORS_STEP_CLOCK_H_
 
-#include <condition_variable>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
-#include <utility>
 
 #include "troupe/actors/call_wait.h"
 
@@ -35,23 +31,17 @@ class StepClock {
 // The clock on the wall.
 class ThreadClock : public StepClock {
  public:
+  ThreadClock();
+  // Waits for its thread. On that thread itself, whose callee dropped the last share of the clock,
+  // it only tells the thread to end.
   ~ThreadClock() override;
   SteadyTime Now() const override { return std::chrono::steady_clock::now(); }
   void Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) override;
 
  private:
-  void Run();
-  void Note(std::weak_ptr<StepWatch> watch, const StepWatch* key, SteadyTime when);
-
-  std::mutex mu_;
-  std::condition_variable changed_;
-  struct Alarm {
-    std::weak_ptr<StepWatch> watch;
-    SteadyTime when;
-  };
-  std::map<const StepWatch*, Alarm> alarms_;  // few: one a session
-  bool stop_ = false;
-  std::thread thread_;
+  struct State;  // shared with the thread
+  const std::shared_ptr<State> state_;
+  std::thread thread_;  // guarded by the state's mutex
 };
 
 }  // namespace troupe

@@ -8,6 +8,7 @@
 
 #include "actors/graphs.h"
 #include "troupe/actors.h"
+#include "troupe/actors/actor_thread.h"
 
 namespace troupe {
 namespace {
@@ -37,6 +38,22 @@ absl::Status Ask(caf::actor_system& system, F spawn) {
   std::promise<absl::Status> said;
   spawn(system, said);
   return said.get_future().get();
+}
+
+// A thread that is looked at for the first time while it does without its logger is what it is.
+BOOST_AUTO_TEST_CASE(ASchedulersThreadIsKnownWithoutItsLogger) {
+  caf::actor_system_config config;
+  config.set("scheduler.max-threads", size_t{1});
+  caf::actor_system system(config);
+  std::promise<bool> known;
+  system.spawn(
+      [&](caf::event_based_actor*, int) {
+        { const NoLoggerMeanwhile quiet(&system); }
+        const NoLoggerMeanwhile quiet(&system);
+        known.set_value(OnSchedulerThread());
+      },
+      kArgument);
+  BOOST_TEST(known.get_future().get());
 }
 
 BOOST_AUTO_TEST_CASE(ABlockingRunIsRefusedOnASchedulersThread) {

@@ -1,4 +1,4 @@
-#include "troupe/actors/actor_thread.h"
+#include "actors/actor_thread.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "troupe/actors/aside.h"
+#include "actors/aside.h"
 
 #include <pthread.h>
 
@@ -7,7 +7,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "troupe/actors/actor_thread.h"
+#include "actors/actor_thread.h"
 
 namespace troupe {
 

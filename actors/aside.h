@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

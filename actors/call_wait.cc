@@ -1,4 +1,4 @@
-#include "troupe/actors/call_wait.h"
+#include "actors/call_wait.h"
 
 #include <algorithm>
 

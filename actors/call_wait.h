@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "troupe/actors/session.h"
-#include "troupe/graph/core/status.h"
+#include "troupe/session.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

@@ -1,6 +1,6 @@
-#include "troupe/actors/device_actor.h"
+#include "actors/device_actor.h"
 
-#include "troupe/actors/messages.h"
+#include "actors/messages.h"
 
 namespace troupe {
 

@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors/reply.h"
-#include "troupe/actors/runtime.h"
-#include "troupe/kernels/device/device.h"
+#include "actors/reply.h"
+#include "troupe/runtime.h"
+#include "troupe/device.h"
 
 namespace troupe {
 

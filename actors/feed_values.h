@@ -3,7 +3,7 @@
 #ifndef TROUPE_ACTORS_FEED_VALUES_H_
 #define TROUPE_ACTORS_FEED_VALUES_H_
 
-#include "troupe/actors/session.h"
+#include "troupe/session.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/actors/lane.h"
+#include "actors/lane.h"
 
 #include <algorithm>
 #include <caf/actor_system.hpp>

@@ -26,11 +26,11 @@
 // The step counts one part more than it has while its starter works on it, so that it is not over before the starter has let go of the set.
 #include <caf/all.hpp>
 
-#include "troupe/actors/actor_thread.h"
-#include "troupe/actors/executor/turn.h"
-#include "troupe/actors/partial_step.h"
-#include "troupe/actors/signature.h"
-#include "troupe/kernels/device/compute_threads.h"
+#include "actors/actor_thread.h"
+#include "actors/executor/turn.h"
+#include "actors/partial_step.h"
+#include "actors/signature.h"
+#include "troupe/compute_threads.h"
 
 namespace troupe {
 namespace {

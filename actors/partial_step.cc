@@ -1,4 +1,4 @@
-#include "troupe/actors/partial_step.h"
+#include "actors/partial_step.h"
 
 #include <algorithm>
 #include <chrono>

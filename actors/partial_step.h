@@ -28,7 +28,7 @@
 #include <optional>
 #include <vector>
 
-#include "troupe/actors/signature.h"
+#include "actors/signature.h"
 
 namespace troupe {
 

@@ -1,6 +1,6 @@
-#include "troupe/actors/pending_run.h"
+#include "actors/pending_run.h"
 
-#include "troupe/actors/signature.h"
+#include "actors/signature.h"
 
 namespace troupe {
 

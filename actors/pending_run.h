@@ -16,8 +16,8 @@
 #include <mutex>
 #include <optional>
 
-#include "troupe/actors/call_wait.h"
-#include "troupe/actors/step_watch.h"
+#include "actors/call_wait.h"
+#include "actors/step_watch.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/actors/process.h"
+#include "actors/process.h"
 
 #include <pthread.h>
 

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

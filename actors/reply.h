@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

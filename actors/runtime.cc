@@ -1,4 +1,4 @@
-#include "troupe/actors/runtime.h"
+#include "troupe/runtime.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,13 +10,13 @@
 
 #include <spdlog/spdlog.h>
 
-#include "troupe/actors/actor_thread.h"
-#include "troupe/actors/device_actor.h"
-#include "troupe/actors/process.h"
-#include "troupe/actors/runtime_impl.h"
-#include "troupe/actors/signature.h"
-#include "troupe/actors/worker_actor.h"
-#include "troupe/kernels/device/compute_threads.h"
+#include "actors/actor_thread.h"
+#include "actors/device_actor.h"
+#include "actors/process.h"
+#include "actors/runtime_impl.h"
+#include "actors/signature.h"
+#include "actors/worker_actor.h"
+#include "troupe/compute_threads.h"
 
 namespace troupe {
 namespace {

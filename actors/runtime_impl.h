@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors/runtime.h"
-#include "troupe/actors/step_clock.h"
-#include "troupe/actors/supervisor.h"
-#include "troupe/actors/turn_threads.h"
-#include "troupe/kernels/device/device.h"
+#include "troupe/actors.h"
+#include "actors/step_clock.h"
+#include "actors/supervisor.h"
+#include "actors/turn_threads.h"
+#include "troupe/device.h"
 
 namespace troupe {
 
@@ -53,9 +53,7 @@ struct Runtime::Impl {
   ~Impl();
 };
 
-// A runtime that lives in the caller's actor system, which must outlive it: the system's destructor waits for the runtime's end.
-absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options);
-// The same without threads of its own for steps and deadlines: executors run under the system's
+// As StartRuntimeIn of troupe/actors.h without threads of its own for steps and deadlines: executors run under the system's
 // scheduler, and `clock` looks for what is due. So a test that has both in its hand decides what
 // happens next.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,

@@ -1,4 +1,4 @@
-#include "troupe/actors/session.h"
+#include "troupe/session.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -7,16 +7,16 @@
 #include <optional>
 #include <thread>
 
-#include "troupe/actors/actor_thread.h"
-#include "troupe/actors/call_wait.h"
-#include "troupe/actors/device_actor.h"
-#include "troupe/actors/messages.h"
-#include "troupe/actors/partial_step.h"
-#include "troupe/actors/pending_run.h"
-#include "troupe/actors/process.h"
-#include "troupe/actors/session_actor.h"
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/kernels/device/session_containers.h"
+#include "actors/actor_thread.h"
+#include "actors/call_wait.h"
+#include "actors/device_actor.h"
+#include "actors/messages.h"
+#include "actors/partial_step.h"
+#include "actors/pending_run.h"
+#include "actors/process.h"
+#include "actors/session_actor.h"
+#include "troupe/import_export.h"
+#include "kernels/device/session_containers.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 

@@ -38,14 +38,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/actors/aside.h"
-#include "troupe/actors/runtime_impl.h"
-#include "troupe/actors/signature.h"
-#include "troupe/actors/signature_cache.h"
-#include "troupe/actors/step_watch.h"
-#include "troupe/actors/worker_actor.h"
-#include "troupe/graph/passes/session_groups.h"
-#include "troupe/graph/passes/still_wanted.h"
+#include "actors/aside.h"
+#include "actors/runtime_impl.h"
+#include "actors/signature.h"
+#include "actors/signature_cache.h"
+#include "actors/step_watch.h"
+#include "actors/worker_actor.h"
+#include "graph/passes/session_groups.h"
+#include "graph/passes/still_wanted.h"
 
 namespace troupe {
 

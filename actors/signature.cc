@@ -1,12 +1,12 @@
-#include "troupe/actors/signature.h"
+#include "actors/signature.h"
 
 #include <algorithm>
 #include <caf/all.hpp>
 
 #include <spdlog/spdlog.h>
 
-#include "troupe/actors/actor_thread.h"
-#include "troupe/actors/partial_step.h"
+#include "actors/actor_thread.h"
+#include "actors/partial_step.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {

@@ -35,15 +35,15 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/actors/call_wait.h"
-#include "troupe/actors/executor/executor_actor.h"
-#include "troupe/actors/executor/tensor_bits.h"
-#include "troupe/actors/feed_values.h"
-#include "troupe/actors/lane.h"
-#include "troupe/actors/session.h"
-#include "troupe/actors/stall_report.h"
-#include "troupe/actors/step_watch.h"
-#include "troupe/actors/turn_threads.h"
+#include "actors/call_wait.h"
+#include "actors/executor/executor_actor.h"
+#include "actors/executor/tensor_bits.h"
+#include "actors/feed_values.h"
+#include "actors/lane.h"
+#include "troupe/session.h"
+#include "actors/stall_report.h"
+#include "actors/step_watch.h"
+#include "actors/turn_threads.h"
 
 namespace troupe {
 

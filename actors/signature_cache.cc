@@ -1,10 +1,10 @@
-#include "troupe/actors/signature_cache.h"
+#include "actors/signature_cache.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "troupe/actors/signature.h"
+#include "actors/signature.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/actors/stall_report.h"
+#include "actors/stall_report.h"
 
 #include <algorithm>
 #include <future>
@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "troupe/actors/executor/executor_actor.h"
+#include "actors/executor/executor_actor.h"
 
 namespace troupe {
 namespace {

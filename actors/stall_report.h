@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "troupe/actors/executor/compiled_part.h"
-#include "troupe/actors/executor/step_report.h"
+#include "actors/executor/compiled_part.h"
+#include "actors/executor/step_report.h"
 
 namespace troupe {
 

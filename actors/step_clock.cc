@@ -1,4 +1,4 @@
-#include "troupe/actors/step_clock.h"
+#include "actors/step_clock.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -9,8 +9,8 @@
 
 #include <spdlog/spdlog.h>
 
-#include "troupe/actors/actor_thread.h"
-#include "troupe/actors/step_watch.h"
+#include "actors/actor_thread.h"
+#include "actors/step_watch.h"
 
 namespace troupe {
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <thread>
 
-#include "troupe/actors/call_wait.h"
+#include "actors/call_wait.h"
 
 namespace troupe {
 

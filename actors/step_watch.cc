@@ -1,10 +1,10 @@
-#include "troupe/actors/step_watch.h"
+#include "actors/step_watch.h"
 
 #include <algorithm>
 
-#include "troupe/actors/partial_step.h"
-#include "troupe/actors/signature.h"
-#include "troupe/actors/stall_report.h"
+#include "actors/partial_step.h"
+#include "actors/signature.h"
+#include "actors/stall_report.h"
 
 namespace troupe {
 

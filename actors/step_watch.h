@@ -39,8 +39,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors/call_wait.h"
-#include "troupe/actors/step_clock.h"
+#include "actors/call_wait.h"
+#include "actors/step_clock.h"
 
 namespace troupe {
 

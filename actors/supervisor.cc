@@ -1,9 +1,9 @@
-#include "troupe/actors/supervisor.h"
+#include "actors/supervisor.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "troupe/actors/messages.h"
+#include "actors/messages.h"
 
 namespace troupe {
 

@@ -27,7 +27,7 @@
 #include <random>
 #include <string>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

@@ -1,8 +1,8 @@
-#include "troupe/actors/turn_threads.h"
+#include "actors/turn_threads.h"
 
 #include <caf/all.hpp>
 
-#include "troupe/actors/actor_thread.h"
+#include "actors/actor_thread.h"
 
 namespace troupe {
 

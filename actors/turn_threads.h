@@ -13,8 +13,8 @@
 #include <caf/resumable.hpp>
 #include <memory>
 
-#include "troupe/graph/core/status.h"
-#include "troupe/kernels/device/compute_threads.h"
+#include "troupe/status.h"
+#include "troupe/compute_threads.h"
 
 namespace troupe {
 

@@ -1,7 +1,7 @@
-#include "troupe/actors/worker_actor.h"
+#include "actors/worker_actor.h"
 
-#include "troupe/actors/aside.h"
-#include "troupe/actors/messages.h"
+#include "actors/aside.h"
+#include "actors/messages.h"
 
 namespace troupe {
 

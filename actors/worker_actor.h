@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors/executor/compiled_part.h"
-#include "troupe/actors/reply.h"
+#include "actors/executor/compiled_part.h"
+#include "actors/reply.h"
 
 namespace troupe {
 

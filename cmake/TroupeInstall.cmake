@@ -10,15 +10,11 @@ if(TARGET troupe_program)
   install(TARGETS troupe_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-foreach(floor proto graph kernels actors net)
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${floor}/*.h ${floor}/*.proto)
-  foreach(header ${headers})
-    get_filename_component(dir ${header} DIRECTORY)
-    install(FILES ${header} DESTINATION ${header_dir}/${dir})
-  endforeach()
-endforeach()
-install(FILES actors/troupe.h actors/actors.h ${TROUPE_GEN}/troupe/ops.h DESTINATION ${header_dir})
+# The public headers and nothing else; the schemas, since they are the format of files.
+install(DIRECTORY include/troupe/ DESTINATION ${header_dir} FILES_MATCHING PATTERN *.h)
+install(FILES ${TROUPE_GEN}/troupe/ops.h DESTINATION ${header_dir})
 install(DIRECTORY ${TROUPE_GEN}/troupe/proto DESTINATION ${header_dir} FILES_MATCHING PATTERN *.pb.h)
+install(DIRECTORY proto/ DESTINATION ${header_dir}/proto FILES_MATCHING PATTERN *.proto)
 
 configure_package_config_file(cmake/troupeConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/cmake/troupeConfig.cmake
   INSTALL_DESTINATION ${package_dir})

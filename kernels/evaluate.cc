@@ -1,4 +1,4 @@
-#include "troupe/kernels/evaluate.h"
+#include "kernels/evaluate.h"
 
 #include <condition_variable>
 #include <map>

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "troupe/kernels/kernel.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

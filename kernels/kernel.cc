@@ -1,9 +1,9 @@
-#include "troupe/kernels/kernel.h"
+#include "troupe/kernel.h"
 
 #include <algorithm>
 #include <mutex>
 
-#include "troupe/kernels/device/session_containers.h"
+#include "kernels/device/session_containers.h"
 
 namespace troupe {
 

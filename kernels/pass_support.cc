@@ -1,7 +1,7 @@
-#include "troupe/kernels/pass_support.h"
+#include "kernels/pass_support.h"
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/evaluate.h"
+#include "troupe/shape_inference.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 namespace {

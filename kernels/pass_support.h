@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/passes/device_set.h"
-#include "troupe/graph/passes/fold.h"
-#include "troupe/kernels/kernel.h"
+#include "graph/passes/device_set.h"
+#include "graph/passes/fold.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

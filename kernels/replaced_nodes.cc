@@ -1,8 +1,8 @@
-#include "troupe/kernels/replaced_nodes.h"
+#include "kernels/replaced_nodes.h"
 
 #include <algorithm>
 
-#include "troupe/graph/passes/fuse.h"
+#include "graph/passes/fuse.h"
 
 namespace troupe {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/kernels/kernel.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

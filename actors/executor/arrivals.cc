@@ -3,10 +3,10 @@
 
 #include <spdlog/spdlog.h>
 
-#include "troupe/actors/executor/async_call.h"
-#include "troupe/actors/executor/tokens.h"
-#include "troupe/actors/executor/turn.h"
-#include "troupe/kernels/evaluate.h"
+#include "actors/executor/async_call.h"
+#include "actors/executor/tokens.h"
+#include "actors/executor/turn.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 

@@ -17,9 +17,9 @@
 
 #include <vector>
 
-#include "troupe/actors/executor/step_state.h"
-#include "troupe/actors/executor/tensor_bits.h"
-#include "troupe/actors/executor/turn.h"
+#include "actors/executor/step_state.h"
+#include "actors/executor/tensor_bits.h"
+#include "actors/executor/turn.h"
 
 namespace troupe {
 

@@ -1,15 +1,15 @@
-#include "troupe/actors/executor/compiled_part.h"
+#include "actors/executor/compiled_part.h"
 
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "troupe/graph/ir/control_flow.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/graph/passes/partition.h"
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/control/edge_key.h"
-#include "troupe/kernels/control/flow_op.h"
+#include "graph/ir/control_flow.h"
+#include "troupe/shape_inference.h"
+#include "graph/passes/partition.h"
+#include "kernels/array/op_file.h"
+#include "kernels/control/edge_key.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

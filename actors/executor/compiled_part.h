@@ -20,8 +20,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "troupe/graph/ir/graph.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/graph.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

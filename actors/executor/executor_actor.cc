@@ -1,10 +1,10 @@
-#include "troupe/actors/executor/executor_actor.h"
+#include "actors/executor/executor_actor.h"
 
 #include <caf/all.hpp>
 
-#include "troupe/actors/actor_thread.h"
-#include "troupe/actors/executor/turn.h"
-#include "troupe/actors/messages.h"
+#include "actors/actor_thread.h"
+#include "actors/executor/turn.h"
+#include "actors/messages.h"
 
 namespace troupe {
 namespace {

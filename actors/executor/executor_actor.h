@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/actors/executor/step_state.h"
+#include "actors/executor/step_state.h"
 
 namespace troupe {
 

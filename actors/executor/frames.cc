@@ -3,7 +3,7 @@
 // An iteration ends when none of its nodes is ready or running, no loop started from it runs, and nothing can come any more: for iteration
 // 0 when every Enter has delivered, for a later one when the iteration before it has ended. A frame ends with its last iteration; the
 // deadness of Exits that never came alive then goes to the parent.
-#include "troupe/actors/executor/tokens.h"
+#include "actors/executor/tokens.h"
 
 namespace troupe {
 namespace {

@@ -1,11 +1,11 @@
 // What happens once a step, or when something fails: a state is made and unmade, a step is aborted and finished. The loop that runs nodes is in step_state.cc.
 #include <algorithm>
 
-#include "troupe/actors/executor/step_state.h"
-#include "troupe/actors/executor/tensor_bits.h"
-#include "troupe/actors/executor/turn.h"
-#include "troupe/kernels/evaluate.h"
-#include "troupe/kernels/state/variable_slot.h"
+#include "actors/executor/step_state.h"
+#include "actors/executor/tensor_bits.h"
+#include "actors/executor/turn.h"
+#include "kernels/evaluate.h"
+#include "kernels/state/variable_slot.h"
 
 namespace troupe {
 

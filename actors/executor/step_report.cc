@@ -1,12 +1,12 @@
 // What a part says when it is asked what its step waits for: from what runs or waits for others, along the edges, to all that cannot run before it.
-#include "troupe/actors/executor/step_report.h"
+#include "actors/executor/step_report.h"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "troupe/actors/executor/async_call.h"
-#include "troupe/actors/executor/turn.h"
-#include "troupe/graph/ir/op_def.h"
+#include "actors/executor/async_call.h"
+#include "actors/executor/turn.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

@@ -1,12 +1,12 @@
 // Beginning a step and running its nodes: what is hot. Tokens are in tokens.h, loops in frames.cc, what runs outside of the turn in arrivals.cc, what is rare in
 // step_ends.cc.
-#include "troupe/actors/executor/step_state.h"
+#include "actors/executor/step_state.h"
 
 #include <algorithm>
 
-#include "troupe/actors/executor/tokens.h"
-#include "troupe/actors/executor/turn.h"
-#include "troupe/kernels/evaluate.h"
+#include "actors/executor/tokens.h"
+#include "actors/executor/turn.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 namespace {

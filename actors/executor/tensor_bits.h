@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "troupe/graph/core/tensor.h"
+#include "troupe/tensor.h"
 
 namespace troupe::bits {
 

@@ -1,6 +1,6 @@
 // The mode in which every token is a message of its own: by the same counters and slots, one delivery at a time.
-#include "troupe/actors/executor/tokens.h"
-#include "troupe/actors/executor/turn.h"
+#include "actors/executor/tokens.h"
+#include "actors/executor/turn.h"
 
 namespace troupe {
 

@@ -5,8 +5,8 @@
 #ifndef TROUPE_ACTORS_EXECUTOR_TOKENS_H_
 #define TROUPE_ACTORS_EXECUTOR_TOKENS_H_
 
-#include "troupe/actors/executor/step_state.h"
-#include "troupe/actors/executor/tensor_bits.h"
+#include "actors/executor/step_state.h"
+#include "actors/executor/tensor_bits.h"
 
 namespace troupe {
 

@@ -1,6 +1,6 @@
 // Tensors that pass between parts: those that have not come yet, and those that wait for their receiver.
-#include "troupe/actors/executor/async_call.h"
-#include "troupe/kernels/evaluate.h"
+#include "actors/executor/async_call.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 

@@ -2,6 +2,6 @@
 #include <algorithm>
 #include <caf/all.hpp>
 
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/kernels/kernel.h"
-#include "troupe/actors/messages.h"
+#include "troupe/import_export.h"
+#include "troupe/kernel.h"
+#include "actors/messages.h"

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <vector>
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/strided_copy.h"
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/math/elementwise.h"
-#include "troupe/kernels/math/grad_math.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/strided_copy.h"
+#include "troupe/kernel.h"
+#include "kernels/math/elementwise.h"
+#include "kernels/math/grad_math.h"

@@ -5,6 +5,6 @@
 #include <map>
 #include <sstream>
 
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/kernels/evaluate.h"
+#include "troupe/import_export.h"
+#include "kernels/evaluate.h"
 #include "troupe/troupe.h"

@@ -1,4 +1,4 @@
 // Precompiled for tests/cast: the tests' own, CAF with its deterministic scheduler, and the stage on which the cast plays.
-#include "tests.h"
+#include "cmake/pch/tests.h"
 
-#include "cast/play.h"
+#include "tests/cast/play.h"

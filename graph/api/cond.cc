@@ -1,7 +1,7 @@
 // Cond and Case.
-#include "troupe/graph/api/control_context.h"
-#include "troupe/graph/api/control_flow_ops.h"
-#include "troupe/graph/api/emit.h"
+#include "graph/api/control_context.h"
+#include "troupe/control_flow.h"
+#include "troupe/emit.h"
 
 namespace troupe {
 

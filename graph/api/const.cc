@@ -1,6 +1,6 @@
-#include "troupe/graph/api/const.h"
+#include "troupe/const.h"
 
-#include "troupe/graph/api/emit.h"
+#include "troupe/emit.h"
 
 namespace troupe {
 

@@ -1,9 +1,9 @@
-#include "troupe/graph/api/control_context.h"
+#include "graph/api/control_context.h"
 
 #include <algorithm>
 
-#include "troupe/graph/core/guarded.h"
-#include "troupe/graph/ir/node_builder.h"
+#include "graph/core/guarded.h"
+#include "troupe/node_builder.h"
 
 namespace troupe::internal {
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/graph/api/scope_state.h"
+#include "graph/api/scope_state.h"
 
 namespace troupe {
 

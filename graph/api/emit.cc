@@ -1,9 +1,9 @@
-#include "troupe/graph/api/emit.h"
+#include "troupe/emit.h"
 
 #include <algorithm>
 
-#include "troupe/graph/api/control_context.h"
-#include "troupe/graph/ir/node_builder.h"
+#include "graph/api/control_context.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 

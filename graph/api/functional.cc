@@ -1,7 +1,7 @@
-#include "troupe/graph/api/functional.h"
+#include "troupe/functional.h"
 
-#include "troupe/graph/api/control_flow_ops.h"
-#include "troupe/graph/api/emit.h"
+#include "troupe/control_flow.h"
+#include "troupe/emit.h"
 
 namespace troupe {
 

@@ -1,6 +1,6 @@
-#include "troupe/graph/api/group.h"
+#include "troupe/group.h"
 
-#include "troupe/graph/api/emit.h"
+#include "troupe/emit.h"
 
 namespace troupe {
 

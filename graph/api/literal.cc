@@ -3,7 +3,7 @@
 #include <complex>
 #include <limits>
 
-#include "troupe/graph/api/output.h"
+#include "troupe/output.h"
 
 namespace troupe {
 

@@ -1,7 +1,7 @@
-#include "troupe/graph/api/operators.h"
+#include "troupe/operators.h"
 
-#include "troupe/graph/api/emit.h"
-#include "troupe/graph/api/scope_state.h"
+#include "troupe/emit.h"
+#include "graph/api/scope_state.h"
 
 namespace troupe {
 

@@ -1,13 +1,13 @@
-#include "troupe/graph/api/scope.h"
+#include "troupe/scope.h"
 
 #include <algorithm>
 
-#include "troupe/graph/api/control_context.h"
-#include "troupe/graph/api/scope_state.h"
-#include "troupe/graph/core/device_name.h"
-#include "troupe/graph/core/guarded.h"
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "graph/api/control_context.h"
+#include "graph/api/scope_state.h"
+#include "graph/core/device_name.h"
+#include "graph/core/guarded.h"
+#include "troupe/import_export.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 

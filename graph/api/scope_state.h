@@ -12,8 +12,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "troupe/graph/api/scope.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/scope.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 

@@ -1,11 +1,11 @@
-#include "troupe/graph/api/variable.h"
+#include "troupe/variable.h"
 
 #include <algorithm>
 
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/emit.h"
-#include "troupe/graph/api/group.h"
-#include "troupe/graph/api/scope_state.h"
+#include "troupe/const.h"
+#include "troupe/emit.h"
+#include "troupe/group.h"
+#include "graph/api/scope_state.h"
 
 namespace troupe {
 

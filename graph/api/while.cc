@@ -1,8 +1,8 @@
 // While.
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/control_context.h"
-#include "troupe/graph/api/control_flow_ops.h"
-#include "troupe/graph/api/emit.h"
+#include "troupe/const.h"
+#include "graph/api/control_context.h"
+#include "troupe/control_flow.h"
+#include "troupe/emit.h"
 
 namespace troupe {
 

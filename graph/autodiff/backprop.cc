@@ -1,10 +1,10 @@
-#include "troupe/graph/autodiff/backprop.h"
+#include "graph/autodiff/backprop.h"
 
 #include <algorithm>
 #include <deque>
 
-#include "troupe/graph/autodiff/grad_context.h"
-#include "troupe/graph/core/guarded.h"
+#include "graph/autodiff/grad_context.h"
+#include "graph/core/guarded.h"
 
 namespace troupe::autodiff {
 namespace {

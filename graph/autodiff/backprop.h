@@ -13,9 +13,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "troupe/graph/autodiff/forward_graph.h"
-#include "troupe/graph/autodiff/gradients.h"
-#include "troupe/graph/ir/gradient.h"
+#include "graph/autodiff/forward_graph.h"
+#include "troupe/gradients.h"
+#include "troupe/gradient_function.h"
 
 namespace troupe::autodiff {
 

@@ -1,5 +1,5 @@
 // Adding nodes to forward and backward frames.
-#include "troupe/graph/autodiff/backprop.h"
+#include "graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {
 

@@ -1,5 +1,5 @@
 // Conditionals. A Switch's gradient is a Merge of the gradients of its two sides, and a Merge's gradient is a Switch on the forward predicate.
-#include "troupe/graph/autodiff/backprop.h"
+#include "graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {
 

@@ -1,8 +1,8 @@
-#include "troupe/graph/autodiff/forward_graph.h"
+#include "graph/autodiff/forward_graph.h"
 
 #include <algorithm>
 
-#include "troupe/graph/ir/control_flow.h"
+#include "graph/ir/control_flow.h"
 
 namespace troupe::autodiff {
 namespace {

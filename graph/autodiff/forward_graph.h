@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/graph/ir/graph.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/graph.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::autodiff {
 

@@ -1,4 +1,4 @@
-#include "troupe/graph/autodiff/grad_context.h"
+#include "graph/autodiff/grad_context.h"
 
 #include <algorithm>
 

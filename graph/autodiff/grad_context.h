@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/autodiff/backprop.h"
+#include "graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {
 

@@ -14,7 +14,7 @@
 //
 // A loop that pops what another one has pushed, the backward loop of an earlier gradient, is
 // differentiated first: see stacks.cc.
-#include "troupe/graph/autodiff/backprop.h"
+#include "graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {
 

@@ -3,7 +3,7 @@
 // Shape inference leaves a loop variable's shape open, since it cannot look through the back edge. Here each variable is assumed to keep the shape it enters
 // with; the shapes that come back around are compared, what differs is given up, and the inference is repeated until nothing changes: what is left
 // holds in every iteration, by induction. Known shapes save the gradient from pushing shapes on stacks.
-#include "troupe/graph/autodiff/forward_graph.h"
+#include "graph/autodiff/forward_graph.h"
 
 namespace troupe::autodiff {
 namespace {

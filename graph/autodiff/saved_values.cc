@@ -11,7 +11,7 @@
 // conditional is neither pushed nor popped.) A stack belongs to the base frame and serves all executions of an inner loop one after the other.
 #include <algorithm>
 
-#include "troupe/graph/autodiff/backprop.h"
+#include "graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {
 

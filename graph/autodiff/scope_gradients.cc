@@ -1,10 +1,10 @@
 // Gradients for those who build with scopes.
 #include <algorithm>
 
-#include "troupe/graph/api/control_context.h"
-#include "troupe/graph/api/scope_state.h"
-#include "troupe/graph/autodiff/backprop.h"
-#include "troupe/graph/autodiff/gradients.h"
+#include "graph/api/control_context.h"
+#include "graph/api/scope_state.h"
+#include "graph/autodiff/backprop.h"
+#include "troupe/gradients.h"
 
 namespace troupe {
 namespace {

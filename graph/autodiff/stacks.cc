@@ -19,7 +19,7 @@
 // would be wrong.
 #include <algorithm>
 
-#include "troupe/graph/autodiff/backprop.h"
+#include "graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {
 namespace {

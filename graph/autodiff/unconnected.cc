@@ -1,7 +1,7 @@
 // An x without a gradient: what is wrong with it, and what was likely meant.
 #include <deque>
 
-#include "troupe/graph/autodiff/backprop.h"
+#include "graph/autodiff/backprop.h"
 
 namespace troupe::autodiff {
 namespace {

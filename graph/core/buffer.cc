@@ -12,7 +12,7 @@
 //
 // Under AddressSanitizer nothing is kept: every block is an allocation of its own of the exact size, so that a kernel that reads or writes past its
 // tensor, or after its last reference went, is seen.
-#include "troupe/graph/core/buffer.h"
+#include "troupe/buffer.h"
 
 #include <malloc.h>
 
@@ -26,7 +26,7 @@
 #include <mutex>
 #include <new>
 
-#include "troupe/graph/core/resource.h"
+#include "troupe/resource.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/graph/core/device_name.h"
+#include "graph/core/device_name.h"
 
 #include <charconv>
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

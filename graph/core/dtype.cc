@@ -1,8 +1,8 @@
-#include "troupe/graph/core/dtype.h"
+#include "troupe/dtype.h"
 
 #include <array>
 
-#include "troupe/graph/core/resource.h"
+#include "troupe/resource.h"
 
 namespace troupe {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/graph/core/read_file.h"
+#include "graph/core/read_file.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

@@ -1,8 +1,8 @@
-#include "troupe/graph/core/shape.h"
+#include "troupe/shape.h"
 
 #include <algorithm>
 
-#include "troupe/graph/core/strings.h"
+#include "troupe/strings.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 #include "absl/strings/cord.h"
 

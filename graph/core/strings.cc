@@ -1,4 +1,4 @@
-#include "troupe/graph/core/strings.h"
+#include "troupe/strings.h"
 
 #include <charconv>
 #include <cstdio>

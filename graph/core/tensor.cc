@@ -1,11 +1,11 @@
-#include "troupe/graph/core/tensor.h"
+#include "troupe/tensor.h"
 
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
 
-#include "troupe/graph/core/resource.h"
-#include "troupe/graph/core/strings.h"
+#include "troupe/resource.h"
+#include "troupe/strings.h"
 
 namespace troupe {
 namespace {

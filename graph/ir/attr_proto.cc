@@ -1,7 +1,7 @@
 // Attributes and shapes to and from their wire forms.
 #include <algorithm>
 
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/attr_value.pb.h"
 #include "troupe/proto/tensor_shape.pb.h"
 

@@ -1,9 +1,9 @@
-#include "troupe/graph/ir/attr_value.h"
+#include "troupe/attr_value.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "troupe/graph/core/strings.h"
+#include "troupe/strings.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/graph/ir/control_flow.h"
+#include "graph/ir/control_flow.h"
 
 #include <deque>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/proto/op_def.pb.h"

@@ -1,4 +1,4 @@
-#include "troupe/graph/ir/gradient.h"
+#include "troupe/gradient_function.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/graph/ir/graph.h"
+#include "troupe/graph.h"
 
 #include <algorithm>
 #include <charconv>

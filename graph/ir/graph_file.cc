@@ -7,8 +7,8 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
-#include "troupe/graph/core/read_file.h"
-#include "troupe/graph/ir/import_export.h"
+#include "graph/core/read_file.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "troupe/graph/ir/import_graph.h"
+#include "graph/ir/import_graph.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {

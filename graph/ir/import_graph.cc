@@ -3,11 +3,11 @@
 // The whole definition is checked before the graph is touched: names, ops, attrs, edges and their types, versions, cycles. Only then nodes and edges
 // are added, which nothing can make fail any more. Names are looked up once per node and once per input; everything after that works with
 // indices, so that the time is linear in nodes and edges.
-#include "troupe/graph/ir/import_graph.h"
+#include "graph/ir/import_graph.h"
 
 #include <algorithm>
 
-#include "troupe/graph/ir/registration.h"
+#include "troupe/registration.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/graph.pb.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/import_export.h"
 
 namespace troupe {
 

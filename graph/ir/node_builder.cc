@@ -1,4 +1,4 @@
-#include "troupe/graph/ir/node_builder.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/graph/ir/node_properties.h"
+#include "troupe/node_properties.h"
 
 namespace troupe {
 

@@ -1,11 +1,11 @@
 // The registry, and the checks of attrs against a definition. The mini-language is parsed in op_spec.cc.
-#include "troupe/graph/ir/op_def.h"
+#include "troupe/op_def.h"
 
 #include <algorithm>
 #include <map>
 #include <mutex>
 
-#include "troupe/graph/ir/registration.h"
+#include "troupe/registration.h"
 
 namespace troupe {
 

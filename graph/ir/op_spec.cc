@@ -2,7 +2,7 @@
 #include <charconv>
 #include <set>
 
-#include "troupe/graph/ir/op_def.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/graph/ir/registration.h"
+#include "troupe/registration.h"
 
 #include <algorithm>
 #include <mutex>

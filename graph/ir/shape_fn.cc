@@ -1,7 +1,7 @@
 // Shape functions that many ops share.
 #include <algorithm>
 
-#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 

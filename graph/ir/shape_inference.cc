@@ -1,7 +1,7 @@
 // The driver: runs shape functions over a graph. The functions that ops share stand in shape_fn.cc.
-#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/shape_inference.h"
 
-#include "troupe/graph/core/guarded.h"
+#include "graph/core/guarded.h"
 
 namespace troupe {
 namespace {

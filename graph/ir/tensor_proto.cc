@@ -6,8 +6,8 @@
 #include <bit>
 #include <cstring>
 
-#include "troupe/graph/core/resource.h"
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/resource.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/tensor.pb.h"
 
 namespace troupe {

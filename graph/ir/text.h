@@ -26,7 +26,7 @@
 #include <string>
 #include <string_view>
 
-#include "troupe/graph/ir/graph.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 

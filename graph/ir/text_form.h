@@ -2,7 +2,7 @@
 #ifndef TROUPE_GRAPH_IR_TEXT_FORM_H_
 #define TROUPE_GRAPH_IR_TEXT_FORM_H_
 
-#include "troupe/graph/ir/op_def.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/graph/passes/colocation.h"
+#include "graph/passes/colocation.h"
 
 #include <algorithm>
 

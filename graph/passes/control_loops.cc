@@ -1,9 +1,9 @@
-#include "troupe/graph/passes/control_loops.h"
+#include "graph/passes/control_loops.h"
 
 #include <algorithm>
 
-#include "troupe/graph/core/tensor.h"
-#include "troupe/graph/passes/reference_reads.h"
+#include "troupe/tensor.h"
+#include "graph/passes/reference_reads.h"
 
 namespace troupe {
 namespace {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/graph/ir/control_flow.h"
+#include "graph/ir/control_flow.h"
 
 namespace troupe {
 

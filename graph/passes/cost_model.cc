@@ -1,4 +1,4 @@
-#include "troupe/graph/passes/cost_model.h"
+#include "graph/passes/cost_model.h"
 
 namespace troupe {
 

@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/graph/core/device_name.h"
-#include "troupe/graph/ir/graph.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/graph/passes/still_wanted.h"
+#include "graph/core/device_name.h"
+#include "troupe/graph.h"
+#include "troupe/shape_inference.h"
+#include "graph/passes/still_wanted.h"
 
 namespace troupe {
 

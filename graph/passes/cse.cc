@@ -1,4 +1,4 @@
-#include "troupe/graph/passes/cse.h"
+#include "graph/passes/cse.h"
 
 #include <algorithm>
 

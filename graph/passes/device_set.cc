@@ -1,4 +1,4 @@
-#include "troupe/graph/passes/device_set.h"
+#include "graph/passes/device_set.h"
 
 #include <algorithm>
 

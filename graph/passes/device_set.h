@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "troupe/graph/core/device_name.h"
-#include "troupe/graph/ir/graph.h"
+#include "graph/core/device_name.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 

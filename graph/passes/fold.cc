@@ -1,10 +1,10 @@
-#include "troupe/graph/passes/fold.h"
+#include "graph/passes/fold.h"
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
-#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

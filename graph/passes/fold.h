@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "troupe/graph/core/tensor.h"
-#include "troupe/graph/ir/graph.h"
-#include "troupe/graph/passes/still_wanted.h"
+#include "troupe/tensor.h"
+#include "troupe/graph.h"
+#include "graph/passes/still_wanted.h"
 
 namespace troupe {
 

@@ -1,8 +1,8 @@
-#include "troupe/graph/passes/fuse.h"
+#include "graph/passes/fuse.h"
 
 #include <algorithm>
 
-#include "troupe/graph/passes/fuse_rewrite.h"
+#include "graph/passes/fuse_rewrite.h"
 
 namespace troupe {
 

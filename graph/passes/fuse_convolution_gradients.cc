@@ -1,6 +1,6 @@
 // The backward halves of a convolution: ReluGrad behind the gradient of the input, BiasAddGrad beside the gradient of the filter.
 #include "absl/container/flat_hash_set.h"
-#include "troupe/graph/passes/fuse_rewrite.h"
+#include "graph/passes/fuse_rewrite.h"
 
 namespace troupe {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "troupe/graph/ir/text.h"
-#include "troupe/graph/passes/fuse_rewrite.h"
+#include "graph/ir/text.h"
+#include "graph/passes/fuse_rewrite.h"
 
 namespace troupe {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/graph/passes/fuse_rewrite.h"
+#include "troupe/shape_inference.h"
+#include "graph/passes/fuse_rewrite.h"
 
 namespace troupe {
 namespace {

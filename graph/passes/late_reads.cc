@@ -1,4 +1,4 @@
-#include "troupe/graph/passes/late_reads.h"
+#include "graph/passes/late_reads.h"
 
 #include <algorithm>
 #include <vector>

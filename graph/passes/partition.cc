@@ -1,10 +1,10 @@
-#include "troupe/graph/passes/partition.h"
+#include "graph/passes/partition.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
-#include "troupe/graph/passes/control_loops.h"
+#include "graph/passes/control_loops.h"
 
 namespace troupe {
 namespace {

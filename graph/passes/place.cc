@@ -1,11 +1,11 @@
-#include "troupe/graph/passes/place.h"
+#include "graph/passes/place.h"
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
-#include "troupe/graph/passes/colocation.h"
-#include "troupe/graph/passes/prune.h"
+#include "graph/passes/colocation.h"
+#include "graph/passes/prune.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/graph/passes/prune.h"
+#include "graph/passes/prune.h"
 
 #include <algorithm>
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "troupe/graph/ir/graph.h"
-#include "troupe/graph/passes/still_wanted.h"
+#include "troupe/graph.h"
+#include "graph/passes/still_wanted.h"
 
 namespace troupe {
 

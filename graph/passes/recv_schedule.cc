@@ -1,4 +1,4 @@
-#include "troupe/graph/passes/recv_schedule.h"
+#include "graph/passes/recv_schedule.h"
 
 #include <algorithm>
 #include <limits>

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/graph/passes/cost_model.h"
-#include "troupe/graph/passes/device_set.h"
+#include "graph/passes/cost_model.h"
+#include "graph/passes/device_set.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/graph/passes/reference_reads.h"
+#include "graph/passes/reference_reads.h"
 
 #include <algorithm>
 #include <map>

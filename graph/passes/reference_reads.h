@@ -13,7 +13,7 @@
 #ifndef TROUPE_GRAPH_PASSES_REFERENCE_READS_H_
 #define TROUPE_GRAPH_PASSES_REFERENCE_READS_H_
 
-#include "troupe/graph/ir/graph.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 

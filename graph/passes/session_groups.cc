@@ -1,6 +1,6 @@
-#include "troupe/graph/passes/session_groups.h"
+#include "graph/passes/session_groups.h"
 
-#include "troupe/graph/passes/colocation.h"
+#include "graph/passes/colocation.h"
 
 namespace troupe {
 

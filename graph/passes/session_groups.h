@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/graph/passes/device_set.h"
+#include "graph/passes/device_set.h"
 
 namespace troupe {
 

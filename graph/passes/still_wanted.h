@@ -12,7 +12,7 @@
 
 #include <functional>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

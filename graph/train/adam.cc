@@ -1,8 +1,8 @@
-#include "troupe/graph/train/adam.h"
+#include "troupe/train/adam.h"
 
 #include <algorithm>
 
-#include "troupe/graph/train/build.h"
+#include "graph/train/build.h"
 
 namespace troupe::train {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "troupe/graph/api/emit.h"
+#include "troupe/emit.h"
 
 namespace troupe::train {
 

@@ -1,7 +1,7 @@
-#include "troupe/graph/train/clip.h"
+#include "troupe/train/clip.h"
 
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/train/build.h"
+#include "troupe/const.h"
+#include "graph/train/build.h"
 
 namespace troupe::train {
 

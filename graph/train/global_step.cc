@@ -1,7 +1,7 @@
-#include "troupe/graph/train/global_step.h"
+#include "troupe/train/global_step.h"
 
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/scope_state.h"
+#include "troupe/const.h"
+#include "graph/api/scope_state.h"
 
 namespace troupe::train {
 

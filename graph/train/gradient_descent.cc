@@ -1,6 +1,6 @@
-#include "troupe/graph/train/gradient_descent.h"
+#include "troupe/train/gradient_descent.h"
 
-#include "troupe/graph/train/build.h"
+#include "graph/train/build.h"
 
 namespace troupe::train {
 

@@ -1,10 +1,10 @@
-#include "troupe/graph/train/initializers.h"
+#include "troupe/train/initializers.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/train/build.h"
+#include "troupe/const.h"
+#include "graph/train/build.h"
 
 namespace troupe::init {
 namespace {

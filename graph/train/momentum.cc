@@ -1,6 +1,6 @@
-#include "troupe/graph/train/momentum.h"
+#include "troupe/train/momentum.h"
 
-#include "troupe/graph/train/build.h"
+#include "graph/train/build.h"
 
 namespace troupe::train {
 

@@ -1,12 +1,12 @@
-#include "troupe/graph/train/optimizer.h"
+#include "troupe/train/optimizer.h"
 
 #include <algorithm>
 
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/group.h"
-#include "troupe/graph/api/scope_state.h"
-#include "troupe/graph/core/guarded.h"
-#include "troupe/graph/train/build.h"
+#include "troupe/const.h"
+#include "troupe/group.h"
+#include "graph/api/scope_state.h"
+#include "graph/core/guarded.h"
+#include "graph/train/build.h"
 
 namespace troupe::train {
 namespace {

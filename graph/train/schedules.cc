@@ -1,10 +1,10 @@
-#include "troupe/graph/train/schedules.h"
+#include "troupe/train/schedules.h"
 
 #include <algorithm>
 #include <numbers>
 
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/train/build.h"
+#include "troupe/const.h"
+#include "graph/train/build.h"
 
 namespace troupe::train {
 namespace {

@@ -1,6 +1,6 @@
 // BatchToSpaceND and BatchToSpace: entries of the batch become blocks of space again (space_batch.h).
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/space_batch.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/space_batch.h"
 
 namespace troupe::array {
 namespace {

@@ -1,7 +1,7 @@
 // BroadcastArgs: the shape that two shapes broadcast to.
 #include <algorithm>
 
-#include "troupe/kernels/array/op_file.h"
+#include "kernels/array/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,6 +1,6 @@
 // BroadcastTo: a value repeated to a shape that it broadcasts to.
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/strided_copy.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/strided_copy.h"
 
 namespace troupe::array {
 namespace {

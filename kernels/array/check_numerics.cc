@@ -2,7 +2,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "troupe/kernels/array/op_file.h"
+#include "kernels/array/op_file.h"
 
 namespace troupe::array {
 namespace {

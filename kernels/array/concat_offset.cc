@@ -1,5 +1,5 @@
 // ConcatOffset: where each of several values begins in their concatenation.
-#include "troupe/kernels/array/op_file.h"
+#include "kernels/array/op_file.h"
 
 namespace troupe::array {
 namespace {

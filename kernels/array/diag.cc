@@ -1,6 +1,6 @@
 // Diag and DiagPart: a tensor of rank k as the diagonal of one of rank 2k, and back.
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/strided_copy.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/strided_copy.h"
 
 namespace troupe::array {
 namespace {

@@ -1,8 +1,8 @@
-#include "troupe/kernels/array/diagonals.h"
+#include "kernels/array/diagonals.h"
 
 #include <algorithm>
 
-#include "troupe/kernels/array/strided_copy.h"
+#include "kernels/array/strided_copy.h"
 
 namespace troupe::array {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "troupe/kernels/array/op_file.h"
+#include "kernels/array/op_file.h"
 
 namespace troupe::array {
 

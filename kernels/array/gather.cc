@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "troupe/kernels/array/op_file.h"
+#include "kernels/array/op_file.h"
 
 namespace troupe::array {
 namespace {

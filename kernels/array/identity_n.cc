@@ -1,5 +1,5 @@
 // IdentityN: its inputs, together: no output comes before every input is there.
-#include "troupe/kernels/array/op_file.h"
+#include "kernels/array/op_file.h"
 
 namespace troupe::array {
 namespace {

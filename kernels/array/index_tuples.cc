@@ -1,4 +1,4 @@
-#include "troupe/kernels/array/index_tuples.h"
+#include "kernels/array/index_tuples.h"
 
 namespace troupe::array {
 

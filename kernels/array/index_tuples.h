@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "troupe/kernels/array/int_args.h"
-#include "troupe/kernels/kernel.h"
+#include "kernels/array/int_args.h"
+#include "troupe/kernel.h"
 
 namespace troupe::array {
 

@@ -1,7 +1,7 @@
 // MatrixBandPart: matrices with everything outside a band around the diagonal set to zero.
 #include <algorithm>
 
-#include "troupe/kernels/array/op_file.h"
+#include "kernels/array/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,5 +1,5 @@
 // MatrixDiagPartV3: bands of diagonals of matrices.
-#include "troupe/kernels/array/diagonals.h"
+#include "kernels/array/diagonals.h"
 
 namespace troupe::array {
 namespace {

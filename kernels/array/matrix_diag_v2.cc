@@ -1,5 +1,5 @@
 // MatrixDiagV2: matrices of bands of diagonals.
-#include "troupe/kernels/array/diagonals.h"
+#include "kernels/array/diagonals.h"
 
 namespace troupe::array {
 namespace {

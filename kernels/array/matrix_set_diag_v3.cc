@@ -1,5 +1,5 @@
 // MatrixSetDiagV3: matrices with a band of diagonals replaced.
-#include "troupe/kernels/array/diagonals.h"
+#include "kernels/array/diagonals.h"
 
 namespace troupe::array {
 namespace {

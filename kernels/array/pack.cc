@@ -1,6 +1,6 @@
 // Pack: values of one shape stacked along a new dimension.
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/strided_copy.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/strided_copy.h"
 
 namespace troupe::array {
 namespace {

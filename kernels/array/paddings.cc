@@ -1,4 +1,4 @@
-#include "troupe/kernels/array/paddings.h"
+#include "kernels/array/paddings.h"
 
 #include <limits>
 

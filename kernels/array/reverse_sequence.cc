@@ -1,6 +1,6 @@
 // ReverseSequence: the first seq_lengths[b] elements of dimension `seq_dim` in reverse order, for every entry b of dimension `batch_dim`.
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/strided_copy.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/strided_copy.h"
 
 namespace troupe::array {
 namespace {

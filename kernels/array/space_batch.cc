@@ -1,9 +1,9 @@
-#include "troupe/kernels/array/space_batch.h"
+#include "kernels/array/space_batch.h"
 
 #include <algorithm>
 
-#include "troupe/kernels/array/elements.h"
-#include "troupe/kernels/array/strided_copy.h"
+#include "kernels/array/elements.h"
+#include "kernels/array/strided_copy.h"
 
 namespace troupe::array {
 namespace {

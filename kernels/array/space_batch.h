@@ -5,8 +5,8 @@
 #ifndef TROUPE_KERNELS_ARRAY_SPACE_BATCH_H_
 #define TROUPE_KERNELS_ARRAY_SPACE_BATCH_H_
 
-#include "troupe/kernels/array/int_args.h"
-#include "troupe/kernels/kernel.h"
+#include "kernels/array/int_args.h"
+#include "troupe/kernel.h"
 
 namespace troupe::array {
 

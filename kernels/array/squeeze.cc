@@ -1,5 +1,5 @@
 // Squeeze: without dimensions of size 1, all of them or those that are named.
-#include "troupe/kernels/array/op_file.h"
+#include "kernels/array/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,8 +1,8 @@
 // StridedSlice: x[begin:end:strides] with the five masks of strided_slice_spec.h.
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/share_rows.h"
-#include "troupe/kernels/array/strided_copy.h"
-#include "troupe/kernels/array/strided_slice_spec.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/share_rows.h"
+#include "kernels/array/strided_copy.h"
+#include "kernels/array/strided_slice_spec.h"
 
 namespace troupe::array {
 namespace {

@@ -1,7 +1,7 @@
 // StridedSliceGrad: zeros in the shape of what was sliced, with the slice's gradient where the slice was taken.
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/strided_copy.h"
-#include "troupe/kernels/array/strided_slice_spec.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/strided_copy.h"
+#include "kernels/array/strided_slice_spec.h"
 
 namespace troupe::array {
 namespace {

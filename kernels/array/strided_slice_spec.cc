@@ -1,4 +1,4 @@
-#include "troupe/kernels/array/strided_slice_spec.h"
+#include "kernels/array/strided_slice_spec.h"
 
 #include <algorithm>
 

@@ -13,12 +13,12 @@
 
 #include <cstdint>
 
-#include "troupe/graph/core/status.h"
-#include "troupe/graph/core/tensor.h"
-#include "troupe/graph/ir/attr_value.h"
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/kernels/array/int_args.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
+#include "troupe/attr_value.h"
+#include "troupe/gradient_function.h"
+#include "kernels/array/int_args.h"
+#include "troupe/kernel.h"
 
 namespace troupe::array {
 

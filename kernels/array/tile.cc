@@ -1,6 +1,6 @@
 // Tile: a value repeated along its dimensions.
-#include "troupe/kernels/array/op_file.h"
-#include "troupe/kernels/array/strided_copy.h"
+#include "kernels/array/op_file.h"
+#include "kernels/array/strided_copy.h"
 
 namespace troupe::array {
 namespace {

@@ -1,6 +1,6 @@
 // Abort: ends the step.
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 namespace {

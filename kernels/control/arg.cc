@@ -1,5 +1,5 @@
 // _Arg: a value that the caller of a function or part hands in.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ControlTrigger: a NoOp that runs even when its control inputs are dead.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/kernels/control/edge_key.h"
+#include "kernels/control/edge_key.h"
 
 namespace troupe {
 

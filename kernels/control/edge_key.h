@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "troupe/graph/ir/graph.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/graph.h"
+#include "troupe/op_def.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

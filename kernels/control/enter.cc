@@ -1,5 +1,5 @@
 // Enter, RefEnter: a value into a frame.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // Exit, RefExit: a value out of a frame.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

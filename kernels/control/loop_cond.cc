@@ -1,5 +1,5 @@
 // LoopCond: the condition of a loop.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

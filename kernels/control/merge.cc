@@ -1,5 +1,5 @@
 // Merge, RefMerge: the one live value of several.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

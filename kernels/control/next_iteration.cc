@@ -1,5 +1,5 @@
 // NextIteration, RefNextIteration: a value into the frame's next iteration.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

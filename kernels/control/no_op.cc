@@ -1,5 +1,5 @@
 // NoOp: a node that only orders others.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

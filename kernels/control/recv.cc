@@ -1,7 +1,7 @@
 // _Recv, _HostRecv: a value from another part.
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/control/edge_key.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/shape_inference.h"
+#include "kernels/control/edge_key.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 namespace {

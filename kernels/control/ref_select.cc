@@ -1,5 +1,5 @@
 // RefSelect: one of several references.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // _Retval: a value that is handed back to the caller of a function or part.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

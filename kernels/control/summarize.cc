@@ -1,9 +1,9 @@
-#include "troupe/kernels/control/summarize.h"
+#include "kernels/control/summarize.h"
 
 #include <algorithm>
 
-#include "troupe/graph/core/resource.h"
-#include "troupe/graph/core/strings.h"
+#include "troupe/resource.h"
+#include "troupe/strings.h"
 
 namespace troupe::control {
 namespace {

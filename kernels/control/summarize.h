@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "troupe/graph/core/tensor.h"
+#include "troupe/tensor.h"
 
 namespace troupe::control {
 

@@ -1,5 +1,5 @@
 // Switch, RefSwitch: one value to one of two outputs.
-#include "troupe/kernels/control/flow_op.h"
+#include "kernels/control/flow_op.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
-#include "troupe/kernels/control/tensor_array.h"
+#include "kernels/control/tensor_array.h"
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/kernels/state/variable_owner.h"
+#include "troupe/gradient_function.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe::control {
 

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/core/resource.h"
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/resource.h"
+#include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 
 namespace troupe::control {
 

@@ -1,6 +1,6 @@
 // TensorArrayGradV3: the array of an array's gradients.
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/control/tensor_array.h"
+#include "troupe/shape_inference.h"
+#include "kernels/control/tensor_array.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,8 @@
 // TensorArrayV3: a new array.
 #include <atomic>
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/control/tensor_array.h"
+#include "troupe/shape_inference.h"
+#include "kernels/control/tensor_array.h"
 
 namespace troupe {
 namespace {

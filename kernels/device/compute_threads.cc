@@ -1,4 +1,4 @@
-#include "troupe/kernels/device/compute_threads.h"
+#include "troupe/compute_threads.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "troupe/kernels/device/resource_container.h"
+#include "troupe/resource_container.h"
 
 namespace troupe {
 

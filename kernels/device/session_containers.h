@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

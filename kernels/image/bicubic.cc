@@ -1,4 +1,4 @@
-#include "troupe/kernels/image/bicubic.h"
+#include "kernels/image/bicubic.h"
 
 #include <algorithm>
 #include <array>

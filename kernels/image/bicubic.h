@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "troupe/kernels/image/resize.h"
+#include "kernels/image/resize.h"
 
 namespace troupe::image {
 

@@ -1,9 +1,9 @@
 // CropAndResize: boxes cut out of images, each resized to one size.
-#include "troupe/kernels/image/crops.h"
+#include "kernels/image/crops.h"
 
 #include <algorithm>
 
-#include "troupe/kernels/math/elementwise.h"
+#include "kernels/math/elementwise.h"
 
 namespace troupe::image {
 namespace {

@@ -1,8 +1,8 @@
 // CropAndResizeGradBoxes: how crops change when the sides of their boxes are moved.
 #include <algorithm>
 
-#include "troupe/kernels/image/crops.h"
-#include "troupe/kernels/math/elementwise.h"
+#include "kernels/image/crops.h"
+#include "kernels/math/elementwise.h"
 
 namespace troupe::image {
 namespace {

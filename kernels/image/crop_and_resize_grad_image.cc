@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "troupe/kernels/image/crops.h"
+#include "kernels/image/crops.h"
 
 namespace troupe::image {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/kernels/image/crops.h"
+#include "kernels/image/crops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "troupe/kernels/image/resize.h"
+#include "kernels/image/resize.h"
 
 namespace troupe::image {
 

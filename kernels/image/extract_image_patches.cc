@@ -1,13 +1,13 @@
 // ExtractImagePatches: the pixels that a sliding window sees, laid out in the channels of the output.
 #include <algorithm>
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/array/elements.h"
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/math/elementwise.h"
-#include "troupe/kernels/nn/window.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "kernels/array/elements.h"
+#include "troupe/kernel.h"
+#include "kernels/math/elementwise.h"
+#include "kernels/nn/window.h"
 
 namespace troupe::image {
 namespace {

@@ -1,11 +1,11 @@
 // NonMaxSuppression: boxes that do not overlap, best scores first; and what its later versions share with it.
-#include "troupe/kernels/image/non_max_suppression.h"
+#include "kernels/image/non_max_suppression.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "troupe/kernels/nn/as_float.h"
+#include "kernels/nn/as_float.h"
 
 namespace troupe::image {
 namespace {

@@ -11,9 +11,9 @@
 #include <limits>
 #include <vector>
 
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 
 namespace troupe::image {
 

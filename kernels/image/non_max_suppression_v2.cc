@@ -1,5 +1,5 @@
 // NonMaxSuppressionV2: boxes that do not overlap, with a threshold that is an input.
-#include "troupe/kernels/image/non_max_suppression.h"
+#include "kernels/image/non_max_suppression.h"
 
 namespace troupe::image {
 namespace {

@@ -1,5 +1,5 @@
 // NonMaxSuppressionV3: boxes that do not overlap and whose scores are above a threshold.
-#include "troupe/kernels/image/non_max_suppression.h"
+#include "kernels/image/non_max_suppression.h"
 
 namespace troupe::image {
 namespace {

@@ -1,5 +1,5 @@
 // NonMaxSuppressionV4: boxes that do not overlap, in a vector of a fixed length on request.
-#include "troupe/kernels/image/non_max_suppression.h"
+#include "kernels/image/non_max_suppression.h"
 
 namespace troupe::image {
 namespace {

@@ -1,8 +1,8 @@
 // NonMaxSuppressionV5: boxes that do not overlap, or whose scores are lowered where they do.
 #include <algorithm>
 
-#include "troupe/kernels/image/non_max_suppression.h"
-#include "troupe/kernels/nn/as_float.h"
+#include "kernels/image/non_max_suppression.h"
+#include "kernels/nn/as_float.h"
 
 namespace troupe::image {
 namespace {

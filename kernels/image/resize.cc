@@ -1,4 +1,4 @@
-#include "troupe/kernels/image/resize.h"
+#include "kernels/image/resize.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,10 +10,10 @@
 
 #include <vector>
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 
 namespace troupe::image {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "troupe/kernels/image/resize.h"
-#include "troupe/kernels/math/elementwise.h"
+#include "kernels/image/resize.h"
+#include "kernels/math/elementwise.h"
 
 namespace troupe::image {
 namespace {

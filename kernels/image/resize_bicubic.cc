@@ -1,6 +1,6 @@
 // ResizeBicubic: images of another size, each pixel mixed of the sixteen nearest of the input.
-#include "troupe/kernels/image/bicubic.h"
-#include "troupe/kernels/math/elementwise.h"
+#include "kernels/image/bicubic.h"
+#include "kernels/math/elementwise.h"
 
 namespace troupe::image {
 namespace {

@@ -1,7 +1,7 @@
 // ResizeBicubicGrad: each pixel of the gradient, shared among the sixteen pixels that it was mixed of.
 #include <cstring>
 
-#include "troupe/kernels/image/bicubic.h"
+#include "kernels/image/bicubic.h"
 
 namespace troupe::image {
 namespace {

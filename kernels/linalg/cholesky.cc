@@ -1,5 +1,5 @@
 // Cholesky: the triangular roots of positive definite matrices.
-#include "troupe/kernels/linalg/matrices.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 namespace {

@@ -1,5 +1,5 @@
 // CholeskyGrad: what flows back through a Cholesky decomposition, in one op.
-#include "troupe/kernels/linalg/matrices.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/kernels/linalg/decompositions_inl.h"
+#include "kernels/linalg/decompositions_inl.h"
 
 namespace troupe::linalg {
 

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "troupe/kernels/linalg/decompositions.h"
-#include "troupe/kernels/linalg/eigen_maps.h"
+#include "kernels/linalg/decompositions.h"
+#include "kernels/linalg/eigen_maps.h"
 
 namespace troupe::linalg {
 

@@ -1,5 +1,5 @@
 // LogMatrixDeterminant: sign and logarithm of the magnitude of determinants, which themselves would overflow.
-#include "troupe/kernels/linalg/matrices.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/kernels/linalg/matrices.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 

@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/linalg/decompositions.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
+#include "kernels/linalg/decompositions.h"
 
 namespace troupe::linalg {
 

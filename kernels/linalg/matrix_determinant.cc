@@ -1,8 +1,8 @@
 // MatrixDeterminant: the determinants of square matrices, by LU decomposition with row exchanges.
 #include <cmath>
 
-#include "troupe/kernels/linalg/matrices.h"
-#include "troupe/kernels/math/grad_math.h"
+#include "kernels/linalg/matrices.h"
+#include "kernels/math/grad_math.h"
 
 namespace troupe::linalg {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/kernels/linalg/matrix_math.h"
+#include "kernels/linalg/matrix_math.h"
 
 namespace troupe::linalg {
 

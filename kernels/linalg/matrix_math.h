@@ -2,8 +2,8 @@
 #ifndef TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 #define TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 
-#include "troupe/kernels/linalg/matrices.h"
-#include "troupe/kernels/math/grad_math.h"
+#include "kernels/linalg/matrices.h"
+#include "kernels/math/grad_math.h"
 
 namespace troupe::linalg {
 

@@ -1,5 +1,5 @@
 // MatrixSolve: systems of linear equations, by LU decomposition with row exchanges.
-#include "troupe/kernels/linalg/matrices.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 namespace {

@@ -1,8 +1,8 @@
 // MatrixSolveLs: systems of linear equations, solved as nearly as possible, or by the smallest of their solutions.
 #include <algorithm>
 
-#include "troupe/kernels/linalg/matrix_math.h"
-#include "troupe/kernels/linalg/orthogonal.h"
+#include "kernels/linalg/matrix_math.h"
+#include "kernels/linalg/orthogonal.h"
 
 namespace troupe::linalg {
 namespace {

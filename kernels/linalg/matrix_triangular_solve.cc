@@ -1,5 +1,5 @@
 // MatrixTriangularSolve: systems of linear equations whose matrix is a triangle, by substitution.
-#include "troupe/kernels/linalg/matrices.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/kernels/linalg/orthogonal_inl.h"
+#include "kernels/linalg/orthogonal_inl.h"
 
 namespace troupe::linalg {
 

@@ -1,6 +1,6 @@
-#include "troupe/kernels/linalg/without_vectors.h"
+#include "kernels/linalg/without_vectors.h"
 
-#include "troupe/kernels/linalg/orthogonal_inl.h"
+#include "kernels/linalg/orthogonal_inl.h"
 
 namespace troupe::linalg {
 

@@ -14,9 +14,9 @@
 #include <xmmintrin.h>
 #endif
 
-#include "troupe/kernels/linalg/decompositions.h"
-#include "troupe/kernels/linalg/eigen_maps.h"
-#include "troupe/kernels/linalg/orthogonal.h"
+#include "kernels/linalg/decompositions.h"
+#include "kernels/linalg/eigen_maps.h"
+#include "kernels/linalg/orthogonal.h"
 
 namespace troupe::linalg {
 

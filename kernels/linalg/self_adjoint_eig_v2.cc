@@ -1,8 +1,8 @@
 // SelfAdjointEigV2: eigenvalues and eigenvectors of self-adjoint matrices.
 #include <cstring>
 
-#include "troupe/kernels/linalg/matrix_math.h"
-#include "troupe/kernels/linalg/orthogonal.h"
+#include "kernels/linalg/matrix_math.h"
+#include "kernels/linalg/orthogonal.h"
 
 namespace troupe::linalg {
 namespace {

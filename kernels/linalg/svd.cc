@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "troupe/kernels/linalg/matrix_math.h"
-#include "troupe/kernels/linalg/orthogonal.h"
+#include "kernels/linalg/matrix_math.h"
+#include "kernels/linalg/orthogonal.h"
 
 namespace troupe::linalg {
 namespace {

@@ -1,7 +1,7 @@
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/isa_pick.h"
 
 TROUPE_ISA_TABLE(ActivationTable, kActivations)
 

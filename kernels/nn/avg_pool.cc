@@ -1,5 +1,5 @@
 // AvgPool: the mean of the elements under each position of a window.
-#include "troupe/kernels/nn/pool.h"
+#include "kernels/nn/pool.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // AvgPoolGrad: the gradient of AvgPool.
-#include "troupe/kernels/nn/pool.h"
+#include "kernels/nn/pool.h"
 
 namespace troupe {
 namespace {

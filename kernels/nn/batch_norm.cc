@@ -1,16 +1,16 @@
-#include "troupe/kernels/nn/batch_norm.h"
+#include "kernels/nn/batch_norm.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/batch_norm_loops.h"
-#include "troupe/kernels/nn/bias.h"
-#include "troupe/kernels/nn/bias_add.h"
-#include "troupe/kernels/nn/isa_pick.h"
-#include "troupe/kernels/nn/layout.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/batch_norm_loops.h"
+#include "kernels/nn/bias.h"
+#include "kernels/nn/bias_add.h"
+#include "kernels/nn/isa_pick.h"
+#include "kernels/nn/layout.h"
 
 TROUPE_ISA_TABLE(BatchNormTable, kBatchNorm)
 

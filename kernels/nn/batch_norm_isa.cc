@@ -1,5 +1,5 @@
 // Batch normalisation, row by row with the channels as lanes.
-#include "troupe/kernels/nn/batch_norm_loops.h"
+#include "kernels/nn/batch_norm_loops.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

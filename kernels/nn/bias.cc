@@ -1,10 +1,10 @@
-#include "troupe/kernels/nn/bias.h"
+#include "kernels/nn/bias.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "troupe/kernels/nn/bias_loops.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "kernels/nn/bias_loops.h"
+#include "kernels/nn/isa_pick.h"
 
 TROUPE_ISA_TABLE(BiasTable, kBias)
 

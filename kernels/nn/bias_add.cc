@@ -1,10 +1,10 @@
 // BiasAdd: a vector added along the channels of a tensor.
-#include "troupe/kernels/nn/bias_add.h"
+#include "kernels/nn/bias_add.h"
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/bias.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/bias.h"
 
 namespace troupe {
 

@@ -1,11 +1,11 @@
 // BiasAddGrad: the gradient of BiasAdd with respect to the bias.
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/bias.h"
-#include "troupe/kernels/nn/bias_add.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/bias.h"
+#include "kernels/nn/bias_add.h"
 
 namespace troupe {
 namespace {

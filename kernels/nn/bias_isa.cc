@@ -1,5 +1,5 @@
 // Adding a repeating pattern, and summing by one.
-#include "troupe/kernels/nn/bias_loops.h"
+#include "kernels/nn/bias_loops.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

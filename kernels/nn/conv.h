@@ -4,14 +4,14 @@
 
 #include <string_view>
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/nn/conv_epilogue.h"
-#include "troupe/kernels/nn/conv_shape.h"
-#include "troupe/kernels/nn/dnnl/conv.h"
-#include "troupe/kernels/nn/window.h"
-#include "troupe/kernels/replaced_nodes.h"
+#include "troupe/gradient_function.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
+#include "kernels/nn/conv_epilogue.h"
+#include "kernels/nn/conv_shape.h"
+#include "kernels/nn/dnnl/conv.h"
+#include "kernels/nn/window.h"
+#include "kernels/replaced_nodes.h"
 
 namespace troupe {
 

@@ -1,13 +1,13 @@
-#include "troupe/kernels/nn/conv_direct.h"
+#include "kernels/nn/conv_direct.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
-#include "troupe/kernels/nn/conv_direct_loops.h"
-#include "troupe/kernels/nn/conv_direct_plan.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "kernels/nn/conv_direct_loops.h"
+#include "kernels/nn/conv_direct_plan.h"
+#include "kernels/nn/isa_pick.h"
 
 TROUPE_ISA_TABLE(ConvDirectTable, kConvDirect)
 

@@ -2,8 +2,8 @@
 #ifndef TROUPE_KERNELS_NN_CONV_DIRECT_H_
 #define TROUPE_KERNELS_NN_CONV_DIRECT_H_
 
-#include "troupe/kernels/nn/conv_epilogue.h"
-#include "troupe/kernels/nn/conv_shape.h"
+#include "kernels/nn/conv_epilogue.h"
+#include "kernels/nn/conv_shape.h"
 
 namespace troupe {
 

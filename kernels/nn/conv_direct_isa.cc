@@ -1,5 +1,5 @@
 // Direct convolutions: the sums of a few pixels (or taps) by a few vectors stay in registers.
-#include "troupe/kernels/nn/conv_direct_loops.h"
+#include "kernels/nn/conv_direct_loops.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

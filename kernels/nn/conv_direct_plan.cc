@@ -1,4 +1,4 @@
-#include "troupe/kernels/nn/conv_direct_plan.h"
+#include "kernels/nn/conv_direct_plan.h"
 
 #include <algorithm>
 #include <cstring>

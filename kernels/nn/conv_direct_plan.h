@@ -10,8 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "troupe/kernels/nn/conv_direct.h"
-#include "troupe/kernels/nn/conv_direct_loops.h"
+#include "kernels/nn/conv_direct.h"
+#include "kernels/nn/conv_direct_loops.h"
 
 namespace troupe::conv {
 

@@ -1,12 +1,12 @@
-#include "troupe/kernels/nn/conv_epilogue.h"
+#include "kernels/nn/conv_epilogue.h"
 
 #include <algorithm>
 #include <type_traits>
 #include <vector>
 
-#include "troupe/kernels/nn/activation_loops.h"
-#include "troupe/kernels/nn/bias_loops.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "kernels/nn/activation_loops.h"
+#include "kernels/nn/bias_loops.h"
+#include "kernels/nn/isa_pick.h"
 
 TROUPE_ISA_TABLE(ActivationTable, kActivations)
 TROUPE_ISA_TABLE(BiasTable, kBias)

@@ -1,9 +1,9 @@
-#include "troupe/kernels/nn/conv_generic.h"
+#include "kernels/nn/conv_generic.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "troupe/kernels/math/gemm.h"
+#include "kernels/math/gemm.h"
 
 namespace troupe {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef TROUPE_KERNELS_NN_CONV_GENERIC_H_
 #define TROUPE_KERNELS_NN_CONV_GENERIC_H_
 
-#include "troupe/kernels/nn/conv_shape.h"
+#include "kernels/nn/conv_shape.h"
 
 namespace troupe {
 

@@ -1,5 +1,5 @@
 // Shape functions and gradients of the convolution ops.
-#include "troupe/kernels/nn/conv.h"
+#include "kernels/nn/conv.h"
 
 namespace troupe {
 

@@ -2,12 +2,12 @@
 #include <cstring>
 #include <vector>
 
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/conv.h"
-#include "troupe/kernels/nn/conv_direct.h"
-#include "troupe/kernels/nn/conv_generic.h"
-#include "troupe/kernels/nn/conv_pointwise.h"
-#include "troupe/kernels/nn/layout.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/conv.h"
+#include "kernels/nn/conv_direct.h"
+#include "kernels/nn/conv_generic.h"
+#include "kernels/nn/conv_pointwise.h"
+#include "kernels/nn/layout.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
-#include "troupe/kernels/nn/conv_pointwise.h"
+#include "kernels/nn/conv_pointwise.h"
 
-#include "troupe/kernels/math/gemm_f32.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "kernels/math/gemm_f32.h"
+#include "kernels/nn/isa_pick.h"
 
 TROUPE_ISA_TABLE(GemmF32Table, kGemmF32)
 

@@ -7,8 +7,8 @@
 #ifndef TROUPE_KERNELS_NN_CONV_POINTWISE_H_
 #define TROUPE_KERNELS_NN_CONV_POINTWISE_H_
 
-#include "troupe/kernels/nn/conv_epilogue.h"
-#include "troupe/kernels/nn/conv_shape.h"
+#include "kernels/nn/conv_epilogue.h"
+#include "kernels/nn/conv_shape.h"
 
 namespace troupe {
 

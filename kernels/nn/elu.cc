@@ -1,5 +1,5 @@
 // Elu: the exponential linear unit.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // EluGrad: the gradient of Elu.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

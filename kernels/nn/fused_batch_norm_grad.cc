@@ -1,5 +1,5 @@
 // FusedBatchNormGrad: the gradient of FusedBatchNorm.
-#include "troupe/kernels/nn/batch_norm.h"
+#include "kernels/nn/batch_norm.h"
 
 namespace troupe {
 namespace {

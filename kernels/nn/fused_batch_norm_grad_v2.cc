@@ -1,5 +1,5 @@
 // FusedBatchNormGradV2: the gradient of FusedBatchNormV2.
-#include "troupe/kernels/nn/batch_norm.h"
+#include "kernels/nn/batch_norm.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // FusedBatchNormGradV3: the gradient of FusedBatchNormV3.
-#include "troupe/kernels/nn/batch_norm.h"
+#include "kernels/nn/batch_norm.h"
 
 namespace troupe {
 namespace {

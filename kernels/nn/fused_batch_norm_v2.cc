@@ -1,5 +1,5 @@
 // FusedBatchNormV2: batch normalisation (https://arxiv.org/abs/1502.03167) of images.
-#include "troupe/kernels/nn/batch_norm.h"
+#include "kernels/nn/batch_norm.h"
 
 namespace troupe {
 namespace {

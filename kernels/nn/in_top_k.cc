@@ -1,9 +1,9 @@
 // InTopK: is the right class among the k most likely ones?
-#include "troupe/kernels/nn/in_top_k.h"
+#include "kernels/nn/in_top_k.h"
 
 #include <cmath>
 
-#include "troupe/graph/ir/op_def.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "troupe/kernels/nn/layout.h"
+#include "kernels/nn/layout.h"
 
 #include <algorithm>
 #include <new>

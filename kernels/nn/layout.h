@@ -2,7 +2,7 @@
 #ifndef TROUPE_KERNELS_NN_LAYOUT_H_
 #define TROUPE_KERNELS_NN_LAYOUT_H_
 
-#include "troupe/kernels/kernel.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

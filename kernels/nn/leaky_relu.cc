@@ -1,5 +1,5 @@
 // LeakyRelu: a rectifier that leaks.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

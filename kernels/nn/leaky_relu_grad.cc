@@ -1,5 +1,5 @@
 // LeakyReluGrad: the gradient of LeakyRelu.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

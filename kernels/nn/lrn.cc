@@ -1,13 +1,13 @@
 // LRN: local response normalisation.
-#include "troupe/kernels/nn/lrn.h"
+#include "kernels/nn/lrn.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/nn/as_float.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "kernels/nn/as_float.h"
 
 namespace troupe {
 

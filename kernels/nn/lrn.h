@@ -5,7 +5,7 @@
 #ifndef TROUPE_KERNELS_NN_LRN_H_
 #define TROUPE_KERNELS_NN_LRN_H_
 
-#include "troupe/kernels/kernel.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <vector>
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/lrn.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/lrn.h"
 
 namespace troupe {
 namespace {

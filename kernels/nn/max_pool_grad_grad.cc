@@ -1,5 +1,5 @@
 // MaxPoolGradGrad: the second-order gradient of MaxPool.
-#include "troupe/kernels/nn/pool.h"
+#include "kernels/nn/pool.h"
 
 namespace troupe {
 namespace {

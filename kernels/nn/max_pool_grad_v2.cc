@@ -1,5 +1,5 @@
 // MaxPoolGradV2: the gradient of MaxPoolV2.
-#include "troupe/kernels/nn/pool.h"
+#include "kernels/nn/pool.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // MaxPoolV2: MaxPool with the window as inputs.
-#include "troupe/kernels/nn/pool.h"
+#include "kernels/nn/pool.h"
 
 namespace troupe {
 namespace {

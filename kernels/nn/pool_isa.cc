@@ -1,5 +1,5 @@
 // Pooling over the windows of one NHWC image.
-#include "troupe/kernels/nn/pool_loops.h"
+#include "kernels/nn/pool_loops.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

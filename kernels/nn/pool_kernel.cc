@@ -2,11 +2,11 @@
 #include <limits>
 #include <vector>
 
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/isa_pick.h"
-#include "troupe/kernels/nn/layout.h"
-#include "troupe/kernels/nn/pool.h"
-#include "troupe/kernels/nn/pool_loops.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/isa_pick.h"
+#include "kernels/nn/layout.h"
+#include "kernels/nn/pool.h"
+#include "kernels/nn/pool_loops.h"
 
 TROUPE_ISA_TABLE(PoolTable, kPools)
 

@@ -1,5 +1,5 @@
 // Relu: max(features, 0).
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

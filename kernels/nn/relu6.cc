@@ -1,5 +1,5 @@
 // Relu6: min(max(features, 0), 6).
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

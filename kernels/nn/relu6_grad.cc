@@ -1,5 +1,5 @@
 // Relu6Grad: the gradient of Relu6.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ReluGrad: the gradient of Relu.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

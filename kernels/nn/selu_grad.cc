@@ -1,5 +1,5 @@
 // SeluGrad: the gradient of Selu.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // Softmax: exp(logits) / sum(exp(logits)) over the last dimension.
-#include "troupe/kernels/nn/softmax.h"
+#include "kernels/nn/softmax.h"
 
-#include "troupe/graph/ir/op_def.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

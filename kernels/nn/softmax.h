@@ -2,9 +2,9 @@
 #ifndef TROUPE_KERNELS_NN_SOFTMAX_H_
 #define TROUPE_KERNELS_NN_SOFTMAX_H_
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/gradient_function.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

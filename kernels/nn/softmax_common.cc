@@ -1,7 +1,7 @@
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/isa_pick.h"
-#include "troupe/kernels/nn/softmax.h"
-#include "troupe/kernels/nn/softmax_loops.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/isa_pick.h"
+#include "kernels/nn/softmax.h"
+#include "kernels/nn/softmax_loops.h"
 
 TROUPE_ISA_TABLE(SoftmaxTable, kSoftmax)
 

@@ -1,8 +1,8 @@
 // SoftmaxCrossEntropyWithLogits: the loss of a classifier against a distribution over the classes, and its gradient in the same pass.
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/softmax.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/softmax.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // Softplus: log(1 + exp(features)).
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // SoftplusGrad: the gradient of Softplus.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

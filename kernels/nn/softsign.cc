@@ -1,5 +1,5 @@
 // Softsign: features / (1 + |features|).
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // SoftsignGrad: the gradient of Softsign.
-#include "troupe/kernels/nn/activation.h"
+#include "kernels/nn/activation.h"
 
 namespace troupe {
 namespace {

@@ -1,10 +1,10 @@
 // SparseSoftmaxCrossEntropyWithLogits: the loss of a classifier against one right class per row, and its gradient in the same pass.
 #include <vector>
 
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/nn/as_float.h"
-#include "troupe/kernels/nn/softmax.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "kernels/nn/as_float.h"
+#include "kernels/nn/softmax.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // TopK: the k largest elements of each row, with k as an attr.
-#include "troupe/kernels/nn/top_k.h"
+#include "kernels/nn/top_k.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,10 +2,10 @@
 #ifndef TROUPE_KERNELS_NN_TOP_K_H_
 #define TROUPE_KERNELS_NN_TOP_K_H_
 
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

@@ -1,5 +1,5 @@
 // TopKV2: the k largest elements of each row, with k as an input.
-#include "troupe/kernels/nn/top_k.h"
+#include "kernels/nn/top_k.h"
 
 namespace troupe {
 namespace {

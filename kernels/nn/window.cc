@@ -1,4 +1,4 @@
-#include "troupe/kernels/nn/window.h"
+#include "kernels/nn/window.h"
 
 #include <algorithm>
 #include <vector>

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "troupe/graph/ir/graph.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 

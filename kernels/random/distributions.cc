@@ -1,4 +1,4 @@
-#include "troupe/kernels/random/distributions.h"
+#include "kernels/random/distributions.h"
 
 #include <algorithm>
 

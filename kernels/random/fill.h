@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "troupe/kernels/device/compute_threads.h"
-#include "troupe/kernels/random/distributions.h"
-#include "troupe/kernels/random/uniform_loop.h"
+#include "troupe/compute_threads.h"
+#include "kernels/random/distributions.h"
+#include "kernels/random/uniform_loop.h"
 
 namespace troupe::random {
 

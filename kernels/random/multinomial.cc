@@ -1,6 +1,6 @@
 // Multinomial: classes drawn by their log-probabilities.
-#include "troupe/kernels/random/sample_classes.h"
-#include "troupe/kernels/random/distributions.h"
+#include "kernels/random/sample_classes.h"
+#include "kernels/random/distributions.h"
 
 namespace troupe {
 namespace {

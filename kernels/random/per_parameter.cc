@@ -1,4 +1,4 @@
-#include "troupe/kernels/random/per_parameter.h"
+#include "kernels/random/per_parameter.h"
 
 namespace troupe::random {
 

@@ -5,10 +5,10 @@
 #ifndef TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 #define TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/random/distributions.h"
-#include "troupe/kernels/random/random_state.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
+#include "kernels/random/distributions.h"
+#include "kernels/random/random_state.h"
 
 namespace troupe::random {
 

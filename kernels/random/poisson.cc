@@ -1,4 +1,4 @@
-#include "troupe/kernels/random/poisson.h"
+#include "kernels/random/poisson.h"
 
 #include <cmath>
 #include <limits>

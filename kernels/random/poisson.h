@@ -2,7 +2,7 @@
 #ifndef TROUPE_KERNELS_RANDOM_POISSON_H_
 #define TROUPE_KERNELS_RANDOM_POISSON_H_
 
-#include "troupe/kernels/random/per_parameter.h"
+#include "kernels/random/per_parameter.h"
 
 namespace troupe::random {
 

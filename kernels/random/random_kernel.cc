@@ -1,4 +1,4 @@
-#include "troupe/kernels/random/random_kernel.h"
+#include "kernels/random/random_kernel.h"
 
 namespace troupe::random {
 

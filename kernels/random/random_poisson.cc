@@ -1,6 +1,6 @@
 // RandomPoisson: samples of Poisson distributions.
-#include "troupe/kernels/random/poisson.h"
-#include "troupe/kernels/random/random_kernel.h"
+#include "kernels/random/poisson.h"
+#include "kernels/random/random_kernel.h"
 
 namespace troupe {
 namespace {

@@ -2,8 +2,8 @@
 #include <numeric>
 #include <vector>
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/random/random_state.h"
+#include "troupe/shape_inference.h"
+#include "kernels/random/random_state.h"
 
 namespace troupe {
 namespace {

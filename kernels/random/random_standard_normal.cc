@@ -1,5 +1,5 @@
 // RandomStandardNormal: numbers of the normal distribution with mean 0 and standard deviation 1.
-#include "troupe/kernels/random/random_kernel.h"
+#include "kernels/random/random_kernel.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,8 @@
-#include "troupe/kernels/random/random_state.h"
+#include "kernels/random/random_state.h"
 
 #include <random>
 
-#include "troupe/kernels/random/distributions.h"
+#include "kernels/random/distributions.h"
 
 namespace troupe::random {
 namespace {

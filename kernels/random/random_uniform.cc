@@ -1,5 +1,5 @@
 // RandomUniform: numbers drawn uniformly from [0, 1).
-#include "troupe/kernels/random/random_kernel.h"
+#include "kernels/random/random_kernel.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // RandomUniformInt: uniform integers.
-#include "troupe/kernels/random/random_kernel.h"
+#include "kernels/random/random_kernel.h"
 
 namespace troupe {
 namespace {

@@ -1,11 +1,11 @@
-#include "troupe/kernels/random/sample_classes.h"
+#include "kernels/random/sample_classes.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "troupe/kernels/random/distributions.h"
+#include "kernels/random/distributions.h"
 
 namespace troupe::random {
 namespace {

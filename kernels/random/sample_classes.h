@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/random/random_state.h"
+#include "troupe/shape_inference.h"
+#include "kernels/random/random_state.h"
 
 namespace troupe::random {
 

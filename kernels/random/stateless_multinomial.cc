@@ -1,6 +1,6 @@
 // StatelessMultinomial: classes drawn by their log-probabilities, as a function of a seed.
-#include "troupe/kernels/random/random_kernel.h"
-#include "troupe/kernels/random/sample_classes.h"
+#include "kernels/random/random_kernel.h"
+#include "kernels/random/sample_classes.h"
 
 namespace troupe {
 namespace {

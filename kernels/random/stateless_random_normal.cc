@@ -1,5 +1,5 @@
 // StatelessRandomNormal: numbers of the normal distribution with mean 0 and standard deviation 1, as a function of a seed.
-#include "troupe/kernels/random/random_kernel.h"
+#include "kernels/random/random_kernel.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // StatelessRandomUniformInt: uniform integers, as a function of a seed.
-#include "troupe/kernels/random/random_kernel.h"
+#include "kernels/random/random_kernel.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // TruncatedNormal: numbers of the standard normal distribution, those beyond 2 drawn again.
-#include "troupe/kernels/random/random_kernel.h"
+#include "kernels/random/random_kernel.h"
 
 namespace troupe {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "troupe/kernels/nn/isa_pick.h"
+#include "kernels/nn/isa_pick.h"
 
 namespace troupe::random {
 

@@ -1,4 +1,4 @@
-#include "troupe/kernels/random/uniform_loop.h"
+#include "kernels/random/uniform_loop.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // ApplyAdadelta, ResourceApplyAdadelta: a step of Adadelta.
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

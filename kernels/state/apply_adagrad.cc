@@ -1,5 +1,5 @@
 // ApplyAdagrad, ResourceApplyAdagrad: a step of Adagrad.
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ApplyAdagradV2, ResourceApplyAdagradV2: a step of Adagrad with an epsilon.
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // ApplyAdam, ResourceApplyAdam: a step of Adam.
 #include <cmath>
 
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ApplyCenteredRMSProp, ResourceApplyCenteredRMSProp: a step of RMSProp with centered moments.
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // ApplyFtrl, ResourceApplyFtrl: a step of FTRL-proximal.
-#include "troupe/kernels/state/ftrl_loop.h"
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/ftrl_loop.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

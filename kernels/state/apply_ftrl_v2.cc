@@ -1,6 +1,6 @@
 // ApplyFtrlV2, ResourceApplyFtrlV2: a step of FTRL-proximal with shrinkage.
-#include "troupe/kernels/state/ftrl_loop.h"
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/ftrl_loop.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

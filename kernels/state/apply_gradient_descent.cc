@@ -1,5 +1,5 @@
 // ApplyGradientDescent, ResourceApplyGradientDescent: a step down the gradient.
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ApplyMomentum, ResourceApplyMomentum: a step with momentum.
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

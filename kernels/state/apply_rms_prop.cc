@@ -1,5 +1,5 @@
 // ApplyRMSProp, ResourceApplyRMSProp: a step of RMSProp.
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // AssignAdd, AssignAddVariableOp: add a whole tensor to a variable.
-#include "troupe/kernels/state/dense_update.h"
-#include "troupe/kernels/state/handle_shapes.h"
+#include "kernels/state/dense_update.h"
+#include "kernels/state/handle_shapes.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // AssignVariableOp: a new value for a variable.
-#include "troupe/kernels/state/handle_shapes.h"
-#include "troupe/kernels/state/variable_owner.h"
+#include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe {
 namespace {

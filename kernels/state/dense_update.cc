@@ -1,4 +1,4 @@
-#include "troupe/kernels/state/dense_update.h"
+#include "kernels/state/dense_update.h"
 
 namespace troupe::state {
 namespace {

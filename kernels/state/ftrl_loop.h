@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "troupe/graph/core/half.h"
+#include "troupe/half.h"
 
 namespace troupe::state {
 

@@ -1,4 +1,4 @@
-#include "troupe/kernels/state/handle_shapes.h"
+#include "kernels/state/handle_shapes.h"
 
 namespace troupe::state {
 namespace {

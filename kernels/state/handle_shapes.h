@@ -2,7 +2,7 @@
 #ifndef TROUPE_KERNELS_STATE_HANDLE_SHAPES_H_
 #define TROUPE_KERNELS_STATE_HANDLE_SHAPES_H_
 
-#include "troupe/graph/ir/shape_inference.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::state {
 

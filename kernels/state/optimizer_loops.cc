@@ -1,7 +1,7 @@
-#include "troupe/kernels/state/optimizer_loops.h"
+#include "kernels/state/optimizer_loops.h"
 
-#include "troupe/kernels/nn/isa_pick.h"
-#include "troupe/kernels/state/optimizer_loops_inl.h"
+#include "kernels/nn/isa_pick.h"
+#include "kernels/state/optimizer_loops_inl.h"
 
 TROUPE_ISA_TABLE(state::OptimizerLoops<float>, kFloatOptimizerLoops)
 TROUPE_ISA_TABLE(state::OptimizerLoops<double>, kDoubleOptimizerLoops)

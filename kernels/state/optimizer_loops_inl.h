@@ -6,8 +6,8 @@
 #include <cmath>
 #include <complex>
 
-#include "troupe/graph/core/half.h"
-#include "troupe/kernels/state/optimizer_loops.h"
+#include "troupe/half.h"
+#include "kernels/state/optimizer_loops.h"
 
 namespace troupe::state {
 namespace {

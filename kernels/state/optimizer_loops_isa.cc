@@ -1,4 +1,4 @@
-#include "troupe/kernels/state/optimizer_loops_inl.h"
+#include "kernels/state/optimizer_loops_inl.h"
 
 namespace troupe::TROUPE_ISA {
 

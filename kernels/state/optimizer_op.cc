@@ -1,4 +1,4 @@
-#include "troupe/kernels/state/optimizer_op.h"
+#include "kernels/state/optimizer_op.h"
 
 #include <algorithm>
 #include <functional>

@@ -14,10 +14,10 @@
 
 #include <complex>
 
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/state/handle_shapes.h"
-#include "troupe/kernels/state/optimizer_loops.h"
-#include "troupe/kernels/state/variable_owner.h"
+#include "troupe/kernel.h"
+#include "kernels/state/handle_shapes.h"
+#include "kernels/state/optimizer_loops.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe::state {
 

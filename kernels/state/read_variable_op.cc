@@ -1,7 +1,7 @@
 // ReadVariableOp: a snapshot of a variable.
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/kernels/state/handle_shapes.h"
-#include "troupe/kernels/state/variable_owner.h"
+#include "troupe/gradient_function.h"
+#include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ScatterDiv, ResourceScatterDiv: rows of a variable, ref[indices[i]] /= updates[i].
-#include "troupe/kernels/state/scatter_rows.h"
+#include "kernels/state/scatter_rows.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ScatterMin, ResourceScatterMin: rows of a variable, ref[indices[i]] = min(ref[indices[i]], updates[i]).
-#include "troupe/kernels/state/scatter_rows.h"
+#include "kernels/state/scatter_rows.h"
 
 namespace troupe {
 namespace {

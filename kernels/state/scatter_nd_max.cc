@@ -1,5 +1,5 @@
 // ScatterNdMax, ResourceScatterNdMax: slices of a variable, slice(indices[i]) = max(slice, updates[i]).
-#include "troupe/kernels/state/scatter_rows.h"
+#include "kernels/state/scatter_rows.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ScatterNdMin, ResourceScatterNdMin: slices of a variable, slice(indices[i]) = min(slice, updates[i]).
-#include "troupe/kernels/state/scatter_rows.h"
+#include "kernels/state/scatter_rows.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // ScatterNdUpdate, ResourceScatterNdUpdate: slices of a variable, slice(indices[i]) = updates[i].
-#include "troupe/kernels/state/scatter_rows.h"
+#include "kernels/state/scatter_rows.h"
 
 namespace troupe {
 namespace {

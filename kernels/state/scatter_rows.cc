@@ -1,9 +1,9 @@
-#include "troupe/kernels/state/scatter_rows.h"
+#include "kernels/state/scatter_rows.h"
 
 #include <algorithm>
 #include <functional>
 
-#include "troupe/kernels/state/handle_shapes.h"
+#include "kernels/state/handle_shapes.h"
 
 namespace troupe::state {
 namespace {

@@ -7,10 +7,10 @@
 
 #include <vector>
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/state/variable_owner.h"
-#include "troupe/kernels/state/variable_slot.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
+#include "kernels/state/variable_owner.h"
+#include "kernels/state/variable_slot.h"
 
 namespace troupe::state {
 

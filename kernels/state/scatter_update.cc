@@ -1,5 +1,5 @@
 // ScatterUpdate, ResourceScatterUpdate: rows of a variable, ref[indices[i]] = updates[i].
-#include "troupe/kernels/state/scatter_rows.h"
+#include "kernels/state/scatter_rows.h"
 
 namespace troupe {
 namespace {

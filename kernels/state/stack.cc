@@ -1,10 +1,10 @@
 // Stack, StackV2: a new stack.
-#include "troupe/kernels/state/stack.h"
+#include "kernels/state/stack.h"
 
 #include <atomic>
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe {
 namespace state {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "troupe/graph/core/resource.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/resource.h"
+#include "troupe/kernel.h"
 
 namespace troupe::state {
 

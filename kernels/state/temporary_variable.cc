@@ -1,6 +1,6 @@
 // TemporaryVariable, DestroyTemporaryVariable: a variable that lives within one step.
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // Variable, VariableV2: a reference to a variable.
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "troupe/kernels/state/variable_owner.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe::state {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "troupe/kernels/kernel.h"
-#include "troupe/kernels/state/variable_slot.h"
+#include "troupe/kernel.h"
+#include "kernels/state/variable_slot.h"
 
 namespace troupe::state {
 

@@ -1,7 +1,7 @@
 // VariableShape: the shape of a variable's value.
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/state/handle_shapes.h"
-#include "troupe/kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
+#include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_owner.h"
 
 namespace troupe {
 namespace {

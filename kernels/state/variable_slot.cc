@@ -1,6 +1,6 @@
-#include "troupe/kernels/state/variable_slot.h"
+#include "kernels/state/variable_slot.h"
 
-#include "troupe/kernels/kernel.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
-#include "troupe/graph/core/resource.h"
-#include "troupe/graph/core/status.h"
-#include "troupe/graph/core/tensor.h"
+#include "troupe/resource.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
 
 namespace troupe {
 

@@ -2,8 +2,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include "actors/graphs.h"
-#include "troupe/graph/ir/node_builder.h"
+#include "tests/actors/graphs.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

@@ -6,11 +6,13 @@
 #include <limits>
 #include <thread>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
-#include "troupe/actors/call_wait.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/kernels/kernel.h"
+#include "actors/call_wait.h"
+#include "troupe/node_builder.h"
+#include "troupe/kernel.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {

@@ -6,7 +6,9 @@
 #include <future>
 #include <thread>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
 
 namespace troupe {

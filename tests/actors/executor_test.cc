@@ -5,12 +5,12 @@
 #include <random>
 #include <thread>
 
-#include "actors/graphs.h"
-#include "troupe/actors/signature.h"
-#include "troupe/actors/supervisor.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/passes/prune.h"
-#include "troupe/kernels/evaluate.h"
+#include "tests/actors/graphs.h"
+#include "actors/signature.h"
+#include "actors/supervisor.h"
+#include "troupe/node_builder.h"
+#include "graph/passes/prune.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 namespace {

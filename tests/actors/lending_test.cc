@@ -6,10 +6,12 @@
 #include <mutex>
 #include <thread>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/node_builder.h"
+#include "troupe/kernel.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {

@@ -2,7 +2,7 @@
 // shapes that do not lie within a tensor show that the executor knows how tensors lie in memory.
 #include <boost/test/unit_test.hpp>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
 #include "troupe/troupe.h"
 
 namespace troupe {

@@ -1,5 +1,5 @@
 // Runtimes with a memory limit: what counts, what does not, and tensors that outlive them.
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
 
 namespace troupe {
 namespace {

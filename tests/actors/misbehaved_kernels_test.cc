@@ -6,13 +6,13 @@
 #include <future>
 #include <thread>
 
-#include "actors/graphs.h"
-#include "troupe/actors/signature.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/graph/passes/prune.h"
-#include "troupe/kernels/evaluate.h"
-#include "troupe/kernels/kernel.h"
+#include "tests/actors/graphs.h"
+#include "actors/signature.h"
+#include "troupe/node_builder.h"
+#include "troupe/shape_inference.h"
+#include "graph/passes/prune.h"
+#include "kernels/evaluate.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 namespace {

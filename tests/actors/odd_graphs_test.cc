@@ -2,11 +2,11 @@
 #include <boost/test/unit_test.hpp>
 #include <time.h>
 
-#include "actors/graphs.h"
-#include "troupe/actors/executor/step_state.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/passes/prune.h"
-#include "troupe/kernels/evaluate.h"
+#include "tests/actors/graphs.h"
+#include "actors/executor/step_state.h"
+#include "troupe/node_builder.h"
+#include "graph/passes/prune.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 namespace {

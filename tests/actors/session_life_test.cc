@@ -3,12 +3,14 @@
 #include <future>
 #include <thread>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
-#include "troupe/actors/session_actor.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "actors/session_actor.h"
+#include "troupe/node_builder.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 

@@ -2,8 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
-#include "troupe/actors/session.h"
-#include "troupe/graph/ir/node_builder.h"
+#include "troupe/session.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

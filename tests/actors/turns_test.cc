@@ -9,12 +9,14 @@
 #include <set>
 #include <thread>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
-#include "troupe/actors/actor_thread.h"
-#include "troupe/actors/session_actor.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/kernels/kernel.h"
+#include "actors/actor_thread.h"
+#include "actors/session_actor.h"
+#include "troupe/node_builder.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 namespace {

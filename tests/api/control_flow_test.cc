@@ -3,12 +3,12 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "api/graph_text.h"
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/control_flow_ops.h"
-#include "troupe/graph/api/operators.h"
-#include "troupe/graph/api/variable.h"
-#include "troupe/graph/ir/control_flow.h"
+#include "tests/api/graph_text.h"
+#include "troupe/const.h"
+#include "troupe/control_flow.h"
+#include "troupe/operators.h"
+#include "troupe/variable.h"
+#include "graph/ir/control_flow.h"
 #include "troupe/ops.h"
 
 namespace troupe {

@@ -1,9 +1,9 @@
 // The builder generator on sample ops, and what it made of the real ones.
 #include <boost/test/unit_test.hpp>
 
-#include "api/graph_text.h"
-#include "builders.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/api/graph_text.h"
+#include "tools/genops/builders.h"
+#include "troupe/shape_inference.h"
 #include "troupe/ops.h"
 
 namespace troupe {

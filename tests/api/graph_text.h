@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/api/scope.h"
+#include "troupe/scope.h"
 
 namespace troupe::test {
 

@@ -1,12 +1,12 @@
-#include "troupe/graph/api/scope.h"
+#include "troupe/scope.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "api/graph_text.h"
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/emit.h"
-#include "troupe/graph/api/operators.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/api/graph_text.h"
+#include "troupe/const.h"
+#include "troupe/emit.h"
+#include "troupe/operators.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

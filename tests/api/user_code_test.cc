@@ -5,12 +5,12 @@
 #include <functional>
 #include <stdexcept>
 
-#include "troupe/graph/api/emit.h"
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/graph/ir/registration.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/graph/train/optimizer.h"
+#include "troupe/emit.h"
+#include "troupe/gradient_function.h"
+#include "troupe/import_export.h"
+#include "troupe/registration.h"
+#include "troupe/shape_inference.h"
+#include "troupe/train/optimizer.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/troupe.h"
 

@@ -1,11 +1,11 @@
-#include "troupe/graph/api/variable.h"
+#include "troupe/variable.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "api/graph_text.h"
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/operators.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/api/graph_text.h"
+#include "troupe/const.h"
+#include "troupe/operators.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/core/tensor.h"
-#include "troupe/graph/ir/attr_value.h"
+#include "troupe/tensor.h"
+#include "troupe/attr_value.h"
 
 namespace troupe::test {
 

@@ -1,8 +1,8 @@
 // What array ops say about inputs that do not fit: a sentence that names the number that is wrong.
 #include <boost/test/unit_test.hpp>
 
-#include "array/case_file.h"
-#include "troupe/kernels/evaluate.h"
+#include "tests/array/case_file.h"
+#include "kernels/evaluate.h"
 
 namespace troupe::test {
 namespace {

@@ -3,9 +3,9 @@
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 
-#include "array/case_file.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/array/case_file.h"
+#include "troupe/node_builder.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::test {
 namespace {

@@ -2,9 +2,9 @@
 #include <boost/test/unit_test.hpp>
 #include <numeric>
 
-#include "array/case_file.h"
-#include "troupe/kernels/array/strided_copy.h"
-#include "troupe/kernels/device/compute_threads.h"
+#include "tests/array/case_file.h"
+#include "kernels/array/strided_copy.h"
+#include "troupe/compute_threads.h"
 
 namespace troupe::test {
 namespace {

@@ -2,8 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 
-#include "array/case_file.h"
-#include "troupe/kernels/evaluate.h"
+#include "tests/array/case_file.h"
+#include "kernels/evaluate.h"
 
 namespace troupe::test {
 namespace {

@@ -1,6 +1,6 @@
 // Gradients through loops and conditionals that are built here, against finite differences.
-#include "autodiff/numeric.h"
-#include "autodiff/test_ops.h"
+#include "tests/autodiff/numeric.h"
+#include "tests/autodiff/test_ops.h"
 
 namespace troupe::testing {
 namespace {

@@ -2,8 +2,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "autodiff/numeric.h"
-#include "troupe/graph/ir/import_export.h"
+#include "tests/autodiff/numeric.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::testing {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors/session.h"
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/control_flow_ops.h"
-#include "troupe/graph/api/emit.h"
-#include "troupe/graph/api/operators.h"
-#include "troupe/graph/api/variable.h"
-#include "troupe/graph/autodiff/gradients.h"
+#include "troupe/session.h"
+#include "troupe/const.h"
+#include "troupe/control_flow.h"
+#include "troupe/emit.h"
+#include "troupe/operators.h"
+#include "troupe/variable.h"
+#include "troupe/gradients.h"
 
 namespace troupe::testing {
 

@@ -1,5 +1,5 @@
 // Gradients of graphs without loops, against finite differences.
-#include "autodiff/numeric.h"
+#include "tests/autodiff/numeric.h"
 
 namespace troupe::testing {
 namespace {

@@ -1,8 +1,8 @@
 // Gradients of gradients through loops, against finite differences of the first gradients.
 #include <functional>
 
-#include "autodiff/numeric.h"
-#include "autodiff/test_ops.h"
+#include "tests/autodiff/numeric.h"
+#include "tests/autodiff/test_ops.h"
 
 namespace troupe::testing {
 namespace {

@@ -2,10 +2,10 @@
 // said of an x on which nothing depends.
 #include <functional>
 
-#include "autodiff/numeric.h"
-#include "autodiff/test_ops.h"
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/graph/train/gradient_descent.h"
+#include "tests/autodiff/numeric.h"
+#include "tests/autodiff/test_ops.h"
+#include "troupe/import_export.h"
+#include "troupe/train/gradient_descent.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::testing {

@@ -1,7 +1,7 @@
 // Which nodes are added.
-#include "autodiff/test_ops.h"
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/autodiff/test_ops.h"
+#include "troupe/gradient_function.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::testing {
 namespace {

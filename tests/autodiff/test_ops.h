@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/autodiff/gradients.h"
-#include "troupe/graph/ir/text.h"
+#include "troupe/gradients.h"
+#include "graph/ir/text.h"
 
 namespace troupe::testing {
 

@@ -6,9 +6,11 @@
 #include <memory>
 #include <thread>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
-#include "troupe/actors/actor_thread.h"
+#include "actors/actor_thread.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,8 @@
 // What a blocking Run takes, an asynchronous one takes too: deadline, cancellation, metadata, stall
 // reports. On the stage's clock. And what is told of a step whose kernel does not return: the edges
 // of signature.h and step_watch.h.
-#include "cast/play.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/cast/play.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

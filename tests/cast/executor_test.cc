@@ -1,7 +1,7 @@
 // The executor actor: every numbered edge of executor/executor_actor.h, message by message.
-#include "cast/play.h"
-#include "troupe/actors/executor/executor_actor.h"
-#include "troupe/actors/signature.h"
+#include "tests/cast/play.h"
+#include "actors/executor/executor_actor.h"
+#include "actors/signature.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // Receive scheduling: the tensors that a part will need late stay with their sender until it is about to need them.
-#include "cast/play.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/cast/play.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

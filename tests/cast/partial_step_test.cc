@@ -1,5 +1,5 @@
 // The partial step: every numbered edge of partial_step.h.
-#include "cast/play.h"
+#include "tests/cast/play.h"
 
 namespace troupe {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "cast/stage.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/kernels/kernel.h"
+#include "tests/cast/stage.h"
+#include "troupe/node_builder.h"
+#include "troupe/kernel.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 

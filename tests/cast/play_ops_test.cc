@@ -1,5 +1,5 @@
 // The op of these rehearsals whose kernel waits until its step ends.
-#include "cast/play.h"
+#include "tests/cast/play.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // The session actor: every numbered edge of session_actor.h; and the worker, the device and the container that it works with.
-#include "cast/play.h"
+#include "tests/cast/play.h"
 
 namespace troupe {
 namespace {

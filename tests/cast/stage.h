@@ -17,10 +17,12 @@
 #include <map>
 #include <string>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
-#include "troupe/actors/device_actor.h"
-#include "troupe/actors/session_actor.h"
+#include "actors/device_actor.h"
+#include "actors/session_actor.h"
 
 namespace troupe {
 

@@ -1,10 +1,10 @@
 // How the answers of a step's parts become a report, from answers made up.
-#include "troupe/actors/stall_report.h"
+#include "actors/stall_report.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "troupe/graph/core/strings.h"
-#include "troupe/kernels/evaluate.h"
+#include "troupe/strings.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 namespace {

@@ -3,8 +3,8 @@
 #include <regex>
 #include <thread>
 
-#include "cast/play.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/cast/play.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

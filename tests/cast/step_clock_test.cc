@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "troupe/actors/step_clock.h"
-#include "troupe/actors/step_watch.h"
+#include "actors/step_clock.h"
+#include "actors/step_watch.h"
 
 namespace troupe {
 namespace {

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <map>
 
-#include "troupe/kernels/control/edge_key.h"
-#include "troupe/kernels/control/summarize.h"
-#include "troupe/kernels/evaluate.h"
+#include "kernels/control/edge_key.h"
+#include "kernels/control/summarize.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 namespace {

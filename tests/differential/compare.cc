@@ -1,10 +1,10 @@
-#include "differential/compare.h"
+#include "tests/differential/compare.h"
 
 #include <algorithm>
 #include <cmath>
 #include <complex>
 
-#include "troupe/graph/core/strings.h"
+#include "troupe/strings.h"
 
 namespace troupe::test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "troupe/graph/core/tensor.h"
+#include "troupe/tensor.h"
 
 namespace troupe::test {
 

@@ -29,8 +29,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors/session.h"
-#include "troupe/graph/core/tensor.h"
+#include "troupe/session.h"
+#include "troupe/tensor.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::test {

@@ -7,9 +7,9 @@
 #include <set>
 #include <sstream>
 
-#include "differential/compare.h"
-#include "differential/composition.h"
-#include "troupe/graph/core/strings.h"
+#include "tests/differential/compare.h"
+#include "tests/differential/composition.h"
+#include "troupe/strings.h"
 
 namespace troupe::test {
 namespace {

@@ -1,8 +1,8 @@
 #include <sstream>
 
-#include "differential/composition.h"
-#include "troupe/graph/core/strings.h"
-#include "troupe/graph/ir/import_export.h"
+#include "tests/differential/composition.h"
+#include "troupe/strings.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/tensor.pb.h"
 
 namespace troupe::test {

@@ -2,13 +2,13 @@
 #include <limits>
 #include <map>
 
-#include "differential/compare.h"
-#include "differential/composition.h"
-#include "troupe/graph/autodiff/gradients.h"
-#include "troupe/graph/core/strings.h"
-#include "troupe/graph/ir/graph.h"
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/graph/ir/text.h"
+#include "tests/differential/compare.h"
+#include "tests/differential/composition.h"
+#include "troupe/gradients.h"
+#include "troupe/strings.h"
+#include "troupe/graph.h"
+#include "troupe/import_export.h"
+#include "graph/ir/text.h"
 
 namespace troupe::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "differential/composition.h"
+#include "tests/differential/composition.h"
 
 int main(int argc, char** argv) {
   using namespace troupe::test;

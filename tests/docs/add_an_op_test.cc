@@ -3,10 +3,10 @@
 
 // [op]
 // HalfSquare: half of the square, element by element.
-#include "troupe/graph/ir/gradient.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 namespace {
@@ -41,7 +41,7 @@ TROUPE_KERNEL("HalfSquare").Device("CPU").Type<double>("T").Function<Compute<dou
 }  // namespace troupe
 // [/op]
 
-#include "troupe/graph/api/emit.h"
+#include "troupe/emit.h"
 #include "troupe/troupe.h"
 
 namespace troupe {

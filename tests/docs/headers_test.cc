@@ -12,7 +12,7 @@ BOOST_AUTO_TEST_CASE(TheProgramOfVariable) {
   const Scope scope = Scope::NewRootScope();
   auto session = *Session::Create();
   const Output x = Const(scope, {{1.0f, 2.0f}});
-  // [graph/api/variable.h]
+  // [include/troupe/variable.h]
   Variable w(scope.WithOpName("w"), Const(scope, {{0.5f}, {0.25f}}));  // nodes w, w/Assign, w/Read
   Output y = ops::MatMul(scope, x, w);               // a Variable is an Output: its value, read once in a step
   Output slope = Gradients(scope, {y}, {w})[0];      // with respect to the variable, however it is read
@@ -20,7 +20,7 @@ BOOST_AUTO_TEST_CASE(TheProgramOfVariable) {
   Operation init = GlobalVariablesInitializer(scope);
   absl::Status status = session->Extend(*scope.graph());
   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);  // before anything else
-  // [/graph/api/variable.h]
+  // [/include/troupe/variable.h]
   BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());
   std::vector<Tensor> out;
   status = session->Run({}, {y.name(), slope.name()}, {}, &out);
@@ -38,14 +38,14 @@ BOOST_AUTO_TEST_CASE(TheProgramOfOptimizer) {
   const Variable w(root.WithOpName("w"), 1.0f);
   const Output loss = ops::Square(root, w * x);
   const Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
-  // [graph/train/optimizer.h]
+  // [include/troupe/train/optimizer.h]
   train::Adam adam(0.001);
   Operation step = adam.Minimize(root, loss);
   Operation init = GlobalVariablesInitializer(root);  // after Minimize: slots are variables, too
   absl::Status status = session->Extend(*root.graph());
   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);
   for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step.name()}, nullptr);
-  // [/graph/train/optimizer.h]
+  // [/include/troupe/train/optimizer.h]
   BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());
   std::vector<Tensor> out;
   BOOST_REQUIRE(session->Run(feeds, {w.name()}, {}, &out).ok());
@@ -56,11 +56,11 @@ BOOST_AUTO_TEST_CASE(TheProgramOfFunctional) {
   const Scope scope = Scope::NewRootScope();
   auto session = *Session::Create();
   const Output x = Const(scope, {1.0f, 2.0f, 3.0f});
-  // [graph/api/functional.h]
+  // [include/troupe/functional.h]
   Output squares = Map(scope, x, [](const Scope&, const Output& row) { return row * row; });
   Output sum = Fold(scope, x, 0.0f, [](const Scope&, const Output& sum, const Output& row) { return sum + row; });
   Output sums = Scan(scope, x, 0.0f, [](const Scope&, const Output& sum, const Output& row) { return sum + row; });
-  // [/graph/api/functional.h]
+  // [/include/troupe/functional.h]
   BOOST_REQUIRE(session->Extend(*scope.graph()).ok());
   std::vector<Tensor> out;
   BOOST_REQUIRE(session->Run({}, {squares.name(), sum.name(), sums.name()}, {}, &out).ok());

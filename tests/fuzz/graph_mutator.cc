@@ -3,8 +3,8 @@
 #include <random>
 #include <string>
 
-#include "fuzz/random_graph.h"
-#include "troupe/graph/core/strings.h"
+#include "tests/fuzz/random_graph.h"
+#include "troupe/strings.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 

@@ -7,7 +7,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace {

@@ -1,10 +1,10 @@
-#include "fuzz/random_graph.h"
+#include "tests/fuzz/random_graph.h"
 
 #include <algorithm>
 #include <set>
 
-#include "troupe/graph/core/strings.h"
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/strings.h"
+#include "troupe/import_export.h"
 
 namespace troupe::fuzz {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/ir/op_def.h"
+#include "troupe/op_def.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::fuzz {

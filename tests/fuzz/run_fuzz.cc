@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "fuzz/random_graph.h"
-#include "troupe/actors/session.h"
-#include "troupe/graph/ir/import_export.h"
+#include "tests/fuzz/random_graph.h"
+#include "troupe/session.h"
+#include "troupe/import_export.h"
 
 namespace troupe::fuzz {
 namespace {

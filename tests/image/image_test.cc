@@ -1,8 +1,8 @@
 // Gradients of image ops against finite differences, and their errors. Values are compared in tests/ops.
 #include <limits>
 
-#include "autodiff/numeric.h"
-#include "math/math_case.h"
+#include "tests/autodiff/numeric.h"
+#include "tests/math/math_case.h"
 
 namespace troupe::testing {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <google/protobuf/stubs/logging.h>
 
-#include "import/ops_test.h"
+#include "tests/import/ops_test.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
 

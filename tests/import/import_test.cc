@@ -3,7 +3,7 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
-#include "import/ops_test.h"
+#include "tests/import/ops_test.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/op_def.pb.h"
 

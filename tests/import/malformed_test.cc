@@ -1,7 +1,7 @@
 // Graphs with one thing wrong each, and the sentence that must come back.
 #include <boost/test/unit_test.hpp>
 
-#include "import/ops_test.h"
+#include "tests/import/ops_test.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "import/ops_test.h"
+#include "tests/import/ops_test.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <random>
 
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/graph/ir/text.h"
+#include "troupe/import_export.h"
+#include "graph/ir/text.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {

@@ -10,7 +10,7 @@
 #include <deque>
 #include <functional>
 
-#include "graphs.h"
+#include "tools/benchmarks/graphs.h"
 
 namespace {
 

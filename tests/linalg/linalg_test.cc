@@ -1,7 +1,7 @@
 // Gradients of linear algebra against finite differences, its errors, and batches that are split among threads. Values are compared in
 // tests/ops.
-#include "autodiff/numeric.h"
-#include "math/math_case.h"
+#include "tests/autodiff/numeric.h"
+#include "tests/math/math_case.h"
 
 namespace troupe::testing {
 namespace {

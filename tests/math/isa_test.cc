@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/core/half.h"
-#include "troupe/kernels/math/isa_dispatch.h"
+#include "troupe/half.h"
+#include "kernels/math/isa_dispatch.h"
 
 namespace troupe::math {
 namespace {

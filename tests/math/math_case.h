@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/kernels/evaluate.h"
+#include "kernels/evaluate.h"
 
 namespace troupe::test {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "math/math_case.h"
+#include "tests/math/math_case.h"
 
 namespace troupe::test {
 namespace {

@@ -1,6 +1,6 @@
 // Gradients of the functions of statistics against finite differences. Values are compared in tests/ops.
-#include "autodiff/numeric.h"
-#include "math/math_case.h"
+#include "tests/autodiff/numeric.h"
+#include "tests/math/math_case.h"
 
 namespace troupe::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "math/math_case.h"
+#include "tests/math/math_case.h"
 
 namespace troupe::test {
 namespace {

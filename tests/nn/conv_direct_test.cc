@@ -3,9 +3,9 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "nn/conv_oracle.h"
-#include "troupe/kernels/nn/conv_direct.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "tests/nn/conv_oracle.h"
+#include "kernels/nn/conv_direct.h"
+#include "kernels/nn/isa_pick.h"
 
 namespace troupe {
 namespace {

@@ -2,14 +2,14 @@
 // and through the kernel that ops share.
 #include <boost/test/unit_test.hpp>
 
-#include "nn/conv_oracle.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/kernels/nn/conv.h"
-#include "troupe/kernels/nn/conv_direct.h"
-#include "troupe/kernels/nn/conv_generic.h"
-#include "troupe/kernels/nn/conv_pointwise.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "tests/nn/conv_oracle.h"
+#include "troupe/node_builder.h"
+#include "troupe/op_def.h"
+#include "kernels/nn/conv.h"
+#include "kernels/nn/conv_direct.h"
+#include "kernels/nn/conv_generic.h"
+#include "kernels/nn/conv_pointwise.h"
+#include "kernels/nn/isa_pick.h"
 
 namespace troupe {
 namespace {

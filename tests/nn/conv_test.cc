@@ -3,10 +3,10 @@
 #include <atomic>
 #include <thread>
 
-#include "nn/nn_test_util.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/nn/dnnl/conv.h"
+#include "tests/nn/nn_test_util.h"
+#include "troupe/node_builder.h"
+#include "troupe/shape_inference.h"
+#include "kernels/nn/dnnl/conv.h"
 
 namespace troupe {
 namespace {

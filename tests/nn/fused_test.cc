@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "troupe/graph/ir/text.h"
+#include "graph/ir/text.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/troupe.h"

@@ -2,9 +2,9 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "nn/nn_test_util.h"
-#include "troupe/kernels/math/gemm_f32.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "tests/nn/nn_test_util.h"
+#include "kernels/math/gemm_f32.h"
+#include "kernels/nn/isa_pick.h"
 
 TROUPE_ISA_TABLE(GemmF32Table, kGemmF32)
 TROUPE_ISA_TABLE(GemvF32Table, kGemvF32)

@@ -3,7 +3,7 @@
 #include <complex>
 #include <thread>
 
-#include "nn/nn_test_util.h"
+#include "tests/nn/nn_test_util.h"
 
 namespace troupe {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/kernels/evaluate.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 

@@ -6,12 +6,12 @@
 #include <functional>
 #include <limits>
 
-#include "nn/conv_oracle.h"
-#include "troupe/kernels/nn/conv_direct.h"
-#include "troupe/kernels/nn/conv_generic.h"
-#include "troupe/kernels/nn/conv_pointwise.h"
-#include "troupe/kernels/nn/dnnl/conv.h"
-#include "troupe/kernels/nn/isa_pick.h"
+#include "tests/nn/conv_oracle.h"
+#include "kernels/nn/conv_direct.h"
+#include "kernels/nn/conv_generic.h"
+#include "kernels/nn/conv_pointwise.h"
+#include "kernels/nn/dnnl/conv.h"
+#include "kernels/nn/isa_pick.h"
 
 namespace troupe {
 namespace {

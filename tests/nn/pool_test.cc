@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "nn/nn_test_util.h"
+#include "tests/nn/nn_test_util.h"
 
 namespace troupe {
 namespace {

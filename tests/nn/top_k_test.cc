@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <numeric>
 
-#include "nn/nn_test_util.h"
+#include "tests/nn/nn_test_util.h"
 
 namespace troupe {
 namespace {

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "opgraphs/recorded_graph.h"
-#include "troupe/actors/session.h"
-#include "troupe/graph/ir/import_export.h"
+#include "tests/opgraphs/recorded_graph.h"
+#include "troupe/session.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/core/status.h"
-#include "troupe/graph/core/tensor.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
 
 namespace troupe::test {
 

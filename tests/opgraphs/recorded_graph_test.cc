@@ -1,4 +1,4 @@
-#include "opgraphs/recorded_graph.h"
+#include "tests/opgraphs/recorded_graph.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "troupe/graph/core/strings.h"
+#include "troupe/strings.h"
 
 namespace troupe::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "troupe/graph/ir/text.h"
-#include "troupe/kernels/kernel.h"
+#include "graph/ir/text.h"
+#include "troupe/kernel.h"
 
 namespace troupe::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "array/case_file.h"
+#include "tests/array/case_file.h"
 
 namespace troupe::test {
 

@@ -1,11 +1,11 @@
-#include "ops/recorded.h"
+#include "tests/ops/recorded.h"
 
 #include <zlib.h>
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "troupe/graph/ir/text.h"
+#include "graph/ir/text.h"
 
 namespace troupe::test {
 namespace {

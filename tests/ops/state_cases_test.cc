@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "ops/recorded.h"
-#include "troupe/actors/session.h"
+#include "tests/ops/recorded.h"
+#include "troupe/session.h"
 
 namespace troupe::test {
 namespace {

@@ -1,15 +1,15 @@
 // Whoever waits for a signature may go: every pass can be left.
 #include <boost/test/unit_test.hpp>
 
-#include "passes/graphs.h"
-#include "passes/interpreter.h"
-#include "troupe/actors/session.h"
-#include "troupe/graph/passes/cse.h"
-#include "troupe/graph/passes/fold.h"
-#include "troupe/graph/passes/fuse.h"
-#include "troupe/graph/passes/partition.h"
-#include "troupe/graph/passes/place.h"
-#include "troupe/graph/passes/prune.h"
+#include "tests/passes/graphs.h"
+#include "tests/passes/interpreter.h"
+#include "troupe/session.h"
+#include "graph/passes/cse.h"
+#include "graph/passes/fold.h"
+#include "graph/passes/fuse.h"
+#include "graph/passes/partition.h"
+#include "graph/passes/place.h"
+#include "graph/passes/prune.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,8 @@
-#include "troupe/graph/ir/control_flow.h"
+#include "graph/ir/control_flow.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "passes/graphs.h"
+#include "tests/passes/graphs.h"
 
 namespace troupe {
 namespace {

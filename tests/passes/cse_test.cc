@@ -1,8 +1,8 @@
-#include "troupe/graph/passes/cse.h"
+#include "graph/passes/cse.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "passes/graphs.h"
+#include "tests/passes/graphs.h"
 
 namespace troupe {
 namespace {

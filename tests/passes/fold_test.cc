@@ -1,9 +1,9 @@
-#include "troupe/graph/passes/fold.h"
+#include "graph/passes/fold.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "passes/graphs.h"
-#include "troupe/graph/ir/shape_inference.h"
+#include "tests/passes/graphs.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,10 +1,10 @@
-#include "troupe/graph/passes/fuse.h"
+#include "graph/passes/fuse.h"
 
 #include <algorithm>
 #include <array>
 #include <boost/test/unit_test.hpp>
 
-#include "passes/graphs.h"
+#include "tests/passes/graphs.h"
 
 namespace troupe {
 namespace {

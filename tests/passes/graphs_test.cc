@@ -1,10 +1,10 @@
-#include "passes/graphs.h"
+#include "tests/passes/graphs.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/graph/ir/text.h"
+#include "troupe/shape_inference.h"
+#include "graph/ir/text.h"
 
 namespace troupe {
 namespace {

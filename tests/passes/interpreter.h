@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/graph/ir/graph.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "passes/interpreter.h"
+#include "tests/passes/interpreter.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "passes/graphs.h"
+#include "tests/passes/graphs.h"
 
 namespace troupe {
 namespace {

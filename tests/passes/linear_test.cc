@@ -3,16 +3,16 @@
 #include <chrono>
 #include <functional>
 
-#include "passes/graphs.h"
-#include "passes/session_graphs.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/passes/cse.h"
-#include "troupe/graph/passes/fold.h"
-#include "troupe/graph/passes/fuse.h"
-#include "troupe/graph/passes/partition.h"
-#include "troupe/graph/passes/place.h"
-#include "troupe/graph/passes/prune.h"
-#include "troupe/kernels/pass_support.h"
+#include "tests/passes/graphs.h"
+#include "tests/passes/session_graphs.h"
+#include "troupe/node_builder.h"
+#include "graph/passes/cse.h"
+#include "graph/passes/fold.h"
+#include "graph/passes/fuse.h"
+#include "graph/passes/partition.h"
+#include "graph/passes/place.h"
+#include "graph/passes/prune.h"
+#include "kernels/pass_support.h"
 
 namespace troupe {
 namespace {

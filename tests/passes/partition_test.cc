@@ -1,10 +1,10 @@
-#include "troupe/graph/passes/partition.h"
+#include "graph/passes/partition.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "passes/graphs.h"
-#include "passes/interpreter.h"
-#include "troupe/graph/passes/recv_schedule.h"
+#include "tests/passes/graphs.h"
+#include "tests/passes/interpreter.h"
+#include "graph/passes/recv_schedule.h"
 
 namespace troupe {
 namespace {

@@ -1,9 +1,9 @@
-#include "troupe/graph/passes/place.h"
+#include "graph/passes/place.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 
-#include "passes/graphs.h"
+#include "tests/passes/graphs.h"
 
 namespace troupe {
 namespace {

@@ -5,15 +5,15 @@
 #include <chrono>
 #include <random>
 
-#include "passes/graphs.h"
-#include "passes/interpreter.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/graph/ir/text.h"
-#include "troupe/graph/passes/cse.h"
-#include "troupe/graph/passes/fold.h"
-#include "troupe/graph/passes/partition.h"
-#include "troupe/graph/passes/place.h"
-#include "troupe/graph/passes/prune.h"
+#include "tests/passes/graphs.h"
+#include "tests/passes/interpreter.h"
+#include "troupe/node_builder.h"
+#include "graph/ir/text.h"
+#include "graph/passes/cse.h"
+#include "graph/passes/fold.h"
+#include "graph/passes/partition.h"
+#include "graph/passes/place.h"
+#include "graph/passes/prune.h"
 
 namespace troupe {
 namespace {

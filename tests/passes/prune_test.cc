@@ -1,10 +1,10 @@
-#include "troupe/graph/passes/prune.h"
+#include "graph/passes/prune.h"
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 
-#include "passes/graphs.h"
-#include "troupe/graph/ir/node_builder.h"
+#include "tests/passes/graphs.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

@@ -4,11 +4,11 @@
 #include <random>
 #include <set>
 
-#include "passes/graphs.h"
-#include "passes/session_graphs.h"
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/graph/ir/text.h"
-#include "troupe/graph/passes/partition.h"
+#include "tests/passes/graphs.h"
+#include "tests/passes/session_graphs.h"
+#include "troupe/import_export.h"
+#include "graph/ir/text.h"
+#include "graph/passes/partition.h"
 
 namespace troupe::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors/session.h"
+#include "troupe/session.h"
 
 namespace troupe::test {
 

@@ -1,8 +1,8 @@
-#include "troupe/graph/ir/text.h"
+#include "graph/ir/text.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "passes/graphs.h"
+#include "tests/passes/graphs.h"
 
 namespace troupe {
 namespace {

@@ -1,9 +1,9 @@
 // The flags of troupe run beyond feeds and fetches, and --load.
 #include <boost/test/unit_test.hpp>
 
-#include "program/program_test.h"
-#include "troupe/graph/core/strings.h"
-#include "troupe/graph/ir/import_export.h"
+#include "tests/program/program_test.h"
+#include "troupe/strings.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/troupe.h"
 

@@ -12,8 +12,8 @@
 #endif
 #endif
 
-#include "program/program_test.h"
-#include "troupe/graph/core/strings.h"
+#include "tests/program/program_test.h"
+#include "troupe/strings.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // A library of one op, for --load: PluginTriple(x) = 3 x.
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "program/program_test.h"
+#include "tests/program/program_test.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "troupe/graph/core/strings.h"
+#include "troupe/strings.h"
 
 namespace troupe {
 namespace {

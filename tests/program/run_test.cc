@@ -2,8 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <map>
 
-#include "program/program_test.h"
-#include "troupe/graph/core/strings.h"
+#include "tests/program/program_test.h"
+#include "troupe/strings.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
 

@@ -1,7 +1,7 @@
 // troupe ops and troupe graph.
 #include <boost/test/unit_test.hpp>
 
-#include "program/program_test.h"
+#include "tests/program/program_test.h"
 
 namespace troupe {
 namespace {

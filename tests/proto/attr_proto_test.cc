@@ -3,7 +3,7 @@
 
 #include <google/protobuf/text_format.h>
 
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/attr_value.pb.h"
 #include "troupe/proto/tensor_shape.pb.h"
 

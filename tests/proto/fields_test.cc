@@ -7,7 +7,7 @@
 
 #include <google/protobuf/descriptor.h>
 
-#include "troupe/graph/core/strings.h"
+#include "troupe/strings.h"
 #include "troupe/proto/checkpoint_state.pb.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/device_attributes.pb.h"

@@ -5,8 +5,8 @@
 
 #include <google/protobuf/text_format.h>
 
-#include "troupe/graph/core/resource.h"
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/resource.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/tensor.pb.h"
 
 namespace troupe {

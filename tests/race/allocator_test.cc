@@ -7,9 +7,9 @@
 #include <mutex>
 #include <new>
 
-#include "race/threads.h"
-#include "troupe/graph/core/buffer.h"
-#include "troupe/graph/core/tensor.h"
+#include "tests/race/threads.h"
+#include "troupe/buffer.h"
+#include "troupe/tensor.h"
 
 namespace troupe::race {
 namespace {

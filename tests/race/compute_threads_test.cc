@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "race/threads.h"
-#include "troupe/kernels/device/compute_threads.h"
+#include "tests/race/threads.h"
+#include "troupe/compute_threads.h"
 
 namespace troupe::race {
 namespace {

@@ -2,8 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/ref_counted.hpp>
 
-#include "race/threads.h"
-#include "troupe/actors/lane.h"
+#include "tests/race/threads.h"
+#include "actors/lane.h"
 
 namespace troupe::race {
 namespace {

@@ -1,10 +1,10 @@
 // Whole sessions from many threads: signatures made and found, cancellation, the end while steps run. It sends messages, so ThreadSanitizer does not see it.
-#include "race/threads.h"
+#include "tests/race/threads.h"
 
 #ifndef TROUPE_TSAN
 #include <boost/test/unit_test.hpp>
 
-#include "actors/graphs.h"
+#include "tests/actors/graphs.h"
 
 namespace troupe::race {
 namespace {

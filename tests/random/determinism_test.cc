@@ -5,9 +5,9 @@
 #include <optional>
 #include <thread>
 
-#include "actors/graphs.h"
-#include "troupe/graph/ir/node_builder.h"
-#include "troupe/kernels/kernel.h"
+#include "tests/actors/graphs.h"
+#include "troupe/node_builder.h"
+#include "troupe/kernel.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {

@@ -4,8 +4,8 @@
 #include <set>
 #include <thread>
 
-#include "troupe/kernels/evaluate.h"
-#include "troupe/kernels/random/philox.h"
+#include "kernels/evaluate.h"
+#include "kernels/random/philox.h"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <sstream>
 
-#include "troupe/kernels/evaluate.h"
+#include "kernels/evaluate.h"
 
 namespace troupe {
 namespace {

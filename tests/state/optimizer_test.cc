@@ -5,7 +5,7 @@
 #include <sstream>
 #include <thread>
 
-#include "state/state_test_util.h"
+#include "tests/state/state_test_util.h"
 
 namespace troupe {
 namespace {

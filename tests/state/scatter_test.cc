@@ -1,5 +1,5 @@
 // Updates and reads of some rows of a variable.
-#include "state/state_test_util.h"
+#include "tests/state/state_test_util.h"
 
 namespace troupe {
 namespace {

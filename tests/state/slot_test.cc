@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "state/state_test_util.h"
+#include "tests/state/state_test_util.h"
 
 namespace troupe {
 namespace {

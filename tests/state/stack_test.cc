@@ -1,5 +1,5 @@
 // Stacks.
-#include "state/state_test_util.h"
+#include "tests/state/state_test_util.h"
 
 namespace troupe {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/kernels/evaluate.h"
-#include "troupe/kernels/state/variable_slot.h"
+#include "kernels/evaluate.h"
+#include "kernels/state/variable_slot.h"
 
 namespace troupe {
 

@@ -1,5 +1,5 @@
 // Ops that read, assign and count.
-#include "state/state_test_util.h"
+#include "tests/state/state_test_util.h"
 
 namespace troupe {
 namespace {

@@ -1,9 +1,9 @@
-#include "stress/call.h"
+#include "tests/stress/call.h"
 
 #include <algorithm>
 #include <map>
 
-#include "stress/faults.h"
+#include "tests/stress/faults.h"
 
 namespace troupe::stress {
 namespace {

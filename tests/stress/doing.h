@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "stress/faults.h"
-#include "stress/scenario.h"
+#include "tests/stress/faults.h"
+#include "tests/stress/scenario.h"
 
 namespace troupe::stress {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "stress/scenario.h"
+#include "tests/stress/scenario.h"
 
 namespace troupe::stress {
 namespace {

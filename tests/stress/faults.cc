@@ -1,4 +1,4 @@
-#include "stress/faults.h"
+#include "tests/stress/faults.h"
 
 #include <unistd.h>
 

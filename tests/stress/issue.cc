@@ -1,6 +1,6 @@
 // How calls are made, and their answers taken.
-#include "stress/faults.h"
-#include "stress/scenario.h"
+#include "tests/stress/faults.h"
+#include "tests/stress/scenario.h"
 
 namespace troupe::stress {
 

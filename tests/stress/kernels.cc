@@ -1,4 +1,4 @@
-#include "stress/kernels.h"
+#include "tests/stress/kernels.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "stress/load.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/shape_inference.h"
-#include "troupe/kernels/kernel.h"
+#include "tests/stress/load.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/kernel.h"
 
 namespace troupe::stress {
 namespace {

@@ -1,4 +1,4 @@
-#include "stress/levels.h"
+#include "tests/stress/levels.h"
 
 #include <malloc.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "stress/faults.h"
-#include "troupe/graph/core/buffer.h"
+#include "tests/stress/faults.h"
+#include "troupe/buffer.h"
 
 namespace troupe::stress {
 namespace {

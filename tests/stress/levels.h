@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "stress/load.h"
+#include "tests/stress/load.h"
 
 namespace troupe::stress {
 

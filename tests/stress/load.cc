@@ -1,4 +1,4 @@
-#include "stress/load.h"
+#include "tests/stress/load.h"
 
 #include <ctime>
 

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "stress/faults.h"
-#include "stress/levels.h"
-#include "stress/watchdog.h"
+#include "tests/stress/faults.h"
+#include "tests/stress/levels.h"
+#include "tests/stress/watchdog.h"
 
 namespace troupe::stress {
 namespace {

@@ -1,10 +1,10 @@
-#include "stress/model.h"
+#include "tests/stress/model.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "troupe/graph/api/emit.h"
+#include "troupe/emit.h"
 
 namespace troupe::stress {
 namespace {

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "stress/draw.h"
+#include "tests/stress/draw.h"
 #include "troupe/troupe.h"
 
 namespace troupe::stress {

@@ -1,9 +1,9 @@
-#include "stress/scenario.h"
+#include "tests/stress/scenario.h"
 
 #include <algorithm>
 
-#include "stress/doing.h"
-#include "stress/faults.h"
+#include "tests/stress/doing.h"
+#include "tests/stress/faults.h"
 
 namespace troupe::stress {
 namespace {

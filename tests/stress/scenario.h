@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "stress/call.h"
+#include "tests/stress/call.h"
 
 namespace troupe::stress {
 

@@ -1,4 +1,4 @@
-#include "stress/watchdog.h"
+#include "tests/stress/watchdog.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <future>
 
-#include "stress/faults.h"
+#include "tests/stress/faults.h"
 
 namespace troupe::stress {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "stress/scenario.h"
+#include "tests/stress/scenario.h"
 
 namespace troupe::stress {
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <sstream>
 
-#include "mnist/data.h"
-#include "mnist/model.h"
-#include "troupe/graph/ir/import_export.h"
+#include "examples/mnist/data.h"
+#include "examples/mnist/model.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {

@@ -1,7 +1,7 @@
 // Layers and initial values.
-#include "train/run.h"
-#include "troupe/graph/train/gradient_descent.h"
-#include "troupe/graph/train/layers.h"
+#include "tests/train/run.h"
+#include "troupe/train/gradient_descent.h"
+#include "troupe/train/layers.h"
 
 namespace troupe::testing {
 namespace {

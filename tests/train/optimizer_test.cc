@@ -1,11 +1,11 @@
 // Five steps of each optimizer, against what TensorFlow's did on the same problem with its constants given in float64.
 #include <memory>
 
-#include "train/run.h"
-#include "troupe/graph/train/adam.h"
-#include "troupe/graph/train/global_step.h"
-#include "troupe/graph/train/gradient_descent.h"
-#include "troupe/graph/train/momentum.h"
+#include "tests/train/run.h"
+#include "troupe/train/adam.h"
+#include "troupe/train/global_step.h"
+#include "troupe/train/gradient_descent.h"
+#include "troupe/train/momentum.h"
 
 namespace troupe::testing {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors/session.h"
-#include "troupe/graph/api/const.h"
-#include "troupe/graph/api/operators.h"
-#include "troupe/graph/api/variable.h"
-#include "troupe/graph/train/build.h"
+#include "troupe/session.h"
+#include "troupe/const.h"
+#include "troupe/operators.h"
+#include "troupe/variable.h"
+#include "graph/train/build.h"
 
 namespace troupe::testing {
 

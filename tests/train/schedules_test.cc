@@ -1,9 +1,9 @@
 // Values of schedules and clips, as TensorFlow's.
 #include <limits>
 
-#include "train/run.h"
-#include "troupe/graph/train/clip.h"
-#include "troupe/graph/train/schedules.h"
+#include "tests/train/run.h"
+#include "troupe/train/clip.h"
+#include "troupe/train/schedules.h"
 
 namespace troupe::testing {
 namespace {

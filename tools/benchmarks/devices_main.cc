@@ -9,7 +9,7 @@
 // FOLDER is what `train --write` left. A sample is images a second.
 #include <fstream>
 
-#include "serve.h"
+#include "tools/benchmarks/serve.h"
 #include "troupe/troupe.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "graphs.h"
+#include "tools/benchmarks/graphs.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "graphs.h"
-#include "troupe/graph/ir/import_export.h"
+#include "tools/benchmarks/graphs.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 using namespace troupe;  // NOLINT

@@ -14,7 +14,7 @@
 #include <dnnl.hpp>
 #include <map>
 
-#include "serve.h"
+#include "tools/benchmarks/serve.h"
 #include "troupe/troupe.h"
 
 namespace {

@@ -10,10 +10,10 @@
 
 #include <cstdlib>
 
-#include "../../examples/mnist/data.h"
-#include "../../examples/mnist/model.h"
-#include "graphs.h"
-#include "serve.h"
+#include "examples/mnist/data.h"
+#include "examples/mnist/model.h"
+#include "tools/benchmarks/graphs.h"
+#include "tools/benchmarks/serve.h"
 
 namespace {
 

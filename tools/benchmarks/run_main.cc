@@ -18,10 +18,12 @@
 #include <iterator>
 #include <thread>
 
-#include "graphs.h"
-#include "serve.h"
+#include "tools/benchmarks/graphs.h"
+#include "tools/benchmarks/serve.h"
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
-#include "troupe/graph/ir/import_export.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace {

@@ -12,9 +12,9 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 
-#include "../../examples/mnist/data.h"
-#include "../../examples/mnist/model.h"
-#include "serve.h"
+#include "examples/mnist/data.h"
+#include "examples/mnist/model.h"
+#include "tools/benchmarks/serve.h"
 #include "troupe/proto/config.pb.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "builders.h"
+#include "tools/genops/builders.h"
 
 #include <algorithm>
 #include <cmath>
@@ -259,12 +259,12 @@ std::string Header(const std::vector<const OpDef*>& ops) {
   std::string s =
       "// Typed builders of every op. Generated from the op definitions; do not edit.\n"
       "//\n"
-      "// Inputs take Outputs and literals (troupe/graph/api/output.h); attrs that have a default are fields of the "
+      "// Inputs take Outputs and literals (troupe/output.h); attrs that have a default are fields of the "
       "last argument:\n"
       "// ops::MatMul(scope, a, b, {.transpose_b = true}).\n"
       "#ifndef TROUPE_OPS_H_\n#define TROUPE_OPS_H_\n\n"
       "#include <cstdint>\n#include <limits>\n#include <string>\n#include <vector>\n\n"
-      "#include \"troupe/graph/api/const.h\"\n#include \"troupe/graph/api/scope.h\"\n\n"
+      "#include \"troupe/const.h\"\n#include \"troupe/scope.h\"\n\n"
       "namespace troupe::ops {\n\nusing ::troupe::Const;\n\n";
   for (const OpDef* op : ops) {
     if (HasBuilder(*op)) StrAppend(&s, Declaration(*op), "\n");
@@ -275,7 +275,7 @@ std::string Header(const std::vector<const OpDef*>& ops) {
 std::string Source(const std::vector<const OpDef*>& ops) {
   std::string s =
       "// Generated from the op definitions; do not edit.\n#include \"troupe/ops.h\"\n\n#include "
-      "\"troupe/graph/api/emit.h\"\n\n"
+      "\"troupe/emit.h\"\n\n"
       "namespace troupe::ops {\n\n";
   for (const OpDef* op : ops) {
     if (HasBuilder(*op)) StrAppend(&s, Definition(*op), "\n");

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "troupe/graph/ir/op_def.h"
+#include "troupe/op_def.h"
 
 namespace troupe::genops {
 

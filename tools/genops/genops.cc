@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "builders.h"
+#include "tools/genops/builders.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

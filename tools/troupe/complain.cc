@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "commands.h"
+#include "tools/troupe/commands.h"
 
 namespace troupe::tool {
 

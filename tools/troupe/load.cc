@@ -1,8 +1,8 @@
 // Ops from shared libraries.
 #include <dlfcn.h>
 
-#include "commands.h"
-#include "troupe/graph/ir/registration.h"
+#include "tools/troupe/commands.h"
+#include "troupe/registration.h"
 
 namespace troupe::tool {
 

@@ -1,4 +1,4 @@
-#include "load_graph.h"
+#include "tools/troupe/load_graph.h"
 
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "troupe/graph/core/read_file.h"
-#include "troupe/graph/ir/import_export.h"
-#include "troupe/graph/ir/op_def.h"
+#include "graph/core/read_file.h"
+#include "troupe/import_export.h"
+#include "troupe/op_def.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"

@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#include "commands.h"
-#include "output.h"
+#include "tools/troupe/commands.h"
+#include "tools/troupe/output.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "npy.h"
+#include "tools/troupe/npy.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "troupe/graph/core/read_file.h"
-#include "write_file.h"
+#include "graph/core/read_file.h"
+#include "tools/troupe/write_file.h"
 
 namespace troupe::tool {
 namespace {

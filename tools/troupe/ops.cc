@@ -1,11 +1,11 @@
 // troupe ops: what there is to build graphs of.
 #include <algorithm>
 
-#include "commands.h"
-#include "output.h"
-#include "troupe/graph/ir/op_def.h"
-#include "troupe/graph/ir/text.h"
-#include "troupe/kernels/kernel.h"
+#include "tools/troupe/commands.h"
+#include "tools/troupe/output.h"
+#include "troupe/op_def.h"
+#include "graph/ir/text.h"
+#include "troupe/kernel.h"
 
 namespace troupe::tool {
 namespace {

@@ -1,4 +1,4 @@
-#include "output.h"
+#include "tools/troupe/output.h"
 
 #include <cerrno>
 #include <csignal>

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe::tool {
 

@@ -4,16 +4,16 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "commands.h"
-#include "load_graph.h"
-#include "npy.h"
-#include "output.h"
-#include "trace.h"
-#include "troupe/actors/session.h"
-#include "troupe/graph/ir/import_export.h"
+#include "tools/troupe/commands.h"
+#include "tools/troupe/load_graph.h"
+#include "tools/troupe/npy.h"
+#include "tools/troupe/output.h"
+#include "tools/troupe/trace.h"
+#include "troupe/session.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
-#include "value_text.h"
+#include "tools/troupe/value_text.h"
 
 namespace troupe::tool {
 namespace {

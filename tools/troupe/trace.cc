@@ -1,11 +1,11 @@
-#include "trace.h"
+#include "tools/troupe/trace.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "troupe/proto/config.pb.h"
-#include "value_text.h"
-#include "write_file.h"
+#include "tools/troupe/value_text.h"
+#include "tools/troupe/write_file.h"
 
 namespace troupe::tool {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "troupe/graph/core/status.h"
+#include "troupe/status.h"
 
 namespace troupe::proto {
 class RunMetadata;

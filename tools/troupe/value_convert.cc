@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "value_text.h"
+#include "tools/troupe/value_text.h"
 
 namespace troupe::tool {
 namespace {

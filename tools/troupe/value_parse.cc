@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "value_text.h"
+#include "tools/troupe/value_text.h"
 
 namespace troupe::tool {
 namespace {

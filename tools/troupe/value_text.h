@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "output.h"
-#include "troupe/graph/core/status.h"
-#include "troupe/graph/core/tensor.h"
+#include "tools/troupe/output.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
 
 namespace troupe::tool {
 

@@ -1,4 +1,4 @@
-#include "write_file.h"
+#include "tools/troupe/write_file.h"
 
 #include <cerrno>
 #include <cstdio>

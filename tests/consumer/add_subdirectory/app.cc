@@ -1,6 +1,6 @@
-#include "troupe/actors/session.h"
-#include "troupe/graph/api/variable.h"
-#include "troupe/graph/autodiff/gradients.h"
+#include "troupe/session.h"
+#include "troupe/variable.h"
+#include "troupe/gradients.h"
 
 int main() {
   auto session = troupe::Session::Create();

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "serve.h"
+#include "tools/benchmarks/serve.h"
 
 namespace {
 

@@ -1,0 +1,48 @@
+// For programs that script the cast themselves: a runtime in an actor system of theirs, and the
+// messages of a session's actor. Includes CAF 0.17.6; link troupe::actors.
+//
+// Thread rule: both functions may be called from any thread.
+#ifndef TROUPE_ACTORS_H_
+#define TROUPE_ACTORS_H_
+
+#include <caf/all.hpp>
+#include <memory>
+#include <vector>
+
+#include "troupe/troupe.h"
+
+namespace troupe {
+
+// A runtime that lives in the caller's actor system, which must outlive it: the system's destructor
+// waits for the runtime's end. Errors: as Runtime::Start.
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options);
+
+// What users' actors ask of a session's actor, and its answer.
+struct run_request {
+  Feeds feeds;
+  Names fetches, targets;
+  RunOptions options;  // a token must live until the actor has taken the message
+};
+struct run_reply {
+  absl::Status status;
+  std::vector<Tensor> outputs;
+  std::shared_ptr<proto::RunMetadata> metadata;  // when the options ask for it
+};
+
+// The actor of a session. A user's actor sends it run_request and gets run_reply; it may be
+// monitored, and lives as long as the session.
+//   self->request(ActorOf(session), 10s, run_request{{{"x", t}}, {"y"}, {}})
+//       .then([](const run_reply& r) { ... });
+caf::actor ActorOf(const Session& session);
+
+}  // namespace troupe
+
+// A block of our own, far from where users' blocks begin, so that a service may have both.
+CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id + 400)
+CAF_ADD_TYPE_ID(troupe, (troupe::run_request))
+CAF_ADD_TYPE_ID(troupe, (troupe::run_reply))
+CAF_END_TYPE_ID_BLOCK(troupe)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_reply)
+
+#endif  // TROUPE_ACTORS_H_

@@ -1,0 +1,156 @@
+// Memory of tensors: reference-counted buffers from size-classed free lists, and who is charged for
+// them.
+//
+// A Buffer's header and its bytes are one block: a scalar costs one cache line and, when a block of its class is in the
+// thread's cache, no lock and no call into malloc. Bytes of at most 32 lie inside the header's line; larger ones start at
+// the next multiple of 64.
+//
+// The heap of blocks is the process's; allocators only count. An allocator with a name of its own
+// (a runtime's with a memory limit) is charged for each block that it handed out, header and
+// rounding to its size class included, from Allocate until the last reference goes, on whatever
+// thread, wherever the block came from and whoever holds it. So for a runtime with a limit:
+//
+//   charged      what its kernels make: outputs, temporaries, what variables, queues and tensor
+//                arrays keep of them, copies of them (Tensor::Clone), and what was fetched, until
+//                the caller drops it; the header (64 bytes) of a view of a charged tensor
+//   not charged  what the program makes itself (Tensor's constructors, so feeds and the values of
+//                constants), memory that was wrapped, free blocks kept for reuse, and the objects
+//                of the runtime that are no tensors
+//
+// A tensor may outlive its allocator: the account is kept until the last block that is charged to
+// it is gone.
+//
+// Thread rule: counts are atomic, so a Buffer may be shared and dropped anywhere; a block freed on another thread joins that
+// thread's cache and overflows to the central lists. Allocate and Unref never block on anything but a short central mutex.
+#ifndef TROUPE_BUFFER_H_
+#define TROUPE_BUFFER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "troupe/dtype.h"
+
+namespace troupe {
+
+class Allocator;
+
+// What must happen to the bytes when the last reference goes.
+enum class BufferKind : uint8_t {
+  kPlain,    // nothing
+  kStrings,  // std::string objects
+  kHandles,  // ResourceHandle objects
+  kSlice,    // bytes belong to `root`, which is released
+  kForeign,  // bytes belong to somebody else, who is told
+};
+
+class Buffer {
+ public:
+  void* data() const { return data_; }
+  // Bytes usable at data().
+  size_t size() const { return size_; }
+
+  void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref() {
+    // The sole owner needs no read-modify-write: nobody else can take a reference.
+    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      Release();
+    }
+  }
+  bool Unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+  BufferKind kind() const { return kind_; }
+  // The buffer that owns the bytes: itself unless it is a slice.
+  Buffer* root() { return kind_ == BufferKind::kSlice ? static_cast<Buffer*>(owner_) : this; }
+
+  // A view of [offset, offset + bytes) of `root`'s buffer, which it keeps alive. The result has one
+  // reference; null when memory or the limit that `root` is charged to is exhausted.
+  static Buffer* Slice(Buffer* root, size_t offset, size_t bytes);
+  // An uninitialised buffer (strings empty, handles unbound) of `bytes`, charged to whom this one
+  // is charged. Null as for Allocator::Allocate.
+  Buffer* Another(size_t bytes, BufferKind kind);
+  // Wraps memory of the caller; `release(arg)` is called when the last reference goes. Null, and
+  // nothing is called, when there is no memory for the header.
+  static Buffer* Wrap(void* data, size_t bytes, void (*release)(void*), void* arg);
+
+ private:
+  friend class Allocator;
+  Buffer() = default;
+  void Release();
+
+  std::atomic<uint32_t> refs_{1};
+  BufferKind kind_ = BufferKind::kPlain;
+  uint8_t size_class_ = 0;
+  uint16_t unused_ = 0;
+  void* data_ = nullptr;
+  size_t size_ = 0;
+  void* owner_ = nullptr;  // Account of a block, root of a slice, ForeignOwner of wrapped memory
+};
+static_assert(sizeof(Buffer) == 32);
+
+struct AllocatorStats {
+  // What is handed out now, by size classes. The process-wide allocator counts blocks of more than
+  // 16 KB, and the slabs that were cut for smaller ones, its own and others', instead of these.
+  int64_t bytes_in_use = 0;
+  int64_t peak_bytes_in_use = 0;
+  int64_t num_allocs = 0;     // blocks counted, since the start
+  int64_t largest_alloc = 0;  // of these
+  int64_t bytes_limit = 0;    // 0 = none
+  int64_t bytes_cached = 0;   // free blocks of more than 16 KB that the process keeps for reuse
+};
+
+// Who is charged for the buffers of a device. Buffers may outlive it.
+//
+// Free blocks of more than 16 KB are kept for reuse, up to 1 GB in the process. When that is full,
+// blocks of the sizes that were asked for longest ago go first; and those that were not needed for
+// some 60,000 allocations of such blocks go in any case, a few at a time.
+class Allocator {
+ public:
+  // Counts all that it hands out; with a limit, in bytes, it refuses what would pass it.
+  explicit Allocator(std::string name, int64_t bytes_limit = 0);
+  ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // A buffer with at least `bytes` bytes and one reference; null when memory or the limit is exhausted. For kStrings and kHandles,
+  // `bytes` must be a multiple of the object's size and the objects are constructed.
+  Buffer* Allocate(size_t bytes, BufferKind kind = BufferKind::kPlain);
+
+  const std::string& name() const { return name_; }
+  AllocatorStats stats() const;
+  // Sets the peak to what is in use now.
+  void ResetPeak();
+  // Gives the process's free blocks of more than 16 KB back to the system.
+  void Trim();
+
+  // The process-wide CPU allocator; lives for ever and has no limit.
+  static Allocator* Cpu();
+
+ private:
+  friend class Buffer;
+  struct Account;
+  struct Central;
+  struct ThreadCache;
+  struct ProcessWide {};
+  explicit Allocator(ProcessWide);
+  static ThreadCache* Cache();
+  static Buffer* Make(Account* account, int uncounted_classes, size_t bytes, BufferKind kind);
+  static void* TakeBlock(int size_class, size_t exact_bytes);
+  static void* TakeSmall(int size_class);
+  static void* TakeLarge(int size_class);
+  static void* TakeFresh(size_t bytes);
+  static void GiveBlock(void* block, int size_class);
+  static void GiveLarge(void* block, int size_class);
+  // Whom a buffer that is no slice and wraps nothing is charged to; null for nobody.
+  static Account* ChargedFor(const Buffer& buffer);
+  static void Free(Buffer* buffer, Account* account);
+  static void TrimProcess();
+
+  std::string name_;
+  Account* account_;
+  int uncounted_classes_;  // blocks of a smaller class than this are not counted
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_BUFFER_H_

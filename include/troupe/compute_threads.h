@@ -1,0 +1,138 @@
+// The compute threads of a process or device: one budget of N busy threads, the caller included.
+//
+// ComputeThreads(N) starts N - 1 workers. ParallelFor splits a loop among the caller and whichever
+// workers are idle; Schedule hands a job to a worker. With N = 1 there are none, and both run on
+// the caller, in order. A turn (ScheduleTurn) has no caller that works: when the first one comes,
+// StartTurns starts one worker more, so that turns have N threads, also with N = 1, and a program
+// without turns has no thread more than before. All workers run under ScopedFlushDenormals.
+//
+// Thread rule: all methods may be called from any thread, workers included (a nested ParallelFor
+// makes progress on its caller alone when no worker is idle). ParallelFor blocks until the whole
+// range is done; Schedule and ScheduleTurn never block.
+//
+// An exception out of a range, whoever ran it, comes out of ParallelFor when all ranges are done;
+// of several, the first. One out of a job or turn is dropped.
+#ifndef TROUPE_COMPUTE_THREADS_H_
+#define TROUPE_COMPUTE_THREADS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+
+namespace troupe {
+
+class ComputeThreads {
+ public:
+  // threads >= 1; 0 means one per hardware thread. Throws std::system_error when the system has no
+  // thread left; none is left behind then.
+  explicit ComputeThreads(int threads);
+  ~ComputeThreads();  // Stop, however long it takes
+  ComputeThreads(const ComputeThreads&) = delete;
+  ComputeThreads& operator=(const ComputeThreads&) = delete;
+
+  // Finishes what was scheduled and joins the workers. False when that takes longer than
+  // `patience`: the workers are left to themselves then, and end when they can, so what their jobs
+  // use must stay. REQUIRES: nothing is scheduled any more.
+  bool Stop(std::chrono::milliseconds patience);
+
+  int num_threads() const { return num_threads_; }
+  // True when a worker is idle now and nothing is queued for it: a job would start at once. Always
+  // false with one thread.
+  bool HasIdleWorker() const;
+  // True when a job that is given to Schedule now would soon find a worker: one is idle, or has no
+  // other to come back to when it is done with its own. Whoever gives jobs of a step works on what
+  // has not begun (Help), so that one too many costs little.
+  bool WantsJobs() const;
+  // Runs `job` on a worker; with one thread, on the caller before it returns. `owner` may take it
+  // back with Help.
+  void Schedule(std::function<void()> job, const void* owner = nullptr);
+  // Sees to it that turns have a worker. False when the system has no thread for the first one. To
+  // be called before ScheduleTurn; cheap when it was before.
+  bool StartTurns();
+  // Runs `turn` on a worker, never on the caller.
+  void ScheduleTurn(std::function<void()> turn);
+  // A turn or job does not come back, and nobody waits for it any more: another worker takes the place of the one that it keeps, so that others' turns go on. False when there
+  // are many such already, or the system has no thread left. FindWorker, once for each that was true, when it has come back.
+  bool LoseWorker();
+  void FindWorker();
+
+  // For a thread that waits for jobs of `owner`: works on the loops that they begin (see LoopOwner)
+  // and runs those that have not begun, until enough() is true, or until there has been nothing to
+  // do for some 200 us. enough() is asked between two ranges or jobs, and again and again while
+  // there is nothing to do.
+  template <class F>
+  void Help(const void* owner, F&& enough) {
+    using Fn = std::remove_reference_t<F>;
+    HelpLoops(
+        owner, [](void* fn) -> bool { return (*static_cast<Fn*>(fn))(); },
+        const_cast<void*>(static_cast<const void*>(&enough)));
+  }
+  // For the time of its life, loops that this thread begins belong to `owner`, an address that is only compared.
+  class LoopOwner {
+   public:
+    explicit LoopOwner(const void* owner);
+    ~LoopOwner();
+    LoopOwner(const LoopOwner&) = delete;
+    LoopOwner& operator=(const LoopOwner&) = delete;
+
+   private:
+    const void* const before_;
+  };
+
+  // Calls f(begin, end) for disjoint ranges that cover [0, n). `unit_cost` is the estimated nanoseconds of one element: a range shorter than
+  // some 20 us of work is not split. Which ranges are made depends on n, unit_cost and num_threads only, never on timing, so that sums computed per range are
+  // reproducible; who runs them does depend on timing.
+  template <class F>
+  void ParallelFor(int64_t n, double unit_cost, F&& f) {
+    const int64_t ranges = NumRanges(n, unit_cost);
+    if (ranges <= 1) {
+      if (n > 0) f(int64_t{0}, n);
+      return;
+    }
+    using Fn = std::remove_reference_t<F>;
+    RunRanges(
+        n, ranges, [](void* fn, int64_t b, int64_t e) { (*static_cast<Fn*>(fn))(b, e); },
+        const_cast<void*>(static_cast<const void*>(&f)));
+  }
+  // How many ranges ParallelFor makes, and range `i` of them.
+  int64_t NumRanges(int64_t n, double unit_cost) const;
+  static void Range(int64_t n, int64_t ranges, int64_t i, int64_t* begin, int64_t* end);
+  // As ParallelFor with the number of ranges given.
+  template <class F>
+  void ParallelRanges(int64_t n, int64_t ranges, F&& f) {
+    if (ranges <= 1 || n <= 1) {
+      if (n > 0) f(int64_t{0}, n);
+      return;
+    }
+    using Fn = std::remove_reference_t<F>;
+    RunRanges(
+        n, ranges, [](void* fn, int64_t b, int64_t e) { (*static_cast<Fn*>(fn))(b, e); },
+        const_cast<void*>(static_cast<const void*>(&f)));
+  }
+
+  struct Impl;
+
+ private:
+  void HelpLoops(const void* owner, bool (*enough)(void*), void* arg);
+  void RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int64_t, int64_t), void* arg);
+  int num_threads_;
+  std::shared_ptr<Impl> impl_;  // shared by the workers
+};
+
+// The floating point environment of kernels for the time of its life, whatever the thread's was:
+// denormals are zero, round to nearest, no exception traps. Restores what was set. All kernels run
+// under it, so that where one runs does not show.
+class ScopedFlushDenormals {
+ public:
+  ScopedFlushDenormals();
+  ~ScopedFlushDenormals();
+
+ private:
+  uint32_t saved_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COMPUTE_THREADS_H_

@@ -1,0 +1,29 @@
+// Constants: tensors that are written in the program.
+//
+//   Const(scope, 1.5f)                    a float32 scalar
+//   Const(scope, {{1, 2}, {3, 4}})        an int32 [2,2] matrix
+//   Const<double>(scope, {1, 2, 3})       elements converted to float64
+//   Const(scope, tensor)                  any tensor, of any dtype
+//   Const(scope.WithOpName("w"), 0.0f, TensorShape({784, 10}))   one value in every element
+//
+// A literal keeps its C++ type (int -> int32, double -> float64, "text" -> string) unless a dtype is given. Ragged or mixed lists, and values that the dtype cannot
+// represent, are the scope's error.
+#ifndef TROUPE_CONST_H_
+#define TROUPE_CONST_H_
+
+#include "troupe/scope.h"
+
+namespace troupe {
+
+Output Const(const ScopeAt& at, const Literal& value);
+Output Const(const ScopeAt& at, const Literal& value, DType dtype);
+template <LiteralElement T>
+Output Const(const ScopeAt& at, const Literal& value) {
+  return Const(at, value, kDTypeOf<T>);
+}
+// A scalar spread over `shape`, or as many values as it has elements.
+Output Const(const ScopeAt& at, const Literal& value, const TensorShape& shape);
+
+}  // namespace troupe
+
+#endif  // TROUPE_CONST_H_

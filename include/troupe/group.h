@@ -1,0 +1,18 @@
+// Running several operations as one, and values after operations.
+#ifndef TROUPE_GROUP_H_
+#define TROUPE_GROUP_H_
+
+#include <vector>
+
+#include "troupe/scope.h"
+
+namespace troupe {
+
+// A NoOp named "group_deps" (or by WithOpName) that runs after all of `ops`. Invalid ones are ignored.
+Operation Group(const ScopeAt& at, const std::vector<Operation>& ops);
+// `value` as soon as it and all of `ops` are done: an Identity.
+Output After(const ScopeAt& at, const std::vector<Operation>& ops, const Output& value);
+
+}  // namespace troupe
+
+#endif  // TROUPE_GROUP_H_

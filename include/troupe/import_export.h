@@ -1,0 +1,69 @@
+// GraphDef in, GraphDef out; values and attributes to and from their wire forms.
+#ifndef TROUPE_IMPORT_EXPORT_H_
+#define TROUPE_IMPORT_EXPORT_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "troupe/graph.h"
+
+namespace troupe::proto {
+class AttrValue;
+class GraphDef;
+class NodeDef;
+class OpDef;
+class TensorProto;
+class TensorShapeProto;
+}  // namespace troupe::proto
+
+namespace troupe {
+
+// A GraphDef's versions become the graph's `producer` and `min_consumer`; its bad consumers this
+// collection, as numbers in text. `library` is kept as read, `experimental_debug_info` is not: it
+// tells places in the program that wrote the graph, and a Node here has a location of its own.
+inline constexpr char kBadConsumers[] = "bad_consumers";
+
+struct ImportOptions {
+  std::string prefix;                                   // put before every name, with '/'
+  absl::flat_hash_map<std::string, NodeOut> input_map;  // "name:0" -> an output of the target graph
+  std::vector<std::string> control_dependencies;        // existing nodes that every imported root waits for
+  std::vector<std::string> return_outputs;              // tensor names looked up after import
+  bool uniquify_names = false;                          // otherwise a taken name is ALREADY_EXISTS
+  std::string default_device;
+};
+struct ImportResult {
+  std::vector<NodeOut> return_outputs;
+};
+
+// Adds all nodes of `def` to `graph`, or none. Nodes may come in any order; back edges go through NextIteration into Merge.
+// Errors: unknown ops (NOT_FOUND, all of them in one message), bad names, attrs, types, missing inputs, cycles, versions: INVALID_ARGUMENT with the
+// node's name. No input, however damaged, aborts.
+// Without a prefix, an input that `def` lacks may name a node of `graph`, so that one definition can extend another. A constant that a reference input names
+// becomes the variable that freezing made it from. Placeholders of shape [] of producers before version 24 have an unknown shape.
+absl::StatusOr<ImportResult> ImportGraphDef(const proto::GraphDef& def, const ImportOptions& options, Graph* graph);
+// Ops of `def` that `ops` does not know, sorted, each once.
+std::vector<std::string> UnknownOps(const proto::GraphDef& def, const OpRegistry& ops);
+// Every node but SOURCE and SINK, in id order. With `strip_defaults`, attrs equal to their default are left out.
+void ExportGraphDef(const Graph& graph, proto::GraphDef* def, bool strip_defaults = false);
+void ExportNodeDef(const Node& node, proto::NodeDef* def, bool strip_defaults = false);
+void ExportOpDef(const OpDef& op, proto::OpDef* def);
+
+// Reads a GraphDef file, binary or text (told apart by content). NOT_FOUND / INVALID_ARGUMENT with the path.
+absl::Status ReadGraphDef(const std::string& path, proto::GraphDef* def);
+
+absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& p);
+void AttrToProto(const AttrValue& v, proto::AttrValue* p);
+// Every encoding: tensor_content, typed lists with repetition of the last value, half_val, strings. INVALID_ARGUMENT when sizes do not agree, before
+// anything of the announced size is allocated beyond what the proto backs (repetition of one value is the only growth, and is bounded by 2^31 bytes).
+absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& p);
+// Typed fields for few elements and strings, tensor_content otherwise.
+void TensorToProto(const Tensor& t, proto::TensorProto* p);
+absl::StatusOr<PartialTensorShape> ShapeFromProto(const proto::TensorShapeProto& p);
+void ShapeToProto(const PartialTensorShape& s, proto::TensorShapeProto* p);
+
+}  // namespace troupe
+
+#endif  // TROUPE_IMPORT_EXPORT_H_

@@ -1,0 +1,91 @@
+// Where the state of stateful ops lives: named objects in containers, one set per device.
+//
+// An entry's key is (container, name). Ops without a shared name use their node's name under the container
+// of their session (see KernelInit::ResourceKey), so every executor, signature and step that has the node finds the same object.
+//
+// Thread rule: all methods are thread safe. Kernels look an entry up once and keep the shared pointer in a ResourceCache.
+#ifndef TROUPE_RESOURCE_CONTAINER_H_
+#define TROUPE_RESOURCE_CONTAINER_H_
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "troupe/resource.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+class ResourceContainers {
+ public:
+  // The entry as a T; made by `create` when there is none. INVALID_ARGUMENT when the entry is of another class.
+  template <class T>
+  absl::StatusOr<std::shared_ptr<T>> LookUpOrCreate(const std::string& container, const std::string& name,
+                                                    const std::function<std::shared_ptr<T>()>& create) {
+    std::lock_guard<std::mutex> lock(mu_);
+    std::shared_ptr<Resource>& entry = entries_[{container, name}];
+    if (entry == nullptr) entry = create();
+    used_.store(true, std::memory_order_relaxed);
+    if (auto t = std::dynamic_pointer_cast<T>(entry)) return t;
+    return InvalidArgument("resource '", name, "' of container '", container, "' is ", entry->DebugString(),
+                           ", not of the class that the op needs");
+  }
+  template <class T>
+  absl::StatusOr<std::shared_ptr<T>> LookUp(const std::string& container, const std::string& name) const {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = entries_.find({container, name});
+    if (it == entries_.end()) return NotFound("no resource '", name, "' in container '", container, "'");
+    if (auto t = std::dynamic_pointer_cast<T>(it->second)) return t;
+    return InvalidArgument("resource '", name, "' is of another class");
+  }
+  // NOT_FOUND when there is none.
+  absl::Status Delete(const std::string& container, const std::string& name);
+  // Drops every entry of the container ("" is the default one).
+  void Clear(const std::string& container);
+  void ClearAll();
+  // (container, name, DebugString), sorted.
+  struct Listing {
+    std::string container, name, what;
+  };
+  std::vector<Listing> List() const;
+  // False while there never was an entry since the last ClearAll.
+  bool used() const { return used_.load(std::memory_order_relaxed); }
+  // Grows whenever an entry is removed: caches compare it before they use what they kept.
+  int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+
+ private:
+  mutable std::mutex mu_;
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<Resource>> entries_;
+  std::atomic<int64_t> epoch_{0};
+  std::atomic<bool> used_{false};
+};
+
+// One kernel's entry, found at first use and found again after its container was cleared. Thread safe.
+template <class T>
+class ResourceCache {
+ public:
+  absl::StatusOr<std::shared_ptr<T>> Get(ResourceContainers* containers, const std::string& container,
+                                         const std::string& name, const std::function<std::shared_ptr<T>()>& create) {
+    std::lock_guard<std::mutex> lock(mu_);
+    const int64_t epoch = containers->epoch();
+    if (entry_ == nullptr || epoch != epoch_) {
+      TROUPE_ASSIGN_OR_RETURN(entry_, containers->LookUpOrCreate<T>(container, name, create));
+      epoch_ = epoch;
+    }
+    return entry_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::shared_ptr<T> entry_;
+  int64_t epoch_ = -1;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_RESOURCE_CONTAINER_H_

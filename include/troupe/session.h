@@ -1,0 +1,190 @@
+// Session: runs parts of a graph, again and again.
+//
+//   auto session = *Session::Create();
+//   session->Extend(*scope.graph());
+//   std::vector<Tensor> out;
+//   absl::Status s = session->Run({{"x", Tensor::Scalar(2.0f)}}, {"y:0"}, {}, &out);
+//
+// Names may repeat in the fetches, and a feed that nothing needs is accepted. Errors: NOT_FOUND lists every unknown name; INVALID_ARGUMENT for a tensor fed twice, a
+// value of the wrong type or shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with the node's address. A
+// failed step leaves the session usable.
+//
+// State: a session's variables, random streams and counters are its own, and go with it. Sessions of one runtime share variables that name a container or a shared name, and all
+// variables when they say so (SessionOptions.share_variables). A value that contradicts the type or shape of the variable's node is refused.
+// Deadlines and tokens hold from the call on, compiling included.
+// Exceptions of kernels, shape functions and what else a user wrote are the error of the step or call that met them; those of callbacks are logged.
+// Close ends what the session does: steps and compiles are told to end, and each call is answered. It waits for none of them. ~Session does the same and waits for the actor's end and
+// a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. In an actor's handler it
+// waits for nothing.
+// fork: in the child, calls of sessions and Callables that were made before are refused with FAILED_PRECONDITION, and their end does nothing; a session that is made in the child works, if
+// no other thread was within a call when the process forked.
+//
+// Thread rule: all methods are thread safe; any number of threads may Run at once. A blocking call from inside an actor's handler or a callback is
+// refused with FAILED_PRECONDITION: use RunAsync or the session actor's run message there. Close does not block.
+#ifndef TROUPE_SESSION_H_
+#define TROUPE_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "troupe/runtime.h"
+#include "troupe/tensor.h"
+#include "troupe/graph.h"
+
+namespace troupe {
+
+namespace proto {
+class GraphDef;
+class RunMetadata;
+}  // namespace proto
+
+struct SessionOptions {
+  // The runtime to live in; null: one of its own with these options.
+  std::shared_ptr<Runtime> runtime;
+  RuntimeOptions runtime_options;
+  // Variables that name neither a container nor a shared name of their own (a variable's own name is none) are this session's alone, and go with it. True: they are those
+  // of every session of the runtime that says so, by name, and live as long as the runtime.
+  bool share_variables = false;
+  bool allow_soft_placement = false;
+  bool use_cost_model = false;  // place by simulated execution instead of "the first device that can"
+  bool fold_constants = true;
+  bool merge_common_subexpressions = true;
+  bool fuse = true;                  // nodes that one kernel computes together become one (graph/passes/fuse.h)
+  int64_t operation_timeout_ms = 0;  // default deadline of a Run; 0 = none
+  int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
+  std::function<void(const std::string&)>
+      on_stall;                 // takes the report, on a thread of the runtime; must not block. Empty: it is logged
+  // Who starts an asynchronous step lends it the calling thread when the step is likely to take
+  // this many microseconds at most, by the steps before it: then RunAsync may call `done` before it
+  // returns. 0 = never; every asynchronous step goes to the compute threads.
+  int64_t lend_thread_us = 20;
+  // Signatures (choices of feeds, fetches and targets, by name and order) that are kept compiled; the one that was used least recently goes first. A Callable keeps its own in any
+  // case. 0 = all are kept.
+  int64_t max_signatures = 512;
+  int64_t max_partial_runs = 1024;  // that are open at once
+  bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
+  bool token_messages = false;  // debugging: every token is a message of its own
+  bool check_kernels = false;   // debugging: the outputs of all kernels are checked in every run
+};
+
+// Cancels the Runs that it was given to, from any thread. May be used for one Run after another.
+class CancellationToken {
+ public:
+  CancellationToken();
+  ~CancellationToken();
+  void Cancel();
+  bool cancelled() const;
+
+  struct Impl;
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+struct RunOptions {
+  // 0 = the session's default; negative = none. Counts from the call, compiling included, and is
+  // kept whatever the step's kernels do: one that does not return goes on in the background, and
+  // the status names it (docs/step.md).
+  int64_t timeout_ms = 0;
+  const CancellationToken* cancellation = nullptr;  // must live until Run returns, or RunAsync
+  bool collect_stats = false;                       // fill RunMetadata.step_stats
+  bool partition_graphs = false;                    // fill RunMetadata.partition_graphs
+};
+
+using Feeds = std::vector<std::pair<std::string, Tensor>>;
+using Names = std::vector<std::string>;
+using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;
+
+class Signature;
+
+// A step whose names were looked up once. Copyable; keeps its session's insides alive. An empty one, default-made or moved from, answers FAILED_PRECONDITION.
+class Callable {
+ public:
+  Callable() = default;
+  // `feeds` in the order of Prepare's names. Thread safe.
+  absl::Status Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const;
+  absl::Status Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                   proto::RunMetadata* metadata = nullptr) const;
+  void RunAsync(absl::Span<const Tensor> feeds, RunCallback done) const { RunAsync({}, feeds, std::move(done)); }
+  void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
+                proto::RunMetadata* metadata = nullptr) const;
+  bool valid() const { return signature_ != nullptr; }
+
+ private:
+  friend class Session;
+  absl::Status Usable() const;
+  std::shared_ptr<Signature> signature_;
+  int process_ = 0;
+};
+
+class Session {
+ public:
+  static absl::StatusOr<std::unique_ptr<Session>> Create(const SessionOptions& options = {});
+  // Closes the session. It does not wait for steps: callbacks of those that it cancels may come
+  // after it has returned, so they must not refer to what goes with the caller.
+  ~Session();
+
+  // Adds nodes to the session's graph, all or none. Of a Graph, which may have grown since it was given last, nodes that the session has already are skipped when they are equal
+  // (op, attrs, device and inputs); one that differs is ALREADY_EXISTS, and the message names the first difference. Of a GraphDef each name must be new.
+  absl::Status Extend(const proto::GraphDef& graph);
+  absl::Status Extend(const Graph& graph);
+
+  absl::Status Run(const Feeds& feeds, const Names& fetches, const Names& targets, std::vector<Tensor>* outputs);
+  absl::Status Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
+                   std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
+  // `done` is called once: on a thread of the runtime, or on this one before RunAsync returns (when
+  // the step is short, see lend_thread_us, or cannot start). It must not block, and the caller must
+  // hold no lock that it takes; what it throws is logged and dropped. It may start the next step;
+  // one that is started within a lent step's `done` begins when that returns, so that a chain of
+  // steps does not grow the stack.
+  void RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done) {
+    RunAsync({}, feeds, fetches, targets, std::move(done));
+  }
+  // `metadata` is written before `done` is called, and must live until then.
+  void RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
+                RunCallback done, proto::RunMetadata* metadata = nullptr);
+  absl::StatusOr<Callable> Prepare(const Names& feeds, const Names& fetches, const Names& targets);
+
+  // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until every fetch has been taken or the step has failed. Options of the
+  // set-up: deadline and token of the whole step (no deadline unless it is given); options of a call: those of the call, which end the whole step, too (0 = the session's
+  // deadline). Stats and graphs are not collected.
+  absl::StatusOr<std::string> PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets) {
+    return PartialRunSetup({}, feeds, fetches, targets);
+  }
+  absl::StatusOr<std::string> PartialRunSetup(const RunOptions& options, const Names& feeds, const Names& fetches,
+                                              const Names& targets);
+  absl::Status PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches,
+                          std::vector<Tensor>* outputs) {
+    return PartialRun({}, handle, feeds, fetches, outputs);
+  }
+  absl::Status PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
+                          const Names& fetches, std::vector<Tensor>* outputs);
+  // Gives a partial run up: its step is aborted, and the handle is worth nothing any more. Does not wait. INVALID_ARGUMENT when there is no such partial run.
+  absl::Status PartialRunCancel(const std::string& handle);
+
+  // Ends the session: running steps and waiting calls are CANCELLED, and so are later ones. Its state
+  // goes. Does not wait for steps; each is answered within 50 ms. Idempotent; may be called in a
+  // handler.
+  absl::Status Close();
+  // Drops the contents of these resource containers of the runtime's devices, whichever sessions use them. "" is the default one: that of shared variables without a container,
+  // and the variables that are this session's own.
+  absl::Status Reset(const Names& containers);
+  // What running steps wait for (actors/stall_report.h): a line a culprit, and below it the nodes that wait for it. Takes 100 ms when a part does not answer.
+  std::vector<std::string> Status() const;
+
+  Runtime* runtime() const;
+  struct Impl;
+  Impl* impl() const { return impl_.get(); }
+
+ private:
+  explicit Session(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_SESSION_H_

@@ -1,0 +1,16 @@
+// The global step: how many updates a model has seen. An int64 variable "global_step", not trainable, in collections "variables" and "global_step".
+#ifndef TROUPE_TRAIN_GLOBAL_STEP_H_
+#define TROUPE_TRAIN_GLOBAL_STEP_H_
+
+#include "troupe/variable.h"
+
+namespace troupe::train {
+
+inline constexpr char kGlobalStep[] = "global_step";
+
+// The graph's global step, made on the first call.
+Variable GetOrCreateGlobalStep(const ScopeAt& at);
+
+}  // namespace troupe::train
+
+#endif  // TROUPE_TRAIN_GLOBAL_STEP_H_

@@ -1,0 +1,74 @@
+// Optimizers: from a loss to an operation that, run once, changes the variables so that the loss falls.
+//
+//   train::Adam adam(0.001);
+//   Operation step = adam.Minimize(root, loss);
+//   Operation init = GlobalVariablesInitializer(root);  // after Minimize: slots are variables, too
+//   absl::Status status = session->Extend(*root.graph());
+//   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);
+//   for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step.name()}, nullptr);
+//
+// Minimize is ComputeGradients followed by ApplyGradients; call them yourself to look at, clip or exchange gradients between the two.
+//
+// The update has the form that TensorFlow gives it: one Apply node per variable, all independent of each other; a NoOp "update" after all of them; and, when there is
+// a global step, its increment after that.
+//
+// Slots (a momentum, Adam's two moments) are variables named "<variable>/<Slot>" on the variable's device; they are not trainable, but saved.
+#ifndef TROUPE_TRAIN_OPTIMIZER_H_
+#define TROUPE_TRAIN_OPTIMIZER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "troupe/scope.h"
+#include "troupe/variable.h"
+#include "troupe/gradients.h"
+
+namespace troupe::train {
+
+struct GradAndVar {
+  Output grad;  // invalid when the loss does not depend on the variable
+  Variable var;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // The variables are those of collection "trainable_variables" when `vars` is empty. Their order is kept.
+  std::vector<GradAndVar> ComputeGradients(const ScopeAt& at, const Output& loss,
+                                           const std::vector<Variable>& vars = {},
+                                           const GradientOptions& options = {}) const;
+  // The scope's error when no variable has a gradient. `global_step` (optional, an integer scalar) grows by one after the updates.
+  Operation ApplyGradients(const ScopeAt& at, const std::vector<GradAndVar>& grads, const Variable& global_step = {});
+  Operation Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars = {},
+                     const Variable& global_step = {});
+
+  const std::string& name() const { return name_; }
+  // Invalid when there is none (yet).
+  Variable Slot(const Variable& var, std::string_view slot) const;
+
+ protected:
+  explicit Optimizer(std::string name) : name_(std::move(name)) {}
+  // Adds the update of one variable; `scope` is on the variable's device.
+  virtual Operation Apply(const Scope& scope, const Output& grad, const Variable& var) = 0;
+  // Called before the first Apply and after the last: what all variables share. Finish's operations belong to the update.
+  virtual void Prepare(const Scope& scope, const std::vector<GradAndVar>& grads) {}
+  virtual std::vector<Operation> Finish(const Scope& scope, const std::vector<Operation>& updates) { return {}; }
+
+  // "ResourceApplyX" or "ApplyX".
+  static std::string ApplyOp(const Variable& var, std::string_view op) {
+    return (var.is_resource() ? "Resource" : "") + std::string(op);
+  }
+  // The slot, made on the first call: zeros of the variable's shape.
+  Variable ZerosSlot(const Scope& scope, const Variable& var, const std::string& slot);
+  // A variable that belongs to no single one, like Adam's powers; named `name`, beside `like`.
+  static Variable SharedVariable(const Scope& scope, const Variable& like, const std::string& name, double initial);
+
+ private:
+  std::string name_;
+  absl::flat_hash_map<std::string, Variable> slots_;  // by "<variable>/<slot>"
+};
+
+}  // namespace troupe::train
+
+#endif  // TROUPE_TRAIN_OPTIMIZER_H_

@@ -1,0 +1,63 @@
+// What the op files of this folder include: definition, shapes, gradient, kernel, elements and integer args.
+//
+// An op that only hands its input on uses PassOn: no byte is copied and the buffer may become the consumer's own.
+#ifndef TROUPE_KERNELS_ARRAY_OP_FILE_H_
+#define TROUPE_KERNELS_ARRAY_OP_FILE_H_
+
+#include <utility>
+#include <vector>
+
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "kernels/array/elements.h"
+#include "kernels/array/int_args.h"
+#include "troupe/kernel.h"
+
+namespace troupe::array {
+
+// Kernel: output 0 is input 0.
+inline absl::Status PassOn(KernelContext& ctx) {
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+// Output 0 is input 0 under another shape of as many elements.
+inline absl::Status PassOnReshaped(KernelContext& ctx, const TensorShape& shape) {
+  ctx.set_output(0, ctx.TakeInput(0).ReshapedMove(shape));
+  return absl::OkStatus();
+}
+// Shape function: output 0 has input 0's shape, and names what it names.
+inline absl::Status SameAsInput(InferenceContext& c) {
+  c.set_output(0, c.input(0));
+  c.set_output_handle(0, c.input_handle(0));
+  return absl::OkStatus();
+}
+// Gradient: what arrives at output 0 flows to input 0 as it is.
+inline absl::Status PassOnGradient(GradientContext& g) {
+  g.Set(0, g.Grad(0));
+  return g.status();
+}
+// Gradient: what arrives at output 0, in the shape of input 0.
+inline absl::Status ReshapedGradient(GradientContext& g) {
+  g.Set(0, g.Op("Reshape", {g.Grad(0), g.Op("Shape", {g.Input(0)})}));
+  return g.status();
+}
+// The shape of `x` as a vector of dtype `type` (int32 or int64).
+inline NodeOut ShapeOf(GradientContext& g, NodeOut x, DType type = DType::kInt32) {
+  return g.Op("Shape", {x}, {{"out_type", type}});
+}
+// An int32 vector constant.
+inline NodeOut IntVector(GradientContext& g, std::initializer_list<int32_t> values) {
+  return g.Const(Tensor::Vector<int32_t>(values));
+}
+inline NodeOut Int(GradientContext& g, int32_t value) { return g.Const(Tensor::Scalar<int32_t>(value)); }
+// True when rows of dimension 0 may be handed on as slices of the buffer: every one begins at a multiple of 64 bytes.
+inline bool RowsAreAligned(const Tensor& t, int64_t rows_each) {
+  if (t.rank() == 0 || t.dim(0) == 0 || !IsPlainBytes(t.dtype())) return false;
+  const int64_t bytes = static_cast<int64_t>(t.bytes()) / t.dim(0) * rows_each;
+  return bytes > 0 && bytes % 64 == 0;
+}
+
+}  // namespace troupe::array
+
+#endif  // TROUPE_KERNELS_ARRAY_OP_FILE_H_

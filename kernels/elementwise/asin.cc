@@ -1,0 +1,41 @@
+#include <cmath>
+#include <complex>
+
+#include "kernels/math/elementwise.h"
+#include "kernels/math/grad_math.h"
+
+namespace troupe {
+namespace {
+
+using namespace math;  // NOLINT: the gradient is a formula
+
+struct AsinFn {
+  template <class T>
+  static T Do(T x) {
+    return std::asin(x);
+  }
+};
+const math::UnaryTable& Table() {
+  static const math::UnaryTable table = [] {
+    math::UnaryTable t = math::ULoops<AsinFn, float, double>(15);
+    math::AddLoopsTo<AsinFn, void, std::complex<float>, std::complex<double>>(&t, 60);
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace
+
+TROUPE_OP("Asin")
+    .Input("x: T")
+    .Output("y: T")
+    .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
+    .Shape(shape_fn::Unchanged)
+    .Gradient([](GradientContext& g) {
+      return SetUnary(g, Grad(g) * Apply("Rsqrt", 1.0 - Apply("Square", Conj(In(g, 0)))));
+    })
+    .Doc("The inverse sine of x.");
+
+TROUPE_KERNEL("Asin").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::UnaryFactory<Table>);
+
+}  // namespace troupe

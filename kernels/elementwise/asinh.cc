@@ -1,0 +1,39 @@
+#include <cmath>
+#include <complex>
+
+#include "kernels/math/elementwise.h"
+#include "kernels/math/grad_math.h"
+
+namespace troupe {
+namespace {
+
+using namespace math;  // NOLINT: the gradient is a formula
+
+struct AsinhFn {
+  template <class T>
+  static T Do(T x) {
+    return std::asinh(x);
+  }
+};
+const math::UnaryTable& Table() {
+  static const math::UnaryTable table = [] {
+    math::UnaryTable t = math::ULoops<AsinhFn, float, double>(15);
+    math::AddLoopsTo<AsinhFn, void, std::complex<float>, std::complex<double>>(&t, 60);
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace
+
+TROUPE_OP("Asinh")
+    .Input("x: T")
+    .Output("y: T")
+    .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
+    .Shape(shape_fn::Unchanged)
+    .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) / Apply("Cosh", Conj(Out(g)))); })
+    .Doc("The inverse hyperbolic sine of x.");
+
+TROUPE_KERNEL("Asinh").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::UnaryFactory<Table>);
+
+}  // namespace troupe

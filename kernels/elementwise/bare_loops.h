@@ -1,0 +1,20 @@
+// The loops inside a kernel made by the factories of elementwise.h, for who runs several of them over blocks.
+#ifndef TROUPE_KERNELS_MATH_BARE_LOOPS_H_
+#define TROUPE_KERNELS_MATH_BARE_LOOPS_H_
+
+#include "troupe/kernel.h"
+#include "kernels/math/hot_loops.h"
+
+namespace troupe::math {
+
+struct BareLoops {
+  BinaryLoops binary{};
+  UnaryLoops unary{};
+  bool same_shape = false;  // the binary loop's inputs must have one shape
+};
+// False for a kernel of another make, and for one that does more than its loop: 16-bit floats, checks of the values.
+bool LoopsOf(const PreparedKernel& kernel, BareLoops* loops);
+
+}  // namespace troupe::math
+
+#endif  // TROUPE_KERNELS_MATH_BARE_LOOPS_H_

@@ -1,0 +1,15 @@
+#include "kernels/math/reciprocals.h"
+
+namespace troupe {
+namespace {
+
+const OpRegistrar op = math::ReciprocalGradOp("InvGrad").Doc("The gradient of Inv: -dy * conj(y)^2, where y = 1 / x.");
+
+}  // namespace
+
+TROUPE_KERNEL("InvGrad")
+    .Device("CPU")
+    .Types("T", math::kFloatsAndComplex)
+    .Factory(math::BinaryFactory<math::ReciprocalGradTable, math::BinaryShapes::kSame>);
+
+}  // namespace troupe

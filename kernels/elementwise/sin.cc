@@ -1,0 +1,39 @@
+#include <cmath>
+#include <complex>
+
+#include "kernels/math/elementwise.h"
+#include "kernels/math/grad_math.h"
+
+namespace troupe {
+namespace {
+
+using namespace math;  // NOLINT: the gradient is a formula
+
+struct SinFn {
+  template <class T>
+  static T Do(T x) {
+    return std::sin(x);
+  }
+};
+const math::UnaryTable& Table() {
+  static const math::UnaryTable table = [] {
+    math::UnaryTable t = math::ULoops<SinFn, float, double>(15);
+    math::AddLoopsTo<SinFn, void, std::complex<float>, std::complex<double>>(&t, 60);
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace
+
+TROUPE_OP("Sin")
+    .Input("x: T")
+    .Output("y: T")
+    .Attr(TROUPE_T_FLOATS_AND_COMPLEX)
+    .Shape(shape_fn::Unchanged)
+    .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Cos", Conj(In(g, 0)))); })
+    .Doc("The sine of x.");
+
+TROUPE_KERNEL("Sin").Device("CPU").Types("T", math::kFloatsAndComplex).Factory(math::UnaryFactory<Table>);
+
+}  // namespace troupe

@@ -1,0 +1,234 @@
+#include "kernels/nn/dnnl/conv.h"
+
+#include <algorithm>
+#include <dnnl.hpp>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/nn/dnnl/single_thread.h"
+
+namespace troupe {
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+using Args = std::unordered_map<int, memory>;
+
+// Plans beyond this many idle ones per node are dropped, the longest unused first.
+constexpr size_t kMaxIdle = 16;
+
+// Outputs of which an activation is taken while they are still in the second-level cache.
+constexpr int64_t kNearOutputs = 128 << 10;
+// How many images to compute at a time. The activations are ours: the library's Relu makes a NaN 0
+// and its exponential is not the op Elu's. A pass over outputs that have gone to memory would cost
+// a tenth of the convolution, so images are taken as many at a time as divide their number and are
+// near afterwards.
+int64_t ImagesAtATime(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) {
+  if (pass != ConvPass::kForward || e.activation == ConvActivation::kNone) return s.n;
+  const int64_t most = std::max<int64_t>(1, kNearOutputs / std::max<int64_t>(1, s.oh * s.ow * s.oc));
+  if (s.n <= most) return s.n;
+  int64_t images = most;
+  while (s.n % images != 0) --images;
+  return 4 * images >= most ? images : s.n;
+}
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+memory::desc Desc(memory::dims dims, Tag tag) { return memory::desc(dims, memory::data_type::f32, tag); }
+
+}  // namespace
+
+// What a primitive is made for.
+struct DnnlConv::PlanKey {
+  ConvShape shape;
+  bool bias = false;  // in the forward pass added, in the filter's gradient summed
+  PlanKey(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) : shape(s) {
+    if (pass == ConvPass::kForward) bias = e.bias != nullptr;
+    if (pass == ConvPass::kBackwardFilter) bias = e.bias_gradient != nullptr;
+  }
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+
+struct DnnlConv::Plan {
+  PlanKey key;
+  bool works = false;
+  std::string implementation;
+  dnnl::stream stream;
+  dnnl::primitive conv, reorder;  // reorder is empty when the library took HWIO as it is
+  Args conv_args, reorder_args;
+  // Which arguments are the caller's, by pass: a, b and out.
+  memory a, b, out, bias;
+
+  Plan(ConvPass pass, const PlanKey& k) : key(k), stream(Engine()) {
+    try {
+      Build(pass);
+      works = true;
+    } catch (const dnnl::error&) {  // no implementation, or out of memory: the caller has another way
+      works = false;
+    }
+  }
+
+  void Build(ConvPass pass) {
+    const ConvShape& s = key.shape;
+    const memory::desc x = Desc({s.n, s.c, s.h, s.w}, Tag::nhwc), y = Desc({s.n, s.oc, s.oh, s.ow}, Tag::nhwc);
+    const bool grouped = s.groups > 1;
+    const memory::dims wd = grouped ? memory::dims{s.groups, s.oc / s.groups, s.c / s.groups, s.kh, s.kw}
+                                    : memory::dims{s.oc, s.c, s.kh, s.kw};
+    const memory::desc w_any = Desc(wd, Tag::any), w_user = Desc(wd, grouped ? Tag::hwigo : Tag::hwio);
+    const memory::dims strides{s.stride_h, s.stride_w}, dilates{s.dilation_h - 1, s.dilation_w - 1};
+    const memory::dims before{s.top, s.left}, after{s.bottom, s.right};
+    // The library's own scratch memory belongs to the thread that made the primitive; ours travels
+    // with the plan.
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    // A zero memory descriptor says "without".
+    const memory::desc bias_desc = key.bias ? memory::desc({s.oc}, memory::data_type::f32, Tag::x) : memory::desc();
+    const auto algorithm = dnnl::algorithm::convolution_direct;
+    const auto kind =
+        pass == ConvPass::kForward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
+    const dnnl::convolution_forward::primitive_desc forward(
+        dnnl::convolution_forward::desc(kind, algorithm, x, w_any, bias_desc, y, strides, dilates, before, after), attr,
+        Engine());
+    auto finish = [&](const auto& pd, auto primitive) {
+      conv = primitive;
+      implementation = pd.impl_info_str();
+      conv_args[DNNL_ARG_SCRATCHPAD] = memory(pd.scratchpad_desc(), Engine());
+    };
+    switch (pass) {
+      case ConvPass::kForward: {
+        finish(forward, dnnl::convolution_forward(forward));
+        a = conv_args[DNNL_ARG_SRC] = memory(x, Engine(), nullptr);
+        out = conv_args[DNNL_ARG_DST] = memory(y, Engine(), nullptr);
+        b = UserWeights(w_user, forward.weights_desc(), DNNL_ARG_WEIGHTS, true);
+        if (key.bias) bias = conv_args[DNNL_ARG_BIAS] = memory(bias_desc, Engine(), nullptr);
+        break;
+      }
+      case ConvPass::kBackwardInput: {
+        const dnnl::convolution_backward_data::primitive_desc pd(
+            dnnl::convolution_backward_data::desc(algorithm, x, w_any, y, strides, dilates, before, after), attr,
+            Engine(), forward);
+        finish(pd, dnnl::convolution_backward_data(pd));
+        out = conv_args[DNNL_ARG_DIFF_SRC] = memory(x, Engine(), nullptr);
+        b = conv_args[DNNL_ARG_DIFF_DST] = memory(y, Engine(), nullptr);
+        a = UserWeights(w_user, pd.weights_desc(), DNNL_ARG_WEIGHTS, true);
+        break;
+      }
+      case ConvPass::kBackwardFilter: {
+        const dnnl::convolution_backward_weights::primitive_desc pd(
+            dnnl::convolution_backward_weights::desc(algorithm, x, w_any, bias_desc, y, strides, dilates, before,
+                                                     after),
+            attr, Engine(), forward);
+        finish(pd, dnnl::convolution_backward_weights(pd));
+        a = conv_args[DNNL_ARG_SRC] = memory(x, Engine(), nullptr);
+        b = conv_args[DNNL_ARG_DIFF_DST] = memory(y, Engine(), nullptr);
+        out = UserWeights(w_user, pd.diff_weights_desc(), DNNL_ARG_DIFF_WEIGHTS, false);
+        if (key.bias) bias = conv_args[DNNL_ARG_DIFF_BIAS] = memory(bias_desc, Engine(), nullptr);
+        break;
+      }
+    }
+  }
+
+  // Sets up weights argument `arg` with the library's `desc`, and the reorder from (`in`) or to the
+  // user's layout; returns the user's memory.
+  memory UserWeights(const memory::desc& user, const memory::desc& desc, int arg, bool in) {
+    memory mine(user, Engine(), nullptr);
+    if (desc == user) {
+      conv_args[arg] = mine;
+      return mine;
+    }
+    memory theirs(desc, Engine());
+    conv_args[arg] = theirs;
+    const memory &from = in ? mine : theirs, &to = in ? theirs : mine;
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::reorder::primitive_desc pd(from, to, attr);
+    reorder = dnnl::reorder(pd);
+    reorder_args = {
+        {DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc(), Engine())}};
+    return mine;
+  }
+
+  // `weights` says whether the library's copy of the filter has to be made: not when these are more
+  // images of a call.
+  void Execute(ConvPass pass, const float* a_data, const float* b_data, float* out_data, const ConvEpilogue<float>& e,
+               bool weights) {
+    // The maps hold other handles of the same memory objects.
+    a.set_data_handle(const_cast<float*>(a_data));
+    b.set_data_handle(const_cast<float*>(b_data));
+    out.set_data_handle(out_data);
+    if (key.bias) bias.set_data_handle(pass == ConvPass::kForward ? const_cast<float*>(e.bias) : e.bias_gradient);
+    if (pass != ConvPass::kBackwardFilter && weights && reorder) reorder.execute(stream, reorder_args);
+    conv.execute(stream, conv_args);
+    if (pass == ConvPass::kBackwardFilter && reorder) reorder.execute(stream, reorder_args);
+    stream.wait();
+    if (pass == ConvPass::kForward)
+      FinishForward<float>({nullptr, e.activation}, key.shape.n * key.shape.oh * key.shape.ow, key.shape.oc, out_data);
+    if (pass == ConvPass::kBackwardInput) FinishBackwardInput(e, key.shape.input_size(), out_data);
+  }
+};
+
+struct DnnlConv::Idle {
+  std::mutex mu;
+  std::vector<std::unique_ptr<Plan>> plans;  // the most recently used last
+};
+
+DnnlConv::DnnlConv(ConvPass pass) : pass_(pass), idle_(std::make_unique<Idle>()) {}
+DnnlConv::~DnnlConv() = default;
+
+std::unique_ptr<DnnlConv::Plan> DnnlConv::Lease(const PlanKey& key) {
+  {
+    std::lock_guard<std::mutex> lock(idle_->mu);
+    for (size_t i = idle_->plans.size(); i-- > 0;) {
+      if (!(idle_->plans[i]->key == key)) continue;
+      std::unique_ptr<Plan> plan = std::move(idle_->plans[i]);
+      idle_->plans.erase(idle_->plans.begin() + i);
+      return plan;
+    }
+  }
+  return std::make_unique<Plan>(pass_, key);
+}
+
+void DnnlConv::GiveBack(std::unique_ptr<Plan> plan) {
+  std::unique_ptr<Plan> oldest;  // freed outside of the lock
+  std::lock_guard<std::mutex> lock(idle_->mu);
+  idle_->plans.push_back(std::move(plan));
+  if (idle_->plans.size() > kMaxIdle) {
+    oldest = std::move(idle_->plans.front());
+    idle_->plans.erase(idle_->plans.begin());
+  }
+}
+
+bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float* out,
+                   const ConvEpilogue<float>& epilogue) {
+  DnnlSingleThread guard;
+  ConvShape some = shape;
+  some.n = ImagesAtATime(pass_, shape, epilogue);
+  std::unique_ptr<Plan> plan = Lease(PlanKey(pass_, some, epilogue));
+  bool ok = plan->works;
+  if (ok) {
+    try {
+      plan->Execute(pass_, a, b, out, epilogue, true);
+      for (int64_t n = some.n; n < shape.n; n += some.n)
+        plan->Execute(pass_, a + n / some.n * some.input_size(), b, out + n * some.oh * some.ow * some.oc, epilogue,
+                      false);
+    } catch (const dnnl::error&) {
+      ok = false;
+    }
+  }
+  GiveBack(std::move(plan));
+  return ok;
+}
+
+std::string DnnlConv::Implementation(const ConvShape& shape) {
+  DnnlSingleThread guard;
+  std::unique_ptr<Plan> plan = Lease(PlanKey(pass_, shape, {}));
+  std::string name = plan->works ? plan->implementation : "";
+  GiveBack(std::move(plan));
+  return name;
+}
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+// float32 convolutions by oneDNN, on the calling thread.
+//
+// Making a primitive costs 140 us, running a kept one no more than its work. So a DnnlConv, which
+// is part of a node's kernel, keeps plans: primitive, weights in the library's own layout, scratch
+// memory, argument maps; a call leases one for its shape and gives it back. Activations are NHWC as
+// they are; weights are reordered to and from HWIO (1 us for small layers; pinning the library to
+// HWIO would cost a factor of 2 to 6).
+//
+// Thread rule: Run may be called from several threads at once; each gets a plan of its own.
+#ifndef TROUPE_KERNELS_NN_DNNL_CONV_H_
+#define TROUPE_KERNELS_NN_DNNL_CONV_H_
+
+#include <memory>
+#include <string>
+
+#include "kernels/nn/conv_epilogue.h"
+#include "kernels/nn/conv_shape.h"
+
+namespace troupe {
+
+class DnnlConv {
+ public:
+  explicit DnnlConv(ConvPass pass);
+  ~DnnlConv();
+  DnnlConv(const DnnlConv&) = delete;
+  DnnlConv& operator=(const DnnlConv&) = delete;
+
+  // a, b and out as ConvPass says, and what `epilogue` asks for: the bias inside the library's
+  // loops, the rest after them. False when the library has nothing for the shape; then
+  // nothing was written. REQUIRES: no dimension is 0.
+  bool Run(const ConvShape& shape, const float* a, const float* b, float* out,
+           const ConvEpilogue<float>& epilogue = {});
+  // The library's name of the implementation it would use ("jit:avx512_core", "gemm:jit", ...); ""
+  // when it has none.
+  std::string Implementation(const ConvShape& shape);
+
+ private:
+  struct Plan;
+  struct PlanKey;
+  std::unique_ptr<Plan> Lease(const PlanKey& key);
+  void GiveBack(std::unique_ptr<Plan> plan);
+
+  struct Idle;
+  const ConvPass pass_;
+  std::unique_ptr<Idle> idle_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_DNNL_CONV_H_

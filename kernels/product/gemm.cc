@@ -1,0 +1,352 @@
+#include "kernels/math/gemm.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <vector>
+
+#include "kernels/math/gemm_f32.h"
+#include "kernels/math/gemm_tile.h"
+#include "kernels/nn/dnnl/sgemm.h"
+#include "kernels/nn/isa_pick.h"
+
+TROUPE_ISA_TABLE(GemmTileTable, kGemmTiles)
+TROUPE_ISA_TABLE(GemmF32Table, kGemmF32)
+TROUPE_ISA_TABLE(GemvF32Table, kGemvF32)
+
+namespace troupe {
+namespace {
+
+// Below this many multiplications the tiles of gemm_isa.cc are the fastest.
+constexpr int64_t kSmallProduct = 4 * 1024;
+// Below this many our loops beat the library, which packs both operands first: measured, with the operands in the second- and in the third-level cache, on shapes of
+// 10 to 1200 rows and columns; with fewer rows than kSomeRows the lower bound holds. With vectors of 256 bits the library packs less.
+constexpr int64_t kMiddlingProduct512 = 25 * 1000 * 1000, kMiddlingFewRows512 = 2200 * 1000, kMiddlingProduct256 = 30 * 1000;
+constexpr int64_t kSomeRows = 16;
+// And above it with so few rows that a packed B would be used too seldom, or so few columns that packing A costs more than it brings: fewer when B is read in place
+// than when our loops turn it round, and with A transposed only where it is short.
+constexpr int64_t kFewRows = 128, kFewColumns = 112, kFewColumnsTurned = 512, kShort = 128;
+// A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at most this share of its groups of rows is to be multiplied.
+constexpr int64_t kWorthLooking = 1000 * 1000;
+constexpr double kWorthSkipping = 0.7;
+// A range of a split product has at least this many multiplications (about 5 us of float32 work; a hand-over costs about that).
+constexpr double kRangeWork = 400e3;
+// And this many rows or columns when there are more ranges than threads: each packs the other operand for itself.
+constexpr int64_t kSlackRange = 128;
+
+template <class T>
+TileOperands<T> Operands(const GemmShape& s, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
+                         bool accumulate) {
+  return {s.m,
+          s.n,
+          s.k,
+          a,
+          s.transpose_a ? 1 : lda,
+          s.transpose_a ? lda : 1,
+          b,
+          s.transpose_b ? 1 : ldb,
+          s.transpose_b ? ldb : 1,
+          c,
+          ldc,
+          accumulate};
+}
+
+// How much slower one multiplication of T is than of float32: what splitting is decided by.
+template <class T>
+constexpr double kRelativeCost = 1;
+template <>
+constexpr double kRelativeCost<double> = 2.5;
+template <>
+constexpr double kRelativeCost<uint32_t> = 3;
+template <>
+constexpr double kRelativeCost<uint64_t> = 8;
+
+// How many ranges a product is split into. `by_rows` tells what is split, `unit` the size that ranges are multiples of.
+int64_t Ranges(ComputeThreads* threads, const GemmShape& s, double relative_cost, bool* by_rows, int64_t* unit) {
+  *by_rows = s.m >= s.n;
+  const int64_t size = *by_rows ? s.m : s.n;
+  // Rows of a tile; or columns of one where there are many, half a vector where there are few.
+  *unit = *by_rows || size < 512 ? 8 : 48;
+  if (threads == nullptr || threads->num_threads() == 1) return 1;
+  const double work = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) * relative_cost;
+  const int64_t units = (size + *unit - 1) / *unit;
+  // Smaller ones where that costs little, for a thread that comes when others have begun.
+  const int64_t each = std::clamp<int64_t>(size / (threads->num_threads() * kSlackRange), 1, 4);
+  return std::min({threads->num_threads() * each, units, static_cast<int64_t>(work / kRangeWork)});
+}
+
+// Calls f(from, to) for ranges of the rows or columns.
+template <class F>
+void ForRanges(ComputeThreads* threads, int64_t ranges, int64_t unit, int64_t size, F&& f) {
+  if (ranges <= 1) return f(int64_t{0}, size);
+  threads->ParallelRanges((size + unit - 1) / unit, ranges,
+                          [&](int64_t first, int64_t limit) { f(first * unit, std::min(limit * unit, size)); });
+}
+
+// `product` is called as GemmStrided is, for ranges of the rows or columns.
+template <class T, class Product>
+void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c, Product&& product) {
+  const int64_t lda = s.transpose_a ? s.m : s.k, ldb = s.transpose_b ? s.k : s.n;
+  bool by_rows;
+  int64_t unit;
+  const int64_t ranges = Ranges(threads, s, kRelativeCost<T>, &by_rows, &unit);
+  ForRanges(threads, ranges, unit, by_rows ? s.m : s.n, [&](int64_t from, int64_t to) {
+    GemmShape part = s;
+    if (by_rows) {
+      part.m = to - from;
+      product(part, a + (s.transpose_a ? from : from * lda), lda, b, ldb, c + from * s.n, s.n);
+    } else {
+      part.n = to - from;
+      product(part, a, lda, b + (s.transpose_b ? from * ldb : from), ldb, c + from, s.n);
+    }
+  });
+}
+
+template <class T>
+void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c) {
+  Split<T>(threads, s, a, b, c, [](const GemmShape& part, const T* pa, int64_t lda, const T* pb, int64_t ldb, T* pc, int64_t ldc) {
+    GemmStrided(part, pa, lda, pb, ldb, pc, ldc, false);
+  });
+}
+
+GemmF32Operands OperandsF32(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                            int64_t ldc) {
+  GemmF32Operands o;
+  o.m = s.m;
+  o.n = s.n;
+  o.k = s.k;
+  o.a = a;
+  o.a_row = s.transpose_a ? 1 : lda;
+  o.a_col = s.transpose_a ? lda : 1;
+  o.b = b;
+  o.b_row = s.transpose_b ? 1 : ldb;
+  o.b_col = s.transpose_b ? ldb : 1;
+  o.c = c;
+  o.ldc = ldc;
+  return o;
+}
+
+bool Middling(const GemmShape& s) {
+  const int64_t work = s.m * s.n * s.k;
+  if (IsaLevelForTables() < 4) return work <= kMiddlingProduct256;
+  if (s.m < kSomeRows) return work <= kMiddlingFewRows512;
+  if (work <= kMiddlingProduct512 || s.m <= kFewRows) return true;
+  return s.n <= (s.transpose_b ? kFewColumnsTurned : kFewColumns) && (!s.transpose_a || s.k <= kShort);
+}
+
+void LibraryProduct(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc) {
+  if (DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, false)) return;
+  PickkGemmF32().product(OperandsF32(s, a, lda, b, ldb, c, ldc));
+}
+
+// Whether a product leaves out the zeros of A. A few groups of rows, spread over the matrix, are looked at.
+bool LeavesOutZeros(const GemmF32Operands& o) {
+  if (o.m * o.n * o.k < kWorthLooking || o.b_col != 1 || o.m < kGemmSkipRows || o.n < 32 || o.k < 32) return false;
+  if (PickkGemmF32().sampled_share(o, 6) > kWorthSkipping) return false;
+  return PickkGemvF32().all_finite(o.b, o.k * o.n);
+}
+
+// A vector times a matrix, which is then read once and in order: `x` has s.k elements, C s.n.
+void VectorTimesMatrix(ComputeThreads* threads, const GemmShape& s, const float* x, const float* b, float* c) {
+  const GemvF32Table& table = PickkGemvF32();
+  // Reading the matrix is what takes time, some twenty multiplications' worth an element.
+  bool by_rows;
+  int64_t unit;
+  const int64_t ranges = Ranges(threads, s, 10, &by_rows, &unit);
+  ForRanges(threads, ranges, unit, s.n, [&](int64_t from, int64_t to) {
+    if (s.transpose_b) {
+      table.vector_dots(x, b + from * s.k, s.k, s.k, to - from, c + from);
+    } else {
+      table.vector_rows(x, b + from, s.n, s.k, to - from, c + from);
+    }
+  });
+}
+
+// Dense operands. The bias is left to the caller when this returns false.
+bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,
+              GemmActivation activation, float* c) {
+  if (s.m * s.n * s.k <= kSmallProduct) {
+    PickkGemmTiles().f32(Operands(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n, false));
+    return false;
+  }
+  if (s.m == 1 || s.n == 1) {
+    GemmShape v{.m = 1, .n = s.n, .k = s.k, .transpose_b = s.transpose_b};
+    if (s.m > 1) v = {.m = 1, .n = s.m, .k = s.k, .transpose_b = !s.transpose_a};
+    VectorTimesMatrix(threads, v, s.m == 1 ? a : b, s.m == 1 ? b : a, c);
+    return false;
+  }
+  GemmF32Operands o = OperandsF32(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n);
+  const bool skip = LeavesOutZeros(o);
+  if (!skip && !Middling(s)) {
+    // The whole product's shape has chosen, so that a range of it goes the same way.
+    Split<float>(threads, s, a, b, c, LibraryProduct);
+    return false;
+  }
+  o.bias = bias;
+  o.activation = activation;
+  bool by_rows;
+  int64_t unit;
+  const int64_t ranges = Ranges(threads, s, skip ? 0.5 : 1, &by_rows, &unit);
+  const auto run = skip ? PickkGemmF32().product_skipping : PickkGemmF32().product;
+  ForRanges(threads, ranges, unit, by_rows ? s.m : s.n, [&](int64_t from, int64_t to) {
+    GemmF32Operands part = o;
+    if (by_rows) {
+      part.m = to - from;
+      part.a += from * o.a_row;
+      part.c += from * o.ldc;
+    } else {
+      part.n = to - from;
+      part.b += from * o.b_col;
+      part.c += from;
+      if (bias != nullptr) part.bias += from;
+    }
+    run(part);
+  });
+  return true;
+}
+
+template <class T, class F>
+std::vector<T> Converted(const void* from, int64_t n, F f) {
+  std::vector<T> to(n);
+  for (int64_t i = 0; i < n; ++i) to[i] = f(i);
+  return to;
+}
+
+// Types whose product is computed in `Wide` and then narrowed: rounded for small floats, taken modulo 2^bits for small integers.
+template <class T, class Wide>
+void Widened(ComputeThreads* threads, const GemmShape& s, const void* a, const void* b, void* c) {
+  auto wide = [](const void* p, int64_t n) {
+    const T* x = static_cast<const T*>(p);
+    return Converted<Wide>(p, n, [x](int64_t i) { return static_cast<Wide>(x[i]); });
+  };
+  std::vector<Wide> wa = wide(a, s.m * s.k), wb = wide(b, s.k * s.n), wc(s.m * s.n);
+  Split<Wide>(threads, s, wa.data(), wb.data(), wc.data());
+  T* out = static_cast<T*>(c);
+  for (int64_t i = 0; i < s.m * s.n; ++i) out[i] = static_cast<T>(wc[i]);
+}
+
+// (a + bi)(c + di) by planes: four real products, so that the real kernels do the work.
+template <class R>
+void ComplexProduct(ComputeThreads* threads, const GemmShape& s, const void* a, const void* b, void* c) {
+  auto plane = [](const void* p, int64_t n, bool imaginary, bool conj) {
+    const R* x = static_cast<const R*>(p) + imaginary;
+    return Converted<R>(p, n, [=](int64_t i) { return conj ? -x[2 * i] : x[2 * i]; });
+  };
+  const int64_t na = s.m * s.k, nb = s.k * s.n, nc = s.m * s.n;
+  const std::vector<R> ar = plane(a, na, false, false), ai = plane(a, na, true, s.conj_a);
+  const std::vector<R> br = plane(b, nb, false, false), bi = plane(b, nb, true, s.conj_b);
+  std::vector<R> x(nc), y(nc);
+  R* out = static_cast<R*>(c);
+  Split<R>(threads, s, ar.data(), br.data(), x.data());
+  Split<R>(threads, s, ai.data(), bi.data(), y.data());
+  for (int64_t i = 0; i < nc; ++i) out[2 * i] = x[i] - y[i];
+  Split<R>(threads, s, ar.data(), bi.data(), x.data());
+  Split<R>(threads, s, ai.data(), br.data(), y.data());
+  for (int64_t i = 0; i < nc; ++i) out[2 * i + 1] = x[i] + y[i];
+}
+
+template <class T>
+void Plain(ComputeThreads* threads, const GemmShape& s, const void* a, const void* b, void* c) {
+  Split<T>(threads, s, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c));
+}
+
+}  // namespace
+
+void GemmStrided(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+                 bool accumulate) {
+  if (s.m * s.n * s.k <= kSmallProduct) {
+    return PickkGemmTiles().f32(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+  }
+  if (!Middling(s) && DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, accumulate)) {
+    return;
+  }
+  GemmF32Operands o = OperandsF32(s, a, lda, b, ldb, c, ldc);
+  o.accumulate = accumulate;
+  PickkGemmF32().product(o);
+}
+void GemmStrided(const GemmShape& s, const double* a, int64_t lda, const double* b, int64_t ldb, double* c, int64_t ldc,
+                 bool accumulate) {
+  PickkGemmTiles().f64(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+}
+void GemmStrided(const GemmShape& s, const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, uint32_t* c,
+                 int64_t ldc, bool accumulate) {
+  PickkGemmTiles().u32(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+}
+void GemmStrided(const GemmShape& s, const uint64_t* a, int64_t lda, const uint64_t* b, int64_t ldb, uint64_t* c,
+                 int64_t ldc, bool accumulate) {
+  PickkGemmTiles().u64(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+}
+
+void GemmBiasActivation(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,
+                        FusedActivation activation, float alpha, float* c) {
+  if (s.m == 0 || s.n == 0) return;
+  GemmActivation inside = GemmActivation::kNone;
+  bool all = true;
+  switch (activation) {
+    case FusedActivation::kNone:
+      break;
+    case FusedActivation::kRelu:
+      inside = GemmActivation::kRelu;
+      break;
+    case FusedActivation::kRelu6:
+      inside = GemmActivation::kRelu6;
+      break;
+    default:
+      all = false;
+  }
+  if (s.k == 0) {
+    std::memset(c, 0, static_cast<size_t>(s.m * s.n) * sizeof(float));
+  } else if (SplitF32(threads, s, a, b, all ? bias : nullptr, inside, c) && all) {
+    return;
+  }
+  AddBiasActivation(threads, activation, alpha, s.m, s.n, bias, c);
+}
+
+bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& s, const void* a, const void* b, void* c) {
+  if (s.m == 0 || s.n == 0) return true;
+  if (s.k == 0) {
+    std::memset(c, 0, static_cast<size_t>(s.m) * s.n * SizeOf(dtype));
+    return true;
+  }
+  switch (dtype) {
+    case DType::kFloat:
+      SplitF32(threads, s, static_cast<const float*>(a), static_cast<const float*>(b), nullptr, GemmActivation::kNone,
+               static_cast<float*>(c));
+      return true;
+    case DType::kDouble:
+      Plain<double>(threads, s, a, b, c);
+      return true;
+    case DType::kInt32:  // two's complement: the bits of a product modulo 2^32 do not depend on signedness
+    case DType::kUint32:
+      Plain<uint32_t>(threads, s, a, b, c);
+      return true;
+    case DType::kInt64:
+    case DType::kUint64:
+      Plain<uint64_t>(threads, s, a, b, c);
+      return true;
+    case DType::kHalf:
+      Widened<Half, float>(threads, s, a, b, c);
+      return true;
+    case DType::kBfloat16:
+      Widened<BFloat16, float>(threads, s, a, b, c);
+      return true;
+    case DType::kInt8:
+    case DType::kUint8:
+      Widened<uint8_t, uint32_t>(threads, s, a, b, c);
+      return true;
+    case DType::kInt16:
+    case DType::kUint16:
+      Widened<uint16_t, uint32_t>(threads, s, a, b, c);
+      return true;
+    case DType::kComplex64:
+      ComplexProduct<float>(threads, s, a, b, c);
+      return true;
+    case DType::kComplex128:
+      ComplexProduct<double>(threads, s, a, b, c);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,24 @@
+// Gradients of reductions: bringing values of the output's shape back to the input's.
+#ifndef TROUPE_KERNELS_MATH_REDUCE_GRAD_H_
+#define TROUPE_KERNELS_MATH_REDUCE_GRAD_H_
+
+#include <vector>
+
+#include "kernels/math/grad_math.h"
+
+namespace troupe::math {
+
+// The axes of a reduction as dimensions >= 0 when they are a constant and the rank of the input is known.
+bool StaticAxes(GradientContext& g, std::vector<int64_t>* axes);
+// `v` (of the output's shape, with or without keep_dims) reshaped so that it broadcasts against input 0: reduced dimensions are 1.
+Value KeepDims(GradientContext& g, const Value& v);
+// `v` repeated to the shape of input 0.
+Value SpreadOverInput(GradientContext& g, const Value& v);
+// How many elements of input 0 make one element of the output, as a scalar of v's type; at least 1.
+Value ReducedCount(GradientContext& g, const Value& v);
+// The gradient of Max and Min: shared in equal parts by the elements that equal the output.
+absl::Status SharedByExtremes(GradientContext& g);
+
+}  // namespace troupe::math
+
+#endif  // TROUPE_KERNELS_MATH_REDUCE_GRAD_H_

@@ -1,0 +1,33 @@
+// Igammac: the upper incomplete gamma integral.
+#include "kernels/math/elementwise.h"
+#include "kernels/math/igamma_gradient.h"
+#include "kernels/math/special_functions.h"
+
+namespace troupe {
+namespace {
+
+struct IgammacFn {
+  template <class T>
+  static T Do(T a, T x) {
+    return static_cast<T>(math::Igammac(a, x));
+  }
+};
+const math::BinaryTable& Table() {
+  static const math::BinaryTable table = math::Loops<IgammacFn, float, double>(300);
+  return table;
+}
+
+}  // namespace
+
+TROUPE_OP("Igammac")
+    .Input("a: T")
+    .Input("x: T")
+    .Output("z: T")
+    .Attr(TROUPE_T_FLOATS)
+    .Shape(shape_fn::BroadcastBinary)
+    .Gradient([](GradientContext& g) { return math::IgammaGradient(g, -math::Grad(g)); })
+    .Doc("The integral of t^(a-1) e^-t from x on, divided by gamma(a), with broadcasting: 1 - Igamma(a, x).");
+
+TROUPE_KERNEL("Igammac").Device("CPU").Types("T", math::kFloats).Factory(math::BinaryFactory<Table>);
+
+}  // namespace troupe

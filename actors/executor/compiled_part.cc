@@ -7,7 +7,7 @@
 #include "graph/ir/control_flow.h"
 #include "troupe/shape_inference.h"
 #include "graph/passes/partition.h"
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 #include "kernels/control/edge_key.h"
 #include "kernels/control/flow_op.h"
 

@@ -1,5 +1,5 @@
 // BatchToSpaceND and BatchToSpace: entries of the batch become blocks of space again (space_batch.h).
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 #include "kernels/array/space_batch.h"
 
 namespace troupe::array {

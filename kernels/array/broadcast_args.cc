@@ -1,7 +1,7 @@
 // BroadcastArgs: the shape that two shapes broadcast to.
 #include <algorithm>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

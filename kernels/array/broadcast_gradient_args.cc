@@ -1,7 +1,7 @@
 // BroadcastGradientArgs: over which dimensions the gradient of a broadcasting op has to be summed for each of its two inputs.
 #include <algorithm>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

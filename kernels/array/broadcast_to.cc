@@ -1,6 +1,6 @@
 // BroadcastTo: a value repeated to a shape that it broadcasts to.
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,6 +1,6 @@
 // Concat and ConcatV2: values one behind the other along a dimension; they differ in where the dimension's number stands among the inputs.
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

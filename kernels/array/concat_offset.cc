@@ -1,5 +1,5 @@
 // ConcatOffset: where each of several values begins in their concatenation.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,6 +1,6 @@
 // DepthToSpace and SpaceToDepth: blocks of depth become blocks of space, and back. Layouts NHWC, NCHW and NCHW_VECT_C (groups of four channels innermost).
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

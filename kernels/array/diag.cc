@@ -1,6 +1,6 @@
 // Diag and DiagPart: a tensor of rank k as the diagonal of one of rank 2k, and back.
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

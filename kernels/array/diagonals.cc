@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

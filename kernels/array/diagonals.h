@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 

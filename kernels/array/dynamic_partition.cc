@@ -1,5 +1,5 @@
 // DynamicPartition: slices sorted into several values by a number that comes with each; their order is kept.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

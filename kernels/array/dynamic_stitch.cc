@@ -1,7 +1,7 @@
 // DynamicStitch and ParallelDynamicStitch: slices put at their indices into one value; of slices with equal indices the last one stays.
 #include <algorithm>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

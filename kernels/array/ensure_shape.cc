@@ -1,5 +1,5 @@
 // EnsureShape: its input, or an error when its shape does not fit.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,5 +1,5 @@
 // ExpandDims: a dimension of size 1 more.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

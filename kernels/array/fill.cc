@@ -1,5 +1,5 @@
 // Fill: one value everywhere.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

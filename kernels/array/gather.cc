@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,5 +1,5 @@
 // IdentityN: its inputs, together: no output comes before every input is there.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/array/int_args.h"
+#include "kernels/common/int_args.h"
 #include "troupe/kernel.h"
 
 namespace troupe::array {

@@ -1,5 +1,5 @@
 // LinSpace: numbers at equal distances from start to stop, both included.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

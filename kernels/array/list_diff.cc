@@ -1,6 +1,6 @@
 // ListDiff: what is in one vector and not in another, and where.
 #include "absl/container/flat_hash_set.h"
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

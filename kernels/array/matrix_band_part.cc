@@ -1,7 +1,7 @@
 // MatrixBandPart: matrices with everything outside a band around the diagonal set to zero.
 #include <algorithm>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

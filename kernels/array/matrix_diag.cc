@@ -1,8 +1,8 @@
 // MatrixDiag, MatrixDiagPart, MatrixSetDiag: the main diagonals of the matrices in the last two dimensions, put in, taken out, replaced.
 #include <algorithm>
 
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

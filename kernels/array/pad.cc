@@ -1,7 +1,7 @@
 // Pad and PadV2: a value with a border of zeros, or of a given value.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 #include "kernels/array/paddings.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef TROUPE_KERNELS_ARRAY_PADDINGS_H_
 #define TROUPE_KERNELS_ARRAY_PADDINGS_H_
 
-#include "kernels/array/int_args.h"
+#include "kernels/common/int_args.h"
 
 namespace troupe::array {
 

@@ -1,5 +1,5 @@
 // PreventGradient: its input; asking for a gradient through it is an error that says why.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,7 +1,7 @@
 // Range: start, start + delta, ... before limit.
 #include <cmath>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

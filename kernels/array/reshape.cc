@@ -1,7 +1,7 @@
 // Reshape: the same elements in the same order under another shape; one size may be -1 and is computed from the others.
 #include <algorithm>
 
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,6 +1,6 @@
 // Reverse and ReverseV2: dimensions walked from their end. They differ in how the dimensions are named: one bool each, or a list of axes.
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

@@ -1,6 +1,6 @@
 // ReverseSequence: the first seq_lengths[b] elements of dimension `seq_dim` in reverse order, for every entry b of dimension `batch_dim`.
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

@@ -1,6 +1,6 @@
 // ScatterNd: zeros with slices added at index tuples; slices at equal tuples add up, in order. TensorScatterUpdate and TensorScatterAdd: the same on a given value.
 #include "kernels/array/index_tuples.h"
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

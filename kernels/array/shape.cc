@@ -1,5 +1,5 @@
 // Shape and ShapeN: the dimensions of a value, as a vector; Size and Rank: their product and their number. None looks at the elements.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,7 +1,7 @@
 // Slice: a box cut out of a value, given by where it begins and how big it is.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 #include "kernels/array/share_rows.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

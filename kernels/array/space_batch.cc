@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/array/elements.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/elements.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

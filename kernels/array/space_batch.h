@@ -5,7 +5,7 @@
 #ifndef TROUPE_KERNELS_ARRAY_SPACE_BATCH_H_
 #define TROUPE_KERNELS_ARRAY_SPACE_BATCH_H_
 
-#include "kernels/array/int_args.h"
+#include "kernels/common/int_args.h"
 #include "troupe/kernel.h"
 
 namespace troupe::array {

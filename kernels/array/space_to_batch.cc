@@ -1,5 +1,5 @@
 // SpaceToBatchND and SpaceToBatch: blocks of space become entries of the batch (space_batch.h), so that a dilated convolution becomes a plain one.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 #include "kernels/array/space_batch.h"
 
 namespace troupe::array {

@@ -1,5 +1,5 @@
 // Squeeze: without dimensions of size 1, all of them or those that are named.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,5 +1,5 @@
 // StopGradient: its input, through which no gradient flows.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,7 +1,7 @@
 // StridedSlice: x[begin:end:strides] with the five masks of strided_slice_spec.h.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 #include "kernels/array/share_rows.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/strided_copy.h"
 #include "kernels/array/strided_slice_spec.h"
 
 namespace troupe::array {

@@ -1,6 +1,6 @@
 // StridedSliceGrad: zeros in the shape of what was sliced, with the slice's gradient where the slice was taken.
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 #include "kernels/array/strided_slice_spec.h"
 
 namespace troupe::array {

@@ -17,7 +17,7 @@
 #include "troupe/tensor.h"
 #include "troupe/attr_value.h"
 #include "troupe/gradient_function.h"
-#include "kernels/array/int_args.h"
+#include "kernels/common/int_args.h"
 #include "troupe/kernel.h"
 
 namespace troupe::array {

@@ -2,8 +2,8 @@
 //
 // Elements are compared as values: 0 equals -0, a NaN equals nothing.
 #include "absl/container/flat_hash_map.h"
-#include "kernels/array/op_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

@@ -1,7 +1,7 @@
 // Unpack: a value taken apart along a dimension, which the pieces no longer have.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 #include "kernels/array/share_rows.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

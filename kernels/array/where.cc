@@ -1,5 +1,5 @@
 // Where: the indices of the elements that are not zero (not false), in row-major order.
-#include "kernels/array/op_file.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

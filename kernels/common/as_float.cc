@@ -1,4 +1,4 @@
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 
 #include <new>
 

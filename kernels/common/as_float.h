@@ -1,6 +1,6 @@
 // float16 and bfloat16 are computed in float32 and rounded once at the end: their kernels widen the inputs, run the float32 code and narrow the result.
-#ifndef TROUPE_KERNELS_NN_AS_FLOAT_H_
-#define TROUPE_KERNELS_NN_AS_FLOAT_H_
+#ifndef TROUPE_KERNELS_COMMON_AS_FLOAT_H_
+#define TROUPE_KERNELS_COMMON_AS_FLOAT_H_
 
 #include "troupe/kernel.h"
 
@@ -19,4 +19,4 @@ Tensor Narrowed(const KernelContext& ctx, Tensor t, DType dtype);
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_NN_AS_FLOAT_H_
+#endif  // TROUPE_KERNELS_COMMON_AS_FLOAT_H_

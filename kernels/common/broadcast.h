@@ -2,8 +2,8 @@
 //
 // The dimensions of the output are collapsed: those of size one vanish, and neighbours where every operand does the same (advances or
 // stands still) become one. What is left is a list of few dimensions; the innermost is the run that an inner loop does at once.
-#ifndef TROUPE_KERNELS_MATH_BROADCAST_H_
-#define TROUPE_KERNELS_MATH_BROADCAST_H_
+#ifndef TROUPE_KERNELS_COMMON_BROADCAST_H_
+#define TROUPE_KERNELS_COMMON_BROADCAST_H_
 
 #include <array>
 
@@ -89,4 +89,4 @@ absl::StatusOr<TensorShape> BroadcastTensors(const Tensor& a, const Tensor& b);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_BROADCAST_H_
+#endif  // TROUPE_KERNELS_COMMON_BROADCAST_H_

@@ -1,4 +1,4 @@
-#include "kernels/nn/dnnl/single_thread.h"
+#include "kernels/common/dnnl_single_thread.h"
 
 // OpenMP comes with the library, or not at all when it was built on another threading runtime: hence weak.
 extern "C" {

@@ -1,4 +1,4 @@
-#include "kernels/array/elements.h"
+#include "kernels/common/elements.h"
 
 #include <algorithm>
 #include <cstring>

@@ -4,8 +4,8 @@
 // handles are C++ objects and are copied as such. Element counts may be 0; sources and destinations must not overlap.
 //
 // Thread rule: pure functions on memory that the caller owns.
-#ifndef TROUPE_KERNELS_ARRAY_ELEMENTS_H_
-#define TROUPE_KERNELS_ARRAY_ELEMENTS_H_
+#ifndef TROUPE_KERNELS_COMMON_ELEMENTS_H_
+#define TROUPE_KERNELS_COMMON_ELEMENTS_H_
 
 #include <cstdint>
 #include <string>
@@ -64,4 +64,4 @@ const std::vector<DType>& MovableTypes();
 
 }  // namespace troupe::array
 
-#endif  // TROUPE_KERNELS_ARRAY_ELEMENTS_H_
+#endif  // TROUPE_KERNELS_COMMON_ELEMENTS_H_

@@ -1,7 +1,7 @@
 // Vectors of floats as wide as the instruction level has them, and their parts, for *_isa.cc files. Everything has internal linkage, since such a file is compiled several
 // times; arithmetic is the compiler's own on vector types.
-#ifndef TROUPE_KERNELS_MATH_FLOAT_VECTORS_H_
-#define TROUPE_KERNELS_MATH_FLOAT_VECTORS_H_
+#ifndef TROUPE_KERNELS_COMMON_FLOAT_VECTORS_H_
+#define TROUPE_KERNELS_COMMON_FLOAT_VECTORS_H_
 
 #if TROUPE_ISA_LEVEL >= 3
 #include <immintrin.h>
@@ -61,4 +61,4 @@ TROUPE_INLINE void StoreHalf(float*, Half, int) {}
 }  // namespace
 }  // namespace troupe::TROUPE_ISA
 
-#endif  // TROUPE_KERNELS_MATH_FLOAT_VECTORS_H_
+#endif  // TROUPE_KERNELS_COMMON_FLOAT_VECTORS_H_

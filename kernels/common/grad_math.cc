@@ -1,4 +1,4 @@
-#include "kernels/math/grad_math.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe::math {
 

@@ -3,8 +3,8 @@
 //   [](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Reciprocal", Conj(In(g, 0)))); }
 //
 // A Value is a node's output and the context that builds; its operators add nodes. After the context's first error they do nothing.
-#ifndef TROUPE_KERNELS_MATH_GRAD_MATH_H_
-#define TROUPE_KERNELS_MATH_GRAD_MATH_H_
+#ifndef TROUPE_KERNELS_COMMON_GRAD_MATH_H_
+#define TROUPE_KERNELS_COMMON_GRAD_MATH_H_
 
 #include "troupe/gradient_function.h"
 
@@ -49,4 +49,4 @@ absl::Status SetBroadcast(GradientContext& g, const Value& gx, const Value& gy);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_GRAD_MATH_H_
+#endif  // TROUPE_KERNELS_COMMON_GRAD_MATH_H_

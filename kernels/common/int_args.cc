@@ -1,4 +1,4 @@
-#include "kernels/array/int_args.h"
+#include "kernels/common/int_args.h"
 
 namespace troupe::array {
 

@@ -1,8 +1,8 @@
 // Integer tensors as arguments: shapes, axes, permutations, sizes, paddings. Values are read as int64 whatever the tensor's integer type.
 //
 // Thread rule: pure functions.
-#ifndef TROUPE_KERNELS_ARRAY_INT_ARGS_H_
-#define TROUPE_KERNELS_ARRAY_INT_ARGS_H_
+#ifndef TROUPE_KERNELS_COMMON_INT_ARGS_H_
+#define TROUPE_KERNELS_COMMON_INT_ARGS_H_
 
 #include <cstdint>
 #include <string_view>
@@ -41,4 +41,4 @@ absl::StatusOr<KnownInt> ConstantScalar(const InferenceContext& c, int i, std::s
 
 }  // namespace troupe::array
 
-#endif  // TROUPE_KERNELS_ARRAY_INT_ARGS_H_
+#endif  // TROUPE_KERNELS_COMMON_INT_ARGS_H_

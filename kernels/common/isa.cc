@@ -1,38 +1,22 @@
-#include "kernels/math/isa_dispatch.h"
+#include "kernels/common/isa.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "troupe/strings.h"
 
-namespace troupe::math {
+namespace troupe {
 namespace {
 
 struct Level {
   std::string_view name;
   bool available;
-  HotLoops loops;
 };
-
-#define TROUPE_MAKE_LEVEL(ns, condition)  \
-  [] {                                    \
-    Level level{#ns, (condition), {}};    \
-    ns::FillArithmetic(&level.loops);     \
-    ns::FillComparisons(&level.loops);    \
-    ns::FillGradients(&level.loops);      \
-    ns::FillUnary(&level.loops);          \
-    ns::FillTranscendental(&level.loops); \
-    ns::FillReductions(&level.loops);     \
-    ns::FillConversions(&level.loops);    \
-    return level;                         \
-  }()
-
-// Filling a table is storing addresses only, but the functions that do it are compiled for their level: only available ones are called.
-#define TROUPE_LEVEL_IF(ns, condition) ((condition) ? TROUPE_MAKE_LEVEL(ns, true) : Level{#ns, false, {}})
 
 #if defined(__x86_64__)
 // What older clang's __builtin_cpu_supports does not know by name.
@@ -51,32 +35,31 @@ const std::vector<Level>& Levels() {
     const bool has_v4 = has_v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vl");
-    return new std::vector<Level>{TROUPE_LEVEL_IF(v2, true), TROUPE_LEVEL_IF(v3, has_v3), TROUPE_LEVEL_IF(v4, has_v4)};
+    return new std::vector<Level>{{"v2", true}, {"v3", has_v3}, {"v4", has_v4}};
 #else
-    return new std::vector<Level>{TROUPE_LEVEL_IF(v0, true)};
+    return new std::vector<Level>{{"v0", true}};
 #endif
   }();
   return *levels;
 }
 
-const Level& Chosen() {
-  static const Level* level = [] {
-    const char* wish = std::getenv("TROUPE_ISA");
-    std::string complaint;
-    const std::string_view name = ChooseIsa(wish == nullptr ? "" : wish, &complaint);
-    if (!complaint.empty()) std::fprintf(stderr, "%s\n", complaint.c_str());
-    for (const Level& l : Levels()) {
-      if (l.name == name) return &l;
-    }
-    return &Levels().front();
-  }();
-  return *level;
-}
-
 }  // namespace
 
-const HotLoops& Hot() { return Chosen().loops; }
-std::string_view IsaName() { return Chosen().name; }
+std::string_view IsaName() {
+  static const std::string_view name = [] {
+    const char* wish = std::getenv("TROUPE_ISA");
+    std::string complaint;
+    const std::string_view chosen = ChooseIsa(wish == nullptr ? "" : wish, &complaint);
+    if (!complaint.empty()) std::fprintf(stderr, "%s\n", complaint.c_str());
+    return chosen;
+  }();
+  return name;
+}
+
+int IsaLevel() {
+  static const int level = IsaName()[1] - '0';  // "v2", "v3", ...
+  return level;
+}
 
 std::vector<std::string_view> AvailableIsas() {
   std::vector<std::string_view> names;
@@ -84,13 +67,6 @@ std::vector<std::string_view> AvailableIsas() {
     if (l.available) names.push_back(l.name);
   }
   return names;
-}
-
-const HotLoops* HotLoopsOf(std::string_view isa) {
-  for (const Level& l : Levels()) {
-    if (l.available && l.name == isa) return &l.loops;
-  }
-  return nullptr;
 }
 
 std::string_view ChooseIsa(std::string_view wish, std::string* complaint) {
@@ -108,4 +84,4 @@ std::string_view ChooseIsa(std::string_view wish, std::string* complaint) {
   return names.back();
 }
 
-}  // namespace troupe::math
+}  // namespace troupe

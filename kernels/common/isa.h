@@ -1,31 +1,61 @@
-// Which instruction level the hot loops run at.
+// Instruction levels: at which one the hot loops run, and tables of functions compiled once for each.
 //
-// The best level that the processor has is picked at the first use. The environment variable TROUPE_ISA=v2|v3|v4 forces a level (callgrind, for one,
-// cannot run AVX-512); a level that the machine lacks, or another word, is reported once on stderr and the best level is used.
+// The best level that the processor has is picked at the first use. The environment variable
+// TROUPE_ISA=v2|v3|v4 forces a level (callgrind, for one, cannot run AVX-512); a level that the
+// machine lacks, or another word, is reported once on stderr and the best level is used.
+//
+// A file *_isa.cc is compiled once a level, into the namespace of that level, and defines a table:
+//
+//   TROUPE_ISA_TABLE(GemmTileTable, kGemmTiles, PickGemmTiles)    declares the table of every level,
+//   const GemmTileTable& PickGemmTiles()                          and which of them this process uses.
 //
 // Thread rule: all functions are thread safe.
-#ifndef TROUPE_KERNELS_MATH_ISA_DISPATCH_H_
-#define TROUPE_KERNELS_MATH_ISA_DISPATCH_H_
+#ifndef TROUPE_KERNELS_COMMON_ISA_H_
+#define TROUPE_KERNELS_COMMON_ISA_H_
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "kernels/math/hot_loops.h"
+namespace troupe {
 
-namespace troupe::math {
-
-// The table in use.
-const HotLoops& Hot();
+// The x86-64 level (2, 3 or 4) that the hot loops run at in this process; 0 elsewhere.
+int IsaLevel();
 // "v2", "v3" or "v4" ("v0" where there is one level only).
 std::string_view IsaName();
 // The levels that this machine can run, lowest first.
 std::vector<std::string_view> AvailableIsas();
-// The table of a level of AvailableIsas(); null for any other name.
-const HotLoops* HotLoopsOf(std::string_view isa);
-// What Hot() decides from the value of TROUPE_ISA ("" = not set): the level, and a sentence when the wish cannot be met.
+// What IsaName() decides from the value of TROUPE_ISA ("" = not set): the level, and a sentence when
+// the wish cannot be met.
 std::string_view ChooseIsa(std::string_view wish, std::string* complaint);
 
-}  // namespace troupe::math
+}  // namespace troupe
 
-#endif  // TROUPE_KERNELS_MATH_ISA_DISPATCH_H_
+#if defined(__x86_64__)
+#define TROUPE_ISA_TABLE(Type, name, pick)                           \
+  namespace troupe {                                                 \
+  namespace v2 {                                                     \
+  extern const Type name;                                            \
+  }                                                                  \
+  namespace v3 {                                                     \
+  extern const Type name;                                            \
+  }                                                                  \
+  namespace v4 {                                                     \
+  extern const Type name;                                            \
+  }                                                                  \
+  inline const Type& pick() {                                        \
+    const int level = IsaLevel();                                    \
+    return level >= 4 ? v4::name : level == 3 ? v3::name : v2::name; \
+  }                                                                  \
+  }
+#else
+#define TROUPE_ISA_TABLE(Type, name, pick)       \
+  namespace troupe {                             \
+  namespace v0 {                                 \
+  extern const Type name;                        \
+  }                                              \
+  inline const Type& pick() { return v0::name; } \
+  }
+#endif
+
+#endif  // TROUPE_KERNELS_COMMON_ISA_H_

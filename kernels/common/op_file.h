@@ -1,8 +1,8 @@
 // What the op files of this folder include: definition, shapes, gradient, kernel, elements and integer args.
 //
 // An op that only hands its input on uses PassOn: no byte is copied and the buffer may become the consumer's own.
-#ifndef TROUPE_KERNELS_ARRAY_OP_FILE_H_
-#define TROUPE_KERNELS_ARRAY_OP_FILE_H_
+#ifndef TROUPE_KERNELS_COMMON_OP_FILE_H_
+#define TROUPE_KERNELS_COMMON_OP_FILE_H_
 
 #include <utility>
 #include <vector>
@@ -10,8 +10,8 @@
 #include "troupe/gradient_function.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "kernels/array/elements.h"
-#include "kernels/array/int_args.h"
+#include "kernels/common/elements.h"
+#include "kernels/common/int_args.h"
 #include "troupe/kernel.h"
 
 namespace troupe::array {
@@ -60,4 +60,4 @@ inline bool RowsAreAligned(const Tensor& t, int64_t rows_each) {
 
 }  // namespace troupe::array
 
-#endif  // TROUPE_KERNELS_ARRAY_OP_FILE_H_
+#endif  // TROUPE_KERNELS_COMMON_OP_FILE_H_

@@ -1,9 +1,9 @@
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/strided_copy.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/array/elements.h"
+#include "kernels/common/elements.h"
 
 namespace troupe::array {
 namespace {

@@ -8,8 +8,8 @@
 // whose unit strides lie on different axes (transposes), and shares big copies among the compute threads. A box without elements copies nothing.
 //
 // Thread rule: Run may be called from several threads on disjoint destinations.
-#ifndef TROUPE_KERNELS_ARRAY_STRIDED_COPY_H_
-#define TROUPE_KERNELS_ARRAY_STRIDED_COPY_H_
+#ifndef TROUPE_KERNELS_COMMON_STRIDED_COPY_H_
+#define TROUPE_KERNELS_COMMON_STRIDED_COPY_H_
 
 #include <cstdint>
 
@@ -42,4 +42,4 @@ CopyAxes SimplifyAxes(const CopyAxes& axes);
 
 }  // namespace troupe::array
 
-#endif  // TROUPE_KERNELS_ARRAY_STRIDED_COPY_H_
+#endif  // TROUPE_KERNELS_COMMON_STRIDED_COPY_H_

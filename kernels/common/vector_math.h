@@ -2,8 +2,8 @@
 //
 // Errors: exp and expm1 within 2 units in the last place, log1p (for 0 <= x <= 1) within 3. NaN stays NaN, exp overflows to infinity and
 // underflows to zero.
-#ifndef TROUPE_KERNELS_NN_VECTOR_MATH_H_
-#define TROUPE_KERNELS_NN_VECTOR_MATH_H_
+#ifndef TROUPE_KERNELS_COMMON_VECTOR_MATH_H_
+#define TROUPE_KERNELS_COMMON_VECTOR_MATH_H_
 
 #include <cstdint>
 
@@ -76,4 +76,4 @@ inline __attribute__((always_inline)) T Log1p01(T x) {
 }  // namespace
 }  // namespace troupe::TROUPE_ISA
 
-#endif  // TROUPE_KERNELS_NN_VECTOR_MATH_H_
+#endif  // TROUPE_KERNELS_COMMON_VECTOR_MATH_H_

@@ -1,4 +1,4 @@
-#include "kernels/math/add_loops.h"
+#include "kernels/elementwise/add_loops.h"
 
 namespace troupe {
 

@@ -1,6 +1,6 @@
 // The loops of the activation functions (Relu and its kin) and of their gradients, one per element type and instruction level.
-#ifndef TROUPE_KERNELS_NN_ACTIVATION_LOOPS_H_
-#define TROUPE_KERNELS_NN_ACTIVATION_LOOPS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_ACTIVATION_LOOPS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_ACTIVATION_LOOPS_H_
 
 #include <cstdint>
 
@@ -21,4 +21,4 @@ struct ActivationTable {
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_NN_ACTIVATION_LOOPS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_ACTIVATION_LOOPS_H_

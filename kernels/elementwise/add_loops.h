@@ -1,8 +1,8 @@
 // The loops of addition, which several ops share.
-#ifndef TROUPE_KERNELS_MATH_ADD_LOOPS_H_
-#define TROUPE_KERNELS_MATH_ADD_LOOPS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_ADD_LOOPS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_ADD_LOOPS_H_
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::math {
 
@@ -13,4 +13,4 @@ absl::Status AddNGradient(GradientContext& g);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_ADD_LOOPS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_ADD_LOOPS_H_

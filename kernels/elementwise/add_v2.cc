@@ -1,5 +1,5 @@
-#include "kernels/math/add_loops.h"
-#include "kernels/math/grad_math.h"
+#include "kernels/elementwise/add_loops.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe {
 

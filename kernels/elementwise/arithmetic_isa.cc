@@ -1,5 +1,5 @@
 // Hot loops of the arithmetic functions of two arguments. Integers wrap around, so they are computed as unsigned.
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {

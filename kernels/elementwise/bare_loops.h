@@ -1,9 +1,9 @@
 // The loops inside a kernel made by the factories of elementwise.h, for who runs several of them over blocks.
-#ifndef TROUPE_KERNELS_MATH_BARE_LOOPS_H_
-#define TROUPE_KERNELS_MATH_BARE_LOOPS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_
 
 #include "troupe/kernel.h"
-#include "kernels/math/hot_loops.h"
+#include "kernels/elementwise/hot_loops.h"
 
 namespace troupe::math {
 
@@ -17,4 +17,4 @@ bool LoopsOf(const PreparedKernel& kernel, BareLoops* loops);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_BARE_LOOPS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_

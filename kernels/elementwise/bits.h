@@ -1,10 +1,10 @@
 // What the ops on bits share (BitwiseAnd, BitwiseOr, BitwiseXor; LogicalAnd, LogicalOr), and the tests of floats (IsNan, IsInf, IsFinite).
-#ifndef TROUPE_KERNELS_MATH_BITS_H_
-#define TROUPE_KERNELS_MATH_BITS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_BITS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_BITS_H_
 
 #include <string_view>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::math {
 
@@ -72,4 +72,4 @@ const UnaryTable& FloatTestTable() {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_BITS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_BITS_H_

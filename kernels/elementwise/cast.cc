@@ -1,4 +1,4 @@
-#include "kernels/math/cast_loops.h"
+#include "kernels/elementwise/cast_loops.h"
 
 #include "troupe/gradient_function.h"
 #include "troupe/shape_inference.h"

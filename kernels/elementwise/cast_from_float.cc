@@ -2,8 +2,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/math/cast_loops.h"
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/cast_loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {

@@ -1,7 +1,7 @@
 #include <cstdint>
 
-#include "kernels/math/cast_loops.h"
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/cast_loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {

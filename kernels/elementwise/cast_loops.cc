@@ -1,10 +1,10 @@
-#include "kernels/math/cast_loops.h"
+#include "kernels/elementwise/cast_loops.h"
 
 #include <algorithm>
 #include <bit>
 #include <complex>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::math {
 namespace {

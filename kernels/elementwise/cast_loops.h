@@ -3,11 +3,11 @@
 // Floats become integers by truncation, as x86 does it: 32-bit and 64-bit results of NaN and of numbers that do not fit are the lowest number, and narrower ones are the low
 // bits of the 32-bit result. uint32 is the low half of the 64-bit result. Integers keep their low bits; a complex number gives its real part; a number is
 // true when it is not zero. Nothing here is undefined behaviour.
-#ifndef TROUPE_KERNELS_MATH_CAST_LOOPS_H_
-#define TROUPE_KERNELS_MATH_CAST_LOOPS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_CAST_LOOPS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_CAST_LOOPS_H_
 
 #include "troupe/dtype.h"
-#include "kernels/math/hot_loops.h"
+#include "kernels/elementwise/hot_loops.h"
 
 namespace troupe::math {
 
@@ -30,4 +30,4 @@ CastPlan PlanCast(DType from, DType to, bool truncate);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_CAST_LOOPS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_CAST_LOOPS_H_

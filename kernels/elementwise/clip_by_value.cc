@@ -2,8 +2,8 @@
 
 #include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe {
 namespace {

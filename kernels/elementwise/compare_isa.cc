@@ -1,5 +1,5 @@
 // Hot loops of the comparisons. The output is bool, one byte.
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {

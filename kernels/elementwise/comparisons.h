@@ -1,13 +1,13 @@
 // What the comparisons share: Less, LessEqual, Greater and GreaterEqual (an order), Equal and NotEqual (an equality).
-#ifndef TROUPE_KERNELS_MATH_COMPARISONS_H_
-#define TROUPE_KERNELS_MATH_COMPARISONS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_COMPARISONS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_COMPARISONS_H_
 
 #include <complex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::math {
 
@@ -67,4 +67,4 @@ absl::StatusOr<PreparedKernel> EqualityFactory(KernelInit& init) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_COMPARISONS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_COMPARISONS_H_

@@ -1,4 +1,4 @@
-#include "kernels/math/complex_parts.h"
+#include "kernels/elementwise/complex_parts.h"
 
 namespace troupe {
 namespace {

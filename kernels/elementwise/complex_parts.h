@@ -1,12 +1,12 @@
 // What the ops share that make a real number of a complex one: Real, Imag, ComplexAbs, Angle.
-#ifndef TROUPE_KERNELS_MATH_COMPLEX_PARTS_H_
-#define TROUPE_KERNELS_MATH_COMPLEX_PARTS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_COMPLEX_PARTS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_COMPLEX_PARTS_H_
 
 #include <complex>
 #include <string_view>
 
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe::math {
 
@@ -39,4 +39,4 @@ absl::StatusOr<PreparedKernel> PartFactory(KernelInit& init) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_COMPLEX_PARTS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_COMPLEX_PARTS_H_

@@ -1,12 +1,12 @@
-#include "kernels/math/element_tape.h"
+#include "kernels/elementwise/element_tape.h"
 
 #include <algorithm>
 
-#include "kernels/math/cast_loops.h"
-#include "kernels/nn/activation_loops.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/elementwise/cast_loops.h"
+#include "kernels/elementwise/activation_loops.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(ActivationTable, kActivations)
+TROUPE_ISA_TABLE(ActivationTable, kActivations, PickActivations)
 
 namespace troupe::math {
 namespace {
@@ -47,9 +47,9 @@ bool ElementTape::LoopOf(const Node& node, const PreparedKernel& kernel, Op* op)
   if (which == static_cast<int>(Activation::kElu)) op->cost = 0.8;
   op->same_shape = grad;
   if (grad) {
-    op->activation_grad = PickkActivations().backward[which][column];
+    op->activation_grad = PickActivations().backward[which][column];
   } else {
-    op->activation = PickkActivations().forward[which][column];
+    op->activation = PickActivations().forward[which][column];
   }
   return grad ? op->activation_grad != nullptr : op->activation != nullptr;
 }

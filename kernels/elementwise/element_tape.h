@@ -4,12 +4,12 @@
 // bits are those of the separate kernels: each step is the same loop over the same elements.
 //
 // Thread rule: immutable after Compile; Run may be called from several threads.
-#ifndef TROUPE_KERNELS_MATH_ELEMENT_TAPE_H_
-#define TROUPE_KERNELS_MATH_ELEMENT_TAPE_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_ELEMENT_TAPE_H_
+#define TROUPE_KERNELS_ELEMENTWISE_ELEMENT_TAPE_H_
 
 #include <vector>
 
-#include "kernels/math/bare_loops.h"
+#include "kernels/elementwise/bare_loops.h"
 
 namespace troupe::math {
 
@@ -53,4 +53,4 @@ class ElementTape {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_ELEMENT_TAPE_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_ELEMENT_TAPE_H_

@@ -1,10 +1,10 @@
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 #include <algorithm>
 
-#include "kernels/math/bare_loops.h"
-#include "kernels/math/broadcast.h"
-#include "kernels/math/isa_dispatch.h"
+#include "kernels/elementwise/bare_loops.h"
+#include "kernels/common/broadcast.h"
+#include "kernels/elementwise/hot_table.h"
 
 namespace troupe::math {
 namespace {

@@ -12,16 +12,16 @@
 //   TROUPE_KERNEL("Atan2").Device("CPU").Types("T", math::kFloats).Factory(math::BinaryFactory<Table>);
 //
 // Thread rule: tables and prepared states are immutable.
-#ifndef TROUPE_KERNELS_MATH_ELEMENTWISE_H_
-#define TROUPE_KERNELS_MATH_ELEMENTWISE_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
+#define TROUPE_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
 
 #include <array>
 #include <vector>
 
 #include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
-#include "kernels/math/hot_loops.h"
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/hot_loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 
@@ -126,4 +126,4 @@ inline constexpr std::array kNumbers = {DType::kHalf,      DType::kBfloat16,   D
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_ELEMENTWISE_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_ELEMENTWISE_H_

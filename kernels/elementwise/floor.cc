@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include "graph/ir/text.h"
 #include "kernels/evaluate.h"
 #include "troupe/kernel.h"
-#include "kernels/math/element_tape.h"
+#include "kernels/elementwise/element_tape.h"
 
 namespace troupe {
 namespace {

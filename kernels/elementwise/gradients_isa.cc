@@ -1,5 +1,5 @@
 // Hot loops of the ops that turn a function's output y and the gradient dy of it into the gradient of its input.
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {

@@ -1,13 +1,13 @@
 // The inner loops that are compiled once per instruction level, as one table per level.
 //
 // Files named *_isa.cc are compiled for x86-64-v2, -v3 and -v4 into the namespaces troupe::math::v2, v3 and v4 (v0 on other processors); each
-// fills its part of a HotLoops. isa_dispatch.h picks the table of this machine. Such a file must not use anything that could leave an inline
+// fills its part of a HotLoops. Hot() (hot_table.h) is the table of this machine. Such a file must not use anything that could leave an inline
 // function of a shared header behind: the linker keeps one copy of it for the whole library, and that copy could need AVX-512.
 // So this header holds plain data only, and the loops use builtins instead of <cmath> and <algorithm>.
 //
 // A loop gets untyped pointers to dense elements. `out` may be exactly an input's address (in place), never overlap it otherwise.
-#ifndef TROUPE_KERNELS_MATH_HOT_LOOPS_H_
-#define TROUPE_KERNELS_MATH_HOT_LOOPS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_HOT_LOOPS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_HOT_LOOPS_H_
 
 #include <cstdint>
 
@@ -86,4 +86,4 @@ TROUPE_DECLARE_ISA(v0)
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_HOT_LOOPS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_HOT_LOOPS_H_

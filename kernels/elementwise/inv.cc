@@ -1,4 +1,4 @@
-#include "kernels/math/reciprocals.h"
+#include "kernels/elementwise/reciprocals.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "kernels/math/bits.h"
+#include "kernels/elementwise/bits.h"
 
 namespace troupe {
 namespace {

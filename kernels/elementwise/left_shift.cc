@@ -1,6 +1,6 @@
 #include <type_traits>
 
-#include "kernels/math/shifts.h"
+#include "kernels/elementwise/shifts.h"
 
 namespace troupe {
 namespace {

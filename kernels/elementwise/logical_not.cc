@@ -1,4 +1,4 @@
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/math/bits.h"
+#include "kernels/elementwise/bits.h"
 
 namespace troupe {
 namespace {

@@ -1,9 +1,9 @@
 // Loop templates over one function of one or two elements: F::Do(x) or F::Do(x, y). Everything has internal linkage, so that every
 // instruction level of a *_isa.cc file keeps its own copy.
-#ifndef TROUPE_KERNELS_MATH_LOOPS_H_
-#define TROUPE_KERNELS_MATH_LOOPS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_LOOPS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_LOOPS_H_
 
-#include "kernels/math/hot_loops.h"
+#include "kernels/elementwise/hot_loops.h"
 
 namespace troupe::math {
 namespace {
@@ -53,4 +53,4 @@ void Fill(HotLoops* loops, HotUnary op, HotType type, float cost) {
 }  // namespace
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_LOOPS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_LOOPS_H_

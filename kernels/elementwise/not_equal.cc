@@ -1,4 +1,4 @@
-#include "kernels/math/comparisons.h"
+#include "kernels/elementwise/comparisons.h"
 
 namespace troupe {
 namespace {

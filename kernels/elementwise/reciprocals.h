@@ -1,10 +1,10 @@
 // What Inv and Reciprocal, two names of one op, share, and their gradients.
-#ifndef TROUPE_KERNELS_MATH_RECIPROCALS_H_
-#define TROUPE_KERNELS_MATH_RECIPROCALS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_RECIPROCALS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_RECIPROCALS_H_
 
 #include <string_view>
 
-#include "kernels/math/unary_grad.h"
+#include "kernels/elementwise/unary_grad.h"
 
 namespace troupe::math {
 
@@ -30,4 +30,4 @@ const BinaryTable& ReciprocalGradTable();
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_RECIPROCALS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_RECIPROCALS_H_

@@ -1,4 +1,4 @@
-#include "kernels/math/shifts.h"
+#include "kernels/elementwise/shifts.h"
 
 namespace troupe {
 namespace {

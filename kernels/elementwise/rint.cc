@@ -1,7 +1,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

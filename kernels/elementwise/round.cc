@@ -2,7 +2,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
-#include "kernels/math/select.h"
+#include "kernels/elementwise/select.h"
 
-#include "kernels/math/grad_math.h"
+#include "kernels/common/grad_math.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe {

@@ -1,6 +1,6 @@
 // Choosing between two tensors by a bool: the loop under Select, SelectV2 and their like.
-#ifndef TROUPE_KERNELS_MATH_SELECT_H_
-#define TROUPE_KERNELS_MATH_SELECT_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_SELECT_H_
+#define TROUPE_KERNELS_ELEMENTWISE_SELECT_H_
 
 #include "troupe/kernel.h"
 
@@ -19,4 +19,4 @@ std::vector<DType> SelectTypes();
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_SELECT_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_SELECT_H_

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "troupe/resource.h"
-#include "kernels/math/broadcast.h"
-#include "kernels/math/elementwise.h"
-#include "kernels/math/select.h"
+#include "kernels/common/broadcast.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/select.h"
 
 namespace troupe::math {
 namespace {

@@ -1,6 +1,6 @@
 #include "troupe/shape_inference.h"
-#include "kernels/math/grad_math.h"
-#include "kernels/math/select.h"
+#include "kernels/common/grad_math.h"
+#include "kernels/elementwise/select.h"
 
 namespace troupe {
 namespace {

@@ -1,10 +1,10 @@
 // What LeftShift and RightShift share: how far, and on which types.
-#ifndef TROUPE_KERNELS_MATH_SHIFTS_H_
-#define TROUPE_KERNELS_MATH_SHIFTS_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_SHIFTS_H_
+#define TROUPE_KERNELS_ELEMENTWISE_SHIFTS_H_
 
 #include <string_view>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::math {
 
@@ -35,4 +35,4 @@ inline OpBuilder ShiftOp(std::string_view name) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_SHIFTS_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_SHIFTS_H_

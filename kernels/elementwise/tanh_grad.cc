@@ -1,4 +1,4 @@
-#include "kernels/math/unary_grad.h"
+#include "kernels/elementwise/unary_grad.h"
 
 namespace troupe {
 namespace {

@@ -3,7 +3,7 @@
 // Largest errors against the exact value, measured over all floats in steps (tests/math/isa_test.cc holds them):
 //   exp 1 ulp, log 1 ulp, tanh 1.5 ulp, sigmoid 2.5 ulp. Infinities, NaN, zeros, overflow and subnormal results are as the C library's.
 // Subnormals are zeros when the thread flushes them.
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/math/truncated_remainder.h"
+#include "kernels/elementwise/truncated_remainder.h"
 
 namespace troupe {
 namespace {

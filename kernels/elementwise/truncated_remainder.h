@@ -1,12 +1,12 @@
 // What Mod and TruncateMod, two names of one op, share.
-#ifndef TROUPE_KERNELS_MATH_TRUNCATED_REMAINDER_H_
-#define TROUPE_KERNELS_MATH_TRUNCATED_REMAINDER_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_TRUNCATED_REMAINDER_H_
+#define TROUPE_KERNELS_ELEMENTWISE_TRUNCATED_REMAINDER_H_
 
 #include <cmath>
 #include <string_view>
 #include <type_traits>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::math {
 
@@ -40,4 +40,4 @@ inline OpBuilder TruncatedRemainderOp(std::string_view name, std::string_view ty
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_TRUNCATED_REMAINDER_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_TRUNCATED_REMAINDER_H_

@@ -1,12 +1,12 @@
 // What the gradients of unary functions in terms of their results share (SqrtGrad, TanhGrad, ...): z = f(y, dy), of one shape.
-#ifndef TROUPE_KERNELS_MATH_UNARY_GRAD_H_
-#define TROUPE_KERNELS_MATH_UNARY_GRAD_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_UNARY_GRAD_H_
+#define TROUPE_KERNELS_ELEMENTWISE_UNARY_GRAD_H_
 
 #include <complex>
 #include <string_view>
 
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe::math {
 
@@ -33,4 +33,4 @@ inline OpBuilder UnaryGradOp(std::string_view name) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_UNARY_GRAD_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_UNARY_GRAD_H_

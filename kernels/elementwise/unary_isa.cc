@@ -1,5 +1,5 @@
 // Hot loops of the cheap functions of one argument. Integers wrap around.
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/math/zero_times.h"
+#include "kernels/elementwise/zero_times.h"
 
 namespace troupe {
 namespace {

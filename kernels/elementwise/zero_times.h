@@ -1,13 +1,13 @@
 // What Xdivy, Xlogy and Xlog1py share: f(x, y) that is 0 where x is 0, whatever y is.
-#ifndef TROUPE_KERNELS_MATH_ZERO_TIMES_H_
-#define TROUPE_KERNELS_MATH_ZERO_TIMES_H_
+#ifndef TROUPE_KERNELS_ELEMENTWISE_ZERO_TIMES_H_
+#define TROUPE_KERNELS_ELEMENTWISE_ZERO_TIMES_H_
 
 #include <cmath>
 #include <complex>
 #include <string_view>
 
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe::math {
 
@@ -32,4 +32,4 @@ inline OpBuilder ZeroTimesOp(std::string_view name) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_ZERO_TIMES_H_
+#endif  // TROUPE_KERNELS_ELEMENTWISE_ZERO_TIMES_H_

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::image {
 namespace {

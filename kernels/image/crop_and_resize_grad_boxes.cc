@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/image/crops.h"
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::image {
 namespace {

@@ -4,9 +4,9 @@
 #include "troupe/gradient_function.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "kernels/array/elements.h"
+#include "kernels/common/elements.h"
 #include "troupe/kernel.h"
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/nn/window.h"
 
 namespace troupe::image {

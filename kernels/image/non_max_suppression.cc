@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 
 namespace troupe::image {
 namespace {

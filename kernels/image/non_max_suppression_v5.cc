@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/image/non_max_suppression.h"
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 
 namespace troupe::image {
 namespace {

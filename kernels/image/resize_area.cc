@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/image/resize.h"
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::image {
 namespace {

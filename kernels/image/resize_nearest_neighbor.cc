@@ -1,9 +1,9 @@
 // ResizeNearestNeighbor: images of another size, each pixel a copy of the nearest of the input.
 #include <algorithm>
 
-#include "kernels/array/elements.h"
+#include "kernels/common/elements.h"
 #include "kernels/image/resize.h"
-#include "kernels/math/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::image {
 namespace {

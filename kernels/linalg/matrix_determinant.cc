@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "kernels/linalg/matrices.h"
-#include "kernels/math/grad_math.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe::linalg {
 namespace {

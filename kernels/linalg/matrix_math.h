@@ -3,7 +3,7 @@
 #define TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 
 #include "kernels/linalg/matrices.h"
-#include "kernels/math/grad_math.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe::linalg {
 

@@ -3,7 +3,7 @@
 
 #include "kernels/linalg/matrix_math.h"
 #include "kernels/linalg/orthogonal.h"
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 
 namespace troupe::linalg {
 namespace {

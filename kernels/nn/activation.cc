@@ -1,9 +1,9 @@
 #include "kernels/nn/activation.h"
 
-#include "kernels/nn/as_float.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/as_float.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(ActivationTable, kActivations)
+TROUPE_ISA_TABLE(ActivationTable, kActivations, PickActivations)
 
 namespace troupe {
 namespace {
@@ -42,7 +42,7 @@ ActivationKernel::ActivationKernel(KernelInit& init, Activation f)
 absl::Status ActivationKernel::Compute(KernelContext& ctx) {
   const int64_t n = ctx.input(0).num_elements();
   const size_t size = SizeOf(ComputeType(dtype_));
-  auto run = PickkActivations().forward[static_cast<int>(f_)][TypeIndex(dtype_)];
+  auto run = PickActivations().forward[static_cast<int>(f_)][TypeIndex(dtype_)];
   auto all = [&](const void* x, void* y) {
     ctx.threads()->ParallelFor(n, UnitCost(f_, dtype_), [&](int64_t b, int64_t e) {
       run(static_cast<const char*>(x) + b * size, static_cast<char*>(y) + b * size, e - b, alpha_);
@@ -72,7 +72,7 @@ absl::Status ActivationGradKernel::Compute(KernelContext& ctx) {
   const TensorShape shape = ctx.input(0).shape();
   const int64_t n = shape.num_elements();
   const size_t size = SizeOf(ComputeType(dtype_));
-  auto run = PickkActivations().backward[static_cast<int>(f_)][TypeIndex(dtype_)];
+  auto run = PickActivations().backward[static_cast<int>(f_)][TypeIndex(dtype_)];
   auto all = [&](const void* g, const void* x, void* y) {
     ctx.threads()->ParallelFor(n, UnitCost(f_, dtype_), [&](int64_t b, int64_t e) {
       run(static_cast<const char*>(g) + b * size, static_cast<const char*>(x) + b * size,

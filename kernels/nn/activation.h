@@ -6,7 +6,7 @@
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
-#include "kernels/nn/activation_loops.h"
+#include "kernels/elementwise/activation_loops.h"
 
 namespace troupe {
 

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 #include "kernels/nn/batch_norm_loops.h"
 #include "kernels/nn/bias.h"
 #include "kernels/nn/bias_add.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/isa.h"
 #include "kernels/nn/layout.h"
 
-TROUPE_ISA_TABLE(BatchNormTable, kBatchNorm)
+TROUPE_ISA_TABLE(BatchNormTable, kBatchNorm, PickBatchNorm)
 
 namespace troupe {
 namespace {
@@ -130,7 +130,7 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
         *kv = keep_variance.data<float>();
   TROUPE_ASSIGN_OR_RETURN(const Tensor x, Rows(ctx, x_in, view));
   const float* xp = x.data<float>();
-  const BatchNormTable& loops = PickkBatchNorm();
+  const BatchNormTable& loops = PickBatchNorm();
   if (!training_) {
     std::memcpy(m, old_mean.raw(), channels * sizeof(float));
     std::memcpy(v, old_variance.raw(), channels * sizeof(float));
@@ -199,7 +199,7 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
   const Tensor scale = Widened(ctx, ctx.input(2)), mean = Widened(ctx, ctx.input(3)),
                variance = Widened(ctx, ctx.input(4));
   const float *dp = dy.data<float>(), *xp = x.data<float>(), *m = mean.data<float>();
-  const BatchNormTable& loops = PickkBatchNorm();
+  const BatchNormTable& loops = PickBatchNorm();
   const std::vector<double> sums =
       SumRows(ctx.threads(), rows, channels, 2 * channels, [&](int64_t b, int64_t count, double* s) {
         loops.sum_products(dp + b * channels, xp + b * channels, m, s, s + channels, count, channels);

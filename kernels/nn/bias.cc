@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "kernels/nn/bias_loops.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(BiasTable, kBias)
+TROUPE_ISA_TABLE(BiasTable, kBias, PickBias)
 
 namespace troupe {
 namespace {
@@ -103,7 +103,7 @@ void Sum(ComputeThreads* threads, const BiasLoops<T>& loops, const ChannelView& 
 // Calls f(loops, a T, parts) for the type that carries `dtype`'s additions.
 template <class F>
 void Dispatch(DType dtype, F&& f) {
-  const BiasTable& t = PickkBias();
+  const BiasTable& t = PickBias();
   switch (dtype) {
     case DType::kFloat:
       return f(t.f32, float(), 1);

@@ -3,7 +3,7 @@
 
 #include "troupe/gradient_function.h"
 #include "troupe/op_def.h"
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 #include "kernels/nn/bias.h"
 
 namespace troupe {

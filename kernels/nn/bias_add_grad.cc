@@ -3,7 +3,7 @@
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 #include "kernels/nn/bias.h"
 #include "kernels/nn/bias_add.h"
 

@@ -9,7 +9,7 @@
 #include "troupe/kernel.h"
 #include "kernels/nn/conv_epilogue.h"
 #include "kernels/nn/conv_shape.h"
-#include "kernels/nn/dnnl/conv.h"
+#include "kernels/nn/dnnl_conv.h"
 #include "kernels/nn/window.h"
 #include "kernels/replaced_nodes.h"
 

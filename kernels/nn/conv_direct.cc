@@ -7,9 +7,9 @@
 
 #include "kernels/nn/conv_direct_loops.h"
 #include "kernels/nn/conv_direct_plan.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(ConvDirectTable, kConvDirect)
+TROUPE_ISA_TABLE(ConvDirectTable, kConvDirect, PickConvDirect)
 
 namespace troupe {
 namespace {
@@ -283,10 +283,10 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, ConvRows wr
 
 const ConvDirectTable& TableOf(int level) {
 #if defined(__x86_64__)
-  if (level > 0 && level < IsaLevelForTables())
+  if (level > 0 && level < IsaLevel())
     return level >= 4 ? v4::kConvDirect : level == 3 ? v3::kConvDirect : v2::kConvDirect;
 #endif
-  return PickkConvDirect();
+  return PickConvDirect();
 }
 
 bool Supported(const ConvShape& s) {
@@ -351,7 +351,7 @@ bool PreferDirectConv(ConvPass pass, const ConvShape& s) {
   // The library's vectors are filled by the channels that are written; products per result amortise
   // our way into and out of the layout of four images.
   const double written = static_cast<double>(input ? s.c : s.oc),
-               vector = static_cast<double>(std::max<int64_t>(4, 4 << (IsaLevelForTables() - 2)));
+               vector = static_cast<double>(std::max<int64_t>(4, 4 << (IsaLevel() - 2)));
   const double products = static_cast<double>(s.kh * s.kw * (input ? s.oc : s.c)) /
                           static_cast<double>(input ? s.stride_h * s.stride_w : 1);
   const double library = written / (std::ceil(written / vector) * vector);

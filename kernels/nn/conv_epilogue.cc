@@ -4,12 +4,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/nn/activation_loops.h"
+#include "kernels/elementwise/activation_loops.h"
 #include "kernels/nn/bias_loops.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(ActivationTable, kActivations)
-TROUPE_ISA_TABLE(BiasTable, kBias)
+TROUPE_ISA_TABLE(ActivationTable, kActivations, PickActivations)
+TROUPE_ISA_TABLE(BiasTable, kBias, PickBias)
 
 namespace troupe {
 namespace {
@@ -25,11 +25,11 @@ constexpr int kTypeIndex = std::is_same_v<T, float>    ? 0
 template <class T>
 const BiasLoops<T>& BiasLoopsOf() {
   if constexpr (std::is_same_v<T, float>)
-    return PickkBias().f32;
+    return PickBias().f32;
   else if constexpr (std::is_same_v<T, double>)
-    return PickkBias().f64;
+    return PickBias().f64;
   else
-    return PickkBias().u32;
+    return PickBias().u32;
 }
 
 }  // namespace
@@ -47,14 +47,14 @@ void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T
   const Activation f = e.activation == ConvActivation::kRelu    ? Activation::kRelu
                        : e.activation == ConvActivation::kRelu6 ? Activation::kRelu6
                                                                 : Activation::kElu;
-  if (const auto run = PickkActivations().forward[static_cast<int>(f)][kTypeIndex<T>])
+  if (const auto run = PickActivations().forward[static_cast<int>(f)][kTypeIndex<T>])
     run(output, output, pixels * channels, 0);
 }
 
 template <class T>
 void FinishBackwardInput(const ConvEpilogue<T>& e, int64_t n, T* d_input) {
   if (e.relu_output != nullptr)
-    PickkActivations().backward[static_cast<int>(Activation::kRelu)][kTypeIndex<T>](d_input, e.relu_output, d_input, n,
+    PickActivations().backward[static_cast<int>(Activation::kRelu)][kTypeIndex<T>](d_input, e.relu_output, d_input, n,
                                                                                     0);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/math/gemm.h"
+#include "kernels/product/gemm.h"
 
 namespace troupe {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 #include "kernels/nn/conv.h"
 #include "kernels/nn/conv_direct.h"
 #include "kernels/nn/conv_generic.h"

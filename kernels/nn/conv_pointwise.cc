@@ -1,9 +1,9 @@
 #include "kernels/nn/conv_pointwise.h"
 
-#include "kernels/math/gemm_f32.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/product/gemm_f32.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(GemmF32Table, kGemmF32)
+TROUPE_ISA_TABLE(GemmF32Table, kGemmF32, PickGemmF32)
 
 namespace troupe {
 namespace {
@@ -19,7 +19,7 @@ constexpr int64_t kFilterChannels = 8;
 
 bool PreferPointwiseConv(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) {
   if (s.kh != 1 || s.kw != 1 || s.stride_h != 1 || s.stride_w != 1 || s.groups != 1) return false;
-  if (s.oh != s.h || s.ow != s.w || s.top != 0 || s.left != 0 || IsaLevelForTables() < 4) return false;
+  if (s.oh != s.h || s.ow != s.w || s.top != 0 || s.left != 0 || IsaLevel() < 4) return false;
   switch (pass) {
     case ConvPass::kForward:
       return s.oc <= kFewOutputs;
@@ -35,7 +35,7 @@ bool PreferPointwiseConv(ConvPass pass, const ConvShape& s, const ConvEpilogue<f
 void PointwiseConv(ConvPass pass, const ConvShape& s, const float* a, const float* b, float* out,
                    const ConvEpilogue<float>& e) {
   const int64_t pixels = s.n * s.h * s.w;
-  const auto run = PickkGemmF32().product;
+  const auto run = PickGemmF32().product;
   GemmF32Operands o = {};
   o.c = out;
   o.b_col = 1;

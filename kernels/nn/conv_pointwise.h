@@ -1,4 +1,4 @@
-// float32 convolutions with windows of one pixel, which are products of matrices, by the loops of kernels/math/gemm_f32.h.
+// float32 convolutions with windows of one pixel, which are products of matrices, by the loops of kernels/product/gemm_f32.h.
 //
 // Problem: the pixels of a batch lie one after the other, so an input is a matrix [pixels, c] and the filter one [c, oc]; with few channels a library that arranges
 // them anew takes longer than our loops, which take them as they lie.

@@ -1,4 +1,4 @@
-#include "kernels/nn/dnnl/conv.h"
+#include "kernels/nn/dnnl_conv.h"
 
 #include <algorithm>
 #include <dnnl.hpp>
@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernels/nn/dnnl/single_thread.h"
+#include "kernels/common/dnnl_single_thread.h"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include "troupe/gradient_function.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 #include "kernels/nn/lrn.h"
 
 namespace troupe {

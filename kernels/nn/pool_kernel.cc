@@ -2,13 +2,13 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/nn/as_float.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/as_float.h"
+#include "kernels/common/isa.h"
 #include "kernels/nn/layout.h"
 #include "kernels/nn/pool.h"
 #include "kernels/nn/pool_loops.h"
 
-TROUPE_ISA_TABLE(PoolTable, kPools)
+TROUPE_ISA_TABLE(PoolTable, kPools, PickPools)
 
 namespace troupe {
 namespace {
@@ -67,7 +67,7 @@ void RunAvg(ComputeThreads* threads, const AvgPoolLoops<T>& loops, PoolOp op, co
 }
 
 void RunPool(ComputeThreads* threads, DType dtype, PoolOp op, const Operands& o) {
-  const PoolTable& t = PickkPools();
+  const PoolTable& t = PickPools();
   if (op == PoolOp::kAvg || op == PoolOp::kAvgGrad) {
     if (dtype == DType::kDouble) return RunAvg(threads, t.avg_f64, op, o);
     return RunAvg(threads, t.avg_f32, op, o);

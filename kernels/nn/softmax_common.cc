@@ -1,9 +1,9 @@
-#include "kernels/nn/as_float.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/as_float.h"
+#include "kernels/common/isa.h"
 #include "kernels/nn/softmax.h"
 #include "kernels/nn/softmax_loops.h"
 
-TROUPE_ISA_TABLE(SoftmaxTable, kSoftmax)
+TROUPE_ISA_TABLE(SoftmaxTable, kSoftmax, PickSoftmax)
 
 namespace troupe {
 namespace {
@@ -20,8 +20,8 @@ void Rows(ComputeThreads* threads, int64_t rows, int64_t columns, F f) {
 // Calls f(loops, a T) for float32 or float64.
 template <class F>
 void Dispatch(DType dtype, F f) {
-  if (dtype == DType::kDouble) return f(PickkSoftmax().f64, double());
-  f(PickkSoftmax().f32, float());
+  if (dtype == DType::kDouble) return f(PickSoftmax().f64, double());
+  f(PickSoftmax().f32, float());
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SoftmaxCrossEntropyWithLogits: the loss of a classifier against a distribution over the classes, and its gradient in the same pass.
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 #include "kernels/nn/softmax.h"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "kernels/nn/as_float.h"
+#include "kernels/common/as_float.h"
 #include "kernels/nn/softmax.h"
 
 namespace troupe {

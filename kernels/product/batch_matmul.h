@@ -1,6 +1,6 @@
 // What BatchMatMul and BatchMatMulV2 share: matrix products over leading batch dimensions.
-#ifndef TROUPE_KERNELS_MATH_BATCH_MATMUL_H_
-#define TROUPE_KERNELS_MATH_BATCH_MATMUL_H_
+#ifndef TROUPE_KERNELS_PRODUCT_BATCH_MATMUL_H_
+#define TROUPE_KERNELS_PRODUCT_BATCH_MATMUL_H_
 
 #include "troupe/gradient_function.h"
 #include "troupe/shape_inference.h"
@@ -29,4 +29,4 @@ class BatchMatMulKernel {
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_MATH_BATCH_MATMUL_H_
+#endif  // TROUPE_KERNELS_PRODUCT_BATCH_MATMUL_H_

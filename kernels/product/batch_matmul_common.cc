@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "kernels/math/batch_matmul.h"
-#include "kernels/math/gemm.h"
+#include "kernels/product/batch_matmul.h"
+#include "kernels/product/gemm.h"
 
 namespace troupe {
 namespace {

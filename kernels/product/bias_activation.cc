@@ -1,11 +1,11 @@
-#include "kernels/nn/bias_activation.h"
+#include "kernels/product/bias_activation.h"
 
 #include <algorithm>
 
-#include "kernels/math/isa_dispatch.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/elementwise/hot_table.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(BiasActivationTable, kBiasActivations)
+TROUPE_ISA_TABLE(BiasActivationTable, kBiasActivations, PickBiasActivations)
 
 namespace troupe {
 
@@ -26,7 +26,7 @@ void AddBiasActivation(ComputeThreads* threads, FusedActivation f, float alpha, 
                        const float* bias, float* y) {
   if (rows == 0 || columns == 0) return;
   const bool hot = f == FusedActivation::kTanh || f == FusedActivation::kSigmoid;
-  const auto run = PickkBiasActivations().run[hot ? 0 : static_cast<int>(f)];
+  const auto run = PickBiasActivations().run[hot ? 0 : static_cast<int>(f)];
   math::UnaryLoop after = nullptr;
   if (hot) {
     const auto which = f == FusedActivation::kTanh ? math::HotUnary::kTanh : math::HotUnary::kSigmoid;

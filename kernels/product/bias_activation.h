@@ -1,6 +1,6 @@
 // A vector added to the rows of a matrix and a function of the sum, in one pass: what follows a product in a fused node.
-#ifndef TROUPE_KERNELS_NN_BIAS_ACTIVATION_H_
-#define TROUPE_KERNELS_NN_BIAS_ACTIVATION_H_
+#ifndef TROUPE_KERNELS_PRODUCT_BIAS_ACTIVATION_H_
+#define TROUPE_KERNELS_PRODUCT_BIAS_ACTIVATION_H_
 
 #include <cstdint>
 #include <string_view>
@@ -25,4 +25,4 @@ struct BiasActivationTable {
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_NN_BIAS_ACTIVATION_H_
+#endif  // TROUPE_KERNELS_PRODUCT_BIAS_ACTIVATION_H_

@@ -1,6 +1,6 @@
 // Bias and activation over the rows of a matrix.
-#include "kernels/nn/bias_activation.h"
-#include "kernels/nn/vector_math.h"
+#include "kernels/product/bias_activation.h"
+#include "kernels/common/vector_math.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

@@ -1,8 +1,8 @@
 #include <type_traits>
 
 #include "troupe/shape_inference.h"
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe {
 namespace {

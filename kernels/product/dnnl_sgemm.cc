@@ -1,8 +1,8 @@
-#include "kernels/nn/dnnl/sgemm.h"
+#include "kernels/product/dnnl_sgemm.h"
 
 #include <dnnl.h>
 
-#include "kernels/nn/dnnl/single_thread.h"
+#include "kernels/common/dnnl_single_thread.h"
 
 namespace troupe {
 

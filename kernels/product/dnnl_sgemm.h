@@ -1,6 +1,6 @@
 // oneDNN's float32 product, on the calling thread alone.
-#ifndef TROUPE_KERNELS_NN_DNNL_SGEMM_H_
-#define TROUPE_KERNELS_NN_DNNL_SGEMM_H_
+#ifndef TROUPE_KERNELS_PRODUCT_DNNL_SGEMM_H_
+#define TROUPE_KERNELS_PRODUCT_DNNL_SGEMM_H_
 
 #include <cstdint>
 
@@ -12,4 +12,4 @@ bool DnnlSgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_NN_DNNL_SGEMM_H_
+#endif  // TROUPE_KERNELS_PRODUCT_DNNL_SGEMM_H_

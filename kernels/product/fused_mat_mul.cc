@@ -2,8 +2,8 @@
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
-#include "kernels/math/gemm.h"
-#include "kernels/nn/bias_activation.h"
+#include "kernels/product/gemm.h"
+#include "kernels/product/bias_activation.h"
 #include "kernels/replaced_nodes.h"
 
 namespace troupe {

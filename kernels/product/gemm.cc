@@ -1,18 +1,18 @@
-#include "kernels/math/gemm.h"
+#include "kernels/product/gemm.h"
 
 #include <algorithm>
 #include <complex>
 #include <cstring>
 #include <vector>
 
-#include "kernels/math/gemm_f32.h"
-#include "kernels/math/gemm_tile.h"
-#include "kernels/nn/dnnl/sgemm.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/product/gemm_f32.h"
+#include "kernels/product/gemm_tile.h"
+#include "kernels/product/dnnl_sgemm.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(GemmTileTable, kGemmTiles)
-TROUPE_ISA_TABLE(GemmF32Table, kGemmF32)
-TROUPE_ISA_TABLE(GemvF32Table, kGemvF32)
+TROUPE_ISA_TABLE(GemmTileTable, kGemmTiles, PickGemmTiles)
+TROUPE_ISA_TABLE(GemmF32Table, kGemmF32, PickGemmF32)
+TROUPE_ISA_TABLE(GemvF32Table, kGemvF32, PickGemvF32)
 
 namespace troupe {
 namespace {
@@ -128,7 +128,7 @@ GemmF32Operands OperandsF32(const GemmShape& s, const float* a, int64_t lda, con
 
 bool Middling(const GemmShape& s) {
   const int64_t work = s.m * s.n * s.k;
-  if (IsaLevelForTables() < 4) return work <= kMiddlingProduct256;
+  if (IsaLevel() < 4) return work <= kMiddlingProduct256;
   if (s.m < kSomeRows) return work <= kMiddlingFewRows512;
   if (work <= kMiddlingProduct512 || s.m <= kFewRows) return true;
   return s.n <= (s.transpose_b ? kFewColumnsTurned : kFewColumns) && (!s.transpose_a || s.k <= kShort);
@@ -136,19 +136,19 @@ bool Middling(const GemmShape& s) {
 
 void LibraryProduct(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc) {
   if (DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, false)) return;
-  PickkGemmF32().product(OperandsF32(s, a, lda, b, ldb, c, ldc));
+  PickGemmF32().product(OperandsF32(s, a, lda, b, ldb, c, ldc));
 }
 
 // Whether a product leaves out the zeros of A. A few groups of rows, spread over the matrix, are looked at.
 bool LeavesOutZeros(const GemmF32Operands& o) {
   if (o.m * o.n * o.k < kWorthLooking || o.b_col != 1 || o.m < kGemmSkipRows || o.n < 32 || o.k < 32) return false;
-  if (PickkGemmF32().sampled_share(o, 6) > kWorthSkipping) return false;
-  return PickkGemvF32().all_finite(o.b, o.k * o.n);
+  if (PickGemmF32().sampled_share(o, 6) > kWorthSkipping) return false;
+  return PickGemvF32().all_finite(o.b, o.k * o.n);
 }
 
 // A vector times a matrix, which is then read once and in order: `x` has s.k elements, C s.n.
 void VectorTimesMatrix(ComputeThreads* threads, const GemmShape& s, const float* x, const float* b, float* c) {
-  const GemvF32Table& table = PickkGemvF32();
+  const GemvF32Table& table = PickGemvF32();
   // Reading the matrix is what takes time, some twenty multiplications' worth an element.
   bool by_rows;
   int64_t unit;
@@ -166,7 +166,7 @@ void VectorTimesMatrix(ComputeThreads* threads, const GemmShape& s, const float*
 bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,
               GemmActivation activation, float* c) {
   if (s.m * s.n * s.k <= kSmallProduct) {
-    PickkGemmTiles().f32(Operands(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n, false));
+    PickGemmTiles().f32(Operands(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n, false));
     return false;
   }
   if (s.m == 1 || s.n == 1) {
@@ -187,7 +187,7 @@ bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const
   bool by_rows;
   int64_t unit;
   const int64_t ranges = Ranges(threads, s, skip ? 0.5 : 1, &by_rows, &unit);
-  const auto run = skip ? PickkGemmF32().product_skipping : PickkGemmF32().product;
+  const auto run = skip ? PickGemmF32().product_skipping : PickGemmF32().product;
   ForRanges(threads, ranges, unit, by_rows ? s.m : s.n, [&](int64_t from, int64_t to) {
     GemmF32Operands part = o;
     if (by_rows) {
@@ -255,26 +255,26 @@ void Plain(ComputeThreads* threads, const GemmShape& s, const void* a, const voi
 void GemmStrided(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
                  bool accumulate) {
   if (s.m * s.n * s.k <= kSmallProduct) {
-    return PickkGemmTiles().f32(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+    return PickGemmTiles().f32(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
   }
   if (!Middling(s) && DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, accumulate)) {
     return;
   }
   GemmF32Operands o = OperandsF32(s, a, lda, b, ldb, c, ldc);
   o.accumulate = accumulate;
-  PickkGemmF32().product(o);
+  PickGemmF32().product(o);
 }
 void GemmStrided(const GemmShape& s, const double* a, int64_t lda, const double* b, int64_t ldb, double* c, int64_t ldc,
                  bool accumulate) {
-  PickkGemmTiles().f64(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+  PickGemmTiles().f64(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
 }
 void GemmStrided(const GemmShape& s, const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, uint32_t* c,
                  int64_t ldc, bool accumulate) {
-  PickkGemmTiles().u32(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+  PickGemmTiles().u32(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
 }
 void GemmStrided(const GemmShape& s, const uint64_t* a, int64_t lda, const uint64_t* b, int64_t ldb, uint64_t* c,
                  int64_t ldc, bool accumulate) {
-  PickkGemmTiles().u64(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
+  PickGemmTiles().u64(Operands(s, a, lda, b, ldb, c, ldc, accumulate));
 }
 
 void GemmBiasActivation(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,

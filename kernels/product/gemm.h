@@ -12,14 +12,14 @@
 //
 // Thread rule: reentrant. With `threads` the rows or columns of C are split among them, in ranges that depend on the sizes and on the
 // number of threads only, so that results repeat bit for bit; null computes on the caller.
-#ifndef TROUPE_KERNELS_MATH_GEMM_H_
-#define TROUPE_KERNELS_MATH_GEMM_H_
+#ifndef TROUPE_KERNELS_PRODUCT_GEMM_H_
+#define TROUPE_KERNELS_PRODUCT_GEMM_H_
 
 #include <cstdint>
 
 #include "troupe/dtype.h"
 #include "troupe/compute_threads.h"
-#include "kernels/nn/bias_activation.h"
+#include "kernels/product/bias_activation.h"
 
 namespace troupe {
 
@@ -48,4 +48,4 @@ void GemmStrided(const GemmShape& shape, const uint64_t* a, int64_t lda, const u
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_MATH_GEMM_H_
+#endif  // TROUPE_KERNELS_PRODUCT_GEMM_H_

@@ -10,8 +10,8 @@
 // Skipping: groups of kSkipRows rows leave out those p for which all their A(i,p) are zero. That changes no sum as long as B is finite, which the caller has made sure of.
 //
 // Thread rule: pure functions of their operands.
-#ifndef TROUPE_KERNELS_MATH_GEMM_F32_H_
-#define TROUPE_KERNELS_MATH_GEMM_F32_H_
+#ifndef TROUPE_KERNELS_PRODUCT_GEMM_F32_H_
+#define TROUPE_KERNELS_PRODUCT_GEMM_F32_H_
 
 #include <cstdint>
 
@@ -55,4 +55,4 @@ struct GemvF32Table {
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_MATH_GEMM_F32_H_
+#endif  // TROUPE_KERNELS_PRODUCT_GEMM_F32_H_

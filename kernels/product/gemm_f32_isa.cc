@@ -5,8 +5,8 @@
 // panel of B while the first tiles of a panel are computed, of the next rows of A in the tiles after them.
 #include <algorithm>
 
-#include "kernels/math/float_vectors.h"
-#include "kernels/math/gemm_f32.h"
+#include "kernels/common/float_vectors.h"
+#include "kernels/product/gemm_f32.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

@@ -3,7 +3,7 @@
 // A tile of C (kRows x kVectors vectors) stays in registers while p runs; A is read by broadcast, in place under any strides; B is read
 // in place when its rows are contiguous and whole vectors wide, otherwise a panel of it is packed first. The p loop is cut into
 // blocks so that the panel stays in the first-level cache.
-#include "kernels/math/gemm_tile.h"
+#include "kernels/product/gemm_tile.h"
 
 #include <cstddef>
 

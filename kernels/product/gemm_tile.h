@@ -2,8 +2,8 @@
 //
 // C[i,j] (row stride ldc) is set to, or with `accumulate` increased by, sum over p of A(i,p) * B(p,j), where A(i,p) = a[i*a_row + p*a_col] and
 // B(p,j) = b[p*b_row + j*b_col]: a transpose is a choice of strides.
-#ifndef TROUPE_KERNELS_MATH_GEMM_TILE_H_
-#define TROUPE_KERNELS_MATH_GEMM_TILE_H_
+#ifndef TROUPE_KERNELS_PRODUCT_GEMM_TILE_H_
+#define TROUPE_KERNELS_PRODUCT_GEMM_TILE_H_
 
 #include <cstdint>
 
@@ -30,4 +30,4 @@ struct GemmTileTable {
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_MATH_GEMM_TILE_H_
+#endif  // TROUPE_KERNELS_PRODUCT_GEMM_TILE_H_

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/math/float_vectors.h"
-#include "kernels/math/gemm_f32.h"
+#include "kernels/common/float_vectors.h"
+#include "kernels/product/gemm_f32.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

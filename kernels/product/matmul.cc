@@ -3,7 +3,7 @@
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
-#include "kernels/math/gemm.h"
+#include "kernels/product/gemm.h"
 
 namespace troupe {
 namespace {

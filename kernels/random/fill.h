@@ -21,7 +21,7 @@ void Fill(ComputeThreads* threads, const Philox& start, const Distribution& dist
       // Whole batches by the vector loop; what is left below.
       const int64_t batched = (std::min(end, n / kGroup) - begin) / kUniformBatch * kUniformBatch;
       if (batched > 0) {
-        PickkUniformLoop().fill(philox.counter().data(), philox.key().data(), out + begin * kGroup, batched);
+        PickUniformLoop().fill(philox.counter().data(), philox.key().data(), out + begin * kGroup, batched);
         philox.Skip(static_cast<uint64_t>(batched));
         begin += batched;
       }

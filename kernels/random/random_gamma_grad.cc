@@ -1,6 +1,6 @@
 // RandomGammaGrad: how a sample of a gamma distribution moves with its shape parameter.
-#include "kernels/math/elementwise.h"
-#include "kernels/math/special_functions.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/special/special_functions.h"
 
 namespace troupe {
 namespace {

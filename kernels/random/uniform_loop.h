@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/isa.h"
 
 namespace troupe::random {
 
@@ -17,6 +17,6 @@ inline constexpr int kUniformBatch = 16;
 
 }  // namespace troupe::random
 
-TROUPE_ISA_TABLE(random::UniformLoop, kUniformLoop)
+TROUPE_ISA_TABLE(random::UniformLoop, kUniformLoop, PickUniformLoop)
 
 #endif  // TROUPE_KERNELS_RANDOM_UNIFORM_LOOP_H_

@@ -1,10 +1,10 @@
 // What reductions that add elements up share (reduction.h): Sum, Mean, and with squares EuclideanNorm.
-#ifndef TROUPE_KERNELS_MATH_ADDING_H_
-#define TROUPE_KERNELS_MATH_ADDING_H_
+#ifndef TROUPE_KERNELS_REDUCE_ADDING_H_
+#define TROUPE_KERNELS_REDUCE_ADDING_H_
 
 #include <complex>
 
-#include "kernels/math/reduction.h"
+#include "kernels/reduce/reduction.h"
 
 namespace troupe::math {
 
@@ -34,4 +34,4 @@ void AddFloatSums(ReduceTable* t) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_ADDING_H_
+#endif  // TROUPE_KERNELS_REDUCE_ADDING_H_

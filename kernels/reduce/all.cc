@@ -1,4 +1,4 @@
-#include "kernels/math/bool_reduction.h"
+#include "kernels/reduce/bool_reduction.h"
 
 namespace troupe {
 namespace {

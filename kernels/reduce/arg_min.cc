@@ -1,4 +1,4 @@
-#include "kernels/math/arg_reduce.h"
+#include "kernels/reduce/arg_reduce.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // ArgMax and ArgMin: where along one axis the extreme element is; of equal ones the first. NaN never wins; where all are NaN the index is 0.
-#ifndef TROUPE_KERNELS_MATH_ARG_REDUCE_H_
-#define TROUPE_KERNELS_MATH_ARG_REDUCE_H_
+#ifndef TROUPE_KERNELS_REDUCE_ARG_REDUCE_H_
+#define TROUPE_KERNELS_REDUCE_ARG_REDUCE_H_
 
 #include <string_view>
 #include <vector>
@@ -22,4 +22,4 @@ OpBuilder ArgReduceOp(std::string_view name);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_ARG_REDUCE_H_
+#endif  // TROUPE_KERNELS_REDUCE_ARG_REDUCE_H_

@@ -1,12 +1,12 @@
 // What All and Any share: reductions of bools by `and` and by `or`.
-#ifndef TROUPE_KERNELS_MATH_BOOL_REDUCTION_H_
-#define TROUPE_KERNELS_MATH_BOOL_REDUCTION_H_
+#ifndef TROUPE_KERNELS_REDUCE_BOOL_REDUCTION_H_
+#define TROUPE_KERNELS_REDUCE_BOOL_REDUCTION_H_
 
 #include <cstdint>
 #include <string_view>
 
 #include "troupe/op_def.h"
-#include "kernels/math/reduction.h"
+#include "kernels/reduce/reduction.h"
 
 namespace troupe::math {
 
@@ -54,4 +54,4 @@ inline OpBuilder BoolReductionOp(std::string_view name) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_BOOL_REDUCTION_H_
+#endif  // TROUPE_KERNELS_REDUCE_BOOL_REDUCTION_H_

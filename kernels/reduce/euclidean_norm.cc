@@ -2,9 +2,9 @@
 #include <complex>
 #include <type_traits>
 
-#include "kernels/math/adding.h"
-#include "kernels/math/elementwise.h"
-#include "kernels/math/reduce_grad.h"
+#include "kernels/reduce/adding.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/reduce/reduce_grad.h"
 
 namespace troupe {
 namespace {

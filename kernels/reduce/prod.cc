@@ -1,8 +1,8 @@
 #include <complex>
 
-#include "kernels/math/elementwise.h"
-#include "kernels/math/reduce_grad.h"
-#include "kernels/math/reduction.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/reduce/reduce_grad.h"
+#include "kernels/reduce/reduction.h"
 
 namespace troupe {
 namespace {

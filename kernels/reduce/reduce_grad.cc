@@ -1,4 +1,4 @@
-#include "kernels/math/reduce_grad.h"
+#include "kernels/reduce/reduce_grad.h"
 
 #include <algorithm>
 

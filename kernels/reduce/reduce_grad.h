@@ -1,10 +1,10 @@
 // Gradients of reductions: bringing values of the output's shape back to the input's.
-#ifndef TROUPE_KERNELS_MATH_REDUCE_GRAD_H_
-#define TROUPE_KERNELS_MATH_REDUCE_GRAD_H_
+#ifndef TROUPE_KERNELS_REDUCE_REDUCE_GRAD_H_
+#define TROUPE_KERNELS_REDUCE_REDUCE_GRAD_H_
 
 #include <vector>
 
-#include "kernels/math/grad_math.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe::math {
 
@@ -21,4 +21,4 @@ absl::Status SharedByExtremes(GradientContext& g);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_REDUCE_GRAD_H_
+#endif  // TROUPE_KERNELS_REDUCE_REDUCE_GRAD_H_

@@ -2,7 +2,7 @@
 //
 // A sum adds blocks of 1024 elements in 64 independent lanes (so a lane adds 16 numbers) and folds the lanes pairwise; block sums are added in double. The order
 // does not depend on the vector length, so all levels give the same bits.
-#include "kernels/math/loops.h"
+#include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {

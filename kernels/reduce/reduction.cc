@@ -1,11 +1,11 @@
-#include "kernels/math/reduction.h"
+#include "kernels/reduce/reduction.h"
 
 #include <algorithm>
 #include <array>
 
 #include "absl/container/inlined_vector.h"
-#include "kernels/math/elementwise.h"
-#include "kernels/math/isa_dispatch.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/hot_table.h"
 
 namespace troupe::math {
 namespace {

@@ -5,14 +5,14 @@
 // integers). 16-bit floats run the float reducer on widened blocks. The order of additions depends on shapes and the number of threads only.
 //
 // An empty set of elements gives the identity: 0 for Sum, 1 for Prod, the lowest value for Max, NaN for a Mean of floats.
-#ifndef TROUPE_KERNELS_MATH_REDUCTION_H_
-#define TROUPE_KERNELS_MATH_REDUCTION_H_
+#ifndef TROUPE_KERNELS_REDUCE_REDUCTION_H_
+#define TROUPE_KERNELS_REDUCE_REDUCTION_H_
 
 #include <type_traits>
 
 #include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
-#include "kernels/math/hot_loops.h"
+#include "kernels/elementwise/hot_loops.h"
 
 namespace troupe::math {
 
@@ -88,4 +88,4 @@ void AddReducers(ReduceTable* table, float cost) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_REDUCTION_H_
+#endif  // TROUPE_KERNELS_REDUCE_REDUCTION_H_

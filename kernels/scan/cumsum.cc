@@ -1,7 +1,7 @@
 #include "troupe/shape_inference.h"
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
-#include "kernels/math/scan.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/grad_math.h"
+#include "kernels/scan/scan.h"
 
 namespace troupe {
 namespace {

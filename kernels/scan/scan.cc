@@ -1,4 +1,4 @@
-#include "kernels/math/scan.h"
+#include "kernels/scan/scan.h"
 
 #include <algorithm>
 #include <complex>

@@ -1,6 +1,6 @@
 // Cumsum and Cumprod: running sums and products along one axis.
-#ifndef TROUPE_KERNELS_MATH_SCAN_H_
-#define TROUPE_KERNELS_MATH_SCAN_H_
+#ifndef TROUPE_KERNELS_SCAN_SCAN_H_
+#define TROUPE_KERNELS_SCAN_SCAN_H_
 
 #include "troupe/kernel.h"
 
@@ -12,4 +12,4 @@ absl::StatusOr<PreparedKernel> MakeCumprod(KernelInit& init);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_SCAN_H_
+#endif  // TROUPE_KERNELS_SCAN_SCAN_H_

@@ -1,6 +1,6 @@
 // Sums, means, products and extremes of rows by segment: SegmentSum and its sorted relatives, UnsortedSegmentSum and its unsorted ones.
-#ifndef TROUPE_KERNELS_MATH_SEGMENT_H_
-#define TROUPE_KERNELS_MATH_SEGMENT_H_
+#ifndef TROUPE_KERNELS_SEGMENT_SEGMENT_H_
+#define TROUPE_KERNELS_SEGMENT_SEGMENT_H_
 
 #include "troupe/gradient_function.h"
 #include "troupe/shape_inference.h"
@@ -28,4 +28,4 @@ absl::Status UnsortedSegmentShape(InferenceContext& c);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_SEGMENT_H_
+#endif  // TROUPE_KERNELS_SEGMENT_SEGMENT_H_

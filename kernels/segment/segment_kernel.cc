@@ -3,7 +3,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/math/segment.h"
+#include "kernels/segment/segment.h"
 
 namespace troupe::math {
 namespace {

@@ -1,6 +1,6 @@
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
-#include "kernels/math/segment.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/grad_math.h"
+#include "kernels/segment/segment.h"
 
 namespace troupe {
 

@@ -1,7 +1,7 @@
 // Igamma: the lower incomplete gamma integral.
-#include "kernels/math/elementwise.h"
-#include "kernels/math/igamma_gradient.h"
-#include "kernels/math/special_functions.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/special/igamma_gradient.h"
+#include "kernels/special/special_functions.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,8 @@
 // The gradient that Igamma and Igammac share: their values add up to 1, so their gradients differ in sign.
-#ifndef TROUPE_KERNELS_MATH_IGAMMA_GRADIENT_H_
-#define TROUPE_KERNELS_MATH_IGAMMA_GRADIENT_H_
+#ifndef TROUPE_KERNELS_SPECIAL_IGAMMA_GRADIENT_H_
+#define TROUPE_KERNELS_SPECIAL_IGAMMA_GRADIENT_H_
 
-#include "kernels/math/grad_math.h"
+#include "kernels/common/grad_math.h"
 
 namespace troupe::math {
 
@@ -16,4 +16,4 @@ inline absl::Status IgammaGradient(GradientContext& g, const Value& dy) {
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_IGAMMA_GRADIENT_H_
+#endif  // TROUPE_KERNELS_SPECIAL_IGAMMA_GRADIENT_H_

@@ -1,4 +1,4 @@
-#include "kernels/math/special_functions.h"
+#include "kernels/special/special_functions.h"
 
 #include <cmath>
 #include <initializer_list>

@@ -4,8 +4,8 @@
 // good to some 1e-14, relative to 1 for the integrals; for arguments beyond 1e4 to some 1e-12.
 //
 // Thread rule: pure functions.
-#ifndef TROUPE_KERNELS_MATH_SPECIAL_FUNCTIONS_H_
-#define TROUPE_KERNELS_MATH_SPECIAL_FUNCTIONS_H_
+#ifndef TROUPE_KERNELS_SPECIAL_SPECIAL_FUNCTIONS_H_
+#define TROUPE_KERNELS_SPECIAL_SPECIAL_FUNCTIONS_H_
 
 namespace troupe::math {
 
@@ -29,4 +29,4 @@ double Betainc(double a, double b, double x);
 
 }  // namespace troupe::math
 
-#endif  // TROUPE_KERNELS_MATH_SPECIAL_FUNCTIONS_H_
+#endif  // TROUPE_KERNELS_SPECIAL_SPECIAL_FUNCTIONS_H_

@@ -1,7 +1,7 @@
 // Zeta: the zeta function of Hurwitz.
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
-#include "kernels/math/special_functions.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/grad_math.h"
+#include "kernels/special/special_functions.h"
 
 namespace troupe {
 namespace {

@@ -1,20 +1,20 @@
 #include "kernels/state/optimizer_loops.h"
 
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/isa.h"
 #include "kernels/state/optimizer_loops_inl.h"
 
-TROUPE_ISA_TABLE(state::OptimizerLoops<float>, kFloatOptimizerLoops)
-TROUPE_ISA_TABLE(state::OptimizerLoops<double>, kDoubleOptimizerLoops)
+TROUPE_ISA_TABLE(state::OptimizerLoops<float>, kFloatOptimizerLoops, PickFloatOptimizerLoops)
+TROUPE_ISA_TABLE(state::OptimizerLoops<double>, kDoubleOptimizerLoops, PickDoubleOptimizerLoops)
 
 namespace troupe::state {
 
 template <>
 const OptimizerLoops<float>& Loops<float>() {
-  return PickkFloatOptimizerLoops();
+  return PickFloatOptimizerLoops();
 }
 template <>
 const OptimizerLoops<double>& Loops<double>() {
-  return PickkDoubleOptimizerLoops();
+  return PickDoubleOptimizerLoops();
 }
 template <>
 const OptimizerLoops<Half>& Loops<Half>() {

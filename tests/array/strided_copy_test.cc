@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "tests/array/case_file.h"
-#include "kernels/array/strided_copy.h"
+#include "kernels/common/strided_copy.h"
 #include "troupe/compute_threads.h"
 
 namespace troupe::test {

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "troupe/half.h"
-#include "kernels/math/isa_dispatch.h"
+#include "kernels/elementwise/hot_table.h"
+#include "kernels/common/isa.h"
 
 namespace troupe::math {
 namespace {

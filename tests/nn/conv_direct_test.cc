@@ -5,13 +5,13 @@
 
 #include "tests/nn/conv_oracle.h"
 #include "kernels/nn/conv_direct.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/isa.h"
 
 namespace troupe {
 namespace {
 
 std::vector<int> Levels() {
-  std::vector<int> levels = {IsaLevelForTables()};
+  std::vector<int> levels = {IsaLevel()};
   for (int l = levels[0] - 1; l >= 2; --l) levels.push_back(l);
   return levels;
 }
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(TheChoiceIsByShapeAlone) {
   for (ConvPass pass : {ConvPass::kForward, ConvPass::kBackwardInput, ConvPass::kBackwardFilter}) {
     BOOST_CHECK(!PreferDirectConv(pass, MakeConvShape(32, 14, 14, 256, 3, 3, 256, 1)));
     BOOST_CHECK(!PreferDirectConv(pass, MakeConvShape(32, 14, 14, 64, 1, 1, 64, 1)));
-    if (IsaLevelForTables() >= 3) BOOST_CHECK(PreferDirectConv(pass, MakeConvShape(100, 28, 28, 6, 5, 5, 12, 2)));
+    if (IsaLevel() >= 3) BOOST_CHECK(PreferDirectConv(pass, MakeConvShape(100, 28, 28, 6, 5, 5, 12, 2)));
   }
 }
 

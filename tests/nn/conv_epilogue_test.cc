@@ -9,7 +9,7 @@
 #include "kernels/nn/conv_direct.h"
 #include "kernels/nn/conv_generic.h"
 #include "kernels/nn/conv_pointwise.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/common/isa.h"
 
 namespace troupe {
 namespace {
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(WindowsOfOnePixel) {
     return PreferPointwiseConv(pass, s, e);
   };
   const ConvShape s = MakeConvShape(4, 30, 30, 20, 1, 1, 41, 1);
-  const bool wide = IsaLevelForTables() >= 4;
+  const bool wide = IsaLevel() >= 4;
   for (ConvPass pass : {ConvPass::kForward, ConvPass::kBackwardInput, ConvPass::kBackwardFilter}) {
     BOOST_CHECK_EQUAL(prefers(pass, s), wide);
     BOOST_CHECK(!prefers(pass, MakeConvShape(4, 30, 30, 20, 1, 1, 41, 2)));

@@ -6,7 +6,7 @@
 #include "tests/nn/nn_test_util.h"
 #include "troupe/node_builder.h"
 #include "troupe/shape_inference.h"
-#include "kernels/nn/dnnl/conv.h"
+#include "kernels/nn/dnnl_conv.h"
 
 namespace troupe {
 namespace {

@@ -3,11 +3,11 @@
 #include <limits>
 
 #include "tests/nn/nn_test_util.h"
-#include "kernels/math/gemm_f32.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/product/gemm_f32.h"
+#include "kernels/common/isa.h"
 
-TROUPE_ISA_TABLE(GemmF32Table, kGemmF32)
-TROUPE_ISA_TABLE(GemvF32Table, kGemvF32)
+TROUPE_ISA_TABLE(GemmF32Table, kGemmF32, PickGemmF32)
+TROUPE_ISA_TABLE(GemvF32Table, kGemvF32, PickGemvF32)
 
 namespace troupe {
 namespace {
@@ -23,11 +23,11 @@ struct Level : GemmF32Table, GemvF32Table {
 std::vector<Level> Tables() {
 #if defined(__x86_64__)
   std::vector<Level> tables = {{v2::kGemmF32, v2::kGemvF32, 2}};
-  if (IsaLevelForTables() >= 3) tables.push_back({v3::kGemmF32, v3::kGemvF32, 3});
-  if (IsaLevelForTables() >= 4) tables.push_back({v4::kGemmF32, v4::kGemvF32, 4});
+  if (IsaLevel() >= 3) tables.push_back({v3::kGemmF32, v3::kGemvF32, 3});
+  if (IsaLevel() >= 4) tables.push_back({v4::kGemmF32, v4::kGemvF32, 4});
   return tables;
 #else
-  return {{PickkGemmF32(), PickkGemvF32(), 0}};
+  return {{PickGemmF32(), PickGemvF32(), 0}};
 #endif
 }
 
@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(products_of_a_training_step) {
                    b = RandomTensor(DType::kFloat, tb ? TensorShape({n, k}) : TensorShape({k, n}), 6);
       const Tensor c = Product(a, b, ta, tb);
       CheckClose(c, Naive(a, b, ta, tb), StrCat(m, "x", k, "x", n, " mode ", mode));
-      if (IsaLevelForTables() < 4 && m > 1 && n > 1) continue;
+      if (IsaLevel() < 4 && m > 1 && n > 1) continue;
       for (const int threads : {2, 3}) BOOST_CHECK(SameBytes(c, Product(a, b, ta, tb, threads)));
     }
   }

@@ -10,8 +10,8 @@
 #include "kernels/nn/conv_direct.h"
 #include "kernels/nn/conv_generic.h"
 #include "kernels/nn/conv_pointwise.h"
-#include "kernels/nn/dnnl/conv.h"
-#include "kernels/nn/isa_pick.h"
+#include "kernels/nn/dnnl_conv.h"
+#include "kernels/common/isa.h"
 
 namespace troupe {
 namespace {
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(activations_of_every_way_to_convolve) {
   BOOST_TEST(library > 0);
   BOOST_TEST(pointwise > 0);
   BOOST_TEST(generic > 0);
-  if (IsaLevelForTables() >= 3) BOOST_TEST(direct > 0);
+  if (IsaLevel() >= 3) BOOST_TEST(direct > 0);
 }
 
 // Many images: the library takes some at a time when an activation follows.

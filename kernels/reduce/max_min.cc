@@ -1,44 +1,17 @@
-// What the ops of extremes share: Maximum and Minimum of two tensors, Max and Min over axes.
-#ifndef TROUPE_KERNELS_MATH_EXTREMES_H_
-#define TROUPE_KERNELS_MATH_EXTREMES_H_
-
+// Max and Min over axes.
 #include <limits>
 #include <string_view>
 
-#include "kernels/math/elementwise.h"
-#include "kernels/math/grad_math.h"
-#include "kernels/math/reduce_grad.h"
-#include "kernels/math/reduction.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/reduce/reduce_grad.h"
+#include "kernels/reduce/reduction.h"
 
-namespace troupe::math {
-
-// The definition of an op that picks one of two, without gradient and doc.
-inline OpBuilder PickOp(std::string_view name) {
-  return OpBuilder(name)
-      .Input("x: T")
-      .Input("y: T")
-      .Output("z: T")
-      .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}")
-      .Shape(shape_fn::BroadcastBinary);
-}
-// The gradient goes to x where `mine` (a comparison) holds of x and y, and to y elsewhere.
-inline absl::Status PickGradient(GradientContext& g, std::string_view mine) {
-  const Value picked = Apply(mine, In(g, 0), In(g, 1)), zero = Number(Grad(g), 0);
-  return SetBroadcast(g, Where(picked, Grad(g), zero), Where(picked, zero, Grad(g)));
-}
-// Loops of F::Do(x, y) on the types for which kHot has none.
-template <class F, HotBinary kHot>
-const BinaryTable& PickTable() {
-  static const BinaryTable table = [] {
-    BinaryTable t = HotTable(kHot);
-    AddLoopsTo<F, void, int8_t, int16_t, uint8_t, uint16_t, uint32_t, uint64_t>(&t, 0.3f);
-    return t;
-  }();
-  return table;
-}
+namespace troupe {
+namespace math {
+namespace {
 
 // The definition of an extreme over axes, without doc.
-inline OpBuilder ExtremeOp(std::string_view name) {
+OpBuilder ExtremeOp(std::string_view name) {
   return OpBuilder(name)
       .Input("input: T")
       .Input("reduction_indices: Tidx")
@@ -85,6 +58,53 @@ const ReduceTable& ExtremeTable() {
   return table;
 }
 
-}  // namespace troupe::math
+}  // namespace
+}  // namespace math
 
-#endif  // TROUPE_KERNELS_MATH_EXTREMES_H_
+namespace {
+
+struct MaxFn {
+  template <class T>
+  static T Last() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  }
+  template <class T>
+  static bool Before(T a, T b) {
+    return b < a;
+  }
+};
+const OpRegistrar max = math::ExtremeOp("Max").Doc(
+    "The largest element over the axes in reduction_indices; NaN when one of the elements is. Equal extremes share the "
+    "gradient.");
+
+struct MinFn {
+  template <class T>
+  static T Last() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  }
+  template <class T>
+  static bool Before(T a, T b) {
+    return a < b;
+  }
+};
+const OpRegistrar min = math::ExtremeOp("Min").Doc(
+    "The smallest element over the axes in reduction_indices; NaN when one of the elements is. Equal extremes share "
+    "the gradient.");
+
+}  // namespace
+
+TROUPE_KERNEL("Max")
+    .Device("CPU")
+    .Types("T", math::kReals)
+    .HostMemory("reduction_indices")
+    .Factory(math::ReductionFactory<math::ExtremeTable<MaxFn, math::HotReduce::kMax>>);
+
+TROUPE_KERNEL("Min")
+    .Device("CPU")
+    .Types("T", math::kReals)
+    .HostMemory("reduction_indices")
+    .Factory(math::ReductionFactory<math::ExtremeTable<MinFn, math::HotReduce::kMin>>);
+
+}  // namespace troupe

@@ -19,11 +19,11 @@ namespace {
     ns::FillConversions(loops);     \
   }
 
-struct Fill {
+struct Filler {
   std::string_view isa;
   void (*fill)(HotLoops*);
 };
-constexpr Fill kFills[] = {
+constexpr Filler kFillers[] = {
 #if defined(__x86_64__)
     {"v2", TROUPE_FILL(v2)}, {"v3", TROUPE_FILL(v3)}, {"v4", TROUPE_FILL(v4)},
 #else
@@ -37,7 +37,7 @@ const std::vector<std::pair<std::string_view, HotLoops>>& Tables() {
   static const auto* tables = [] {
     auto* t = new std::vector<std::pair<std::string_view, HotLoops>>;
     for (const std::string_view isa : AvailableIsas()) {
-      for (const Fill& f : kFills) {
+      for (const Filler& f : kFillers) {
         if (f.isa == isa) f.fill(&t->emplace_back(isa, HotLoops{}).second);
       }
     }

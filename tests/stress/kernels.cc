@@ -191,8 +191,8 @@ class Async {
         answer();
         return done(OwnError(call));
       case Act::kTwiceLate:
-        late.After(ms, [done, call] { done(OwnError(call)); });
-        return answer();
+        answer();  // first, however long this thread is kept from its processor
+        return late.After(ms, [done, call] { done(OwnError(call)); });
       case Act::kThrowAfterDone:
         answer();
         return ThrowAs(Act::kThrow, call);

@@ -128,9 +128,14 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       if (!TakeResult(node, in)) return;
       break;
     case Step::kAsyncKernel:
+      if (CutOff()) [[unlikely]]
+        return;
       return RunAsync(node, it, dead);
     case Step::kKernel:
     kernel:
+      // Before each kernel: nobody knows how long the last one took, and the call may have been answered meanwhile.
+      if (CutOff()) [[unlikely]]
+        return;
       if (n.deref) [[unlikely]] {
         if (!ReadReferences(node, in)) return;
       }
@@ -198,10 +203,8 @@ void StepState::DrainLoop(int64_t budget) {
   constexpr int64_t kBatch = 256;
   const bool orders = !kFlow && ordering_ != nullptr && !input_.token_messages;
   for (int64_t left = budget; left > 0;) {
-    // Cancellation is looked at once a batch, not once a node.
-    if (input_.context->cancelled.load(std::memory_order_relaxed) && !aborting_) {
-      Abort(absl::CancelledError("the step was cancelled"));
-    }
+    // Here for nodes without a kernel, and before each kernel (RunNode).
+    CutOff();
     const int64_t batch = std::min(left, kBatch);
     int64_t n = 0;
     for (; n < batch; ++n) {

@@ -13,7 +13,7 @@
 //                             4 drop and count it                                        as before
 //   running, idle  arrival of the next step, whose Begin is on its way
 //                             8 keep it for Begin                                        as before
-//   running  kernel fails, Abort
+//   running  kernel fails, Abort; before a kernel: the step was told to end
 //                             5 forget what is ready, cancel waiting receives            aborting
 //   aborting arrival          6 drop                                                     aborting, done when nothing is out
 //   done     Finish           7 give values back                                         idle
@@ -274,6 +274,14 @@ class StepState : public TensorExchange {
   // The owner of what is lent to a slot.
   const Tensor& LenderOf(uint32_t slot) const {
     const uint32_t lender = part_->lenders[slot];
+  // Whether the step was told to end: its nodes are not run then, not even those that are ready.
+  bool CutOff() {
+    if (!input_.context->cancelled.load(std::memory_order_relaxed)) [[likely]]
+      return false;
+    AbortCancelled();
+    return true;
+  }
+  void AbortCancelled();
     if (!(lender & kLentArgument)) return constants_[lender];
     return Argument(lender & ~kLentArgument);
   }

@@ -138,7 +138,6 @@ void ExecutorSet::OnOver() {
   const bool answers = owed_.compare_exchange_strong(owed, 0);
   if ((!answers || watched_ || failed_.load()) && signature_->watch != nullptr) signature_->watch->Remove(this);
   watched_ = false;
-  if (std::exchange(lost_worker_, false)) signature_->turns->FindWorker();
   if (partial_ != nullptr) {
     const std::shared_ptr<PartialStep> partial = std::move(partial_);
     for (Tensor& t : results_) t = Tensor();

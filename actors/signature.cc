@@ -27,7 +27,9 @@ size_t FirstSlot() {
 
 }  // namespace
 
-bool InsideActor() { return InsideLane() || MustNotBlockHere() || OnSchedulerThread(); }
+bool InsideActor() {
+  return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread();
+}
 
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept {
   try {
@@ -222,8 +224,6 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
   answer->done = std::move(done_);
   answer->partial = partial_;
   metadata_ = nullptr;
-  // Other steps go on meanwhile, also where this one has the only thread.
-  lost_worker_ = signature_->turns != nullptr && signature_->turns->LoseWorker();
   std::string culprits;
   for (const std::string& line : lines) {
     if (line.rfind(' ', 0) != 0) StrAppend(&culprits, "\n  ", line);
@@ -269,8 +269,29 @@ int64_t ExecutorSet::turn_nanos() const {
     if (e->turn_nanos() < 0) return -1;
     nanos += e->turn_nanos();
   }
-  return nanos;
+  measured_nanos_ = nanos;
+  try {
+    const bool lane = for_lane_.Saw(arguments_, nanos, kLimitedNanos);
+    const bool lending = for_lending_.Saw(arguments_, nanos, signature_->options.lend_thread_us * 1000);
+    // Another process may have had the processor; the next step tells.
+    if (!lane || !lending) measure_next_ = true;
+  } catch (const std::bad_alloc&) {
+    // They know nothing then.
+  }
 }
+
+void ExecutorSet::Overran() {
+  measured_nanos_ = -1;
+  for_lane_.Forget();
+  for_lending_.Forget();
+  measure_next_ = true;
+}
+  // Other steps go on meanwhile, also where this one has every thread in a turn or job.
+  if (signature_->turns != nullptr) {
+    std::vector<const void*> owners{context_.get()};
+    for (const auto& e : executors_) owners.push_back(e->resumable());
+    signature_->turns->LoseWorkers(owners);
+  }
 
 bool ExecutorSet::MayUseLane(bool limited) const {
   if (!limited && !user_kernels_) [[likely]]

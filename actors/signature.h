@@ -134,7 +134,10 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   bool lent_ = false;  // nobody waits for the step, although it is in a lane
   std::atomic<int64_t> step_id_{0};
   std::atomic<int> stops_{0};      // threads in Stop
-  bool lost_worker_ = false;      // another thread stands in for the one that the step may keep; guarded by the watch
+  // What is known of the cost of steps, for whoever has leased the set.
+  int64_t measured_nanos_ = -1;  // of the step that was measured last; negative: none was
+  CheapFeeds for_lane_, for_lending_;
+  bool measure_next_ = false;
   std::atomic<int64_t> owed_{0};  // the step whose callback has not been called, nor taken by who will
   int64_t next_id_ = 0, last_id_ = 0;  // numbers for coming steps
   std::vector<Tensor> arguments_, results_;

@@ -72,6 +72,8 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   StepState& state() { return state_; }
   // How long the executor's turns were, all together, in the last step in which they were timed; negative: in none yet. For whoever has leased the executor.
   int64_t turn_nanos() const { return turn_nanos_; }
+  // A step was begun, and has not had its first turn. From any thread.
+  bool starting() const { return starting_.load(std::memory_order_relaxed); }
 
   // In the executor's turn, for the actor's handlers.
   void OnRunStep(const StepInput& input);

@@ -195,6 +195,8 @@ class StepState : public TensorExchange {
   // Whether the step has jobs on compute threads. From any thread.
   bool has_jobs() const { return jobs_.load(std::memory_order_relaxed) > 0; }
   // The first error. REQUIRES: done().
+  // Whether the part of step `step_id` has been aborted. From any thread.
+  bool Aborted(int64_t step_id) const { return aborted_step_.load(std::memory_order_relaxed) == step_id; }
   absl::Status Finish();
 
   // From any thread; takes ownership. True when the doorbell must be rung, which the caller does.
@@ -390,6 +392,7 @@ class StepState : public TensorExchange {
   AsyncCall* asking_ = nullptr;        // whose ComputeAsync runs
   int64_t in_flight_ = 0;              // jobs, asynchronous kernels
   std::atomic<int> jobs_{0};           // of these; written in the turn alone
+  std::atomic<int64_t> aborted_step_{0};
   int64_t tokens_out_ = 0;             // tokens on their way as messages
   std::atomic<int64_t> nodes_run_{0};  // written in the turn alone
   int64_t late_arrivals_ = 0, steps_ = 0;

@@ -195,6 +195,7 @@ void StepState::HandleNodeDone(Arrival& a) {
   Forget(static_cast<AsyncCall*>(a.call));
   if (a.job) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
+    job_nanos_ += static_cast<int64_t>(a.nanos);
     if (a.nanos != 0) part_->RecordCost(a.node, a.nanos, false);
     CountRun(1);
     if (input_.timings != nullptr) {

@@ -152,14 +152,14 @@ void StepState::Abort(const absl::Status& status) {
   }
 }
 
+void StepState::AbortCancelled() { Abort(absl::CancelledError("the step was cancelled")); }
+
 absl::Status StepState::Finish() {
   active_ = false;
   if (!mail_.empty()) mail_.clear();
   if (!grants_.empty()) grants_.clear();
   // After a step without error and without control flow every slot has been emptied by its consumer.
   if (!status_.ok() || part_->has_control_flow) {
-void StepState::AbortCancelled() { Abort(absl::CancelledError("the step was cancelled")); }
-
     FreeFrames(&root_frame_);
     ClearSlots(&root_);
   }

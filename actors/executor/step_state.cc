@@ -34,9 +34,9 @@ void StepState::Begin(const StepInput& input) {
   active_ = true;
   aborting_ = false;
   status_ = absl::OkStatus();
-  in_flight_ = tokens_out_ = 0;
+  in_flight_ = tokens_out_ = job_nanos_ = 0;
   jobs_.store(0, std::memory_order_relaxed);
-  clock_ = input.timings != nullptr || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0 ? Clock::kAll
+  clock_ = input.timings != nullptr || input.measure || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0 ? Clock::kAll
            : steps_ % kTimeCostlyEvery == 0                                                ? Clock::kCostly
                                                                                            : Clock::kOff;
   if ((clock_ != Clock::kOff || steps_ == kTimedSteps) && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();

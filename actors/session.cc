@@ -305,12 +305,14 @@ Session::~Session() {
     runtime.on_failure.erase(impl_.get());
   }
   if (InsideActor()) {
+    impl_->master->shared_watch()->EndReports(false);
     impl_->End();
     caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
     return;
   }
   OnSoundThread([this] {
     impl_->End();
+    impl_->master->shared_watch()->EndReports(true);
     // The shares of the runtime that the session's actor and its work have go before ours does, so that whoever owns the actor system may end it next.
     NoLoggerAfter restore;
     caf::scoped_actor self(*impl_->runtime->impl()->system);
@@ -366,24 +368,28 @@ void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Name
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
   if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
     return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds), std::move(done), metadata);
+  // The callback, which may come before this returns, may destroy the session.
+  const std::shared_ptr<Impl> impl = impl_;
   std::vector<Tensor> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
-  const Deadline deadline = impl_->DeadlineOf(options);
-  auto pending = PendingRun::Begin(impl_->master->shared_watch(), deadline, options.cancellation, std::move(done));
+  const Deadline deadline = impl->DeadlineOf(options);
+  auto pending = PendingRun::Begin(impl->master->shared_watch(), deadline, options.cancellation, std::move(values),
+                                   std::move(done));
   // The compile goes on when the call has been answered, so it writes to what it shares.
   auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
-  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
-                 [values = std::move(values), pending, made, keep = impl_, options = RunOptions(options), deadline,
-                  token, metadata](auto s) mutable {
-                   RunCallback done = pending->Take();
-                   if (!done) return;
-                   if (!s.ok()) return CallDone(done, s.status(), {});
-                   if (made != nullptr) metadata->MergeFrom(*made);
-                   if (options.cancellation != nullptr) options.cancellation = &token;
-                   (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(values), std::move(done), metadata);
-                 });
+  impl->Compile(
+      std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
+      [pending, made, keep = impl, options = RunOptions(options), deadline, token, metadata](auto s) mutable {
+        PendingRun::Taken run = pending->Take();
+        if (!run.done) return;
+        if (!s.ok()) return CallDone(run.done, s.status(), {});
+        if (made != nullptr) metadata->MergeFrom(*made);
+        if (options.cancellation != nullptr) options.cancellation = &token;
+        (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata);
+      },
+      [pending] { return pending->answered(); });
 }
 
 absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetches, const Names& targets) {

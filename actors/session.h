@@ -18,13 +18,16 @@
 // hold (trips of a loop, a shape that is fed), and not twice in a row; what has none is answered after Close when the kernel that runs has returned.
 // Exceptions of kernels, shape functions and what else a user wrote are the error of the step or call that met them; those of callbacks are logged.
 // Close ends what the session does: steps and compiles are told to end, and each call is answered. It waits for none of them. ~Session does the same and waits for the actor's end and
-// a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. In an actor's handler it
-// waits for nothing.
+// a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. `on_stall` does not: a report that
+// is being given is waited for, and none is given afterwards. In an actor's handler or a callback it waits for nothing.
+// A kernel's constructor that does not return holds up what was queued behind it, a new signature or an Extend: calls with a deadline or token end by these, an Extend when the session
+// is closed.
 // fork: in the child, calls of sessions and Callables that were made before are refused with FAILED_PRECONDITION, and their end does nothing; a session that is made in the child works, if
 // no other thread was within a call when the process forked.
 //
-// Thread rule: all methods are thread safe; any number of threads may Run at once. A blocking call from inside an actor's handler or a callback is
-// refused with FAILED_PRECONDITION: use RunAsync or the session actor's run message there. Close does not block.
+// Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
+// FAILED_PRECONDITION: Run, Extend, PartialRun and Reset always, Prepare and PartialRunSetup when the signature is not compiled yet. Use RunAsync or the session actor's run message
+// there. Create, RunAsync, PartialRunCancel, Close and Cancel may be called everywhere.
 #ifndef TROUPE_ACTORS_SESSION_H_
 #define TROUPE_ACTORS_SESSION_H_
 
@@ -60,7 +63,7 @@ struct SessionOptions {
   int64_t operation_timeout_ms = 0;  // default deadline of a Run; 0 = none
   int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
   std::function<void(const std::string&)>
-      on_stall;                 // takes the report, on a thread of the runtime; must not block. Empty: it is logged
+      on_stall;                 // takes the report, on a thread of the runtime; must not block, and ~Session waits for it. Empty: it is logged
   // Who starts an asynchronous step lends it the calling thread when the step is likely to take
   // this many microseconds at most, by the steps before it whose feeds were as big: then RunAsync
   // may call `done` before it returns. 0 = never; every asynchronous step goes to the compute

@@ -298,14 +298,19 @@ ComputeThreads::ComputeThreads(int threads)
   }
 }
 
-ComputeThreads::~ComputeThreads() { Stop(std::chrono::hours(24 * 365)); }
+ComputeThreads::~ComputeThreads() {
+  {
+    std::lock_guard<std::mutex> lock(impl_->mu);
+    if (impl_->workers.empty()) return;  // there never were any, or they have been left
+  }
+  Stop(std::chrono::hours(24 * 365));
+}
 
 bool ComputeThreads::Stop(std::chrono::milliseconds patience) {
   bool all = false;
   std::vector<std::thread> workers;
   {
     std::unique_lock<std::mutex> lock(impl_->mu);
-    if (impl_->workers.empty()) return impl_->running == 0;  // there never were any, or they have been left
     impl_->stop = true;
     impl_->work.notify_all();
     all = impl_->ended.wait_for(lock, patience, [&] { return impl_->running == 0; });

@@ -31,13 +31,14 @@ class ComputeThreads {
   // threads >= 1; 0 means one per hardware thread. Throws std::system_error when the system has no
   // thread left; none is left behind then.
   explicit ComputeThreads(int threads);
-  ~ComputeThreads();  // Stop, however long it takes
+  ~ComputeThreads();  // Stop, however long it takes; nothing when the workers have been left
   ComputeThreads(const ComputeThreads&) = delete;
   ComputeThreads& operator=(const ComputeThreads&) = delete;
 
   // Finishes what was scheduled and joins the workers. False when that takes longer than
   // `patience`: the workers are left to themselves then, and end when they can, so what their jobs
-  // use must stay. REQUIRES: nothing is scheduled any more.
+  // use must stay. Whoever asks again waits for those that are left; true when none is. REQUIRES:
+  // nothing is scheduled any more, except by what is left.
   bool Stop(std::chrono::milliseconds patience);
 
   int num_threads() const { return num_threads_; }

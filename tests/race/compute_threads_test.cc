@@ -278,6 +278,24 @@ BOOST_AUTO_TEST_CASE(WhoeverEndsTheThreadsNeedNotWaitForAJobThatDoesNotReturn) {
   BOOST_TEST(threads.Stop(std::chrono::seconds(60)));
 }
 
+BOOST_AUTO_TEST_CASE(WhoHasLeftTheThreadsMayWaitForThemLater) {
+  ComputeThreads threads(2);
+  auto go_on = std::make_shared<std::promise<void>>();
+  auto begun = std::make_shared<std::promise<void>>();
+  std::atomic<bool> ended{false};
+  threads.Schedule([&ended, go_on, begun] {
+    begun->set_value();
+    go_on->get_future().wait_for(std::chrono::seconds(60));
+    ended = true;
+  });
+  begun->get_future().wait();
+  BOOST_TEST(!threads.Stop(std::chrono::milliseconds(1)));
+  BOOST_TEST(!threads.Stop(std::chrono::milliseconds(1)));
+  go_on->set_value();
+  BOOST_TEST(threads.Stop(std::chrono::seconds(60)));
+  BOOST_TEST(ended);
+}
+
 BOOST_AUTO_TEST_CASE(AnExceptionOutOfAJobEndsNobody) {
   ComputeThreads threads(2);
   threads.Schedule([] { throw std::runtime_error("a job's"); });

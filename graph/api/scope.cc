@@ -86,6 +86,13 @@ bool ValidScopeName(std::string_view name) {
 
 SourceLocation From(const std::source_location& here) { return {here.file_name(), here.line()}; }
 
+// A node of another graph must not be kept: it goes with its graph, and its name may be that of another node here.
+bool OfGraph(const Scope& scope, const Operation& op, const char* what) {
+  if (op.node()->graph() == scope.graph()) return true;
+  scope.UpdateStatus(InvalidArgument(what, " '", op.name(), "' belongs to another graph"));
+  return false;
+}
+
 }  // namespace
 
 Scope Scope::NewRootScope() { return NewRootScope(std::make_shared<Graph>()); }
@@ -143,6 +150,7 @@ Scope Scope::WithContainer(std::string_view container) const {
 
 Scope Scope::ColocateWith(const Operation& op) const {
   if (!op.valid()) UpdateStatus(InvalidArgument("a scope was to be colocated with an empty Operation"));
+  if (op.valid() && !OfGraph(*this, op, "the operation to be colocated with,")) return *this;
   return With(*this, [&](ScopeState& s) { s.colocate = op.node(); });
 }
 
@@ -153,9 +161,8 @@ Scope Scope::WithNoColocation() const {
 Scope Scope::WithControlDependencies(const std::vector<Operation>& ops) const {
   return With(*this, [&](ScopeState& s) {
     for (const Operation& op : ops) {
-      if (op.valid() && std::find(s.control.begin(), s.control.end(), op.node()) == s.control.end()) {
-        s.control.push_back(op.node());
-      }
+      if (!op.valid() || !OfGraph(*this, op, "control dependency")) continue;
+      if (std::find(s.control.begin(), s.control.end(), op.node()) == s.control.end()) s.control.push_back(op.node());
     }
   });
 }
@@ -186,6 +193,11 @@ PartialTensorShape Scope::ShapeOf(const Output& out) const {
 void Scope::SetShape(const Output& out, const PartialTensorShape& shape, std::source_location here) const {
   if (!ok()) return;
   if (!out.valid()) return Fail(InvalidArgument("the shape of an empty Output was set"), From(here));
+  if (out.node()->graph() != graph()) {
+    return Fail(InvalidArgument("'", out.name(), "', whose shape was set, belongs to another graph"), From(here));
+  }
+  if (out.index() < 0 || out.index() >= out.node()->num_outputs())
+    return Fail(InvalidArgument("'", out.name(), "', whose shape was set, does not exist"), From(here));
   Fail(state_->shared->refiner.SetShape(out, shape), From(here));
 }
 

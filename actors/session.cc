@@ -129,14 +129,14 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // Why those failed that nobody has asked since; the oldest are forgotten.
   std::deque<std::pair<std::string, absl::Status>> partial_failed;
 
-  // Lets go of partial runs that have failed.
+  // Lets go of partial runs that are over: they have failed, or have ended without a fetch that a call would take.
   void SweepPartialRunsLocked() {
     constexpr size_t kRemembered = 64;
     for (auto it = partial.begin(); it != partial.end();) {
       const auto each = it++;
+      if (!each->second->over()) continue;
       absl::Status why = each->second->failure();
-      if (why.ok()) continue;
-      partial_failed.emplace_back(each->first, std::move(why));
+      if (!why.ok()) partial_failed.emplace_back(each->first, std::move(why));
       partial.erase(each);
     }
     while (partial_failed.size() > kRemembered) partial_failed.pop_front();

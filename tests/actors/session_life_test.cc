@@ -428,6 +428,27 @@ BOOST_FIXTURE_TEST_CASE(PartialRunsCanBeGivenUpAndAreBounded, Life) {
   waits.join();
 }
 
+// Nobody ever asks for the rest of a partial run that fetches nothing: it makes room when its step has ended.
+BOOST_FIXTURE_TEST_CASE(PartialRunsOfTargetsAloneMakeRoomWhenTheyHaveEnded, Life) {
+  ops::NoOp(root.WithOpName("done"));
+  Op("TestWaitsForTheEnd", "never");
+  SessionOptions options;
+  options.max_partial_runs = 2;
+  auto session = NewSession(root, options);
+  const std::string open = session->PartialRunSetup({"x"}, {"never"}, {}).value();
+  for (int run = 0; run < 20; ++run) {
+    absl::StatusOr<std::string> handle = session->PartialRunSetup({}, {}, {"done"});
+    for (int i = 0; i < 60000 && !handle.ok(); ++i) {
+      BOOST_REQUIRE_MESSAGE(handle.status().code() == absl::StatusCode::kResourceExhausted, handle.status());
+      std::this_thread::sleep_for(1ms);
+      handle = session->PartialRunSetup({}, {}, {"done"});
+    }
+    TROUPE_REQUIRE_OK(handle.status());
+  }
+  // One that still has a fetch to give is kept.
+  TROUPE_REQUIRE_OK(session->PartialRunCancel(open));
+}
+
 BOOST_FIXTURE_TEST_CASE(AnEmptyCallableSaysSo, Life) {
   Callable empty;
   std::vector<Tensor> out;

@@ -258,7 +258,7 @@ std::string Graph::UniqueName(std::string_view base) {
   }
 }
 
-std::string NodeOut::ToString() const { return StrCat(node->name(), ":", index); }
+std::string NodeOut::ToString() const { return valid() ? StrCat(node->name(), ":", index) : std::string(); }
 
 absl::Status Node::At(const absl::Status& status) const {
   return WithAddress(status, name(), op_->name, device(), location());

@@ -4,6 +4,7 @@
 
 #include "api/graph_text.h"
 #include "troupe/graph/api/const.h"
+#include "troupe/graph/api/control_flow_ops.h"
 #include "troupe/graph/api/emit.h"
 #include "troupe/graph/api/group.h"
 #include "troupe/graph/api/operators.h"
@@ -177,6 +178,24 @@ BOOST_AUTO_TEST_CASE(a_group_of_foreign_operations_names_its_line) {
   const int line = __LINE__ + 1;
   Group(root, {Const(other, 1.0f)});
   BOOST_TEST(std::string(root.status().message()).find(StrCat("scope_test.cc:", line)) != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_foreign_operation_is_said_with_the_line_that_hands_it_in) {
+  const Scope other = Scope::NewRootScope();
+  const Output x = Const(other, 1.0f);
+  const auto says = [](const Scope& s, int line) {
+    const std::string message(s.status().message());
+    BOOST_TEST(message.find(StrCat("scope_test.cc:", line)) != std::string::npos, message);
+  };
+  const Scope a = Scope::NewRootScope(), b = Scope::NewRootScope(), c = Scope::NewRootScope();
+  const int line = __LINE__;
+  (void)a.WithControlDependencies(x);
+  says(a, line + 1);
+  (void)b.ColocateWith(x);
+  says(b, line + 3);
+  Cond(
+      c, Const(c, true), [&](const Scope&) { return Operation(x); }, [&](const Scope&) { return Operation(x); });
+  says(c, line + 5);
 }
 
 BOOST_AUTO_TEST_CASE(edges_between_graphs_are_refused) {

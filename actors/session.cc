@@ -7,6 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include <spdlog/spdlog.h>
+
 #include "troupe/actors/actor_thread.h"
 #include "troupe/actors/call_wait.h"
 #include "troupe/actors/device_actor.h"
@@ -28,6 +30,9 @@ std::atomic<int64_t> next_session{1};
 absl::Status RefuseInActor(std::string_view what) {
   return FailedPrecondition(what, " blocks and may not be called inside an actor's handler");
 }
+
+// There is nobody to tell how a step ended, or that it was refused; found at its end, that would be said of the wrong call.
+void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
 
 }  // namespace
 
@@ -361,6 +366,7 @@ absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const N
 
 void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                        RunCallback done, proto::RunMetadata* metadata) {
+  if (done == nullptr) return NoCallback();
   if (absl::Status s = impl_->Usable(); !s.ok()) return CallDone(done, std::move(s), {});
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
@@ -532,6 +538,8 @@ absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> f
 }
 void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                         proto::RunMetadata* metadata) const {
+  if (done == nullptr) [[unlikely]]
+    return NoCallback();
   if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
     return CallDone(done, Usable(), {});
   signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);

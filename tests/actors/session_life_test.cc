@@ -449,6 +449,24 @@ BOOST_FIXTURE_TEST_CASE(PartialRunsOfTargetsAloneMakeRoomWhenTheyHaveEnded, Life
   TROUPE_REQUIRE_OK(session->PartialRunCancel(open));
 }
 
+// Nobody could be told how such a step ends: it does not begin, whether its signature is there already or not.
+BOOST_FIXTURE_TEST_CASE(AStepWithoutACallbackIsNotRun, Life) {
+  const Variable w(root.WithOpName("w"), 0.0f);
+  const Output up = w.AssignAdd(root.WithOpName("up"), 1.0f);
+  auto session = NewSession(root);
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {w.initializer().name()}, nullptr));
+  session->RunAsync({}, {up.name()}, {}, nullptr);
+  TROUPE_REQUIRE_OK(session->Run({}, {up.name()}, {}, &out));
+  BOOST_TEST(out[0].scalar<float>() == 1.0f);
+  session->RunAsync({}, {up.name()}, {}, nullptr);
+  const Callable callable = session->Prepare({}, {up.name()}, {}).value();
+  callable.RunAsync({}, RunCallback());
+  Callable().RunAsync({}, RunCallback());
+  TROUPE_REQUIRE_OK(callable.Run({}, &out));
+  BOOST_TEST(out[0].scalar<float>() == 2.0f);
+}
+
 BOOST_FIXTURE_TEST_CASE(AnEmptyCallableSaysSo, Life) {
   Callable empty;
   std::vector<Tensor> out;

@@ -305,7 +305,7 @@ class Pruner {
   };
   std::vector<Missing> missing_;
   std::vector<Node*> copies_;  // by node id
-  std::optional<ShapeRefiner> shapes_;          // of what fed nodes are computed from
+  std::optional<ShapeRefiner> shapes_;         // of what fed nodes are computed from
   absl::flat_hash_set<const Node*> inferred_;  // those of shapes_
   PrunedGraph result_;
 };

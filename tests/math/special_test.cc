@@ -63,8 +63,8 @@ BOOST_AUTO_TEST_CASE(digamma_next_to_its_poles) {
   for (const auto& [x, y] : wanted) {
     BOOST_TEST_CONTEXT("x = " << x) {
       BOOST_CHECK_CLOSE_FRACTION(test::Run("Digamma", {Tensor::Scalar(x)}).scalar<double>(), y, 1e-12);
-      BOOST_CHECK_CLOSE_FRACTION(
-          test::Run("Polygamma", {Tensor::Scalar(0.0), Tensor::Scalar(x)}).scalar<double>(), y, 1e-12);
+      BOOST_CHECK_CLOSE_FRACTION(test::Run("Polygamma", {Tensor::Scalar(0.0), Tensor::Scalar(x)}).scalar<double>(), y,
+                                 1e-12);
     }
   }
   for (const auto& [x, y] : std::vector<std::pair<float, float>>{

@@ -232,9 +232,9 @@ BOOST_AUTO_TEST_CASE(shapes_of_other_fed_tensors_are_inferred) {
                    .AllowMissingInputs()
                    .Build()
                    .value();
-  const NodeOut zero =
-      node("zero", "Const", {}, {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(0)}});
-  const NodeOut twice{NodeBuilder(&graph, "twice", "ConcatV2").InputList({merge, merge}).Input(zero).Build().value(), 0};
+  const NodeOut zero = node("zero", "Const", {}, {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(0)}});
+  const NodeOut twice{NodeBuilder(&graph, "twice", "ConcatV2").InputList({merge, merge}).Input(zero).Build().value(),
+                      0};
   const NodeOut next = node("next", "NextIteration", {twice});
   BOOST_REQUIRE(graph.AddEdge(next, merge.node, 1).ok());
 
@@ -244,7 +244,8 @@ BOOST_AUTO_TEST_CASE(shapes_of_other_fed_tensors_are_inferred) {
   Names shapes;
   for (const PartialTensorShape& s : pruned->feed_shapes) shapes.push_back(s.DebugString());
   const std::string unknown = PartialTensorShape().DebugString();
-  BOOST_TEST(shapes == (Names{"[3]", "[?,3]", unknown, "[3]", unknown, "[]", unknown}), boost::test_tools::per_element());
+  BOOST_TEST(shapes == (Names{"[3]", "[?,3]", unknown, "[3]", unknown, "[]", unknown}),
+             boost::test_tools::per_element());
   BOOST_TEST(pruned->args[1]->attrs().Has("_output_shapes"));
   // Of a node that contradicts itself nothing is known.
   node("bad", "MatMul", {c, c});

@@ -7,6 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include <spdlog/spdlog.h>
+
 #include "troupe/actors/actor_thread.h"
 #include "troupe/actors/call_wait.h"
 #include "troupe/actors/device_actor.h"
@@ -28,6 +30,9 @@ std::atomic<int64_t> next_session{1};
 absl::Status RefuseInActor(std::string_view what) {
   return FailedPrecondition(what, " blocks and may not be called inside an actor's handler");
 }
+
+// There is nobody to tell how a step ended, or that it was refused; found at its end, that would be said of the wrong call.
+void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
 
 }  // namespace
 
@@ -129,14 +134,14 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // Why those failed that nobody has asked since; the oldest are forgotten.
   std::deque<std::pair<std::string, absl::Status>> partial_failed;
 
-  // Lets go of partial runs that have failed.
+  // Lets go of partial runs that are over: they have failed, or have ended without a fetch that a call would take.
   void SweepPartialRunsLocked() {
     constexpr size_t kRemembered = 64;
     for (auto it = partial.begin(); it != partial.end();) {
       const auto each = it++;
+      if (!each->second->over()) continue;
       absl::Status why = each->second->failure();
-      if (why.ok()) continue;
-      partial_failed.emplace_back(each->first, std::move(why));
+      if (!why.ok()) partial_failed.emplace_back(each->first, std::move(why));
       partial.erase(each);
     }
     while (partial_failed.size() > kRemembered) partial_failed.pop_front();
@@ -363,6 +368,7 @@ absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const N
 
 void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                        RunCallback done, proto::RunMetadata* metadata) {
+  if (done == nullptr) return NoCallback();
   if (absl::Status s = impl_->Usable(); !s.ok()) return CallDone(done, std::move(s), {});
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
@@ -538,6 +544,8 @@ absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> f
 }
 void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                         proto::RunMetadata* metadata) const {
+  if (done == nullptr) [[unlikely]]
+    return NoCallback();
   if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
     return CallDone(done, Usable(), {});
   signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);

@@ -34,6 +34,12 @@ bool InsideActor() {
   return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread();
 }
 
+absl::Status NotTaken(const std::string& fetch) {
+  return InvalidArgument("fetch '", fetch,
+                         "' has no value: it is on a branch that was not taken, or inside of a loop, ",
+                         "whose last round ends before it (what leaves the loop can be fetched)");
+}
+
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept {
   try {
     done(std::move(status), std::move(outputs));
@@ -293,8 +299,7 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   if (status.ok()) {
     for (size_t i = 0; i < results_.size(); ++i) {
       if (!results_[i].valid()) {
-        status =
-            InvalidArgument("fetch '", signature_->fetches[i], "' has no value: it is on a branch that was not taken");
+        status = NotTaken(signature_->fetches[i]);
         break;
       }
     }

@@ -242,6 +242,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
 // True on a thread that runs an actor's handler, as far as the runtime can know, and on the
 // runtime's own threads.
 bool InsideActor();
+// Why a fetch has no value although its step went well.
+absl::Status NotTaken(const std::string& fetch);
 // Calls a callback of the program. What it throws is logged and dropped: there is nobody to tell.
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept;
 // Gives a stall report to `on_stall`, or logs it when there is none.

@@ -159,6 +159,9 @@ Operation VariablesInitializer(const ScopeAt& at, const std::vector<Variable>& v
   for (const Variable& v : variables) {
     if (at.ok() && !v.initializer().valid())
       at.Fail(InvalidArgument("variable '", v.variable_name(), "' has no initializer"));
+    // Its initializer may have the name of one that is here.
+    if (at.ok() && v.handle().node()->graph() != at->graph())
+      at.Fail(InvalidArgument("variable '", v.variable_name(), "' belongs to another graph"));
     ops.push_back(v.initializer());
   }
   return Group(DefaultName(at, "init"), ops);

@@ -32,6 +32,11 @@ absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const Node
                              Name(BaseType(x.dtype())));
     }
   }
+  for (NodeOut v : options_.stop_gradients) TROUPE_RETURN_IF_ERROR(check(v, "stop_gradients entry"));
+  for (const Node* n : options_.control_dependencies) {
+    if (n == nullptr) return InvalidArgument("a control dependency of the gradients is no node");
+    if (n->graph() != graph_) return InvalidArgument("the control dependency '", n->name(), "' is of another graph");
+  }
   if (!grad_ys.empty() && grad_ys.size() != ys.size()) {
     return InvalidArgument("there are ", ys.size(), " ys, but ", grad_ys.size(), " grad_ys");
   }

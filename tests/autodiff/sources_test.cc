@@ -248,5 +248,27 @@ BOOST_AUTO_TEST_CASE(conditionals_that_are_nested_too_deep_are_refused) {
              d.status.ToString());
 }
 
+// Steps have no slope where they have a gradient at all: the product's other factor is what is left.
+BOOST_AUTO_TEST_CASE(steps_pass_no_gradient_on) {
+  for (const char* name : {"Floor", "Ceil", "Round", "Rint", "FloorDiv", "TruncateDiv"}) {
+    BOOST_TEST_CONTEXT(name) {
+      const Scope s = Scope::NewRootScope();
+      const bool divides = std::string_view(name).ends_with("Div");
+      const Output x = Source(s, "x"), y = Source(s, "y");
+      const Output step = divides ? Op(s, name, {x, y}) : Op(s, name, {x});
+      const std::vector<Output> got = Gradients(s, {x * step * y}, {x, y});
+      const std::vector<Output> none = Gradients(s, {step}, {x, y}, {}, {.unconnected = Unconnected::kNone});
+      BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
+      BOOST_TEST(!none[0].valid());
+      BOOST_TEST(!none[1].valid());
+      const std::vector<Tensor> values =
+          RunGraph(*s.graph(), {{"x", Tensor::Scalar(-7.25)}, {"y", Tensor::Scalar(2.0)}},
+                   {got[0].name(), got[1].name(), step.name()});
+      BOOST_TEST(values[0].scalar<double>() == 2.0 * values[2].scalar<double>());
+      BOOST_TEST(values[1].scalar<double>() == -7.25 * values[2].scalar<double>());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe::testing

@@ -58,11 +58,13 @@ absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const Node
 }
 
 void Backprop::ChoosePrefix() {
-  // The parts of names at the depth of ours that begin as ours does.
-  absl::flat_hash_set<std::string_view> taken;
+  // The parts of names at the depth of ours that begin as ours does; and what tells the gradient arrays of one call from those
+  // of another, which are called as their call was before it was imported under another name.
+  absl::flat_hash_set<std::string> taken;
   for (const Node* n : forward_.order()) {
     const std::string_view name = n->name();
-    if (name.starts_with(options_.name)) taken.insert(name.substr(0, name.find('/', options_.name.size())));
+    if (name.starts_with(options_.name)) taken.emplace(name.substr(0, name.find('/', options_.name.size())));
+    if (n->op().name == "TensorArrayGradV3") taken.insert(n->Attr<std::string>("source").value_or(""));
   }
   prefix_ = options_.name;
   for (int i = 1; taken.contains(prefix_); ++i) prefix_ = StrCat(options_.name, "_", i);

@@ -94,8 +94,11 @@ class Backprop {
   absl::Status CheckLoops() const;
   // What to say of an x that has no gradient (unconnected.cc).
   absl::Status NotConnected(absl::Span<const NodeOut> ys, const GradientSource& x) const;
+  // What a gradient can come back for: numbers, and the handles of variables. Those of arrays tell which array it is; what
+  // happens to it is a matter of its flow, which counts as a number.
   bool Carries(NodeOut v) const {
-    return IsDifferentiable(BaseType(v.dtype())) || BaseType(v.dtype()) == DType::kResource;
+    if (BaseType(v.dtype()) == DType::kResource) return !v.node->op().name.starts_with("TensorArray");
+    return IsDifferentiable(BaseType(v.dtype()));
   }
   bool Relevant(const Node* n) const { return n->id() < static_cast<int>(relevant_.size()) && relevant_[n->id()]; }
   // True when a gradient that arrives at v is of use.

@@ -104,7 +104,8 @@ class Backprop {
   // True when a gradient that arrives at v is of use.
   bool Needed(NodeOut v) const;
   void Region(Frame* forward, Frame* target);
-  void AddGrad(NodeOut v, NodeOut grad, Frame* target);
+  // `grad` is alive when `guard` holds, that of what uses v; it is completed by zeros where v lives besides.
+  void AddGrad(NodeOut v, NodeOut grad, Frame* target, int guard);
   bool HasGrad(NodeOut v) const;
   // The sum of the gradients that arrived at v; invalid when there are none.
   NodeOut Sum(NodeOut v, Frame* target);
@@ -129,6 +130,9 @@ class Backprop {
   bool HasStackedGrad(const Frame* loop) const;
 
   // --- Conditionals (cond_gradients.cc) and loops (loop_gradients.cc) ---
+  // `grad`, alive when `guard` holds, as one that is alive when v is: what stands in a branch can use what no Switch has
+  // brought there.
+  NodeOut AliveAs(NodeOut v, NodeOut grad, int guard, Frame* target);
   void SwitchGradient(Node* n, Frame* target);
   void MergeGradient(Node* n, Frame* target);
   void LoopGradient(Frame* loop, Frame* target);

@@ -120,7 +120,8 @@ BOOST_AUTO_TEST_CASE(gradients_equal_tensorflows_when_every_token_is_a_message) 
 BOOST_AUTO_TEST_CASE(gradients_of_tensorflows_gradients) {
   for (const char* name :
        {"array_of_rows", "array_read_in_a_loop", "array_written_in_a_loop", "array_with_elements_that_nothing_reads",
-        "array_in_each_iteration_of_a_loop", "map_of_rows"}) {
+        "array_in_each_iteration_of_a_loop", "map_of_rows", "branch_by_the_counter", "branches_that_differ",
+        "branch_by_a_constant_in_nested_loops", "loop_in_a_branch_in_a_loop"}) {
     BOOST_TEST_CONTEXT(name) {
       proto::GraphDef def;
       BOOST_REQUIRE(ReadGraphDef(StrCat(kData, "again_", name, ".pbtxt"), &def).ok());

@@ -58,8 +58,9 @@ absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const Node
 }
 
 void Backprop::ChoosePrefix() {
-  // The parts of names at the depth of ours that begin as ours does; and what tells the gradient arrays of one call from those
-  // of another, which are called as their call was before it was imported under another name.
+  // The parts of names at the depth of ours that begin as ours does; and what tells the gradient
+  // arrays of one call from those of another, which are called as their call was before it was
+  // imported under another name.
   absl::flat_hash_set<std::string> taken;
   for (const Node* n : forward_.order()) {
     const std::string_view name = n->name();

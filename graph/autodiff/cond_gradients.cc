@@ -16,7 +16,8 @@ NodeOut Backprop::AliveAs(NodeOut v, NodeOut grad, int guard, Frame* target) {
   if (!ok()) return {};
   // Not every op's gradient dies with what arrives at it.
   grad = Add(target, "guard/gradient", "Identity", {grad}, {}, {GuardNode(guard, target)});
-  // One condition after the other, the innermost first: where the rest holds and it does not there are zeros.
+  // One condition after the other, the innermost first: where the rest holds and it does not there
+  // are zeros.
   for (; !more.empty() && ok(); more.pop_back()) {
     const GuardItem& item = more.back();
     items.erase(std::lower_bound(items.begin(), items.end(), item));
@@ -25,8 +26,7 @@ NodeOut Backprop::AliveAs(NodeOut v, NodeOut grad, int guard, Frame* target) {
     if (rest != 0) gate.push_back(GuardNode(rest, target));
     const NodeOut s = Add(target, "guard/Switch", "Switch", {zeros, Value(item.pred, target)}, {}, gate);
     if (!ok()) return {};
-    grad =
-        Add(target, "guard/Merge", "Merge", {GradArg(std::vector<NodeOut>{grad, NodeOut{s.node, 1 - item.side}})});
+    grad = Add(target, "guard/Merge", "Merge", {GradArg(std::vector<NodeOut>{grad, NodeOut{s.node, 1 - item.side}})});
   }
   return grad;
 }

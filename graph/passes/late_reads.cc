@@ -149,12 +149,13 @@ class LateReads {
   }
 
   // Adds to `ended` at the Exits of a loop the updates in it that have run when the loop has ended:
-  // what an iteration hands on comes after its updates, and the next one comes after that. Of a loop
-  // that ends at once none has run, and none will.
+  // what an iteration hands on comes after its updates, and the next one comes after that. Of a
+  // loop that ends at once none has run, and none will.
   absl::Status FindEnded(int loop, const absl::flat_hash_map<const Node*, uint64_t>& runs,
                          std::vector<uint64_t>* ended) {
     const Loop& l = loops_[loop];
-    // By node id: the updates of an iteration that have run when the node has; those of the one before.
+    // By node id: the updates of an iteration that have run when the node has; those of the one
+    // before.
     absl::flat_hash_map<const Node*, uint64_t> now, last;
     const auto into = [&](const Node* n, const absl::flat_hash_map<const Node*, uint64_t>& of) {
       uint64_t bits = 0;
@@ -253,7 +254,7 @@ class LateReads {
     int depth = 0;                   // of loops around it
     std::vector<const Node*> nodes;  // that run in it, or in a loop in it, in topological order
   };
-  std::vector<Loop> loops_;      // those in which, or in a loop in which, an update stands
+  std::vector<Loop> loops_;  // those in which, or in a loop in which, an update stands
   std::vector<int> inner_first_;
   std::vector<int> loop_of_;  // by node id: the loop whose frame the node runs in, when it is one of loops_
 };

@@ -39,7 +39,9 @@ TROUPE_OP("BroadcastArgs")
     .Attr("T: {int32, int64} = DT_INT32")
     .Shape(BroadcastArgsShape)
     .NotDifferentiable("shapes do not depend on values")
-    .Doc("The shape to which the shapes `s0` and `s1` broadcast. Their numbers need not be sizes: -1 counts as any other.");
+    .Doc(
+        "The shape to which the shapes `s0` and `s1` broadcast. Their numbers need not be sizes: -1 counts as any "
+        "other.");
 TROUPE_KERNEL("BroadcastArgs").Device("CPU").Function<ComputeBroadcastArgs, Cost::kTrivial>();
 
 }  // namespace

@@ -116,7 +116,8 @@ absl::StatusOr<Tensor> TensorArray::ReadLocked(int64_t index) {
                              ", which was never written; zeros cannot stand for it, since the element shape ",
                              options_.element_shape.DebugString(), " is not fully defined");
     }
-    TROUPE_ASSIGN_OR_RETURN(e.value, Zeros(options_.dtype, e.shape ? *e.shape : options_.element_shape.AsTensorShape()));
+    TROUPE_ASSIGN_OR_RETURN(e.value,
+                            Zeros(options_.dtype, e.shape ? *e.shape : options_.element_shape.AsTensorShape()));
     e.written = true;
   }
   e.read = true;
@@ -172,8 +173,9 @@ GradientArray GradientArrayOf(GradientContext& g, NodeOut flow) {
   const NodeOut handle =
       g.Op("TensorArrayGradV3", std::vector<GradArg>{g.Input(0), flow}, {{"source", std::string("gradients")}});
   if (!handle.valid()) return {};
-  // Two calls of the gradient builder must not share arrays: the source is the prefix that this call's nodes have,
-  // "a/gradients_1". A node's name is made of it and that of the forward node, which may have the same parts.
+  // Two calls of the gradient builder must not share arrays: the source is the prefix that this
+  // call's nodes have, "a/gradients_1". A node's name is made of it and that of the forward node,
+  // which may have the same parts.
   const std::string_view name = handle.node->name();
   const size_t end = name.rfind(StrCat("/", g.node().name(), "_grad/"));
   if (end != std::string_view::npos) handle.node->SetAttr("source", std::string(name.substr(0, end)));

@@ -15,7 +15,8 @@ TROUPE_OP("TensorArrayGradV3")
     .Stateful()
     .Shape(shape_fn::Scalar)
     .Gradient([](GradientContext& g) {
-      // What was written to the array before, and what was read, is as it was: the order of what happens runs through.
+      // What was written to the array before, and what was read, is as it was: the order of what
+      // happens runs through.
       if (g.HasGrad(1)) g.Set(1, g.Grad(1));
       return g.status();
     })

@@ -15,7 +15,8 @@ Value Vector(GradientContext& g, const std::vector<int64_t>& v) {
   return {&g, g.Const(std::move(t))};
 }
 
-// The integers that `v` has in every run: those of constants, and what tf.range and tf.stack make of them. `x` is a tensor of known rank.
+// The integers that `v` has in every run: those of constants, and what tf.range and tf.stack make
+// of them. `x` is a tensor of known rank.
 bool ConstantInts(NodeOut v, NodeOut x, int rank, std::vector<int64_t>* out) {
   while (v.valid() && v.node->op().name == "Identity") v = v.node->input(0);
   if (!v.valid()) return false;

@@ -46,7 +46,8 @@ BOOST_AUTO_TEST_CASE(values_do_not_depend_on_the_number_of_threads) {
   BOOST_CHECK_GT(count, 500);
 }
 
-// The ends of LinSpace are its arguments, whatever the step is; BroadcastArgs takes any numbers; padding may be a vector of one.
+// The ends of LinSpace are its arguments, whatever the step is; BroadcastArgs takes any numbers;
+// padding may be a vector of one.
 BOOST_AUTO_TEST_CASE(values_at_the_edges) {
   const float inf = INFINITY, nan = NAN;
   const struct {
@@ -58,7 +59,8 @@ BOOST_AUTO_TEST_CASE(values_at_the_edges) {
         EvaluateOp("LinSpace", {Tensor::Scalar(e.start), Tensor::Scalar(e.stop), Tensor::Scalar<int32_t>(3)});
     BOOST_REQUIRE(out.ok());
     const float* y = (*out)[0].data<float>();
-    BOOST_TEST((same(y[0], e.start) && same(y[2], e.stop)), e.start << " to " << e.stop << ": " << y[0] << ", " << y[2]);
+    BOOST_TEST((same(y[0], e.start) && same(y[2], e.stop)),
+               e.start << " to " << e.stop << ": " << y[0] << ", " << y[2]);
   }
   const auto broadcast = [](const char* text) {
     const Case c = ParseCase(StrCat("BroadcastArgs | ", text), 0);

@@ -135,8 +135,8 @@ const std::vector<Body>& Bodies() {
        [](Net& t) {
          return Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output&, const Output& a) {
            const Output rows = Pack(s, {a, a * t.w});
-           const Output steps = Scan(
-               s, rows, t.x, [](const Scope& s2, const Output& b, const Output& r) { return Sin(s2, b * r) + r; });
+           const Output steps =
+               Scan(s, rows, t.x, [](const Scope& s2, const Output& b, const Output& r) { return Sin(s2, b * r) + r; });
            return Fold(s, steps, a, [](const Scope& s2, const Output& b, const Output& r) { return b + Sin(s2, r); });
          });
        }},
@@ -172,7 +172,8 @@ BOOST_AUTO_TEST_CASE(of_a_table_of_loops) {
 }
 
 BOOST_AUTO_TEST_CASE(of_the_third_order) {
-  for (const char* name : {"power", "sine", "nested_fixed", "conditional_in_loop", "several_variables", "rows_of_an_array"}) {
+  for (const char* name :
+       {"power", "sine", "nested_fixed", "conditional_in_loop", "several_variables", "rows_of_an_array"}) {
     for (const Body& body : Bodies()) {
       if (std::string_view(body.name) != name) continue;
       BOOST_TEST_CONTEXT(name) {
@@ -186,13 +187,13 @@ BOOST_AUTO_TEST_CASE(of_the_third_order) {
   }
 }
 
-// What stands under the first gradient's name, and what does not, is one array's gradient; two calls, whatever they
-// are called, have an array each.
+// What stands under the first gradient's name, and what does not, is one array's gradient; two
+// calls, whatever they are called, have an array each.
 BOOST_AUTO_TEST_CASE(through_an_array_from_an_element_on) {
   Net t;
-  const auto array = EmitOp(t.s, "TensorArrayV3", {2},
-                            {{"dtype", DType::kDouble}, {"element_shape", PartialTensorShape(TensorShape())},
-                             {"clear_after_read", false}});
+  const auto array = EmitOp(
+      t.s, "TensorArrayV3", {2},
+      {{"dtype", DType::kDouble}, {"element_shape", PartialTensorShape(TensorShape())}, {"clear_after_read", false}});
   const Output rows = Pack(t.s, {t.x, t.x * t.w});
   const Output flow = Op(t.s, "TensorArrayScatterV3", {array.output(0), Const(t.s, {0, 1}), rows, array.output(1)});
   const auto read = [&](int i) {

@@ -225,10 +225,7 @@ std::vector<Case> Cases() {
        StrCat(kVariable, "read = Identity(v)\n", updates, "ten = Const[value=float32{10}](^out)\nr = Mul(read, ten)"),
        "r",
        {40, 70, 100}},
-      {"by data alone",
-       StrCat(kVariable, "read = Identity(v)\n", updates, "r = Sub(read, out)"),
-       "r",
-       {2, 5, 8}},
+      {"by data alone", StrCat(kVariable, "read = Identity(v)\n", updates, "r = Sub(read, out)"), "r", {2, 5, 8}},
       {"behind a second loop, which waits for a reader behind the first",
        StrCat(kVariable, "read = Identity(v)\n", updates, R"(
          between = Mul(read, out)

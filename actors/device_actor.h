@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "actors/reply.h"
-#include "troupe/runtime.h"
 #include "troupe/device.h"
+#include "troupe/runtime.h"
 
 namespace troupe {
 

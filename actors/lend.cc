@@ -6,7 +6,7 @@
 // asynchronous kernel, a job), or the time is over, it hands the executors to the compute threads
 // (turn_threads.h), which go on with the step. If the step is over by then, `done` is called here.
 //
-//   asked     the set's executors were timed in a step before, and it was longer   1 on the compute threads, as are first steps        elsewhere
+//   asked     no step is known that was short with feeds as big                    1 on the compute threads, as are first steps        elsewhere
 //   asked     a part has kernels of the user's, which may not come back           2 on the compute threads                            elsewhere
 //   asked     inside of an executor's turn (a kernel starts a step)                2 on the compute threads                            elsewhere
 //   asked     within `done` of a lent step of this thread                          3 it waits until that returns                       waiting
@@ -24,6 +24,8 @@
 // back.
 //
 // The step counts one part more than it has while its starter works on it, so that it is not over before the starter has let go of the set.
+#include <time.h>
+
 #include <caf/all.hpp>
 
 #include "actors/actor_thread.h"
@@ -54,6 +56,13 @@ struct Lender {
 };
 thread_local Lender lender;
 
+// In ticks of some milliseconds, for a third of the cost of a clock that has finer ones.
+int64_t CoarseNanos() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 }  // namespace
 
 void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
@@ -61,7 +70,7 @@ void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, 
                            int64_t lend_us) {
   const bool stats = options.collect_stats && metadata != nullptr;
   in_lane_ = false;
-  const int64_t lend = MayLend(lend_us) ? lend_us : 0;
+  const int64_t lend = MayLend(lend_us, feeds) ? lend_us : 0;
   run_options_ = options;
   run_options_.cancellation = nullptr;
   done_ = std::move(done);
@@ -77,11 +86,11 @@ void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, 
   Launch(elsewhere_, stats);
 }
 
-bool ExecutorSet::MayLend(int64_t lend_us) const {
+bool ExecutorSet::MayLend(int64_t lend_us, const FeedValues& feeds) const {
   // Of a user's kernel nobody knows when it gives the thread back.
   if (lend_us <= 0 || user_kernels_ || InsideLane() || step_in_turn != nullptr) return false;
-  const int64_t nanos = turn_nanos();
-  return nanos >= 0 && nanos <= lend_us * 1000;
+  return for_lending_.Cover(feeds) &&
+         (lend_us >= signature_->options.lend_thread_us || measured_nanos_ <= lend_us * 1000);
 }
 
 // The step has begun, and may be over when this returns.
@@ -114,10 +123,13 @@ void ExecutorSet::RunLent(Clock::time_point* until, int64_t lend_us) {
       const LaneTurn turn;
       const ScopedFlushDenormals flush;
       const NoLoggerMeanwhile quiet(&system_);
+      const int64_t begun = CoarseNanos();
       Launch(&lane_, stats_);
       while (lane_.DrainSome()) {
         if (time_is_over()) break;
       }
+      // Of longer ones each is seen, of shorter ones so many that little time is lost by them.
+      if (CoarseNanos() - begun > lend_us * 1000) Overran();
     }
     in_lane_ = false;
     lane_.Detach();
@@ -138,7 +150,6 @@ void ExecutorSet::OnOver() {
   const bool answers = owed_.compare_exchange_strong(owed, 0);
   if ((!answers || watched_ || failed_.load()) && signature_->watch != nullptr) signature_->watch->Remove(this);
   watched_ = false;
-  if (std::exchange(lost_worker_, false)) signature_->turns->FindWorker();
   if (partial_ != nullptr) {
     const std::shared_ptr<PartialStep> partial = std::move(partial_);
     for (Tensor& t : results_) t = Tensor();

@@ -83,8 +83,7 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
   if (outputs != nullptr) outputs->clear();
   for (const size_t i : wanted) {
     Tensor t = std::move(values_[i]);
-    if (!t.valid())
-      return InvalidArgument("fetch '", signature_->fetches[i], "' has no value: it is on a branch that was not taken");
+    if (!t.valid()) return NotTaken(signature_->fetches[i]);
     if (outputs != nullptr) outputs->push_back(std::move(t));
   }
   return absl::OkStatus();

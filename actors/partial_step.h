@@ -13,7 +13,7 @@
 //   waiting  the time of this Run is up      5 ask the parts what they wait for, end the step with their answers   waiting
 //   open     GiveUp, the step's deadline, its token, the session's end
 //                                            6 the step is aborted                                                 open; the next Run returns the error
-//   any      the step has ended                7 the executors are released: none waits for the caller             as before
+//   any      the step has ended                7 the executors are released: none waits for the caller             as before; over when no fetch is left
 //   any      the step was aborted 50 ms ago, and has not ended
 //                                              8 as 4; the executors are released when its kernels have returned   as before
 //

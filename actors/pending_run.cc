@@ -5,8 +5,9 @@
 namespace troupe {
 
 std::shared_ptr<PendingRun> PendingRun::Begin(std::shared_ptr<StepWatch> watch, const Deadline& deadline,
-                                              const CancellationToken* token, RunCallback done) {
-  std::shared_ptr<PendingRun> run(new PendingRun(std::move(watch), deadline, std::move(done)));
+                                              const CancellationToken* token, std::vector<Tensor> feeds,
+                                              RunCallback done) {
+  std::shared_ptr<PendingRun> run(new PendingRun(std::move(watch), deadline, std::move(feeds), std::move(done)));
   if (deadline.at != SteadyTime::max()) run->watch_->Add(run, deadline.at);
   if (token != nullptr) {
     run->cancellation_.emplace(token, run.get());
@@ -15,23 +16,29 @@ std::shared_ptr<PendingRun> PendingRun::Begin(std::shared_ptr<StepWatch> watch, 
   return run;
 }
 
-RunCallback PendingRun::Take() {
+PendingRun::Taken PendingRun::Take() {
   cancellation_.reset();
   watch_->Remove(this);
   std::lock_guard<std::mutex> lock(mu_);
-  return std::exchange(done_, nullptr);
+  return std::exchange(run_, Taken());
+}
+
+bool PendingRun::answered() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return run_.done == nullptr;
 }
 
 void PendingRun::TimeIsUp() {
-  RunCallback done;
+  Taken run;
   bool cancelled = false;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    done.swap(done_);
+    run = std::exchange(run_, Taken());
     cancelled = cancelled_;
   }
-  if (!done) return;
-  CallDone(done,
+  if (!run.done) return;
+  run.feeds.clear();
+  CallDone(run.done,
            cancelled ? CancelledByCaller()
                      : DeadlineExceeded("the step's signature was not compiled within ", deadline_.ms, " ms"),
            {});
@@ -42,7 +49,7 @@ void PendingRun::TimeIsUp() {
 void PendingRun::OnCancel() {
   {
     std::lock_guard<std::mutex> lock(mu_);
-    if (!done_) return;
+    if (!run_.done) return;
     cancelled_ = true;
   }
   if (std::shared_ptr<PendingRun> me = weak_from_this().lock()) watch_->Add(std::move(me), SteadyTime::min());

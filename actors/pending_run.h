@@ -1,10 +1,11 @@
 // An asynchronous call whose signature is still being compiled. Its deadline and its token hold
-// meanwhile, and count from the call.
+// meanwhile, and count from the call. What it is fed goes when it is answered, however long the
+// compile holds a share of this object.
 //
 //   state    event                     action                                        next
-//   pending  Take                      1 the callback is the taker's                 taken
-//   pending  the deadline has come     2 answer, DEADLINE_EXCEEDED                   answered
-//   pending  the token is cancelled    3 answer, CANCELLED                           answered
+//   pending  Take                      1 callback and feeds are the taker's          taken
+//   pending  the deadline has come     2 answer, DEADLINE_EXCEEDED; drop the feeds   answered
+//   pending  the token is cancelled    3 answer, CANCELLED; drop the feeds           answered
 //   answered Take                      4 there is nothing to take                    answered
 //
 // Early answers come from the clock: a token is cancelled by whoever has it, perhaps with locks
@@ -15,6 +16,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "actors/call_wait.h"
 #include "actors/step_watch.h"
@@ -25,22 +28,28 @@ class PendingRun : public WatchedCall, public Cancellable, public std::enable_sh
  public:
   // `token` may go when this returns; what it stands for is shared.
   static std::shared_ptr<PendingRun> Begin(std::shared_ptr<StepWatch> watch, const Deadline& deadline,
-                                           const CancellationToken* token, RunCallback done);
-  // The callback; null when the call has been answered.
-  RunCallback Take();
+                                           const CancellationToken* token, std::vector<Tensor> feeds,
+                                           RunCallback done);
+  struct Taken {
+    RunCallback done;  // null when the call has been answered
+    std::vector<Tensor> feeds;
+  };
+  Taken Take();
+  // Whether the call has been answered, so that nobody wants its signature for it.
+  bool answered() const;
 
   void TimeIsUp() override;
   void OnCancel() override;
 
  private:
-  PendingRun(std::shared_ptr<StepWatch> watch, const Deadline& deadline, RunCallback done)
-      : watch_(std::move(watch)), deadline_(deadline), done_(std::move(done)) {}
+  PendingRun(std::shared_ptr<StepWatch> watch, const Deadline& deadline, std::vector<Tensor> feeds, RunCallback done)
+      : watch_(std::move(watch)), deadline_(deadline), run_{std::move(done), std::move(feeds)} {}
 
   const std::shared_ptr<StepWatch> watch_;
   const Deadline deadline_;
   std::optional<Cancellation> cancellation_;
-  std::mutex mu_;
-  RunCallback done_;
+  mutable std::mutex mu_;
+  Taken run_;
   bool cancelled_ = false;
 };
 

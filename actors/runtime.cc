@@ -29,6 +29,13 @@ class Config : public caf::actor_system_config {
   }
 };
 
+// A share of a device keeps what it allocates from.
+struct DeviceAndMemory {
+  DeviceAndMemory(std::shared_ptr<Allocator> memory, Device of) : memory(std::move(memory)), device(std::move(of)) {}
+  const std::shared_ptr<Allocator> memory;
+  Device device;
+};
+
 std::vector<ChildSpec> Children(Runtime::Impl* impl) {
   std::vector<ChildSpec> children;
   const auto add = [&](const std::string& name, std::function<caf::actor(caf::actor_system&, uint64_t)> spawn) {
@@ -135,7 +142,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   }
   Allocator* allocator = Allocator::Cpu();
   if (options.memory_limit > 0) {
-    impl->allocator = std::make_unique<Allocator>("cpu", options.memory_limit);
+    impl->allocator = std::make_shared<Allocator>("cpu", options.memory_limit);
     allocator = impl->allocator.get();
   }
   const auto compute = impl->compute = std::make_shared<ComputeThreads>(threads);
@@ -148,9 +155,10 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   std::random_device entropy;
   for (int i = 0; i < options.cpu_devices; ++i) {
     const uint64_t incarnation = (static_cast<uint64_t>(entropy()) << 32 | entropy()) >> 1;
-    impl->devices.push_back(std::make_shared<Device>(StrCat("/job:localhost/replica:0/task:0/device:CPU:", i), "CPU",
-                                                     incarnation, allocator, compute,
-                                                     std::make_shared<ResourceContainers>()));
+    auto device = std::make_shared<DeviceAndMemory>(
+        impl->allocator, Device(StrCat("/job:localhost/replica:0/task:0/device:CPU:", i), "CPU", incarnation, allocator,
+                                compute, std::make_shared<ResourceContainers>()));
+    impl->devices.emplace_back(device, &device->device);
   }
   impl->directory = std::make_shared<Directory>();
   impl->supervisor = SpawnSupervisor(*system, Children(impl.get()), impl->directory);
@@ -173,30 +181,43 @@ absl::StatusOr<std::shared_ptr<Runtime>> MakeOrSay(const RuntimeOptions& options
 
 }  // namespace
 
-Runtime::Impl::~Impl() {
-  // What the children hold must be gone before the devices are; the supervisor's end is the last that refers to this object.
-  if (!supervisor) return;  // it was never started
-  NoLoggerAfter restore;
-  caf::scoped_actor self(*system);
-  self->monitor(supervisor);
-  self->send_exit(supervisor, caf::exit_reason::user_shutdown);
-  self->receive([](const caf::down_msg&) {});
-  supervisor = nullptr;
-  // What still runs on a compute thread uses the devices. That is the end of a turn, since a step
-  // keeps its runtime; or a kernel of an executor that was killed, and nobody knows whether it
-  // returns.
-  constexpr std::chrono::seconds kPatience{1};
-  if (compute == nullptr || compute->Stop(kPatience)) return;
-  spdlog::error("a kernel has not returned, although its step is over; the devices of its runtime stay");
-  struct Left {
-    std::vector<std::shared_ptr<Device>> devices;
-    std::unique_ptr<Allocator> allocator;
-    std::unique_ptr<TurnThreads> turns;
-  };
-  static std::mutex left_mu;
-  static auto* left = new std::vector<Left>;
-  std::lock_guard<std::mutex> lock(left_mu);
-  left->push_back({std::move(devices), std::move(allocator), std::move(turns)});
+RunningIn::~RunningIn() {
+  if (system == nullptr) return;
+  // The owner may see the count at zero before dec_running has done with the registry's lock, and
+  // nobody waits for this thread. But the system's destructor waits until no thread has the logger.
+  const bool had_logger = caf::logger::current_logger() == &system->logger();
+  caf::logger::set_current_actor_system(system);
+  system->registry().dec_running();
+  if (!had_logger) caf::logger::set_current_actor_system(nullptr);
+}
+
+void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
+  if (impl->supervisor) {
+    NoLoggerAfter restore;
+    caf::scoped_actor self(*impl->system);
+    self->monitor(impl->supervisor);
+    self->send_exit(impl->supervisor, caf::exit_reason::user_shutdown);
+    self->receive([](const caf::down_msg&) {});
+    impl->supervisor = nullptr;
+  }
+  // In slices: a process that was stopped meanwhile has not waited.
+  constexpr std::chrono::milliseconds kSlice{100};
+  constexpr int kSlices = 10;
+  for (int i = 0; i < kSlices; ++i) {
+    if (impl->compute->Stop(kSlice)) return;
+  }
+  spdlog::warn("a kernel or a callback has not returned, although its step is over; its runtime ends when it has");
+  auto rest = std::make_shared<std::unique_ptr<Impl>>(std::move(impl));
+  try {
+    std::thread([rest] {
+      while (!(*rest)->compute->Stop(std::chrono::hours(1))) {
+      }
+      *rest = nullptr;
+    }).detach();
+  } catch (const std::system_error&) {
+    (void)rest->release();
+    spdlog::error("what the runtime uses stays, since the system has no thread left to end it");
+  }
 }
 
 void Runtime::Impl::TellFailure(const absl::Status& status) {
@@ -205,7 +226,7 @@ void Runtime::Impl::TellFailure(const absl::Status& status) {
 }
 
 Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Runtime::~Runtime() = default;
+Runtime::~Runtime() { Impl::End(std::move(impl_)); }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) {
   return MakeOrSay(options, nullptr, nullptr);

@@ -10,20 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "troupe/actors.h"
 #include "actors/step_clock.h"
 #include "actors/supervisor.h"
 #include "actors/turn_threads.h"
+#include "troupe/actors.h"
 #include "troupe/device.h"
 
 namespace troupe {
 
-// Keeps an actor system from its end, as an actor that runs would.
+// Keeps an actor system from its end, as an actor that runs would; lets go of it on any thread.
 struct RunningIn {
   caf::actor_system* system = nullptr;
-  ~RunningIn() {
-    if (system != nullptr) system->registry().dec_running();
-  }
+  ~RunningIn();
 };
 
 struct Runtime::Impl {
@@ -40,7 +38,7 @@ struct Runtime::Impl {
   std::shared_ptr<ComputeThreads> compute;  // of all devices
   std::unique_ptr<TurnThreads> turns;       // where executors run that no lane has; null: under the scheduler
   std::shared_ptr<StepClock> clock;         // of deadlines
-  std::unique_ptr<Allocator> allocator;  // set when there is a limit
+  std::shared_ptr<Allocator> allocator;  // set when there is a limit; the devices have shares
   std::vector<std::shared_ptr<Device>> devices;
   std::shared_ptr<Directory> directory;  // "worker", "device:<name>", "container:<name>" -> the living actor
   caf::actor supervisor;
@@ -50,7 +48,10 @@ struct Runtime::Impl {
   std::map<const void*, std::function<void(const absl::Status&)>> on_failure;
   void TellFailure(const absl::Status& status);
 
-  ~Impl();
+  // Ends the actors and threads, then the rest. What a compute thread is still at uses all of it: a
+  // callback in the last turn of a step, or a kernel whose executor was killed. After a second that
+  // is waited for elsewhere, and the rest, with the actor system, goes when it has returned.
+  static void End(std::unique_ptr<Impl> impl);
 };
 
 // As StartRuntimeIn of troupe/actors.h without threads of its own for steps and deadlines: executors run under the system's

@@ -7,6 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include <spdlog/spdlog.h>
+
 #include "actors/actor_thread.h"
 #include "actors/call_wait.h"
 #include "actors/device_actor.h"
@@ -15,8 +17,8 @@
 #include "actors/pending_run.h"
 #include "actors/process.h"
 #include "actors/session_actor.h"
-#include "troupe/import_export.h"
 #include "kernels/device/session_containers.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 
@@ -28,6 +30,9 @@ std::atomic<int64_t> next_session{1};
 absl::Status RefuseInActor(std::string_view what) {
   return FailedPrecondition(what, " blocks and may not be called inside an actor's handler");
 }
+
+// There is nobody to tell how a step ended, or that it was refused; found at its end, that would be said of the wrong call.
+void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
 
 }  // namespace
 
@@ -129,14 +134,14 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // Why those failed that nobody has asked since; the oldest are forgotten.
   std::deque<std::pair<std::string, absl::Status>> partial_failed;
 
-  // Lets go of partial runs that have failed.
+  // Lets go of partial runs that are over: they have failed, or have ended without a fetch that a call would take.
   void SweepPartialRunsLocked() {
     constexpr size_t kRemembered = 64;
     for (auto it = partial.begin(); it != partial.end();) {
       const auto each = it++;
+      if (!each->second->over()) continue;
       absl::Status why = each->second->failure();
-      if (why.ok()) continue;
-      partial_failed.emplace_back(each->first, std::move(why));
+      if (!why.ok()) partial_failed.emplace_back(each->first, std::move(why));
       partial.erase(each);
     }
     while (partial_failed.size() > kRemembered) partial_failed.pop_front();
@@ -305,12 +310,14 @@ Session::~Session() {
     runtime.on_failure.erase(impl_.get());
   }
   if (InsideActor()) {
+    impl_->master->shared_watch()->EndReports(false);
     impl_->End();
     caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
     return;
   }
   OnSoundThread([this] {
     impl_->End();
+    impl_->master->shared_watch()->EndReports(true);
     // The shares of the runtime that the session's actor and its work have go before ours does, so that whoever owns the actor system may end it next.
     NoLoggerAfter restore;
     caf::scoped_actor self(*impl_->runtime->impl()->system);
@@ -361,29 +368,34 @@ absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const N
 
 void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
                        RunCallback done, proto::RunMetadata* metadata) {
+  if (done == nullptr) return NoCallback();
   if (absl::Status s = impl_->Usable(); !s.ok()) return CallDone(done, std::move(s), {});
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
   if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
     return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds), std::move(done), metadata);
+  // The callback, which may come before this returns, may destroy the session.
+  const std::shared_ptr<Impl> impl = impl_;
   std::vector<Tensor> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
-  const Deadline deadline = impl_->DeadlineOf(options);
-  auto pending = PendingRun::Begin(impl_->master->shared_watch(), deadline, options.cancellation, std::move(done));
+  const Deadline deadline = impl->DeadlineOf(options);
+  auto pending = PendingRun::Begin(impl->master->shared_watch(), deadline, options.cancellation, std::move(values),
+                                   std::move(done));
   // The compile goes on when the call has been answered, so it writes to what it shares.
   auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
-  impl_->Compile(std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
-                 [values = std::move(values), pending, made, keep = impl_, options = RunOptions(options), deadline,
-                  token, metadata](auto s) mutable {
-                   RunCallback done = pending->Take();
-                   if (!done) return;
-                   if (!s.ok()) return CallDone(done, s.status(), {});
-                   if (made != nullptr) metadata->MergeFrom(*made);
-                   if (options.cancellation != nullptr) options.cancellation = &token;
-                   (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(values), std::move(done), metadata);
-                 });
+  impl->Compile(
+      std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
+      [pending, made, keep = impl, options = RunOptions(options), deadline, token, metadata](auto s) mutable {
+        PendingRun::Taken run = pending->Take();
+        if (!run.done) return;
+        if (!s.ok()) return CallDone(run.done, s.status(), {});
+        if (made != nullptr) metadata->MergeFrom(*made);
+        if (options.cancellation != nullptr) options.cancellation = &token;
+        (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata);
+      },
+      [pending] { return pending->answered(); });
 }
 
 absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetches, const Names& targets) {
@@ -532,6 +544,8 @@ absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> f
 }
 void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                         proto::RunMetadata* metadata) const {
+  if (done == nullptr) [[unlikely]]
+    return NoCallback();
   if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
     return CallDone(done, Usable(), {});
   signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);

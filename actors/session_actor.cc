@@ -1,8 +1,11 @@
 #include "actors/session_actor.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "actors/actor_thread.h"
 #include "actors/messages.h"
-#include "troupe/import_export.h"
+#include "actors/pending_run.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/fuse.h"
@@ -12,6 +15,7 @@
 #include "graph/passes/prune.h"
 #include "kernels/device/session_containers.h"
 #include "kernels/pass_support.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 
@@ -107,6 +111,11 @@ void SessionMaster::ClaimVariables(Graph* graph) {
   }
 }
 
+Deadline SessionMaster::DeadlineOf(const RunOptions& run) const {
+  const int64_t ms = run.timeout_ms != 0 ? run.timeout_ms : options_.operation_timeout_ms;
+  return ms <= 0 ? Deadline() : Deadline::In(ms, watch_->Now());
+}
+
 absl::Status SessionMaster::Queue(Work work) {
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -170,6 +179,7 @@ void SessionMaster::DoExtend(const Work& work) {
 
 void SessionMaster::Compile(caf::actor self, std::shared_ptr<CompileCall> call) {
   Work work;
+  Calls given_up;
   absl::Status refused;
   if (call->parts == nullptr && !closed()) {
     if (auto known = cache_->Find(call->key)) return CallUser("a callback", [&] { call->done(std::move(known)); });
@@ -178,12 +188,15 @@ void SessionMaster::Compile(caf::actor self, std::shared_ptr<CompileCall> call) 
     std::lock_guard<std::mutex> lock(mu_);
     refused = end_;
     if (refused.ok()) {
+      // A compile that does not end holds up all others; meanwhile only those stay that wait.
+      if (calls_waiting_ >= sweep_at_) given_up = TakeGivenUpLocked();
       // One who asks for the parts' graphs as well has them made first, and alone.
       const bool joins = call->parts == nullptr;
       work.waiting = last_waiting_ + 1;
       if (joins) work.waiting = joinable_.try_emplace(call->key, work.waiting).first->second;
       Waiting& waiting = waiting_[work.waiting];
       waiting.calls.push_back(call);
+      ++calls_waiting_;
       if (waiting.calls.size() > 1) return;
       ++last_waiting_;
       if (joins) waiting.key = call->key;
@@ -216,10 +229,32 @@ std::vector<std::shared_ptr<CompileCall>> SessionMaster::TakeLocked(int64_t wait
   const auto it = waiting_.find(waiting);
   if (it == waiting_.end()) return {};
   std::vector<std::shared_ptr<CompileCall>> calls = std::move(it->second.calls);
+  calls_waiting_ -= calls.size();
   const auto joinable = joinable_.find(it->second.key);
   if (joinable != joinable_.end() && joinable->second == waiting) joinable_.erase(joinable);
   waiting_.erase(it);
   return calls;
+}
+
+SessionMaster::Calls SessionMaster::TakeGivenUpLocked() {
+  Calls taken;
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const auto each = it++;
+    Calls& calls = each->second.calls;
+    const auto gone = std::stable_partition(calls.begin(), calls.end(), [](const std::shared_ptr<CompileCall>& call) {
+      return !call->given_up || !call->given_up();
+    });
+    taken.insert(taken.end(), std::make_move_iterator(gone), std::make_move_iterator(calls.end()));
+    calls.erase(gone, calls.end());
+    if (!calls.empty()) continue;
+    const auto joinable = joinable_.find(each->second.key);
+    if (joinable != joinable_.end() && joinable->second == each->first) joinable_.erase(joinable);
+    waiting_.erase(each);
+  }
+  std::erase_if(queue_, [&](const Work& w) { return w.compile != nullptr && !waiting_.contains(w.waiting); });
+  calls_waiting_ -= taken.size();
+  sweep_at_ = 2 * calls_waiting_ + 64;
+  return taken;
 }
 
 void SessionMaster::AnswerThose(int64_t waiting, const Answer& answer) {
@@ -401,6 +436,7 @@ void SessionMaster::AnswerAll() {
     std::lock_guard<std::mutex> lock(mu_);
     end = end_;
     waiting.swap(waiting_);
+    calls_waiting_ = 0;
     joinable_.clear();
     for (Work& w : queue_) {
       if (w.extend != nullptr) extends.push_back(std::move(w.extend));
@@ -461,16 +497,25 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
   call->fetches = r.fetches;
   call->targets = r.targets;
   call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-  if (r.options.partition_graphs) call->parts = metadata.get();
+  // The compile goes on when the request has been answered, so it writes to what it shares.
+  auto made = r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
+  call->parts = made.get();
   // The token may be gone when the signature has been compiled; what it stands for is shared.
   const CancellationToken token = r.options.cancellation != nullptr ? *r.options.cancellation : CancellationToken();
-  call->done = [values = std::move(values), answer, options = r.options, token,
+  const Deadline deadline = self->state.master->DeadlineOf(r.options);
+  auto pending = PendingRun::Begin(self->state.master->shared_watch(), deadline, r.options.cancellation,
+                                   std::move(values), answer);
+  call->given_up = [pending] { return pending->answered(); };
+  call->done = [pending, made, options = r.options, deadline, token,
                 metadata](absl::StatusOr<std::shared_ptr<Signature>> s) mutable {
-    if (!s.ok()) return answer(s.status(), {});
+    PendingRun::Taken run = pending->Take();
+    if (!run.done) return;
+    if (!s.ok()) return run.done(s.status(), {});
+    if (made != nullptr) metadata->MergeFrom(*made);
     if (options.cancellation != nullptr) options.cancellation = &token;
     // Others wait for this actor's turn: only a step that takes no longer than sending it elsewhere runs here.
     constexpr int64_t kLendMicros = 5;
-    (*s)->RunAsync(options, (*s)->DeadlineOf(options), absl::Span<const Tensor>(values), answer, metadata.get(),
+    (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata.get(),
                    std::min(kLendMicros, (*s)->options.lend_thread_us));
   };
   self->state.master->Compile(caf::actor_cast<caf::actor>(self), std::move(call));

@@ -101,6 +101,13 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   bool WaitForWork(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
   const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
   const std::shared_ptr<SignatureCache>& cache() const { return cache_; }
+  // Calls that wait for a signature, among them such as have given up since somebody looked.
+  size_t calls_waiting() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return calls_waiting_;
+  }
+  // When a call that begins now must be answered.
+  Deadline DeadlineOf(const RunOptions& options) const;
   // Asks every step that runs what it waits for.
   std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;
 
@@ -135,6 +142,10 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   absl::Status Partition(const CompileCall& call, const std::function<absl::Status()>& wanted, Registering* result);
   // Why nobody wants this compile any more.
   absl::Status Wanted(int64_t waiting);
+  // Takes calls off their compiles that have given up, and off the queue compiles for which nobody
+  // waits then. Whoever takes them lets them go without the lock.
+  using Calls = std::vector<std::shared_ptr<CompileCall>>;
+  Calls TakeGivenUpLocked();
   // Completes the signature with its compiled parts and keeps it.
   Answer Register(const std::string& key, std::shared_ptr<Signature> signature,
                   std::vector<std::shared_ptr<const CompiledPart>> parts);
@@ -174,6 +185,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   absl::flat_hash_map<int64_t, Waiting> waiting_;
   absl::flat_hash_map<std::string, int64_t> joinable_;
   int64_t last_waiting_ = 0;
+  size_t calls_waiting_ = 0, sweep_at_ = 64;  // so many make it worth while to look who has given up
   // Every signature that somebody holds, whether it is kept or not.
   std::vector<std::weak_ptr<Signature>> signatures_;
   size_t look_through_ = 64;  // at this size the dead are dropped from the list

@@ -17,6 +17,9 @@ using Clock = std::chrono::steady_clock;
 // A set takes this many numbers at once, so that steps do not meet at a counter.
 constexpr int64_t kStepIds = 1024;
 std::atomic<int64_t> next_step_id{1};
+// What a step may take that has a lane: one that has a deadline or token, and one with kernels of
+// users.
+constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
 
 // Where a thread looks for a free set first, and where it puts it back: so it finds the set that it had before, whose lines are in its core's cache.
 size_t FirstSlot() {
@@ -27,7 +30,15 @@ size_t FirstSlot() {
 
 }  // namespace
 
-bool InsideActor() { return InsideLane() || MustNotBlockHere() || OnSchedulerThread(); }
+bool InsideActor() {
+  return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread();
+}
+
+absl::Status NotTaken(const std::string& fetch) {
+  return InvalidArgument("fetch '", fetch,
+                         "' has no value: it is on a branch that was not taken, or inside of a loop, ",
+                         "whose last round ends before it (what leaves the loop can be fetched)");
+}
 
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept {
   try {
@@ -48,6 +59,44 @@ void ReportStall(const std::function<void(const std::string&)>& on_stall, const 
   } catch (...) {
     spdlog::error("on_stall threw something that is no std::exception; it is dropped");
   }
+}
+
+bool CheapFeeds::Saw(const std::vector<Tensor>& feeds, int64_t nanos, int64_t limit) {
+  const bool covered = Cover(absl::Span<const Tensor>(feeds));
+  if (nanos > limit) {
+    if (covered) known_ = false;
+    return !covered;
+  }
+  if (covered) return true;
+  known_ = false;  // until both are of these feeds
+  shapes_.clear();
+  characters_.clear();
+  for (const Tensor& t : feeds) {
+    shapes_.push_back(t.shape());
+    characters_.push_back(Characters(t));
+  }
+  return known_ = true;
+}
+
+bool CheapFeeds::Cover(const FeedValues& feeds) const {
+  if (!known_ || feeds.size() != shapes_.size()) return false;
+  for (size_t i = 0; i < shapes_.size(); ++i) {
+    const Tensor& t = feeds[i];
+    if (t.rank() != shapes_[i].rank()) return false;
+    for (int d = 0; d < t.rank(); ++d) {
+      if (t.dim(d) > shapes_[i].dim(d)) return false;
+    }
+    if (Characters(t) > characters_[i]) return false;
+  }
+  return true;
+}
+
+int64_t CheapFeeds::Characters(const Tensor& feed) {
+  if (feed.dtype() != DType::kString) return 0;
+  int64_t n = 0;
+  const auto* strings = feed.data<std::string>();
+  for (int64_t i = 0; i < feed.num_elements(); ++i) n += static_cast<int64_t>(strings[i].size());
+  return n;
 }
 
 ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
@@ -134,6 +183,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   input.partial = partial_ != nullptr;
   input.token_messages = signature_->options.token_messages;
   input.check_kernels = signature_->options.check_kernels;
+  input.measure = std::exchange(measure_next_, false);
   // Without a lane the step may end, and this object with it, as soon as the last part has been started.
   std::shared_ptr<Executor> last;
   if (home == elsewhere_ && !executors_.empty()) last = executors_.back();
@@ -222,13 +272,17 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
   answer->done = std::move(done_);
   answer->partial = partial_;
   metadata_ = nullptr;
-  // Other steps go on meanwhile, also where this one has the only thread.
-  lost_worker_ = signature_->turns != nullptr && signature_->turns->LoseWorker();
   std::string culprits;
   for (const std::string& line : lines) {
     if (line.rfind(' ', 0) != 0) StrAppend(&culprits, "\n  ", line);
   }
   std::lock_guard<std::mutex> lock(mu_);
+  // Other steps go on meanwhile, also where this one has every thread in a turn or job.
+  if (signature_->turns != nullptr) {
+    std::vector<const void*> owners{context_.get()};
+    for (const auto& e : executors_) owners.push_back(e->resumable());
+    signature_->turns->LoseWorkers(owners);
+  }
   answer->status = absl::Status(
       status_.code(), StrCat(status_.message(), "; this has not returned, and goes on in the background:", culprits));
   return true;
@@ -238,13 +292,14 @@ std::string ExecutorSet::Describe() const { return signature_->Describe(); }
 
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   DropResources();
+  if (!executors_.empty() && executors_.front()->state().timed()) [[unlikely]]
+    Measure();
   for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
   absl::Status status = TakeError();
   if (status.ok()) {
     for (size_t i = 0; i < results_.size(); ++i) {
       if (!results_[i].valid()) {
-        status =
-            InvalidArgument("fetch '", signature_->fetches[i], "' has no value: it is on a branch that was not taken");
+        status = NotTaken(signature_->fetches[i]);
         break;
       }
     }
@@ -263,22 +318,36 @@ int64_t ExecutorSet::nodes_run() const {
   return nodes;
 }
 
-int64_t ExecutorSet::turn_nanos() const {
+void ExecutorSet::Measure() {
+  if (failed_.load(std::memory_order_relaxed)) return;
   int64_t nanos = 0;
   for (const auto& e : executors_) {
-    if (e->turn_nanos() < 0) return -1;
-    nanos += e->turn_nanos();
+    if (!e->state().timed()) return;
+    nanos += e->turn_nanos() + e->state().job_nanos();
   }
-  return nanos;
+  measured_nanos_ = nanos;
+  try {
+    const bool lane = for_lane_.Saw(arguments_, nanos, kLimitedNanos);
+    const bool lending = for_lending_.Saw(arguments_, nanos, signature_->options.lend_thread_us * 1000);
+    // Another process may have had the processor; the next step tells.
+    if (!lane || !lending) measure_next_ = true;
+  } catch (const std::bad_alloc&) {
+    // They know nothing then.
+  }
 }
 
-bool ExecutorSet::MayUseLane(bool limited) const {
+void ExecutorSet::Overran() {
+  measured_nanos_ = -1;
+  for_lane_.Forget();
+  for_lending_.Forget();
+  measure_next_ = true;
+}
+
+bool ExecutorSet::MayUseLane(bool limited, const FeedValues& feeds) const {
   if (!limited && !user_kernels_) [[likely]]
     return true;
-  if (limited && user_kernels_) return false;
-  constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
-  const int64_t nanos = turn_nanos();
-  return nanos >= 0 && nanos <= (limited ? kLimitedNanos : kUsersNanos);
+  if (limited) return !user_kernels_ && for_lane_.Cover(feeds);
+  return measured_nanos_ >= 0 && measured_nanos_ <= kUsersNanos;
 }
 
 std::vector<std::string> ExecutorSet::AskInLane() {
@@ -296,7 +365,8 @@ std::vector<std::string> ExecutorSet::AskInLane() {
 absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                                       std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   const SessionOptions& session = signature_->options;
-  const bool timed = deadline.ms > 0;
+  const bool timed = deadline.ms > 0, limited = timed || options.cancellation != nullptr;
+  bool overran = false;
   lane_.Attach();
   in_lane_ = true;
   lent_ = false;
@@ -314,24 +384,37 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline&
     const auto unwatch = [&] {
       if (std::exchange(watched, false)) signature_->watch->Remove(this);
     };
+    Clock::time_point since{};
+    // A limited step lets go of the thread now and then, to look at its deadline and to be told.
+    const auto look = [&] {
+      const Clock::time_point now = Clock::now();
+      if (now - since > std::chrono::nanoseconds(kLimitedNanos)) overran = true;
+      return now;
+    };
     for (bool expired = false;;) {
+      if (limited) since = Clock::now();
       const bool more = lane_.DrainSome();
-      if (timed && !expired && Clock::now() >= deadline.at && running()) {
-        expired = true;
-        unwatch();
-        Stop(step_id(), DeadlineStatus(deadline.ms, AskInLane()));
-        continue;
+      if (limited) {
+        const Clock::time_point now = look();
+        if (timed && !expired && now >= deadline.at && running()) {
+          expired = true;
+          unwatch();
+          Stop(step_id(), DeadlineStatus(deadline.ms, AskInLane()));
+          continue;
+        }
       }
       if (more) continue;
       if (!running()) break;
       const Clock::time_point until = expired ? Clock::time_point::max() : deadline.at;
       HelpJobs(until);
+      if (limited) look();
       lane_.Wait(until);
     }
     unwatch();
   }
   lane_.Detach();
   if (metadata != nullptr) FillMetadata(options, metadata);
+  if (overran) Overran();
   return Finish(outputs);
 }
 
@@ -486,7 +569,7 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadlin
   TROUPE_RETURN_IF_ERROR(CheckFeeds(values));
   if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
   std::unique_ptr<ExecutorSet> set = Lease();
-  if (set->MayUseLane(deadline.ms > 0 || run_options.cancellation != nullptr) ||
+  if (set->MayUseLane(deadline.ms > 0 || run_options.cancellation != nullptr, values) ||
       (turns != nullptr && !turns->Start().ok())) {
     absl::Status s = set->RunBlocking(run_options, deadline, values, outputs, metadata);
     Release(std::move(set));

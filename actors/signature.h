@@ -18,7 +18,11 @@
 // A blocking Run gives its own thread to a step only if it gets it back in time: without deadline
 // and token to any step of the library's own kernels, which return, and to one with users' kernels
 // that took 10 ms at most before; with a deadline or token to one of the library's kernels that
-// took 1 ms at most. Otherwise the step is asynchronous and the caller waits for the answer.
+// took 1 ms at most with feeds that were as big as these in every dimension. Otherwise the step is
+// asynchronous and the caller waits for the answer. What a step costs may depend on more than the
+// sizes of its feeds (their values, what variables hold); a limited step that was in its lane for
+// longer than 1 ms is asynchronous the next time, and measured then. While a kernel has the lane,
+// neither Close nor a deadline is seen.
 //
 // Thread rule: Lease, Release and the Run functions are thread safe. Nothing hot is shared: a set of executors belongs to one step at a time, and free sets wait
 // in slots that threads take from different ends.
@@ -40,16 +44,34 @@
 #include "actors/executor/tensor_bits.h"
 #include "actors/feed_values.h"
 #include "actors/lane.h"
-#include "troupe/session.h"
 #include "actors/stall_report.h"
 #include "actors/step_watch.h"
 #include "actors/turn_threads.h"
+#include "troupe/session.h"
 
 namespace troupe {
 
 class ExecutorSet;
 class PartialStep;
 class Signature;
+
+// The biggest feeds with which a step was cheap, as far as its cost may depend on how big they are:
+// their shapes, and the characters in all strings of each. Thread rule: none.
+class CheapFeeds {
+ public:
+  // A step with `feeds` took so long; cheap is what took `limit` at most. False when steps with such
+  // feeds were held to be cheap and are not any more.
+  bool Saw(const std::vector<Tensor>& feeds, int64_t nanos, int64_t limit);
+  // Whether none of `feeds` is bigger in any dimension, or has another rank.
+  bool Cover(const FeedValues& feeds) const;
+  void Forget() { known_ = false; }
+
+ private:
+  static int64_t Characters(const Tensor& feed);
+  bool known_ = false;
+  std::vector<TensorShape> shapes_;
+  std::vector<int64_t> characters_;
+};
 
 // The executors of one step, one per part, and the step's state. Leased to one caller at a time.
 class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
@@ -60,8 +82,9 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // Runs a step on the calling thread's lane and waits for it.
   absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                            std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
-  // Whether a blocking Run may give its thread to the step; `limited`: it has a deadline or token.
-  bool MayUseLane(bool limited) const;
+  // Whether a blocking Run may give its thread to the step with these feeds; `limited`: it has a
+  // deadline or token.
+  bool MayUseLane(bool limited, const FeedValues& feeds) const;
   // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take
   // `lend_us` at most (lend.cc); the compute threads have it otherwise. `keep` is released before
   // `done` is called.
@@ -110,7 +133,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // its turn, and may have it elsewhere.
   std::vector<std::string> AskInLane();
   // Lending (lend.cc).
-  bool MayLend(int64_t lend_us) const;
+  bool MayLend(int64_t lend_us, const FeedValues& feeds) const;
   void Lend(bool stats, int64_t lend_us);
   void RunLent(std::chrono::steady_clock::time_point* until, int64_t lend_us);
   void LetGo();
@@ -120,8 +143,11 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   absl::Status Finish(std::vector<Tensor>* outputs);
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
 
-  // Of the turns in the last steps in which they were timed; negative when some never was.
-  int64_t turn_nanos() const;
+  // Remembers what the step's turns and jobs took, and with which feeds. REQUIRES: the step is over, all its
+  // parts were timed, and its arguments are still there.
+  void Measure();
+  // The step had the caller's thread for longer than it should: it is elsewhere the next time.
+  void Overran();
 
   Signature* const signature_;
   caf::actor_system& system_;
@@ -134,7 +160,10 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   bool lent_ = false;  // nobody waits for the step, although it is in a lane
   std::atomic<int64_t> step_id_{0};
   std::atomic<int> stops_{0};      // threads in Stop
-  bool lost_worker_ = false;      // another thread stands in for the one that the step may keep; guarded by the watch
+  // What is known of the cost of steps, for whoever has leased the set.
+  int64_t measured_nanos_ = -1;  // of the step that was measured last; negative: none was
+  CheapFeeds for_lane_, for_lending_;
+  bool measure_next_ = false;
   std::atomic<int64_t> owed_{0};  // the step whose callback has not been called, nor taken by who will
   int64_t next_id_ = 0, last_id_ = 0;  // numbers for coming steps
   std::vector<Tensor> arguments_, results_;
@@ -213,6 +242,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
 // True on a thread that runs an actor's handler, as far as the runtime can know, and on the
 // runtime's own threads.
 bool InsideActor();
+// Why a fetch has no value although its step went well.
+absl::Status NotTaken(const std::string& fetch);
 // Calls a callback of the program. What it throws is logged and dropped: there is nobody to tell.
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept;
 // Gives a stall report to `on_stall`, or logs it when there is none.

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -29,7 +28,7 @@ struct ThreadClock::State {
   bool stop = false;
 };
 
-ThreadClock::ThreadClock() : state_(std::make_shared<State>()) {}
+ThreadClock::ThreadClock() : state_(std::make_shared<State>()), thread_([state = state_] { state->Run(); }) {}
 
 ThreadClock::~ThreadClock() {
   {
@@ -37,7 +36,6 @@ ThreadClock::~ThreadClock() {
     state_->stop = true;
     state_->changed.notify_all();
   }
-  if (!thread_.joinable()) return;
   if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();
   } else {
@@ -48,13 +46,6 @@ ThreadClock::~ThreadClock() {
 void ThreadClock::Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) {
   std::lock_guard<std::mutex> lock(state_->mu);
   state_->Note(watch, watch.get(), when);
-  if (thread_.joinable() || state_->stop) return;
-  try {
-    thread_ = std::thread([state = state_] { state->Run(); });
-  } catch (const std::system_error& e) {
-    // The next step that is watched tries again.
-    spdlog::error("deadlines are not met: the system has no thread left for their clock ({})", e.what());
-  }
 }
 
 void ThreadClock::State::Note(std::weak_ptr<StepWatch> watch, const StepWatch* key, SteadyTime when) {

@@ -3,7 +3,8 @@
 // A deadline must be met whatever else goes on: while a session compiles, while every compute
 // thread computes, and while the threads of the actor system are kept by the program's own actors.
 // So each runtime has a thread that does nothing but look at the steps whose time has come
-// (step_watch.h). It starts with the first one.
+// (step_watch.h). It has it from its start: a step that is under way must not depend on whether the
+// system has a thread to give.
 //
 // What it calls of the program (the callback of a step that is answered before its end, `on_stall`)
 // must not block: others' deadlines wait for it. Thread rule: all methods are thread safe.
@@ -31,6 +32,7 @@ class StepClock {
 // The clock on the wall.
 class ThreadClock : public StepClock {
  public:
+  // Starts its thread; throws std::system_error when the system has none to give.
   ThreadClock();
   // Waits for its thread. On that thread itself, whose callee dropped the last share of the clock,
   // it only tells the thread to end.
@@ -41,7 +43,7 @@ class ThreadClock : public StepClock {
  private:
   struct State;  // shared with the thread
   const std::shared_ptr<State> state_;
-  std::thread thread_;  // guarded by the state's mutex
+  std::thread thread_;
 };
 
 }  // namespace troupe

@@ -17,9 +17,23 @@ constexpr std::chrono::milliseconds kEndGrace{50};
 
 }  // namespace
 
-bool StepWatch::Sooner(Time due) {
-  if (due >= armed_) return false;
-  armed_ = due;
+void StepWatch::PushAlarm(Time when, ExecutorSet* set, const WatchedCall* call) {
+  if (when == Time::max()) return;
+  alarms_.push_back({when, ++last_alarm_, set, call});
+  std::push_heap(alarms_.begin(), alarms_.end());
+}
+
+bool StepWatch::SetAlarm(Time when, ExecutorSet* set, const WatchedCall* call) {
+  if (alarms_.size() > 2 * (steps_.size() + calls_.size()) + 64) {
+    // Most are out of date. What is added here is on its list already.
+    alarms_.clear();
+    for (const auto& [s, e] : steps_) PushAlarm(e.due(), s, nullptr);
+    for (const auto& [c, e] : calls_) PushAlarm(e.when, nullptr, c);
+  } else {
+    PushAlarm(when, set, call);
+  }
+  if (when >= armed_) return false;
+  armed_ = when;
   return true;
 }
 
@@ -35,8 +49,8 @@ void StepWatch::Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline,
   const Time due = e.due();
   {
     std::lock_guard<std::mutex> lock(mu_);
-    steps_.push_back(std::move(e));
-    if (!Sooner(due)) return;
+    steps_.insert_or_assign(set, std::move(e));
+    if (!SetAlarm(due, set, nullptr)) return;
   }
   clock_->Wake(shared_from_this(), due);
 }
@@ -48,34 +62,26 @@ void StepWatch::Stopped(ExecutorSet* set, int64_t step_id) {
     std::lock_guard<std::mutex> lock(mu_);
     // An answer that is given takes the step off this list under its lock, or is seen here.
     if (!set->unanswered(step_id)) return;
-    auto e = std::find_if(steps_.begin(), steps_.end(), [&](const Entry& x) { return x.set == set; });
-    if (e == steps_.end()) {
-      steps_.push_back({set, step_id});
-      e = steps_.end() - 1;
-    }
-    if (e->state == State::kEnding) return;
-    BeginEnding(&*e, now);
-    due = e->due();
-    if (!Sooner(due)) return;
+    Entry& e = steps_.try_emplace(set, Entry{set, step_id}).first->second;
+    if (e.state == State::kEnding) return;
+    BeginEnding(&e, now);
+    due = e.due();
+    if (!SetAlarm(due, set, nullptr)) return;
   }
   clock_->Wake(shared_from_this(), due);
 }
 
 void StepWatch::Remove(ExecutorSet* set) {
   std::lock_guard<std::mutex> lock(mu_);
-  std::erase_if(steps_, [&](const Entry& e) { return e.set == set; });
+  steps_.erase(set);
 }
 
 void StepWatch::Add(std::shared_ptr<WatchedCall> call, Time when) {
   {
     std::lock_guard<std::mutex> lock(mu_);
-    const auto c = std::find_if(calls_.begin(), calls_.end(), [&](const Call& x) { return x.call == call; });
-    if (c == calls_.end()) {
-      calls_.push_back({std::move(call), when});
-    } else {
-      c->when = when;
-    }
-    if (!Sooner(when)) return;
+    const WatchedCall* key = call.get();
+    calls_.insert_or_assign(key, Call{std::move(call), when});
+    if (!SetAlarm(when, nullptr, key)) return;
   }
   clock_->Wake(shared_from_this(), when);
 }
@@ -83,9 +89,9 @@ void StepWatch::Add(std::shared_ptr<WatchedCall> call, Time when) {
 void StepWatch::Remove(const WatchedCall* call) {
   std::shared_ptr<WatchedCall> last;  // may be
   std::lock_guard<std::mutex> lock(mu_);
-  const auto c = std::find_if(calls_.begin(), calls_.end(), [&](const Call& x) { return x.call.get() == call; });
+  const auto c = calls_.find(call);
   if (c == calls_.end()) return;
-  last = std::move(c->call);
+  last = std::move(c->second.call);
   calls_.erase(c);
 }
 
@@ -94,53 +100,83 @@ size_t StepWatch::size() const {
   return steps_.size() + calls_.size();
 }
 
+void StepWatch::EndReports(bool wait) {
+  std::unique_lock<std::mutex> lock(mu_);
+  reports_ended_ = true;
+  if (wait) reported_.wait(lock, [&] { return reporting_ == 0; });
+}
+
+void StepWatch::GiveReport(const std::string& text) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (reports_ended_) return;
+    ++reporting_;
+  }
+  report_(text);
+  std::lock_guard<std::mutex> lock(mu_);
+  if (--reporting_ == 0) reported_.notify_all();
+}
+
 StepWatch::Time StepWatch::Look() {
   Later later;
   Time next = Time::max();
   {
     std::lock_guard<std::mutex> lock(mu_);
     const Time now = clock_->Now();
-    std::vector<ExecutorSet*> answered;
-    for (Entry& e : steps_) {
-      if (now >= e.deadline) {
-        switch (e.state) {
-          case State::kWatched:
-          case State::kAsking:
-            e.state = State::kExpiring;
-            e.deadline = now + kGrace;
-            e.check = Time::max();
-            Ask(&e);
-            break;
-          case State::kExpiring:
-            Expire(&e, now);
-            break;
-          case State::kEnding:
-            later.answers.emplace_back();
-            if (!e.set->AnswerEarly(e.step_id, e.question->Lines(), &later.answers.back())) later.answers.pop_back();
-            answered.push_back(e.set);
-            continue;
-        }
+    armed_ = now;  // what is set meanwhile is part of the answer
+    while (!alarms_.empty() && alarms_.front().when <= now) {
+      std::pop_heap(alarms_.begin(), alarms_.end());
+      const Alarm a = alarms_.back();
+      alarms_.pop_back();
+      if (a.set != nullptr) {
+        LookAtStep(a.set, now, &later);
+      } else {
+        LookAtCall(a.call, now, &later);
       }
-      if (now >= e.check) CheckProgress(&e, now, &later);
-      next = std::min(next, e.due());
     }
-    for (ExecutorSet* set : answered) std::erase_if(steps_, [&](const Entry& e) { return e.set == set; });
-    for (size_t i = calls_.size(); i-- > 0;) {
-      if (now < calls_[i].when) {
-        next = std::min(next, calls_[i].when);
-        continue;
-      }
-      later.calls.push_back(std::move(calls_[i].call));
-      calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(i));
-    }
+    if (!alarms_.empty()) next = alarms_.front().when;
     armed_ = next;
   }
   DoLater(&later);
   return next;
 }
 
+void StepWatch::LookAtStep(ExecutorSet* set, Time now, Later* later) {
+  const auto it = steps_.find(set);
+  if (it == steps_.end() || it->second.due() > now) return;
+  Entry& e = it->second;
+  if (now >= e.deadline) {
+    switch (e.state) {
+      case State::kWatched:
+      case State::kAsking:
+        e.state = State::kExpiring;
+        e.deadline = now + kGrace;
+        e.check = Time::max();
+        Ask(&e);
+        break;
+      case State::kExpiring:
+        Expire(&e, now);
+        break;
+      case State::kEnding:
+        later->answers.emplace_back();
+        if (!set->AnswerEarly(e.step_id, e.question->Lines(), &later->answers.back())) later->answers.pop_back();
+        steps_.erase(it);
+        return;
+    }
+  }
+  if (now >= e.check) CheckProgress(&e, now, later);
+  SetAlarm(e.due(), set, nullptr);
+}
+
+void StepWatch::LookAtCall(const WatchedCall* call, Time now, Later* later) {
+  const auto it = calls_.find(call);
+  if (it == calls_.end() || it->second.when > now) return;
+  later->calls.push_back(std::move(it->second.call));
+  calls_.erase(it);
+}
+
 void StepWatch::DoLater(Later* later) {
-  for (const std::string& text : later->reports) report_(text);
+  for (const std::string& text : later->reports) GiveReport(text);
   for (EarlyAnswer& a : later->answers) {
     if (a.partial != nullptr) {
       a.partial->OnDone(a.status);
@@ -173,8 +209,8 @@ void StepWatch::CheckProgress(Entry* e, Time now, Later* later) {
 // before this returns.
 void StepWatch::Ask(Entry* e) {
   e->question = std::make_shared<StepQuestion>(e->set->executors());
-  e->question->Ask([watch = weak_from_this()](const std::shared_ptr<StepQuestion>& question) {
-    if (auto w = watch.lock()) w->Answered(question);
+  e->question->Ask([watch = weak_from_this(), set = e->set](const std::shared_ptr<StepQuestion>& question) {
+    if (auto w = watch.lock()) w->Answered(set, question);
   });
 }
 
@@ -195,22 +231,23 @@ void StepWatch::BeginEnding(Entry* e, Time now) {
   Ask(e);
 }
 
-void StepWatch::Answered(const std::shared_ptr<StepQuestion>& question) {
+void StepWatch::Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question) {
   std::string text;
   Time due = Time::max();
   {
     std::lock_guard<std::mutex> lock(mu_);
-    const auto e = std::find_if(steps_.begin(), steps_.end(), [&](const Entry& x) { return x.question == question; });
-    if (e == steps_.end()) return;
-    if (e->state == State::kExpiring) {
-      Expire(&*e, clock_->Now());
-      if (Sooner(e->due())) due = e->due();
-    } else if (e->state == State::kAsking && e->set->nodes_run() == e->progress) {
-      text = Report(&*e);
+    const auto it = steps_.find(set);
+    if (it == steps_.end() || it->second.question != question) return;
+    Entry& e = it->second;
+    if (e.state == State::kExpiring) {
+      Expire(&e, clock_->Now());
+      if (SetAlarm(e.due(), set, nullptr)) due = e.due();
+    } else if (e.state == State::kAsking && e.set->nodes_run() == e.progress) {
+      text = Report(&e);
     }
   }
   if (due != Time::max()) clock_->Wake(shared_from_this(), due);
-  if (!text.empty()) report_(text);
+  if (!text.empty()) GiveReport(text);
 }
 
 }  // namespace troupe

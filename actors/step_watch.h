@@ -27,11 +27,12 @@
 //
 // Thread rule: all methods are thread safe. A step is removed before its executors are released;
 // until then they may be used under the list's lock. What belongs to the program is called without
-// it.
+// it. Whatever is added, removed or due costs no more when many others stand on the list.
 #ifndef TROUPE_ACTORS_STEP_WATCH_H_
 #define TROUPE_ACTORS_STEP_WATCH_H_
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,6 +40,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "actors/call_wait.h"
 #include "actors/step_clock.h"
 
@@ -81,6 +83,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   void Add(std::shared_ptr<WatchedCall> call, Time when);
   void Remove(const WatchedCall* call);
   size_t size() const;
+  // From here on no report is given. `wait`: none is under way when this returns.
+  void EndReports(bool wait);
 
   // Does what is due; returns when there is more to do. For the clock.
   Time Look();
@@ -88,8 +92,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
  private:
   enum class State : uint8_t { kWatched, kAsking, kExpiring, kEnding };
   struct Entry {
-    ExecutorSet* set;
-    int64_t step_id;
+    ExecutorSet* set = nullptr;
+    int64_t step_id = 0;
     int64_t timeout_ms = 0, stall_ms = 0;
     Time deadline = Time::max(), check = Time::max(), progress_at{};
     int64_t progress = -1;
@@ -103,26 +107,45 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
     std::vector<EarlyAnswer> answers;
     std::vector<std::shared_ptr<WatchedCall>> calls;
   };
-  void Ask(Entry* e);
-  void CheckProgress(Entry* e, Time now, Later* later);
-  void Answered(const std::shared_ptr<StepQuestion>& question);
-  void Expire(Entry* e, Time now);
-  void BeginEnding(Entry* e, Time now);
-  static std::string Report(Entry* e);
-  void DoLater(Later* later);
-  // True when the clock must be told of `due`. REQUIRES: mu_ is held.
-  bool Sooner(Time due);
-
-  const std::shared_ptr<StepClock> clock_;
-  const std::function<void(const std::string&)> report_;
-  mutable std::mutex mu_;
-  std::vector<Entry> steps_;
   struct Call {
     std::shared_ptr<WatchedCall> call;
     Time when;
   };
-  std::vector<Call> calls_;
+  // When to look at a step, or else a call. It may be out of date: the step or call has gone, or has
+  // another time, for which there is another alarm.
+  struct Alarm {
+    Time when;
+    int64_t number;  // of two at one time the first counts
+    ExecutorSet* set;
+    const WatchedCall* call;
+    bool operator<(const Alarm& o) const { return when != o.when ? when > o.when : number > o.number; }
+  };
+  void Ask(Entry* e);
+  void CheckProgress(Entry* e, Time now, Later* later);
+  void Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question);
+  void Expire(Entry* e, Time now);
+  void BeginEnding(Entry* e, Time now);
+  static std::string Report(Entry* e);
+  void DoLater(Later* later);
+  void GiveReport(const std::string& text);
+  // REQUIRES, of these: mu_ is held.
+  void LookAtStep(ExecutorSet* set, Time now, Later* later);
+  void LookAtCall(const WatchedCall* call, Time now, Later* later);
+  // Sees to it that Look comes here at `when`. True when the clock must be told.
+  bool SetAlarm(Time when, ExecutorSet* set, const WatchedCall* call);
+  void PushAlarm(Time when, ExecutorSet* set, const WatchedCall* call);
+
+  const std::shared_ptr<StepClock> clock_;
+  const std::function<void(const std::string&)> report_;
+  mutable std::mutex mu_;
+  absl::flat_hash_map<ExecutorSet*, Entry> steps_;
+  absl::flat_hash_map<const WatchedCall*, Call> calls_;
+  std::vector<Alarm> alarms_;  // a heap, the next one first
+  int64_t last_alarm_ = 0;
   Time armed_ = Time::max();  // for which the clock has been told to wake it
+  bool reports_ended_ = false;
+  int reporting_ = 0;  // reports that are being given
+  std::condition_variable reported_;
 };
 
 }  // namespace troupe

@@ -12,13 +12,13 @@ absl::Status TurnThreads::Start() {
 }
 
 void TurnThreads::exec_later(caf::resumable* actor) {
-  threads_->ScheduleTurn([this, actor] { Resume(actor); });
+  threads_->ScheduleTurn([this, actor] { Resume(actor); }, actor);
 }
 
 void TurnThreads::Resume(caf::resumable* actor) {
   // As many messages as the scheduler would let it take (runtime.cc).
   constexpr size_t kThroughput = 50;
-  const NoBlockingHere no_blocking;
+  const ComputeThreads::LoopOwner owner(actor);
   switch (actor->resume(this, kThroughput)) {
     case caf::resumable::resume_later:
       return exec_later(actor);

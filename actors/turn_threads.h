@@ -12,9 +12,10 @@
 #include <caf/execution_unit.hpp>
 #include <caf/resumable.hpp>
 #include <memory>
+#include <vector>
 
-#include "troupe/status.h"
 #include "troupe/compute_threads.h"
+#include "troupe/status.h"
 
 namespace troupe {
 
@@ -27,9 +28,9 @@ class TurnThreads : public caf::execution_unit {
   absl::Status Start();
   // REQUIRES: Start was OK.
   void exec_later(caf::resumable* actor) override;
-  // See ComputeThreads.
-  bool LoseWorker() { return threads_->LoseWorker(); }
-  void FindWorker() { threads_->FindWorker(); }
+  // See ComputeThreads. The owner of an actor's turns and of their loops is the actor, a
+  // caf::resumable.
+  void LoseWorkers(const std::vector<const void*>& owners) { threads_->LoseWorkers(owners); }
 
  private:
   void Resume(caf::resumable* actor);

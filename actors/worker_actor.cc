@@ -10,13 +10,13 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> Worker::Registe
   std::vector<std::shared_ptr<const CompiledPart>> parts;
   for (const auto& [name, graph] : call.graphs) {
     if (call.wanted) TROUPE_RETURN_IF_ERROR(call.wanted());
-    Device* device = nullptr;
+    std::shared_ptr<Device> device;
     for (const auto& d : devices_) {
-      if (d->name() == name) device = d.get();
+      if (d->name() == name) device = d;
     }
     if (device == nullptr) return NotFound("this worker has no device '", name, "'");
     TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledPart> part,
-                            CompiledPart::Compile(*graph, device, call.session));
+                            CompiledPart::Compile(*graph, std::move(device), call.session));
     parts.push_back(std::move(part));
   }
   return parts;

@@ -1,7 +1,7 @@
 #include "kernels/pass_support.h"
 
-#include "troupe/shape_inference.h"
 #include "kernels/evaluate.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

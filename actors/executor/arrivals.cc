@@ -37,6 +37,11 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
     const ComputeThreads::LoopOwner owner(call->step.get());
     const int64_t start = NowNanos();
     call->started.store(start, std::memory_order_relaxed);
+    // It may have waited for its thread until after the step's answer.
+    if (call->step->cancelled.load(std::memory_order_relaxed) || call->state->Aborted(call->step->step_id)) {
+      call->Give(absl::CancelledError("the step ended"));
+      return;
+    }
     absl::Status status;
     try {
       status = compute(call->context);
@@ -73,7 +78,7 @@ void StepState::ForgetCalls() {
 
 void StepState::Answer::LastGone(AsyncCall* call) noexcept {
   static const absl::Status forgot = Internal("the kernel forgot to answer: it dropped `done` without calling it");
-  static const absl::Status dropped = Internal("the job was dropped before it ran");
+  static const absl::Status dropped = Cancelled("the step ended before the job began");
   if (!call->answered.load(std::memory_order_acquire)) call->Give(call->job ? dropped : forgot);
   // The step's state may go with it.
   const std::shared_ptr<void> keep = std::move(call->keep);
@@ -190,6 +195,7 @@ void StepState::HandleNodeDone(Arrival& a) {
   Forget(static_cast<AsyncCall*>(a.call));
   if (a.job) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
+    job_nanos_ += static_cast<int64_t>(a.nanos);
     if (a.nanos != 0) part_->RecordCost(a.node, a.nanos, false);
     CountRun(1);
     if (input_.timings != nullptr) {

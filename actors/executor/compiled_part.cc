@@ -5,11 +5,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "graph/ir/control_flow.h"
-#include "troupe/shape_inference.h"
 #include "graph/passes/partition.h"
 #include "kernels/common/op_file.h"
 #include "kernels/control/edge_key.h"
 #include "kernels/control/flow_op.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {
@@ -23,11 +23,12 @@ uint64_t HashName(std::string_view s) {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, Device* device, const SessionScope& session)
-      : graph_(graph), device_(device), session_(session), finder_(device->type()), part_(std::make_shared<CompiledPart>()) {}
+  Compiler(const Graph& graph, std::shared_ptr<Device> device, const SessionScope& session)
+      : graph_(graph), device_(device.get()), session_(session), finder_(device->type()), part_(std::make_shared<CompiledPart>()) {
+    part_->device = std::move(device);
+  }
 
   absl::StatusOr<std::shared_ptr<const CompiledPart>> Run() {
-    part_->device = device_;
     TROUPE_RETURN_IF_ERROR(FindFrames());
     TROUPE_RETURN_IF_ERROR(NumberNodes());
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(PrepareNode(i));
@@ -530,9 +531,10 @@ class Compiler {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const CompiledPart>> CompiledPart::Compile(const Graph& graph, Device* device,
+absl::StatusOr<std::shared_ptr<const CompiledPart>> CompiledPart::Compile(const Graph& graph,
+                                                                         std::shared_ptr<Device> device,
                                                                           const SessionScope& session) {
-  return Compiler(graph, device, session).Run();
+  return Compiler(graph, std::move(device), session).Run();
 }
 
 }  // namespace troupe

@@ -122,10 +122,16 @@ struct StaticFrame {
 class CompiledPart {
  public:
   // Compiles `graph`, whose nodes must all be placed on `device`, and prepares its kernels. Errors have the node's address.
-  static absl::StatusOr<std::shared_ptr<const CompiledPart>> Compile(const Graph& graph, Device* device,
+  static absl::StatusOr<std::shared_ptr<const CompiledPart>> Compile(const Graph& graph, std::shared_ptr<Device> device,
                                                                      const SessionScope& session);
+  // With a device that outlives the part.
+  static absl::StatusOr<std::shared_ptr<const CompiledPart>> Compile(const Graph& graph, Device* device,
+                                                                     const SessionScope& session) {
+    return Compile(graph, std::shared_ptr<Device>(std::shared_ptr<void>(), device), session);
+  }
 
-  Device* device = nullptr;
+  // A share: a kernel that answers late keeps its part when the runtime has gone. Goes last.
+  std::shared_ptr<Device> device;
   bool has_user_kernels = false;  // of KernelOrigin::kUser: nothing is known of when they return
   bool has_control_flow = false;  // frames, switches, merges or dead tokens can occur
   std::vector<CompiledNode> nodes;

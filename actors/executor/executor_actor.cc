@@ -65,7 +65,7 @@ void Executor::Start(const StepInput& input, caf::execution_unit* home) {
 
 void Executor::OnRunStep(const StepInput& input) {
   starting_.store(false, std::memory_order_relaxed);
-  timed_nanos_ = 0;
+  turn_nanos_ = 0;
   state_.Begin(input);
   Go();
 }
@@ -85,14 +85,13 @@ void Executor::Go() {
   const bool timed = state_.timed();
   const int64_t start = timed ? NowNanos() : 0;
   const bool more = state_.Drain(kTurnNodes);
-  if (timed) timed_nanos_ += NowNanos() - start;
+  if (timed) turn_nanos_ += NowNanos() - start;
   if (more) {
     Enqueue(actor_, go_on{}, group_->Home());
     return;
   }
   if (!state_.done()) return state_.Rest();
   absl::Status status = state_.Finish();
-  if (timed && status.ok()) turn_nanos_ = timed_nanos_;
   group_->PartDone(this, status);
 }
 

@@ -70,8 +70,10 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // Sends `arrival` (takes ownership) from any thread.
   void Post(Arrival* arrival);
   StepState& state() { return state_; }
-  // How long the executor's turns were, all together, in the last step in which they were timed; negative: in none yet. For whoever has leased the executor.
+  // How long the executor's turns were, all together, in the last step. REQUIRES: it is over, and was timed.
   int64_t turn_nanos() const { return turn_nanos_; }
+  // A step was begun, and has not had its first turn. From any thread.
+  bool starting() const { return starting_.load(std::memory_order_relaxed); }
 
   // In the executor's turn, for the actor's handlers.
   void OnRunStep(const StepInput& input);
@@ -99,7 +101,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   StepGroup* const group_;
   std::mutex in_group_;
   int64_t step_id_ = 0;
-  int64_t timed_nanos_ = 0, turn_nanos_ = -1;
+  int64_t turn_nanos_ = 0;
   // Set while a run_step is on its way: if the actor dies first, whoever clears it reports the part.
   std::atomic<bool> starting_{false};
   std::atomic<bool> dead_{false};

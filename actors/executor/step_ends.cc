@@ -135,6 +135,7 @@ void StepState::Abort(const absl::Status& status) {
   if (!active_ || aborting_) return;
   Turn turn(this);
   aborting_ = true;
+  aborted_step_.store(last_step_, std::memory_order_relaxed);
   in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + held_.size());
   waiting_arguments_.clear();
   held_.clear();
@@ -144,7 +145,14 @@ void StepState::Abort(const absl::Status& status) {
   heavy_.clear();
   for (Tensor& t : out_) t = Tensor();
   CancelReceives();
+  // What waits for a thread need not: when the step as a whole was told to end, the jobs of all its
+  // parts. Those of one part that failed answer when they get one.
+  if (has_jobs() && input_.context->cancelled.load(std::memory_order_relaxed)) {
+    part_->device->threads()->DropJobs(input_.context.get());
+  }
 }
+
+void StepState::AbortCancelled() { Abort(absl::CancelledError("the step was cancelled")); }
 
 absl::Status StepState::Finish() {
   active_ = false;

@@ -34,9 +34,9 @@ void StepState::Begin(const StepInput& input) {
   active_ = true;
   aborting_ = false;
   status_ = absl::OkStatus();
-  in_flight_ = tokens_out_ = 0;
+  in_flight_ = tokens_out_ = job_nanos_ = 0;
   jobs_.store(0, std::memory_order_relaxed);
-  clock_ = input.timings != nullptr || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0 ? Clock::kAll
+  clock_ = input.timings != nullptr || input.measure || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0 ? Clock::kAll
            : steps_ % kTimeCostlyEvery == 0                                                ? Clock::kCostly
                                                                                            : Clock::kOff;
   if ((clock_ != Clock::kOff || steps_ == kTimedSteps) && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();
@@ -128,9 +128,14 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       if (!TakeResult(node, in)) return;
       break;
     case Step::kAsyncKernel:
+      if (CutOff()) [[unlikely]]
+        return;
       return RunAsync(node, it, dead);
     case Step::kKernel:
     kernel:
+      // Before each kernel: nobody knows how long the last one took, and the call may have been answered meanwhile.
+      if (CutOff()) [[unlikely]]
+        return;
       if (n.deref) [[unlikely]] {
         if (!ReadReferences(node, in)) return;
       }
@@ -198,10 +203,8 @@ void StepState::DrainLoop(int64_t budget) {
   constexpr int64_t kBatch = 256;
   const bool orders = !kFlow && ordering_ != nullptr && !input_.token_messages;
   for (int64_t left = budget; left > 0;) {
-    // Cancellation is looked at once a batch, not once a node.
-    if (input_.context->cancelled.load(std::memory_order_relaxed) && !aborting_) {
-      Abort(absl::CancelledError("the step was cancelled"));
-    }
+    // Here for nodes without a kernel, and before each kernel (RunNode).
+    CutOff();
     const int64_t batch = std::min(left, kBatch);
     int64_t n = 0;
     for (; n < batch; ++n) {

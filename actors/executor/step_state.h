@@ -13,7 +13,7 @@
 //                             4 drop and count it                                        as before
 //   running, idle  arrival of the next step, whose Begin is on its way
 //                             8 keep it for Begin                                        as before
-//   running  kernel fails, Abort
+//   running  kernel fails, Abort; before a kernel: the step was told to end
 //                             5 forget what is ready, cancel waiting receives            aborting
 //   aborting arrival          6 drop                                                     aborting, done when nothing is out
 //   done     Finish           7 give values back                                         idle
@@ -167,6 +167,7 @@ struct StepInput {
   bool partial = false;               // arguments come one by one, results are told one by one
   bool token_messages = false;        // every token is a message (a debugging mode)
   bool check_kernels = false;         // all outputs of all kernels are checked (a debugging mode)
+  bool measure = false;               // the step is timed, whatever its number
   std::vector<NodeTiming>* timings = nullptr;
 };
 
@@ -194,6 +195,8 @@ class StepState : public TensorExchange {
   bool done() const { return active_ && NothingReady() && tokens_out_ == 0 && in_flight_ == 0; }
   // Whether the step has jobs on compute threads. From any thread.
   bool has_jobs() const { return jobs_.load(std::memory_order_relaxed) > 0; }
+  // Whether the part of step `step_id` has been aborted. From any thread.
+  bool Aborted(int64_t step_id) const { return aborted_step_.load(std::memory_order_relaxed) == step_id; }
   // The first error. REQUIRES: done().
   absl::Status Finish();
 
@@ -207,6 +210,8 @@ class StepState : public TensorExchange {
   // From any thread: nodes run since the executor began to live, and the last node whose kernel was called in the turn.
   int64_t nodes_run() const { return nodes_run_.load(std::memory_order_relaxed); }
   uint32_t last_called() const { return current_.load(std::memory_order_relaxed); }
+  // How long the jobs of this step took, all together. In the turn, or when nobody has it.
+  int64_t job_nanos() const { return job_nanos_; }
   int64_t late_arrivals() const { return late_arrivals_; }
   // Bytes of tensors that other parts have sent, in all steps.
   int64_t received_bytes() const { return received_bytes_; }
@@ -269,6 +274,14 @@ class StepState : public TensorExchange {
   void RunSource(uint32_t node, Iteration* it);
   bool TakeResult(uint32_t node, Tensor* in);
   void KernelFailed(uint32_t node, Tensor* in, const absl::Status& status);
+  // Whether the step was told to end: its nodes are not run then, not even those that are ready.
+  bool CutOff() {
+    if (!input_.context->cancelled.load(std::memory_order_relaxed)) [[likely]]
+      return false;
+    AbortCancelled();
+    return true;
+  }
+  void AbortCancelled();
   void RunDead(uint32_t node, Iteration* it);
   const Tensor* TakeArgument(uint32_t node);
   // The owner of what is lent to a slot.
@@ -379,11 +392,13 @@ class StepState : public TensorExchange {
   bool check_ = false;  // the library's kernels are checked, too
   absl::Status status_;
   std::atomic<uint32_t> current_{0};  // node whose kernel runs, for what it may throw and for reports
+  std::atomic<int64_t> aborted_step_{0};
   AsyncCall* asking_ = nullptr;        // whose ComputeAsync runs
   int64_t in_flight_ = 0;              // jobs, asynchronous kernels
   std::atomic<int> jobs_{0};           // of these; written in the turn alone
   int64_t tokens_out_ = 0;             // tokens on their way as messages
   std::atomic<int64_t> nodes_run_{0};  // written in the turn alone
+  int64_t job_nanos_ = 0;
   int64_t late_arrivals_ = 0, steps_ = 0;
   int64_t rested_at_ = 0, resting_since_ = 0;  // nodes run when the waiting began, and when that was
 

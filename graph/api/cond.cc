@@ -78,10 +78,12 @@ class CondBuilder {
         [&] { result = fn(inside); });
     if (!run.ok()) at_.Fail(run);
     if (result.values.empty() && result.run.valid() && at_.ok()) {
-      result.values = {
-          EmitOp(ScopeAt(inside.WithOpName("control_dependency").WithControlDependencies(result.run), at_.location()),
-                 "Identity", {pivot})
-              .output(0)};
+      result.values = {EmitOp(ScopeAt(inside.WithOpName("control_dependency")
+                                          .WithLocation(at_.location())
+                                          .WithControlDependencies(result.run),
+                                      at_.location()),
+                              "Identity", {pivot})
+                           .output(0)};
     }
     std::vector<NodeOut> values(result.values.size());
     for (size_t i = 0; i < values.size() && at_.ok(); ++i) {

@@ -12,6 +12,13 @@ namespace {
 using internal::ScopeShared;
 using internal::ScopeState;
 
+std::string_view WhyEmpty(const Output& out) {
+  return out.index() != internal::kBuiltNowhere
+             ? std::string_view()
+             : ": the result of an operator whose operands know no scope to build in (they are "
+               "empty, or made of a bare NodeOut); call the builder that takes a scope";
+}
+
 struct Arg {
   const Input* begin;
   size_t size;
@@ -89,7 +96,7 @@ class Emitter {
         if (in.literal() != nullptr) {
           if (!in.literal()->error().ok()) return Annotate(in.literal()->error(), StrCat("arg '", name, "'"));
         } else if (!in.out().valid()) {
-          return InvalidArgument("arg '", name, "' is an empty Output");
+          return InvalidArgument("arg '", name, "' is an empty Output", WhyEmpty(in.out()));
         } else if (in.out().node()->graph() != shared_.graph.get()) {
           return InvalidArgument("arg '", name, "' = '", in.out().name(), "' belongs to another graph");
         }
@@ -273,7 +280,7 @@ Operation EmitLists(const ScopeAt& at, std::string_view op, const std::vector<In
 
 Output AsOutput(const ScopeAt& at, const Input& input, DType hint) {
   if (input.literal() == nullptr) {
-    if (at.ok() && !input.out().valid()) at.Fail(InvalidArgument("an empty Output was given"));
+    if (at.ok() && !input.out().valid()) at.Fail(InvalidArgument("an empty Output was given", WhyEmpty(input.out())));
     return input.out();
   }
   if (at.ok() && !input.literal()->error().ok()) at.Fail(input.literal()->error());

@@ -7,7 +7,8 @@ namespace troupe {
 namespace {
 
 ScopeAt Named(const ScopeAt& at, const std::vector<Operation>& after, const char* name) {
-  Scope s = at->WithControlDependencies(after);
+  // With the caller's line: that is where an operation of another graph was handed in.
+  Scope s = at->WithLocation(at.location()).WithControlDependencies(after);
   if (s.op_name().empty()) s = s.WithOpName(name);
   return ScopeAt(s, at.location());
 }

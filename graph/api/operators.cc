@@ -1,7 +1,7 @@
 #include "troupe/operators.h"
 
-#include "troupe/emit.h"
 #include "graph/api/scope_state.h"
+#include "troupe/emit.h"
 
 namespace troupe {
 
@@ -9,7 +9,7 @@ namespace {
 
 using internal::ScopeState;
 
-// The scope of `a`'s operators; null when no operand knows its scope (then there is nowhere to build or to report to).
+// The scope of `a`'s operators; null when no operand knows its scope: then there is nowhere to build, and whoever uses the result reports.
 std::shared_ptr<const ScopeState> PlaceFor(std::initializer_list<const OutputAt*> operands) {
   std::shared_ptr<const ScopeState> place;
   for (const OutputAt* o : operands) {
@@ -41,7 +41,7 @@ std::shared_ptr<const ScopeState> PlaceFor(std::initializer_list<const OutputAt*
 Output Build(const char* name, const char* op, std::initializer_list<const OutputAt*> operands,
              const std::vector<Input>& inputs) {
   const auto place = PlaceFor(operands);
-  if (place == nullptr) return Output();
+  if (place == nullptr) return Output(NodeOut{nullptr, internal::kBuiltNowhere});
   const SourceLocation& here = (*operands.begin())->location();
   return EmitOp(ScopeAt(Scope(place, name), place->pinned.known() ? place->pinned : here), op, inputs).output(0);
 }

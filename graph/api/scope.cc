@@ -86,17 +86,33 @@ bool ValidScopeName(std::string_view name) {
 
 SourceLocation From(const std::source_location& here) { return {here.file_name(), here.line()}; }
 
+// A node of another graph must not be kept: it goes with its graph, and its name may be that of another node here.
+bool OfGraph(const Scope& scope, const Operation& op, const char* what, SourceLocation location) {
+  if (op.node()->graph() == scope.graph()) return true;
+  scope.Fail(InvalidArgument(what, " '", op.name(), "' belongs to another graph"), location);
+  return false;
+}
+
+// The state of a root scope. Without a graph there is one all the same, so that what is called on the scope finds its error.
+std::shared_ptr<ScopeState> RootState(std::shared_ptr<Graph> graph) {
+  auto s = std::make_shared<ScopeState>();
+  const bool given = graph != nullptr;
+  s->shared = std::make_shared<ScopeShared>(given ? std::move(graph) : std::make_shared<Graph>());
+  if (!given) s->shared->status = InvalidArgument("a scope was made of no graph");
+  return s;
+}
+
 }  // namespace
+
+Scope::Scope(std::shared_ptr<const ScopeState> state, std::string op_name)
+    : state_(state != nullptr ? std::move(state) : RootState(nullptr)), op_name_(std::move(op_name)) {}
 
 Scope Scope::NewRootScope() { return NewRootScope(std::make_shared<Graph>()); }
 
-Scope Scope::NewRootScope(std::shared_ptr<Graph> graph) {
-  auto s = std::make_shared<ScopeState>();
-  s->shared = std::make_shared<ScopeShared>(std::move(graph));
-  return Scope(std::move(s));
-}
+Scope Scope::NewRootScope(std::shared_ptr<Graph> graph) { return Scope(RootState(std::move(graph))); }
 
 Scope Scope::NewRootScope(Graph* graph) {
+  // Owns nothing, and compares equal to null for a null graph.
   return NewRootScope(std::shared_ptr<Graph>(std::shared_ptr<Graph>(), graph));
 }
 
@@ -141,8 +157,10 @@ Scope Scope::WithContainer(std::string_view container) const {
   return With(*this, [&](ScopeState& s) { s.container = container; });
 }
 
-Scope Scope::ColocateWith(const Operation& op) const {
-  if (!op.valid()) UpdateStatus(InvalidArgument("a scope was to be colocated with an empty Operation"));
+Scope Scope::ColocateWith(const Operation& op, std::source_location here) const {
+  const SourceLocation line = state_->pinned.known() ? state_->pinned : From(here);
+  if (!op.valid()) Fail(InvalidArgument("a scope was to be colocated with an empty Operation"), line);
+  if (op.valid() && !OfGraph(*this, op, "the operation to be colocated with,", line)) return *this;
   return With(*this, [&](ScopeState& s) { s.colocate = op.node(); });
 }
 
@@ -150,12 +168,12 @@ Scope Scope::WithNoColocation() const {
   return With(*this, [](ScopeState& s) { s.colocate = nullptr; });
 }
 
-Scope Scope::WithControlDependencies(const std::vector<Operation>& ops) const {
+Scope Scope::WithControlDependencies(const std::vector<Operation>& ops, std::source_location here) const {
+  const SourceLocation line = state_->pinned.known() ? state_->pinned : From(here);
   return With(*this, [&](ScopeState& s) {
     for (const Operation& op : ops) {
-      if (op.valid() && std::find(s.control.begin(), s.control.end(), op.node()) == s.control.end()) {
-        s.control.push_back(op.node());
-      }
+      if (!op.valid() || !OfGraph(*this, op, "control dependency", line)) continue;
+      if (std::find(s.control.begin(), s.control.end(), op.node()) == s.control.end()) s.control.push_back(op.node());
     }
   });
 }
@@ -186,6 +204,9 @@ PartialTensorShape Scope::ShapeOf(const Output& out) const {
 void Scope::SetShape(const Output& out, const PartialTensorShape& shape, std::source_location here) const {
   if (!ok()) return;
   if (!out.valid()) return Fail(InvalidArgument("the shape of an empty Output was set"), From(here));
+  if (out.node()->graph() != graph()) {
+    return Fail(InvalidArgument("'", out.name(), "', whose shape was set, belongs to another graph"), From(here));
+  }
   Fail(state_->shared->refiner.SetShape(out, shape), From(here));
 }
 

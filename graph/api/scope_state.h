@@ -41,6 +41,9 @@ struct ScopeShared {
   absl::Status Refine(const Node* node);
 };
 
+// The index of the invalid Output that an operator gives when none of its operands knows a scope: whoever takes it says so.
+inline constexpr int kBuiltNowhere = -1;
+
 // One WithDevice or WithDeviceFunction, or (neither set) WithNoDevice.
 struct DeviceEntry {
   std::string name;

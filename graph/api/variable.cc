@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "graph/api/scope_state.h"
 #include "troupe/const.h"
 #include "troupe/emit.h"
 #include "troupe/group.h"
-#include "graph/api/scope_state.h"
 
 namespace troupe {
 
@@ -159,6 +159,9 @@ Operation VariablesInitializer(const ScopeAt& at, const std::vector<Variable>& v
   for (const Variable& v : variables) {
     if (at.ok() && !v.initializer().valid())
       at.Fail(InvalidArgument("variable '", v.variable_name(), "' has no initializer"));
+    // Its initializer may have the name of one that is here.
+    if (at.ok() && v.handle().node()->graph() != at->graph())
+      at.Fail(InvalidArgument("variable '", v.variable_name(), "' belongs to another graph"));
     ops.push_back(v.initializer());
   }
   return Group(DefaultName(at, "init"), ops);

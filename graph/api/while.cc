@@ -1,6 +1,6 @@
 // While.
-#include "troupe/const.h"
 #include "graph/api/control_context.h"
+#include "troupe/const.h"
 #include "troupe/control_flow.h"
 #include "troupe/emit.h"
 

@@ -32,6 +32,11 @@ absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const Node
                              Name(BaseType(x.dtype())));
     }
   }
+  for (NodeOut v : options_.stop_gradients) TROUPE_RETURN_IF_ERROR(check(v, "stop_gradients entry"));
+  for (const Node* n : options_.control_dependencies) {
+    if (n == nullptr) return InvalidArgument("a control dependency of the gradients is no node");
+    if (n->graph() != graph_) return InvalidArgument("the control dependency '", n->name(), "' is of another graph");
+  }
   if (!grad_ys.empty() && grad_ys.size() != ys.size()) {
     return InvalidArgument("there are ", ys.size(), " ys, but ", grad_ys.size(), " grad_ys");
   }
@@ -58,11 +63,14 @@ absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const Node
 }
 
 void Backprop::ChoosePrefix() {
-  // The parts of names at the depth of ours that begin as ours does.
-  absl::flat_hash_set<std::string_view> taken;
+  // The parts of names at the depth of ours that begin as ours does; and what tells the gradient
+  // arrays of one call from those of another, which are called as their call was before it was
+  // imported under another name.
+  absl::flat_hash_set<std::string> taken;
   for (const Node* n : forward_.order()) {
     const std::string_view name = n->name();
-    if (name.starts_with(options_.name)) taken.insert(name.substr(0, name.find('/', options_.name.size())));
+    if (name.starts_with(options_.name)) taken.emplace(name.substr(0, name.find('/', options_.name.size())));
+    if (n->op().name == "TensorArrayGradV3") taken.insert(n->Attr<std::string>("source").value_or(""));
   }
   prefix_ = options_.name;
   for (int i = 1; taken.contains(prefix_); ++i) prefix_ = StrCat(options_.name, "_", i);
@@ -202,7 +210,7 @@ bool Backprop::Needed(NodeOut v) const {
   return v.valid() && Carries(v) && (xs_.contains(v) || (Relevant(v.node) && !stops_.contains(v)));
 }
 
-void Backprop::AddGrad(NodeOut v, NodeOut grad, Frame* target) {
+void Backprop::AddGrad(NodeOut v, NodeOut grad, Frame* target, int guard) {
   if (!ok() || !grad.valid() || !Needed(v)) return;
   const DType want = BaseType(v.dtype()), got = BaseType(grad.dtype());
   if (want != DType::kResource && want != got) {
@@ -210,7 +218,8 @@ void Backprop::AddGrad(NodeOut v, NodeOut grad, Frame* target) {
         Internal("its gradient for '", v.ToString(), "' is ", Name(got), ", but the tensor is ", Name(want))));
     return;
   }
-  grads_[v].push_back(grad);
+  grad = AliveAs(v, grad, guard, target);
+  if (ok()) grads_[v].push_back(grad);
 }
 
 bool Backprop::HasGrad(NodeOut v) const {
@@ -266,7 +275,7 @@ void Backprop::NodeGradient(Node* n, Frame* target) {
   std::vector<bool> needed(n->num_inputs());
   for (int i = 0; i < n->num_inputs(); ++i) needed[i] = Needed(n->input(i));
   context.Finish(needed);
-  for (int i = 0; i < n->num_inputs(); ++i) AddGrad(n->input(i), context.grads()[i], target);
+  for (int i = 0; i < n->num_inputs(); ++i) AddGrad(n->input(i), context.grads()[i], target, forward_.GuardOf(n));
 }
 
 void Backprop::Region(Frame* forward, Frame* target) {
@@ -370,7 +379,7 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const Gradie
     current_ = ys[i].node;
     const bool given = !grad_ys.empty() && grad_ys[i].valid();
     const NodeOut seed = given ? grad_ys[i] : Add(base_, "grad_ys", "OnesLike", {ys[i]});
-    AddGrad(ys[i], seed, base_);
+    AddGrad(ys[i], seed, base_, forward_.GuardOf(ys[i]));
   }
   Region(base_, base_);
   grads->clear();

@@ -14,8 +14,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "graph/autodiff/forward_graph.h"
-#include "troupe/gradients.h"
 #include "troupe/gradient_function.h"
+#include "troupe/gradients.h"
 
 namespace troupe::autodiff {
 
@@ -94,14 +94,19 @@ class Backprop {
   absl::Status CheckLoops() const;
   // What to say of an x that has no gradient (unconnected.cc).
   absl::Status NotConnected(absl::Span<const NodeOut> ys, const GradientSource& x) const;
+  // What a gradient can come back for: numbers, and the handles of variables. Those of arrays tell
+  // which array it is; what happens to it is a matter of its flow, which counts as a number.
   bool Carries(NodeOut v) const {
-    return IsDifferentiable(BaseType(v.dtype())) || BaseType(v.dtype()) == DType::kResource;
+    if (BaseType(v.dtype()) == DType::kResource) return !v.node->op().name.starts_with("TensorArray");
+    return IsDifferentiable(BaseType(v.dtype()));
   }
   bool Relevant(const Node* n) const { return n->id() < static_cast<int>(relevant_.size()) && relevant_[n->id()]; }
   // True when a gradient that arrives at v is of use.
   bool Needed(NodeOut v) const;
   void Region(Frame* forward, Frame* target);
-  void AddGrad(NodeOut v, NodeOut grad, Frame* target);
+  // `grad` is alive when `guard` holds, that of what uses v; it is completed by zeros where v lives
+  // besides.
+  void AddGrad(NodeOut v, NodeOut grad, Frame* target, int guard);
   bool HasGrad(NodeOut v) const;
   // The sum of the gradients that arrived at v; invalid when there are none.
   NodeOut Sum(NodeOut v, Frame* target);
@@ -126,6 +131,9 @@ class Backprop {
   bool HasStackedGrad(const Frame* loop) const;
 
   // --- Conditionals (cond_gradients.cc) and loops (loop_gradients.cc) ---
+  // `grad`, alive when `guard` holds, as one that is alive when v is: what stands in a branch can
+  // use what no Switch has brought there.
+  NodeOut AliveAs(NodeOut v, NodeOut grad, int guard, Frame* target);
   void SwitchGradient(Node* n, Frame* target);
   void MergeGradient(Node* n, Frame* target);
   void LoopGradient(Frame* loop, Frame* target);

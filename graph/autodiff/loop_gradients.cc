@@ -77,7 +77,7 @@ void Backprop::AccumulateConstant(Node* enter, Frame* backward, NodeOut cond, Fr
   if (!ok()) return;
   const NodeOut sum = Add(backward, "sum/Add", "AddV2", {NodeOut{branch.node, 1}, grad});
   Close(merge, Add(backward, "sum/NextIteration", "NextIteration", {sum}));
-  AddGrad(enter->input(0), Add(backward, "sum/Exit", "Exit", {branch}), target);
+  AddGrad(enter->input(0), Add(backward, "sum/Exit", "Exit", {branch}), target, forward_.FrameOf(enter)->guard);
 }
 
 void Backprop::LoopGradient(Frame* loop, Frame* target) {
@@ -123,7 +123,7 @@ void Backprop::LoopGradient(Frame* loop, Frame* target) {
     const NodeOut merge = AddLoopMerge(AddEnter(grad, backward, false, "b_var/Enter"), backward, "b_var/Merge");
     const NodeOut branch = Add(backward, "b_var/Switch", "Switch", {merge, cond});
     if (!ok()) return;
-    AddGrad(var.next->input(0), {branch.node, 1}, backward);
+    AddGrad(var.next->input(0), {branch.node, 1}, backward, forward_.GuardOf(var.next->input(0)));
     grad_vars.push_back({&var, merge, branch});
   }
   const Node* at = current_;
@@ -134,7 +134,7 @@ void Backprop::LoopGradient(Frame* loop, Frame* target) {
     NodeOut grad = Sum(start, backward);
     if (!grad.valid()) grad = Zeros(start, backward, BaseType(start.dtype()));
     Close(v.merge, Add(backward, "b_var/NextIteration", "NextIteration", {grad}));
-    AddGrad(v.var->enter->input(0), Add(backward, "b_var/Exit", "Exit", {v.branch}), target);
+    AddGrad(v.var->enter->input(0), Add(backward, "b_var/Exit", "Exit", {v.branch}), target, loop->guard);
   }
   for (Node* enter : loop->enters) {
     if (ForwardGraph::IsConstantEnter(enter) && Relevant(enter)) AccumulateConstant(enter, backward, cond, target);

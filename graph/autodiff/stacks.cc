@@ -107,13 +107,13 @@ void Backprop::PopGradient(Node* n, Frame* target) {
 }
 
 void Backprop::PushGradient(Node* n, Frame* target) {
-  if (!stops_.contains(NodeOut{n, 0})) AddGrad(n->input(1), Sum({n, 0}, target), target);
+  if (!stops_.contains(NodeOut{n, 0})) AddGrad(n->input(1), Sum({n, 0}, target), target, forward_.GuardOf(n));
   const Stack& stack = *StackOf(n);
   if (!ok() || !stack.grads.valid()) return;
   const NodeOut pop = Add(target, "stacked/pop", "StackPopV2", {Value(stack.grads, target)},
                           {{"elem_type", BaseType(n->input(1).dtype())}}, {GuardNode(forward_.GuardOf(n), target)});
   InOrder(pop.node, target);
-  AddGrad(n->input(1), pop, target);
+  AddGrad(n->input(1), pop, target, forward_.GuardOf(n));
 }
 
 bool Backprop::HasStackedGrad(const Frame* loop) const {

@@ -47,6 +47,7 @@ bool PassesNothing(const Node* n) {
 
 absl::Status Backprop::NotConnected(absl::Span<const NodeOut> ys, const GradientSource& source) const {
   const NodeOut x = source.outside;
+  if (ys.empty()) return InvalidArgument("there are no ys, so that nothing depends on '", x.ToString(), "'");
   const std::string all = ys.size() == 1 ? StrCat("'", ys[0].ToString(), "' does not depend on '")
                                          : StrCat("none of ", ys.size(), " ys depends on '");
   std::string text = StrCat(all, x.ToString(), "'");

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t most) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return NotFound(path, ": ", std::strerror(errno));
@@ -24,13 +24,18 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::string bytes;
   std::error_code error;
   const uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error) most = std::max<uint64_t>(most, size);
   constexpr size_t kPiece = size_t{1} << 20;
   try {
     if (!error && size > 0) bytes.reserve(size + 1);
     for (size_t have = 0;;) {
-      bytes.resize(have + kPiece <= bytes.capacity() || have == 0 ? have + kPiece : std::max(2 * have, have + kPiece));
+      const size_t next =
+          have + kPiece <= bytes.capacity() || have == 0 ? have + kPiece : std::max(2 * have, have + kPiece);
+      // One byte more, to see that there are more.
+      bytes.resize(static_cast<size_t>(std::min<uint64_t>(next, most + 1)));
       file.read(bytes.data() + have, static_cast<std::streamsize>(bytes.size() - have));
       have += static_cast<size_t>(file.gcount());
+      if (have > most) return InvalidArgument(path, ": it has more than ", most, " bytes");
       if (file) continue;
       if (file.bad()) return InvalidArgument(path, ": it cannot be read");
       bytes.resize(have);

@@ -4,14 +4,20 @@
 #ifndef TROUPE_GRAPH_CORE_READ_FILE_H_
 #define TROUPE_GRAPH_CORE_READ_FILE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "troupe/status.h"
 
 namespace troupe {
 
-// NOT_FOUND when `path` cannot be opened, INVALID_ARGUMENT when it cannot be read (a folder); both name the path. From any thread.
-absl::StatusOr<std::string> ReadFile(const std::string& path);
+// What is read at most of something that has no size of its own: a device or a pipe may have no end.
+inline constexpr uint64_t kMostWithoutSize = (uint64_t{1} << 31) - 1;
+
+// NOT_FOUND when `path` cannot be opened; INVALID_ARGUMENT when it cannot be read (a folder), or has
+// more bytes than both its size, as the file system tells it, and `most`, of which no more are read.
+// All name the path. From any thread.
+absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t most = kMostWithoutSize);
 
 }  // namespace troupe
 

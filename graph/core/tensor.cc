@@ -89,7 +89,33 @@ bool Tensor::HasShape(const TensorShape& s) const {
   return true;
 }
 
+Tensor Tensor::WithType(DType dtype, const TensorShape& shape) const {
+  if (buffer_ == nullptr) return Tensor();
+  CheckFits(dtype, shape);
+  buffer_->Ref();
+  return Tensor(dtype, shape, buffer_);
+}
+
+Tensor Tensor::ReshapedMove(const TensorShape& shape) && {
+  if (buffer_ == nullptr) return Tensor();
+  CheckFits(dtype_, shape);
+  Tensor t(dtype_, shape, buffer_);
+  buffer_ = nullptr;
+  return t;
+}
+
+void Tensor::CheckFits(DType dtype, const TensorShape& shape) const {
+  int64_t n = static_cast<int64_t>(SizeOf(dtype));
+  bool fits = n > 0 && shape.rank() <= kMaxRank && KindOf(dtype) == KindOf(dtype_);
+  for (int64_t d : shape.dims()) fits = fits && d >= 0 && !__builtin_mul_overflow(n, d, &n);
+  if (fits && static_cast<uint64_t>(n) <= buffer_->size()) return;
+  throw std::logic_error(
+      StrCat("the bytes of a tensor ", TypeAndShape(), " cannot be seen as ", Name(dtype), " ", shape.DebugString()));
+}
+
 Tensor Tensor::Slice(int64_t start, int64_t limit) const {
+  if (buffer_ == nullptr || rank_ == 0 || start < 0 || limit < start || limit > dim(0)) [[unlikely]]
+    throw std::logic_error(StrCat("a tensor ", TypeAndShape(), " has no rows ", start, " to ", limit));
   TensorShape s = shape();
   const int64_t row = s.dim(0) == 0 ? 0 : num_elements() / s.dim(0);
   s.set_dim(0, limit - start);
@@ -122,6 +148,8 @@ void Tensor::CheckAccess(DType want) const {
   if (BaseType(dtype_) == want || IsRef(dtype_)) return;
   throw std::logic_error(StrCat("a tensor ", TypeAndShape(), " was read as ", Name(want)));
 }
+
+void Tensor::NoValue() { throw std::logic_error("the bytes of a tensor without a value were asked for"); }
 
 void Tensor::CheckNotEmpty() const {
   if (num_elements() > 0) return;

@@ -177,6 +177,9 @@ absl::StatusOr<Node*> Graph::CopyNode(const Node& other, std::string_view name) 
 
 absl::StatusOr<Edge*> Graph::AddEdge(Node* src, int src_output, Node* dst, int dst_input) {
   if (frozen_) return FailedPrecondition("the graph is frozen");
+  if (src->graph_ != this || dst->graph_ != this) {
+    return InvalidArgument("node '", src->graph_ != this ? src->name() : dst->name(), "' belongs to another graph");
+  }
   if (src_output == kControlSlot && dst_input == kControlSlot) return AddControlEdge(src, dst);
   if (src_output < 0 || src_output >= src->num_outputs()) {
     return InvalidArgument("node '", src->name(), "' (", src->op().name, ") has ", src->num_outputs(), " outputs, so '",
@@ -255,7 +258,7 @@ std::string Graph::UniqueName(std::string_view base) {
   }
 }
 
-std::string NodeOut::ToString() const { return StrCat(node->name(), ":", index); }
+std::string NodeOut::ToString() const { return valid() ? StrCat(node->name(), ":", index) : std::string(); }
 
 absl::Status Node::At(const absl::Status& status) const {
   return WithAddress(status, name(), op_->name, device(), location());

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "troupe/registration.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/registration.h"
 
 namespace troupe {
 namespace {

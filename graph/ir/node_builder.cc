@@ -134,6 +134,10 @@ absl::StatusOr<Node*> NodeBuilder::Build() {
     if (allow_missing_ && op.inputs[i].IsList() && attrs_.Has(op.inputs[i].number_attr)) continue;
     if (absl::Status s = InferAttrs(op, i, args_[i].outs, args_[i].list, &attrs_, &told); !s.ok()) return address(s);
   }
+  for (const Node* c : control_) {
+    if (c->graph() != graph_)
+      return address(InvalidArgument("control input '^", c->name(), "' belongs to another graph"));
+  }
   const std::string name = unique_name_ ? graph_->UniqueName(name_) : name_;
   absl::StatusOr<Node*> node = graph_->AddNode(name, op_, std::move(attrs_));
   if (!node.ok()) return HasAddress(node.status()) || !location_.known() ? node.status() : address(node.status());

@@ -140,16 +140,19 @@ absl::Status ShapeRefiner::AddAll() {
 PartialTensorShape ShapeRefiner::shape(NodeOut out) const {
   if (out.node->id() >= static_cast<int>(entries_.size())) return {};
   const Entry& e = entries_[out.node->id()];
-  return e.known && out.index < static_cast<int>(e.shapes.size()) ? e.shapes[out.index] : PartialTensorShape();
+  return e.known && out.index >= 0 && out.index < static_cast<int>(e.shapes.size()) ? e.shapes[out.index]
+                                                                                    : PartialTensorShape();
 }
 
 const HandleInfo* ShapeRefiner::handle(NodeOut out) const {
   if (out.node->id() >= static_cast<int>(entries_.size())) return nullptr;
   const Entry& e = entries_[out.node->id()];
-  return e.known && out.index < static_cast<int>(e.handles.size()) ? &e.handles[out.index] : nullptr;
+  return e.known && out.index >= 0 && out.index < static_cast<int>(e.handles.size()) ? &e.handles[out.index] : nullptr;
 }
 
 absl::Status ShapeRefiner::SetShape(NodeOut out, const PartialTensorShape& s) {
+  if (out.index < 0 || out.index >= out.node->num_outputs())
+    return out.node->At(InvalidArgument("'", out.ToString(), "', whose shape was set, does not exist"));
   if (out.node->id() >= static_cast<int>(entries_.size())) entries_.resize(graph_->num_node_ids());
   Entry& e = entries_[out.node->id()];
   if (!e.known) {

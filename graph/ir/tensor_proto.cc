@@ -6,9 +6,9 @@
 #include <bit>
 #include <cstring>
 
-#include "troupe/resource.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/tensor.pb.h"
+#include "troupe/resource.h"
 
 namespace troupe {
 namespace {

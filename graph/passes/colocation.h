@@ -14,8 +14,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "graph/passes/still_wanted.h"
 #include "graph/passes/session_groups.h"
+#include "graph/passes/still_wanted.h"
 
 namespace troupe {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "troupe/tensor.h"
 #include "graph/passes/reference_reads.h"
+#include "troupe/tensor.h"
 
 namespace troupe {
 namespace {

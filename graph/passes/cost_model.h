@@ -11,9 +11,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/core/device_name.h"
+#include "graph/passes/still_wanted.h"
 #include "troupe/graph.h"
 #include "troupe/shape_inference.h"
-#include "graph/passes/still_wanted.h"
 
 namespace troupe {
 

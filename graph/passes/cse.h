@@ -8,8 +8,8 @@
 #ifndef TROUPE_GRAPH_PASSES_CSE_H_
 #define TROUPE_GRAPH_PASSES_CSE_H_
 
-#include "troupe/graph.h"
 #include "graph/passes/still_wanted.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 

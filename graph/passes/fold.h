@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "troupe/tensor.h"
-#include "troupe/graph.h"
 #include "graph/passes/still_wanted.h"
+#include "troupe/graph.h"
+#include "troupe/tensor.h"
 
 namespace troupe {
 

@@ -17,9 +17,9 @@
 #ifndef TROUPE_GRAPH_PASSES_FUSE_H_
 #define TROUPE_GRAPH_PASSES_FUSE_H_
 
-#include "troupe/graph.h"
-#include "graph/passes/still_wanted.h"
 #include "graph/passes/device_set.h"
+#include "graph/passes/still_wanted.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 

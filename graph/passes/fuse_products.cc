@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "troupe/shape_inference.h"
 #include "graph/passes/fuse_rewrite.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

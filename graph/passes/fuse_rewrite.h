@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "troupe/graph.h"
-#include "graph/passes/still_wanted.h"
 #include "graph/passes/device_set.h"
+#include "graph/passes/still_wanted.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "graph/ir/control_flow.h"
 
 namespace troupe {
 namespace {
@@ -36,6 +37,7 @@ class LateReads {
     if (!read || !updated) return 0;
     TROUPE_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
     FindReads();
+    TROUPE_RETURN_IF_ERROR(FindLoops());
     for (size_t first = 0; first < updates_.size(); first += 64) TROUPE_RETURN_IF_ERROR(FindLate(first));
     int moved = 0;
     // In topological order: what hands on an Identity's value may itself read later by now.
@@ -93,6 +95,101 @@ class LateReads {
     }
   }
 
+  // The loops that updates stand in, with all that runs in them.
+  absl::Status FindLoops() {
+    loop_of_.assign(graph_.num_node_ids(), -1);
+    if (updates_.empty() || std::none_of(order_.begin(), order_.end(), [](const Node* n) { return n->IsExit(); }))
+      return absl::OkStatus();
+    std::vector<ControlFlowInfo> info;
+    TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(graph_, &info));
+    // By the name of a frame, that of the one around it.
+    absl::flat_hash_map<std::string, const std::string*> parents;
+    for (const Node* n : order_) {
+      const ControlFlowInfo& at = info[n->id()];
+      if (!at.frame_name.empty() && at.parent_frame != nullptr)
+        parents.emplace(at.frame_name, &info[at.parent_frame->id()].frame_name);
+    }
+    const auto parent = [&](const std::string& frame) -> const std::string& {
+      static const std::string kRoot;
+      const auto it = parents.find(frame);
+      return it == parents.end() ? kRoot : *it->second;
+    };
+    absl::flat_hash_map<std::string, int> found;
+    for (const Update& u : updates_) {
+      int inner = -1;
+      for (const std::string* f = &info[u.node->id()].frame_name; !f->empty(); f = &parent(*f)) {
+        TROUPE_RETURN_IF_ERROR(wanted_());
+        const auto [it, added] = found.emplace(*f, static_cast<int>(loops_.size()));
+        if (added) loops_.emplace_back();
+        if (inner >= 0) loops_[inner].parent = it->second;
+        inner = it->second;
+        if (!added) break;
+      }
+    }
+    if (loops_.empty()) return absl::OkStatus();
+    for (Node* n : order_) {
+      TROUPE_RETURN_IF_ERROR(wanted_());
+      // Of a node in a loop without updates, the innermost one that has some.
+      const std::string* f = &info[n->id()].frame_name;
+      while (!f->empty() && !found.contains(*f)) f = &parent(*f);
+      if (f->empty()) continue;
+      const bool own = f == &info[n->id()].frame_name;
+      int loop = found[*f];
+      if (own) loop_of_[n->id()] = loop;
+      for (; loop >= 0; loop = loops_[loop].parent) loops_[loop].nodes.push_back(n);
+    }
+    // Those that stand in others come first.
+    for (size_t i = 0; i < loops_.size(); ++i) {
+      for (int p = loops_[i].parent; p >= 0; p = loops_[p].parent) ++loops_[i].depth;
+      inner_first_.push_back(static_cast<int>(i));
+    }
+    std::stable_sort(inner_first_.begin(), inner_first_.end(),
+                     [&](int a, int b) { return loops_[a].depth > loops_[b].depth; });
+    return absl::OkStatus();
+  }
+
+  // Adds to `ended` at the Exits of a loop the updates in it that have run when the loop has ended:
+  // what an iteration hands on comes after its updates, and the next one comes after that. Of a
+  // loop that ends at once none has run, and none will.
+  absl::Status FindEnded(int loop, const absl::flat_hash_map<const Node*, uint64_t>& runs,
+                         std::vector<uint64_t>* ended) {
+    const Loop& l = loops_[loop];
+    // By node id: the updates of an iteration that have run when the node has; those of the one
+    // before.
+    absl::flat_hash_map<const Node*, uint64_t> now, last;
+    const auto into = [&](const Node* n, const absl::flat_hash_map<const Node*, uint64_t>& of) {
+      uint64_t bits = 0;
+      if (n->IsEnter() && loop_of_[n->id()] == loop) return bits;
+      for (const Edge* e : n->in_edges()) {
+        if (e->src->IsNextIteration()) continue;
+        if (const auto it = of.find(e->src); it != of.end()) bits |= it->second;
+      }
+      return bits;
+    };
+    for (const Node* n : l.nodes) {
+      TROUPE_RETURN_IF_ERROR(wanted_());
+      uint64_t bits = into(n, now);
+      if (n->IsExit() && loop_of_[n->id()] != loop) bits |= (*ended)[n->id()];
+      if (const auto it = runs.find(n); it != runs.end()) bits |= it->second;
+      if (bits != 0) now[n] = bits;
+    }
+    if (now.empty()) return absl::OkStatus();
+    for (const Node* n : l.nodes) {
+      TROUPE_RETURN_IF_ERROR(wanted_());
+      uint64_t bits = into(n, last);
+      if (n->IsMerge() && loop_of_[n->id()] == loop) {
+        for (const Edge* e : n->in_edges()) {
+          if (!e->src->IsNextIteration()) continue;
+          if (const auto it = now.find(e->src); it != now.end()) bits |= it->second;
+        }
+      }
+      if (bits == 0) continue;
+      last[n] = bits;
+      if (n->IsExit() && loop_of_[n->id()] == loop) (*ended)[n->id()] |= bits;
+    }
+    return absl::OkStatus();
+  }
+
   // Which reads come after one of 64 updates that their Identity does not come after.
   absl::Status FindLate(size_t first) {
     absl::flat_hash_map<const Node*, uint64_t> runs;
@@ -101,6 +198,8 @@ class LateReads {
       runs[updates_[i].node] |= uint64_t{1} << (i - first);
       of_variable[updates_[i].variable] |= uint64_t{1} << (i - first);
     }
+    std::vector<uint64_t> ended(loops_.empty() ? 0 : graph_.num_node_ids(), 0);
+    for (const int loop : inner_first_) TROUPE_RETURN_IF_ERROR(FindEnded(loop, runs, &ended));
     // By node id: the updates that have run when the node has.
     std::vector<uint64_t> before(graph_.num_node_ids(), 0);
     for (const Node* n : order_) {
@@ -109,6 +208,7 @@ class LateReads {
       for (const Edge* e : n->in_edges()) {
         if (!e->src->IsNextIteration()) bits |= before[e->src->id()];
       }
+      if (n->IsExit() && !ended.empty()) bits |= ended[n->id()];
       if (const auto it = runs.find(n); it != runs.end()) bits |= it->second;
     }
     for (Read& r : reads_) {
@@ -149,6 +249,14 @@ class LateReads {
   std::vector<int> variable_;  // by node id: the variable that its references are of; -1 when that is not known
   std::vector<Read> reads_;
   std::vector<Update> updates_;
+  struct Loop {
+    int parent = -1;                 // the loop around it; -1: none
+    int depth = 0;                   // of loops around it
+    std::vector<const Node*> nodes;  // that run in it, or in a loop in it, in topological order
+  };
+  std::vector<Loop> loops_;  // those in which, or in a loop in which, an update stands
+  std::vector<int> inner_first_;
+  std::vector<int> loop_of_;  // by node id: the loop whose frame the node runs in, when it is one of loops_
 };
 
 }  // namespace

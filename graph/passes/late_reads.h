@@ -12,20 +12,24 @@
 // sure is given here. All other consumers keep the snapshot: where neither the update nor the
 // consumer waits for the other, TensorFlow's value depends on the clock, and here it does not.
 //
+// What comes after a loop comes after the updates that the loop made: those that its last
+// iteration, when it had one, was handed on behind.
+//
 // Not looked through: other ops that hand on their input's buffer (Reshape, Switch, Enter, ...),
-// and the edge from one iteration of a loop to the next.
+// and, for a consumer in the body, the edge from one iteration of a loop to the next.
 #ifndef TROUPE_GRAPH_PASSES_LATE_READS_H_
 #define TROUPE_GRAPH_PASSES_LATE_READS_H_
 
-#include "troupe/graph.h"
 #include "graph/passes/still_wanted.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 
 // Changes the graph of a signature in place, before nodes are folded or merged; returns how many
 // inputs read later than they did. An Identity that loses its last consumer by it is removed. The
-// cost is linear in the graph, once for each 64 updates of variables that are read so; nothing
-// without them. INVALID_ARGUMENT for a cycle without NextIteration; that of `wanted`.
+// cost is linear in the graph, once for each 64 updates of variables that are read so, and in the
+// bodies of the loops that update, once for each such loop around a node; nothing without updates.
+// INVALID_ARGUMENT for a cycle without NextIteration; that of `wanted`.
 absl::StatusOr<int> ReadAfterUpdates(Graph* graph, StillWanted wanted = nullptr);
 
 }  // namespace troupe

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "graph/passes/still_wanted.h"
 #include "graph/passes/cost_model.h"
 #include "graph/passes/device_set.h"
 #include "graph/passes/recv_schedule.h"
+#include "graph/passes/still_wanted.h"
 
 namespace troupe {
 

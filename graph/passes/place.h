@@ -16,10 +16,10 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "graph/passes/still_wanted.h"
 #include "graph/passes/cost_model.h"
 #include "graph/passes/device_set.h"
 #include "graph/passes/session_groups.h"
+#include "graph/passes/still_wanted.h"
 
 namespace troupe {
 

@@ -1,6 +1,9 @@
 #include "graph/passes/prune.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {
@@ -183,13 +186,39 @@ class Pruner {
     return result_.graph->UniqueName(base);
   }
 
+  // What the nodes that would compute `fed` tell about its shape. Whoever built on it counts on that: gradients, reshapes.
+  absl::StatusOr<PartialTensorShape> KnownShape(NodeOut fed) {
+    if (fed.node->op().Has(OpTrait::kPlaceholder)) return DeclaredShape(*fed.node);
+    if (!shapes_.has_value()) shapes_.emplace(&graph_);
+    // Inputs first. What comes around a loop is not known when its Merge is met.
+    std::vector<std::pair<const Node*, int>> stack;
+    const auto visit = [&](const Node* n) {
+      if (n->IsOp() && inferred_.insert(n).second) stack.emplace_back(n, 0);
+    };
+    visit(fed.node);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next < node->num_inputs()) {
+        const NodeOut in = node->input(next++);
+        if (in.valid() && !in.node->IsNextIteration()) visit(in.node);
+        continue;
+      }
+      TROUPE_RETURN_IF_ERROR(wanted_());
+      // A node that contradicts itself tells nothing: whether it is run is another question.
+      shapes_->AddNode(node).IgnoreError();
+      stack.pop_back();
+    }
+    return shapes_->shape(fed);
+  }
+
   absl::Status AddArgs() {
     result_.args.assign(feeds_.size(), nullptr);
     for (size_t i = 0; i < feeds_.size(); ++i) {
       const Node& fed = *feeds_[i].node;
       const DType type = BaseType(feeds_[i].dtype());
       result_.feed_types.push_back(type);
-      result_.feed_shapes.push_back(DeclaredShape(fed));
+      TROUPE_ASSIGN_OR_RETURN(PartialTensorShape shape, KnownShape(feeds_[i]));
+      result_.feed_shapes.push_back(std::move(shape));
       if (!arg_needed_[i]) continue;
       AttrMap attrs{{"T", type}, {"index", static_cast<int64_t>(i)}};
       if (options_.trust_feed_shapes && result_.feed_shapes.back().known_rank()) {
@@ -276,6 +305,8 @@ class Pruner {
   };
   std::vector<Missing> missing_;
   std::vector<Node*> copies_;  // by node id
+  std::optional<ShapeRefiner> shapes_;         // of what fed nodes are computed from
+  absl::flat_hash_set<const Node*> inferred_;  // those of shapes_
   PrunedGraph result_;
 };
 

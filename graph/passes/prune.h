@@ -6,7 +6,8 @@
 // hands values to and takes them from these nodes, so that nothing is looked up by name during a
 // step.
 //
-// The cost is proportional to what is needed, plus one byte a node of the graph.
+// The cost is proportional to what is needed, plus one byte a node of the graph; where something else
+// than placeholders is fed, also to what that would be computed from.
 //
 // Thread rule: a pure function of a graph that nobody changes meanwhile.
 #ifndef TROUPE_GRAPH_PASSES_PRUNE_H_
@@ -17,8 +18,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "troupe/graph.h"
 #include "graph/passes/still_wanted.h"
+#include "troupe/graph.h"
 
 namespace troupe {
 
@@ -26,7 +27,7 @@ inline constexpr std::string_view kArgOp = "_Arg";
 inline constexpr std::string_view kRetvalOp = "_Retval";
 
 struct PruneOptions {
-  // Puts the declared shape of a fed placeholder on its _Arg ("_output_shapes"), so that later
+  // Puts what is known of the shape of a fed tensor on its _Arg ("_output_shapes"), so that later
   // passes compute with it. Only for a caller that refuses fed values which do not fit
   // PrunedGraph::feed_shapes.
   bool trust_feed_shapes = false;
@@ -39,7 +40,8 @@ struct PrunedGraph {
   std::vector<Node*> args;
   // The _Retval of each fetch.
   std::vector<Node*> retvals;
-  // Dtype and declared shape of each feed, needed or not.
+  // Dtype and shape of each feed, needed or not: what a placeholder declares, and what inference tells
+  // of any other tensor from the nodes of the graph.
   std::vector<DType> feed_types;
   std::vector<PartialTensorShape> feed_shapes;
   std::vector<DType> fetch_types;

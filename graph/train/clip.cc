@@ -1,7 +1,7 @@
 #include "troupe/train/clip.h"
 
-#include "troupe/const.h"
 #include "graph/train/build.h"
+#include "troupe/const.h"
 
 namespace troupe::train {
 

@@ -1,7 +1,7 @@
 #include "troupe/train/global_step.h"
 
-#include "troupe/const.h"
 #include "graph/api/scope_state.h"
+#include "troupe/const.h"
 
 namespace troupe::train {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "troupe/const.h"
 #include "graph/train/build.h"
+#include "troupe/const.h"
 
 namespace troupe::init {
 namespace {

@@ -1,7 +1,7 @@
 #include "troupe/train/layers.h"
 
-#include "troupe/const.h"
 #include "graph/train/build.h"
+#include "troupe/const.h"
 
 namespace troupe::layers {
 namespace {

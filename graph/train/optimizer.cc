@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "troupe/const.h"
-#include "troupe/group.h"
 #include "graph/api/scope_state.h"
 #include "graph/core/guarded.h"
 #include "graph/train/build.h"
+#include "troupe/const.h"
+#include "troupe/group.h"
 
 namespace troupe::train {
 namespace {

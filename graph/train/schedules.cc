@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numbers>
 
-#include "troupe/const.h"
 #include "graph/train/build.h"
+#include "troupe/const.h"
 
 namespace troupe::train {
 namespace {

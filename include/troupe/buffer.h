@@ -14,8 +14,10 @@
 //                arrays keep of them, copies of them (Tensor::Clone), and what was fetched, until
 //                the caller drops it; the header (64 bytes) of a view of a charged tensor
 //   not charged  what the program makes itself (Tensor's constructors, so feeds and the values of
-//                constants), memory that was wrapped, free blocks kept for reuse, and the objects
-//                of the runtime that are no tensors
+//                constants), memory that was wrapped, free blocks kept for reuse, the objects of
+//                the runtime that are no tensors, and what a std::string object of a tensor holds
+//                outside of itself: a string of more than 15 characters counts as its 32 bytes,
+//                however long it is
 //
 // A tensor may outlive its allocator: the account is kept until the last block that is charged to
 // it is gone.

@@ -8,7 +8,9 @@
 //
 // Thread rule: all methods may be called from any thread, workers included (a nested ParallelFor
 // makes progress on its caller alone when no worker is idle). ParallelFor blocks until the whole
-// range is done; Schedule and ScheduleTurn never block.
+// range is done; Schedule and ScheduleTurn never block. What runs on a worker (a job, a turn, a
+// range) must not wait for something that needs a worker itself; who offers such a wait refuses it
+// where OnWorker is true.
 //
 // An exception out of a range, whoever ran it, comes out of ParallelFor when all ranges are done;
 // of several, the first. One out of a job or turn is dropped.
@@ -20,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 namespace troupe {
 
@@ -28,13 +31,14 @@ class ComputeThreads {
   // threads >= 1; 0 means one per hardware thread. Throws std::system_error when the system has no
   // thread left; none is left behind then.
   explicit ComputeThreads(int threads);
-  ~ComputeThreads();  // Stop, however long it takes
+  ~ComputeThreads();  // Stop, however long it takes; nothing when the workers have been left
   ComputeThreads(const ComputeThreads&) = delete;
   ComputeThreads& operator=(const ComputeThreads&) = delete;
 
   // Finishes what was scheduled and joins the workers. False when that takes longer than
   // `patience`: the workers are left to themselves then, and end when they can, so what their jobs
-  // use must stay. REQUIRES: nothing is scheduled any more.
+  // use must stay. Whoever asks again waits for those that are left; true when none is. REQUIRES:
+  // nothing is scheduled any more, except by what is left.
   bool Stop(std::chrono::milliseconds patience);
 
   int num_threads() const { return num_threads_; }
@@ -48,15 +52,20 @@ class ComputeThreads {
   // Runs `job` on a worker; with one thread, on the caller before it returns. `owner` may take it
   // back with Help.
   void Schedule(std::function<void()> job, const void* owner = nullptr);
+  // Destroys, on this thread, the jobs of `owner` that have not begun.
+  void DropJobs(const void* owner);
   // Sees to it that turns have a worker. False when the system has no thread for the first one. To
   // be called before ScheduleTurn; cheap when it was before.
   bool StartTurns();
   // Runs `turn` on a worker, never on the caller.
-  void ScheduleTurn(std::function<void()> turn);
-  // A turn or job does not come back, and nobody waits for it any more: another worker takes the place of the one that it keeps, so that others' turns go on. False when there
-  // are many such already, or the system has no thread left. FindWorker, once for each that was true, when it has come back.
-  bool LoseWorker();
-  void FindWorker();
+  void ScheduleTurn(std::function<void()> turn, const void* owner = nullptr);
+  // What these owners have on workers now (jobs, turns, ranges of their loops) may never come back,
+  // and nobody waits for it any more: for each such worker another one takes its place until it has
+  // come back, so that others' jobs and turns go on. Returns for how many; it is fewer when some
+  // had been lost before, when there are 64 already, or when the system has no thread left.
+  int LoseWorkers(const std::vector<const void*>& owners);
+  // Whether the calling thread is a worker of any ComputeThreads.
+  static bool OnWorker();
 
   // For a thread that waits for jobs of `owner`: works on the loops that they begin (see LoopOwner)
   // and runs those that have not begun, until enough() is true, or until there has been nothing to

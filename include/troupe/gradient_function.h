@@ -70,7 +70,7 @@ class GradientContext {
   absl::Status status_;
 };
 
-// For ops whose output counts as a constant, whatever their inputs are (StopGradient, ZerosLike): nothing flows back, and that is no error.
+// For ops whose output counts as a constant, whatever their inputs are (StopGradient, ZerosLike, Floor): nothing flows back, and that is no error.
 inline absl::Status NoGradientFlows(GradientContext&) { return absl::OkStatus(); }
 
 }  // namespace troupe

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "troupe/scope.h"
 #include "troupe/graph.h"
+#include "troupe/scope.h"
 
 namespace troupe {
 

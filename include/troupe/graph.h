@@ -18,11 +18,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
-#include "troupe/status.h"
 #include "troupe/attr_value.h"
 #include "troupe/node_properties.h"
 #include "troupe/op_def.h"
 #include "troupe/stable_store.h"
+#include "troupe/status.h"
 
 namespace troupe::proto {
 class FunctionDefLibrary;
@@ -54,8 +54,9 @@ struct NodeOut {
   Node* node = nullptr;
   int index = 0;
   bool valid() const { return node != nullptr; }
+  // kInvalid of an output that is not there.
   inline DType dtype() const;
-  std::string ToString() const;  // "name:index"
+  std::string ToString() const;  // "name:index"; "" without a node
   friend bool operator==(const NodeOut& a, const NodeOut& b) { return a.node == b.node && a.index == b.index; }
   template <class H>
   friend H AbslHashValue(H h, const NodeOut& o) {
@@ -134,7 +135,9 @@ class Node {
   EdgeList inputs_, in_edges_, out_edges_;
 };
 
-DType NodeOut::dtype() const { return node->output_type(index); }
+DType NodeOut::dtype() const {
+  return node != nullptr && index >= 0 && index < node->num_outputs() ? node->output_type(index) : DType::kInvalid;
+}
 
 class Graph {
  public:
@@ -158,13 +161,13 @@ class Graph {
                        std::vector<DType> output_types);
   // Makes room for so many more nodes.
   void Reserve(int nodes);
-  // Connects. INVALID_ARGUMENT when an index is out of range, the input is already connected or the types differ (a reference output may feed
-  // a value input, never the other way).
+  // Connects. INVALID_ARGUMENT when a node is another graph's, an index is out of range, the input is already connected or the types differ (a
+  // reference output may feed a value input, never the other way).
   absl::StatusOr<Edge*> AddEdge(Node* src, int src_output, Node* dst, int dst_input);
   absl::StatusOr<Edge*> AddEdge(NodeOut src, Node* dst, int dst_input) {
     return AddEdge(src.node, src.index, dst, dst_input);
   }
-  // Adds src -> dst unless it is there already; returns the edge. No check for cycles here (validation does that).
+  // Adds src -> dst unless it is there already; returns the edge. REQUIRES: nodes of this graph. No check for cycles here (validation does that).
   Edge* AddControlEdge(Node* src, Node* dst);
   // As AddControlEdge without looking for an equal edge (linear in the degree): for bulk builders.
   Edge* AddControlEdgeUnchecked(Node* src, Node* dst);

@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "troupe/device.h"
+#include "troupe/graph.h"
 #include "troupe/status.h"
 #include "troupe/tensor.h"
-#include "troupe/graph.h"
-#include "troupe/device.h"
 
 namespace troupe {
 

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/attr_value.h"
 #include "troupe/dtype.h"
 #include "troupe/status.h"
-#include "troupe/attr_value.h"
 
 namespace troupe {
 

@@ -24,8 +24,8 @@
 #include <string_view>
 #include <vector>
 
-#include "troupe/status.h"
 #include "troupe/attr_value.h"
+#include "troupe/status.h"
 
 namespace troupe {
 

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "troupe/tensor.h"
 #include "troupe/graph.h"
+#include "troupe/tensor.h"
 
 namespace troupe {
 

@@ -33,9 +33,9 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/graph.h"
 #include "troupe/output.h"
 #include "troupe/status.h"
-#include "troupe/graph.h"
 
 namespace troupe {
 
@@ -51,7 +51,8 @@ class Scope {
   // There is no empty Scope: one that was moved from is a copy.
   Scope(const Scope&) = default;
   Scope& operator=(const Scope&) = default;
-  // A scope over a new, empty graph, over a shared one, or over one that outlives all scopes (an imported graph to be extended).
+  // A scope over a new, empty graph, over a shared one, or over one that outlives all scopes (an imported graph to be extended). Given no graph, a
+  // scope that has an error.
   static Scope NewRootScope();
   static Scope NewRootScope(std::shared_ptr<Graph> graph);
   static Scope NewRootScope(Graph* graph);
@@ -67,16 +68,23 @@ class Scope {
   Scope WithNoDevice() const;
   // Stateful ops keep their state in this container.
   Scope WithContainer(std::string_view container) const;
-  // On the same device as `op`, which must not be empty; replaces earlier colocation.
-  Scope ColocateWith(const Operation& op) const;
-  Scope ColocateWith(const Output& out) const { return ColocateWith(Operation(out)); }
-  Scope WithNoColocation() const;
-  // New nodes run after these, too. Invalid ones are ignored.
-  Scope WithControlDependencies(const std::vector<Operation>& ops) const;
-  Scope WithControlDependencies(const Operation& op) const {
-    return WithControlDependencies(std::vector<Operation>{op});
+  // On the same device as `op`, which must not be empty; replaces earlier colocation. An operation of another graph is the scope's error.
+  Scope ColocateWith(const Operation& op, std::source_location here = std::source_location::current()) const;
+  Scope ColocateWith(const Output& out, std::source_location here = std::source_location::current()) const {
+    return ColocateWith(Operation(out), here);
   }
-  Scope WithControlDependencies(const Output& out) const { return WithControlDependencies(Operation(out)); }
+  Scope WithNoColocation() const;
+  // New nodes run after these, too. Invalid ones are ignored; those of another graph are the scope's error.
+  Scope WithControlDependencies(const std::vector<Operation>& ops,
+                                std::source_location here = std::source_location::current()) const;
+  Scope WithControlDependencies(const Operation& op,
+                                std::source_location here = std::source_location::current()) const {
+    return WithControlDependencies(std::vector<Operation>{op}, here);
+  }
+  Scope WithControlDependencies(const Output& out,
+                                std::source_location here = std::source_location::current()) const {
+    return WithControlDependencies(Operation(out), here);
+  }
   Scope WithNoControlDependencies() const;
   // Nodes built with the returned scope say they were created at `location`: for a helper that builds many nodes for one line of its caller.
   Scope WithLocation(SourceLocation location) const;
@@ -107,8 +115,7 @@ class Scope {
   // For builders.
   const std::shared_ptr<const internal::ScopeState>& state() const { return state_; }
   const std::string& op_name() const { return op_name_; }
-  explicit Scope(std::shared_ptr<const internal::ScopeState> state, std::string op_name = {})
-      : state_(std::move(state)), op_name_(std::move(op_name)) {}
+  explicit Scope(std::shared_ptr<const internal::ScopeState> state, std::string op_name = {});
 
  private:
   std::shared_ptr<const internal::ScopeState> state_;

@@ -11,16 +11,23 @@
 //
 // State: a session's variables, random streams and counters are its own, and go with it. Sessions of one runtime share variables that name a container or a shared name, and all
 // variables when they say so (SessionOptions.share_variables). A value that contradicts the type or shape of the variable's node is refused.
-// Deadlines and tokens hold from the call on, compiling included.
+// Deadlines and tokens hold from the call on, compiling included. When the call has been answered, no further kernel of its step begins.
+// A blocking Run may compute on the caller's thread: without deadline and token a step of the library's kernels, or one with others that took 10 ms at most when it was measured last; with
+// one of them, only a step of the library's kernels that took 1 ms at most with feeds that were as big as these in every dimension. As long as a kernel has the caller's thread, the call is
+// not answered, neither for Close nor for deadline or token. So what has a deadline or token may be late by one kernel only where the cost lies in the values of feeds or in what variables
+// hold (trips of a loop, a shape that is fed), and not twice in a row; what has none is answered after Close when the kernel that runs has returned.
 // Exceptions of kernels, shape functions and what else a user wrote are the error of the step or call that met them; those of callbacks are logged.
 // Close ends what the session does: steps and compiles are told to end, and each call is answered. It waits for none of them. ~Session does the same and waits for the actor's end and
-// a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. In an actor's handler it
-// waits for nothing.
+// a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. `on_stall` does not: a report that
+// is being given is waited for, and none is given afterwards. In an actor's handler or a callback it waits for nothing.
+// A kernel's constructor that does not return holds up what was queued behind it, a new signature or an Extend: calls with a deadline or token end by these, an Extend when the session
+// is closed.
 // fork: in the child, calls of sessions and Callables that were made before are refused with FAILED_PRECONDITION, and their end does nothing; a session that is made in the child works, if
 // no other thread was within a call when the process forked.
 //
-// Thread rule: all methods are thread safe; any number of threads may Run at once. A blocking call from inside an actor's handler or a callback is
-// refused with FAILED_PRECONDITION: use RunAsync or the session actor's run message there. Close does not block.
+// Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
+// FAILED_PRECONDITION: Run, Extend, PartialRun and Reset always, Prepare and PartialRunSetup when the signature is not compiled yet. Use RunAsync or the session actor's run message
+// there. Create, RunAsync, PartialRunCancel, Close and Cancel may be called everywhere.
 #ifndef TROUPE_SESSION_H_
 #define TROUPE_SESSION_H_
 
@@ -30,9 +37,9 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/graph.h"
 #include "troupe/runtime.h"
 #include "troupe/tensor.h"
-#include "troupe/graph.h"
 
 namespace troupe {
 
@@ -56,10 +63,11 @@ struct SessionOptions {
   int64_t operation_timeout_ms = 0;  // default deadline of a Run; 0 = none
   int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
   std::function<void(const std::string&)>
-      on_stall;                 // takes the report, on a thread of the runtime; must not block. Empty: it is logged
+      on_stall;                 // takes the report, on a thread of the runtime; must not block, and ~Session waits for it. Empty: it is logged
   // Who starts an asynchronous step lends it the calling thread when the step is likely to take
-  // this many microseconds at most, by the steps before it: then RunAsync may call `done` before it
-  // returns. 0 = never; every asynchronous step goes to the compute threads.
+  // this many microseconds at most, by the steps before it whose feeds were as big: then RunAsync
+  // may call `done` before it returns. 0 = never; every asynchronous step goes to the compute
+  // threads.
   int64_t lend_thread_us = 20;
   // Signatures (choices of feeds, fetches and targets, by name and order) that are kept compiled; the one that was used least recently goes first. A Callable keeps its own in any
   // case. 0 = all are kept.
@@ -88,7 +96,7 @@ class CancellationToken {
 struct RunOptions {
   // 0 = the session's default; negative = none. Counts from the call, compiling included, and is
   // kept whatever the step's kernels do: one that does not return goes on in the background, and
-  // the status names it (docs/step.md).
+  // the status names it (docs/step.md). For blocking Runs see above.
   int64_t timeout_ms = 0;
   const CancellationToken* cancellation = nullptr;  // must live until Run returns, or RunAsync
   bool collect_stats = false;                       // fill RunMetadata.step_stats
@@ -167,8 +175,8 @@ class Session {
   absl::Status PartialRunCancel(const std::string& handle);
 
   // Ends the session: running steps and waiting calls are CANCELLED, and so are later ones. Its state
-  // goes. Does not wait for steps; each is answered within 50 ms. Idempotent; may be called in a
-  // handler.
+  // goes. Does not wait for steps; each is answered within 50 ms, but for a blocking Run whose
+  // kernel has the caller's own thread (see above). Idempotent; may be called in a handler.
   absl::Status Close();
   // Drops the contents of these resource containers of the runtime's devices, whichever sessions use them. "" is the default one: that of shared variables without a container,
   // and the variables that are this session's own.

@@ -43,7 +43,8 @@ class Tensor {
   ~Tensor() { Destroy(); }
 
   // A tensor with uninitialised elements (strings empty, handles unbound) from the CPU heap. Check `valid()`: it is false
-  // when memory is exhausted or the dtype is no base type.
+  // when memory is exhausted, the shape has a negative dimension or the dtype is none. (A reference type's elements are
+  // handles: the runtime's.)
   Tensor(DType dtype, const TensorShape& shape) : Tensor(Allocator::Cpu(), dtype, shape) {}
   Tensor(Allocator* allocator, DType dtype, const TensorShape& shape);
   // Takes over one reference of `buffer`, which must hold at least the shape's bytes.
@@ -126,8 +127,8 @@ class Tensor {
       CheckNotEmpty();
     return *data<T>();
   }
-  void* raw() { return buffer_->data(); }
-  const void* raw() const { return buffer_->data(); }
+  void* raw() { return bytes_of()->data(); }
+  const void* raw() const { return bytes_of()->data(); }
   Buffer* buffer() const { return buffer_; }
   // True when nobody else can see the bytes, so that they may be overwritten.
   bool BufferUnique() const {
@@ -135,19 +136,15 @@ class Tensor {
            buffer_->Unique();
   }
 
-  // The same bytes under another shape (and, for `Bitcast`-like uses, dtype). REQUIRES: the bytes suffice.
+  // The same bytes under another shape (and, for `Bitcast`-like uses, dtype). REQUIRES: the buffer has bytes enough, and
+  // the elements stay what they are: bytes, strings or handles. What breaks that throws std::logic_error. Of a tensor
+  // without a value: one without a value.
   Tensor Reshaped(const TensorShape& shape) const { return WithType(dtype_, shape); }
-  Tensor WithType(DType dtype, const TensorShape& shape) const {
-    if (buffer_ != nullptr) buffer_->Ref();
-    return Tensor(dtype, shape, buffer_);
-  }
+  Tensor WithType(DType dtype, const TensorShape& shape) const;
   // As Reshaped, without touching the reference count.
-  Tensor ReshapedMove(const TensorShape& shape) && {
-    Tensor t(dtype_, shape, buffer_);
-    buffer_ = nullptr;
-    return t;
-  }
-  // Rows [start, limit) of dimension 0, sharing the buffer. REQUIRES: rank() >= 1, 0 <= start <= limit <= dim(0).
+  Tensor ReshapedMove(const TensorShape& shape) &&;
+  // Rows [start, limit) of dimension 0, sharing the buffer; without a value when memory is exhausted. REQUIRES: a value,
+  // rank() >= 1, 0 <= start <= limit <= dim(0); else std::logic_error.
   Tensor Slice(int64_t start, int64_t limit) const;
   // A copy with a buffer of its own, without a value when memory is exhausted. It is charged as
   // this one is (buffer.h), or to `allocator`.
@@ -194,6 +191,13 @@ class Tensor {
   // These throw, or return when it is allowed after all (a reference's value).
   void CheckAccess(DType want) const;
   void CheckNotEmpty() const;
+  void CheckFits(DType dtype, const TensorShape& shape) const;
+  [[noreturn]] static void NoValue();
+  Buffer* bytes_of() const {
+    if (buffer_ == nullptr) [[unlikely]]
+      NoValue();
+    return buffer_;
+  }
   [[noreturn]] void BadValues(size_t values) const;
   void CloneHeapDims();
   void FreeHeapDims();

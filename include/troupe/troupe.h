@@ -2,16 +2,16 @@
 #ifndef TROUPE_TROUPE_H_
 #define TROUPE_TROUPE_H_
 
-#include "troupe/runtime.h"
-#include "troupe/session.h"
 #include "troupe/const.h"
 #include "troupe/control_flow.h"
 #include "troupe/functional.h"
+#include "troupe/gradients.h"
 #include "troupe/group.h"
 #include "troupe/operators.h"
+#include "troupe/ops.h"
+#include "troupe/runtime.h"
 #include "troupe/scope.h"
-#include "troupe/variable.h"
-#include "troupe/gradients.h"
+#include "troupe/session.h"
 #include "troupe/status.h"
 #include "troupe/tensor.h"
 #include "troupe/train/adam.h"
@@ -21,6 +21,6 @@
 #include "troupe/train/layers.h"
 #include "troupe/train/momentum.h"
 #include "troupe/train/schedules.h"
-#include "troupe/ops.h"
+#include "troupe/variable.h"
 
 #endif  // TROUPE_TROUPE_H_

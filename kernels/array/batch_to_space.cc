@@ -1,6 +1,6 @@
 // BatchToSpaceND and BatchToSpace: entries of the batch become blocks of space again (space_batch.h).
-#include "kernels/common/op_file.h"
 #include "kernels/array/space_batch.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

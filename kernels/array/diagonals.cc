@@ -15,7 +15,8 @@ std::string AlignOf(const Node& node) {
 TensorShape Front(const TensorShape& s, int without) { return TensorShape(s.dims().subspan(0, s.rank() - without)); }
 
 absl::StatusOr<Tensor> PaddingOf(const Tensor& t) {
-  if (t.rank() != 0) return InvalidArgument("padding_value must be a scalar, got shape ", t.shape().DebugString());
+  if (t.num_elements() != 1)
+    return InvalidArgument("padding_value must be a scalar, got shape ", t.shape().DebugString());
   return t;
 }
 

@@ -28,7 +28,8 @@ absl::Status ComputeLinSpace(KernelContext& ctx) {
       T* y = out->data<T>();
       const W step = n > 1 ? (stop - start) / static_cast<W>(n - 1) : W(0);
       for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(start + step * static_cast<W>(i));
-      // The last one is exact whatever the step was rounded to.
+      // The ends are exact whatever the step was rounded to, or whether it is a number.
+      y[0] = static_cast<T>(start);
       if (n > 1) y[n - 1] = static_cast<T>(stop);
     }
     return true;

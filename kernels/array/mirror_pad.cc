@@ -3,8 +3,8 @@
 //
 // Dimension after dimension: MirrorPad copies the value into the middle and then fills the border of one dimension at a time from inside that dimension;
 // the gradient folds one dimension at a time. So every element is touched rank times at most and nothing depends on how paddings combine.
-#include "kernels/common/op_file.h"
 #include "kernels/array/paddings.h"
+#include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 
 namespace troupe::array {

@@ -1,6 +1,6 @@
 // Pad and PadV2: a value with a border of zeros, or of a given value.
-#include "kernels/common/op_file.h"
 #include "kernels/array/paddings.h"
+#include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 
 namespace troupe::array {

@@ -1,6 +1,6 @@
 // Slice: a box cut out of a value, given by where it begins and how big it is.
-#include "kernels/common/op_file.h"
 #include "kernels/array/share_rows.h"
+#include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 
 namespace troupe::array {

@@ -1,6 +1,6 @@
 // SpaceToBatchND and SpaceToBatch: blocks of space become entries of the batch (space_batch.h), so that a dilated convolution becomes a plain one.
-#include "kernels/common/op_file.h"
 #include "kernels/array/space_batch.h"
+#include "kernels/common/op_file.h"
 
 namespace troupe::array {
 namespace {

@@ -1,8 +1,8 @@
 // StridedSlice: x[begin:end:strides] with the five masks of strided_slice_spec.h.
-#include "kernels/common/op_file.h"
 #include "kernels/array/share_rows.h"
-#include "kernels/common/strided_copy.h"
 #include "kernels/array/strided_slice_spec.h"
+#include "kernels/common/op_file.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {

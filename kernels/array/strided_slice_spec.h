@@ -13,12 +13,12 @@
 
 #include <cstdint>
 
-#include "troupe/status.h"
-#include "troupe/tensor.h"
+#include "kernels/common/int_args.h"
 #include "troupe/attr_value.h"
 #include "troupe/gradient_function.h"
-#include "kernels/common/int_args.h"
 #include "troupe/kernel.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
 
 namespace troupe::array {
 

@@ -1,6 +1,6 @@
 // Unpack: a value taken apart along a dimension, which the pieces no longer have.
-#include "kernels/common/op_file.h"
 #include "kernels/array/share_rows.h"
+#include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 
 namespace troupe::array {

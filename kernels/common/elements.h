@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "troupe/compute_threads.h"
 #include "troupe/dtype.h"
 #include "troupe/resource.h"
 #include "troupe/tensor.h"
-#include "troupe/compute_threads.h"
 
 namespace troupe::array {
 

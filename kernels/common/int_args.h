@@ -9,9 +9,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "troupe/shape_inference.h"
 #include "troupe/status.h"
 #include "troupe/tensor.h"
-#include "troupe/shape_inference.h"
 
 namespace troupe::array {
 

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "troupe/gradient_function.h"
-#include "troupe/op_def.h"
-#include "troupe/shape_inference.h"
 #include "kernels/common/elements.h"
 #include "kernels/common/int_args.h"
+#include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::array {
 

@@ -15,8 +15,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "troupe/dtype.h"
 #include "troupe/compute_threads.h"
+#include "troupe/dtype.h"
 
 namespace troupe::array {
 

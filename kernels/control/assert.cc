@@ -1,7 +1,7 @@
 // Assert: ends the step unless a condition holds.
-#include "troupe/shape_inference.h"
 #include "kernels/control/summarize.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "troupe/graph.h"
-#include "troupe/op_def.h"
 #include "troupe/kernel.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 

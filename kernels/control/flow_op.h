@@ -6,8 +6,8 @@
 #define TROUPE_KERNELS_CONTROL_FLOW_OP_H_
 
 #include "troupe/gradient_function.h"
-#include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::control {
 

@@ -2,9 +2,9 @@
 #include <atomic>
 #include <cstdio>
 
-#include "troupe/gradient_function.h"
 #include "kernels/control/flow_op.h"
 #include "kernels/control/summarize.h"
+#include "troupe/gradient_function.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,8 @@
 // PrintV2: writes a string to a stream.
 #include <cstdio>
 
-#include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

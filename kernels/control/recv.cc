@@ -1,7 +1,7 @@
 // _Recv, _HostRecv: a value from another part.
-#include "troupe/shape_inference.h"
 #include "kernels/control/edge_key.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

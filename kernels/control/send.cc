@@ -1,7 +1,7 @@
 // _Send, _HostSend: a value to another part.
-#include "troupe/shape_inference.h"
 #include "kernels/control/edge_key.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 #include "kernels/control/tensor_array.h"
 
-#include "troupe/gradient_function.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/gradient_function.h"
 
 namespace troupe::control {
 
@@ -35,6 +35,15 @@ absl::StatusOr<Tensor> Zeros(DType dtype, const TensorShape& shape) {
 }
 
 }  // namespace
+
+TensorArray::TensorArray(std::string name, const TensorArray& of) : name_(std::move(name)) {
+  std::lock_guard<std::mutex> lock(of.mu_);
+  options_ = of.options_;
+  options_.dynamic_size = false;
+  options_.sum_writes = true;
+  elements_.resize(of.elements_.size());
+  for (size_t i = 0; i < elements_.size(); ++i) elements_[i].shape = of.elements_[i].shape;
+}
 
 int64_t TensorArray::size() const {
   std::lock_guard<std::mutex> lock(mu_);
@@ -83,6 +92,7 @@ absl::Status TensorArray::Write(int64_t index, Tensor value) {
   if (options_.identical_element_shapes) {
     TROUPE_ASSIGN_OR_RETURN(options_.element_shape, options_.element_shape.MergeWith(value.shape()));
   }
+  e.shape = value.shape();
   e.value = std::move(value);
   e.written = true;
   return absl::OkStatus();
@@ -101,12 +111,13 @@ absl::StatusOr<Tensor> TensorArray::ReadLocked(int64_t index) {
         " twice because it was cleared after a previous read (perhaps set clear_after_read = false)");
   }
   if (!e.written) {
-    if (!options_.element_shape.IsFullyDefined()) {
+    if (!e.shape && !options_.element_shape.IsFullyDefined()) {
       return InvalidArgument("TensorArray '", name_, "': could not read index ", index,
                              ", which was never written; zeros cannot stand for it, since the element shape ",
                              options_.element_shape.DebugString(), " is not fully defined");
     }
-    TROUPE_ASSIGN_OR_RETURN(e.value, Zeros(options_.dtype, options_.element_shape.AsTensorShape()));
+    TROUPE_ASSIGN_OR_RETURN(e.value,
+                            Zeros(options_.dtype, e.shape ? *e.shape : options_.element_shape.AsTensorShape()));
     e.written = true;
   }
   e.read = true;
@@ -138,14 +149,6 @@ void TensorArray::Close() {
   closed_ = true;
 }
 
-TensorArray::Options TensorArray::GradientOptions() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  Options o = options_;
-  o.dynamic_size = false;
-  o.sum_writes = true;
-  return o;
-}
-
 std::string TensorArray::DebugString() const {
   std::lock_guard<std::mutex> lock(mu_);
   return StrCat("TensorArray '", name_, "' of ", elements_.size(), " x ", Name(options_.dtype), " ",
@@ -167,17 +170,15 @@ absl::StatusOr<int32_t> ScalarInput(const KernelContext& ctx, int i, const char*
 }
 
 GradientArray GradientArrayOf(GradientContext& g, NodeOut flow) {
-  // Two calls of the gradient builder must not share arrays: the source is the scope that this call's nodes are in, "a/gradients_1".
-  const NodeOut any = g.HasGrad(0) ? g.Grad(0) : flow;
-  std::string source = "gradients", prefix;
-  if (any.valid()) {
-    for (const std::string& part : StrSplit(any.node->name(), '/')) {
-      prefix += prefix.empty() ? part : "/" + part;
-      if (part.starts_with("gradients")) source = prefix;
-    }
-  }
-  const NodeOut handle = g.Op("TensorArrayGradV3", std::vector<GradArg>{g.Input(0), flow}, {{"source", source}});
+  const NodeOut handle =
+      g.Op("TensorArrayGradV3", std::vector<GradArg>{g.Input(0), flow}, {{"source", std::string("gradients")}});
   if (!handle.valid()) return {};
+  // Two calls of the gradient builder must not share arrays: the source is the prefix that this
+  // call's nodes have, "a/gradients_1". A node's name is made of it and that of the forward node,
+  // which may have the same parts.
+  const std::string_view name = handle.node->name();
+  const size_t end = name.rfind(StrCat("/", g.node().name(), "_grad/"));
+  if (end != std::string_view::npos) handle.node->SetAttr("source", std::string(name.substr(0, end)));
   return {handle, {handle.node, 1}};
 }
 

@@ -3,8 +3,12 @@
 // Each element is written once; reading gives it away when the array clears after reads. The gradient of an array is another array of the same step, found by (array,
 // source): there, writes to one element add up, so that an element that was read twice gets the sum of both gradients.
 //
+// A gradient array can be differentiated in its turn, by an array of another source: each of its
+// writes gets what was written to that element there, and each of its reads writes there. What
+// orders the one orders the other: their flows.
+//
 // Shapes: an element must fit the array's element shape; with identical shapes the first write makes that exact. An element that was never written reads as zeros
-// when the element shape is fully known.
+// when the element shape is fully known, or when it is the gradient of an element that was written.
 //
 // Thread rule: all methods are thread safe.
 #ifndef TROUPE_KERNELS_CONTROL_TENSOR_ARRAY_H_
@@ -12,12 +16,13 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "troupe/resource.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
+#include "troupe/resource.h"
 
 namespace troupe::control {
 
@@ -33,6 +38,9 @@ class TensorArray : public Resource {
   };
   TensorArray(std::string name, int64_t size, const Options& options)
       : name_(std::move(name)), options_(options), elements_(static_cast<size_t>(size)) {}
+  // The array of the gradients of `of`: of the size, and with elements of the shapes, that this one
+  // has now.
+  TensorArray(std::string name, const TensorArray& of);
 
   const std::string& name() const { return name_; }
   DType dtype() const { return options_.dtype; }
@@ -47,13 +55,12 @@ class TensorArray : public Resource {
   absl::StatusOr<std::vector<Tensor>> ReadAll(absl::Span<const int32_t> indices);
   // Drops the elements; later calls fail.
   void Close();
-  // What the gradient of this array is made with.
-  Options GradientOptions() const;
   std::string DebugString() const override;
 
  private:
   struct Element {
     Tensor value;
+    std::optional<TensorShape> shape;  // once written, or that of what it is the gradient of
     bool written = false, read = false, cleared = false;
   };
   absl::StatusOr<Tensor> ReadLocked(int64_t index);
@@ -73,7 +80,9 @@ absl::StatusOr<int32_t> ScalarInput(const KernelContext& ctx, int i, const char*
 // A float scalar: flows carry no value, they order what happens to an array.
 Tensor NewFlow();
 
-// In a gradient function: the array of the gradients of the array that is input 0, reached after `flow`. Handle, then flow.
+// In a gradient function: the array of the gradients of the array that is input 0, reached after
+// `flow`. Handle, then flow. One call of the gradient builder makes one array of each array;
+// another call makes another.
 struct GradientArray {
   NodeOut handle, flow;
 };

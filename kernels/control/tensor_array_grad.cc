@@ -1,6 +1,7 @@
 // TensorArrayGradV3: the array of an array's gradients.
-#include "troupe/shape_inference.h"
 #include "kernels/control/tensor_array.h"
+#include "troupe/gradient_function.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {
@@ -13,10 +14,15 @@ TROUPE_OP("TensorArrayGradV3")
     .Attr("source: string")
     .Stateful()
     .Shape(shape_fn::Scalar)
-    .NotDifferentiable("it is what gradients are made with")
+    .Gradient([](GradientContext& g) {
+      // What was written to the array before, and what was read, is as it was: the order of what
+      // happens runs through.
+      if (g.HasGrad(1)) g.Set(1, g.Grad(1));
+      return g.status();
+    })
     .Doc(
         "The array that holds the gradients of the elements of an array: made at the first call in a step with this "
-        "`source`, with the size that the array then has; "
+        "`source`, with the size, and elements of the shapes, that the array then has; "
         "the same one afterwards. Writes to one of its elements add up.");
 
 class TensorArrayGradKernel {
@@ -28,8 +34,7 @@ class TensorArrayGradKernel {
     std::string key = StrCat(static_cast<const ResourceHandle*>(ctx.input(0).raw())->name(), "@", source_);
     TROUPE_ASSIGN_OR_RETURN(
         auto grad, ctx.step()->resources.LookUpOrCreate<control::TensorArray>(control::kTensorArrays, key, [&] {
-          return std::make_shared<control::TensorArray>(StrCat(array->name(), "@", source_), array->size(),
-                                                        array->GradientOptions());
+          return std::make_shared<control::TensorArray>(StrCat(array->name(), "@", source_), *array);
         }));
     control::SetArrayOutputs(ctx, std::move(key), std::move(grad));
     return absl::OkStatus();

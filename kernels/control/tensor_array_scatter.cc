@@ -1,7 +1,7 @@
 // TensorArrayScatterV3: one tensor as several elements.
+#include "kernels/control/tensor_array.h"
 #include "troupe/gradient_function.h"
 #include "troupe/shape_inference.h"
-#include "kernels/control/tensor_array.h"
 
 namespace troupe {
 namespace {
@@ -23,7 +23,11 @@ TROUPE_OP("TensorArrayScatterV3")
     .Shape(ScatterShape)
     .Gradient([](GradientContext& g) {
       const control::GradientArray grad = control::GradientArrayOf(g, g.Grad(0));
-      g.Set(2, g.Op("TensorArrayGatherV3", {grad.handle, g.Input(1), grad.flow}, {{"dtype", g.input_type(2)}}));
+      PartialTensorShape row;  // which an empty gather cannot see
+      if (const PartialTensorShape value = g.InputShape(2); value.known_rank() && value.rank() > 0)
+        row = PartialTensorShape(value.dims().subspan(1));
+      g.Set(2, g.Op("TensorArrayGatherV3", {grad.handle, g.Input(1), grad.flow},
+                    {{"dtype", g.input_type(2)}, {"element_shape", row}}));
       g.Set(3, g.Grad(0));
       return g.status();
     })

@@ -1,6 +1,6 @@
 // TensorArraySizeV3 and TensorArrayCloseV3.
-#include "troupe/shape_inference.h"
 #include "kernels/control/tensor_array.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

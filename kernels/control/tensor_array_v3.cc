@@ -1,8 +1,8 @@
 // TensorArrayV3: a new array.
 #include <atomic>
 
-#include "troupe/shape_inference.h"
 #include "kernels/control/tensor_array.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

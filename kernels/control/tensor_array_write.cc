@@ -1,7 +1,7 @@
 // TensorArrayWriteV3: one element.
+#include "kernels/control/tensor_array.h"
 #include "troupe/gradient_function.h"
 #include "troupe/shape_inference.h"
-#include "kernels/control/tensor_array.h"
 
 namespace troupe {
 namespace {

@@ -111,6 +111,14 @@ struct Loop {
 };
 
 thread_local const void* loop_owner = nullptr;
+thread_local bool on_worker = false;
+
+// What a worker has in hand. Lives on its stack; guarded by Impl::mu.
+struct Hand {
+  const void* owner = nullptr;
+  bool busy = false, lost = false;
+  Hand *before = nullptr, *after = nullptr;
+};
 
 }  // namespace
 
@@ -137,11 +145,30 @@ struct ComputeThreads::Impl {
   int running = 0;  // workers
   int too_many = 0;  // of these, since some that were lost have come back
   std::vector<std::thread> workers;
+  Hand* hands = nullptr;  // of the workers
 
   // REQUIRES: mu is held, or nobody else knows this object.
   void AddWorker(const std::shared_ptr<Impl>& me) {
     workers.emplace_back([me] { me->Run(); });
     ++running;
+  }
+  void Join(Hand* h) {
+    h->after = hands;
+    if (hands != nullptr) hands->before = h;
+    hands = h;
+  }
+  void Part(Hand* h) {
+    (h->before != nullptr ? h->before->after : hands) = h->after;
+    if (h->after != nullptr) h->after->before = h->before;
+  }
+  void Take(Hand* h, const void* owner) {
+    h->owner = owner;
+    h->busy = true;
+  }
+  // Whoever comes back although it was lost is one too many.
+  void PutDown(Hand* h) {
+    h->busy = false;
+    if (std::exchange(h->lost, false)) ++too_many;
   }
   void Enter(Loop* loop, std::unique_lock<std::mutex>* lock) {
     loop->helpers.fetch_add(1, std::memory_order_relaxed);
@@ -180,8 +207,11 @@ struct ComputeThreads::Impl {
 
   void Run() {
     ScopedFlushDenormals flush;
+    on_worker = true;
     bool worked = false;
+    Hand hand;
     std::unique_lock<std::mutex> lock(mu);
+    Join(&hand);
     for (;;) {
       if (too_many > 0 && !stop) {
         --too_many;
@@ -190,20 +220,26 @@ struct ComputeThreads::Impl {
                                      [](const std::thread& t) { return t.get_id() == std::this_thread::get_id(); });
         me->detach();
         workers.erase(me);
+        Part(&hand);
         // It may have been woken for something that another one must take now.
         work.notify_one();
         return;
       }
       if (Loop* loop = NextLoop(); loop != nullptr) {
+        Take(&hand, loop->owner);
         Enter(loop, &lock);
         loop->Work(false);
         Leave(loop, &lock);
+        PutDown(&hand);
         worked = true;
       } else if (!jobs.empty()) {
+        Take(&hand, jobs.front().owner);
         RunJob(jobs.begin(), &lock);
+        PutDown(&hand);
         worked = true;
       } else if (stop) {
         --running;
+        Part(&hand);
         ended.notify_all();
         return;
       } else if (worked && look_out) {
@@ -262,14 +298,19 @@ ComputeThreads::ComputeThreads(int threads)
   }
 }
 
-ComputeThreads::~ComputeThreads() { Stop(std::chrono::hours(24 * 365)); }
+ComputeThreads::~ComputeThreads() {
+  {
+    std::lock_guard<std::mutex> lock(impl_->mu);
+    if (impl_->workers.empty()) return;  // there never were any, or they have been left
+  }
+  Stop(std::chrono::hours(24 * 365));
+}
 
 bool ComputeThreads::Stop(std::chrono::milliseconds patience) {
   bool all = false;
   std::vector<std::thread> workers;
   {
     std::unique_lock<std::mutex> lock(impl_->mu);
-    if (impl_->workers.empty()) return impl_->running == 0;  // there never were any, or they have been left
     impl_->stop = true;
     impl_->work.notify_all();
     all = impl_->ended.wait_for(lock, patience, [&] { return impl_->running == 0; });
@@ -349,33 +390,53 @@ bool ComputeThreads::StartTurns() {
   return true;
 }
 
-void ComputeThreads::ScheduleTurn(std::function<void()> turn) {
+void ComputeThreads::ScheduleTurn(std::function<void()> turn, const void* owner) {
   // What a lane leaves behind has its turn here, too, and nobody asked for a thread then.
   StartTurns();
-  impl_->Push(std::move(turn), nullptr);
+  impl_->Push(std::move(turn), owner);
 }
 
-bool ComputeThreads::LoseWorker() {
+void ComputeThreads::DropJobs(const void* owner) {
+  if (num_threads_ == 1) return;
+  std::unique_lock<std::mutex> lock(impl_->mu);
+  for (;;) {
+    const auto it = std::find_if(impl_->jobs.begin(), impl_->jobs.end(),
+                                 [owner](const Impl::Job& j) { return j.owner == owner; });
+    if (it == impl_->jobs.end()) return;
+    {
+      const Impl::Job job = std::move(*it);
+      impl_->jobs.erase(it);
+      impl_->queued.fetch_sub(1, std::memory_order_relaxed);
+      lock.unlock();  // it may have a share in anything
+    }
+    lock.lock();
+  }
+}
+
+int ComputeThreads::LoseWorkers(const std::vector<const void*>& owners) {
   constexpr int kMostLost = 64;
+  int lost = 0;
   std::lock_guard<std::mutex> lock(impl_->mu);
-  if (impl_->stop || impl_->running - impl_->too_many > num_threads_ + kMostLost) return false;
-  if (impl_->too_many > 0) {
-    --impl_->too_many;
-    return true;
+  for (Hand* h = impl_->hands; h != nullptr && !impl_->stop; h = h->after) {
+    if (!h->busy || h->lost || std::find(owners.begin(), owners.end(), h->owner) == owners.end()) continue;
+    if (impl_->too_many > 0) {
+      --impl_->too_many;
+    } else if (impl_->running - impl_->too_many > num_threads_ + kMostLost) {
+      break;
+    } else {
+      try {
+        impl_->AddWorker(impl_);
+      } catch (const std::exception&) {  // no thread, or no memory for one
+        break;
+      }
+    }
+    h->lost = true;
+    ++lost;
   }
-  try {
-    impl_->AddWorker(impl_);
-  } catch (const std::system_error&) {
-    return false;
-  }
-  return true;
+  return lost;
 }
 
-void ComputeThreads::FindWorker() {
-  std::lock_guard<std::mutex> lock(impl_->mu);
-  ++impl_->too_many;
-  impl_->work.notify_one();
-}
+bool ComputeThreads::OnWorker() { return on_worker; }
 
 int64_t ComputeThreads::NumRanges(int64_t n, double unit_cost) const {
   if (num_threads_ == 1 || n <= 1) return 1;

@@ -1,6 +1,6 @@
 // Activation functions and their gradients, element by element.
-#include "kernels/elementwise/activation_loops.h"
 #include "kernels/common/vector_math.h"
+#include "kernels/elementwise/activation_loops.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

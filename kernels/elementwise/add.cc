@@ -1,5 +1,5 @@
-#include "kernels/elementwise/add_loops.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/add_loops.h"
 
 namespace troupe {
 namespace {

@@ -2,8 +2,8 @@
 #ifndef TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_
 
-#include "troupe/kernel.h"
 #include "kernels/elementwise/hot_loops.h"
+#include "troupe/kernel.h"
 
 namespace troupe::math {
 

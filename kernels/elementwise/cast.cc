@@ -1,8 +1,8 @@
 #include "kernels/elementwise/cast_loops.h"
 
 #include "troupe/gradient_function.h"
-#include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

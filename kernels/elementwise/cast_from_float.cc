@@ -34,7 +34,9 @@ struct ToIntFn {
     } else if constexpr (std::is_signed_v<To>) {
       return ToInt64(x);
     } else {
-      return x >= F(kTwo63) ? static_cast<To>(ToInt64(x - F(kTwo63))) ^ (To{1} << 63) : static_cast<To>(ToInt64(x));
+      // 2^63 for what fits in no 64 bits, as for a NaN.
+      return x >= F(kTwo63) && x < F(2 * kTwo63) ? static_cast<To>(ToInt64(x - F(kTwo63))) ^ (To{1} << 63)
+                                                 : static_cast<To>(ToInt64(x));
     }
   }
 };

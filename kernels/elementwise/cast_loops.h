@@ -6,8 +6,8 @@
 #ifndef TROUPE_KERNELS_ELEMENTWISE_CAST_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_CAST_LOOPS_H_
 
-#include "troupe/dtype.h"
 #include "kernels/elementwise/hot_loops.h"
+#include "troupe/dtype.h"
 
 namespace troupe::math {
 

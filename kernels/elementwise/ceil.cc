@@ -23,7 +23,7 @@ TROUPE_OP("Ceil")
     .Output("y: T")
     .Attr(TROUPE_T_FLOATS)
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("it is piecewise constant")
+    .Gradient(NoGradientFlows)  // piecewise constant
     .Doc("The smallest integer not below x.");
 
 TROUPE_KERNEL("Ceil").Device("CPU").Types("T", math::kFloats).Factory(math::UnaryFactory<Table>);

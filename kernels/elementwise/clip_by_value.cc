@@ -1,9 +1,9 @@
 #include <type_traits>
 
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 #include <complex>
 
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

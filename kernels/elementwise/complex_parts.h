@@ -5,8 +5,8 @@
 #include <complex>
 #include <string_view>
 
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe::math {
 

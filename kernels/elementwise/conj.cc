@@ -1,8 +1,8 @@
 #include <complex>
 #include <vector>
 
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

@@ -2,19 +2,20 @@
 
 #include <algorithm>
 
-#include "kernels/elementwise/cast_loops.h"
-#include "kernels/elementwise/activation_loops.h"
 #include "kernels/common/isa.h"
+#include "kernels/elementwise/activation_loops.h"
+#include "kernels/elementwise/cast_loops.h"
 
 TROUPE_ISA_TABLE(ActivationTable, kActivations, PickActivations)
 
 namespace troupe::math {
 namespace {
 
-constexpr int64_t kBlock = 1024;  // elements; a register is at most 8 KiB
+constexpr int64_t kBlock = 1024;  // elements at most
 constexpr int kMaxRegisters = 12;
 constexpr size_t kMaxOps = 32;
-constexpr size_t kRegisterBytes = kBlock * sizeof(double);
+// All registers of a tape together: they stay in the first-level cache, and the caller's thread may have a small stack.
+constexpr size_t kRegisterBytes = 24 << 10;
 
 // The activation of an op's name without "Grad", or -1.
 int ActivationIndex(std::string_view op) {
@@ -74,7 +75,14 @@ bool ElementTape::Compile(const std::vector<Node*>& body, const std::vector<Prep
     ops_.push_back(op);
   }
   AssignRegisters();
-  return !ops_.empty() && num_registers_ <= kMaxRegisters;
+  if (ops_.empty() || num_registers_ > kMaxRegisters) return false;
+  size_t widest = 1;
+  for (const Op& op : ops_) widest = std::max(widest, static_cast<size_t>(op.out_size));
+  // A multiple of 64 elements: each register begins on a cache line, and the loops meet their tails at the end alone.
+  const size_t registers = static_cast<size_t>(std::max(num_registers_, 1));
+  block_ = std::min<int64_t>(kBlock, static_cast<int64_t>(kRegisterBytes / (registers * widest) / 64 * 64));
+  register_bytes_ = static_cast<size_t>(block_) * widest;
+  return true;
 }
 
 void ElementTape::AssignRegisters() {
@@ -164,9 +172,10 @@ void ElementTape::Run(ComputeThreads* threads, const Tensor* args, int64_t n, vo
   }
   if (scalar[ops_.size() - 1]) return;
   threads->ParallelFor(n, cost_, [&](int64_t begin, int64_t end) {
-    alignas(64) char registers[kMaxRegisters][kRegisterBytes];
-    for (int64_t at = begin; at < end; at += kBlock) {
-      const int64_t m = std::min(kBlock, end - at);
+    alignas(64) char registers[kRegisterBytes];
+    const auto at_register = [&](int reg) { return registers + static_cast<size_t>(reg) * register_bytes_; };
+    for (int64_t at = begin; at < end; at += block_) {
+      const int64_t m = std::min(block_, end - at);
       for (size_t i = 0; i < ops_.size(); ++i) {
         if (scalar[i]) continue;
         const Op& op = ops_[i];
@@ -178,10 +187,10 @@ void ElementTape::Run(ComputeThreads* threads, const Tensor* args, int64_t n, vo
           if (o.is_arg) {
             in[k] = static_cast<const char*>(args[o.index].raw()) + (fixed[k] ? 0 : at * op.in_size[k]);
           } else {
-            in[k] = fixed[k] ? scalars[o.index] : registers[ops_[static_cast<size_t>(o.index)].reg];
+            in[k] = fixed[k] ? scalars[o.index] : at_register(ops_[static_cast<size_t>(o.index)].reg);
           }
         }
-        RunOp(op, in, fixed, op.reg < 0 ? static_cast<char*>(out) + at * op.out_size : registers[op.reg], m);
+        RunOp(op, in, fixed, op.reg < 0 ? static_cast<char*>(out) + at * op.out_size : at_register(op.reg), m);
       }
     }
   });

@@ -1,7 +1,9 @@
 // A few element-wise nodes run as a tape over blocks that stay in the first-level cache, with the loops of their own kernels.
 //
-// Every step's result goes into a block-sized register; the last one's goes to the output. A value of rank 0 is computed once and not block by block. The
-// bits are those of the separate kernels: each step is the same loop over the same elements.
+// Every step's result goes into a block-sized register; all of them together are 24 KiB of the
+// running thread's stack. The last step's result goes to the output. A value of rank 0 is computed
+// once and not block by block. The bits are those of the separate kernels: each step is the same
+// loop over the same elements.
 //
 // Thread rule: immutable after Compile; Run may be called from several threads.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_ELEMENT_TAPE_H_
@@ -48,6 +50,8 @@ class ElementTape {
 
   std::vector<Op> ops_;
   int num_args_ = 0, num_registers_ = 0;
+  int64_t block_ = 0;  // elements that go through the tape at once
+  size_t register_bytes_ = 0;
   double cost_ = 0;  // nanoseconds an element
 };
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/elementwise/bare_loops.h"
 #include "kernels/common/broadcast.h"
+#include "kernels/elementwise/bare_loops.h"
 #include "kernels/elementwise/hot_table.h"
 
 namespace troupe::math {

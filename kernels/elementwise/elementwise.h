@@ -18,10 +18,10 @@
 #include <array>
 #include <vector>
 
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/elementwise/hot_loops.h"
 #include "kernels/elementwise/loops.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::math {
 

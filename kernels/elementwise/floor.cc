@@ -23,7 +23,7 @@ TROUPE_OP("Floor")
     .Output("y: T")
     .Attr(TROUPE_T_FLOATS)
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("it is piecewise constant")
+    .Gradient(NoGradientFlows)  // piecewise constant
     .Doc("The largest integer not above x.");
 
 TROUPE_KERNEL("Floor").Device("CPU").Types("T", math::kFloats).Factory(math::UnaryFactory<Table>);

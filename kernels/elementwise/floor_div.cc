@@ -38,7 +38,7 @@ TROUPE_OP("FloorDiv")
         "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
         "complex128}")
     .Shape(shape_fn::BroadcastBinary)
-    .NotDifferentiable("it is piecewise constant")
+    .Gradient(NoGradientFlows)  // piecewise constant
     .Doc("floor(x / y) with broadcasting; a zero divisor of integers is an error.");
 
 TROUPE_KERNEL("FloorDiv")

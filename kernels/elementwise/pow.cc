@@ -3,8 +3,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

@@ -24,7 +24,7 @@ TROUPE_OP("Rint")
     .Output("y: T")
     .Attr(TROUPE_T_FLOATS)
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("it is piecewise constant")
+    .Gradient(NoGradientFlows)  // piecewise constant
     .Doc("The nearest integer; of two equally near the even one.");
 
 TROUPE_KERNEL("Rint")

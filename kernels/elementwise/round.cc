@@ -31,7 +31,7 @@ TROUPE_OP("Round")
     .Output("y: T")
     .Attr("T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}")
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("it is piecewise constant")
+    .Gradient(NoGradientFlows)  // piecewise constant
     .Doc("The nearest integer; of two equally near the even one.");
 
 TROUPE_KERNEL("Round").Device("CPU").Types("T", kTypes).Factory(math::UnaryFactory<Table>);

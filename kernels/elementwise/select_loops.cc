@@ -2,10 +2,10 @@
 #include <cstring>
 #include <string>
 
-#include "troupe/resource.h"
 #include "kernels/common/broadcast.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/select.h"
+#include "troupe/resource.h"
 
 namespace troupe::math {
 namespace {

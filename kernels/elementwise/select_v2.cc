@@ -1,6 +1,6 @@
-#include "troupe/shape_inference.h"
 #include "kernels/common/grad_math.h"
 #include "kernels/elementwise/select.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

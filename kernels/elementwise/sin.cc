@@ -1,8 +1,8 @@
 #include <cmath>
 #include <complex>
 
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace troupe {
 namespace {

@@ -35,7 +35,7 @@ TROUPE_OP("TruncateDiv")
         "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
         "complex128}")
     .Shape(shape_fn::BroadcastBinary)
-    .NotDifferentiable("it is piecewise constant")
+    .Gradient(NoGradientFlows)  // piecewise constant
     .Doc("x / y truncated towards zero, with broadcasting; a zero divisor of integers is an error.");
 
 TROUPE_KERNEL("TruncateDiv")

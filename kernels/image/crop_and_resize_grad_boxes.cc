@@ -1,8 +1,8 @@
 // CropAndResizeGradBoxes: how crops change when the sides of their boxes are moved.
 #include <algorithm>
 
-#include "kernels/image/crops.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/image/crops.h"
 
 namespace troupe::image {
 namespace {

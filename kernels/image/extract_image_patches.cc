@@ -1,13 +1,13 @@
 // ExtractImagePatches: the pixels that a sliding window sees, laid out in the channels of the output.
 #include <algorithm>
 
-#include "troupe/gradient_function.h"
-#include "troupe/op_def.h"
-#include "troupe/shape_inference.h"
 #include "kernels/common/elements.h"
-#include "troupe/kernel.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/nn/window.h"
+#include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::image {
 namespace {

@@ -11,9 +11,9 @@
 #include <limits>
 #include <vector>
 
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 
 namespace troupe::image {
 

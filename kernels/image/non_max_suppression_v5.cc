@@ -1,8 +1,8 @@
 // NonMaxSuppressionV5: boxes that do not overlap, or whose scores are lowered where they do.
 #include <algorithm>
 
-#include "kernels/image/non_max_suppression.h"
 #include "kernels/common/as_float.h"
+#include "kernels/image/non_max_suppression.h"
 
 namespace troupe::image {
 namespace {

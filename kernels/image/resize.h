@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 
 namespace troupe::image {
 

@@ -1,6 +1,6 @@
 // ResizeBicubic: images of another size, each pixel mixed of the sixteen nearest of the input.
-#include "kernels/image/bicubic.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/image/bicubic.h"
 
 namespace troupe::image {
 namespace {

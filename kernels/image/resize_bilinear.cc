@@ -1,6 +1,6 @@
 // ResizeBilinear: images of another size, each pixel mixed of the four nearest of the input.
-#include "kernels/image/resize.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/image/resize.h"
 
 namespace troupe::image {
 namespace {

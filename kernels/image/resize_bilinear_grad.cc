@@ -1,7 +1,7 @@
 // ResizeBilinearGrad: each pixel of the gradient, shared among the four pixels that it was mixed of.
-#include "kernels/image/resize.h"
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/as_float.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/image/resize.h"
 
 namespace troupe::image {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "kernels/common/elements.h"
-#include "kernels/image/resize.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/image/resize.h"
 
 namespace troupe::image {
 namespace {

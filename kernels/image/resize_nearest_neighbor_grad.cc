@@ -1,7 +1,7 @@
 // ResizeNearestNeighborGrad: each pixel of the gradient, added to the pixel that it was copied from.
-#include "kernels/image/resize.h"
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/as_float.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/image/resize.h"
 
 namespace troupe::image {
 namespace {

@@ -7,6 +7,7 @@
 #include <Eigen/LU>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/linalg/decompositions.h"
 #include "kernels/linalg/eigen_maps.h"
@@ -79,6 +80,7 @@ void SolveTriangular(const T* a, int64_t n, bool lower, bool adjoint, const T* b
 template <class T>
 RealOf<T> LogDeterminant(const T* a, int64_t n, T* sign) {
   using Real = RealOf<T>;
+  [[maybe_unused]] constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
   *sign = T(1);
   if (n == 0) return 0;
   const Lu<T> lu(a, n, false);
@@ -86,16 +88,17 @@ RealOf<T> LogDeterminant(const T* a, int64_t n, T* sign) {
   T s = static_cast<T>((*lu).permutationP().determinant());
   Real sum = 0;
   for (Eigen::Index i = 0; i < triangles.rows(); ++i) {
-    const Real magnitude = std::abs(triangles(i, i));
+    const T pivot = triangles(i, i);
+    const Real magnitude = std::abs(pivot);
     sum += std::log(magnitude);
-    s *= triangles(i, i) / magnitude;
+    if constexpr (std::is_same_v<T, Real>) {
+      s *= std::isnan(pivot) ? pivot : static_cast<Real>((pivot > 0) - (pivot < 0));
+    } else {
+      s *= magnitude == 0 ? T(0) : std::isfinite(magnitude) ? pivot / magnitude : T(kNan, kNan);
+    }
   }
-  if (std::isfinite(sum)) {
-    *sign = s;
-    return sum;
-  }
-  *sign = T(0);
-  return sum > 0 ? std::log(std::numeric_limits<Real>::max()) : -std::numeric_limits<Real>::infinity();
+  *sign = s;
+  return sum;
 }
 
 // Murray, "Differentiation of the Cholesky decomposition": with P = lower triangle of l^T grad, its diagonal halved, the gradient is the

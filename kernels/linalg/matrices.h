@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/linalg/decompositions.h"
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
-#include "kernels/linalg/decompositions.h"
 
 namespace troupe::linalg {
 

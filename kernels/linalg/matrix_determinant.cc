@@ -1,8 +1,8 @@
 // MatrixDeterminant: the determinants of square matrices, by LU decomposition with row exchanges.
 #include <cmath>
 
-#include "kernels/linalg/matrices.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 namespace {

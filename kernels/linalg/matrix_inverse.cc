@@ -1,6 +1,6 @@
 // MatrixInverse: the inverses of square matrices, by LU decomposition with row exchanges.
-#include "kernels/linalg/matrices.h"
 #include "kernels/common/as_float.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 namespace {

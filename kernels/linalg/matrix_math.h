@@ -2,8 +2,8 @@
 #ifndef TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 #define TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 
-#include "kernels/linalg/matrices.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
 

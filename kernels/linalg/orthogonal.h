@@ -26,7 +26,8 @@ template <class T>
 bool SelfAdjointEigen(const T* a, int64_t n, T* e, T* v);
 
 // The x [columns, count] that makes |a x - b|^2 + l2 |x|^2 the least, b [rows, count]. `fast` solves the normal equations: false when `a` has not
-// got full rank. Otherwise of all solutions the smallest is found, whatever the rank, and l2 does not count.
+// got full rank. Otherwise of all solutions the smallest is found, whatever the rank, and l2 does
+// not count; NaN when a number of `a` is not finite.
 template <class T>
 bool LeastSquares(const T* a, int64_t rows, int64_t columns, bool fast, double l2, const T* b, int64_t count, T* x);
 

@@ -108,6 +108,11 @@ bool LeastSquares(const T* a, int64_t rows, int64_t columns, bool fast, double l
   }
   const Matrix<T> m = In(a, rows, columns);
   if (!fast) {
+    // Eigen has no singular values then, and reads what it has not written.
+    if (!m.allFinite()) {
+      std::fill_n(x, columns * count, T(std::numeric_limits<RealOf<T>>::quiet_NaN()));
+      return true;
+    }
     const ScopedDenormals denormals;
     solution = Eigen::JacobiSVD<Matrix<T>>(m, unsigned{Eigen::ComputeThinU} | unsigned{Eigen::ComputeThinV})
                    .solve(In(b, rows, count));

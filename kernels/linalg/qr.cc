@@ -1,9 +1,9 @@
 // Qr: matrices as a product of orthonormal columns and an upper triangle, by Householder's reflections.
 #include <algorithm>
 
+#include "kernels/common/as_float.h"
 #include "kernels/linalg/matrix_math.h"
 #include "kernels/linalg/orthogonal.h"
-#include "kernels/common/as_float.h"
 
 namespace troupe::linalg {
 namespace {

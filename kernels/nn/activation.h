@@ -2,11 +2,11 @@
 #ifndef TROUPE_KERNELS_NN_ACTIVATION_H_
 #define TROUPE_KERNELS_NN_ACTIVATION_H_
 
+#include "kernels/elementwise/activation_loops.h"
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
-#include "kernels/elementwise/activation_loops.h"
 
 namespace troupe {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "kernels/common/as_float.h"
+#include "kernels/common/isa.h"
 #include "kernels/nn/batch_norm_loops.h"
 #include "kernels/nn/bias.h"
 #include "kernels/nn/bias_add.h"
-#include "kernels/common/isa.h"
 #include "kernels/nn/layout.h"
 
 TROUPE_ISA_TABLE(BatchNormTable, kBatchNorm, PickBatchNorm)

@@ -3,9 +3,9 @@
 #define TROUPE_KERNELS_NN_BATCH_NORM_H_
 
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 
 namespace troupe {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/nn/bias_loops.h"
 #include "kernels/common/isa.h"
+#include "kernels/nn/bias_loops.h"
 
 TROUPE_ISA_TABLE(BiasTable, kBias, PickBias)
 

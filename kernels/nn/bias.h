@@ -3,8 +3,8 @@
 #ifndef TROUPE_KERNELS_NN_BIAS_H_
 #define TROUPE_KERNELS_NN_BIAS_H_
 
-#include "troupe/tensor.h"
 #include "troupe/compute_threads.h"
+#include "troupe/tensor.h"
 
 namespace troupe {
 

@@ -1,10 +1,10 @@
 // BiasAdd: a vector added along the channels of a tensor.
 #include "kernels/nn/bias_add.h"
 
-#include "troupe/gradient_function.h"
-#include "troupe/op_def.h"
 #include "kernels/common/as_float.h"
 #include "kernels/nn/bias.h"
+#include "troupe/gradient_function.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 

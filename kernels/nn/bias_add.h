@@ -2,8 +2,8 @@
 #ifndef TROUPE_KERNELS_NN_BIAS_ADD_H_
 #define TROUPE_KERNELS_NN_BIAS_ADD_H_
 
-#include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 

@@ -1,11 +1,11 @@
 // BiasAddGrad: the gradient of BiasAdd with respect to the bias.
-#include "troupe/gradient_function.h"
-#include "troupe/op_def.h"
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/common/as_float.h"
 #include "kernels/nn/bias.h"
 #include "kernels/nn/bias_add.h"
+#include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // BiasAddV1: BiasAdd as it was before data formats, kept for old graphs.
+#include "kernels/nn/bias_add.h"
 #include "troupe/gradient_function.h"
 #include "troupe/op_def.h"
-#include "kernels/nn/bias_add.h"
 
 namespace troupe {
 namespace {

@@ -4,14 +4,14 @@
 
 #include <string_view>
 
-#include "troupe/gradient_function.h"
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/nn/conv_epilogue.h"
 #include "kernels/nn/conv_shape.h"
 #include "kernels/nn/dnnl_conv.h"
 #include "kernels/nn/window.h"
 #include "kernels/replaced_nodes.h"
+#include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 

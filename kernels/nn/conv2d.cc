@@ -1,6 +1,6 @@
 // Conv2D: images convolved with a filter, in two dimensions.
-#include "troupe/op_def.h"
 #include "kernels/nn/conv.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

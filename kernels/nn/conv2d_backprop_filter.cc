@@ -1,6 +1,6 @@
 // Conv2DBackpropFilter: the gradient of Conv2D with respect to its filter.
-#include "troupe/op_def.h"
 #include "kernels/nn/conv.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

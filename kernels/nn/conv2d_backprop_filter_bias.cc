@@ -1,6 +1,6 @@
 // _Conv2DBackpropFilterBias: the gradients of Conv2D's filter and of the bias behind it, from one look at the gradient of their output.
-#include "troupe/op_def.h"
 #include "kernels/nn/conv.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // Conv2DBackpropInput: the gradient of Conv2D with respect to its input.
-#include "troupe/op_def.h"
 #include "kernels/nn/conv.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

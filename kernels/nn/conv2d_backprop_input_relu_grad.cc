@@ -1,6 +1,6 @@
 // _Conv2DBackpropInputReluGrad: the gradient of Conv2D's input, and of the Relu that made the input, without a pass of its own over the image.
-#include "troupe/op_def.h"
 #include "kernels/nn/conv.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

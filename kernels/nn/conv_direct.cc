@@ -5,9 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/common/isa.h"
 #include "kernels/nn/conv_direct_loops.h"
 #include "kernels/nn/conv_direct_plan.h"
-#include "kernels/common/isa.h"
 
 TROUPE_ISA_TABLE(ConvDirectTable, kConvDirect, PickConvDirect)
 

@@ -4,9 +4,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/common/isa.h"
 #include "kernels/elementwise/activation_loops.h"
 #include "kernels/nn/bias_loops.h"
-#include "kernels/common/isa.h"
 
 TROUPE_ISA_TABLE(ActivationTable, kActivations, PickActivations)
 TROUPE_ISA_TABLE(BiasTable, kBias, PickBias)

@@ -1,7 +1,7 @@
 #include "kernels/nn/conv_pointwise.h"
 
-#include "kernels/product/gemm_f32.h"
 #include "kernels/common/isa.h"
+#include "kernels/product/gemm_f32.h"
 
 TROUPE_ISA_TABLE(GemmF32Table, kGemmF32, PickGemmF32)
 

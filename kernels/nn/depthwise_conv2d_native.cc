@@ -1,6 +1,6 @@
 // DepthwiseConv2dNative: each channel of images convolved with filters of its own.
-#include "troupe/op_def.h"
 #include "kernels/nn/conv.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // DepthwiseConv2dNativeBackpropFilter: the gradient of DepthwiseConv2dNative with respect to its filter.
-#include "troupe/op_def.h"
 #include "kernels/nn/conv.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // DepthwiseConv2dNativeBackpropInput: the gradient of DepthwiseConv2dNative with respect to its input.
-#include "troupe/op_def.h"
 #include "kernels/nn/conv.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

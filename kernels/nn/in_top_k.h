@@ -2,8 +2,8 @@
 #ifndef TROUPE_KERNELS_NN_IN_TOP_K_H_
 #define TROUPE_KERNELS_NN_IN_TOP_K_H_
 
-#include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 

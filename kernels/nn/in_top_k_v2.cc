@@ -1,6 +1,6 @@
 // InTopKV2: InTopK with k as an input.
-#include "troupe/op_def.h"
 #include "kernels/nn/in_top_k.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

@@ -1,11 +1,11 @@
 // L2Loss: half the sum of squares.
 #include <vector>
 
+#include "kernels/common/as_float.h"
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
-#include "kernels/common/as_float.h"
 
 namespace troupe {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/common/as_float.h"
 #include "troupe/gradient_function.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "kernels/common/as_float.h"
 
 namespace troupe {
 

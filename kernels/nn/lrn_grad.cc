@@ -3,11 +3,11 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/common/as_float.h"
+#include "kernels/nn/lrn.h"
 #include "troupe/gradient_function.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "kernels/common/as_float.h"
-#include "kernels/nn/lrn.h"
 
 namespace troupe {
 namespace {

@@ -2,11 +2,11 @@
 #ifndef TROUPE_KERNELS_NN_POOL_H_
 #define TROUPE_KERNELS_NN_POOL_H_
 
+#include "kernels/nn/window.h"
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
-#include "kernels/nn/window.h"
 
 namespace troupe {
 

@@ -1,8 +1,8 @@
 // SoftmaxCrossEntropyWithLogits: the loss of a classifier against a distribution over the classes, and its gradient in the same pass.
-#include "troupe/op_def.h"
-#include "troupe/shape_inference.h"
 #include "kernels/common/as_float.h"
 #include "kernels/nn/softmax.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

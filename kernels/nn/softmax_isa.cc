@@ -2,8 +2,8 @@
 //
 // Rows may be as short as a digit classifier's ten logits, so exponentials are taken over blocks of whole rows, not row by row: a block is shifted
 // by its rows' maxima, then exp runs over it as over one vector, then the rows are summed.
-#include "kernels/nn/softmax_loops.h"
 #include "kernels/common/vector_math.h"
+#include "kernels/nn/softmax_loops.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

@@ -1,10 +1,10 @@
 // SparseSoftmaxCrossEntropyWithLogits: the loss of a classifier against one right class per row, and its gradient in the same pass.
 #include <vector>
 
-#include "troupe/op_def.h"
-#include "troupe/shape_inference.h"
 #include "kernels/common/as_float.h"
 #include "kernels/nn/softmax.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

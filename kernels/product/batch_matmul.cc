@@ -1,6 +1,6 @@
 // BatchMatMul: products of matrices in batches, with equal batch dimensions.
-#include "troupe/op_def.h"
 #include "kernels/product/batch_matmul.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // BatchMatMulV2: products of matrices in batches whose dimensions broadcast.
-#include "troupe/op_def.h"
 #include "kernels/product/batch_matmul.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

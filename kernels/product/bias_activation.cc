@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/elementwise/hot_table.h"
 #include "kernels/common/isa.h"
+#include "kernels/elementwise/hot_table.h"
 
 TROUPE_ISA_TABLE(BiasActivationTable, kBiasActivations, PickBiasActivations)
 

@@ -1,6 +1,6 @@
 // Bias and activation over the rows of a matrix.
-#include "kernels/product/bias_activation.h"
 #include "kernels/common/vector_math.h"
+#include "kernels/product/bias_activation.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {

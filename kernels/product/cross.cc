@@ -1,8 +1,8 @@
 #include <type_traits>
 
-#include "troupe/shape_inference.h"
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,10 +1,10 @@
 // _FusedMatMul: MatMul with the bias and the activation behind it. Made by the pass that fuses nodes; graphs from TensorFlow may have it too.
+#include "kernels/product/bias_activation.h"
+#include "kernels/product/gemm.h"
+#include "kernels/replaced_nodes.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
-#include "kernels/product/gemm.h"
-#include "kernels/product/bias_activation.h"
-#include "kernels/replaced_nodes.h"
 
 namespace troupe {
 namespace {

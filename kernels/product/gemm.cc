@@ -5,10 +5,10 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/common/isa.h"
+#include "kernels/product/dnnl_sgemm.h"
 #include "kernels/product/gemm_f32.h"
 #include "kernels/product/gemm_tile.h"
-#include "kernels/product/dnnl_sgemm.h"
-#include "kernels/common/isa.h"
 
 TROUPE_ISA_TABLE(GemmTileTable, kGemmTiles, PickGemmTiles)
 TROUPE_ISA_TABLE(GemmF32Table, kGemmF32, PickGemmF32)

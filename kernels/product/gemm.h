@@ -17,9 +17,9 @@
 
 #include <cstdint>
 
-#include "troupe/dtype.h"
-#include "troupe/compute_threads.h"
 #include "kernels/product/bias_activation.h"
+#include "troupe/compute_threads.h"
+#include "troupe/dtype.h"
 
 namespace troupe {
 

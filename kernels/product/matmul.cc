@@ -1,9 +1,9 @@
 // MatMul: the product of two matrices, either of them transposed on the way in.
+#include "kernels/product/gemm.h"
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
-#include "kernels/product/gemm.h"
 
 namespace troupe {
 namespace {

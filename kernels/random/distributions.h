@@ -9,8 +9,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "troupe/half.h"
 #include "kernels/random/philox.h"
+#include "troupe/half.h"
 
 namespace troupe::random {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "troupe/compute_threads.h"
 #include "kernels/random/distributions.h"
 #include "kernels/random/uniform_loop.h"
+#include "troupe/compute_threads.h"
 
 namespace troupe::random {
 

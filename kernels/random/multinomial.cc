@@ -1,6 +1,6 @@
 // Multinomial: classes drawn by their log-probabilities.
-#include "kernels/random/sample_classes.h"
 #include "kernels/random/distributions.h"
+#include "kernels/random/sample_classes.h"
 
 namespace troupe {
 namespace {

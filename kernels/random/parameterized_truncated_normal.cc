@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "troupe/op_def.h"
 #include "kernels/random/random_kernel.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

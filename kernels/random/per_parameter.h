@@ -5,10 +5,10 @@
 #ifndef TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 #define TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/random/distributions.h"
 #include "kernels/random/random_state.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::random {
 

@@ -1,8 +1,8 @@
 // RandomGamma: samples of gamma distributions.
 #include <cmath>
 
-#include "troupe/gradient_function.h"
 #include "kernels/random/per_parameter.h"
+#include "troupe/gradient_function.h"
 
 namespace troupe {
 namespace {

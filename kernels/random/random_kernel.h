@@ -2,9 +2,9 @@
 #ifndef TROUPE_KERNELS_RANDOM_RANDOM_KERNEL_H_
 #define TROUPE_KERNELS_RANDOM_RANDOM_KERNEL_H_
 
-#include "troupe/shape_inference.h"
 #include "kernels/random/fill.h"
 #include "kernels/random/random_state.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::random {
 

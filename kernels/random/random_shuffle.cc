@@ -2,8 +2,8 @@
 #include <numeric>
 #include <vector>
 
-#include "troupe/shape_inference.h"
 #include "kernels/random/random_state.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

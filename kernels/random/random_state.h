@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "troupe/kernel.h"
 #include "kernels/random/philox.h"
+#include "troupe/kernel.h"
 
 namespace troupe::random {
 

@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "troupe/shape_inference.h"
 #include "kernels/random/random_state.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::random {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 
 namespace troupe::math {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "troupe/op_def.h"
 #include "kernels/reduce/reduction.h"
+#include "troupe/op_def.h"
 
 namespace troupe::math {
 

@@ -2,8 +2,8 @@
 #include <complex>
 #include <type_traits>
 
-#include "kernels/reduce/adding.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/reduce/adding.h"
 #include "kernels/reduce/reduce_grad.h"
 
 namespace troupe {

@@ -1,7 +1,7 @@
 #include <type_traits>
 
-#include "kernels/reduce/adding.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/reduce/adding.h"
 #include "kernels/reduce/reduce_grad.h"
 
 namespace troupe {

@@ -15,22 +15,60 @@ Value Vector(GradientContext& g, const std::vector<int64_t>& v) {
   return {&g, g.Const(std::move(t))};
 }
 
+// The integers that `v` has in every run: those of constants, and what tf.range and tf.stack make
+// of them. `x` is a tensor of known rank.
+bool ConstantInts(NodeOut v, NodeOut x, int rank, std::vector<int64_t>* out) {
+  while (v.valid() && v.node->op().name == "Identity") v = v.node->input(0);
+  if (!v.valid()) return false;
+  const Node& n = *v.node;
+  const std::string& op = n.op().name;
+  if (n.IsConstant()) {
+    const absl::StatusOr<Tensor> value = n.Attr<Tensor>("value");
+    if (!value.ok() || (value->dtype() != DType::kInt32 && value->dtype() != DType::kInt64)) return false;
+    for (int64_t i = 0; i < value->num_elements(); ++i)
+      out->push_back(value->dtype() == DType::kInt32 ? value->data<int32_t>()[i] : value->data<int64_t>()[i]);
+    return true;
+  }
+  if (op == "Rank" && n.input(0) == x) {
+    out->push_back(rank);
+    return true;
+  }
+  if (op != "Range" && op != "Pack") return false;
+  std::vector<int64_t> args;
+  for (int i = 0; i < n.num_inputs(); ++i) {
+    // One number each, and no list of lists: this does not go deep.
+    const size_t before = args.size();
+    if (n.input(i).valid() && (n.input(i).node->op().name == "Range" || n.input(i).node->op().name == "Pack"))
+      return false;
+    if (!ConstantInts(n.input(i), x, rank, &args) || args.size() != before + 1) return false;
+  }
+  if (op == "Pack") {
+    out->insert(out->end(), args.begin(), args.end());
+    return true;
+  }
+  const int64_t step = args[2];
+  if (step == 0) return false;
+  for (int64_t at = args[0]; step > 0 ? at < args[1] : at > args[1]; at += step) {
+    if (at < -rank || at >= rank) return false;
+    out->push_back(at);
+    if (step > 2 * rank || step < -2 * rank) break;  // nor can the sum overflow
+  }
+  return true;
+}
+
 bool KeepsDims(GradientContext& g) { return g.Attr<bool>("keep_dims"); }
 
 }  // namespace
 
 bool StaticAxes(GradientContext& g, std::vector<int64_t>* axes) {
   const PartialTensorShape shape = g.InputShape(0);
-  const Node* node = g.node().input(1).node;
-  if (!shape.known_rank() || node == nullptr || !node->IsConstant()) return false;
-  const absl::StatusOr<Tensor> value = node->Attr<Tensor>("value");
-  if (!value.ok()) return false;
   axes->clear();
-  for (int64_t i = 0; i < value->num_elements(); ++i) {
-    int64_t axis = value->dtype() == DType::kInt32 ? value->data<int32_t>()[i] : value->data<int64_t>()[i];
+  // Nothing has no axes, however they are computed.
+  if (shape.known_rank() && shape.rank() == 0) return true;
+  if (!shape.known_rank() || !ConstantInts(g.node().input(1), g.node().input(0), shape.rank(), axes)) return false;
+  for (int64_t& axis : *axes) {
     if (axis < 0) axis += shape.rank();
     if (axis < 0 || axis >= shape.rank()) return false;
-    axes->push_back(axis);
   }
   return true;
 }

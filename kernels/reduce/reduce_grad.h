@@ -8,7 +8,9 @@
 
 namespace troupe::math {
 
-// The axes of a reduction as dimensions >= 0 when they are a constant and the rank of the input is known.
+// The axes of a reduction as dimensions >= 0 when they are a constant, or a Range or Pack of
+// constants (and of the input's Rank), and the rank of the input is known. A scalar has none,
+// whatever the axes are.
 bool StaticAxes(GradientContext& g, std::vector<int64_t>* axes);
 // `v` (of the output's shape, with or without keep_dims) reshaped so that it broadcasts against input 0: reduced dimensions are 1.
 Value KeepDims(GradientContext& g, const Value& v);

@@ -10,9 +10,9 @@
 
 #include <type_traits>
 
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/elementwise/hot_loops.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::math {
 

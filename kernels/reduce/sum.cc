@@ -1,5 +1,5 @@
-#include "kernels/reduce/adding.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/reduce/adding.h"
 #include "kernels/reduce/reduce_grad.h"
 
 namespace troupe {

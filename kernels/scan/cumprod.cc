@@ -1,7 +1,7 @@
-#include "troupe/shape_inference.h"
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/scan/scan.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

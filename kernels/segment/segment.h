@@ -3,8 +3,8 @@
 #define TROUPE_KERNELS_SEGMENT_SEGMENT_H_
 
 #include "troupe/gradient_function.h"
-#include "troupe/shape_inference.h"
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::math {
 

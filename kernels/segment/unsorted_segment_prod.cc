@@ -1,5 +1,5 @@
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/segment/segment.h"
 
 namespace troupe {

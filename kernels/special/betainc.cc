@@ -1,9 +1,9 @@
 // Betainc: the regularised incomplete beta integral, of three arguments.
 #include "kernels/common/grad_math.h"
+#include "kernels/special/special_functions.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
-#include "kernels/special/special_functions.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // IgammaGradA: how the lower incomplete gamma integral moves with its parameter.
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/special/special_functions.h"
 
 namespace troupe {

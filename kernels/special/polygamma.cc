@@ -1,6 +1,6 @@
 // Polygamma: the derivatives of digamma.
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/special/special_functions.h"
 
 namespace troupe {

@@ -103,8 +103,9 @@ double BetaFraction(double a, double b, double x) {
 double Digamma(double x) {
   if (x <= 0) {
     if (x == std::floor(x)) return kNan;
-    // Reflection; the tangent's argument is reduced first, where it is exact.
-    return Digamma(1 - x) - kPi / std::tan(kPi * (x - std::floor(x)));
+    // Reflection. The tangent has period pi: its argument is reduced first, to the nearest integer. That is exact; the distance to the integer
+    // below is not next to a pole, where it would be rounded to 1.
+    return Digamma(1 - x) - kPi / std::tan(kPi * (x - std::round(x)));
   }
   double shift = 0;
   for (; x < 12; x += 1) shift -= 1 / x;
@@ -134,6 +135,8 @@ double Zeta(double x, double q) {
     sum += term;
     if (std::abs(term) < kEpsilon * std::abs(sum)) return sum;
   }
+  // All that follows is smaller than what cannot be told from zero; below, it would be multiplied by powers of x.
+  if (term == 0) return sum;
   sum += term * w / (x - 1) - 0.5 * term;
   // B(2k) / (2k)!
   constexpr double kBernoulli[] = {1.0 / 12,

@@ -1,6 +1,6 @@
 // Zeta: the zeta function of Hurwitz.
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/special/special_functions.h"
 
 namespace troupe {

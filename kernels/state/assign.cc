@@ -1,6 +1,6 @@
 // Assign: a new value for a variable that is named by reference.
-#include "troupe/shape_inference.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -2,9 +2,9 @@
 #ifndef TROUPE_KERNELS_STATE_DENSE_UPDATE_H_
 #define TROUPE_KERNELS_STATE_DENSE_UPDATE_H_
 
-#include "troupe/kernel.h"
 #include "kernels/state/variable_owner.h"
 #include "kernels/state/variable_slot.h"
+#include "troupe/kernel.h"
 
 namespace troupe::state {
 

@@ -1,7 +1,7 @@
 // DestroyResourceOp: removes a resource from its container.
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/state/variable_slot.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // IsVariableInitialized: whether a variable that is named by reference has a value.
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/state/variable_slot.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <complex>
 
-#include "troupe/half.h"
 #include "kernels/state/optimizer_loops.h"
+#include "troupe/half.h"
 
 namespace troupe::state {
 namespace {

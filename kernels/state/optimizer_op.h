@@ -14,10 +14,10 @@
 
 #include <complex>
 
-#include "troupe/kernel.h"
 #include "kernels/state/handle_shapes.h"
 #include "kernels/state/optimizer_loops.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/kernel.h"
 
 namespace troupe::state {
 

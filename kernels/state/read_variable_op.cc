@@ -1,7 +1,7 @@
 // ReadVariableOp: a snapshot of a variable.
-#include "troupe/gradient_function.h"
 #include "kernels/state/handle_shapes.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/gradient_function.h"
 
 namespace troupe {
 namespace {

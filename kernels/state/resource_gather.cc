@@ -1,9 +1,9 @@
 // ResourceGather: rows of a variable, without a copy of the rest.
 #include <algorithm>
 
-#include "troupe/gradient_function.h"
 #include "kernels/state/handle_shapes.h"
 #include "kernels/state/scatter_rows.h"
+#include "troupe/gradient_function.h"
 
 namespace troupe {
 namespace {

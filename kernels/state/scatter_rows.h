@@ -7,10 +7,10 @@
 
 #include <vector>
 
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/state/variable_owner.h"
 #include "kernels/state/variable_slot.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::state {
 

@@ -3,8 +3,8 @@
 
 #include <atomic>
 
-#include "troupe/shape_inference.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace state {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "troupe/resource.h"
 #include "troupe/kernel.h"
+#include "troupe/resource.h"
 
 namespace troupe::state {
 

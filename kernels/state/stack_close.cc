@@ -1,6 +1,6 @@
 // StackClose, StackCloseV2: drops what is on the stack.
-#include "troupe/shape_inference.h"
 #include "kernels/state/stack.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // StackPop, StackPopV2: takes the value on top off the stack.
-#include "troupe/shape_inference.h"
 #include "kernels/state/stack.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

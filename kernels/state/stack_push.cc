@@ -1,6 +1,6 @@
 // StackPush, StackPushV2: puts `elem` on the stack and passes it on.
-#include "troupe/shape_inference.h"
 #include "kernels/state/stack.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // TemporaryVariable, DestroyTemporaryVariable: a variable that lives within one step.
-#include "troupe/shape_inference.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

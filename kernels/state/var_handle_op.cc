@@ -1,6 +1,6 @@
 // VarHandleOp: a handle of a variable.
-#include "troupe/shape_inference.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // VarIsInitializedOp: whether a variable has a value.
-#include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 #include "kernels/state/variable_slot.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

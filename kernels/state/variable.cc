@@ -1,6 +1,6 @@
 // Variable, VariableV2: a reference to a variable.
-#include "troupe/shape_inference.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "troupe/kernel.h"
 #include "kernels/state/variable_slot.h"
+#include "troupe/kernel.h"
 
 namespace troupe::state {
 

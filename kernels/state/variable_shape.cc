@@ -1,7 +1,7 @@
 // VariableShape: the shape of a variable's value.
-#include "troupe/shape_inference.h"
 #include "kernels/state/handle_shapes.h"
 #include "kernels/state/variable_owner.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -56,6 +56,21 @@ BOOST_DATA_TEST_CASE(WhileSumsUp, data::make({false, true}) * data::make({1, 2, 
   }
 }
 
+// The last round of a loop ends at its condition, so the body's nodes have no value in it: they did run.
+BOOST_DATA_TEST_CASE(AFetchInsideOfALoopSaysWhyItHasNoValue, data::make({false, true}), messages) {
+  Scope root = Scope::NewRootScope();
+  Output inner;
+  const Output left = While(
+      root, Const(root, 0), [](const Scope& s, const Output& v) { return ops::Less(s, v, 3); },
+      [&](const Scope& s, const Output& v) { return inner = ops::Add(s, v, 1); });
+  auto session = NewSession(root, Modes(messages).options);
+  std::vector<Tensor> out;
+  const absl::Status dead = session->Run({}, {inner.name()}, {}, &out);
+  BOOST_TEST(dead.code() == absl::StatusCode::kInvalidArgument);
+  BOOST_TEST(std::string(dead.message()).find("or inside of a loop") != std::string::npos, dead);
+  BOOST_TEST(RunOne(*session, {}, left).scalar<int32_t>() == 3);
+}
+
 BOOST_DATA_TEST_CASE(NestedLoopsAndABranchInside, data::make({false, true}), messages) {
   // for i in 0..4: for j in 0..i: if (i + j) even: total += i * j else total -= 1
   Scope root = Scope::NewRootScope();

@@ -6,13 +6,13 @@
 #include <limits>
 #include <thread>
 
-#include "tests/actors/graphs.h"
+#include "actors/call_wait.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "tests/actors/graphs.h"
 #include "troupe/actors.h"
-#include "actors/call_wait.h"
-#include "troupe/node_builder.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {

@@ -6,9 +6,9 @@
 #include <future>
 #include <thread>
 
-#include "tests/actors/graphs.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 
 namespace troupe {

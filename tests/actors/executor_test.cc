@@ -5,12 +5,12 @@
 #include <random>
 #include <thread>
 
-#include "tests/actors/graphs.h"
 #include "actors/signature.h"
 #include "actors/supervisor.h"
-#include "troupe/node_builder.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
+#include "tests/actors/graphs.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

@@ -5,12 +5,12 @@
 #include <future>
 #include <thread>
 
-#include "tests/actors/graphs.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "tests/actors/graphs.h"
 #include "troupe/actors.h"
-#include "troupe/node_builder.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {

@@ -6,12 +6,12 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/actors/graphs.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "tests/actors/graphs.h"
 #include "troupe/actors.h"
-#include "troupe/node_builder.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -284,7 +284,8 @@ BOOST_FIXTURE_TEST_CASE(AKernelsErrorEndsALentStepOnBothDevices, Fixture) {
       ops::Reshape(root.WithOpName("bad").WithDevice("/device:CPU:1"), there, ops::Const(root, {-1, 2}));
   Session& s = Start(kAlways, 2, 2);
   const Callable step = Prepare(s, {"x"}, {"bad"}), good = Prepare(s, {"x"}, {"there"});
-  RunUntilLent(step, {Tensor::Of<float>({1, 2}, TensorShape({2}))});
+  // The biggest feeds first: a thread is lent to steps whose feeds are not bigger than before.
+  RunUntilLent(step, {Tensor::Of<float>({1, 2, 3, 4}, TensorShape({4}))});
   const Tensor pair = Tensor::Of<float>({1, 2}, TensorShape({2})), odd = Tensor::Of<float>({1, 2, 3}, TensorShape({3}));
   for (int i = 0; i < 20; ++i) {
     Answer a = RunAsyncAndWait(step, {pair});

@@ -6,13 +6,13 @@
 #include <future>
 #include <thread>
 
-#include "tests/actors/graphs.h"
 #include "actors/signature.h"
-#include "troupe/node_builder.h"
-#include "troupe/shape_inference.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
+#include "tests/actors/graphs.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -2,11 +2,11 @@
 #include <boost/test/unit_test.hpp>
 #include <time.h>
 
-#include "tests/actors/graphs.h"
 #include "actors/executor/step_state.h"
-#include "troupe/node_builder.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
+#include "tests/actors/graphs.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

@@ -3,16 +3,16 @@
 #include <future>
 #include <thread>
 
-#include "tests/actors/graphs.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
-#include "troupe/actors.h"
 #include "actors/session_actor.h"
-#include "troupe/node_builder.h"
-#include "troupe/shape_inference.h"
+#include "tests/actors/graphs.h"
+#include "troupe/actors.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {
@@ -428,6 +428,45 @@ BOOST_FIXTURE_TEST_CASE(PartialRunsCanBeGivenUpAndAreBounded, Life) {
   TROUPE_REQUIRE_OK(session->PartialRunCancel(b));
   BOOST_TEST((Get(ended.get_future()).code() == absl::StatusCode::kCancelled));
   waits.join();
+}
+
+// Nobody ever asks for the rest of a partial run that fetches nothing: it makes room when its step has ended.
+BOOST_FIXTURE_TEST_CASE(PartialRunsOfTargetsAloneMakeRoomWhenTheyHaveEnded, Life) {
+  ops::NoOp(root.WithOpName("done"));
+  Op("TestWaitsForTheEnd", "never");
+  SessionOptions options;
+  options.max_partial_runs = 2;
+  auto session = NewSession(root, options);
+  const std::string open = session->PartialRunSetup({"x"}, {"never"}, {}).value();
+  for (int run = 0; run < 20; ++run) {
+    absl::StatusOr<std::string> handle = session->PartialRunSetup({}, {}, {"done"});
+    for (int i = 0; i < 60000 && !handle.ok(); ++i) {
+      BOOST_REQUIRE_MESSAGE(handle.status().code() == absl::StatusCode::kResourceExhausted, handle.status());
+      std::this_thread::sleep_for(1ms);
+      handle = session->PartialRunSetup({}, {}, {"done"});
+    }
+    TROUPE_REQUIRE_OK(handle.status());
+  }
+  // One that still has a fetch to give is kept.
+  TROUPE_REQUIRE_OK(session->PartialRunCancel(open));
+}
+
+// Nobody could be told how such a step ends: it does not begin, whether its signature is there already or not.
+BOOST_FIXTURE_TEST_CASE(AStepWithoutACallbackIsNotRun, Life) {
+  const Variable w(root.WithOpName("w"), 0.0f);
+  const Output up = w.AssignAdd(root.WithOpName("up"), 1.0f);
+  auto session = NewSession(root);
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {w.initializer().name()}, nullptr));
+  session->RunAsync({}, {up.name()}, {}, nullptr);
+  TROUPE_REQUIRE_OK(session->Run({}, {up.name()}, {}, &out));
+  BOOST_TEST(out[0].scalar<float>() == 1.0f);
+  session->RunAsync({}, {up.name()}, {}, nullptr);
+  const Callable callable = session->Prepare({}, {up.name()}, {}).value();
+  callable.RunAsync({}, RunCallback());
+  Callable().RunAsync({}, RunCallback());
+  TROUPE_REQUIRE_OK(callable.Run({}, &out));
+  BOOST_TEST(out[0].scalar<float>() == 2.0f);
 }
 
 BOOST_FIXTURE_TEST_CASE(AnEmptyCallableSaysSo, Life) {

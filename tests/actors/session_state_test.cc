@@ -1,9 +1,9 @@
 // Whose a session's state is: its variables, random streams and counters in a runtime that several sessions live in.
 #include <thread>
 
-#include "tests/actors/graphs.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 
 namespace troupe {

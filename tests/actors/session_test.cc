@@ -1,9 +1,13 @@
 // Runs of small graphs through a Session.
-#include <boost/test/unit_test.hpp>
 #include <thread>
 
-#include "troupe/session.h"
+#include <boost/test/unit_test.hpp>
+
+#include "troupe/const.h"
+#include "troupe/emit.h"
+#include "troupe/gradients.h"
 #include "troupe/node_builder.h"
+#include "troupe/session.h"
 
 namespace troupe {
 namespace {
@@ -36,6 +40,43 @@ BOOST_FIXTURE_TEST_CASE(AddsTwoFeeds, OneNode) {
     BOOST_REQUIRE_MESSAGE(s.ok(), s);
     BOOST_REQUIRE_EQUAL(out.size(), 1u);
     BOOST_TEST(out[0].scalar<float>() == i + 2.0f);
+  }
+}
+
+// A value in the middle of the graph: the gradient was built for two elements, and would give two for one.
+BOOST_AUTO_TEST_CASE(AFeedMustHaveTheShapeThatItsNodeIsKnownToHave) {
+  const Scope root = Scope::NewRootScope();
+  const Output c = Const(root.WithOpName("c"), {1.f, 2.f});
+  const Output any = EmitOp(root.WithOpName("any"), "Placeholder", {}, {{"dtype", DType::kFloat}}).output(0);
+  const Output h = EmitOp(root.WithOpName("h"), "Identity", {c}).output(0);
+  const Output z = EmitOp(root, "Sum", {EmitOp(root, "Square", {h}).output(0), 0}).output(0);
+  const Output slope = Gradients(root, {z}, {h})[0];
+  EmitOp(root.WithOpName("rows"), "Reshape", {EmitOp(root.WithOpName("i"), "Identity", {any}).output(0), {-1, 2}});
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  auto session = Session::Create().value();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  std::vector<Tensor> out;
+  const auto run = [&](const char* feed, const Tensor& value, const std::string& fetch) {
+    return session->Run({{feed, value}}, {fetch}, {}, &out);
+  };
+  const auto refused = [](const absl::Status& s, const char* what) {
+    BOOST_TEST((s.code() == absl::StatusCode::kInvalidArgument), s);
+    BOOST_TEST(std::string(s.message()).find(what) != std::string::npos, s);
+  };
+  const Tensor one = Tensor::Vector<float>({1}), two = Tensor::Vector<float>({3, 4});
+  const absl::Status good = run("h", two, slope.name());
+  BOOST_REQUIRE_MESSAGE(good.ok(), good);
+  BOOST_TEST(out[0].data<float>()[1] == 8);
+  refused(run("h", one, slope.name()), "'h' has shape [2], but is fed float32 [1]");
+  refused(run("c", Tensor::Scalar(1.f), slope.name()), "'c' has shape [2]");
+  refused(run("rows", two, "rows"), "'rows' has shape [?,2]");
+  refused(session->Prepare({"h"}, {slope.name()}, {})->Run({one}, &out), "'h' has shape [2]");
+  const std::string partial = session->PartialRunSetup({"h"}, {slope.name()}, {}).value();
+  refused(session->PartialRun(partial, {{"h", one}}, {slope.name()}, &out), "'h' has shape [2]");
+  // Where nothing is known everything goes.
+  for (const Tensor& value : {one, two, Tensor::Scalar(1.f)}) {
+    const absl::Status s = run("i", value, "i");
+    BOOST_TEST(s.ok(), s);
   }
 }
 

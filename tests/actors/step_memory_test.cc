@@ -9,11 +9,11 @@
 #include <new>
 #include <thread>
 
-#include "tests/actors/graphs.h"
 #include "actors/executor/step_state.h"
-#include "troupe/node_builder.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
+#include "tests/actors/graphs.h"
+#include "troupe/node_builder.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TROUPE_TEST_OWN_NEW 0

@@ -9,14 +9,14 @@
 #include <set>
 #include <thread>
 
-#include "tests/actors/graphs.h"
+#include "actors/actor_thread.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
-#include "troupe/actors.h"
-#include "actors/actor_thread.h"
 #include "actors/session_actor.h"
-#include "troupe/node_builder.h"
+#include "tests/actors/graphs.h"
+#include "troupe/actors.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

@@ -3,13 +3,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "graph/ir/control_flow.h"
 #include "tests/api/graph_text.h"
 #include "troupe/const.h"
 #include "troupe/control_flow.h"
 #include "troupe/operators.h"
-#include "troupe/variable.h"
-#include "graph/ir/control_flow.h"
 #include "troupe/ops.h"
+#include "troupe/variable.h"
 
 namespace troupe {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "tests/api/graph_text.h"
 #include "tools/genops/builders.h"
-#include "troupe/shape_inference.h"
 #include "troupe/ops.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {

@@ -1,11 +1,13 @@
-#include "troupe/scope.h"
-
 #include <boost/test/unit_test.hpp>
 
 #include "tests/api/graph_text.h"
 #include "troupe/const.h"
+#include "troupe/control_flow.h"
 #include "troupe/emit.h"
+#include "troupe/group.h"
+#include "troupe/node_builder.h"
 #include "troupe/operators.h"
+#include "troupe/scope.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe {
@@ -134,6 +136,78 @@ BOOST_AUTO_TEST_CASE(shape_errors_remove_the_node) {
   BOOST_TEST(root.graph()->num_nodes() == before);
   BOOST_TEST(root.graph()->Find("s") == nullptr);
   BOOST_TEST(std::string(root.status().message()).find("'s'") != std::string::npos);
+}
+
+// Whatever takes a node takes those of its own graph only: another one may be gone when its node is looked at, and in
+// a wire form names alone are left, which may be those of nodes here.
+BOOST_AUTO_TEST_CASE(nodes_of_another_graph_are_refused_at_every_door) {
+  const Scope other = Scope::NewRootScope();
+  const Output x = Const(other.WithOpName("x"), 1.0f);
+  const auto refused = [&](const char* door, const std::function<void(const Scope&)>& use) {
+    const Scope root = Scope::NewRootScope();
+    const Output mine = Const(root.WithOpName("x"), 1.0f);
+    const int nodes = root.graph()->num_nodes(), edges = other.graph()->num_edges();
+    use(root);
+    BOOST_TEST_CONTEXT(door) {
+      BOOST_TEST((root.status().code() == absl::StatusCode::kInvalidArgument));
+      const std::string message(root.status().message());
+      BOOST_TEST(message.find("'x") != std::string::npos, message);
+      BOOST_TEST(message.find("belongs to another graph") != std::string::npos, message);
+      BOOST_TEST(root.graph()->num_nodes() == nodes);
+      BOOST_TEST(other.graph()->num_edges() == edges);
+      BOOST_TEST(other.ok());
+    }
+  };
+  refused("WithControlDependencies", [&](const Scope& s) { Const(s.WithControlDependencies(x), 2.0f); });
+  refused("ColocateWith", [&](const Scope& s) { Const(s.ColocateWith(x), 2.0f); });
+  refused("Group", [&](const Scope& s) { Group(s, {x}); });
+  refused("After", [&](const Scope& s) { After(s, {x}, Output({s.graph()->Find("x"), 0}, s.state())); });
+  refused("SetShape", [&](const Scope& s) { s.SetShape(x, TensorShape()); });
+  refused("SetShape, far", [&](const Scope& s) {
+    const Scope large = Scope::NewRootScope();
+    Output last;
+    for (int i = 0; i < 100; ++i) last = Const(large.WithOpName("x"), 1.0f);
+    s.SetShape(last, TensorShape());
+  });
+}
+
+// The line of the call that was handed the foreign operation.
+BOOST_AUTO_TEST_CASE(a_group_of_foreign_operations_names_its_line) {
+  const Scope root = Scope::NewRootScope(), other = Scope::NewRootScope();
+  const int line = __LINE__ + 1;
+  Group(root, {Const(other, 1.0f)});
+  BOOST_TEST(std::string(root.status().message()).find(StrCat("scope_test.cc:", line)) != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_foreign_operation_is_said_with_the_line_that_hands_it_in) {
+  const Scope other = Scope::NewRootScope();
+  const Output x = Const(other, 1.0f);
+  const auto says = [](const Scope& s, int line) {
+    const std::string message(s.status().message());
+    BOOST_TEST(message.find(StrCat("scope_test.cc:", line)) != std::string::npos, message);
+  };
+  const Scope a = Scope::NewRootScope(), b = Scope::NewRootScope(), c = Scope::NewRootScope();
+  const int line = __LINE__;
+  (void)a.WithControlDependencies(x);
+  says(a, line + 1);
+  (void)b.ColocateWith(x);
+  says(b, line + 3);
+  Cond(
+      c, Const(c, true), [&](const Scope&) { return Operation(x); }, [&](const Scope&) { return Operation(x); });
+  says(c, line + 5);
+}
+
+BOOST_AUTO_TEST_CASE(edges_between_graphs_are_refused) {
+  Graph a, b;
+  Node* const from = *NodeBuilder(&a, "from", "ApiTestState").Build();
+  Node* const done = *NodeBuilder(&b, "done", "ApiTestDone").Build();
+  BOOST_TEST(!b.AddEdge(from, kControlSlot, done, kControlSlot).ok());
+  BOOST_TEST(!a.AddEdge(from, kControlSlot, done, kControlSlot).ok());
+  BOOST_TEST(!NodeBuilder(&b, "after", "ApiTestDone").Control(from).Build().ok());
+  BOOST_TEST(!NodeBuilder(&b, "take", "ApiTestSum").Input({from, 0}).Input({from, 0}).Build().ok());
+  BOOST_TEST(b.Find("after") == nullptr);
+  BOOST_TEST(b.Find("take") == nullptr);
+  BOOST_TEST(from->out_edges().empty());
 }
 
 BOOST_AUTO_TEST_CASE(empty_and_foreign_outputs_and_unknown_ops) {

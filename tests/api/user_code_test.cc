@@ -8,10 +8,10 @@
 #include "troupe/emit.h"
 #include "troupe/gradient_function.h"
 #include "troupe/import_export.h"
+#include "troupe/proto/graph.pb.h"
 #include "troupe/registration.h"
 #include "troupe/shape_inference.h"
 #include "troupe/train/optimizer.h"
-#include "troupe/proto/graph.pb.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
@@ -366,6 +366,105 @@ BOOST_AUTO_TEST_CASE(a_tensor_without_value_throws_and_does_not_crash) {
   BOOST_TEST(message([&] { Tensor::Of<float>({1}, {2}); }) == "a tensor float32 [2] was to be made of 1 values");
   const Literal literal(none);
   BOOST_TEST(!literal.error().ok());
+}
+
+BOOST_AUTO_TEST_CASE(what_a_tensor_does_not_have_cannot_be_had) {
+  const auto message = [](const std::function<void()>& f) -> std::string {
+    try {
+      f();
+    } catch (const std::logic_error& e) {
+      return e.what();
+    }
+    return "nothing was thrown";
+  };
+  Tensor none;
+  BOOST_TEST(message([&] { none.raw(); }) == "the bytes of a tensor without a value were asked for");
+  BOOST_TEST(message([&] { std::as_const(none).raw(); }) == "the bytes of a tensor without a value were asked for");
+  BOOST_TEST(message([&] { none.Slice(0, 0); }) == "a tensor <no value> has no rows 0 to 0");
+  BOOST_TEST(!Tensor(none).ReshapedMove({1}).valid());
+  BOOST_TEST(!none.WithType(DType::kInt32, {1}).valid());
+
+  const Tensor three = Tensor::Vector<float>({1, 2, 3}), one = Tensor::Scalar(1.f);
+  BOOST_TEST(message([&] { three.Slice(2, 9); }) == "a tensor float32 [3] has no rows 2 to 9");
+  BOOST_TEST(message([&] { three.Slice(2, 1); }) == "a tensor float32 [3] has no rows 2 to 1");
+  BOOST_TEST(message([&] { three.Slice(-1, 1); }) == "a tensor float32 [3] has no rows -1 to 1");
+  BOOST_TEST(message([&] { one.Slice(0, 1); }) == "a tensor float32 [] has no rows 0 to 1");
+  BOOST_TEST(three.Slice(3, 3).num_elements() == 0);
+  BOOST_TEST(three.Slice(1, 3).DebugString() == "float32 [2] [2 3]");
+  BOOST_TEST(Tensor(DType::kFloat, {0, 2}).Slice(0, 0).DebugString() == "float32 [0,2] []");
+
+  BOOST_TEST(message([&] { one.Reshaped({1000000000}); }) ==
+             "the bytes of a tensor float32 [] cannot be seen as float32 [1000000000]");
+  BOOST_TEST(message([&] { Tensor(one).ReshapedMove({1000000000}); }) ==
+             "the bytes of a tensor float32 [] cannot be seen as float32 [1000000000]");
+  BOOST_TEST(message([&] { three.Reshaped({-1, -3}); }).find("cannot be seen as") != std::string::npos);
+  BOOST_TEST(message([&] {
+               three.Reshaped({int64_t{1} << 40, int64_t{1} << 40});
+             }).find("cannot be seen as") != std::string::npos);
+  BOOST_TEST(message([&] { three.Slice(1, 3).Reshaped({1000}); }).find("cannot be seen as") != std::string::npos);
+  BOOST_TEST(three.Reshaped({3, 1}).DebugString() == "float32 [3,1] [1 2 3]");
+  BOOST_TEST(three.WithType(DType::kInt16, {6}).num_elements() == 6);
+  // Objects are no bytes.
+  const Tensor text = Tensor::Scalar("text");
+  BOOST_TEST(message([&] { text.WithType(DType::kUint8, {8}); }) ==
+             "the bytes of a tensor string [] cannot be seen as uint8 [8]");
+  BOOST_TEST(message([&] { Tensor(DType::kUint8, {64}).WithType(DType::kString, {1}); }).find("cannot be seen as") !=
+             std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_output_that_is_not_there_has_no_name_and_no_type) {
+  const NodeOut none;
+  BOOST_TEST(none.ToString() == "");
+  BOOST_TEST((none.dtype() == DType::kInvalid));
+  const Scope root = Scope::NewRootScope();
+  const Output x = Feed(root, "x");
+  for (const int index : {-1, 1, 1000}) {
+    BOOST_TEST((NodeOut{x.node(), index}.dtype() == DType::kInvalid));
+    const Output other(NodeOut{x.node(), index}, x.scope_state());
+    BOOST_TEST((other.dtype() == DType::kInvalid));
+    BOOST_TEST(!other.shape().known_rank());
+    const Scope s = Scope::NewRootScope();
+    s.SetShape(Output(NodeOut{Feed(s, "y").node(), index}), TensorShape());
+    Has(s.status(), "does not exist");
+    BOOST_TEST(!Group(s, {}).valid());
+  }
+  BOOST_TEST(!EmitOp(root, "Neg", {Output(NodeOut{x.node(), 3})}).valid());
+  Has(root.status(), "'x:3' does not exist");
+}
+
+BOOST_AUTO_TEST_CASE(a_scope_without_a_graph_has_an_error) {
+  for (const Scope& s :
+       {Scope::NewRootScope(std::shared_ptr<Graph>()), Scope::NewRootScope(static_cast<Graph*>(nullptr)),
+        Scope(std::shared_ptr<const internal::ScopeState>())}) {
+    Has(s.status(), "a scope was made of no graph");
+    BOOST_TEST(s.graph() != nullptr);
+    BOOST_TEST(!Const(s.NewSubScope("a").WithDevice("/cpu:0"), 1.f).valid());
+    BOOST_TEST(!Group(s, {}).valid());
+    BOOST_TEST(s.graph()->num_nodes() == 2);
+  }
+}
+
+// There is no scope to build in, and none to have the error: the one that the result is used in has it.
+BOOST_AUTO_TEST_CASE(operators_on_outputs_without_a_scope_are_an_error_where_the_result_is_used) {
+  const Scope root = Scope::NewRootScope();
+  const Output x = Feed(root, "x"), bare(x.out());
+  const Output twice = bare + bare, more = -(twice * 2.f);
+  BOOST_TEST(!twice.valid());
+  BOOST_TEST(!more.valid());
+  BOOST_TEST(root.ok());
+  BOOST_TEST((x + bare).valid());  // one of them knows where
+  BOOST_TEST(!(x + more).valid());
+  Has(root.status(), "is an empty Output: the result of an operator whose operands know no scope");
+  Has(root.status(), "user_code_test.cc");
+  const Scope other = Scope::NewRootScope();
+  BOOST_TEST(!Variable(other, more).valid());
+  Has(other.status(), "is an empty Output");
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_of_nothing_says_so) {
+  const Scope root = Scope::NewRootScope();
+  Gradients(root, {}, {Feed(root, "x")});
+  Has(root.status(), "there are no ys, so that nothing depends on 'x:0'");
 }
 
 BOOST_AUTO_TEST_CASE(a_shape_with_too_many_elements_makes_no_tensor) {

@@ -63,6 +63,19 @@ BOOST_AUTO_TEST_CASE(a_reference_variable) {
   BOOST_TEST(root.status().ToString() == "OK");
 }
 
+// In the graph's wire form the initializer of the foreign one would be that of the variable of the same name.
+BOOST_AUTO_TEST_CASE(variables_of_another_graph_are_not_initialized) {
+  const Scope root = Scope::NewRootScope(), other = Scope::NewRootScope();
+  const Variable mine(root.WithOpName("v"), 1.0f), theirs(other.WithOpName("v"), 2.0f);
+  const int nodes = root.graph()->num_nodes(), line = __LINE__ + 1;
+  BOOST_TEST(!VariablesInitializer(root, {mine, theirs}).valid());
+  const std::string message(root.status().message());
+  BOOST_TEST(message.find("variable 'v' belongs to another graph") != std::string::npos, message);
+  BOOST_TEST(message.find(StrCat("variable_test.cc:", line)) != std::string::npos, message);
+  BOOST_TEST(root.graph()->num_nodes() == nodes);
+  BOOST_TEST(other.ok());
+}
+
 BOOST_AUTO_TEST_CASE(options_override_type_shape_and_container) {
   Scope root = Scope::NewRootScope();
   const Variable v(root.WithContainer("box").WithOpName("v"), 1,

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/tensor.h"
 #include "troupe/attr_value.h"
+#include "troupe/tensor.h"
 
 namespace troupe::test {
 

@@ -56,8 +56,8 @@ BOOST_AUTO_TEST_CASE(bands_that_are_refused) {
   check("MatrixDiagPartV3", {matrix, Band({-2}), zero}, "lower_diag_index is out of bound: -2 is not between -2 and 3");
   check("MatrixDiagPartV3", {matrix, Band({0, 3}), zero},
         "upper_diag_index is out of bound: 3 is not between -2 and 3");
-  check("MatrixDiagPartV3", {matrix, Band({0}), Tensor::Vector<float>({1})},
-        "padding_value must be a scalar, got shape [1]");
+  check("MatrixDiagPartV3", {matrix, Band({0}), Tensor::Vector<float>({1, 2})},
+        "padding_value must be a scalar, got shape [2]");
   check("MatrixDiagPartV3", {Tensor::Vector<float>({1}), Band({0}), zero}, "1");
   check("MatrixDiagV3", {matrix, Band({0}), number(2), number(3), zero}, "The number of rows is too small: 2 < 3");
   check("MatrixDiagV3", {matrix, Band({0}), number(4), number(5), zero}, "not consistent");

@@ -1,8 +1,8 @@
 // What array ops say about inputs that do not fit: a sentence that names the number that is wrong.
 #include <boost/test/unit_test.hpp>
 
-#include "tests/array/case_file.h"
 #include "kernels/evaluate.h"
+#include "tests/array/case_file.h"
 
 namespace troupe::test {
 namespace {

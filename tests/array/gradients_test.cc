@@ -4,10 +4,10 @@
 #include <fstream>
 #include <map>
 
+#include "kernels/evaluate.h"
 #include "tests/array/case_file.h"
 #include "troupe/gradients.h"
 #include "troupe/node_builder.h"
-#include "kernels/evaluate.h"
 
 namespace troupe::test {
 namespace {

@@ -2,8 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <numeric>
 
-#include "tests/array/case_file.h"
 #include "kernels/common/strided_copy.h"
+#include "tests/array/case_file.h"
 #include "troupe/compute_threads.h"
 
 namespace troupe::test {

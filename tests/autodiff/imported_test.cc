@@ -116,5 +116,47 @@ BOOST_AUTO_TEST_CASE(gradients_equal_tensorflows_when_every_token_is_a_message) 
   RunCases(options);
 }
 
+// TensorFlow's own gradients, differentiated again, twice: against finite differences.
+BOOST_AUTO_TEST_CASE(gradients_of_tensorflows_gradients) {
+  for (const char* name :
+       {"array_of_rows", "array_read_in_a_loop", "array_written_in_a_loop", "array_with_elements_that_nothing_reads",
+        "array_in_each_iteration_of_a_loop", "map_of_rows", "branch_by_the_counter", "branches_that_differ",
+        "branch_by_a_constant_in_nested_loops", "loop_in_a_branch_in_a_loop"}) {
+    BOOST_TEST_CONTEXT(name) {
+      proto::GraphDef def;
+      BOOST_REQUIRE(ReadGraphDef(StrCat(kData, "again_", name, ".pbtxt"), &def).ok());
+      // Under a name of its own, so that what TensorFlow called "gradients" is called otherwise.
+      for (const char* prefix : {"", "m"}) {
+        Graph graph;
+        ImportOptions options;
+        options.prefix = prefix;
+        const auto imported = ImportGraphDef(def, options, &graph);
+        BOOST_REQUIRE_MESSAGE(imported.ok(), imported.status().ToString());
+        const std::string in = *prefix == 0 ? "" : StrCat(prefix, "/");
+        const NodeOut x{graph.Find(in + "x"), 0};
+        std::vector<NodeOut> of{{graph.Find(in + "y"), 0}, {graph.Find(in + "g"), 0}};
+        for (int order = 2; order <= 3; ++order) {
+          std::vector<NodeOut> grads;
+          const absl::Status s = AddGradients(&graph, {of.back()}, {x}, {}, {}, &grads);
+          BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+          of.push_back(grads[0]);
+        }
+        Names fetches;
+        for (NodeOut v : of) fetches.push_back(v.ToString());
+        constexpr double kAt = 0.7, kStep = 1e-5;
+        std::vector<std::vector<Tensor>> out;
+        for (const double at : {kAt - kStep, kAt, kAt + kStep})
+          out.push_back(RunGraph(graph, {{in + "x", Tensor::Scalar(at)}}, fetches));
+        for (size_t i = 1; i < of.size(); ++i) {
+          const double got = out[1][i].scalar<double>();
+          const double want = (out[2][i - 1].scalar<double>() - out[0][i - 1].scalar<double>()) / (2 * kStep);
+          BOOST_CHECK_MESSAGE(std::abs(got - want) <= 1e-5 * std::max(1.0, std::abs(want)),
+                              "the derivative of order " << i << " is " << got << ", not " << want);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe::testing

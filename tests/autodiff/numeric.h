@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "troupe/session.h"
 #include "troupe/const.h"
 #include "troupe/control_flow.h"
 #include "troupe/emit.h"
-#include "troupe/operators.h"
-#include "troupe/variable.h"
 #include "troupe/gradients.h"
+#include "troupe/operators.h"
+#include "troupe/session.h"
+#include "troupe/variable.h"
 
 namespace troupe::testing {
 

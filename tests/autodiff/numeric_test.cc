@@ -42,6 +42,46 @@ BOOST_AUTO_TEST_CASE(several_targets_add_up) {
   CheckGradients(n.s, a + b, {n.x}, n.feeds, Gradients(n.s, {a, b}, {n.x}));
 }
 
+// As tf.reduce_prod writes them: the axes are no constant, but made of constants.
+BOOST_AUTO_TEST_CASE(products_over_axes_that_are_computed_from_constants) {
+  const std::vector<std::pair<const char*, std::function<Output(const Scope&, const Output&)>>> ways = {
+      {"all",
+       [](const Scope& s, const Output& x) {
+         return Op(s, "Range", {0, Op(s, "Rank", {x}), 1});
+       }},
+      {"all, by number",
+       [](const Scope& s, const Output& x) {
+         return Op(s, "Range", {0, x.shape().rank(), 1});
+       }},
+      {"all, backwards",
+       [](const Scope& s, const Output& x) {
+         return Op(s, "Range", {x.shape().rank() - 1, -1, -1});
+       }},
+      {"the last, packed",
+       [](const Scope& s, const Output& x) {
+         return EmitLists(s, "Pack", {InputList{x.shape().rank() - 1}}).output(0);
+       }},
+      {"handed on", [](const Scope& s, const Output& x) {
+         return Op(s, "Identity", {Op(s, "Range", {0, Op(s, "Rank", {x}), 1})});
+       }}};
+  for (const TensorShape& shape : {TensorShape(), TensorShape({3}), TensorShape({2, 3})}) {
+    for (const auto& [name, axes] : ways) {
+      if (shape.rank() == 0 && std::string_view(name) == "the last, packed") continue;
+      const Scope s = Scope::NewRootScope();
+      const Output x = Source(s, "x", shape), y = Op(s, "Prod", {x, axes(s, x)});
+      Tensor v(DType::kDouble, shape);
+      for (int64_t i = 0; i < v.num_elements(); ++i) v.data<double>()[i] = 0.5 + 0.25 * static_cast<double>(i);
+      BOOST_TEST_CONTEXT(name << ", " << shape.DebugString())
+      CheckGradients(s, y, {x}, {{"x", v}}, Gradients(s, {y}, {x}));
+    }
+  }
+  // A scalar has none, whatever they are.
+  const Scope s = Scope::NewRootScope();
+  const Output x = Source(s, "x"), axes = Source(s, "axes", {0}, DType::kInt32), y = Op(s, "Prod", {x, axes});
+  CheckGradients(s, y, {x}, {{"x", Tensor::Scalar(2.0)}, {"axes", Tensor(DType::kInt32, TensorShape({0}))}},
+                 Gradients(s, {y}, {x}));
+}
+
 BOOST_AUTO_TEST_CASE(gradient_of_a_gradient) {
   Net n;
   const Output y = SumAll(n.s, Op(n.s, "Tanh", {Op(n.s, "MatMul", {n.x, n.w})}));

@@ -3,6 +3,7 @@
 
 #include "tests/autodiff/numeric.h"
 #include "tests/autodiff/test_ops.h"
+#include "troupe/functional.h"
 
 namespace troupe::testing {
 namespace {
@@ -29,6 +30,7 @@ Output Repeat(const Scope& s, const Output& n, const Output& start, const Step& 
       })[1];
 }
 Output Sin(const Scope& s, const Output& a) { return Op(s, "Sin", {a}); }
+Output Pack(const Scope& s, const OutputList& rows) { return EmitLists(s, "Pack", {InputList(rows)}).output(0); }
 
 struct Body {
   const char* name;
@@ -121,6 +123,23 @@ const std::vector<Body>& Bodies() {
                [&](const Scope& c) { return Sin(c, a * t.x); });
          });
        }},
+      {"rows_of_an_array",
+       [](Net& t) {
+         const Output rows = Pack(t.s, {t.x, t.x * t.w, Sin(t.s, t.w)});
+         const Output product = Fold(t.s, rows, Const(t.s, 1.0), [&](const Scope& s, const Output& a, const Output& r) {
+           return Sin(s, a * r) + r * t.x;
+         });
+         return product * SumAll(t.s, Map(t.s, rows, [&](const Scope& s, const Output& r) { return Sin(s, r) * r; }));
+       }},
+      {"array_in_a_loop",
+       [](Net& t) {
+         return Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output&, const Output& a) {
+           const Output rows = Pack(s, {a, a * t.w});
+           const Output steps =
+               Scan(s, rows, t.x, [](const Scope& s2, const Output& b, const Output& r) { return Sin(s2, b * r) + r; });
+           return Fold(s, steps, a, [](const Scope& s2, const Output& b, const Output& r) { return b + Sin(s2, r); });
+         });
+       }},
       {"trips_that_depend_on_data",
        [](Net& t) {
          return While(
@@ -153,7 +172,8 @@ BOOST_AUTO_TEST_CASE(of_a_table_of_loops) {
 }
 
 BOOST_AUTO_TEST_CASE(of_the_third_order) {
-  for (const char* name : {"power", "sine", "nested_fixed", "conditional_in_loop", "several_variables"}) {
+  for (const char* name :
+       {"power", "sine", "nested_fixed", "conditional_in_loop", "several_variables", "rows_of_an_array"}) {
     for (const Body& body : Bodies()) {
       if (std::string_view(body.name) != name) continue;
       BOOST_TEST_CONTEXT(name) {
@@ -165,6 +185,30 @@ BOOST_AUTO_TEST_CASE(of_the_third_order) {
       }
     }
   }
+}
+
+// What stands under the first gradient's name, and what does not, is one array's gradient; two
+// calls, whatever they are called, have an array each.
+BOOST_AUTO_TEST_CASE(through_an_array_from_an_element_on) {
+  Net t;
+  const auto array = EmitOp(
+      t.s, "TensorArrayV3", {2},
+      {{"dtype", DType::kDouble}, {"element_shape", PartialTensorShape(TensorShape())}, {"clear_after_read", false}});
+  const Output rows = Pack(t.s, {t.x, t.x * t.w});
+  const Output flow = Op(t.s, "TensorArrayScatterV3", {array.output(0), Const(t.s, {0, 1}), rows, array.output(1)});
+  const auto read = [&](int i) {
+    return Op(t.s, "TensorArrayReadV3", {array.output(0), i, flow}, {{"dtype", DType::kDouble}});
+  };
+  const Output r = read(1), y = r * r * r * read(0);
+  GradientOptions called;
+  called.name = "slope";
+  const Output first = Gradients(t.s, {y}, {r}, {}, called)[0];  // 3 r^2 x, with r = w x
+  const std::vector<Output> second = Gradients(t.s, {first}, {t.x, t.w}, {}, called);
+  const std::vector<Output> other = Gradients(t.s, {first}, {t.x, t.w}, {}, called);
+  const Output sum = second[0] + other[0];
+  CheckGradients(t.s, first, {t.x, t.w}, t.Feed(0.7, 1.1, 0, true), second);
+  const double want = RunGraph(*t.s.graph(), t.Feed(0.7, 1.1, 0, true), {sum.name()})[0].scalar<double>();
+  BOOST_TEST(std::abs(want - 2 * 9 * 1.1 * 1.1 * 0.7 * 0.7) < 1e-12);
 }
 
 // Shapes that only a run knows: what is pushed may have another shape in each step.

@@ -5,8 +5,8 @@
 #include "tests/autodiff/numeric.h"
 #include "tests/autodiff/test_ops.h"
 #include "troupe/import_export.h"
-#include "troupe/train/gradient_descent.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/train/gradient_descent.h"
 
 namespace troupe::testing {
 namespace {
@@ -246,6 +246,28 @@ BOOST_AUTO_TEST_CASE(conditionals_that_are_nested_too_deep_are_refused) {
   const Differentiated d = Differentiate(text + "y = Square(s3000:1)\n", {"y"}, {"x"});
   BOOST_TEST(d.status.ToString().find("nested more than 500 deep have no gradient") != std::string::npos,
              d.status.ToString());
+}
+
+// Steps have no slope where they have a gradient at all: the product's other factor is what is left.
+BOOST_AUTO_TEST_CASE(steps_pass_no_gradient_on) {
+  for (const char* name : {"Floor", "Ceil", "Round", "Rint", "FloorDiv", "TruncateDiv"}) {
+    BOOST_TEST_CONTEXT(name) {
+      const Scope s = Scope::NewRootScope();
+      const bool divides = std::string_view(name).ends_with("Div");
+      const Output x = Source(s, "x"), y = Source(s, "y");
+      const Output step = divides ? Op(s, name, {x, y}) : Op(s, name, {x});
+      const std::vector<Output> got = Gradients(s, {x * step * y}, {x, y});
+      const std::vector<Output> none = Gradients(s, {step}, {x, y}, {}, {.unconnected = Unconnected::kNone});
+      BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
+      BOOST_TEST(!none[0].valid());
+      BOOST_TEST(!none[1].valid());
+      const std::vector<Tensor> values =
+          RunGraph(*s.graph(), {{"x", Tensor::Scalar(-7.25)}, {"y", Tensor::Scalar(2.0)}},
+                   {got[0].name(), got[1].name(), step.name()});
+      BOOST_TEST(values[0].scalar<double>() == 2.0 * values[2].scalar<double>());
+      BOOST_TEST(values[1].scalar<double>() == -7.25 * values[2].scalar<double>());
+    }
+  }
 }
 
 }  // namespace

@@ -189,6 +189,29 @@ BOOST_AUTO_TEST_CASE(a_second_call_gets_names_of_its_own) {
   BOOST_TEST(grads[0].ToString() == "g_1/a_grad/TestOneGrad:0");
 }
 
+BOOST_AUTO_TEST_CASE(options_take_nodes_of_the_graph_only) {
+  Differentiated d = Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x)\n", {"a"}, {"x"});
+  Differentiated other = Differentiate("x = Placeholder[dtype=float32]\na = TestOne(x)\n", {"a"}, {"x"});
+  const int nodes = d.graph->num_nodes(), edges = other.graph->num_edges();
+  const auto error = [&](const GradientOptions& options) {
+    std::vector<NodeOut> grads;
+    const absl::Status s =
+        AddGradients(d.graph.get(), Tensors(*d.graph, {"a"}), Tensors(*d.graph, {"x"}), {}, options, &grads);
+    BOOST_TEST((s.code() == absl::StatusCode::kInvalidArgument));
+    return std::string(s.message());
+  };
+  GradientOptions options;
+  options.control_dependencies = {other.graph->Find("x")};
+  BOOST_TEST(error(options).find("the control dependency 'x' is of another graph") != std::string::npos);
+  options.control_dependencies = {nullptr};
+  BOOST_TEST(error(options).find("is no node") != std::string::npos);
+  options = {};
+  options.stop_gradients = {{other.graph->Find("x"), 0}};
+  BOOST_TEST(error(options).find("'x:0' is of another graph") != std::string::npos);
+  BOOST_TEST(d.graph->num_nodes() == nodes);
+  BOOST_TEST(other.graph->num_edges() == edges);
+}
+
 // What is wrong, and that the graph is left as it was.
 BOOST_AUTO_TEST_CASE(errors) {
   struct Case {

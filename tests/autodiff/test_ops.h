@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/gradients.h"
 #include "graph/ir/text.h"
+#include "troupe/gradients.h"
 
 namespace troupe::testing {
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <thread>
 
-#include "tests/actors/graphs.h"
+#include "actors/actor_thread.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "tests/actors/graphs.h"
 #include "troupe/actors.h"
-#include "actors/actor_thread.h"
 
 namespace troupe {
 namespace {

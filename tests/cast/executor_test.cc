@@ -1,7 +1,7 @@
 // The executor actor: every numbered edge of executor/executor_actor.h, message by message.
-#include "tests/cast/play.h"
 #include "actors/executor/executor_actor.h"
 #include "actors/signature.h"
+#include "tests/cast/play.h"
 
 namespace troupe {
 namespace {

@@ -3,8 +3,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <string>
 
 #include "troupe/troupe.h"
@@ -35,6 +38,37 @@ int Trial(int threads) {
   return out[0].scalar<float>() == 4.0f ? 0 : 4;
 }
 
+// A deadline of a session that has its threads is kept when there are none to be had any more. 0: it is.
+int Deadline() {
+  using namespace troupe;
+  if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 6;
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  const Output never = While(
+      root, x, [](const Scope& s, const Output& v) { return ops::Equal(s, v, v); },
+      [](const Scope& s, const Output& v) { return ops::Neg(s, v); });
+  auto session = Session::Create({.runtime_options = {.threads = 2}}).value();
+  if (!session->Extend(*root.graph()).ok()) return 3;
+  const Feeds feeds = {{"x", Tensor::Scalar(2.0f)}};
+  const auto run = [&](const std::string& fetch, int64_t timeout_ms) {
+    auto done = std::make_shared<std::promise<absl::Status>>();
+    auto answer = done->get_future();
+    RunOptions options;
+    options.timeout_ms = timeout_ms;
+    session->RunAsync(options, feeds, {fetch}, {}, [done](absl::Status s, std::vector<Tensor>) { done->set_value(s); });
+    return answer.wait_for(std::chrono::seconds(30)) == std::future_status::ready ? answer.get() : absl::UnknownError("no answer");
+  };
+  (void)session->Prepare({"x"}, {never.name()}, {});
+  if (!run("x", 0).ok()) return 4;
+  const rlimit limit = {0, 0};
+  if (setrlimit(RLIMIT_NPROC, &limit) != 0) return 5;
+  const absl::Status s = run(never.name(), 50);
+  if (s.code() == absl::StatusCode::kDeadlineExceeded) return 0;
+  std::printf("the step ended with %s\n", s.ToString().c_str());
+  std::fflush(stdout);
+  _exit(7);
+}
+
 long AddressSpaceInUse() {
   long pages = 0;
   if (FILE* f = std::fopen("/proc/self/statm", "r")) {
@@ -61,6 +95,7 @@ int InChild(F f) {
 }  // namespace
 
 int main(int, char** argv) {
+  if (std::strcmp(argv[1], "deadline") == 0) return InChild(Deadline);
   const bool memory = std::strcmp(argv[1], "memory") == 0;
   int worked = 0, refused = 0;
   for (int i = 0; i <= 16; ++i) {

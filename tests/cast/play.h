@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "tests/cast/stage.h"
-#include "troupe/node_builder.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 

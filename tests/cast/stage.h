@@ -17,12 +17,12 @@
 #include <map>
 #include <string>
 
-#include "tests/actors/graphs.h"
+#include "actors/device_actor.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
-#include "troupe/actors.h"
-#include "actors/device_actor.h"
 #include "actors/session_actor.h"
+#include "tests/actors/graphs.h"
+#include "troupe/actors.h"
 
 namespace troupe {
 

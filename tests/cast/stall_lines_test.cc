@@ -3,8 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "troupe/strings.h"
 #include "kernels/evaluate.h"
+#include "troupe/strings.h"
 
 namespace troupe {
 namespace {

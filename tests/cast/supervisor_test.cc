@@ -1,6 +1,6 @@
 // The supervisor: every numbered edge of supervisor.h on the stage's clock, and what the runtime's own children mean to steps.
-#include "tests/cast/play.h"
 #include "actors/supervisor.h"
+#include "tests/cast/play.h"
 
 namespace troupe {
 namespace {

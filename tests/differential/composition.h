@@ -29,9 +29,9 @@
 #include <string>
 #include <vector>
 
+#include "troupe/proto/graph.pb.h"
 #include "troupe/session.h"
 #include "troupe/tensor.h"
-#include "troupe/proto/graph.pb.h"
 
 namespace troupe::test {
 

@@ -1,9 +1,9 @@
 #include <sstream>
 
 #include "tests/differential/composition.h"
-#include "troupe/strings.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/tensor.pb.h"
+#include "troupe/strings.h"
 
 namespace troupe::test {
 namespace {

@@ -4,9 +4,9 @@
 // [op]
 // HalfSquare: half of the square, element by element.
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 
 namespace troupe {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "troupe/strings.h"
 #include "troupe/import_export.h"
+#include "troupe/strings.h"
 
 namespace troupe::fuzz {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "tests/fuzz/random_graph.h"
-#include "troupe/session.h"
 #include "troupe/import_export.h"
+#include "troupe/session.h"
 
 namespace troupe::fuzz {
 namespace {

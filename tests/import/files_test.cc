@@ -1,14 +1,16 @@
 // GraphDef files: both forms, damaged ones, and real graphs that TensorFlow wrote.
-#include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
+#include <boost/test/unit_test.hpp>
+#include <google/protobuf/stubs/logging.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <google/protobuf/stubs/logging.h>
-
+#include "graph/core/read_file.h"
 #include "tests/import/ops_test.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
@@ -75,6 +77,27 @@ BOOST_AUTO_TEST_CASE(a_file_of_3_gigabytes_is_too_large) {
   BOOST_TEST(message.ends_with(
                  "the file has 3221225472 bytes; the Protocol Buffers of a GraphDef end at 2147483647"),
              message);
+}
+
+// A device or a pipe need not have an end.
+BOOST_AUTO_TEST_CASE(what_has_no_size_is_read_up_to_a_bound) {
+  const auto endless = ReadFile("/dev/zero", 3 << 20);
+  BOOST_TEST((endless.status().code() == absl::StatusCode::kInvalidArgument), endless.status());
+  BOOST_TEST(std::string(endless.status().message()) == "/dev/zero: it has more than 3145728 bytes");
+  const TempFile file(std::string(5000, 'x'));
+  const auto at_size = ReadFile(file.path, 10);  // a file's own size counts
+  BOOST_REQUIRE_MESSAGE(at_size.ok(), at_size.status());
+  BOOST_TEST(at_size->size() == 5000);
+  for (const auto& [bytes, good] : {std::pair<int, bool>{4096, true}, {4097, false}}) {
+    const fs::path pipe = file.path.string() + ".pipe";
+    BOOST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << std::string(static_cast<size_t>(bytes), 'y'); });
+    const auto got = ReadFile(pipe, 4096);
+    writer.join();
+    fs::remove(pipe);
+    BOOST_TEST(got.ok() == good, got.status());
+    if (got.ok()) BOOST_TEST(got->size() == static_cast<size_t>(bytes));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(bad_files_are_said_with_their_path) {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <random>
 
-#include "troupe/import_export.h"
 #include "graph/ir/text.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {

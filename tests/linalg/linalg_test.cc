@@ -180,6 +180,51 @@ BOOST_AUTO_TEST_CASE(a_matrix_that_is_not_positive_definite_has_a_root_of_nan) {
   BOOST_CHECK(std::isnan(v[4]) && v[5] == 0 && std::isnan(v[6]) && std::isnan(v[7]));
 }
 
+template <class T>
+void CheckNumbersThatAreNone(DType dtype) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  const auto values = [&](std::string_view op, std::vector<Tensor> in, AttrMap attrs = {}) {
+    std::vector<double> v;
+    for (const Tensor& t : test::RunAll(op, std::move(in), std::move(attrs))) {
+      for (T x : t.flat<T>()) v.push_back(static_cast<double>(std::real(x)));
+    }
+    return v;
+  };
+  const auto matrix = [&](double a, double b, double c, double d) {
+    return Tensor::Of<T>({T(a), T(b), T(c), T(d)}, TensorShape({2, 2}));
+  };
+  const auto all_nan = [](const std::vector<double>& v) {
+    return std::all_of(v.begin(), v.end(), [](double x) { return std::isnan(x); });
+  };
+  BOOST_TEST_CONTEXT(Name(dtype)) {
+    for (const Tensor& a : {matrix(nan, 1, 2, 3), matrix(1, nan, 2, 3), matrix(1, 2, nan, 3), matrix(1, 2, 3, nan),
+                            matrix(nan, nan, nan, nan), matrix(0, 0, 0, nan)}) {
+      for (const char* op : {"MatrixDeterminant", "LogMatrixDeterminant", "Svd"})
+        BOOST_TEST(all_nan(values(op, {a}, op == std::string_view("Svd") ? AttrMap{{"compute_uv", true}} : AttrMap())),
+                   op << " of " << a.DebugString());
+    }
+    BOOST_TEST(values("LogMatrixDeterminant", {matrix(1, 2, 2, 4)}) == (std::vector<double>{0, -inf}));
+    BOOST_TEST(values("MatrixDeterminant", {matrix(0, 0, 0, 0)}) == std::vector<double>{0});
+    if (!IsComplex(dtype)) {
+      BOOST_TEST(values("MatrixDeterminant", {matrix(1, inf, 2, 3)}) == std::vector<double>{-inf});
+      BOOST_TEST(values("MatrixDeterminant", {matrix(1, 2, 3, inf)}) == std::vector<double>{inf});
+      BOOST_TEST(values("LogMatrixDeterminant", {matrix(1, 2, inf, 3)}) == (std::vector<double>{-1, inf}));
+    }
+    // Eigen's singular values of such a matrix are memory that nothing has written.
+    for (const Tensor& a : {matrix(nan, 1, 2, 3), matrix(1, 2, 3, inf), matrix(nan, nan, nan, nan)}) {
+      BOOST_TEST(all_nan(values("MatrixSolveLs", {a, matrix(1, 2, 3, 4), Tensor::Scalar(0.0)}, {{"fast", false}})));
+      BOOST_TEST(all_nan(values("MatrixSolveLs", {a, a, Tensor::Scalar(0.0)}, {{"fast", false}})));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(of_numbers_that_are_none) {
+  CheckNumbersThatAreNone<float>(DType::kFloat);
+  CheckNumbersThatAreNone<double>(DType::kDouble);
+  CheckNumbersThatAreNone<std::complex<float>>(DType::kComplex64);
+  CheckNumbersThatAreNone<std::complex<double>>(DType::kComplex128);
+}
+
 BOOST_AUTO_TEST_CASE(errors) {
   const Tensor vector = Tensor::Vector<float>({1, 2}), flat = Tensor::Of<float>({1, 2}, TensorShape({1, 2}));
   const Tensor singular = Tensor::Of<float>({1, 2, 2, 4}, TensorShape({2, 2})),

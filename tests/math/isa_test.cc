@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "troupe/half.h"
-#include "kernels/elementwise/hot_table.h"
 #include "kernels/common/isa.h"
+#include "kernels/elementwise/hot_table.h"
+#include "troupe/half.h"
 
 namespace troupe::math {
 namespace {

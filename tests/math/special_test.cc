@@ -1,4 +1,8 @@
 // Gradients of the functions of statistics against finite differences. Values are compared in tests/ops.
+#include <limits>
+#include <utility>
+#include <vector>
+
 #include "tests/autodiff/numeric.h"
 #include "tests/math/math_case.h"
 
@@ -37,6 +41,51 @@ BOOST_AUTO_TEST_CASE(gradients) {
   }
   Check("Betainc", {Positive({4}, 0.5, 5), Positive({4}, 0.5, 5, 2), Positive({4}, 0.1, 0.9, 3)}, {2});
   Check("Betainc", {Positive({4}, 0.5, 5), Tensor::Scalar<double>(2.5), Tensor::Scalar<double>(0.3)}, {2});
+}
+
+// Next to its poles Digamma is -1 / (distance to the pole), on either side, however close. Values of TensorFlow.
+BOOST_AUTO_TEST_CASE(digamma_next_to_its_poles) {
+  const std::vector<std::pair<double, double>> wanted = {
+      {-1e-300, 1e300},
+      {-1e-30, 1e30},
+      {-1e-17, 1e17},
+      {-1e-10, 9999999999.422785},
+      {-1e-5, 99999.42276788561},
+      {-1.0000000001, 9999999173.019144},
+      {-0.999999999999, -1000022122209.0802},
+      {-1.999999999, -999999916.3368516},
+      {-0.5, 0.03648997397857645},
+      {-0.75, -2.894120200042933},
+      {-1.5, 0.7031566406452434},
+      {-3.25, 4.4662758723502805},
+      {-100.3, 6.895643124860435},
+  };
+  for (const auto& [x, y] : wanted) {
+    BOOST_TEST_CONTEXT("x = " << x) {
+      BOOST_CHECK_CLOSE_FRACTION(test::Run("Digamma", {Tensor::Scalar(x)}).scalar<double>(), y, 1e-12);
+      BOOST_CHECK_CLOSE_FRACTION(test::Run("Polygamma", {Tensor::Scalar(0.0), Tensor::Scalar(x)}).scalar<double>(), y,
+                                 1e-12);
+    }
+  }
+  for (const auto& [x, y] : std::vector<std::pair<float, float>>{
+           {-1e-30f, 1e30f}, {-1e-10f, 1e10f}, {-1.0000001f, 8388608.f}, {-0.99999994f, -16777216.f}}) {
+    BOOST_CHECK_CLOSE_FRACTION(test::Run("Digamma", {Tensor::Scalar(x)}).scalar<float>(), y, 1e-6f);
+  }
+}
+
+// Terms that are smaller than every number add nothing, whatever they are multiplied by.
+BOOST_AUTO_TEST_CASE(zeta_of_huge_exponents) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto zeta = [](double x, double q) {
+    return test::Run("Zeta", {Tensor::Scalar(x), Tensor::Scalar(q)}).scalar<double>();
+  };
+  for (const double x : {500.0, 1e13, 1e300, infinity}) {
+    BOOST_TEST(zeta(x, 10) == 0);
+    BOOST_TEST(zeta(x, 1) == 1);
+  }
+  BOOST_TEST(zeta(1e13, 2) == 0);
+  BOOST_TEST(zeta(1e13, 0.5) == infinity);
+  BOOST_TEST(zeta(2e13, -2.5) == infinity);
 }
 
 // A sample that moves as RandomGammaGrad says keeps its place in the distribution, above and below the mean.

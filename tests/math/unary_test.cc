@@ -104,6 +104,21 @@ BOOST_AUTO_TEST_CASE(SpecialValues) {
     BOOST_CHECK_EQUAL(Get(round, 5).real(), -2);
     BOOST_CHECK(std::isnan(Get(Run("Sign", {x}), 0).real()));
   }
+  // What no unsigned number is.
+  const double beyond[] = {nan, inf, -inf, 1e20, -1e20, 18446744073709551616.0, 9223372036854775808.0, 3e9, -1.5};
+  for (D type : {D::kFloat, D::kDouble}) {
+    Tensor x(type, {9});
+    for (int i = 0; i < 9; ++i) Put(&x, i, beyond[i]);
+    const Tensor wide = Run("Cast", {x}, {{"DstT", D::kUint64}}), narrow = Run("Cast", {x}, {{"DstT", D::kUint32}});
+    for (int i = 0; i < 7; ++i) {
+      BOOST_CHECK_EQUAL(wide.data<uint64_t>()[i], uint64_t{1} << 63);
+      BOOST_CHECK_EQUAL(narrow.data<uint32_t>()[i], 0u);
+    }
+    BOOST_CHECK_EQUAL(wide.data<uint64_t>()[7], 3000000000u);
+    BOOST_CHECK_EQUAL(narrow.data<uint32_t>()[7], 3000000000u);
+    BOOST_CHECK_EQUAL(wide.data<uint64_t>()[8], ~uint64_t{0});
+    BOOST_CHECK_EQUAL(narrow.data<uint32_t>()[8], ~uint32_t{0});
+  }
   // psi(1) is minus Euler's constant; psi has poles at 0, -1, ...
   BOOST_CHECK_CLOSE(Run("Digamma", {Tensor::Scalar(1.0)}).scalar<double>(), -0.57721566490153286, 1e-12);
   BOOST_CHECK_CLOSE(Run("Digamma", {Tensor::Scalar(-0.5)}).scalar<double>(), 0.036489973978576520, 1e-10);

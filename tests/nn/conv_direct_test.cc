@@ -3,9 +3,9 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "tests/nn/conv_oracle.h"
-#include "kernels/nn/conv_direct.h"
 #include "kernels/common/isa.h"
+#include "kernels/nn/conv_direct.h"
+#include "tests/nn/conv_oracle.h"
 
 namespace troupe {
 namespace {

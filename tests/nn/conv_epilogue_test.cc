@@ -2,14 +2,14 @@
 // and through the kernel that ops share.
 #include <boost/test/unit_test.hpp>
 
-#include "tests/nn/conv_oracle.h"
-#include "troupe/node_builder.h"
-#include "troupe/op_def.h"
+#include "kernels/common/isa.h"
 #include "kernels/nn/conv.h"
 #include "kernels/nn/conv_direct.h"
 #include "kernels/nn/conv_generic.h"
 #include "kernels/nn/conv_pointwise.h"
-#include "kernels/common/isa.h"
+#include "tests/nn/conv_oracle.h"
+#include "troupe/node_builder.h"
+#include "troupe/op_def.h"
 
 namespace troupe {
 namespace {

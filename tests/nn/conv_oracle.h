@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/nn/nn_test_util.h"
 #include "kernels/nn/conv_epilogue.h"
 #include "kernels/nn/conv_shape.h"
+#include "tests/nn/nn_test_util.h"
 
 namespace troupe {
 

@@ -3,10 +3,10 @@
 #include <atomic>
 #include <thread>
 
+#include "kernels/nn/dnnl_conv.h"
 #include "tests/nn/nn_test_util.h"
 #include "troupe/node_builder.h"
 #include "troupe/shape_inference.h"
-#include "kernels/nn/dnnl_conv.h"
 
 namespace troupe {
 namespace {

@@ -1,9 +1,12 @@
 // Fused nodes give what the separate ones give, and their errors name those.
 #include <array>
-#include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
+
+#include <boost/test/unit_test.hpp>
+#include <pthread.h>
 
 #include "graph/ir/text.h"
 #include "troupe/proto/config.pb.h"
@@ -220,6 +223,47 @@ BOOST_AUTO_TEST_CASE(element_wise_groups_have_the_bits_of_the_separate_nodes) {
       }
     }
   }
+}
+
+// A step may compute on the caller's thread, whose stack is as small as a service makes it.
+BOOST_AUTO_TEST_CASE(fused_nodes_need_little_stack) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr size_t kStack = 2 << 20;
+#else
+  constexpr size_t kStack = 96 << 10;
+#endif
+  // Twelve values that are needed until the end, of eight bytes an element.
+  std::string text = "x = Placeholder[dtype=float64]\nv0 = Square(x)\n";
+  for (int i = 1; i < 12; ++i) StrAppend(&text, "v", i, " = Tanh(v", i - 1, ")\n");
+  StrAppend(&text, "s0 = Add(v0, v1)\n");
+  for (int i = 2; i < 12; ++i) StrAppend(&text, "s", i - 1, " = Mul(s", i - 2, ", v", i, ")\n");
+  StrAppend(&text, "y = Add(s10, x)\n");
+  std::vector<Tensor> values[2];
+  const Feeds feeds = {{"x", Tensor(DType::kDouble, TensorShape({3001}))}};
+  for (int i = 0; i < 3001; ++i) const_cast<Tensor&>(feeds[0].second).data<double>()[i] = 0.001 * i;
+  for (const bool fuse : {false, true}) {
+    SessionOptions options;
+    options.fuse = fuse;
+    auto session = Session::Create(options).value();
+    BOOST_REQUIRE(session->Extend(**ParseGraphText(text)).ok());
+    const auto callable = session->Prepare({"x"}, {"y"}, {});
+    BOOST_REQUIRE_MESSAGE(callable.ok(), callable.status());
+    const auto run = [&] {
+      const absl::Status s = callable->Run({feeds[0].second}, &values[fuse]);
+      if (!s.ok()) values[fuse].clear();
+    };
+    std::function<void()> call = run;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    BOOST_REQUIRE(pthread_attr_setstacksize(&attr, kStack) == 0);
+    pthread_t thread;
+    const auto start = [](void* f) -> void* { return (*static_cast<std::function<void()>*>(f))(), nullptr; };
+    BOOST_REQUIRE(pthread_create(&thread, &attr, start, &call) == 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attr);
+    BOOST_REQUIRE(values[fuse].size() == 1);
+  }
+  BOOST_TEST(std::memcmp(values[0][0].raw(), values[1][0].raw(), values[0][0].bytes()) == 0);
 }
 
 // One NaN or infinity in one operand: what comes out is not finite in the same places, and in the

@@ -2,9 +2,9 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "tests/nn/nn_test_util.h"
-#include "kernels/product/gemm_f32.h"
 #include "kernels/common/isa.h"
+#include "kernels/product/gemm_f32.h"
+#include "tests/nn/nn_test_util.h"
 
 TROUPE_ISA_TABLE(GemmF32Table, kGemmF32, PickGemmF32)
 TROUPE_ISA_TABLE(GemvF32Table, kGemvF32, PickGemvF32)

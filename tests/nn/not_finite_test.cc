@@ -6,12 +6,12 @@
 #include <functional>
 #include <limits>
 
-#include "tests/nn/conv_oracle.h"
+#include "kernels/common/isa.h"
 #include "kernels/nn/conv_direct.h"
 #include "kernels/nn/conv_generic.h"
 #include "kernels/nn/conv_pointwise.h"
 #include "kernels/nn/dnnl_conv.h"
-#include "kernels/common/isa.h"
+#include "tests/nn/conv_oracle.h"
 
 namespace troupe {
 namespace {

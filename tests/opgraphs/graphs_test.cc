@@ -6,10 +6,10 @@
 #include <set>
 
 #include "tests/opgraphs/recorded_graph.h"
-#include "troupe/session.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
+#include "troupe/session.h"
 
 namespace troupe::test {
 namespace {

@@ -3,9 +3,9 @@
 #include <map>
 #include <set>
 
+#include "kernels/evaluate.h"
 #include "tests/ops/recorded.h"
 #include "troupe/session.h"
-#include "kernels/evaluate.h"
 
 namespace troupe::test {
 namespace {

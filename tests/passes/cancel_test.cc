@@ -1,15 +1,15 @@
 // Whoever waits for a signature may go: every pass can be left.
 #include <boost/test/unit_test.hpp>
 
-#include "tests/passes/graphs.h"
-#include "tests/passes/interpreter.h"
-#include "troupe/session.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/fuse.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
 #include "graph/passes/prune.h"
+#include "tests/passes/graphs.h"
+#include "tests/passes/interpreter.h"
+#include "troupe/session.h"
 
 namespace troupe {
 namespace {

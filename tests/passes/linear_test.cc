@@ -3,9 +3,6 @@
 #include <chrono>
 #include <functional>
 
-#include "tests/passes/graphs.h"
-#include "tests/passes/session_graphs.h"
-#include "troupe/node_builder.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/fuse.h"
@@ -13,6 +10,9 @@
 #include "graph/passes/place.h"
 #include "graph/passes/prune.h"
 #include "kernels/pass_support.h"
+#include "tests/passes/graphs.h"
+#include "tests/passes/session_graphs.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

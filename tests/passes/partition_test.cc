@@ -2,9 +2,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "graph/passes/recv_schedule.h"
 #include "tests/passes/graphs.h"
 #include "tests/passes/interpreter.h"
-#include "graph/passes/recv_schedule.h"
 
 namespace troupe {
 namespace {

@@ -5,15 +5,15 @@
 #include <chrono>
 #include <random>
 
-#include "tests/passes/graphs.h"
-#include "tests/passes/interpreter.h"
-#include "troupe/node_builder.h"
 #include "graph/ir/text.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
 #include "graph/passes/prune.h"
+#include "tests/passes/graphs.h"
+#include "tests/passes/interpreter.h"
+#include "troupe/node_builder.h"
 
 namespace troupe {
 namespace {

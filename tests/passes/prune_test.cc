@@ -207,6 +207,51 @@ BOOST_AUTO_TEST_CASE(shapes_of_fed_placeholders_are_told_and_trusted_on_request)
   }
 }
 
+// What is built on a tensor counts on its inferred shape, so whoever feeds it another is to be refused.
+BOOST_AUTO_TEST_CASE(shapes_of_other_fed_tensors_are_inferred) {
+  Graph graph;
+  const auto node = [&](std::string_view name, std::string_view op, std::vector<NodeOut> in, AttrMap attrs = {}) {
+    NodeBuilder b(&graph, name, op);
+    for (const NodeOut i : in) b.Input(i);
+    for (const auto& [key, value] : attrs) b.Attr(key, value);
+    return NodeOut{b.Build().value(), 0};
+  };
+  const NodeOut x = node("x", "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialTensorShape({-1, 3})}});
+  const NodeOut c = node("c", "Const", {}, {{"dtype", DType::kFloat}, {"value", Tensor::Vector<float>({1, 2, 3})}});
+  const NodeOut old = node("old", "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialTensorShape()}});
+  node("sum", "AddV2", {x, c});
+  node("any", "Identity", {old});
+  // A loop that doubles its variable's shape on the way back: only the entry is known.
+  const AttrMap frame{{"frame_name", "f"}, {"is_constant", false}, {"parallel_iterations", 1}};
+  const NodeOut enter = node("enter", "Enter", {c}, frame);
+  NodeOut merge;
+  merge.node = NodeBuilder(&graph, "merge", "Merge")
+                   .InputList({enter})
+                   .Attr("N", 2)
+                   .Attr("T", DType::kFloat)
+                   .AllowMissingInputs()
+                   .Build()
+                   .value();
+  const NodeOut zero = node("zero", "Const", {}, {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(0)}});
+  const NodeOut twice{NodeBuilder(&graph, "twice", "ConcatV2").InputList({merge, merge}).Input(zero).Build().value(),
+                      0};
+  const NodeOut next = node("next", "NextIteration", {twice});
+  BOOST_REQUIRE(graph.AddEdge(next, merge.node, 1).ok());
+
+  const Names feeds = {"c", "sum", "any", "enter", "merge", "merge:1", "next"};
+  const auto pruned = PruneForExecution(graph, feeds, Names{"sum"}, Names{}, {.trust_feed_shapes = true});
+  BOOST_REQUIRE_MESSAGE(pruned.ok(), pruned.status());
+  Names shapes;
+  for (const PartialTensorShape& s : pruned->feed_shapes) shapes.push_back(s.DebugString());
+  const std::string unknown = PartialTensorShape().DebugString();
+  BOOST_TEST(shapes == (Names{"[3]", "[?,3]", unknown, "[3]", unknown, "[]", unknown}),
+             boost::test_tools::per_element());
+  BOOST_TEST(pruned->args[1]->attrs().Has("_output_shapes"));
+  // Of a node that contradicts itself nothing is known.
+  node("bad", "MatMul", {c, c});
+  BOOST_TEST(!PruneForExecution(graph, Names{"bad"}, Names{"bad"}, Names{})->feed_shapes[0].known_rank());
+}
+
 // A new signature on a graph of 36,000 nodes must take at most 50 ms; one that needs little of it
 // far less.
 BOOST_AUTO_TEST_CASE(cost_follows_what_is_needed) {

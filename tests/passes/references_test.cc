@@ -4,11 +4,11 @@
 #include <random>
 #include <set>
 
+#include "graph/ir/text.h"
+#include "graph/passes/partition.h"
 #include "tests/passes/graphs.h"
 #include "tests/passes/session_graphs.h"
 #include "troupe/import_export.h"
-#include "graph/ir/text.h"
-#include "graph/passes/partition.h"
 
 namespace troupe::test {
 
@@ -120,6 +120,12 @@ struct Case {
 std::vector<Case> Cases() {
   const std::string add_up = "\nup = AssignAdd(v, one)\n";
   const std::string next = "w/i_next = AddV2(w/i1, w/one)\n";
+  // Three updates, after `read`; `out` is 2.
+  const std::string updates = StrCat("k = Const[value=float32{1}](^read)\n", Loop(R"(
+         w/k = Enter[frame_name="w", is_constant=true](k)
+         w/up = AssignAdd(w/ref, w/k, ^w/i1)
+         w/i_next = AddV2(w/i1, w/one, ^w/up)
+         w/a_next = Identity(w/a1))"));
   return {
       {"a read on another device waits for the update that it names",
        StrCat(kVariable, add_up, "r = Identity(v, ^up) @/cpu:1"),
@@ -215,6 +221,67 @@ std::vector<Case> Cases() {
          done = NoOp(^up))"),
        "r",
        {1, 2, 3}},
+      {"a loop updates after the read, and the reader waits for its end by a control edge",
+       StrCat(kVariable, "read = Identity(v)\n", updates, "ten = Const[value=float32{10}](^out)\nr = Mul(read, ten)"),
+       "r",
+       {40, 70, 100}},
+      {"by data alone", StrCat(kVariable, "read = Identity(v)\n", updates, "r = Sub(read, out)"), "r", {2, 5, 8}},
+      {"behind a second loop, which waits for a reader behind the first",
+       StrCat(kVariable, "read = Identity(v)\n", updates, R"(
+         between = Mul(read, out)
+         x/i = Enter[frame_name="x"](between)
+         x/ref = RefEnter[frame_name="x", is_constant=true](v)
+         x/m = Merge(x/i, x/n)
+         x/limit = Const[value=float32{40}](^x/m)
+         x/less = Less(x/m, x/limit)
+         x/cond = LoopCond(x/less)
+         x/s = Switch(x/m, x/cond)
+         x/i1 = Identity(x/s:1)
+         x/by = Const[value=float32{20}](^x/i1)
+         x/up = AssignAdd(x/ref, x/by)
+         x/next = AddV2(x/i1, x/by, ^x/up)
+         x/n = NextIteration(x/next)
+         x/out = Exit(x/s)
+         r = Sub(read, x/out))"),
+       "r",
+       // 2 * 4 = 8, 28, 48: two rounds; from then on the first value is beyond the limit.
+       {44 - 48, 47 - 94, 50 - 100}},
+      {"a loop in a loop updates",
+       StrCat(kVariable, "read = Identity(v)\nk = Const[value=float32{1}](^read)\n", Loop(R"(
+         y/a = Enter[frame_name="y"](w/a1)
+         y/i = Enter[frame_name="y"](w/i1)
+         y/k = Enter[frame_name="y", is_constant=true](w/k)
+         y/ref = RefEnter[frame_name="y", is_constant=true](w/ref)
+         y/m = Merge(y/i, y/n)
+         y/ma = Merge(y/a, y/na)
+         y/limit = Const[value=int32{3}](^y/m)
+         y/less = Less(y/m, y/limit)
+         y/cond = LoopCond(y/less)
+         y/s = Switch(y/m, y/cond)
+         y/sa = Switch(y/ma, y/cond)
+         y/i1 = Identity(y/s:1)
+         y/one = Const[value=int32{1}](^y/i1)
+         y/up = AssignAdd(y/ref, y/k, ^y/i1)
+         y/i_next = AddV2(y/i1, y/one, ^y/up)
+         y/same = Identity(y/sa:1)
+         y/n = NextIteration(y/i_next)
+         y/na = NextIteration(y/same)
+         y/out = Exit(y/sa)
+         w/k = Enter[frame_name="w", is_constant=true](k)
+         w/i_next = AddV2(w/i1, w/one)
+         w/a_next = Identity(y/out))"),
+              "r = Sub(read, out)"),
+       "r",
+       // 3 + 2 + 1 updates a step.
+       {7 - 2, 13 - 2, 19 - 2}},
+      {"a loop that updates beside what its end waits for: the reader keeps its snapshot",
+       StrCat(kVariable, "read = Identity(v)\nk = Const[value=float32{1}](^read)\n", Loop(StrCat(next, R"(
+         w/k = Enter[frame_name="w", is_constant=true](k)
+         w/up = AssignAdd(w/ref, w/k, ^w/i1)
+         w/a_next = Identity(w/a1))")),
+              "r = Sub(read, out)\ndone = NoOp(^r)"),
+       "r",
+       {1 - 2, 1 - 2, 1 - 2}},
       {"all of a loop but the reference is on another device",
        StrCat(kVariable, Loop(StrCat(next, R"(
          w/read = Identity(w/ref, ^w/i1)

@@ -2,9 +2,9 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
+#include "graph/passes/prune.h"
 #include "tests/passes/graphs.h"
 #include "troupe/graph.h"
-#include "graph/passes/prune.h"
 
 namespace troupe {
 namespace {

@@ -2,9 +2,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/program/program_test.h"
-#include "troupe/strings.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/strings.h"
 #include "troupe/troupe.h"
 
 namespace troupe {

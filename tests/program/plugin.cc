@@ -1,7 +1,7 @@
 // A library of one op, for --load: PluginTriple(x) = 3 x.
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 
 namespace troupe {
 namespace {

@@ -3,9 +3,9 @@
 #include <map>
 
 #include "tests/program/program_test.h"
-#include "troupe/strings.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
+#include "troupe/strings.h"
 
 namespace troupe {
 namespace {
@@ -387,6 +387,7 @@ BOOST_AUTO_TEST_CASE(unknown_ops_end_with_3_and_are_listed_at_once) {
 
 BOOST_AUTO_TEST_CASE(help_ends_with_0) {
   const Ended e = RunProgram({"run", "--help"});
+  BOOST_TEST(e.out.find("INT:INT") == std::string::npos, e.out);  // what the parser says of its own checks
   BOOST_TEST(e.status == 0);
   for (const char* option : {"--feed", "--fetch", "--target", "--init", "--out", "--repeat", "--threads", "--timeout",
                              "--memory_limit", "--trace", "--json", "--full", "--load"}) {

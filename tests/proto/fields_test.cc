@@ -7,7 +7,6 @@
 
 #include <google/protobuf/descriptor.h>
 
-#include "troupe/strings.h"
 #include "troupe/proto/checkpoint_state.pb.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/device_attributes.pb.h"
@@ -17,6 +16,7 @@
 #include "troupe/proto/saved_model.pb.h"
 #include "troupe/proto/tensor_bundle.pb.h"
 #include "troupe/proto/variable.pb.h"
+#include "troupe/strings.h"
 
 namespace troupe {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <google/protobuf/text_format.h>
 
-#include "troupe/resource.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/tensor.pb.h"
+#include "troupe/resource.h"
 
 namespace troupe {
 namespace {

@@ -194,6 +194,70 @@ BOOST_AUTO_TEST_CASE(WhoHelpsRunsItsOwnJobsThatNobodyHasBegun) {
   BOOST_TEST(others == 1);
 }
 
+// Of an owner whose jobs do not return: one for each that has begun, those alone, and once.
+BOOST_AUTO_TEST_CASE(AnotherWorkerTakesThePlaceOfEachThatDoesNotComeBack) {
+  ComputeThreads threads(3);
+  int stuck = 0, other = 0;
+  std::promise<void> go_on;
+  const std::shared_future<void> may_go = go_on.get_future().share();
+  std::atomic<int> begun{0}, ended{0};
+  const auto job = [&] {
+    ++begun;
+    may_go.wait_for(std::chrono::seconds(60));
+    ++ended;
+  };
+  for (int i = 0; i < 3; ++i) threads.Schedule(job, &stuck);
+  BOOST_REQUIRE(Soon([&] { return begun == 2; }));
+  BOOST_TEST(threads.LoseWorkers({&other}) == 0);
+  threads.DropJobs(&other);
+  threads.DropJobs(&stuck);
+  BOOST_TEST(threads.LoseWorkers({&other, &stuck}) == 2);
+  BOOST_TEST(threads.LoseWorkers({&stuck}) == 0);
+  // Two are here to work at once, as before.
+  const auto both_work = [&] {
+    std::atomic<int> inside{0}, met{0};
+    for (int i = 0; i < 2; ++i) {
+      threads.Schedule([&] {
+        ++inside;
+        met += Soon([&] { return inside == 2; });
+      });
+    }
+    return Soon([&] { return met == 2; });
+  };
+  BOOST_TEST(both_work());
+  BOOST_TEST(begun == 2);  // the third was dropped
+  go_on.set_value();
+  BOOST_REQUIRE(Soon([&] { return ended == 2; }));
+  BOOST_TEST(both_work());
+}
+
+BOOST_AUTO_TEST_CASE(AJobThatIsDroppedIsDestroyedOnce) {
+  ComputeThreads threads(2);
+  int owner = 0;
+  std::promise<void> go_on, begun;
+  threads.Schedule([&] {
+    begun.set_value();
+    go_on.get_future().wait_for(std::chrono::seconds(60));
+  });
+  begun.get_future().wait();
+  std::atomic<int> destroyed{0}, ran{0};
+  for (int i = 0; i < 3; ++i) {
+    std::shared_ptr<void> share(nullptr, [&](void*) {
+      ++destroyed;
+      BOOST_TEST(!ComputeThreads::OnWorker());
+      (void)threads.LoseWorkers({&owner});  // without the lock
+    });
+    threads.Schedule([&, share] { ++ran; }, &owner);
+  }
+  std::promise<bool> last;
+  threads.Schedule([&] { last.set_value(ComputeThreads::OnWorker()); });
+  threads.DropJobs(&owner);
+  BOOST_TEST(destroyed == 3);
+  go_on.set_value();
+  BOOST_TEST(last.get_future().get());
+  BOOST_TEST(ran == 0);
+}
+
 BOOST_AUTO_TEST_CASE(WhoeverEndsTheThreadsNeedNotWaitForAJobThatDoesNotReturn) {
   auto go_on = std::make_shared<std::promise<void>>();
   auto begun = std::make_shared<std::promise<void>>();
@@ -212,6 +276,24 @@ BOOST_AUTO_TEST_CASE(WhoeverEndsTheThreadsNeedNotWaitForAJobThatDoesNotReturn) {
   BOOST_TEST((ended->get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready));
   ComputeThreads threads(2);
   BOOST_TEST(threads.Stop(std::chrono::seconds(60)));
+}
+
+BOOST_AUTO_TEST_CASE(WhoHasLeftTheThreadsMayWaitForThemLater) {
+  ComputeThreads threads(2);
+  auto go_on = std::make_shared<std::promise<void>>();
+  auto begun = std::make_shared<std::promise<void>>();
+  std::atomic<bool> ended{false};
+  threads.Schedule([&ended, go_on, begun] {
+    begun->set_value();
+    go_on->get_future().wait_for(std::chrono::seconds(60));
+    ended = true;
+  });
+  begun->get_future().wait();
+  BOOST_TEST(!threads.Stop(std::chrono::milliseconds(1)));
+  BOOST_TEST(!threads.Stop(std::chrono::milliseconds(1)));
+  go_on->set_value();
+  BOOST_TEST(threads.Stop(std::chrono::seconds(60)));
+  BOOST_TEST(ended);
 }
 
 BOOST_AUTO_TEST_CASE(AnExceptionOutOfAJobEndsNobody) {

@@ -2,9 +2,9 @@
 #include <boost/test/unit_test.hpp>
 #include <set>
 
+#include "kernels/random/random_state.h"
 #include "tests/race/threads.h"
 #include "troupe/resource_container.h"
-#include "kernels/random/random_state.h"
 
 namespace troupe::race {
 namespace {

@@ -2,8 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
 
-#include "tests/race/threads.h"
 #include "actors/signature.h"
+#include "tests/race/threads.h"
 
 namespace troupe::race {
 namespace {

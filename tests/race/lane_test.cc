@@ -2,8 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/ref_counted.hpp>
 
-#include "tests/race/threads.h"
 #include "actors/lane.h"
+#include "tests/race/threads.h"
 
 namespace troupe::race {
 namespace {

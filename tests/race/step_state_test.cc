@@ -3,11 +3,11 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "tests/race/threads.h"
 #include "actors/executor/step_state.h"
-#include "troupe/node_builder.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
+#include "tests/race/threads.h"
+#include "troupe/node_builder.h"
 #include "troupe/troupe.h"
 
 namespace troupe::race {

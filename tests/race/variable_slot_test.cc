@@ -1,8 +1,8 @@
 // A variable with readers and writers on many threads: no torn snapshot, no lost update.
 #include <boost/test/unit_test.hpp>
 
-#include "tests/race/threads.h"
 #include "kernels/state/variable_slot.h"
+#include "tests/race/threads.h"
 
 namespace troupe::race {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "tests/actors/graphs.h"
-#include "troupe/node_builder.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <map>
 
-#include "tests/array/case_file.h"
 #include "kernels/evaluate.h"
+#include "tests/array/case_file.h"
 
 namespace troupe::test {
 namespace {

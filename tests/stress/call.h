@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "actors/messages.h"
+#include "actors/runtime_impl.h"
 #include "tests/stress/kernels.h"
 #include "tests/stress/load.h"
 #include "tests/stress/model.h"
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
 #include "troupe/proto/config.pb.h"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "tests/stress/load.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
-#include "troupe/kernel.h"
 
 namespace troupe::stress {
 namespace {
@@ -191,8 +191,8 @@ class Async {
         answer();
         return done(OwnError(call));
       case Act::kTwiceLate:
-        late.After(ms, [done, call] { done(OwnError(call)); });
-        return answer();
+        answer();  // first, however long this thread is kept from its processor
+        return late.After(ms, [done, call] { done(OwnError(call)); });
       case Act::kThrowAfterDone:
         answer();
         return ThrowAs(Act::kThrow, call);

@@ -1,8 +1,8 @@
 // What befalls sessions and runtimes while they work.
+#include "actors/session_actor.h"
 #include "tests/stress/doing.h"
 #include "tests/stress/faults.h"
 #include "tests/stress/scenario.h"
-#include "actors/session_actor.h"
 
 namespace troupe::stress {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "troupe/session.h"
+#include "graph/train/build.h"
 #include "troupe/const.h"
 #include "troupe/operators.h"
+#include "troupe/session.h"
 #include "troupe/variable.h"
-#include "graph/train/build.h"
 
 namespace troupe::testing {
 

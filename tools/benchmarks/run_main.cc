@@ -18,10 +18,10 @@
 #include <iterator>
 #include <thread>
 
-#include "tools/benchmarks/graphs.h"
-#include "tools/benchmarks/serve.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "tools/benchmarks/graphs.h"
+#include "tools/benchmarks/serve.h"
 #include "troupe/actors.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"

@@ -1,15 +1,15 @@
 // troupe graph: a graph as text or for Graphviz, as it is or after passes.
 #include "troupe/graph.h"
 
-#include "tools/troupe/commands.h"
-#include "tools/troupe/load_graph.h"
-#include "tools/troupe/output.h"
-#include "troupe/import_export.h"
 #include "graph/ir/text.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
+#include "tools/troupe/commands.h"
+#include "tools/troupe/load_graph.h"
+#include "tools/troupe/output.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::tool {

@@ -57,6 +57,8 @@ absl::Status LoadGraph(const std::string& path, proto::GraphDef* def) {
   }
   const absl::Status read = ReadGraphDef(path, def);
   if (read.code() == absl::StatusCode::kNotFound || (read.ok() && HasKnownOps(*def))) return read;
+  // A pipe has been read, and a device may begin anew.
+  if (!std::filesystem::is_regular_file(path, ignored)) return read;
   const auto bytes = ReadFile(path);
   if (!bytes.ok()) return read;
   if (const std::string what = WhatItIs(*bytes); !what.empty()) return InvalidArgument(path, ": ", what);

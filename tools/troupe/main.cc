@@ -42,6 +42,9 @@ std::string ExceptionText() {
   }
 }
 
+// A check of which the help says nothing in its own words.
+CLI::Validator Quiet(CLI::Validator check) { return check.description(""); }
+
 // For an exception that nobody catches: one of another thread, or within a destructor.
 [[noreturn]] void Terminate() {
   const std::string text =
@@ -81,13 +84,13 @@ int Run(int argc, char** argv) {
       "--out", run.out,
       "Write the fetched tensors to DIR/0.npy, DIR/1.npy, ... in the order of the fetches (bfloat16 as float32)");
   r->add_option("--repeat", run.repeat, "Run so many times more, after a warm-up, and tell the time of one run")
-      ->check(CLI::Range(1, 1000000000));
+      ->check(Quiet(CLI::Range(1, 1000000000)));
   r->add_option("--threads", run.threads, "Busy threads in all; 0 = one per hardware thread")
-      ->check(CLI::Range(0, 1024));
+      ->check(Quiet(CLI::Range(0, 1024)));
   r->add_option("--timeout", run.timeout_ms, "Deadline of each step in milliseconds; 0 = none")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+      ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1} << 40)));
   r->add_option("--memory_limit", run.memory_limit, "Most bytes that tensors may take; 0 = no limit")
-      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
+      ->check(Quiet(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max())));
   r->add_option("--trace", run.trace, "Write what ran when to FILE, for chrome://tracing");
   r->add_flag("--json", run.json, "Print one JSON object: `fetches`, with every element, and `timing` with --repeat");
   r->add_flag("--full", run.full, "Print every element of tensors with more than 1000, too");

@@ -9,11 +9,11 @@
 #include "tools/troupe/npy.h"
 #include "tools/troupe/output.h"
 #include "tools/troupe/trace.h"
-#include "troupe/session.h"
+#include "tools/troupe/value_text.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
-#include "tools/troupe/value_text.h"
+#include "troupe/session.h"
 
 namespace troupe::tool {
 namespace {

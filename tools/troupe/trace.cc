@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "troupe/proto/config.pb.h"
 #include "tools/troupe/value_text.h"
 #include "tools/troupe/write_file.h"
+#include "troupe/proto/config.pb.h"
 
 namespace troupe::tool {
 namespace {

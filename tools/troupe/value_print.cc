@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "troupe/resource.h"
 #include "tools/troupe/value_text.h"
+#include "troupe/resource.h"
 
 namespace troupe::tool {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "troupe/variable.h"
 #include "troupe/train/initializers.h"
+#include "troupe/variable.h"
 
 namespace troupe::layers {
 

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "troupe/gradients.h"
 #include "troupe/scope.h"
 #include "troupe/variable.h"
-#include "troupe/gradients.h"
 
 namespace troupe::train {
 

@@ -2,6 +2,8 @@
 
 Run with a Python that has TensorFlow:  python tests/autodiff/data/record.py
 NAME.pbtxt is the forward graph; cases.txt has a line per feed: name, y, then x=feed:gradient for each source.
+again_NAME.pbtxt has a function y of the float64 scalar x and TensorFlow's gradient g of it, which is to be
+differentiated again: TensorFlow itself does not do that.
 """
 import os
 
@@ -161,6 +163,96 @@ def broadcast_in_loop():
     return tf1.reduce_sum(a * a)
 
 
+AGAIN = {}
+
+
+def again(build):
+    AGAIN[build.__name__] = build
+    return build
+
+
+def repeat(times, f, x):
+    return while_loop(lambda i, _: i < times, lambda i, v: (i + 1, f(i, v)), [0, x])[1]
+
+
+def array(size, shape=()):
+    return tf1.TensorArray(tf.float64, size, clear_after_read=False, element_shape=shape)
+
+
+@again
+def array_of_rows(x):
+    rows = array(2).unstack(tf.stack([x * x, x * x * x]))
+    return rows.read(0) * rows.read(1)
+
+
+@again
+def array_read_in_a_loop(x):
+    rows = array(2).unstack(tf.stack([x, 2 * x]))
+    return repeat(2, lambda i, v: v * rows.read(i), 1.0 * x)
+
+
+@again
+def array_written_in_a_loop(x):
+    def body(i, v, a):
+        return i + 1, v * x, a.write(i, v)
+    a = while_loop(lambda i, *_: i < 3, body, [0, x, array(3)])[2]
+    return tf1.reduce_sum(tf.square(a.stack()))
+
+
+@again
+def array_with_elements_that_nothing_reads(x):
+    # Their shape is known once they are written.
+    rows = array(3, None).unstack(tf.stack([x * x * [1.0, 2.0], x * [3.0, 4.0], x * x * x * [5.0, 6.0]]))
+    return tf1.reduce_sum(rows.read(1) * rows.read(1) * x)
+
+
+@again
+def array_in_each_iteration_of_a_loop(x):
+    def body(i, v):
+        rows = array(2).unstack(tf.stack([v * x, v + x]))
+        return rows.read(0) * rows.read(1)
+    return repeat(2, body, x)
+
+
+@again
+def map_of_rows(x):
+    return tf1.reduce_prod(tf1.map_fn(lambda r: r * r * x, tf.stack([x, tf.sin(x), x * x])))
+
+
+@again
+def branch_by_the_counter(x):
+    return repeat(1, lambda i, v: tf1.cond(i < 5, lambda: v * x, lambda: v * x), x)
+
+
+@again
+def branches_that_differ(x):
+    return repeat(3, lambda i, v: tf1.cond(i > 0, lambda: tf.square(v) * x, lambda: tf.sin(v) * x), x)
+
+
+@again
+def branch_by_a_constant_in_nested_loops(x):
+    def inner(v):
+        return repeat(2, lambda j, w: tf1.cond(x > 0.4, lambda: tf.square(w), lambda: w * v), v * x)
+    return repeat(2, lambda i, v: inner(v), x)
+
+
+@again
+def loop_in_a_branch_in_a_loop(x):
+    def body(i, u):
+        return tf1.cond(u > 0.4, lambda: repeat(2, lambda j, v: v * u, x), lambda: u * u * x)
+    return repeat(2, body, x)
+
+
+def write(name, graph):
+    def_ = graph.as_graph_def()
+    for n in def_.node:
+        n.attr.pop('_class', None)
+        for k in [k for k in n.attr if k.startswith('_')]:
+            n.attr.pop(k)
+    with open(os.path.join(HERE, name + '.pbtxt'), 'w') as f:
+        f.write(str(def_))
+
+
 def flat(v):
     return '{' + ','.join(repr(float(e)) for e in np.asarray(v).reshape(-1)) + '}'
 
@@ -171,13 +263,7 @@ def main():
         with tf.Graph().as_default() as g:
             y = tf1.convert_to_tensor(build()) if not isinstance(build, list) else None
             y = tf1.identity(y, name='y')
-            def_ = g.as_graph_def()
-            for n in def_.node:
-                n.attr.pop('_class', None)
-                for k in [k for k in n.attr if k.startswith('_')]:
-                    n.attr.pop(k)
-            with open(os.path.join(HERE, name + '.pbtxt'), 'w') as f:
-                f.write(str(def_))
+            write(name, g)
             names = [k for k in feeds[0] if g.get_tensor_by_name(k + ':0').dtype == tf.float32]
             xs = [g.get_tensor_by_name(k + ':0') for k in names]
             grads = tf1.gradients(y, xs)
@@ -195,6 +281,12 @@ def main():
                     lines.append(' '.join(parts))
     with open(os.path.join(HERE, 'cases.txt'), 'w') as f:
         f.write('\n'.join(lines) + '\n')
+    for name, build in AGAIN.items():
+        with tf.Graph().as_default() as g:
+            x = tf1.placeholder(tf.float64, (), name='x')
+            y = tf1.identity(build(x), name='y')
+            tf1.identity(tf1.gradients(y, x)[0], name='g')
+            write('again_' + name, g)
 
 
 main()

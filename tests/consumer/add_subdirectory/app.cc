@@ -1,6 +1,6 @@
+#include "troupe/gradients.h"
 #include "troupe/session.h"
 #include "troupe/variable.h"
-#include "troupe/gradients.h"
 
 int main() {
   auto session = troupe::Session::Create();

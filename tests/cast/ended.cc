@@ -1,0 +1,150 @@
+// The end of a runtime while one of its threads is still at work for it: nothing that this one uses goes before it is done.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <caf/all.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include "actors/runtime_impl.h"
+#include "troupe/troupe.h"
+
+namespace {
+
+using namespace troupe;
+using Clock = std::chrono::steady_clock;
+
+#define EXPECT(condition)                               \
+  if (!(condition)) {                                   \
+    std::printf("line %d: " #condition "\n", __LINE__); \
+    std::fflush(stdout);                                \
+    _exit(2);                                           \
+  }
+
+// An actor system whose memory cannot be touched any more after its end.
+class System {
+ public:
+  System() {
+    memory_ = mmap(nullptr, sizeof(caf::actor_system), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(memory_ != MAP_FAILED);
+    system_ = new (memory_) caf::actor_system(config_);
+  }
+  void End() {
+    system_->~actor_system();
+    EXPECT(mprotect(memory_, sizeof(caf::actor_system), PROT_NONE) == 0);
+  }
+  caf::actor_system& operator*() { return *system_; }
+  bool Has(const void* p) const {
+    return p >= memory_ && p < static_cast<const char*>(memory_) + sizeof(caf::actor_system);
+  }
+
+ private:
+  caf::actor_system_config config_;
+  void* memory_ = nullptr;
+  caf::actor_system* system_ = nullptr;
+};
+
+// This thread takes its time before each lock of this system.
+System* slow_in = nullptr;
+thread_local bool is_slow = false;
+
+// A callback that ends the session, and with it the runtime, and works on for longer than anybody waits.
+void CallbackWorksOn(bool own, bool in_callback) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  ops::Add(root.WithOpName("y"), x, x);
+  const Feeds feeds = {{"x", Tensor::Scalar(2.0f)}};
+  std::unique_ptr<System> system;
+  SessionOptions options;
+  options.lend_thread_us = 0;
+  options.runtime_options.threads = 2;
+  if (!own) {
+    system = std::make_unique<System>();
+    options.runtime = StartRuntimeIn(**system, options.runtime_options).value();
+  }
+  std::shared_ptr<Session> session = Session::Create(options).value();
+  const std::weak_ptr<Device> device = session->runtime()->impl()->devices[0];
+  options.runtime = nullptr;
+  EXPECT(session->Extend(*root.graph()).ok());
+  std::vector<Tensor> out;
+  EXPECT(session->Run(feeds, {"y"}, {}, &out).ok());
+  struct Shared {
+    std::promise<void> begun;
+    std::atomic<bool> over{false};
+    std::shared_ptr<Session> session;
+  };
+  auto shared = std::make_shared<Shared>();
+  if (in_callback) shared->session = session;
+  auto begun = shared->begun.get_future();
+  session->RunAsync(feeds, {"y"}, {}, [shared](absl::Status s, std::vector<Tensor>) {
+    EXPECT(s.ok());
+    shared->session = nullptr;
+    shared->begun.set_value();
+    const auto until = Clock::now() + std::chrono::milliseconds(1400);
+    while (Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    shared->over = true;
+  });
+  begun.wait();
+  session = nullptr;
+  // The caller's system waits for the callback's thread, which is one of its runtime's.
+  if (!own) {
+    system->End();
+    EXPECT(shared->over);
+  }
+  const auto until = Clock::now() + std::chrono::seconds(60);
+  while (!(shared->over && device.expired()) && Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT(shared->over);
+  EXPECT(device.expired());  // nothing is left for good
+}
+
+// The last share of a runtime goes on a thread for which nobody waits, while the owner of the actor system ends it.
+void LastShareGoesOnAPlainThread() {
+  System system;
+  auto runtime = StartRuntimeIn(*system, {}).value();
+  slow_in = &system;
+  std::thread last([&] {
+    is_slow = true;
+    runtime = nullptr;
+    is_slow = false;
+  });
+  // From the moment on in which nothing runs in the system any more.
+  const auto until = Clock::now() + std::chrono::seconds(60);
+  while ((*system).registry().running() != 0 && Clock::now() < until) {
+  }
+  system.End();
+  last.join();
+}
+
+}  // namespace
+
+extern "C" int pthread_mutex_lock(pthread_mutex_t* m) {
+  static auto* const real = reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  if (is_slow && slow_in->Has(m)) usleep(20000);
+  return real(m);
+}
+
+int main(int, char** argv) {
+  alarm(100);
+  if (std::strcmp(argv[1], "own") == 0) {
+    CallbackWorksOn(true, false);
+  } else if (std::strcmp(argv[1], "own_in_callback") == 0) {
+    CallbackWorksOn(true, true);
+  } else if (std::strcmp(argv[1], "callers") == 0) {
+    CallbackWorksOn(false, false);
+  } else if (std::strcmp(argv[1], "callers_in_callback") == 0) {
+    CallbackWorksOn(false, true);
+  } else if (std::strcmp(argv[1], "plain_thread") == 0) {
+    LastShareGoesOnAPlainThread();
+  } else {
+    return 3;
+  }
+}

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/actors/graphs.h"
+#include "actors/runtime_impl.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"

@@ -30,9 +30,7 @@ size_t FirstSlot() {
 
 }  // namespace
 
-bool InsideActor() {
-  return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread();
-}
+bool InsideActor() { return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread(); }
 
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept {
   try {

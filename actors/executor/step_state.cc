@@ -132,7 +132,8 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       return RunAsync(node, it, dead);
     case Step::kKernel:
     kernel:
-      // Before each kernel: nobody knows how long the last one took, and the call may have been answered meanwhile.
+      // Before each kernel: nobody knows how long the last one took, and the call may have been
+      // answered meanwhile.
       if (CutOff()) [[unlikely]]
         return;
       if (n.deref) [[unlikely]] {

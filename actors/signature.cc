@@ -30,9 +30,7 @@ size_t FirstSlot() {
 
 }  // namespace
 
-bool InsideActor() {
-  return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread();
-}
+bool InsideActor() { return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread(); }
 
 absl::Status NotTaken(const std::string& fetch) {
   return InvalidArgument("fetch '", fetch,

@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "troupe/actors/call_wait.h"
 #include "troupe/actors/executor/executor_actor.h"
 #include "troupe/actors/executor/tensor_bits.h"
@@ -235,7 +236,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   };
   std::array<Slot, kSlots> free_;
   std::mutex mu_;
-  std::vector<ExecutorSet*> all_;  // for AbortAll and reports
+  absl::flat_hash_set<ExecutorSet*> all_;  // for AbortAll and reports
   friend class ExecutorSet;
 };
 

@@ -521,6 +521,8 @@ std::vector<std::string> Session::Status() const {
                          [&] { return answers->asked && answers->answered == answers->asked->size(); });
   std::vector<std::string> lines;
   if (!answers->asked) return lines;
+  std::sort(answers->asked->begin(), answers->asked->end(),
+            [](const Signature::Asked& a, const Signature::Asked& b) { return a.step_id < b.step_id; });
   for (const Signature::Asked& a : *answers->asked) {
     for (const std::string& l : a.question->Lines())
       lines.push_back(l.rfind(' ', 0) == 0 ? l : StrCat("step ", a.step_id, " (", a.what, "): ", l));

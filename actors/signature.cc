@@ -30,9 +30,7 @@ size_t FirstSlot() {
 
 }  // namespace
 
-bool InsideActor() {
-  return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread();
-}
+bool InsideActor() { return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread(); }
 
 absl::Status NotTaken(const std::string& fetch) {
   return InvalidArgument("fetch '", fetch,
@@ -505,7 +503,7 @@ std::unique_ptr<ExecutorSet> Signature::Lease() {
   }
   auto set = std::make_unique<ExecutorSet>(this, *system);
   std::lock_guard<std::mutex> lock(mu_);
-  all_.push_back(set.get());
+  all_.insert(set.get());
   return set;
 }
 
@@ -522,7 +520,7 @@ void Signature::Release(std::unique_ptr<ExecutorSet> set) {
     }
   }
   std::lock_guard<std::mutex> lock(mu_);
-  std::erase(all_, set.get());
+  all_.erase(set.get());
 }
 
 std::string Signature::Describe() const {

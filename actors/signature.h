@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "actors/call_wait.h"
 #include "actors/executor/executor_actor.h"
 #include "actors/executor/tensor_bits.h"
@@ -59,8 +60,8 @@ class Signature;
 // their shapes, and the characters in all strings of each. Thread rule: none.
 class CheapFeeds {
  public:
-  // A step with `feeds` took so long; cheap is what took `limit` at most. False when steps with such
-  // feeds were held to be cheap and are not any more.
+  // A step with `feeds` took so long; cheap is what took `limit` at most. False when steps with
+  // such feeds were held to be cheap and are not any more.
   bool Saw(const std::vector<Tensor>& feeds, int64_t nanos, int64_t limit);
   // Whether none of `feeds` is bigger in any dimension, or has another rank.
   bool Cover(const FeedValues& feeds) const;
@@ -143,8 +144,8 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   absl::Status Finish(std::vector<Tensor>* outputs);
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
 
-  // Remembers what the step's turns and jobs took, and with which feeds. REQUIRES: the step is over, all its
-  // parts were timed, and its arguments are still there.
+  // Remembers what the step's turns and jobs took, and with which feeds. REQUIRES: the step is
+  // over, and its arguments are still there.
   void Measure();
   // The step had the caller's thread for longer than it should: it is elsewhere the next time.
   void Overran();
@@ -235,7 +236,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   };
   std::array<Slot, kSlots> free_;
   std::mutex mu_;
-  std::vector<ExecutorSet*> all_;  // for AbortAll and reports
+  absl::flat_hash_set<ExecutorSet*> all_;  // for AbortAll and reports
   friend class ExecutorSet;
 };
 

@@ -532,7 +532,7 @@ class Compiler {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const CompiledPart>> CompiledPart::Compile(const Graph& graph,
-                                                                         std::shared_ptr<Device> device,
+                                                                          std::shared_ptr<Device> device,
                                                                           const SessionScope& session) {
   return Compiler(graph, std::move(device), session).Run();
 }

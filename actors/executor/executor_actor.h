@@ -70,7 +70,8 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // Sends `arrival` (takes ownership) from any thread.
   void Post(Arrival* arrival);
   StepState& state() { return state_; }
-  // How long the executor's turns were, all together, in the last step. REQUIRES: it is over, and was timed.
+  // How long the executor's turns were, all together, in the last step. REQUIRES: it is over, and
+  // was timed.
   int64_t turn_nanos() const { return turn_nanos_; }
   // A step was begun, and has not had its first turn. From any thread.
   bool starting() const { return starting_.load(std::memory_order_relaxed); }

@@ -36,9 +36,8 @@ void StepState::Begin(const StepInput& input) {
   status_ = absl::OkStatus();
   in_flight_ = tokens_out_ = job_nanos_ = 0;
   jobs_.store(0, std::memory_order_relaxed);
-  clock_ = input.timings != nullptr || input.measure || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0 ? Clock::kAll
-           : steps_ % kTimeCostlyEvery == 0                                                ? Clock::kCostly
-                                                                                           : Clock::kOff;
+  const bool all = input.timings != nullptr || input.measure || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0;
+  clock_ = all ? Clock::kAll : steps_ % kTimeCostlyEvery == 0 ? Clock::kCostly : Clock::kOff;
   if ((clock_ != Clock::kOff || steps_ == kTimedSteps) && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();
   check_ = clock_ == Clock::kAll || input.check_kernels;
   watch_ = clock_ != Clock::kOff || p.has_user_kernels || input.check_kernels || p.has_heavy.load(std::memory_order_relaxed);
@@ -133,7 +132,8 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       return RunAsync(node, it, dead);
     case Step::kKernel:
     kernel:
-      // Before each kernel: nobody knows how long the last one took, and the call may have been answered meanwhile.
+      // Before each kernel: nobody knows how long the last one took, and the call may have been
+      // answered meanwhile.
       if (CutOff()) [[unlikely]]
         return;
       if (n.deref) [[unlikely]] {

@@ -11,11 +11,16 @@
 //
 // State: a session's variables, random streams and counters are its own, and go with it. Sessions of one runtime share variables that name a container or a shared name, and all
 // variables when they say so (SessionOptions.share_variables). A value that contradicts the type or shape of the variable's node is refused.
-// Deadlines and tokens hold from the call on, compiling included. When the call has been answered, no further kernel of its step begins.
-// A blocking Run may compute on the caller's thread: without deadline and token a step of the library's kernels, or one with others that took 10 ms at most when it was measured last; with
-// one of them, only a step of the library's kernels that took 1 ms at most with feeds that were as big as these in every dimension. As long as a kernel has the caller's thread, the call is
-// not answered, neither for Close nor for deadline or token. So what has a deadline or token may be late by one kernel only where the cost lies in the values of feeds or in what variables
-// hold (trips of a loop, a shape that is fed), and not twice in a row; what has none is answered after Close when the kernel that runs has returned.
+// Deadlines and tokens hold from the call on, compiling included. When the call has been answered,
+// no further kernel of its step begins. A blocking Run may compute on the caller's thread: without
+// deadline and token a step of the library's kernels, or one with others that took 10 ms at most
+// when it was measured last; with one of them, only a step of the library's kernels that took 1 ms
+// at most with feeds that were as big as these in every dimension. As long as a kernel has the
+// caller's thread, the call is not answered, neither for Close nor for deadline or token. So what
+// has a deadline or token may be late by one kernel only where the cost lies in the values of feeds
+// or in what variables hold (trips of a loop, a shape that is fed), and is elsewhere the next time;
+// or where the system has no thread left for it. What has none is answered after Close when the
+// kernel that runs has returned.
 // Exceptions of kernels, shape functions and what else a user wrote are the error of the step or call that met them; those of callbacks are logged.
 // Close ends what the session does: steps and compiles are told to end, and each call is answered. It waits for none of them. ~Session does the same and waits for the actor's end and
 // a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. `on_stall` does not: a report that

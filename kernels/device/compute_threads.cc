@@ -400,8 +400,8 @@ void ComputeThreads::DropJobs(const void* owner) {
   if (num_threads_ == 1) return;
   std::unique_lock<std::mutex> lock(impl_->mu);
   for (;;) {
-    const auto it = std::find_if(impl_->jobs.begin(), impl_->jobs.end(),
-                                 [owner](const Impl::Job& j) { return j.owner == owner; });
+    const auto it =
+        std::find_if(impl_->jobs.begin(), impl_->jobs.end(), [owner](const Impl::Job& j) { return j.owner == owner; });
     if (it == impl_->jobs.end()) return;
     {
       const Impl::Job job = std::move(*it);

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/actors/graphs.h"
 #include "actors/runtime_impl.h"
+#include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
@@ -157,8 +157,8 @@ void CutOff(Session& session, const Feeds& feeds, const Names& targets, By by) {
   if (by == By::kClose) TROUPE_REQUIRE_OK(session.Close());
   BOOST_REQUIRE(answer.wait_for(30s) == std::future_status::ready);
   const absl::Status s = answer.get();
-  BOOST_TEST(
-      (s.code() == (by == By::kDeadline ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled)), s);
+  BOOST_TEST((s.code() == (by == By::kDeadline ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled)),
+             s);
 }
 
 // The step keeps what it was fed until it is over.

@@ -248,7 +248,8 @@ BOOST_FIXTURE_TEST_CASE(WhatNeedNotWaitMayBeCalledInACallback, Ends) {
   const std::vector<absl::Status> all = answer.get();
   BOOST_REQUIRE(all.size() == 11u);
   for (size_t i = 0; i < 5; ++i) BOOST_TEST(all[i].ok(), i << ": " << all[i]);
-  for (size_t i = 5; i < 11; ++i) BOOST_TEST(all[i].code() == absl::StatusCode::kFailedPrecondition, i << ": " << all[i]);
+  for (size_t i = 5; i < 11; ++i)
+    BOOST_TEST(all[i].code() == absl::StatusCode::kFailedPrecondition, i << ": " << all[i]);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/actors/graphs.h"
 #include "actors/runtime_impl.h"
+#include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"

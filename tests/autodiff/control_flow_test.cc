@@ -87,6 +87,92 @@ BOOST_AUTO_TEST_CASE(a_side_that_uses_nothing) {
   CheckGradients(t.s, y, {t.x, t.w}, t.Feed(0.6, 0.9, 3));
 }
 
+// What is in a branch by a control edge alone uses what is outside of it without a Switch: outside
+// of all loops, in one, under two conditions that do not depend on each other.
+BOOST_AUTO_TEST_CASE(branches_that_use_what_no_switch_has_brought) {
+  const std::string branches = R"(
+    a/p = Switch(p, p)
+    a/pt = Identity(a/p:1)
+    a/pf = Identity(a/p)
+    a/q = Switch(q, q)
+    a/qt = Identity(a/q:1)
+    a/qf = Identity(a/q)
+    a/both = Mul(x, x, ^a/pt, ^a/qt)
+    a/one = Sin(x, ^a/pt, ^a/qf)
+    a/merged = Merge(a/both, a/one)
+    a/none = Mul(x, w, ^a/pf)
+    a/y = Merge(a/merged, a/none)
+  )";
+  const std::string inputs = R"(
+    x = Placeholder[dtype=float64, shape=[]]
+    w = Placeholder[dtype=float64, shape=[]]
+    p = Placeholder[dtype=bool, shape=[]]
+    q = Placeholder[dtype=bool, shape=[]]
+  )";
+  const std::string loop = R"(
+    f/x = Enter[frame_name="f"](x)
+    f/i = Enter[frame_name="f"](zero)
+    w = Enter[frame_name="f", is_constant=true](outer/w)
+    p = Enter[frame_name="f", is_constant=true](outer/p)
+    f/one = Enter[frame_name="f", is_constant=true](one)
+    f/two = Enter[frame_name="f", is_constant=true](two)
+    f/mx = Merge(f/x, f/nx)
+    f/mi = Merge(f/i, f/ni)
+    f/q = Less(f/si:1, f/one)
+    f/less = Less(f/mi, f/two)
+    f/cond = LoopCond(f/less)
+    f/sx = Switch(f/mx, f/cond)
+    f/si = Switch(f/mi, f/cond)
+    f/i1 = AddV2(f/si:1, f/one)
+    f/ni = NextIteration(f/i1)
+    f/nx = NextIteration(a/y)
+    f/out = Exit(f/sx)
+    y = Identity(f/out)
+    zero = Const[value=int32{0}]
+    one = Const[value=int32{1}]
+    two = Const[value=int32{2}]
+  )";
+  // In the loop the branches take the state; the first iteration has q, the second one has not.
+  std::string body = branches, outer = inputs;
+  const auto replace = [](std::string* s, const std::string& from, const std::string& to) {
+    for (size_t at = 0; (at = s->find(from, at)) != std::string::npos; at += to.size()) s->replace(at, from.size(), to);
+  };
+  replace(&body, "(x,", "(f/sx:1,");
+  replace(&body, ", x,", ", f/sx:1,");
+  replace(&body, "Switch(q, q)", "Switch(f/q, f/q)");
+  replace(&outer, "w = ", "outer/w = ");
+  replace(&outer, "    p = ", "    outer/p = ");
+  for (const bool looped : {false, true}) {
+    const auto graph = ParseGraphText(looped ? outer + loop + body : inputs + branches + "y = Identity(a/y)");
+    BOOST_REQUIRE_MESSAGE(graph.ok(), graph.status().ToString());
+    const std::string w = looped ? "outer/w" : "w";
+    std::vector<NodeOut> grads;
+    const absl::Status s = AddGradients(graph->get(), {{(*graph)->Find("y"), 0}},
+                                        {{(*graph)->Find("x"), 0}, {(*graph)->Find(w), 0}}, {}, {}, &grads);
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+    for (const bool p : {false, true}) {
+      for (const bool q : {false, true}) {
+        const double x = 0.7, v = 1.3;
+        const std::vector<Tensor> out = RunGraph(**graph,
+                                                 {{"x", Tensor::Scalar(x)},
+                                                  {w, Tensor::Scalar(v)},
+                                                  {looped ? "outer/p" : "p", Tensor::Scalar(p)},
+                                                  {"q", Tensor::Scalar(q)}},
+                                                 {grads[0].ToString(), grads[1].ToString()});
+        double dx = p ? q ? 2 * x : std::cos(x) : v, dw = p ? 0 : x;
+        if (looped) {  // sin(x * x), or x * w * w
+          dx = p ? 2 * x * std::cos(x * x) : v * v;
+          dw = p ? 0 : 2 * x * v;
+        }
+        BOOST_TEST_CONTEXT("loop " << looped << ", p " << p << ", q " << q) {
+          BOOST_TEST(std::abs(out[0].scalar<double>() - dx) < 1e-12, out[0].scalar<double>() << ", not " << dx);
+          BOOST_TEST(std::abs(out[1].scalar<double>() - dw) < 1e-12, out[1].scalar<double>() << ", not " << dw);
+        }
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(loop_in_conditional) {
   Net t;
   const Output y = Cond(

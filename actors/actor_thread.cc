@@ -20,7 +20,8 @@ thread_local Sentinel sentinel;
 
 thread_local int no_blocking = 0;
 
-// CAF names the threads of its schedulers. Threads that they start inherit the name, but not the actor system, unless they use one themselves.
+// CAF names the threads of its schedulers. Threads that they start inherit the name, but not the
+// actor system, unless they use one themselves.
 bool LooksLikeWorker() {
   char name[32] = "";
   return caf::logger::current_logger() != nullptr && pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&

@@ -1,6 +1,8 @@
-// Work that takes long and is no step: compiling, importing. It runs on a thread of its own, so that the actors that ask for it answer others meanwhile.
+// Work that takes long and is no step: compiling, importing. It runs on a thread of its own, so
+// that the actors that ask for it answer others meanwhile.
 //
-// On such a thread blocking calls are refused as in an actor's handler, since what they wait for may be queued behind the work.
+// On such a thread blocking calls are refused as in an actor's handler, since what they wait for
+// may be queued behind the work.
 #ifndef TROUPE_ACTORS_ASIDE_H_
 #define TROUPE_ACTORS_ASIDE_H_
 
@@ -23,7 +25,8 @@ void RunAside(bool aside, std::function<void()> work);
 // Counts work that is under way, for whoever must outlast it.
 class UnderWay {
  public:
-  // The work is over when the last copy of the share is gone. It should be the last that the work lets go of.
+  // The work is over when the last copy of the share is gone. It should be the last that the work
+  // lets go of.
   static std::shared_ptr<void> Share(const std::shared_ptr<UnderWay>& of);
   // False when there still is some.
   bool WaitUntilNone(std::chrono::milliseconds at_most);
@@ -34,7 +37,8 @@ class UnderWay {
   int count_ = 0;
 };
 
-// What f returns, a Status or StatusOr; an exception that comes out of it is its error. `what`: "Extend".
+// What f returns, a Status or StatusOr; an exception that comes out of it is its error. `what`:
+// "Extend".
 template <class F>
 auto Guarded(std::string_view what, F&& f) -> decltype(f()) {
   try {

@@ -96,7 +96,8 @@ bool Lane::DrainSome() {
         break;
     }
   }
-  // Who has been resumed is forgotten: the queue stays as short as what waits, however many steps the lane runs.
+  // Who has been resumed is forgotten: the queue stays as short as what waits, however many steps
+  // the lane runs.
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
   head_ = 0;
   if (!queue_.empty()) return true;

@@ -1,8 +1,10 @@
 // A lane: a thread that runs the actors of a step that it started.
 //
-// A request through CAF's scheduler and back costs two thread hops (20-70 us on a small VM). A blocking Run instead turns its own thread into an execution unit for
-// the time of the step: messages that wake the step's executors put them on a queue that this thread drains. They stay actors, addressed and run by messages; only
-// the thread that resumes them is the one that waits anyway. Who starts a short asynchronous step is its lane too, but never waits (lend.h).
+// A request through CAF's scheduler and back costs two thread hops (20-70 us on a small VM). A
+// blocking Run instead turns its own thread into an execution unit for the time of the step:
+// messages that wake the step's executors put them on a queue that this thread drains. They stay
+// actors, addressed and run by messages; only the thread that resumes them is the one that waits
+// anyway. Who starts a short asynchronous step is its lane too, but never waits (lend.h).
 //
 // Thread rule: Own, Drain and Wait belong to the calling thread. Messages sent by that thread name
 // the lane as their execution unit; other threads name remote(), which queues under a mutex and
@@ -50,8 +52,9 @@ class Lane : public caf::execution_unit {
   // Whether there is something to drain, or Wait would return at once. Without the lock, for the
   // lane's thread when it does something else until then.
   bool Stirred() const { return head_ < queue_.size() || woken_.load(std::memory_order_acquire); }
-  // Wakes the lane when `last()` is true, which is called under the lane's lock: what it makes visible to the lane's thread cannot make that thread
-  // leave, and the lane go, before this call is over (Detach waits for the lock).
+  // Wakes the lane when `last()` is true, which is called under the lane's lock: what it makes
+  // visible to the lane's thread cannot make that thread leave, and the lane go, before this call
+  // is over (Detach waits for the lock).
   template <class F>
   void WakeIf(F&& last) {
     std::lock_guard<std::mutex> lock(mu_);

@@ -23,7 +23,8 @@
 // `done` has the same time, then it goes on elsewhere; whoever called RunAsync gets its thread
 // back.
 //
-// The step counts one part more than it has while its starter works on it, so that it is not over before the starter has let go of the set.
+// The step counts one part more than it has while its starter works on it, so that it is not over
+// before the starter has let go of the set.
 #include <time.h>
 
 #include <caf/all.hpp>
@@ -106,7 +107,8 @@ void ExecutorSet::Lend(bool stats, int64_t lend_us) {
   lender.busy = false;
 }
 
-// `until`, when the thread's time is over, is set when that begins to count: reading the clock costs a tenth of a small step, and most steps are the only one.
+// `until`, when the thread's time is over, is set when that begins to count: reading the clock
+// costs a tenth of a small step, and most steps are the only one.
 void ExecutorSet::RunLent(Clock::time_point* until, int64_t lend_us) {
   const auto time_is_over = [&] {
     const Clock::time_point now = Clock::now();

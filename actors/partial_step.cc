@@ -55,7 +55,8 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
   }
   if (done_ && !status_.ok()) return status_;
   if ((options.cancellation != nullptr && options.cancellation->cancelled()) || (token_ && token_->cancelled())) {
-    // Nothing is fed and nothing taken: a value that is there at once would answer before the token does.
+    // Nothing is fed and nothing taken: a value that is there at once would answer before the token
+    // does.
     if (done_) status_ = CancelledByCaller();
     const std::shared_ptr<ExecutorSet> ended = set_;
     lock.unlock();

@@ -17,8 +17,9 @@
 //   any      the step was aborted 50 ms ago, and has not ended
 //                                              8 as 4; the executors are released when its kernels have returned   as before
 //
-// It is one step: every node runs once, as soon as its inputs are there. While it runs the step keeps this object alive, so that whoever drops the handle need not wait.
-// Thread rule: all methods are thread safe; a call waits for its fetches.
+// It is one step: every node runs once, as soon as its inputs are there. While it runs the step
+// keeps this object alive, so that whoever drops the handle need not wait. Thread rule: all methods
+// are thread safe; a call waits for its fetches.
 #ifndef TROUPE_ACTORS_PARTIAL_STEP_H_
 #define TROUPE_ACTORS_PARTIAL_STEP_H_
 
@@ -38,12 +39,14 @@ class PartialStep : public std::enable_shared_from_this<PartialStep> {
   // `options`, `deadline`: token and deadline of the whole step.
   void Start(const RunOptions& options, const Deadline& deadline);
 
-  // `options`: deadline and token of this call; they end the step, too. INVALID_ARGUMENT: a name that the set-up did not give, a tensor fed or fetched twice, or a fetch
-  // that depends on a feed that has not come (named).
+  // `options`: deadline and token of this call; they end the step, too. INVALID_ARGUMENT: a name
+  // that the set-up did not give, a tensor fed or fetched twice, or a fetch that depends on a feed
+  // that has not come (named).
   absl::Status Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, std::vector<Tensor>* outputs);
   // Aborts the step, if it still runs. Does not wait.
   void GiveUp();
-  // True when every fetch has been taken or the step has failed: the handle is worth nothing any more.
+  // True when every fetch has been taken or the step has failed: the handle is worth nothing any
+  // more.
   bool over() const;
   // Why the step has failed; OK while it has not.
   absl::Status failure() const;

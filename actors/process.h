@@ -1,5 +1,6 @@
-// Which process this is, counted by forks. Threads do not survive a fork, so what was made before belongs to the parent alone: in the child its calls are refused, and its end does
-// nothing. What is made in the child is good there.
+// Which process this is, counted by forks. Threads do not survive a fork, so what was made before
+// belongs to the parent alone: in the child its calls are refused, and its end does nothing. What
+// is made in the child is good there.
 #ifndef TROUPE_ACTORS_PROCESS_H_
 #define TROUPE_ACTORS_PROCESS_H_
 

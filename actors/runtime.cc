@@ -61,7 +61,8 @@ std::vector<ChildSpec> Children(Runtime::Impl* impl) {
   return children;
 }
 
-// Whether the system has so many more threads to give. CAF ends the program when it cannot start one of its own, so that is found out before.
+// Whether the system has so many more threads to give. CAF ends the program when it cannot start
+// one of its own, so that is found out before.
 absl::Status TryThreads(int count) {
   std::mutex mu;
   std::condition_variable released;
@@ -96,7 +97,8 @@ void Delete(Runtime* r) {
   for (int tries = 0; tries < 100; ++tries) {
     try {
       if (callers != nullptr) {
-        // An actor of the caller's system, which waits for its thread to be gone, not only for its last word.
+        // An actor of the caller's system, which waits for its thread to be gone, not only for its
+        // last word.
         NoLoggerAfter restore;
         callers->spawn<caf::detached>([](caf::event_based_actor*, Runtime* last) { delete last; }, r);
       } else {
@@ -125,7 +127,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
       options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   impl->options.threads = threads;
   impl->process = ThisProcess();
-  // The compute threads, one that compiles, the clock of deadlines; and of an actor system of its own the scheduler's, its clock and its printer.
+  // The compute threads, one that compiles, the clock of deadlines; and of an actor system of its
+  // own the scheduler's, its clock and its printer.
   const int system_threads = std::min(threads, 2);
   TROUPE_RETURN_IF_ERROR(TryThreads(threads + 2 + (system == nullptr ? system_threads + 2 : 0)));
   if (system == nullptr) {
@@ -162,7 +165,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   }
   impl->directory = std::make_shared<Directory>();
   impl->supervisor = SpawnSupervisor(*system, Children(impl.get()), impl->directory);
-  // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a thread of its own.
+  // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a
+  // thread of its own.
   KnowThreadsEnd();
   CountForks();
   return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), Delete);

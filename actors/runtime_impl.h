@@ -25,7 +25,8 @@ struct RunningIn {
 };
 
 struct Runtime::Impl {
-  // In the caller's system: whoever drops the last share of the runtime may have another thread end it, and the caller cannot know when that is done. The last to go.
+  // In the caller's system: whoever drops the last share of the runtime may have another thread end
+  // it, and the caller cannot know when that is done. The last to go.
   RunningIn running_in;
   RuntimeOptions options;
   // Either ours or the caller's; ours dies last.
@@ -33,7 +34,8 @@ struct Runtime::Impl {
   std::unique_ptr<caf::actor_system> own_system;
   caf::actor_system* system = nullptr;
   int process = 0;  // which one made it (process.h)
-  // Long work has threads of its own. Not with a clock of a test's, whose scheduler has all of it in its turns.
+  // Long work has threads of its own. Not with a clock of a test's, whose scheduler has all of it
+  // in its turns.
   bool aside = true;
   std::shared_ptr<ComputeThreads> compute;  // of all devices
   std::unique_ptr<TurnThreads> turns;       // where executors run that no lane has; null: under the scheduler
@@ -54,9 +56,9 @@ struct Runtime::Impl {
   static void End(std::unique_ptr<Impl> impl);
 };
 
-// As StartRuntimeIn of troupe/actors.h without threads of its own for steps and deadlines: executors run under the system's
-// scheduler, and `clock` looks for what is due. So a test that has both in its hand decides what
-// happens next.
+// As StartRuntimeIn of troupe/actors.h without threads of its own for steps and deadlines:
+// executors run under the system's scheduler, and `clock` looks for what is due. So a test that has
+// both in its hand decides what happens next.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
                                                         std::shared_ptr<StepClock> clock);
 

@@ -31,14 +31,16 @@ absl::Status RefuseInActor(std::string_view what) {
   return FailedPrecondition(what, " blocks and may not be called inside an actor's handler");
 }
 
-// There is nobody to tell how a step ended, or that it was refused; found at its end, that would be said of the wrong call.
+// There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
+// said of the wrong call.
 void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
 
 }  // namespace
 
 namespace {
 
-// The first thing in which two nodes of one name differ; "" when they are equal. Where they were defined is no difference.
+// The first thing in which two nodes of one name differ; "" when they are equal. Where they were
+// defined is no difference.
 std::string Difference(const Node& a, const Node& b) {
   if (&a.op() != &b.op() && a.op().name != b.op().name) return StrCat("its op is ", a.op().name, ", not ", b.op().name);
   if (!(a.properties() == b.properties())) {  // shared, unless one was changed since
@@ -134,7 +136,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // Why those failed that nobody has asked since; the oldest are forgotten.
   std::deque<std::pair<std::string, absl::Status>> partial_failed;
 
-  // Lets go of partial runs that are over: they have failed, or have ended without a fetch that a call would take.
+  // Lets go of partial runs that are over: they have failed, or have ended without a fetch that a
+  // call would take.
   void SweepPartialRunsLocked() {
     constexpr size_t kRemembered = 64;
     for (auto it = partial.begin(); it != partial.end();) {
@@ -158,7 +161,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return InvalidArgument("there is no partial run '", handle, "': it has not been set up, or is over");
   }
 
-  // Without a turn of the actor, which may be dead, or wait for a thread. Under a deterministic scheduler all happens in turns.
+  // Without a turn of the actor, which may be dead, or wait for a thread. Under a deterministic
+  // scheduler all happens in turns.
   void End() {
     if (runtime->impl()->aside)
       master->End(absl::CancelledError("the session was closed"), absl::CancelledError("the session is closed"));
@@ -318,7 +322,8 @@ Session::~Session() {
   OnSoundThread([this] {
     impl_->End();
     impl_->master->shared_watch()->EndReports(true);
-    // The shares of the runtime that the session's actor and its work have go before ours does, so that whoever owns the actor system may end it next.
+    // The shares of the runtime that the session's actor and its work have go before ours does, so
+    // that whoever owns the actor system may end it next.
     NoLoggerAfter restore;
     caf::scoped_actor self(*impl_->runtime->impl()->system);
     self->monitor(impl_->actor);

@@ -88,8 +88,9 @@ void SessionState::Clear() {
   }
 }
 
-// A variable's builder gives it its own name as shared name, and copies of the node (imported with a prefix, or to read it elsewhere) bear that name, too. In one
-// session all of them are one variable, whether the session shares its variables or not.
+// A variable's builder gives it its own name as shared name, and copies of the node (imported with
+// a prefix, or to read it elsewhere) bear that name, too. In one session all of them are one
+// variable, whether the session shares its variables or not.
 void SessionMaster::ClaimVariables(Graph* graph) {
   if (options_.share_variables) return;
   const auto asks = [](const Node& n, std::string* shared) {
@@ -283,7 +284,8 @@ void SessionMaster::DoCompile(const Work& work) {
   call->wanted = [this, waiting = work.waiting] { return Wanted(waiting); };
   // The worker answers by a message of its own.
   call->done = [p = std::move(p), self = work.self, call = call.get()](auto parts) {
-    // The graphs go with the message, when the caller has its answer: he need not wait until they are taken apart.
+    // The graphs go with the message, when the caller has its answer: he need not wait until they
+    // are taken apart.
     auto graphs = std::make_shared<decltype(call->graphs)>(std::move(call->graphs));
     caf::anon_send(self, std::make_shared<MasterThen>([p, graphs, parts = std::move(parts)](SessionMaster& m) {
                      m.AnswerThose(p->waiting, parts.ok() ? m.Register(p->key, p->signature, *parts) : parts.status());
@@ -476,7 +478,8 @@ struct SessionActorState {
 };
 using SessionActor = caf::stateful_actor<SessionActorState>;
 
-// Runs a step for another actor. The promise belongs to this actor, so the answer passes through its turn.
+// Runs a step for another actor. The promise belongs to this actor, so the answer passes through
+// its turn.
 void RunFor(SessionActor* self, int64_t id, const run_request& r) {
   auto metadata =
       r.options.collect_stats || r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
@@ -513,7 +516,8 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
     if (!s.ok()) return run.done(s.status(), {});
     if (made != nullptr) metadata->MergeFrom(*made);
     if (options.cancellation != nullptr) options.cancellation = &token;
-    // Others wait for this actor's turn: only a step that takes no longer than sending it elsewhere runs here.
+    // Others wait for this actor's turn: only a step that takes no longer than sending it elsewhere
+    // runs here.
     constexpr int64_t kLendMicros = 5;
     (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata.get(),
                    std::min(kLendMicros, (*s)->options.lend_thread_us));

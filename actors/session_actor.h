@@ -20,11 +20,12 @@
 //   closed  close                     11 nothing is left to do                                                 status
 //   any     exit                      12 as 9;  calls that wait for an answer get one                          ABORTED
 //
-// What is queued (1, 3) runs aside of the actor, one at a time in the order in which it came, so that the actor answers everything else meanwhile (aside.h). A compile that
-// nobody waits for any more ends before its next pass.
+// What is queued (1, 3) runs aside of the actor, one at a time in the order in which it came, so
+// that the actor answers everything else meanwhile (aside.h). A compile that nobody waits for any
+// more ends before its next pass.
 //
-// Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the caller directly, and this actor hears of misses only.
-// Owner: the Session object. Dies: with it.
+// Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the
+// caller directly, and this actor hears of misses only. Owner: the Session object. Dies: with it.
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
 #define TROUPE_ACTORS_SESSION_ACTOR_H_
 
@@ -65,8 +66,9 @@ struct CompileCall {
 struct CloseCall {
   Reply<absl::Status> done;
 };
-// What one session has of its own on the runtime's devices: variables, random streams, counters. It goes with the session; a step that still ran by then may have made some
-// anew, which goes with the session's last signature.
+// What one session has of its own on the runtime's devices: variables, random streams, counters. It
+// goes with the session; a step that still ran by then may have made some anew, which goes with the
+// session's last signature.
 class SessionState {
  public:
   SessionState(std::shared_ptr<Runtime> runtime, std::string id) : runtime_(std::move(runtime)), id_(std::move(id)) {}
@@ -81,7 +83,8 @@ class SessionState {
 
 // What the session actor does, without an actor.
 //
-// Thread rule: all methods are thread safe. The graph belongs to the work that is under way, of which there is one at a time.
+// Thread rule: all methods are thread safe. The graph belongs to the work that is under way, of
+// which there is one at a time.
 class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
  public:
   SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
@@ -92,8 +95,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void Compile(caf::actor self, std::shared_ptr<CompileCall> call);
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
-  // Ends the session, from any thread and without a turn of its actor: steps end with `steps`, calls with `calls`. Whoever waits is answered by AnswerAll, on a thread on which
-  // users' callbacks may run. The first end counts.
+  // Ends the session, from any thread and without a turn of its actor: steps end with `steps`,
+  // calls with `calls`. Whoever waits is answered by AnswerAll, on a thread on which users'
+  // callbacks may run. The first end counts.
   void End(const absl::Status& steps, const absl::Status& calls);
   void AnswerAll();
   bool closed() const { return closed_->load(); }
@@ -138,7 +142,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void DoExtend(const Work& work);
   void DoCompile(const Work& work);
   void DoExport(const Work& work);
-  // Prunes, folds, merges, places and partitions. CANCELLED between two passes when the compile is not wanted any more.
+  // Prunes, folds, merges, places and partitions. CANCELLED between two passes when the compile is
+  // not wanted any more.
   absl::Status Partition(const CompileCall& call, const std::function<absl::Status()>& wanted, Registering* result);
   // Why nobody wants this compile any more.
   absl::Status Wanted(int64_t waiting);
@@ -177,7 +182,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   absl::Status end_;  // what calls are told; OK while the session is open
   std::deque<Work> queue_;
   bool working_ = false;
-  // Calls that wait for one compile. Others of the key join them; not those that ask for the parts' graphs.
+  // Calls that wait for one compile. Others of the key join them; not those that ask for the parts'
+  // graphs.
   struct Waiting {
     std::string key;
     std::vector<std::shared_ptr<CompileCall>> calls;

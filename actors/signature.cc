@@ -21,7 +21,8 @@ std::atomic<int64_t> next_step_id{1};
 // users.
 constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
 
-// Where a thread looks for a free set first, and where it puts it back: so it finds the set that it had before, whose lines are in its core's cache.
+// Where a thread looks for a free set first, and where it puts it back: so it finds the set that it
+// had before, whose lines are in its core's cache.
 size_t FirstSlot() {
   static std::atomic<size_t> next{0};
   thread_local const size_t mine = next.fetch_add(1, std::memory_order_relaxed);
@@ -159,7 +160,8 @@ void ExecutorSet::Begin(const FeedValues& feeds, bool answers) {
   if (context_->resources.used()) context_->resources.ClearAll();
   TakeError().IgnoreError();
   if (answers) owed_.store(id);
-  // From here on AbortAll finds the step. A session that was closed before did not see it, but is seen here.
+  // From here on AbortAll finds the step. A session that was closed before did not see it, but is
+  // seen here.
   parts_left_.store(static_cast<int>(executors_.size()));
   if (signature_->closed->load()) {
     SetError(absl::CancelledError("the session was closed"));
@@ -182,7 +184,8 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   input.token_messages = signature_->options.token_messages;
   input.check_kernels = signature_->options.check_kernels;
   input.measure = std::exchange(measure_next_, false);
-  // Without a lane the step may end, and this object with it, as soon as the last part has been started.
+  // Without a lane the step may end, and this object with it, as soon as the last part has been
+  // started.
   std::shared_ptr<Executor> last;
   if (home == elsewhere_ && !executors_.empty()) last = executors_.back();
   for (size_t i = 0, n = executors_.size(); i < n; ++i) {
@@ -248,7 +251,8 @@ void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
   for (const auto& e : executors_) e->Abort(step_id, status);
 }
 
-// Tensor arrays, stacks and temporaries go with the step that made them. A kernel that still runs, of a step that was aborted, keeps its own.
+// Tensor arrays, stacks and temporaries go with the step that made them. A kernel that still runs,
+// of a step that was aborted, keeps its own.
 void ExecutorSet::DropResources() {
   if (!context_->resources.used()) return;
   if (context_.use_count() == 1) return context_->resources.ClearAll();
@@ -416,7 +420,8 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline&
   return Finish(outputs);
 }
 
-// The lane's thread has nothing to run, but the step's jobs may have. All of a step's devices share their threads.
+// The lane's thread has nothing to run, but the step's jobs may have. All of a step's devices share
+// their threads.
 void ExecutorSet::HelpJobs(Clock::time_point until) {
   for (const auto& e : executors_) {
     if (!e->state().has_jobs()) continue;

@@ -1,4 +1,5 @@
-// A compiled signature: one choice of feeds, fetches and targets, with its compiled parts and the executors that are free to run it.
+// A compiled signature: one choice of feeds, fetches and targets, with its compiled parts and the
+// executors that are free to run it.
 //
 // A step is answered once: when its last part is done, or before that when it was told to end
 // (deadline, token, Close) and has not within 50 ms (step_watch.h). A step that was answered early
@@ -24,8 +25,9 @@
 // longer than 1 ms is asynchronous the next time, and measured then. While a kernel has the lane,
 // neither Close nor a deadline is seen.
 //
-// Thread rule: Lease, Release and the Run functions are thread safe. Nothing hot is shared: a set of executors belongs to one step at a time, and free sets wait
-// in slots that threads take from different ends.
+// Thread rule: Lease, Release and the Run functions are thread safe. Nothing hot is shared: a set
+// of executors belongs to one step at a time, and free sets wait in slots that threads take from
+// different ends.
 #ifndef TROUPE_ACTORS_SIGNATURE_H_
 #define TROUPE_ACTORS_SIGNATURE_H_
 
@@ -128,7 +130,8 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void Launch(caf::execution_unit* home, bool stats);
   // Puts a step that no thread waits for under the eyes of its token and of the watch.
   void Guard(const CancellationToken* token, const Deadline& deadline);
-  // Works along with the step's jobs until the lane has something to run, `until` has come, or it is time to sleep.
+  // Works along with the step's jobs until the lane has something to run, `until` has come, or it
+  // is time to sleep.
   void HelpJobs(std::chrono::steady_clock::time_point until);
   // What the step waits for. Of the lane's thread, which drains meanwhile: an executor answers in
   // its turn, and may have it elsewhere.
@@ -216,7 +219,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
   Deadline DeadlineOf(const RunOptions& options) const;
   absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                            std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
-  // `lend_us`: for how long the calling thread may work on the step; negative = as the session's options say.
+  // `lend_us`: for how long the calling thread may work on the step; negative = as the session's
+  // options say.
   void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done,
                 proto::RunMetadata* metadata, int64_t lend_us = -1);
   // Aborts the steps that run now.

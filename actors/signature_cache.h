@@ -1,8 +1,11 @@
-// The signatures that a session keeps, by their names, so that a step that was run before is looked up and not compiled.
+// The signatures that a session keeps, by their names, so that a step that was run before is looked
+// up and not compiled.
 //
-// Every combination and order of names is a signature of its own, so their number is bounded: the one that was used least recently goes first. Who still holds it (a Callable, a
-// step) keeps it alive. Threads look up in replicas, which share neither a lock nor a count of uses. A use is remembered by the time at which the last signature was
-// added, so of two signatures that were both used since then it is not known which was first.
+// Every combination and order of names is a signature of its own, so their number is bounded: the
+// one that was used least recently goes first. Who still holds it (a Callable, a step) keeps it
+// alive. Threads look up in replicas, which share neither a lock nor a count of uses. A use is
+// remembered by the time at which the last signature was added, so of two signatures that were both
+// used since then it is not known which was first.
 //
 // Thread rule: all methods are thread safe.
 #ifndef TROUPE_ACTORS_SIGNATURE_CACHE_H_
@@ -25,7 +28,8 @@ class SignatureCache {
   // 0: no bound.
   explicit SignatureCache(int64_t bound) : bound_(static_cast<size_t>(bound)) {}
 
-  // The signature of the key that `write` appends to an empty string. Null when there is none; the key is in `*key` then.
+  // The signature of the key that `write` appends to an empty string. Null when there is none; the
+  // key is in `*key` then.
   template <class Write>
   std::shared_ptr<Signature> Find(Write&& write, std::string* key) {
     Replica& r = Mine();

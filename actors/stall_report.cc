@@ -64,7 +64,8 @@ class Assembler {
   using Key = std::tuple<std::string, uint64_t, bool>;
   static Key KeyOf(const StepReport::Link& l) { return {l.key, l.tag, l.grant}; }
 
-  // Hangs `root` below the one that it waits for, if another part has it. Otherwise false, and `why` says what is known of the other end.
+  // Hangs `root` below the one that it waits for, if another part has it. Otherwise false, and
+  // `why` says what is known of the other end.
   bool FindGiver(const Root& root, std::string* why) {
     if (root.takes.key.empty()) return false;
     auto giver = givers_.find(KeyOf(root.takes));

@@ -1,15 +1,19 @@
 // What a step waits for, as a report that names the culprit first.
 //
-// Every part of the step is asked (StepQuestion) and answers in its turn with what runs or waits in it (executor/step_report.h). A receive in one part waits for a node of
-// another; followed from part to part, each wait ends at a culprit: a kernel that runs, a feed that has not come, a part that does not answer because its turn does not
-// end, or one that has ended without sending. A report is one line a culprit, oldest first, and below it the nodes that wait for it, each for the one above:
+// Every part of the step is asked (StepQuestion) and answers in its turn with what runs or waits in
+// it (executor/step_report.h). A receive in one part waits for a node of another; followed from
+// part to part, each wait ends at a culprit: a kernel that runs, a feed that has not come, a part
+// that does not answer because its turn does not end, or one that has ended without sending. A
+// report is one line a culprit, oldest first, and below it the nodes that wait for it, each for the
+// one above:
 //
 //   node 'w' (Wait) on /job:a/task:0/device:CPU:1 has run for 3.2 s
 //     <- node 'w/_send' (_Send) on /job:a/task:0/device:CPU:1 has waited 3.2 s for input 0 'tensor' from 'w:0' (running)
 //     <- node 'w/_recv' (_Recv) on /job:a/task:0/device:CPU:0 has waited 3.2 s for tensor 'edge_3_w' of /job:a/task:0/device:CPU:1
 //     <- node 'z' (Add) on /job:a/task:0/device:CPU:0 has waited 3.2 s for input 1 'y' from 'w/_recv:0' (waiting for a tensor)
 //
-// A kernel, a receive, a feed and a held value know when their wait began; a node that waits for inputs has waited since its part last ran a node, at the latest.
+// A kernel, a receive, a feed and a held value know when their wait began; a node that waits for
+// inputs has waited since its part last ran a node, at the latest.
 //
 // Thread rule: StallLines is a pure function; a question's methods are thread safe.
 #ifndef TROUPE_ACTORS_STALL_REPORT_H_
@@ -44,8 +48,9 @@ std::vector<std::string> StallLines(const std::vector<PartAnswer>& parts, size_t
 class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
  public:
   explicit StepQuestion(const std::vector<std::shared_ptr<Executor>>& parts);
-  // Asks. REQUIRES: the step's executors are not released meanwhile. `answered` is called once, when all have answered, in the turn of the last one (at once when there is
-  // no part); never, when one is dead.
+  // Asks. REQUIRES: the step's executors are not released meanwhile. `answered` is called once,
+  // when all have answered, in the turn of the last one (at once when there is no part); never,
+  // when one is dead.
   void Ask(std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
   // Of the answers that have come so far.
   std::vector<std::string> Lines() const;
@@ -61,7 +66,8 @@ class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
   std::function<void(const std::shared_ptr<StepQuestion>&)> answered_;
 };
 
-// Asks and waits for the answers, 100 ms at most. REQUIRES: as Ask; not called in an executor's turn.
+// Asks and waits for the answers, 100 ms at most. REQUIRES: as Ask; not called in an executor's
+// turn.
 std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts);
 
 // "step 7 (y:0) has made no progress for 100 ms; it waits for:\n  ..."

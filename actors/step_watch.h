@@ -111,8 +111,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
     std::shared_ptr<WatchedCall> call;
     Time when;
   };
-  // When to look at a step, or else a call. It may be out of date: the step or call has gone, or has
-  // another time, for which there is another alarm.
+  // When to look at a step, or else a call. It may be out of date: the step or call has gone, or
+  // has another time, for which there is another alarm.
   struct Alarm {
     Time when;
     int64_t number;  // of two at one time the first counts

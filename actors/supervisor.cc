@@ -128,7 +128,8 @@ caf::behavior SupervisorBehavior(SupervisorActor* self, std::vector<ChildSpec> s
 
 caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children,
                            std::shared_ptr<Directory> directory) {
-  // A behaviour function runs at its actor's first turn, later than this returns; callers look the children up at once.
+  // A behaviour function runs at its actor's first turn, later than this returns; callers look the
+  // children up at once.
   std::vector<caf::actor> first;
   for (const ChildSpec& c : children) {
     first.push_back(c.spawn(system, 1));

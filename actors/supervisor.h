@@ -1,4 +1,5 @@
-// The supervisor: owns children by name, restarts those that die, and keeps the name pointing at the living one.
+// The supervisor: owns children by name, restarts those that die, and keeps the name pointing at
+// the living one.
 //
 //   state (of one child)  message              action                                                        next
 //   (new)                 (spawned)          1 spawn and monitor                                             watching
@@ -12,8 +13,9 @@
 //   any                   down of an incarnation that is not the child's own
 //                                            8 ignored                                                       as before
 //
-// What a child works on (a device, its containers) belongs to whoever made the factory and is only lent to the child, so a restarted child
-// finds it again. Blocks: never. Owner: the runtime. Dies: with it.
+// What a child works on (a device, its containers) belongs to whoever made the factory and is only
+// lent to the child, so a restarted child finds it again. Blocks: never. Owner: the runtime. Dies:
+// with it.
 #ifndef TROUPE_ACTORS_SUPERVISOR_H_
 #define TROUPE_ACTORS_SUPERVISOR_H_
 
@@ -48,7 +50,8 @@ class RestartDecision {
   using Time = std::chrono::steady_clock::time_point;
   explicit RestartDecision(RestartPolicy policy)
       : policy_(policy), random_(policy.seed != 0 ? policy.seed : std::random_device()()) {}
-  // A child failed at `now`. The delay before its restart; negative when it is not restarted any more.
+  // A child failed at `now`. The delay before its restart; negative when it is not restarted any
+  // more.
   std::chrono::milliseconds OnFailure(Time now);
   int failures_in_window() const { return static_cast<int>(failures_.size()); }
 
@@ -74,7 +77,8 @@ class Directory {
   void Set(const std::string& name, caf::actor actor, uint64_t incarnation);
   // Null while the child is down.
   caf::actor Find(const std::string& name) const;
-  // What to tell who needs the actor while Find gives null: it is being restarted, or it is not any more.
+  // What to tell who needs the actor while Find gives null: it is being restarted, or it is not any
+  // more.
   absl::Status WhyDown(const std::string& name) const;
   void GiveUp(const std::string& name, const std::string& why);
   // 0 when there never was one.

@@ -7,7 +7,8 @@
 //   alive  exit                             3 calls in the mailbox are dropped; the supervisor    ABORTED
 //                                             spawns the next incarnation. What is worked on goes on
 //
-// Each call is worked on aside of the actor (aside.h), so that one session does not wait for another's kernels to be made. Blocks: never. Owner: the runtime. Dies: with it.
+// Each call is worked on aside of the actor (aside.h), so that one session does not wait for
+// another's kernels to be made. Blocks: never. Owner: the runtime. Dies: with it.
 #ifndef TROUPE_ACTORS_WORKER_ACTOR_H_
 #define TROUPE_ACTORS_WORKER_ACTOR_H_
 

@@ -1,6 +1,7 @@
 # Finds the C++ Actor Framework, whose distribution packages carry no CMake configuration.
 #
-# Defines CAF_FOUND, CAF_VERSION and the targets CAF::core, CAF::io and CAF::openssl (the last two where their libraries are found).
+# Defines CAF_FOUND, CAF_VERSION and the targets CAF::core, CAF::io and CAF::openssl (the last two
+# where their libraries are found).
 find_path(CAF_INCLUDE_DIR caf/all.hpp)
 find_library(CAF_CORE_LIBRARY caf_core)
 find_library(CAF_IO_LIBRARY caf_io)

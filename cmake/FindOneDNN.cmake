@@ -1,5 +1,5 @@
-# Finds oneDNN by its header and library. The configuration file of the distribution's package also wants OpenCL's development files, which Troupe has
-# no use for.
+# Finds oneDNN by its header and library. The configuration file of the distribution's package also
+# wants OpenCL's development files, which Troupe has no use for.
 #
 # Defines OneDNN_FOUND, OneDNN_VERSION and the target DNNL::dnnl.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

@@ -4,13 +4,15 @@ find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_CURRENT_LIST_DIR}/compile ${TROUPE_CCACHE})
 endif()
-# Two thirds of a small file's compile time were its includes: each floor precompiles what nearly all of its files include (cmake/pch).
+# Two thirds of a small file's compile time were its includes: each floor precompiles what nearly
+# all of its files include (cmake/pch).
 set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)
 set(TROUPE_PCH_DIR ${CMAKE_CURRENT_LIST_DIR}/pch)
 
 set(TROUPE_WARNINGS -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 sees these in std::string's operator+ and in absl::InlinedVector where there is nothing, in reports of a hundred lines.
+  # GCC 12 sees these in std::string's operator+ and in absl::InlinedVector where there is nothing,
+  # in reports of a hundred lines.
   list(APPEND TROUPE_WARNINGS -Wno-restrict -Wno-stringop-overflow -Wno-uninitialized -Wno-maybe-uninitialized -Wno-array-bounds)
 endif()
 set(TROUPE_SANITIZE "" CACHE STRING "Sanitizers to build everything with, as for -fsanitize (address,undefined or thread)")
@@ -22,10 +24,12 @@ if(TROUPE_SANITIZE)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
 endif()
 
-# For programs that read options and build graphs: the optimiser took half of their compilation, and they spend their time in the library.
+# For programs that read options and build graphs: the optimiser took half of their compilation, and
+# they spend their time in the library.
 set(TROUPE_LIGHT_OPTIMISATION $<$<NOT:$<CONFIG:Debug>>:-O1>)
 
-# troupe_floor(name FILES... LIBS ... [PCH NAME]): an object library that becomes part of libtroupe; NAME is a header of cmake/pch.
+# troupe_floor(name FILES... LIBS ... [PCH NAME]): an object library that becomes part of libtroupe;
+# NAME is a header of cmake/pch.
 function(troupe_floor name)
   cmake_parse_arguments(ARG "" "PCH" "FILES;LIBS" ${ARGN})
   if(ARG_FILES)

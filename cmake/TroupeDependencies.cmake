@@ -1,4 +1,5 @@
-# What Troupe stands on. A missing package ends the configuration with one sentence that says what to install.
+# What Troupe stands on. A missing package ends the configuration with one sentence that says what
+# to install.
 
 function(troupe_need found package what)
   if(NOT ${found})

@@ -1,4 +1,5 @@
-# What is installed, and the package configuration by which other projects find it: find_package(troupe [COMPONENTS actors proto]).
+# What is installed, and the package configuration by which other projects find it:
+# find_package(troupe [COMPONENTS actors proto]).
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
 set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/troupe)

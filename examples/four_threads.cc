@@ -1,4 +1,5 @@
-// One session, four threads: steps of one graph run side by side, and updates of a variable are not lost.
+// One session, four threads: steps of one graph run side by side, and updates of a variable are not
+// lost.
 #include <atomic>
 #include <cstdio>
 #include <thread>
@@ -20,7 +21,8 @@ int main() {
   if (!scope.ok() || !session.ok() || !(*session)->Extend(*scope.graph()).ok()) return 1;
   if (!(*session)->Run({}, {}, {init.name()}, nullptr).ok()) return 1;
 
-  // What every call would look up again and again, looked up once. A Callable may be used by many threads.
+  // What every call would look up again and again, looked up once. A Callable may be used by many
+  // threads.
   auto step = (*session)->Prepare({"x"}, {square.name()}, {add.node()->name()});
   if (!step.ok()) {
     std::printf("%s\n", step.status().ToString().c_str());

@@ -6,7 +6,8 @@
 using namespace troupe;
 
 int main() {
-  // A graph is built through a scope. Nothing is computed yet: a, x and y are names of values to come.
+  // A graph is built through a scope. Nothing is computed yet: a, x and y are names of values to
+  // come.
   Scope scope = Scope::NewRootScope();
   Output a = Const(scope.WithOpName("a"), {{1.f, 2.f}, {3.f, 4.f}});
   Output x = ops::Placeholder(scope.WithOpName("x"), DType::kFloat, {.shape = {2, 1}});

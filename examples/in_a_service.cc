@@ -1,4 +1,5 @@
-// Troupe inside a program that has an actor system already: one of the service's own actors asks a model and answers its clients.
+// Troupe inside a program that has an actor system already: one of the service's own actors asks a
+// model and answers its clients.
 #include <caf/all.hpp>
 #include <cstdio>
 #include <map>
@@ -7,7 +8,8 @@
 
 using namespace troupe;
 
-// The service's actor. A handler must not block: it starts a step, and the result comes back as a message like any other.
+// The service's actor. A handler must not block: it starts a step, and the result comes back as a
+// message like any other.
 struct ModelState {
   std::map<int64_t, caf::typed_response_promise<double>> waiting;
   int64_t last = 0;

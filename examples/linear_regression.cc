@@ -17,7 +17,8 @@ int main() {
   Output error = w * x + b - target;
   Output loss = ops::Mean(scope.WithOpName("loss"), error * error, 0);
 
-  // Gradients adds the nodes that compute d loss / d w and d loss / d b; one step goes a little against them.
+  // Gradients adds the nodes that compute d loss / d w and d loss / d b; one step goes a little
+  // against them.
   OutputList d = Gradients(scope, {loss}, {w, b});
   Operation step = Group(scope.WithOpName("step"), {w.AssignSub(scope, 0.1f * d[0]), b.AssignSub(scope, 0.1f * d[1])});
   Operation init = GlobalVariablesInitializer(scope);

@@ -10,7 +10,8 @@ int main() {
   Output x = ops::Placeholder(scope.WithOpName("x"), DType::kFloat, {.shape = TensorShape()});
   Output n = ops::Placeholder(scope.WithOpName("n"), DType::kInt32, {.shape = TensorShape()});
 
-  // Two loop variables: a counter and the power so far. Both functions are called once, to build the loop; x and n come in from outside.
+  // Two loop variables: a counter and the power so far. Both functions are called once, to build
+  // the loop; x and n come in from outside.
   OutputList loop = While(
       scope, {0, 1.0f}, [&](const Scope&, const OutputList& v) { return v[0] < n; },
       [&](const Scope&, const OutputList& v) -> OutputList {

@@ -1,4 +1,5 @@
-// Runs one node's kernel at once, without a graph runtime: for constant folding and for tests of kernels.
+// Runs one node's kernel at once, without a graph runtime: for constant folding and for tests of
+// kernels.
 #ifndef TROUPE_KERNELS_EVALUATE_H_
 #define TROUPE_KERNELS_EVALUATE_H_
 
@@ -16,26 +17,32 @@ struct EvaluateOptions {
   std::string session = "evaluate";
 };
 
-// The outputs of `node` for these inputs; an output that the kernel left dead is an invalid Tensor. The types of `inputs` must be the node's
-// (INVALID_ARGUMENT otherwise); a reference input takes a handle tensor as a Variable op gives it. Asynchronous kernels are waited for. A kernel that throws, drops its `done`, or does not set
-// an output (of an op that is no control flow) to a value of the node's type is an error with the node's address, as in a step.
+// The outputs of `node` for these inputs; an output that the kernel left dead is an invalid Tensor.
+// The types of `inputs` must be the node's (INVALID_ARGUMENT otherwise); a reference input takes a
+// handle tensor as a Variable op gives it. Asynchronous kernels are waited for. A kernel that
+// throws, drops its `done`, or does not set an output (of an op that is no control flow) to a value
+// of the node's type is an error with the node's address, as in a step.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<Tensor> inputs,
                                                  const EvaluateOptions& options = {});
 
-// As above for a kernel that was prepared before (for tests that run one kernel many times or from many threads).
+// As above for a kernel that was prepared before (for tests that run one kernel many times or from
+// many threads).
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
                                                    TensorExchange* exchange = nullptr);
-// The status of what a kernel threw: INTERNAL with what it says, RESOURCE_EXHAUSTED for std::bad_alloc. REQUIRES: inside of the exception's handler.
+// The status of what a kernel threw: INTERNAL with what it says, RESOURCE_EXHAUSTED for
+// std::bad_alloc. REQUIRES: inside of the exception's handler.
 absl::Status KernelException();
-// Whether every output of a kernel is there, of the node's type, and of a shape that fits the one that is known of it (`shapes`: by output, or empty). INTERNAL names the first that is not. A Switch may leave
-// outputs dead.
+// Whether every output of a kernel is there, of the node's type, and of a shape that fits the one
+// that is known of it (`shapes`: by output, or empty). INTERNAL names the first that is not. A
+// Switch may leave outputs dead.
 absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs, absl::Span<const PartialTensorShape> shapes = {});
 // What a kernel keeps of `node`.
 KernelNode DescribeNode(const Node& node, Device* device);
 
-// Builds a one-node graph for `op` with inputs of these values' types and runs it. Type attrs are inferred from the inputs; args that are lists take
-// as many consecutive inputs as `list_sizes` says (in order of the list args).
+// Builds a one-node graph for `op` with inputs of these values' types and runs it. Type attrs are
+// inferred from the inputs; args that are lists take as many consecutive inputs as `list_sizes`
+// says (in order of the list args).
 absl::StatusOr<std::vector<Tensor>> EvaluateOp(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {},
                                                std::vector<int> list_sizes = {}, const EvaluateOptions& options = {});
 

@@ -50,7 +50,8 @@ std::pair<std::string, std::string> KernelInit::ResourceKey(bool per_session) {
   if (!container.empty() && container.front() == '/' && container != OwnVariables(session_.id)) {
     Fail(InvalidArgument("container '", container, "' is no name for a container: it begins with '/'"));
   }
-  // A variable's own name as its shared name is what builders write for one that is to be found by its name. It asks for nothing.
+  // A variable's own name as its shared name is what builders write for one that is to be found by
+  // its name. It asks for nothing.
   const bool named = !container.empty() || (!name.empty() && name != node_.name());
   if (name.empty()) name = node_.name();
   if (per_session) return {OwnState(session_.id), container.empty() ? std::move(name) : StrCat(container, "/", name)};
@@ -194,7 +195,8 @@ std::string_view LabelOf(const Node& node) {
   return label == nullptr ? std::string_view() : *label;
 }
 
-// Of the kernels of an op: the one that fits with the highest priority, of several the first; null when none does.
+// Of the kernels of an op: the one that fits with the highest priority, of several the first; null
+// when none does.
 template <class Kernels>
 const KernelDef* Best(const Kernels& kernels, std::string_view device_type, const Node& node) {
   const std::string_view label = LabelOf(node);

@@ -13,7 +13,8 @@
 
 namespace troupe {
 
-// Answers from KernelRegistry, which it asks once for each op. A GPU is preferred where it has a kernel. Thread rule: for one thread.
+// Answers from KernelRegistry, which it asks once for each op. A GPU is preferred where it has a
+// kernel. Thread rule: for one thread.
 class RegistryKernelLookup : public KernelLookup {
  public:
   bool HasKernel(const Node& node, const std::string& device_type) const override;

@@ -11,7 +11,8 @@ namespace troupe {
 
 class ReplacedNodes {
  public:
-  // From attrs "_replaces" and "_replaced_ops", which need not be there: a fused op may be in a graph as such.
+  // From attrs "_replaces" and "_replaced_ops", which need not be there: a fused op may be in a
+  // graph as such.
   explicit ReplacedNodes(const Node& node);
   // `status` with the address of the first of them with op `op`; as it is when there is none.
   absl::Status At(const absl::Status& status, std::string_view op, const KernelNode& node) const;

@@ -1,4 +1,5 @@
-// What does not run in the executor's turn: jobs and asynchronous kernels, and everything that others post.
+// What does not run in the executor's turn: jobs and asynchronous kernels, and everything that
+// others post.
 #include <algorithm>
 
 #include <spdlog/spdlog.h>
@@ -21,7 +22,8 @@ void StepState::RunAsync(uint32_t node, Iteration* it, bool dead) {
   try {
     part_->async[node](call->context, answer);
   } catch (...) {
-    // The copy that the kernel had is gone, this one is not: the exception is the answer, not the lost `done`.
+    // The copy that the kernel had is gone, this one is not: the exception is the answer, not the
+    // lost `done`.
     if (!call->Give(KernelException())) AnsweredAgain(node);
   }
   asking_ = nullptr;

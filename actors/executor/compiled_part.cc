@@ -54,7 +54,8 @@ class Compiler {
     part_->frames.emplace_back();
     frame_of_.assign(graph_.num_node_ids(), 0);
     if (!loops) return absl::OkStatus();
-    // An Enter gives its frame a name; what hands values to the next iteration, or out of the loop, has none without it.
+    // An Enter gives its frame a name; what hands values to the next iteration, or out of the loop,
+    // has none without it.
     std::vector<ControlFlowInfo> info;
     TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(graph_, &info));
     absl::flat_hash_map<std::string, uint32_t> by_name{{"", 0}};
@@ -128,8 +129,10 @@ class Compiler {
     return absl::OkStatus();
   }
 
-  // Without control flow a step takes its nodes off a stack, those that only order others off a queue (StepState::RunOrdering), so their order is
-  // nearly known: numbered in it, their counters, edges and kernels are read one after the other, where another order would wait for memory as soon as a part no longer fits the cache.
+  // Without control flow a step takes its nodes off a stack, those that only order others off a
+  // queue (StepState::RunOrdering), so their order is nearly known: numbered in it, their counters,
+  // edges and kernels are read one after the other, where another order would wait for memory as
+  // soon as a part no longer fits the cache.
   void OrderAsRun() {
     std::vector<int> missing(graph_.num_node_ids(), 0);
     std::vector<Node*> stack, order, queue;
@@ -214,7 +217,8 @@ class Compiler {
     if (n.IsConstant()) {
       const AttrValue* v = n.attrs().Find("value");
       const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
-      // It is not run, but there must be a device that could. One whose value is not of its declared type is left to its kernel, which says so.
+      // It is not run, but there must be a device that could. One whose value is not of its
+      // declared type is left to its kernel, which says so.
       if (t != nullptr && t->valid() && t->dtype() == n.output_type(0) && finder_.Find(n) != nullptr) {
         c.step = Step::kConstant;
         c.index = static_cast<uint32_t>(part_->constants.size());
@@ -260,7 +264,8 @@ class Compiler {
     }
     uint32_t data = 0, control = 0;
     for (const Edge* e : n.in_edges()) {
-      // A back edge brings no dead tokens: a loop's Merge is dead, and with it the loop, when what enters is.
+      // A back edge brings no dead tokens: a loop's Merge is dead, and with it the loop, when what
+      // enters is.
       if (n.IsMerge() && !e->IsControl() && e->src->IsNextIteration()) {
         back_.resize(order_.size());
         back_[i] = true;
@@ -373,7 +378,8 @@ class Compiler {
     }
   }
 
-  // A constant that waits for nothing, and whose consumers all have it pinned, is not run, and nobody waits for it.
+  // A constant that waits for nothing, and whose consumers all have it pinned, is not run, and
+  // nobody waits for it.
   void LeaveOutConstants() {
     CompiledPart& p = *part_;
     left_out_.assign(p.nodes.size(), false);
@@ -393,7 +399,8 @@ class Compiler {
     std::sort(p.lent_arguments.begin(), p.lent_arguments.end());
   }
 
-  // What runs when, matters for more than its inputs and outputs. An op that takes a reference may change what that names.
+  // What runs when, matters for more than its inputs and outputs. An op that takes a reference may
+  // change what that names.
   static bool HasState(const Node& n) {
     bool state = n.op().stateful();
     for (int k = 0; k < n.num_inputs() && !state; ++k) state = IsRef(n.input_type(k));
@@ -429,7 +436,8 @@ class Compiler {
     }
   }
 
-  // Nodes that change one variable and have no order between them run as soon as they are ready: what they cost decides neither when nor where.
+  // Nodes that change one variable and have no order between them run as soon as they are ready:
+  // what they cost decides neither when nor where.
   void FindSharedUpdates() {
     absl::flat_hash_map<const Node*, uint32_t> first;  // by variable: who changes it
     for (uint32_t i = 0; i < order_.size(); ++i) {
@@ -468,7 +476,8 @@ class Compiler {
     const absl::StatusOr<std::vector<Node*>> order = graph_.TopologicalOrder();
     if (!order.ok()) return;
     for (const Node* n : *order) {
-      // A shape function that refuses or throws was told of where the graph was built; here the shapes are just not known.
+      // A shape function that refuses or throws was told of where the graph was built; here the
+      // shapes are just not known.
       try {
         refiner.AddNode(n).IgnoreError();
       } catch (...) {
@@ -490,7 +499,8 @@ class Compiler {
   void FindRoots() {
     CompiledPart& p = *part_;
     back_.resize(p.nodes.size());
-    // The last is run first: kernels that wait for something start before those that compute, otherwise in the graph's order.
+    // The last is run first: kernels that wait for something start before those that compute,
+    // otherwise in the graph's order.
     for (const bool waits : {false, true}) {
       for (uint32_t i = p.frames[0].num_nodes; i-- > 0;) {
         if (p.counts[i] != 0 || left_out_[i] || back_[i] || (p.nodes[i].step == Step::kAsyncKernel) != waits) continue;

@@ -1,11 +1,15 @@
-// One part of a graph, compiled for execution: flat arrays that every executor of the part reads and none writes.
+// One part of a graph, compiled for execution: flat arrays that every executor of the part reads
+// and none writes.
 //
-// Nodes are numbered frame by frame, and so are their inputs ("slots"), so that the counters and values of one iteration of a frame are one
-// contiguous piece. A part without control flow has one frame, and its executor compiles to a loop that never looks a frame up.
+// Nodes are numbered frame by frame, and so are their inputs ("slots"), so that the counters and
+// values of one iteration of a frame are one contiguous piece. A part without control flow has one
+// frame, and its executor compiles to a loop that never looks a frame up.
 //
-// A counter is 32 bits. For most nodes: missing inputs, data and control, in the low 31 bits; bit 31 says that one of them was dead. For a
-// Merge: missing control inputs in bits 0..14, data inputs that may still come alive in bits 15..29, bit 30 "a live value is there",
-// bit 31 "it was made ready" (whitepaper section 4.4: any live input makes a Merge ready, only all dead inputs make it dead).
+// A counter is 32 bits. For most nodes: missing inputs, data and control, in the low 31 bits; bit
+// 31 says that one of them was dead. For a Merge: missing control inputs in bits 0..14, data inputs
+// that may still come alive in bits 15..29, bit 30 "a live value is there", bit 31 "it was made
+// ready" (whitepaper section 4.4: any live input makes a Merge ready, only all dead inputs make it
+// dead).
 //
 // Thread rule: immutable after Compile, except the measured costs, which are relaxed atomics.
 #ifndef TROUPE_ACTORS_EXECUTOR_COMPILED_PART_H_
@@ -33,7 +37,8 @@ inline constexpr uint32_t kMergeDataMask = (kMergeLive - 1) & ~kMergeControlMask
 inline constexpr uint32_t kMergeFired = 1u << 31;
 inline constexpr uint32_t kDeadInput = 1u << 31;  // of any other node
 
-// What the executor does with a node that is ready, decided by the traits of its op and the form of its kernel.
+// What the executor does with a node that is ready, decided by the traits of its op and the form of
+// its kernel.
 enum class Step : uint8_t {
   kKernel,
   kAsyncKernel,
@@ -65,11 +70,13 @@ struct OutEdge {
 };
 static_assert(sizeof(OutEdge) == 16);
 inline constexpr int kMaxOutputs = (1 << 15) - 1;  // of a node
-// A lent value's owner, by the slot that it is lent to: a constant's number, or an argument's index with this bit.
+// A lent value's owner, by the slot that it is lent to: a constant's number, or an argument's index
+// with this bit.
 inline constexpr uint32_t kLentArgument = 1u << 31;
 inline constexpr int kMaxLentInputs = 16;
 
-// The flow of a stateful node of a loop, in a compiled part: as kNone, but it takes its turn (StaticFrame::in_turn).
+// The flow of a stateful node of a loop, in a compiled part: as kNone, but it takes its turn
+// (StaticFrame::in_turn).
 inline constexpr ControlFlow kInTurn = static_cast<ControlFlow>(255);
 
 // A control edge is its target, with this bit when that is a Merge.
@@ -81,7 +88,8 @@ struct CompiledNode {
   uint32_t first_slot = 0;
   uint32_t first_edge = 0, last_edge = 0;
   uint32_t first_control = 0, last_control = 0;
-  // Of the argument, result or constant; of an Exit: among those of its frame; of a node whose flow is kInTurn: in StaticFrame::in_turn.
+  // Of the argument, result or constant; of an Exit: among those of its frame; of a node whose flow
+  // is kInTurn: in StaticFrame::in_turn.
   uint32_t index = 0;
   uint32_t num_inputs = 0;
   uint16_t num_outputs = 0;
@@ -112,7 +120,8 @@ struct StaticFrame {
   std::vector<uint32_t> exits;                        // nodes
   std::vector<std::pair<uint32_t, uint32_t>> pinned;  // (slot, constant)
   uint32_t parallel_iterations = 10;
-  // Whose runs happen in the order of the iterations, whatever they cost and on whichever thread they are: stateful nodes, which have one count more than missing inputs, and, with kLoopInTurn,
+  // Whose runs happen in the order of the iterations, whatever they cost and on whichever thread
+  // they are: stateful nodes, which have one count more than missing inputs, and, with kLoopInTurn,
   // loops in this one that have such nodes.
   std::vector<uint32_t> in_turn;
   uint32_t place = kNoPlace;  // in its parent's in_turn
@@ -121,7 +130,8 @@ struct StaticFrame {
 
 class CompiledPart {
  public:
-  // Compiles `graph`, whose nodes must all be placed on `device`, and prepares its kernels. Errors have the node's address.
+  // Compiles `graph`, whose nodes must all be placed on `device`, and prepares its kernels. Errors
+  // have the node's address.
   static absl::StatusOr<std::shared_ptr<const CompiledPart>> Compile(const Graph& graph, std::shared_ptr<Device> device,
                                                                      const SessionScope& session);
   // With a device that outlives the part.
@@ -137,8 +147,8 @@ class CompiledPart {
   std::vector<CompiledNode> nodes;
   std::vector<OutEdge> edges;
   std::vector<uint32_t> controls;
-  // Of a part without control flow, by node and one more: twice the number of the node's first control edge, and one if the node only orders others.
-  // Empty when no node does.
+  // Of a part without control flow, by node and one more: twice the number of the node's first
+  // control edge, and one if the node only orders others. Empty when no node does.
   std::vector<uint32_t> ordering;
   std::vector<uint32_t> counts;     // initial, by node
   std::vector<StaticFrame> frames;  // [0] is the root
@@ -152,7 +162,8 @@ class CompiledPart {
   std::vector<KernelNode> info;
   std::vector<bool> user_kernels;  // by node; empty when there is none
   bool IsUserKernel(uint32_t node) const { return !user_kernels.empty() && user_kernels[node]; }
-  // Of nodes whose outputs are checked and whose op tells their shapes: what is known of them, by output.
+  // Of nodes whose outputs are checked and whose op tells their shapes: what is known of them, by
+  // output.
   absl::flat_hash_map<uint32_t, std::vector<PartialTensorShape>> shapes;
   absl::Span<const PartialTensorShape> ShapesOf(uint32_t node) const {
     const auto it = shapes.find(node);
@@ -162,7 +173,8 @@ class CompiledPart {
   std::vector<std::shared_ptr<void>> states;
   std::vector<std::pair<uint32_t, uint32_t>> producers;        // by slot: (node, output), for reports
   std::vector<std::pair<std::string, uint32_t>> recvs, sends;  // key and node of the part's Recvs and Sends
-  // Keys whose value stays with its sender until the receiver grants it (graph/passes/recv_schedule.h).
+  // Keys whose value stays with its sender until the receiver grants it
+  // (graph/passes/recv_schedule.h).
   absl::flat_hash_set<std::string> granted_sends, granted_recvs;
   // Measured mean nanoseconds of a run by node; 0 = not yet.
   std::unique_ptr<std::atomic<uint32_t>[]> cost;
@@ -178,7 +190,8 @@ class CompiledPart {
     for (size_t i = 0; i < nodes.size(); ++i) heavy |= cost[i].load(std::memory_order_relaxed) > kHeavyNanos;
     if (has_heavy.load(std::memory_order_relaxed) != heavy) has_heavy.store(heavy, std::memory_order_relaxed);
   }
-  // `first`: in an executor's first steps the fastest run counts, since what a kernel prepares once is no cost of a run.
+  // `first`: in an executor's first steps the fastest run counts, since what a kernel prepares once
+  // is no cost of a run.
   void RecordCost(uint32_t node, uint64_t nanos, bool first) const {
     std::atomic<uint32_t>& c = cost[node];
     const uint32_t old = c.load(std::memory_order_relaxed);

@@ -9,7 +9,8 @@
 namespace troupe {
 namespace {
 
-// Then others get their turn. The scheduler lets an actor take 50 of them in a row (runtime.cc): some 5 ms of null nodes.
+// Then others get their turn. The scheduler lets an actor take 50 of them in a row (runtime.cc):
+// some 5 ms of null nodes.
 constexpr int64_t kTurnNodes = 2000;
 
 class ExecutorActor : public caf::event_based_actor {
@@ -110,7 +111,8 @@ void Executor::OnKilled() {
 
 void Executor::Ring() { Enqueue(actor_, doorbell{}, group_->Home()); }
 
-// Called by kernels that end outside of the turn. The actor may have been killed meanwhile, and its group may have gone with the step.
+// Called by kernels that end outside of the turn. The actor may have been killed meanwhile, and its
+// group may have gone with the step.
 void Executor::RingDoorbell() {
   std::lock_guard<std::mutex> lock(in_group_);
   if (!dead_.load(std::memory_order_relaxed)) Ring();

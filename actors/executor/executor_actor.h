@@ -33,11 +33,13 @@ namespace troupe {
 
 class Executor;
 
-// The parts of one step in this process, and what happens when all are done. Reused from step to step.
+// The parts of one step in this process, and what happens when all are done. Reused from step to
+// step.
 class StepGroup {
  public:
   virtual ~StepGroup() = default;
-  // A part is done. The first error aborts the others. Called once a part and step, in the part's turn or when its actor is gone.
+  // A part is done. The first error aborts the others. Called once a part and step, in the part's
+  // turn or when its actor is gone.
   virtual void PartDone(Executor* executor, const absl::Status& status) = 0;
   // The executor that receives this key; null when none does.
   virtual Executor* ReceiverOf(const std::string& key) = 0;
@@ -50,7 +52,8 @@ class StepGroup {
   virtual caf::execution_unit* Home() = 0;
 };
 
-// The executor's side that is no actor: what closures of running kernels may hold when the actor is gone.
+// The executor's side that is no actor: what closures of running kernels may hold when the actor is
+// gone.
 class Executor : public StepHost, public std::enable_shared_from_this<Executor> {
  public:
   Executor(std::shared_ptr<const CompiledPart> part, StepGroup* group) : state_(std::move(part), this), group_(group) {}
@@ -65,7 +68,8 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void Start(const StepInput& input, caf::execution_unit* home);
   // Ends the step from any thread.
   void Abort(int64_t step_id, const absl::Status& status);
-  // Asks in the executor's turn what the step waits for; `answer` is not called when the actor is dead.
+  // Asks in the executor's turn what the step waits for; `answer` is not called when the actor is
+  // dead.
   void Report(std::function<void(StepReport)> answer);
   // Sends `arrival` (takes ownership) from any thread.
   void Post(Arrival* arrival);
@@ -98,12 +102,14 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   StepState state_;
   caf::actor actor_;
   caf::resumable* resumable_ = nullptr;
-  // Gone when the actor is dead and the step that it ran is over; until then in_group_ keeps kernels that run outside of the turn from using it.
+  // Gone when the actor is dead and the step that it ran is over; until then in_group_ keeps
+  // kernels that run outside of the turn from using it.
   StepGroup* const group_;
   std::mutex in_group_;
   int64_t step_id_ = 0;
   int64_t turn_nanos_ = 0;
-  // Set while a run_step is on its way: if the actor dies first, whoever clears it reports the part.
+  // Set while a run_step is on its way: if the actor dies first, whoever clears it reports the
+  // part.
   std::atomic<bool> starting_{false};
   std::atomic<bool> dead_{false};
 };

@@ -1,8 +1,9 @@
 // Loops: how frames and iterations begin and end.
 //
-// An iteration ends when none of its nodes is ready or running, no loop started from it runs, and nothing can come any more: for iteration
-// 0 when every Enter has delivered, for a later one when the iteration before it has ended. A frame ends with its last iteration; the
-// deadness of Exits that never came alive then goes to the parent.
+// An iteration ends when none of its nodes is ready or running, no loop started from it runs, and
+// nothing can come any more: for iteration 0 when every Enter has delivered, for a later one when
+// the iteration before it has ended. A frame ends with its last iteration; the deadness of Exits
+// that never came alive then goes to the parent.
 #include "actors/executor/tokens.h"
 
 namespace troupe {
@@ -62,7 +63,8 @@ void StepState::FreeIteration(Iteration* it) {
   free_iterations_[it->frame->id].emplace_back(it);
 }
 
-// Empties what nobody consumed. A node that ran has emptied its slots itself, one that no token reached has none, so counters tell which to look at.
+// Empties what nobody consumed. A node that ran has emptied its slots itself, one that no token
+// reached has none, so counters tell which to look at.
 void StepState::ClearSlots(Iteration* it) {
   const StaticFrame& s = part_->frames[it->frame->id];
   if (aborting_) {
@@ -132,7 +134,8 @@ void StepState::FinishFlow(uint32_t node, Iteration* it, Tensor* out, bool dead)
   }
 }
 
-// What `item` had to do in iteration `number` is done, or will never be: the next one may. Its first call for an iteration counts.
+// What `item` had to do in iteration `number` is done, or will never be: the next one may. Its
+// first call for an iteration counts.
 void StepState::PassTurn(Frame* f, uint32_t item, int64_t number) {
   if (!f->has_turn || f->turns[item] != number) return;
   ++f->turns[item];
@@ -179,7 +182,8 @@ void StepState::EnterFrame(uint32_t node, Iteration* it, Tensor* out, bool dead)
 }
 
 void StepState::ExitFrame(uint32_t node, Iteration* it, Tensor* out, bool dead) {
-  // Deadness counts only when the frame ends without the Exit having come alive, which EndFrame sees.
+  // Deadness counts only when the frame ends without the Exit having come alive, which EndFrame
+  // sees.
   if (dead) return;
   Frame* f = it->frame;
   std::vector<bool>::reference alive = f->exit_alive[nodes_[node].index];

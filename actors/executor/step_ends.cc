@@ -1,4 +1,5 @@
-// What happens once a step, or when something fails: a state is made and unmade, a step is aborted and finished. The loop that runs nodes is in step_state.cc.
+// What happens once a step, or when something fails: a state is made and unmade, a step is aborted
+// and finished. The loop that runs nodes is in step_state.cc.
 #include <algorithm>
 
 #include "actors/executor/step_state.h"
@@ -30,7 +31,8 @@ StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
   if (ordering_ != nullptr) ordering_queue_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
   free_iterations_.resize(p.frames.size());
   iterations_made_.resize(p.frames.size());
-  // A header of this executor's own over the part's bytes: counting uses touches no line that another thread counts on.
+  // A header of this executor's own over the part's bytes: counting uses touches no line that
+  // another thread counts on.
   for (const Tensor& t : p.constants) {
     Buffer* b = Buffer::Slice(t.buffer(), 0, t.buffer()->size());
     constants_.push_back(b == nullptr ? t : Tensor(t.dtype(), t.shape(), b));
@@ -73,8 +75,9 @@ void StepState::KernelFailed(uint32_t node, Tensor* in, const absl::Status& stat
   Fail(node, status);
 }
 
-// A user's kernels are held against what their nodes promise in every run, the library's in the first steps of an executor and now and then: its own tests run each of them under the
-// same rule (EvaluateKernel).
+// A user's kernels are held against what their nodes promise in every run, the library's in the
+// first steps of an executor and now and then: its own tests run each of them under the same rule
+// (EvaluateKernel).
 absl::Status StepState::CheckOutputs(uint32_t node, const Tensor* out, bool dead) const {
   return dead ? absl::OkStatus() : CheckKernelOutputs(part_->info[node], out, part_->ShapesOf(node));
 }
@@ -158,7 +161,8 @@ absl::Status StepState::Finish() {
   active_ = false;
   if (!mail_.empty()) mail_.clear();
   if (!grants_.empty()) grants_.clear();
-  // After a step without error and without control flow every slot has been emptied by its consumer.
+  // After a step without error and without control flow every slot has been emptied by its
+  // consumer.
   if (!status_.ok() || part_->has_control_flow) {
     FreeFrames(&root_frame_);
     ClearSlots(&root_);

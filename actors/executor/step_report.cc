@@ -1,4 +1,5 @@
-// What a part says when it is asked what its step waits for: from what runs or waits for others, along the edges, to all that cannot run before it.
+// What a part says when it is asked what its step waits for: from what runs or waits for others,
+// along the edges, to all that cannot run before it.
 #include "actors/executor/step_report.h"
 
 #include <algorithm>
@@ -201,7 +202,8 @@ class StepState::Reporter {
     for (uint32_t c = n.first_control; c < n.last_control; ++c) visit(p_.controls[c] & ~kControlToMerge);
   }
 
-  // Visits what waits in `it` for the end of the loop `frame`, of which `f` is the run, if it has begun.
+  // Visits what waits in `it` for the end of the loop `frame`, of which `f` is the run, if it has
+  // begun.
   void LoopEnd(uint32_t frame, const Frame* f, const Iteration* it, size_t before) {
     const std::vector<uint32_t>& exits = p_.frames[frame].exits;
     for (size_t i = 0; i < exits.size(); ++i) {
@@ -304,7 +306,8 @@ class StepState::Reporter {
     return "waiting too";
   }
 
-  // "node 'z' (Add) on D has waited 3.1 s for input 1 'y' from 'w:0' (running) and 2 control inputs".
+  // "node 'z' (Add) on D has waited 3.1 s for input 1 'y' from 'w:0' (running) and 2 control
+  // inputs".
   std::string Blockage(const Visit& v) const {
     const CompiledNode& n = p_.nodes[v.node];
     const uint32_t count = v.it->counts[v.node];

@@ -1,5 +1,5 @@
-// Beginning a step and running its nodes: what is hot. Tokens are in tokens.h, loops in frames.cc, what runs outside of the turn in arrivals.cc, what is rare in
-// step_ends.cc.
+// Beginning a step and running its nodes: what is hot. Tokens are in tokens.h, loops in frames.cc,
+// what runs outside of the turn in arrivals.cc, what is rare in step_ends.cc.
 #include "actors/executor/step_state.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace troupe {
 namespace {
 
-// Reading the clock twice costs more than a small kernel. So all kernels are timed in the first steps and then rarely; those that took long
-// before, for which it does not matter, more often.
+// Reading the clock twice costs more than a small kernel. So all kernels are timed in the first
+// steps and then rarely; those that took long before, for which it does not matter, more often.
 constexpr int64_t kTimedSteps = 3, kTimeAllEvery = 256, kTimeCostlyEvery = 16;
 constexpr uint32_t kCostlyNanos = 4000;
 
@@ -84,7 +84,8 @@ bool StepState::Drain(int64_t budget) {
   return !NothingReady();
 }
 
-// One path through all kinds of nodes, compiled into the loop that follows: what is rare is called, what every node does is not.
+// One path through all kinds of nodes, compiled into the loop that follows: what is rare is called,
+// what every node does is not.
 template <bool kFlow>
 __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Iteration* it, bool dead, bool heavy) {
   const CompiledNode& n = nodes_[node];
@@ -166,9 +167,11 @@ __attribute__((noinline)) void StepState::RunHeavy(uint32_t node, Iteration* it)
   RunNode<kFlow>(node, it, false, true);
 }
 
-// Runs up to `limit` of the ready nodes that only order others, first in, first out: which node comes next is then known long before its turn, and the
-// processor reads the edges and counters of several at once. Off the stack, every node is what the one before it has just made ready, and its
-// reads begin when that one's have ended (8.5 ns a node instead of 3). Only in parts without control flow.
+// Runs up to `limit` of the ready nodes that only order others, first in, first out: which node
+// comes next is then known long before its turn, and the processor reads the edges and counters of
+// several at once. Off the stack, every node is what the one before it has just made ready, and its
+// reads begin when that one's have ended (8.5 ns a node instead of 3). Only in parts without
+// control flow.
 int64_t StepState::RunOrdering(int64_t limit) {
   const uint32_t* const ordering = ordering_;
   const uint32_t* const controls = controls_;
@@ -186,8 +189,9 @@ int64_t StepState::RunOrdering(int64_t limit) {
     }
     ++n;
     for (uint32_t c = first >> 1, end = ordering[node + 1] >> 1; c != end; ++c) {
-      // With a branch: the places in the queue are then known ahead, where a place that depends on every counter before it would hold up
-      // the queue's reader (2.4 against 6.7 ns a node on a graph sixteen nodes wide).
+      // With a branch: the places in the queue are then known ahead, where a place that depends on
+      // every counter before it would hold up the queue's reader (2.4 against 6.7 ns a node on a
+      // graph sixteen nodes wide).
       const uint32_t dst = controls[c];
       if (--counts[dst] == 0) queue[tail++] = dst;
     }
@@ -247,7 +251,8 @@ void StepState::DrainLoop(int64_t budget) {
   }
 }
 
-// What is special about a node that hands its input on. False when it is finished, one way or the other.
+// What is special about a node that hands its input on. False when it is finished, one way or the
+// other.
 template <bool kFlow>
 bool StepState::PrepareForward(uint32_t node, Iteration* it, Tensor* in) {
   const CompiledNode& n = nodes_[node];
@@ -308,7 +313,8 @@ void StepState::ForgetInputs(const CompiledNode& n, Tensor* in) {
   }
 }
 
-// Runs a kernel in a step in which kernels may be timed, checked or put off. False when it was put off or failed.
+// Runs a kernel in a step in which kernels may be timed, checked or put off. False when it was put
+// off or failed.
 template <bool kFlow>
 __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* it, bool heavy) {
   const CompiledNode& n = nodes_[node];

@@ -1,9 +1,11 @@
-// One part in one step: counters, frames, tokens. What an executor actor does when a message comes, without any actor.
+// One part in one step: counters, frames, tokens. What an executor actor does when a message comes,
+// without any actor.
 //
-// Tokens (values, control, deadness) are its only input. They arrive as the arguments of the step, from finished jobs, from other parts, or
-// from its own nodes; whatever the source, a token goes through Deliver, which counts its consumer down and makes it ready at zero. Ready nodes
-// run in Drain: cheap ones at once; one whose measured cost is high waits until the cheap ones are done, and goes to a compute thread
-// when another such node is ready too, so that branches overlap.
+// Tokens (values, control, deadness) are its only input. They arrive as the arguments of the step,
+// from finished jobs, from other parts, or from its own nodes; whatever the source, a token goes
+// through Deliver, which counts its consumer down and makes it ready at zero. Ready nodes run in
+// Drain: cheap ones at once; one whose measured cost is high waits until the cheap ones are done,
+// and goes to a compute thread when another such node is ready too, so that branches overlap.
 //
 //   idle     Begin            1 copy counters, ready the roots                           running
 //   running  Drain            2 run ready nodes, deliver their tokens to each other      running, or done when nothing is left and nothing is out
@@ -18,7 +20,8 @@
 //   aborting arrival          6 drop                                                     aborting, done when nothing is out
 //   done     Finish           7 give values back                                         idle
 //
-// Thread rule: everything but PostArrival belongs to one thread at a time, the one that has the executor's turn.
+// Thread rule: everything but PostArrival belongs to one thread at a time, the one that has the
+// executor's turn.
 #ifndef TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 #define TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 
@@ -148,7 +151,8 @@ class StepHost {
   virtual ~StepHost() = default;
   // Sees to it that TakeArrivals is called in the executor's turn. From any thread.
   virtual void RingDoorbell() = 0;
-  // Hands a tensor to the part that receives `key`. In the executor's turn. NOT_FOUND when no part does.
+  // Hands a tensor to the part that receives `key`. In the executor's turn. NOT_FOUND when no part
+  // does.
   virtual absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) = 0;
   // Tells the part that sends `key` that its value may come. In the executor's turn.
   virtual void Grant(const std::string& key, uint64_t tag) = 0;
@@ -156,7 +160,8 @@ class StepHost {
   virtual std::shared_ptr<void> KeepAlive() = 0;
   // A result is in its place (only in a partial run).
   virtual void ResultReady(uint32_t index) = 0;
-  // Brings `token` back through Deliver by a message of its own (only in the one-message-per-token mode).
+  // Brings `token` back through Deliver by a message of its own (only in the one-message-per-token
+  // mode).
   virtual void PostToken(Token token) = 0;
 };
 
@@ -185,7 +190,8 @@ class StepState : public TensorExchange {
   bool timed() const { return clock_ != Clock::kOff; }
 
   void Begin(const StepInput& input);
-  // Runs ready nodes, at most `budget` of them. True when the step is not done and ready nodes are left.
+  // Runs ready nodes, at most `budget` of them. True when the step is not done and ready nodes are
+  // left.
   bool Drain(int64_t budget);
   void Deliver(Token token);
   // Takes what PostArrival left. One call per doorbell.
@@ -205,9 +211,11 @@ class StepState : public TensorExchange {
 
   // What the step waits for. In the executor's turn, or when nobody has it.
   StepReport Report() const;
-  // The turn is over and the step is not: its waiting begins now, if nodes have run since it did last.
+  // The turn is over and the step is not: its waiting begins now, if nodes have run since it did
+  // last.
   void Rest();
-  // From any thread: nodes run since the executor began to live, and the last node whose kernel was called in the turn.
+  // From any thread: nodes run since the executor began to live, and the last node whose kernel was
+  // called in the turn.
   int64_t nodes_run() const { return nodes_run_.load(std::memory_order_relaxed); }
   uint32_t last_called() const { return current_.load(std::memory_order_relaxed); }
   // How long the jobs of this step took, all together. In the turn, or when nobody has it.
@@ -404,10 +412,12 @@ class StepState : public TensorExchange {
 
   Frame root_frame_;
   Iteration root_;
-  // Ready nodes. Without control flow every node becomes ready once: a stack, so that a value is used while it is warm.
+  // Ready nodes. Without control flow every node becomes ready once: a stack, so that a value is
+  // used while it is warm.
   std::unique_ptr<uint32_t[]> stack_;
   size_t stack_size_ = 0;
-  // Ready nodes that only order others (RunOrdering). Each enters once a step, so that it never wraps around.
+  // Ready nodes that only order others (RunOrdering). Each enters once a step, so that it never
+  // wraps around.
   std::unique_ptr<uint32_t[]> ordering_queue_;
   size_t ordering_head_ = 0, ordering_tail_ = 0;
   ReadyQueue queue_;  // with control flow
@@ -423,7 +433,8 @@ class StepState : public TensorExchange {
   using Edge = std::pair<std::string, uint64_t>;  // key and iteration
   std::unordered_map<Edge, Mail, absl::Hash<Edge>> mail_;
   int64_t received_bytes_ = 0;
-  // Values that wait for their grant (they count as running), and grants that came before their values.
+  // Values that wait for their grant (they count as running), and grants that came before their
+  // values.
   std::unordered_map<Edge, Held, absl::Hash<Edge>> held_;
   std::unordered_set<Edge, absl::Hash<Edge>> grants_;
   int64_t last_step_ = 0;                                 // the step that runs or was the last to run

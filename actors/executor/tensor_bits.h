@@ -1,11 +1,15 @@
-// Values on their way through an executor, without a reference count each time. For the executor's own files.
+// Values on their way through an executor, without a reference count each time. For the executor's
+// own files.
 //
-// A value that is handed from a node to its only consumer is moved, one with several consumers takes its references at once. Constants and arguments
-// outlive the step, so they are lent: the consumer's slot holds their bits without a reference, and whoever empties the slot knows (from the
-// compiled part) that there is none to give back. A kernel sees an ordinary tensor. Its buffer is never unique, since the lender holds a bias of
-// references; and when the kernel takes such an input for itself, the executor adds the reference that it took afterwards.
+// A value that is handed from a node to its only consumer is moved, one with several consumers
+// takes its references at once. Constants and arguments outlive the step, so they are lent: the
+// consumer's slot holds their bits without a reference, and whoever empties the slot knows (from
+// the compiled part) that there is none to give back. A kernel sees an ordinary tensor. Its buffer
+// is never unique, since the lender holds a bias of references; and when the kernel takes such an
+// input for itself, the executor adds the reference that it took afterwards.
 //
-// This is the only place that knows how a Tensor and a Buffer lie in memory; tests/actors/lent_values_test.cc fails when that changes.
+// This is the only place that knows how a Tensor and a Buffer lie in memory;
+// tests/actors/lent_values_test.cc fails when that changes.
 #ifndef TROUPE_ACTORS_EXECUTOR_TENSOR_BITS_H_
 #define TROUPE_ACTORS_EXECUTOR_TENSOR_BITS_H_
 
@@ -19,7 +23,8 @@
 
 namespace troupe::bits {
 
-// More than a node may have lent inputs: what its kernel drops before the executor adds it again never brings a count near one.
+// More than a node may have lent inputs: what its kernel drops before the executor adds it again
+// never brings a count near one.
 inline constexpr uint32_t kBias = 64;
 static_assert(std::is_standard_layout_v<Buffer> && std::is_standard_layout_v<Tensor>);
 
@@ -30,7 +35,8 @@ inline bool HasHeapDims(const Tensor& t) {
   return reinterpret_cast<const unsigned char*>(&t)[sizeof(Buffer*) + 2] != 0;
 }
 
-// n references at once. REQUIRES: the caller holds one in a tensor that no other thread looks at; a sole owner then needs no atomic operation.
+// n references at once. REQUIRES: the caller holds one in a tensor that no other thread looks at; a
+// sole owner then needs no atomic operation.
 inline void Share(Tensor& t, uint32_t n) {
   Buffer* b = t.buffer();
   if (b == nullptr) return;
@@ -86,11 +92,14 @@ inline void GiveBack(Tensor* t) {
   Forget(t);
 }
 
-// Lends a tensor of somebody else's for the time of a step, without writing to the line on which its references are counted: threads that feed one tensor
-// to their steps would pass that line from core to core with every step. The loan has a header of its own over the tensor's bytes; only when
-// somebody keeps them beyond the step (a variable, a queue, a result) does it take a reference, and leaves its header to them.
+// Lends a tensor of somebody else's for the time of a step, without writing to the line on which
+// its references are counted: threads that feed one tensor to their steps would pass that line from
+// core to core with every step. The loan has a header of its own over the tensor's bytes; only when
+// somebody keeps them beyond the step (a variable, a queue, a result) does it take a reference, and
+// leaves its header to them.
 //
-// As the bytes of a slice, lent bytes are never overwritten (Tensor::BufferUnique). Thread rule: Begin and End belong to one thread at a time.
+// As the bytes of a slice, lent bytes are never overwritten (Tensor::BufferUnique). Thread rule:
+// Begin and End belong to one thread at a time.
 class Loan {
  public:
   Loan() = default;
@@ -99,7 +108,8 @@ class Loan {
   ~Loan() {
     if (header_ != nullptr) header_->Unref();
   }
-  // `to` holds nothing, and becomes `from` until End. `from` must stay as it is until then. False when memory is exhausted.
+  // `to` holds nothing, and becomes `from` until End. `from` must stay as it is until then. False
+  // when memory is exhausted.
   bool Begin(const Tensor& from, Tensor* to) {
     if (!from.valid()) return true;
     if (header_ == nullptr && !MakeHeader()) return false;

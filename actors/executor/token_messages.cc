@@ -1,4 +1,5 @@
-// The mode in which every token is a message of its own: by the same counters and slots, one delivery at a time.
+// The mode in which every token is a message of its own: by the same counters and slots, one
+// delivery at a time.
 #include "actors/executor/tokens.h"
 #include "actors/executor/turn.h"
 

@@ -1,7 +1,8 @@
 // How a token reaches its consumer. For the executor's own files.
 //
-// A value is moved along the last edge of its output and shared along the others: their references are taken at once, before the first of them, so
-// that a value with many readers costs one atomic operation at most. Constants and arguments are lent (tensor_bits.h).
+// A value is moved along the last edge of its output and shared along the others: their references
+// are taken at once, before the first of them, so that a value with many readers costs one atomic
+// operation at most. Constants and arguments are lent (tensor_bits.h).
 #ifndef TROUPE_ACTORS_EXECUTOR_TOKENS_H_
 #define TROUPE_ACTORS_EXECUTOR_TOKENS_H_
 
@@ -10,7 +11,8 @@
 
 namespace troupe {
 
-// Makes a node of a part with control flow ready when nothing is missing. `count` has just been counted down.
+// Makes a node of a part with control flow ready when nothing is missing. `count` has just been
+// counted down.
 __attribute__((always_inline)) inline void StepState::CountDown(Iteration* it, uint32_t dst, uint32_t* count) {
   if ((--*count & ~kDeadInput) != 0) return;
   Push(dst, it, (*count & kDeadInput) && nodes_[dst].flow != ControlFlow::kControlTrigger);
@@ -78,7 +80,8 @@ inline void StepState::DeliverDead(Iteration* it, uint32_t dst, Target target) {
 template <bool kFlow>
 __attribute__((always_inline)) inline void StepState::DeliverControl(Iteration* it, uint32_t edge, bool dead) {
   if constexpr (!kFlow) {
-    // Without a branch: which consumer becomes ready is not to be guessed. The place behind the top is always there.
+    // Without a branch: which consumer becomes ready is not to be guessed. The place behind the top
+    // is always there.
     stack_[stack_size_] = edge;
     stack_size_ += --it->counts[edge] == 0;
   } else {
@@ -116,7 +119,8 @@ __attribute__((always_inline)) inline void StepState::Propagate(uint32_t node, I
   }
 }
 
-// The same for a node whose output is a constant or argument. Whom it is pinned to has a control edge.
+// The same for a node whose output is a constant or argument. Whom it is pinned to has a control
+// edge.
 template <bool kFlow>
 inline void StepState::PropagateLent(uint32_t node, Iteration* it, const Tensor& value) {
   const CompiledNode& n = nodes_[node];

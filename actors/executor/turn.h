@@ -1,4 +1,5 @@
-// The turn of an executor: the time in which a thread works on its step. For the executor's own files.
+// The turn of an executor: the time in which a thread works on its step. For the executor's own
+// files.
 #ifndef TROUPE_ACTORS_EXECUTOR_TURN_H_
 #define TROUPE_ACTORS_EXECUTOR_TURN_H_
 

@@ -1,4 +1,5 @@
-// Tensors that pass between parts: those that have not come yet, and those that wait for their receiver.
+// Tensors that pass between parts: those that have not come yet, and those that wait for their
+// receiver.
 #include "actors/executor/async_call.h"
 #include "kernels/evaluate.h"
 

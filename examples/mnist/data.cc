@@ -159,7 +159,8 @@ void Batches::Next(int64_t size, Tensor* images, Tensor* labels) {
   }
   *images = Tensor(troupe::DType::kFloat, TensorShape({size, kSide, kSide, 1}));
   *labels = Tensor(troupe::DType::kFloat, TensorShape({size, kClasses}));
-  // Shuffled images lie all over the set: most of the time goes into waiting for them, unless several are asked for at once.
+  // Shuffled images lie all over the set: most of the time goes into waiting for them, unless
+  // several are asked for at once.
   constexpr int64_t kAhead = 8;
   for (int64_t i = 0; i < std::min(kAhead, size); ++i) data_->Prefetch(order_[static_cast<size_t>(at_ + i)]);
   for (int64_t i = 0; i < size; ++i) {

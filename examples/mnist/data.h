@@ -35,13 +35,15 @@ struct Digits {
   std::string source;  // for the user
 };
 
-// The four IDX files of MNIST ("train-images-idx3-ubyte", ...), plain or with ".gz". NOT_FOUND / INVALID_ARGUMENT name the file.
+// The four IDX files of MNIST ("train-images-idx3-ubyte", ...), plain or with ".gz". NOT_FOUND /
+// INVALID_ARGUMENT name the file.
 absl::StatusOr<Digits> ReadIdx(const std::string& directory);
-// The 8x8 digits that come with this example, each pixel three times as wide and high, centred; the last 300 are the test set.
+// The 8x8 digits that come with this example, each pixel three times as wide and high, centred; the
+// last 300 are the test set.
 absl::StatusOr<Digits> ReadSmallDigits(const std::string& file);
 
-// Batches in the order of the file during the first epoch, reshuffled at the start of every later one; what is left of an epoch when
-// it has fewer images than a batch is dropped.
+// Batches in the order of the file during the first epoch, reshuffled at the start of every later
+// one; what is left of an epoch when it has fewer images than a batch is dropped.
 class Batches {
  public:
   Batches(const DataSet* data, uint64_t seed);

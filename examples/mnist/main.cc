@@ -2,8 +2,9 @@
 //
 //   mnist --experiment E8 --data_dir DIR --steps N --seed S --threads T
 //
-// Prints a progress bar with loss, images a second and the remaining time, the test accuracy every 100 steps, and at the end the last and
-// the best. The same seed and number of threads give the same bits.
+// Prints a progress bar with loss, images a second and the remaining time, the test accuracy every
+// 100 steps, and at the end the last and the best. The same seed and number of threads give the
+// same bits.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -9,8 +9,9 @@
 //   E7  5x5x4, 5x5x8 /2, 4x4x12 /2 convolutions, 200, 10; trained as E5
 //   E8  6x6x6, 5x5x12 /2, 4x4x24 /2 convolutions, 200 with dropout 0.75, 10; trained as E5
 //
-// Source: "TensorFlow Internals", chapter 3. Where it does not say the loss or the optimizer of E2 to E4, they are those of the
-// programs that it is adapted from (M. Goerner, "TensorFlow and deep learning, without a PhD").
+// Source: "TensorFlow Internals", chapter 3. Where it does not say the loss or the optimizer of E2
+// to E4, they are those of the programs that it is adapted from (M. Goerner, "TensorFlow and deep
+// learning, without a PhD").
 #ifndef TROUPE_EXAMPLES_MNIST_MODEL_H_
 #define TROUPE_EXAMPLES_MNIST_MODEL_H_
 

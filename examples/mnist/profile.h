@@ -19,7 +19,8 @@ class StepProfile {
  public:
   // Adds what one step's metadata says.
   void Add(const troupe::proto::RunMetadata& metadata);
-  // Adds how long the caller saw a step without statistics take, and how long making its batch took.
+  // Adds how long the caller saw a step without statistics take, and how long making its batch
+  // took.
   void AddStep(int64_t batch_nanos, int64_t step_nanos);
   // A table on stdout: ops by the time they take, then the slowest nodes.
   void Print() const;

@@ -15,7 +15,8 @@ ControlFlowContext* CommonContext(ControlFlowContext* a, ControlFlowContext* b) 
   return a;
 }
 
-// What the inputs of a node that no scope built tell about its context; `all` when every input's context was known.
+// What the inputs of a node that no scope built tell about its context; `all` when every input's
+// context was known.
 ControlFlowContext* FromInputs(const ScopeShared& shared, const Node* node) {
   ControlFlowContext* result = nullptr;
   bool first = true;

@@ -1,10 +1,12 @@
 // Loops and branches while they are being built.
 //
-// The graph itself knows no loops: a While is a ring of Enter, Merge, Switch, NextIteration and Exit, a Cond is Switches and Merges. What a body may use must
-// be brought in: a value from outside of a loop by an Enter (is_constant) for every loop between, one from outside of a branch by a Switch on the branch's
-// predicate. So while the functions of a While or Cond run, their scope carries a ControlFlowContext; contexts form a chain (innermost first) that ends at null, the graph
-// outside of all loops. ScopeShared remembers the context of every node that was built through a scope; that of other nodes (gradients) is told from
-// their inputs.
+// The graph itself knows no loops: a While is a ring of Enter, Merge, Switch, NextIteration and
+// Exit, a Cond is Switches and Merges. What a body may use must be brought in: a value from outside
+// of a loop by an Enter (is_constant) for every loop between, one from outside of a branch by a
+// Switch on the branch's predicate. So while the functions of a While or Cond run, their scope
+// carries a ControlFlowContext; contexts form a chain (innermost first) that ends at null, the
+// graph outside of all loops. ScopeShared remembers the context of every node that was built
+// through a scope; that of other nodes (gradients) is told from their inputs.
 //
 // Rules, which are TensorFlow 1.x's:
 //  - An input from an enclosing context is brought in through every context between, once per context and value.
@@ -32,7 +34,8 @@ class ControlFlowContext {
   Kind kind;
   std::string name;  // of the While or Cond, for messages
   ControlFlowContext* outer = nullptr;
-  // Cond: the predicate, the branch's pivot (both live in `outer`), and which output of a Switch is this branch.
+  // Cond: the predicate, the branch's pivot (both live in `outer`), and which output of a Switch is
+  // this branch.
   NodeOut pred, pivot;
   int branch = 0;
   // While.
@@ -81,15 +84,18 @@ struct CaptureFor {
 };
 // `value` as it is called in `context`, adding Enters and Switches as needed.
 absl::StatusOr<NodeOut> Capture(ScopeShared& shared, ControlFlowContext* context, NodeOut value, const CaptureFor& who);
-// The control inputs that stand for `controls` in `context`. `own` receives how many of them keep a node without inputs from running when the context does not:
-// nodes of the innermost loop, or of the branch.
+// The control inputs that stand for `controls` in `context`. `own` receives how many of them keep a
+// node without inputs from running when the context does not: nodes of the innermost loop, or of
+// the branch.
 absl::StatusOr<std::vector<Node*>> CaptureControls(ScopeShared& shared, ControlFlowContext* context,
                                                    const std::vector<Node*>& controls, const CaptureFor& who, int* own);
-// Whether the rules above ask for the pivot's control edge. `inputs` are as brought in, `own_controls` as from CaptureControls.
+// Whether the rules above ask for the pivot's control edge. `inputs` are as brought in,
+// `own_controls` as from CaptureControls.
 bool NeedsPivot(const ControlFlowContext& context, const std::vector<NodeOut>& inputs, int own_controls);
 // Notes that `node` belongs to `context` and infers its shapes. On an error the node is removed.
 absl::Status Register(ScopeShared& shared, ControlFlowContext* context, Node* node);
-// One primitive, in `context`, called `who.name` (made unique), on the device of `who`, or colocated.
+// One primitive, in `context`, called `who.name` (made unique), on the device of `who`, or
+// colocated.
 absl::StatusOr<Node*> AddPrimitive(ScopeShared& shared, ControlFlowContext* context, std::string_view op,
                                    const CaptureFor& who, const std::vector<NodeOut>& inputs, AttrMap attrs,
                                    const std::vector<Node*>& controls, const Node* colocate = nullptr);
@@ -99,7 +105,8 @@ absl::StatusOr<Node*> AddEnter(ScopeShared& shared, ControlFlowContext* loop, No
 // Switch, or RefSwitch for a reference, colocated with `value`.
 absl::StatusOr<Node*> AddSwitch(ScopeShared& shared, ControlFlowContext* context, NodeOut value, NodeOut pred,
                                 const CaptureFor& who);
-// Merge of two values; the second may come later (an invalid NodeOut), as the back edge of a loop does.
+// Merge of two values; the second may come later (an invalid NodeOut), as the back edge of a loop
+// does.
 absl::StatusOr<Node*> AddMerge(ScopeShared& shared, ControlFlowContext* context, NodeOut first, NodeOut second,
                                const CaptureFor& who);
 

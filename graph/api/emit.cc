@@ -148,7 +148,8 @@ class Emitter {
     return DType::kInvalid;
   }
 
-  // For a weak literal without a hint: its own type, or, where the op does not take that, the op's default.
+  // For a weak literal without a hint: its own type, or, where the op does not take that, the op's
+  // default.
   static DType OwnType(const OpDef& def, const std::string& attr, DType own) {
     const AttrDef* a = def.FindAttr(attr);
     if (a == nullptr || a->allowed_types.empty()) return own;

@@ -108,11 +108,13 @@ class RowLoop {
     return row;
   }
 
-  // Goes through the rows with these accumulators. With `keep_all`, the results of every row, packed; else the last accumulators. For a Map there are none.
+  // Goes through the rows with these accumulators. With `keep_all`, the results of every row,
+  // packed; else the last accumulators. For a Map there are none.
   OutputList RunLoop(const OutputList& start, bool first_row_done, bool keep_all, const FoldFn& fn) {
     const bool down = options_.reverse;
     const bool accumulates = !start.empty();
-    // A Map's results are known when its function was called: their arrays are made then, outside of the loop that is being built.
+    // A Map's results are known when its function was called: their arrays are made then, outside
+    // of the loop that is being built.
     OutputList inits;
     Output begin = down ? Op("Sub", {rows_, first_row_done ? 2 : 1}) : AsOutput(Here("begin"), first_row_done ? 1 : 0);
     inits.push_back(begin);

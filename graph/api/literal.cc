@@ -100,7 +100,8 @@ void Literal::SetList(std::initializer_list<Literal> list) {
     value_ = Tensor(DType::kFloat, TensorShape({0}));
     return;
   }
-  // The type of all: that of the first, or, where integers and floating point mix, the floating one.
+  // The type of all: that of the first, or, where integers and floating point mix, the floating
+  // one.
   DType dtype = list.begin()->value_.dtype();
   TensorShape shape = list.begin()->value_.valid() ? list.begin()->value_.shape() : TensorShape();
   for (const Literal& l : list) {

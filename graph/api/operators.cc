@@ -9,7 +9,8 @@ namespace {
 
 using internal::ScopeState;
 
-// The scope of `a`'s operators; null when no operand knows its scope: then there is nowhere to build, and whoever uses the result reports.
+// The scope of `a`'s operators; null when no operand knows its scope: then there is nowhere to
+// build, and whoever uses the result reports.
 std::shared_ptr<const ScopeState> PlaceFor(std::initializer_list<const OutputAt*> operands) {
   std::shared_ptr<const ScopeState> place;
   for (const OutputAt* o : operands) {

@@ -86,14 +86,16 @@ bool ValidScopeName(std::string_view name) {
 
 SourceLocation From(const std::source_location& here) { return {here.file_name(), here.line()}; }
 
-// A node of another graph must not be kept: it goes with its graph, and its name may be that of another node here.
+// A node of another graph must not be kept: it goes with its graph, and its name may be that of
+// another node here.
 bool OfGraph(const Scope& scope, const Operation& op, const char* what, SourceLocation location) {
   if (op.node()->graph() == scope.graph()) return true;
   scope.Fail(InvalidArgument(what, " '", op.name(), "' belongs to another graph"), location);
   return false;
 }
 
-// The state of a root scope. Without a graph there is one all the same, so that what is called on the scope finds its error.
+// The state of a root scope. Without a graph there is one all the same, so that what is called on
+// the scope finds its error.
 std::shared_ptr<ScopeState> RootState(std::shared_ptr<Graph> graph) {
   auto s = std::make_shared<ScopeState>();
   const bool given = graph != nullptr;

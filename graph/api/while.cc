@@ -105,7 +105,8 @@ class WhileBuilder {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> controls,
                             internal::CaptureControls(shared_, outer, scope_.state()->control, Who("Enter"), &own));
     for (size_t i = 0; i < values.size(); ++i) {
-      // A constant of the loop around this one would start it once and for all: the loop's pivot makes it once an iteration.
+      // A constant of the loop around this one would start it once and for all: the loop's pivot
+      // makes it once an iteration.
       std::vector<Node*> after = controls;
       if (const ControlFlowContext* loop = outer == nullptr ? nullptr : outer->Loop();
           loop != nullptr && internal::NeedsPivot(*loop, {values[i]}, 0)) {

@@ -1,10 +1,12 @@
 // One call of AddGradients: the walk backwards through the graph, frame by frame.
 //
-// A *region* is one forward frame together with the frame that its gradient nodes are added to, its *target*. For the region where ys and xs live, the base, both
-// are the same; for a loop the target is a new, backward loop. Within a region, nodes and inner loops (each as one unit) are processed when
-// all that use their outputs have been.
+// A *region* is one forward frame together with the frame that its gradient nodes are added to, its
+// *target*. For the region where ys and xs live, the base, both are the same; for a loop the target
+// is a new, backward loop. Within a region, nodes and inner loops (each as one unit) are processed
+// when all that use their outputs have been.
 //
-// Errors stick: after the first one every function here does nothing and returns invalid values; status() tells it.
+// Errors stick: after the first one every function here does nothing and returns invalid values;
+// status() tells it.
 #ifndef TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 #define TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 
@@ -46,8 +48,8 @@ class Backprop {
   void Fail(const absl::Status& s) {
     if (status_.ok()) status_ = s;
   }
-  // A node in the backward (or base) frame `frame`; one without inputs that vary is made to wait for the frame's pivot, so that it
-  // runs once in each iteration that counts. Returns output 0.
+  // A node in the backward (or base) frame `frame`; one without inputs that vary is made to wait
+  // for the frame's pivot, so that it runs once in each iteration that counts. Returns output 0.
   NodeOut Add(Frame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs = {},
               const std::vector<Node*>& controls = {});
   // A node in a forward frame; the caller sees to it that it runs in the right iterations.
@@ -68,7 +70,8 @@ class Backprop {
   // --- Forward values as seen in a target frame (saved_values.cc) ---
   NodeOut Value(NodeOut v, Frame* target);
   NodeOut MakeValue(NodeOut v, Frame* target);
-  // v does not vary from iteration to iteration of its frame, and follows from constants of the loop.
+  // v does not vary from iteration to iteration of its frame, and follows from constants of the
+  // loop.
   bool IsInvariant(NodeOut v) const;
   NodeOut EnterConstant(NodeOut v, Frame* target);
   NodeOut PushAndPop(NodeOut v, Frame* target);
@@ -137,7 +140,8 @@ class Backprop {
   void SwitchGradient(Node* n, Frame* target);
   void MergeGradient(Node* n, Frame* target);
   void LoopGradient(Frame* loop, Frame* target);
-  // Adds a counter to the forward loop; returns the number of its iterations, a tensor of the loop's parent frame.
+  // Adds a counter to the forward loop; returns the number of its iterations, a tensor of the
+  // loop's parent frame.
   NodeOut AddForwardCounter(Frame* loop, Frame* backward, Frame* target);
   // The backward loop's skeleton; returns its LoopCond and sets the frame's pivot and next_count.
   NodeOut AddBackwardCounter(NodeOut count, Frame* backward, Frame* target);

@@ -1,4 +1,5 @@
-// Conditionals. A Switch's gradient is a Merge of the gradients of its two sides, and a Merge's gradient is a Switch on the forward predicate.
+// Conditionals. A Switch's gradient is a Merge of the gradients of its two sides, and a Merge's
+// gradient is a Switch on the forward predicate.
 #include <algorithm>
 
 #include "graph/autodiff/backprop.h"
@@ -36,7 +37,8 @@ void Backprop::SwitchGradient(Node* n, Frame* target) {
   if (!ok()) return;
   for (int k = 0; k < 2; ++k) {
     if (sides[k].valid()) continue;
-    // Nothing depends on this side, but the gradient must be alive when it is taken: zeros that only live then.
+    // Nothing depends on this side, but the gradient must be alive when it is taken: zeros that
+    // only live then.
     const DType dtype = BaseType(sides[1 - k].dtype());
     if (target == base_) {
       sides[k] = Zeros({n, k}, target, dtype);

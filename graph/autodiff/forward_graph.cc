@@ -126,7 +126,8 @@ int ForwardGraph::Intern(std::vector<GuardItem> items) {
     return 0;
   }
   std::vector<std::pair<int, int>> key;
-  // The order of an item tells its predicate apart: it is the position of the predicate's node and output.
+  // The order of an item tells its predicate apart: it is the position of the predicate's node and
+  // output.
   for (const GuardItem& i : items) key.emplace_back(i.order, i.side);
   const auto [it, added] = guard_ids_.emplace(std::move(key), static_cast<int>(guards_.size()));
   if (added) guards_.push_back(std::move(items));
@@ -193,7 +194,8 @@ int ForwardGraph::NodeGuard(const Node* n) {
 }
 
 void ForwardGraph::FindGuards() {
-  // An Exit's guard is its loop's, and that is known when all Enters have been seen; they may come later in the order, hence the repetition.
+  // An Exit's guard is its loop's, and that is known when all Enters have been seen; they may come
+  // later in the order, hence the repetition.
   bool has_switch = false;
   for (Node* n : order_) has_switch |= n->IsSwitch() && !IsLoopSwitch(n);
   if (!has_switch) return;

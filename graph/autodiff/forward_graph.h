@@ -1,7 +1,9 @@
-// The forward graph as the gradient builder sees it: its loops with their variables, and under which conditions each node is alive.
+// The forward graph as the gradient builder sees it: its loops with their variables, and under
+// which conditions each node is alive.
 //
-// A *guard* is a set of (predicate, side): the sides of Switches that a token has passed through, within one iteration of its frame. A tensor is alive exactly when
-// all of its guard holds. A Merge takes away what its inputs do not share. The Switches that end a loop are no part of it:
+// A *guard* is a set of (predicate, side): the sides of Switches that a token has passed through,
+// within one iteration of its frame. A tensor is alive exactly when all of its guard holds. A Merge
+// takes away what its inputs do not share. The Switches that end a loop are no part of it:
 // inside a body everything is alive in every iteration unless a conditional says otherwise.
 #ifndef TROUPE_GRAPH_AUTODIFF_FORWARD_GRAPH_H_
 #define TROUPE_GRAPH_AUTODIFF_FORWARD_GRAPH_H_
@@ -26,7 +28,8 @@ struct LoopVar {
   Node* exit = nullptr;         // null when nothing uses the result
 };
 
-// A frame: of the forward graph, or one that the gradient builder adds to run a forward loop backwards.
+// A frame: of the forward graph, or one that the gradient builder adds to run a forward loop
+// backwards.
 struct Frame {
   std::string name;         // "" for the root
   Frame* parent = nullptr;  // null for the root

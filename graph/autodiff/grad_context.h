@@ -1,8 +1,10 @@
 // What a gradient function sees while Backprop calls it.
 //
-// Inside a loop, forward values cannot be used as they are: they must be saved or entered, and that costs at run time even when nothing uses them. So the
-// gradient function builds with the forward tensors themselves, and Finish() then drops the nodes that lead to no needed gradient, moves nodes that
-// ask only for shapes into the forward loop (so that shapes are saved and not what has them), and replaces what is left by its saved value.
+// Inside a loop, forward values cannot be used as they are: they must be saved or entered, and that
+// costs at run time even when nothing uses them. So the gradient function builds with the forward
+// tensors themselves, and Finish() then drops the nodes that lead to no needed gradient, moves
+// nodes that ask only for shapes into the forward loop (so that shapes are saved and not what has
+// them), and replaces what is left by its saved value.
 #ifndef TROUPE_GRAPH_AUTODIFF_GRAD_CONTEXT_H_
 #define TROUPE_GRAPH_AUTODIFF_GRAD_CONTEXT_H_
 
@@ -28,7 +30,8 @@ class GradContext : public GradientContext {
   NodeOut Op(std::string_view op, std::vector<GradArg> inputs, AttrMap attrs = {}) override;
   void AddControl(Node* node) override { controls_.push_back(node); }
 
-  // Makes the nodes fit for the target frame. Afterwards grads() has an entry for each input for which `needed` and a gradient was set.
+  // Makes the nodes fit for the target frame. Afterwards grads() has an entry for each input for
+  // which `needed` and a gradient was set.
   void Finish(const std::vector<bool>& needed);
 
  private:

@@ -4,13 +4,16 @@
 //              ^         \-> body -> NextIteration
 //              \______________________/
 //
-// a counter is added that leaves it with the number of iterations n, and a backward loop is built that runs n times:
+// a counter is added that leaves it with the number of iterations n, and a backward loop is built
+// that runs n times:
 //
 //   d(Exit) -> Enter -> Merge -> Switch(count >= 1) -> Exit -> d(Enter's input)
 //                         ^         \-> d(body) -> NextIteration
 //
-// Its variables are the gradients of those forward variables that lie between xs and ys. The gradients of the loop's constants are summed in
-// variables of their own. The gradients of a nested loop stand in the backward loop of the outer one, where the inner n is a saved value like any other.
+// Its variables are the gradients of those forward variables that lie between xs and ys. The
+// gradients of the loop's constants are summed in variables of their own. The gradients of a nested
+// loop stand in the backward loop of the outer one, where the inner n is a saved value like any
+// other.
 //
 // A loop that pops what another one has pushed, the backward loop of an earlier gradient, is
 // differentiated first: see stacks.cc.
@@ -24,7 +27,8 @@ NodeOut Backprop::AddForwardCounter(Frame* loop, Frame* backward, Frame* target)
     return {};
   }
   Frame* parent = loop->parent;
-  // The counter starts when the loop does; in a loop also after the previous execution of this one has pushed what it pushes.
+  // The counter starts when the loop does; in a loop also after the previous execution of this one
+  // has pushed what it pushes.
   std::vector<Node*> gates = LoopGates(loop);
   if (target->forward_index != nullptr) gates.push_back(target->forward_index);
   const auto constant = [&](std::string_view name, int32_t v) {

@@ -1,8 +1,10 @@
 // Static shapes inside loops.
 //
-// Shape inference leaves a loop variable's shape open, since it cannot look through the back edge. Here each variable is assumed to keep the shape it enters
-// with; the shapes that come back around are compared, what differs is given up, and the inference is repeated until nothing changes: what is left
-// holds in every iteration, by induction. Known shapes save the gradient from pushing shapes on stacks.
+// Shape inference leaves a loop variable's shape open, since it cannot look through the back edge.
+// Here each variable is assumed to keep the shape it enters with; the shapes that come back around
+// are compared, what differs is given up, and the inference is repeated until nothing changes: what
+// is left holds in every iteration, by induction. Known shapes save the gradient from pushing
+// shapes on stacks.
 #include "graph/autodiff/forward_graph.h"
 
 namespace troupe::autodiff {
@@ -26,7 +28,8 @@ void ForwardGraph::InferShapes() {
     shapes_ = std::make_unique<ShapeRefiner>(graph_);
     absl::flat_hash_map<const Node*, PartialTensorShape> assumed;
     for (const Node* n : order_) {
-      // Refused shapes are reported when the graph is run; here they only mean that nothing is known.
+      // Refused shapes are reported when the graph is run; here they only mean that nothing is
+      // known.
       if (!shapes_->AddNode(n).ok()) continue;
       const LoopVar* var = n->IsMerge() ? VarOf(n) : nullptr;
       if (var == nullptr || var->enter == nullptr) continue;

@@ -1,14 +1,17 @@
 // Forward values in backward loops.
 //
-// What does not vary in the forward loop is entered into the backward loop as a constant. What does is pushed on a stack in each forward iteration in which it is
-// alive and popped in the matching backward iteration. Pushes and pops must each happen in the order of iterations although several iterations may be in
-// flight, so they hang between two points of a counter's cycle:
+// What does not vary in the forward loop is entered into the backward loop as a constant. What does
+// is pushed on a stack in each forward iteration in which it is alive and popped in the matching
+// backward iteration. Pushes and pops must each happen in the order of iterations although several
+// iterations may be in flight, so they hang between two points of a counter's cycle:
 //
 //   forward:   index(i) -> push -> pushes_done(i) -> NextIteration of the counter -> index(i+1)
 //   backward:  pivot(i) -> pop  -> pops_done(i)   -> NextIteration of the counter -> pivot(i-1)
 //
-// (index and pivot are the counter's Add and Sub; the *_done nodes are ControlTriggers, which fire for dead inputs too: a value in the untaken branch of a
-// conditional is neither pushed nor popped.) A stack belongs to the base frame and serves all executions of an inner loop one after the other.
+// (index and pivot are the counter's Add and Sub; the *_done nodes are ControlTriggers, which fire
+// for dead inputs too: a value in the untaken branch of a conditional is neither pushed nor
+// popped.) A stack belongs to the base frame and serves all executions of an inner loop one after
+// the other.
 #include <algorithm>
 
 #include "graph/autodiff/backprop.h"

@@ -101,7 +101,8 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
     at.Fail(status);
     return result;
   }
-  // A gradient has its source's shape, which cannot always be told from its nodes: those of a loop, say.
+  // A gradient has its source's shape, which cannot always be told from its nodes: those of a loop,
+  // say.
   if (graph->num_node_ids() > before) {
     for (int id = graph->num_node_ids() - 1; id >= before; --id) {
       if (graph->node(id) == nullptr) continue;

@@ -1,8 +1,9 @@
 // The heap behind Allocator.
 //
-// Size classes: blocks of 64, 128, 192, 256 bytes, then four per doubling. Classes up to kSmallBytes are cut from slabs and kept
-// in per-thread lists; a list that grows past its quota gives half to the central list under that class's mutex. Larger blocks
-// come from aligned_alloc and are kept centrally, so that the tensors of a training step are found again by the next one
+// Size classes: blocks of 64, 128, 192, 256 bytes, then four per doubling. Classes up to
+// kSmallBytes are cut from slabs and kept in per-thread lists; a list that grows past its quota
+// gives half to the central list under that class's mutex. Larger blocks come from aligned_alloc
+// and are kept centrally, so that the tensors of a training step are found again by the next one
 // without page faults.
 //
 // What a list of large blocks keeps is bounded twice. All lists together hold at most
@@ -10,8 +11,9 @@
 // asked for longest ago, and goes back to malloc itself when that is its own. And every kVisitEvery
 // takings one list in turn gives up the blocks that have lain there since it was visited last.
 //
-// Under AddressSanitizer nothing is kept: every block is an allocation of its own of the exact size, so that a kernel that reads or writes past its
-// tensor, or after its last reference went, is seen.
+// Under AddressSanitizer nothing is kept: every block is an allocation of its own of the exact
+// size, so that a kernel that reads or writes past its tensor, or after its last reference went, is
+// seen.
 #include "troupe/buffer.h"
 
 #include <malloc.h>
@@ -265,7 +267,8 @@ struct Allocator::ThreadCache {
 };
 
 namespace {
-// The thread's cache once it was made, null again when the thread ends. In the initial-exec model reading it is two instructions, not a call.
+// The thread's cache once it was made, null again when the thread ends. In the initial-exec model
+// reading it is two instructions, not a call.
 __attribute__((tls_model("initial-exec"))) thread_local void* thread_cache = nullptr;
 thread_local bool cache_is_gone = false;
 }  // namespace

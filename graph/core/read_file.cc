@@ -14,7 +14,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t most) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return NotFound(path, ": ", std::strerror(errno));
-  // The stream's own operator turns what the buffer throws into a state; an empty file sets that too, but has come to its end.
+  // The stream's own operator turns what the buffer throws into a state; an empty file sets that
+  // too, but has come to its end.
   if (file.peek() == std::ifstream::traits_type::eof()) {
     if (file.bad()) return InvalidArgument(path, ": it cannot be read");
     return std::string();

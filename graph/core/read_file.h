@@ -1,6 +1,7 @@
 // A file's bytes, or why there are none.
 //
-// std::ifstream opens a folder without an error and throws when it is read; users name folders by mistake.
+// std::ifstream opens a folder without an error and throws when it is read; users name folders by
+// mistake.
 #ifndef TROUPE_GRAPH_CORE_READ_FILE_H_
 #define TROUPE_GRAPH_CORE_READ_FILE_H_
 
@@ -11,12 +12,13 @@
 
 namespace troupe {
 
-// What is read at most of something that has no size of its own: a device or a pipe may have no end.
+// What is read at most of something that has no size of its own: a device or a pipe may have no
+// end.
 inline constexpr uint64_t kMostWithoutSize = (uint64_t{1} << 31) - 1;
 
-// NOT_FOUND when `path` cannot be opened; INVALID_ARGUMENT when it cannot be read (a folder), or has
-// more bytes than both its size, as the file system tells it, and `most`, of which no more are read.
-// All name the path. From any thread.
+// NOT_FOUND when `path` cannot be opened; INVALID_ARGUMENT when it cannot be read (a folder), or
+// has more bytes than both its size, as the file system tells it, and `most`, of which no more are
+// read. All name the path. From any thread.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t most = kMostWithoutSize);
 
 }  // namespace troupe

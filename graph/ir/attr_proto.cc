@@ -9,7 +9,8 @@ namespace troupe {
 namespace {
 
 absl::StatusOr<DType> TypeFromNumber(int number) {
-  // DT_INVALID is a value of its own: attrs with a leading underscore carry it, and definitions refuse it where it matters.
+  // DT_INVALID is a value of its own: attrs with a leading underscore carry it, and definitions
+  // refuse it where it matters.
   if (number == 0 || IsValidDType(number)) return static_cast<DType>(number);
   return InvalidArgument(
       "element type ",

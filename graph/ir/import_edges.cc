@@ -1,4 +1,5 @@
-// The edges of a GraphDef: where inputs come from, whether types agree, whether the graph can run at all.
+// The edges of a GraphDef: where inputs come from, whether types agree, whether the graph can run
+// at all.
 #include <algorithm>
 #include <charconv>
 
@@ -108,7 +109,8 @@ absl::Status GraphImporter::CheckEdgeTypes() {
 }
 
 absl::Status GraphImporter::CheckCycles() {
-  // Kahn's algorithm over the new nodes. Only the edge NextIteration -> Merge may close a cycle: nothing else starts the next iteration.
+  // Kahn's algorithm over the new nodes. Only the edge NextIteration -> Merge may close a cycle:
+  // nothing else starts the next iteration.
   const auto counts = [&](const Input& in, int dst) {
     return in.existing == nullptr &&
            !(in.port != kControlSlot && pending_[in.node].op->control_flow == ControlFlow::kNextIteration &&

@@ -1,7 +1,8 @@
 // GraphDef -> Graph, all of it or nothing.
 //
-// The whole definition is checked before the graph is touched: names, ops, attrs, edges and their types, versions, cycles. Only then nodes and edges
-// are added, which nothing can make fail any more. Names are looked up once per node and once per input; everything after that works with
+// The whole definition is checked before the graph is touched: names, ops, attrs, edges and their
+// types, versions, cycles. Only then nodes and edges are added, which nothing can make fail any
+// more. Names are looked up once per node and once per input; everything after that works with
 // indices, so that the time is linear in nodes and edges.
 #include "graph/ir/import_graph.h"
 
@@ -14,7 +15,8 @@
 namespace troupe {
 namespace {
 
-// Outputs of one import, all nodes together: a number attr of a few bytes can ask for any number of them.
+// Outputs of one import, all nodes together: a number attr of a few bytes can ask for any number of
+// them.
 constexpr int64_t kMaxOutputs = int64_t{1} << 28;
 // Producers before this version wrote shape [] for a placeholder of unknown shape.
 constexpr int kScalarPlaceholderVersion = 24;
@@ -148,7 +150,8 @@ absl::Status GraphImporter::ReadAttrs(int i) {
     p.attrs.Set(name, *std::move(v));
     return absl::OkStatus();
   };
-  // In the definition's order, then the others by name: the wire has no order, and what is exported again must not depend on a hash.
+  // In the definition's order, then the others by name: the wire has no order, and what is exported
+  // again must not depend on a hash.
   size_t found = 0;
   for (const AttrDef& a : p.op->attrs) {
     const auto it = def.attr().find(a.name);
@@ -204,7 +207,8 @@ absl::Status GraphImporter::ReadColocation(int i) {
 absl::Status GraphImporter::ReadTypes(int i) {
   Pending& p = pending_[i];
   const int data_inputs = p.num_data_inputs;
-  // Counted before the lists are made: a number attr may ask for millions of inputs that the node does not have.
+  // Counted before the lists are made: a number attr may ask for millions of inputs that the node
+  // does not have.
   for (const bool outputs : {false, true}) {
     int64_t count = 0;
     for (const ArgDef& arg : outputs ? p.op->outputs : p.op->inputs) {

@@ -1,4 +1,5 @@
-// How ImportGraphDef works inside: one object per import that checks the whole definition and then builds. Not for users.
+// How ImportGraphDef works inside: one object per import that checks the whole definition and then
+// builds. Not for users.
 #ifndef TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
 #define TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
 
@@ -24,7 +25,8 @@ class GraphImporter {
   absl::StatusOr<ImportResult> Build();
 
  private:
-  // Where one input of a node comes from: a node of the definition or, when `existing` is set, of the graph.
+  // Where one input of a node comes from: a node of the definition or, when `existing` is set, of
+  // the graph.
   struct Input {
     Node* existing = nullptr;
     int node = -1;
@@ -49,8 +51,9 @@ class GraphImporter {
   absl::Status ReadAttrs(int node);
   absl::Status ReadColocation(int node);
   absl::Status ReadTypes(int node);
-  // Freezing a graph turns its variables into constants, also those that an op left in the graph assigns to: such a constant is made a variable again.
-  // Its value is not kept, since what assigns to it gives it another.
+  // Freezing a graph turns its variables into constants, also those that an op left in the graph
+  // assigns to: such a constant is made a variable again. Its value is not kept, since what assigns
+  // to it gives it another.
   absl::Status ThawConstants();
   absl::Status CheckEdgeTypes();
   absl::Status CheckCycles();

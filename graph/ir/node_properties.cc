@@ -14,7 +14,8 @@ void SharedProperties::Drop(Counted* p) {
 }
 
 NodeProperties* SharedProperties::Own() {
-  // Nobody can join a share that is alone but through this object, which its one writer has. Acquire: those who left read before we write.
+  // Nobody can join a share that is alone but through this object, which its one writer has.
+  // Acquire: those who left read before we write.
   if (!alone()) *this = SharedProperties(new Counted(static_cast<const NodeProperties&>(*p_)));
   return p_;
 }

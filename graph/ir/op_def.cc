@@ -1,4 +1,5 @@
-// The registry, and the checks of attrs against a definition. The mini-language is parsed in op_spec.cc.
+// The registry, and the checks of attrs against a definition. The mini-language is parsed in
+// op_spec.cc.
 #include "troupe/op_def.h"
 
 #include <algorithm>

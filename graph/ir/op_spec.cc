@@ -100,7 +100,8 @@ bool ParseScalar(Cursor& c, std::string_view kind, AttrValue* v) {
     if (!ParseType(c, &t)) return false;
     *v = t;
   } else if (kind == "shape") {
-    // "{}" is a scalar, "{ unknown_rank: true }" is no shape at all, "{ dim { size: 2 } }" is not needed.
+    // "{}" is a scalar, "{ unknown_rank: true }" is no shape at all, "{ dim { size: 2 } }" is not
+    // needed.
     if (!c.Take("{")) return false;
     PartialTensorShape s{};
     if (c.Take("unknown_rank")) {

@@ -98,7 +98,8 @@ absl::Status ShapeRefiner::AddNode(const Node* n) {
     const NodeOut in = n->input(i);
     if (const HandleInfo* h = handle(in)) c.set_input_handle(i, *h);
     const DType t = n->input_type(i);
-    // Only integers (and whatever is a constant itself) are worth following: they are shapes, axes and sizes.
+    // Only integers (and whatever is a constant itself) are worth following: they are shapes, axes
+    // and sizes.
     if (in.node->IsConstant() || t == DType::kInt32 || t == DType::kInt64) {
       Tensor v = ConstantValue(in, 0);
       if (v.valid()) {
@@ -168,7 +169,8 @@ absl::Status ShapeRefiner::SetShape(NodeOut out, const PartialTensorShape& s) {
 
 Tensor ShapeRefiner::ConstantValue(NodeOut out) const { return ConstantValue(out, 0); }
 
-// Which ops give shapes and how their values follow from their inputs is knowledge about these few ops' meaning; the refiner runs no kernels.
+// Which ops give shapes and how their values follow from their inputs is knowledge about these few
+// ops' meaning; the refiner runs no kernels.
 Tensor ShapeRefiner::ConstantValue(NodeOut out, int depth) const {
   const Node& n = *out.node;
   if (n.IsConstant()) {

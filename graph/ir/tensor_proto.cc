@@ -1,7 +1,8 @@
 // Tensors to and from TensorProto.
 //
-// A proto announces a shape and may back it by far fewer values, since a list that is too short repeats its last value. So the announced size is
-// never believed: it is compared with what is there before memory is asked for, and repetition stops at kMaxRepeated bytes.
+// A proto announces a shape and may back it by far fewer values, since a list that is too short
+// repeats its last value. So the announced size is never believed: it is compared with what is
+// there before memory is asked for, and repetition stops at kMaxRepeated bytes.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -16,7 +17,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensor_content is little-endian");
 
 constexpr int64_t kMaxRepeated = int64_t{1} << 31;
-// Tensors that vary in at most so many leading elements are written as lists of values, which people can read.
+// Tensors that vary in at most so many leading elements are written as lists of values, which
+// people can read.
 constexpr int64_t kFewElements = 8;
 
 // Which list of the proto holds values of `t`, and how many numbers stand for one element there.
@@ -244,7 +246,8 @@ void PutValues(const Tensor& t, int64_t count, proto::TensorProto* p) {
   }
 }
 
-// Elements up to the last that differs from the one before it (by its bits, so that -0 and NaN stay what they are); at least 1 of n >= 1.
+// Elements up to the last that differs from the one before it (by its bits, so that -0 and NaN stay
+// what they are); at least 1 of n >= 1.
 int64_t SignificantElements(const Tensor& t) {
   const size_t size = SizeOf(t.dtype());
   const auto* bytes = static_cast<const char*>(t.raw());

@@ -77,7 +77,8 @@ class ColocationGroups {
   // Most groups have the same few sets.
   std::vector<std::vector<int>> feasible_sets_;
   absl::flat_hash_map<std::string, int> feasible_by_key_;
-  // The set of the groups that ask for nothing, on one type of device: nearly all groups of most graphs.
+  // The set of the groups that ask for nothing, on one type of device: nearly all groups of most
+  // graphs.
   int feasible_of_plain_ = -1;
 };
 

@@ -9,9 +9,11 @@
 // A fused node gives the bits of the separate ones, but for the bias gradient of
 // _Conv2DBackpropFilterBias, which is summed in another order.
 //
-// Only a value that nobody else needs may vanish: what is fetched, read twice, or waited for by a control edge stays a node. So the pass runs on a part
-// as it is executed, where fetches are nodes. A fused node has the name of the node whose value it gives, waits for whatever its parts waited
-// for, and says in attrs "_replaces" (names) and "_replaced_ops" what it stands for; its kernel's errors name those.
+// Only a value that nobody else needs may vanish: what is fetched, read twice, or waited for by a
+// control edge stays a node. So the pass runs on a part as it is executed, where fetches are nodes.
+// A fused node has the name of the node whose value it gives, waits for whatever its parts waited
+// for, and says in attrs "_replaces" (names) and "_replaced_ops" what it stands for; its kernel's
+// errors name those.
 //
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FUSE_H_
@@ -26,8 +28,9 @@ namespace troupe {
 inline constexpr char kReplacesAttr[] = "_replaces";
 inline constexpr char kReplacedOpsAttr[] = "_replaced_ops";
 
-// Fuses in place and returns how many nodes vanished. A fused node is made only where `kernels` has a kernel for it on its device. Errors are those of
-// the graph's own operations, and that of `wanted`.
+// Fuses in place and returns how many nodes vanished. A fused node is made only where `kernels` has
+// a kernel for it on its device. Errors are those of the graph's own operations, and that of
+// `wanted`.
 absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels, StillWanted wanted = nullptr);
 
 }  // namespace troupe

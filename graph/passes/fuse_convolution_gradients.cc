@@ -1,4 +1,5 @@
-// The backward halves of a convolution: ReluGrad behind the gradient of the input, BiasAddGrad beside the gradient of the filter.
+// The backward halves of a convolution: ReluGrad behind the gradient of the input, BiasAddGrad
+// beside the gradient of the filter.
 #include "absl/container/flat_hash_set.h"
 #include "graph/passes/fuse_rewrite.h"
 

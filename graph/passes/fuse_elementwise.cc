@@ -1,5 +1,6 @@
-// Element-wise nodes whose values nobody else needs, with the one that they all lead to. Shapes are not asked for: inferring them would cost more than
-// all the rest, and the kernel takes whatever comes.
+// Element-wise nodes whose values nobody else needs, with the one that they all lead to. Shapes are
+// not asked for: inferring them would cost more than all the rest, and the kernel takes whatever
+// comes.
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"

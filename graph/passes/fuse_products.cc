@@ -77,7 +77,8 @@ class Products {
     }
     if (convolution || (op != "Add" && op != "AddV2") || add.input(0) == add.input(1)) return false;
     if (!shapes_) {
-      // Only graphs with such an Add pay for this. What cannot be inferred is unknown, and is left alone.
+      // Only graphs with such an Add pay for this. What cannot be inferred is unknown, and is left
+      // alone.
       shapes_.emplace(fuser_.graph());
       (void)shapes_->AddAll();
     }

@@ -14,7 +14,8 @@ namespace troupe {
 
 // The consumers that are ops (SINK is none).
 int NumConsumers(const Node& n);
-// The one consumer of `n`'s only output, when a fused node may take the value's place: one data edge and nothing else leads out of `n`. Else null.
+// The one consumer of `n`'s only output, when a fused node may take the value's place: one data
+// edge and nothing else leads out of `n`. Else null.
 const Edge* OnlyUse(const Node& n);
 // What gives input i of `n`, when `n` is its only use and both are of one device; else null.
 Node* OwnInput(const Node& n, int i);

@@ -23,8 +23,8 @@
 
 namespace troupe {
 
-// On a `_Send` and its `_Recv`: the value stays with the sender until the Recv runs and asks for it.
-// Other values are sent as soon as they are there.
+// On a `_Send` and its `_Recv`: the value stays with the sender until the Recv runs and asks for
+// it. Other values are sent as soon as they are there.
 inline constexpr char kGrantedAttr[] = "_granted";
 
 struct PartitionOptions {

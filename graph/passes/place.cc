@@ -165,8 +165,9 @@ class Placer {
   std::vector<int64_t> held_bytes_;  // by device
 };
 
-// With one device there is nothing to choose and nothing to group, unless somebody asked for something that must be checked: then false. It is what most sessions have,
-// and placing costs as much as compiling otherwise.
+// With one device there is nothing to choose and nothing to group, unless somebody asked for
+// something that must be checked: then false. It is what most sessions have, and placing costs as
+// much as compiling otherwise.
 bool AllGoOnTheOnlyDevice(const std::vector<Node*>& order, const DeviceSet& devices, const KernelLookup& kernels,
                           const PlaceOptions& options) {
   if (devices.size() != 1 || options.cost_model != nullptr) return false;

@@ -148,7 +148,8 @@ class Pruner {
     return absl::OkStatus();
   }
 
-  // The copy gets arguments and results of its own: the indexes of others would be taken for theirs.
+  // The copy gets arguments and results of its own: the indexes of others would be taken for
+  // theirs.
   absl::Status CheckArguments() const {
     for (const Node* n : needed_) {
       if (!n->op().Has(OpTrait::kArgument) && !n->op().Has(OpTrait::kResult)) continue;
@@ -186,7 +187,8 @@ class Pruner {
     return result_.graph->UniqueName(base);
   }
 
-  // What the nodes that would compute `fed` tell about its shape. Whoever built on it counts on that: gradients, reshapes.
+  // What the nodes that would compute `fed` tell about its shape. Whoever built on it counts on
+  // that: gradients, reshapes.
   absl::StatusOr<PartialTensorShape> KnownShape(NodeOut fed) {
     if (fed.node->op().Has(OpTrait::kPlaceholder)) return DeclaredShape(*fed.node);
     if (!shapes_.has_value()) shapes_.emplace(&graph_);

@@ -6,8 +6,8 @@
 // hands values to and takes them from these nodes, so that nothing is looked up by name during a
 // step.
 //
-// The cost is proportional to what is needed, plus one byte a node of the graph; where something else
-// than placeholders is fed, also to what that would be computed from.
+// The cost is proportional to what is needed, plus one byte a node of the graph; where something
+// else than placeholders is fed, also to what that would be computed from.
 //
 // Thread rule: a pure function of a graph that nobody changes meanwhile.
 #ifndef TROUPE_GRAPH_PASSES_PRUNE_H_
@@ -40,8 +40,8 @@ struct PrunedGraph {
   std::vector<Node*> args;
   // The _Retval of each fetch.
   std::vector<Node*> retvals;
-  // Dtype and shape of each feed, needed or not: what a placeholder declares, and what inference tells
-  // of any other tensor from the nodes of the graph.
+  // Dtype and shape of each feed, needed or not: what a placeholder declares, and what inference
+  // tells of any other tensor from the nodes of the graph.
   std::vector<DType> feed_types;
   std::vector<PartialTensorShape> feed_shapes;
   std::vector<DType> fetch_types;

@@ -1,4 +1,5 @@
-// How graph/train builds nodes: by name, so that a file compiles in a second and needs no generated header.
+// How graph/train builds nodes: by name, so that a file compiles in a second and needs no generated
+// header.
 #ifndef TROUPE_GRAPH_TRAIN_BUILD_H_
 #define TROUPE_GRAPH_TRAIN_BUILD_H_
 

@@ -11,7 +11,8 @@
 namespace troupe::train {
 namespace {
 
-// The outermost scope, on the device of `like`: slots are named after their variables, wherever the optimizer is called.
+// The outermost scope, on the device of `like`: slots are named after their variables, wherever the
+// optimizer is called.
 Scope Beside(const Scope& scope, const Variable& like) {
   auto s = std::make_shared<internal::ScopeState>(*scope.state());
   s->prefix.clear();

@@ -1,4 +1,5 @@
-// Values of node attributes, as C++ values; their wire form is proto::AttrValue (troupe/import_export.h converts).
+// Values of node attributes, as C++ values; their wire form is proto::AttrValue
+// (troupe/import_export.h converts).
 #ifndef TROUPE_ATTR_VALUE_H_
 #define TROUPE_ATTR_VALUE_H_
 
@@ -57,7 +58,8 @@ struct AttrPlaceholder {
 // An empty list whose element type the wire form does not tell.
 struct EmptyList {};
 
-// What a file that sets or reads attrs needs of this class is compiled once, in attr_value.cc: every file of the library includes this header.
+// What a file that sets or reads attrs needs of this class is compiled once, in attr_value.cc:
+// every file of the library includes this header.
 class AttrValue {
  public:
   using Variant = std::variant<std::monostate, std::string, int64_t, float, bool, DType, PartialTensorShape, Tensor,
@@ -98,7 +100,8 @@ class AttrValue {
   const Variant& variant() const { return v_; }
   bool has_value() const { return v_.index() != 0; }
   bool IsPlaceholder() const;
-  // Null when the value is of another kind. An EmptyList is every kind of list. T is a type of the variant.
+  // Null when the value is of another kind. An EmptyList is every kind of list. T is a type of the
+  // variant.
   template <class T>
   const T* As() const;
   // The spelling of op definitions: "int", "list(type)", "tensor", ...; "" without value.
@@ -123,7 +126,8 @@ struct AttrMap::Init {
   AttrValue value;
 };
 
-// The C++ types of attrs. The getters below are instantiated for these and for int32_t, once (attr_value.cc).
+// The C++ types of attrs. The getters below are instantiated for these and for int32_t, once
+// (attr_value.cc).
 #define TROUPE_FOR_ATTR_TYPES(X)                                                                               \
   X(std::string)                                                                                               \
   X(int64_t) X(float) X(bool) X(DType) X(PartialTensorShape) X(Tensor) X(FuncAttr) X(std::vector<std::string>) \
@@ -134,8 +138,9 @@ struct AttrMap::Init {
 template <class T>
 std::string_view AttrKindOf();
 
-// The value of attr `name` as a T (std::string, int64_t, float, bool, DType, PartialTensorShape, Tensor, FuncAttr or a std::vector of one of
-// them; also int32_t, checked for range). NOT_FOUND when it is missing, INVALID_ARGUMENT when it is of another kind.
+// The value of attr `name` as a T (std::string, int64_t, float, bool, DType, PartialTensorShape,
+// Tensor, FuncAttr or a std::vector of one of them; also int32_t, checked for range). NOT_FOUND
+// when it is missing, INVALID_ARGUMENT when it is of another kind.
 template <class T>
 absl::StatusOr<T> GetAttr(const AttrMap& attrs, std::string_view name);
 

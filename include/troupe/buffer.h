@@ -1,9 +1,9 @@
 // Memory of tensors: reference-counted buffers from size-classed free lists, and who is charged for
 // them.
 //
-// A Buffer's header and its bytes are one block: a scalar costs one cache line and, when a block of its class is in the
-// thread's cache, no lock and no call into malloc. Bytes of at most 32 lie inside the header's line; larger ones start at
-// the next multiple of 64.
+// A Buffer's header and its bytes are one block: a scalar costs one cache line and, when a block of
+// its class is in the thread's cache, no lock and no call into malloc. Bytes of at most 32 lie
+// inside the header's line; larger ones start at the next multiple of 64.
 //
 // The heap of blocks is the process's; allocators only count. An allocator with a name of its own
 // (a runtime's with a memory limit) is charged for each block that it handed out, header and
@@ -22,8 +22,9 @@
 // A tensor may outlive its allocator: the account is kept until the last block that is charged to
 // it is gone.
 //
-// Thread rule: counts are atomic, so a Buffer may be shared and dropped anywhere; a block freed on another thread joins that
-// thread's cache and overflows to the central lists. Allocate and Unref never block on anything but a short central mutex.
+// Thread rule: counts are atomic, so a Buffer may be shared and dropped anywhere; a block freed on
+// another thread joins that thread's cache and overflows to the central lists. Allocate and Unref
+// never block on anything but a short central mutex.
 #ifndef TROUPE_BUFFER_H_
 #define TROUPE_BUFFER_H_
 
@@ -114,8 +115,9 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // A buffer with at least `bytes` bytes and one reference; null when memory or the limit is exhausted. For kStrings and kHandles,
-  // `bytes` must be a multiple of the object's size and the objects are constructed.
+  // A buffer with at least `bytes` bytes and one reference; null when memory or the limit is
+  // exhausted. For kStrings and kHandles, `bytes` must be a multiple of the object's size and the
+  // objects are constructed.
   Buffer* Allocate(size_t bytes, BufferKind kind = BufferKind::kPlain);
 
   const std::string& name() const { return name_; }

@@ -78,7 +78,8 @@ class ComputeThreads {
         owner, [](void* fn) -> bool { return (*static_cast<Fn*>(fn))(); },
         const_cast<void*>(static_cast<const void*>(&enough)));
   }
-  // For the time of its life, loops that this thread begins belong to `owner`, an address that is only compared.
+  // For the time of its life, loops that this thread begins belong to `owner`, an address that is
+  // only compared.
   class LoopOwner {
    public:
     explicit LoopOwner(const void* owner);
@@ -90,9 +91,10 @@ class ComputeThreads {
     const void* const before_;
   };
 
-  // Calls f(begin, end) for disjoint ranges that cover [0, n). `unit_cost` is the estimated nanoseconds of one element: a range shorter than
-  // some 20 us of work is not split. Which ranges are made depends on n, unit_cost and num_threads only, never on timing, so that sums computed per range are
-  // reproducible; who runs them does depend on timing.
+  // Calls f(begin, end) for disjoint ranges that cover [0, n). `unit_cost` is the estimated
+  // nanoseconds of one element: a range shorter than some 20 us of work is not split. Which ranges
+  // are made depends on n, unit_cost and num_threads only, never on timing, so that sums computed
+  // per range are reproducible; who runs them does depend on timing.
   template <class F>
   void ParallelFor(int64_t n, double unit_cost, F&& f) {
     const int64_t ranges = NumRanges(n, unit_cost);

@@ -6,8 +6,9 @@
 //   Const(scope, tensor)                  any tensor, of any dtype
 //   Const(scope.WithOpName("w"), 0.0f, TensorShape({784, 10}))   one value in every element
 //
-// A literal keeps its C++ type (int -> int32, double -> float64, "text" -> string) unless a dtype is given. Ragged or mixed lists, and values that the dtype cannot
-// represent, are the scope's error.
+// A literal keeps its C++ type (int -> int32, double -> float64, "text" -> string) unless a dtype
+// is given. Ragged or mixed lists, and values that the dtype cannot represent, are the scope's
+// error.
 #ifndef TROUPE_CONST_H_
 #define TROUPE_CONST_H_
 

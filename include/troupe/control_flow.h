@@ -1,22 +1,29 @@
-// Conditionals and loops, built of the primitives Switch, Merge, Enter, Exit, NextIteration and LoopCond, as TensorFlow 1.x's cond_v1 and while_v1 do.
+// Conditionals and loops, built of the primitives Switch, Merge, Enter, Exit, NextIteration and
+// LoopCond, as TensorFlow 1.x's cond_v1 and while_v1 do.
 //
 //   Output y = Cond(scope, pred, [&](const Scope& s) { return ops::Square(s, x); }, [&](const Scope& s) { return ops::Neg(s, x); });
 //   OutputList r = While(scope, {0, 1.0f},
 //                        [&](const Scope& s, const OutputList& v) { return v[0] < n; },
 //                        [&](const Scope& s, const OutputList& v) -> OutputList { return {v[0] + 1, v[1] * x}; });
 //
-// The functions are called once, while the graph is built, with the scope to build in. They may use any Output of the functions around them: a value from outside of
-// a loop is brought in by Enter(is_constant), through every loop between; one from outside of a branch by a Switch on the predicate. What they return leaves
-// the loop or branch; nothing else can: using a loop's inner value outside of it is an error that names the value. Nodes that neither depend on a loop variable nor on a value
-// from outside are held by a control edge from the loop's (branch's) pivot, so that they run once an iteration (only when the branch is taken).
+// The functions are called once, while the graph is built, with the scope to build in. They may use
+// any Output of the functions around them: a value from outside of a loop is brought in by
+// Enter(is_constant), through every loop between; one from outside of a branch by a Switch on the
+// predicate. What they return leaves the loop or branch; nothing else can: using a loop's inner
+// value outside of it is an error that names the value. Nodes that neither depend on a loop
+// variable nor on a value from outside are held by a control edge from the loop's (branch's) pivot,
+// so that they run once an iteration (only when the branch is taken).
 //
-// How contexts are tracked: see control_context.h. Gradients need no record of it; they find the frames in the graph.
+// How contexts are tracked: see control_context.h. Gradients need no record of it; they find the
+// frames in the graph.
 //
-// Names are TensorFlow's: cond/Switch, cond/switch_t, cond/switch_f, cond/pred_id, cond/Merge; while/Enter, while/Merge, while/LoopCond, while/Switch,
-// while/Identity, while/NextIteration, while/Exit; a captured value is <user>/Enter or <user>/Switch.
+// Names are TensorFlow's: cond/Switch, cond/switch_t, cond/switch_f, cond/pred_id, cond/Merge;
+// while/Enter, while/Merge, while/LoopCond, while/Switch, while/Identity, while/NextIteration,
+// while/Exit; a captured value is <user>/Enter or <user>/Switch.
 //
-// Errors are the scope's, with the line of the call: a predicate that is no bool scalar, branches that return different types or numbers of values, a body whose results do
-// not fit the loop variables in number, type or shape.
+// Errors are the scope's, with the line of the call: a predicate that is no bool scalar, branches
+// that return different types or numbers of values, a body whose results do not fit the loop
+// variables in number, type or shape.
 #ifndef TROUPE_CONTROL_FLOW_H_
 #define TROUPE_CONTROL_FLOW_H_
 
@@ -38,7 +45,8 @@ struct BranchResult {
 };
 using BranchFn = std::function<BranchResult(const Scope&)>;
 
-// The merged results of both branches (and, when they give none, one bool that stands for having run).
+// The merged results of both branches (and, when they give none, one bool that stands for having
+// run).
 OutputList CondList(const ScopeAt& at, const Input& pred, const BranchFn& true_fn, const BranchFn& false_fn);
 
 namespace internal {
@@ -59,7 +67,8 @@ BranchFn MakeBranch(F fn) {
 }
 }  // namespace internal
 
-// Both functions take a scope; both return an Output, or both an OutputList, or both an Operation, and so does Cond. Named "cond" unless WithOpName says otherwise.
+// Both functions take a scope; both return an Output, or both an OutputList, or both an Operation,
+// and so does Cond. Named "cond" unless WithOpName says otherwise.
 template <class T, class F>
 auto Cond(const ScopeAt& at, const Input& pred, T true_fn, F false_fn) {
   using R = internal::BranchType<T>;
@@ -86,7 +95,8 @@ struct WhileOptions {
   int64_t parallel_iterations = 10;  // iterations that may be in flight at once
   bool back_prop = true;             // false: gradients stop at the loop's results
   int64_t maximum_iterations = -1;   // the loop ends after so many, whatever its condition says; -1: no bound
-  // One for each loop variable, where its shape changes from iteration to iteration; by default it must stay what it is on entry.
+  // One for each loop variable, where its shape changes from iteration to iteration; by default it
+  // must stay what it is on entry.
   std::vector<PartialTensorShape> shape_invariants;
 };
 using LoopCondFn = std::function<Output(const Scope&, const OutputList&)>;

@@ -1,4 +1,5 @@
-// A device as a plain object: a name, memory, compute threads, state. The device actor owns one; kernels see it through their context.
+// A device as a plain object: a name, memory, compute threads, state. The device actor owns one;
+// kernels see it through their context.
 //
 // Thread rule: immutable after construction; its parts have thread rules of their own.
 #ifndef TROUPE_DEVICE_H_
@@ -16,7 +17,8 @@ namespace troupe {
 
 class Device {
  public:
-  // `name` is full: "/job:localhost/replica:0/task:0/device:CPU:0". The threads may be shared by several devices of a process.
+  // `name` is full: "/job:localhost/replica:0/task:0/device:CPU:0". The threads may be shared by
+  // several devices of a process.
   Device(std::string name, std::string type, uint64_t incarnation, Allocator* allocator,
          std::shared_ptr<ComputeThreads> threads, std::shared_ptr<ResourceContainers> containers)
       : name_(std::move(name)),

@@ -1,7 +1,8 @@
 // Element types of tensors.
 //
-// The numbers are those of TensorFlow's DataType so that GraphDefs written there can be read here without a table.
-// A reference type (the edge out of a `Variable` op, which carries the variable and not a value) is its base type + 100.
+// The numbers are those of TensorFlow's DataType so that GraphDefs written there can be read here
+// without a table. A reference type (the edge out of a `Variable` op, which carries the variable
+// and not a value) is its base type + 100.
 //
 // Thread rule: everything here is a pure function.
 #ifndef TROUPE_DTYPE_H_
@@ -57,13 +58,15 @@ constexpr bool IsValidDType(int number) {
   return base > 0 && base < kNumDTypes;
 }
 
-// Bytes of one element; for string, resource and variant the size of the C++ object that stands for it.
+// Bytes of one element; for string, resource and variant the size of the C++ object that stands for
+// it.
 size_t SizeOf(DType t);
 // "float32", "int64", "float32_ref", ...
 std::string_view Name(DType t);
 // "DT_FLOAT", "DT_FLOAT_REF", ...: the spelling of GraphDef text files.
 std::string EnumName(DType t);
-// The inverse of Name, EnumName and of the short OpDef spellings ("float", "double", "half"); kInvalid when unknown.
+// The inverse of Name, EnumName and of the short OpDef spellings ("float", "double", "half");
+// kInvalid when unknown.
 DType DTypeFromName(std::string_view name);
 
 constexpr bool IsFloating(DType t) {
@@ -115,8 +118,9 @@ TROUPE_DTYPE_OF(uint64_t, kUint64)
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOfImpl<T>::kValue;
 
-// Calls `f.template operator()<T>()` with the C++ type of `t` for every plain numeric type and bool; returns what f
-// returns, or `otherwise` for string, resource, variant, quantized and reference types.
+// Calls `f.template operator()<T>()` with the C++ type of `t` for every plain numeric type and
+// bool; returns what f returns, or `otherwise` for string, resource, variant, quantized and
+// reference types.
 template <class R, class F>
 R VisitNumeric(DType t, R otherwise, F&& f) {
   switch (t) {

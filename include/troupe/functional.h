@@ -4,11 +4,14 @@
 //   Output sum = Fold(scope, x, 0.0f, [](const Scope&, const Output& sum, const Output& row) { return sum + row; });
 //   Output sums = Scan(scope, x, 0.0f, [](const Scope&, const Output& sum, const Output& row) { return sum + row; });
 //
-// Each takes several tensors of equal first dimension at once, and several accumulators. The rows live in TensorArrays; iterations of a Map that do not depend
-// on each other may run side by side. Gradients flow through all of it. The function's results may have any types; those of Fold and Scan keep the types and
-// shapes of the initial accumulators. Map of no rows needs results of statically known shape.
+// Each takes several tensors of equal first dimension at once, and several accumulators. The rows
+// live in TensorArrays; iterations of a Map that do not depend on each other may run side by side.
+// Gradients flow through all of it. The function's results may have any types; those of Fold and
+// Scan keep the types and shapes of the initial accumulators. Map of no rows needs results of
+// statically known shape.
 //
-// Errors are the scope's: nothing to go through, scalars, first dimensions that are known to differ, and what While refuses.
+// Errors are the scope's: nothing to go through, scalars, first dimensions that are known to
+// differ, and what While refuses.
 #ifndef TROUPE_FUNCTIONAL_H_
 #define TROUPE_FUNCTIONAL_H_
 
@@ -27,9 +30,11 @@ struct LoopOptions {
 using MapFn = std::function<OutputList(const Scope&, const OutputList& row)>;
 using FoldFn = std::function<OutputList(const Scope&, const OutputList& accumulators, const OutputList& row)>;
 
-// The function's results for every row, packed. Named "map" unless WithOpName says otherwise; so "fold" and "scan".
+// The function's results for every row, packed. Named "map" unless WithOpName says otherwise; so
+// "fold" and "scan".
 OutputList Map(const ScopeAt& at, const OutputList& elems, const MapFn& fn, const LoopOptions& options = {});
-// The accumulators after the last row. Without initial ones, the first row (the last one in reverse) is where they begin.
+// The accumulators after the last row. Without initial ones, the first row (the last one in
+// reverse) is where they begin.
 OutputList Fold(const ScopeAt& at, const OutputList& elems, const InputList& initial, const FoldFn& fn,
                 const LoopOptions& options = {});
 // The accumulators after every row, packed.

@@ -1,7 +1,9 @@
-// What an op's gradient function sees. It extends the graph by nodes that compute d(loss)/d(input) from d(loss)/d(output).
+// What an op's gradient function sees. It extends the graph by nodes that compute d(loss)/d(input)
+// from d(loss)/d(output).
 //
-// Rules: use Input(), Output() and Grad() for forward values, never node().input(): inside a loop they stand for values that were pushed on a stack;
-// build with Op(); a gradient that is not set means "none flows". The first error sticks and is what status() returns.
+// Rules: use Input(), Output() and Grad() for forward values, never node().input(): inside a loop
+// they stand for values that were pushed on a stack; build with Op(); a gradient that is not set
+// means "none flows". The first error sticks and is what status() returns.
 #ifndef TROUPE_GRADIENT_FUNCTION_H_
 #define TROUPE_GRADIENT_FUNCTION_H_
 
@@ -46,7 +48,8 @@ class GradientContext {
   // Sets the gradient of input i.
   void Set(int i, NodeOut grad) { grads_[i] = grad; }
 
-  // Adds a node and returns its output 0 (invalid after an error; then every further call is a no-op).
+  // Adds a node and returns its output 0 (invalid after an error; then every further call is a
+  // no-op).
   virtual NodeOut Op(std::string_view op, std::vector<GradArg> inputs, AttrMap attrs = {}) = 0;
   NodeOut Op(std::string_view op, std::initializer_list<NodeOut> inputs);
   NodeOut Op(std::string_view op, std::initializer_list<NodeOut> inputs, AttrMap attrs);
@@ -56,7 +59,8 @@ class GradientContext {
   // A scalar of `dtype` (any numeric type) with value v.
   NodeOut Scalar(DType dtype, double v);
   NodeOut ScalarLike(NodeOut x, double v) { return Scalar(BaseType(x.dtype()), v); }
-  // `grad`, computed for the broadcast shape of inputs 0 and 1, summed back to the shape of input `i`.
+  // `grad`, computed for the broadcast shape of inputs 0 and 1, summed back to the shape of input
+  // `i`.
   NodeOut SumToShapeOf(NodeOut grad, int i);
 
   void Fail(const absl::Status& s);
@@ -70,7 +74,8 @@ class GradientContext {
   absl::Status status_;
 };
 
-// For ops whose output counts as a constant, whatever their inputs are (StopGradient, ZerosLike, Floor): nothing flows back, and that is no error.
+// For ops whose output counts as a constant, whatever their inputs are (StopGradient, ZerosLike,
+// Floor): nothing flows back, and that is no error.
 inline absl::Status NoGradientFlows(GradientContext&) { return absl::OkStatus(); }
 
 }  // namespace troupe

@@ -1,17 +1,19 @@
 // Symbolic gradients: nodes are added to the graph that compute d(sum of ys)/dx for every x.
 //
-// The forward graph is walked backwards from ys; each node on a path from some x to some y adds the nodes that its op's gradient function builds, and
-// partial gradients that meet at a tensor are summed. Conditionals (Switch, Merge) and loops (frames) are recognised in the graph itself,
-// so graphs that were imported differentiate like those that were built here. A loop's gradient is a loop that counts the iterations down; forward
-// values that it needs are pushed on stacks by the forward loop and popped in reverse order.
+// The forward graph is walked backwards from ys; each node on a path from some x to some y adds the
+// nodes that its op's gradient function builds, and partial gradients that meet at a tensor are
+// summed. Conditionals (Switch, Merge) and loops (frames) are recognised in the graph itself, so
+// graphs that were imported differentiate like those that were built here. A loop's gradient is a
+// loop that counts the iterations down; forward values that it needs are pushed on stacks by the
+// forward loop and popped in reverse order.
 //
 //   std::vector<NodeOut> g;
 //   TROUPE_RETURN_IF_ERROR(AddGradients(&graph, {loss}, {w, b}, {}, {}, &g));
 //
-// An x may be any output of a floating or complex type, the reference of a Variable, or the handle of a resource variable (its gradient is
-// the sum of the gradients of all values read through it). An Output that is a Variable, or a copy
-// of one, means the variable, however the ys read it; any other read of it (w.Read(scope), an
-// imported ReadVariableOp) means the value of that read alone.
+// An x may be any output of a floating or complex type, the reference of a Variable, or the handle
+// of a resource variable (its gradient is the sum of the gradients of all values read through it).
+// An Output that is a Variable, or a copy of one, means the variable, however the ys read it; any
+// other read of it (w.Read(scope), an imported ReadVariableOp) means the value of that read alone.
 //
 // A gradient can be differentiated again, also through loops (stacks.cc says how).
 #ifndef TROUPE_GRADIENTS_H_
@@ -54,23 +56,24 @@ struct GradientOptions {
   SourceLocation location;  // of new nodes whose forward node has none
 };
 
-// Adds the gradients of `ys` with respect to `xs`; (*grads)[i] belongs to xs[i]. `grad_ys` is empty or has one entry per y, whose invalid entries mean ones.
-// ys and xs must live in one frame: outside of all loops, or all in the body of the same loop.
+// Adds the gradients of `ys` with respect to `xs`; (*grads)[i] belongs to xs[i]. `grad_ys` is empty
+// or has one entry per y, whose invalid entries mean ones. ys and xs must live in one frame:
+// outside of all loops, or all in the body of the same loop.
 //
 // INVALID_ARGUMENT: an x on which no y depends (unless options.unconnected says otherwise); a dtype
 // without gradients; a y of complex type without its grad_y; a grad_y of another type; an op on the
-// way without gradient
-// ("op 'Foo' (node 'a/b') has no gradient: why"); whatever an op's gradient function refuses. UNIMPLEMENTED: a loop that is not of
-// the form Enter, Merge, Switch, Exit/NextIteration; values that leave a loop through a stack in
-// another way than those that a gradient saved. On an error the graph is as it was before.
+// way without gradient ("op 'Foo' (node 'a/b') has no gradient: why"); whatever an op's gradient
+// function refuses. UNIMPLEMENTED: a loop that is not of the form Enter, Merge, Switch,
+// Exit/NextIteration; values that leave a loop through a stack in another way than those that a
+// gradient saved. On an error the graph is as it was before.
 absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
                           absl::Span<const NodeOut> grad_ys, const GradientOptions& options,
                           std::vector<NodeOut>* grads);
 
-// As AddGradients, with the scope's names, device, control dependencies and error: on a failure the scope is no longer ok and every entry is an invalid Output. In
-// the function of a While or Cond, tensors from outside stand for what they are called inside: an x
-// from outside is a source there, and all else from outside a constant. `options.name`, `device`,
-// `control_dependencies` and
+// As AddGradients, with the scope's names, device, control dependencies and error: on a failure the
+// scope is no longer ok and every entry is an invalid Output. In the function of a While or Cond,
+// tensors from outside stand for what they are called inside: an x from outside is a source there,
+// and all else from outside a constant. `options.name`, `device`, `control_dependencies` and
 // `location` are the scope's: `name` is put behind its prefix.
 std::vector<Output> Gradients(const ScopeAt& scope, const std::vector<Output>& ys, const std::vector<Output>& xs,
                               const std::vector<Output>& grad_ys = {}, GradientOptions options = {});

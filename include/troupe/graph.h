@@ -1,12 +1,15 @@
 // The graph: nodes, data edges and control edges.
 //
-// Node 0 is SOURCE and node 1 is SINK; they belong to no op's definition and carry only control edges (kControlSlot), which the
-// passes add where they need "everything". Edges may form cycles only through a node whose op has ControlFlow::kNextIteration.
+// Node 0 is SOURCE and node 1 is SINK; they belong to no op's definition and carry only control
+// edges (kControlSlot), which the passes add where they need "everything". Edges may form cycles
+// only through a node whose op has ControlFlow::kNextIteration.
 //
-// Copies of a node share what does not change (troupe/node_properties.h); a change to one of them is not seen by the others.
+// Copies of a node share what does not change (troupe/node_properties.h); a change to one of them
+// is not seen by the others.
 //
-// Thread rule: a Graph is a plain object: many readers or one writer. Graphs that share properties of nodes may be read and written independently.
-// Node and Edge pointers stay valid until the node or edge is removed; references to a node's properties until the node is changed.
+// Thread rule: a Graph is a plain object: many readers or one writer. Graphs that share properties
+// of nodes may be read and written independently. Node and Edge pointers stay valid until the node
+// or edge is removed; references to a node's properties until the node is changed.
 #ifndef TROUPE_GRAPH_H_
 #define TROUPE_GRAPH_H_
 
@@ -45,7 +48,8 @@ struct Edge {
 
  private:
   friend class Graph;
-  // Where the edge stands in src's out_edges() and dst's in_edges(): a node may have a million of either.
+  // Where the edge stands in src's out_edges() and dst's in_edges(): a node may have a million of
+  // either.
   unsigned out_at_, in_at_;
 };
 
@@ -81,10 +85,12 @@ class Node {
   absl::StatusOr<T> Attr(std::string_view name) const {
     return GetAttr<T>(attrs(), name);
   }
-  // What the node's copies share: kept by those who need a node's name or types when its graph is gone.
+  // What the node's copies share: kept by those who need a node's name or types when its graph is
+  // gone.
   const SharedProperties& properties() const { return properties_; }
 
-  // What the user asked for (may be partial or empty) and where the placer put it (full name, empty before).
+  // What the user asked for (may be partial or empty) and where the placer put it (full name, empty
+  // before).
   const std::string& requested_device() const { return properties_->requested_device; }
   void set_requested_device(std::string_view d);
   const std::string& assigned_device() const { return *assigned_device_; }
@@ -100,7 +106,8 @@ class Node {
   const std::vector<DType>& input_types() const { return properties_->input_types; }
   const std::vector<DType>& output_types() const { return properties_->output_types; }
 
-  // Data and control edges. in_edges() is unordered; input_edge(i) is the edge into input i, null while unconnected.
+  // Data and control edges. in_edges() is unordered; input_edge(i) is the edge into input i, null
+  // while unconnected.
   const EdgeList& in_edges() const { return in_edges_; }
   const EdgeList& out_edges() const { return out_edges_; }
   Edge* input_edge(int i) const { return inputs_[i]; }
@@ -150,28 +157,34 @@ class Graph {
   Node* sink() const { return nodes_[1]; }
   const OpRegistry& ops() const { return *ops_; }
 
-  // Adds an unconnected node. Validates the name ([A-Za-z0-9.][A-Za-z0-9_.\\-/]*, also leading '_' for nodes the runtime makes), the op and its attrs (defaults are filled in).
-  // INVALID_ARGUMENT / NOT_FOUND / ALREADY_EXISTS (a name that is taken); FAILED_PRECONDITION on a frozen graph.
+  // Adds an unconnected node. Validates the name ([A-Za-z0-9.][A-Za-z0-9_.\\-/]*, also leading '_'
+  // for nodes the runtime makes), the op and its attrs (defaults are filled in). INVALID_ARGUMENT /
+  // NOT_FOUND / ALREADY_EXISTS (a name that is taken); FAILED_PRECONDITION on a frozen graph.
   absl::StatusOr<Node*> AddNode(std::string_view name, std::string_view op, AttrMap attrs);
-  // As AddNode, for a copy of `other` (of any graph) without its edges: same attrs, types, devices and location, under `name`. Under the same name it shares its properties.
+  // As AddNode, for a copy of `other` (of any graph) without its edges: same attrs, types, devices
+  // and location, under `name`. Under the same name it shares its properties.
   absl::StatusOr<Node*> CopyNode(const Node& other, std::string_view name);
-  // As AddNode, for the importer, which has checked everything before and may not fail half way. REQUIRES: a valid name that is free, valid attrs with
-  // defaults filled in, the types that follow from them, and a graph that is not frozen.
+  // As AddNode, for the importer, which has checked everything before and may not fail half way.
+  // REQUIRES: a valid name that is free, valid attrs with defaults filled in, the types that follow
+  // from them, and a graph that is not frozen.
   Node* AddCheckedNode(std::string_view name, const OpDef* op, AttrMap attrs, std::vector<DType> input_types,
                        std::vector<DType> output_types);
   // Makes room for so many more nodes.
   void Reserve(int nodes);
-  // Connects. INVALID_ARGUMENT when a node is another graph's, an index is out of range, the input is already connected or the types differ (a
-  // reference output may feed a value input, never the other way).
+  // Connects. INVALID_ARGUMENT when a node is another graph's, an index is out of range, the input
+  // is already connected or the types differ (a reference output may feed a value input, never the
+  // other way).
   absl::StatusOr<Edge*> AddEdge(Node* src, int src_output, Node* dst, int dst_input);
   absl::StatusOr<Edge*> AddEdge(NodeOut src, Node* dst, int dst_input) {
     return AddEdge(src.node, src.index, dst, dst_input);
   }
-  // Adds src -> dst unless it is there already; returns the edge. REQUIRES: nodes of this graph. No check for cycles here (validation does that).
+  // Adds src -> dst unless it is there already; returns the edge. REQUIRES: nodes of this graph. No
+  // check for cycles here (validation does that).
   Edge* AddControlEdge(Node* src, Node* dst);
   // As AddControlEdge without looking for an equal edge (linear in the degree): for bulk builders.
   Edge* AddControlEdgeUnchecked(Node* src, Node* dst);
-  // In constant time, whatever the degrees. The last edge of either list takes the place of the one that goes.
+  // In constant time, whatever the degrees. The last edge of either list takes the place of the one
+  // that goes.
   void RemoveEdge(Edge* edge);
   // Removes the node and its edges, in time linear in its own degree. REQUIRES: not SOURCE or SINK.
   void RemoveNode(Node* node);
@@ -201,7 +214,8 @@ class Graph {
   int producer = kGraphVersion;
   int min_consumer = 0;
 
-  // Named lists of node or tensor names, as in MetaGraphDef ("variables", "trainable_variables", ...).
+  // Named lists of node or tensor names, as in MetaGraphDef ("variables", "trainable_variables",
+  // ...).
   std::vector<std::string>& collection(std::string_view name);
   const absl::flat_hash_map<std::string, std::vector<std::string>>& collections() const { return collections_; }
 
@@ -210,15 +224,18 @@ class Graph {
   void set_library(std::shared_ptr<const proto::FunctionDefLibrary> l) { library_ = std::move(l); }
   const std::shared_ptr<const proto::FunctionDefLibrary>& shared_library() const { return library_; }
 
-  // A deep copy; node ids are compacted, order is kept. `map` (optional) receives old id -> new node.
+  // A deep copy; node ids are compacted, order is kept. `map` (optional) receives old id -> new
+  // node.
   std::unique_ptr<Graph> Clone(std::vector<Node*>* map = nullptr) const;
-  // INVALID_ARGUMENT when an input is unconnected (names it) or there is a cycle without NextIteration (names a node on it).
+  // INVALID_ARGUMENT when an input is unconnected (names it) or there is a cycle without
+  // NextIteration (names a node on it).
   absl::Status Validate() const;
-  // Nodes in an order in which every node comes after its inputs (edges out of NextIteration do not count); includes SOURCE and SINK.
-  // INVALID_ARGUMENT on any other cycle.
+  // Nodes in an order in which every node comes after its inputs (edges out of NextIteration do not
+  // count); includes SOURCE and SINK. INVALID_ARGUMENT on any other cycle.
   absl::StatusOr<std::vector<Node*>> TopologicalOrder() const;
 
-  // Wires every node without inputs to SOURCE and every node without outputs to SINK by control edges.
+  // Wires every node without inputs to SOURCE and every node without outputs to SINK by control
+  // edges.
   void ConnectSourceAndSink();
 
  private:
@@ -262,7 +279,8 @@ class Graph {
 // INVALID_ARGUMENT with the reason when `name` cannot be a node's name.
 absl::Status CheckNodeName(std::string_view name);
 
-// "name:3" -> {name, 3}; "name" -> {name, 0}; "^name" -> {name, kControlSlot}. INVALID_ARGUMENT for anything else.
+// "name:3" -> {name, 3}; "name" -> {name, 0}; "^name" -> {name, kControlSlot}. INVALID_ARGUMENT for
+// anything else.
 absl::StatusOr<std::pair<std::string, int>> ParseTensorName(std::string_view text);
 
 }  // namespace troupe

@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-// A NoOp named "group_deps" (or by WithOpName) that runs after all of `ops`. Invalid ones are ignored.
+// A NoOp named "group_deps" (or by WithOpName) that runs after all of `ops`. Invalid ones are
+// ignored.
 Operation Group(const ScopeAt& at, const std::vector<Operation>& ops);
 // `value` as soon as it and all of `ops` are done: an Identity.
 Output After(const ScopeAt& at, const std::vector<Operation>& ops, const Output& value);

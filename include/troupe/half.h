@@ -1,7 +1,8 @@
 // IEEE binary16 and bfloat16 as storage types with conversion to and from float.
 //
-// Arithmetic is done in float and rounded to nearest even at every operation, as Eigen and TensorFlow do on CPUs
-// without native half arithmetic. The bit layout equals Eigen::half and Eigen::bfloat16, so buffers can be mapped.
+// Arithmetic is done in float and rounded to nearest even at every operation, as Eigen and
+// TensorFlow do on CPUs without native half arithmetic. The bit layout equals Eigen::half and
+// Eigen::bfloat16, so buffers can be mapped.
 #ifndef TROUPE_HALF_H_
 #define TROUPE_HALF_H_
 

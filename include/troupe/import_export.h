@@ -38,26 +38,33 @@ struct ImportResult {
   std::vector<NodeOut> return_outputs;
 };
 
-// Adds all nodes of `def` to `graph`, or none. Nodes may come in any order; back edges go through NextIteration into Merge.
-// Errors: unknown ops (NOT_FOUND, all of them in one message), bad names, attrs, types, missing inputs, cycles, versions: INVALID_ARGUMENT with the
-// node's name. No input, however damaged, aborts.
-// Without a prefix, an input that `def` lacks may name a node of `graph`, so that one definition can extend another. A constant that a reference input names
-// becomes the variable that freezing made it from. Placeholders of shape [] of producers before version 24 have an unknown shape.
+// Adds all nodes of `def` to `graph`, or none. Nodes may come in any order; back edges go through
+// NextIteration into Merge.
+// Errors: unknown ops (NOT_FOUND, all of them in one message), bad names, attrs, types, missing
+// inputs, cycles, versions: INVALID_ARGUMENT with the node's name. No input, however damaged,
+// aborts.
+// Without a prefix, an input that `def` lacks may name a node of `graph`, so that one definition
+// can extend another. A constant that a reference input names becomes the variable that freezing
+// made it from. Placeholders of shape [] of producers before version 24 have an unknown shape.
 absl::StatusOr<ImportResult> ImportGraphDef(const proto::GraphDef& def, const ImportOptions& options, Graph* graph);
 // Ops of `def` that `ops` does not know, sorted, each once.
 std::vector<std::string> UnknownOps(const proto::GraphDef& def, const OpRegistry& ops);
-// Every node but SOURCE and SINK, in id order. With `strip_defaults`, attrs equal to their default are left out.
+// Every node but SOURCE and SINK, in id order. With `strip_defaults`, attrs equal to their default
+// are left out.
 void ExportGraphDef(const Graph& graph, proto::GraphDef* def, bool strip_defaults = false);
 void ExportNodeDef(const Node& node, proto::NodeDef* def, bool strip_defaults = false);
 void ExportOpDef(const OpDef& op, proto::OpDef* def);
 
-// Reads a GraphDef file, binary or text (told apart by content). NOT_FOUND / INVALID_ARGUMENT with the path.
+// Reads a GraphDef file, binary or text (told apart by content). NOT_FOUND / INVALID_ARGUMENT with
+// the path.
 absl::Status ReadGraphDef(const std::string& path, proto::GraphDef* def);
 
 absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& p);
 void AttrToProto(const AttrValue& v, proto::AttrValue* p);
-// Every encoding: tensor_content, typed lists with repetition of the last value, half_val, strings. INVALID_ARGUMENT when sizes do not agree, before
-// anything of the announced size is allocated beyond what the proto backs (repetition of one value is the only growth, and is bounded by 2^31 bytes).
+// Every encoding: tensor_content, typed lists with repetition of the last value, half_val, strings.
+// INVALID_ARGUMENT when sizes do not agree, before anything of the announced size is allocated
+// beyond what the proto backs (repetition of one value is the only growth, and is bounded by 2^31
+// bytes).
 absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& p);
 // Typed fields for few elements and strings, tensor_content otherwise.
 void TensorToProto(const Tensor& t, proto::TensorProto* p);

@@ -1,7 +1,8 @@
 // Kernels: how an op computes on a device.
 //
-// A kernel is a plain function pointer with a prepared state. The state is built once per node when a part is compiled (KernelInit: attrs, types, device) and is
-// shared by every step and thread that runs the node, so Compute must not change it without its own lock. What must survive between
+// A kernel is a plain function pointer with a prepared state. The state is built once per node when
+// a part is compiled (KernelInit: attrs, types, device) and is shared by every step and thread that
+// runs the node, so Compute must not change it without its own lock. What must survive between
 // steps belongs into the device's containers, never into the kernel.
 //
 //   class ReluKernel {
@@ -11,7 +12,8 @@
 //   };
 //   TROUPE_KERNEL("Relu").Device("CPU").Type<float>("T").Class<ReluKernel>();
 //
-// A kernel must not throw for bad input, and must not block: one that waits is asynchronous (ComputeAsync) and calls `done` exactly once, from any thread.
+// A kernel must not throw for bad input, and must not block: one that waits is asynchronous
+// (ComputeAsync) and calls `done` exactly once, from any thread.
 #ifndef TROUPE_KERNEL_H_
 #define TROUPE_KERNEL_H_
 
@@ -55,7 +57,8 @@ struct KernelNode {
 };
 
 // Where the tokens of a kernel that hands values to other parts go; implemented by the executor.
-// `frame_iter` tells the iteration of the value ("" outside of loops); `edge` is the canonical key of the cut edge.
+// `frame_iter` tells the iteration of the value ("" outside of loops); `edge` is the canonical key
+// of the cut edge.
 class TensorExchange {
  public:
   virtual ~TensorExchange() = default;
@@ -78,7 +81,8 @@ struct SessionScope {
   SessionScope(std::string session, bool shares = true)  // NOLINT: a plain id is a scope
       : id(std::move(session)), share_variables(shares) {}
   std::string id;
-  // Variables without a container or shared name of their own are those of every session of the runtime; otherwise of this session alone.
+  // Variables without a container or shared name of their own are those of every session of the
+  // runtime; otherwise of this session alone.
   bool share_variables;
 };
 
@@ -95,8 +99,9 @@ class KernelInit {
   DType output_type(int i) const { return BaseType(node_.output_type(i)); }
   int num_inputs() const { return node_.num_inputs(); }
   int num_outputs() const { return node_.num_outputs(); }
-  // (container, name) of the node's state from its attrs "container" and "shared_name" where it has them: the shared name, or the node's name.
-  // `per_session`: the state dies with the session and other sessions do not see it (random streams); otherwise it is shared like a variable.
+  // (container, name) of the node's state from its attrs "container" and "shared_name" where it has
+  // them: the shared name, or the node's name. `per_session`: the state dies with the session and
+  // other sessions do not see it (random streams); otherwise it is shared like a variable.
   std::pair<std::string, std::string> ResourceKey(bool per_session);
   const std::string& session() const { return session_.id; }
   void Fail(const absl::Status& s);
@@ -138,7 +143,8 @@ class KernelContext {
   Tensor TakeInput(int i) { return std::move(inputs_[i]); }
   // The variable that reference input i names. Null never happens for a graph that was validated.
   VariableSlot* ref(int i) const;
-  // The variable (or other object) behind resource input i; INVALID_ARGUMENT when the handle is unbound or names something else.
+  // The variable (or other object) behind resource input i; INVALID_ARGUMENT when the handle is
+  // unbound or names something else.
   template <class T>
   absl::StatusOr<T*> resource(int i) const {
     const ResourceHandle& h = *static_cast<const ResourceHandle*>(inputs_[i].raw());
@@ -153,7 +159,8 @@ class KernelContext {
   absl::StatusOr<Tensor*> AllocateOutput(int i, const TensorShape& shape);
   // A scratch tensor.
   absl::StatusOr<Tensor> AllocateTemp(DType dtype, const TensorShape& shape);
-  // Output `o` in the buffer of the first input of `candidates` that is uniquely owned and has the output's type and number of bytes; a new one otherwise.
+  // Output `o` in the buffer of the first input of `candidates` that is uniquely owned and has the
+  // output's type and number of bytes; a new one otherwise.
   absl::StatusOr<Tensor*> ForwardOrAllocate(std::initializer_list<int> candidates, int o, const TensorShape& shape);
 
   // Control flow: an output that is left without a value is dead. Merge reads which input came.
@@ -200,8 +207,9 @@ struct PreparedKernel {
 };
 using KernelFactory = absl::StatusOr<PreparedKernel> (*)(KernelInit&);
 
-// Who wrote a kernel. One of the library's own returns as soon as it has computed; of anybody else's nothing is known, so a step that must be answered in time does
-// not lend it the caller's thread.
+// Who wrote a kernel. One of the library's own returns as soon as it has computed; of anybody
+// else's nothing is known, so a step that must be answered in time does not lend it the caller's
+// thread.
 enum class KernelOrigin : uint8_t { kLibrary, kUser };
 #ifdef TROUPE_LIBRARY_KERNELS
 #define TROUPE_KERNEL_ORIGIN ::troupe::KernelOrigin::kLibrary
@@ -223,7 +231,8 @@ struct KernelDef {
 };
 
 namespace internal {
-// `state`, which `destroy` deletes, and what runs on it, as a kernel; the error of `init` when its construction failed.
+// `state`, which `destroy` deletes, and what runs on it, as a kernel; the error of `init` when its
+// construction failed.
 absl::StatusOr<PreparedKernel> FinishKernel(const KernelInit& init, void* state, void (*destroy)(void*),
                                             ComputeFn compute, AsyncComputeFn compute_async, Cost cost);
 absl::StatusOr<PreparedKernel> FunctionKernel(ComputeFn compute, Cost cost);
@@ -282,7 +291,8 @@ class KernelRegistry {
  public:
   static KernelRegistry& Global();
   void Register(KernelDef def);
-  // The kernel for this node on devices of this type (its attr "_kernel" asks for a label). NOT_FOUND with the list of what is registered for the op when none fits.
+  // The kernel for this node on devices of this type (its attr "_kernel" asks for a label).
+  // NOT_FOUND with the list of what is registered for the op when none fits.
   absl::StatusOr<const KernelDef*> Find(const Node& node, std::string_view device_type) const;
   std::vector<const KernelDef*> List(std::string_view op = {}) const;  // "" = all, sorted by op
 
@@ -293,7 +303,8 @@ class KernelRegistry {
   std::unique_ptr<Impl> impl_;
 };
 
-// Finds kernels for many nodes: what is registered for an op is looked up once, so kernels that are registered meanwhile are not seen. Thread rule: for one thread.
+// Finds kernels for many nodes: what is registered for an op is looked up once, so kernels that are
+// registered meanwhile are not seen. Thread rule: for one thread.
 class KernelFinder {
  public:
   explicit KernelFinder(std::string_view device_type);

@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-// NodeBuilder(graph, "loss/mul", "Mul").Input(a).Input(b).Build(): type attrs (T, N, type lists) are inferred from the inputs.
+// NodeBuilder(graph, "loss/mul", "Mul").Input(a).Input(b).Build(): type attrs (T, N, type lists)
+// are inferred from the inputs.
 class NodeBuilder {
  public:
   // The name is made unique when `unique_name`; otherwise a taken name is ALREADY_EXISTS.
@@ -26,7 +27,8 @@ class NodeBuilder {
   NodeBuilder& Device(std::string_view device);
   NodeBuilder& AssignedDevice(std::string_view device);
   NodeBuilder& Location(SourceLocation l);
-  // A loop's Merge is built before its back edge exists: `args` beyond those given stay unconnected.
+  // A loop's Merge is built before its back edge exists: `args` beyond those given stay
+  // unconnected.
   NodeBuilder& AllowMissingInputs();
   // INVALID_ARGUMENT with the op's signature when the inputs do not fit.
   absl::StatusOr<Node*> Build();

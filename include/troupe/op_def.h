@@ -1,6 +1,7 @@
 // Op definitions and their registry.
 //
-// An op is defined once, in its own file under kernels/ (or in a test), by a chain that reads like the op's documentation:
+// An op is defined once, in its own file under kernels/ (or in a test), by a chain that reads like
+// the op's documentation:
 //
 //   TROUPE_OP("Relu")
 //       .Input("features: T").Output("activations: T")
@@ -9,12 +10,15 @@
 //       .Gradient([](GradientContext& g) { g.Set(0, g.Op("ReluGrad", {g.Grad(0), g.Output(0)})); return g.status(); })
 //       .Doc("max(features, 0), element by element.");
 //
-// The mini-language of Input, Output and Attr is TensorFlow's (whitepaper section 5; OpDef comments): an arg is "name: T" (attr T),
-// "name: float", "name: N * T" (a list by number attr), "name: Tlist" (a list by type-list attr), each also in Ref(...); an attr is "name: kind",
-// with kind one of string int float bool type shape tensor func, list(kind), {a, b, ...}, numbertype, realnumbertype, then ">= minimum", then "= default".
-// Every op either has a Gradient or says NotDifferentiable("why"); the registry refuses one that does neither.
+// The mini-language of Input, Output and Attr is TensorFlow's (whitepaper section 5; OpDef
+// comments): an arg is "name: T" (attr T), "name: float", "name: N * T" (a list by number attr),
+// "name: Tlist" (a list by type-list attr), each also in Ref(...); an attr is "name: kind", with
+// kind one of string int float bool type shape tensor func, list(kind), {a, b, ...}, numbertype,
+// realnumbertype, then ">= minimum", then "= default". Every op either has a Gradient or says
+// NotDifferentiable("why"); the registry refuses one that does neither.
 //
-// Thread rule: registration happens before main or under the registry's lock; look-ups are thread safe; an OpDef never changes or dies.
+// Thread rule: registration happens before main or under the registry's lock; look-ups are thread
+// safe; an OpDef never changes or dies.
 #ifndef TROUPE_OP_DEF_H_
 #define TROUPE_OP_DEF_H_
 
@@ -54,8 +58,9 @@ struct AttrDef {
   std::vector<std::string> allowed_strings;  // empty: any
 };
 
-// What a node does to the frame and iteration of the tokens that pass through it (whitepaper section 4.4). Anything else is kNone. The executor
-// and the passes ask for this trait, never for an op's name.
+// What a node does to the frame and iteration of the tokens that pass through it (whitepaper
+// section 4.4). Anything else is kNone. The executor and the passes ask for this trait, never for
+// an op's name.
 enum class ControlFlow : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond, kControlTrigger };
 // Other traits that passes and the executor ask for.
 enum class OpTrait : uint32_t {
@@ -151,10 +156,12 @@ struct OpRegistrar {
 const std::vector<DType>& NumberTypes();
 const std::vector<DType>& RealNumberTypes();
 
-// Checks `attrs` against `op`: every attr present or defaulted (defaults are added), kinds, minimums and allowed values. Attrs that begin with
-// '_' are let through; others that the op does not know are INVALID_ARGUMENT.
+// Checks `attrs` against `op`: every attr present or defaulted (defaults are added), kinds,
+// minimums and allowed values. Attrs that begin with '_' are let through; others that the op does
+// not know are INVALID_ARGUMENT.
 absl::Status ValidateAttrs(const OpDef& op, AttrMap* attrs);
-// The types of the inputs (outputs) of a node with these attrs, lists expanded. `is_ref` args give reference types.
+// The types of the inputs (outputs) of a node with these attrs, lists expanded. `is_ref` args give
+// reference types.
 absl::Status ArgTypes(const std::vector<ArgDef>& args, const AttrMap& attrs, std::vector<DType>* types);
 // First and past-the-last flat index of arg `i` given the attrs.
 absl::StatusOr<std::pair<int, int>> ArgRange(const std::vector<ArgDef>& args, const AttrMap& attrs,

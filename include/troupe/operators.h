@@ -1,11 +1,14 @@
 // Arithmetic on Outputs: a + b, 2.0f * x, -x, i < 10.
 //
-// Nodes are built where the left operand was (or the right one, when the left is a literal): in its name scope, on its device, without its control
-// dependencies and colocation. While a function of a Cond or While runs, nodes whose operands all come from outside are built in that function's scope, so
-// that what is written in a branch runs in the branch.
+// Nodes are built where the left operand was (or the right one, when the left is a literal): in its
+// name scope, on its device, without its control dependencies and colocation. While a function of a
+// Cond or While runs, nodes whose operands all come from outside are built in that function's
+// scope, so that what is written in a branch runs in the branch.
 //
-// + is AddV2 (Add for strings), * is Mul, / is RealDiv for floating point and complex numbers and TruncateDiv (as C++) for integers; comparisons give bool tensors.
-// Operands none of which knows a scope (each empty, or made of a bare NodeOut) give an invalid Output; the scope that it is used in says why.
+// + is AddV2 (Add for strings), * is Mul, / is RealDiv for floating point and complex numbers and
+// TruncateDiv (as C++) for integers; comparisons give bool tensors. Operands none of which knows a
+// scope (each empty, or made of a bare NodeOut) give an invalid Output; the scope that it is used
+// in says why.
 // There is no ==, which could be mistaken for "the same Output"; ops::Equal says what it means.
 #ifndef TROUPE_OPERATORS_H_
 #define TROUPE_OPERATORS_H_

@@ -1,11 +1,15 @@
-// What graph builders take and return: Output (one tensor of the graph), Operation (one node), Input (an Output or a literal) and InputList.
+// What graph builders take and return: Output (one tensor of the graph), Operation (one node),
+// Input (an Output or a literal) and InputList.
 //
-// An Output is a cheap handle: node, output index and the scope it was built in, which is what lets `a + b` build without naming a scope. A builder
-// call that failed returns an invalid Output; handing it on is harmless, since every builder call after the first error does nothing.
+// An Output is a cheap handle: node, output index and the scope it was built in, which is what lets
+// `a + b` build without naming a scope. A builder call that failed returns an invalid Output;
+// handing it on is harmless, since every builder call after the first error does nothing.
 //
-// A literal becomes a Const node when the op that takes it is built. Plain C++ literals (2, 0.5, {1, 2}) are weak: they take the type that the op's other
-// inputs ask for where they can be represented in it (integers in every numeric type, floating point in floating and complex types); without such
-// a hint they keep their C++ type (int -> int32, double -> float64). A Tensor is always taken as it is.
+// A literal becomes a Const node when the op that takes it is built. Plain C++ literals (2, 0.5,
+// {1, 2}) are weak: they take the type that the op's other inputs ask for where they can be
+// represented in it (integers in every numeric type, floating point in floating and complex types);
+// without such a hint they keep their C++ type (int -> int32, double -> float64). A Tensor is
+// always taken as it is.
 //
 // Thread rule: as the Scope they come from: one thread at a time.
 #ifndef TROUPE_OUTPUT_H_
@@ -92,12 +96,14 @@ class Operation {
 template <class T>
 concept LiteralElement = std::integral<T> ||(requires { DTypeOfImpl<T>::kValue; } && !std::same_as<T, ResourceHandle>);
 
-// A scalar, a nested list of scalars, or a tensor. Lists must be rectangular; in a list of integers and floating point numbers the integers follow.
+// A scalar, a nested list of scalars, or a tensor. Lists must be rectangular; in a list of integers
+// and floating point numbers the integers follow.
 class Literal {
  public:
   template <LiteralElement T>
   Literal(const T& v) : value_(Tensor::Scalar(Widen(v))) {}  // NOLINT: literals are meant to convert
-  // Templates, so that a 0 in braces is a list with a number and no null pointer to characters (compilers differ there).
+  // Templates, so that a 0 in braces is a list with a number and no null pointer to characters
+  // (compilers differ there).
   template <std::same_as<char> T>
   Literal(const T* v) : value_(Tensor::Scalar(v)) {}  // NOLINT
   template <std::same_as<std::string_view> T>
@@ -178,8 +184,9 @@ class InputList {
   std::vector<Input> inputs_;
 };
 
-// `value` with elements of `dtype`. INVALID_ARGUMENT when it is no number, or one that `dtype` cannot represent (a fraction as an integer, an integer out of
-// range, anything but a bool as a bool).
+// `value` with elements of `dtype`. INVALID_ARGUMENT when it is no number, or one that `dtype`
+// cannot represent (a fraction as an integer, an integer out of range, anything but a bool as a
+// bool).
 absl::StatusOr<Tensor> ConvertLiteral(const Tensor& value, DType dtype);
 
 }  // namespace troupe

@@ -1,8 +1,9 @@
-// State that outlives a step: the base of variables, stacks, random streams, readers; and the handle that flows along
-// resource and reference edges.
+// State that outlives a step: the base of variables, stacks, random streams, readers; and the
+// handle that flows along resource and reference edges.
 //
-// A ResourceHandle is an element of a tensor of dtype resource, or of a reference type. It owns a share of the object it names, so
-// a handle never dangles; an object removed from its container lives until the last handle is gone.
+// A ResourceHandle is an element of a tensor of dtype resource, or of a reference type. It owns a
+// share of the object it names, so a handle never dangles; an object removed from its container
+// lives until the last handle is gone.
 //
 // Thread rule: counts are atomic; what a resource does about its own threads stands in its class.
 #ifndef TROUPE_RESOURCE_H_

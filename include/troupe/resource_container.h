@@ -1,9 +1,11 @@
 // Where the state of stateful ops lives: named objects in containers, one set per device.
 //
-// An entry's key is (container, name). Ops without a shared name use their node's name under the container
-// of their session (see KernelInit::ResourceKey), so every executor, signature and step that has the node finds the same object.
+// An entry's key is (container, name). Ops without a shared name use their node's name under the
+// container of their session (see KernelInit::ResourceKey), so every executor, signature and step
+// that has the node finds the same object.
 //
-// Thread rule: all methods are thread safe. Kernels look an entry up once and keep the shared pointer in a ResourceCache.
+// Thread rule: all methods are thread safe. Kernels look an entry up once and keep the shared
+// pointer in a ResourceCache.
 #ifndef TROUPE_RESOURCE_CONTAINER_H_
 #define TROUPE_RESOURCE_CONTAINER_H_
 
@@ -23,7 +25,8 @@ namespace troupe {
 
 class ResourceContainers {
  public:
-  // The entry as a T; made by `create` when there is none. INVALID_ARGUMENT when the entry is of another class.
+  // The entry as a T; made by `create` when there is none. INVALID_ARGUMENT when the entry is of
+  // another class.
   template <class T>
   absl::StatusOr<std::shared_ptr<T>> LookUpOrCreate(const std::string& container, const std::string& name,
                                                     const std::function<std::shared_ptr<T>()>& create) {
@@ -65,7 +68,8 @@ class ResourceContainers {
   std::atomic<bool> used_{false};
 };
 
-// One kernel's entry, found at first use and found again after its container was cleared. Thread safe.
+// One kernel's entry, found at first use and found again after its container was cleared. Thread
+// safe.
 template <class T>
 class ResourceCache {
  public:

@@ -1,8 +1,10 @@
 // The runtime of one process: its actors, devices and threads. Sessions live in one.
 //
-// A runtime belongs to the process that started it: after fork the child starts its own. Where the system has no threads or memory left for one, Start says RESOURCE_EXHAUSTED.
+// A runtime belongs to the process that started it: after fork the child starts its own. Where the
+// system has no threads or memory left for one, Start says RESOURCE_EXHAUSTED.
 //
-// Thread rule: all methods are thread safe. A Runtime outlives its sessions, which hold a share of it; so do steps that run.
+// Thread rule: all methods are thread safe. A Runtime outlives its sessions, which hold a share of
+// it; so do steps that run.
 #ifndef TROUPE_RUNTIME_H_
 #define TROUPE_RUNTIME_H_
 

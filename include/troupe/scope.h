@@ -1,7 +1,9 @@
 // Scope: where new nodes go, and what they have in common.
 //
-// Problem: a graph is built by many small functions (a layer, an optimizer, a user's helper). Each wants its nodes named under the caller's name, on the
-// caller's device, after the caller's control dependencies, without a global "current graph". A Scope says all of that and is handed on by value.
+// Problem: a graph is built by many small functions (a layer, an optimizer, a user's helper). Each
+// wants its nodes named under the caller's name, on the caller's device, after the caller's control
+// dependencies, without a global "current graph". A Scope says all of that and is handed on by
+// value.
 //
 //   troupe::Scope root = troupe::Scope::NewRootScope();
 //   troupe::Scope fc1 = root.NewSubScope("fc1").WithDevice("/job:worker");
@@ -9,18 +11,22 @@
 //   auto z = troupe::ops::Add(fc1.WithOpName("z"), y, b);  // node "fc1/z"
 //   if (!root.ok()) std::cerr << root.status();         // names the line of the first bad call
 //
-// Names. A node is called prefix + op name (WithOpName) or prefix + op type; a taken name gets "_1", "_2", ... Sub-scopes get unique names in the same way, and
-// nodes and sub-scopes share one set of names, so that two layers made by one helper are "fc" and "fc_1".
+// Names. A node is called prefix + op name (WithOpName) or prefix + op type; a taken name gets
+// "_1", "_2", ... Sub-scopes get unique names in the same way, and nodes and sub-scopes share one
+// set of names, so that two layers made by one helper are "fc" and "fc_1".
 //
-// Devices. Nested requests are merged field by field, the inner one winning ("/job:ps" outside, "/cpu:0" inside gives "/job:ps/device:CPU:0"); a device function is
-// asked about each node with what the scopes inside of it have set, and its answer, unless empty, replaces it.
+// Devices. Nested requests are merged field by field, the inner one winning ("/job:ps" outside,
+// "/cpu:0" inside gives "/job:ps/device:CPU:0"); a device function is asked about each node with
+// what the scopes inside of it have set, and its answer, unless empty, replaces it.
 //
-// Errors. The first error is kept with the line of the program that caused it; from then on every builder call on any scope of the graph does nothing and
-// returns an invalid Output. Nothing aborts or throws: what a function of yours throws (a body of a
-// While or Cond, a device function, a shape or gradient function of an op) becomes the scope's
-// error, with what() and the line of the call or the node's address.
+// Errors. The first error is kept with the line of the program that caused it; from then on every
+// builder call on any scope of the graph does nothing and returns an invalid Output. Nothing aborts
+// or throws: what a function of yours throws (a body of a While or Cond, a device function, a shape
+// or gradient function of an op) becomes the scope's error, with what() and the line of the call or
+// the node's address.
 //
-// Control flow. While and Cond (control_flow_ops.h) call their functions with a scope that knows its loop or branch; nodes built in it are wired into it.
+// Control flow. While and Cond (control_flow_ops.h) call their functions with a scope that knows
+// its loop or branch; nodes built in it are wired into it.
 //
 // Thread rule: all scopes of one graph belong to one thread at a time.
 #ifndef TROUPE_SCOPE_H_
@@ -51,8 +57,8 @@ class Scope {
   // There is no empty Scope: one that was moved from is a copy.
   Scope(const Scope&) = default;
   Scope& operator=(const Scope&) = default;
-  // A scope over a new, empty graph, over a shared one, or over one that outlives all scopes (an imported graph to be extended). Given no graph, a
-  // scope that has an error.
+  // A scope over a new, empty graph, over a shared one, or over one that outlives all scopes (an
+  // imported graph to be extended). Given no graph, a scope that has an error.
   static Scope NewRootScope();
   static Scope NewRootScope(std::shared_ptr<Graph> graph);
   static Scope NewRootScope(Graph* graph);
@@ -68,13 +74,15 @@ class Scope {
   Scope WithNoDevice() const;
   // Stateful ops keep their state in this container.
   Scope WithContainer(std::string_view container) const;
-  // On the same device as `op`, which must not be empty; replaces earlier colocation. An operation of another graph is the scope's error.
+  // On the same device as `op`, which must not be empty; replaces earlier colocation. An operation
+  // of another graph is the scope's error.
   Scope ColocateWith(const Operation& op, std::source_location here = std::source_location::current()) const;
   Scope ColocateWith(const Output& out, std::source_location here = std::source_location::current()) const {
     return ColocateWith(Operation(out), here);
   }
   Scope WithNoColocation() const;
-  // New nodes run after these, too. Invalid ones are ignored; those of another graph are the scope's error.
+  // New nodes run after these, too. Invalid ones are ignored; those of another graph are the
+  // scope's error.
   Scope WithControlDependencies(const std::vector<Operation>& ops,
                                 std::source_location here = std::source_location::current()) const;
   Scope WithControlDependencies(const Operation& op,
@@ -86,7 +94,8 @@ class Scope {
     return WithControlDependencies(Operation(out), here);
   }
   Scope WithNoControlDependencies() const;
-  // Nodes built with the returned scope say they were created at `location`: for a helper that builds many nodes for one line of its caller.
+  // Nodes built with the returned scope say they were created at `location`: for a helper that
+  // builds many nodes for one line of its caller.
   Scope WithLocation(SourceLocation location) const;
 
   Graph* graph() const;
@@ -122,8 +131,9 @@ class Scope {
   std::string op_name_;
 };
 
-// A scope and the line that uses it: the first parameter of every builder. Converting a Scope captures the caller's line; a helper that takes a ScopeAt and hands it on
-// makes its nodes say the line of its own caller.
+// A scope and the line that uses it: the first parameter of every builder. Converting a Scope
+// captures the caller's line; a helper that takes a ScopeAt and hands it on makes its nodes say the
+// line of its own caller.
 class ScopeAt {
  public:
   ScopeAt(const Scope& scope, std::source_location here = std::source_location::current());  // NOLINT

@@ -5,12 +5,15 @@
 //   std::vector<Tensor> out;
 //   absl::Status s = session->Run({{"x", Tensor::Scalar(2.0f)}}, {"y:0"}, {}, &out);
 //
-// Names may repeat in the fetches, and a feed that nothing needs is accepted. Errors: NOT_FOUND lists every unknown name; INVALID_ARGUMENT for a tensor fed twice, a
-// value of the wrong type or shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with the node's address. A
-// failed step leaves the session usable.
+// Names may repeat in the fetches, and a feed that nothing needs is accepted. Errors: NOT_FOUND
+// lists every unknown name; INVALID_ARGUMENT for a tensor fed twice, a value of the wrong type or
+// shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with
+// the node's address. A failed step leaves the session usable.
 //
-// State: a session's variables, random streams and counters are its own, and go with it. Sessions of one runtime share variables that name a container or a shared name, and all
-// variables when they say so (SessionOptions.share_variables). A value that contradicts the type or shape of the variable's node is refused.
+// State: a session's variables, random streams and counters are its own, and go with it. Sessions
+// of one runtime share variables that name a container or a shared name, and all variables when
+// they say so (SessionOptions.share_variables). A value that contradicts the type or shape of the
+// variable's node is refused.
 // Deadlines and tokens hold from the call on, compiling included. When the call has been answered,
 // no further kernel of its step begins. A blocking Run may compute on the caller's thread: without
 // deadline and token a step of the library's kernels, or one with others that took 10 ms at most
@@ -21,18 +24,24 @@
 // or in what variables hold (trips of a loop, a shape that is fed), and is elsewhere the next time;
 // or where the system has no thread left for it. What has none is answered after Close when the
 // kernel that runs has returned.
-// Exceptions of kernels, shape functions and what else a user wrote are the error of the step or call that met them; those of callbacks are logged.
-// Close ends what the session does: steps and compiles are told to end, and each call is answered. It waits for none of them. ~Session does the same and waits for the actor's end and
-// a compile under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not refer to what goes with the session. `on_stall` does not: a report that
-// is being given is waited for, and none is given afterwards. In an actor's handler or a callback it waits for nothing.
-// A kernel's constructor that does not return holds up what was queued behind it, a new signature or an Extend: calls with a deadline or token end by these, an Extend when the session
-// is closed.
-// fork: in the child, calls of sessions and Callables that were made before are refused with FAILED_PRECONDITION, and their end does nothing; a session that is made in the child works, if
-// no other thread was within a call when the process forked.
+// Exceptions of kernels, shape functions and what else a user wrote are the error of the step or
+// call that met them; those of callbacks are logged.
+// Close ends what the session does: steps and compiles are told to end, and each call is answered.
+// It waits for none of them. ~Session does the same and waits for the actor's end and a compile
+// under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not
+// refer to what goes with the session. `on_stall` does not: a report that is being given is waited
+// for, and none is given afterwards. In an actor's handler or a callback it waits for nothing.
+// A kernel's constructor that does not return holds up what was queued behind it, a new signature
+// or an Extend: calls with a deadline or token end by these, an Extend when the session is closed.
+// fork: in the child, calls of sessions and Callables that were made before are refused with
+// FAILED_PRECONDITION, and their end does nothing; a session that is made in the child works, if no
+// other thread was within a call when the process forked.
 //
-// Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
-// FAILED_PRECONDITION: Run, Extend, PartialRun and Reset always, Prepare and PartialRunSetup when the signature is not compiled yet. Use RunAsync or the session actor's run message
-// there. Create, RunAsync, PartialRunCancel, Close and Cancel may be called everywhere.
+// Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has
+// to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
+// FAILED_PRECONDITION: Run, Extend, PartialRun and Reset always, Prepare and PartialRunSetup when
+// the signature is not compiled yet. Use RunAsync or the session actor's run message there. Create,
+// RunAsync, PartialRunCancel, Close and Cancel may be called everywhere.
 #ifndef TROUPE_SESSION_H_
 #define TROUPE_SESSION_H_
 
@@ -57,8 +66,9 @@ struct SessionOptions {
   // The runtime to live in; null: one of its own with these options.
   std::shared_ptr<Runtime> runtime;
   RuntimeOptions runtime_options;
-  // Variables that name neither a container nor a shared name of their own (a variable's own name is none) are this session's alone, and go with it. True: they are those
-  // of every session of the runtime that says so, by name, and live as long as the runtime.
+  // Variables that name neither a container nor a shared name of their own (a variable's own name
+  // is none) are this session's alone, and go with it. True: they are those of every session of the
+  // runtime that says so, by name, and live as long as the runtime.
   bool share_variables = false;
   bool allow_soft_placement = false;
   bool use_cost_model = false;  // place by simulated execution instead of "the first device that can"
@@ -74,8 +84,9 @@ struct SessionOptions {
   // may call `done` before it returns. 0 = never; every asynchronous step goes to the compute
   // threads.
   int64_t lend_thread_us = 20;
-  // Signatures (choices of feeds, fetches and targets, by name and order) that are kept compiled; the one that was used least recently goes first. A Callable keeps its own in any
-  // case. 0 = all are kept.
+  // Signatures (choices of feeds, fetches and targets, by name and order) that are kept compiled;
+  // the one that was used least recently goes first. A Callable keeps its own in any case. 0 = all
+  // are kept.
   int64_t max_signatures = 512;
   int64_t max_partial_runs = 1024;  // that are open at once
   bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
@@ -114,7 +125,8 @@ using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;
 
 class Signature;
 
-// A step whose names were looked up once. Copyable; keeps its session's insides alive. An empty one, default-made or moved from, answers FAILED_PRECONDITION.
+// A step whose names were looked up once. Copyable; keeps its session's insides alive. An empty
+// one, default-made or moved from, answers FAILED_PRECONDITION.
 class Callable {
  public:
   Callable() = default;
@@ -141,8 +153,10 @@ class Session {
   // after it has returned, so they must not refer to what goes with the caller.
   ~Session();
 
-  // Adds nodes to the session's graph, all or none. Of a Graph, which may have grown since it was given last, nodes that the session has already are skipped when they are equal
-  // (op, attrs, device and inputs); one that differs is ALREADY_EXISTS, and the message names the first difference. Of a GraphDef each name must be new.
+  // Adds nodes to the session's graph, all or none. Of a Graph, which may have grown since it was
+  // given last, nodes that the session has already are skipped when they are equal (op, attrs,
+  // device and inputs); one that differs is ALREADY_EXISTS, and the message names the first
+  // difference. Of a GraphDef each name must be new.
   absl::Status Extend(const proto::GraphDef& graph);
   absl::Status Extend(const Graph& graph);
 
@@ -162,9 +176,10 @@ class Session {
                 RunCallback done, proto::RunMetadata* metadata = nullptr);
   absl::StatusOr<Callable> Prepare(const Names& feeds, const Names& fetches, const Names& targets);
 
-  // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until every fetch has been taken or the step has failed. Options of the
-  // set-up: deadline and token of the whole step (no deadline unless it is given); options of a call: those of the call, which end the whole step, too (0 = the session's
-  // deadline). Stats and graphs are not collected.
+  // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until
+  // every fetch has been taken or the step has failed. Options of the set-up: deadline and token of
+  // the whole step (no deadline unless it is given); options of a call: those of the call, which
+  // end the whole step, too (0 = the session's deadline). Stats and graphs are not collected.
   absl::StatusOr<std::string> PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets) {
     return PartialRunSetup({}, feeds, fetches, targets);
   }
@@ -176,17 +191,20 @@ class Session {
   }
   absl::Status PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
                           const Names& fetches, std::vector<Tensor>* outputs);
-  // Gives a partial run up: its step is aborted, and the handle is worth nothing any more. Does not wait. INVALID_ARGUMENT when there is no such partial run.
+  // Gives a partial run up: its step is aborted, and the handle is worth nothing any more. Does not
+  // wait. INVALID_ARGUMENT when there is no such partial run.
   absl::Status PartialRunCancel(const std::string& handle);
 
-  // Ends the session: running steps and waiting calls are CANCELLED, and so are later ones. Its state
-  // goes. Does not wait for steps; each is answered within 50 ms, but for a blocking Run whose
-  // kernel has the caller's own thread (see above). Idempotent; may be called in a handler.
+  // Ends the session: running steps and waiting calls are CANCELLED, and so are later ones. Its
+  // state goes. Does not wait for steps; each is answered within 50 ms, but for a blocking Run
+  // whose kernel has the caller's own thread (see above). Idempotent; may be called in a handler.
   absl::Status Close();
-  // Drops the contents of these resource containers of the runtime's devices, whichever sessions use them. "" is the default one: that of shared variables without a container,
-  // and the variables that are this session's own.
+  // Drops the contents of these resource containers of the runtime's devices, whichever sessions
+  // use them. "" is the default one: that of shared variables without a container, and the
+  // variables that are this session's own.
   absl::Status Reset(const Names& containers);
-  // What running steps wait for (actors/stall_report.h): a line a culprit, and below it the nodes that wait for it. Takes 100 ms when a part does not answer.
+  // What running steps wait for (actors/stall_report.h): a line a culprit, and below it the nodes
+  // that wait for it. Takes 100 ms when a part does not answer.
   std::vector<std::string> Status() const;
 
   Runtime* runtime() const;

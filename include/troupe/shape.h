@@ -1,7 +1,8 @@
 // Shapes: fully known (TensorShape) and partly known (PartialTensorShape), as value types.
 //
-// A TensorShape holds up to six dimensions in place and never allocates below that. Sizes are int64; a product that
-// does not fit is refused where the shape is made, so num_elements() is always exact.
+// A TensorShape holds up to six dimensions in place and never allocates below that. Sizes are
+// int64; a product that does not fit is refused where the shape is made, so num_elements() is
+// always exact.
 #ifndef TROUPE_SHAPE_H_
 #define TROUPE_SHAPE_H_
 
@@ -60,7 +61,8 @@ class PartialTensorShape {
       : known_rank_(true), dims_(s.dims().begin(), s.dims().end()) {}
   // A shape of `rank` unknown dimensions.
   static PartialTensorShape OfRank(int rank);
-  // INVALID_ARGUMENT for dimensions below -1, more than 254 of them, or an overflowing product of the known ones.
+  // INVALID_ARGUMENT for dimensions below -1, more than 254 of them, or an overflowing product of
+  // the known ones.
   static absl::StatusOr<PartialTensorShape> Make(absl::Span<const int64_t> dims);
 
   bool known_rank() const { return known_rank_; }
@@ -93,7 +95,8 @@ class PartialTensorShape {
   absl::InlinedVector<int64_t, 6> dims_;
 };
 
-// NumPy broadcasting of two shapes; INVALID_ARGUMENT "Incompatible shapes: [..] vs. [..]" when impossible.
+// NumPy broadcasting of two shapes; INVALID_ARGUMENT "Incompatible shapes: [..] vs. [..]" when
+// impossible.
 absl::StatusOr<TensorShape> BroadcastShapes(const TensorShape& a, const TensorShape& b);
 // a * b, or -1 when the product of two non-negative numbers overflows.
 int64_t MultiplyWithoutOverflow(int64_t a, int64_t b);

@@ -32,12 +32,14 @@ class InferenceContext {
   const PartialTensorShape& output(int i) const { return outputs_[i]; }
   // The constant value of input i when it is known, else null.
   const Tensor* input_tensor(int i) const { return input_tensors_[i].valid() ? &input_tensors_[i] : nullptr; }
-  // Input i (an int32 or int64 vector) read as a shape: exact when constant, partial when it comes from Shape, Pack, Concat and the like.
+  // Input i (an int32 or int64 vector) read as a shape: exact when constant, partial when it comes
+  // from Shape, Pack, Concat and the like.
   absl::StatusOr<PartialTensorShape> InputAsShape(int i) const;
   const HandleInfo& input_handle(int i) const { return input_handles_[i]; }
   void set_output_handle(int i, HandleInfo h);
 
-  // INVALID_ARGUMENT "input 0 has shape [2,3], but must have rank 1"; the shape with that rank on success.
+  // INVALID_ARGUMENT "input 0 has shape [2,3], but must have rank 1"; the shape with that rank on
+  // success.
   absl::StatusOr<PartialTensorShape> WithRank(int input, int rank) const;
   absl::StatusOr<PartialTensorShape> WithRankAtLeast(int input, int rank) const;
 
@@ -80,16 +82,19 @@ absl::Status FromShapeInput0(InferenceContext& c);  // input 0 is the output's s
 class ShapeRefiner {
  public:
   explicit ShapeRefiner(const Graph* graph) : graph_(graph) {}
-  // Infers the outputs of `node` from its inputs (which must have been added, or are unknown, as behind a back edge). Merges in attr "_output_shapes" where it is present.
-  // INVALID_ARGUMENT with the node's address when the op's shape function refuses.
+  // Infers the outputs of `node` from its inputs (which must have been added, or are unknown, as
+  // behind a back edge). Merges in attr "_output_shapes" where it is present. INVALID_ARGUMENT with
+  // the node's address when the op's shape function refuses.
   absl::Status AddNode(const Node* node);
   // All nodes in topological order.
   absl::Status AddAll();
   PartialTensorShape shape(NodeOut out) const;
   const HandleInfo* handle(NodeOut out) const;
-  // Overrides what was inferred (Tensor::set_shape of other systems); INVALID_ARGUMENT when it contradicts.
+  // Overrides what was inferred (Tensor::set_shape of other systems); INVALID_ARGUMENT when it
+  // contradicts.
   absl::Status SetShape(NodeOut out, const PartialTensorShape& shape);
-  // The value of `out` when it is constant: a Const, or Shape/Rank/Size of a known shape, Pack, Concat, ... of constants. Invalid tensor otherwise.
+  // The value of `out` when it is constant: a Const, or Shape/Rank/Size of a known shape, Pack,
+  // Concat, ... of constants. Invalid tensor otherwise.
   Tensor ConstantValue(NodeOut out) const;
 
  private:

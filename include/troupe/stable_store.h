@@ -1,10 +1,11 @@
 // Objects that stay where they are while more of them come.
 //
-// Problem: a graph of half a million nodes hands out pointers to them. A std::deque keeps pointers valid too, but gives objects of
-// more than half a kilobyte a block each, and blocks and their map cost more than what is done with the node afterwards.
+// Problem: a graph of half a million nodes hands out pointers to them. A std::deque keeps pointers
+// valid too, but gives objects of more than half a kilobyte a block each, and blocks and their map
+// cost more than what is done with the node afterwards.
 //
-// Contract: addresses are stable until the object is popped; objects lie in chunks that double in size up to kMaxChunk. Thread rule: one
-// writer or many readers, as for a vector.
+// Contract: addresses are stable until the object is popped; objects lie in chunks that double in
+// size up to kMaxChunk. Thread rule: one writer or many readers, as for a vector.
 #ifndef TROUPE_STABLE_STORE_H_
 #define TROUPE_STABLE_STORE_H_
 

@@ -1,4 +1,5 @@
-// Statuses with an address: what went wrong, at which node of which graph, made by which line of whose program.
+// Statuses with an address: what went wrong, at which node of which graph, made by which line of
+// whose program.
 #ifndef TROUPE_STATUS_H_
 #define TROUPE_STATUS_H_
 
@@ -13,7 +14,8 @@
 
 namespace troupe {
 
-// Where a node was created in the user's program. Empty file = unknown (for example an imported graph).
+// Where a node was created in the user's program. Empty file = unknown (for example an imported
+// graph).
 struct SourceLocation {
   const char* file = "";
   uint32_t line = 0;
@@ -21,8 +23,8 @@ struct SourceLocation {
   std::string ToString() const;  // "mnist.cpp:41", without directories
 };
 
-// `status` with its message put behind "node 'name' (Op) on device: ...; defined at file:line". A status that already has an
-// address, or is OK, is returned as it is.
+// `status` with its message put behind "node 'name' (Op) on device: ...; defined at file:line". A
+// status that already has an address, or is OK, is returned as it is.
 absl::Status WithAddress(const absl::Status& status, std::string_view node, std::string_view op,
                          std::string_view device, const SourceLocation& location);
 // True when WithAddress was applied to it.
@@ -33,7 +35,8 @@ absl::Status Annotate(const absl::Status& status, std::string_view context);
 namespace internal {
 absl::Status MakeStatus(absl::StatusCode code, std::initializer_list<std::string_view> pieces);
 }
-// The canonical codes with a message made of pieces: InvalidArgument("rank ", r, " is too big"). Cold: compiled for size, and the way there is the unlikely one.
+// The canonical codes with a message made of pieces: InvalidArgument("rank ", r, " is too big").
+// Cold: compiled for size, and the way there is the unlikely one.
 template <class... Args>
 [[gnu::cold]] absl::Status InvalidArgument(const Args&... args) {
   return internal::MakeStatus(absl::StatusCode::kInvalidArgument, {StrPiece(args).view()...});

@@ -1,5 +1,5 @@
-// Building strings from pieces. Abseil's own StrCat cannot be used here: the distribution builds Abseil as C++14, where
-// absl::string_view is not std::string_view.
+// Building strings from pieces. Abseil's own StrCat cannot be used here: the distribution builds
+// Abseil as C++14, where absl::string_view is not std::string_view.
 #ifndef TROUPE_STRINGS_H_
 #define TROUPE_STRINGS_H_
 
@@ -14,7 +14,8 @@
 
 namespace troupe {
 
-// One piece of a StrCat: text, a number (floats in their shortest form that reads back equal) or a bool.
+// One piece of a StrCat: text, a number (floats in their shortest form that reads back equal) or a
+// bool.
 class StrPiece {
  public:
   StrPiece(const char* s) : view_(s) {}                         // NOLINT

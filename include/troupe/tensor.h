@@ -1,10 +1,11 @@
 // Tensor: a dtype, a shape and a reference-counted buffer; 32 bytes, copying is a pointer copy.
 //
-// Values are row-major and dense. Two tensors may share a buffer (copy, reshape, slice along dimension 0); whoever writes
-// must own it alone (`BufferUnique`). A default Tensor has no dtype and no buffer: "no value".
+// Values are row-major and dense. Two tensors may share a buffer (copy, reshape, slice along
+// dimension 0); whoever writes must own it alone (`BufferUnique`). A default Tensor has no dtype
+// and no buffer: "no value".
 //
-// Thread rule: as a std::shared_ptr: distinct Tensor objects may be used from different threads even when they share a
-// buffer, as long as nobody writes to it.
+// Thread rule: as a std::shared_ptr: distinct Tensor objects may be used from different threads
+// even when they share a buffer, as long as nobody writes to it.
 #ifndef TROUPE_TENSOR_H_
 #define TROUPE_TENSOR_H_
 
@@ -42,9 +43,9 @@ class Tensor {
   }
   ~Tensor() { Destroy(); }
 
-  // A tensor with uninitialised elements (strings empty, handles unbound) from the CPU heap. Check `valid()`: it is false
-  // when memory is exhausted, the shape has a negative dimension or the dtype is none. (A reference type's elements are
-  // handles: the runtime's.)
+  // A tensor with uninitialised elements (strings empty, handles unbound) from the CPU heap. Check
+  // `valid()`: it is false when memory is exhausted, the shape has a negative dimension or the
+  // dtype is none. (A reference type's elements are handles: the runtime's.)
   Tensor(DType dtype, const TensorShape& shape) : Tensor(Allocator::Cpu(), dtype, shape) {}
   Tensor(Allocator* allocator, DType dtype, const TensorShape& shape);
   // Takes over one reference of `buffer`, which must hold at least the shape's bytes.
@@ -57,7 +58,8 @@ class Tensor {
     return t;
   }
   static Tensor Scalar(const char* value) { return Scalar<std::string>(value); }
-  // A vector; with `shape`, a tensor of that shape. REQUIRES: as many values as the shape has elements.
+  // A vector; with `shape`, a tensor of that shape. REQUIRES: as many values as the shape has
+  // elements.
   template <class T>
   static Tensor Of(absl::Span<const T> values, const TensorShape& shape) {
     Tensor t(kDTypeOf<T>, shape);
@@ -100,8 +102,9 @@ class Tensor {
   // Bytes of the elements (of the objects, for strings).
   size_t bytes() const { return static_cast<size_t>(num_elements()) * SizeOf(dtype_); }
 
-  // The elements. REQUIRES: the tensor has a value and T is dtype()'s C++ type (raw() for any). What breaks that throws std::logic_error, whose text names type
-  // and shape: in a kernel it becomes the step's error.
+  // The elements. REQUIRES: the tensor has a value and T is dtype()'s C++ type (raw() for any).
+  // What breaks that throws std::logic_error, whose text names type and shape: in a kernel it
+  // becomes the step's error.
   template <class T>
   T* data() {
     Check(kDTypeOf<T>);
@@ -136,15 +139,16 @@ class Tensor {
            buffer_->Unique();
   }
 
-  // The same bytes under another shape (and, for `Bitcast`-like uses, dtype). REQUIRES: the buffer has bytes enough, and
-  // the elements stay what they are: bytes, strings or handles. What breaks that throws std::logic_error. Of a tensor
-  // without a value: one without a value.
+  // The same bytes under another shape (and, for `Bitcast`-like uses, dtype). REQUIRES: the buffer
+  // has bytes enough, and the elements stay what they are: bytes, strings or handles. What breaks
+  // that throws std::logic_error. Of a tensor without a value: one without a value.
   Tensor Reshaped(const TensorShape& shape) const { return WithType(dtype_, shape); }
   Tensor WithType(DType dtype, const TensorShape& shape) const;
   // As Reshaped, without touching the reference count.
   Tensor ReshapedMove(const TensorShape& shape) &&;
-  // Rows [start, limit) of dimension 0, sharing the buffer; without a value when memory is exhausted. REQUIRES: a value,
-  // rank() >= 1, 0 <= start <= limit <= dim(0); else std::logic_error.
+  // Rows [start, limit) of dimension 0, sharing the buffer; without a value when memory is
+  // exhausted. REQUIRES: a value, rank() >= 1, 0 <= start <= limit <= dim(0); else
+  // std::logic_error.
   Tensor Slice(int64_t start, int64_t limit) const;
   // A copy with a buffer of its own, without a value when memory is exhausted. It is charged as
   // this one is (buffer.h), or to `allocator`.
@@ -203,7 +207,8 @@ class Tensor {
   void FreeHeapDims();
 
   Buffer* buffer_ = nullptr;
-  // The 24 bytes from here on are copied as one. Dimensions are 32 bits wide in place; more than five, or larger ones, go to the heap.
+  // The 24 bytes from here on are copied as one. Dimensions are 32 bits wide in place; more than
+  // five, or larger ones, go to the heap.
   DType dtype_ = DType::kInvalid;
   uint8_t rank_ = 0;
   bool on_heap_ = false;

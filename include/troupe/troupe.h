@@ -1,4 +1,5 @@
-// Everything a program needs: build a graph, run it, train it. Pulls in neither CAF nor Eigen nor oneDNN.
+// Everything a program needs: build a graph, run it, train it. Pulls in neither CAF nor Eigen nor
+// oneDNN.
 #ifndef TROUPE_TROUPE_H_
 #define TROUPE_TROUPE_H_
 

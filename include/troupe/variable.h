@@ -8,16 +8,21 @@
 //   absl::Status status = session->Extend(*scope.graph());
 //   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);  // before anything else
 //
-// Kinds. With use_resource (the default) the variable is a VarHandleOp: a read is a snapshot that later updates do not change. Without it, it is a VariableV2 with
-// a reference edge: reads go through an Identity, as in graphs of TensorFlow 1.
+// Kinds. With use_resource (the default) the variable is a VarHandleOp: a read is a snapshot that
+// later updates do not change. Without it, it is a VariableV2 with a reference edge: reads go
+// through an Identity, as in graphs of TensorFlow 1.
 //
-// The value is set by its initializer, run by GlobalVariablesInitializer, LocalVariablesInitializer or VariablesInitializer; reading before that is FAILED_PRECONDITION naming the
-// variable. dtype and shape are those of the initial value unless the options say otherwise.
+// The value is set by its initializer, run by GlobalVariablesInitializer, LocalVariablesInitializer
+// or VariablesInitializer; reading before that is FAILED_PRECONDITION naming the variable. dtype
+// and shape are those of the initial value unless the options say otherwise.
 //
-// Collections of the graph list variables by the name of their node: "variables" (all global ones), "local_variables", "trainable_variables". A variable can be
-// found again from that name (Find), also in a graph that was imported, since its parts have fixed names below its own: <name>/Assign, <name>/Read.
+// Collections of the graph list variables by the name of their node: "variables" (all global ones),
+// "local_variables", "trainable_variables". A variable can be found again from that name (Find),
+// also in a graph that was imported, since its parts have fixed names below its own: <name>/Assign,
+// <name>/Read.
 //
-// A Variable that is made inside of a While or Cond is built outside of it, where its initializer can run; its initial value must come from outside, too.
+// A Variable that is made inside of a While or Cond is built outside of it, where its initializer
+// can run; its initial value must come from outside, too.
 #ifndef TROUPE_VARIABLE_H_
 #define TROUPE_VARIABLE_H_
 
@@ -49,7 +54,8 @@ class Variable : public Output {
  public:
   Variable() = default;
   Variable(const ScopeAt& at, const Input& initial_value, const VariableOptions& options = {});
-  // The variable whose handle or reference node has this name. The scope's error (and an invalid Variable) when there is none.
+  // The variable whose handle or reference node has this name. The scope's error (and an invalid
+  // Variable) when there is none.
   static Variable Find(const ScopeAt& at, std::string_view name);
 
   bool is_resource() const { return handle_.valid() && handle_.dtype() == DType::kResource; }
@@ -65,7 +71,8 @@ class Variable : public Output {
 
   // A read of its own, here: after the scope's control dependencies.
   Output Read(const ScopeAt& at) const;
-  // Updates. The result is the value after the update; depending on it, or running it, runs the update.
+  // Updates. The result is the value after the update; depending on it, or running it, runs the
+  // update.
   Output Assign(const ScopeAt& at, const Input& value) const;
   Output AssignAdd(const ScopeAt& at, const Input& delta) const;
   Output AssignSub(const ScopeAt& at, const Input& delta) const;
@@ -84,7 +91,8 @@ class Variable : public Output {
 // The variables of a collection, in order of creation.
 std::vector<Variable> VariablesIn(const ScopeAt& at, std::string_view collection);
 
-// One operation that runs the initializers of these variables, of all global ones, of all local ones; named "init" unless WithOpName says otherwise.
+// One operation that runs the initializers of these variables, of all global ones, of all local
+// ones; named "init" unless WithOpName says otherwise.
 Operation VariablesInitializer(const ScopeAt& at, const std::vector<Variable>& variables);
 Operation GlobalVariablesInitializer(const ScopeAt& at);
 Operation LocalVariablesInitializer(const ScopeAt& at);

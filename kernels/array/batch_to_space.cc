@@ -1,4 +1,5 @@
-// BatchToSpaceND and BatchToSpace: entries of the batch become blocks of space again (space_batch.h).
+// BatchToSpaceND and BatchToSpace: entries of the batch become blocks of space again
+// (space_batch.h).
 #include "kernels/array/space_batch.h"
 #include "kernels/common/op_file.h"
 

@@ -1,4 +1,5 @@
-// Bitcast: the same bytes under another dtype. A smaller element adds a dimension at the end, a bigger one takes the last dimension away.
+// Bitcast: the same bytes under another dtype. A smaller element adds a dimension at the end, a
+// bigger one takes the last dimension away.
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {

@@ -1,4 +1,5 @@
-// BroadcastGradientArgs: over which dimensions the gradient of a broadcasting op has to be summed for each of its two inputs.
+// BroadcastGradientArgs: over which dimensions the gradient of a broadcasting op has to be summed
+// for each of its two inputs.
 #include <algorithm>
 
 #include "kernels/common/op_file.h"
@@ -23,7 +24,8 @@ absl::Status ComputeBroadcastGradientArgs(KernelContext& ctx) {
   }
   const auto& [a, b] = shapes;
   Ints reduce[2];
-  // Equal shapes need no sum; otherwise a dimension of size 1 on both sides counts as broadcast, so that keep-dims sums stay trivial.
+  // Equal shapes need no sum; otherwise a dimension of size 1 on both sides counts as broadcast, so
+  // that keep-dims sums stay trivial.
   if (a != b) {
     const size_t rank = std::max(a.size(), b.size());
     for (size_t k = 0; k < rank; ++k) {

@@ -1,4 +1,5 @@
-// Concat and ConcatV2: values one behind the other along a dimension; they differ in where the dimension's number stands among the inputs.
+// Concat and ConcatV2: values one behind the other along a dimension; they differ in where the
+// dimension's number stands among the inputs.
 #include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 

@@ -1,4 +1,5 @@
-// Const: the tensor of its attr. The kernel hands out the attr's own buffer; nobody can write to it, since the kernel keeps a reference.
+// Const: the tensor of its attr. The kernel hands out the attr's own buffer; nobody can write to
+// it, since the kernel keeps a reference.
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {

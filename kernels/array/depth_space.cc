@@ -1,11 +1,13 @@
-// DepthToSpace and SpaceToDepth: blocks of depth become blocks of space, and back. Layouts NHWC, NCHW and NCHW_VECT_C (groups of four channels innermost).
+// DepthToSpace and SpaceToDepth: blocks of depth become blocks of space, and back. Layouts NHWC,
+// NCHW and NCHW_VECT_C (groups of four channels innermost).
 #include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {
 
-// Where a layout has its dimensions; `vect` is 4 for NCHW_VECT_C, whose channels are dimensions 1 and 4.
+// Where a layout has its dimensions; `vect` is 4 for NCHW_VECT_C, whose channels are dimensions 1
+// and 4.
 struct Layout {
   int height, width, channel, rank;
   int64_t vect;

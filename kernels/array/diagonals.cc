@@ -20,7 +20,8 @@ absl::StatusOr<Tensor> PaddingOf(const Tensor& t) {
   return t;
 }
 
-// Rows and columns of a matrix of which the band is packed in rows of `longest`; -1 where a number is not given.
+// Rows and columns of a matrix of which the band is packed in rows of `longest`; -1 where a number
+// is not given.
 absl::Status CompleteSize(const Band& band, int64_t longest, int64_t* rows, int64_t* columns) {
   const int64_t least_rows = longest - std::min<int64_t>(band.upper, 0),
                 least_columns = longest + std::max<int64_t>(band.lower, 0);

@@ -1,8 +1,11 @@
-// Bands of diagonals, packed as rows: what versions 2 and 3 of MatrixDiag, MatrixDiagPart and MatrixSetDiag share.
+// Bands of diagonals, packed as rows: what versions 2 and 3 of MatrixDiag, MatrixDiagPart and
+// MatrixSetDiag share.
 //
-// Diagonal d of a matrix holds the elements with column - row = d. The band k = [lower, upper] is packed with its uppermost diagonal first,
-// in rows as long as the longest of them; a shorter diagonal stands at the left or the right end of its row (attr "align": superdiagonals
-// first, then subdiagonals; version 2 has LEFT_LEFT), and the rest of the row is padding. A band of one diagonal is packed as a vector.
+// Diagonal d of a matrix holds the elements with column - row = d. The band k = [lower, upper] is
+// packed with its uppermost diagonal first, in rows as long as the longest of them; a shorter
+// diagonal stands at the left or the right end of its row (attr "align": superdiagonals first, then
+// subdiagonals; version 2 has LEFT_LEFT), and the rest of the row is padding. A band of one
+// diagonal is packed as a vector.
 //
 // Thread rule: plain values and pure functions.
 #ifndef TROUPE_KERNELS_ARRAY_DIAGONALS_H_
@@ -22,7 +25,8 @@ struct Band {
 
   // Of a node with attr "align", or without (version 2).
   void SetAlign(std::string_view align);
-  // Reads input `k`: a scalar, or a vector of one or two numbers. INVALID_ARGUMENT when lower > upper.
+  // Reads input `k`: a scalar, or a vector of one or two numbers. INVALID_ARGUMENT when lower >
+  // upper.
   absl::Status SetBounds(const Tensor& k);
   // INVALID_ARGUMENT when a bound lies outside of a matrix of this size.
   absl::Status SetSize(int64_t rows, int64_t columns);
@@ -50,7 +54,8 @@ struct Band {
   }
 };
 
-// The three ops on inputs as in version 3, and what they share: the alignment that the node names (a node of version 2 names none).
+// The three ops on inputs as in version 3, and what they share: the alignment that the node names
+// (a node of version 2 names none).
 class BandKernel {
  protected:
   explicit BandKernel(KernelInit& init);

@@ -1,4 +1,5 @@
-// DynamicPartition: slices sorted into several values by a number that comes with each; their order is kept.
+// DynamicPartition: slices sorted into several values by a number that comes with each; their order
+// is kept.
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {

@@ -1,4 +1,5 @@
-// DynamicStitch and ParallelDynamicStitch: slices put at their indices into one value; of slices with equal indices the last one stays.
+// DynamicStitch and ParallelDynamicStitch: slices put at their indices into one value; of slices
+// with equal indices the last one stays.
 #include <algorithm>
 
 #include "kernels/common/op_file.h"
@@ -6,7 +7,8 @@
 namespace troupe::array {
 namespace {
 
-// Inputs [0, n) are indices, [n, 2n) the data: data[i] has the shape indices[i].shape + slice shape.
+// Inputs [0, n) are indices, [n, 2n) the data: data[i] has the shape indices[i].shape + slice
+// shape.
 absl::Status StitchShape(InferenceContext& c) {
   const int n = c.num_inputs() / 2;
   PartialTensorShape slice;

@@ -21,7 +21,8 @@ absl::Status FillGradient(GradientContext& g) {
 absl::Status ComputeFill(KernelContext& ctx) {
   const Tensor& dims = ctx.input(0);
   const Tensor& value = ctx.input(1);
-  // A scalar stands for a vector of one size, a vector of one value for a scalar: old graphs have them.
+  // A scalar stands for a vector of one size, a vector of one value for a scalar: old graphs have
+  // them.
   if (dims.rank() > 1) return InvalidArgument("dims must be a vector, got shape ", dims.shape().DebugString());
   if (value.rank() > 1 || value.num_elements() != 1)
     return InvalidArgument("value must be a scalar, got shape ", value.shape().DebugString());

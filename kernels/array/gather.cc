@@ -1,6 +1,7 @@
 // Gather and GatherV2: slices of a value picked by their indices along a dimension.
 //
-// With params [B..., M..., d, N...] where B are the `batch_dims` first dimensions and d is dimension `axis`, and indices [B..., K...], the result is
+// With params [B..., M..., d, N...] where B are the `batch_dims` first dimensions and d is
+// dimension `axis`, and indices [B..., K...], the result is
 // [B..., M..., K..., N...]. An index outside [0, d) is an error that names its place.
 #include <algorithm>
 #include <atomic>
@@ -169,7 +170,8 @@ NodeOut Vector(GradientContext& g, std::vector<NodeOut> scalars) {
   return g.Op("Pack", std::vector<GradArg>{std::move(scalars)});
 }
 
-// Any axis and batch_dims: params are seen as [B * M * d, N] rows, and pick k of (batch b, outer m) is row (b * M + m) * d + index.
+// Any axis and batch_dims: params are seen as [B * M * d, N] rows, and pick k of (batch b, outer m)
+// is row (b * M + m) * d + index.
 absl::Status GatherV2Gradient(GradientContext& g) {
   const int64_t batch = g.Attr<int64_t>("batch_dims");
   const Node* axis_node = g.node().input(2).node;

@@ -1,4 +1,5 @@
-// GatherNd: elements or slices of a value picked by index tuples: output[i..., :] = params[indices[i..., 0], ..., indices[i..., n-1], :].
+// GatherNd: elements or slices of a value picked by index tuples: output[i..., :] =
+// params[indices[i..., 0], ..., indices[i..., n-1], :].
 #include "kernels/array/index_tuples.h"
 #include "kernels/common/op_file.h"
 

@@ -1,4 +1,5 @@
-// Identity: its input. A reference that arrives here has become the variable's value on the way (input T is a value), so this is also how a variable is read.
+// Identity: its input. A reference that arrives here has become the variable's value on the way
+// (input T is a value), so this is also how a variable is read.
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {

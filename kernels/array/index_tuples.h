@@ -1,4 +1,5 @@
-// Index tuples of GatherNd, ScatterNd and TensorScatter*: a tensor [outer..., n] whose last dimension holds indices into the first n dimensions of a value.
+// Index tuples of GatherNd, ScatterNd and TensorScatter*: a tensor [outer..., n] whose last
+// dimension holds indices into the first n dimensions of a value.
 #ifndef TROUPE_KERNELS_ARRAY_INDEX_TUPLES_H_
 #define TROUPE_KERNELS_ARRAY_INDEX_TUPLES_H_
 

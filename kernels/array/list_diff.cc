@@ -15,7 +15,8 @@ absl::Status ListDiffShape(InferenceContext& c) {
 
 template <class T>
 std::vector<int64_t> Rest(const Tensor& x, const Tensor& y) {
-  // Numbers are keyed by their value as double (or exactly, when they are integers), so that -0 finds 0.
+  // Numbers are keyed by their value as double (or exactly, when they are integers), so that -0
+  // finds 0.
   using Key = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, std::string>, T, double>;
   absl::flat_hash_set<Key> drop;
   for (const T& v : y.flat<T>()) {

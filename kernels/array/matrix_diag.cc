@@ -1,4 +1,5 @@
-// MatrixDiag, MatrixDiagPart, MatrixSetDiag: the main diagonals of the matrices in the last two dimensions, put in, taken out, replaced.
+// MatrixDiag, MatrixDiagPart, MatrixSetDiag: the main diagonals of the matrices in the last two
+// dimensions, put in, taken out, replaced.
 #include <algorithm>
 
 #include "kernels/common/op_file.h"

@@ -1,8 +1,10 @@
-// MirrorPad: a value with a border that mirrors it. REFLECT leaves the edge out (2 1 | 0 1 2 | 1 0), SYMMETRIC repeats it (1 0 | 0 1 2 | 2 1).
-// MirrorPadGrad adds what lies on the border to the elements it mirrors.
+// MirrorPad: a value with a border that mirrors it. REFLECT leaves the edge out (2 1 | 0 1 2 | 1
+// 0), SYMMETRIC repeats it (1 0 | 0 1 2 | 2 1). MirrorPadGrad adds what lies on the border to the
+// elements it mirrors.
 //
-// Dimension after dimension: MirrorPad copies the value into the middle and then fills the border of one dimension at a time from inside that dimension;
-// the gradient folds one dimension at a time. So every element is touched rank times at most and nothing depends on how paddings combine.
+// Dimension after dimension: MirrorPad copies the value into the middle and then fills the border
+// of one dimension at a time from inside that dimension; the gradient folds one dimension at a
+// time. So every element is touched rank times at most and nothing depends on how paddings combine.
 #include "kernels/array/paddings.h"
 #include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
@@ -60,7 +62,8 @@ class MirrorPadKernel : public MirrorKernel {
       middle.dst_offset += pad.before[k] * to[k];
     }
     middle.Run(ctx.threads(), in.dtype(), out->raw(), in.raw());
-    // When dimension d is done, dimensions >= d are whole and those before still lack their borders.
+    // When dimension d is done, dimensions >= d are whole and those before still lack their
+    // borders.
     for (int d = rank - 1; d >= 0; --d) {
       const auto k = static_cast<size_t>(d);
       StridedCopy border;
@@ -84,7 +87,8 @@ class MirrorPadKernel : public MirrorKernel {
   }
 };
 
-// x is [outer, size, inner] and becomes [outer, size - before - after, inner], the borders added to what they mirror.
+// x is [outer, size, inner] and becomes [outer, size - before - after, inner], the borders added to
+// what they mirror.
 template <class T>
 void Fold(const T* x, int64_t outer, int64_t size, int64_t inner, int64_t before, int64_t after, int offset, T* y) {
   const int64_t kept = size - before - after;

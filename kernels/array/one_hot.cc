@@ -1,4 +1,5 @@
-// OneHot: a new dimension in which the element that an index names is `on_value` and all others are `off_value`.
+// OneHot: a new dimension in which the element that an index names is `on_value` and all others are
+// `off_value`.
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {

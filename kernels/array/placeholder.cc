@@ -1,4 +1,5 @@
-// Placeholder and its versions: values that come from outside. The two that must be fed refuse to run.
+// Placeholder and its versions: values that come from outside. The two that must be fed refuse to
+// run.
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {

@@ -13,7 +13,8 @@ Wide<T> Printable(T v) {
   return static_cast<Wide<T>>(v);
 }
 
-// How many numbers; start, limit and delta are of the op's type, the arithmetic of integers is exact.
+// How many numbers; start, limit and delta are of the op's type, the arithmetic of integers is
+// exact.
 template <class T>
 absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
   if (delta == T(0)) return InvalidArgument("range requires delta != 0");

@@ -1,4 +1,5 @@
-// Reshape: the same elements in the same order under another shape; one size may be -1 and is computed from the others.
+// Reshape: the same elements in the same order under another shape; one size may be -1 and is
+// computed from the others.
 #include <algorithm>
 
 #include "kernels/common/op_file.h"

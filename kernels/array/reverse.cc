@@ -1,4 +1,5 @@
-// Reverse and ReverseV2: dimensions walked from their end. They differ in how the dimensions are named: one bool each, or a list of axes.
+// Reverse and ReverseV2: dimensions walked from their end. They differ in how the dimensions are
+// named: one bool each, or a list of axes.
 #include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 

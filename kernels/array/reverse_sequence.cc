@@ -1,4 +1,5 @@
-// ReverseSequence: the first seq_lengths[b] elements of dimension `seq_dim` in reverse order, for every entry b of dimension `batch_dim`.
+// ReverseSequence: the first seq_lengths[b] elements of dimension `seq_dim` in reverse order, for
+// every entry b of dimension `batch_dim`.
 #include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 

@@ -1,4 +1,5 @@
-// ScatterNd: zeros with slices added at index tuples; slices at equal tuples add up, in order. TensorScatterUpdate and TensorScatterAdd: the same on a given value.
+// ScatterNd: zeros with slices added at index tuples; slices at equal tuples add up, in order.
+// TensorScatterUpdate and TensorScatterAdd: the same on a given value.
 #include "kernels/array/index_tuples.h"
 #include "kernels/common/op_file.h"
 

@@ -1,4 +1,5 @@
-// Shape and ShapeN: the dimensions of a value, as a vector; Size and Rank: their product and their number. None looks at the elements.
+// Shape and ShapeN: the dimensions of a value, as a vector; Size and Rank: their product and their
+// number. None looks at the elements.
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {

@@ -39,7 +39,8 @@ absl::Status SliceShape(InferenceContext& c) {
       out.set_dim(i, s);
     }
   } else {
-    // Sizes that are partly known, as from the shape of another value; -1 there may be "the rest" as well as "unknown".
+    // Sizes that are partly known, as from the shape of another value; -1 there may be "the rest"
+    // as well as "unknown".
     TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape sizes, c.InputAsShape(2));
     if (sizes.known_rank() && sizes.rank() == in.rank()) out = sizes;
   }

@@ -59,8 +59,9 @@ absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const in
   if (to_batch) ZeroElements(ctx.threads(), out->dtype(), out->raw(), out->num_elements());
   if (in.num_elements() == 0) return absl::OkStatus();
 
-  // In both directions: "space" is the side with the whole space, "batch" the side with the blocks taken apart. For each position p inside the block, the cells q
-  // for which p + q * block - before lies inside the space are one box on both sides.
+  // In both directions: "space" is the side with the whole space, "batch" the side with the blocks
+  // taken apart. For each position p inside the block, the cells q for which p + q * block - before
+  // lies inside the space are one box on both sides.
   const TensorShape space_shape = to_batch ? in.shape() : checked, batch_shape = to_batch ? checked : in.shape();
   const Strides space = DenseStrides(space_shape.dims()), packed = DenseStrides(batch_shape.dims());
   for (int64_t p = 0; p < blocks; ++p) {
@@ -82,7 +83,8 @@ absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const in
       const auto k = static_cast<size_t>(i);
       const int64_t b = block[k], before = IntAt(borders, 2 * i), size = space_shape.dim(i + 1),
                     cells = batch_shape.dim(i + 1);
-      // The first cell whose place in the space, position + q * b - before, is not negative, and the one behind the last that is inside.
+      // The first cell whose place in the space, position + q * b - before, is not negative, and
+      // the one behind the last that is inside.
       const int64_t first = std::max<int64_t>(0, (before - position[k] + b - 1) / b);
       const int64_t behind =
           std::clamp<int64_t>((size + before - position[k] + b - 1) / b, first, std::max(first, cells));

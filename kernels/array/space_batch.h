@@ -1,7 +1,10 @@
-// Moving blocks of space into the batch dimension and back: what SpaceToBatchND, BatchToSpaceND and their two-dimensional versions share.
+// Moving blocks of space into the batch dimension and back: what SpaceToBatchND, BatchToSpaceND and
+// their two-dimensional versions share.
 //
-// For input [batch, space..., rest...] with M blocked dimensions: SpaceToBatch pads the space, cuts it into blocks of block_shape and moves the position inside the
-// block to the front of batch: [prod(block) * batch, padded / block..., rest...]. BatchToSpace is the inverse and crops what was padded.
+// For input [batch, space..., rest...] with M blocked dimensions: SpaceToBatch pads the space, cuts
+// it into blocks of block_shape and moves the position inside the block to the front of batch:
+// [prod(block) * batch, padded / block..., rest...]. BatchToSpace is the inverse and crops what was
+// padded.
 #ifndef TROUPE_KERNELS_ARRAY_SPACE_BATCH_H_
 #define TROUPE_KERNELS_ARRAY_SPACE_BATCH_H_
 

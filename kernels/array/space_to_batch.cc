@@ -1,4 +1,5 @@
-// SpaceToBatchND and SpaceToBatch: blocks of space become entries of the batch (space_batch.h), so that a dilated convolution becomes a plain one.
+// SpaceToBatchND and SpaceToBatch: blocks of space become entries of the batch (space_batch.h), so
+// that a dilated convolution becomes a plain one.
 #include "kernels/array/space_batch.h"
 #include "kernels/common/op_file.h"
 

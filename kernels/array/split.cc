@@ -1,6 +1,8 @@
-// Split: a value cut into equal pieces along a dimension. SplitV: into pieces of given sizes, one of which may be -1 (the rest).
+// Split: a value cut into equal pieces along a dimension. SplitV: into pieces of given sizes, one
+// of which may be -1 (the rest).
 //
-// Pieces that are whole, aligned rows of the buffer are handed out as slices of it; the others are copied.
+// Pieces that are whole, aligned rows of the buffer are handed out as slices of it; the others are
+// copied.
 #include "kernels/array/share_rows.h"
 #include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"

@@ -1,4 +1,5 @@
-// StridedSliceGrad: zeros in the shape of what was sliced, with the slice's gradient where the slice was taken.
+// StridedSliceGrad: zeros in the shape of what was sliced, with the slice's gradient where the
+// slice was taken.
 #include "kernels/array/strided_slice_spec.h"
 #include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"

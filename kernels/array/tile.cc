@@ -24,7 +24,8 @@ absl::Status TileShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-// Output dimension i is (multiple, size): under the shape [m0, d0, m1, d1, ...] the gradient is summed over the even dimensions.
+// Output dimension i is (multiple, size): under the shape [m0, d0, m1, d1, ...] the gradient is
+// summed over the even dimensions.
 absl::Status TileGradient(GradientContext& g) {
   const NodeOut shape = ShapeOf(g, g.Input(0), g.input_type(1));
   const NodeOut pairs = g.Op("Pack", std::vector<GradArg>{std::vector<NodeOut>{g.Input(1), shape}}, {{"axis", 1}});

@@ -1,4 +1,5 @@
-// Unique, UniqueV2 and their versions with counts: the different elements (slices, with an axis) in the order of their first appearance, and where each element went.
+// Unique, UniqueV2 and their versions with counts: the different elements (slices, with an axis) in
+// the order of their first appearance, and where each element went.
 //
 // Elements are compared as values: 0 equals -0, a NaN equals nothing.
 #include "absl/container/flat_hash_map.h"

@@ -1,4 +1,5 @@
-// ZerosLike and OnesLike: constants in the shape of a value. They write over the value when nobody else needs it.
+// ZerosLike and OnesLike: constants in the shape of a value. They write over the value when nobody
+// else needs it.
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {

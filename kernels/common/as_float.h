@@ -1,4 +1,5 @@
-// float16 and bfloat16 are computed in float32 and rounded once at the end: their kernels widen the inputs, run the float32 code and narrow the result.
+// float16 and bfloat16 are computed in float32 and rounded once at the end: their kernels widen the
+// inputs, run the float32 code and narrow the result.
 #ifndef TROUPE_KERNELS_COMMON_AS_FLOAT_H_
 #define TROUPE_KERNELS_COMMON_AS_FLOAT_H_
 
@@ -14,7 +15,8 @@ constexpr DType ComputeType(DType t) { return IsSmallFloat(t) ? DType::kFloat : 
 //
 // `t` itself, or a float32 copy of a small float tensor.
 Tensor Widened(const KernelContext& ctx, const Tensor& t);
-// A tensor of `dtype` with the shape and the values of float32 tensor `t`; `t` itself when it has that type.
+// A tensor of `dtype` with the shape and the values of float32 tensor `t`; `t` itself when it has
+// that type.
 Tensor Narrowed(const KernelContext& ctx, Tensor t, DType dtype);
 
 }  // namespace troupe

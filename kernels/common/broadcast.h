@@ -1,7 +1,8 @@
 // Broadcasting two or more operands to one shape, as a walk over runs.
 //
-// The dimensions of the output are collapsed: those of size one vanish, and neighbours where every operand does the same (advances or
-// stands still) become one. What is left is a list of few dimensions; the innermost is the run that an inner loop does at once.
+// The dimensions of the output are collapsed: those of size one vanish, and neighbours where every
+// operand does the same (advances or stands still) become one. What is left is a list of few
+// dimensions; the innermost is the run that an inner loop does at once.
 #ifndef TROUPE_KERNELS_COMMON_BROADCAST_H_
 #define TROUPE_KERNELS_COMMON_BROADCAST_H_
 
@@ -48,7 +49,8 @@ class BroadcastWalk {
   bool advances(int k) const { return dims_[0].stride[k] != 0; }
   int num_dims() const { return static_cast<int>(dims_.size()); }
 
-  // Calls f(offsets of the operands, offset in the output, n) for pieces of runs that make up elements [begin, end) of the output.
+  // Calls f(offsets of the operands, offset in the output, n) for pieces of runs that make up
+  // elements [begin, end) of the output.
   template <class F>
   void ForRange(int64_t begin, int64_t end, F&& f) const {
     const int rank = num_dims();

@@ -1,6 +1,7 @@
 #include "kernels/common/dnnl_single_thread.h"
 
-// OpenMP comes with the library, or not at all when it was built on another threading runtime: hence weak.
+// OpenMP comes with the library, or not at all when it was built on another threading runtime:
+// hence weak.
 extern "C" {
 int omp_get_max_threads() __attribute__((weak));
 void omp_set_num_threads(int) __attribute__((weak));

@@ -1,5 +1,6 @@
-// Debian's oneDNN runs its loops on OpenMP's threads, which know nothing of our thread budget and spin while they wait. So every call into the
-// library is made under this guard: OpenMP's number of threads is 1 on the calling thread for as long as it lives. We split work ourselves.
+// Debian's oneDNN runs its loops on OpenMP's threads, which know nothing of our thread budget and
+// spin while they wait. So every call into the library is made under this guard: OpenMP's number of
+// threads is 1 on the calling thread for as long as it lives. We split work ourselves.
 #ifndef TROUPE_KERNELS_COMMON_DNNL_SINGLE_THREAD_H_
 #define TROUPE_KERNELS_COMMON_DNNL_SINGLE_THREAD_H_
 

@@ -1,7 +1,8 @@
 // Elements as things to move: most array ops do not care what an element means, only how big it is.
 //
-// Plain dtypes are handled by the size of their element (1, 2, 4, 8, 16 bytes), so that one instantiation serves float, int32, qint32 and so on; strings and
-// handles are C++ objects and are copied as such. Element counts may be 0; sources and destinations must not overlap.
+// Plain dtypes are handled by the size of their element (1, 2, 4, 8, 16 bytes), so that one
+// instantiation serves float, int32, qint32 and so on; strings and handles are C++ objects and are
+// copied as such. Element counts may be 0; sources and destinations must not overlap.
 //
 // Thread rule: pure functions on memory that the caller owns.
 #ifndef TROUPE_KERNELS_COMMON_ELEMENTS_H_
@@ -23,7 +24,8 @@ struct Bits128 {
   friend bool operator==(const Bits128& a, const Bits128& b) = default;
 };
 
-// Calls `f.template operator()<E>()` with the type that moves elements of dtype `t`; returns `otherwise` for types without elements.
+// Calls `f.template operator()<E>()` with the type that moves elements of dtype `t`; returns
+// `otherwise` for types without elements.
 template <class R, class F>
 R VisitElement(DType t, R otherwise, F&& f) {
   if (t == DType::kString) return f.template operator()<std::string>();

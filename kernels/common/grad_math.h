@@ -2,7 +2,8 @@
 //
 //   [](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Reciprocal", Conj(In(g, 0)))); }
 //
-// A Value is a node's output and the context that builds; its operators add nodes. After the context's first error they do nothing.
+// A Value is a node's output and the context that builds; its operators add nodes. After the
+// context's first error they do nothing.
 #ifndef TROUPE_KERNELS_COMMON_GRAD_MATH_H_
 #define TROUPE_KERNELS_COMMON_GRAD_MATH_H_
 
@@ -42,7 +43,8 @@ inline Value operator*(double c, const Value& a) { return Number(a, c) * a; }
 inline Value operator+(double c, const Value& a) { return Number(a, c) + a; }
 inline Value operator-(double c, const Value& a) { return Number(a, c) - a; }
 
-// Ends a gradient function: the gradient of input 0; of inputs 0 and 1, each as it is; of two inputs that were broadcast, summed back to their shapes.
+// Ends a gradient function: the gradient of input 0; of inputs 0 and 1, each as it is; of two
+// inputs that were broadcast, summed back to their shapes.
 absl::Status SetUnary(GradientContext& g, const Value& gx);
 absl::Status SetBoth(GradientContext& g, const Value& gx, const Value& gy);
 absl::Status SetBroadcast(GradientContext& g, const Value& gx, const Value& gy);

@@ -1,4 +1,5 @@
-// Integer tensors as arguments: shapes, axes, permutations, sizes, paddings. Values are read as int64 whatever the tensor's integer type.
+// Integer tensors as arguments: shapes, axes, permutations, sizes, paddings. Values are read as
+// int64 whatever the tensor's integer type.
 //
 // Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_COMMON_INT_ARGS_H_
@@ -24,15 +25,18 @@ Ints ReadInts(const Tensor& t);
 // Writes `values` into an int32 or int64 tensor. INVALID_ARGUMENT when one does not fit.
 absl::Status WriteInts(absl::Span<const int64_t> values, Tensor* t);
 
-// The vector as a TensorShape. INVALID_ARGUMENT "shape must be a vector of {int32,int64}, got shape [..]", or for negative sizes and overflow.
+// The vector as a TensorShape. INVALID_ARGUMENT "shape must be a vector of {int32,int64}, got shape
+// [..]", or for negative sizes and overflow.
 absl::StatusOr<TensorShape> ReadShape(const Tensor& t);
 
-// The single element of a scalar (or one-element) tensor; INVALID_ARGUMENT "`what` must be a scalar, got shape [2]".
+// The single element of a scalar (or one-element) tensor; INVALID_ARGUMENT "`what` must be a
+// scalar, got shape [2]".
 absl::StatusOr<int64_t> ReadScalar(const Tensor& t, std::string_view what);
 // `axis` counted from the front; INVALID_ARGUMENT "`what` must be in the range [-2, 2), got 2".
 absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank, std::string_view what = "axis");
 
-// For shape functions: the scalar value of constant input i; `known` is false when it is not known. Errors as ReadScalar.
+// For shape functions: the scalar value of constant input i; `known` is false when it is not known.
+// Errors as ReadScalar.
 struct KnownInt {
   bool known = false;
   int64_t value = 0;

@@ -1,4 +1,5 @@
-// Instruction levels: at which one the hot loops run, and tables of functions compiled once for each.
+// Instruction levels: at which one the hot loops run, and tables of functions compiled once for
+// each.
 //
 // The best level that the processor has is picked at the first use. The environment variable
 // TROUPE_ISA=v2|v3|v4 forces a level (callgrind, for one, cannot run AVX-512); a level that the
@@ -25,8 +26,8 @@ int IsaLevel();
 std::string_view IsaName();
 // The levels that this machine can run, lowest first.
 std::vector<std::string_view> AvailableIsas();
-// What IsaName() decides from the value of TROUPE_ISA ("" = not set): the level, and a sentence when
-// the wish cannot be met.
+// What IsaName() decides from the value of TROUPE_ISA ("" = not set): the level, and a sentence
+// when the wish cannot be met.
 std::string_view ChooseIsa(std::string_view wish, std::string* complaint);
 
 }  // namespace troupe

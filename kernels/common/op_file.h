@@ -1,6 +1,8 @@
-// What the op files of this folder include: definition, shapes, gradient, kernel, elements and integer args.
+// What the op files of this folder include: definition, shapes, gradient, kernel, elements and
+// integer args.
 //
-// An op that only hands its input on uses PassOn: no byte is copied and the buffer may become the consumer's own.
+// An op that only hands its input on uses PassOn: no byte is copied and the buffer may become the
+// consumer's own.
 #ifndef TROUPE_KERNELS_COMMON_OP_FILE_H_
 #define TROUPE_KERNELS_COMMON_OP_FILE_H_
 
@@ -51,7 +53,8 @@ inline NodeOut IntVector(GradientContext& g, std::initializer_list<int32_t> valu
   return g.Const(Tensor::Vector<int32_t>(values));
 }
 inline NodeOut Int(GradientContext& g, int32_t value) { return g.Const(Tensor::Scalar<int32_t>(value)); }
-// True when rows of dimension 0 may be handed on as slices of the buffer: every one begins at a multiple of 64 bytes.
+// True when rows of dimension 0 may be handed on as slices of the buffer: every one begins at a
+// multiple of 64 bytes.
 inline bool RowsAreAligned(const Tensor& t, int64_t rows_each) {
   if (t.rank() == 0 || t.dim(0) == 0 || !IsPlainBytes(t.dtype())) return false;
   const int64_t bytes = static_cast<int64_t>(t.bytes()) / t.dim(0) * rows_each;

@@ -59,7 +59,8 @@ inline void CopyRun(E* dst, int64_t dst_stride, const E* src, int64_t src_stride
   }
 }
 
-// One run after the other along the last axis; ranges are cut by elements, so that a few long runs are shared as well as many short ones.
+// One run after the other along the last axis; ranges are cut by elements, so that a few long runs
+// are shared as well as many short ones.
 template <class E>
 void CopyRuns(ComputeThreads* threads, absl::Span<const CopyAxis> axes, E* dst, const E* src) {
   const CopyAxis run = axes.back();
@@ -80,7 +81,8 @@ void CopyRuns(ComputeThreads* threads, absl::Span<const CopyAxis> axes, E* dst, 
   });
 }
 
-// The last axis is contiguous in the destination, axis `row` in the source: square tiles, so that a cache line fetched from either side is used up.
+// The last axis is contiguous in the destination, axis `row` in the source: square tiles, so that a
+// cache line fetched from either side is used up.
 template <class E>
 void CopyTiles(ComputeThreads* threads, absl::Span<const CopyAxis> axes, size_t row, E* dst, const E* src) {
   constexpr int64_t kTile = sizeof(E) >= 16 ? 16 : 32;

@@ -1,11 +1,15 @@
-// The copy behind slice, transpose, tile, broadcast, concat, split, pad, pack, reverse, space-to-batch and their inverses.
+// The copy behind slice, transpose, tile, broadcast, concat, split, pad, pack, reverse,
+// space-to-batch and their inverses.
 //
-// Each of them is a box of elements that is walked with one set of strides in the source and another in the destination:
+// Each of them is a box of elements that is walked with one set of strides in the source and
+// another in the destination:
 //
 //   dst[dst_offset + sum(i_k * dst_stride_k)] = src[src_offset + sum(i_k * src_stride_k)]  for all i in the box
 //
-// Strides count elements; a source stride of 0 repeats, a negative one reverses. Run finds the runs that are contiguous on both sides (memcpy), tiles the walks
-// whose unit strides lie on different axes (transposes), and shares big copies among the compute threads. A box without elements copies nothing.
+// Strides count elements; a source stride of 0 repeats, a negative one reverses. Run finds the runs
+// that are contiguous on both sides (memcpy), tiles the walks whose unit strides lie on different
+// axes (transposes), and shares big copies among the compute threads. A box without elements copies
+// nothing.
 //
 // Thread rule: Run may be called from several threads on disjoint destinations.
 #ifndef TROUPE_KERNELS_COMMON_STRIDED_COPY_H_
@@ -37,7 +41,8 @@ struct StridedCopy {
 using Strides = absl::InlinedVector<int64_t, 8>;
 Strides DenseStrides(absl::Span<const int64_t> dims);
 
-// The same walk with axes of size 1 dropped and neighbours merged where both sides allow it. Exposed for tests.
+// The same walk with axes of size 1 dropped and neighbours merged where both sides allow it.
+// Exposed for tests.
 CopyAxes SimplifyAxes(const CopyAxes& axes);
 
 }  // namespace troupe::array

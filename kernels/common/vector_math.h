@@ -1,7 +1,8 @@
-// exp, expm1 and log1p without branches, so that the compiler turns loops over them into vector code. For *_isa.cc files only.
+// exp, expm1 and log1p without branches, so that the compiler turns loops over them into vector
+// code. For *_isa.cc files only.
 //
-// Errors: exp and expm1 within 2 units in the last place, log1p (for 0 <= x <= 1) within 3. NaN stays NaN, exp overflows to infinity and
-// underflows to zero.
+// Errors: exp and expm1 within 2 units in the last place, log1p (for 0 <= x <= 1) within 3. NaN
+// stays NaN, exp overflows to infinity and underflows to zero.
 #ifndef TROUPE_KERNELS_COMMON_VECTOR_MATH_H_
 #define TROUPE_KERNELS_COMMON_VECTOR_MATH_H_
 
@@ -32,7 +33,8 @@ struct ExpConstants<double> {
   static constexpr int kDegree = 13, kLogTerms = 16;
 };
 
-// x = n ln 2 + r: e^r - 1 by its Taylor series, which at |r| <= ln 2 / 2 needs few terms. 2^n is applied in two factors, so that the ends of the range are right.
+// x = n ln 2 + r: e^r - 1 by its Taylor series, which at |r| <= ln 2 / 2 needs few terms. 2^n is
+// applied in two factors, so that the ends of the range are right.
 template <class T>
 struct ExpParts {
   T expm1_r;

@@ -1,7 +1,8 @@
 // The canonical key of an edge that was cut between two parts.
 //
-// A `_Send` and its `_Recv` find each other by a string that both can compute from their attrs alone. Within a step it is unique together with the
-// iteration of the value; the incarnation keeps a tensor of a device's predecessor from being taken for one of its own.
+// A `_Send` and its `_Recv` find each other by a string that both can compute from their attrs
+// alone. Within a step it is unique together with the iteration of the value; the incarnation keeps
+// a tensor of a device's predecessor from being taken for one of its own.
 #ifndef TROUPE_KERNELS_CONTROL_EDGE_KEY_H_
 #define TROUPE_KERNELS_CONTROL_EDGE_KEY_H_
 
@@ -22,7 +23,8 @@ std::string EdgeKey(std::string_view send_device, uint64_t send_incarnation, std
 absl::StatusOr<std::string> EdgeKey(const Node& node);
 // The same for its kernel, which fails when an attr is missing.
 std::string EdgeKey(KernelInit& init);
-// A definition with what all four have behind their tensor and its type; without trait, shape and doc.
+// A definition with what all four have behind their tensor and its type; without trait, shape and
+// doc.
 OpBuilder EdgeEnd(OpBuilder op);
 
 }  // namespace troupe

@@ -1,7 +1,7 @@
 // What the control flow ops share.
 //
-// The executor moves tokens between frames and iterations by an op's ControlFlow trait; the kernels below only say which value goes to which
-// output. An output that is left without a value is dead.
+// The executor moves tokens between frames and iterations by an op's ControlFlow trait; the kernels
+// below only say which value goes to which output. An output that is left without a value is dead.
 #ifndef TROUPE_KERNELS_CONTROL_FLOW_OP_H_
 #define TROUPE_KERNELS_CONTROL_FLOW_OP_H_
 
@@ -26,7 +26,8 @@ inline absl::Status SameAsInput0(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-// Gradients of control flow depend on what surrounds the node, so the pass builds them by trait and never asks the op.
+// Gradients of control flow depend on what surrounds the node, so the pass builds them by trait and
+// never asks the op.
 inline absl::Status GradientByPass(GradientContext&) {
   return Internal("control flow is differentiated by the pass, not node by node");
 }

@@ -4,7 +4,8 @@
 namespace troupe {
 namespace {
 
-// Dimensions in which the inputs differ are unknown; so is the rank when ranks differ or one is unknown, as behind a loop's back edge.
+// Dimensions in which the inputs differ are unknown; so is the rank when ranks differ or one is
+// unknown, as behind a loop's back edge.
 absl::Status MergeShape(InferenceContext& c) {
   PartialTensorShape out = c.input(0);
   for (int i = 1; i < c.num_inputs() && out.known_rank(); ++i) {

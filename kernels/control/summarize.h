@@ -9,7 +9,8 @@
 
 namespace troupe::control {
 
-// The first `max_entries` values (all when negative), rows of higher dimensions in brackets, "..." for the rest: "1 2 3...", "[0 1][2...]...".
+// The first `max_entries` values (all when negative), rows of higher dimensions in brackets, "..."
+// for the rest: "1 2 3...", "[0 1][2...]...".
 std::string Summarize(const Tensor& t, int64_t max_entries);
 
 }  // namespace troupe::control

@@ -1,14 +1,17 @@
-// A list of tensors that lives as long as its step: what loops read their inputs from and write their results to, element by element.
+// A list of tensors that lives as long as its step: what loops read their inputs from and write
+// their results to, element by element.
 //
-// Each element is written once; reading gives it away when the array clears after reads. The gradient of an array is another array of the same step, found by (array,
-// source): there, writes to one element add up, so that an element that was read twice gets the sum of both gradients.
+// Each element is written once; reading gives it away when the array clears after reads. The
+// gradient of an array is another array of the same step, found by (array, source): there, writes
+// to one element add up, so that an element that was read twice gets the sum of both gradients.
 //
 // A gradient array can be differentiated in its turn, by an array of another source: each of its
 // writes gets what was written to that element there, and each of its reads writes there. What
 // orders the one orders the other: their flows.
 //
-// Shapes: an element must fit the array's element shape; with identical shapes the first write makes that exact. An element that was never written reads as zeros
-// when the element shape is fully known, or when it is the gradient of an element that was written.
+// Shapes: an element must fit the array's element shape; with identical shapes the first write
+// makes that exact. An element that was never written reads as zeros when the element shape is
+// fully known, or when it is the gradient of an element that was written.
 //
 // Thread rule: all methods are thread safe.
 #ifndef TROUPE_KERNELS_CONTROL_TENSOR_ARRAY_H_
@@ -47,9 +50,11 @@ class TensorArray : public Resource {
   int64_t size() const;
   PartialTensorShape element_shape() const;
 
-  // INVALID_ARGUMENT: another dtype, an index out of range of an array of fixed size, a shape that does not fit, an element that was written or read before.
+  // INVALID_ARGUMENT: another dtype, an index out of range of an array of fixed size, a shape that
+  // does not fit, an element that was written or read before.
   absl::Status Write(int64_t index, Tensor value);
-  // INVALID_ARGUMENT: an index out of range, an element that was cleared by a read, or never written while the element shape is not known.
+  // INVALID_ARGUMENT: an index out of range, an element that was cleared by a read, or never
+  // written while the element shape is not known.
   absl::StatusOr<Tensor> Read(int64_t index);
   // The elements, each in its own slot of the result. As Read.
   absl::StatusOr<std::vector<Tensor>> ReadAll(absl::Span<const int32_t> indices);

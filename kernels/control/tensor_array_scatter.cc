@@ -45,7 +45,8 @@ absl::Status Scatter(KernelContext& ctx) {
   TensorShape row = value.shape();
   row.RemoveDim(0);
   for (int64_t i = 0; i < value.dim(0); ++i) {
-    // A row of its own buffer: elements are handed out to kernels that may write into what they own alone.
+    // A row of its own buffer: elements are handed out to kernels that may write into what they own
+    // alone.
     const Tensor view = value.Slice(i, i + 1);
     Tensor element = view.valid() ? view.Reshaped(row).Clone(ctx.allocator()) : Tensor();
     if (!element.valid()) return ResourceExhausted("no memory for an element of shape ", row.DebugString());

@@ -44,10 +44,12 @@ namespace {
 
 constexpr double kMinRangeNanos = 20000;  // a range is worth waking a thread for
 constexpr int kRangesPerThread = 2;       // slack for threads that are slower or come late
-// A worker that has just worked looks out this long for more before it sleeps, and a caller for its helpers: within a training step the next loop comes
-// after a few microseconds, and waking a thread costs up to 70 us on a small VM. Bounded, so that an idle process sleeps.
+// A worker that has just worked looks out this long for more before it sleeps, and a caller for its
+// helpers: within a training step the next loop comes after a few microseconds, and waking a thread
+// costs up to 70 us on a small VM. Bounded, so that an idle process sleeps.
 constexpr int64_t kLookOutNanos = 40000;
-// Who waits for jobs of its own step waits for the last of their ranges, which takes about this long.
+// Who waits for jobs of its own step waits for the last of their ranges, which takes about this
+// long.
 constexpr int64_t kHelpNanos = 200000;
 
 int64_t NowNanos() {
@@ -76,14 +78,16 @@ bool LookOut(int64_t nanos, F&& ready) {
   return false;
 }
 
-// A loop that several threads work on. Lives on the stack of ParallelFor's caller, which waits until nobody holds it.
+// A loop that several threads work on. Lives on the stack of ParallelFor's caller, which waits
+// until nobody holds it.
 struct Loop {
   void (*fn)(void*, int64_t, int64_t);
   void* arg;
   int64_t n, ranges;
   const void* owner = nullptr;
-  // The caller takes ranges from the front, helpers from the back. So most of a range's data were written by the thread that reads them, since the loop before was
-  // split alike, and lie in its cache.
+  // The caller takes ranges from the front, helpers from the back. So most of a range's data were
+  // written by the thread that reads them, since the loop before was split alike, and lie in its
+  // cache.
   std::atomic<int64_t> taken{0}, back{0};
   int64_t front = 0;             // the caller's own
   std::atomic<int> helpers{0};  // threads inside besides the caller; changed under Impl::mu

@@ -1,4 +1,5 @@
-// The containers of what one session has of its own on a device. No container of a user's begins with '/', so none of these is named from outside.
+// The containers of what one session has of its own on a device. No container of a user's begins
+// with '/', so none of these is named from outside.
 #ifndef TROUPE_KERNELS_DEVICE_SESSION_CONTAINERS_H_
 #define TROUPE_KERNELS_DEVICE_SESSION_CONTAINERS_H_
 

@@ -8,7 +8,8 @@ namespace {
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 constexpr double kSeluScaleAlpha = 1.7580993408473768599402175208123;
 
-// F: the function; G: the gradient that goes on, given the one that came and x. NaN passes through every F.
+// F: the function; G: the gradient that goes on, given the one that came and x. NaN passes through
+// every F.
 struct Relu {
   template <class T>
   static T F(T x, T) {

@@ -15,7 +15,8 @@ struct AddFn {
   }
 };
 
-// Elements that are summed over all inputs at a time, so that the running sum stays in the first-level cache.
+// Elements that are summed over all inputs at a time, so that the running sum stays in the
+// first-level cache.
 constexpr int64_t kBlock = 2048;
 
 struct AddNState {

@@ -1,4 +1,5 @@
-// Hot loops of the arithmetic functions of two arguments. Integers wrap around, so they are computed as unsigned.
+// Hot loops of the arithmetic functions of two arguments. Integers wrap around, so they are
+// computed as unsigned.
 #include "kernels/elementwise/loops.h"
 
 namespace troupe::math {

@@ -1,4 +1,5 @@
-// The loops inside a kernel made by the factories of elementwise.h, for who runs several of them over blocks.
+// The loops inside a kernel made by the factories of elementwise.h, for who runs several of them
+// over blocks.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_
 
@@ -12,7 +13,8 @@ struct BareLoops {
   UnaryLoops unary{};
   bool same_shape = false;  // the binary loop's inputs must have one shape
 };
-// False for a kernel of another make, and for one that does more than its loop: 16-bit floats, checks of the values.
+// False for a kernel of another make, and for one that does more than its loop: 16-bit floats,
+// checks of the values.
 bool LoopsOf(const PreparedKernel& kernel, BareLoops* loops);
 
 }  // namespace troupe::math

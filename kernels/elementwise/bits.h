@@ -1,4 +1,5 @@
-// What the ops on bits share (BitwiseAnd, BitwiseOr, BitwiseXor; LogicalAnd, LogicalOr), and the tests of floats (IsNan, IsInf, IsFinite).
+// What the ops on bits share (BitwiseAnd, BitwiseOr, BitwiseXor; LogicalAnd, LogicalOr), and the
+// tests of floats (IsNan, IsInf, IsFinite).
 #ifndef TROUPE_KERNELS_ELEMENTWISE_BITS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_BITS_H_
 

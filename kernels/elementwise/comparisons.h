@@ -1,4 +1,5 @@
-// What the comparisons share: Less, LessEqual, Greater and GreaterEqual (an order), Equal and NotEqual (an equality).
+// What the comparisons share: Less, LessEqual, Greater and GreaterEqual (an order), Equal and
+// NotEqual (an equality).
 #ifndef TROUPE_KERNELS_ELEMENTWISE_COMPARISONS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_COMPARISONS_H_
 
@@ -37,8 +38,8 @@ const BinaryTable& OrderTable() {
   return table;
 }
 
-// The definition of an equality, without its doc, and the types of its kernels. Without incompatible_shape_error shapes may turn out not to
-// broadcast, and the output to be a scalar.
+// The definition of an equality, without its doc, and the types of its kernels. Without
+// incompatible_shape_error shapes may turn out not to broadcast, and the output to be a scalar.
 OpBuilder EqualityOp(std::string_view name);
 const std::vector<DType>& EqualityTypes();
 

@@ -1,4 +1,5 @@
-// Hot loops between float and the 16-bit floats, rounding to nearest even. All other arithmetic on 16-bit floats is made of these and float loops.
+// Hot loops between float and the 16-bit floats, rounding to nearest even. All other arithmetic on
+// 16-bit floats is made of these and float loops.
 #include "kernels/elementwise/loops.h"
 
 #if TROUPE_ISA_LEVEL >= 3

@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kBlock = 1024;  // elements at most
 constexpr int kMaxRegisters = 12;
 constexpr size_t kMaxOps = 32;
-// All registers of a tape together: they stay in the first-level cache, and the caller's thread may have a small stack.
+// All registers of a tape together: they stay in the first-level cache, and the caller's thread may
+// have a small stack.
 constexpr size_t kRegisterBytes = 24 << 10;
 
 // The activation of an op's name without "Grad", or -1.
@@ -78,7 +79,8 @@ bool ElementTape::Compile(const std::vector<Node*>& body, const std::vector<Prep
   if (ops_.empty() || num_registers_ > kMaxRegisters) return false;
   size_t widest = 1;
   for (const Op& op : ops_) widest = std::max(widest, static_cast<size_t>(op.out_size));
-  // A multiple of 64 elements: each register begins on a cache line, and the loops meet their tails at the end alone.
+  // A multiple of 64 elements: each register begins on a cache line, and the loops meet their tails
+  // at the end alone.
   const size_t registers = static_cast<size_t>(std::max(num_registers_, 1));
   block_ = std::min<int64_t>(kBlock, static_cast<int64_t>(kRegisterBytes / (registers * widest) / 64 * 64));
   register_bytes_ = static_cast<size_t>(block_) * widest;
@@ -94,7 +96,8 @@ void ElementTape::AssignRegisters() {
   }
   std::vector<int> free;
   for (size_t i = 0; i < ops_.size(); ++i) {
-    // A register that is read for the last time here may be written here only by a result of the same size: loops work in place, but not across sizes.
+    // A register that is read for the last time here may be written here only by a result of the
+    // same size: loops work in place, but not across sizes.
     const auto release = [&](bool same_size) {
       for (size_t j = 0; j < i; ++j) {
         if (last_use[j] != static_cast<int>(i) || (ops_[j].out_size == ops_[i].out_size) != same_size) continue;

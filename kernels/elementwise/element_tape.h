@@ -1,4 +1,5 @@
-// A few element-wise nodes run as a tape over blocks that stay in the first-level cache, with the loops of their own kernels.
+// A few element-wise nodes run as a tape over blocks that stay in the first-level cache, with the
+// loops of their own kernels.
 //
 // Every step's result goes into a block-sized register; all of them together are 24 KiB of the
 // running thread's stack. The last step's result goes to the output. A value of rank 0 is computed
@@ -17,12 +18,15 @@ namespace troupe::math {
 
 class ElementTape {
  public:
-  // `body`: _Arg nodes and element-wise ones, the last of which gives the result; `kernels` are those of the others in the body's topological
-  // order. False when some node has no loop that could run by itself.
+  // `body`: _Arg nodes and element-wise ones, the last of which gives the result; `kernels` are
+  // those of the others in the body's topological order. False when some node has no loop that
+  // could run by itself.
   bool Compile(const std::vector<Node*>& body, const std::vector<PreparedKernel>& kernels);
-  // True when Run may be called for arguments of these ranks and shapes: each is a scalar, or has the shape of the result, *shape.
+  // True when Run may be called for arguments of these ranks and shapes: each is a scalar, or has
+  // the shape of the result, *shape.
   bool Fits(const Tensor* args, TensorShape* shape) const;
-  // REQUIRES: Fits. `out` has the result's type and n elements, and may be the buffer of an argument with as many elements of that type.
+  // REQUIRES: Fits. `out` has the result's type and n elements, and may be the buffer of an
+  // argument with as many elements of that type.
   void Run(ComputeThreads* threads, const Tensor* args, int64_t n, void* out) const;
 
  private:
@@ -32,7 +36,8 @@ class ElementTape {
   };
   struct Op {
     BareLoops loops;
-    // Functions with a parameter that no other family has: (x, y, n, alpha), and (dy, x, dx, n, alpha).
+    // Functions with a parameter that no other family has: (x, y, n, alpha), and (dy, x, dx, n,
+    // alpha).
     void (*activation)(const void*, void*, int64_t, float) = nullptr;
     void (*activation_grad)(const void*, const void*, void*, int64_t, float) = nullptr;
     int num_inputs = 1;

@@ -11,7 +11,8 @@ namespace {
 
 // Less work than this is not worth asking the threads.
 constexpr double kSmallWork = 20000;
-// Elements that a 16-bit float is widened at a time; three such blocks of floats stay in the first-level cache.
+// Elements that a 16-bit float is widened at a time; three such blocks of floats stay in the
+// first-level cache.
 constexpr int64_t kBlock = 512;
 
 constexpr DType kHotTypes[] = {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64};
@@ -59,7 +60,8 @@ struct BinaryState {
   }
 };
 
-// Output 0 with the shape of `like`, in the buffer of input `first` or `second` (-1: none) when that may be overwritten.
+// Output 0 with the shape of `like`, in the buffer of input `first` or `second` (-1: none) when
+// that may be overwritten.
 inline absl::StatusOr<Tensor*> OutputLike(KernelContext& ctx, const Tensor& like, DType type, int first, int second) {
   for (int i : {first, second}) {
     if (i < 0) continue;

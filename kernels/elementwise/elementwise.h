@@ -1,8 +1,10 @@
 // Element-wise ops of one and two arguments: strided broadcasting of our own over vector functions.
 //
-// Eigen's broadcasting expressions compile for 13 s per op over all types. Here an op is a table of inner-loop function pointers per dtype
-// (BinaryTable, UnaryTable), and one driver, compiled once, does the rest: shapes, output in an input's buffer, collapsing of
-// dimensions, splitting over the compute threads. float16 and bfloat16 need no loops: they run the float loop on blocks that are widened and narrowed.
+// Eigen's broadcasting expressions compile for 13 s per op over all types. Here an op is a table of
+// inner-loop function pointers per dtype (BinaryTable, UnaryTable), and one driver, compiled once,
+// does the rest: shapes, output in an input's buffer, collapsing of dimensions, splitting over the
+// compute threads. float16 and bfloat16 need no loops: they run the float loop on blocks that are
+// widened and narrowed.
 //
 //   struct AtanFn { template <class T> static T Do(T y, T x) { return std::atan2(y, x); } };
 //   const math::BinaryTable& Table() {
@@ -36,7 +38,8 @@ struct UnaryTable {
   const UnaryLoops& operator[](DType t) const { return of[static_cast<int>(t)]; }
 };
 
-// The hot loops of an op as a table; with `wrapping`, the loops of int32 and int64 serve uint32 and uint64 as well.
+// The hot loops of an op as a table; with `wrapping`, the loops of int32 and int64 serve uint32 and
+// uint64 as well.
 BinaryTable HotTable(HotBinary op, bool wrapping = false);
 UnaryTable HotTable(HotUnary op);
 
@@ -52,7 +55,8 @@ template <class F, class R, class... T>
 void AddLoopsTo(UnaryTable* table, float cost) {
   ((table->of[static_cast<int>(kDTypeOf<T>)] = {LoopV<F, T, std::conditional_t<std::is_void_v<R>, T, R>>, cost}), ...);
 }
-// Adds loops of F on unsigned bytes and words that serve the signed types too: for functions that wrap around.
+// Adds loops of F on unsigned bytes and words that serve the signed types too: for functions that
+// wrap around.
 template <class F, class Table>
 void AddSmallWrapping(Table* t) {
   AddLoopsTo<F, void, uint8_t, uint16_t>(t, 0.3f);
@@ -83,7 +87,8 @@ enum class BinaryShapes : uint8_t {
   kTrueIfNot,   // ... a scalar true (NotEqual)
 };
 
-// A kernel with the table's loops for the node's first input type. UNIMPLEMENTED when the table has none.
+// A kernel with the table's loops for the node's first input type. UNIMPLEMENTED when the table has
+// none.
 absl::StatusOr<PreparedKernel> MakeBinary(KernelInit& init, const BinaryTable& table, BinaryCheck check = nullptr,
                                           BinaryShapes shapes = BinaryShapes::kBroadcast);
 absl::StatusOr<PreparedKernel> MakeUnary(KernelInit& init, const UnaryTable& table);

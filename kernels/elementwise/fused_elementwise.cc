@@ -47,7 +47,8 @@ class FusedElementwiseKernel {
       if (reuse < 0 && in.rank() > 0 && in.dtype() == ctx.output_type(0) && in.BufferUnique()) reuse = i;
     }
     if (reuse >= 0) {
-      // Shares the buffer with the input: a block of the output is written when that block of the inputs has been read.
+      // Shares the buffer with the input: a block of the output is written when that block of the
+      // inputs has been read.
       ctx.set_output(0, ctx.input(reuse));
     } else {
       TROUPE_RETURN_IF_ERROR(ctx.AllocateOutput(0, shape).status());
@@ -88,7 +89,8 @@ class FusedElementwiseKernel {
     return absl::OkStatus();
   }
 
-  // Shapes that broadcast, shapes that do not fit, types without loops: as if the nodes stood alone.
+  // Shapes that broadcast, shapes that do not fit, types without loops: as if the nodes stood
+  // alone.
   absl::Status OneByOne(KernelContext& ctx) {
     absl::flat_hash_map<const Node*, Tensor> values;
     std::vector<Tensor> in;

@@ -1,4 +1,5 @@
-// Hot loops of the ops that turn a function's output y and the gradient dy of it into the gradient of its input.
+// Hot loops of the ops that turn a function's output y and the gradient dy of it into the gradient
+// of its input.
 #include "kernels/elementwise/loops.h"
 
 namespace troupe::math {

@@ -1,11 +1,15 @@
 // The inner loops that are compiled once per instruction level, as one table per level.
 //
-// Files named *_isa.cc are compiled for x86-64-v2, -v3 and -v4 into the namespaces troupe::math::v2, v3 and v4 (v0 on other processors); each
-// fills its part of a HotLoops. Hot() (hot_table.h) is the table of this machine. Such a file must not use anything that could leave an inline
-// function of a shared header behind: the linker keeps one copy of it for the whole library, and that copy could need AVX-512.
-// So this header holds plain data only, and the loops use builtins instead of <cmath> and <algorithm>.
+// Files named *_isa.cc are compiled for x86-64-v2, -v3 and -v4 into the namespaces
+// troupe::math::v2, v3 and v4 (v0 on other processors); each fills its part of a HotLoops. Hot()
+// (hot_table.h) is the table of this machine. Such a file must not use anything that could leave an
+// inline function of a shared header behind: the linker keeps one copy of it for the whole library,
+// and that copy could need AVX-512.
+// So this header holds plain data only, and the loops use builtins instead of <cmath> and
+// <algorithm>.
 //
-// A loop gets untyped pointers to dense elements. `out` may be exactly an input's address (in place), never overlap it otherwise.
+// A loop gets untyped pointers to dense elements. `out` may be exactly an input's address (in
+// place), never overlap it otherwise.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_HOT_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_HOT_LOOPS_H_
 
@@ -16,7 +20,8 @@ namespace troupe::math {
 using BinaryLoop = void (*)(const void* a, const void* b, void* out, int64_t n);
 using UnaryLoop = void (*)(const void* x, void* out, int64_t n);
 
-// One binary function on one type: both vectors, a scalar first, a scalar second. `cost` is a guess of nanoseconds per element.
+// One binary function on one type: both vectors, a scalar first, a scalar second. `cost` is a guess
+// of nanoseconds per element.
 struct BinaryLoops {
   BinaryLoop vv, sv, vs;
   float cost;
@@ -26,8 +31,9 @@ struct UnaryLoops {
   float cost;
 };
 
-// Reductions of one type. `row` folds n adjacent elements into acc[0]; `rows` folds `rows` rows of n elements, `stride` elements apart, into
-// acc[0..n). The accumulator of float sums is double; sums are made of short blocks, so that errors do not grow with n.
+// Reductions of one type. `row` folds n adjacent elements into acc[0]; `rows` folds `rows` rows of
+// n elements, `stride` elements apart, into acc[0..n). The accumulator of float sums is double;
+// sums are made of short blocks, so that errors do not grow with n.
 struct ReduceLoops {
   void (*row)(const void* x, int64_t n, void* acc);
   void (*rows)(const void* x, int64_t rows, int64_t stride, int64_t n, void* acc);

@@ -1,5 +1,5 @@
-// Loop templates over one function of one or two elements: F::Do(x) or F::Do(x, y). Everything has internal linkage, so that every
-// instruction level of a *_isa.cc file keeps its own copy.
+// Loop templates over one function of one or two elements: F::Do(x) or F::Do(x, y). Everything has
+// internal linkage, so that every instruction level of a *_isa.cc file keeps its own copy.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_LOOPS_H_
 

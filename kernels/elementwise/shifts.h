@@ -8,7 +8,8 @@
 
 namespace troupe::math {
 
-// Beyond the width of the type (or below zero) the count is taken as the nearest one that is possible.
+// Beyond the width of the type (or below zero) the count is taken as the nearest one that is
+// possible.
 template <class T>
 T ShiftCount(T y) {
   constexpr T kMost = sizeof(T) * 8 - 1;

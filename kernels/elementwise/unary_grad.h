@@ -1,4 +1,5 @@
-// What the gradients of unary functions in terms of their results share (SqrtGrad, TanhGrad, ...): z = f(y, dy), of one shape.
+// What the gradients of unary functions in terms of their results share (SqrtGrad, TanhGrad, ...):
+// z = f(y, dy), of one shape.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_UNARY_GRAD_H_
 #define TROUPE_KERNELS_ELEMENTWISE_UNARY_GRAD_H_
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kSteps = 1024;
 
-// By distance in steps: the weight of a neighbour that is less than one pixel away, and of one that is a pixel further.
+// By distance in steps: the weight of a neighbour that is less than one pixel away, and of one that
+// is a pixel further.
 struct CubicTable {
   explicit CubicTable(double a) {
     for (int i = 0; i <= kSteps; ++i) {

@@ -1,4 +1,5 @@
-// CropAndResizeGradImage: each point of the gradient of crops, shared among the pixels that it was mixed of.
+// CropAndResizeGradImage: each point of the gradient of crops, shared among the pixels that it was
+// mixed of.
 #include <algorithm>
 #include <cstring>
 

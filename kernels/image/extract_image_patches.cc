@@ -1,4 +1,5 @@
-// ExtractImagePatches: the pixels that a sliding window sees, laid out in the channels of the output.
+// ExtractImagePatches: the pixels that a sliding window sees, laid out in the channels of the
+// output.
 #include <algorithm>
 
 #include "kernels/common/elements.h"
@@ -46,8 +47,8 @@ absl::Status Shape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-// The number of its source, from 1, goes through the same op; what arrives at a place is then added to the source of that place. Padding
-// has the number 0.
+// The number of its source, from 1, goes through the same op; what arrives at a place is then added
+// to the source of that place. Padding has the number 0.
 absl::Status Gradient(GradientContext& g) {
   const auto number = [&g](int32_t v) { return g.Const(Tensor::Scalar<int32_t>(v)); };
   const auto ints = [&g](std::initializer_list<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };

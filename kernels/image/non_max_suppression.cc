@@ -1,4 +1,5 @@
-// NonMaxSuppression: boxes that do not overlap, best scores first; and what its later versions share with it.
+// NonMaxSuppression: boxes that do not overlap, best scores first; and what its later versions
+// share with it.
 #include "kernels/image/non_max_suppression.h"
 
 #include <algorithm>
@@ -56,7 +57,8 @@ absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, const
   if (most < 0) return InvalidArgument("output size must be non-negative, not ", most);
   if (boxes.dim(0) > std::numeric_limits<int32_t>::max()) return InvalidArgument("too many boxes: ", boxes.dim(0));
 
-  // A candidate whose score was lowered stands in line again; it is compared with each selected box once.
+  // A candidate whose score was lowered stands in line again; it is compared with each selected box
+  // once.
   struct Candidate {
     int32_t box;
     float score;

@@ -8,8 +8,8 @@
 namespace troupe::image {
 namespace {
 
-// The input rows (columns) that each output row (column) covers, and how much of each. With align_corners the last ones reach beyond the
-// edge, which counts again.
+// The input rows (columns) that each output row (column) covers, and how much of each. With
+// align_corners the last ones reach beyond the edge, which counts again.
 struct Covered {
   std::vector<int64_t> first;  // by output row, where its part of the next two begins; and the end
   std::vector<int64_t> index;

@@ -1,4 +1,5 @@
-// ResizeBicubicGrad: each pixel of the gradient, shared among the sixteen pixels that it was mixed of.
+// ResizeBicubicGrad: each pixel of the gradient, shared among the sixteen pixels that it was mixed
+// of.
 #include <cstring>
 
 #include "kernels/image/bicubic.h"

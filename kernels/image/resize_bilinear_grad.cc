@@ -1,4 +1,5 @@
-// ResizeBilinearGrad: each pixel of the gradient, shared among the four pixels that it was mixed of.
+// ResizeBilinearGrad: each pixel of the gradient, shared among the four pixels that it was mixed
+// of.
 #include "kernels/common/as_float.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/image/resize.h"

@@ -1,4 +1,5 @@
-// ResizeNearestNeighborGrad: each pixel of the gradient, added to the pixel that it was copied from.
+// ResizeNearestNeighborGrad: each pixel of the gradient, added to the pixel that it was copied
+// from.
 #include "kernels/common/as_float.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/image/resize.h"

@@ -101,8 +101,8 @@ RealOf<T> LogDeterminant(const T* a, int64_t n, T* sign) {
   return sum;
 }
 
-// Murray, "Differentiation of the Cholesky decomposition": with P = lower triangle of l^T grad, its diagonal halved, the gradient is the
-// symmetric part of l^-T P l^-1.
+// Murray, "Differentiation of the Cholesky decomposition": with P = lower triangle of l^T grad, its
+// diagonal halved, the gradient is the symmetric part of l^-T P l^-1.
 template <class T>
 void CholeskyGradient(const T* l, const T* grad, int64_t n, T* out) {
   if (n == 0) return;

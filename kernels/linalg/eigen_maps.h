@@ -1,4 +1,5 @@
-// Plain arrays as matrices of Eigen. Only the files behind the walls of decompositions.h and orthogonal.h include this.
+// Plain arrays as matrices of Eigen. Only the files behind the walls of decompositions.h and
+// orthogonal.h include this.
 #ifndef TROUPE_KERNELS_LINALG_EIGEN_MAPS_H_
 #define TROUPE_KERNELS_LINALG_EIGEN_MAPS_H_
 

@@ -1,4 +1,5 @@
-// LogMatrixDeterminant: sign and logarithm of the magnitude of determinants, which themselves would overflow.
+// LogMatrixDeterminant: sign and logarithm of the magnitude of determinants, which themselves would
+// overflow.
 #include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {

@@ -1,7 +1,9 @@
-// Tensors as batches of matrices: the last two dimensions are rows and columns, those before them count the matrices.
+// Tensors as batches of matrices: the last two dimensions are rows and columns, those before them
+// count the matrices.
 //
-// An op of linear algebra is defined for one matrix and runs on each of a batch, many side by side. A matrix that cannot be decomposed
-// fails the whole op; of several the first in the batch is the one that is reported.
+// An op of linear algebra is defined for one matrix and runs on each of a batch, many side by side.
+// A matrix that cannot be decomposed fails the whole op; of several the first in the batch is the
+// one that is reported.
 //
 // Thread rule: pure functions; ForEachMatrix calls its function from several threads.
 #ifndef TROUPE_KERNELS_LINALG_MATRICES_H_
@@ -24,22 +26,26 @@ struct Matrices {
   int64_t count = 1, rows = 0, columns = 0;
   int64_t elements() const { return rows * columns; }
 };
-// INVALID_ARGUMENT "Input tensor 0 must have rank >= 2, got 1"; of SquareMatrices also "Input matrix must be square, got 2 != 3".
+// INVALID_ARGUMENT "Input tensor 0 must have rank >= 2, got 1"; of SquareMatrices also "Input
+// matrix must be square, got 2 != 3".
 absl::StatusOr<Matrices> MatricesOf(const KernelContext& ctx, int input);
 absl::StatusOr<Matrices> SquareMatricesOf(const KernelContext& ctx, int input);
 // The dimensions in front of the matrices.
 TensorShape BatchShape(const TensorShape& shape);
 
-// The matrix of an operand with batch dimensions `from` that matrix `i` of the broadcast batch `to` reads.
+// The matrix of an operand with batch dimensions `from` that matrix `i` of the broadcast batch `to`
+// reads.
 int64_t SourceMatrix(const TensorShape& to, const TensorShape& from, int64_t i);
 
-// Shape functions: the shape of square matrices at `input`, rows and columns merged; the same as output 0.
+// Shape functions: the shape of square matrices at `input`, rows and columns merged; the same as
+// output 0.
 absl::StatusOr<PartialTensorShape> SquareShape(const InferenceContext& c, int input);
 absl::Status SquareToSame(InferenceContext& c);
 // Every output has one element for each matrix of input 0.
 absl::Status SquareToBatch(InferenceContext& c);
 
-// Calls f.template operator()<T>() with the C++ type of a float or complex dtype. UNIMPLEMENTED for others.
+// Calls f.template operator()<T>() with the C++ type of a float or complex dtype. UNIMPLEMENTED for
+// others.
 template <class F>
 absl::Status VisitField(DType t, F&& f) {
   switch (t) {
@@ -56,8 +62,8 @@ absl::Status VisitField(DType t, F&& f) {
   }
 }
 
-// Calls ok = f(i) for every matrix i of `count`, each with some `operations` multiplications, on the compute threads. `failure` for the
-// first that is false.
+// Calls ok = f(i) for every matrix i of `count`, each with some `operations` multiplications, on
+// the compute threads. `failure` for the first that is false.
 template <class F>
 absl::Status ForEachMatrix(KernelContext& ctx, int64_t count, double operations, const char* failure, F&& f) {
   std::atomic<int64_t> failed{count};
@@ -74,11 +80,13 @@ absl::Status ForEachMatrix(KernelContext& ctx, int64_t count, double operations,
   return InvalidArgument(failure, " (matrix ", failed.load(), " of ", count, ")");
 }
 
-// For gradients: matrix products with adjoints, transposes and the shape [..., 1, 1] of a scalar for each matrix.
+// For gradients: matrix products with adjoints, transposes and the shape [..., 1, 1] of a scalar
+// for each matrix.
 NodeOut Product(GradientContext& g, NodeOut a, NodeOut b, bool adjoint_a = false, bool adjoint_b = false);
 NodeOut Adjoint(GradientContext& g, NodeOut a);
 NodeOut PerMatrix(GradientContext& g, NodeOut scalars);
-// Sets the gradients of inputs 0 and 1 to these, whose batch dimensions are those of the inputs broadcast, summed to the shape of each.
+// Sets the gradients of inputs 0 and 1 to these, whose batch dimensions are those of the inputs
+// broadcast, summed to the shape of each.
 void SetSummedToBatches(GradientContext& g, NodeOut grad0, NodeOut grad1);
 
 // The types of TensorFlow's kernels, and as an attr.

@@ -1,4 +1,5 @@
-// Matrices in gradients that read like their formulas: what math::Value lacks, for tensors whose last two dimensions are matrices.
+// Matrices in gradients that read like their formulas: what math::Value lacks, for tensors whose
+// last two dimensions are matrices.
 #ifndef TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 #define TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 
@@ -27,7 +28,8 @@ Value SideBySide(const Value& a, const Value& b);
 
 // 1 / x, near 0 when x is 0.
 Value SafeReciprocal(const Value& x);
-// 1 / (v[j] - v[i]) at [i, j], 0 on the diagonal: infinitely large where two numbers are equal, but for SafeReciprocal.
+// 1 / (v[j] - v[i]) at [i, j], 0 on the diagonal: infinitely large where two numbers are equal, but
+// for SafeReciprocal.
 Value ReciprocalDifferences(const Value& v);
 
 // x where a x = b, for a triangle a.

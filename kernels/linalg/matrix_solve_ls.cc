@@ -1,4 +1,5 @@
-// MatrixSolveLs: systems of linear equations, solved as nearly as possible, or by the smallest of their solutions.
+// MatrixSolveLs: systems of linear equations, solved as nearly as possible, or by the smallest of
+// their solutions.
 #include <algorithm>
 
 #include "kernels/linalg/matrix_math.h"

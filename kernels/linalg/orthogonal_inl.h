@@ -20,8 +20,8 @@
 
 namespace troupe::linalg {
 
-// Singular values by Jacobi's rotations: the method that divides the matrix is faster from some hundred rows on, but its templates would take a
-// minute of compile time for each type.
+// Singular values by Jacobi's rotations: the method that divides the matrix is faster from some
+// hundred rows on, but its templates would take a minute of compile time for each type.
 //
 // Kernels run with denormals flushed to zero; the iteration for singular values counts on them.
 class ScopedDenormals {

@@ -1,4 +1,5 @@
-// Qr: matrices as a product of orthonormal columns and an upper triangle, by Householder's reflections.
+// Qr: matrices as a product of orthonormal columns and an upper triangle, by Householder's
+// reflections.
 #include <algorithm>
 
 #include "kernels/common/as_float.h"
@@ -27,7 +28,8 @@ absl::Status Shape(InferenceContext& c) {
 // x r^-H.
 Value Divided(const Value& x, const Value& r) { return Adjoint(SolveTriangle(r, Adjoint(x), false)); }
 
-// Roberts and Roberts, "QR and LQ decomposition matrix backpropagation": of a matrix that is not wider than high.
+// Roberts and Roberts, "QR and LQ decomposition matrix backpropagation": of a matrix that is not
+// wider than high.
 Value GradientOfTall(const Value& q, const Value& r, const Value& dq, const Value& dr) {
   const Value qdq = AdjointMatMul(q, dq), rdr = MatMulAdjoint(r, dr);
   const Value triangle = LowerTriangle((qdq - Adjoint(qdq)) + (rdr - Adjoint(rdr)));

@@ -18,7 +18,8 @@ absl::Status Shape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-// v (diag(de) + f o (v^H dv)) v^H with f = 1 / (e[j] - e[i]), as the gradient of the lower triangle.
+// v (diag(de) + f o (v^H dv)) v^H with f = 1 / (e[j] - e[i]), as the gradient of the lower
+// triangle.
 absl::Status Gradient(GradientContext& g) {
   const Value de = DiagonalMatrix(Grad(g, 0));
   Value v = Out(g, 1), middle = de;

@@ -29,8 +29,8 @@ absl::Status Shape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-// Giles, "Collected matrix derivative results", and Townsend, "Differentiating the singular value decomposition": of a matrix that is not higher
-// than wide, with m rows and n columns.
+// Giles, "Collected matrix derivative results", and Townsend, "Differentiating the singular value
+// decomposition": of a matrix that is not higher than wide, with m rows and n columns.
 Value GradientOfWide(const Value& s, const Value& u, const Value& v, const Value& ds, const Value& du, const Value& dv,
                      int64_t m, int64_t n, bool full) {
   const Value f = ReciprocalDifferences(s * s), of_s = DiagonalMatrix(s), inverse = DiagonalMatrix(SafeReciprocal(s));

@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-// y = f(x). The buffer of x is reused when nobody else holds it. `alpha` is the attr of that name where the op has one.
+// y = f(x). The buffer of x is reused when nobody else holds it. `alpha` is the attr of that name
+// where the op has one.
 class ActivationKernel {
  public:
   ActivationKernel(KernelInit& init, Activation f);
@@ -43,7 +44,8 @@ struct ActivationGradOf : ActivationGradKernel {
   explicit ActivationGradOf(KernelInit& init) : ActivationGradKernel(init, kF) {}
 };
 
-// The gradients of the gradients: of ReluGrad and Relu6Grad, which are piecewise constant in the features, so that nothing flows to these; and of EluGrad and SeluGrad.
+// The gradients of the gradients: of ReluGrad and Relu6Grad, which are piecewise constant in the
+// features, so that nothing flows to these; and of EluGrad and SeluGrad.
 absl::Status PiecewiseLinearGradGradient(GradientContext& g);
 absl::Status ExponentialGradGradient(GradientContext& g);
 

@@ -35,7 +35,8 @@ absl::StatusOr<Tensor> Restored(KernelContext& ctx, Tensor t, const ChannelView&
   return Narrowed(ctx, std::move(out), dtype);
 }
 
-// Runs f(first row, rows, sums) over ranges of rows, each with `width` sums of its own, and adds these up in order.
+// Runs f(first row, rows, sums) over ranges of rows, each with `width` sums of its own, and adds
+// these up in order.
 template <class F>
 std::vector<double> SumRows(ComputeThreads* threads, int64_t rows, int64_t channels, int64_t width, F f) {
   const int64_t ranges = std::max<int64_t>(1, threads->NumRanges(rows, 0.5 * static_cast<double>(channels)));

@@ -14,8 +14,10 @@ absl::Status BatchNormGradShape(InferenceContext& c);
 // The gradient of a FusedBatchNorm by op `grad_op`.
 absl::Status BatchNormGradient(GradientContext& g, const char* grad_op);
 
-// Inputs (x, scale, offset, mean, variance); outputs (y, mean and variance to keep, two or three reserves for the gradient). Where is_training: y is normalised by the batch's own
-// mean and variance, and what is kept is these (the variance corrected for its bias), blended into the inputs mean and variance by exponential_avg_factor when that is not 1.
+// Inputs (x, scale, offset, mean, variance); outputs (y, mean and variance to keep, two or three
+// reserves for the gradient). Where is_training: y is normalised by the batch's own mean and
+// variance, and what is kept is these (the variance corrected for its bias), blended into the
+// inputs mean and variance by exponential_avg_factor when that is not 1.
 class BatchNormKernel {
  public:
   explicit BatchNormKernel(KernelInit& init);

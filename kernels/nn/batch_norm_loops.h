@@ -1,4 +1,5 @@
-// The loops of batch normalisation over a matrix [rows, channels]; one function per instruction level. Sums are kept in float64.
+// The loops of batch normalisation over a matrix [rows, channels]; one function per instruction
+// level. Sums are kept in float64.
 #ifndef TROUPE_KERNELS_NN_BATCH_NORM_LOOPS_H_
 #define TROUPE_KERNELS_NN_BATCH_NORM_LOOPS_H_
 

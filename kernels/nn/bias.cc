@@ -74,7 +74,8 @@ void Sum(ComputeThreads* threads, const BiasLoops<T>& loops, const ChannelView& 
   const double cost = 0.25 * sizeof(T) / 4 * static_cast<double>(parts);
   const int64_t row = v.channels * parts;
   if (row == 0) return;  // no channels: no sums
-  // Each range of the outer dimension has sums of its own, which are added in order: the result does not depend on who was faster.
+  // Each range of the outer dimension has sums of its own, which are added in order: the result
+  // does not depend on who was faster.
   const int64_t ranges =
       std::max<int64_t>(1, threads->NumRanges(v.outer, cost * static_cast<double>(v.channels * v.inner)));
   std::vector<Wide> partial(ranges * row, Wide(0));

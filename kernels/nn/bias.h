@@ -1,5 +1,5 @@
-// Adding a vector along the channels of a tensor, and the sum over everything but the channels: the computing half of BiasAdd, BiasAddV1
-// and BiasAddGrad, for every numeric dtype.
+// Adding a vector along the channels of a tensor, and the sum over everything but the channels: the
+// computing half of BiasAdd, BiasAddV1 and BiasAddGrad, for every numeric dtype.
 #ifndef TROUPE_KERNELS_NN_BIAS_H_
 #define TROUPE_KERNELS_NN_BIAS_H_
 
@@ -12,12 +12,15 @@ namespace troupe {
 struct ChannelView {
   int64_t outer = 1, channels = 1, inner = 1;
 };
-// `shape` with the channels in dimension 1 (`channels_first`) or the last one. REQUIRES: rank >= 1 (2 for channels_first with rank > 1).
+// `shape` with the channels in dimension 1 (`channels_first`) or the last one. REQUIRES: rank >= 1
+// (2 for channels_first with rank > 1).
 ChannelView ViewChannels(const Tensor& t, bool channels_first);
 
-// y = x + bias. `y` has the shape and dtype of `x` and may be its buffer. dtype: any number, no small float.
+// y = x + bias. `y` has the shape and dtype of `x` and may be its buffer. dtype: any number, no
+// small float.
 void AddBias(ComputeThreads* threads, DType dtype, const ChannelView& view, const void* x, const void* bias, void* y);
-// sums[c] = the sum of x over all but the channels. float32 is summed in short runs whose sums are added in float64.
+// sums[c] = the sum of x over all but the channels. float32 is summed in short runs whose sums are
+// added in float64.
 void SumChannels(ComputeThreads* threads, DType dtype, const ChannelView& view, const void* x, void* sums);
 
 }  // namespace troupe

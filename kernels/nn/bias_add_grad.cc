@@ -17,7 +17,8 @@ absl::Status Shape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-// The gradient of a sum: every element of the input gets what its channel's sum got, which BiasAdd onto zeros spreads.
+// The gradient of a sum: every element of the input gets what its channel's sum got, which BiasAdd
+// onto zeros spreads.
 absl::Status Gradient(GradientContext& g) {
   const NodeOut zeros = g.Op("ZerosLike", {g.Input(0)});
   g.Set(0, g.Op("BiasAdd", {zeros, g.Grad(0)}, {{"data_format", g.Attr<std::string>("data_format")}}));

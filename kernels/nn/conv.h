@@ -56,7 +56,8 @@ class ConvKernel {
   DnnlConv dnnl_;
 };
 
-// A convolution that stands for several nodes: its errors have the address of the one that the user wrote.
+// A convolution that stands for several nodes: its errors have the address of the one that the user
+// wrote.
 class FusedConvKernel {
  protected:
   FusedConvKernel(KernelInit& init, ConvPass pass) : conv_(init, pass, false), replaced_(init.node()) {}

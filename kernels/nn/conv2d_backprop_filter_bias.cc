@@ -1,4 +1,5 @@
-// _Conv2DBackpropFilterBias: the gradients of Conv2D's filter and of the bias behind it, from one look at the gradient of their output.
+// _Conv2DBackpropFilterBias: the gradients of Conv2D's filter and of the bias behind it, from one
+// look at the gradient of their output.
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 

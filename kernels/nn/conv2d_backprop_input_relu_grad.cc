@@ -1,4 +1,5 @@
-// _Conv2DBackpropInputReluGrad: the gradient of Conv2D's input, and of the Relu that made the input, without a pass of its own over the image.
+// _Conv2DBackpropInputReluGrad: the gradient of Conv2D's input, and of the Relu that made the
+// input, without a pass of its own over the image.
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 

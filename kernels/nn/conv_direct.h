@@ -17,11 +17,12 @@ struct ConvRows {
 
 // False when the shape is not for these loops (groups, images or weights beyond the caches); then
 // nothing was written. a, b and out as ConvPass says, NHWC and HWIO. The forward pass and the
-// gradient of the input have the same bits however the images and rows are split into calls. isa_level:
-// loops of a lower level than this process's own (2 or 3). REQUIRES: no dimension is 0.
+// gradient of the input have the same bits however the images and rows are split into calls.
+// isa_level: loops of a lower level than this process's own (2 or 3). REQUIRES: no dimension is 0.
 bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out,
                 const ConvEpilogue<float>& epilogue, int isa_level = 0);
-// The same for some rows of all images. REQUIRES: pass is not the gradient of the filter, or the rows are all.
+// The same for some rows of all images. REQUIRES: pass is not the gradient of the filter, or the
+// rows are all.
 bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out,
                 const ConvEpilogue<float>& epilogue, ConvRows rows, int isa_level = 0);
 // Whether DirectConv takes the shape and is expected to beat the library. A rule fitted to

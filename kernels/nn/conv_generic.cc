@@ -11,7 +11,8 @@ namespace {
 // Bytes of unrolled patches at a time: they should stay in the second-level cache.
 constexpr int64_t kPatchBytes = 256 << 10;
 
-// One image and one group: output pixels [first, limit) as rows of patches [pixel, kh, kw, c / groups].
+// One image and one group: output pixels [first, limit) as rows of patches [pixel, kh, kw, c /
+// groups].
 template <class T, class F>
 void EachTap(const ConvShape& s, int64_t first, int64_t limit, F f) {
   const int64_t channels = s.c / s.groups, row = s.kh * s.kw * channels;

@@ -74,8 +74,9 @@ absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input, const Tens
   return s;
 }
 
-// By our own loops, halves of the rows of groups of kConvTogether images, from `begin` to `end`: a batch of a hundred has 25 groups, which two threads would not share
-// evenly. Not for the gradient of the filter.
+// By our own loops, halves of the rows of groups of kConvTogether images, from `begin` to `end`: a
+// batch of a hundred has 25 groups, which two threads would not share evenly. Not for the gradient
+// of the filter.
 void ConvKernel::RunHalves(const ConvShape& s, int64_t begin, int64_t end, const float* a, const float* b, float* out,
                            const ConvEpilogue<float>& epilogue) const {
   const bool forward = pass_ == ConvPass::kForward;
@@ -107,7 +108,8 @@ void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* 
   }
   const bool halves = direct && pass_ != ConvPass::kBackwardFilter;
   const int64_t unit = direct ? kConvTogether : 1, units = (s.n + unit - 1) / unit * (halves ? 2 : 1);
-  // An input's gradient is computed while another thread computes the filter's; whoever is done first helps. Each range packs the weights for itself.
+  // An input's gradient is computed while another thread computes the filter's; whoever is done
+  // first helps. Each range packs the weights for itself.
   const int64_t each = halves && pass_ == ConvPass::kBackwardInput && threads->num_threads() > 1 ? 2 : 1;
   int64_t ranges = std::min<int64_t>({threads->num_threads() * each, units,
                                       static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});

@@ -12,7 +12,8 @@ namespace {
 constexpr int64_t kFewOutputs = 48;
 // Inputs that a gradient writes, and outputs that it reads: beyond them the library's blocks pay.
 constexpr int64_t kFewInputs = 64, kSomeOutputs = 256;
-// A gradient of the filter goes this way with at least so many input channels, and outputs twice as many: there the library is slow.
+// A gradient of the filter goes this way with at least so many input channels, and outputs twice as
+// many: there the library is slow.
 constexpr int64_t kFilterChannels = 8;
 
 }  // namespace

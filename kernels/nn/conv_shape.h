@@ -12,7 +12,8 @@ enum class ConvPass : uint8_t {
   kBackwardFilter,  // (input, d output) -> d filter
 };
 
-// input [n, h, w, c], filter [kh, kw, c / groups, oc], output [n, oh, ow, oc]; group g reads channels [g c / groups, (g + 1) c / groups) and writes the like of oc.
+// input [n, h, w, c], filter [kh, kw, c / groups, oc], output [n, oh, ow, oc]; group g reads
+// channels [g c / groups, (g + 1) c / groups) and writes the like of oc.
 struct ConvShape {
   int64_t n = 0, h = 0, w = 0, c = 0;
   int64_t kh = 0, kw = 0, oc = 0, groups = 1;

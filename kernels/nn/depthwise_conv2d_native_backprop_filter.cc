@@ -1,4 +1,5 @@
-// DepthwiseConv2dNativeBackpropFilter: the gradient of DepthwiseConv2dNative with respect to its filter.
+// DepthwiseConv2dNativeBackpropFilter: the gradient of DepthwiseConv2dNative with respect to its
+// filter.
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 

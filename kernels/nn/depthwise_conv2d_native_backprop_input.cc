@@ -1,4 +1,5 @@
-// DepthwiseConv2dNativeBackpropInput: the gradient of DepthwiseConv2dNative with respect to its input.
+// DepthwiseConv2dNativeBackpropInput: the gradient of DepthwiseConv2dNative with respect to its
+// input.
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 

@@ -1,4 +1,5 @@
-// _FusedConv2D: Conv2D with the bias and the activation behind it. Made by the pass that fuses nodes; graphs from TensorFlow may have it too.
+// _FusedConv2D: Conv2D with the bias and the activation behind it. Made by the pass that fuses
+// nodes; graphs from TensorFlow may have it too.
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 

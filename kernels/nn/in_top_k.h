@@ -8,8 +8,8 @@
 namespace troupe {
 
 absl::Status InTopKShape(InferenceContext& c);
-// output[i] = whether fewer than k predictions of row i are larger than that of its target. False when the target is out of range, or a prediction that
-// matters is not finite.
+// output[i] = whether fewer than k predictions of row i are larger than that of its target. False
+// when the target is out of range, or a prediction that matters is not finite.
 absl::Status ComputeInTopK(KernelContext& ctx, int64_t k);
 
 }  // namespace troupe

@@ -21,7 +21,8 @@ TROUPE_OP("L2Loss")
     })
     .Doc("sum(t * t) / 2.");
 
-// Eight running sums, so that the additions do not wait for each other and float64 can absorb long tensors.
+// Eight running sums, so that the additions do not wait for each other and float64 can absorb long
+// tensors.
 template <class T>
 double SumOfSquares(const T* x, int64_t n) {
   double lanes[8] = {};

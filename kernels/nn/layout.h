@@ -1,4 +1,5 @@
-// Moving the channels of images: [n, rows, columns] -> [n, columns, rows]. NCHW to NHWC has rows = C, columns = H * W; back, the other way round.
+// Moving the channels of images: [n, rows, columns] -> [n, columns, rows]. NCHW to NHWC has rows =
+// C, columns = H * W; back, the other way round.
 #ifndef TROUPE_KERNELS_NN_LAYOUT_H_
 #define TROUPE_KERNELS_NN_LAYOUT_H_
 

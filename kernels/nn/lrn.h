@@ -1,4 +1,5 @@
-// Local response normalisation: each element divided by a power of the squares of its neighbours in the innermost dimension.
+// Local response normalisation: each element divided by a power of the squares of its neighbours in
+// the innermost dimension.
 //
 //   sums[d]   = bias + alpha * (input[d - depth_radius]^2 + ... + input[d + depth_radius]^2), without what lies outside
 //   output[d] = input[d] * sums[d]^-beta

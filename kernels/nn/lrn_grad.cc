@@ -41,7 +41,8 @@ class LrnGrad {
   }
 
  private:
-  // Output j depends on input d by its own factor (j = d) and, where they are near, through its sum: -2 alpha beta in[d] out[j] / sums[j].
+  // Output j depends on input d by its own factor (j = d) and, where they are near, through its
+  // sum: -2 alpha beta in[d] out[j] / sums[j].
   void Row(const float* grads, const float* in, const float* out, int64_t depth, float* sums, float* shares,
            float* result) const {
     attrs_.Sums(in, depth, sums);

@@ -17,7 +17,8 @@ absl::Status PoolOutputShape(InferenceContext& c);
 // The attrs that say how the windows slide, for the next op of a family.
 AttrMap PoolAttrs(GradientContext& g);
 
-// Inputs by op: Max, Avg: (x); MaxGrad: (x, y, dy); MaxGradGrad: (x, y, ddx); AvgGrad: (shape of x, dy). The V2 ops (`window_inputs`) have ksize and strides as two more inputs.
+// Inputs by op: Max, Avg: (x); MaxGrad: (x, y, dy); MaxGradGrad: (x, y, ddx); AvgGrad: (shape of x,
+// dy). The V2 ops (`window_inputs`) have ksize and strides as two more inputs.
 class PoolKernel {
  public:
   PoolKernel(KernelInit& init, PoolOp op, bool window_inputs);

@@ -13,7 +13,8 @@ TROUPE_ISA_TABLE(PoolTable, kPools, PickPools)
 namespace troupe {
 namespace {
 
-// The operands of one run, channels last: x (Max, Avg: the input; else the original input), g (what comes in), out.
+// The operands of one run, channels last: x (Max, Avg: the input; else the original input), g (what
+// comes in), out.
 struct Operands {
   int64_t images;
   PoolShape shape;

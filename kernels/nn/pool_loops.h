@@ -1,5 +1,5 @@
-// The loops of pooling over NHWC images, one image at a time; one function per element type and instruction level. The channels, which lie
-// side by side, are the lanes.
+// The loops of pooling over NHWC images, one image at a time; one function per element type and
+// instruction level. The channels, which lie side by side, are the lanes.
 #ifndef TROUPE_KERNELS_NN_POOL_LOOPS_H_
 #define TROUPE_KERNELS_NN_POOL_LOOPS_H_
 
@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-// x, dx: [h, w, c]; y, dy: [oh, ow, c]. Window (i, j) covers rows [i * stride_h - top, ... + kh) that are inside of the image, and columns alike.
+// x, dx: [h, w, c]; y, dy: [oh, ow, c]. Window (i, j) covers rows [i * stride_h - top, ... + kh)
+// that are inside of the image, and columns alike.
 struct PoolShape {
   int64_t h = 0, w = 0, c = 0, oh = 0, ow = 0;
   int64_t kh = 1, kw = 1, stride_h = 1, stride_w = 1, top = 0, left = 0;
@@ -16,7 +17,8 @@ struct PoolShape {
 template <class T>
 struct PoolLoops {
   void (*max)(const PoolShape& s, const T* x, T* y);
-  // dx[the first largest element of window p] += dy[p]. `index` is scratch for c numbers, `best` for c values.
+  // dx[the first largest element of window p] += dy[p]. `index` is scratch for c numbers, `best`
+  // for c values.
   void (*max_grad)(const PoolShape& s, const T* x, const T* dy, T* dx, int32_t* index, T* best);
   // ddy[p] = ddx[the first largest element of window p].
   void (*max_grad_grad)(const PoolShape& s, const T* x, const T* ddx, T* ddy, int32_t* index, T* best);

@@ -8,12 +8,14 @@
 
 namespace troupe {
 
-// Kernel and shape function of Softmax and LogSoftmax: the last dimension of a tensor of rank 1 or more.
+// Kernel and shape function of Softmax and LogSoftmax: the last dimension of a tensor of rank 1 or
+// more.
 absl::Status ComputeSoftmax(KernelContext& ctx, bool log);
 absl::Status SoftmaxShape(InferenceContext& c);
 
-// The gradient of a loss op with outputs (loss, backprop) with respect to its logits: d(loss) * backprop, and for a gradient d that
-// arrives at backprop (a second derivative) also (d - sum(d * softmax)) * softmax.
+// The gradient of a loss op with outputs (loss, backprop) with respect to its logits: d(loss) *
+// backprop, and for a gradient d that arrives at backprop (a second derivative) also (d - sum(d *
+// softmax)) * softmax.
 NodeOut LogitsGradient(GradientContext& g);
 
 // `logits` and `labels`: dense [rows, columns] of float32 or float64 (`dtype`).

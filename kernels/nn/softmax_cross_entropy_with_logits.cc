@@ -1,4 +1,5 @@
-// SoftmaxCrossEntropyWithLogits: the loss of a classifier against a distribution over the classes, and its gradient in the same pass.
+// SoftmaxCrossEntropyWithLogits: the loss of a classifier against a distribution over the classes,
+// and its gradient in the same pass.
 #include "kernels/common/as_float.h"
 #include "kernels/nn/softmax.h"
 #include "troupe/op_def.h"
@@ -24,7 +25,8 @@ absl::Status Shape(InferenceContext& c) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  // An input that was broadcast gets the sum over what it was repeated for; shapes that are not known are taken to be equal.
+  // An input that was broadcast gets the sum over what it was repeated for; shapes that are not
+  // known are taken to be equal.
   const PartialTensorShape x = g.InputShape(0), y = g.InputShape(1);
   const bool broadcast = !x.IsCompatibleWith(y);
   auto set = [&](int i, NodeOut d) {

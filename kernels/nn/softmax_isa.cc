@@ -1,7 +1,9 @@
-// Softmax and its losses. The largest element of a row is subtracted first, so that no exponential overflows.
+// Softmax and its losses. The largest element of a row is subtracted first, so that no exponential
+// overflows.
 //
-// Rows may be as short as a digit classifier's ten logits, so exponentials are taken over blocks of whole rows, not row by row: a block is shifted
-// by its rows' maxima, then exp runs over it as over one vector, then the rows are summed.
+// Rows may be as short as a digit classifier's ten logits, so exponentials are taken over blocks of
+// whole rows, not row by row: a block is shifted by its rows' maxima, then exp runs over it as over
+// one vector, then the rows are summed.
 #include "kernels/common/vector_math.h"
 #include "kernels/nn/softmax_loops.h"
 
@@ -45,7 +47,8 @@ T Sum(const T* x, int64_t n) {
   return s;
 }
 
-// Calls f(first row, rows, e, sums, maxima) for blocks of rows: e = exp(x - maximum of the row) and its sums.
+// Calls f(first row, rows, e, sums, maxima) for blocks of rows: e = exp(x - maximum of the row) and
+// its sums.
 template <class T, class F>
 void Blocks(const T* x, T* e, int64_t rows, int64_t columns, F f) {
   T maxima[kMaxRows], sums[kMaxRows];

@@ -1,4 +1,5 @@
-// SparseSoftmaxCrossEntropyWithLogits: the loss of a classifier against one right class per row, and its gradient in the same pass.
+// SparseSoftmaxCrossEntropyWithLogits: the loss of a classifier against one right class per row,
+// and its gradient in the same pass.
 #include <vector>
 
 #include "kernels/common/as_float.h"

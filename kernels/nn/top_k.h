@@ -12,7 +12,8 @@ namespace troupe {
 // k = -1: not known.
 absl::Status TopKShape(InferenceContext& c, int64_t k);
 absl::Status TopKGradient(GradientContext& g);
-// The k largest of each row of input 0, largest first, and their columns; of equal ones the one further left comes first.
+// The k largest of each row of input 0, largest first, and their columns; of equal ones the one
+// further left comes first.
 absl::Status ComputeTopK(KernelContext& ctx, int64_t k);
 
 }  // namespace troupe

@@ -1,7 +1,8 @@
 // Sliding windows: the attributes and the arithmetic that convolutions and poolings share.
 //
-// Attrs: strides, ksize and dilations have 4 entries in the order of data_format; padding is SAME, VALID or EXPLICIT with 8 explicit_paddings
-// (before and after for each of the 4 dimensions). Windows slide over height and width only.
+// Attrs: strides, ksize and dilations have 4 entries in the order of data_format; padding is SAME,
+// VALID or EXPLICIT with 8 explicit_paddings (before and after for each of the 4 dimensions).
+// Windows slide over height and width only.
 #ifndef TROUPE_KERNELS_NN_WINDOW_H_
 #define TROUPE_KERNELS_NN_WINDOW_H_
 
@@ -24,8 +25,9 @@ struct WindowAttrs {
   int spatial_dim(int i) const { return (channels_first ? 2 : 1) + i; }
 };
 
-// Reads what the node has of strides, ksize, dilations, padding, explicit_paddings and data_format. INVALID_ARGUMENT for wrong lengths, strides or windows in the batch
-// or channel dimension, and numbers below 1 (paddings: below 0).
+// Reads what the node has of strides, ksize, dilations, padding, explicit_paddings and data_format.
+// INVALID_ARGUMENT for wrong lengths, strides or windows in the batch or channel dimension, and
+// numbers below 1 (paddings: below 0).
 absl::StatusOr<WindowAttrs> ReadWindowAttrs(const Node& node);
 // The same for ksize and strides that are given as lists (MaxPoolV2's inputs).
 absl::Status SetWindow(absl::Span<const int64_t> ksize, absl::Span<const int64_t> strides, WindowAttrs* attrs);

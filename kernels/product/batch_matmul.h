@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-// x: [..., r_x, c_x], y: [..., r_y, c_y]; with adj_x (adj_y) the matrices of x (y) are conjugated and transposed first.
-// V2's batch dimensions broadcast; V1's must be equal.
+// x: [..., r_x, c_x], y: [..., r_y, c_y]; with adj_x (adj_y) the matrices of x (y) are conjugated
+// and transposed first. V2's batch dimensions broadcast; V1's must be equal.
 absl::Status BatchMatMulShape(InferenceContext& c, bool broadcast);
 absl::Status BatchMatMulGradient(GradientContext& g, const char* op, bool broadcast);
 

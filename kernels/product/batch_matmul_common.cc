@@ -8,7 +8,8 @@ namespace {
 
 PartialTensorShape Batch(const PartialTensorShape& s) { return PartialTensorShape(s.dims().subspan(0, s.rank() - 2)); }
 
-// The flat index of the batch of an operand of shape `from` that batch `i` of the broadcast shape `to` reads.
+// The flat index of the batch of an operand of shape `from` that batch `i` of the broadcast shape
+// `to` reads.
 int64_t SourceBatch(const TensorShape& to, const TensorShape& from, int64_t i) {
   int64_t at = 0, scale = 1;
   for (int d = to.rank() - 1; d >= 0; --d) {
@@ -130,7 +131,8 @@ absl::Status BatchMatMulKernel::Compute(KernelContext& ctx) {
     Gemm(threads, dtype_, s, xp + SourceBatch(batch, bx, i) * x_step, yp + SourceBatch(batch, by, i) * y_step,
          op + i * out_step);
   };
-  // Many batches are split among the threads; few are computed one after the other, each on all threads.
+  // Many batches are split among the threads; few are computed one after the other, each on all
+  // threads.
   if (batches >= 2 * ctx.threads()->num_threads()) {
     const double cost = 20 + 0.02 * static_cast<double>(s.m) * s.n * s.k;
     ctx.threads()->ParallelFor(batches, cost, [&](int64_t first, int64_t limit) {

@@ -1,4 +1,5 @@
-// A vector added to the rows of a matrix and a function of the sum, in one pass: what follows a product in a fused node.
+// A vector added to the rows of a matrix and a function of the sum, in one pass: what follows a
+// product in a fused node.
 #ifndef TROUPE_KERNELS_PRODUCT_BIAS_ACTIVATION_H_
 #define TROUPE_KERNELS_PRODUCT_BIAS_ACTIVATION_H_
 
@@ -14,11 +15,13 @@ enum class FusedActivation : uint8_t { kNone, kRelu, kRelu6, kElu, kLeakyRelu, k
 // The activation of an op's name ("Relu"); false for any other word.
 bool ParseFusedActivation(std::string_view op, FusedActivation* activation);
 
-// y[r][c] = f(y[r][c] + bias[c]), with the bits that BiasAdd and the activation's own op give. `alpha` is LeakyRelu's.
+// y[r][c] = f(y[r][c] + bias[c]), with the bits that BiasAdd and the activation's own op give.
+// `alpha` is LeakyRelu's.
 void AddBiasActivation(ComputeThreads* threads, FusedActivation f, float alpha, int64_t rows, int64_t columns,
                        const float* bias, float* y);
 
-// The loops, by activation; Tanh and Sigmoid have kNone's, and one of the element-wise loops after it.
+// The loops, by activation; Tanh and Sigmoid have kNone's, and one of the element-wise loops after
+// it.
 struct BiasActivationTable {
   void (*run[5])(const float* bias, float* y, int64_t rows, int64_t columns, float alpha);
 };

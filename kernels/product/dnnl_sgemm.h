@@ -6,7 +6,8 @@
 
 namespace troupe {
 
-// C[m,n] = op(A) * op(B) (+ C when `accumulate`), row major with leading dimensions. False when the library refuses.
+// C[m,n] = op(A) * op(B) (+ C when `accumulate`), row major with leading dimensions. False when the
+// library refuses.
 bool DnnlSgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
                const float* b, int64_t ldb, float* c, int64_t ldc, bool accumulate);
 

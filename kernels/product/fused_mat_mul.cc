@@ -1,4 +1,5 @@
-// _FusedMatMul: MatMul with the bias and the activation behind it. Made by the pass that fuses nodes; graphs from TensorFlow may have it too.
+// _FusedMatMul: MatMul with the bias and the activation behind it. Made by the pass that fuses
+// nodes; graphs from TensorFlow may have it too.
 #include "kernels/product/bias_activation.h"
 #include "kernels/product/gemm.h"
 #include "kernels/replaced_nodes.h"

@@ -19,19 +19,25 @@ namespace {
 
 // Below this many multiplications the tiles of gemm_isa.cc are the fastest.
 constexpr int64_t kSmallProduct = 4 * 1024;
-// Below this many our loops beat the library, which packs both operands first: measured, with the operands in the second- and in the third-level cache, on shapes of
-// 10 to 1200 rows and columns; with fewer rows than kSomeRows the lower bound holds. With vectors of 256 bits the library packs less.
+// Below this many our loops beat the library, which packs both operands first: measured, with the
+// operands in the second- and in the third-level cache, on shapes of 10 to 1200 rows and columns;
+// with fewer rows than kSomeRows the lower bound holds. With vectors of 256 bits the library packs
+// less.
 constexpr int64_t kMiddlingProduct512 = 25 * 1000 * 1000, kMiddlingFewRows512 = 2200 * 1000, kMiddlingProduct256 = 30 * 1000;
 constexpr int64_t kSomeRows = 16;
-// And above it with so few rows that a packed B would be used too seldom, or so few columns that packing A costs more than it brings: fewer when B is read in place
-// than when our loops turn it round, and with A transposed only where it is short.
+// And above it with so few rows that a packed B would be used too seldom, or so few columns that
+// packing A costs more than it brings: fewer when B is read in place than when our loops turn it
+// round, and with A transposed only where it is short.
 constexpr int64_t kFewRows = 128, kFewColumns = 112, kFewColumnsTurned = 512, kShort = 128;
-// A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at most this share of its groups of rows is to be multiplied.
+// A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at
+// most this share of its groups of rows is to be multiplied.
 constexpr int64_t kWorthLooking = 1000 * 1000;
 constexpr double kWorthSkipping = 0.7;
-// A range of a split product has at least this many multiplications (about 5 us of float32 work; a hand-over costs about that).
+// A range of a split product has at least this many multiplications (about 5 us of float32 work; a
+// hand-over costs about that).
 constexpr double kRangeWork = 400e3;
-// And this many rows or columns when there are more ranges than threads: each packs the other operand for itself.
+// And this many rows or columns when there are more ranges than threads: each packs the other
+// operand for itself.
 constexpr int64_t kSlackRange = 128;
 
 template <class T>
@@ -61,7 +67,8 @@ constexpr double kRelativeCost<uint32_t> = 3;
 template <>
 constexpr double kRelativeCost<uint64_t> = 8;
 
-// How many ranges a product is split into. `by_rows` tells what is split, `unit` the size that ranges are multiples of.
+// How many ranges a product is split into. `by_rows` tells what is split, `unit` the size that
+// ranges are multiples of.
 int64_t Ranges(ComputeThreads* threads, const GemmShape& s, double relative_cost, bool* by_rows, int64_t* unit) {
   *by_rows = s.m >= s.n;
   const int64_t size = *by_rows ? s.m : s.n;
@@ -139,7 +146,8 @@ void LibraryProduct(const GemmShape& s, const float* a, int64_t lda, const float
   PickGemmF32().product(OperandsF32(s, a, lda, b, ldb, c, ldc));
 }
 
-// Whether a product leaves out the zeros of A. A few groups of rows, spread over the matrix, are looked at.
+// Whether a product leaves out the zeros of A. A few groups of rows, spread over the matrix, are
+// looked at.
 bool LeavesOutZeros(const GemmF32Operands& o) {
   if (o.m * o.n * o.k < kWorthLooking || o.b_col != 1 || o.m < kGemmSkipRows || o.n < 32 || o.k < 32) return false;
   if (PickGemmF32().sampled_share(o, 6) > kWorthSkipping) return false;
@@ -212,7 +220,8 @@ std::vector<T> Converted(const void* from, int64_t n, F f) {
   return to;
 }
 
-// Types whose product is computed in `Wide` and then narrowed: rounded for small floats, taken modulo 2^bits for small integers.
+// Types whose product is computed in `Wide` and then narrowed: rounded for small floats, taken
+// modulo 2^bits for small integers.
 template <class T, class Wide>
 void Widened(ComputeThreads* threads, const GemmShape& s, const void* a, const void* b, void* c) {
   auto wide = [](const void* p, int64_t n) {

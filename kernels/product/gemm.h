@@ -1,17 +1,21 @@
 // Matrix products for every numeric dtype, behind one door.
 //
-// C[m,n] = op(A)[m,k] * op(B)[k,n], all row major with a leading dimension (the elements from one stored row to the next). op is nothing, the
-// transpose (A is then stored as [k,m]) or, for complex types with conj_*, also the conjugate. k = 0 gives zeros.
+// C[m,n] = op(A)[m,k] * op(B)[k,n], all row major with a leading dimension (the elements from one
+// stored row to the next). op is nothing, the transpose (A is then stored as [k,m]) or, for complex
+// types with conj_*, also the conjugate. k = 0 gives zeros.
 //
-// float32 products of up to some two million multiplications, those of a vector and a matrix, and those whose left operand is mostly zeros go to our own
-// loops (gemm_f32.h), the others to oneDNN; float64 and the integers (modulo 2^bits) to the tiled loops of gemm_isa.cc; float16 and
-// bfloat16 are converted to float32 and rounded once; complex products are four real ones.
+// float32 products of up to some two million multiplications, those of a vector and a matrix, and
+// those whose left operand is mostly zeros go to our own loops (gemm_f32.h), the others to oneDNN;
+// float64 and the integers (modulo 2^bits) to the tiled loops of gemm_isa.cc; float16 and bfloat16
+// are converted to float32 and rounded once; complex products are four real ones.
 //
-// Zeros: a product that leaves them out does so only when the right operand is finite, so that 0 * infinity is NaN as ever. Which way a product goes depends on its
-// shape and on its operands, never on time.
+// Zeros: a product that leaves them out does so only when the right operand is finite, so that 0 *
+// infinity is NaN as ever. Which way a product goes depends on its shape and on its operands, never
+// on time.
 //
-// Thread rule: reentrant. With `threads` the rows or columns of C are split among them, in ranges that depend on the sizes and on the
-// number of threads only, so that results repeat bit for bit; null computes on the caller.
+// Thread rule: reentrant. With `threads` the rows or columns of C are split among them, in ranges
+// that depend on the sizes and on the number of threads only, so that results repeat bit for bit;
+// null computes on the caller.
 #ifndef TROUPE_KERNELS_PRODUCT_GEMM_H_
 #define TROUPE_KERNELS_PRODUCT_GEMM_H_
 
@@ -29,10 +33,12 @@ struct GemmShape {
   bool conj_a = false, conj_b = false;
 };
 
-// Dense operands of `dtype` (one of NumberTypes, without the quantized ones). False when the dtype has no product.
+// Dense operands of `dtype` (one of NumberTypes, without the quantized ones). False when the dtype
+// has no product.
 bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& shape, const void* a, const void* b, void* c);
 
-// The same in float32, with a vector of n added to every row of C and an activation behind it (bias_activation.h), for the bits of a pass of its own.
+// The same in float32, with a vector of n added to every row of C and an activation behind it
+// (bias_activation.h), for the bits of a pass of its own.
 void GemmBiasActivation(ComputeThreads* threads, const GemmShape& shape, const float* a, const float* b,
                         const float* bias, FusedActivation activation, float alpha, float* c);
 

@@ -1,13 +1,19 @@
-// float32 products that our own loops compute: of middling size, and with a left operand that is mostly zeros.
+// float32 products that our own loops compute: of middling size, and with a left operand that is
+// mostly zeros.
 //
-// Problem: the library packs both operands before it multiplies. For a product of up to a million multiplications that costs more than it brings, and it multiplies
-// zeros like any other numbers: four fifths of an image of a digit, all but one element of a one-hot row.
+// Problem: the library packs both operands before it multiplies. For a product of up to a million
+// multiplications that costs more than it brings, and it multiplies zeros like any other numbers:
+// four fifths of an image of a digit, all but one element of a one-hot row.
 //
-// C[i,j] (row stride ldc) = sum over p of A(i,p) * B(p,j), then + bias[j] and the activation where asked for; A(i,p) = a[i*a_row + p*a_col] and so on:
-// a transpose is a choice of strides, and one stride of B is 1. k >= 1. Every element of C is summed in the same order whatever m and n are and wherever
-// a range of rows or columns starts, so that any split among threads gives the same bits. The bias is added and the activation taken with the bits of a pass afterwards.
+// C[i,j] (row stride ldc) = sum over p of A(i,p) * B(p,j), then + bias[j] and the activation where
+// asked for; A(i,p) = a[i*a_row + p*a_col] and so on:
+// a transpose is a choice of strides, and one stride of B is 1. k >= 1. Every element of C is
+// summed in the same order whatever m and n are and wherever a range of rows or columns starts, so
+// that any split among threads gives the same bits. The bias is added and the activation taken with
+// the bits of a pass afterwards.
 //
-// Skipping: groups of kSkipRows rows leave out those p for which all their A(i,p) are zero. That changes no sum as long as B is finite, which the caller has made sure of.
+// Skipping: groups of kSkipRows rows leave out those p for which all their A(i,p) are zero. That
+// changes no sum as long as B is finite, which the caller has made sure of.
 //
 // Thread rule: pure functions of their operands.
 #ifndef TROUPE_KERNELS_PRODUCT_GEMM_F32_H_
@@ -33,21 +39,25 @@ struct GemmF32Operands {
   GemmActivation activation = GemmActivation::kNone;
 };
 
-// Rows of C that share a list of what is skipped; a range of rows that is split off starts at a multiple of it.
+// Rows of C that share a list of what is skipped; a range of rows that is split off starts at a
+// multiple of it.
 constexpr int kGemmSkipRows = 8;
 
 struct GemmF32Table {
   void (*product)(const GemmF32Operands&);
   // REQUIRES: b_col == 1, no accumulate.
   void (*product_skipping)(const GemmF32Operands&);
-  // The share of the pairs (group of rows, p) that are to be multiplied, by a sample of up to `groups` groups spread over the matrix. REQUIRES: m >= kGemmSkipRows.
+  // The share of the pairs (group of rows, p) that are to be multiplied, by a sample of up to
+  // `groups` groups spread over the matrix. REQUIRES: m >= kGemmSkipRows.
   double (*sampled_share)(const GemmF32Operands&, int64_t groups);
 };
 
 struct GemvF32Table {
-  // A vector and a matrix of k rows of n, rows `stride` apart: c[j] = sum over p of x[p] * b[p][j], in order of p.
+  // A vector and a matrix of k rows of n, rows `stride` apart: c[j] = sum over p of x[p] * b[p][j],
+  // in order of p.
   void (*vector_rows)(const float* x, const float* b, int64_t stride, int64_t k, int64_t n, float* c);
-  // The same with the matrix transposed: c[j] = sum over p of x[p] * b[j][p], n rows of k. The order of a sum depends on k only.
+  // The same with the matrix transposed: c[j] = sum over p of x[p] * b[j][p], n rows of k. The
+  // order of a sum depends on k only.
   void (*vector_dots)(const float* x, const float* b, int64_t stride, int64_t k, int64_t n, float* c);
   // No infinity and no NaN among n floats.
   bool (*all_finite)(const float*, int64_t n);

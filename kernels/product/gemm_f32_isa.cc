@@ -1,8 +1,10 @@
 // The loops of gemm_f32.h.
 //
-// A tile of C stays in registers while p runs: R rows by up to three vectors, the last of them whole, masked or a half one. A is read by broadcast, in place under
-// any strides. B is read in place where its rows are contiguous; a transposed B is turned round panel by panel. With every p one line is asked for ahead: of the next
-// panel of B while the first tiles of a panel are computed, of the next rows of A in the tiles after them.
+// A tile of C stays in registers while p runs: R rows by up to three vectors, the last of them
+// whole, masked or a half one. A is read by broadcast, in place under any strides. B is read in
+// place where its rows are contiguous; a transposed B is turned round panel by panel. With every p
+// one line is asked for ahead: of the next panel of B while the first tiles of a panel are
+// computed, of the next rows of A in the tiles after them.
 #include <algorithm>
 
 #include "kernels/common/float_vectors.h"
@@ -19,7 +21,8 @@ constexpr int kWide = 24, kShortWide = 24;
 #else
 constexpr int kWide = 8, kShortWide = 8;
 #endif
-// Rows of a tile of V vectors: enough sums to hide the latency of a multiplication, as many as there are registers.
+// Rows of a tile of V vectors: enough sums to hide the latency of a multiplication, as many as
+// there are registers.
 template <int V>
 constexpr int kRows = kLanes == 16  ? 8
                       : kLanes == 8 ? (V == 3   ? 4
@@ -28,7 +31,8 @@ constexpr int kRows = kLanes == 16  ? 8
                                     : (V == 2 ? 4 : 8);
 constexpr int64_t kBlock = 512;      // of p at most: a panel of B stays in the second-level cache while the rows pass by
 constexpr int64_t kTurnBlock = 256;  // of p when B is turned round
-// Floats of A that stay in the second-level cache while the panels of B pass by; more where each of them is turned round first.
+// Floats of A that stay in the second-level cache while the panels of B pass by; more where each of
+// them is turned round first.
 constexpr int64_t kNearA = 32 * 1024, kTurnNearA = 64 * 1024;
 constexpr int64_t kSkipBlock = 512;  // of p when some are skipped
 constexpr int kAhead = 8;            // rows of B, when some are skipped
@@ -51,8 +55,9 @@ struct Panel {
   int64_t b_row = 0;
   float* c = nullptr;
   int64_t ldc = 0;
-  // What a tile asks for while it is computed: a line every `step` floats. The first tiles of a panel ask for the lines of the next panel of B, one column of lines
-  // after the other; those after them, where `rows_later`, for the rows of A that come next.
+  // What a tile asks for while it is computed: a line every `step` floats. The first tiles of a
+  // panel ask for the lines of the next panel of B, one column of lines after the other; those
+  // after them, where `rows_later`, for the rows of A that come next.
   const float* later = nullptr;
   int64_t step = 0;
   bool rows_later = false;
@@ -86,7 +91,8 @@ __attribute__((noinline)) void Tile(const Panel& g) {
   }
   Vec sum[R][kW] = {};
   Half half[R] = {};
-  // The rows from the fifth on have a pointer of their own that the compiler does not know to be one: with offsets from the first it runs out of registers.
+  // The rows from the fifth on have a pointer of their own that the compiler does not know to be
+  // one: with offsets from the first it runs out of registers.
   const float* a4 = a + (R > 4 ? 4 : 0) * a_row;
   asm("" : "+r"(a4));
   for (int64_t q = 0; q < g.k; ++q) {
@@ -174,7 +180,8 @@ void Rows(Panel g, int64_t m) {
         g.step = 0;
         return;
       }
-      // A's next rows: all of them when they lie in a row, or a line that has the rows after the next ones too.
+      // A's next rows: all of them when they lie in a row, or a line that has the rows after the
+      // next ones too.
       const bool turned = g.a_row == 1;
       g.later = g.a + (turned ? 2 * R : R * g.a_row);
       g.step = turned ? g.a_col : R;
@@ -204,7 +211,8 @@ TROUPE_INLINE void Columns(Panel g, int64_t m, int columns) {
 
 int NextColumns(int64_t left, int wide = kWide) { return static_cast<int>(left <= kWide ? left : wide); }
 
-// to[q*width + x] = from[x*stride + q] for q < k and x < columns; the columns up to the next multiple of a vector are zeros.
+// to[q*width + x] = from[x*stride + q] for q < k and x < columns; the columns up to the next
+// multiple of a vector are zeros.
 void TurnRound(const float* from, int64_t stride, int64_t k, int columns, float* to, int width);
 
 #if TROUPE_ISA_LEVEL >= 3
@@ -295,7 +303,8 @@ void Product(const GemmF32Operands& o) {
   for (int64_t i = 0; i < o.m; i += rows) RowsOf(o, i, std::min(rows, o.m - i), block, panel);
 }
 
-// Writes those p < k for which one of the rows has something, then kAhead copies of the last one. Returns how many there are.
+// Writes those p < k for which one of the rows has something, then kAhead copies of the last one.
+// Returns how many there are.
 int List(const float* a, int64_t a_row, int64_t a_col, int rows, int64_t k, int32_t* list) {
   int count = 0;
   if (a_row == 1) {
@@ -366,7 +375,8 @@ void ProductSkipping(const GemmF32Operands& o) {
   }
 }
 
-// Of `groups` groups of rows spread over the matrix, pieces of `piece` p, one every `step`: the share of those p that are to be multiplied.
+// Of `groups` groups of rows spread over the matrix, pieces of `piece` p, one every `step`: the
+// share of those p that are to be multiplied.
 double Sample(const GemmF32Operands& o, int64_t groups, int64_t piece, int64_t step) {
   int32_t list[16 + kAhead + 1];
   const int64_t all = o.m / kGemmSkipRows, some = std::min(groups, all), apart = all / some;

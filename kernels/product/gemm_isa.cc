@@ -1,8 +1,9 @@
 // Register-tiled matrix products: small float32 products, float64 and integers.
 //
-// A tile of C (kRows x kVectors vectors) stays in registers while p runs; A is read by broadcast, in place under any strides; B is read
-// in place when its rows are contiguous and whole vectors wide, otherwise a panel of it is packed first. The p loop is cut into
-// blocks so that the panel stays in the first-level cache.
+// A tile of C (kRows x kVectors vectors) stays in registers while p runs; A is read by broadcast,
+// in place under any strides; B is read in place when its rows are contiguous and whole vectors
+// wide, otherwise a panel of it is packed first. The p loop is cut into blocks so that the panel
+// stays in the first-level cache.
 #include "kernels/product/gemm_tile.h"
 
 #include <cstddef>
@@ -103,8 +104,8 @@ void Product(const TileOperands<T>& o) {
       const int64_t columns = o.n - j < kColumns<T> ? o.n - j : kColumns<T>;
       const T* b = o.b + p * o.b_row + j * o.b_col;
       int64_t b_row = o.b_row;
-      // Packing pays for itself when several tiles read the panel from far apart rows; it must be done for edges and strides.
-      // Few columns are read as one vector, or half of one.
+      // Packing pays for itself when several tiles read the panel from far apart rows; it must be
+      // done for edges and strides. Few columns are read as one vector, or half of one.
       constexpr int kHalf = kVectorBytes / 2;
       const int64_t width = columns == kLanes<T, kHalf> ? columns : columns <= kLanes<T> ? kLanes<T> : kColumns<T>;
       if (o.b_col != 1 || columns < width || (b_row > 512 && o.m >= 4 * kRows)) {

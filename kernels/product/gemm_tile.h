@@ -1,7 +1,9 @@
-// The tiled product of gemm_isa.cc, as seen from outside: one function per element type and instruction level.
+// The tiled product of gemm_isa.cc, as seen from outside: one function per element type and
+// instruction level.
 //
-// C[i,j] (row stride ldc) is set to, or with `accumulate` increased by, sum over p of A(i,p) * B(p,j), where A(i,p) = a[i*a_row + p*a_col] and
-// B(p,j) = b[p*b_row + j*b_col]: a transpose is a choice of strides.
+// C[i,j] (row stride ldc) is set to, or with `accumulate` increased by, sum over p of A(i,p) *
+// B(p,j), where A(i,p) = a[i*a_row + p*a_col] and B(p,j) = b[p*b_row + j*b_col]: a transpose is a
+// choice of strides.
 #ifndef TROUPE_KERNELS_PRODUCT_GEMM_TILE_H_
 #define TROUPE_KERNELS_PRODUCT_GEMM_TILE_H_
 

@@ -1,4 +1,5 @@
-// Products of a vector and a matrix (gemm_f32.h): the matrix is read once, so everything is arranged for its coming from memory in order.
+// Products of a vector and a matrix (gemm_f32.h): the matrix is read once, so everything is
+// arranged for its coming from memory in order.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +10,8 @@ namespace troupe::TROUPE_ISA {
 namespace {
 
 bool AllFinite(const float* x, int64_t n) {
-  // An exponent of ones, found by integer arithmetic, which also runs when the compiler may take every float for finite.
+  // An exponent of ones, found by integer arithmetic, which also runs when the compiler may take
+  // every float for finite.
   uint32_t largest = 0;
   for (int64_t i = 0; i < n; ++i) {
     uint32_t bits;
@@ -20,7 +22,8 @@ bool AllFinite(const float* x, int64_t n) {
   return largest < 0x7f800000u;
 }
 
-// A matrix that is read once: its rows pass by one after the other, eight at a time, and the sums stay in the first-level cache.
+// A matrix that is read once: its rows pass by one after the other, eight at a time, and the sums
+// stay in the first-level cache.
 void VectorRows(const float* x, const float* b, int64_t stride, int64_t k, int64_t n, float* c) {
   constexpr int64_t kColumns = 2048;
   constexpr int kTogether = 8;
@@ -60,7 +63,8 @@ void VectorRows(const float* x, const float* b, int64_t stride, int64_t k, int64
   }
 }
 
-// R rows, each of them in two sums: several streams keep more of the memory's lines under way than one.
+// R rows, each of them in two sums: several streams keep more of the memory's lines under way than
+// one.
 template <int R>
 TROUPE_INLINE void Dots(const float* x, const float* b, int64_t stride, int64_t k, float* c) {
   Vec sum[R][2] = {};

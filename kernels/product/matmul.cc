@@ -31,7 +31,8 @@ absl::Status MatMulGradient(GradientContext& g) {
   auto product = [&g](NodeOut x, NodeOut y, bool tx, bool ty, const char* which) {
     return g.Op("MatMul", {x, y}, {{"transpose_a", tx}, {"transpose_b", ty}, {which, true}});
   };
-  // The forward input enters as operand a or b of the backward product; grad_a and grad_b say which operand of the forward one it stands for.
+  // The forward input enters as operand a or b of the backward product; grad_a and grad_b say which
+  // operand of the forward one it stands for.
   g.Set(0, ta ? product(b, d, tb, true, "grad_b") : product(d, b, false, !tb, "grad_b"));
   g.Set(1, tb ? product(d, a, true, ta, "grad_a") : product(a, d, !ta, false, "grad_a"));
   return g.status();

@@ -1,7 +1,8 @@
 // Numbers made of random bits, bit for bit as TensorFlow makes them.
 //
-// A distribution gives kGroup numbers per call: from one Philox result, or (kVariable) from as many words as it takes, of at most
-// kReserved results per number, in which case every group has its own place in the stream.
+// A distribution gives kGroup numbers per call: from one Philox result, or (kVariable) from as many
+// words as it takes, of at most kReserved results per number, in which case every group has its own
+// place in the stream.
 #ifndef TROUPE_KERNELS_RANDOM_DISTRIBUTIONS_H_
 #define TROUPE_KERNELS_RANDOM_DISTRIBUTIONS_H_
 

@@ -1,4 +1,5 @@
-// Filling a tensor from one place of a random stream, by as many threads as there are, with the numbers that one thread would give.
+// Filling a tensor from one place of a random stream, by as many threads as there are, with the
+// numbers that one thread would give.
 #ifndef TROUPE_KERNELS_RANDOM_FILL_H_
 #define TROUPE_KERNELS_RANDOM_FILL_H_
 

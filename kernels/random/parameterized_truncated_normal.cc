@@ -1,8 +1,10 @@
-// ParameterizedTruncatedNormal: normal numbers between bounds, with a mean, a deviation and bounds for each batch.
+// ParameterizedTruncatedNormal: normal numbers between bounds, with a mean, a deviation and bounds
+// for each batch.
 //
-// A batch is what one index of the first dimension holds; when all parameters are scalars, pieces of 100 numbers are batches, whatever the
-// shape. Every batch has its own place in the random stream, wide enough for kMaxTries tries a number, so that its numbers do not depend on
-// how the work is split.
+// A batch is what one index of the first dimension holds; when all parameters are scalars, pieces
+// of 100 numbers are batches, whatever the shape. Every batch has its own place in the random
+// stream, wide enough for kMaxTries tries a number, so that its numbers do not depend on how the
+// work is split.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -21,8 +23,8 @@ constexpr int64_t kPieces = 100;
 // Philox results that `samples` numbers may use.
 uint64_t Reserved(int64_t samples) { return static_cast<uint64_t>(2 * kMaxTries * (samples + 3) / 4); }
 
-// A normal distribution between two bounds, turned so that its lower bound is the one that is nearer to the mean or finite, with mean 0 and
-// deviation 1.
+// A normal distribution between two bounds, turned so that its lower bound is the one that is
+// nearer to the mean or finite, with mean 0 and deviation 1.
 template <class T>
 struct Truncated {
   T mean, deviation, low, high;
@@ -41,7 +43,8 @@ T Log(T x) {
   return static_cast<T>(std::log(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x)));
 }
 
-// Writes accepted numbers to [out, end). After kMaxTries refusals the last number is taken as it is.
+// Writes accepted numbers to [out, end). After kMaxTries refusals the last number is taken as it
+// is.
 template <class T>
 class Sampler {
  public:
@@ -50,8 +53,8 @@ class Sampler {
     const T root = Sqrt(d_.low * d_.low + T(4));
     const T cutoff = T(2) * Exp(T(0.5) + (d_.low * (d_.low - root)) / T(4)) / (d_.low + root);
     const T range = d_.high - d_.low;
-    // A good part of the middle lies inside: plain normal numbers. A narrow range: uniform ones. Else, far from the middle: exponential
-    // ones.
+    // A good part of the middle lies inside: plain normal numbers. A narrow range: uniform ones.
+    // Else, far from the middle: exponential ones.
     constexpr float kInside = 1.3f;
     if ((d_.low < T(-kInside) && d_.high >= T(0)) || (d_.high > T(kInside) && d_.low <= T(0))) {
       FromNormal(philox);

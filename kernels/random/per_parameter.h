@@ -1,7 +1,9 @@
-// Ops that draw a tensor of samples for each element of a parameter: output [shape..., parameter's shape...].
+// Ops that draw a tensor of samples for each element of a parameter: output [shape..., parameter's
+// shape...].
 //
-// Sample s of parameter p is number p * samples + s of the op: it has a place of its own in the random stream, 256 results wide, so that it
-// does not depend on how the work is split. In the output it stands at s * parameters + p.
+// Sample s of parameter p is number p * samples + s of the op: it has a place of its own in the
+// random stream, 256 results wide, so that it does not depend on how the work is split. In the
+// output it stands at s * parameters + p.
 #ifndef TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 #define TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 
@@ -12,7 +14,8 @@
 
 namespace troupe::random {
 
-// The numbers of one sample. Both distributions give two numbers at a time, of which the second is used first.
+// The numbers of one sample. Both distributions give two numbers at a time, of which the second is
+// used first.
 class SampleStream {
  public:
   explicit SampleStream(const Philox& philox) : philox_(philox) {}
@@ -42,7 +45,8 @@ class SampleStream {
 // Shape function: the shape at input 0 and then the shape of input 1.
 absl::Status PerParameterShape(InferenceContext& c);
 
-// Output 0, allocated, and the place of its first number. Input 0 is the shape, input 1 the parameter.
+// Output 0, allocated, and the place of its first number. Input 0 is the shape, input 1 the
+// parameter.
 struct PerParameter {
   Tensor* out = nullptr;
   Philox start;

@@ -1,7 +1,9 @@
-// Philox4x32-10: a random stream that is a function of a key and a counter (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
+// Philox4x32-10: a random stream that is a function of a key and a counter (Salmon et al.,
+// "Parallel random numbers: as easy as 1, 2, 3").
 //
-// Any place of the stream is reached in constant time, so threads fill ranges of one sequence independently. The layout of seeds in key and
-// counter, and what is made of the bits (distributions.h), are TensorFlow's, so that equal seeds give its numbers.
+// Any place of the stream is reached in constant time, so threads fill ranges of one sequence
+// independently. The layout of seeds in key and counter, and what is made of the bits
+// (distributions.h), are TensorFlow's, so that equal seeds give its numbers.
 //
 // Thread rule: a plain value.
 #ifndef TROUPE_KERNELS_RANDOM_PHILOX_H_

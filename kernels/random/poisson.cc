@@ -16,8 +16,9 @@ double DrawFew(double rate, double highest, SampleStream& stream) {
   }
 }
 
-// Hoermann, "The transformed rejection method for generating Poisson random variables": a uniform number through a function that is close
-// to the inverse of the distribution, some of which are drawn again. The constants are that paper's.
+// Hoermann, "The transformed rejection method for generating Poisson random variables": a uniform
+// number through a function that is close to the inverse of the distribution, some of which are
+// drawn again. The constants are that paper's.
 double DrawMany(double rate, double highest, SampleStream& stream) {
   const double log_rate = std::log(rate);
   const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b,

@@ -9,8 +9,9 @@ namespace {
 
 using random::SampleStream;
 
-// Marsaglia and Tsang, "A simple method for generating gamma variables": the cube of a shifted normal number, some of which are drawn
-// again. Below 1 it is drawn for alpha + 1 and multiplied by a power of a uniform number.
+// Marsaglia and Tsang, "A simple method for generating gamma variables": the cube of a shifted
+// normal number, some of which are drawn again. Below 1 it is drawn for alpha + 1 and multiplied by
+// a power of a uniform number.
 double Draw(double alpha, SampleStream& stream) {
   if (alpha == 1) return -std::log1p(-stream.Uniform());
   const bool below_one = alpha < 1;
@@ -21,7 +22,8 @@ double Draw(double alpha, SampleStream& stream) {
     if (v <= 0) continue;
     v = v * v * v;
     const double u = stream.Uniform();
-    // The first condition, which holds nearly always where the second does, saves two logarithms. Not-a-number ends the loop too.
+    // The first condition, which holds nearly always where the second does, saves two logarithms.
+    // Not-a-number ends the loop too.
     const bool refused = u >= 1 - 0.0331 * (x * x) * (x * x) && std::log(u) >= 0.5 * x * x + d * (1 - v + std::log(v));
     if (refused) continue;
     const double sample = d * v;
@@ -49,8 +51,8 @@ class RandomGamma {
   random::RandomSource source_;
 };
 
-// Samples follow alpha as if each kept its place in the distribution. Alpha is repeated along the dimensions of the shape, which come
-// first.
+// Samples follow alpha as if each kept its place in the distribution. Alpha is repeated along the
+// dimensions of the shape, which come first.
 absl::Status Gradient(GradientContext& g) {
   const auto number = [&g](int32_t v) { return g.Const(Tensor::Scalar<int32_t>(v)); };
   const NodeOut alpha = g.Input(1), samples = g.Op("Size", {g.Input(0)});

@@ -1,4 +1,5 @@
-// The kernels of ops that fill a tensor with numbers of one distribution: of a node's own stream, and of a seed that is an input.
+// The kernels of ops that fill a tensor with numbers of one distribution: of a node's own stream,
+// and of a seed that is an input.
 #ifndef TROUPE_KERNELS_RANDOM_RANDOM_KERNEL_H_
 #define TROUPE_KERNELS_RANDOM_RANDOM_KERNEL_H_
 

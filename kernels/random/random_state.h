@@ -1,7 +1,8 @@
 // The random stream of a node.
 //
-// A stream belongs to (session, node): every signature, step and thread that runs the node takes the next stretch of one sequence, so no
-// number comes twice. Seeds 0, 0 mean a stream that nobody can foresee.
+// A stream belongs to (session, node): every signature, step and thread that runs the node takes
+// the next stretch of one sequence, so no number comes twice. Seeds 0, 0 mean a stream that nobody
+// can foresee.
 //
 // Thread rule: Reserve may be called from any thread and never blocks.
 #ifndef TROUPE_KERNELS_RANDOM_RANDOM_STATE_H_
@@ -46,7 +47,8 @@ class RandomSource {
   ResourceCache<RandomState> state_;
 };
 
-// The shape that input `i` (an int32 or int64 vector) names. INVALID_ARGUMENT for another rank, negative or overflowing dimensions.
+// The shape that input `i` (an int32 or int64 vector) names. INVALID_ARGUMENT for another rank,
+// negative or overflowing dimensions.
 absl::StatusOr<TensorShape> ShapeInput(const KernelContext& ctx, int i);
 
 }  // namespace troupe::random

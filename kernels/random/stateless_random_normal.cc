@@ -1,4 +1,5 @@
-// StatelessRandomNormal: numbers of the normal distribution with mean 0 and standard deviation 1, as a function of a seed.
+// StatelessRandomNormal: numbers of the normal distribution with mean 0 and standard deviation 1,
+// as a function of a seed.
 #include "kernels/random/random_kernel.h"
 
 namespace troupe {

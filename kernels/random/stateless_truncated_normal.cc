@@ -1,4 +1,5 @@
-// StatelessTruncatedNormal: numbers of the standard normal distribution, those beyond 2 drawn again, as a function of a seed.
+// StatelessTruncatedNormal: numbers of the standard normal distribution, those beyond 2 drawn
+// again, as a function of a seed.
 #include "kernels/random/random_kernel.h"
 
 namespace troupe {

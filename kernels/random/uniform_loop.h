@@ -9,8 +9,8 @@
 namespace troupe::random {
 
 struct UniformLoop {
-  // out[0 .. 4 * results): the numbers that Uniform<float> makes of so many results from `counter` (four words) and `key` (two) on.
-  // REQUIRES: results is a multiple of kUniformBatch.
+  // out[0 .. 4 * results): the numbers that Uniform<float> makes of so many results from `counter`
+  // (four words) and `key` (two) on. REQUIRES: results is a multiple of kUniformBatch.
   void (*fill)(const uint32_t* counter, const uint32_t* key, float* out, int64_t results);
 };
 inline constexpr int kUniformBatch = 16;

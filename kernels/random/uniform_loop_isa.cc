@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kLanes = random::kUniformBatch;
 
-// One batch: lane i holds the result number i. Written over arrays, so that the compiler turns every statement into vector instructions.
+// One batch: lane i holds the result number i. Written over arrays, so that the compiler turns
+// every statement into vector instructions.
 inline void Batch(uint64_t low, uint64_t high, const uint32_t* key, float* __restrict__ out) {
   uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
   for (int i = 0; i < kLanes; ++i) {

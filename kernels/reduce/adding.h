@@ -1,4 +1,5 @@
-// What reductions that add elements up share (reduction.h): Sum, Mean, and with squares EuclideanNorm.
+// What reductions that add elements up share (reduction.h): Sum, Mean, and with squares
+// EuclideanNorm.
 #ifndef TROUPE_KERNELS_REDUCE_ADDING_H_
 #define TROUPE_KERNELS_REDUCE_ADDING_H_
 
@@ -23,7 +24,8 @@ struct Adding {
   }
 };
 
-// The reducers of floats, with the hot loops, and of complex numbers, of an Op that only finishes otherwise.
+// The reducers of floats, with the hot loops, and of complex numbers, of an Op that only finishes
+// otherwise.
 template <class Op>
 void AddFloatSums(ReduceTable* t) {
   AddReducers<Op, double, float, double>(t, 0.3f);

@@ -1,4 +1,5 @@
-// ArgMax and ArgMin: where along one axis the extreme element is; of equal ones the first. NaN never wins; where all are NaN the index is 0.
+// ArgMax and ArgMin: where along one axis the extreme element is; of equal ones the first. NaN
+// never wins; where all are NaN the index is 0.
 #ifndef TROUPE_KERNELS_REDUCE_ARG_REDUCE_H_
 #define TROUPE_KERNELS_REDUCE_ARG_REDUCE_H_
 

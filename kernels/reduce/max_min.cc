@@ -24,7 +24,8 @@ OpBuilder ExtremeOp(std::string_view name) {
       .Shape(shape_fn::Reduction)
       .Gradient([](GradientContext& g) { return SharedByExtremes(g); });
 }
-// Reducers that keep the element of which F::Before(it, other) holds against all others, or a NaN; an empty set gives F::Last.
+// Reducers that keep the element of which F::Before(it, other) holds against all others, or a NaN;
+// an empty set gives F::Last.
 template <class F>
 struct Extreme {
   template <class Acc>

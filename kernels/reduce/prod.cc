@@ -49,7 +49,8 @@ TROUPE_OP("Prod")
     .Attr("Tidx: {int32, int64} = DT_INT32")
     .Shape(shape_fn::Reduction)
     .Gradient([](GradientContext& g) -> absl::Status {
-      // The product of all other elements: along each axis the product before times the product behind, times that of the axes folded so far.
+      // The product of all other elements: along each axis the product before times the product
+      // behind, times that of the axes folded so far.
       std::vector<int64_t> axes;
       if (!math::StaticAxes(g, &axes)) {
         return Unimplemented("the gradient of Prod needs constant reduction_indices and an input of known rank");

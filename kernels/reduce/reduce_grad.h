@@ -12,7 +12,8 @@ namespace troupe::math {
 // constants (and of the input's Rank), and the rank of the input is known. A scalar has none,
 // whatever the axes are.
 bool StaticAxes(GradientContext& g, std::vector<int64_t>* axes);
-// `v` (of the output's shape, with or without keep_dims) reshaped so that it broadcasts against input 0: reduced dimensions are 1.
+// `v` (of the output's shape, with or without keep_dims) reshaped so that it broadcasts against
+// input 0: reduced dimensions are 1.
 Value KeepDims(GradientContext& g, const Value& v);
 // `v` repeated to the shape of input 0.
 Value SpreadOverInput(GradientContext& g, const Value& v);

@@ -1,7 +1,8 @@
 // Hot loops of the reductions of floats and doubles.
 //
-// A sum adds blocks of 1024 elements in 64 independent lanes (so a lane adds 16 numbers) and folds the lanes pairwise; block sums are added in double. The order
-// does not depend on the vector length, so all levels give the same bits.
+// A sum adds blocks of 1024 elements in 64 independent lanes (so a lane adds 16 numbers) and folds
+// the lanes pairwise; block sums are added in double. The order does not depend on the vector
+// length, so all levels give the same bits.
 #include "kernels/elementwise/loops.h"
 
 namespace troupe::math {

@@ -19,7 +19,8 @@ struct Dim {
 };
 using Dims = absl::InlinedVector<Dim, 4>;
 
-// The collapsed input: dimensions of more than one element, innermost first, neighbours of one kind merged.
+// The collapsed input: dimensions of more than one element, innermost first, neighbours of one kind
+// merged.
 struct Layout {
   Dims kept, reduced;
   bool inner_reduced = false;
@@ -104,7 +105,8 @@ struct State {
   }
 };
 
-// Work on [begin, end) of the rows of one output, or of one chunk of columns, folded by several threads: partial results are merged in order.
+// Work on [begin, end) of the rows of one output, or of one chunk of columns, folded by several
+// threads: partial results are merged in order.
 template <class F>
 void Fold(ComputeThreads* threads, const State& s, int64_t n, double unit_cost, int64_t width, char* acc, F&& f) {
   const int64_t ranges = threads->NumRanges(n, unit_cost);

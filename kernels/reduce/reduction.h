@@ -1,10 +1,13 @@
 // Reductions over any set of axes: Sum, Mean, Max, ...
 //
-// An op is a table of Reducers per dtype; one driver does the axes, collapses dimensions to alternating kept and reduced ones, and calls loops that either fold adjacent
-// elements into one accumulator or add whole rows to a row of accumulators. Accumulators are wider than the elements (double for float sums, 64 bits for
-// integers). 16-bit floats run the float reducer on widened blocks. The order of additions depends on shapes and the number of threads only.
+// An op is a table of Reducers per dtype; one driver does the axes, collapses dimensions to
+// alternating kept and reduced ones, and calls loops that either fold adjacent elements into one
+// accumulator or add whole rows to a row of accumulators. Accumulators are wider than the elements
+// (double for float sums, 64 bits for integers). 16-bit floats run the float reducer on widened
+// blocks. The order of additions depends on shapes and the number of threads only.
 //
-// An empty set of elements gives the identity: 0 for Sum, 1 for Prod, the lowest value for Max, NaN for a Mean of floats.
+// An empty set of elements gives the identity: 0 for Sum, 1 for Prod, the lowest value for Max, NaN
+// for a Mean of floats.
 #ifndef TROUPE_KERNELS_REDUCE_REDUCTION_H_
 #define TROUPE_KERNELS_REDUCE_REDUCTION_H_
 
@@ -43,7 +46,8 @@ absl::StatusOr<PreparedKernel> ReductionFactory(KernelInit& init) {
 // The hot loops of `op` on float (index 0) and double (1).
 const ReduceLoops& HotReduceLoops(HotReduce op, int index);
 
-// Which dimensions of a tensor of `rank` dimensions the int32 or int64 tensor `axes` names. INVALID_ARGUMENT when one is out of range or named twice.
+// Which dimensions of a tensor of `rank` dimensions the int32 or int64 tensor `axes` names.
+// INVALID_ARGUMENT when one is out of range or named twice.
 absl::StatusOr<std::vector<bool>> ReducedDims(const Tensor& axes, int rank);
 
 // How a reducer is made of an Op with

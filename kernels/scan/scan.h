@@ -6,7 +6,8 @@
 
 namespace troupe::math {
 
-// out[i] is the fold of x[0..i], without x[i] when exclusive, from the other end when reverse. Floats are accumulated in double.
+// out[i] is the fold of x[0..i], without x[i] when exclusive, from the other end when reverse.
+// Floats are accumulated in double.
 absl::StatusOr<PreparedKernel> MakeCumsum(KernelInit& init);
 absl::StatusOr<PreparedKernel> MakeCumprod(KernelInit& init);
 

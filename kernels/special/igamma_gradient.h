@@ -1,4 +1,5 @@
-// The gradient that Igamma and Igammac share: their values add up to 1, so their gradients differ in sign.
+// The gradient that Igamma and Igammac share: their values add up to 1, so their gradients differ
+// in sign.
 #ifndef TROUPE_KERNELS_SPECIAL_IGAMMA_GRADIENT_H_
 #define TROUPE_KERNELS_SPECIAL_IGAMMA_GRADIENT_H_
 

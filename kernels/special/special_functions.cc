@@ -39,8 +39,9 @@ WithSlope LowerSeries(double a, double x) {
   return sum;
 }
 
-// Igammac without the factor x^a e^-x / gamma(a): the continued fraction 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...)), by the recurrence
-// of numerators and denominators, which are scaled down together when they grow.
+// Igammac without the factor x^a e^-x / gamma(a): the continued fraction 1 / (x + 1 - a - 1 (1 - a)
+// / (x + 3 - a - ...)), by the recurrence of numerators and denominators, which are scaled down
+// together when they grow.
 WithSlope UpperFraction(double a, double x) {
   double y = 1 - a, z = x + y + 1;
   double p2 = 1, q2 = x, p1 = x + 1, q1 = z * x;
@@ -77,7 +78,8 @@ bool InGammaDomain(double a, double x) { return x >= 0 && a > 0; }  // false for
 // Where the fraction converges fast; elsewhere the series does.
 bool Far(double a, double x) { return x > 1 && x > a; }
 
-// The continued fraction of Betainc, for x below the middle (a + 1) / (a + b + 2), by Lentz's method.
+// The continued fraction of Betainc, for x below the middle (a + 1) / (a + b + 2), by Lentz's
+// method.
 double BetaFraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300;
   const auto not_zero = [](double v) { return std::abs(v) < kTiny ? kTiny : v; };
@@ -103,8 +105,9 @@ double BetaFraction(double a, double b, double x) {
 double Digamma(double x) {
   if (x <= 0) {
     if (x == std::floor(x)) return kNan;
-    // Reflection. The tangent has period pi: its argument is reduced first, to the nearest integer. That is exact; the distance to the integer
-    // below is not next to a pole, where it would be rounded to 1.
+    // Reflection. The tangent has period pi: its argument is reduced first, to the nearest integer.
+    // That is exact; the distance to the integer below is not next to a pole, where it would be
+    // rounded to 1.
     return Digamma(1 - x) - kPi / std::tan(kPi * (x - std::round(x)));
   }
   double shift = 0;
@@ -135,7 +138,8 @@ double Zeta(double x, double q) {
     sum += term;
     if (std::abs(term) < kEpsilon * std::abs(sum)) return sum;
   }
-  // All that follows is smaller than what cannot be told from zero; below, it would be multiplied by powers of x.
+  // All that follows is smaller than what cannot be told from zero; below, it would be multiplied
+  // by powers of x.
   if (term == 0) return sum;
   sum += term * w / (x - 1) - 0.5 * term;
   // B(2k) / (2k)!

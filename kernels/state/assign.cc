@@ -30,14 +30,16 @@ class AssignKernel {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, ctx.input(1).dtype()));
     if (validate_) TROUPE_RETURN_IF_ERROR(CheckShape(*slot, ctx.input(1)));
-    // Without validation the variable takes on the value's shape, whatever its own says: that is what was asked for.
+    // Without validation the variable takes on the value's shape, whatever its own says: that is
+    // what was asked for.
     TROUPE_RETURN_IF_ERROR(slot->Assign(ctx.TakeInput(1), /*validate_shape=*/false));
     ctx.set_output(0, ctx.TakeInput(0));
     return absl::OkStatus();
   }
 
  private:
-  // A value that is there tells the shape, since one that was assigned without validation may have changed it.
+  // A value that is there tells the shape, since one that was assigned without validation may have
+  // changed it.
   static absl::Status CheckShape(const VariableSlot& slot, const Tensor& value) {
     if (slot.initialized()) {
       const absl::StatusOr<Tensor> old = slot.Read();

@@ -10,8 +10,8 @@ namespace troupe::state {
 
 enum class DenseOp { kAdd, kSub };
 
-// slot += delta or slot -= delta, element by element, in place when no snapshot is out. INVALID_ARGUMENT when the shapes differ,
-// UNIMPLEMENTED for types without arithmetic.
+// slot += delta or slot -= delta, element by element, in place when no snapshot is out.
+// INVALID_ARGUMENT when the shapes differ, UNIMPLEMENTED for types without arithmetic.
 absl::Status UpdateDense(KernelContext& ctx, VariableSlot* slot, const Tensor& delta, DenseOp op);
 // The kernel of an op with inputs (variable, delta), which passes a reference on.
 template <DenseOp kOp>

@@ -1,7 +1,9 @@
 // What the Apply ops (one step of an optimizer) share.
 //
-// Inputs 0 .. kSlots-1 name the variable and its slots, by reference or by handle; the rest are values. All slots are locked for the whole
-// update, in the order of their addresses, so that concurrent updates of shared slots neither deadlock nor tear; a slot with a snapshot out is copied first.
+// Inputs 0 .. kSlots-1 name the variable and its slots, by reference or by handle; the rest are
+// values. All slots are locked for the whole update, in the order of their addresses, so that
+// concurrent updates of shared slots neither deadlock nor tear; a slot with a snapshot out is
+// copied first.
 //
 //   struct MomentumRule {
 //     static constexpr int kSlots = 2, kGrad = 3;                    // accum; the gradient's input
@@ -30,7 +32,8 @@ class LockedSlots {
   LockedSlots() = default;
   LockedSlots(const LockedSlots&) = delete;
   ~LockedSlots();
-  // Locks the variables behind inputs 0 .. n-1, checks that they have values of type `dtype` in the shape of the first, and makes their buffers unique.
+  // Locks the variables behind inputs 0 .. n-1, checks that they have values of type `dtype` in the
+  // shape of the first, and makes their buffers unique.
   absl::Status Lock(const KernelContext& ctx, int n, DType dtype);
   Tensor& value(int i) { return slots_[i]->value_locked(); }
   const VariableSlot& slot(int i) const { return *slots_[i]; }

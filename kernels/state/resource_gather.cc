@@ -24,7 +24,8 @@ absl::Status ResourceGatherShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-// The gradient of the whole variable: rows that were gathered get what arrives, summed where a row was gathered twice.
+// The gradient of the whole variable: rows that were gathered get what arrives, summed where a row
+// was gathered twice.
 absl::Status ResourceGatherGrad(GradientContext& g) {
   if (g.Attr<int64_t>("batch_dims") != 0)
     return Unimplemented("there is no gradient of ResourceGather with batch_dims");

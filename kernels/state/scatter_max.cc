@@ -1,4 +1,5 @@
-// ScatterMax, ResourceScatterMax: rows of a variable, ref[indices[i]] = max(ref[indices[i]], updates[i]).
+// ScatterMax, ResourceScatterMax: rows of a variable, ref[indices[i]] = max(ref[indices[i]],
+// updates[i]).
 #include "kernels/state/scatter_rows.h"
 
 namespace troupe {

@@ -1,4 +1,5 @@
-// ScatterMin, ResourceScatterMin: rows of a variable, ref[indices[i]] = min(ref[indices[i]], updates[i]).
+// ScatterMin, ResourceScatterMin: rows of a variable, ref[indices[i]] = min(ref[indices[i]],
+// updates[i]).
 #include "kernels/state/scatter_rows.h"
 
 namespace troupe {

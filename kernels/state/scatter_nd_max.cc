@@ -1,4 +1,5 @@
-// ScatterNdMax, ResourceScatterNdMax: slices of a variable, slice(indices[i]) = max(slice, updates[i]).
+// ScatterNdMax, ResourceScatterNdMax: slices of a variable, slice(indices[i]) = max(slice,
+// updates[i]).
 #include "kernels/state/scatter_rows.h"
 
 namespace troupe {

@@ -1,4 +1,5 @@
-// ScatterNdMin, ResourceScatterNdMin: slices of a variable, slice(indices[i]) = min(slice, updates[i]).
+// ScatterNdMin, ResourceScatterNdMin: slices of a variable, slice(indices[i]) = min(slice,
+// updates[i]).
 #include "kernels/state/scatter_rows.h"
 
 namespace troupe {

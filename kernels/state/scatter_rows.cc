@@ -135,7 +135,8 @@ void Run(KernelContext& ctx, Tensor& value, int64_t num_rows, int64_t row_elemen
   const size_t step = scalar ? 0 : row_bytes;
   const auto n = static_cast<int64_t>(rows.size());
   const double work = static_cast<double>(n) * (5.0 + 0.1 * static_cast<double>(row_bytes));
-  // Each thread looks at all row numbers and updates those of its range, which pays when rows are long.
+  // Each thread looks at all row numbers and updates those of its range, which pays when rows are
+  // long.
   if (row_bytes < 64 || num_rows < 2) {
     for (int64_t i = 0; i < n; ++i) {
       if (rows[i] >= 0) fn(base + rows[i] * row_bytes, update + i * step, row_elements, scalar);

@@ -1,7 +1,8 @@
 // Updates of some rows of a variable: what the Scatter and ScatterNd ops share.
 //
-// Indices become row numbers that are checked first, so that a refused update writes nothing. Rows are then shared out among the threads by row number:
-// updates of one row happen on one thread, in the order of the indices, and results do not depend on the number of threads.
+// Indices become row numbers that are checked first, so that a refused update writes nothing. Rows
+// are then shared out among the threads by row number: updates of one row happen on one thread, in
+// the order of the indices, and results do not depend on the number of threads.
 #ifndef TROUPE_KERNELS_STATE_SCATTER_ROWS_H_
 #define TROUPE_KERNELS_STATE_SCATTER_ROWS_H_
 
@@ -16,25 +17,31 @@ namespace troupe::state {
 
 enum class ScatterOp : uint8_t { kUpdate, kAdd, kSub, kMul, kDiv, kMin, kMax };
 
-// For each i: rows[indices[i]] of `slot`, seen as [first dimension, rest], op= updates[i]. `updates` has the shape of indices + rest, or is a scalar that
-// stands for every element. INVALID_ARGUMENT for other shapes, an index out of range ("indices[2] = 7 is not in [0, 5)"), or an integer division by zero.
+// For each i: rows[indices[i]] of `slot`, seen as [first dimension, rest], op= updates[i].
+// `updates` has the shape of indices + rest, or is a scalar that stands for every element.
+// INVALID_ARGUMENT for other shapes, an index out of range ("indices[2] = 7 is not in [0, 5)"), or
+// an integer division by zero.
 absl::Status ScatterRows(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates,
                          ScatterOp op);
 
-// As ScatterRows with indices [..., K] of which each names a slice slot[i0, ..., iK-1]. With `skip_bad`, an index out of range updates nothing.
+// As ScatterRows with indices [..., K] of which each names a slice slot[i0, ..., iK-1]. With
+// `skip_bad`, an index out of range updates nothing.
 absl::Status ScatterSlices(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates,
                            ScatterOp op, bool skip_bad);
 
 // The row numbers that `indices` (int32 or int64, any shape) name, each checked against `limit`.
 absl::StatusOr<std::vector<int64_t>> CheckedRows(const Tensor& indices, int64_t limit);
-// The numbers of the slices of `shape` that `indices` [..., K] name; -1 for one out of range when `skip_bad`.
+// The numbers of the slices of `shape` that `indices` [..., K] name; -1 for one out of range when
+// `skip_bad`.
 absl::StatusOr<std::vector<int64_t>> CheckedSlices(const Tensor& indices, const TensorShape& shape, bool skip_bad);
 
-// Output 0, of shape `shape`, made of the rows (of `row_elements` elements each) of `value` with these numbers.
+// Output 0, of shape `shape`, made of the rows (of `row_elements` elements each) of `value` with
+// these numbers.
 absl::Status GatherRows(KernelContext& ctx, const Tensor& value, const std::vector<int64_t>& rows, int64_t row_elements,
                         const TensorShape& shape);
 
-// Kernels of the ops: input 0 is a reference or a handle, 1 the indices, 2 the updates; output 0, if there is one, is the reference.
+// Kernels of the ops: input 0 is a reference or a handle, 1 the indices, 2 the updates; output 0,
+// if there is one, is the reference.
 template <ScatterOp kOp>
 absl::Status ComputeScatter(KernelContext& ctx);
 

@@ -38,7 +38,8 @@ class Stack : public Resource {
   bool closed_ = false;
 };
 
-// Kernels of the v1 ops (handles are string references) and the V2 ops (resources), which differ only in their definitions.
+// Kernels of the v1 ops (handles are string references) and the V2 ops (resources), which differ
+// only in their definitions.
 class StackKernel {
  public:
   static constexpr Cost kCost = Cost::kTrivial;

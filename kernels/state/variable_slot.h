@@ -1,7 +1,8 @@
 // One variable: a value with ordered updates and snapshot reads.
 //
-// Read gives a snapshot: a reference to the value's buffer, which no later update changes. Update runs its function on a value that nobody else
-// sees: in place when no snapshot is out, on a copy otherwise. Updates are granted one at a time, in the order in which they came.
+// Read gives a snapshot: a reference to the value's buffer, which no later update changes. Update
+// runs its function on a value that nobody else sees: in place when no snapshot is out, on a copy
+// otherwise. Updates are granted one at a time, in the order in which they came.
 //
 // Thread rule: all methods are thread safe. Read waits only for a running in-place update.
 #ifndef TROUPE_KERNELS_STATE_VARIABLE_SLOT_H_
@@ -30,7 +31,8 @@ class VariableSlot : public Resource {
     std::lock_guard<std::mutex> lock(mu_);
     return shape_;
   }
-  // One more node names the variable, with this type and shape. INVALID_ARGUMENT when no value could be of both, or the one that is there is not.
+  // One more node names the variable, with this type and shape. INVALID_ARGUMENT when no value
+  // could be of both, or the one that is there is not.
   absl::Status Join(DType dtype, const PartialTensorShape& shape);
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
   // Counts commits; two equal readings with no update between them saw the same value.
@@ -42,7 +44,8 @@ class VariableSlot : public Resource {
     TROUPE_RETURN_IF_ERROR(CheckReadable());
     return value_;
   }
-  // Sets the value. INVALID_ARGUMENT when dtype or (with validate_shape) shape do not fit the variable's.
+  // Sets the value. INVALID_ARGUMENT when dtype or (with validate_shape) shape do not fit the
+  // variable's.
   absl::Status Assign(Tensor value, bool validate_shape = true) {
     if (value.dtype() != dtype_) {
       return InvalidArgument("variable '", name_, "' holds ", Name(dtype_), ", not ", Name(value.dtype()));
@@ -57,7 +60,8 @@ class VariableSlot : public Resource {
     Commit();
     return absl::OkStatus();
   }
-  // Calls f(Tensor& value) -> absl::Status on the initialised value with its buffer unique. When f fails, it must not have written.
+  // Calls f(Tensor& value) -> absl::Status on the initialised value with its buffer unique. When f
+  // fails, it must not have written.
   template <class F>
   absl::Status Update(F&& f) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -67,7 +71,8 @@ class VariableSlot : public Resource {
       if (!copy.valid()) return ResourceExhausted("no memory for a copy of variable '", name_, "'");
       value_ = std::move(copy);
     }
-    // An exception out of f (or the death of whoever runs it) leaves the value half written: it is lost until it is assigned again.
+    // An exception out of f (or the death of whoever runs it) leaves the value half written: it is
+    // lost until it is assigned again.
     lost_ = true;
     absl::Status s = f(value_);
     lost_ = false;
@@ -83,7 +88,8 @@ class VariableSlot : public Resource {
   std::string DebugString() const override {
     return StrCat("variable '", name_, "' ", Name(dtype_), " ", shape().DebugString());
   }
-  // For updates that touch several slots at once: the caller locks all (in address order) and uses the *Locked forms.
+  // For updates that touch several slots at once: the caller locks all (in address order) and uses
+  // the *Locked forms.
   std::mutex& mu() const { return mu_; }
   absl::Status CheckReadable() const {
     if (lost_)

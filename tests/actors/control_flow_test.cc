@@ -56,7 +56,8 @@ BOOST_DATA_TEST_CASE(WhileSumsUp, data::make({false, true}) * data::make({1, 2, 
   }
 }
 
-// The last round of a loop ends at its condition, so the body's nodes have no value in it: they did run.
+// The last round of a loop ends at its condition, so the body's nodes have no value in it: they did
+// run.
 BOOST_DATA_TEST_CASE(AFetchInsideOfALoopSaysWhyItHasNoValue, data::make({false, true}), messages) {
   Scope root = Scope::NewRootScope();
   Output inner;

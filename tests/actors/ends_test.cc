@@ -1,4 +1,5 @@
-// What is still under way when a session or its runtime ends, and what a call leaves behind that was answered early.
+// What is still under way when a session or its runtime ends, and what a call leaves behind that
+// was answered early.
 #include <atomic>
 #include <chrono>
 #include <future>

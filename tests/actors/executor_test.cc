@@ -1,4 +1,5 @@
-// The executor: its state machine edge by edge without an actor, and its actor killed while a step runs.
+// The executor: its state machine edge by edge without an actor, and its actor killed while a step
+// runs.
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
 #include <cstdio>
@@ -249,8 +250,8 @@ BOOST_FIXTURE_TEST_CASE(AKilledExecutorFailsItsStepAndIsReplaced, RecvGraph) {
   }
 }
 
-// Nodes with values among nodes that only order others, which have a queue of their own: whatever the budget of a turn, every node runs once and
-// after all that it waits for.
+// Nodes with values among nodes that only order others, which have a queue of their own: whatever
+// the budget of a turn, every node runs once and after all that it waits for.
 BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
   for (const unsigned seed : {1u, 2u, 3u, 4u}) {
     std::mt19937 rng(seed);
@@ -304,7 +305,8 @@ BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
           BOOST_TEST(place[number] == -1);
           place[number] = static_cast<int>(t);
         }
-        // The latest place of a node or of anything before it; nodes without values have no place of their own.
+        // The latest place of a node or of anything before it; nodes without values have no place
+        // of their own.
         std::vector<int> latest(kNodes, -1);
         size_t seen = 0;
         for (int i = 0; i < kNodes; ++i) {
@@ -321,7 +323,8 @@ BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
   }
 }
 
-// What waits in that queue is forgotten with the rest when the step is stopped, and the next step begins anew.
+// What waits in that queue is forgotten with the rest when the step is stopped, and the next step
+// begins anew.
 BOOST_AUTO_TEST_CASE(Edge5StopsAmongNodesThatOnlyOrderOthers) {
   Scope root = Scope::NewRootScope();
   std::vector<Operation> layer;

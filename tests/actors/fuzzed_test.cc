@@ -28,7 +28,8 @@ struct Case {
 
 std::vector<Case> Cases() {
   return {
-      // The second Recv of a key took the place of the first, which then waited for ever, past deadline and cancellation.
+      // The second Recv of a key took the place of the first, which then waited for ever, past
+      // deadline and cancellation.
       {Recv("a") + Recv("b"), {"a", "b"}, "another node of the part receives"},
       // Arguments and results that are not the step's own were read and written where nothing is.
       {"node { name: 'a' op: '_Arg' " + Attr("T", "type: DT_DOUBLE") + Attr("index", "i: 0") + "}",
@@ -40,7 +41,8 @@ std::vector<Case> Cases() {
            "} node { name: 'n' op: 'Identity' input: 'c' input: '^r' " + Attr("T", "type: DT_INT32") + "}",
        {"n"},
        "node 'r' (_Retval): it stands for an argument or a result"},
-      // A constant whose bytes are of another type than it says was read past its end when the node after it was folded.
+      // A constant whose bytes are of another type than it says was read past its end when the node
+      // after it was folded.
       {"node { name: 'c' op: 'Const' " + Attr("dtype", "type: DT_DOUBLE") +
            Attr("value", "tensor { dtype: DT_UINT8 tensor_shape { dim { size: 3 } } int_val: 1 }") +
            "} node { name: 'n' op: 'Square' input: 'c' " + Attr("T", "type: DT_DOUBLE") + "}",
@@ -64,7 +66,8 @@ BOOST_AUTO_TEST_CASE(GraphsFoundByFuzzingFail) {
   }
 }
 
-// What no memory holds is refused by an error that says so, with the node's name, by whichever way the size comes.
+// What no memory holds is refused by an error that says so, with the node's name, by whichever way
+// the size comes.
 BOOST_AUTO_TEST_CASE(HugeTensorsAreRefused) {
   const int64_t huge = 1000000000000;
   const Tensor one = Tensor::Scalar(1.0f), v = Tensor::Vector({1.0f, 2.0f});

@@ -1,4 +1,5 @@
-// Who starts a short asynchronous step lends it the thread: where `done` is called, what is handed on, and that nothing else differs from a step under the scheduler.
+// Who starts a short asynchronous step lends it the thread: where `done` is called, what is handed
+// on, and that nothing else differs from a step under the scheduler.
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
 #include <chrono>
@@ -38,7 +39,8 @@ class Gate {
     gates.push_back(pass);
   }
 };
-// They vouch for themselves, as the library's do: threads are not lent to kernels of which nothing is known.
+// They vouch for themselves, as the library's do: threads are not lent to kernels of which nothing
+// is known.
 const KernelRegistrar gate = KernelBuilder("LendGate", KernelOrigin::kLibrary).Device("CPU").Class<Gate>();
 size_t OpenGates() {
   std::vector<std::function<void()>> open;
@@ -97,7 +99,8 @@ Answer RunAsyncAndWait(const Callable& step, std::vector<Tensor> feeds, const Ru
   return a;
 }
 
-// Runs the step until the starter did it: its set of executors may still be busy with the end of a step that the scheduler had.
+// Runs the step until the starter did it: its set of executors may still be busy with the end of a
+// step that the scheduler had.
 void RunUntilLent(const Callable& step, const std::vector<Tensor>& feeds) {
   for (int i = 0; i < 10000; ++i) {
     const Answer a = RunAsyncAndWait(step, feeds);
@@ -302,7 +305,8 @@ BOOST_FIXTURE_TEST_CASE(AKernelsErrorEndsALentStepOnBothDevices, Fixture) {
   }
 }
 
-// A user's actor: a number starts a step of each kind, whose ends are messages to the actor; when all have come, it says how many were wrong.
+// A user's actor: a number starts a step of each kind, whose ends are messages to the actor; when
+// all have come, it says how many were wrong.
 struct Driver {
   std::vector<Callable> steps;
   std::vector<std::vector<Tensor>> feeds;

@@ -1,5 +1,6 @@
-// Values on their way through an executor: moved, shared at once, or lent. Counts of references tell whether each one that was taken is given back, and
-// shapes that do not lie within a tensor show that the executor knows how tensors lie in memory.
+// Values on their way through an executor: moved, shared at once, or lent. Counts of references
+// tell whether each one that was taken is given back, and shapes that do not lie within a tensor
+// show that the executor knows how tensors lie in memory.
 #include <boost/test/unit_test.hpp>
 
 #include "tests/actors/graphs.h"
@@ -55,7 +56,8 @@ BOOST_AUTO_TEST_CASE(AnArgumentIsTheCallersOwnAgainAfterTheStep) {
   });
 }
 
-// A fed tensor's references are not counted for the step; whoever keeps it has one, however it was made.
+// A fed tensor's references are not counted for the step; whoever keeps it has one, however it was
+// made.
 BOOST_AUTO_TEST_CASE(WhatIsKeptOfAnArgumentStays) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), text = ops::Placeholder(root, DType::kString);
@@ -70,7 +72,8 @@ BOOST_AUTO_TEST_CASE(WhatIsKeptOfAnArgumentStays) {
       std::vector<Tensor> out;
       absl::Status status;
       {
-        // The feed goes with its last owner, before or after what was kept of it; a slice keeps the whole.
+        // The feed goes with its last owner, before or after what was kept of it; a slice keeps the
+        // whole.
         const Tensor row = step % 2 == 0 ? rows.Slice(1, 2).Reshaped(TensorShape({3})) : Tensor::Of<float>({f, f + 1, f + 2}, TensorShape({3}));
         rows = Tensor();
         const Tensor words = Tensor::Of<std::string>({StrCat("a long string that lies on the heap ", step)}, TensorShape({1}));

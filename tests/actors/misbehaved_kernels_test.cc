@@ -1,4 +1,6 @@
-// Kernels that break their contract: they throw, lose or repeat their answer, or set outputs that are not their node's. Each fails its own step with the node's address, or is ignored; nobody else notices.
+// Kernels that break their contract: they throw, lose or repeat their answer, or set outputs that
+// are not their node's. Each fails its own step with the node's address, or is ignored; nobody else
+// notices.
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
 #include <chrono>
@@ -334,7 +336,8 @@ BOOST_FIXTURE_TEST_CASE(OutputsOfUsersKernelsAreCheckedInEveryStep, Fixture) {
   }
 }
 
-// In a loop an output without a value would be a dead token, and its absence a branch that was not taken.
+// In a loop an output without a value would be a dead token, and its absence a branch that was not
+// taken.
 BOOST_FIXTURE_TEST_CASE(AnOutputThatIsNotSetInALoopIsNoDeadToken, Fixture) {
   const OutputList loop = While(
       root, {x}, [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 10.0f); },

@@ -1,4 +1,5 @@
-// Graphs at the edge of what a part can be: control flow outside of loops, loops nested deeper than a stack, nodes with very many inputs, consumers or outputs.
+// Graphs at the edge of what a part can be: control flow outside of loops, loops nested deeper than
+// a stack, nodes with very many inputs, consumers or outputs.
 #include <boost/test/unit_test.hpp>
 #include <time.h>
 

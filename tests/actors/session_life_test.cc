@@ -1,4 +1,5 @@
-// A session's life: its graph grows, signatures are compiled aside and kept within bounds, and its end is the end of all that it does.
+// A session's life: its graph grows, signatures are compiled aside and kept within bounds, and its
+// end is the end of all that it does.
 #include <condition_variable>
 #include <future>
 #include <thread>
@@ -160,7 +161,8 @@ BOOST_FIXTURE_TEST_CASE(ASessionAnswersWhileItCompiles, Life) {
   }
   BOOST_TEST(!session->Status().empty());
   TROUPE_REQUIRE_OK(other->Prepare({"x"}, {"twice"}, {}).status());
-  // Close ends the compile for its caller, and the step that runs; work that is queued behind it, too.
+  // Close ends the compile for its caller, and the step that runs; work that is queued behind it,
+  // too.
   auto behind = Start(*session, {"x", "twice"});
   std::promise<absl::Status> extended;
   std::thread extender([&] { extended.set_value(session->Extend(*root.graph())); });
@@ -430,7 +432,8 @@ BOOST_FIXTURE_TEST_CASE(PartialRunsCanBeGivenUpAndAreBounded, Life) {
   waits.join();
 }
 
-// Nobody ever asks for the rest of a partial run that fetches nothing: it makes room when its step has ended.
+// Nobody ever asks for the rest of a partial run that fetches nothing: it makes room when its step
+// has ended.
 BOOST_FIXTURE_TEST_CASE(PartialRunsOfTargetsAloneMakeRoomWhenTheyHaveEnded, Life) {
   ops::NoOp(root.WithOpName("done"));
   Op("TestWaitsForTheEnd", "never");
@@ -451,7 +454,8 @@ BOOST_FIXTURE_TEST_CASE(PartialRunsOfTargetsAloneMakeRoomWhenTheyHaveEnded, Life
   TROUPE_REQUIRE_OK(session->PartialRunCancel(open));
 }
 
-// Nobody could be told how such a step ends: it does not begin, whether its signature is there already or not.
+// Nobody could be told how such a step ends: it does not begin, whether its signature is there
+// already or not.
 BOOST_FIXTURE_TEST_CASE(AStepWithoutACallbackIsNotRun, Life) {
   const Variable w(root.WithOpName("w"), 0.0f);
   const Output up = w.AssignAdd(root.WithOpName("up"), 1.0f);

@@ -1,4 +1,5 @@
-// Whose a session's state is: its variables, random streams and counters in a runtime that several sessions live in.
+// Whose a session's state is: its variables, random streams and counters in a runtime that several
+// sessions live in.
 #include <thread>
 
 #include "actors/messages.h"
@@ -86,7 +87,8 @@ BOOST_FIXTURE_TEST_CASE(VariablesAreSharedByOptionContainerOrSharedName, OneRunt
   }
 }
 
-// Copies of a variable's node bear its name as shared name: they are that variable in every session.
+// Copies of a variable's node bear its name as shared name: they are that variable in every
+// session.
 BOOST_FIXTURE_TEST_CASE(CopiesOfAVariablesNodeAreThatVariable, OneRuntime) {
   for (const bool share : {false, true}) {
     Model m(3.0f);

@@ -43,7 +43,8 @@ BOOST_FIXTURE_TEST_CASE(AddsTwoFeeds, OneNode) {
   }
 }
 
-// A value in the middle of the graph: the gradient was built for two elements, and would give two for one.
+// A value in the middle of the graph: the gradient was built for two elements, and would give two
+// for one.
 BOOST_AUTO_TEST_CASE(AFeedMustHaveTheShapeThatItsNodeIsKnownToHave) {
   const Scope root = Scope::NewRootScope();
   const Output c = Const(root.WithOpName("c"), {1.f, 2.f});

@@ -1,4 +1,5 @@
-// What a step keeps goes with it, and a step for which memory is short ends with RESOURCE_EXHAUSTED, whatever the executor was doing.
+// What a step keeps goes with it, and a step for which memory is short ends with
+// RESOURCE_EXHAUSTED, whatever the executor was doing.
 #include <boost/test/unit_test.hpp>
 #include <time.h>
 
@@ -321,7 +322,8 @@ double FeedSeconds(int count) {
   return Seconds([&] { TROUPE_REQUIRE_OK(m.Step(false, true, nullptr)); });
 }
 
-// Eight times as many: linear is eight and what caches cost, a search among all of them for each was above sixty.
+// Eight times as many: linear is eight and what caches cost, a search among all of them for each
+// was above sixty.
 BOOST_AUTO_TEST_CASE(ReceivesAndWaitingFeedsAreLinear) {
   const double receives = ReceiveSeconds(32000) / ReceiveSeconds(4000), feeds = FeedSeconds(32000) / FeedSeconds(4000);
   BOOST_TEST(receives < 40, receives);

@@ -1,4 +1,5 @@
-// While and Cond emit the primitives that TensorFlow 1.x's while_v1 and cond_v1 emit (the texts below are its graphs, in order of names).
+// While and Cond emit the primitives that TensorFlow 1.x's while_v1 and cond_v1 emit (the texts
+// below are its graphs, in order of names).
 #include <algorithm>
 
 #include <boost/test/unit_test.hpp>

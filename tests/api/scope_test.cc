@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(shape_errors_remove_the_node) {
   BOOST_TEST(std::string(root.status().message()).find("'s'") != std::string::npos);
 }
 
-// Whatever takes a node takes those of its own graph only: another one may be gone when its node is looked at, and in
-// a wire form names alone are left, which may be those of nodes here.
+// Whatever takes a node takes those of its own graph only: another one may be gone when its node is
+// looked at, and in a wire form names alone are left, which may be those of nodes here.
 BOOST_AUTO_TEST_CASE(nodes_of_another_graph_are_refused_at_every_door) {
   const Scope other = Scope::NewRootScope();
   const Output x = Const(other.WithOpName("x"), 1.0f);

@@ -444,7 +444,8 @@ BOOST_AUTO_TEST_CASE(a_scope_without_a_graph_has_an_error) {
   }
 }
 
-// There is no scope to build in, and none to have the error: the one that the result is used in has it.
+// There is no scope to build in, and none to have the error: the one that the result is used in has
+// it.
 BOOST_AUTO_TEST_CASE(operators_on_outputs_without_a_scope_are_an_error_where_the_result_is_used) {
   const Scope root = Scope::NewRootScope();
   const Output x = Feed(root, "x"), bare(x.out());

@@ -63,7 +63,8 @@ BOOST_AUTO_TEST_CASE(a_reference_variable) {
   BOOST_TEST(root.status().ToString() == "OK");
 }
 
-// In the graph's wire form the initializer of the foreign one would be that of the variable of the same name.
+// In the graph's wire form the initializer of the foreign one would be that of the variable of the
+// same name.
 BOOST_AUTO_TEST_CASE(variables_of_another_graph_are_not_initialized) {
   const Scope root = Scope::NewRootScope(), other = Scope::NewRootScope();
   const Variable mine(root.WithOpName("v"), 1.0f), theirs(other.WithOpName("v"), 2.0f);

@@ -2,8 +2,10 @@
 //
 //   Op <sizes of list args> attr=kind:value ... | input ; input | output ; output
 //
-// Cases of gradients have one part more: | inputs | gradients of the outputs | gradients of the inputs of floating and complex type ("none": nothing flows).
-// A tensor is dtype[dims]{elements}: "int32[2,2]{1 2 3 4}", "string[1]{"a b"}", "complex64[]{(1,-2)}"; bools are 0 and 1. Lines that begin with # are comments.
+// Cases of gradients have one part more: | inputs | gradients of the outputs | gradients of the
+// inputs of floating and complex type ("none": nothing flows). A tensor is dtype[dims]{elements}:
+// "int32[2,2]{1 2 3 4}", "string[1]{"a b"}", "complex64[]{(1,-2)}"; bools are 0 and 1. Lines that
+// begin with # are comments.
 #ifndef TROUPE_TESTS_ARRAY_CASE_FILE_H_
 #define TROUPE_TESTS_ARRAY_CASE_FILE_H_
 
@@ -105,7 +107,8 @@ inline Case ParseCase(const std::string& line, int number) {
   return c;
 }
 
-// "" when equal: same type and shape, same elements (floats within a relative `tolerance`, NaN equals NaN).
+// "" when equal: same type and shape, same elements (floats within a relative `tolerance`, NaN
+// equals NaN).
 inline std::string Difference(const Tensor& got, const Tensor& want, double tolerance = 0) {
   if (!got.valid()) return "no value";
   if (got.dtype() != want.dtype() || !got.SameShape(want))

@@ -1,4 +1,5 @@
-// Gradients of bands of diagonals against finite differences, and what the ops refuse. Values are compared in tests/ops.
+// Gradients of bands of diagonals against finite differences, and what the ops refuse. Values are
+// compared in tests/ops.
 #include "tests/autodiff/numeric.h"
 #include "tests/math/math_case.h"
 

@@ -1,5 +1,6 @@
-// Every case of gradient_cases.txt: gradients that TensorFlow computes for the same op, inputs and incoming gradients, through the gradient that the op's file
-// registers and the nodes that it builds.
+// Every case of gradient_cases.txt: gradients that TensorFlow computes for the same op, inputs and
+// incoming gradients, through the gradient that the op's file registers and the nodes that it
+// builds.
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <map>

@@ -1,4 +1,5 @@
-// The strided copy against a loop over every element: all element sizes, shapes big enough for tiles and several threads.
+// The strided copy against a loop over every element: all element sizes, shapes big enough for
+// tiles and several threads.
 #include <boost/test/unit_test.hpp>
 #include <numeric>
 

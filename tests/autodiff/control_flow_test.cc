@@ -220,7 +220,8 @@ BOOST_AUTO_TEST_CASE(gradients_within_a_body) {
 
 BOOST_AUTO_TEST_CASE(gradients_of_a_loop_within_a_body) {
   Net t;
-  // dz/dc of z = c * w^3 is w^3, whatever iteration it is taken in; a outer tensor stands for its captured value.
+  // dz/dc of z = c * w^3 is w^3, whatever iteration it is taken in; a outer tensor stands for its
+  // captured value.
   const Output y = Repeat(t.s, t.n, t.x, [&](const Scope& s, const Output&, const Output& a) {
     const Output z =
         Repeat(s, Const(s, 3), a, [&](const Scope& s2, const Output&, const Output& b) { return b * t.w; });

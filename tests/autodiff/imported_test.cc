@@ -1,4 +1,5 @@
-// Loops and conditionals that TensorFlow made (data/*.pbtxt, written by data/record.py), against the gradients that TensorFlow gave for them.
+// Loops and conditionals that TensorFlow made (data/*.pbtxt, written by data/record.py), against
+// the gradients that TensorFlow gave for them.
 #include <fstream>
 #include <sstream>
 

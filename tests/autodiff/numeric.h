@@ -46,7 +46,8 @@ inline std::vector<Tensor> RunGraph(const Graph& graph, const Feeds& feeds, cons
   return out;
 }
 
-// dy/dx as built, against the differences of y, for every element of every x that is fed a float64. `y` may have any shape: its elements are added.
+// dy/dx as built, against the differences of y, for every element of every x that is fed a float64.
+// `y` may have any shape: its elements are added.
 inline void CheckGradients(const Scope& s, const Output& y, const std::vector<Output>& xs, const Feeds& feeds,
                            const std::vector<Output>& grads, double tolerance = 1e-5) {
   BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());

@@ -248,7 +248,8 @@ BOOST_AUTO_TEST_CASE(conditionals_that_are_nested_too_deep_are_refused) {
              d.status.ToString());
 }
 
-// Steps have no slope where they have a gradient at all: the product's other factor is what is left.
+// Steps have no slope where they have a gradient at all: the product's other factor is what is
+// left.
 BOOST_AUTO_TEST_CASE(steps_pass_no_gradient_on) {
   for (const char* name : {"Floor", "Ceil", "Round", "Rint", "FloorDiv", "TruncateDiv"}) {
     BOOST_TEST_CONTEXT(name) {

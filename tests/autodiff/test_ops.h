@@ -1,4 +1,5 @@
-// Ops with which the structure of gradients is tested: their gradients are one node each, so the text of a graph stays short.
+// Ops with which the structure of gradients is tested: their gradients are one node each, so the
+// text of a graph stays short.
 #ifndef TROUPE_TESTS_AUTODIFF_TEST_OPS_H_
 #define TROUPE_TESTS_AUTODIFF_TEST_OPS_H_
 

@@ -1,4 +1,5 @@
-// Where a blocking call is refused: on the threads of any actor system's scheduler, and nowhere else.
+// Where a blocking call is refused: on the threads of any actor system's scheduler, and nowhere
+// else.
 #include <atomic>
 #include <caf/all.hpp>
 #include <chrono>
@@ -32,7 +33,8 @@ struct Twice {
   std::unique_ptr<Session> session;
 };
 
-// CAF 0.17 binds a reference to the arguments of an actor's function, to nothing where there are none, which UBSan minds: so there is one.
+// CAF 0.17 binds a reference to the arguments of an actor's function, to nothing where there are
+// none, which UBSan minds: so there is one.
 constexpr int kArgument = 0;
 
 template <class F>
@@ -94,7 +96,8 @@ BOOST_AUTO_TEST_CASE(WhoHasAThreadOfItsOwnMayBlock) {
   }));
 }
 
-// A thread that has made, run or destroyed a session keeps nothing of its actor system, which would otherwise not end before the thread does.
+// A thread that has made, run or destroyed a session keeps nothing of its actor system, which would
+// otherwise not end before the thread does.
 BOOST_AUTO_TEST_CASE(AnActorSystemEndsThoughThreadsThatUsedItLive) {
   for (int what = 0; what < 3; ++what) {
     caf::actor_system_config config;

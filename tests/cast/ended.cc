@@ -1,4 +1,5 @@
-// The end of a runtime while one of its threads is still at work for it: nothing that this one uses goes before it is done.
+// The end of a runtime while one of its threads is still at work for it: nothing that this one uses
+// goes before it is done.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -56,7 +57,8 @@ class System {
 System* slow_in = nullptr;
 thread_local bool is_slow = false;
 
-// A callback that ends the session, and with it the runtime, and works on for longer than anybody waits.
+// A callback that ends the session, and with it the runtime, and works on for longer than anybody
+// waits.
 void CallbackWorksOn(bool own, bool in_callback) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
@@ -106,7 +108,8 @@ void CallbackWorksOn(bool own, bool in_callback) {
   EXPECT(device.expired());  // nothing is left for good
 }
 
-// The last share of a runtime goes on a thread for which nobody waits, while the owner of the actor system ends it.
+// The last share of a runtime goes on a thread for which nobody waits, while the owner of the actor
+// system ends it.
 void LastShareGoesOnAPlainThread() {
   System system;
   auto runtime = StartRuntimeIn(*system, {}).value();

@@ -1,4 +1,5 @@
-// A child of fork: what the parent made is refused with a sentence and ends without harm; what the child makes works.
+// A child of fork: what the parent made is refused with a sentence and ends without harm; what the
+// child makes works.
 #include <sys/wait.h>
 #include <unistd.h>
 

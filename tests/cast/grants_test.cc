@@ -1,4 +1,5 @@
-// Receive scheduling: the tensors that a part will need late stay with their sender until it is about to need them.
+// Receive scheduling: the tensors that a part will need late stay with their sender until it is
+// about to need them.
 #include "tests/cast/play.h"
 #include "troupe/shape_inference.h"
 
@@ -28,7 +29,8 @@ absl::Status Take(KernelContext& ctx) {
 }
 TROUPE_KERNEL("CastTake").Device("CPU").Function<Take>();
 
-// The first device makes kStages tensors at once; the second needs them one after the other, with work in between.
+// The first device makes kStages tensors at once; the second needs them one after the other, with
+// work in between.
 struct Late {
   explicit Late(bool schedule) : play(Options(schedule), 2) {
     const Scope first = play.root.WithDevice("/device:CPU:0"), second = play.root.WithDevice("/device:CPU:1");

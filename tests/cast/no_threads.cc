@@ -1,4 +1,5 @@
-// Starts sessions where threads or memory cannot be had: each is made and works, or is refused with a status. Each trial is a process of its own.
+// Starts sessions where threads or memory cannot be had: each is made and works, or is refused with
+// a status. Each trial is a process of its own.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +39,8 @@ int Trial(int threads) {
   return out[0].scalar<float>() == 4.0f ? 0 : 4;
 }
 
-// A deadline of a session that has its threads is kept when there are none to be had any more. 0: it is.
+// A deadline of a session that has its threads is kept when there are none to be had any more. 0:
+// it is.
 int Deadline() {
   using namespace troupe;
   if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 6;

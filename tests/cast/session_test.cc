@@ -1,4 +1,5 @@
-// The session actor: every numbered edge of session_actor.h; and the worker, the device and the container that it works with.
+// The session actor: every numbered edge of session_actor.h; and the worker, the device and the
+// container that it works with.
 #include "tests/cast/play.h"
 
 namespace troupe {
@@ -118,7 +119,8 @@ BOOST_FIXTURE_TEST_CASE(WorkersEdge3ACallThatTheWorkerTookWithItIsAnswered, Aske
   stage.Play();
   stage.Advance(2ms);
   stage.Play();
-  // The first was compiled before the exit; the second met a dead worker's mailbox or the time without one.
+  // The first was compiled before the exit; the second met a dead worker's mailbox or the time
+  // without one.
   BOOST_TEST(said.find("compile OK; ") == 0u, said);
   BOOST_TEST(
       (said.find("compile ABORTED; ") != std::string::npos || said.find("compile UNAVAILABLE; ") != std::string::npos),

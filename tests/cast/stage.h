@@ -1,4 +1,5 @@
-// The stage on which the cast is rehearsed: CAF's deterministic scheduler and clock, under which the tests deliver message by message.
+// The stage on which the cast is rehearsed: CAF's deterministic scheduler and clock, under which
+// the tests deliver message by message.
 //
 //   Stage stage;
 //   stage.Inline([&] { session = ...; });      // set-up: every message is handled at once, blocking calls included
@@ -6,7 +7,8 @@
 //   BOOST_TEST(stage.Play() == R"(
 //   executor <- run_step)");                   // one line a message: who got what; `state` may add what it led to
 //
-// An actor is named by its CAF name without "troupe."; of several with one name the second is "executor2". Thread rule: one thread.
+// An actor is named by its CAF name without "troupe."; of several with one name the second is
+// "executor2". Thread rule: one thread.
 #ifndef TROUPE_TESTS_CAST_STAGE_H_
 #define TROUPE_TESTS_CAST_STAGE_H_
 
@@ -96,7 +98,8 @@ class Stage {
     scheduler_.run_once();
     return line;
   }
-  // Delivers all that is there, one line a message, each after a line feed. `state` is asked after each, and what it says is added.
+  // Delivers all that is there, one line a message, each after a line feed. `state` is asked after
+  // each, and what it says is added.
   std::string Play(const std::function<std::string()>& state = nullptr) {
     std::string text;
     for (std::string line = Deliver(); !line.empty(); line = Deliver()) {

@@ -1,4 +1,5 @@
-// What a step that hangs says: the culprit first, with device, iteration and time, and then who waits for it, from part to part.
+// What a step that hangs says: the culprit first, with device, iteration and time, and then who
+// waits for it, from part to part.
 #include <future>
 #include <regex>
 #include <thread>
@@ -191,7 +192,8 @@ BOOST_AUTO_TEST_CASE(ALoopOverTwoDevicesIsStuckInTheOtherOne) {
     <- node '_retval_z_0' (_Retval) on CPU:0 has waited T for input 0 'input' from 'z:0' (waiting too)
     <- node 'loop/Add' (Add) on CPU:0 in iteration 2 of loop)") == 0u,
              report);
-  // The other part's receives of the next iteration stand below the same culprit: nothing else waits for nobody.
+  // The other part's receives of the next iteration stand below the same culprit: nothing else
+  // waits for nobody.
   BOOST_TEST(report.find("\n  node ", report.find("\n  node ") + 1) == std::string::npos, report);
 }
 
@@ -210,7 +212,8 @@ step N (z): node '_arg_x_0' (_Arg) on CPU:0 has waited T to be fed
   <- node '_retval_z_0' (_Retval) on CPU:1 has waited T for input 0 'input' from 'z:0' (waiting too))");
 }
 
-// The second device's big value is due when the first device has got past `hold`, which it never does.
+// The second device's big value is due when the first device has got past `hold`, which it never
+// does.
 BOOST_AUTO_TEST_CASE(AValueIsHeldBackForAReceiverThatDoesNotGetToAskForIt) {
   Hanging p(2);
   const TensorShape shape({256, 256});
@@ -244,7 +247,8 @@ BOOST_AUTO_TEST_CASE(AHeavyKernelThatRunsAsAJob) {
   ops::Add(p.root.WithOpName("z"), a, b);
   p.Extend();
   p.Warm(p.feeds, {"z"});
-  // In the first step both are found to be heavy. From the second on one of them goes to the other thread, if that is idle.
+  // In the first step both are found to be heavy. From the second on one of them goes to the other
+  // thread, if that is idle.
   p.Start({"z"});
   p.stage.Play();
   BOOST_TEST(p.State() == "OK", p.Message());

@@ -1,4 +1,5 @@
-// Leaves a runtime and sessions to be destroyed at exit: after main's thread has lost its thread-local variables, and before or after each other.
+// Leaves a runtime and sessions to be destroyed at exit: after main's thread has lost its
+// thread-local variables, and before or after each other.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

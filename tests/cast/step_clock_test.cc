@@ -47,7 +47,8 @@ BOOST_AUTO_TEST_CASE(TheLastShareOfAClockMayBeDroppedOnItsOwnThread) {
   }
 }
 
-// A hundred thousand on the list cost each other nothing. By looking each other over they took half a minute.
+// A hundred thousand on the list cost each other nothing. By looking each other over they took half
+// a minute.
 BOOST_AUTO_TEST_CASE(WhoStandsOnTheListIsFoundAtOnce) {
   class Counts : public WatchedCall {
    public:

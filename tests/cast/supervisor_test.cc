@@ -1,4 +1,5 @@
-// The supervisor: every numbered edge of supervisor.h on the stage's clock, and what the runtime's own children mean to steps.
+// The supervisor: every numbered edge of supervisor.h on the stage's clock, and what the runtime's
+// own children mean to steps.
 #include "actors/supervisor.h"
 #include "tests/cast/play.h"
 

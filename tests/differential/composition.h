@@ -1,5 +1,5 @@
-// Compositions: small graphs of many ops, loops, variables and gradients, with what TensorFlow makes
-// of them.
+// Compositions: small graphs of many ops, loops, variables and gradients, with what TensorFlow
+// makes of them.
 //
 // Ops that are right one by one may be wrong together: a pass moves a read before a write, a
 // placement separates a variable from its slots, a gradient of a gradient forgets a loop. So whole

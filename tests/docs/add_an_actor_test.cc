@@ -13,7 +13,8 @@ struct ModelState {
   std::map<int64_t, caf::typed_response_promise<double>> waiting;
 };
 
-// Asks the model for f(x). Two messages: a client's number, and the answer of a step that it started.
+// Asks the model for f(x). Two messages: a client's number, and the answer of a step that it
+// started.
 caf::behavior Model(caf::stateful_actor<ModelState>* self, Callable step) {
   self->state.step = std::move(step);
   return {

@@ -15,7 +15,8 @@ std::string Read(const std::string& path) {
   return s.str();
 }
 
-// The lines between "// [name]" and "// [/name]", without the indentation of the first marker; the whole file when `name` is empty.
+// The lines between "// [name]" and "// [/name]", without the indentation of the first marker; the
+// whole file when `name` is empty.
 std::string Region(const std::string& path, const std::string& name) {
   if (name.empty()) return Read(path);
   std::istringstream in(Read(path));

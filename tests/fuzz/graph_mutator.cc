@@ -1,4 +1,5 @@
-// libFuzzer's changes to a GraphDef, made on nodes, inputs and attrs instead of bytes, since of changed bytes few are a GraphDef at all.
+// libFuzzer's changes to a GraphDef, made on nodes, inputs and attrs instead of bytes, since of
+// changed bytes few are a GraphDef at all.
 #include <algorithm>
 #include <random>
 #include <string>

@@ -1,5 +1,5 @@
-// Any bytes as a GraphDef, binary or text: import must refuse or accept them, and what it accepts must be a valid graph that is exported and read
-// back as the same graph.
+// Any bytes as a GraphDef, binary or text: import must refuse or accept them, and what it accepts
+// must be a valid graph that is exported and read back as the same graph.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

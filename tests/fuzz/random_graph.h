@@ -1,5 +1,6 @@
-// A GraphDef made of bytes: each byte is a choice, so whatever libFuzzer changes gives another graph that is nearly valid. Ops, attrs, types, values and
-// edges come from the registry's own lists and from small sets of values that are often wrong: negative, empty, huge, of another rank.
+// A GraphDef made of bytes: each byte is a choice, so whatever libFuzzer changes gives another
+// graph that is nearly valid. Ops, attrs, types, values and edges come from the registry's own
+// lists and from small sets of values that are often wrong: negative, empty, huge, of another rank.
 #ifndef TROUPE_TESTS_FUZZ_RANDOM_GRAPH_H_
 #define TROUPE_TESTS_FUZZ_RANDOM_GRAPH_H_
 

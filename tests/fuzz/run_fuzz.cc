@@ -1,5 +1,6 @@
-// Any bytes as a graph (random_graph.h) that is imported, compiled and run: every kernel must answer with values or an error. A step has a second and
-// 256 MB: loops that do not end must end by the deadline, and what is too large must be refused.
+// Any bytes as a graph (random_graph.h) that is imported, compiled and run: every kernel must
+// answer with values or an error. A step has a second and 256 MB: loops that do not end must end by
+// the deadline, and what is too large must be refused.
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,7 +11,8 @@
 namespace troupe::fuzz {
 namespace {
 
-// Never destroyed: the threads of a runtime that ends with the process would be counted as leaks of the last input.
+// Never destroyed: the threads of a runtime that ends with the process would be counted as leaks of
+// the last input.
 const std::shared_ptr<Runtime>& TheRuntime() {
   static const auto* runtime = [] {
     RuntimeOptions options;

@@ -1,4 +1,5 @@
-// Gradients of image ops against finite differences, and their errors. Values are compared in tests/ops.
+// Gradients of image ops against finite differences, and their errors. Values are compared in
+// tests/ops.
 #include <limits>
 
 #include "tests/autodiff/numeric.h"
@@ -19,7 +20,8 @@ void Check(const TensorShape& shape, F f, double tolerance = 1e-5) {
   CheckGradients(s, y, {x}, {{"x", Random(DType::kDouble, shape, -1, 1)}}, Gradients(s, {y}, {x}), tolerance);
 }
 
-// The gradient of a linear function of an image, whose output is float32: <y, w> = <x, dy/dx w> is exact enough.
+// The gradient of a linear function of an image, whose output is float32: <y, w> = <x, dy/dx w> is
+// exact enough.
 template <class F>
 void CheckLinear(const TensorShape& shape, F f) {
   const Scope s = Scope::NewRootScope();
@@ -56,7 +58,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_resizing) {
   }
 }
 
-// Inside, upside down, over an edge, a point; none of them meets a pixel's middle, where the slope jumps.
+// Inside, upside down, over an edge, a point; none of them meets a pixel's middle, where the slope
+// jumps.
 const float kCorners[] = {0.11f,  0.23f, 0.72f, 0.91f, 0.83f, 0.71f, 0.26f, 0.14f,
                           -0.31f, 0.12f, 0.67f, 1.41f, 0.33f, 0.44f, 0.33f, 0.44f};
 

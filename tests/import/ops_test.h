@@ -1,4 +1,5 @@
-// Ops of these tests' own, in the registry that every program has. Their names begin with "Imp" so that no kernel's op is meant.
+// Ops of these tests' own, in the registry that every program has. Their names begin with "Imp" so
+// that no kernel's op is meant.
 #ifndef TROUPE_TESTS_IMPORT_OPS_TEST_H_
 #define TROUPE_TESTS_IMPORT_OPS_TEST_H_
 

@@ -1,9 +1,11 @@
-// Runs steps of small graphs for callgrind to count their instructions; check.py runs it and says what the counts may be.
+// Runs steps of small graphs for callgrind to count their instructions; check.py runs it and says
+// what the counts may be.
 //
 //   valgrind --tool=callgrind --instr-atstart=no --separate-threads=yes count_instructions [CASE...]
 //
-// Each case runs N steps and then 2N steps, and the counters are dumped after each ("case N"): the difference is N steps and nothing else. Which nodes the
-// executor times repeats every sixteen steps, so N is a multiple of it. Prints the case, N, and how many nodes or iterations a step has.
+// Each case runs N steps and then 2N steps, and the counters are dumped after each ("case N"): the
+// difference is N steps and nothing else. Which nodes the executor times repeats every sixteen
+// steps, so N is a multiple of it. Prints the case, N, and how many nodes or iterations a step has.
 #include <valgrind/callgrind.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Gradients of linear algebra against finite differences, its errors, and batches that are split among threads. Values are compared in
-// tests/ops.
+// Gradients of linear algebra against finite differences, its errors, and batches that are split
+// among threads. Values are compared in tests/ops.
 #include "tests/autodiff/numeric.h"
 #include "tests/math/math_case.h"
 
@@ -52,7 +52,8 @@ BOOST_AUTO_TEST_CASE(gradients) {
   Check("LogMatrixDeterminant", {Dominant({2, 3, 3})}, {}, 1);
 }
 
-// Cholesky reads the lower triangle of a symmetric matrix: the differences are those of x + x^T, so that the matrix stays symmetric.
+// Cholesky reads the lower triangle of a symmetric matrix: the differences are those of x + x^T, so
+// that the matrix stays symmetric.
 BOOST_AUTO_TEST_CASE(gradient_of_cholesky) {
   for (const TensorShape& shape : {TensorShape({3, 3}), TensorShape({2, 2, 2})}) {
     const Scope s = Scope::NewRootScope();
@@ -117,7 +118,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_eigenvalues) {
   }
 }
 
-// Of complex matrices, by their parts. The magnitudes of vectors' elements do not depend on the factor that the vectors are free to have; q and r are unique.
+// Of complex matrices, by their parts. The magnitudes of vectors' elements do not depend on the
+// factor that the vectors are free to have; q and r are unique.
 BOOST_AUTO_TEST_CASE(gradients_of_complex_decompositions) {
   const auto check = [](const char* op, int outputs, const TensorShape& shape, bool self_adjoint) {
     const Scope s = Scope::NewRootScope();

@@ -1,4 +1,5 @@
-// Binary ops: every type against a naive loop in complex double, broadcasting, errors, special values.
+// Binary ops: every type against a naive loop in complex double, broadcasting, errors, special
+// values.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 

@@ -1,4 +1,5 @@
-// The hot loops of every instruction level, called directly: accuracy of the polynomials, agreement between levels, special values.
+// The hot loops of every instruction level, called directly: accuracy of the polynomials, agreement
+// between levels, special values.
 #include <boost/test/unit_test.hpp>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,5 @@
-// What the tests of math ops share: deterministic inputs of any type, values read back as complex doubles, and running one op.
+// What the tests of math ops share: deterministic inputs of any type, values read back as complex
+// doubles, and running one op.
 #ifndef TROUPE_TESTS_MATH_MATH_CASE_H_
 #define TROUPE_TESTS_MATH_MATH_CASE_H_
 
@@ -110,7 +111,8 @@ inline bool Near(Complex a, Complex b, double relative) {
   return near(a.real(), b.real()) && near(a.imag(), b.imag());
 }
 
-// Flat index into `shape` of the element that an operand of that shape contributes to element `i` of `out`.
+// Flat index into `shape` of the element that an operand of that shape contributes to element `i`
+// of `out`.
 inline int64_t BroadcastIndex(const TensorShape& out, const TensorShape& shape, int64_t i) {
   int64_t index = 0, stride = 1;
   for (int d = out.rank() - 1, s = shape.rank() - 1; d >= 0; --d, --s) {

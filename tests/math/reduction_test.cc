@@ -126,7 +126,8 @@ BOOST_AUTO_TEST_CASE(AxesAreChecked) {
   BOOST_CHECK(Contains(ErrorOf("Sum", {x, Axes({0, -2})}), "Axes contains duplicate dimension: 0"));
 }
 
-// A float that counts to two million by ones, or adds tenths, keeps its precision; threads do not change the order of a fixed number of them.
+// A float that counts to two million by ones, or adds tenths, keeps its precision; threads do not
+// change the order of a fixed number of them.
 BOOST_AUTO_TEST_CASE(LongSumsStayPrecise) {
   constexpr int64_t kN = 2000000;
   Tensor x(D::kFloat, {kN});

@@ -1,4 +1,5 @@
-// Gradients of the functions of statistics against finite differences. Values are compared in tests/ops.
+// Gradients of the functions of statistics against finite differences. Values are compared in
+// tests/ops.
 #include <limits>
 #include <utility>
 #include <vector>
@@ -43,7 +44,8 @@ BOOST_AUTO_TEST_CASE(gradients) {
   Check("Betainc", {Positive({4}, 0.5, 5), Tensor::Scalar<double>(2.5), Tensor::Scalar<double>(0.3)}, {2});
 }
 
-// Next to its poles Digamma is -1 / (distance to the pole), on either side, however close. Values of TensorFlow.
+// Next to its poles Digamma is -1 / (distance to the pole), on either side, however close. Values
+// of TensorFlow.
 BOOST_AUTO_TEST_CASE(digamma_next_to_its_poles) {
   const std::vector<std::pair<double, double>> wanted = {
       {-1e-300, 1e300},
@@ -88,7 +90,8 @@ BOOST_AUTO_TEST_CASE(zeta_of_huge_exponents) {
   BOOST_TEST(zeta(2e13, -2.5) == infinity);
 }
 
-// A sample that moves as RandomGammaGrad says keeps its place in the distribution, above and below the mean.
+// A sample that moves as RandomGammaGrad says keeps its place in the distribution, above and below
+// the mean.
 BOOST_AUTO_TEST_CASE(samples_of_gamma_distributions_keep_their_place) {
   const Tensor a = Positive({40}, 0.2, 20), x = Positive({40}, 0.1, 30, 2);
   const Tensor move = test::Run("RandomGammaGrad", {a, x});

@@ -1,4 +1,5 @@
-# Runs mnist twice and compares what it prints last: the same seed and number of threads give the same numbers.
+# Runs mnist twice and compares what it prints last: the same seed and number of threads give the
+# same numbers.
 #   cmake -D MNIST=... -D EXPERIMENT=E1 -D EXPECT=0.85 -P check.cmake
 foreach(i 1 2)
   execute_process(COMMAND ${MNIST} --experiment ${EXPERIMENT} --steps 100 --seed 1 --threads 2 --expect ${EXPECT}

@@ -155,7 +155,8 @@ BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
                "bias has shape [4], but the convolution has 5 output channels");
 }
 
-// Products of matrices are for windows of one pixel and few channels; one way for any number of images, so that a batch has the same bits on any number of threads.
+// Products of matrices are for windows of one pixel and few channels; one way for any number of
+// images, so that a batch has the same bits on any number of threads.
 BOOST_AUTO_TEST_CASE(WindowsOfOnePixel) {
   const auto prefers = [](ConvPass pass, const ConvShape& s, bool bias_gradient = false) {
     float sums = 0;

@@ -1,4 +1,5 @@
-// Convolutions against naive loops: shapes, strides, dilations, paddings, groups, formats, types; refusals; threads.
+// Convolutions against naive loops: shapes, strides, dilations, paddings, groups, formats, types;
+// refusals; threads.
 #include <boost/test/unit_test.hpp>
 #include <atomic>
 #include <thread>

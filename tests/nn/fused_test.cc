@@ -125,7 +125,8 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_the_separate_nodes) {
           continue;
         }
         for (int64_t i = 0; i < on.values[0].num_elements(); ++i) {
-          // A sum of terms of order one that nearly cancel is as exact as its terms, not as its value.
+          // A sum of terms of order one that nearly cancel is as exact as its terms, not as its
+          // value.
           const float got = on.values[0].data<float>()[i], want = off.values[0].data<float>()[i];
           BOOST_TEST(std::abs(got - want) <= 1e-4f * std::abs(want) + 1e-6f, got << " for " << want);
         }
@@ -167,7 +168,8 @@ BOOST_AUTO_TEST_CASE(convolutions_of_other_types_have_the_bits_of_the_separate_n
   }
 }
 
-// Every op that may be in a group, in one chain or another, at sizes around the blocks' and with scalars and broadcasting among the arguments.
+// Every op that may be in a group, in one chain or another, at sizes around the blocks' and with
+// scalars and broadcasting among the arguments.
 BOOST_AUTO_TEST_CASE(element_wise_groups_have_the_bits_of_the_separate_nodes) {
   static constexpr char kText[] = R"(
       x = Placeholder[dtype=float32]

@@ -1,4 +1,5 @@
-// The float32 product's own loops, at every level of instructions and through the op: edges, transposes, zeros that are left out, vectors, fused bias and activation.
+// The float32 product's own loops, at every level of instructions and through the op: edges,
+// transposes, zeros that are left out, vectors, fused bias and activation.
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
@@ -247,7 +248,8 @@ std::vector<double> Naive(const Tensor& a, const Tensor& b, bool ta, bool tb) {
   return want;
 }
 
-// The shapes of a training step, and what is between the ways that a product can go. Own loops give the same bits on any number of threads.
+// The shapes of a training step, and what is between the ways that a product can go. Own loops give
+// the same bits on any number of threads.
 BOOST_AUTO_TEST_CASE(products_of_a_training_step) {
   const int64_t shapes[][3] = {{100, 100, 60}, {100, 60, 30}, {100, 200, 100}, {70, 600, 90},
                                {64, 64, 64},   {1, 300, 170}, {170, 300, 1},   {130, 131, 132},
@@ -265,7 +267,8 @@ BOOST_AUTO_TEST_CASE(products_of_a_training_step) {
   }
 }
 
-// A matrix of digits: runs of zeros. An infinity or a NaN meets zeros, and gives NaN as it does everywhere.
+// A matrix of digits: runs of zeros. An infinity or a NaN meets zeros, and gives NaN as it does
+// everywhere.
 BOOST_AUTO_TEST_CASE(zeros_of_the_left_operand) {
   constexpr int64_t kRows = 96, kDepth = 400, kWidth = 72;
   for (const bool ta : {false, true}) {
@@ -300,7 +303,8 @@ BOOST_AUTO_TEST_CASE(zeros_of_the_left_operand) {
   }
 }
 
-// Fused bias and activation have the bits of the ops one after the other, whichever way the product goes.
+// Fused bias and activation have the bits of the ops one after the other, whichever way the product
+// goes.
 BOOST_AUTO_TEST_CASE(fused_bits) {
   const int64_t shapes[][3] = {{5, 6, 7},   {37, 50, 23},    {100, 100, 60}, {1, 90, 70},
                                {90, 70, 1}, {160, 170, 180}, {100, 400, 72}};

@@ -1,4 +1,5 @@
-// Tensors of reproducible values, naive comparisons and one-line op calls for the tests of kernels/nn.
+// Tensors of reproducible values, naive comparisons and one-line op calls for the tests of
+// kernels/nn.
 #ifndef TROUPE_TESTS_NN_NN_TEST_UTIL_H_
 #define TROUPE_TESTS_NN_NN_TEST_UTIL_H_
 
@@ -13,7 +14,8 @@
 
 namespace troupe {
 
-// Values in [-2, 2], the same on every machine; multiples of 1/16, so that small integers and halves hold them well.
+// Values in [-2, 2], the same on every machine; multiples of 1/16, so that small integers and
+// halves hold them well.
 inline std::vector<double> RandomValues(int64_t n, uint32_t seed) {
   std::mt19937 rng(seed);
   std::vector<double> v(n);

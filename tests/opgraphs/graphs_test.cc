@@ -121,7 +121,8 @@ BOOST_AUTO_TEST_CASE(softmax_regression_of_mnist) {
   BOOST_CHECK_EQUAL(StrJoin(RunGraph(g, def, {}), "\n"), "");
 }
 
-// The nodes of `def` that `wanted` need when the float tensors `fed` are fed: placeholders stand for them.
+// The nodes of `def` that `wanted` need when the float tensors `fed` are fed: placeholders stand
+// for them.
 proto::GraphDef Needed(const proto::GraphDef& def, std::vector<std::string> wanted, const std::set<std::string>& fed) {
   std::map<std::string, const proto::NodeDef*> by_name;
   for (const auto& n : def.node()) by_name[n.name()] = &n;
@@ -147,7 +148,8 @@ proto::GraphDef Needed(const proto::GraphDef& def, std::vector<std::string> want
   return out;
 }
 
-// A SavedModel of TensorFlow: y = 0.5 x + 2 and y3 = 0.5 x2 + 3, once its variables are initialised.
+// A SavedModel of TensorFlow: y = 0.5 x + 2 and y3 = 0.5 x2 + 3, once its variables are
+// initialised.
 BOOST_AUTO_TEST_CASE(half_plus_two) {
   const std::filesystem::path root = DataFolder("tf-half-plus-two");
   if (root.empty()) {

@@ -5,7 +5,8 @@
 //   NAME.prediction.csv        the value that fetching NAME:0 must give; NAME.K.prediction.csv: that of NAME:K
 //   NAME.placeholder.shape     the dimensions, parted by commas or newlines; a single 0 with one value in the csv is a scalar
 //
-// Slashes of node names are folders. The folders lie in ${TROUPE_SHARED}/data, or in ../shared/data beside the sources.
+// Slashes of node names are folders. The folders lie in ${TROUPE_SHARED}/data, or in ../shared/data
+// beside the sources.
 #ifndef TROUPE_TESTS_OPGRAPHS_RECORDED_GRAPH_H_
 #define TROUPE_TESTS_OPGRAPHS_RECORDED_GRAPH_H_
 
@@ -26,7 +27,8 @@ struct RecordedValue {
   std::vector<std::string> elements;
   TensorShape shape;
 
-  // The elements in that type. INVALID_ARGUMENT when they are not as many as the shape says, or no numbers.
+  // The elements in that type. INVALID_ARGUMENT when they are not as many as the shape says, or no
+  // numbers.
   absl::StatusOr<Tensor> As(DType dtype) const;
 };
 
@@ -38,7 +40,8 @@ RecordedGraph ReadRecordedGraph(const std::filesystem::path& root, const std::fi
 // All graphs below `root`, by name.
 std::vector<RecordedGraph> ReadRecordedGraphs(const std::filesystem::path& root);
 
-// "" when type and shape are the same and every element is near: floats within `tolerance`, relative or absolute, 0.01 for 16 bit floats, the rest equal.
+// "" when type and shape are the same and every element is near: floats within `tolerance`,
+// relative or absolute, 0.01 for 16 bit floats, the rest equal.
 std::string Difference(const Tensor& got, const Tensor& want, double tolerance);
 
 }  // namespace troupe::test

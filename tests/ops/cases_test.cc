@@ -1,4 +1,5 @@
-// Every case of cases.txt.gz gives what TensorFlow computed for it: by its kernel alone, and in sessions.
+// Every case of cases.txt.gz gives what TensorFlow computed for it: by its kernel alone, and in
+// sessions.
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <set>

@@ -1,5 +1,7 @@
-// Every op that TensorFlow has too is defined as there: the same args, attrs, types, defaults and traits, and kernels for all types that TensorFlow's CPU
-// kernels take. opdefs.txt holds TensorFlow's side (record_opdefs.py tells the form), differences.txt what differs on purpose: "op field reason".
+// Every op that TensorFlow has too is defined as there: the same args, attrs, types, defaults and
+// traits, and kernels for all types that TensorFlow's CPU kernels take. opdefs.txt holds
+// TensorFlow's side (record_opdefs.py tells the form), differences.txt what differs on purpose: "op
+// field reason".
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <fstream>

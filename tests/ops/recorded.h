@@ -11,8 +11,8 @@ namespace troupe::test {
 
 // The cases of a gzip file in this folder.
 std::vector<Case> ReadCases(const std::string& file);
-// "" when the output is as recorded: same type and shape, integers and strings equal, floats near, by the arithmetic of their type. An invalid `want` was not
-// recorded.
+// "" when the output is as recorded: same type and shape, integers and strings equal, floats near,
+// by the arithmetic of their type. An invalid `want` was not recorded.
 std::string WrongOutput(const std::string& op, const Tensor& got, const Tensor& want);
 
 }  // namespace troupe::test

@@ -68,9 +68,11 @@ std::string WrongOutput(const std::string& op, const Tensor& got, const Tensor& 
   if (got.dtype() == DType::kString) return Difference(got, want);
   int64_t first = -1;
   VisitNumeric(got.dtype(), false, [&]<class T>() {
-    // TensorFlow sums floats of 16 bits in 16 bits: an element may be off by the rounding of the largest, in long sums several times.
+    // TensorFlow sums floats of 16 bits in 16 bits: an element may be off by the rounding of the
+    // largest, in long sums several times.
     const bool long_sum = sizeof(T) == 2 && op.find("Backprop") != std::string::npos;
-    // Iterations end, and reflections are applied, in another order: what is computed is off by more than one operation's rounding.
+    // Iterations end, and reflections are applied, in another order: what is computed is off by
+    // more than one operation's rounding.
     const bool decomposed = op == "Qr" || op == "Svd" || op == "MatrixSolveLs";
     const double factor = long_sum ? 3 : !decomposed ? 1 : sizeof(T) == 2 ? 3 : 30;
     const double tolerance = Tolerance(kDTypeOf<T>) * factor;

@@ -1,4 +1,5 @@
-// Every case of state_cases.txt.gz leaves the variable as TensorFlow does: set it, run the op, read it, each in a step of its own.
+// Every case of state_cases.txt.gz leaves the variable as TensorFlow does: set it, run the op, read
+// it, each in a step of its own.
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <set>

@@ -207,7 +207,8 @@ BOOST_AUTO_TEST_CASE(shapes_of_fed_placeholders_are_told_and_trusted_on_request)
   }
 }
 
-// What is built on a tensor counts on its inferred shape, so whoever feeds it another is to be refused.
+// What is built on a tensor counts on its inferred shape, so whoever feeds it another is to be
+// refused.
 BOOST_AUTO_TEST_CASE(shapes_of_other_fed_tensors_are_inferred) {
   Graph graph;
   const auto node = [&](std::string_view name, std::string_view op, std::vector<NodeOut> in, AttrMap attrs = {}) {

@@ -14,7 +14,8 @@ const std::vector<std::string> kDtypes = {"FLOAT", "DOUBLE",    "HALF",       "B
                                           "INT32", "INT64",     "UINT8",      "UINT16",   "UINT32", "UINT64",
                                           "BOOL",  "COMPLEX64", "COMPLEX128", "STRING"};
 
-// For each type a placeholder "x_TYPE" and an Identity "y_TYPE"; "sum" = x_FLOAT + x_FLOAT; "bad" asserts.
+// For each type a placeholder "x_TYPE" and an Identity "y_TYPE"; "sum" = x_FLOAT + x_FLOAT; "bad"
+// asserts.
 std::string Graph() {
   std::string g = "versions { producer: 27 }\n";
   for (const std::string& d : kDtypes) {

@@ -75,7 +75,8 @@ BOOST_AUTO_TEST_CASE(TheLastReferenceGoesAfterEverybodyHasRead) {
     RunThreads(kThreads, [&](int t) {
       wrong.Unless(Holds(shared, static_cast<unsigned char>(round)));
       shared->Unref();
-      // The block may come back at once, on the thread that freed it: writing it must be ordered after what the others read.
+      // The block may come back at once, on the thread that freed it: writing it must be ordered
+      // after what the others read.
       for (int i = 0; i < 3; ++i) {
         Buffer* b = Allocator::Cpu()->Allocate(bytes);
         std::memset(b->data(), 255 - t, bytes);

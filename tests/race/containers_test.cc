@@ -1,4 +1,5 @@
-// State that kernels of many steps look up, clear and share: containers, caches of them, random streams.
+// State that kernels of many steps look up, clear and share: containers, caches of them, random
+// streams.
 #include <boost/test/unit_test.hpp>
 #include <set>
 

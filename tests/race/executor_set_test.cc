@@ -1,4 +1,5 @@
-// The slots in which a signature keeps its free sets of executors: a set belongs to one caller at a time.
+// The slots in which a signature keeps its free sets of executors: a set belongs to one caller at a
+// time.
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
 
@@ -15,7 +16,8 @@ struct Slots {
     signature->system = &System();
     signature->closed = std::make_shared<std::atomic<bool>>(false);
   }
-  // Never sent a message, and never ended: the end of a system of actors is CAF's own affair, which ThreadSanitizer does not understand.
+  // Never sent a message, and never ended: the end of a system of actors is CAF's own affair, which
+  // ThreadSanitizer does not understand.
   static caf::actor_system& System() {
     static auto* config = new caf::actor_system_config;
     static auto* system = new caf::actor_system(*config);

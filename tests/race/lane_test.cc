@@ -1,4 +1,5 @@
-// A lane whose actors are woken by other threads: each message is seen once, by the lane's thread alone, and none is missed.
+// A lane whose actors are woken by other threads: each message is seen once, by the lane's thread
+// alone, and none is missed.
 #include <boost/test/unit_test.hpp>
 #include <caf/ref_counted.hpp>
 
@@ -10,7 +11,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An actor reduced to its mailbox's size. Whoever makes it non-empty queues the actor, as CAF's mailbox does.
+// An actor reduced to its mailbox's size. Whoever makes it non-empty queues the actor, as CAF's
+// mailbox does.
 class Counter : public caf::ref_counted, public caf::resumable {
  public:
   void Post(caf::execution_unit* home) {

@@ -1,5 +1,6 @@
-// Shows that ThreadSanitizer sees a race of the kind that the tests of this group look for: the list of arrivals of a step (PostArrival and
-// TakeArrivals), with the release of the post left out. The contents of an arrival are then ordered by nothing.
+// Shows that ThreadSanitizer sees a race of the kind that the tests of this group look for: the
+// list of arrivals of a step (PostArrival and TakeArrivals), with the release of the post left out.
+// The contents of an arrival are then ordered by nothing.
 #include <atomic>
 #include <cstdio>
 #include <thread>

@@ -1,4 +1,5 @@
-// Whole sessions from many threads: signatures made and found, cancellation, the end while steps run. It sends messages, so ThreadSanitizer does not see it.
+// Whole sessions from many threads: signatures made and found, cancellation, the end while steps
+// run. It sends messages, so ThreadSanitizer does not see it.
 #include "tests/race/threads.h"
 
 #ifndef TROUPE_TSAN
@@ -63,7 +64,8 @@ BOOST_AUTO_TEST_CASE(NoCancellationIsLost) {
   BOOST_TEST(cancelled == 150);
 }
 
-// Threads lend themselves to their steps, some of which go on elsewhere because a kernel waits, while the sets change hands: each step is answered once, with its own value.
+// Threads lend themselves to their steps, some of which go on elsewhere because a kernel waits,
+// while the sets change hands: each step is answered once, with its own value.
 BOOST_AUTO_TEST_CASE(LentStepsOfManyThreadsAreAnsweredOnce) {
   constexpr int kThreads = 4, kSteps = 400;
   Scope root = Scope::NewRootScope();

@@ -1,4 +1,5 @@
-// A step whose tensors and finished jobs come from other threads, driven without an actor: one thread has the turn and sleeps until the bell rings.
+// A step whose tensors and finished jobs come from other threads, driven without an actor: one
+// thread has the turn and sleeps until the bell rings.
 #include <boost/test/unit_test.hpp>
 #include <condition_variable>
 #include <mutex>
@@ -22,7 +23,8 @@ std::shared_ptr<const CompiledPart> Compile(const Scope& root, const Names& feed
   return *part;
 }
 
-// The bell of a step. It orders the turn after nothing but itself: the list of arrivals has to carry their contents.
+// The bell of a step. It orders the turn after nothing but itself: the list of arrivals has to
+// carry their contents.
 class Host : public StepHost, public std::enable_shared_from_this<Host> {
  public:
   void RingDoorbell() override {

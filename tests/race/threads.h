@@ -1,8 +1,11 @@
-// Plain threads that start together, for tests that drive one structure of the runtime from many sides.
+// Plain threads that start together, for tests that drive one structure of the runtime from many
+// sides.
 //
-// These tests are for ThreadSanitizer as much as for their own checks. So they touch shared data the way the structure's users do, without locks or
-// atomics of their own around it: what orders two accesses must be the structure under test. CAF as packaged is not instrumented, so nothing here
-// sends a message; tests that need whole sessions are left out of a build with ThreadSanitizer.
+// These tests are for ThreadSanitizer as much as for their own checks. So they touch shared data
+// the way the structure's users do, without locks or atomics of their own around it: what orders
+// two accesses must be the structure under test. CAF as packaged is not instrumented, so nothing
+// here sends a message; tests that need whole sessions are left out of a build with
+// ThreadSanitizer.
 #ifndef TROUPE_TESTS_RACE_THREADS_H_
 #define TROUPE_TESTS_RACE_THREADS_H_
 

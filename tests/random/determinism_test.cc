@@ -1,4 +1,5 @@
-// Fixed seeds give fixed numbers: neither what a kernel costs, nor threads, nor the order in which jobs end decides what a stateful node draws or adds.
+// Fixed seeds give fixed numbers: neither what a kernel costs, nor threads, nor the order in which
+// jobs end decides what a stateful node draws or adds.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstring>
@@ -13,7 +14,8 @@
 namespace troupe {
 namespace {
 
-// Passes its input on, and takes longer in every other run: jobs of later iterations end before those of earlier ones.
+// Passes its input on, and takes longer in every other run: jobs of later iterations end before
+// those of earlier ones.
 std::atomic<int> uneven_runs{0};
 absl::Status Uneven(KernelContext& ctx) {
   if (uneven_runs.fetch_add(1) % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(400));
@@ -89,7 +91,8 @@ BOOST_AUTO_TEST_CASE(IterationsDrawInTheirOrder) {
   }
 }
 
-// A loop in a loop: the inner one of a later iteration may be ready long before that of an earlier one.
+// A loop in a loop: the inner one of a later iteration may be ready long before that of an earlier
+// one.
 BOOST_AUTO_TEST_CASE(NestedLoopsDrawInTheirOrder) {
   Same("a nested random series", [&](Scope& root, int parallel, std::optional<Operation>*) {
     const OutputList outer = While(
@@ -146,7 +149,8 @@ BOOST_AUTO_TEST_CASE(IterationsAddInTheirOrder) {
   }, 3);
 }
 
-// Two updates of one variable that nothing orders: costly ones are neither put off nor jobs, so what they cost does not decide.
+// Two updates of one variable that nothing orders: costly ones are neither put off nor jobs, so
+// what they cost does not decide.
 BOOST_AUTO_TEST_CASE(WhatUpdatesCostDoesNotDecideTheirOrder) {
   constexpr int kSize = 500000;
   Series expected;
@@ -175,7 +179,8 @@ BOOST_AUTO_TEST_CASE(WhatUpdatesCostDoesNotDecideTheirOrder) {
   }
 }
 
-// Costly draws of one iteration at a time, but whatever else the iterations do side by side: other nodes do not wait for turns.
+// Costly draws of one iteration at a time, but whatever else the iterations do side by side: other
+// nodes do not wait for turns.
 BOOST_AUTO_TEST_CASE(OnlyStatefulNodesWaitForTheirTurn) {
   Scope root = Scope::NewRootScope();
   const OutputList loop = While(

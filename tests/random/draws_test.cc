@@ -1,5 +1,5 @@
-// Distributions with parameters against TensorFlow's numbers, and against their moments. draw_cases.txt holds, for a node with its inputs,
-// what its first runs give.
+// Distributions with parameters against TensorFlow's numbers, and against their moments.
+// draw_cases.txt holds, for a node with its inputs, what its first runs give.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <fstream>

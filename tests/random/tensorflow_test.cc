@@ -1,5 +1,6 @@
-// Numbers against TensorFlow's. Each line of tensorflow_numbers.txt: op, type, seed, seed2, size, FNV-1a of the tensor's bytes, and some elements. The lines of one node are
-// in the order of its runs: each takes the next stretch of one stream.
+// Numbers against TensorFlow's. Each line of tensorflow_numbers.txt: op, type, seed, seed2, size,
+// FNV-1a of the tensor's bytes, and some elements. The lines of one node are in the order of its
+// runs: each takes the next stretch of one stream.
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <map>
@@ -131,7 +132,8 @@ BOOST_AUTO_TEST_CASE(every_op_and_type) {
     const std::string what = StrCat(line.op, " ", line.type, " of size ", line.size);
     const Tensor t = one->Next(line.size);
     BOOST_TEST(Hash(many->Next(line.size)) == Hash(t), what << ": four threads give other numbers than one");
-    // The normal distributions go through the C library's log, sin and cos, whose last bit may differ between versions.
+    // The normal distributions go through the C library's log, sin and cos, whose last bit may
+    // differ between versions.
     const bool normal = line.op.find("Normal") != std::string::npos;
     if (!normal) BOOST_TEST(Hash(t) == line.hash, what);
     inexact += Hash(t) != line.hash;

@@ -1,4 +1,5 @@
-// Steps of the optimizers against what TensorFlow computes (optimizer_steps.txt: op, type, attrs, scalars, slot, its values after two steps).
+// Steps of the optimizers against what TensorFlow computes (optimizer_steps.txt: op, type, attrs,
+// scalars, slot, its values after two steps).
 #include <atomic>
 #include <fstream>
 #include <map>

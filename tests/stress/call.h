@@ -1,7 +1,8 @@
 // A call: what it asks for, what was answered, and whether that is what the scenario allows.
 //
-// Each call is answered exactly once. Its plan is drawn before anything runs; what may befall it (Close, kills, ...) is noted in its party and its place before it is
-// done to them, so that a status is allowed when its reason was there at the time of the answer.
+// Each call is answered exactly once. Its plan is drawn before anything runs; what may befall it
+// (Close, kills, ...) is noted in its party and its place before it is done to them, so that a
+// status is allowed when its reason was there at the time of the answer.
 #ifndef TROUPE_TESTS_STRESS_CALL_H_
 #define TROUPE_TESTS_STRESS_CALL_H_
 

@@ -9,7 +9,8 @@
 
 namespace troupe::stress {
 
-// How this program was called, as far as it decides what is drawn. Set once, before any scenario begins.
+// How this program was called, as far as it decides what is drawn. Set once, before any scenario
+// begins.
 struct Repeat {
   uint64_t seed = 1;
   std::string more;  // other arguments
@@ -18,7 +19,8 @@ void SetRepeat(const Repeat& repeat);
 // "--seed 7 --scenario 12".
 std::string HowToRepeat(int64_t scenario);
 
-// `kind`: a few words that are the same for every fault of the kind. Only the first ones of a kind are printed in full.
+// `kind`: a few words that are the same for every fault of the kind. Only the first ones of a kind
+// are printed in full.
 void Fault(int64_t scenario, const std::string& kind, const std::string& what);
 // In full.
 void Tell(const std::string& text);

@@ -4,7 +4,8 @@
 
 namespace troupe::stress {
 
-// What a callback holds: if it is dropped without having been called, that is seen. The metadata goes with the answer, as its owner may let it go then.
+// What a callback holds: if it is dropped without having been called, that is seen. The metadata
+// goes with the answer, as its owner may let it go then.
 class Answerer {
  public:
   Answerer(std::shared_ptr<Scenario> scenario, Call* call, std::shared_ptr<Session> session)

@@ -159,7 +159,8 @@ class Async {
   explicit Async(KernelInit&) {}
   void ComputeAsync(KernelContext& ctx, DoneFn done) {
     const int64_t how = ctx.input(1).scalar<int64_t>(), call = ctx.input(2).scalar<int64_t>(), ms = MillisOf(how);
-    // The context is there until `done` is called or gone, also when nobody waits for the step any more.
+    // The context is there until `done` is called or gone, also when nobody waits for the step any
+    // more.
     const auto answer = [&ctx, done] {
       ctx.set_output(0, ctx.input(0));
       done(absl::OkStatus());

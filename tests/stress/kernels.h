@@ -6,8 +6,8 @@
 //   StressBadBirth   x: double                    x        its constructor throws (attr "what": 0 std::exception, 1 int, 2 bad_alloc)
 //   StressWrongType  x: double                    an int32, whatever the definition says
 //
-// What a kernel does is told by each step: `how` is an Act and its milliseconds, `call` the number of the call, which stands in every error, so that an error that
-// comes to somebody else is seen.
+// What a kernel does is told by each step: `how` is an Act and its milliseconds, `call` the number
+// of the call, which stands in every error, so that an error that comes to somebody else is seen.
 #ifndef TROUPE_TESTS_STRESS_KERNELS_H_
 #define TROUPE_TESTS_STRESS_KERNELS_H_
 
@@ -51,7 +51,8 @@ std::string MarkOf(int64_t call);
 // Numbers of calls: the scenario's in the upper bits.
 inline int64_t CallNumber(int64_t scenario, int64_t index) { return (scenario << 20) | index; }
 
-// The gate of a scenario, at which stuck kernels of its calls wait. One that was never made, or has been opened, lets everybody through.
+// The gate of a scenario, at which stuck kernels of its calls wait. One that was never made, or has
+// been opened, lets everybody through.
 void MakeGate(int64_t scenario);
 void OpenGate(int64_t scenario);
 // How many kernels wait there now.

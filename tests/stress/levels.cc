@@ -16,9 +16,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Small blocks are counted by the slabs that were ever cut for them, so the count may grow by what a round uses at once.
+// Small blocks are counted by the slabs that were ever cut for them, so the count may grow by what
+// a round uses at once.
 constexpr int64_t kTensorSlack = int64_t{48} << 20;
-// How much a process may grow in a long run after its first third, once free memory has been given back.
+// How much a process may grow in a long run after its first third, once free memory has been given
+// back.
 constexpr int64_t kResidentSlack = int64_t{64} << 20;
 constexpr size_t kLongRun = 60;  // rounds
 

@@ -1,7 +1,8 @@
 // How slow the machine is just now, so that a loaded one is no failure.
 //
-// A thread sleeps and computes by turns, a fixed amount of work, and sees how late it wakes and how long the work takes beside what it took on its processor. What
-// is promised "in time" is promised with a margin that grows with both, over the time that it took.
+// A thread sleeps and computes by turns, a fixed amount of work, and sees how late it wakes and how
+// long the work takes beside what it took on its processor. What is promised "in time" is promised
+// with a margin that grows with both, over the time that it took.
 #ifndef TROUPE_TESTS_STRESS_LOAD_H_
 #define TROUPE_TESTS_STRESS_LOAD_H_
 

@@ -1,4 +1,5 @@
-// stress: many users of one process at once, most of them careless, some of them killed. docs/checks.md says what is drawn and what is checked.
+// stress: many users of one process at once, most of them careless, some of them killed.
+// docs/checks.md says what is drawn and what is checked.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -172,7 +172,8 @@ Model::Known Model::Arithmetic() {
   }
 }
 
-// i, a = 0, start; while i < n: i, a = i + 1, (3 a + i + c) mod 1009, with two turns of an inner loop at times.
+// i, a = 0, start; while i < n: i, a = i + 1, (3 a + i + c) mod 1009, with two turns of an inner
+// loop at times.
 Model::Known Model::Loop(bool act, bool sync) {
   const Known start = Small(draw_.Of(pool_));
   Known c = Small(draw_.Of(pool_));
@@ -270,7 +271,8 @@ void Model::AddVariables() {
   const Scope at = Somewhere(root_);
   const Variable counter(at.WithOpName("counter"), 0.0, options);
   counter_ = counter.Read(root_.WithOpName("counter_now")).name();
-  // A value of its own: an Identity of a reference hands on what the reference names, also what it will be.
+  // A value of its own: an Identity of a reference hands on what the reference names, also what it
+  // will be.
   const Output before = ops::Mul(Somewhere(root_), counter.Read(root_), 1.0);
   const Output add = counter.AssignAdd(root_.WithControlDependencies(before), 1.0);
   const Output after = counter.Read(root_.WithControlDependencies(add));

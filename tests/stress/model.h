@@ -1,6 +1,7 @@
 // A random graph, and what it must come to, computed by plain C++ without the library.
 //
-// All values are whole numbers in doubles, small enough to be exact, so every order of computing gives the same bits.
+// All values are whole numbers in doubles, small enough to be exact, so every order of computing
+// gives the same bits.
 //
 //   fetch        what                                                                            on devices
 //   plain        arithmetic of feeds and constants; reductions                                   random, each node

@@ -1,4 +1,5 @@
-// A program that reads a CAF message's content after the message is gone, built only to see that AddressSanitizer reports it although CAF is not compiled for it.
+// A program that reads a CAF message's content after the message is gone, built only to see that
+// AddressSanitizer reports it although CAF is not compiled for it.
 #include <caf/all.hpp>
 #include <cstdio>
 #include <vector>

@@ -215,7 +215,8 @@ void Scenario::CheckWhatIsLeft() {
 void Scenario::LetGo() {
   const Draw draw = Draw(options_.seed).Fork(static_cast<uint64_t>(number_) + 7777);
   Draw order = draw;
-  // The users' actors first: they live in the runtimes' systems, and some wait for what the sessions' actors say.
+  // The users' actors first: they live in the runtimes' systems, and some wait for what the
+  // sessions' actors say.
   for (size_t i = 0; i < users_.size(); ++i) {
     Doing doing(this, "the end of the user's actor");
     caf::scoped_actor self(*places_[i]->runtime->impl()->system);

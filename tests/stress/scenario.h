@@ -1,7 +1,9 @@
-// A scenario: some runtimes ("places"), sessions in them ("parties"), threads and actors that make calls, and troubles that befall them meanwhile.
+// A scenario: some runtimes ("places"), sessions in them ("parties"), threads and actors that make
+// calls, and troubles that befall them meanwhile.
 //
-// All of it is drawn from the seed and the scenario's number before it begins; what depends on the clock and on the scheduler is only which of the things that the
-// scenario allows happens. Afterwards everything is let go, and must be gone.
+// All of it is drawn from the seed and the scenario's number before it begins; what depends on the
+// clock and on the scheduler is only which of the things that the scenario allows happens.
+// Afterwards everything is let go, and must be gone.
 #ifndef TROUPE_TESTS_STRESS_SCENARIO_H_
 #define TROUPE_TESTS_STRESS_SCENARIO_H_
 
@@ -66,7 +68,8 @@ class Scenario : public std::enable_shared_from_this<Scenario> {
   // All of it, on the calling thread and those that it makes.
   void Run();
   int64_t number() const { return number_; }
-  // For the watchdog: what has not been answered or does not return, and what the sessions say of it. From any thread.
+  // For the watchdog: what has not been answered or does not return, and what the sessions say of
+  // it. From any thread.
   std::string Outstanding();
   std::vector<std::string> AskSessions();
   // When somebody must look what is wrong.

@@ -122,7 +122,8 @@ void Scenario::DropSession(Party& p) {
   session.reset();
 }
 
-// Executors have no names. A set is leased, its actors are noted, and it is given back for others to run.
+// Executors have no names. A set is leased, its actors are noted, and it is given back for others
+// to run.
 void Scenario::HarvestExecutors(Party& p) {
   if (!options_.Has("kills")) return;
   const size_t index = static_cast<size_t>(p.index);

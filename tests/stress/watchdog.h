@@ -20,7 +20,8 @@ class Watchdog {
 
  private:
   void Run();
-  // Prints what is outstanding, what the sessions say, and every thread's stack where gdb is there; does not return.
+  // Prints what is outstanding, what the sessions say, and every thread's stack where gdb is there;
+  // does not return.
   [[noreturn]] void Hangs(const std::shared_ptr<Scenario>& scenario);
   std::mutex mu_;
   std::set<std::shared_ptr<Scenario>> watched_;

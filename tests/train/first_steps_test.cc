@@ -1,5 +1,6 @@
-// The losses of the first steps of all eight experiments of examples/mnist, dropout and optimizers included, against those of TensorFlow running the same graphs on the same
-// batches. record_first_steps.py makes the recording; it asks this program for graphs and batches:
+// The losses of the first steps of all eight experiments of examples/mnist, dropout and optimizers
+// included, against those of TensorFlow running the same graphs on the same batches.
+// record_first_steps.py makes the recording; it asks this program for graphs and batches:
 //
 //   TROUPE_WRITE_FIRST_STEPS=FOLDER train_test --run_test=WriteWhatIsRecorded
 #include <boost/test/unit_test.hpp>
@@ -31,8 +32,10 @@ mnist::Model Build(const Scope& root, const std::string& experiment) {
   return *std::move(model);
 }
 
-// How far the loss of a step may be from the recorded one. Adam's first steps are as long for a gradient of rounding errors as for any other, so a difference in the seventh
-// digit, which every level of instructions makes, is one in the third some steps later; with gradient descent it stays where it is.
+// How far the loss of a step may be from the recorded one. Adam's first steps are as long for a
+// gradient of rounding errors as for any other, so a difference in the seventh digit, which every
+// level of instructions makes, is one in the third some steps later; with gradient descent it stays
+// where it is.
 double Tolerance(const std::string& experiment, int64_t step) {
   const double adam[kSteps] = {2e-6, 5e-5, 2e-3, 5e-3, 1e-2, 2e-2};
   return experiment == "E1" ? 1e-5 : adam[step];

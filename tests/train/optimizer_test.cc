@@ -1,4 +1,5 @@
-// Five steps of each optimizer, against what TensorFlow's did on the same problem with its constants given in float64.
+// Five steps of each optimizer, against what TensorFlow's did on the same problem with its
+// constants given in float64.
 #include <memory>
 
 #include "tests/train/run.h"

@@ -1,4 +1,5 @@
-// Times the training step of experiment E8's network on one CPU device and split over two of the same process, batch 100 in all.
+// Times the training step of experiment E8's network on one CPU device and split over two of the
+// same process, batch 100 in all.
 //
 //   devices one|layers|data THREADS FOLDER
 //

@@ -7,7 +7,8 @@
 namespace troupe::bench {
 namespace {
 
-// The same numbers on every machine (splitmix64); the little bias of the modulo does not matter here.
+// The same numbers on every machine (splitmix64); the little bias of the modulo does not matter
+// here.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}

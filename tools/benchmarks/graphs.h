@@ -1,7 +1,9 @@
 // The graphs that the runtime is timed on, by name.
 //
-// Problem: figures compare only when both sides run the same graph. So each graph is made here once, from its name alone, the same on every machine; the
-// programs of this folder and the tests of instruction counts build it, and the program graphs writes it as a GraphDef for whoever else reads those.
+// Problem: figures compare only when both sides run the same graph. So each graph is made here
+// once, from its name alone, the same on every machine; the programs of this folder and the tests
+// of instruction counts build it, and the program graphs writes it as a GraphDef for whoever else
+// reads those.
 //
 //   null_WxD            NoOps and control edges only: D rounds; a round joins a random part of the loose ends and fans out again to 1..W nodes (about two edges a node).
 //                       The shapes are those of TensorFlow's own executor benchmark: tall and thin, short and fat
@@ -14,7 +16,8 @@
 //   e5xB                experiment E5's network with constant weights, B images a step
 //   add1                z = x + y
 //
-// Convention: the node "done", if there is one, is the target; "z", if there is one, the fetch; "x" and "y", if there are, float placeholders of a known shape.
+// Convention: the node "done", if there is one, is the target; "z", if there is one, the fetch; "x"
+// and "y", if there are, float placeholders of a known shape.
 //
 // Thread rule: plain functions.
 #ifndef TROUPE_TOOLS_BENCHMARKS_GRAPHS_H_
@@ -38,8 +41,9 @@ Feeds FeedsOf(const Graph& graph);
 Names FetchesOf(const Graph& graph);
 Names TargetsOf(const Graph& graph);
 
-// The same nodes, edges and order without any runtime, and the loop over them that is as short as one can be: consumers in CSR form, one counter a node. Each edge
-// counts; nothing is computed. Only for graphs without loops.
+// The same nodes, edges and order without any runtime, and the loop over them that is as short as
+// one can be: consumers in CSR form, one counter a node. Each edge counts; nothing is computed.
+// Only for graphs without loops.
 class BareGraph {
  public:
   explicit BareGraph(const Graph& graph);

@@ -209,7 +209,8 @@ def memory(ctx):
         yield row.below(1)
 
 
-# A few microseconds long, so many of them are run in one step: the Run around a single one is the group run's own row, and matmul:64x64x64 shows it here.
+# A few microseconds long, so many of them are run in one step: the Run around a single one is the
+# group run's own row, and matmul:64x64x64 shows it here.
 SMALL_PRODUCTS = ["matmul:64x64x64x32", "matmul:100x200x100x8", "matmul_ta:200x100x100x8", "matmul_tb:100x100x200x8", "matmul:100x100x60x32", "matmul_ta:100x100x60x32",
                   "matmul_tb:100x60x100x32", "matmul:100x60x30x32", "matmul_ta:60x100x30x32", "matmul_tb:100x30x60x32", "matmul:100x30x10x32", "matmul_ta:30x100x10x32",
                   "matmul_tb:100x10x30x32", "matmul:100x200x10x32", "matmul_ta:200x100x10x32", "matmul_tb:100x10x200x32", "fused:100x200x100x8", "fused:100x60x30x32"]
@@ -241,7 +242,8 @@ def build(ctx):
     except OSError:
         ctx.missing.append("build: no .ninja_log in %s" % ctx.build)
         return
-    # The log goes on with every build; the times of each start at zero, so the one with most commands is the full one.
+    # The log goes on with every build; the times of each start at zero, so the one with most
+    # commands is the full one.
     builds, last_end = [], None
     for start, end, *_ in lines:
         start, end = int(start), int(end)

@@ -1,4 +1,5 @@
-// Times one matrix product or convolution, through a Session or by bare calls of the libraries, on one thread.
+// Times one matrix product or convolution, through a Session or by bare calls of the libraries, on
+// one thread.
 //
 //   kernels WHAT session|bare
 //
@@ -8,7 +9,9 @@
 //   conv:NxHxWxC_KHxKWxO_S              NHWC, HWIO, SAME, stride S; bare: the fastest of oneDNN's primitives with plain layouts, with weights in the layout that
 //   conv_input:..., conv_filter:...     the library likes (reordered each call), and with everything in such layouts (reordered each call)
 //
-// A sample is processor time in seconds, per product where C are run. C products in one step tell what a kernel costs, one product what a whole Run of it does. Operands and result are plain row-major tensors on both sides. Run the bare side with OMP_NUM_THREADS=1.
+// A sample is processor time in seconds, per product where C are run. C products in one step tell
+// what a kernel costs, one product what a whole Run of it does. Operands and result are plain
+// row-major tensors on both sides. Run the bare side with OMP_NUM_THREADS=1.
 #include <Eigen/Core>
 #include <cstring>
 #include <dnnl.hpp>

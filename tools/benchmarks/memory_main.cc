@@ -85,9 +85,11 @@ int FlatGraph(int64_t steps, const std::string& name) {
   });
 }
 
-// Partial runs that wait for their feed are steps in flight; each has counters, slots and queues of its own.
+// Partial runs that wait for their feed are steps in flight; each has counters, slots and queues of
+// its own.
 int InFlight(const std::string& name) {
-  // What is counted below is one arena and large blocks: so there is one arena, and what is large stays so.
+  // What is counted below is one arena and large blocks: so there is one arena, and what is large
+  // stays so.
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
   const Loaded l = Load(name);

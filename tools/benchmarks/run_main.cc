@@ -9,7 +9,8 @@
 //   signature  a step of a choice of fetches that the session has not seen ("layer<i>")
 //   bare       no runtime: the bare loop over the graph's edges (no loops)
 //
-// With --optimize constants are folded and common subexpressions merged, as sessions do by default; without it every node of the graph is a node of the step.
+// With --optimize constants are folded and common subexpressions merged, as sessions do by default;
+// without it every node of the graph is a node of the step.
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <caf/all.hpp>

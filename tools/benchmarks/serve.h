@@ -1,8 +1,10 @@
 // How a program of this folder takes its samples: when it is told to.
 //
-// Problem: on a machine that others use too, two programs that run one after the other were not measured under the same conditions. So tools/bench
-// starts ours and the rival's side by side and asks them in turn: a program prepares, prints one line of JSON (what it found out so far), and then, for each line that
-// it reads, takes one sample and prints it as one number; at the end of its input it may print a last line of JSON. While it waits it uses no processor.
+// Problem: on a machine that others use too, two programs that run one after the other were not
+// measured under the same conditions. So tools/bench starts ours and the rival's side by side and
+// asks them in turn: a program prepares, prints one line of JSON (what it found out so far), and
+// then, for each line that it reads, takes one sample and prints it as one number; at the end of
+// its input it may print a last line of JSON. While it waits it uses no processor.
 //
 // Thread rule: for main() only.
 #ifndef TROUPE_TOOLS_BENCHMARKS_SERVE_H_
@@ -34,9 +36,10 @@ inline double CpuSeconds() {
 }
 inline double WallSeconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
-// Seconds of one call of `run`: `seconds` long it is called, in pieces of about two milliseconds, and the median piece counts. A piece is shorter than a time slice, so
-// that on a machine that others use too most pieces were not interrupted. With `now` = CpuSeconds it is processor time, which is the better measure of calls of many
-// milliseconds that use one thread.
+// Seconds of one call of `run`: `seconds` long it is called, in pieces of about two milliseconds,
+// and the median piece counts. A piece is shorter than a time slice, so that on a machine that
+// others use too most pieces were not interrupted. With `now` = CpuSeconds it is processor time,
+// which is the better measure of calls of many milliseconds that use one thread.
 inline double Sample(double seconds, const std::function<void()>& run, double (*now)() = WallSeconds) {
   constexpr double kPiece = 2e-3;
   const double start = now();
@@ -54,7 +57,8 @@ inline double Sample(double seconds, const std::function<void()>& run, double (*
   return *middle;
 }
 
-// `head` is printed first; `sample` gives a number; what `tail` gives, if it is there, is printed last.
+// `head` is printed first; `sample` gives a number; what `tail` gives, if it is there, is printed
+// last.
 inline int Serve(const std::string& head, const std::function<double()>& sample,
                  const std::function<std::string()>& tail = nullptr) {
   std::printf("%s\n", head.c_str());

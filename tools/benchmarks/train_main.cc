@@ -1,4 +1,5 @@
-// Times the training step of the networks of examples/mnist: batches made beforehand, 100 images each, only the train op as a target.
+// Times the training step of the networks of examples/mnist: batches made beforehand, 100 images
+// each, only the train op as a target.
 //
 //   train E5|E8 [--mode MODE] [--threads N] [--data_dir MNIST | --raw FOLDER] [--seconds S]
 //   train --write FOLDER [--data_dir MNIST]

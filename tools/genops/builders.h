@@ -2,11 +2,13 @@
 //
 // Of one op:
 //   Output MatMul(const ScopeAt& scope, const Input& a, const Input& b, const MatMulAttrs& attrs = {});
-// Inputs come first, in the order of the definition; then attrs without a default that the inputs do not tell; attrs with a default are fields of
-// <Op>Attrs. An op with one output returns Output (OutputList when it is a list), one with several a struct with a field for each, one with none
-// an Operation. Ops whose names begin with '_' are for passes and have no builder.
+// Inputs come first, in the order of the definition; then attrs without a default that the inputs
+// do not tell; attrs with a default are fields of <Op>Attrs. An op with one output returns Output
+// (OutputList when it is a list), one with several a struct with a field for each, one with none an
+// Operation. Ops whose names begin with '_' are for passes and have no builder.
 //
-// It stands apart from the program that writes the files so that it can be tested on sample ops. Thread rule: pure functions.
+// It stands apart from the program that writes the files so that it can be tested on sample ops.
+// Thread rule: pure functions.
 #ifndef TROUPE_TOOLS_GENOPS_BUILDERS_H_
 #define TROUPE_TOOLS_GENOPS_BUILDERS_H_
 

@@ -1,5 +1,6 @@
-// genops OPS_H OPS_CC: writes the typed builders of the ops that are linked into this program. A file that would not change is left alone, so that what
-// includes it is not compiled again after every change of a kernel.
+// genops OPS_H OPS_CC: writes the typed builders of the ops that are linked into this program. A
+// file that would not change is left alone, so that what includes it is not compiled again after
+// every change of a kernel.
 #include <cstdio>
 #include <fstream>
 #include <sstream>

@@ -1,4 +1,5 @@
-// The subcommands of the program `troupe`. main.cc reads the command line into these structs; each command has a file of its own.
+// The subcommands of the program `troupe`. main.cc reads the command line into these structs; each
+// command has a file of its own.
 #ifndef TROUPE_TOOLS_TROUPE_COMMANDS_H_
 #define TROUPE_TOOLS_TROUPE_COMMANDS_H_
 
@@ -46,8 +47,8 @@ struct GraphFlags {
 };
 int GraphCommand(const GraphFlags& flags);
 
-// Opens shared libraries, whose ops and kernels register themselves. The status names the first that
-// could not be opened, and why.
+// Opens shared libraries, whose ops and kernels register themselves. The status names the first
+// that could not be opened, and why.
 absl::Status LoadLibraries(const std::vector<std::string>& paths);
 
 // Prints "troupe: <message>" to standard error and returns `code`.

@@ -13,7 +13,8 @@ class GraphDef;
 namespace troupe::tool {
 
 // Reads a GraphDef file, binary or text. INVALID_ARGUMENT calls what TensorFlow writes beside
-// GraphDefs (a MetaGraphDef, a SavedModel, a file of 2 GiB and more) by its name. Nothing is printed.
+// GraphDefs (a MetaGraphDef, a SavedModel, a file of 2 GiB and more) by its name. Nothing is
+// printed.
 absl::Status LoadGraph(const std::string& path, proto::GraphDef* def);
 
 }  // namespace troupe::tool

@@ -50,7 +50,8 @@ struct Argument {
   absl::Status status;
 };
 
-// Reads one --feed. What is wrong with the text is a mistake of usage; what is wrong with a file is a failure.
+// Reads one --feed. What is wrong with the text is a mistake of usage; what is wrong with a file is
+// a failure.
 Argument ReadFeed(const std::string& text, const Graph& graph, Feeds* feeds) {
   const auto bad = [&](int code, const absl::Status& s) {
     return Argument{code, Annotate(s, StrCat("--feed ", text.substr(0, 100)))};

@@ -8,7 +8,8 @@ namespace {
 template <class T>
 inline constexpr bool kComplex = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
-// Everything passes through the widest type of its kind, so that there is one function a type and none a pair of types.
+// Everything passes through the widest type of its kind, so that there is one function a type and
+// none a pair of types.
 struct Wide {
   enum Kind { kSigned, kUnsigned, kReal, kComplexKind } kind = kSigned;
   int64_t i = 0;

@@ -4,8 +4,8 @@
 //   m = beta1 * m + (1 - beta1) * grad;   v = beta2 * v + (1 - beta2) * grad^2
 //   var -= lr_t * m / (sqrt(v) + epsilon)
 //
-// Slots: "Adam" (m) and "Adam_1" (v). The powers of the betas are two variables, beta1_power and beta2_power, shared by all variables of one Adam and multiplied
-// after all updates.
+// Slots: "Adam" (m) and "Adam_1" (v). The powers of the betas are two variables, beta1_power and
+// beta2_power, shared by all variables of one Adam and multiplied after all updates.
 #ifndef TROUPE_TRAIN_ADAM_H_
 #define TROUPE_TRAIN_ADAM_H_
 

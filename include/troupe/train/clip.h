@@ -10,12 +10,14 @@ namespace troupe::train {
 
 // Every element forced into [min, max] (numbers, or tensors that broadcast to x).
 Output ClipByValue(const ScopeAt& at, const Output& x, const Input& min, const Input& max);
-// x scaled down so that its Euclidean norm is at most `clip_norm`; x itself when it is. With `axes`, each norm is taken over these dimensions.
+// x scaled down so that its Euclidean norm is at most `clip_norm`; x itself when it is. With
+// `axes`, each norm is taken over these dimensions.
 Output ClipByNorm(const ScopeAt& at, const Output& x, const Input& clip_norm, const std::vector<int>& axes = {});
 // The Euclidean norm of all elements of all tensors together. Invalid ones count as zeros.
 Output GlobalNorm(const ScopeAt& at, const std::vector<Output>& list);
-// All tensors scaled by clip_norm / max(norm, clip_norm), where norm is their global norm (or `use_norm`). When the norm is infinite or NaN every element becomes
-// NaN, so that it is noticed. Invalid ones stay so.
+// All tensors scaled by clip_norm / max(norm, clip_norm), where norm is their global norm (or
+// `use_norm`). When the norm is infinite or NaN every element becomes NaN, so that it is noticed.
+// Invalid ones stay so.
 std::vector<Output> ClipByGlobalNorm(const ScopeAt& at, const std::vector<Output>& list, const Input& clip_norm,
                                      const Output& use_norm = {});
 // As above, for what an optimizer computed.

@@ -2,7 +2,8 @@
 //
 //   Variable w(scope.WithOpName("w"), init::GlorotUniform()(scope, {784, 100}, DType::kFloat));
 //
-// A seed of 0 for all seeds of a program makes its random numbers differ from run to run; any other makes them the same.
+// A seed of 0 for all seeds of a program makes its random numbers differ from run to run; any other
+// makes them the same.
 #ifndef TROUPE_TRAIN_INITIALIZERS_H_
 #define TROUPE_TRAIN_INITIALIZERS_H_
 
@@ -24,8 +25,8 @@ Initializer TruncatedNormal(double mean = 0.0, double stddev = 0.05, int64_t see
 
 enum class FanMode { kFanIn, kFanOut, kFanAvg };
 enum class Distribution { kTruncatedNormal, kUntruncatedNormal, kUniform };
-// Variance scale / n, where n is the number of inputs of a unit, of its outputs, or their mean. For a kernel of a convolution [..., in, out] both are
-// multiplied by the size of its window.
+// Variance scale / n, where n is the number of inputs of a unit, of its outputs, or their mean. For
+// a kernel of a convolution [..., in, out] both are multiplied by the size of its window.
 Initializer VarianceScaling(double scale = 1.0, FanMode mode = FanMode::kFanIn,
                             Distribution distribution = Distribution::kTruncatedNormal, int64_t seed = 0);
 Initializer GlorotUniform(int64_t seed = 0);

@@ -2,7 +2,9 @@
 //
 //   Output h = layers::Dense(root.WithOpName("fc1"), x, 100, {.activation = "Relu"});   // variables fc1/kernel and fc1/bias
 //
-// A layer is a function from outputs to an output; its variables are registered in the graph's collections, where optimizers and savers find them. Sizes that a layer must know to make its variables (the last dimension of x) must be known statically: otherwise the scope's error.
+// A layer is a function from outputs to an output; its variables are registered in the graph's
+// collections, where optimizers and savers find them. Sizes that a layer must know to make its
+// variables (the last dimension of x) must be known statically: otherwise the scope's error.
 #ifndef TROUPE_TRAIN_LAYERS_H_
 #define TROUPE_TRAIN_LAYERS_H_
 
@@ -34,7 +36,8 @@ struct ConvOptions : LayerOptions {
   std::array<int64_t, 2> dilations = {1, 1};
   std::string padding = "VALID";  // or "SAME"
 };
-// x [batch, height, width, channels] -> [batch, height', width', filters], kernel [window[0], window[1], channels, filters].
+// x [batch, height, width, channels] -> [batch, height', width', filters], kernel [window[0],
+// window[1], channels, filters].
 Output Conv2D(const ScopeAt& at, const Output& x, int64_t filters, std::array<int64_t, 2> window,
               const ConvOptions& options = {});
 
@@ -42,7 +45,8 @@ Output Conv2D(const ScopeAt& at, const Output& x, int64_t filters, std::array<in
 Output MaxPool2D(const ScopeAt& at, const Output& x, std::array<int64_t, 2> window, std::array<int64_t, 2> strides,
                  std::string_view padding = "VALID");
 
-// Sets elements to zero with probability `rate` and scales the others by 1 / (1 - rate), when `training` (a bool literal or scalar) holds.
+// Sets elements to zero with probability `rate` and scales the others by 1 / (1 - rate), when
+// `training` (a bool literal or scalar) holds.
 Output Dropout(const ScopeAt& at, const Output& x, double rate, const Input& training = true, int64_t seed = 0);
 
 // x [batch, ...] -> [batch, n].

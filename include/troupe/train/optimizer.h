@@ -1,4 +1,5 @@
-// Optimizers: from a loss to an operation that, run once, changes the variables so that the loss falls.
+// Optimizers: from a loss to an operation that, run once, changes the variables so that the loss
+// falls.
 //
 //   train::Adam adam(0.001);
 //   Operation step = adam.Minimize(root, loss);
@@ -7,12 +8,15 @@
 //   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);
 //   for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step.name()}, nullptr);
 //
-// Minimize is ComputeGradients followed by ApplyGradients; call them yourself to look at, clip or exchange gradients between the two.
+// Minimize is ComputeGradients followed by ApplyGradients; call them yourself to look at, clip or
+// exchange gradients between the two.
 //
-// The update has the form that TensorFlow gives it: one Apply node per variable, all independent of each other; a NoOp "update" after all of them; and, when there is
-// a global step, its increment after that.
+// The update has the form that TensorFlow gives it: one Apply node per variable, all independent of
+// each other; a NoOp "update" after all of them; and, when there is a global step, its increment
+// after that.
 //
-// Slots (a momentum, Adam's two moments) are variables named "<variable>/<Slot>" on the variable's device; they are not trainable, but saved.
+// Slots (a momentum, Adam's two moments) are variables named "<variable>/<Slot>" on the variable's
+// device; they are not trainable, but saved.
 #ifndef TROUPE_TRAIN_OPTIMIZER_H_
 #define TROUPE_TRAIN_OPTIMIZER_H_
 
@@ -34,11 +38,13 @@ struct GradAndVar {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // The variables are those of collection "trainable_variables" when `vars` is empty. Their order is kept.
+  // The variables are those of collection "trainable_variables" when `vars` is empty. Their order
+  // is kept.
   std::vector<GradAndVar> ComputeGradients(const ScopeAt& at, const Output& loss,
                                            const std::vector<Variable>& vars = {},
                                            const GradientOptions& options = {}) const;
-  // The scope's error when no variable has a gradient. `global_step` (optional, an integer scalar) grows by one after the updates.
+  // The scope's error when no variable has a gradient. `global_step` (optional, an integer scalar)
+  // grows by one after the updates.
   Operation ApplyGradients(const ScopeAt& at, const std::vector<GradAndVar>& grads, const Variable& global_step = {});
   Operation Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars = {},
                      const Variable& global_step = {});
@@ -51,7 +57,8 @@ class Optimizer {
   explicit Optimizer(std::string name) : name_(std::move(name)) {}
   // Adds the update of one variable; `scope` is on the variable's device.
   virtual Operation Apply(const Scope& scope, const Output& grad, const Variable& var) = 0;
-  // Called before the first Apply and after the last: what all variables share. Finish's operations belong to the update.
+  // Called before the first Apply and after the last: what all variables share. Finish's operations
+  // belong to the update.
   virtual void Prepare(const Scope& scope, const std::vector<GradAndVar>& grads) {}
   virtual std::vector<Operation> Finish(const Scope& scope, const std::vector<Operation>& updates) { return {}; }
 

@@ -1,8 +1,10 @@
-// Times steps of one GraphDef through TensorFlow's C API, as run_main.cc does through ours. tools/bench compiles it on the spot against an installed TensorFlow.
+// Times steps of one GraphDef through TensorFlow's C API, as run_main.cc does through ours.
+// tools/bench compiles it on the spot against an installed TensorFlow.
 //
 //   tensorflow_steps GRAPH.pb MODE THREADS CALLERS SECONDS OPTIMIZE
 //
-// MODE is steps, first or signature. OPTIMIZE 0 switches the rewriting of graphs off, so that every node of the graph is a node of the step.
+// MODE is steps, first or signature. OPTIMIZE 0 switches the rewriting of graphs off, so that every
+// node of the graph is a node of the step.
 #include <tensorflow/c/c_api.h>
 
 #include <atomic>

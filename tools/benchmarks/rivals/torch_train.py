@@ -17,7 +17,8 @@ if net == "E5":
         layers += [nn.Linear(data.MLP[i], data.MLP[i + 1]), nn.ReLU()]
     layers.append(nn.Linear(30, 10))
 else:
-    # The last padding of 4x4 is one on each side; TensorFlow's SAME pads one before and two after, which costs the same.
+    # The last padding of 4x4 is one on each side; TensorFlow's SAME pads one before and two after,
+    # which costs the same.
     layers = [nn.Conv2d(1, 6, 6, padding="same"), nn.ReLU(), nn.Conv2d(6, 12, 5, 2, padding=2), nn.ReLU(), nn.Conv2d(12, 24, 4, 2, padding=1), nn.ReLU(),
               nn.Flatten(), nn.Linear(1176, 200), nn.ReLU(), nn.Dropout(0.25), nn.Linear(200, 10)]
 model = nn.Sequential(*layers)

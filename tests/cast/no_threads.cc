@@ -15,12 +15,15 @@
 
 namespace {
 
-// 0: it works; 1: refused as it should be; else wrong.
-int Trial(int threads) {
+// `limit` is set when the graph is built: builders have no status for memory that has run out. 0:
+// it works; 1: refused as it should be; else wrong.
+template <class F>
+int Trial(int threads, F limit) {
   using namespace troupe;
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
   ops::Add(root.WithOpName("y"), x, x);
+  if (const int failed = limit(); failed != 0) return failed;
   SessionOptions options;
   options.runtime_options.threads = threads;
   auto session = Session::Create(options);
@@ -102,19 +105,19 @@ int main(int, char** argv) {
   int worked = 0, refused = 0;
   for (int i = 0; i <= 16; ++i) {
     const int code = InChild([&] {
-      if (i == 16) return Trial(8);  // without a limit
-      if (memory) {
-        // Each thread takes 8 MB for its stack.
-        const rlim_t bytes = static_cast<rlim_t>(AddressSpaceInUse()) + (static_cast<rlim_t>(i) << 23);
-        const rlimit limit = {bytes, bytes};
-        if (setrlimit(RLIMIT_AS, &limit) != 0) return 5;
-      } else {
+      return Trial(8, [&] {
+        if (i == 16) return 0;  // without a limit
+        if (memory) {
+          // Each thread takes 8 MB for its stack.
+          const rlim_t bytes = static_cast<rlim_t>(AddressSpaceInUse()) + (static_cast<rlim_t>(i) << 23);
+          const rlimit limit = {bytes, bytes};
+          return setrlimit(RLIMIT_AS, &limit) != 0 ? 5 : 0;
+        }
         // The limit counts the threads of a user, and does not hold for root.
         if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 6;
         const rlimit limit = {static_cast<rlim_t>(i), static_cast<rlim_t>(i)};
-        if (setrlimit(RLIMIT_NPROC, &limit) != 0) return 5;
-      }
-      return Trial(8);
+        return setrlimit(RLIMIT_NPROC, &limit) != 0 ? 5 : 0;
+      });
     });
     worked += code == 0;
     refused += code == 1;

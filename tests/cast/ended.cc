@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <caf/all.hpp>
 #include <chrono>
@@ -127,6 +128,21 @@ void LastShareGoesOnAPlainThread() {
   last.join();
 }
 
+// Main returns while a product goes on whose step was answered long ago.
+void AProductGoesOn() {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  ops::MatMul(root.WithOpName("y"), x, x);
+  auto session = Session::Create({.runtime_options = {.threads = 2}}).value();
+  EXPECT(session->Extend(*root.graph()).ok());
+  Tensor big(DType::kFloat, TensorShape({3000, 3000}));
+  std::fill_n(big.data<float>(), big.num_elements(), 1.0f);
+  RunOptions options;
+  options.timeout_ms = 10;
+  const absl::Status s = session->Run(options, {{"x", big}}, {"y"}, {}, nullptr, nullptr);
+  EXPECT(absl::IsDeadlineExceeded(s));
+}
+
 }  // namespace
 
 extern "C" int pthread_mutex_lock(pthread_mutex_t* m) {
@@ -147,6 +163,8 @@ int main(int, char** argv) {
     CallbackWorksOn(false, true);
   } else if (std::strcmp(argv[1], "plain_thread") == 0) {
     LastShareGoesOnAPlainThread();
+  } else if (std::strcmp(argv[1], "product") == 0) {
+    AProductGoesOn();
   } else {
     return 3;
   }

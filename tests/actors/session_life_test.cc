@@ -367,9 +367,11 @@ BOOST_FIXTURE_TEST_CASE(TheEndOfASessionInAHandlerOrOfItsActorEndsItsSteps, Life
       } else {
         auto owned = std::make_shared<std::unique_ptr<Session>>(std::move(session));
         caf::scoped_actor self(*in.runtime->impl()->system);
-        const caf::actor a = self->spawn([owned](caf::event_based_actor*) -> caf::behavior {
+        // CAF 0.17 binds a reference to an actor's arguments, to nothing where there are none.
+        const auto behavior = [owned](caf::event_based_actor*, int) -> caf::behavior {
           return {[owned](int) { *owned = nullptr; }};
-        });
+        };
+        const caf::actor a = self->spawn(behavior, 0);
         self->request(a, 60s, 1).receive([] {}, [](caf::error&) {});
         self->send_exit(a, caf::exit_reason::user_shutdown);
       }

@@ -21,6 +21,7 @@
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/variable.h"
 
 namespace troupe {
 namespace {
@@ -47,7 +48,8 @@ std::string Difference(const Node& a, const Node& b) {
     for (const auto& [name, value] : b.attrs()) {
       const AttrValue* have = a.attrs().Find(name);
       if (have == nullptr) return StrCat("it has no attr '", name, "' = ", value.DebugString());
-      if (!(*have == value)) return StrCat("its attr '", name, "' is ", have->DebugString(), ", not ", value.DebugString());
+      if (!(*have == value))
+        return StrCat("its attr '", name, "' is ", have->DebugString(), ", not ", value.DebugString());
     }
     for (const auto& [name, value] : a.attrs()) {
       if (!b.attrs().Has(name)) return StrCat("its attr '", name, "' is ", value.DebugString(), ", not missing");
@@ -117,6 +119,27 @@ absl::Status AddGraph(const Graph& from, Graph* to) {
   return s;
 }
 
+// A placeholder `fed` and a node `set` that assigns it.
+proto::GraphDef SetNodes(const Variable& variable, const std::string& set, const std::string& fed) {
+  proto::GraphDef def;
+  def.mutable_versions()->set_producer(kGraphVersion);
+  const auto type = static_cast<proto::DataType>(variable.variable_dtype());
+  proto::NodeDef* node = def.add_node();
+  node->set_name(fed);
+  node->set_op("Placeholder");
+  (*node->mutable_attr())["dtype"].set_type(type);
+  node = def.add_node();
+  node->set_name(set);
+  node->set_op(variable.is_resource() ? "AssignVariableOp" : "Assign");
+  node->add_input(variable.variable_name());
+  node->add_input(fed);
+  (*node->mutable_attr())[variable.is_resource() ? "dtype" : "T"].set_type(type);
+  if (!variable.is_resource()) {
+    (*node->mutable_attr())["validate_shape"].set_b(variable.variable_shape().IsFullyDefined());
+  }
+  return def;
+}
+
 }  // namespace
 
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
@@ -135,6 +158,9 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   size_t partial_sweep = 16;  // so many make it worth while to look for those that have failed
   // Why those failed that nobody has asked since; the oldest are forgotten.
   std::deque<std::pair<std::string, absl::Status>> partial_failed;
+
+  std::mutex set_mu;
+  absl::flat_hash_set<std::string> set_nodes;  // the variables whose nodes for Set the graph has
 
   // Lets go of partial runs that are over: they have failed, or have ended without a fetch that a
   // call would take.
@@ -248,9 +274,10 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     // The compile goes on when the call has ended, so it writes to what it shares.
     auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
     auto wait = std::make_shared<CallWait<absl::StatusOr<std::shared_ptr<Signature>>>>();
-    Compile(std::move(key), FeedNamesOf(feeds), fetches, targets, made.get(),
-            [wait, made](auto s) { wait->Set(std::move(s)); },
-            [w = std::weak_ptr(wait)] { return w.use_count() <= 1; });  // the other share is the answer's
+    Compile(
+        std::move(key), FeedNamesOf(feeds), fetches, targets, made.get(),
+        [wait, made](auto s) { wait->Set(std::move(s)); },
+        [w = std::weak_ptr(wait)] { return w.use_count() <= 1; });  // the other share is the answer's
     auto s = wait->Wait(deadline, token, "the step's signature was not compiled");
     if (s.ok() && parts != nullptr) parts->MergeFrom(*made);
     return s;
@@ -273,7 +300,8 @@ namespace {
 absl::Status CheckOptions(const SessionOptions& options) {
   if (options.max_signatures < 0) return InvalidArgument("max_signatures is negative");
   if (options.max_partial_runs < 0) return InvalidArgument("max_partial_runs is negative");
-  if (options.runtime != nullptr && options.runtime->impl()->process != ThisProcess()) return OfAnotherProcess("runtime");
+  if (options.runtime != nullptr && options.runtime->impl()->process != ThisProcess())
+    return OfAnotherProcess("runtime");
   return absl::OkStatus();
 }
 
@@ -356,33 +384,33 @@ absl::Status Session::Extend(const Graph& from) {
   return waiter.Wait();
 }
 
-absl::Status Session::Run(const Feeds& feeds, const Names& fetches, const Names& targets,
+absl::Status Session::Run(const FeedList& feeds, const NameList& fetches, const NameList& targets,
                           std::vector<Tensor>* outputs) {
   return Run({}, feeds, fetches, targets, outputs, nullptr);
 }
 
-absl::Status Session::Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
-                          std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
+absl::Status Session::Run(const RunOptions& options, const FeedList& feeds, const NameList& fetches,
+                          const NameList& targets, std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   TROUPE_RETURN_IF_ERROR(impl_->Usable());
   const Deadline deadline = impl_->DeadlineOf(options);
-  TROUPE_ASSIGN_OR_RETURN(
-      const std::shared_ptr<Signature> s,
-      impl_->Find(feeds, fetches, targets, deadline, options.cancellation, Impl::PartsOf(options, metadata)));
-  return s->RunBlocking(options, deadline, FeedValues(feeds), outputs, metadata);
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s,
+                          impl_->Find(feeds.get(), fetches.get(), targets.get(), deadline, options.cancellation,
+                                      Impl::PartsOf(options, metadata)));
+  return s->RunBlocking(options, deadline, FeedValues(feeds.get()), outputs, metadata);
 }
 
-void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
-                       RunCallback done, proto::RunMetadata* metadata) {
+void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const NameList& fetches,
+                       const NameList& targets, RunCallback done, proto::RunMetadata* metadata) {
   if (done == nullptr) return NoCallback();
   if (absl::Status s = impl_->Usable(); !s.ok()) return CallDone(done, std::move(s), {});
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
-  if (auto s = impl_->Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr)
-    return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds), std::move(done), metadata);
+  if (auto s = impl_->Cached(feeds.get(), fetches.get(), targets.get(), &key); s != nullptr && parts == nullptr)
+    return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds.get()), std::move(done), metadata);
   // The callback, which may come before this returns, may destroy the session.
   const std::shared_ptr<Impl> impl = impl_;
   std::vector<Tensor> values;
-  for (const auto& [name, value] : feeds) values.push_back(value);
+  for (const auto& [name, value] : feeds.get()) values.push_back(value);
   const Deadline deadline = impl->DeadlineOf(options);
   auto pending = PendingRun::Begin(impl->master->shared_watch(), deadline, options.cancellation, std::move(values),
                                    std::move(done));
@@ -391,7 +419,7 @@ void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Name
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
   impl->Compile(
-      std::move(key), Impl::FeedNamesOf(feeds), fetches, targets, made.get(),
+      std::move(key), Impl::FeedNamesOf(feeds.get()), fetches.get(), targets.get(), made.get(),
       [pending, made, keep = impl, options = RunOptions(options), deadline, token, metadata](auto s) mutable {
         PendingRun::Taken run = pending->Take();
         if (!run.done) return;
@@ -403,21 +431,45 @@ void Session::RunAsync(const RunOptions& options, const Feeds& feeds, const Name
       [pending] { return pending->answered(); });
 }
 
-absl::StatusOr<Callable> Session::Prepare(const Names& feeds, const Names& fetches, const Names& targets) {
+absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets) {
   TROUPE_ASSIGN_OR_RETURN(
       std::shared_ptr<Signature> s,
-      impl_->Find(feeds, fetches, targets, impl_->DeadlineOf(impl_->options.operation_timeout_ms)));
+      impl_->Find(feeds.get(), fetches.get(), targets.get(), impl_->DeadlineOf(impl_->options.operation_timeout_ms)));
   Callable c;
   c.signature_ = std::move(s);
   c.process_ = impl_->process;
   return c;
 }
 
-absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, const Names& feeds,
-                                                     const Names& fetches, const Names& targets) {
+absl::StatusOr<Tensor> Session::Get(const GraphName& tensor) {
+  std::vector<Tensor> out;
+  TROUPE_RETURN_IF_ERROR(Run({}, {tensor}, {}, &out));
+  return std::move(out[0]);
+}
+
+absl::Status Session::Set(const Variable& variable, const Tensor& value) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  if (!variable.valid()) return InvalidArgument("Set: the Variable is invalid, which its scope's status() explains");
+  if (!value.valid()) return InvalidArgument("Set of '", variable.variable_name(), "': the tensor has no value");
+  const std::string name = variable.variable_name(), set = StrCat(name, "/Set"), fed = StrCat(name, "/SetValue");
+  {
+    std::lock_guard<std::mutex> lock(impl_->set_mu);
+    if (!impl_->set_nodes.contains(name)) {
+      TROUPE_RETURN_IF_ERROR(Annotate(Extend(SetNodes(variable, set, fed)), StrCat("Set of '", name, "'")));
+      impl_->set_nodes.insert(name);
+    }
+  }
+  // The variable may keep what it is given.
+  Tensor copy = value.Clone();
+  if (!copy.valid()) return ResourceExhausted("Set of '", name, "': no memory for ", value.shape().DebugString());
+  return Run({{fed, std::move(copy)}}, {}, {set}, nullptr);
+}
+
+absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, const NameList& feeds,
+                                                     const NameList& fetches, const NameList& targets) {
   const Deadline deadline = impl_->DeadlineOf(options.timeout_ms);
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s,
-                          impl_->Find(feeds, fetches, targets, deadline, options.cancellation));
+                          impl_->Find(feeds.get(), fetches.get(), targets.get(), deadline, options.cancellation));
   if (options.cancellation != nullptr && options.cancellation->cancelled()) return CancelledByCaller();
   {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
@@ -442,8 +494,8 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, 
   return handle;
 }
 
-absl::Status Session::PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
-                                 const Names& fetches, std::vector<Tensor>* outputs) {
+absl::Status Session::PartialRun(const RunOptions& options, const std::string& handle, const FeedList& feeds,
+                                 const NameList& fetches, std::vector<Tensor>* outputs) {
   if (InsideActor()) return RefuseInActor("PartialRun");
   TROUPE_RETURN_IF_ERROR(impl_->Usable());
   std::shared_ptr<PartialStep> step;
@@ -453,7 +505,7 @@ absl::Status Session::PartialRun(const RunOptions& options, const std::string& h
     if (it == impl_->partial.end()) return impl_->NoPartialRunLocked(handle);
     step = it->second;
   }
-  absl::Status s = step->Run(options, feeds, fetches, outputs);
+  absl::Status s = step->Run(options, feeds.get(), fetches.get(), outputs);
   if (step->over()) {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
     impl_->partial.erase(handle);
@@ -481,7 +533,7 @@ absl::Status Session::Close() {
   return absl::OkStatus();
 }
 
-absl::Status Session::Reset(const Names& containers) {
+absl::Status Session::Reset(const std::vector<std::string>& containers) {
   if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
   if (InsideActor()) return RefuseInActor("Reset");
   Runtime::Impl& runtime = *impl_->runtime->impl();

@@ -1,6 +1,7 @@
 #include "troupe/emit.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "graph/api/control_context.h"
 #include "troupe/node_builder.h"
@@ -291,6 +292,20 @@ Output AsOutput(const ScopeAt& at, const Input& input, DType hint) {
   if (!at.ok()) return Output();
   const DType dtype = value->dtype();
   return Emit(at, "Const", {}, {{"dtype", dtype}, {"value", *value}}).output(0);
+}
+
+Input AllAxes(const ScopeAt& at, const Input& input) {
+  const int rank = input.literal() != nullptr ? input.literal()->value().shape().rank()
+                   : input.out().valid()      ? at->ShapeOf(input.out()).rank()
+                                              : 0;
+  if (rank >= 0) {
+    std::vector<int32_t> axes(rank);
+    std::iota(axes.begin(), axes.end(), 0);
+    return axes;
+  }
+  const ScopeAt below(at->NewSubScope("axes"), at.location());
+  const Output ranks = EmitOp(below, "Rank", {input}).output(0);
+  return EmitOp(below, "Range", {0, ranks, 1}).output(0);
 }
 
 OutputList OutputsOf(const Operation& op, int first, int count) {

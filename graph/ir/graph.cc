@@ -156,6 +156,19 @@ Node* Graph::AddCheckedNode(std::string_view name, const OpDef* op, AttrMap attr
   return NewNode(std::move(p), HashName(name));
 }
 
+Node* Graph::AddUnknownNode(std::string_view name, std::shared_ptr<const OpDef> op, AttrMap attrs,
+                            std::vector<DType> input_types, std::vector<DType> output_types) {
+  SharedProperties p = SharedProperties::Make();
+  NodeProperties* own = p.Own();
+  own->name = name;
+  own->op = op.get();
+  own->unknown_op = std::move(op);
+  own->attrs = std::move(attrs);
+  own->input_types = std::move(input_types);
+  own->output_types = std::move(output_types);
+  return NewNode(std::move(p), HashName(name));
+}
+
 void Graph::Reserve(int nodes) {
   nodes_.reserve(nodes_.size() + nodes);
   by_name_.reserve(by_name_.size() + nodes);

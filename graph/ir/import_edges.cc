@@ -63,6 +63,49 @@ absl::Status GraphImporter::ReadInputs() {
   return absl::OkStatus();
 }
 
+absl::Status GraphImporter::TypesOfUnknown() {
+  // More of one node than any op has.
+  constexpr int kMaxOutputs = 1 << 16;
+  for (int i = 0; i < def_.node_size(); ++i) {
+    if (pending_[i].unknown != nullptr) pending_[i].output_types.assign(1, DType::kInvalid);
+  }
+  for (int i = 0; i < def_.node_size(); ++i) {
+    const Pending& p = pending_[i];
+    for (int k = 0; k < p.num_data_inputs; ++k) {
+      const Input& in = inputs_[p.first_input + k];
+      if (in.existing != nullptr || pending_[in.node].unknown == nullptr) continue;
+      std::vector<DType>& types = pending_[in.node].output_types;
+      if (in.port >= kMaxOutputs) {
+        return At(i, InvalidArgument("input ", k, " is output ", in.port, " of node '", def_.node(in.node).name(),
+                                     "', whose op does not exist here: no op has so many"));
+      }
+      if (in.port >= static_cast<int>(types.size())) {
+        num_outputs_ += in.port + 1 - static_cast<int>(types.size());
+        types.resize(in.port + 1, DType::kInvalid);
+      }
+      if (p.unknown != nullptr || k >= static_cast<int>(p.input_types.size())) continue;
+      // Of those who take it, one that writes to it says most.
+      if (types[in.port] == DType::kInvalid || IsRef(p.input_types[k])) types[in.port] = p.input_types[k];
+    }
+  }
+  for (Pending& p : pending_) {
+    for (DType& t : p.output_types) {
+      if (t == DType::kInvalid) t = DType::kVariant;  // nobody says; nothing that is known takes it
+    }
+  }
+  for (Pending& p : pending_) {
+    if (p.unknown == nullptr) continue;
+    for (int k = 0; k < p.num_data_inputs; ++k) {
+      const Input& in = inputs_[p.first_input + k];
+      const std::vector<DType>& outputs = in.existing ? in.existing->output_types() : pending_[in.node].output_types;
+      // One that is not there is CheckEdgeTypes' to refuse.
+      p.input_types.push_back(in.port < static_cast<int>(outputs.size()) ? BaseType(outputs[in.port])
+                                                                         : DType::kVariant);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GraphImporter::ThawConstants() {
   const OpDef* variable = graph_->ops().Find("VariableV2");
   if (variable == nullptr) return absl::OkStatus();

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
+#include "graph/ir/unknown_ops.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/graph.pb.h"
-#include "troupe/registration.h"
 
 namespace troupe {
 namespace {
@@ -20,15 +20,6 @@ namespace {
 constexpr int64_t kMaxOutputs = int64_t{1} << 28;
 // Producers before this version wrote shape [] for a placeholder of unknown shape.
 constexpr int kScalarPlaceholderVersion = 24;
-
-// Control flow of TensorFlow 2: branches and bodies are functions of the graph's library.
-bool CallsFunctions(std::string_view op) {
-  for (std::string_view known : {"While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase", "_While",
-                                 "_If", "PartitionedCall", "StatefulPartitionedCall"}) {
-    if (op == known) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -58,38 +49,30 @@ absl::Status GraphImporter::CheckVersions() {
 }
 
 absl::Status GraphImporter::FindOps() {
-  absl::flat_hash_map<std::string_view, const OpDef*> known;
-  std::vector<std::string_view> unknown;
+  struct Known {
+    const OpDef* op = nullptr;
+    std::shared_ptr<const OpDef> unknown;
+  };
+  absl::flat_hash_map<std::string_view, Known> known;
+  std::vector<std::pair<std::string, std::string>> refused;
   for (int i = 0; i < def_.node_size(); ++i) {
-    const auto [it, first] = known.try_emplace(def_.node(i).op(), nullptr);
+    const std::string& name = def_.node(i).op();
+    const auto [it, first] = known.try_emplace(name);
+    Known& k = it->second;
     if (first) {
-      it->second = graph_->ops().Find(it->first);
-      if (it->second == nullptr) unknown.push_back(it->first);
+      k.op = graph_->ops().Find(name);
+      if (k.op == nullptr && options_.keep_unknown_ops && !name.empty()) {
+        k.unknown = UnknownOp(name);
+        k.op = k.unknown.get();
+      }
     }
-    pending_[i].op = it->second;
+    if (k.op == nullptr) refused.emplace_back(name, def_.node(i).name());
+    pending_[i].op = k.op;
+    pending_[i].unknown = k.unknown;
+    has_unknown_ = has_unknown_ || k.unknown != nullptr;
   }
-  if (unknown.empty()) return absl::OkStatus();
-  std::sort(unknown.begin(), unknown.end());
-  absl::flat_hash_map<std::string_view, std::string_view> example;
-  for (const proto::NodeDef& n : def_.node()) {
-    if (known[n.op()] == nullptr) example.try_emplace(n.op(), n.name());
-  }
-  absl::flat_hash_map<std::string_view, bool> functions;
-  for (const proto::FunctionDef& f : def_.library().function()) functions[f.signature().name()] = true;
-  std::string list, advice;
-  for (std::string_view op : unknown) {
-    if (CallsFunctions(op)) {
-      advice =
-          "; control flow that calls functions does not exist here: write the graph in a program that called "
-          "tf.compat.v1.disable_control_flow_v2() before it built it";
-    }
-    if (const std::string why = RegistrationErrorsOf(op); !why.empty()) StrAppend(&advice, "; ", why);
-    StrAppend(&list, list.empty() ? "" : ", ", "'", CEscape(op), "' (node '", CEscape(example[op]), "'",
-              functions.contains(op) ? "; a function of the graph's library, which cannot be called as an op)" : ")");
-  }
-  return NotFound(unknown.size() == 1 ? "1 op of the graph does not exist here: "
-                                      : StrCat(unknown.size(), " ops of the graph do not exist here: "),
-                  list, advice);
+  if (refused.empty()) return absl::OkStatus();
+  return UnknownOpsError("the graph has", refused, def_.has_library() ? &def_.library() : nullptr);
 }
 
 absl::Status GraphImporter::CheckDeprecations() {
@@ -175,7 +158,7 @@ absl::Status GraphImporter::ReadAttrs(int i) {
       *shape = unknown;
     }
   }
-  TROUPE_RETURN_IF_ERROR(ValidateAttrs(*p.op, &p.attrs));
+  if (p.unknown == nullptr) TROUPE_RETURN_IF_ERROR(ValidateAttrs(*p.op, &p.attrs));
   return ReadColocation(i);
 }
 
@@ -245,8 +228,10 @@ absl::Status GraphImporter::Check() {
   TROUPE_RETURN_IF_ERROR(ReadInputs());
   for (int i = 0; i < def_.node_size(); ++i) {
     if (absl::Status s = ReadAttrs(i); !s.ok()) return At(i, s);
+    if (pending_[i].unknown != nullptr) continue;
     if (absl::Status s = ReadTypes(i); !s.ok()) return At(i, s);
   }
+  if (has_unknown_) TROUPE_RETURN_IF_ERROR(TypesOfUnknown());
   TROUPE_RETURN_IF_ERROR(ThawConstants());
   TROUPE_RETURN_IF_ERROR(CheckEdgeTypes());
   TROUPE_RETURN_IF_ERROR(CheckCycles());
@@ -308,8 +293,10 @@ absl::StatusOr<ImportResult> GraphImporter::Build() {
   for (int i = 0; i < def_.node_size(); ++i) {
     Pending& p = pending_[i];
     const std::string& name = p.new_name.empty() ? def_.node(i).name() : p.new_name;
-    nodes[i] =
-        graph_->AddCheckedNode(name, p.op, std::move(p.attrs), std::move(p.input_types), std::move(p.output_types));
+    nodes[i] = p.unknown == nullptr ? graph_->AddCheckedNode(name, p.op, std::move(p.attrs), std::move(p.input_types),
+                                                             std::move(p.output_types))
+                                    : graph_->AddUnknownNode(name, std::move(p.unknown), std::move(p.attrs),
+                                                             std::move(p.input_types), std::move(p.output_types));
     const std::string& device = def_.node(i).device();
     nodes[i]->set_requested_device(device.empty() ? options_.default_device : device);
   }

@@ -35,6 +35,7 @@ class GraphImporter {
   // What is known about node i of the definition before it becomes a Node.
   struct Pending {
     const OpDef* op = nullptr;
+    std::shared_ptr<const OpDef> unknown;  // `op` is it; null when the op exists
     std::string new_name;  // empty: the one it has
     AttrMap attrs;
     std::vector<DType> input_types, output_types;
@@ -51,6 +52,8 @@ class GraphImporter {
   absl::Status ReadAttrs(int node);
   absl::Status ReadColocation(int node);
   absl::Status ReadTypes(int node);
+  // Of nodes of unknown ops: outputs by what others take from them, inputs by what they are given.
+  absl::Status TypesOfUnknown();
   // Freezing a graph turns its variables into constants, also those that an op left in the graph
   // assigns to: such a constant is made a variable again. Its value is not kept, since what assigns
   // to it gives it another.
@@ -78,6 +81,7 @@ class GraphImporter {
   std::vector<Input> returned_;
   std::shared_ptr<const proto::FunctionDefLibrary> library_;
   int64_t num_outputs_ = 0;
+  bool has_unknown_ = false;
 };
 
 }  // namespace troupe

@@ -10,7 +10,8 @@ SharedProperties::Counted* SharedProperties::New() { return new Counted; }
 
 void SharedProperties::Drop(Counted* p) {
   // Who is alone need not say so. Acquire: what the others read was read before it goes.
-  if (p->shares.load(std::memory_order_acquire) == 1 || p->shares.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p;
+  if (p->shares.load(std::memory_order_acquire) == 1 || p->shares.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    delete p;
 }
 
 NodeProperties* SharedProperties::Own() {

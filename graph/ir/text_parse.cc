@@ -487,8 +487,9 @@ class LineTypes {
     Line& line = lines_[i];
     std::vector<DType> types;
     for (const Line::From& f : line.from) {
-      const std::vector<DType>* outputs =
-          f.line >= 0 ? &lines_[f.line].outputs : f.node != nullptr ? &f.node->output_types() : nullptr;
+      const std::vector<DType>* outputs = f.line >= 0         ? &lines_[f.line].outputs
+                                          : f.node != nullptr ? &f.node->output_types()
+                                                              : nullptr;
       const bool known = outputs != nullptr && f.output < static_cast<int>(outputs->size());
       types.push_back(known ? BaseType((*outputs)[f.output]) : DType::kInvalid);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/ir/unknown_ops.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe {
@@ -40,6 +41,7 @@ class Pruner {
       marks_[feeds_[i].node->id()] |= kFed;
     }
     TROUPE_RETURN_IF_ERROR(FindNeeded());
+    TROUPE_RETURN_IF_ERROR(CheckUnknown());
     TROUPE_RETURN_IF_ERROR(CheckPlaceholders());
     TROUPE_RETURN_IF_ERROR(CheckArguments());
     return Build();
@@ -55,7 +57,9 @@ class Pruner {
         const auto name = ParseTensorName(text);
         Node* node = name.ok() ? graph_.Find(name->first) : nullptr;
         absl::Status s = absl::OkStatus();
-        if (!name.ok()) {
+        if (text.empty()) {
+          s = InvalidArgument("a ", what, " has no name: an Output is invalid, which its scope's status() explains");
+        } else if (!name.ok()) {
           s = Annotate(name.status(), what);
         } else if (name->second == kControlSlot) {
           s = InvalidArgument(what, " '", text, "' is a control edge, which has no value");
@@ -74,7 +78,15 @@ class Pruner {
     tensors("fetch", fetches, &fetches_);
     for (const std::string& name : targets) {
       Node* node = graph_.Find(name);
-      if (node == nullptr || !node->IsOp()) {
+      if (node == nullptr) {  // one of its outputs, which stands for the node
+        const auto tensor = ParseTensorName(name);
+        if (tensor.ok() && tensor->second >= 0) node = graph_.Find(tensor->first);
+        if (node != nullptr && tensor->second >= node->num_outputs()) node = nullptr;
+      }
+      if (name.empty()) {
+        bad.Update(
+            InvalidArgument("a target has no name: an Operation is invalid, which its scope's status() explains"));
+      } else if (node == nullptr || !node->IsOp()) {
         unknown.push_back(StrCat("target '", name, "'"));
       } else {
         targets_.push_back(node);
@@ -146,6 +158,14 @@ class Pruner {
       if ((marks_[id] & kNeeded) != 0) needed_.push_back(graph_.node(static_cast<int>(id)));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status CheckUnknown() const {
+    std::vector<std::pair<std::string, std::string>> unknown;
+    for (const Node* n : needed_) {
+      if (n->IsUnknown()) unknown.emplace_back(n->op().name, n->name());
+    }
+    return unknown.empty() ? absl::OkStatus() : UnknownOpsError("the step needs", unknown, graph_.library());
   }
 
   // The copy gets arguments and results of its own: the indexes of others would be taken for
@@ -306,7 +326,7 @@ class Pruner {
     const Node *placeholder, *by;
   };
   std::vector<Missing> missing_;
-  std::vector<Node*> copies_;  // by node id
+  std::vector<Node*> copies_;                  // by node id
   std::optional<ShapeRefiner> shapes_;         // of what fed nodes are computed from
   absl::flat_hash_set<const Node*> inferred_;  // those of shapes_
   PrunedGraph result_;

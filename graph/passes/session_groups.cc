@@ -24,7 +24,7 @@ void SessionGroups::Update(const DeviceSet& devices, const KernelLookup& kernels
   for (int id = first_new; id < graph_->num_node_ids(); ++id) parent_[id] = id;
   for (int id = first_new; id < graph_->num_node_ids(); ++id) {
     const Node* n = graph_->node(id);
-    if (n == nullptr || !n->IsOp()) continue;
+    if (n == nullptr || !n->IsOp() || n->IsUnknown()) continue;  // no device has to be found for it
     if (const AttrValue* v = n->attrs().Find(kClassAttr); v != nullptr) {
       // What is no list of names is refused when the node is placed.
       if (const auto* list = v->As<std::vector<std::string>>(); list != nullptr) {
@@ -54,7 +54,7 @@ SessionGroups::Group& SessionGroups::GroupFor(const Node& n) {
   Group& group = it->second;
   if (!is_new) return group;
   if (auto request = DeviceName::Parse(n.requested_device()); request.ok()) group.request = *std::move(request);
-  if (devices_->types().size() > 1) {
+  if (devices_->types().size() > 1 && !n.IsUnknown()) {
     group.types = 0;
     for (size_t t = 0; t < devices_->types().size(); ++t) {
       if (kernels_->HasKernel(n, devices_->types()[t])) group.types |= uint64_t{1} << t;

@@ -49,6 +49,10 @@ Operation EmitOp(const ScopeAt& at, std::string_view op, const std::vector<Input
 // For list args: each arg one InputList (of one element for a single arg).
 Operation EmitLists(const ScopeAt& at, std::string_view op, const std::vector<InputList>& args, AttrMap attrs = {});
 
+// The indices of all axes of `input`, for a reduction over all of them: int32, a literal where the
+// rank is known, else the nodes axes/Rank and axes/Range.
+Input AllAxes(const ScopeAt& at, const Input& input);
+
 // The Output that `input` is, or a Const of its literal (a weak one converted to `hint`, unless
 // that is kInvalid).
 Output AsOutput(const ScopeAt& at, const Input& input, DType hint = DType::kInvalid);

@@ -126,6 +126,7 @@ class Node {
   bool IsControlFlow() const { return op_->control_flow != ControlFlow::kNone; }
   bool IsSend() const { return op_->Has(OpTrait::kSend); }
   bool IsRecv() const { return op_->Has(OpTrait::kRecv); }
+  bool IsUnknown() const { return op_->Has(OpTrait::kUnknown); }  // its op does not exist here
   bool IsConstant() const { return op_->Has(OpTrait::kConstant); }
 
   // `status` with this node's address.
@@ -169,6 +170,9 @@ class Graph {
   // from them, and a graph that is not frozen.
   Node* AddCheckedNode(std::string_view name, const OpDef* op, AttrMap attrs, std::vector<DType> input_types,
                        std::vector<DType> output_types);
+  // As AddCheckedNode, of an op that is in no registry and that the node keeps alive.
+  Node* AddUnknownNode(std::string_view name, std::shared_ptr<const OpDef> op, AttrMap attrs,
+                       std::vector<DType> input_types, std::vector<DType> output_types);
   // Makes room for so many more nodes.
   void Reserve(int nodes);
   // Connects. INVALID_ARGUMENT when a node is another graph's, an index is out of range, the input

@@ -33,6 +33,10 @@ struct ImportOptions {
   std::vector<std::string> return_outputs;              // tensor names looked up after import
   bool uniquify_names = false;                          // otherwise a taken name is ALREADY_EXISTS
   std::string default_device;
+  // Nodes of ops that do not exist here are kept, and refused when a step needs them: whoever feeds
+  // what they would compute, or fetches what does not need them, is not concerned. False: they are
+  // an error of the import.
+  bool keep_unknown_ops = true;
 };
 struct ImportResult {
   std::vector<NodeOut> return_outputs;
@@ -40,7 +44,7 @@ struct ImportResult {
 
 // Adds all nodes of `def` to `graph`, or none. Nodes may come in any order; back edges go through
 // NextIteration into Merge.
-// Errors: unknown ops (NOT_FOUND, all of them in one message), bad names, attrs, types, missing
+// Errors: unknown ops unless they are kept (NOT_FOUND, all of them in one message), bad names, attrs, types, missing
 // inputs, cycles, versions: INVALID_ARGUMENT with the node's name. No input, however damaged,
 // aborts.
 // Without a prefix, an input that `def` lacks may name a node of `graph`, so that one definition
@@ -49,6 +53,8 @@ struct ImportResult {
 absl::StatusOr<ImportResult> ImportGraphDef(const proto::GraphDef& def, const ImportOptions& options, Graph* graph);
 // Ops of `def` that `ops` does not know, sorted, each once.
 std::vector<std::string> UnknownOps(const proto::GraphDef& def, const OpRegistry& ops);
+// True for the error of an import, or of a step, that needs ops that do not exist here.
+bool IsUnknownOps(const absl::Status& status);
 // Every node but SOURCE and SINK, in id order. With `strip_defaults`, attrs equal to their default
 // are left out.
 void ExportGraphDef(const Graph& graph, proto::GraphDef* def, bool strip_defaults = false);

@@ -14,6 +14,7 @@
 #define TROUPE_NODE_PROPERTIES_H_
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@ struct OpDef;
 struct NodeProperties {
   std::string name;
   const OpDef* op = nullptr;
+  std::shared_ptr<const OpDef> unknown_op;  // keeps `op` of a node whose op does not exist here; else null
   AttrMap attrs;
   std::vector<DType> input_types, output_types;
   std::string requested_device;

@@ -75,6 +75,7 @@ enum class OpTrait : uint32_t {
   kVariable = 1 << 8,                  // its output names a variable
   kArgument = 1 << 9,                  // its output is value attr "index" of what the caller hands in
   kResult = 1 << 10,                   // its input is value attr "index" of what the caller gets
+  kUnknown = 1 << 11,                  // of a node that was imported though its op does not exist here
 };
 
 struct OpDef {

@@ -1,11 +1,13 @@
 // Session: runs parts of a graph, again and again.
 //
+//   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), y = x * 3.0f;
 //   auto session = *Session::Create();
-//   session->Extend(*scope.graph());
+//   absl::Status s = session->Extend(*root.graph());
 //   std::vector<Tensor> out;
-//   absl::Status s = session->Run({{"x", Tensor::Scalar(2.0f)}}, {"y:0"}, {}, &out);
+//   if (s.ok()) s = session->Run({{x, Tensor::Scalar(2.0f)}}, {y}, {}, &out);
 //
-// Names may repeat in the fetches, and a feed that nothing needs is accepted. Errors: NOT_FOUND
+// Feeds, fetches and targets are named by Outputs, Operations and Variables, or by text: {"x:0"}
+// (troupe/names.h). Names may repeat in the fetches, and a feed that nothing needs is accepted. Errors: NOT_FOUND
 // lists every unknown name; INVALID_ARGUMENT for a tensor fed twice, a value of the wrong type or
 // shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with
 // the node's address. A failed step leaves the session usable.
@@ -52,10 +54,13 @@
 #include <vector>
 
 #include "troupe/graph.h"
+#include "troupe/names.h"
 #include "troupe/runtime.h"
 #include "troupe/tensor.h"
 
 namespace troupe {
+
+class Variable;
 
 namespace proto {
 class GraphDef;
@@ -78,7 +83,7 @@ struct SessionOptions {
   int64_t operation_timeout_ms = 0;  // default deadline of a Run; 0 = none
   int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
   std::function<void(const std::string&)>
-      on_stall;                 // takes the report, on a thread of the runtime; must not block, and ~Session waits for it. Empty: it is logged
+      on_stall;  // takes the report, on a thread of the runtime; must not block, and ~Session waits for it. Empty: it is logged
   // Who starts an asynchronous step lends it the calling thread when the step is likely to take
   // this many microseconds at most, by the steps before it whose feeds were as big: then RunAsync
   // may call `done` before it returns. 0 = never; every asynchronous step goes to the compute
@@ -89,9 +94,9 @@ struct SessionOptions {
   // are kept.
   int64_t max_signatures = 512;
   int64_t max_partial_runs = 1024;  // that are open at once
-  bool schedule_recvs = true;   // hold back big tensors between parts until their receiver is about to need them
-  bool token_messages = false;  // debugging: every token is a message of its own
-  bool check_kernels = false;   // debugging: the outputs of all kernels are checked in every run
+  bool schedule_recvs = true;       // hold back big tensors between parts until their receiver is about to need them
+  bool token_messages = false;      // debugging: every token is a message of its own
+  bool check_kernels = false;       // debugging: the outputs of all kernels are checked in every run
 };
 
 // Cancels the Runs that it was given to, from any thread. May be used for one Run after another.
@@ -119,8 +124,6 @@ struct RunOptions {
   bool partition_graphs = false;                    // fill RunMetadata.partition_graphs
 };
 
-using Feeds = std::vector<std::pair<std::string, Tensor>>;
-using Names = std::vector<std::string>;
 using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;
 
 class Signature;
@@ -156,41 +159,52 @@ class Session {
   // Adds nodes to the session's graph, all or none. Of a Graph, which may have grown since it was
   // given last, nodes that the session has already are skipped when they are equal (op, attrs,
   // device and inputs); one that differs is ALREADY_EXISTS, and the message names the first
-  // difference. Of a GraphDef each name must be new.
+  // difference. Of a GraphDef each name must be new; nodes of ops that do not exist here are refused
+  // when a step needs them (ImportOptions.keep_unknown_ops).
   absl::Status Extend(const proto::GraphDef& graph);
   absl::Status Extend(const Graph& graph);
 
-  absl::Status Run(const Feeds& feeds, const Names& fetches, const Names& targets, std::vector<Tensor>* outputs);
-  absl::Status Run(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
+  absl::Status Run(const FeedList& feeds, const NameList& fetches, const NameList& targets,
+                   std::vector<Tensor>* outputs);
+  absl::Status Run(const RunOptions& options, const FeedList& feeds, const NameList& fetches, const NameList& targets,
                    std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
   // `done` is called once: on a thread of the runtime, or on this one before RunAsync returns (when
   // the step is short, see lend_thread_us, or cannot start). It must not block, and the caller must
   // hold no lock that it takes; what it throws is logged and dropped. It may start the next step;
   // one that is started within a lent step's `done` begins when that returns, so that a chain of
   // steps does not grow the stack.
-  void RunAsync(const Feeds& feeds, const Names& fetches, const Names& targets, RunCallback done) {
+  void RunAsync(const FeedList& feeds, const NameList& fetches, const NameList& targets, RunCallback done) {
     RunAsync({}, feeds, fetches, targets, std::move(done));
   }
   // `metadata` is written before `done` is called, and must live until then.
-  void RunAsync(const RunOptions& options, const Feeds& feeds, const Names& fetches, const Names& targets,
+  void RunAsync(const RunOptions& options, const FeedList& feeds, const NameList& fetches, const NameList& targets,
                 RunCallback done, proto::RunMetadata* metadata = nullptr);
-  absl::StatusOr<Callable> Prepare(const Names& feeds, const Names& fetches, const Names& targets);
+  absl::StatusOr<Callable> Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets);
+
+  // The value of a tensor that needs no feeds: mostly of a Variable, a snapshot that later updates
+  // do not change. As Run otherwise.
+  absl::StatusOr<Tensor> Get(const GraphName& tensor);
+  // Assigns a copy of `value` to the variable, which need not have been initialised.
+  // INVALID_ARGUMENT for another type or shape than the variable's; NOT_FOUND when the session has
+  // no such variable. The first Set of a variable adds the nodes <name>/Set and <name>/SetValue to
+  // the session's graph. Refused where Extend is.
+  absl::Status Set(const Variable& variable, const Tensor& value);
 
   // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until
   // every fetch has been taken or the step has failed. Options of the set-up: deadline and token of
   // the whole step (no deadline unless it is given); options of a call: those of the call, which
   // end the whole step, too (0 = the session's deadline). Stats and graphs are not collected.
-  absl::StatusOr<std::string> PartialRunSetup(const Names& feeds, const Names& fetches, const Names& targets) {
+  absl::StatusOr<std::string> PartialRunSetup(const NameList& feeds, const NameList& fetches, const NameList& targets) {
     return PartialRunSetup({}, feeds, fetches, targets);
   }
-  absl::StatusOr<std::string> PartialRunSetup(const RunOptions& options, const Names& feeds, const Names& fetches,
-                                              const Names& targets);
-  absl::Status PartialRun(const std::string& handle, const Feeds& feeds, const Names& fetches,
+  absl::StatusOr<std::string> PartialRunSetup(const RunOptions& options, const NameList& feeds, const NameList& fetches,
+                                              const NameList& targets);
+  absl::Status PartialRun(const std::string& handle, const FeedList& feeds, const NameList& fetches,
                           std::vector<Tensor>* outputs) {
     return PartialRun({}, handle, feeds, fetches, outputs);
   }
-  absl::Status PartialRun(const RunOptions& options, const std::string& handle, const Feeds& feeds,
-                          const Names& fetches, std::vector<Tensor>* outputs);
+  absl::Status PartialRun(const RunOptions& options, const std::string& handle, const FeedList& feeds,
+                          const NameList& fetches, std::vector<Tensor>* outputs);
   // Gives a partial run up: its step is aborted, and the handle is worth nothing any more. Does not
   // wait. INVALID_ARGUMENT when there is no such partial run.
   absl::Status PartialRunCancel(const std::string& handle);
@@ -202,7 +216,7 @@ class Session {
   // Drops the contents of these resource containers of the runtime's devices, whichever sessions
   // use them. "" is the default one: that of shared variables without a container, and the
   // variables that are this session's own.
-  absl::Status Reset(const Names& containers);
+  absl::Status Reset(const std::vector<std::string>& containers);
   // What running steps wait for (actors/stall_report.h): a line a culprit, and below it the nodes
   // that wait for it. Takes 100 ms when a part does not answer.
   std::vector<std::string> Status() const;

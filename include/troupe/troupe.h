@@ -5,6 +5,7 @@
 
 #include "troupe/const.h"
 #include "troupe/control_flow.h"
+#include "troupe/emit.h"
 #include "troupe/functional.h"
 #include "troupe/gradients.h"
 #include "troupe/group.h"

@@ -92,7 +92,7 @@ proto::GraphDef ParseGraph(const std::string& text) {
 
 std::string ImportMessage(const std::string& text) {
   Graph graph;
-  const auto result = ImportGraphDef(ParseGraph(text), {}, &graph);
+  const auto result = ImportGraphDef(ParseGraph(text), {.keep_unknown_ops = false}, &graph);
   if (result.ok()) return "OK";
   BOOST_TEST(graph.num_nodes() == 2, "a failed import left nodes behind: " << text);
   return std::string(result.status().message());

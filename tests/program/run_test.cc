@@ -376,14 +376,19 @@ BOOST_AUTO_TEST_CASE(what_is_no_graph_is_called_by_its_name) {
                           "assign large constants instead\n");
 }
 
-BOOST_AUTO_TEST_CASE(unknown_ops_end_with_3_and_are_listed_at_once) {
+BOOST_AUTO_TEST_CASE(unknown_ops_that_are_needed_end_with_3_and_are_listed_at_once) {
   const std::string path = folder.Write(
-      "u.pbtxt", NodeDefText("a", "Zork", {}) + NodeDefText("b", "Frobnicate", {"a"}) + NodeDefText("c", "Zork", {}));
-  for (const char* command : {"run", "graph"}) {
-    const Ended e = RunProgram({command, path});
-    BOOST_TEST(e.status == 3);
-    BOOST_TEST(e.err == "troupe: " + path + " has ops that do not exist here: Frobnicate, Zork\n");
-  }
+      "u.pbtxt", NodeDefText("a", "Zork", {}) + NodeDefText("b", "Frobnicate", {"a"}) + NodeDefText("c", "NoOp", {}));
+  const Ended e = RunProgram({"run", path, "--fetch", "b"});
+  BOOST_TEST(e.status == 3);
+  BOOST_TEST(e.err ==
+             "troupe: NOT_FOUND: the step needs 2 ops that do not exist here: 'Frobnicate' (node 'b'), 'Zork' (node "
+             "'a')\n");
+  BOOST_TEST(RunProgram({"run", path, "--target", "c"}).status == 0);
+  const Ended shown = RunProgram({"graph", path});
+  BOOST_TEST(shown.status == 0);
+  BOOST_TEST(shown.out.find("Frobnicate") != std::string::npos, shown.out);
+  BOOST_TEST(RunProgram({"graph", path, "--after", "prune", "--fetch", "b"}).status == 3);
 }
 
 BOOST_AUTO_TEST_CASE(help_ends_with_0) {

@@ -163,6 +163,17 @@ std::string Signature(const OpDef& op, const Plan& plan, bool defaults) {
   return s + ")";
 }
 
+// Reductions: a value and the axes that go.
+bool Reduces(const OpDef& op) {
+  return op.inputs.size() == 2 && op.inputs[1].name == "reduction_indices" && !op.inputs[1].IsList() &&
+         !MakePlan(op).optional.empty() && MakePlan(op).required.empty();
+}
+
+std::string ReduceAllSignature(const OpDef& op, std::string_view attrs) {
+  return StrCat(ReturnType(op), " ", op.name, "(const ScopeAt& scope, const Input& ", Identifier(op.inputs[0].name),
+                attrs, ")");
+}
+
 std::string ArgType(const ArgDef& a) {
   std::string t = !a.type_list_attr.empty() ? a.type_list_attr
                   : !a.type_attr.empty()    ? a.type_attr
@@ -214,6 +225,12 @@ std::string Declaration(const OpDef& op) {
   Comment(&s, StrCat("  (", StrJoin(args, ", "), ") -> (", StrJoin(outs, ", "), ")"), "");
   if (op.deprecated_since > 0) Comment(&s, StrCat("Deprecated: ", op.deprecation), "");
   StrAppend(&s, Signature(op, plan, true), ";\n");
+  if (Reduces(op)) {
+    Comment(&s, "Over all axes. Attrs are given by name: MeanAttrs{.keep_dims = true}.", "");
+    StrAppend(&s, ReduceAllSignature(op, ""), ";\n", "template <std::same_as<", op.name, "Attrs> Attrs>\n",
+              ReduceAllSignature(op, ", const Attrs& attrs"), " {\n  return ", op.name, "(scope, ",
+              Identifier(op.inputs[0].name), ", AllAxes(scope, ", Identifier(op.inputs[0].name), "), attrs);\n}\n");
+  }
   return s;
 }
 
@@ -252,6 +269,11 @@ std::string Definition(const OpDef& op) {
     }
     s += "op};\n";
   }
+  if (Reduces(op)) {
+    const std::string in = Identifier(op.inputs[0].name);
+    StrAppend(&s, "}\n\n", ReduceAllSignature(op, ""), " {\n  return ", op.name, "(scope, ", in, ", AllAxes(scope, ",
+              in, "));\n");
+  }
   return s + "}\n";
 }
 
@@ -263,8 +285,8 @@ std::string Header(const std::vector<const OpDef*>& ops) {
       "last argument:\n"
       "// ops::MatMul(scope, a, b, {.transpose_b = true}).\n"
       "#ifndef TROUPE_OPS_H_\n#define TROUPE_OPS_H_\n\n"
-      "#include <cstdint>\n#include <limits>\n#include <string>\n#include <vector>\n\n"
-      "#include \"troupe/const.h\"\n#include \"troupe/scope.h\"\n\n"
+      "#include <concepts>\n#include <cstdint>\n#include <limits>\n#include <string>\n#include <vector>\n\n"
+      "#include \"troupe/const.h\"\n#include \"troupe/emit.h\"\n#include \"troupe/scope.h\"\n\n"
       "namespace troupe::ops {\n\nusing ::troupe::Const;\n\n";
   for (const OpDef* op : ops) {
     if (HasBuilder(*op)) StrAppend(&s, Declaration(*op), "\n");

@@ -14,7 +14,7 @@ namespace troupe::tool {
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;      // the reason stands on stderr
 inline constexpr int kUsage = 2;       // the command line makes no sense
-inline constexpr int kUnknownOps = 3;  // the graph has ops that do not exist here; all of them are listed
+inline constexpr int kUnknownOps = 3;  // what is to be run needs ops that do not exist here; all are listed
 
 struct RunFlags {
   std::string graph;
@@ -53,6 +53,7 @@ absl::Status LoadLibraries(const std::vector<std::string>& paths);
 
 // Prints "troupe: <message>" to standard error and returns `code`.
 int Complain(int code, const std::string& message);
+// With kUnknownOps when the status is of that kind.
 int Complain(int code, const absl::Status& status);
 
 }  // namespace troupe::tool

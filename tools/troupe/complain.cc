@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "tools/troupe/commands.h"
+#include "troupe/import_export.h"
 
 namespace troupe::tool {
 
@@ -11,6 +12,7 @@ int Complain(int code, const std::string& message) {
 }
 
 int Complain(int code, const absl::Status& status) {
+  if (IsUnknownOps(status)) code = kUnknownOps;
   return Complain(code, StrCat(absl::StatusCodeToString(status.code()), ": ", status.message()));
 }
 

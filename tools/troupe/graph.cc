@@ -63,9 +63,6 @@ std::string Dot(const Graph& graph) {
 int GraphCommand(const GraphFlags& flags) {
   proto::GraphDef def;
   if (absl::Status s = LoadGraph(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
-  if (const std::vector<std::string> unknown = UnknownOps(def, OpRegistry::Global()); !unknown.empty()) {
-    return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
-  }
   auto graph = std::make_unique<Graph>();
   if (auto imported = ImportGraphDef(def, {}, graph.get()); !imported.ok())
     return Complain(kFailed, Annotate(imported.status(), flags.graph));

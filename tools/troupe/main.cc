@@ -18,7 +18,7 @@ using namespace troupe::tool;
 constexpr const char* kAbout = R"(Runs dataflow graphs in TensorFlow's GraphDef form, and shows ops and graphs.
 
 Ends with 0 when all went well, 1 when it failed (the reason stands on stderr), 2 when the command line makes
-no sense, and 3 when the graph has ops that do not exist here (all of them are listed). Output that cannot be
+no sense, and 3 when a step needs ops that do not exist here (all of them are listed). Output that cannot be
 written is a failure.)";
 
 constexpr const char* kRunAbout = R"(Runs a graph once, or again and again with --repeat, and prints what was fetched.

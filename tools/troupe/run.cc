@@ -186,9 +186,6 @@ absl::Status WriteOutputs(const RunFlags& flags, const std::vector<Tensor>& fetc
 int RunCommand(const RunFlags& flags) {
   proto::GraphDef def;
   if (absl::Status s = LoadGraph(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
-  if (const std::vector<std::string> unknown = UnknownOps(def, OpRegistry::Global()); !unknown.empty()) {
-    return Complain(kUnknownOps, StrCat(flags.graph, " has ops that do not exist here: ", StrJoin(unknown, ", ")));
-  }
   Feeds feeds;
   const bool names_something = !flags.fetches.empty() || !flags.targets.empty() || !flags.inits.empty();
   if (!flags.feeds.empty() || !names_something) {

@@ -20,12 +20,13 @@
 //   closed  close                     11 nothing is left to do                                                 status
 //   any     exit                      12 as 9;  calls that wait for an answer get one                          ABORTED
 //
-// What is queued (1, 3) runs aside of the actor, one at a time in the order in which it came, so
-// that the actor answers everything else meanwhile (aside.h). A compile that nobody waits for any
-// more ends before its next pass.
+// Queued work (1, 3) runs on a thread of its own, one piece at a time in the order of the messages;
+// the actor answers everything else meanwhile (aside.h). A compile for which no call waits any more
+// ends before its next pass.
 //
-// Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the
-// caller directly, and this actor hears of misses only. Owner: the Session object. Dies: with it.
+// Blocks: never. Run, RunAsync and partial runs of a known signature do not involve this actor:
+// their callers lease executors from the signature directly. Only misses and run_request come here.
+// Owner: the Session object. Dies: with it.
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
 #define TROUPE_ACTORS_SESSION_ACTOR_H_
 
@@ -66,9 +67,9 @@ struct CompileCall {
 struct CloseCall {
   Reply<absl::Status> done;
 };
-// What one session has of its own on the runtime's devices: variables, random streams, counters. It
-// goes with the session; a step that still ran by then may have made some anew, which goes with the
-// session's last signature.
+// The state that one session owns on the runtime's devices: variables, random streams, counters. It
+// is cleared when the session ends, and once more with the session's last signature, since a step
+// that still ran then may have made new state.
 class SessionState {
  public:
   SessionState(std::shared_ptr<Runtime> runtime, std::string id) : runtime_(std::move(runtime)), id_(std::move(id)) {}
@@ -81,10 +82,10 @@ class SessionState {
   const std::string id_;
 };
 
-// What the session actor does, without an actor.
+// The logic of the session actor, without CAF.
 //
-// Thread rule: all methods are thread safe. The graph belongs to the work that is under way, of
-// which there is one at a time.
+// Thread rule: all methods are thread safe. The graph belongs to the piece of work that runs; only
+// one runs at a time.
 class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
  public:
   SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
@@ -96,7 +97,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
   // Ends the session, from any thread and without a turn of its actor: steps end with `steps`,
-  // calls with `calls`. Whoever waits is answered by AnswerAll, on a thread on which users'
+  // calls with `calls`. AnswerAll then answers the calls that wait, on a thread on which users'
   // callbacks may run. The first end counts.
   void End(const absl::Status& steps, const absl::Status& calls);
   void AnswerAll();
@@ -105,12 +106,13 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   bool WaitForWork(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
   const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
   const std::shared_ptr<SignatureCache>& cache() const { return cache_; }
-  // Calls that wait for a signature, among them such as have given up since somebody looked.
+  // The number of calls that wait for a signature. Calls that have given up since the last sweep
+  // are counted, too.
   size_t calls_waiting() const {
     std::lock_guard<std::mutex> lock(mu_);
     return calls_waiting_;
   }
-  // When a call that begins now must be answered.
+  // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;
   // Asks every step that runs what it waits for.
   std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;

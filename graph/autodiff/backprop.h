@@ -5,8 +5,8 @@
 // is a new, backward loop. Within a region, nodes and inner loops (each as one unit) are processed
 // when all that use their outputs have been.
 //
-// Errors stick: after the first one every function here does nothing and returns invalid values;
-// status() tells it.
+// Errors stick: after the first error every function here does nothing and returns invalid values;
+// status() returns the error.
 #ifndef TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 #define TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 

@@ -1,5 +1,5 @@
-// The forward graph as the gradient builder sees it: its loops with their variables, and under
-// which conditions each node is alive.
+// The forward graph as the gradient builder sees it: its loops with their variables, and the
+// conditions under which each node is alive.
 //
 // A *guard* is a set of (predicate, side): the sides of Switches that a token has passed through,
 // within one iteration of its frame. A tensor is alive exactly when all of its guard holds. A Merge

@@ -1,4 +1,4 @@
-// Which frame every node of a graph runs in.
+// Computes in which frame every node of a graph runs.
 //
 // A loop is a frame: Enter nodes with the same attr "frame_name" lead into it, Exit nodes out of
 // it. The executor, the partitioner, the gradient builder and constant folding all need to know,

@@ -1,5 +1,5 @@
-// How ImportGraphDef works inside: one object per import that checks the whole definition and then
-// builds. Not for users.
+// The implementation of ImportGraphDef: one object for each import, which checks the whole
+// definition and then builds the nodes.
 #ifndef TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
 #define TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
 
@@ -19,7 +19,7 @@ class GraphImporter {
   // All three must outlive the importer.
   GraphImporter(const proto::GraphDef& def, const ImportOptions& options, Graph* graph)
       : def_(def), options_(options), graph_(graph) {}
-  // Everything that can be wrong. Leaves the graph as it is.
+  // Makes every check. Does not change the graph.
   absl::Status Check();
   // REQUIRES: Check() was OK, and the graph was not changed since.
   absl::StatusOr<ImportResult> Build();
@@ -51,9 +51,9 @@ class GraphImporter {
   absl::Status ReadAttrs(int node);
   absl::Status ReadColocation(int node);
   absl::Status ReadTypes(int node);
-  // Freezing a graph turns its variables into constants, also those that an op left in the graph
-  // assigns to: such a constant is made a variable again. Its value is not kept, since what assigns
-  // to it gives it another.
+  // Freezing a graph turns its variables into constants, also variables that a remaining op assigns
+  // to. Such a constant becomes a variable again. Its value is not kept, since the op assigns
+  // another.
   absl::Status ThawConstants();
   absl::Status CheckEdgeTypes();
   absl::Status CheckCycles();

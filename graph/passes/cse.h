@@ -1,4 +1,5 @@
-// Common subexpression elimination: of nodes that compute the same from the same, one stays.
+// Common subexpression elimination: of several nodes that compute the same value from the same
+// inputs, one stays.
 //
 // Two nodes are the same when op, attrs, data inputs (sorted, where the op is commutative), control
 // inputs and devices are the same. Stateful ops, control flow, placeholders, Send, Recv and nodes

@@ -1,4 +1,4 @@
-// The nodes that a fused node stands for, so that its errors name what the user wrote.
+// The nodes that a fused node replaces, so that its errors name the nodes of the user's program.
 #ifndef TROUPE_KERNELS_REPLACED_NODES_H_
 #define TROUPE_KERNELS_REPLACED_NODES_H_
 

@@ -1,4 +1,4 @@
-// Arithmetic on nodes, for gradients that read like their formulas.
+// Arithmetic operators that add nodes, so that gradient functions read like their formulas.
 //
 //   [](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Reciprocal", Conj(In(g, 0)))); }
 //

@@ -1,12 +1,12 @@
-// One variable: a value with ordered updates and snapshot reads.
+// One variable: a value with updates that run one at a time, and snapshot reads.
 //
 // Read returns a snapshot: a tensor that shares the value's buffer and that no later update
 // changes. Update runs its function on a buffer that no snapshot shares: in place when no snapshot
-// is alive, otherwise on a copy. Updates run one at a time. Updates of several threads that wait
-// for each other run in no particular order; the graph's edges order them where that matters.
+// is alive, otherwise on a copy. Of several updates that wait for a running one, any may be next;
+// where the order matters, the graph's edges fix it.
 //
-// Thread rule: all methods are thread safe, except the *Locked forms, whose caller holds mu(). Read
-// and the other methods wait for a running update or assignment.
+// Thread rule: all methods are thread safe, except those that are declared after mu(), whose caller
+// holds it. Read waits for a running update or assignment.
 #ifndef TROUPE_KERNELS_STATE_VARIABLE_SLOT_H_
 #define TROUPE_KERNELS_STATE_VARIABLE_SLOT_H_
 

@@ -23,7 +23,7 @@ class actor_system;
 
 namespace troupe {
 
-// True on the scheduler's threads of any actor system of this process, whoever made it.
+// True on the scheduler's threads of any actor system of this process, also of the program's own.
 bool OnSchedulerThread();
 
 // While an object of this class lives, its thread counts as a runtime's: other threads wait for it,

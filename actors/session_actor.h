@@ -60,8 +60,8 @@ struct ExtendCall {
 struct CompileCall {
   std::string key;
   Names feeds, fetches, targets;
-  proto::RunMetadata* parts = nullptr;  // whoever asks for the parts' graphs pays for making them; they are written before `done`
-  std::function<bool()> given_up;       // true when nobody wants the answer any more; empty: never
+  proto::RunMetadata* parts = nullptr;  // not null: the parts' graphs are exported here before `done` is called
+  std::function<bool()> given_up;       // true when the caller has gone; empty: never
   Reply<absl::StatusOr<std::shared_ptr<Signature>>> done;
 };
 struct CloseCall {
@@ -139,7 +139,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // An error when the session has ended.
   absl::Status Queue(Work work);
   void StartWork();
-  // One piece of work is over: the next begins.
+  // Ends one piece of work and begins the next.
   void NextWork();
   void DoExtend(const Work& work);
   void DoCompile(const Work& work);
@@ -147,20 +147,21 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // Prunes, folds, merges, places and partitions. CANCELLED between two passes when the compile is
   // not wanted any more.
   absl::Status Partition(const CompileCall& call, const std::function<absl::Status()>& wanted, Registering* result);
-  // Why nobody wants this compile any more.
+  // The reason why no call wants this compile any more; OK while one does.
   absl::Status Wanted(int64_t waiting);
-  // Takes calls off their compiles that have given up, and off the queue compiles for which nobody
-  // waits then. Whoever takes them lets them go without the lock.
+  // Removes calls that have given up from their compiles, and compiles for which no call waits then
+  // from the queue. The caller destroys the removed calls without the lock.
   using Calls = std::vector<std::shared_ptr<CompileCall>>;
   Calls TakeGivenUpLocked();
   // Completes the signature with its compiled parts and keeps it.
   Answer Register(const std::string& key, std::shared_ptr<Signature> signature,
                   std::vector<std::shared_ptr<const CompiledPart>> parts);
   void AnswerThose(int64_t waiting, const Answer& answer);
-  // Whoever takes them has to answer them.
+  // The caller has to answer the calls that it takes.
   std::vector<std::shared_ptr<CompileCall>> TakeLocked(int64_t waiting);
   std::vector<std::shared_ptr<Signature>> Living() const;
-  // Sets the container of variables that are the session's own although they bear a shared name.
+  // Sets the container of variables that belong to the session although their nodes have a shared
+  // name.
   void ClaimVariables(Graph* graph);
   // The worker that is alive now; null while it is being restarted.
   caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
@@ -194,7 +195,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   absl::flat_hash_map<std::string, int64_t> joinable_;
   int64_t last_waiting_ = 0;
   size_t calls_waiting_ = 0, sweep_at_ = 64;  // so many make it worth while to look who has given up
-  // Every signature that somebody holds, whether it is kept or not.
+  // Every signature that is alive, whether or not the cache keeps it.
   std::vector<std::weak_ptr<Signature>> signatures_;
   size_t look_through_ = 64;  // at this size the dead are dropped from the list
 };

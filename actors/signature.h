@@ -164,7 +164,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   std::vector<std::shared_ptr<Executor>> executors_;
   std::shared_ptr<StepContext> context_;
   std::atomic<bool> in_lane_{false};
-  bool lent_ = false;  // nobody waits for the step, although it is in a lane
+  bool lent_ = false;  // the step is in a lane, but no thread waits for it
   std::atomic<int64_t> step_id_{0};
   std::atomic<int> stops_{0};      // threads in Stop
   // The known cost of steps. Used by the thread that has leased the set.

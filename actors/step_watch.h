@@ -101,7 +101,7 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
     std::shared_ptr<StepQuestion> question;  // the latest
     Time due() const { return std::min(deadline, check); }
   };
-  // What is done when the lock has been released.
+  // Work that is done when the lock has been released.
   struct Later {
     std::vector<std::string> reports;
     std::vector<EarlyAnswer> answers;

@@ -29,7 +29,7 @@ struct RegisterGraphCall {
   explicit RegisterGraphCall(SessionScope of) : session(std::move(of)) {}
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;  // by device name
   SessionScope session;
-  std::function<absl::Status()> wanted;  // an error when nobody wants the parts any more; may be empty
+  std::function<absl::Status()> wanted;  // an error when no call wants the parts any more; may be empty
   Reply<absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>>> done;
 };
 // The logic of the worker, without CAF.

@@ -93,7 +93,7 @@ struct StepState::AsyncCall {
   }
 };
 
-// What a kernel answers with.
+// The `done` of a kernel: a copyable function object.
 class StepState::Answer {
  public:
   // The first of the call's.

@@ -104,7 +104,7 @@ struct CompiledNode {
   bool measured : 1 = false;        // its cost depends on shapes
   bool unused_outputs : 1 = false;  // some output has no consumer
   bool constant_enter : 1 = false;
-  bool uses_index : 1 = false;  // of a Merge: somebody wants to know which input came
+  bool uses_index : 1 = false;  // of a Merge: its index output has a consumer
   bool lends : 1 = false;       // its output is a constant or argument
 };
 static_assert(sizeof(CompiledNode) <= 64);

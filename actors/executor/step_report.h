@@ -14,7 +14,7 @@
 namespace troupe {
 
 struct StepReport {
-  // What passes between two parts.
+  // A tensor or a grant that passes between two parts.
   struct Link {
     std::string key;  // of the edge; empty: nothing
     uint64_t tag = 0;

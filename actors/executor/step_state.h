@@ -210,7 +210,7 @@ class StepState : public TensorExchange {
   // From any thread; takes ownership. True when the doorbell must be rung, which the caller does.
   bool PostArrival(Arrival* arrival);
 
-  // What the step waits for. In the executor's turn, or when nobody has it.
+  // Reports what the step waits for. In the executor's turn, or when no thread has it.
   StepReport Report() const;
   // Called when a turn ends before the step does. The step counts as waiting from now on, if nodes
   // have run since the last call.
@@ -342,7 +342,7 @@ class StepState : public TensorExchange {
     return stack_size_ == 0 && ordering_head_ == ordering_tail_ && queue_.empty() && heavy_.empty();
   }
 
-  // What does not run in the turn (arrivals.cc).
+  // Kernels outside of the turn, and arrivals (arrivals.cc).
   void RunAsync(uint32_t node, Iteration* it, bool dead);
   void RunAsJob(uint32_t node, Iteration* it);
   AsyncCall* Call(uint32_t node, Iteration* it, bool job);

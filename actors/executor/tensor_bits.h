@@ -128,7 +128,7 @@ class Loan {
   }
 
  private:
-  // What a Buffer has from its ninth byte on; the fifth is its kind.
+  // The fields of a Buffer from its ninth byte on; the fifth byte is its kind.
   struct Bytes {
     void* data;
     size_t size;

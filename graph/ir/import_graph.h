@@ -25,14 +25,14 @@ class GraphImporter {
   absl::StatusOr<ImportResult> Build();
 
  private:
-  // Where one input of a node comes from: a node of the definition or, when `existing` is set, of
-  // the graph.
+  // The source of one input of a node: a node of the definition or, when `existing` is set, of the
+  // graph.
   struct Input {
     Node* existing = nullptr;
     int node = -1;
     int port = 0;  // kControlSlot for a control input
   };
-  // What is known about node i of the definition before it becomes a Node.
+  // The facts about node i of the definition before it becomes a Node.
   struct Pending {
     const OpDef* op = nullptr;
     std::string new_name;  // empty: the one it has

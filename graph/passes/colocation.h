@@ -24,8 +24,8 @@ inline constexpr std::string_view kClassPrefix = "loc:@";
 
 struct ColocationOptions {
   bool allow_soft_placement = false;
-  // Whose advice for stateful nodes that have no device yet is followed, where what the graph
-  // itself asks for allows it. Null: none.
+  // Groups of the session, whose advice is followed for stateful nodes that have no device yet, as
+  // far as the requests of the graph itself allow. Null: none.
   const SessionGroups* session = nullptr;
   StillWanted wanted = nullptr;
   // Nodes (by name) that have a device for good. Overrides what they ask for.

@@ -42,7 +42,7 @@ struct FoldOptions {
 struct FoldStats {
   int evaluated = 0;  // nodes whose values are known now
   int replaced = 0;   // outputs that became constants
-  int removed = 0;    // nodes that nobody needed any more
+  int removed = 0;    // nodes that no other node needed any more
 };
 
 // Folds in place. Nodes that lose their last consumer by it are removed unless they are stateful; a

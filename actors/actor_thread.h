@@ -11,6 +11,8 @@
 // before, and a lane does without it during a step. At the exit of a program thread-local variables
 // are destroyed before objects with static storage. A destructor of such an object therefore calls
 // CAF on a thread of its own.
+//
+// Thread rule: all functions concern the calling thread and may be called on any.
 #ifndef TROUPE_ACTORS_ACTOR_THREAD_H_
 #define TROUPE_ACTORS_ACTOR_THREAD_H_
 

@@ -3,6 +3,8 @@
 //
 // On such a thread blocking calls are refused as in an actor's handler, since what they wait for
 // may be queued behind the work.
+//
+// Thread rule: everything here may be used from any thread.
 #ifndef TROUPE_ACTORS_ASIDE_H_
 #define TROUPE_ACTORS_ASIDE_H_
 

@@ -13,6 +13,8 @@
 //   list {}                    1 list the entries                       (container, name, what) of each
 //   reset {names}              2 drop those containers                  status
 //   exit (failure)             3 as above; the entries belong to the runtime, so variables are still there
+//
+// Thread rule: SpawnDevice and SpawnContainer may be called from any thread.
 #ifndef TROUPE_ACTORS_DEVICE_ACTOR_H_
 #define TROUPE_ACTORS_DEVICE_ACTOR_H_
 

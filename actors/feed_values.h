@@ -3,6 +3,8 @@
 //
 // The values are not copied: copies would write to their reference counts, which other threads that
 // feed the same tensors write to as well.
+//
+// Thread rule: a plain view, valid while the caller's array is.
 #ifndef TROUPE_ACTORS_FEED_VALUES_H_
 #define TROUPE_ACTORS_FEED_VALUES_H_
 

@@ -3,6 +3,8 @@
 // Threads do not survive a fork, so objects that were made before a fork belong to the parent
 // alone: in the child their calls are refused, and their destructors do nothing. Objects that the
 // child makes work there.
+//
+// Thread rule: all functions are thread safe.
 #ifndef TROUPE_ACTORS_PROCESS_H_
 #define TROUPE_ACTORS_PROCESS_H_
 

@@ -1,4 +1,7 @@
 // The implementation of a Runtime. Uses CAF types, which troupe/runtime.h does not.
+//
+// Thread rule: the members are set before the runtime is shared and do not change until it ends,
+// except on_failure, which mu guards.
 #ifndef TROUPE_ACTORS_RUNTIME_IMPL_H_
 #define TROUPE_ACTORS_RUNTIME_IMPL_H_
 

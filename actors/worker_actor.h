@@ -11,6 +11,8 @@
 // Each call is worked on by a thread of its own (aside.h), so that one session does not wait for
 // another's kernels to be made. Blocks: never. Owner: the supervisor, which restarts it. Dies: with
 // the runtime.
+//
+// Thread rule: RegisterGraph is thread safe.
 #ifndef TROUPE_ACTORS_WORKER_ACTOR_H_
 #define TROUPE_ACTORS_WORKER_ACTOR_H_
 

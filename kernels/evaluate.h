@@ -1,5 +1,7 @@
 // Runs one node's kernel at once, without a graph runtime: for constant folding and for tests of
 // kernels.
+//
+// Thread rule: all functions are thread safe.
 #ifndef TROUPE_KERNELS_EVALUATE_H_
 #define TROUPE_KERNELS_EVALUATE_H_
 

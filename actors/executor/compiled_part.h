@@ -8,8 +8,8 @@
 // A counter is 32 bits. For most nodes: missing inputs, data and control, in the low 31 bits; bit
 // 31 says that one of them was dead. For a Merge: missing control inputs in bits 0..14, data inputs
 // that may still come alive in bits 15..29, bit 30 "a live value is there", bit 31 "it was made
-// ready" (whitepaper section 4.4: any live input makes a Merge ready, only all dead inputs make it
-// dead).
+// ready" (white paper, section 4.4: any live input makes a Merge ready, only all dead inputs make
+// it dead).
 //
 // Thread rule: immutable after Compile, except the measured costs, which are relaxed atomics.
 #ifndef TROUPE_ACTORS_EXECUTOR_COMPILED_PART_H_

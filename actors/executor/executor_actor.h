@@ -16,6 +16,8 @@
 // one step at a time. Dies: with its set, or when it is killed. During a step an executor has a
 // home, the execution unit that resumes it: its caller's lane, or the compute threads. Messages to
 // it name that home.
+//
+// Thread rule: stated at each method.
 #ifndef TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 #define TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 

@@ -4,6 +4,8 @@
 // a feed, a grant). All other waiting nodes wait for these. How a chain continues in another part
 // is known only when all parts have answered (actors/stall_report.h). So a part reports, for each
 // root, the nodes that lead from it to where a value would leave the part.
+//
+// Thread rule: plain values.
 #ifndef TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
 #define TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
 

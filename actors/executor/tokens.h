@@ -4,6 +4,8 @@
 // for all of these are taken at once, before the first delivery, so a value with many readers costs
 // at most one atomic operation. Constants and arguments are lent, without references
 // (tensor_bits.h).
+//
+// Source of the semantics: white paper, section 4.4. Thread rule: in the executor's turn only.
 #ifndef TROUPE_ACTORS_EXECUTOR_TOKENS_H_
 #define TROUPE_ACTORS_EXECUTOR_TOKENS_H_
 

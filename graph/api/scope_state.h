@@ -2,6 +2,8 @@
 //
 // All scopes of a graph share one ScopeShared. A ScopeState is what WithX changes: immutable once
 // made, shared by copies of the Scope and by the Outputs built with it.
+//
+// Thread rule: all scopes of one graph belong to one thread at a time.
 #ifndef TROUPE_GRAPH_API_SCOPE_STATE_H_
 #define TROUPE_GRAPH_API_SCOPE_STATE_H_
 

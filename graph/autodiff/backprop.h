@@ -7,6 +7,9 @@
 //
 // Errors stick: after the first error every function here does nothing and returns invalid values;
 // status() returns the error.
+//
+// Source of the semantics: white paper, section 4.1; for loops TensorFlow 1.x. Thread rule: as for
+// the graph, one thread at a time.
 #ifndef TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 #define TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 

@@ -5,6 +5,8 @@
 // within one iteration of its frame. A tensor is alive exactly when all of its guard holds. A Merge
 // takes away what its inputs do not share. The Switches that end a loop are no part of it:
 // inside a body everything is alive in every iteration unless a conditional says otherwise.
+//
+// Thread rule: as for the graph, one thread at a time.
 #ifndef TROUPE_GRAPH_AUTODIFF_FORWARD_GRAPH_H_
 #define TROUPE_GRAPH_AUTODIFF_FORWARD_GRAPH_H_
 

@@ -6,6 +6,8 @@
 // lead to no needed gradient, moves nodes that need only shapes into the forward loop (so that
 // shapes are saved and not whole tensors), and replaces the remaining forward tensors by their
 // saved values.
+//
+// Thread rule: as for the graph, one thread at a time.
 #ifndef TROUPE_GRAPH_AUTODIFF_GRAD_CONTEXT_H_
 #define TROUPE_GRAPH_AUTODIFF_GRAD_CONTEXT_H_
 

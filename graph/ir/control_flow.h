@@ -4,6 +4,9 @@
 // it. The executor, the partitioner, the gradient builder and constant folding all need to know,
 // for a node, the frame it belongs to and the frame around that one. An Enter and an Exit count as
 // nodes of the inner frame: an Enter's token arrives in the parent, an Exit's leaves to the parent.
+//
+// Source of the semantics: white paper, section 4.4. Thread rule: a pure function of a graph that
+// no thread changes meanwhile.
 #ifndef TROUPE_GRAPH_IR_CONTROL_FLOW_H_
 #define TROUPE_GRAPH_IR_CONTROL_FLOW_H_
 

@@ -1,5 +1,7 @@
 // The implementation of ImportGraphDef: one object for each import, which checks the whole
 // definition and then builds the nodes.
+//
+// Thread rule: one thread at a time, which alone uses the graph.
 #ifndef TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
 #define TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
 

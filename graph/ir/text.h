@@ -19,6 +19,9 @@
 //
 // The printed text reads back as an equal graph: nodes in their order, attrs, edges, devices,
 // versions. Not printed: collections, the library of functions and the lines of the program.
+//
+// Thread rule: functions that read a graph may run while no thread changes it; those that change
+// one need it to themselves.
 #ifndef TROUPE_GRAPH_IR_TEXT_H_
 #define TROUPE_GRAPH_IR_TEXT_H_
 

@@ -1,4 +1,6 @@
 // Rules that printing and reading of graphs as text share; see text.h.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_GRAPH_IR_TEXT_FORM_H_
 #define TROUPE_GRAPH_IR_TEXT_FORM_H_
 

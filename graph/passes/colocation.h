@@ -5,6 +5,9 @@
 // reference (also control flow ops that pass references on), or if one takes the other's resource
 // handle. The requests of a group's members are merged; a group may have the device types that have
 // kernels for all its members.
+//
+// Source of the semantics: white paper, section 4.3. Thread rule: the graph must not change while
+// the groups are used; const methods shorten paths in a table, so one thread at a time.
 #ifndef TROUPE_GRAPH_PASSES_COLOCATION_H_
 #define TROUPE_GRAPH_PASSES_COLOCATION_H_
 

@@ -14,6 +14,8 @@
 // and its Merge, which fires once in each iteration, is a control input of the device's Recvs in
 // that frame. A value that is there in the first iteration only (of an Enter, before it comes to a
 // Merge) is received in that one only: its Recv waits for the small loop's Enter.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_
 #define TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_
 

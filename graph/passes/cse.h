@@ -5,7 +5,8 @@
 // inputs and devices are the same. Stateful ops, control flow, placeholders, Send, Recv and nodes
 // with reference inputs or outputs are never merged.
 //
-// Thread rule: the graph must be the caller's own.
+// Source of the semantics: white paper, section 5.1. Thread rule: the graph must be the caller's
+// own.
 #ifndef TROUPE_GRAPH_PASSES_CSE_H_
 #define TROUPE_GRAPH_PASSES_CSE_H_
 

@@ -1,4 +1,6 @@
 // Shared by the fusing passes: replaces several nodes by one.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FUSE_REWRITE_H_
 #define TROUPE_GRAPH_PASSES_FUSE_REWRITE_H_
 

@@ -19,6 +19,8 @@
 //
 // Not looked through: other ops that hand on their input's buffer (Reshape, Switch, Enter, ...),
 // and, for a consumer in the body, the edge from one iteration of a loop to the next.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_LATE_READS_H_
 #define TROUPE_GRAPH_PASSES_LATE_READS_H_
 

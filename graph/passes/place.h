@@ -9,6 +9,8 @@
 // Where nodes have no request, four rules save transfers: nodes that need only the shape of their
 // input stay with it; fetches stay with the fetched node; nodes without inputs go where all their
 // consumers are; and the simulation leaves readers of a reference with the variable.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_PLACE_H_
 #define TROUPE_GRAPH_PASSES_PLACE_H_
 

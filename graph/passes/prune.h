@@ -9,7 +9,8 @@
 // The cost is proportional to the number of needed nodes, plus one byte for each node of the graph.
 // If a feed is not a placeholder, the nodes that it would be computed from count, too.
 //
-// Thread rule: a pure function of a graph that no thread changes meanwhile.
+// Source of the semantics: white paper, section 4.2. Thread rule: a pure function of a graph that
+// no thread changes meanwhile.
 #ifndef TROUPE_GRAPH_PASSES_PRUNE_H_
 #define TROUPE_GRAPH_PASSES_PRUNE_H_
 

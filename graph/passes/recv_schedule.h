@@ -8,6 +8,8 @@
 //
 // Why this cannot make a cycle: along every edge the latest start grows, and it grows from a gate
 // to the consumers of the Recv it holds back.
+//
+// Thread rule: const methods may be called from several threads while no thread changes the graph.
 #ifndef TROUPE_GRAPH_PASSES_RECV_SCHEDULE_H_
 #define TROUPE_GRAPH_PASSES_RECV_SCHEDULE_H_
 

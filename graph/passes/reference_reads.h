@@ -10,6 +10,8 @@
 // share it. A node that waits for nothing else reads through a plain _Send, as any other value
 // crosses. The node gets the value that it would read if it were on the variable's device. This
 // adds no cycle: the Identity waits only for nodes that the node itself waits for.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_REFERENCE_READS_H_
 #define TROUPE_GRAPH_PASSES_REFERENCE_READS_H_
 

@@ -4,6 +4,9 @@
 // dimensions in which every operand behaves alike (advances or stands still) become one. The result
 // is a short list of dimensions; the innermost is the run that an inner loop handles at once.
 // Offsets and sizes count elements.
+//
+// Source of the semantics: NumPy's broadcasting, as in TensorFlow. Thread rule: const methods may
+// be called from several threads.
 #ifndef TROUPE_KERNELS_COMMON_BROADCAST_H_
 #define TROUPE_KERNELS_COMMON_BROADCAST_H_
 

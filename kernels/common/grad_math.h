@@ -4,6 +4,8 @@
 //
 // A Value is a node's output and the context that builds; its operators add nodes. After the
 // context's first error they do nothing.
+//
+// Thread rule: as for the graph, one thread at a time.
 #ifndef TROUPE_KERNELS_COMMON_GRAD_MATH_H_
 #define TROUPE_KERNELS_COMMON_GRAD_MATH_H_
 

@@ -3,6 +3,8 @@
 //
 // An op that only hands its input on uses PassOn: no byte is copied, and the consumer may become
 // the buffer's only owner.
+//
+// Thread rule: PassOn and the like belong to the thread of their context.
 #ifndef TROUPE_KERNELS_COMMON_OP_FILE_H_
 #define TROUPE_KERNELS_COMMON_OP_FILE_H_
 

@@ -1,5 +1,7 @@
 // Names of the containers that hold one session's own state on a device. Users' container names
 // cannot begin with '/', so they never name one of these.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_DEVICE_SESSION_CONTAINERS_H_
 #define TROUPE_KERNELS_DEVICE_SESSION_CONTAINERS_H_
 

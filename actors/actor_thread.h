@@ -1,15 +1,18 @@
-// What the calling thread is: one that runs actors, or one that is past its end.
+// Tells what kind of thread the caller is on: a thread that runs actors, or one that is past its
+// end.
 //
-// A blocking call on a thread of an actor system's scheduler holds up the actors that wait for that
-// thread, and may wait for them: it is refused. A detached or a blocking actor has a thread of its
-// own, and may block.
+// A blocking call on a thread of an actor system's scheduler delays the actors that need that
+// thread, and may wait for one of them; such calls are refused. A detached or a blocking actor has
+// a thread of its own and may block it.
 //
-// CAF keeps a share of the actor system's logger in a thread-local variable. A thread that has one
-// takes a lock of that logger, which all threads share, twice whenever it resumes an actor; so a
-// plain thread that spawned something is left without, as it was before, and a lane does without
-// for the time of a step. At the exit of a program these are gone before objects with static
-// storage are, and CAF in a destructor of such an object would use the dead variable: there it is
-// called by a thread of its own.
+// CAF keeps a reference to the actor system's logger in a thread-local variable. A thread that has
+// such a reference takes a lock of the logger, which all threads share, twice whenever it resumes
+// an actor. So a plain thread that spawned an actor is left without the reference, as it was
+// before, and a lane does without it during a step. At the exit of a program thread-local variables
+// are destroyed before objects with static storage. A destructor of such an object therefore calls
+// CAF on a thread of its own.
+//
+// Thread rule: all functions concern the calling thread and may be called on any.
 #ifndef TROUPE_ACTORS_ACTOR_THREAD_H_
 #define TROUPE_ACTORS_ACTOR_THREAD_H_
 
@@ -22,11 +25,11 @@ class actor_system;
 
 namespace troupe {
 
-// True on the scheduler's threads of any actor system of this process, whoever made it.
+// True on the scheduler's threads of any actor system of this process, also of the program's own.
 bool OnSchedulerThread();
 
-// This thread belongs to a runtime for the time of its life: others wait for it, so that nothing
-// may block it either.
+// While an object of this class lives, its thread counts as a runtime's: other threads wait for it,
+// so blocking calls are refused on it, too.
 class NoBlockingHere {
  public:
   NoBlockingHere();
@@ -36,15 +39,15 @@ class NoBlockingHere {
 };
 bool MustNotBlockHere();
 
-// From now on ThreadEnded is right on this thread. Before a thread calls CAF for an object that may
-// be destroyed at exit.
+// Makes ThreadEnded() valid on this thread. To be called before this thread uses CAF for an object
+// that may be destroyed at exit.
 void KnowThreadsEnd();
 // True when the thread-local variables of this thread have been destroyed.
 bool ThreadEnded();
 
-// A thread that had no logger of CAF before has none after. One that had another actor system's,
-// which cannot be set again, has none either: it would keep the logger that it got instead, and an
-// actor system does not end before its logger is gone.
+// On destruction, removes the logger that this thread has got from CAF meanwhile. If the thread had
+// the logger of another actor system before, it has none afterwards: that logger cannot be set
+// again, and an actor system does not end while a thread still refers to its logger.
 class NoLoggerAfter {
  public:
   NoLoggerAfter();

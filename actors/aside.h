@@ -1,8 +1,10 @@
-// Work that takes long and is no step: compiling, importing. It runs on a thread of its own, so
-// that the actors that ask for it answer others meanwhile.
+// Runs long work that is not a step (compiling, importing) on a thread of its own, so that the
+// actor that asked for it can answer other messages meanwhile.
 //
 // On such a thread blocking calls are refused as in an actor's handler, since what they wait for
 // may be queued behind the work.
+//
+// Thread rule: everything here may be used from any thread.
 #ifndef TROUPE_ACTORS_ASIDE_H_
 #define TROUPE_ACTORS_ASIDE_H_
 
@@ -19,14 +21,15 @@
 
 namespace troupe {
 
-// Runs `work` on a new thread; here when `aside` is false or there is no thread to be had.
+// Runs `work` on a new thread; on the calling thread if `aside` is false or the system has no
+// thread left.
 void RunAside(bool aside, std::function<void()> work);
 
-// Counts work that is under way, for whoever must outlast it.
+// Counts work that is under way, for an owner that must not end before it.
 class UnderWay {
  public:
-  // The work is over when the last copy of the share is gone. It should be the last that the work
-  // lets go of.
+  // The work counts as over when the last copy of the share is destroyed. The work should destroy
+  // its copy last.
   static std::shared_ptr<void> Share(const std::shared_ptr<UnderWay>& of);
   // False when there still is some.
   bool WaitUntilNone(std::chrono::milliseconds at_most);
@@ -37,8 +40,8 @@ class UnderWay {
   int count_ = 0;
 };
 
-// What f returns, a Status or StatusOr; an exception that comes out of it is its error. `what`:
-// "Extend".
+// Returns the Status or StatusOr that f returns; an exception that f throws becomes an error.
+// `what`: "Extend".
 template <class F>
 auto Guarded(std::string_view what, F&& f) -> decltype(f()) {
   try {
@@ -52,7 +55,8 @@ auto Guarded(std::string_view what, F&& f) -> decltype(f()) {
   }
 }
 
-// Calls what a user gave us, on a thread where nobody can take its exceptions: they are logged.
+// Calls a function of the user on a thread where no caller could catch its exceptions; they are
+// logged.
 void CallUser(std::string_view what, const std::function<void()>& f);
 
 }  // namespace troupe

@@ -1,13 +1,12 @@
-// How long a call may take: its deadline, its token, and the wait for an answer that may come too
-// late.
+// Waits for the answer to one call: until the answer, the call's deadline, or its cancellation.
 //
 //   const Deadline deadline = Deadline::In(options.timeout_ms, now);
 //   auto wait = std::make_shared<CallWait<absl::StatusOr<int>>>();
 //   Ask([wait](auto answer) { wait->Set(std::move(answer)); });
 //   return wait->Wait(deadline, options.cancellation, "the question was not answered");
 //
-// Whoever answers may do so when the caller has long gone: it holds a share of the wait, and what
-// it says then is dropped.
+// The answer may come after the caller has left: the answering side holds a share of the wait, and
+// a late answer is dropped.
 //
 // Thread rule: all methods are thread safe; Wait is called once.
 #ifndef TROUPE_ACTORS_CALL_WAIT_H_
@@ -30,8 +29,8 @@ namespace troupe {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// The only place where milliseconds of a user become a time: what lies too far in the future is
-// never.
+// Converts a user's milliseconds to a point in time. A time too far in the future to be represented
+// becomes "never" (SteadyTime::max()).
 SteadyTime TimeAfter(SteadyTime begun, int64_t ms);
 
 struct Deadline {
@@ -40,10 +39,11 @@ struct Deadline {
   static Deadline In(int64_t ms, SteadyTime now) { return ms > 0 ? Deadline{ms, TimeAfter(now, ms)} : Deadline{}; }
 };
 
-// What a token ends.
+// Something that a cancellation token can end.
 class Cancellable {
  public:
-  // On the thread that cancels, under the token's lock: it neither blocks nor calls users' code.
+  // Called on the thread that cancels, under the token's lock. Must neither block nor call users'
+  // code.
   virtual void OnCancel() = 0;
 
  protected:
@@ -56,16 +56,15 @@ struct CancellationToken::Impl {
   std::vector<Cancellable*> entries;
 };
 
-// Registers something with a token for the time of its life; it must not go before this does. A
-// null token never ends it.
+// Registers `what` with a token while this object lives; `what` must live at least as long. A null
+// token never cancels.
 class Cancellation {
  public:
   Cancellation(const CancellationToken* token, Cancellable* what);
   ~Cancellation();
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
-  // To be asked once it is registered: what was cancelled before is found here, what is cancelled
-  // later is told.
+  // True when the token was cancelled before the registration. A later cancellation calls OnCancel.
   bool cancelled() const;
 
  private:

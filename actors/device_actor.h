@@ -1,17 +1,20 @@
-// The device actor: speaks for one device of a task.
+// The device actor: answers questions about one device of a task.
 //
 //   message                    action                                   reply (through the call)
 //   device_stats {}            1 read the allocator                     DeviceStatus
 //   exit (failure)             2 calls in the mailbox are dropped       ABORTED
 //                                the supervisor fails the steps that run on the device, then spawns the next incarnation
 //
-// The Device object is lent to it by the runtime and outlives it. Knows no graphs. Blocks: never.
+// The runtime owns the Device object, which outlives the actor. The actor knows no graphs. Blocks:
+// never.
 //
-// The container actor: speaks for the named state of one device.
+// The container actor: lists and resets the named state of one device.
 //
 //   list {}                    1 list the entries                       (container, name, what) of each
 //   reset {names}              2 drop those containers                  status
 //   exit (failure)             3 as above; the entries belong to the runtime, so variables are still there
+//
+// Thread rule: SpawnDevice and SpawnContainer may be called from any thread.
 #ifndef TROUPE_ACTORS_DEVICE_ACTOR_H_
 #define TROUPE_ACTORS_DEVICE_ACTOR_H_
 

@@ -1,6 +1,10 @@
-// The values of a step's feeds where they lie: an array of tensors, or the second halves of an
-// array of pairs. Copies would be counted on the line on which other threads that feed the same
-// tensors count theirs.
+// The values of a step's feeds, read where the caller keeps them: an array of tensors, or the
+// second halves of an array of pairs.
+//
+// The values are not copied: copies would write to their reference counts, which other threads that
+// feed the same tensors write to as well.
+//
+// Thread rule: a plain view, valid while the caller's array is.
 #ifndef TROUPE_ACTORS_FEED_VALUES_H_
 #define TROUPE_ACTORS_FEED_VALUES_H_
 

@@ -1,15 +1,15 @@
-// A lane: a thread that runs the actors of a step that it started.
+// A lane: an execution unit of CAF whose thread is the caller of a blocking Run. It resumes the
+// executors of the step that the call started.
 //
-// A request through CAF's scheduler and back costs two thread hops (20-70 us on a small VM). A
-// blocking Run instead turns its own thread into an execution unit for the time of the step:
-// messages that wake the step's executors put them on a queue that this thread drains. They stay
-// actors, addressed and run by messages; only the thread that resumes them is the one that waits
-// anyway. Who starts a short asynchronous step is its lane too, but never waits (lend.h).
+// Handing a step to CAF's scheduler and back costs two thread switches (20-70 us on a small VM).
+// With a lane, messages that wake the step's executors put them on a queue that the calling thread
+// drains; it would only wait otherwise. The executors remain ordinary actors. The caller of
+// RunAsync may be the lane of a short step, too, but never waits in it (lend.cc).
 //
 // Thread rule: Own, Drain and Wait belong to the calling thread. Messages sent by that thread name
 // the lane as their execution unit; other threads name remote(), which queues under a mutex and
-// wakes the lane. An actor that is not the lane's own is handed to the scheduler; its own ones,
-// when nobody drains the lane any more, to `elsewhere` (turn_threads.h).
+// wakes the lane. An actor that is not the lane's own goes to the scheduler. The lane's own actors
+// go to `elsewhere` (turn_threads.h) when no thread drains the lane any more.
 #ifndef TROUPE_ACTORS_LANE_H_
 #define TROUPE_ACTORS_LANE_H_
 
@@ -32,13 +32,13 @@ class Lane : public caf::execution_unit {
   explicit Lane(caf::actor_system* system, caf::execution_unit* elsewhere = nullptr);
   ~Lane() override;
 
-  // Actors that may run here.
+  // Sets the actors that may run in this lane.
   void Own(std::vector<caf::resumable*> actors) { own_ = std::move(actors); }
-  // Makes the calling thread the lane's, until Detach. Between the two, other threads' messages
-  // wait for this thread; otherwise they go elsewhere, so that an actor never waits in a lane that
-  // nobody drains.
+  // Makes the calling thread the lane's thread until Detach. In between, actors that other threads
+  // wake wait for this thread; at other times they go elsewhere, so that no actor waits in a lane
+  // that no thread drains.
   void Attach();
-  // Whoever is queued goes on elsewhere.
+  // Actors that are still queued go elsewhere.
   void Detach();
   bool IsAttached() const { return thread_ == std::this_thread::get_id(); }
   void exec_later(caf::resumable* actor) override;
@@ -49,12 +49,12 @@ class Lane : public caf::execution_unit {
   // Sleeps until an actor is queued or another thread calls Wake, or `until` has come (false).
   bool Wait(std::chrono::steady_clock::time_point until);
   void Wake();
-  // Whether there is something to drain, or Wait would return at once. Without the lock, for the
-  // lane's thread when it does something else until then.
+  // True when there is something to drain, or Wait would return at once. Takes no lock; for the
+  // lane's thread while it does other work.
   bool Stirred() const { return head_ < queue_.size() || woken_.load(std::memory_order_acquire); }
-  // Wakes the lane when `last()` is true, which is called under the lane's lock: what it makes
-  // visible to the lane's thread cannot make that thread leave, and the lane go, before this call
-  // is over (Detach waits for the lock).
+  // Calls `last` under the lane's lock, and wakes the lane if it returns true. What `last`
+  // publishes may make the lane's thread leave; since Detach waits for the lock, the lane lives
+  // until this call is over.
   template <class F>
   void WakeIf(F&& last) {
     std::lock_guard<std::mutex> lock(mu_);

@@ -1,10 +1,11 @@
-// Who starts an asynchronous step lends it the calling thread for as long as the step is short.
+// Lends the calling thread of RunAsync to short steps.
 //
-// A step of one microsecond that an actor starts would otherwise cost two hops between threads
-// (20-70 us while the threads sleep). So the thread that calls RunAsync is the step's lane
-// (lane.h), as in a blocking Run, but never waits: when nothing is left that could run now (an
-// asynchronous kernel, a job), or the time is over, it hands the executors to the compute threads
-// (turn_threads.h), which go on with the step. If the step is over by then, `done` is called here.
+// A step of one microsecond that an actor starts would otherwise cost two thread switches (20-70 us
+// while the threads sleep). So the thread that calls RunAsync is the step's lane (lane.h), as in a
+// blocking Run, but never waits: when nothing is left that could run at once (an asynchronous
+// kernel or a job is under way), or the time is over, it hands the executors to the compute threads
+// (turn_threads.h), which continue the step. If the step is over by then, `done` is called on the
+// calling thread.
 //
 //   asked     no step is known that was short with feeds as big                    1 on the compute threads, as are first steps        elsewhere
 //   asked     a part has kernels of the user's, which may not come back           2 on the compute threads                            elsewhere
@@ -18,13 +19,13 @@
 //   any       it was stopped, and has not ended 50 ms later                        9 `done` by the clock (step_watch.h)                answered
 //   answered  the step is over                                                    10 nothing is told                                   gone
 //
-// What a handler's thread is kept from other actors for is thereby at most `lend_us` and one turn
-// of an executor (2000 nodes), less than the scheduler gives an actor. A chain of steps started by
-// `done` has the same time, then it goes on elsewhere; whoever called RunAsync gets its thread
-// back.
+// An actor's handler therefore loses its thread for at most `lend_us` and one turn of an executor
+// (2000 nodes), less than the scheduler gives an actor. A chain of steps that `done` callbacks
+// start shares that time; then it continues on the compute threads, and the caller of RunAsync gets
+// its thread back.
 //
-// The step counts one part more than it has while its starter works on it, so that it is not over
-// before the starter has let go of the set.
+// While the calling thread works on a step, the step counts one part more than it has, so that it
+// is not over before the thread has released the set.
 #include <time.h>
 
 #include <caf/all.hpp>

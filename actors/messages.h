@@ -1,5 +1,7 @@
-// Messages of the cast that stay within one process. None crosses hosts, so none is serialised.
-// Those of users' actors are in troupe/actors.h.
+// Messages between the runtime's own actors. They stay within one process and are never serialised.
+// Messages for users' actors are declared in troupe/actors.h.
+//
+// Thread rule: a message belongs to its receiver once it is sent.
 #ifndef TROUPE_ACTORS_MESSAGES_H_
 #define TROUPE_ACTORS_MESSAGES_H_
 

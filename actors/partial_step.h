@@ -17,8 +17,8 @@
 //   any      the step was aborted 50 ms ago, and has not ended
 //                                              8 as 4; the executors are released when its kernels have returned   as before
 //
-// It is one step: every node runs once, as soon as its inputs are there. While it runs the step
-// keeps this object alive, so that whoever drops the handle need not wait. Thread rule: all methods
+// A partial run is one step: every node runs once, as soon as its inputs are there. The running
+// step keeps this object alive, so that dropping the handle need not wait. Thread rule: all methods
 // are thread safe; a call waits for its fetches.
 #ifndef TROUPE_ACTORS_PARTIAL_STEP_H_
 #define TROUPE_ACTORS_PARTIAL_STEP_H_

@@ -1,6 +1,6 @@
-// An asynchronous call whose signature is still being compiled. Its deadline and its token hold
-// meanwhile, and count from the call. What it is fed goes when it is answered, however long the
-// compile holds a share of this object.
+// An asynchronous call whose signature is still being compiled. Its deadline counts from the call
+// and applies during the compile, as does its token. The feeds are released when the call is
+// answered, even if the compile still holds a share of this object.
 //
 //   state    event                     action                                        next
 //   pending  Take                      1 callback and feeds are the taker's          taken
@@ -8,8 +8,8 @@
 //   pending  the token is cancelled    3 answer, CANCELLED; drop the feeds           answered
 //   answered Take                      4 there is nothing to take                    answered
 //
-// Early answers come from the clock: a token is cancelled by whoever has it, perhaps with locks
-// that the callback takes. Thread rule: all methods are thread safe.
+// Early answers are given on the clock's thread, also after a cancellation: the thread that cancels
+// may hold locks that the callback takes. Thread rule: all methods are thread safe.
 #ifndef TROUPE_ACTORS_PENDING_RUN_H_
 #define TROUPE_ACTORS_PENDING_RUN_H_
 
@@ -26,7 +26,7 @@ namespace troupe {
 
 class PendingRun : public WatchedCall, public Cancellable, public std::enable_shared_from_this<PendingRun> {
  public:
-  // `token` may go when this returns; what it stands for is shared.
+  // `token` may be destroyed when this returns; its state is shared.
   static std::shared_ptr<PendingRun> Begin(std::shared_ptr<StepWatch> watch, const Deadline& deadline,
                                            const CancellationToken* token, std::vector<Tensor> feeds,
                                            RunCallback done);
@@ -35,7 +35,7 @@ class PendingRun : public WatchedCall, public Cancellable, public std::enable_sh
     std::vector<Tensor> feeds;
   };
   Taken Take();
-  // Whether the call has been answered, so that nobody wants its signature for it.
+  // True when the call has been answered and no longer needs its signature.
   bool answered() const;
 
   void TimeIsUp() override;

@@ -1,6 +1,10 @@
-// Which process this is, counted by forks. Threads do not survive a fork, so what was made before
-// belongs to the parent alone: in the child its calls are refused, and its end does nothing. What
-// is made in the child is good there.
+// Numbers the processes of a program by its forks.
+//
+// Threads do not survive a fork, so objects that were made before a fork belong to the parent
+// alone: in the child their calls are refused, and their destructors do nothing. Objects that the
+// child makes work there.
+//
+// Thread rule: all functions are thread safe.
 #ifndef TROUPE_ACTORS_PROCESS_H_
 #define TROUPE_ACTORS_PROCESS_H_
 
@@ -12,7 +16,7 @@ namespace troupe {
 
 extern std::atomic<int> process_number;
 
-// Forks are counted from the first call on.
+// Starts to count forks.
 void CountForks();
 inline int ThisProcess() { return process_number.load(std::memory_order_relaxed); }
 // `what`: "session".

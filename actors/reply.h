@@ -1,5 +1,8 @@
-// The answer that a message asks for. It is given once; an actor that dies or forgets answers by
-// dropping it, with an error, so nobody waits for ever.
+// The answer to one message, given once. If an actor dies, or destroys the reply without an answer,
+// the caller gets ABORTED. So no caller waits forever.
+//
+// Thread rule: one thread at a time; the answer is given on the thread that calls or destroys the
+// reply.
 #ifndef TROUPE_ACTORS_REPLY_H_
 #define TROUPE_ACTORS_REPLY_H_
 

@@ -1,4 +1,7 @@
-// The inside of a Runtime: CAF types allowed.
+// The implementation of a Runtime. Uses CAF types, which troupe/runtime.h does not.
+//
+// Thread rule: the members are set before the runtime is shared and do not change until it ends,
+// except on_failure, which mu guards.
 #ifndef TROUPE_ACTORS_RUNTIME_IMPL_H_
 #define TROUPE_ACTORS_RUNTIME_IMPL_H_
 
@@ -18,18 +21,20 @@
 
 namespace troupe {
 
-// Keeps an actor system from its end, as an actor that runs would; lets go of it on any thread.
+// Keeps an actor system from ending while this object lives, as a running actor would. May be
+// destroyed on any thread.
 struct RunningIn {
   caf::actor_system* system = nullptr;
   ~RunningIn();
 };
 
 struct Runtime::Impl {
-  // In the caller's system: whoever drops the last share of the runtime may have another thread end
-  // it, and the caller cannot know when that is done. The last to go.
+  // Set for a runtime in the caller's actor system: the runtime may be ended by another thread, and
+  // the caller cannot know when that is done. Destroyed last.
   RunningIn running_in;
   RuntimeOptions options;
-  // Either ours or the caller's; ours dies last.
+  // The actor system: the runtime's own, or the caller's. The runtime's own is destroyed after all
+  // that uses it.
   std::unique_ptr<caf::actor_system_config> config;
   std::unique_ptr<caf::actor_system> own_system;
   caf::actor_system* system = nullptr;
@@ -50,15 +55,15 @@ struct Runtime::Impl {
   std::map<const void*, std::function<void(const absl::Status&)>> on_failure;
   void TellFailure(const absl::Status& status);
 
-  // Ends the actors and threads, then the rest. What a compute thread is still at uses all of it: a
-  // callback in the last turn of a step, or a kernel whose executor was killed. After a second that
-  // is waited for elsewhere, and the rest, with the actor system, goes when it has returned.
+  // Ends the actors and the threads, then the rest. A compute thread may still run a callback in
+  // the last turn of a step, or a kernel whose executor was killed, and both use all of this. After
+  // one second a background thread waits for them and then destroys the rest, with the actor
+  // system.
   static void End(std::unique_ptr<Impl> impl);
 };
 
-// As StartRuntimeIn of troupe/actors.h without threads of its own for steps and deadlines:
-// executors run under the system's scheduler, and `clock` looks for what is due. So a test that has
-// both in its hand decides what happens next.
+// As StartRuntimeIn of troupe/actors.h, but without threads for steps and deadlines: executors run
+// under the system's scheduler, and `clock` decides what is due. For tests, which control both.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
                                                         std::shared_ptr<StepClock> clock);
 

@@ -20,12 +20,13 @@
 //   closed  close                     11 nothing is left to do                                                 status
 //   any     exit                      12 as 9;  calls that wait for an answer get one                          ABORTED
 //
-// What is queued (1, 3) runs aside of the actor, one at a time in the order in which it came, so
-// that the actor answers everything else meanwhile (aside.h). A compile that nobody waits for any
-// more ends before its next pass.
+// Queued work (1, 3) runs on a thread of its own, one piece at a time in the order of the messages;
+// the actor answers everything else meanwhile (aside.h). A compile for which no call waits any more
+// ends before its next pass.
 //
-// Blocks: never. Never touches a tensor's bytes: a known signature leases its executors to the
-// caller directly, and this actor hears of misses only. Owner: the Session object. Dies: with it.
+// Blocks: never. Run, RunAsync and partial runs of a known signature do not involve this actor:
+// their callers lease executors from the signature directly. Only misses and run_request come here.
+// Owner: the Session object. Dies: with it.
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
 #define TROUPE_ACTORS_SESSION_ACTOR_H_
 
@@ -59,16 +60,16 @@ struct ExtendCall {
 struct CompileCall {
   std::string key;
   Names feeds, fetches, targets;
-  proto::RunMetadata* parts = nullptr;  // whoever asks for the parts' graphs pays for making them; they are written before `done`
-  std::function<bool()> given_up;       // true when nobody wants the answer any more; empty: never
+  proto::RunMetadata* parts = nullptr;  // not null: the parts' graphs are exported here before `done` is called
+  std::function<bool()> given_up;       // true when the caller has gone; empty: never
   Reply<absl::StatusOr<std::shared_ptr<Signature>>> done;
 };
 struct CloseCall {
   Reply<absl::Status> done;
 };
-// What one session has of its own on the runtime's devices: variables, random streams, counters. It
-// goes with the session; a step that still ran by then may have made some anew, which goes with the
-// session's last signature.
+// The state that one session owns on the runtime's devices: variables, random streams, counters. It
+// is cleared when the session ends, and once more with the session's last signature, since a step
+// that still ran then may have made new state.
 class SessionState {
  public:
   SessionState(std::shared_ptr<Runtime> runtime, std::string id) : runtime_(std::move(runtime)), id_(std::move(id)) {}
@@ -81,10 +82,10 @@ class SessionState {
   const std::string id_;
 };
 
-// What the session actor does, without an actor.
+// The logic of the session actor, without CAF.
 //
-// Thread rule: all methods are thread safe. The graph belongs to the work that is under way, of
-// which there is one at a time.
+// Thread rule: all methods are thread safe. The graph belongs to the piece of work that runs; only
+// one runs at a time.
 class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
  public:
   SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
@@ -96,7 +97,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
   // Ends the session, from any thread and without a turn of its actor: steps end with `steps`,
-  // calls with `calls`. Whoever waits is answered by AnswerAll, on a thread on which users'
+  // calls with `calls`. AnswerAll then answers the calls that wait, on a thread on which users'
   // callbacks may run. The first end counts.
   void End(const absl::Status& steps, const absl::Status& calls);
   void AnswerAll();
@@ -105,12 +106,13 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   bool WaitForWork(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
   const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
   const std::shared_ptr<SignatureCache>& cache() const { return cache_; }
-  // Calls that wait for a signature, among them such as have given up since somebody looked.
+  // The number of calls that wait for a signature. Calls that have given up since the last sweep
+  // are counted, too.
   size_t calls_waiting() const {
     std::lock_guard<std::mutex> lock(mu_);
     return calls_waiting_;
   }
-  // When a call that begins now must be answered.
+  // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;
   // Asks every step that runs what it waits for.
   std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;
@@ -137,7 +139,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // An error when the session has ended.
   absl::Status Queue(Work work);
   void StartWork();
-  // One piece of work is over: the next begins.
+  // Ends one piece of work and begins the next.
   void NextWork();
   void DoExtend(const Work& work);
   void DoCompile(const Work& work);
@@ -145,20 +147,21 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // Prunes, folds, merges, places and partitions. CANCELLED between two passes when the compile is
   // not wanted any more.
   absl::Status Partition(const CompileCall& call, const std::function<absl::Status()>& wanted, Registering* result);
-  // Why nobody wants this compile any more.
+  // The reason why no call wants this compile any more; OK while one does.
   absl::Status Wanted(int64_t waiting);
-  // Takes calls off their compiles that have given up, and off the queue compiles for which nobody
-  // waits then. Whoever takes them lets them go without the lock.
+  // Removes calls that have given up from their compiles, and compiles for which no call waits then
+  // from the queue. The caller destroys the removed calls without the lock.
   using Calls = std::vector<std::shared_ptr<CompileCall>>;
   Calls TakeGivenUpLocked();
   // Completes the signature with its compiled parts and keeps it.
   Answer Register(const std::string& key, std::shared_ptr<Signature> signature,
                   std::vector<std::shared_ptr<const CompiledPart>> parts);
   void AnswerThose(int64_t waiting, const Answer& answer);
-  // Whoever takes them has to answer them.
+  // The caller has to answer the calls that it takes.
   std::vector<std::shared_ptr<CompileCall>> TakeLocked(int64_t waiting);
   std::vector<std::shared_ptr<Signature>> Living() const;
-  // Sets the container of variables that are the session's own although they bear a shared name.
+  // Sets the container of variables that belong to the session although their nodes have a shared
+  // name.
   void ClaimVariables(Graph* graph);
   // The worker that is alive now; null while it is being restarted.
   caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
@@ -192,7 +195,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   absl::flat_hash_map<std::string, int64_t> joinable_;
   int64_t last_waiting_ = 0;
   size_t calls_waiting_ = 0, sweep_at_ = 64;  // so many make it worth while to look who has given up
-  // Every signature that somebody holds, whether it is kept or not.
+  // Every signature that is alive, whether or not the cache keeps it.
   std::vector<std::weak_ptr<Signature>> signatures_;
   size_t look_through_ = 64;  // at this size the dead are dropped from the list
 };

@@ -1,10 +1,10 @@
 // A compiled signature: one choice of feeds, fetches and targets, with its compiled parts and the
-// executors that are free to run it.
+// free executors that can run it.
 //
-// A step is answered once: when its last part is done, or before that when it was told to end
-// (deadline, token, Close) and has not within 50 ms (step_watch.h). A step that was answered early
-// goes on in the background; until its kernels have returned it keeps its set, signature and
-// runtime, what it is fed and what it makes.
+// A step is answered once: when its last part is done, or earlier if it was told to end (deadline,
+// token, Close) and did not within 50 ms (step_watch.h). A step that was answered early goes on in
+// the background. Until its kernels have returned it keeps its set, its signature, the runtime, its
+// feeds and its results.
 //
 //   state      event                                     action                                            next
 //   free       a blocking Run that the lane may have   1 run_step to each executor, through the lane     in its lane
@@ -16,18 +16,19 @@
 //   running    it was stopped 50 ms ago                7 answer, with what has not returned              answered
 //   answered   the last part is done                   8 nothing is told any more                        free
 //
-// A blocking Run gives its own thread to a step only if it gets it back in time: without deadline
-// and token to any step of the library's own kernels, which return, and to one with users' kernels
-// that took 10 ms at most before; with a deadline or token to one of the library's kernels that
-// took 1 ms at most with feeds that were as big as these in every dimension. Otherwise the step is
-// asynchronous and the caller waits for the answer. What a step costs may depend on more than the
-// sizes of its feeds (their values, what variables hold); a limited step that was in its lane for
-// longer than 1 ms is asynchronous the next time, and measured then. While a kernel has the lane,
-// neither Close nor a deadline is seen.
+// A blocking Run uses its own thread as the step's lane only if it can expect the thread back in
+// time. Without deadline and token: any step of the library's own kernels (which return), and a
+// step with users' kernels that took at most 10 ms when it was last measured. With a deadline or
+// token: a step of the library's kernels that took at most 1 ms with feeds at least as large in
+// every dimension. Otherwise the step is asynchronous and the caller waits for the answer. The cost
+// of a step may depend on more than the sizes of its feeds (on their values, or on variables); a
+// step with a deadline or token that kept its lane for longer than 1 ms is asynchronous the next
+// time, and measured then. While a kernel occupies the lane, neither Close nor a deadline takes
+// effect.
 //
-// Thread rule: Lease, Release and the Run functions are thread safe. Nothing hot is shared: a set
-// of executors belongs to one step at a time, and free sets wait in slots that threads take from
-// different ends.
+// Thread rule: Lease, Release and the Run functions are thread safe. Threads that run steps share
+// no memory that each step writes: a set of executors belongs to one step at a time, and free sets
+// lie in slots that threads take from different ends.
 #ifndef TROUPE_ACTORS_SIGNATURE_H_
 #define TROUPE_ACTORS_SIGNATURE_H_
 
@@ -58,14 +59,15 @@ class ExecutorSet;
 class PartialStep;
 class Signature;
 
-// The biggest feeds with which a step was cheap, as far as its cost may depend on how big they are:
-// their shapes, and the characters in all strings of each. Thread rule: none.
+// The largest feeds with which a step was cheap: their shapes, and for each the number of
+// characters in all its strings. Thread rule: one thread at a time.
 class CheapFeeds {
  public:
-  // A step with `feeds` took so long; cheap is what took `limit` at most. False when steps with
-  // such feeds were held to be cheap and are not any more.
+  // Records that a step with `feeds` took `nanos`; it was cheap if that is at most `limit`. False
+  // when steps with such feeds counted as cheap before and do not any more.
   bool Saw(const std::vector<Tensor>& feeds, int64_t nanos, int64_t limit);
-  // Whether none of `feeds` is bigger in any dimension, or has another rank.
+  // True when the recorded feeds are at least as large as `feeds` in every dimension and have the
+  // same ranks.
   bool Cover(const FeedValues& feeds) const;
   void Forget() { known_ = false; }
 
@@ -76,7 +78,8 @@ class CheapFeeds {
   std::vector<int64_t> characters_;
 };
 
-// The executors of one step, one per part, and the step's state. Leased to one caller at a time.
+// The executors of one step, one for each part, and the step's state. Leased to one caller at a
+// time.
 class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
  public:
   ExecutorSet(Signature* signature, caf::actor_system& system);
@@ -85,23 +88,23 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // Runs a step on the calling thread's lane and waits for it.
   absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                            std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
-  // Whether a blocking Run may give its thread to the step with these feeds; `limited`: it has a
-  // deadline or token.
+  // Whether a blocking Run may use its thread as the lane of a step with these feeds; `limited`:
+  // the call has a deadline or a token.
   bool MayUseLane(bool limited, const FeedValues& feeds) const;
-  // Starts a step that nobody waits for. The calling thread is lent to it when it is likely to take
-  // `lend_us` at most (lend.cc); the compute threads have it otherwise. `keep` is released before
-  // `done` is called.
+  // Starts a step for which no thread waits. It begins on the calling thread if it is likely to
+  // take at most `lend_us` microseconds (lend.cc), otherwise on the compute threads. `keep` is
+  // released before `done` is called.
   void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done,
                 proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us);
-  // Starts a step whose feeds come later, on the compute threads. `partial` hears of results and of
-  // the end.
+  // Starts a step whose feeds come later, on the compute threads. `partial` is told of results and
+  // of the end.
   void RunPartial(const RunOptions& options, const Deadline& deadline, std::shared_ptr<PartialStep> partial);
   void Feed(uint32_t index, const Tensor& value);
-  // False when an executor is dead: the set is not used again.
+  // False when an executor is dead; the set must then not be used again.
   bool usable() const;
-  // Ends step `step_id` from any thread, also when its parts have not been started yet; nothing
-  // happens when it is over. Stop leaves it to the caller to see to the answer. REQUIRES: the set
-  // lives.
+  // Both end step `step_id` from any thread, also before its parts have been started; nothing
+  // happens when the step is over. After Abort the watch gives the answer if the step does not end
+  // in time; after Stop the caller has to see to the answer. REQUIRES: the set lives.
   void Abort(int64_t step_id, const absl::Status& status);
   void Stop(int64_t step_id, const absl::Status& status);
   // For the watch, under its lock.
@@ -110,7 +113,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   std::string Describe() const;
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
   bool running() const { return parts_left_.load() > 0; }
-  // What the parts have run since they began to live. From any thread.
+  // The number of nodes that the parts have run since the set was made. From any thread.
   int64_t nodes_run() const;
   int64_t step_id() const { return step_id_.load(std::memory_order_acquire); }
 
@@ -124,17 +127,17 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void ResultReady(uint32_t index) override;
 
  private:
-  // A step begins: from here on it has a number, and may be stopped. `feeds` must stay where they
-  // are until Finish. `answers`: it answers by callback, so it may be answered early.
+  // Begins a step: it has a number from here on, and may be stopped. `feeds` must stay where they
+  // are until Finish. `answers`: the step answers by a callback, so it may be answered early.
   void Begin(const FeedValues& feeds, bool answers);
   void Launch(caf::execution_unit* home, bool stats);
-  // Puts a step that no thread waits for under the eyes of its token and of the watch.
+  // Registers a step for which no thread waits with its token and with the watch.
   void Guard(const CancellationToken* token, const Deadline& deadline);
   // Works along with the step's jobs until the lane has something to run, `until` has come, or it
   // is time to sleep.
   void HelpJobs(std::chrono::steady_clock::time_point until);
-  // What the step waits for. Of the lane's thread, which drains meanwhile: an executor answers in
-  // its turn, and may have it elsewhere.
+  // Asks the parts what the step waits for. For the lane's thread, which drains the lane meanwhile:
+  // an executor answers in its turn, which may be in this lane or elsewhere.
   std::vector<std::string> AskInLane();
   // Lending (lend.cc).
   bool MayLend(int64_t lend_us, const FeedValues& feeds) const;
@@ -147,10 +150,10 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   absl::Status Finish(std::vector<Tensor>* outputs);
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
 
-  // Remembers what the step's turns and jobs took, and with which feeds. REQUIRES: the step is
+  // Records how long the step's turns and jobs took, and with which feeds. REQUIRES: the step is
   // over, and its arguments are still there.
   void Measure();
-  // The step had the caller's thread for longer than it should: it is elsewhere the next time.
+  // Records that the step kept the caller's thread too long, so that the next one runs elsewhere.
   void Overran();
 
   Signature* const signature_;
@@ -161,10 +164,10 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   std::vector<std::shared_ptr<Executor>> executors_;
   std::shared_ptr<StepContext> context_;
   std::atomic<bool> in_lane_{false};
-  bool lent_ = false;  // nobody waits for the step, although it is in a lane
+  bool lent_ = false;  // the step is in a lane, but no thread waits for it
   std::atomic<int64_t> step_id_{0};
   std::atomic<int> stops_{0};      // threads in Stop
-  // What is known of the cost of steps, for whoever has leased the set.
+  // The known cost of steps. Used by the thread that has leased the set.
   int64_t measured_nanos_ = -1;  // of the step that was measured last; negative: none was
   CheapFeeds for_lane_, for_lending_;
   bool measure_next_ = false;
@@ -174,13 +177,13 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   std::vector<bits::Loan> loans_;  // by argument
   std::vector<std::vector<NodeTiming>> timings_;
   std::atomic<int> parts_left_{0};
-  // The first error, from whichever thread. Most steps have none, and look at the flag alone.
+  // The first error, from any thread. A step without an error only reads the flag.
   bool SetError(const absl::Status& status);
   absl::Status TakeError();
   std::mutex mu_;        // guards status_, and context_ against Stop
   absl::Status status_;
   std::atomic<bool> failed_{false};
-  // Of an asynchronous step. Whoever takes `owed_` to zero has done_ and metadata_.
+  // Of an asynchronous step. The thread that sets `owed_` to zero owns done_ and metadata_.
   std::vector<Tensor> held_feeds_;
   RunOptions run_options_;
   RunCallback done_;
@@ -208,14 +211,14 @@ class Signature : public std::enable_shared_from_this<Signature> {
   TurnThreads* turns = nullptr;      // the runtime's; null: asynchronous steps run under the scheduler
 
   ~Signature();
-  // A free set, or a new one. Null when the session is closed.
+  // A free set, or a new one; never null. Callers check `closed` themselves.
   std::unique_ptr<ExecutorSet> Lease();
   void Release(std::unique_ptr<ExecutorSet> set);
   absl::Status CheckFeed(size_t i, const Tensor& value) const;
   // Its fetches and targets, for messages.
   std::string Describe() const;
   absl::Status CheckFeeds(const FeedValues& values) const;
-  // When a call that begins now must be answered.
+  // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;
   absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                            std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
@@ -244,12 +247,12 @@ class Signature : public std::enable_shared_from_this<Signature> {
   friend class ExecutorSet;
 };
 
-// True on a thread that runs an actor's handler, as far as the runtime can know, and on the
+// True on a thread that runs an actor's handler, as far as the runtime can tell, and on the
 // runtime's own threads.
 bool InsideActor();
-// Why a fetch has no value although its step went well.
+// The error of a fetch that has no value although its step succeeded.
 absl::Status NotTaken(const std::string& fetch);
-// Calls a callback of the program. What it throws is logged and dropped: there is nobody to tell.
+// Calls a callback of the program. An exception that it throws is logged and dropped.
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept;
 // Gives a stall report to `on_stall`, or logs it when there is none.
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text);

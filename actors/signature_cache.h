@@ -1,11 +1,11 @@
-// The signatures that a session keeps, by their names, so that a step that was run before is looked
-// up and not compiled.
+// The signatures that a session keeps, by their names, so that a choice of feeds, fetches and
+// targets that was run before need not be compiled again.
 //
-// Every combination and order of names is a signature of its own, so their number is bounded: the
-// one that was used least recently goes first. Who still holds it (a Callable, a step) keeps it
-// alive. Threads look up in replicas, which share neither a lock nor a count of uses. A use is
-// remembered by the time at which the last signature was added, so of two signatures that were both
-// used since then it is not known which was first.
+// Every combination and order of names is a signature of its own, so their number is bounded; the
+// least recently used one is dropped first. A Callable or a step that still holds a dropped
+// signature keeps it alive. Threads look up in replicas, which share neither a lock nor a counter
+// of uses. A use is recorded as the time at which the last signature was added; between two
+// signatures that were both used since then, the order of use is unknown.
 //
 // Thread rule: all methods are thread safe.
 #ifndef TROUPE_ACTORS_SIGNATURE_CACHE_H_
@@ -28,8 +28,8 @@ class SignatureCache {
   // 0: no bound.
   explicit SignatureCache(int64_t bound) : bound_(static_cast<size_t>(bound)) {}
 
-  // The signature of the key that `write` appends to an empty string. Null when there is none; the
-  // key is in `*key` then.
+  // The signature whose key `write` appends to an empty string. Null when there is none; `*key` is
+  // then the key.
   template <class Write>
   std::shared_ptr<Signature> Find(Write&& write, std::string* key) {
     Replica& r = Mine();
@@ -48,7 +48,7 @@ class SignatureCache {
     std::string unused;
     return Find([&](std::string* k) { *k = key; }, &unused);
   }
-  // Keeps a signature that was not there. Others may go for it.
+  // Adds a signature that was not there. May drop others.
   void Add(const std::string& key, const std::shared_ptr<Signature>& signature);
   void Clear();
   size_t size() const;

@@ -1,19 +1,19 @@
-// What a step waits for, as a report that names the culprit first.
+// Reports what a step waits for, the culprit first.
 //
-// Every part of the step is asked (StepQuestion) and answers in its turn with what runs or waits in
+// Every part of the step is asked (StepQuestion) and answers in its turn which nodes run or wait in
 // it (executor/step_report.h). A receive in one part waits for a node of another; followed from
 // part to part, each wait ends at a culprit: a kernel that runs, a feed that has not come, a part
-// that does not answer because its turn does not end, or one that has ended without sending. A
-// report is one line a culprit, oldest first, and below it the nodes that wait for it, each for the
-// one above:
+// that does not answer because its turn does not end, or a part that has ended without sending. A
+// report has one line for each culprit, oldest first; below it stand the nodes that wait for it,
+// each for the one above:
 //
 //   node 'w' (Wait) on /job:a/task:0/device:CPU:1 has run for 3.2 s
 //     <- node 'w/_send' (_Send) on /job:a/task:0/device:CPU:1 has waited 3.2 s for input 0 'tensor' from 'w:0' (running)
 //     <- node 'w/_recv' (_Recv) on /job:a/task:0/device:CPU:0 has waited 3.2 s for tensor 'edge_3_w' of /job:a/task:0/device:CPU:1
 //     <- node 'z' (Add) on /job:a/task:0/device:CPU:0 has waited 3.2 s for input 1 'y' from 'w/_recv:0' (waiting for a tensor)
 //
-// A kernel, a receive, a feed and a held value know when their wait began; a node that waits for
-// inputs has waited since its part last ran a node, at the latest.
+// A kernel, a receive, a feed and a held value know when their wait began. For a node that waits
+// for inputs the report gives the time since its part last ran any node.
 //
 // Thread rule: StallLines is a pure function; a question's methods are thread safe.
 #ifndef TROUPE_ACTORS_STALL_REPORT_H_
@@ -48,11 +48,11 @@ std::vector<std::string> StallLines(const std::vector<PartAnswer>& parts, size_t
 class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
  public:
   explicit StepQuestion(const std::vector<std::shared_ptr<Executor>>& parts);
-  // Asks. REQUIRES: the step's executors are not released meanwhile. `answered` is called once,
-  // when all have answered, in the turn of the last one (at once when there is no part); never,
-  // when one is dead.
+  // Asks all parts. REQUIRES: the step's executors are not released meanwhile. `answered` is called
+  // once, when all parts have answered, in the turn of the last one (at once when there is no
+  // part); it is not called if an executor is dead.
   void Ask(std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
-  // Of the answers that have come so far.
+  // The report made of the answers that have come so far.
   std::vector<std::string> Lines() const;
 
  private:

@@ -1,11 +1,11 @@
-// Deadlines, stall reports, and steps that do not end although they should.
+// The list of steps that have a deadline, want stall reports, or were told to end and have not yet.
 //
-// A blocking Run in its lane looks at its deadline itself. Every other step that has one, every
-// step whose session asks for stall reports, and every step that was told to end (deadline, token,
-// Close) stands on this list, which the runtime's clock looks through when something is due
-// (step_clock.h). A step that was told to end has 50 ms for it: the executors answer in their
-// turns, and whoever called knows then that nothing of the step runs any more. After that the call
-// is answered all the same, and the step goes on in the background until its kernels have returned.
+// A blocking Run in its lane checks its deadline itself. Every other step with a deadline, every
+// step of a session with stall reports, and every step that was told to end (deadline, token,
+// Close) stands on this list; the runtime's clock calls Look() when something is due
+// (step_clock.h). A step that was told to end has 50 ms to end: if it does, nothing of the step
+// runs any more when its call is answered. After 50 ms the call is answered all the same, and the
+// step goes on in the background until its kernels have returned.
 //
 //   state     event                        action                                                        next
 //   watched   time is up                   1 ask every part what it waits for                             expiring
@@ -22,12 +22,12 @@
 //   ending    50 ms later                  9 answer the call; the status says what has not returned        gone
 //   any       the step ends               10 forget it; answers that are under way are dropped             gone
 //
-// Asynchronous calls that wait for something else than a step (a signature that is being compiled)
-// have their deadlines here, too (WatchedCall).
+// Asynchronous calls that do not wait for a step but for a compile also have their deadlines here
+// (WatchedCall).
 //
 // Thread rule: all methods are thread safe. A step is removed before its executors are released;
-// until then they may be used under the list's lock. What belongs to the program is called without
-// it. Whatever is added, removed or due costs no more when many others stand on the list.
+// until then they may be used under the list's lock. Functions of the program are called without
+// the lock. Steps are found by hash and due times by a heap, so a long list costs little.
 #ifndef TROUPE_ACTORS_STEP_WATCH_H_
 #define TROUPE_ACTORS_STEP_WATCH_H_
 
@@ -57,7 +57,7 @@ struct EarlyAnswer {
   absl::Status status;
 };
 
-// A call that is answered at a time unless it was before.
+// A call that is answered at a given time unless it was answered before.
 class WatchedCall {
  public:
   virtual ~WatchedCall() = default;
@@ -75,18 +75,18 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   Time Now() const { return clock_->Now(); }
   // `stall_ms` zero or less: no reports.
   void Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline, int64_t stall_ms);
-  // The step was stopped: its call is answered soon, whether it has ended or not. Nothing happens
-  // when it has been answered. REQUIRES: the set lives.
+  // Says that the step was stopped: its call is answered soon, whether or not the step has ended.
+  // Nothing happens if it has been answered. REQUIRES: the set lives.
   void Stopped(ExecutorSet* set, int64_t step_id);
   void Remove(ExecutorSet* set);
   // `call` may be added again with another time.
   void Add(std::shared_ptr<WatchedCall> call, Time when);
   void Remove(const WatchedCall* call);
   size_t size() const;
-  // From here on no report is given. `wait`: none is under way when this returns.
+  // Stops all reports. `wait`: none is under way when this returns.
   void EndReports(bool wait);
 
-  // Does what is due; returns when there is more to do. For the clock.
+  // Handles everything that is due, and returns the time of the next event. For the clock.
   Time Look();
 
  private:
@@ -101,7 +101,7 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
     std::shared_ptr<StepQuestion> question;  // the latest
     Time due() const { return std::min(deadline, check); }
   };
-  // What is done when the lock has been released.
+  // Work that is done when the lock has been released.
   struct Later {
     std::vector<std::string> reports;
     std::vector<EarlyAnswer> answers;

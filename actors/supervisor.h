@@ -13,9 +13,9 @@
 //   any                   down of an incarnation that is not the child's own
 //                                            8 ignored                                                       as before
 //
-// What a child works on (a device, its containers) belongs to whoever made the factory and is only
-// lent to the child, so a restarted child finds it again. Blocks: never. Owner: the runtime. Dies:
-// with it.
+// A child does not own the objects that it works on (a device, its containers): they belong to the
+// runtime, whose factory functions capture them. So a restarted child finds them again. Blocks:
+// never. Owner: the runtime. Dies: with it.
 #ifndef TROUPE_ACTORS_SUPERVISOR_H_
 #define TROUPE_ACTORS_SUPERVISOR_H_
 
@@ -44,14 +44,14 @@ struct RestartPolicy {
   bool escalate = false;  // giving up ends the supervisor, and its own supervisor decides
 };
 
-// When to restart whom: the supervisor's arithmetic, without an actor or a clock.
+// Decides whether and when a child is restarted, without an actor or a clock.
 class RestartDecision {
  public:
   using Time = std::chrono::steady_clock::time_point;
   explicit RestartDecision(RestartPolicy policy)
       : policy_(policy), random_(policy.seed != 0 ? policy.seed : std::random_device()()) {}
-  // A child failed at `now`. The delay before its restart; negative when it is not restarted any
-  // more.
+  // Records a failure at `now`. Returns the delay before the restart; negative when the child is
+  // given up.
   std::chrono::milliseconds OnFailure(Time now);
   int failures_in_window() const { return static_cast<int>(failures_.size()); }
 
@@ -71,14 +71,14 @@ struct ChildSpec {
   std::function<void(uint64_t incarnation)> restarted;
 };
 
-// Names to living actors, readable from any thread.
+// Maps names to the actors that are alive. Thread rule: all methods are thread safe.
 class Directory {
  public:
   void Set(const std::string& name, caf::actor actor, uint64_t incarnation);
   // Null while the child is down.
   caf::actor Find(const std::string& name) const;
-  // What to tell who needs the actor while Find gives null: it is being restarted, or it is not any
-  // more.
+  // The error for a caller that needs the actor while Find gives null: UNAVAILABLE while it is
+  // being restarted, FAILED_PRECONDITION when it was given up.
   absl::Status WhyDown(const std::string& name) const;
   void GiveUp(const std::string& name, const std::string& why);
   // 0 when there never was one.

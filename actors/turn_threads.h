@@ -1,9 +1,9 @@
-// Where executors run whose step no thread waits for: on the runtime's compute threads.
+// The execution unit of executors that no lane runs: the runtime's compute threads.
 //
-// The threads of an actor system belong to those who are in control: session, worker and
-// supervisor, and the actors of the program. A kernel that runs there would keep them from
-// answering, and a deadline from being met. So an executor that no lane has (lane.h) names this
-// execution unit, and each of its resumes is a turn of a compute thread.
+// The threads of an actor system serve session, worker and supervisor, and the actors of the
+// program. A kernel that ran there would keep them from answering. So an executor that is in no
+// lane (lane.h) names this execution unit, and each time it is resumed is one job of a compute
+// thread.
 //
 // Thread rule: exec_later may be called from any thread while the runtime lives.
 #ifndef TROUPE_ACTORS_TURN_THREADS_H_
@@ -23,8 +23,8 @@ class TurnThreads : public caf::execution_unit {
  public:
   TurnThreads(caf::actor_system* system, std::shared_ptr<ComputeThreads> threads)
       : caf::execution_unit(system), threads_(std::move(threads)) {}
-  // RESOURCE_EXHAUSTED when there is no thread for turns and none can be had. Before a step that
-  // needs them begins.
+  // Starts the threads for turns, if they do not run. RESOURCE_EXHAUSTED when the system has no
+  // thread left. To be called before a step that needs them begins.
   absl::Status Start();
   // REQUIRES: Start was OK.
   void exec_later(caf::resumable* actor) override;

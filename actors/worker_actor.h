@@ -1,4 +1,5 @@
-// The worker: owns the devices of one task and compiles what a session registers for them.
+// The worker: compiles the graphs that a session registers for the devices of one task. It shares
+// the devices, which the runtime owns.
 //
 //   state  message                            action                                              reply (through the call)
 //   alive  register_graph {graphs, session} 1 compile one part per device                         parts
@@ -7,8 +8,11 @@
 //   alive  exit                             3 calls in the mailbox are dropped; the supervisor    ABORTED
 //                                             spawns the next incarnation. What is worked on goes on
 //
-// Each call is worked on aside of the actor (aside.h), so that one session does not wait for
-// another's kernels to be made. Blocks: never. Owner: the runtime. Dies: with it.
+// Each call is worked on by a thread of its own (aside.h), so that one session does not wait for
+// another's kernels to be made. Blocks: never. Owner: the supervisor, which restarts it. Dies: with
+// the runtime.
+//
+// Thread rule: RegisterGraph is thread safe.
 #ifndef TROUPE_ACTORS_WORKER_ACTOR_H_
 #define TROUPE_ACTORS_WORKER_ACTOR_H_
 
@@ -27,10 +31,10 @@ struct RegisterGraphCall {
   explicit RegisterGraphCall(SessionScope of) : session(std::move(of)) {}
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;  // by device name
   SessionScope session;
-  std::function<absl::Status()> wanted;  // an error when nobody wants the parts any more; may be empty
+  std::function<absl::Status()> wanted;  // an error when no call wants the parts any more; may be empty
   Reply<absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>>> done;
 };
-// What the worker does, without an actor.
+// The logic of the worker, without CAF.
 class Worker {
  public:
   explicit Worker(std::vector<std::shared_ptr<Device>> devices) : devices_(std::move(devices)) {}

@@ -1,5 +1,7 @@
 // Runs one node's kernel at once, without a graph runtime: for constant folding and for tests of
 // kernels.
+//
+// Thread rule: all functions are thread safe.
 #ifndef TROUPE_KERNELS_EVALUATE_H_
 #define TROUPE_KERNELS_EVALUATE_H_
 
@@ -30,14 +32,14 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<T
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
                                                    TensorExchange* exchange = nullptr);
-// The status of what a kernel threw: INTERNAL with what it says, RESOURCE_EXHAUSTED for
-// std::bad_alloc. REQUIRES: inside of the exception's handler.
+// The status for the exception that a kernel threw: INTERNAL with its text, RESOURCE_EXHAUSTED for
+// std::bad_alloc. REQUIRES: called in the exception's handler.
 absl::Status KernelException();
-// Whether every output of a kernel is there, of the node's type, and of a shape that fits the one
-// that is known of it (`shapes`: by output, or empty). INTERNAL names the first that is not. A
-// Switch may leave outputs dead.
+// Checks that a kernel has set every output, to the node's type and to a shape that fits the known
+// one (`shapes`: by output, or empty). INTERNAL names the first that is not. A Switch may leave
+// outputs dead.
 absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs, absl::Span<const PartialTensorShape> shapes = {});
-// What a kernel keeps of `node`.
+// The description of `node` that a kernel keeps.
 KernelNode DescribeNode(const Node& node, Device* device);
 
 // Builds a one-node graph for `op` with inputs of these values' types and runs it. Type attrs are

@@ -1,5 +1,5 @@
-// The kernels' side of the graph passes: who can run a node, and the values of nodes that depend on
-// constants alone.
+// Answers the questions of the graph passes about kernels: which device types can run a node, and
+// the values of nodes that depend on constants alone.
 #ifndef TROUPE_KERNELS_PASS_SUPPORT_H_
 #define TROUPE_KERNELS_PASS_SUPPORT_H_
 
@@ -13,8 +13,8 @@
 
 namespace troupe {
 
-// Answers from KernelRegistry, which it asks once for each op. A GPU is preferred where it has a
-// kernel. Thread rule: for one thread.
+// Looks kernels up in KernelRegistry, once for each op. A GPU is preferred where it has a kernel.
+// Thread rule: one thread.
 class RegistryKernelLookup : public KernelLookup {
  public:
   bool HasKernel(const Node& node, const std::string& device_type) const override;
@@ -24,7 +24,8 @@ class RegistryKernelLookup : public KernelLookup {
   mutable std::vector<std::unique_ptr<KernelFinder>> finders_;  // by device type: few
 };
 
-// Evaluates with the CPU's kernels, on the calling thread, which is always the same.
+// Evaluates nodes with the CPU's kernels, on the calling thread. Thread rule: always the same
+// thread.
 class KernelEvaluator : public ConstantEvaluator {
  public:
   absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override;

@@ -1,4 +1,6 @@
-// The nodes that a fused node stands for, so that its errors name what the user wrote.
+// The nodes that a fused node replaces, so that its errors name the nodes of the user's program.
+//
+// Thread rule: immutable after construction.
 #ifndef TROUPE_KERNELS_REPLACED_NODES_H_
 #define TROUPE_KERNELS_REPLACED_NODES_H_
 

@@ -1,21 +1,21 @@
-// A kernel of a step that runs outside of the executor's turn: a job on a compute thread, or an
-// asynchronous kernel. For the executor's own files.
+// A kernel that runs outside of the executor's turn: a job on a compute thread, or an asynchronous
+// kernel. For the executor's own files.
 //
-// A call has two holders: the step's list, until the node's end is handled in the turn, and whoever
-// may still answer. An asynchronous kernel's `done` is an Answer, and so is what a job keeps. The
-// first answer is posted as the node's end; a later one is ignored. When the last copy goes and
-// none was called, the node's end is posted as INTERNAL: a kernel that drops its `done`, or throws
-// with it, fails its step and does not hold it up. A job that its step does not want any more
-// answers without computing, or is dropped before it begins. What is posted was allocated with the
-// call, so that an answer needs no memory.
+// A call has two holders: the step's list, until the node's end is handled in the turn, and the
+// copies of its Answer. An asynchronous kernel's `done` is an Answer; a job keeps one, too. The
+// first answer is posted as the node's end; later ones are ignored. If the last copy is destroyed
+// and none was called, the node's end is posted as INTERNAL: so a kernel that drops its `done`, or
+// throws with it, fails its step instead of holding it up. A job that its step no longer wants
+// answers without computing, or is dropped before it begins. The message of the node's end is
+// allocated with the call, so that an answer needs no memory.
 //
 //   open      answer                 1 post the node's end                                  answered
 //   open      the last copy goes     2 post INTERNAL; of a job, CANCELLED                   answered
 //   answered  answer                 3 ignored, and logged once a part                      answered
 //   answered  the last copy goes     4 the kernel's context and executor are let go         gone, when the end was handled
 //
-// The executor, its part and its step's context live as long as a copy of the Answer does, so a
-// kernel may finish what it does after it has answered.
+// The executor, its part and its step's context live as long as a copy of the Answer, so a kernel
+// may go on after it has answered.
 //
 // Thread rule: Answers may be called, copied and dropped on any thread; the list belongs to the
 // turn.
@@ -93,7 +93,7 @@ struct StepState::AsyncCall {
   }
 };
 
-// What a kernel answers with.
+// The `done` of a kernel: a copyable function object.
 class StepState::Answer {
  public:
   // The first of the call's.

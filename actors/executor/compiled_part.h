@@ -1,15 +1,15 @@
-// One part of a graph, compiled for execution: flat arrays that every executor of the part reads
-// and none writes.
+// One part of a graph, compiled for execution into flat arrays that every executor of the part
+// reads and none writes.
 //
 // Nodes are numbered frame by frame, and so are their inputs ("slots"), so that the counters and
-// values of one iteration of a frame are one contiguous piece. A part without control flow has one
-// frame, and its executor compiles to a loop that never looks a frame up.
+// values of one iteration of a frame are contiguous. A part without control flow has one frame, and
+// its executor runs a loop that never looks up a frame.
 //
 // A counter is 32 bits. For most nodes: missing inputs, data and control, in the low 31 bits; bit
 // 31 says that one of them was dead. For a Merge: missing control inputs in bits 0..14, data inputs
 // that may still come alive in bits 15..29, bit 30 "a live value is there", bit 31 "it was made
-// ready" (whitepaper section 4.4: any live input makes a Merge ready, only all dead inputs make it
-// dead).
+// ready" (white paper, section 4.4: any live input makes a Merge ready, only all dead inputs make
+// it dead).
 //
 // Thread rule: immutable after Compile, except the measured costs, which are relaxed atomics.
 #ifndef TROUPE_ACTORS_EXECUTOR_COMPILED_PART_H_
@@ -37,8 +37,8 @@ inline constexpr uint32_t kMergeDataMask = (kMergeLive - 1) & ~kMergeControlMask
 inline constexpr uint32_t kMergeFired = 1u << 31;
 inline constexpr uint32_t kDeadInput = 1u << 31;  // of any other node
 
-// What the executor does with a node that is ready, decided by the traits of its op and the form of
-// its kernel.
+// How the executor handles a ready node; follows from the traits of its op and the form of its
+// kernel.
 enum class Step : uint8_t {
   kKernel,
   kAsyncKernel,
@@ -51,14 +51,14 @@ enum class Step : uint8_t {
   kResult,
 };
 
-// What is special about the node that an edge leads to.
+// How the node at the end of an edge counts its tokens.
 enum class Target : uint8_t {
   kPlain,
   kMerge,
   kIgnoresDead,  // an Exit or NextIteration: deadness means nothing to it, a frame's end tells which Exits never came alive
 };
 
-// Of a value. The edges of one output stand together.
+// An edge that carries a value. The edges of one output are contiguous.
 struct OutEdge {
   uint32_t dst;          // node
   int32_t slot;          // input of dst; -1 in a token that stands for a control edge
@@ -75,8 +75,8 @@ inline constexpr int kMaxOutputs = (1 << 15) - 1;  // of a node
 inline constexpr uint32_t kLentArgument = 1u << 31;
 inline constexpr int kMaxLentInputs = 16;
 
-// The flow of a stateful node of a loop, in a compiled part: as kNone, but it takes its turn
-// (StaticFrame::in_turn).
+// The flow of a stateful node of a loop, in a compiled part: like kNone, but its runs follow the
+// order of the iterations (StaticFrame::in_turn).
 inline constexpr ControlFlow kInTurn = static_cast<ControlFlow>(255);
 
 // A control edge is its target, with this bit when that is a Merge.
@@ -104,7 +104,7 @@ struct CompiledNode {
   bool measured : 1 = false;        // its cost depends on shapes
   bool unused_outputs : 1 = false;  // some output has no consumer
   bool constant_enter : 1 = false;
-  bool uses_index : 1 = false;  // of a Merge: somebody wants to know which input came
+  bool uses_index : 1 = false;  // of a Merge: its index output has a consumer
   bool lends : 1 = false;       // its output is a constant or argument
 };
 static_assert(sizeof(CompiledNode) <= 64);
@@ -120,9 +120,9 @@ struct StaticFrame {
   std::vector<uint32_t> exits;                        // nodes
   std::vector<std::pair<uint32_t, uint32_t>> pinned;  // (slot, constant)
   uint32_t parallel_iterations = 10;
-  // Whose runs happen in the order of the iterations, whatever they cost and on whichever thread
-  // they are: stateful nodes, which have one count more than missing inputs, and, with kLoopInTurn,
-  // loops in this one that have such nodes.
+  // Nodes that run in the order of the iterations, whatever their cost and on any thread: stateful
+  // nodes, whose counters are one higher than the number of missing inputs, and, with kLoopInTurn,
+  // nested loops that contain such nodes.
   std::vector<uint32_t> in_turn;
   uint32_t place = kNoPlace;  // in its parent's in_turn
   static constexpr uint32_t kNoPlace = ~0u, kLoopInTurn = 1u << 31;
@@ -140,7 +140,8 @@ class CompiledPart {
     return Compile(graph, std::shared_ptr<Device>(std::shared_ptr<void>(), device), session);
   }
 
-  // A share: a kernel that answers late keeps its part when the runtime has gone. Goes last.
+  // A share, because a kernel that answers late keeps its part after the runtime has ended.
+  // Destroyed last.
   std::shared_ptr<Device> device;
   bool has_user_kernels = false;  // of KernelOrigin::kUser: nothing is known of when they return
   bool has_control_flow = false;  // frames, switches, merges or dead tokens can occur
@@ -184,14 +185,14 @@ class CompiledPart {
   static constexpr uint32_t kHeavyNanos =
       50000;  // about one thread hop: from here on a node is worth a thread of its own
 
-  // A kernel that was slow once, for whatever reason, may have become cheap since.
+  // Recomputes has_heavy: a kernel that was slow once may have become cheap since.
   void LookForHeavy() const {
     bool heavy = false;
     for (size_t i = 0; i < nodes.size(); ++i) heavy |= cost[i].load(std::memory_order_relaxed) > kHeavyNanos;
     if (has_heavy.load(std::memory_order_relaxed) != heavy) has_heavy.store(heavy, std::memory_order_relaxed);
   }
-  // `first`: in an executor's first steps the fastest run counts, since what a kernel prepares once
-  // is no cost of a run.
+  // `first`: one of an executor's first steps. There the fastest run counts, since preparations
+  // that a kernel makes once are not a cost of each run.
   void RecordCost(uint32_t node, uint64_t nanos, bool first) const {
     std::atomic<uint32_t>& c = cost[node];
     const uint32_t old = c.load(std::memory_order_relaxed);

@@ -11,9 +11,13 @@
 //   running    exit                 8 PartDone to the group with ABORTED                                   dead
 //   dead       anything             9 dropped; the set is not leased again, the next lease makes a new one dead
 //
-// Nothing is replied: the group tells. Blocks: never. Owner: its set, which is leased to one step
-// at a time. Dies: with its set, or when it is killed. An executor in flight has a home: its
-// caller's lane, or the compute threads. Whoever rings the doorbell does so for that home.
+// The executor replies to no message: its group tells the caller. Blocks: in its kernels only; so
+// the scheduler does not resume it, except under a test's clock. Owner: its set, which is leased to
+// one step at a time. Dies: with its set, or when it is killed. During a step an executor has a
+// home, the execution unit that resumes it: its caller's lane, or the compute threads. Messages to
+// it name that home.
+//
+// Thread rule: stated at each method.
 #ifndef TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 #define TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 
@@ -33,7 +37,7 @@ namespace troupe {
 
 class Executor;
 
-// The parts of one step in this process, and what happens when all are done. Reused from step to
+// All parts of one step in this process, and what happens when they are done. Reused from step to
 // step.
 class StepGroup {
  public:
@@ -47,13 +51,13 @@ class StepGroup {
   virtual Executor* SenderOf(const std::string& key) = 0;
   // Result `index` of a partial run is in its place.
   virtual void ResultReady(uint32_t index) = 0;
-  // Where executors of this step are resumed: the lane as the calling thread must name it, or the
-  // compute threads (turn_threads.h); null is the scheduler.
+  // The execution unit that resumes this step's executors: the lane, in the form that the calling
+  // thread must name, or the compute threads (turn_threads.h). Null is the scheduler.
   virtual caf::execution_unit* Home() = 0;
 };
 
-// The executor's side that is no actor: what closures of running kernels may hold when the actor is
-// gone.
+// The part of the executor that is not the actor, and outlives it: closures of running kernels may
+// hold it when the actor is dead.
 class Executor : public StepHost, public std::enable_shared_from_this<Executor> {
  public:
   Executor(std::shared_ptr<const CompiledPart> part, StepGroup* group) : state_(std::move(part), this), group_(group) {}
@@ -68,16 +72,15 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void Start(const StepInput& input, caf::execution_unit* home);
   // Ends the step from any thread.
   void Abort(int64_t step_id, const absl::Status& status);
-  // Asks in the executor's turn what the step waits for; `answer` is not called when the actor is
+  // Asks what the step waits for. `answer` is called in the executor's turn; not if the actor is
   // dead.
   void Report(std::function<void(StepReport)> answer);
   // Sends `arrival` (takes ownership) from any thread.
   void Post(Arrival* arrival);
   StepState& state() { return state_; }
-  // How long the executor's turns were, all together, in the last step. REQUIRES: it is over, and
-  // was timed.
+  // The sum of the executor's turns in the last step. REQUIRES: that step is over, and was timed.
   int64_t turn_nanos() const { return turn_nanos_; }
-  // A step was begun, and has not had its first turn. From any thread.
+  // True when a step was begun and has not had its first turn. From any thread.
   bool starting() const { return starting_.load(std::memory_order_relaxed); }
 
   // In the executor's turn, for the actor's handlers.
@@ -102,14 +105,14 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   StepState state_;
   caf::actor actor_;
   caf::resumable* resumable_ = nullptr;
-  // Gone when the actor is dead and the step that it ran is over; until then in_group_ keeps
-  // kernels that run outside of the turn from using it.
+  // Destroyed when the actor is dead and the step that it ran is over. in_group_ keeps kernels that
+  // run outside of the turn from using it after that.
   StepGroup* const group_;
   std::mutex in_group_;
   int64_t step_id_ = 0;
   int64_t turn_nanos_ = 0;
-  // Set while a run_step is on its way: if the actor dies first, whoever clears it reports the
-  // part.
+  // Set while a run_step is on its way. If the actor dies first, the thread that clears the flag
+  // reports the part.
   std::atomic<bool> starting_{false};
   std::atomic<bool> dead_{false};
 };

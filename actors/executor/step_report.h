@@ -1,9 +1,11 @@
-// What one part of a step says when it is asked what the step waits for.
+// The answer of one part to the question what its step waits for.
 //
-// A part knows its roots: what runs, or waits for something from outside of the part (a tensor, a
-// feed, a grant). Everything else that waits in it waits for these. Where the chain goes on in
-// another part is known only when all have answered (actors/stall_report.h); so a part tells, for
-// each root, the nodes that lead from it to where a value would leave the part.
+// A part knows its roots: nodes that run, or wait for something from outside of the part (a tensor,
+// a feed, a grant). All other waiting nodes wait for these. How a chain continues in another part
+// is known only when all parts have answered (actors/stall_report.h). So a part reports, for each
+// root, the nodes that lead from it to where a value would leave the part.
+//
+// Thread rule: plain values.
 #ifndef TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
 #define TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
 
@@ -14,7 +16,7 @@
 namespace troupe {
 
 struct StepReport {
-  // What passes between two parts.
+  // A tensor or a grant that passes between two parts.
   struct Link {
     std::string key;  // of the edge; empty: nothing
     uint64_t tag = 0;

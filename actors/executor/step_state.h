@@ -1,11 +1,12 @@
-// One part in one step: counters, frames, tokens. What an executor actor does when a message comes,
-// without any actor.
+// One part in one step: counters, frames, tokens. This is the logic of the executor actor, without
+// CAF.
 //
-// Tokens (values, control, deadness) are its only input. They arrive as the arguments of the step,
-// from finished jobs, from other parts, or from its own nodes; whatever the source, a token goes
-// through Deliver, which counts its consumer down and makes it ready at zero. Ready nodes run in
-// Drain: cheap ones at once; one whose measured cost is high waits until the cheap ones are done,
-// and goes to a compute thread when another such node is ready too, so that branches overlap.
+// Nodes become ready by tokens (values, control edges, deadness): a token decrements the counter of
+// its consumer, which is ready at zero. Tokens come from the step's own nodes as they finish, in
+// the turn (tokens.h); from finished jobs, asynchronous kernels and other parts, as arrivals; and,
+// in the one-message-per-token mode, through Deliver. Drain runs the ready nodes: cheap ones at
+// once; a node whose measured cost is high waits until the cheap ones are done, and goes to a
+// compute thread when another such node is ready, too, so that branches overlap.
 //
 //   idle     Begin            1 copy counters, ready the roots                           running
 //   running  Drain            2 run ready nodes, deliver their tokens to each other      running, or done when nothing is left and nothing is out
@@ -20,8 +21,8 @@
 //   aborting arrival          6 drop                                                     aborting, done when nothing is out
 //   done     Finish           7 give values back                                         idle
 //
-// Thread rule: everything but PostArrival belongs to one thread at a time, the one that has the
-// executor's turn.
+// Thread rule: one thread at a time, the one that has the executor's turn, except for the methods
+// that say "from any thread".
 #ifndef TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 #define TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 
@@ -81,7 +82,7 @@ struct Frame {
   Iteration*& at(int64_t number) { return iterations[static_cast<size_t>(number) % iterations.size()]; }
 };
 
-// What comes from outside of the executor's turn.
+// Anything that reaches the step from outside of the executor's turn.
 struct Arrival {
   Arrival* next = nullptr;
   void* call = nullptr;  // of a node's end: its AsyncCall
@@ -99,7 +100,7 @@ struct Arrival {
   std::function<void(StepReport)> report;  // answered with what the step waits for
 };
 
-// Arrivals, first in, first out. Owns them; needs no memory.
+// A queue of arrivals, first in, first out. Owns them; allocates nothing.
 class ArrivalList {
  public:
   ArrivalList() = default;
@@ -130,7 +131,7 @@ class ArrivalList {
   Arrival *first_ = nullptr, *last_ = nullptr;
 };
 
-// A token on its way to a consumer, in the mode in which every token is a message of its own.
+// A token on its way to a consumer, in the mode in which every token is a message.
 struct Token {
   Iteration* iteration = nullptr;
   OutEdge edge{};
@@ -145,18 +146,18 @@ struct NodeTiming {
   int64_t start_nanos, end_nanos;
 };
 
-// What the step needs of the actor around it.
+// The services that the step needs from the actor around it.
 class StepHost {
  public:
   virtual ~StepHost() = default;
-  // Sees to it that TakeArrivals is called in the executor's turn. From any thread.
+  // Arranges that TakeArrivals is called in the executor's turn. From any thread.
   virtual void RingDoorbell() = 0;
-  // Hands a tensor to the part that receives `key`. In the executor's turn. NOT_FOUND when no part
-  // does.
+  // Sends a tensor to the part that receives `key`. In the executor's turn. NOT_FOUND when no part
+  // receives it.
   virtual absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) = 0;
   // Tells the part that sends `key` that its value may come. In the executor's turn.
   virtual void Grant(const std::string& key, uint64_t tag) = 0;
-  // Whatever must live as long as a kernel runs outside of the turn.
+  // A share of everything that must live as long as a kernel runs outside of the turn.
   virtual std::shared_ptr<void> KeepAlive() = 0;
   // A result is in its place (only in a partial run).
   virtual void ResultReady(uint32_t index) = 0;
@@ -194,7 +195,7 @@ class StepState : public TensorExchange {
   // left.
   bool Drain(int64_t budget);
   void Deliver(Token token);
-  // Takes what PostArrival left. One call per doorbell.
+  // Takes the posted arrivals. One call for each doorbell.
   void TakeArrivals();
   // Stops the step with this error (the first one counts).
   void Abort(const absl::Status& status);
@@ -209,19 +210,19 @@ class StepState : public TensorExchange {
   // From any thread; takes ownership. True when the doorbell must be rung, which the caller does.
   bool PostArrival(Arrival* arrival);
 
-  // What the step waits for. In the executor's turn, or when nobody has it.
+  // Reports what the step waits for. In the executor's turn, or when no thread has it.
   StepReport Report() const;
-  // The turn is over and the step is not: its waiting begins now, if nodes have run since it did
-  // last.
+  // Called when a turn ends before the step does. The step counts as waiting from now on, if nodes
+  // have run since the last call.
   void Rest();
   // From any thread: nodes run since the executor began to live, and the last node whose kernel was
   // called in the turn.
   int64_t nodes_run() const { return nodes_run_.load(std::memory_order_relaxed); }
   uint32_t last_called() const { return current_.load(std::memory_order_relaxed); }
-  // How long the jobs of this step took, all together. In the turn, or when nobody has it.
+  // The sum of the times of this step's jobs. In the turn, or when no thread has it.
   int64_t job_nanos() const { return job_nanos_; }
   int64_t late_arrivals() const { return late_arrivals_; }
-  // Bytes of tensors that other parts have sent, in all steps.
+  // Bytes of the tensors that other parts have sent to this one, in all steps.
   int64_t received_bytes() const { return received_bytes_; }
 
   // TensorExchange, for kernels.
@@ -282,7 +283,8 @@ class StepState : public TensorExchange {
   void RunSource(uint32_t node, Iteration* it);
   bool TakeResult(uint32_t node, Tensor* in);
   void KernelFailed(uint32_t node, Tensor* in, const absl::Status& status);
-  // Whether the step was told to end: its nodes are not run then, not even those that are ready.
+  // Tests whether the step was told to end, and aborts it if so: no node runs after that, not even
+  // a ready one.
   bool CutOff() {
     if (!input_.context->cancelled.load(std::memory_order_relaxed)) [[likely]]
       return false;
@@ -292,7 +294,7 @@ class StepState : public TensorExchange {
   void AbortCancelled();
   void RunDead(uint32_t node, Iteration* it);
   const Tensor* TakeArgument(uint32_t node);
-  // The owner of what is lent to a slot.
+  // The owner of the value that is lent to a slot.
   const Tensor& LenderOf(uint32_t slot) const {
     const uint32_t lender = part_->lenders[slot];
     if (!(lender & kLentArgument)) return constants_[lender];
@@ -307,7 +309,7 @@ class StepState : public TensorExchange {
   void Unpin(Iteration* it, uint32_t frame);
   bool ReadReferences(uint32_t node, Tensor* in);
   void RecordInstant(uint32_t node);
-  // Whether what a kernel has set is what its node promises: INTERNAL when it is not.
+  // Checks that the outputs that a kernel has set fit its node: INTERNAL when they do not.
   absl::Status CheckOutputs(uint32_t node, const Tensor* out, bool dead) const;
 
   // Tokens (tokens.h, token_messages.cc).
@@ -340,7 +342,7 @@ class StepState : public TensorExchange {
     return stack_size_ == 0 && ordering_head_ == ordering_tail_ && queue_.empty() && heavy_.empty();
   }
 
-  // What does not run in the turn (arrivals.cc).
+  // Kernels outside of the turn, and arrivals (arrivals.cc).
   void RunAsync(uint32_t node, Iteration* it, bool dead);
   void RunAsJob(uint32_t node, Iteration* it);
   AsyncCall* Call(uint32_t node, Iteration* it, bool job);
@@ -374,7 +376,7 @@ class StepState : public TensorExchange {
   void EnterFrame(uint32_t node, Iteration* it, Tensor* out, bool dead);
   void ExitFrame(uint32_t node, Iteration* it, Tensor* out, bool dead);
   void NextIteration(uint32_t node, Iteration* it, Tensor* out, bool dead);
-  // Stateful nodes of loops take their turns by iterations.
+  // Stateful nodes of loops run in the order of the iterations.
   void PassTurn(Frame* f, uint32_t item, int64_t number);
   void GiveTurn(Frame* f, uint32_t item);
   void TakeTurn(Frame* f);

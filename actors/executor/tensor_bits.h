@@ -1,12 +1,12 @@
-// Values on their way through an executor, without a reference count each time. For the executor's
-// own files.
+// Moves, shares and lends tensors within an executor, without touching reference counts each time.
+// For the executor's own files.
 //
-// A value that is handed from a node to its only consumer is moved, one with several consumers
-// takes its references at once. Constants and arguments outlive the step, so they are lent: the
-// consumer's slot holds their bits without a reference, and whoever empties the slot knows (from
-// the compiled part) that there is none to give back. A kernel sees an ordinary tensor. Its buffer
-// is never unique, since the lender holds a bias of references; and when the kernel takes such an
-// input for itself, the executor adds the reference that it took afterwards.
+// A value with one consumer is moved; a value with several takes all its references at once.
+// Constants and arguments outlive the step, so they are lent: the consumer's slot holds their bits
+// without a reference, and the compiled part tells the code that empties the slot that there is no
+// reference to give back. A kernel sees an ordinary tensor. Its buffer never looks unique, since
+// the lender holds extra references (kBias). When a kernel keeps a lent input, the executor adds
+// the missing reference afterwards.
 //
 // This is the only place that knows how a Tensor and a Buffer lie in memory;
 // tests/actors/lent_values_test.cc fails when that changes.
@@ -23,8 +23,8 @@
 
 namespace troupe::bits {
 
-// More than a node may have lent inputs: what its kernel drops before the executor adds it again
-// never brings a count near one.
+// More than the lent inputs of a node: references that its kernel drops, before the executor adds
+// them again, never bring a count near one.
 inline constexpr uint32_t kBias = 64;
 static_assert(std::is_standard_layout_v<Buffer> && std::is_standard_layout_v<Tensor>);
 
@@ -92,14 +92,14 @@ inline void GiveBack(Tensor* t) {
   Forget(t);
 }
 
-// Lends a tensor of somebody else's for the time of a step, without writing to the line on which
-// its references are counted: threads that feed one tensor to their steps would pass that line from
-// core to core with every step. The loan has a header of its own over the tensor's bytes; only when
-// somebody keeps them beyond the step (a variable, a queue, a result) does it take a reference, and
-// leaves its header to them.
+// Lends a tensor of the caller's for the time of a step without writing to its reference count:
+// threads that feed the same tensor would pass the count's cache line from core to core in every
+// step. The loan has a header of its own over the tensor's bytes. Only if something keeps the bytes
+// beyond the step (a variable, a tensor array, a result) does the loan take a reference, and gives
+// its header away.
 //
-// As the bytes of a slice, lent bytes are never overwritten (Tensor::BufferUnique). Thread rule:
-// Begin and End belong to one thread at a time.
+// Lent bytes are never overwritten, like those of a slice (Tensor::BufferUnique). Thread rule:
+// Begin and End are called by one thread at a time.
 class Loan {
  public:
   Loan() = default;
@@ -128,7 +128,7 @@ class Loan {
   }
 
  private:
-  // What a Buffer has from its ninth byte on; the fifth is its kind.
+  // The fields of a Buffer from its ninth byte on; the fifth byte is its kind.
   struct Bytes {
     void* data;
     size_t size;

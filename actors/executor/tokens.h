@@ -1,8 +1,11 @@
-// How a token reaches its consumer. For the executor's own files.
+// Delivery of tokens to their consumers within a turn. For the executor's own files.
 //
-// A value is moved along the last edge of its output and shared along the others: their references
-// are taken at once, before the first of them, so that a value with many readers costs one atomic
-// operation at most. Constants and arguments are lent (tensor_bits.h).
+// A value is moved along the last edge of its output and shared along the others. The references
+// for all of these are taken at once, before the first delivery, so a value with many readers costs
+// at most one atomic operation. Constants and arguments are lent, without references
+// (tensor_bits.h).
+//
+// Source of the semantics: white paper, section 4.4. Thread rule: in the executor's turn only.
 #ifndef TROUPE_ACTORS_EXECUTOR_TOKENS_H_
 #define TROUPE_ACTORS_EXECUTOR_TOKENS_H_
 
@@ -119,8 +122,8 @@ __attribute__((always_inline)) inline void StepState::Propagate(uint32_t node, I
   }
 }
 
-// The same for a node whose output is a constant or argument. Whom it is pinned to has a control
-// edge.
+// The same for a node whose output is a constant or argument. A consumer to which it is pinned has
+// a control edge instead.
 template <bool kFlow>
 inline void StepState::PropagateLent(uint32_t node, Iteration* it, const Tensor& value) {
   const CompiledNode& n = nodes_[node];

@@ -1,5 +1,7 @@
-// The turn of an executor: the time in which a thread works on its step. For the executor's own
+// The turn of an executor: the time during which a thread runs its step. For the executor's own
 // files.
+//
+// Thread rule: step_in_turn is thread-local; a Turn belongs to the thread that makes it.
 #ifndef TROUPE_ACTORS_EXECUTOR_TURN_H_
 #define TROUPE_ACTORS_EXECUTOR_TURN_H_
 
@@ -10,7 +12,7 @@ namespace troupe {
 
 class StepState;
 
-// The step whose turn this thread has: what its kernels post needs no doorbell.
+// The step whose turn runs on this thread. Arrivals that its kernels post need no doorbell.
 inline thread_local StepState* step_in_turn = nullptr;
 
 struct Turn {

@@ -1,19 +1,25 @@
 // Loops and branches while they are being built.
 //
-// The graph itself knows no loops: a While is a ring of Enter, Merge, Switch, NextIteration and
-// Exit, a Cond is Switches and Merges. What a body may use must be brought in: a value from outside
-// of a loop by an Enter (is_constant) for every loop between, one from outside of a branch by a
-// Switch on the branch's predicate. So while the functions of a While or Cond run, their scope
-// carries a ControlFlowContext; contexts form a chain (innermost first) that ends at null, the
-// graph outside of all loops. ScopeShared remembers the context of every node that was built
-// through a scope; that of other nodes (gradients) is told from their inputs.
+// The graph has no node for a loop: a While is a ring of Enter, Merge, Switch, NextIteration and
+// Exit, a Cond consists of Switches and Merges. A body may use an outer value only after it was
+// brought in: from outside of a loop by an Enter (is_constant) for every loop in between, from
+// outside of a branch by a Switch on the branch's predicate. So while the functions of a While or
+// Cond run, their scope carries a ControlFlowContext. Contexts form a chain, innermost first, that
+// ends at null, the graph outside of all loops. ScopeShared stores the context of every node that
+// was built through a scope; the context of other nodes (gradients) follows from their inputs.
 //
 // Rules, which are TensorFlow 1.x's:
-//  - An input from an enclosing context is brought in through every context between, once per context and value.
-//  - An input from a context that does not enclose the user is an error: such a value leaves its loop only as a loop variable, its branch only as a result.
-//  - A node in a loop that has no inputs, or only loop constants, gets a control edge from the loop's pivot, so that it runs once in each iteration
-//    and not after the last one. A node in a branch without inputs gets one from the branch's pivot.
-//  - A control edge from outside of the loop becomes one from an Identity inside, of an Enter of an output of that node.
+//  - An input from an enclosing context is brought in through every context between, once for each
+//    context and value.
+//  - An input from a context that does not enclose the user is an error: such a value leaves its
+//    loop only as a loop variable, its branch only as a result.
+//  - A node in a loop that has no inputs, or only loop constants, gets a control edge from the
+//    loop's pivot, so that it runs once in each iteration and not after the last one. A node in a
+//    branch without inputs gets one from the branch's pivot.
+//  - A control edge from outside of the loop becomes one from an Identity inside, of an Enter of an
+//    output of that node.
+//
+// Thread rule: as for the graph, one thread at a time.
 #ifndef TROUPE_GRAPH_API_CONTROL_CONTEXT_H_
 #define TROUPE_GRAPH_API_CONTROL_CONTEXT_H_
 
@@ -42,10 +48,10 @@ class ControlFlowContext {
   std::string frame_name;
   int64_t parallel_iterations = 10;
   NodeOut pivot_for_pred, pivot_for_body;
-  // Its function has returned: nothing can be built in it any more.
+  // True when its function has returned: no more nodes can be built in it.
   bool closed = false;
 
-  // What outer values are called in here.
+  // The values that stand for outer values in this context.
   absl::flat_hash_map<NodeOut, NodeOut> external;
   // Stand-ins in this loop for outer nodes that are control inputs.
   absl::flat_hash_map<const Node*, Node*> external_controls;
@@ -67,8 +73,8 @@ namespace internal {
 
 // True when `inner` is `outer` or lies inside of it (everything lies inside of null).
 bool Encloses(const ControlFlowContext* outer, const ControlFlowContext* inner);
-// Runs a function of a While or Cond as the innermost one. `what` names it for the status that an
-// exception becomes; whatever happens, the function that was innermost before is so again.
+// Runs a function of a While or Cond as the innermost one, and restores the one that was innermost
+// before. An exception becomes a status in which `what` names the function.
 absl::Status RunInside(ScopeShared& shared, std::shared_ptr<const ScopeState> state, std::string_view what,
                        const std::function<void()>& function);
 // An error when `context`, or one around it, is closed.
@@ -76,7 +82,7 @@ absl::Status CheckOpen(const ControlFlowContext* context);
 // The context in which `node`'s outputs may be used.
 ControlFlowContext* ContextOf(ScopeShared& shared, const Node* node);
 
-// Who is being built: names and locates the nodes that bring its inputs in.
+// The node that is being built: names and locates the nodes that bring its inputs in.
 struct CaptureFor {
   std::string name;  // full name of the node
   SourceLocation location;

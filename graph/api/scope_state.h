@@ -1,7 +1,9 @@
-// What scopes are made of; for graph/api itself.
+// The data behind scopes; for graph/api itself.
 //
 // All scopes of a graph share one ScopeShared. A ScopeState is what WithX changes: immutable once
 // made, shared by copies of the Scope and by the Outputs built with it.
+//
+// Thread rule: all scopes of one graph belong to one thread at a time.
 #ifndef TROUPE_GRAPH_API_SCOPE_STATE_H_
 #define TROUPE_GRAPH_API_SCOPE_STATE_H_
 
@@ -32,8 +34,8 @@ struct ScopeShared {
   // The loop or branch of nodes that were built through scopes; see control_context.h.
   absl::flat_hash_map<const Node*, ControlFlowContext*> contexts;
   std::vector<std::shared_ptr<ControlFlowContext>> all_contexts;
-  // The scope of the innermost function of a While or Cond that is running now: where operators
-  // build.
+  // The scopes of the functions of While and Cond that are running now; operators build in the last
+  // one.
   std::vector<std::shared_ptr<const ScopeState>> active;
 
   // `base`, or base_1, ...: a name that neither a node nor a scope has.
@@ -42,8 +44,8 @@ struct ScopeShared {
   absl::Status Refine(const Node* node);
 };
 
-// The index of the invalid Output that an operator gives when none of its operands knows a scope:
-// whoever takes it says so.
+// The index of the invalid Output that an operator returns when none of its operands knows a scope.
+// A builder that takes such an Output says so in its error.
 inline constexpr int kBuiltNowhere = -1;
 
 // One WithDevice or WithDeviceFunction, or (neither set) WithNoDevice.

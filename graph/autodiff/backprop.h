@@ -5,8 +5,11 @@
 // is a new, backward loop. Within a region, nodes and inner loops (each as one unit) are processed
 // when all that use their outputs have been.
 //
-// Errors stick: after the first one every function here does nothing and returns invalid values;
-// status() tells it.
+// Errors stick: after the first error every function here does nothing and returns invalid values;
+// status() returns the error.
+//
+// Source of the semantics: white paper, section 4.1; for loops TensorFlow 1.x. Thread rule: as for
+// the graph, one thread at a time.
 #ifndef TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 #define TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 
@@ -95,10 +98,10 @@ class Backprop {
   absl::Status FindBase(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs);
   absl::Status FindRelevant(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs);
   absl::Status CheckLoops() const;
-  // What to say of an x that has no gradient (unconnected.cc).
+  // The error for an x that has no gradient (unconnected.cc).
   absl::Status NotConnected(absl::Span<const NodeOut> ys, const GradientSource& x) const;
-  // What a gradient can come back for: numbers, and the handles of variables. Those of arrays tell
-  // which array it is; what happens to it is a matter of its flow, which counts as a number.
+  // True for values that can have a gradient: numbers, and handles of variables. The handle of a
+  // TensorArray only names the array; the array's gradient follows its flow, which is a number.
   bool Carries(NodeOut v) const {
     if (BaseType(v.dtype()) == DType::kResource) return !v.node->op().name.starts_with("TensorArray");
     return IsDifferentiable(BaseType(v.dtype()));

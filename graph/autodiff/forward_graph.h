@@ -1,10 +1,12 @@
-// The forward graph as the gradient builder sees it: its loops with their variables, and under
-// which conditions each node is alive.
+// The forward graph as the gradient builder sees it: its loops with their variables, and the
+// conditions under which each node is alive.
 //
 // A *guard* is a set of (predicate, side): the sides of Switches that a token has passed through,
 // within one iteration of its frame. A tensor is alive exactly when all of its guard holds. A Merge
 // takes away what its inputs do not share. The Switches that end a loop are no part of it:
 // inside a body everything is alive in every iteration unless a conditional says otherwise.
+//
+// Thread rule: as for the graph, one thread at a time.
 #ifndef TROUPE_GRAPH_AUTODIFF_FORWARD_GRAPH_H_
 #define TROUPE_GRAPH_AUTODIFF_FORWARD_GRAPH_H_
 

@@ -1,10 +1,13 @@
-// What a gradient function sees while Backprop calls it.
+// The GradientContext that Backprop passes to a gradient function.
 //
-// Inside a loop, forward values cannot be used as they are: they must be saved or entered, and that
-// costs at run time even when nothing uses them. So the gradient function builds with the forward
-// tensors themselves, and Finish() then drops the nodes that lead to no needed gradient, moves
-// nodes that ask only for shapes into the forward loop (so that shapes are saved and not what has
-// them), and replaces what is left by its saved value.
+// Inside a loop, a gradient cannot use forward values as they are: they must be saved on a stack or
+// enter the backward loop, and both cost at run time even when nothing uses the value. So the
+// gradient function builds with the forward tensors themselves. Finish() then drops the nodes that
+// lead to no needed gradient, moves nodes that need only shapes into the forward loop (so that
+// shapes are saved and not whole tensors), and replaces the remaining forward tensors by their
+// saved values.
+//
+// Thread rule: as for the graph, one thread at a time.
 #ifndef TROUPE_GRAPH_AUTODIFF_GRAD_CONTEXT_H_
 #define TROUPE_GRAPH_AUTODIFF_GRAD_CONTEXT_H_
 

@@ -8,7 +8,8 @@
 // at most once, "*" for any; the legacy "/cpu:0" and "/gpu:0" in either case; the local "TYPE:ID"
 // and "TYPE". The empty text names nothing and fits everything.
 //
-// Thread rule: a plain value.
+// Source of the semantics: white paper, sections 3 and 4.3; TensorFlow's DeviceNameUtils. Thread
+// rule: a plain value.
 #ifndef TROUPE_GRAPH_CORE_DEVICE_NAME_H_
 #define TROUPE_GRAPH_CORE_DEVICE_NAME_H_
 

@@ -1,5 +1,7 @@
-// Calls of functions that users write. What they throw becomes a status here, so that it goes
-// neither through half-built data of the library nor into the hands of somebody else.
+// Calls functions that users write, and turns their exceptions into statuses. So an exception never
+// passes through half-built data of the library, and never reaches another user.
+//
+// Thread rule: any thread.
 #ifndef TROUPE_GRAPH_CORE_GUARDED_H_
 #define TROUPE_GRAPH_CORE_GUARDED_H_
 

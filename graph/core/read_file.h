@@ -1,4 +1,4 @@
-// A file's bytes, or why there are none.
+// Reads a whole file.
 //
 // std::ifstream opens a folder without an error and throws when it is read; users name folders by
 // mistake.
@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-// What is read at most of something that has no size of its own: a device or a pipe may have no
-// end.
+// The most bytes that are read of a file without a size of its own (a device or a pipe may never
+// end).
 inline constexpr uint64_t kMostWithoutSize = (uint64_t{1} << 31) - 1;
 
 // NOT_FOUND when `path` cannot be opened; INVALID_ARGUMENT when it cannot be read (a folder), or

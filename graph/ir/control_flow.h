@@ -1,9 +1,12 @@
-// Which frame every node of a graph runs in.
+// Computes in which frame every node of a graph runs.
 //
 // A loop is a frame: Enter nodes with the same attr "frame_name" lead into it, Exit nodes out of
 // it. The executor, the partitioner, the gradient builder and constant folding all need to know,
 // for a node, the frame it belongs to and the frame around that one. An Enter and an Exit count as
 // nodes of the inner frame: an Enter's token arrives in the parent, an Exit's leaves to the parent.
+//
+// Source of the semantics: white paper, section 4.4. Thread rule: a pure function of a graph that
+// no thread changes meanwhile.
 #ifndef TROUPE_GRAPH_IR_CONTROL_FLOW_H_
 #define TROUPE_GRAPH_IR_CONTROL_FLOW_H_
 

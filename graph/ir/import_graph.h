@@ -1,5 +1,7 @@
-// How ImportGraphDef works inside: one object per import that checks the whole definition and then
-// builds. Not for users.
+// The implementation of ImportGraphDef: one object for each import, which checks the whole
+// definition and then builds the nodes.
+//
+// Thread rule: one thread at a time, which alone uses the graph.
 #ifndef TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
 #define TROUPE_GRAPH_IR_IMPORT_GRAPH_H_
 
@@ -19,20 +21,20 @@ class GraphImporter {
   // All three must outlive the importer.
   GraphImporter(const proto::GraphDef& def, const ImportOptions& options, Graph* graph)
       : def_(def), options_(options), graph_(graph) {}
-  // Everything that can be wrong. Leaves the graph as it is.
+  // Makes every check. Does not change the graph.
   absl::Status Check();
   // REQUIRES: Check() was OK, and the graph was not changed since.
   absl::StatusOr<ImportResult> Build();
 
  private:
-  // Where one input of a node comes from: a node of the definition or, when `existing` is set, of
-  // the graph.
+  // The source of one input of a node: a node of the definition or, when `existing` is set, of the
+  // graph.
   struct Input {
     Node* existing = nullptr;
     int node = -1;
     int port = 0;  // kControlSlot for a control input
   };
-  // What is known about node i of the definition before it becomes a Node.
+  // The facts about node i of the definition before it becomes a Node.
   struct Pending {
     const OpDef* op = nullptr;
     std::shared_ptr<const OpDef> unknown;  // `op` is it; null when the op exists
@@ -54,9 +56,9 @@ class GraphImporter {
   absl::Status ReadTypes(int node);
   // Of nodes of unknown ops: outputs by what others take from them, inputs by what they are given.
   absl::Status TypesOfUnknown();
-  // Freezing a graph turns its variables into constants, also those that an op left in the graph
-  // assigns to: such a constant is made a variable again. Its value is not kept, since what assigns
-  // to it gives it another.
+  // Freezing a graph turns its variables into constants, also variables that a remaining op assigns
+  // to. Such a constant becomes a variable again. Its value is not kept, since the op assigns
+  // another.
   absl::Status ThawConstants();
   absl::Status CheckEdgeTypes();
   absl::Status CheckCycles();

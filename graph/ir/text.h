@@ -7,18 +7,21 @@
 //   n = NoOp(^m)
 //   @versions[producer=2474, min_consumer=12]
 //
-// An input is "node" or "node:1"; data inputs come before control inputs. "@device" is what was
-// requested, "@=device" what the placer assigned. A node may stand before its inputs, in loops,
-// too. Attrs that the inputs determine (types, lengths of lists, type lists), a Const's dtype and
-// attrs with their default value may be left out, and are left out in print; where a node has
-// several lists of lengths of their own, the lengths are told. Values are self-describing: "text",
-// 3, 1.5, true, float32 (a type), [2,?] and <unknown> (shapes), int32[2]{1, 2} and float32{1}
-// (tensors; one element stands for all), {a, b} (a list), &name[attr=...] (a function), $name (an
-// attr of a function's body), none (no value). Names of attrs and functions, and devices, with
-// other characters than a node's name may have stand in quotes.
+// An input is "node" or "node:1"; data inputs come before control inputs. "@device" is the
+// requested device, "@=device" the assigned one. A node may stand before its inputs, in loops, too.
+// Attrs that the inputs determine (types, lengths of lists, type lists), a Const's dtype and attrs
+// with their default value may be left out, and are left out in print; where a node has several
+// lists of lengths of their own, the lengths are told. Values are self-describing: "text", 3, 1.5,
+// true, float32 (a type), [2,?] and <unknown> (shapes), int32[2]{1, 2} and float32{1} (tensors; one
+// element stands for all), {a, b} (a list), &name[attr=...] (a function), $name (an attr of a
+// function's body), none (no value). Names of attrs and functions, and devices, with other
+// characters than a node's name may have stand in quotes.
 //
-// What is printed reads back as an equal graph: nodes in their order, attrs, edges, devices,
+// The printed text reads back as an equal graph: nodes in their order, attrs, edges, devices,
 // versions. Not printed: collections, the library of functions and the lines of the program.
+//
+// Thread rule: functions that read a graph may run while no thread changes it; those that change
+// one need it to themselves.
 #ifndef TROUPE_GRAPH_IR_TEXT_H_
 #define TROUPE_GRAPH_IR_TEXT_H_
 

@@ -1,4 +1,6 @@
-// What printing and reading of graphs as text agree on; see text.h.
+// Rules that printing and reading of graphs as text share; see text.h.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_GRAPH_IR_TEXT_FORM_H_
 #define TROUPE_GRAPH_IR_TEXT_FORM_H_
 

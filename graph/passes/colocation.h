@@ -1,10 +1,13 @@
-// Which nodes must share a device, and which devices each such group may have.
+// Groups of nodes that must share a device, and the devices that each group may have.
 //
-// A group is what the following ties hold together, found by union-find: equal "loc:@name" in attr
-// "_class" (the node `name` itself included); a reference and whoever takes it as a reference
-// (control flow ops that pass references on are such); a resource handle and whoever takes it. The
-// requests of a group's members are merged, and the device types that have kernels for all of them
-// are what is left.
+// Nodes belong to one group (found by union-find) if they have an equal "loc:@name" in attr
+// "_class" (the node `name` itself belongs to it, too), if one takes the other's output as a
+// reference (also control flow ops that pass references on), or if one takes the other's resource
+// handle. The requests of a group's members are merged; a group may have the device types that have
+// kernels for all its members.
+//
+// Source of the semantics: white paper, section 4.3. Thread rule: the graph must not change while
+// the groups are used; const methods shorten paths in a table, so one thread at a time.
 #ifndef TROUPE_GRAPH_PASSES_COLOCATION_H_
 #define TROUPE_GRAPH_PASSES_COLOCATION_H_
 
@@ -24,8 +27,8 @@ inline constexpr std::string_view kClassPrefix = "loc:@";
 
 struct ColocationOptions {
   bool allow_soft_placement = false;
-  // Whose advice for stateful nodes that have no device yet is followed, where what the graph
-  // itself asks for allows it. Null: none.
+  // Groups of the session, whose advice is followed for stateful nodes that have no device yet, as
+  // far as the requests of the graph itself allow. Null: none.
   const SessionGroups* session = nullptr;
   StillWanted wanted = nullptr;
   // Nodes (by name) that have a device for good. Overrides what they ask for.

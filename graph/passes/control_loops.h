@@ -14,6 +14,8 @@
 // and its Merge, which fires once in each iteration, is a control input of the device's Recvs in
 // that frame. A value that is there in the first iteration only (of an Enter, before it comes to a
 // Merge) is received in that one only: its Recv waits for the small loop's Enter.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_
 #define TROUPE_GRAPH_PASSES_CONTROL_LOOPS_H_
 
@@ -27,15 +29,15 @@ namespace troupe {
 
 class ControlLoops {
  public:
-  // Adds them to a placed graph. First moves control flow nodes to where their values are: Switch
-  // and Exit to their data input, Enter and NextIteration to their consumer; an Enter of a constant
-  // gets a copy on every device that reads it, so that the value crosses once and not in each
-  // iteration. References that are read on another device are read at home (reference_reads.h).
-  // INVALID_ARGUMENT for a loop across devices without LoopCond, and what
-  // BuildControlFlowInfo refuses.
+  // Adds the control loops to a placed graph. First moves control flow nodes to the device of their
+  // values: Switch and Exit to that of their data input, Enter and NextIteration to that of their
+  // consumer. An Enter of a constant gets a copy on every device that reads it, so that the value
+  // crosses once and not in each iteration. References that are read on another device are read on
+  // the variable's (reference_reads.h). Errors: INVALID_ARGUMENT for a loop across devices without
+  // LoopCond, and those of BuildControlFlowInfo.
   static absl::StatusOr<ControlLoops> Add(Graph* graph);
 
-  // What a Recv on `device` of a token from `src` must wait for. Null outside of loops.
+  // The node for which a Recv on `device` of a token from `src` must wait. Null outside of loops.
   Node* Pivot(const Node& src, const std::string& device) const;
   // False when no node of the graph is in a loop.
   bool any() const { return !loops_.empty(); }

@@ -1,7 +1,7 @@
-// What a node and a transfer cost, as far as anybody knows: measured means where a step has run, an
-// estimate from shapes otherwise.
+// Estimates the cost of nodes and transfers: measured means where a step has run, otherwise an
+// estimate from shapes. Times are in nanoseconds.
 //
-// Thread rule: const methods may be called from several threads while nobody changes the model.
+// Thread rule: const methods may be called from several threads while no thread changes the model.
 #ifndef TROUPE_GRAPH_PASSES_COST_MODEL_H_
 #define TROUPE_GRAPH_PASSES_COST_MODEL_H_
 

@@ -1,10 +1,12 @@
-// Common subexpression elimination: of nodes that compute the same from the same, one stays.
+// Common subexpression elimination: of several nodes that compute the same value from the same
+// inputs, one stays.
 //
 // Two nodes are the same when op, attrs, data inputs (sorted, where the op is commutative), control
 // inputs and devices are the same. Stateful ops, control flow, placeholders, Send, Recv and nodes
 // with reference inputs or outputs are never merged.
 //
-// Thread rule: the graph must be the caller's own.
+// Source of the semantics: white paper, section 5.1. Thread rule: the graph must be the caller's
+// own.
 #ifndef TROUPE_GRAPH_PASSES_CSE_H_
 #define TROUPE_GRAPH_PASSES_CSE_H_
 

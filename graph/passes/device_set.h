@@ -1,5 +1,5 @@
-// The devices that a graph may be spread over, and who can run what on them: what placement and
-// partitioning need to know of the machine.
+// The devices that a graph may be placed on, and the device types that have kernels: the facts
+// about the machine that placement and partitioning need.
 #ifndef TROUPE_GRAPH_PASSES_DEVICE_SET_H_
 #define TROUPE_GRAPH_PASSES_DEVICE_SET_H_
 
@@ -44,7 +44,7 @@ class DeviceSet {
   std::vector<std::string> types_;
 };
 
-// What the kernels' registry tells.
+// The facts that the kernels' registry knows.
 //
 // Thread rule: const methods may be called from several threads.
 class KernelLookup {

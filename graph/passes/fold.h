@@ -1,8 +1,9 @@
-// Constant folding: what depends on constants alone is computed once, when a signature is compiled,
-// and not in every step.
+// Constant folding: nodes that depend on constants alone are computed once, when a signature is
+// compiled, and not in every step.
 //
-// The kernels stand behind an interface, because this floor knows none. Beside constants'
-// consumers, Shape, ShapeN, Size and Rank of a tensor whose shape is known statically are folded.
+// The kernels stand behind an interface, because this floor does not include any. Besides the
+// consumers of constants, Shape, ShapeN, Size and Rank of a tensor whose shape is known statically
+// are folded.
 //
 // Never folded: stateful ops, control flow, Send and Recv, placeholders, references, resources and
 // variants, results above a limit, what the evaluator refuses or fails on (the step will then
@@ -41,7 +42,7 @@ struct FoldOptions {
 struct FoldStats {
   int evaluated = 0;  // nodes whose values are known now
   int replaced = 0;   // outputs that became constants
-  int removed = 0;    // nodes that nobody needed any more
+  int removed = 0;    // nodes that no other node needed any more
 };
 
 // Folds in place. Nodes that lose their last consumer by it are removed unless they are stateful; a

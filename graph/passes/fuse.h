@@ -1,4 +1,4 @@
-// Fusing: several nodes that a kernel computes in one go become one node.
+// Fusing: replaces several nodes that one kernel can compute together by one node.
 //
 //   MatMul + BiasAdd (or + a vector) + activation      _FusedMatMul    (TensorFlow's ops and attrs)
 //   Conv2D + BiasAdd + activation                      _FusedConv2D
@@ -6,14 +6,14 @@
 //   Conv2DBackpropFilter and BiasAddGrad of the same   _Conv2DBackpropFilterBias (float32)
 //   trees of element-wise nodes                        _FusedElementwise
 //
-// A fused node gives the bits of the separate ones, but for the bias gradient of
+// A fused node gives the same bits as the separate nodes, except the bias gradient of
 // _Conv2DBackpropFilterBias, which is summed in another order.
 //
-// Only a value that nobody else needs may vanish: what is fetched, read twice, or waited for by a
-// control edge stays a node. So the pass runs on a part as it is executed, where fetches are nodes.
-// A fused node has the name of the node whose value it gives, waits for whatever its parts waited
-// for, and says in attrs "_replaces" (names) and "_replaced_ops" what it stands for; its kernel's
-// errors name those.
+// Only a value that no other node needs may vanish: a node that is fetched, read twice, or waited
+// for by a control edge stays. So the pass runs on a part as it is executed, where fetches are
+// nodes. A fused node has the name of the node whose value it gives, waits for whatever its parts
+// waited for, and says in attrs "_replaces" (names) and "_replaced_ops" what it stands for; its
+// kernel's errors name those.
 //
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FUSE_H_

@@ -1,4 +1,6 @@
-// What the fusing passes share: replacing a few nodes by one.
+// Shared by the fusing passes: replaces several nodes by one.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FUSE_REWRITE_H_
 #define TROUPE_GRAPH_PASSES_FUSE_REWRITE_H_
 
@@ -17,7 +19,7 @@ int NumConsumers(const Node& n);
 // The one consumer of `n`'s only output, when a fused node may take the value's place: one data
 // edge and nothing else leads out of `n`. Else null.
 const Edge* OnlyUse(const Node& n);
-// What gives input i of `n`, when `n` is its only use and both are of one device; else null.
+// The producer of input i of `n`, if `n` is its only use and both have one device; else null.
 Node* OwnInput(const Node& n, int i);
 // Both nodes ask for, or have, the same device.
 bool SameDevice(const Node& a, const Node& b);

@@ -1,4 +1,5 @@
-// Reads of reference variables through an Identity, by nodes that come after an update.
+// Makes nodes that come after an update of a reference variable read the updated value, although
+// they read it through an Identity.
 //
 // Problem: TensorFlow's `v/read` is an Identity of a reference, which hands on the variable's
 // buffer and not what was in it. A node that reads `v/read` and waits for an update of v by a
@@ -6,17 +7,20 @@
 // whether v/read ran before the update or after it. Here an Identity gives a snapshot, which no
 // update changes.
 //
-// Contract: of a value that comes from a reference through Identity nodes, a consumer that some
-// update of the variable has run before, which had not run before the Identity, reads the variable
-// when it runs itself, with the Identity's control inputs as its own. So what TensorFlow gives for
-// sure is given here. All other consumers keep the snapshot: where neither the update nor the
-// consumer waits for the other, TensorFlow's value depends on the clock, and here it does not.
+// Contract: consider a consumer of a value that comes from a reference through Identity nodes. If
+// the consumer runs after some update of the variable that the Identity does not run after, the
+// consumer reads the variable when it runs itself, with the Identity's control inputs as its own.
+// So wherever TensorFlow's value is certain, it is the same here. All other consumers keep the
+// snapshot: where neither the update nor the consumer waits for the other, TensorFlow's value
+// depends on timing, and Troupe's does not.
 //
-// What comes after a loop comes after the updates that the loop made: those that its last
-// iteration, when it had one, was handed on behind.
+// A node after a loop comes after the updates that the loop made: those behind which its last
+// iteration, if there was one, handed its values on.
 //
 // Not looked through: other ops that hand on their input's buffer (Reshape, Switch, Enter, ...),
 // and, for a consumer in the body, the edge from one iteration of a loop to the next.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_LATE_READS_H_
 #define TROUPE_GRAPH_PASSES_LATE_READS_H_
 

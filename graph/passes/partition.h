@@ -1,14 +1,17 @@
-// Cutting a placed graph into one part per device.
+// Cuts a placed graph into one part for each device.
 //
-// A value that crosses becomes a `_Send` on its device and a `_Recv` on the other: one pair per
-// value and receiving device, however many consumers there are. Small constants are copied instead.
-// A control edge that crosses uses a value's pair that goes the same way, or is carried by a
-// constant of its own; those of one device into one node share a constant where nothing else needs
-// their sources there. What is dead on one side is sent dead and is dead on the other. Both ends
-// have the same attrs tensor_name ("edge_<number>_<node>:<output>", unique in the graph),
+// A value that crosses devices becomes a `_Send` on its device and a `_Recv` on the other: one pair
+// for each value and receiving device, for any number of consumers. Small constants are copied
+// instead. A control edge that crosses uses the pair of a value that goes the same way, or is
+// carried by a constant of its own; control edges of one device into one node share a constant if
+// no other node needs their sources there. A dead value is sent dead and is dead on the other side.
+// Both ends have the same attrs tensor_name ("edge_<number>_<node>:<output>", unique in the graph),
 // send_device, send_device_incarnation and recv_device, which make the key of the edge in a step.
 // Loops across devices: see graph/passes/control_loops.h; references that are read on another
 // device: graph/passes/reference_reads.h.
+//
+// Source of the semantics: white paper, section 3.2.2. Thread rule: the graph must be the caller's
+// own.
 #ifndef TROUPE_GRAPH_PASSES_PARTITION_H_
 #define TROUPE_GRAPH_PASSES_PARTITION_H_
 

@@ -6,9 +6,11 @@
 // are taken in topological order and each goes where it would finish first, given when the device
 // is free and when its inputs would have arrived there.
 //
-// Four wishes save transfers where nobody asked for anything: nodes that need only the shape of
-// their input stay with it, fetches stay with what they fetch, nodes without inputs go where all
-// their consumers are, and the simulation leaves what reads a reference with the variable.
+// Where nodes have no request, four rules save transfers: nodes that need only the shape of their
+// input stay with it; fetches stay with the fetched node; nodes without inputs go where all their
+// consumers are; and the simulation leaves readers of a reference with the variable.
+//
+// Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_PLACE_H_
 #define TROUPE_GRAPH_PASSES_PLACE_H_
 
@@ -28,15 +30,15 @@ struct PlaceOptions {
   // then); jobs, replicas and tasks are always honoured.
   bool allow_soft_placement = false;
   bool use_cost_model = false;
-  // What the simulation believes; null: estimates from the graph's shapes.
+  // The costs that the simulation uses; null: estimates from the graph's shapes.
   const CostModel* cost_model = nullptr;
-  // Where stateful nodes (by name) were put before: they stay there, whatever else a new signature
-  // needs, and new ones are added.
+  // The devices of stateful nodes, by name, that were placed before. These nodes stay there; new
+  // ones are added.
   absl::flat_hash_map<std::string, std::string>* stateful_devices = nullptr;
-  // With stateful_devices: the groups of the graph that this one is a part of. A stateful node that
-  // has no device yet is put where all of the session's nodes that are tied to it can be.
+  // With stateful_devices: the groups of the session's graph, of which this one is a part. A
+  // stateful node without a device is placed on a device that all nodes of its group can have.
   SessionGroups* session = nullptr;
-  // Told of each node once it has its device.
+  // Called with each node once it has its device.
   std::function<void(const Node&)> log;
   StillWanted wanted = nullptr;
 };

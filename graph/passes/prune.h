@@ -1,15 +1,16 @@
-// The part of a graph that one kind of step needs: what the fetches and targets depend on, cut off
-// at what is fed.
+// Extracts the part of a graph that one signature needs: the nodes that its fetches and targets
+// depend on, cut off at the feeds.
 //
 // Feeds and fetches become nodes: a fed output "x:0" is replaced by an `_Arg` with attr index = the
 // feed's position, and each fetch gets a `_Retval` with attr index = its position. The executor
 // hands values to and takes them from these nodes, so that nothing is looked up by name during a
 // step.
 //
-// The cost is proportional to what is needed, plus one byte a node of the graph; where something
-// else than placeholders is fed, also to what that would be computed from.
+// The cost is proportional to the number of needed nodes, plus one byte for each node of the graph.
+// If a feed is not a placeholder, the nodes that it would be computed from count, too.
 //
-// Thread rule: a pure function of a graph that nobody changes meanwhile.
+// Source of the semantics: white paper, section 4.2. Thread rule: a pure function of a graph that
+// no thread changes meanwhile.
 #ifndef TROUPE_GRAPH_PASSES_PRUNE_H_
 #define TROUPE_GRAPH_PASSES_PRUNE_H_
 

@@ -1,13 +1,15 @@
-// When Recvs should start: "as soon as possible" fills the receiver's memory with tensors that
-// nobody needs yet (white paper, section 5.2).
+// Decides when Recvs should start. If all start as soon as possible, the receiver's memory fills
+// with tensors that are not needed yet (white paper, section 5.2).
 //
 // From estimated times each node has an earliest start (ASAP) and a latest one that does not delay
-// the end of the step (ALAP). A Recv of many bytes whose value could come long before it must is
-// held back until a node of the receiver's device has run that would, at the latest, finish just in
-// time.
+// the end of the step (ALAP). A Recv of many bytes whose value could come long before it is needed
+// is held back until a certain node of the receiver's device has run (its gate): the node whose
+// latest finish leaves just enough time for the transfer.
 //
 // Why this cannot make a cycle: along every edge the latest start grows, and it grows from a gate
 // to the consumers of the Recv it holds back.
+//
+// Thread rule: const methods may be called from several threads while no thread changes the graph.
 #ifndef TROUPE_GRAPH_PASSES_RECV_SCHEDULE_H_
 #define TROUPE_GRAPH_PASSES_RECV_SCHEDULE_H_
 

@@ -1,16 +1,16 @@
-// Which stateful nodes of a session must share a device, whatever part of its graph a signature
-// needs.
+// Groups of stateful nodes of a session that must share a device, over its whole graph.
 //
-// Problem: a stateful node stays where it was first put. The signature that needs it first (mostly
-// the one that initialises variables) shows neither who else uses it nor what those ask for, so it
-// would be put where a later signature cannot use it.
+// Problem: a stateful node stays on the device on which it was first placed. The signature that
+// needs it first (mostly the one that initialises variables) does not contain the other nodes that
+// use it, nor their device requests. So the node could be placed where a later signature cannot use
+// it.
 //
 // Contract: groups over the whole graph of a session, by the ties of colocation.h: attr "_class",
 // references, resource handles. A group knows what its members ask for together, the device types
-// that have kernels for all of them, and where the first of them was put. It is advice: a wish that
-// contradicts an earlier one of the group is left out here, and is an error of the signature that
-// needs both nodes, which names them. The cost is linear in what the graph has grown by since the
-// last look, and is paid only when a stateful node is placed for the first time.
+// that have kernels for all of them, and where the first of them was put. A group is advice: a
+// request that contradicts an earlier one of the group is ignored here. It is an error of the
+// signature that needs both nodes, which names them. The cost is linear in the growth of the graph
+// since the last Update, and is paid only when a stateful node is placed for the first time.
 //
 // Thread rule: one thread at a time.
 #ifndef TROUPE_GRAPH_PASSES_SESSION_GROUPS_H_

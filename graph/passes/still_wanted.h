@@ -1,12 +1,12 @@
-// Whether somebody still waits for what a pass does.
+// Tells a pass whether any caller still waits for its result.
 //
-// Problem: the passes over a graph of a million nodes take seconds, and whoever waits for them may
-// have gone by then: his deadline has passed, or the session was closed.
+// Problem: the passes over a graph of a million nodes take seconds. Meanwhile the deadline of every
+// waiting caller may pass, or the session may be closed.
 //
-// Contract: a pass takes a StillWanted among its options: a function that gives an error when
-// nobody waits any more; null: somebody always does. The pass calls it once in a thousand steps or
-// so, on its own thread, and returns the error. What it has changed by then is left as it is, so
-// the graph is good for nothing any more.
+// Contract: a pass takes a StillWanted among its options: a function that returns an error when no
+// caller waits any more; null means that one always does. The pass calls it about once in a
+// thousand steps, on its own thread, and returns the error. The graph is then left half changed and
+// must not be used.
 #ifndef TROUPE_GRAPH_PASSES_STILL_WANTED_H_
 #define TROUPE_GRAPH_PASSES_STILL_WANTED_H_
 

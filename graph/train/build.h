@@ -1,5 +1,6 @@
-// How graph/train builds nodes: by name, so that a file compiles in a second and needs no generated
-// header.
+// Helpers with which graph/train builds nodes by name, so that its files need no generated header.
+//
+// Thread rule: as for the scope, one thread at a time.
 #ifndef TROUPE_GRAPH_TRAIN_BUILD_H_
 #define TROUPE_GRAPH_TRAIN_BUILD_H_
 

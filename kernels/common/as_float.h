@@ -1,5 +1,7 @@
-// float16 and bfloat16 are computed in float32 and rounded once at the end: their kernels widen the
-// inputs, run the float32 code and narrow the result.
+// Helpers for kernels of float16 and bfloat16, which widen their inputs to float32, run the float32
+// code, and round the result once.
+//
+// Thread rule: thread safe on tensors that the caller owns.
 #ifndef TROUPE_KERNELS_COMMON_AS_FLOAT_H_
 #define TROUPE_KERNELS_COMMON_AS_FLOAT_H_
 

@@ -1,8 +1,12 @@
-// Broadcasting two or more operands to one shape, as a walk over runs.
+// Broadcasts two or more operands to one shape, as a walk over runs of elements.
 //
-// The dimensions of the output are collapsed: those of size one vanish, and neighbours where every
-// operand does the same (advances or stands still) become one. What is left is a list of few
-// dimensions; the innermost is the run that an inner loop does at once.
+// The dimensions of the output are collapsed: dimensions of size one vanish, and neighbouring
+// dimensions in which every operand behaves alike (advances or stands still) become one. The result
+// is a short list of dimensions; the innermost is the run that an inner loop handles at once.
+// Offsets and sizes count elements.
+//
+// Source of the semantics: NumPy's broadcasting, as in TensorFlow. Thread rule: const methods may
+// be called from several threads.
 #ifndef TROUPE_KERNELS_COMMON_BROADCAST_H_
 #define TROUPE_KERNELS_COMMON_BROADCAST_H_
 

@@ -1,10 +1,12 @@
-// Debian's oneDNN runs its loops on OpenMP's threads, which know nothing of our thread budget and
-// spin while they wait. So every call into the library is made under this guard: OpenMP's number of
-// threads is 1 on the calling thread for as long as it lives. We split work ourselves.
+// A guard for every call into oneDNN: while it lives, OpenMP uses one thread for the calling
+// thread. Debian's oneDNN would otherwise run its loops on OpenMP's threads, which ignore our
+// thread budget and spin while they wait. Kernels split the work themselves.
 //
 // A product of a step that was answered early (a deadline) may still run when main returns, and
-// oneDNN takes its generated code away then. So the end of the process waits for calls that are
-// under way, for 30 s at most.
+// oneDNN then frees its generated code. So the end of the process waits for guarded calls that are
+// under way, at most 30 s.
+//
+// Thread rule: an object belongs to the thread that makes it.
 #ifndef TROUPE_KERNELS_COMMON_DNNL_SINGLE_THREAD_H_
 #define TROUPE_KERNELS_COMMON_DNNL_SINGLE_THREAD_H_
 

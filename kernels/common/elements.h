@@ -1,4 +1,5 @@
-// Elements as things to move: most array ops do not care what an element means, only how big it is.
+// Copies and fills elements of any dtype: most array ops depend on the size of an element only, not
+// on its meaning.
 //
 // Plain dtypes are handled by the size of their element (1, 2, 4, 8, 16 bytes), so that one
 // instantiation serves float, int32, qint32 and so on; strings and handles are C++ objects and are

@@ -1,6 +1,8 @@
-// Vectors of floats as wide as the instruction level has them, and their parts, for *_isa.cc files.
-// Everything has internal linkage, since such a file is compiled several times; arithmetic is the
-// compiler's own on vector types.
+// Vectors of floats, as wide as the instruction level has them, and loads and stores of parts of
+// them, for *_isa.cc files. Everything has internal linkage, since such a file is compiled several
+// times; arithmetic is the compiler's own on vector types.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_COMMON_FLOAT_VECTORS_H_
 #define TROUPE_KERNELS_COMMON_FLOAT_VECTORS_H_
 

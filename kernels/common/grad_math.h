@@ -1,9 +1,11 @@
-// Arithmetic on nodes, for gradients that read like their formulas.
+// Arithmetic operators that add nodes, so that gradient functions read like their formulas.
 //
 //   [](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Reciprocal", Conj(In(g, 0)))); }
 //
 // A Value is a node's output and the context that builds; its operators add nodes. After the
 // context's first error they do nothing.
+//
+// Thread rule: as for the graph, one thread at a time.
 #ifndef TROUPE_KERNELS_COMMON_GRAD_MATH_H_
 #define TROUPE_KERNELS_COMMON_GRAD_MATH_H_
 

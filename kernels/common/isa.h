@@ -1,5 +1,5 @@
-// Instruction levels: at which one the hot loops run, and tables of functions compiled once for
-// each.
+// Selects the instruction level of the hot loops, and declares tables of functions that are
+// compiled once for each level.
 //
 // The best level that the processor has is picked at the first use. The environment variable
 // TROUPE_ISA=v2|v3|v4 forces a level (callgrind, for one, cannot run AVX-512); a level that the
@@ -26,8 +26,8 @@ int IsaLevel();
 std::string_view IsaName();
 // The levels that this machine can run, lowest first.
 std::vector<std::string_view> AvailableIsas();
-// What IsaName() decides from the value of TROUPE_ISA ("" = not set): the level, and a sentence
-// when the wish cannot be met.
+// The level that IsaName() chooses for this value of TROUPE_ISA ("" = not set), and a sentence in
+// `complaint` when the value cannot be honoured.
 std::string_view ChooseIsa(std::string_view wish, std::string* complaint);
 
 }  // namespace troupe

@@ -1,8 +1,10 @@
-// What the op files of this folder include: definition, shapes, gradient, kernel, elements and
-// integer args.
+// The common include of op files that move elements: definition, shapes, gradient, kernel, elements
+// and integer arguments.
 //
-// An op that only hands its input on uses PassOn: no byte is copied and the buffer may become the
-// consumer's own.
+// An op that only hands its input on uses PassOn: no byte is copied, and the consumer may become
+// the buffer's only owner.
+//
+// Thread rule: PassOn and the like belong to the thread of their context.
 #ifndef TROUPE_KERNELS_COMMON_OP_FILE_H_
 #define TROUPE_KERNELS_COMMON_OP_FILE_H_
 

@@ -3,6 +3,8 @@
 //
 // Errors: exp and expm1 within 2 units in the last place, log1p (for 0 <= x <= 1) within 3. NaN
 // stays NaN, exp overflows to infinity and underflows to zero.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_COMMON_VECTOR_MATH_H_
 #define TROUPE_KERNELS_COMMON_VECTOR_MATH_H_
 

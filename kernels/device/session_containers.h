@@ -1,5 +1,7 @@
-// The containers of what one session has of its own on a device. No container of a user's begins
-// with '/', so none of these is named from outside.
+// Names of the containers that hold one session's own state on a device. Users' container names
+// cannot begin with '/', so they never name one of these.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_DEVICE_SESSION_CONTAINERS_H_
 #define TROUPE_KERNELS_DEVICE_SESSION_CONTAINERS_H_
 
@@ -10,9 +12,9 @@
 
 namespace troupe {
 
-// Its variables that name neither a container nor a shared name.
+// Variables of the session whose nodes give neither a container nor a shared name.
 inline std::string OwnVariables(std::string_view session) { return StrCat("/session/", session, "/variables"); }
-// What is never another session's: random streams, print counters.
+// State that sessions never share: random streams, print counters.
 inline std::string OwnState(std::string_view session) { return StrCat("/session/", session, "/state"); }
 
 }  // namespace troupe

@@ -26,8 +26,8 @@ bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const flo
 bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out,
                 const ConvEpilogue<float>& epilogue, ConvRows rows, int isa_level = 0);
 // Whether DirectConv takes the shape and is expected to beat the library. A rule fitted to
-// measurements (docs/convolutions.md) and no measurement in place: the ways round differently, and
-// results must not depend on how busy the machine was.
+// measurements (docs/measurements/convolutions.md) and no measurement in place: the ways round
+// differently, and results must not depend on how busy the machine was.
 bool PreferDirectConv(ConvPass pass, const ConvShape& shape);
 
 }  // namespace troupe

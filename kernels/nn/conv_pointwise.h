@@ -16,7 +16,7 @@
 namespace troupe {
 
 // Whether PointwiseConv takes the shape and is expected to beat oneDNN and DirectConv: a rule
-// fitted to measurements (docs/convolutions.md). It does not look at n.
+// fitted to measurements (docs/measurements/convolutions.md). It does not look at n.
 bool PreferPointwiseConv(ConvPass pass, const ConvShape& shape, const ConvEpilogue<float>& epilogue);
 
 // a, b and out as ConvPass says, NHWC and HWIO. REQUIRES: windows of one pixel, stride 1, one

@@ -1,10 +1,12 @@
-// One variable: a value with ordered updates and snapshot reads.
+// One variable: a value with updates that run one at a time, and snapshot reads.
 //
-// Read gives a snapshot: a reference to the value's buffer, which no later update changes. Update
-// runs its function on a value that nobody else sees: in place when no snapshot is out, on a copy
-// otherwise. Updates are granted one at a time, in the order in which they came.
+// Read returns a snapshot: a tensor that shares the value's buffer and that no later update
+// changes. Update runs its function on a buffer that no snapshot shares: in place when no snapshot
+// is alive, otherwise on a copy. Of several updates that wait for a running one, any may be next;
+// where the order matters, the graph's edges fix it.
 //
-// Thread rule: all methods are thread safe. Read waits only for a running in-place update.
+// Thread rule: all methods are thread safe, except those that are declared after mu(), whose caller
+// holds it. Read waits for a running update or assignment.
 #ifndef TROUPE_KERNELS_STATE_VARIABLE_SLOT_H_
 #define TROUPE_KERNELS_STATE_VARIABLE_SLOT_H_
 
@@ -26,16 +28,16 @@ class VariableSlot : public Resource {
 
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
-  // What every value must fit: the shapes of all nodes that name the variable, merged.
+  // The shape that every value must fit: the shapes of all nodes that name the variable, merged.
   PartialTensorShape shape() const {
     std::lock_guard<std::mutex> lock(mu_);
     return shape_;
   }
-  // One more node names the variable, with this type and shape. INVALID_ARGUMENT when no value
-  // could be of both, or the one that is there is not.
+  // Registers one more node that names the variable, with this type and shape. INVALID_ARGUMENT
+  // when no value could fit both, or the present value does not fit.
   absl::Status Join(DType dtype, const PartialTensorShape& shape);
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
-  // Counts commits; two equal readings with no update between them saw the same value.
+  // Counts the successful updates and assignments.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   // FAILED_PRECONDITION naming the variable while it has no value; DATA_LOSS after a lost update.
@@ -60,8 +62,8 @@ class VariableSlot : public Resource {
     Commit();
     return absl::OkStatus();
   }
-  // Calls f(Tensor& value) -> absl::Status on the initialised value with its buffer unique. When f
-  // fails, it must not have written.
+  // Calls f(Tensor& value) -> absl::Status on the initialised value, whose buffer is unique. If f
+  // returns an error, it must not have written.
   template <class F>
   absl::Status Update(F&& f) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -71,8 +73,7 @@ class VariableSlot : public Resource {
       if (!copy.valid()) return ResourceExhausted("no memory for a copy of variable '", name_, "'");
       value_ = std::move(copy);
     }
-    // An exception out of f (or the death of whoever runs it) leaves the value half written: it is
-    // lost until it is assigned again.
+    // If f throws, the value may be half written: it is lost until it is assigned again.
     lost_ = true;
     absl::Status s = f(value_);
     lost_ = false;

@@ -1,7 +1,4 @@
-// What All and Any share: reductions of bools by `and` and by `or`.
-#ifndef TROUPE_KERNELS_REDUCE_BOOL_REDUCTION_H_
-#define TROUPE_KERNELS_REDUCE_BOOL_REDUCTION_H_
-
+// All and Any: reductions of bools by `and` and by `or`.
 #include <cstdint>
 #include <string_view>
 
@@ -9,6 +6,7 @@
 #include "troupe/op_def.h"
 
 namespace troupe::math {
+namespace {
 
 template <bool kAll>
 struct BoolReduction {
@@ -41,7 +39,7 @@ const ReduceTable& BoolReductionTable() {
 }
 
 // Without doc.
-inline OpBuilder BoolReductionOp(std::string_view name) {
+OpBuilder BoolReductionOp(std::string_view name) {
   return OpBuilder(name)
       .Input("input: bool")
       .Input("reduction_indices: Tidx")
@@ -52,6 +50,15 @@ inline OpBuilder BoolReductionOp(std::string_view name) {
       .NotDifferentiable("it works on bool");
 }
 
-}  // namespace troupe::math
+const OpRegistrar all =
+    BoolReductionOp("All").Doc("True where all elements over the axes in reduction_indices are; of no elements, true.");
 
-#endif  // TROUPE_KERNELS_REDUCE_BOOL_REDUCTION_H_
+TROUPE_KERNEL("All").Device("CPU").HostMemory("reduction_indices").Factory(ReductionFactory<BoolReductionTable<true>>);
+
+const OpRegistrar any =
+    BoolReductionOp("Any").Doc("True where an element over the axes in reduction_indices is; of no elements, false.");
+
+TROUPE_KERNEL("Any").Device("CPU").HostMemory("reduction_indices").Factory(ReductionFactory<BoolReductionTable<false>>);
+
+}  // namespace
+}  // namespace troupe::math

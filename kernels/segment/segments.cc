@@ -1,14 +1,21 @@
+// Sums, means, products and extremes of rows by segment: SegmentSum and its sorted relatives,
+// UnsortedSegmentSum and its unsorted ones.
 #include <algorithm>
 #include <complex>
 #include <limits>
 #include <type_traits>
 
-#include "kernels/segment/segment.h"
+#include "kernels/common/grad_math.h"
+#include "kernels/elementwise/elementwise.h"
+#include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::math {
 namespace {
 
-struct State;
+enum class SegmentOp : uint8_t { kSum, kMean, kProd, kMax, kMin };
+
 // Folds the rows of data into out, which has `segments` rows of `columns` elements; ids are
 // checked. Ids below 0 are skipped. Extremes start from infinity where every segment that is looked
 // at has a row (`sorted`), and from the largest or least finite number elsewhere, which is what a
@@ -98,7 +105,7 @@ int64_t IntAt(const Tensor& t, int64_t i) {
   return t.dtype() == DType::kInt16 ? t.data<int16_t>()[i] : t.data<int32_t>()[i];
 }
 
-absl::Status Compute(KernelContext& ctx) {
+absl::Status ComputeSegments(KernelContext& ctx) {
   const State& s = *static_cast<const State*>(ctx.state());
   const Tensor& data = ctx.input(0);
   const Tensor& segment_ids = ctx.input(1);
@@ -155,7 +162,7 @@ absl::Status Compute(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PreparedKernel> Make(KernelInit& init, SegmentOp op, bool sorted) {
+absl::StatusOr<PreparedKernel> MakeSegmentKernel(KernelInit& init, SegmentOp op, bool sorted) {
   State s{};
   s.op = op;
   s.sorted = sorted;
@@ -168,7 +175,7 @@ absl::StatusOr<PreparedKernel> Make(KernelInit& init, SegmentOp op, bool sorted)
   });
   if (s.loop == nullptr) return Unimplemented(init.node().op().name, " has no kernel for ", Name(init.output_type(0)));
   PreparedKernel k;
-  k.compute = Compute;
+  k.compute = ComputeSegments;
   k.state = std::make_shared<State>(s);
   return k;
 }
@@ -182,10 +189,17 @@ absl::Status RowsShape(InferenceContext& c, int64_t segments, int skip) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<PreparedKernel> MakeSegment(KernelInit& init, SegmentOp op) { return Make(init, op, true); }
-absl::StatusOr<PreparedKernel> MakeUnsortedSegment(KernelInit& init, SegmentOp op) { return Make(init, op, false); }
+// Sorted: ids do not fall, segments are 0 to the last id, those without rows are 0 (1 for Prod).
+template <SegmentOp kOp>
+absl::StatusOr<PreparedKernel> SegmentFactory(KernelInit& init) {
+  return MakeSegmentKernel(init, kOp, true);
+}
+// Unsorted: input 2 says how many segments, rows with negative ids are left out, segments without
+// rows are the identity of the op.
+template <SegmentOp kOp>
+absl::StatusOr<PreparedKernel> UnsortedSegmentFactory(KernelInit& init) {
+  return MakeSegmentKernel(init, kOp, false);
+}
 
 absl::Status SegmentShape(InferenceContext& c) {
   TROUPE_RETURN_IF_ERROR(c.WithRankAtLeast(0, 1).status());
@@ -202,4 +216,100 @@ absl::Status UnsortedSegmentShape(InferenceContext& c) {
   return RowsShape(c, segments, c.input(1).rank());
 }
 
+// The definition of a fold over sorted ids, without its gradient. `result`: of the rows.
+OpBuilder SortedOp(std::string_view name, std::string_view types, std::string_view result) {
+  return OpBuilder(name)
+      .Input("data: T")
+      .Input("segment_ids: Tindices")
+      .Output("output: T")
+      .Attr(StrCat("T: ", types))
+      .Attr("Tindices: {int32, int64}")
+      .Shape(SegmentShape)
+      .Doc(StrCat("The ", result, " of the rows of data that have the same segment id. Ids must not fall."));
+}
+// The same over ids in any order.
+OpBuilder UnsortedOp(std::string_view name, std::string_view types, std::string_view result,
+                     std::string_view index_types = "{int32, int64}") {
+  return OpBuilder(name)
+      .Input("data: T")
+      .Input("segment_ids: Tindices")
+      .Input("num_segments: Tnumsegments")
+      .Output("output: T")
+      .Attr(StrCat("T: ", types))
+      .Attr(StrCat("Tindices: ", index_types))
+      .Attr("Tnumsegments: {int32, int64} = DT_INT32")
+      .Shape(UnsortedSegmentShape)
+      .Doc(StrCat("The ", result,
+                  " of the rows of data that have the same segment id. Rows with negative ids are left out."));
+}
+constexpr char kNoGradient[] = "only the sums and means of segments have a gradient";
+
+const OpRegistrar segment_sum = SortedOp("SegmentSum", "numbertype", "sum").Gradient([](GradientContext& g) {
+  // Every row of the data gets the gradient of its segment.
+  const NodeOut axis = g.Const(Tensor::Scalar(int32_t{0}));
+  g.Set(0, g.Op("GatherV2", {g.Grad(0), g.Input(1), axis}));
+  return g.status();
+});
+TROUPE_KERNEL("SegmentSum").Device("CPU").Types("T", kNumbers).Factory(SegmentFactory<SegmentOp::kSum>);
+
+const OpRegistrar segment_mean = SortedOp("SegmentMean", "numbertype", "mean").Gradient([](GradientContext& g) {
+  const NodeOut axis = g.Const(Tensor::Scalar(int32_t{0}));
+  const Value rows = {&g, g.Op("SegmentSum", {Apply("OnesLike", In(g, 0)).out, g.Input(1)})};
+  const Value scaled = Apply("DivNoNan", Grad(g), rows);
+  g.Set(0, g.Op("GatherV2", {scaled.out, g.Input(1), axis}));
+  return g.status();
+});
+TROUPE_KERNEL("SegmentMean").Device("CPU").Types("T", kNumbers).Factory(SegmentFactory<SegmentOp::kMean>);
+
+const OpRegistrar segment_prod = SortedOp("SegmentProd", "numbertype", "product").NotDifferentiable(kNoGradient);
+TROUPE_KERNEL("SegmentProd").Device("CPU").Types("T", kNumbers).Factory(SegmentFactory<SegmentOp::kProd>);
+
+const OpRegistrar segment_max = SortedOp("SegmentMax", "realnumbertype", "maximum").NotDifferentiable(kNoGradient);
+TROUPE_KERNEL("SegmentMax").Device("CPU").Types("T", kReals).Factory(SegmentFactory<SegmentOp::kMax>);
+
+const OpRegistrar segment_min = SortedOp("SegmentMin", "realnumbertype", "minimum").NotDifferentiable(kNoGradient);
+TROUPE_KERNEL("SegmentMin").Device("CPU").Types("T", kReals).Factory(SegmentFactory<SegmentOp::kMin>);
+
+const OpRegistrar unsorted_segment_sum =
+    UnsortedOp("UnsortedSegmentSum", "numbertype", "sum", "{int16, int32, int64}").Gradient([](GradientContext& g) {
+      // Every row gets the gradient of its segment, rows without one get zero.
+      const NodeOut axis = g.Const(Tensor::Scalar(int32_t{0})), flat = g.Const(Tensor::Vector<int32_t>({-1}));
+      const Value ids = Apply("Reshape", In(g, 1), {&g, flat}), zero = Number(ids, 0);
+      const Value rows = {&g, g.Op("GatherV2", {g.Grad(0), Apply("Maximum", ids, zero).out, axis})};
+      const NodeOut kept =
+          g.Op("Select", {Apply("GreaterEqual", ids, zero).out, rows.out, Apply("ZerosLike", rows).out});
+      g.Set(0, g.Op("Reshape", {kept, Apply("Shape", In(g, 0)).out}));
+      return g.status();
+    });
+TROUPE_KERNEL("UnsortedSegmentSum")
+    .Device("CPU")
+    .Types("T", kNumbers)
+    .HostMemory("num_segments")
+    .Factory(UnsortedSegmentFactory<SegmentOp::kSum>);
+
+const OpRegistrar unsorted_segment_prod =
+    UnsortedOp("UnsortedSegmentProd", "numbertype", "product").NotDifferentiable(kNoGradient);
+TROUPE_KERNEL("UnsortedSegmentProd")
+    .Device("CPU")
+    .Types("T", kNumbers)
+    .HostMemory("num_segments")
+    .Factory(UnsortedSegmentFactory<SegmentOp::kProd>);
+
+const OpRegistrar unsorted_segment_max =
+    UnsortedOp("UnsortedSegmentMax", "realnumbertype", "maximum").NotDifferentiable(kNoGradient);
+TROUPE_KERNEL("UnsortedSegmentMax")
+    .Device("CPU")
+    .Types("T", kReals)
+    .HostMemory("num_segments")
+    .Factory(UnsortedSegmentFactory<SegmentOp::kMax>);
+
+const OpRegistrar unsorted_segment_min =
+    UnsortedOp("UnsortedSegmentMin", "realnumbertype", "minimum").NotDifferentiable(kNoGradient);
+TROUPE_KERNEL("UnsortedSegmentMin")
+    .Device("CPU")
+    .Types("T", kReals)
+    .HostMemory("num_segments")
+    .Factory(UnsortedSegmentFactory<SegmentOp::kMin>);
+
+}  // namespace
 }  // namespace troupe::math

@@ -1,7 +1,13 @@
-#include "kernels/reduce/arg_reduce.h"
-
+// ArgMax and ArgMin: where along one axis the extreme element is; of equal ones the first. NaN
+// never wins; where all are NaN the index is 0.
 #include <algorithm>
+#include <string_view>
 #include <type_traits>
+#include <vector>
+
+#include "troupe/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::math {
 namespace {
@@ -63,7 +69,7 @@ void StoreAs(DType type, const int64_t* index, int64_t n, void* out, int64_t at)
   Store<int16_t>(index, n, out, at);
 }
 
-absl::Status Compute(KernelContext& ctx) {
+absl::Status ComputeArgReduce(KernelContext& ctx) {
   const State& s = *static_cast<const State*>(ctx.state());
   const Tensor& x = ctx.input(0);
   TROUPE_ASSIGN_OR_RETURN(const int axis, AxisOf(ctx.input(1), x.rank()));
@@ -89,7 +95,7 @@ absl::Status Compute(KernelContext& ctx) {
 }
 
 template <bool kMax>
-absl::StatusOr<PreparedKernel> Make(KernelInit& init) {
+absl::StatusOr<PreparedKernel> MakeArgReduce(KernelInit& init) {
   State s{};
   const DType type = init.input_type(0);
   s.out_type = init.output_type(0);
@@ -105,16 +111,15 @@ absl::StatusOr<PreparedKernel> Make(KernelInit& init) {
   });
   if (s.loop == nullptr) return Unimplemented(init.node().op().name, " has no kernel for ", Name(type));
   PreparedKernel k;
-  k.compute = Compute;
+  k.compute = ComputeArgReduce;
   k.state = std::make_shared<State>(s);
   return k;
 }
 
-}  // namespace
+absl::StatusOr<PreparedKernel> MakeArgMax(KernelInit& init) { return MakeArgReduce<true>(init); }
+absl::StatusOr<PreparedKernel> MakeArgMin(KernelInit& init) { return MakeArgReduce<false>(init); }
 
-absl::StatusOr<PreparedKernel> MakeArgMax(KernelInit& init) { return Make<true>(init); }
-absl::StatusOr<PreparedKernel> MakeArgMin(KernelInit& init) { return Make<false>(init); }
-
+// Input 0 without the dimension that input 1 names.
 absl::Status ArgReduceShape(InferenceContext& c) {
   const PartialTensorShape& in = c.input(0);
   TROUPE_RETURN_IF_ERROR(c.WithRank(1, 0).status());
@@ -137,6 +142,7 @@ absl::Status ArgReduceShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
+// The types of the kernels' inputs.
 const std::vector<DType>& ArgReduceTypes() {
   static const std::vector<DType> types = [] {
     std::vector<DType> t(kReals.begin(), kReals.end());
@@ -146,6 +152,7 @@ const std::vector<DType>& ArgReduceTypes() {
   return types;
 }
 
+// Without Tidx, output_type and doc.
 OpBuilder ArgReduceOp(std::string_view name) {
   return OpBuilder(name)
       .Input("input: T")
@@ -158,4 +165,29 @@ OpBuilder ArgReduceOp(std::string_view name) {
       .NotDifferentiable("an index is piecewise constant");
 }
 
+const OpRegistrar arg_max = ArgReduceOp("ArgMax")
+                                .Attr("Tidx: {int16, int32, int64} = DT_INT32")
+                                .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64")
+                                .Doc("The index of the largest element along a dimension; of equal ones the first.");
+
+TROUPE_KERNEL("ArgMax")
+    .Device("CPU")
+    .Types("T", ArgReduceTypes())
+    .Types("output_type", {DType::kInt16, DType::kUint16, DType::kInt32, DType::kInt64})
+    .HostMemory("dimension")
+    .Factory(MakeArgMax);
+
+const OpRegistrar arg_min = ArgReduceOp("ArgMin")
+                                .Attr("Tidx: {int32, int64} = DT_INT32")
+                                .Attr("output_type: {int32, int64} = DT_INT64")
+                                .Doc("The index of the smallest element along a dimension; of equal ones the first.");
+
+TROUPE_KERNEL("ArgMin")
+    .Device("CPU")
+    .Types("T", ArgReduceTypes())
+    .Types("output_type", {DType::kInt32, DType::kInt64})
+    .HostMemory("dimension")
+    .Factory(MakeArgMin);
+
+}  // namespace
 }  // namespace troupe::math

@@ -1,5 +1,5 @@
-// What the op files of this folder include: definition, shapes, gradient, kernel, elements and
-// integer args.
+// What the files of ops that move elements about include: definition, shapes, gradient, kernel,
+// elements and integer args.
 //
 // An op that only hands its input on uses PassOn: no byte is copied and the buffer may become the
 // consumer's own.

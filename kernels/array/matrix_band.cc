@@ -1,11 +1,77 @@
-#include "kernels/array/diagonals.h"
-
+// Versions 2 and 3 of MatrixDiag, MatrixDiagPart and MatrixSetDiag: bands of diagonals, packed as
+// rows.
+//
+// Diagonal d of a matrix holds the elements with column - row = d. The band k = [lower, upper] is
+// packed with its uppermost diagonal first, in rows as long as the longest of them; a shorter
+// diagonal stands at the left or the right end of its row (attr "align": superdiagonals first, then
+// subdiagonals; version 2 has LEFT_LEFT), and the rest of the row is padding. A band of one
+// diagonal is packed as a vector.
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
+#include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
 namespace {
+
+struct Band {
+  int64_t lower = 0, upper = 0, rows = 0, columns = 0;
+  bool superdiagonals_left = true, subdiagonals_left = true;
+
+  // Of a node with attr "align", or without (version 2).
+  void SetAlign(std::string_view align);
+  // Reads input `k`: a scalar, or a vector of one or two numbers. INVALID_ARGUMENT when lower >
+  // upper.
+  absl::Status SetBounds(const Tensor& k);
+  // INVALID_ARGUMENT when a bound lies outside of a matrix of this size.
+  absl::Status SetSize(int64_t rows, int64_t columns);
+
+  bool single() const { return lower == upper; }
+  int64_t count() const { return upper - lower + 1; }
+  // Of diagonal d, and of the longest of the band.
+  int64_t Length(int64_t d) const {
+    return std::min(rows + std::min<int64_t>(d, 0), columns - std::max<int64_t>(d, 0));
+  }
+  int64_t Longest() const {
+    return std::min(rows + std::min<int64_t>(upper, 0), columns - std::max<int64_t>(lower, 0));
+  }
+  // Where diagonal d begins in its row.
+  int64_t Offset(int64_t d) const {
+    const bool left = (d >= 0 && superdiagonals_left) || (d <= 0 && subdiagonals_left);
+    return left ? 0 : Longest() - Length(d);
+  }
+  // `batch` with the dimensions of the packed band behind it.
+  template <class Shape>
+  Shape Packed(Shape batch) const {
+    if (!single()) batch.AddDim(count());
+    batch.AddDim(Longest());
+    return batch;
+  }
+};
+
+// The three ops on inputs as in version 3, and what they share: the alignment that the node names
+// (a node of version 2 names none).
+class BandKernel {
+ protected:
+  explicit BandKernel(KernelInit& init);
+  Band band_;
+};
+struct MatrixDiagKernel : BandKernel {
+  explicit MatrixDiagKernel(KernelInit& init) : BandKernel(init) {}
+  absl::Status Compute(KernelContext& ctx);
+};
+struct MatrixDiagPartKernel : BandKernel {
+  explicit MatrixDiagPartKernel(KernelInit& init) : BandKernel(init) {}
+  absl::Status Compute(KernelContext& ctx);
+};
+struct MatrixSetDiagKernel : BandKernel {
+  explicit MatrixSetDiagKernel(KernelInit& init) : BandKernel(init) {}
+  absl::Status Compute(KernelContext& ctx);
+};
+
+constexpr char kAlignAttr[] = "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'";
 
 std::string AlignOf(const Node& node) {
   if (!node.attrs().Has("align")) return "LEFT_LEFT";
@@ -61,8 +127,6 @@ void CopyBand(KernelContext& ctx, const Band& band, int64_t batch, DType t, void
     copy.Run(ctx.threads(), t, ElementAt(t, to, into ? at : row), ElementAt(t, from, into ? row : at));
   }
 }
-
-}  // namespace
 
 void Band::SetAlign(std::string_view align) {
   superdiagonals_left = align.starts_with("LEFT");
@@ -230,6 +294,7 @@ absl::Status MatrixSetDiagBandGradient(GradientContext& g) {
   return g.status();
 }
 
+// The definitions as version 2 has them, without doc; to those of version 3 kAlignAttr is added.
 OpBuilder MatrixDiagBandOp(std::string_view name) {
   return OpBuilder(name)
       .Input("diagonal: T")
@@ -265,6 +330,7 @@ OpBuilder MatrixSetDiagBandOp(std::string_view name) {
       .Gradient(MatrixSetDiagBandGradient);
 }
 
+// The types of TensorFlow's kernels.
 const std::vector<DType>& DiagonalTypes() {
   static const std::vector<DType> types = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
                                            DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
@@ -273,4 +339,66 @@ const std::vector<DType>& DiagonalTypes() {
   return types;
 }
 
+const OpRegistrar matrix_diag_v2 = MatrixDiagBandOp("MatrixDiagV2").Doc("As MatrixDiagV3 with align = LEFT_LEFT.");
+TROUPE_KERNEL("MatrixDiagV2")
+    .Device("CPU")
+    .Types("T", DiagonalTypes())
+    .HostMemory("k")
+    .HostMemory("num_rows")
+    .HostMemory("num_cols")
+    .Class<MatrixDiagKernel>();
+
+const OpRegistrar matrix_diag_v3 =
+    MatrixDiagBandOp("MatrixDiagV3")
+        .Attr(kAlignAttr)
+        .Doc(
+            "Matrices with the diagonals k[0] to k[1] (of a single k that one) from `diagonal` and padding_value "
+            "elsewhere. The uppermost\n"
+            "diagonal comes first, each in a row that is as long as the longest; `align` says at which end of its row "
+            "a "
+            "shorter\n"
+            "superdiagonal, and a shorter subdiagonal, stands. Rows and columns that are -1 are as few as fit.");
+TROUPE_KERNEL("MatrixDiagV3")
+    .Device("CPU")
+    .Types("T", DiagonalTypes())
+    .HostMemory("k")
+    .HostMemory("num_rows")
+    .HostMemory("num_cols")
+    .Class<MatrixDiagKernel>();
+
+const OpRegistrar matrix_diag_part_v2 =
+    MatrixDiagPartBandOp("MatrixDiagPartV2").Doc("As MatrixDiagPartV3 with align = LEFT_LEFT.");
+TROUPE_KERNEL("MatrixDiagPartV2")
+    .Device("CPU")
+    .Types("T", DiagonalTypes())
+    .HostMemory("k")
+    .Class<MatrixDiagPartKernel>();
+
+const OpRegistrar matrix_diag_part_v3 =
+    MatrixDiagPartBandOp("MatrixDiagPartV3")
+        .Attr(kAlignAttr)
+        .Doc(
+            "The diagonals k[0] to k[1] (of a single k that one) of the matrices in the last two dimensions, packed as "
+            "MatrixDiagV3 reads\n"
+            "them, with padding_value where a row is longer than its diagonal.");
+TROUPE_KERNEL("MatrixDiagPartV3")
+    .Device("CPU")
+    .Types("T", DiagonalTypes())
+    .HostMemory("k")
+    .Class<MatrixDiagPartKernel>();
+
+const OpRegistrar matrix_set_diag_v2 =
+    MatrixSetDiagBandOp("MatrixSetDiagV2").Doc("As MatrixSetDiagV3 with align = LEFT_LEFT.");
+TROUPE_KERNEL("MatrixSetDiagV2").Device("CPU").Types("T", DiagonalTypes()).HostMemory("k").Class<MatrixSetDiagKernel>();
+
+const OpRegistrar matrix_set_diag_v3 =
+    MatrixSetDiagBandOp("MatrixSetDiagV3")
+        .Attr(kAlignAttr)
+        .Doc(
+            "`input` with the diagonals k[0] to k[1] (of a single k that one) of its matrices replaced by `diagonal`, "
+            "which is packed as\n"
+            "MatrixDiagV3 reads it.");
+TROUPE_KERNEL("MatrixSetDiagV3").Device("CPU").Types("T", DiagonalTypes()).HostMemory("k").Class<MatrixSetDiagKernel>();
+
+}  // namespace
 }  // namespace troupe::array

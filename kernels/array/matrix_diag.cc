@@ -1,5 +1,6 @@
 // MatrixDiag, MatrixDiagPart, MatrixSetDiag: the main diagonals of the matrices in the last two
-// dimensions, put in, taken out, replaced.
+// dimensions, put in, taken out, replaced. Versions 2 and 3, of
+// bands of diagonals, are in matrix_band.cc.
 #include <algorithm>
 
 #include "kernels/common/op_file.h"

@@ -1,9 +1,17 @@
-#include "kernels/array/space_batch.h"
-
+// Moving blocks of space into the batch dimension and back: SpaceToBatchND, BatchToSpaceND and
+// their two-dimensional forms. A dilated convolution becomes a plain one by it.
+//
+// For input [batch, space..., rest...] with M blocked dimensions: SpaceToBatch pads the space, cuts
+// it into blocks of block_shape and moves the position inside the block to the front of batch:
+// [prod(block) * batch, padded / block..., rest...]. BatchToSpace is the inverse and crops what was
+// padded.
 #include <algorithm>
 
 #include "kernels/common/elements.h"
+#include "kernels/common/int_args.h"
+#include "kernels/common/op_file.h"
 #include "kernels/common/strided_copy.h"
+#include "troupe/kernel.h"
 
 namespace troupe::array {
 namespace {
@@ -27,8 +35,7 @@ absl::StatusOr<int64_t> Moved(int i, int64_t dim, int64_t block, int64_t before,
   return full - before - after;
 }
 
-}  // namespace
-
+// `borders` is the matrix [M, 2] of paddings (to_batch) or crops.
 absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const int64_t> block, const Tensor& borders,
                        bool to_batch) {
   const int m = static_cast<int>(block.size());
@@ -101,6 +108,7 @@ absl::Status MoveSpace(KernelContext& ctx, const Tensor& in, absl::Span<const in
   return absl::OkStatus();
 }
 
+// The same for shapes; `block` and `borders` may be null when not known, then M must be given.
 absl::Status MovedShape(InferenceContext& c, const PartialTensorShape& in, const Ints* block, const Tensor* borders,
                         int num_blocked, bool to_batch) {
   if (!in.known_rank()) return shape_fn::Unknown(c);
@@ -131,4 +139,156 @@ absl::Status MovedShape(InferenceContext& c, const PartialTensorShape& in, const
   return absl::OkStatus();
 }
 
+absl::Status SpaceToBatchNDShape(InferenceContext& c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape blocks, c.WithRank(1, 1));
+  TROUPE_RETURN_IF_ERROR(c.WithRank(2, 2).status());
+  const Tensor* t = c.input_tensor(1);
+  const Ints block = t ? ReadInts(*t) : Ints();
+  return MovedShape(c, c.input(0), t ? &block : nullptr, c.input_tensor(2), static_cast<int>(blocks.dim(0)), true);
+}
+absl::Status SpaceToBatchShape(InferenceContext& c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape in, c.WithRank(0, 4));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t size, c.Attr<int64_t>("block_size"));
+  const Ints block(2, size);
+  return MovedShape(c, in, &block, c.input_tensor(1), 2, true);
+}
+
+absl::Status SpaceToBatchNDGradient(GradientContext& g) {
+  g.Set(0, g.Op("BatchToSpaceND", {g.Grad(0), g.Input(1), g.Input(2)}));
+  return g.status();
+}
+absl::Status SpaceToBatchGradient(GradientContext& g) {
+  g.Set(0, g.Op("BatchToSpace", {g.Grad(0), g.Input(1)}, {{"block_size", g.Attr<int64_t>("block_size")}}));
+  return g.status();
+}
+
+absl::Status ComputeSpaceToBatchND(KernelContext& ctx) {
+  if (ctx.input(1).rank() != 1)
+    return InvalidArgument("block_shape must be a vector, got shape ", ctx.input(1).shape().DebugString());
+  return MoveSpace(ctx, ctx.input(0), ReadInts(ctx.input(1)), ctx.input(2), true);
+}
+
+class SpaceToBatchKernel {
+ public:
+  explicit SpaceToBatchKernel(KernelInit& init) : block_(2, init.Attr<int64_t>("block_size")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    if (ctx.input(0).rank() != 4) return InvalidArgument("input rank should be 4 instead of ", ctx.input(0).rank());
+    return MoveSpace(ctx, ctx.input(0), block_, ctx.input(1), true);
+  }
+
+ private:
+  Ints block_;
+};
+
+TROUPE_OP("SpaceToBatchND")
+    .Input("input: T")
+    .Input("block_shape: Tblock_shape")
+    .Input("paddings: Tpaddings")
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("Tblock_shape: {int32, int64} = DT_INT32")
+    .Attr("Tpaddings: {int32, int64} = DT_INT32")
+    .Shape(SpaceToBatchNDShape)
+    .Gradient(SpaceToBatchNDGradient)
+    .Doc(
+        "`input` with its dimensions 1 to M padded by `paddings` with zeros, cut into blocks of `block_shape`, and the "
+        "position inside the block moved into\n"
+        "the batch dimension.");
+TROUPE_KERNEL("SpaceToBatchND")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("block_shape")
+    .HostMemory("paddings")
+    .Function<ComputeSpaceToBatchND>();
+
+TROUPE_OP("SpaceToBatch")
+    .Input("input: T")
+    .Input("paddings: Tpaddings")
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("Tpaddings: {int32, int64} = DT_INT32")
+    .Attr("block_size: int >= 2")
+    .Shape(SpaceToBatchShape)
+    .Gradient(SpaceToBatchGradient)
+    .Doc("SpaceToBatchND of a [batch, height, width, depth] value with square blocks.");
+TROUPE_KERNEL("SpaceToBatch")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("paddings")
+    .Class<SpaceToBatchKernel>();
+
+absl::Status BatchToSpaceNDShape(InferenceContext& c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape blocks, c.WithRank(1, 1));
+  TROUPE_RETURN_IF_ERROR(c.WithRank(2, 2).status());
+  const Tensor* t = c.input_tensor(1);
+  const Ints block = t ? ReadInts(*t) : Ints();
+  return MovedShape(c, c.input(0), t ? &block : nullptr, c.input_tensor(2), static_cast<int>(blocks.dim(0)), false);
+}
+absl::Status BatchToSpaceShape(InferenceContext& c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape in, c.WithRank(0, 4));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t size, c.Attr<int64_t>("block_size"));
+  const Ints block(2, size);
+  return MovedShape(c, in, &block, c.input_tensor(1), 2, false);
+}
+
+absl::Status BatchToSpaceNDGradient(GradientContext& g) {
+  g.Set(0, g.Op("SpaceToBatchND", {g.Grad(0), g.Input(1), g.Input(2)}));
+  return g.status();
+}
+absl::Status BatchToSpaceGradient(GradientContext& g) {
+  g.Set(0, g.Op("SpaceToBatch", {g.Grad(0), g.Input(1)}, {{"block_size", g.Attr<int64_t>("block_size")}}));
+  return g.status();
+}
+
+absl::Status ComputeBatchToSpaceND(KernelContext& ctx) {
+  if (ctx.input(1).rank() != 1)
+    return InvalidArgument("block_shape must be a vector, got shape ", ctx.input(1).shape().DebugString());
+  return MoveSpace(ctx, ctx.input(0), ReadInts(ctx.input(1)), ctx.input(2), false);
+}
+
+class BatchToSpaceKernel {
+ public:
+  explicit BatchToSpaceKernel(KernelInit& init) : block_(2, init.Attr<int64_t>("block_size")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    if (ctx.input(0).rank() != 4) return InvalidArgument("input rank should be 4 instead of ", ctx.input(0).rank());
+    return MoveSpace(ctx, ctx.input(0), block_, ctx.input(1), false);
+  }
+
+ private:
+  Ints block_;
+};
+
+TROUPE_OP("BatchToSpaceND")
+    .Input("input: T")
+    .Input("block_shape: Tblock_shape")
+    .Input("crops: Tcrops")
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("Tblock_shape: {int32, int64} = DT_INT32")
+    .Attr("Tcrops: {int32, int64} = DT_INT32")
+    .Shape(BatchToSpaceNDShape)
+    .Gradient(BatchToSpaceNDGradient)
+    .Doc(
+        "The inverse of SpaceToBatchND: the batch dimension gives the positions inside blocks of `block_shape`, and "
+        "`crops` are cut off the space.");
+TROUPE_KERNEL("BatchToSpaceND")
+    .Device("CPU")
+    .Types("T", MovableTypes())
+    .HostMemory("block_shape")
+    .HostMemory("crops")
+    .Function<ComputeBatchToSpaceND>();
+
+TROUPE_OP("BatchToSpace")
+    .Input("input: T")
+    .Input("crops: Tidx")
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("block_size: int >= 2")
+    .Attr("Tidx: {int32, int64} = DT_INT32")
+    .Shape(BatchToSpaceShape)
+    .Gradient(BatchToSpaceGradient)
+    .Doc("BatchToSpaceND of a [batch, height, width, depth] value with square blocks.");
+TROUPE_KERNEL("BatchToSpace").Device("CPU").Types("T", MovableTypes()).HostMemory("crops").Class<BatchToSpaceKernel>();
+
+}  // namespace
 }  // namespace troupe::array

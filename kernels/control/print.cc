@@ -1,12 +1,14 @@
-// Print: passes a value on and writes others to stderr.
+// Print: passes a value on and writes others to stderr; PrintV2: writes a string to a stream.
 #include <atomic>
 #include <cstdio>
 
 #include "kernels/control/flow_op.h"
 #include "kernels/control/summarize.h"
 #include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
-namespace troupe {
+namespace troupe::control {
 namespace {
 
 TROUPE_OP("Print")
@@ -19,7 +21,7 @@ TROUPE_OP("Print")
     .Attr("first_n: int = -1")
     .Attr("summarize: int = 3")
     .Stateful()
-    .Shape(control::SameAsInput0)
+    .Shape(SameAsInput0)
     .Gradient([](GradientContext& g) {
       g.Set(0, g.Grad(0));
       return g.status();
@@ -58,8 +60,7 @@ class PrintKernel {
     }
     if (print) {
       std::string line = message_;
-      for (int i = 1; i < ctx.num_inputs(); ++i)
-        StrAppend(&line, "[", control::Summarize(ctx.input(i), summarize_), "]");
+      for (int i = 1; i < ctx.num_inputs(); ++i) StrAppend(&line, "[", Summarize(ctx.input(i), summarize_), "]");
       line.push_back('\n');
       std::fwrite(line.data(), 1, line.size(), stderr);  // one call: lines of several threads do not mix
     }
@@ -75,5 +76,54 @@ class PrintKernel {
 };
 TROUPE_KERNEL("Print").Device("CPU").Class<PrintKernel>();
 
+TROUPE_OP("PrintV2")
+    .Input("input: string")
+    .Attr("output_stream: string = 'stderr'")
+    .Attr("end: string = '\n'")
+    .Stateful()
+    .Shape([](InferenceContext& c) { return c.WithRank(0, 0).status(); })
+    .NotDifferentiable("it has no outputs")
+    .Doc(
+        "Writes the scalar `input` and `end` to `output_stream`: stdout, stderr, log(info), log(warning), log(error) "
+        "(all three stderr, with the level "
+        "before the text), or file://PATH, which is appended to.");
+
+class PrintV2Kernel {
+ public:
+  explicit PrintV2Kernel(KernelInit& init)
+      : stream_(init.Attr<std::string>("output_stream")), end_(init.Attr<std::string>("end")) {
+    if (stream_.rfind("log(", 0) == 0 && stream_.back() == ')') level_ = stream_.substr(4, stream_.size() - 5);
+    const bool log = level_ == "info" || level_ == "warning" || level_ == "error";
+    if (init.status().ok() && stream_ != "stdout" && stream_ != "stderr" && !log && !IsFile()) {
+      init.Fail(InvalidArgument("unknown output stream '", stream_,
+                                "': it must be stdout, stderr, log(info), log(warning), log(error) or file://PATH"));
+    }
+  }
+  absl::Status Compute(KernelContext& ctx) {
+    const Tensor& input = ctx.input(0);
+    if (input.rank() != 0)
+      return InvalidArgument("the input must be a scalar, but has shape ", input.shape().DebugString());
+    const std::string text = StrCat(level_.empty() ? "" : StrCat(level_, ": "), input.scalar<std::string>(), end_);
+    if (!IsFile()) {
+      std::FILE* const to = stream_ == "stdout" ? stdout : stderr;
+      std::fwrite(text.data(), 1, text.size(), to);
+      std::fflush(to);
+      return absl::OkStatus();
+    }
+    const std::string path = stream_.substr(7);
+    std::FILE* const file = std::fopen(path.c_str(), "ab");
+    if (file == nullptr) return NotFound("cannot open '", path, "' for appending");
+    const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    const bool closed = std::fclose(file) == 0;
+    return written && closed ? absl::OkStatus() : DataLoss("cannot write to '", path, "'");
+  }
+
+ private:
+  bool IsFile() const { return stream_.rfind("file://", 0) == 0; }
+  const std::string stream_, end_;
+  std::string level_;
+};
+TROUPE_KERNEL("PrintV2").Device("CPU").Class<PrintV2Kernel>();
+
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::control

@@ -1,15 +1,32 @@
-// NonMaxSuppression: boxes that do not overlap, best scores first; and what its later versions
-// share with it.
-#include "kernels/image/non_max_suppression.h"
-
+// NonMaxSuppression and its versions 2 to 5.
+//
+// Greedy selection of boxes: the one with the highest score first, and then those that do not
+// overlap a selected one too much. Or softly: each overlap with a selected one lowers a box's
+// score, and boxes are selected in the order of what is left.
+//
+// A box is [y1, x1, y2, x2], any two opposite corners. The overlap of two is the area of their
+// intersection divided by that of their union; a box without area overlaps nothing. Of equal scores
+// the box that comes first is taken first.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "kernels/common/as_float.h"
+#include "troupe/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::image {
 namespace {
+
+constexpr char kWhyNoSelectionGradient[] = "indices are piecewise constant";
+
+struct SelectionRule {
+  float iou_threshold = 0;                                       // in [0, 1]; more overlap than this is too much
+  float score_threshold = std::numeric_limits<float>::lowest();  // only scores above this count
+  float sigma = 0;  // above 0: no overlap is too much, but scores are multiplied by exp(-overlap^2 / (2 sigma))
+};
 
 struct Box {
   float y1, x1, y2, x2, area;
@@ -37,10 +54,10 @@ absl::StatusOr<float> Threshold(const KernelContext& ctx, int input) {
   return t.scalar<float>();
 }
 
-}  // namespace
-
+// Indices of the selected boxes, best first, and in `left` what is left of their scores. Inputs 0,
+// 1 and 2 are boxes [n, 4], scores [n] and how many may be selected.
 absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, const SelectionRule& rule,
-                                                 std::vector<float>* left) {
+                                                 std::vector<float>* left = nullptr) {
   const Tensor boxes = Widened(ctx, ctx.input(0)), scores = Widened(ctx, ctx.input(1));
   if (!(rule.iou_threshold >= 0 && rule.iou_threshold <= 1))
     return InvalidArgument("iou_threshold must be in [0, 1], not ", rule.iou_threshold);
@@ -104,16 +121,18 @@ absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, const
   return selected;
 }
 
-absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, std::vector<float>* scores) {
+// The same by the rule of inputs 3 and, where the op has them, 4 and 5.
+absl::StatusOr<std::vector<int32_t>> SelectBoxes(const KernelContext& ctx, std::vector<float>* left = nullptr) {
   SelectionRule rule;
   float* const parts[] = {&rule.iou_threshold, &rule.score_threshold, &rule.sigma};
   for (int i = 3; i < ctx.num_inputs(); ++i) {
     TROUPE_ASSIGN_OR_RETURN(*parts[i - 3], Threshold(ctx, i));
   }
-  return SelectBoxes(ctx, rule, scores);
+  return SelectBoxes(ctx, rule, left);
 }
 
-absl::Status SetSelected(KernelContext& ctx, const std::vector<int32_t>& selected, int64_t padded_to) {
+// Output 0: the indices; with `padded_to` >= 0 that many, zeros behind those that were selected.
+absl::Status SetSelected(KernelContext& ctx, const std::vector<int32_t>& selected, int64_t padded_to = -1) {
   const auto n = static_cast<int64_t>(selected.size());
   TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, TensorShape({std::max(n, padded_to)})));
   std::copy(selected.begin(), selected.end(), out->data<int32_t>());
@@ -121,6 +140,8 @@ absl::Status SetSelected(KernelContext& ctx, const std::vector<int32_t>& selecte
   return absl::OkStatus();
 }
 
+// A definition with inputs of thresholds: that of the overlap and, from version 3 on, that of the
+// scores. Without shape and doc.
 OpBuilder SelectionOp(std::string_view name, bool score_threshold) {
   OpBuilder op(name);
   op.Input("boxes: T").Input("scores: T").Input("max_output_size: int32").Input("iou_threshold: T_threshold");
@@ -131,6 +152,7 @@ OpBuilder SelectionOp(std::string_view name, bool score_threshold) {
       .NotDifferentiable(kWhyNoSelectionGradient);
 }
 
+// Shape function: inputs checked, output 0 a vector of unknown length.
 absl::Status SelectionShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape boxes, c.WithRank(0, 2));
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape scores, c.WithRank(1, 1));
@@ -143,6 +165,8 @@ absl::Status SelectionShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
+// The same where attr pad_to_max_output_size may fix the length, and the last output is how many
+// there are; what is between is as output 0.
 absl::Status PaddedSelectionShape(InferenceContext& c) {
   TROUPE_RETURN_IF_ERROR(SelectionShape(c));
   TROUPE_ASSIGN_OR_RETURN(const bool pad, c.Attr<bool>("pad_to_max_output_size"));
@@ -153,8 +177,6 @@ absl::Status PaddedSelectionShape(InferenceContext& c) {
   c.set_output(c.num_outputs() - 1, PartialTensorShape(TensorShape()));
   return absl::OkStatus();
 }
-
-namespace {
 
 class NonMaxSuppression {
  public:
@@ -181,6 +203,106 @@ TROUPE_OP("NonMaxSuppression")
         "overlap a better\n"
         "one that was selected by more than iou_threshold, as a part of their union.");
 TROUPE_KERNEL("NonMaxSuppression").Device("CPU").HostMemory("max_output_size").Class<NonMaxSuppression>();
+
+// NonMaxSuppressionV2 and NonMaxSuppressionV3.
+absl::Status ComputeSelection(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx));
+  return SetSelected(ctx, selected);
+}
+
+const OpRegistrar non_max_suppression_v2 = SelectionOp("NonMaxSuppressionV2", false)
+                                               .Shape(SelectionShape)
+                                               .Doc("As NonMaxSuppression, with iou_threshold as an input.");
+TROUPE_KERNEL("NonMaxSuppressionV2")
+    .Device("CPU")
+    .Types("T", {DType::kHalf, DType::kFloat})
+    .HostMemory("max_output_size")
+    .Function<ComputeSelection>();
+
+const OpRegistrar non_max_suppression_v3 =
+    SelectionOp("NonMaxSuppressionV3", true)
+        .Shape(SelectionShape)
+        .Doc("As NonMaxSuppressionV2, for boxes whose scores are above score_threshold.");
+TROUPE_KERNEL("NonMaxSuppressionV3")
+    .Device("CPU")
+    .Types("T", {DType::kHalf, DType::kFloat})
+    .HostMemory("max_output_size")
+    .Function<ComputeSelection>();
+
+class NonMaxSuppressionV4 {
+ public:
+  explicit NonMaxSuppressionV4(KernelInit& init) : pad_(init.Attr<bool>("pad_to_max_output_size")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor* const valid, ctx.AllocateOutput(1, TensorShape()));
+    *valid->data<int32_t>() = static_cast<int32_t>(selected.size());
+    return SetSelected(ctx, selected, pad_ ? ctx.input(2).scalar<int32_t>() : -1);
+  }
+
+ private:
+  const bool pad_;
+};
+
+const OpRegistrar non_max_suppression_v4 =
+    SelectionOp("NonMaxSuppressionV4", true)
+        .Output("valid_outputs: int32")
+        .Attr("pad_to_max_output_size: bool = false")
+        .Shape(PaddedSelectionShape)
+        .Doc(
+            "As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind "
+            "their indices.");
+TROUPE_KERNEL("NonMaxSuppressionV4")
+    .Device("CPU")
+    .Types("T", {DType::kHalf, DType::kFloat})
+    .HostMemory("max_output_size")
+    .Class<NonMaxSuppressionV4>();
+
+class NonMaxSuppressionV5 {
+ public:
+  explicit NonMaxSuppressionV5(KernelInit& init) : pad_(init.Attr<bool>("pad_to_max_output_size")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    std::vector<float> left;
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> selected, SelectBoxes(ctx, &left));
+    TROUPE_RETURN_IF_ERROR(SetSelected(ctx, selected, pad_ ? ctx.input(2).scalar<int32_t>() : -1));
+    const auto n = static_cast<int64_t>(selected.size());
+    const int64_t length = pad_ ? std::max<int64_t>(n, ctx.input(2).scalar<int32_t>()) : n;
+    TROUPE_ASSIGN_OR_RETURN(Tensor scores, ctx.AllocateTemp(DType::kFloat, TensorShape({length})));
+    std::copy(left.begin(), left.end(), scores.data<float>());
+    std::fill(scores.data<float>() + n, scores.data<float>() + length, 0.0f);
+    ctx.set_output(1, Narrowed(ctx, std::move(scores), ctx.output_type(1)));
+    TROUPE_ASSIGN_OR_RETURN(Tensor* const valid, ctx.AllocateOutput(2, TensorShape()));
+    *valid->data<int32_t>() = static_cast<int32_t>(n);
+    return absl::OkStatus();
+  }
+
+ private:
+  const bool pad_;
+};
+
+TROUPE_OP("NonMaxSuppressionV5")
+    .Input("boxes: T")
+    .Input("scores: T")
+    .Input("max_output_size: int32")
+    .Input("iou_threshold: T")
+    .Input("score_threshold: T")
+    .Input("soft_nms_sigma: T")
+    .Output("selected_indices: int32")
+    .Output("selected_scores: T")
+    .Output("valid_outputs: int32")
+    .Attr("T: {half, float} = DT_FLOAT")
+    .Attr("pad_to_max_output_size: bool = false")
+    .Shape(PaddedSelectionShape)
+    .NotDifferentiable(kWhyNoSelectionGradient)
+    .Doc(
+        "As NonMaxSuppressionV4, with the scores of the selected boxes. With soft_nms_sigma above 0 no box is left out "
+        "for "
+        "its overlap with\n"
+        "one that was selected, but its score is multiplied by exp(-overlap^2 / (2 * soft_nms_sigma)).");
+TROUPE_KERNEL("NonMaxSuppressionV5")
+    .Device("CPU")
+    .Types("T", {DType::kHalf, DType::kFloat})
+    .HostMemory("max_output_size")
+    .Class<NonMaxSuppressionV5>();
 
 }  // namespace
 }  // namespace troupe::image

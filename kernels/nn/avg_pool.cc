@@ -1,4 +1,4 @@
-// AvgPool: the mean of the elements under each position of a window.
+// AvgPool and its gradient: the mean of the elements under each position of a window.
 #include "kernels/nn/pool.h"
 
 namespace troupe {
@@ -23,6 +23,35 @@ TROUPE_OP("AvgPool")
         "count.");
 
 TROUPE_KERNEL("AvgPool").Device("CPU").Type<Half, BFloat16, float, double>("T").Class<PoolKernelOf<PoolOp::kAvg>>();
+
+TROUPE_OP("AvgPoolGrad")
+    .Input("orig_input_shape: int32")
+    .Input("grad: T")
+    .Output("output: T")
+    .Attr("ksize: list(int) >= 4")
+    .Attr("strides: list(int) >= 4")
+    .Attr("padding: {'SAME', 'VALID'}")
+    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+    .Attr("T: {half, bfloat16, float, double}")
+    .Shape([](InferenceContext& c) {
+      TROUPE_ASSIGN_OR_RETURN(PartialTensorShape sizes, c.InputAsShape(0));
+      TROUPE_ASSIGN_OR_RETURN(PartialTensorShape shape, sizes.MergeWith(PartialTensorShape::OfRank(4)));
+      c.set_output(0, shape);
+      return absl::OkStatus();
+    })
+    .Gradient([](GradientContext& g) {
+      g.Set(1, g.Op("AvgPool", {g.Grad(0)}, PoolAttrs(g)));
+      return g.status();
+    })
+    .Doc(
+        "Spreads the gradient of each window evenly over the elements under it; orig_input_shape is the shape of what "
+        "AvgPool pooled.");
+
+TROUPE_KERNEL("AvgPoolGrad")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double>("T")
+    .HostMemory("orig_input_shape")
+    .Class<PoolKernelOf<PoolOp::kAvgGrad>>();
 
 }  // namespace
 }  // namespace troupe

@@ -9,7 +9,6 @@
 #include "kernels/common/isa.h"
 #include "kernels/nn/batch_norm_loops.h"
 #include "kernels/nn/bias.h"
-#include "kernels/nn/bias_add.h"
 #include "kernels/nn/layout.h"
 
 TROUPE_ISA_TABLE(BatchNormTable, kBatchNorm, PickBatchNorm)

@@ -41,13 +41,27 @@ class ConvKernel {
   absl::Status Compute(KernelContext& ctx, const ConvFusion& fusion);
 
  private:
+  struct Problem;  // what the inputs of a node ask for
+  template <class T>
+  struct Part;  // operands and result of some of the images
+  template <class T>
+  struct Plan;  // how a convolution is computed
+
   // The sizes for an input and a filter of these shapes; INVALID_ARGUMENT says what does not fit.
   absl::StatusOr<ConvShape> Sizes(const TensorShape& input, const TensorShape& filter) const;
+  absl::StatusOr<Problem> Read(const KernelContext& ctx, const ConvFusion& fusion) const;
   template <class T>
-  void RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out,
-                const ConvEpilogue<T>& epilogue);
-  void RunHalves(const ConvShape& s, int64_t begin, int64_t end, const float* a, const float* b, float* out,
-                 const ConvEpilogue<float>& epilogue) const;
+  Plan<T> Choose(const ComputeThreads& threads, const Part<T>& whole) const;
+  template <class T>
+  void Run(ComputeThreads* threads, const Part<T>& whole);
+
+  // The ways of computing, each of units [begin, end) of the plan.
+  void RunHalves(const Part<float>& whole, int64_t begin, int64_t end);
+  void RunDirect(const Part<float>& whole, int64_t begin, int64_t end);
+  void RunPointwise(const Part<float>& whole, int64_t begin, int64_t end);
+  void RunLibrary(const Part<float>& whole, int64_t begin, int64_t end);
+  template <class T>
+  void RunGeneric(const Part<T>& whole, int64_t begin, int64_t end);
 
   const ConvPass pass_;
   const bool depthwise_;

@@ -1,11 +1,11 @@
-// Conv2D: images convolved with a filter, in two dimensions.
+// Conv2D and its gradients with respect to input and filter.
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 
 namespace troupe {
 namespace {
 
-absl::Status Gradient(GradientContext& g) {
+absl::Status Conv2dGradient(GradientContext& g) {
   const AttrMap attrs = ConvAttrs(g);
   const NodeOut x = g.Input(0), f = g.Input(1), d = g.Grad(0);
   g.Set(0, g.Op("Conv2DBackpropInput", {g.Op("Shape", {x}, {{"out_type", DType::kInt32}}), f, d}, attrs));
@@ -25,7 +25,7 @@ TROUPE_OP("Conv2D")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
     .Attr("dilations: list(int) = [1, 1, 1, 1]")
     .Shape([](InferenceContext& c) { return ConvOutputShape(c, false); })
-    .Gradient(Gradient)
+    .Gradient(Conv2dGradient)
     .Doc(
         "Convolves input with filter [height, width, channels, outputs]. Where filter has a fraction of the input's "
         "channels, both are cut into groups.");
@@ -34,6 +34,72 @@ TROUPE_KERNEL("Conv2D")
     .Device("CPU")
     .Type<Half, BFloat16, float, double, int32_t>("T")
     .Class<ConvKernelOf<ConvPass::kForward, false>>();
+
+absl::Status Conv2dBackpropInputGradient(GradientContext& g) {
+  // Linear in out_backprop (whose gradient is a forward convolution) and in the filter.
+  const AttrMap attrs = ConvAttrs(g);
+  const NodeOut f = g.Input(1), y = g.Input(2), d = g.Grad(0);
+  g.Set(1, g.Op("Conv2DBackpropFilter", {d, g.Op("Shape", {f}, {{"out_type", DType::kInt32}}), y}, attrs));
+  g.Set(2, g.Op("Conv2D", {d, f}, attrs));
+  return g.status();
+}
+
+TROUPE_OP("Conv2DBackpropInput")
+    .Input("input_sizes: int32")
+    .Input("filter: T")
+    .Input("out_backprop: T")
+    .Output("output: T")
+    .Attr("T: {half, bfloat16, float, double, int32}")
+    .Attr("strides: list(int)")
+    .Attr("use_cudnn_on_gpu: bool = true")
+    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+    .Attr("explicit_paddings: list(int) = []")
+    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+    .Attr("dilations: list(int) = [1, 1, 1, 1]")
+    .Shape(ConvBackpropInputShape)
+    .Gradient(Conv2dBackpropInputGradient)
+    .Doc(
+        "The gradient of Conv2D with respect to its input, whose shape is input_sizes, for the gradient out_backprop "
+        "of its output.");
+
+TROUPE_KERNEL("Conv2DBackpropInput")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double, int32_t>("T")
+    .HostMemory("input_sizes")
+    .Class<ConvKernelOf<ConvPass::kBackwardInput, false>>();
+
+absl::Status Conv2dBackpropFilterGradient(GradientContext& g) {
+  // Linear in the input and in out_backprop; the arriving gradient plays the filter.
+  const AttrMap attrs = ConvAttrs(g);
+  const NodeOut x = g.Input(0), y = g.Input(2), d = g.Grad(0);
+  g.Set(0, g.Op("Conv2DBackpropInput", {g.Op("Shape", {x}, {{"out_type", DType::kInt32}}), d, y}, attrs));
+  g.Set(2, g.Op("Conv2D", {x, d}, attrs));
+  return g.status();
+}
+
+TROUPE_OP("Conv2DBackpropFilter")
+    .Input("input: T")
+    .Input("filter_sizes: int32")
+    .Input("out_backprop: T")
+    .Output("output: T")
+    .Attr("T: {half, bfloat16, float, double}")
+    .Attr("strides: list(int)")
+    .Attr("use_cudnn_on_gpu: bool = true")
+    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+    .Attr("explicit_paddings: list(int) = []")
+    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+    .Attr("dilations: list(int) = [1, 1, 1, 1]")
+    .Shape(ConvBackpropFilterShape)
+    .Gradient(Conv2dBackpropFilterGradient)
+    .Doc(
+        "The gradient of Conv2D with respect to its filter, whose shape is filter_sizes, for the gradient out_backprop "
+        "of its output.");
+
+TROUPE_KERNEL("Conv2DBackpropFilter")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double>("T")
+    .HostMemory("filter_sizes")
+    .Class<ConvKernelOf<ConvPass::kBackwardFilter, false>>();
 
 }  // namespace
 }  // namespace troupe

@@ -1,3 +1,5 @@
+// The kernel of the convolution ops: checks and operands (Compute), a plan (Choose), and the ways of
+// computing that a plan picks from (RunHalves, RunDirect, RunPointwise, RunLibrary, RunGeneric).
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -74,147 +76,172 @@ absl::StatusOr<ConvShape> ConvKernel::Sizes(const TensorShape& input, const Tens
   return s;
 }
 
-// By our own loops, halves of the rows of groups of kConvTogether images, from `begin` to `end`: a
-// batch of a hundred has 25 groups, which two threads would not share evenly. Not for the gradient
-// of the filter.
-void ConvKernel::RunHalves(const ConvShape& s, int64_t begin, int64_t end, const float* a, const float* b, float* out,
-                           const ConvEpilogue<float>& epilogue) const {
-  const bool forward = pass_ == ConvPass::kForward;
-  const int64_t rows = forward ? s.oh : s.h;
-  const auto run = [&](int64_t from, int64_t to, ConvRows part) {  // groups
-    const int64_t first = from * kConvTogether;
-    ConvShape some = s;
-    some.n = std::min(to * kConvTogether, s.n) - first;
-    const int64_t in = first * s.h * s.w * s.c, at = first * s.oh * s.ow * s.oc;
-    ConvEpilogue<float> e = epilogue;
-    if (e.relu_output != nullptr) e.relu_output += in;
-    DirectConv(pass_, some, forward ? a + in : a, forward ? b : b + at, out + (forward ? at : in), e, part);
+// Operands and result: a, b and out as ConvPass says, NHWC and HWIO.
+template <class T>
+struct ConvKernel::Part {
+  ConvShape shape;
+  const T* a;
+  const T* b;
+  T* out;
+  ConvEpilogue<T> epilogue;
+
+  // Images [begin, end). A gradient of the filter stays where it is.
+  Part Images(ConvPass pass, int64_t begin, int64_t end) const {
+    const int64_t in = begin * shape.h * shape.w * shape.c, to = begin * shape.oh * shape.ow * shape.oc;
+    Part part = *this;
+    part.shape.n = end - begin;
+    if (pass != ConvPass::kBackwardInput) part.a += in;
+    if (pass != ConvPass::kForward) part.b += to;
+    if (pass != ConvPass::kBackwardFilter) part.out += pass == ConvPass::kForward ? to : in;
+    if (epilogue.relu_output != nullptr) part.epilogue.relu_output += in;
+    return part;
+  }
+};
+
+// Images are split into ranges of units.
+template <class T>
+struct ConvKernel::Plan {
+  void (ConvKernel::*run)(const Part<T>& whole, int64_t begin, int64_t end);
+  int64_t units, ranges;
+};
+
+template <class T>
+ConvKernel::Plan<T> ConvKernel::Choose(const ComputeThreads& threads, const Part<T>& whole) const {
+  const ConvShape& s = whole.shape;
+  const int64_t groups = (s.n + kConvTogether - 1) / kConvTogether;
+  Plan<T> plan = {&ConvKernel::RunGeneric<T>, s.n, threads.num_threads()};
+  if constexpr (std::is_same_v<T, float>) {
+    if (PreferPointwiseConv(pass_, s, whole.epilogue)) {
+      plan.run = &ConvKernel::RunPointwise;
+    } else if (!PreferDirectConv(pass_, s)) {
+      plan.run = &ConvKernel::RunLibrary;
+    } else if (pass_ == ConvPass::kBackwardFilter) {
+      plan.run = &ConvKernel::RunDirect;
+      plan.units = groups;
+    } else {
+      plan.run = &ConvKernel::RunHalves;
+      plan.units = 2 * groups;
+      // An input's gradient is computed while another thread computes the filter's; whoever is done
+      // first helps. Each range packs the weights for itself.
+      if (pass_ == ConvPass::kBackwardInput && threads.num_threads() > 1) plan.ranges *= 2;
+    }
+  }
+  const auto worthwhile = static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork);
+  plan.ranges = std::max<int64_t>(1, std::min({plan.ranges, plan.units, worthwhile}));
+  return plan;
+}
+
+// By our own loops, halves of the rows of groups of kConvTogether images: a batch of a hundred has
+// 25 groups, which two threads would not share evenly. Not for the gradient of the filter.
+void ConvKernel::RunHalves(const Part<float>& whole, int64_t begin, int64_t end) {
+  const int64_t rows = pass_ == ConvPass::kForward ? whole.shape.oh : whole.shape.h;
+  const auto run = [&](int64_t from, int64_t to, ConvRows some) {  // groups
+    const Part<float> p = whole.Images(pass_, from * kConvTogether, std::min(to * kConvTogether, whole.shape.n));
+    DirectConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue, some);
   };
   if (begin % 2 != 0) run(begin / 2, begin / 2 + 1, {rows / 2, rows});
-  const int64_t whole = (begin + 1) / 2;
-  if (whole < end / 2) run(whole, end / 2, {0, rows});
+  const int64_t full = (begin + 1) / 2;
+  if (full < end / 2) run(full, end / 2, {0, rows});
   if (end % 2 != 0) run(end / 2, end / 2 + 1, {0, rows / 2});
 }
 
-// Images are split into ranges; the gradients of filter and bias of the ranges are summed in order,
-// so that a result depends on the number of threads but on no race.
+// By our own loops, groups of kConvTogether images.
+void ConvKernel::RunDirect(const Part<float>& whole, int64_t begin, int64_t end) {
+  const int64_t first = begin * kConvTogether, limit = std::min(end * kConvTogether, whole.shape.n);
+  const Part<float> p = whole.Images(pass_, first, limit);
+  if (!DirectConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue)) RunLibrary(whole, first, limit);
+}
+
+void ConvKernel::RunPointwise(const Part<float>& whole, int64_t begin, int64_t end) {
+  const Part<float> p = whole.Images(pass_, begin, end);
+  PointwiseConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue);
+}
+
+void ConvKernel::RunLibrary(const Part<float>& whole, int64_t begin, int64_t end) {
+  const Part<float> p = whole.Images(pass_, begin, end);
+  if (!dnnl_.Run(p.shape, p.a, p.b, p.out, p.epilogue)) RunGeneric<float>(whole, begin, end);
+}
+
 template <class T>
-void ConvKernel::RunTyped(ComputeThreads* threads, const ConvShape& s, const T* a, const T* b, T* out,
-                          const ConvEpilogue<T>& epilogue) {
-  bool direct = false, pointwise = false;
-  if constexpr (std::is_same_v<T, float>) {
-    pointwise = PreferPointwiseConv(pass_, s, epilogue);
-    direct = !pointwise && PreferDirectConv(pass_, s);
-  }
-  const bool halves = direct && pass_ != ConvPass::kBackwardFilter;
-  const int64_t unit = direct ? kConvTogether : 1, units = (s.n + unit - 1) / unit * (halves ? 2 : 1);
-  // An input's gradient is computed while another thread computes the filter's; whoever is done
-  // first helps. Each range packs the weights for itself.
-  const int64_t each = halves && pass_ == ConvPass::kBackwardInput && threads->num_threads() > 1 ? 2 : 1;
-  int64_t ranges = std::min<int64_t>({threads->num_threads() * each, units,
-                                      static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork)});
-  ranges = std::max<int64_t>(ranges, 1);
-  const int64_t filter = s.filter_size(), sums = filter + s.oc;
-  std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (ranges - 1) * sums : 0);
-  threads->ParallelRanges(ranges, ranges, [&](int64_t first, int64_t limit) {
-    for (int64_t r = first; r < limit; ++r) {
-      int64_t begin, end;
-      ComputeThreads::Range(units, ranges, r, &begin, &end);
-      if constexpr (std::is_same_v<T, float>) {
-        if (halves) {
-          RunHalves(s, begin, end, a, b, out, epilogue);
-          continue;
-        }
-      }
-      begin *= unit, end = std::min(end * unit, s.n);
-      ConvShape part = s;
-      part.n = end - begin;
-      const int64_t in = begin * s.h * s.w * s.c, to = begin * s.oh * s.ow * s.oc;
-      const T *pa = a, *pb = b;
-      T* po = out;
-      ConvEpilogue<T> e = epilogue;
-      switch (pass_) {
-        case ConvPass::kForward:
-          pa += in, po += to;
-          break;
-        case ConvPass::kBackwardInput:
-          pb += to, po += in;
-          if (e.relu_output != nullptr) e.relu_output += in;
-          break;
-        case ConvPass::kBackwardFilter:
-          pa += in, pb += to;
-          if (r == 0) break;
-          po = partial.data() + (r - 1) * sums;
-          if (e.bias_gradient != nullptr) e.bias_gradient = po + filter;
-          break;
-      }
-      if constexpr (std::is_same_v<T, float>) {
-        if (pointwise) {
-          PointwiseConv(pass_, part, pa, pb, po, e);
-          continue;
-        }
-        if (direct && DirectConv(pass_, part, pa, pb, po, e)) continue;
-        if (dnnl_.Run(part, pa, pb, po, e)) continue;
-      }
-      GenericConv<T>(pass_, part, pa, pb, po);
-      switch (pass_) {
-        case ConvPass::kForward:
-          FinishForward(e, part.n * s.oh * s.ow, s.oc, po);
-          break;
-        case ConvPass::kBackwardInput:
-          FinishBackwardInput(e, part.input_size(), po);
-          break;
-        case ConvPass::kBackwardFilter:
-          FinishBackwardFilter(e, pb, part.n * s.oh * s.ow, s.oc);
-          break;
-      }
-    }
-  });
-  for (size_t p = 0; p < partial.size(); p += sums) {
-    for (int64_t i = 0; i < filter; ++i) out[i] += partial[p + i];
-    for (int64_t i = 0; i < s.oc && epilogue.bias_gradient != nullptr; ++i)
-      epilogue.bias_gradient[i] += partial[p + filter + i];
+void ConvKernel::RunGeneric(const Part<T>& whole, int64_t begin, int64_t end) {
+  const Part<T> p = whole.Images(pass_, begin, end);
+  GenericConv<T>(pass_, p.shape, p.a, p.b, p.out);
+  const int64_t pixels = p.shape.n * p.shape.oh * p.shape.ow;
+  switch (pass_) {
+    case ConvPass::kForward:
+      return FinishForward(p.epilogue, pixels, p.shape.oc, p.out);
+    case ConvPass::kBackwardInput:
+      return FinishBackwardInput(p.epilogue, p.shape.input_size(), p.out);
+    case ConvPass::kBackwardFilter:
+      return FinishBackwardFilter(p.epilogue, p.b, pixels, p.shape.oc);
   }
 }
 
-absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
-  const Tensor& in0 = ctx.input(0);
-  const Tensor& in1 = ctx.input(1);
-  TensorShape input, filter;
-  switch (pass_) {
-    case ConvPass::kForward:
-      input = in0.shape(), filter = in1.shape();
-      break;
-    case ConvPass::kBackwardInput: {
-      TROUPE_ASSIGN_OR_RETURN(input, ShapeFrom(in0, "input_sizes"));
-      filter = in1.shape();
-      break;
+// The gradients of filter and bias of the ranges are summed in order, so that a result depends on
+// the number of threads but on no race.
+template <class T>
+void ConvKernel::Run(ComputeThreads* threads, const Part<T>& whole) {
+  const Plan<T> plan = Choose(*threads, whole);
+  const int64_t filter = whole.shape.filter_size(), channels = whole.shape.oc, sums = filter + channels;
+  std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (plan.ranges - 1) * sums : 0);
+  threads->ParallelRanges(plan.ranges, plan.ranges, [&](int64_t first, int64_t limit) {
+    for (int64_t r = first; r < limit; ++r) {
+      Part<T> mine = whole;
+      if (pass_ == ConvPass::kBackwardFilter && r > 0) {
+        mine.out = partial.data() + (r - 1) * sums;
+        if (mine.epilogue.bias_gradient != nullptr) mine.epilogue.bias_gradient = mine.out + filter;
+      }
+      int64_t begin, end;
+      ComputeThreads::Range(plan.units, plan.ranges, r, &begin, &end);
+      (this->*plan.run)(mine, begin, end);
     }
-    case ConvPass::kBackwardFilter: {
-      input = in0.shape();
-      TROUPE_ASSIGN_OR_RETURN(filter, ShapeFrom(in1, "filter_sizes"));
-      break;
-    }
+  });
+  T* const bias_gradient = whole.epilogue.bias_gradient;
+  for (size_t p = 0; p < partial.size(); p += sums) {
+    for (int64_t i = 0; i < filter; ++i) whole.out[i] += partial[p + i];
+    for (int64_t i = 0; i < channels && bias_gradient != nullptr; ++i) bias_gradient[i] += partial[p + filter + i];
   }
-  TROUPE_ASSIGN_OR_RETURN(const ConvShape s, Sizes(input, filter));
-  const TensorShape output = ImageShape<TensorShape>(attrs_, s.n, s.oh, s.ow, s.oc);
-  TROUPE_RETURN_IF_ERROR(TensorShape::Make(output.dims()).status());
-  if (pass_ != ConvPass::kForward && !ctx.input(2).HasShape(output)) {
+}
+
+struct ConvKernel::Problem {
+  TensorShape input, filter, output;
+  ConvShape sizes;
+};
+
+absl::StatusOr<ConvKernel::Problem> ConvKernel::Read(const KernelContext& ctx, const ConvFusion& fusion) const {
+  Problem p;
+  p.input = ctx.input(0).shape();
+  p.filter = ctx.input(1).shape();
+  if (pass_ == ConvPass::kBackwardInput) {
+    TROUPE_ASSIGN_OR_RETURN(p.input, ShapeFrom(ctx.input(0), "input_sizes"));
+  } else if (pass_ == ConvPass::kBackwardFilter) {
+    TROUPE_ASSIGN_OR_RETURN(p.filter, ShapeFrom(ctx.input(1), "filter_sizes"));
+  }
+  TROUPE_ASSIGN_OR_RETURN(p.sizes, Sizes(p.input, p.filter));
+  p.output = ImageShape<TensorShape>(attrs_, p.sizes.n, p.sizes.oh, p.sizes.ow, p.sizes.oc);
+  TROUPE_RETURN_IF_ERROR(TensorShape::Make(p.output.dims()).status());
+  if (pass_ != ConvPass::kForward && !ctx.input(2).HasShape(p.output)) {
     return InvalidArgument("out_backprop has shape ", ctx.input(2).shape().DebugString(), ", but an input of ",
-                           input.DebugString(), " and a filter of ", filter.DebugString(), " give ",
-                           output.DebugString());
+                           p.input.DebugString(), " and a filter of ", p.filter.DebugString(), " give ",
+                           p.output.DebugString());
   }
-  if (fusion.bias.valid() && !fusion.bias.HasShape(TensorShape({s.oc}))) {
-    return InvalidArgument("bias has shape ", fusion.bias.shape().DebugString(), ", but the convolution has ", s.oc,
-                           " output channels");
+  if (fusion.bias.valid() && !fusion.bias.HasShape(TensorShape({p.sizes.oc}))) {
+    return InvalidArgument("bias has shape ", fusion.bias.shape().DebugString(), ", but the convolution has ",
+                           p.sizes.oc, " output channels");
   }
-  if (fusion.relu_output.valid() && !fusion.relu_output.HasShape(input)) {
+  if (fusion.relu_output.valid() && !fusion.relu_output.HasShape(p.input)) {
     return InvalidArgument("the output of Relu has shape ", fusion.relu_output.shape().DebugString(),
-                           ", but the input ", input.DebugString());
+                           ", but the input ", p.input.DebugString());
   }
-  const TensorShape& out_shape = pass_ == ConvPass::kForward         ? output
-                                 : pass_ == ConvPass::kBackwardInput ? input
-                                                                     : filter;
+  return p;
+}
+
+absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
+  TROUPE_ASSIGN_OR_RETURN(const Problem problem, Read(ctx, fusion));
+  const ConvShape& s = problem.sizes;
+  const TensorShape& out_shape = pass_ == ConvPass::kForward         ? problem.output
+                                 : pass_ == ConvPass::kBackwardInput ? problem.input
+                                                                     : problem.filter;
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, out_shape));
   Tensor bias_gradient;
   if (fusion.bias_gradient) {
@@ -228,8 +255,8 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
     const Tensor wide = Widened(ctx, t);
     return attrs_.channels_first ? ChannelsLast(ctx, wide) : wide;
   };
-  const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(ctx, in1) : image(in0);
-  const Tensor b = pass_ == ConvPass::kForward ? Widened(ctx, in1) : image(ctx.input(2));
+  const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(ctx, ctx.input(1)) : image(ctx.input(0));
+  const Tensor b = pass_ == ConvPass::kForward ? Widened(ctx, ctx.input(1)) : image(ctx.input(2));
   const Tensor bias = fusion.bias.valid() ? Widened(ctx, fusion.bias) : Tensor(),
                relu_output = fusion.relu_output.valid() ? image(fusion.relu_output) : Tensor();
   const bool swap = attrs_.channels_first && pass_ != ConvPass::kBackwardFilter;
@@ -247,7 +274,7 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
       return t.valid() && t.num_elements() > 0 ? static_cast<T*>(const_cast<void*>(t.raw())) : nullptr;
     };
     const ConvEpilogue<T> e = {data(bias), fusion.activation, data(relu_output), data(bias_gradient)};
-    if (s.work() > 0) return RunTyped<T>(ctx.threads(), s, data(a), data(b), data(result), e);
+    if (s.work() > 0) return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e});
     // No images or no channels: sums of nothing.
     if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());
     if (pass_ == ConvPass::kForward) FinishForward<T>(e, s.n * s.oh * s.ow, s.oc, data(result));

@@ -1,5 +1,8 @@
 // _FusedConv2D: Conv2D with the bias and the activation behind it. Made by the pass that fuses
 // nodes; graphs from TensorFlow may have it too.
+//
+// _Conv2DBackpropInputReluGrad: the gradient of the input, and of the Relu that made the input.
+// _Conv2DBackpropFilterBias: the gradients of filter and bias.
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 
@@ -70,6 +73,84 @@ class FusedConv2DKernel : public FusedConvKernel {
 };
 
 TROUPE_KERNEL("_FusedConv2D").Device("CPU").Type<Half, float, double>("T").Class<FusedConv2DKernel>();
+
+TROUPE_OP("_Conv2DBackpropInputReluGrad")
+    .Input("input_sizes: int32")
+    .Input("filter: T")
+    .Input("out_backprop: T")
+    .Input("features: T")
+    .Output("output: T")
+    .Attr("T: {half, bfloat16, float, double}")
+    .Attr("strides: list(int)")
+    .Attr("use_cudnn_on_gpu: bool = true")
+    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+    .Attr("explicit_paddings: list(int) = []")
+    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+    .Attr("dilations: list(int) = [1, 1, 1, 1]")
+    .Shape(ConvBackpropInputShape)
+    .NotDifferentiable("gradients are built before nodes are fused")
+    .Doc("ReluGrad(Conv2DBackpropInput(input_sizes, filter, out_backprop), features).");
+
+struct Conv2dBackpropInputReluGradKernel : FusedConvKernel {
+  explicit Conv2dBackpropInputReluGradKernel(KernelInit& init) : FusedConvKernel(init, ConvPass::kBackwardInput) {}
+  absl::Status Compute(KernelContext& ctx) {
+    const Tensor &sizes = ctx.input(0), &features = ctx.input(3);
+    if (sizes.rank() == 1 && sizes.dim(0) == 4) {
+      const int32_t* d = sizes.data<int32_t>();
+      const absl::StatusOr<TensorShape> shape = TensorShape::Make({d[0], d[1], d[2], d[3]});
+      if (shape.ok() && !features.HasShape(*shape)) {
+        return replaced().At(InvalidArgument("the gradient ", shape->DebugString(), " and the features ",
+                                             features.shape().DebugString(), " must have the same shape"),
+                             "ReluGrad", ctx.node());
+      }
+    }
+    ConvFusion fusion;
+    fusion.relu_output = features;
+    return Run(ctx, fusion, "Conv2DBackpropInput");
+  }
+};
+
+TROUPE_KERNEL("_Conv2DBackpropInputReluGrad")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double>("T")
+    .HostMemory("input_sizes")
+    .Class<Conv2dBackpropInputReluGradKernel>();
+
+TROUPE_OP("_Conv2DBackpropFilterBias")
+    .Input("input: T")
+    .Input("filter_sizes: int32")
+    .Input("out_backprop: T")
+    .Output("output: T")
+    .Output("bias_output: T")
+    .Attr("T: {half, bfloat16, float, double}")
+    .Attr("strides: list(int)")
+    .Attr("use_cudnn_on_gpu: bool = true")
+    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+    .Attr("explicit_paddings: list(int) = []")
+    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+    .Attr("dilations: list(int) = [1, 1, 1, 1]")
+    .Shape([](InferenceContext& c) -> absl::Status {
+      TROUPE_RETURN_IF_ERROR(ConvBackpropFilterShape(c));
+      c.set_output(1, {c.output(0).known_rank() ? c.output(0).dim(3) : -1});
+      return absl::OkStatus();
+    })
+    .NotDifferentiable("gradients are built before nodes are fused")
+    .Doc("Conv2DBackpropFilter(input, filter_sizes, out_backprop), and BiasAddGrad(out_backprop).");
+
+struct Conv2dBackpropFilterBiasKernel : FusedConvKernel {
+  explicit Conv2dBackpropFilterBiasKernel(KernelInit& init) : FusedConvKernel(init, ConvPass::kBackwardFilter) {}
+  absl::Status Compute(KernelContext& ctx) {
+    ConvFusion fusion;
+    fusion.bias_gradient = true;
+    return Run(ctx, fusion, "Conv2DBackpropFilter");
+  }
+};
+
+TROUPE_KERNEL("_Conv2DBackpropFilterBias")
+    .Device("CPU")
+    .Type<Half, BFloat16, float, double>("T")
+    .HostMemory("filter_sizes")
+    .Class<Conv2dBackpropFilterBiasKernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -1,11 +1,12 @@
-// InTopK: is the right class among the k most likely ones?
-#include "kernels/nn/in_top_k.h"
-
+// InTopK and InTopKV2 (k as an input): is the right class among the k most likely ones?
 #include <cmath>
 
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
+namespace {
 
 absl::Status InTopKShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape predictions, c.WithRank(0, 2));
@@ -15,6 +16,8 @@ absl::Status InTopKShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
+// output[i] = whether fewer than k predictions of row i are larger than that of its target. False
+// when the target is out of range, or a prediction that matters is not finite.
 absl::Status ComputeInTopK(KernelContext& ctx, int64_t k) {
   const Tensor &predictions = ctx.input(0), &targets = ctx.input(1);
   if (predictions.rank() != 2)
@@ -42,8 +45,6 @@ absl::Status ComputeInTopK(KernelContext& ctx, int64_t k) {
   return absl::OkStatus();
 }
 
-namespace {
-
 TROUPE_OP("InTopK")
     .Input("predictions: float")
     .Input("targets: T")
@@ -66,6 +67,23 @@ class InTopKKernel {
   const int64_t k_;
 };
 TROUPE_KERNEL("InTopK").Device("CPU").Type<int32_t, int64_t>("T").Class<InTopKKernel>();
+
+TROUPE_OP("InTopKV2")
+    .Input("predictions: float")
+    .Input("targets: T")
+    .Input("k: T")
+    .Output("precision: bool")
+    .Attr("T: {int32, int64} = DT_INT32")
+    .Shape(InTopKShape)
+    .NotDifferentiable("its output is boolean")
+    .Doc("As InTopK, with k as an input.");
+
+absl::Status ComputeInTopKV2(KernelContext& ctx) {
+  const Tensor& k = ctx.input(2);
+  if (k.rank() != 0) return InvalidArgument("k must be a scalar, but its shape is ", k.shape().DebugString());
+  return ComputeInTopK(ctx, k.dtype() == DType::kInt32 ? k.scalar<int32_t>() : k.scalar<int64_t>());
+}
+TROUPE_KERNEL("InTopKV2").Device("CPU").Type<int32_t, int64_t>("T").Function<ComputeInTopKV2>();
 
 }  // namespace
 }  // namespace troupe

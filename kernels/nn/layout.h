@@ -3,6 +3,8 @@
 #ifndef TROUPE_KERNELS_NN_LAYOUT_H_
 #define TROUPE_KERNELS_NN_LAYOUT_H_
 
+#include <string>
+
 #include "troupe/kernel.h"
 
 namespace troupe {
@@ -15,6 +17,12 @@ void SwapLastTwo(ComputeThreads* threads, size_t element, int64_t n, int64_t row
 // has them first (last). std::bad_alloc when there is no memory.
 Tensor ChannelsLast(const KernelContext& ctx, const Tensor& nchw);
 Tensor ChannelsToFront(const KernelContext& ctx, const Tensor& nhwc);
+
+// True when attr data_format says that the channels are dimension 1.
+inline bool ChannelsFirst(const Node& node) {
+  const absl::StatusOr<std::string> format = node.Attr<std::string>("data_format");
+  return format.ok() && format->rfind("NC", 0) == 0;
+}
 
 }  // namespace troupe
 

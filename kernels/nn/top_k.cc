@@ -1,10 +1,13 @@
-// TopK: the k largest elements of each row, with k as an attr.
-#include "kernels/nn/top_k.h"
-
+// TopK and TopKV2 (k as an input): the k largest elements of each row.
 #include <algorithm>
 #include <bit>
 #include <numeric>
 #include <vector>
+
+#include "troupe/gradient_function.h"
+#include "troupe/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {
@@ -61,8 +64,7 @@ void KeysOf(DType t, const void* row, std::vector<uint64_t>* keys) {
   }
 }
 
-}  // namespace
-
+// k = -1: not known.
 absl::Status TopKShape(InferenceContext& c, int64_t k) {
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape x, c.WithRankAtLeast(0, 1));
   if (x.known_rank()) {
@@ -100,6 +102,8 @@ absl::Status TopKGradient(GradientContext& g) {
   return g.status();
 }
 
+// The k largest of each row of input 0, largest first, and their columns; of equal ones the one
+// further left comes first.
 absl::Status ComputeTopK(KernelContext& ctx, int64_t k) {
   const Tensor& x = ctx.input(0);
   if (x.rank() < 1) return InvalidArgument("input must be >= 1-D, got shape ", x.shape().DebugString());
@@ -141,8 +145,6 @@ absl::Status ComputeTopK(KernelContext& ctx, int64_t k) {
   return absl::OkStatus();
 }
 
-namespace {
-
 TROUPE_OP("TopK")
     .Input("input: T")
     .Output("values: T")
@@ -172,6 +174,40 @@ TROUPE_KERNEL("TopK")
     .Device("CPU")
     .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
     .Class<TopKKernel>();
+
+// The value of a scalar int16, int32 or int64; -1 for another rank.
+int64_t ScalarOf(const Tensor& t) {
+  if (t.rank() != 0) return -1;
+  if (t.dtype() == DType::kInt16) return t.scalar<int16_t>();
+  return t.dtype() == DType::kInt32 ? t.scalar<int32_t>() : t.scalar<int64_t>();
+}
+
+TROUPE_OP("TopKV2")
+    .Input("input: T")
+    .Input("k: Tk")
+    .Output("values: T")
+    .Output("indices: index_type")
+    .Attr("sorted: bool = true")
+    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
+    .Attr("Tk: {int16, int32, int64} = DT_INT32")
+    .Attr("index_type: {int16, int32, int64} = DT_INT32")
+    .Shape([](InferenceContext& c) {
+      const Tensor* k = c.input_tensor(1);
+      return TopKShape(c, k == nullptr ? -1 : ScalarOf(*k));
+    })
+    .Gradient(TopKGradient)
+    .Doc("As TopK, with k as an input.");
+
+absl::Status ComputeTopKV2(KernelContext& ctx) {
+  const Tensor& k = ctx.input(1);
+  if (k.rank() != 0) return InvalidArgument("k must be scalar, got shape ", k.shape().DebugString());
+  return ComputeTopK(ctx, ScalarOf(k));
+}
+TROUPE_KERNEL("TopKV2")
+    .Device("CPU")
+    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
+    .HostMemory("k")
+    .Function<ComputeTopKV2>();
 
 }  // namespace
 }  // namespace troupe

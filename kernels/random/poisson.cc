@@ -1,10 +1,22 @@
-#include "kernels/random/poisson.h"
-
+// RandomPoisson and RandomPoissonV2: samples of Poisson distributions.
 #include <cmath>
 #include <limits>
 
+#include "kernels/random/per_parameter.h"
+#include "kernels/random/random_kernel.h"
+
 namespace troupe::random {
 namespace {
+
+// Input 0 is the shape, input 1 the rates.
+class RandomPoissonKernel {
+ public:
+  explicit RandomPoissonKernel(KernelInit& init) : source_(init) {}
+  absl::Status Compute(KernelContext& ctx);
+
+ private:
+  RandomSource source_;
+};
 
 // Knuth: as many uniform numbers as their product stays above e^-rate.
 double DrawFew(double rate, double highest, SampleStream& stream) {
@@ -78,8 +90,6 @@ void VisitCount(DType t, F&& f) {
   }
 }
 
-}  // namespace
-
 absl::Status RandomPoissonKernel::Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const PerParameter p, AllocatePerParameter(ctx, &source_));
   if (p.out->num_elements() == 0) return absl::OkStatus();
@@ -88,4 +98,53 @@ absl::Status RandomPoissonKernel::Compute(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
+TROUPE_OP("RandomPoisson")
+    .Input("shape: S")
+    .Input("rate: dtype")
+    .Output("output: dtype")
+    .Attr("seed: int = 0")
+    .Attr("seed2: int = 0")
+    .Attr("S: {int32, int64}")
+    .Attr("dtype: {half, float, double}")
+    .Stateful()
+    .Deprecated(25, "Replaced by RandomPoissonV2")
+    .Shape(PerParameterShape)
+    .NotDifferentiable("counts do not follow their rates continuously")
+    .Doc(
+        "For each element of `rate` samples of the Poisson distribution with that mean: output [shape..., rate's "
+        "shape...]. Equal seeds\n"
+        "give equal sequences; seeds 0, 0 one that differs each time.");
+
+TROUPE_KERNEL("RandomPoisson")
+    .Device("CPU")
+    .Type<Half, float, double>("dtype")
+    .HostMemory("shape")
+    .Class<RandomPoissonKernel>();
+
+TROUPE_OP("RandomPoissonV2")
+    .Input("shape: S")
+    .Input("rate: R")
+    .Output("output: dtype")
+    .Attr("seed: int = 0")
+    .Attr("seed2: int = 0")
+    .Attr("S: {int32, int64}")
+    .Attr("R: {half, float, double, int32, int64} = DT_DOUBLE")
+    .Attr("dtype: {half, float, double, int32, int64} = DT_INT64")
+    .Stateful()
+
+    .Shape(PerParameterShape)
+    .NotDifferentiable("counts do not follow their rates continuously")
+    .Doc(
+        "For each element of `rate` samples of the Poisson distribution with that mean: output [shape..., rate's "
+        "shape...]. Equal seeds\n"
+        "give equal sequences; seeds 0, 0 one that differs each time.");
+
+TROUPE_KERNEL("RandomPoissonV2")
+    .Device("CPU")
+    .Types("R", {DType::kHalf, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64})
+    .Types("dtype", {DType::kHalf, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64})
+    .HostMemory("shape")
+    .Class<RandomPoissonKernel>();
+
+}  // namespace
 }  // namespace troupe::random

@@ -1,13 +1,14 @@
-// RandomGamma: samples of gamma distributions.
+// RandomGamma: samples of gamma distributions; and RandomGammaGrad: how a sample moves with its
+// shape parameter.
 #include <cmath>
 
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/random/per_parameter.h"
+#include "kernels/special/special_functions.h"
 #include "troupe/gradient_function.h"
 
-namespace troupe {
+namespace troupe::random {
 namespace {
-
-using random::SampleStream;
 
 // Marsaglia and Tsang, "A simple method for generating gamma variables": the cube of a shifted
 // normal number, some of which are drawn again. Below 1 it is drawn for alpha + 1 and multiplied by
@@ -35,12 +36,11 @@ class RandomGamma {
  public:
   explicit RandomGamma(KernelInit& init) : source_(init) {}
   absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const random::PerParameter p, random::AllocatePerParameter(ctx, &source_));
+    TROUPE_ASSIGN_OR_RETURN(const PerParameter p, AllocatePerParameter(ctx, &source_));
     if (p.out->num_elements() == 0) return absl::OkStatus();
     VisitNumeric(p.out->dtype(), false, [&]<class T>() {
       if constexpr (!std::is_integral_v<T> && requires(T v) { static_cast<double>(v); }) {
-        random::FillPerParameter<T, T>(ctx, p,
-                                       [](double alpha, SampleStream& s) { return static_cast<T>(Draw(alpha, s)); });
+        FillPerParameter<T, T>(ctx, p, [](double alpha, SampleStream& s) { return static_cast<T>(Draw(alpha, s)); });
       }
       return true;
     });
@@ -48,12 +48,12 @@ class RandomGamma {
   }
 
  private:
-  random::RandomSource source_;
+  RandomSource source_;
 };
 
 // Samples follow alpha as if each kept its place in the distribution. Alpha is repeated along the
 // dimensions of the shape, which come first.
-absl::Status Gradient(GradientContext& g) {
+absl::Status RandomGammaGradient(GradientContext& g) {
   const auto number = [&g](int32_t v) { return g.Const(Tensor::Scalar<int32_t>(v)); };
   const NodeOut alpha = g.Input(1), samples = g.Op("Size", {g.Input(0)});
   const NodeOut ones = g.Op("Fill", {g.Op("ExpandDims", {samples, number(0)}), number(1)});
@@ -74,8 +74,8 @@ TROUPE_OP("RandomGamma")
     .Attr("S: {int32, int64}")
     .Attr("T: {half, float, double}")
     .Stateful()
-    .Shape(random::PerParameterShape)
-    .Gradient(Gradient)
+    .Shape(PerParameterShape)
+    .Gradient(RandomGammaGradient)
     .Doc(
         "For each element of `alpha` samples of the gamma distribution with that shape and scale 1: output [shape..., "
         "alpha's\n"
@@ -87,5 +87,33 @@ TROUPE_KERNEL("RandomGamma")
     .HostMemory("shape")
     .Class<RandomGamma>();
 
+struct SampleGradFn {
+  template <class T>
+  static T Do(T alpha, T sample) {
+    return static_cast<T>(math::GammaSampleGrad(alpha, sample));
+  }
+};
+const math::BinaryTable& RandomGammaGradTable() {
+  static const math::BinaryTable table = math::Loops<SampleGradFn, float, double>(500);
+  return table;
+}
+
+TROUPE_OP("RandomGammaGrad")
+    .Input("alpha: T")
+    .Input("sample: T")
+    .Output("output: T")
+    .Attr("T: {float, double}")
+    .Shape(shape_fn::BroadcastBinary)
+    .NotDifferentiable("TensorFlow defines no gradient for it")
+    .Doc(
+        "The derivative of a sample of the gamma distribution with respect to its parameter alpha, with broadcasting: "
+        "the sample moves\n"
+        "so that as much of the distribution lies below it as before.");
+
+TROUPE_KERNEL("RandomGammaGrad")
+    .Device("CPU")
+    .Type<float, double>("T")
+    .Factory(math::BinaryFactory<RandomGammaGradTable>);
+
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::random

@@ -1,12 +1,11 @@
+// Erf and Erfc: the error function and what it lacks to 1.
 #include <cmath>
 
 #include "kernels/common/grad_math.h"
 #include "kernels/elementwise/elementwise.h"
 
-namespace troupe {
+namespace troupe::math {
 namespace {
-
-using namespace math;  // NOLINT: the gradient is a formula
 
 struct ErfFn {
   template <class T>
@@ -14,12 +13,10 @@ struct ErfFn {
     return std::erf(x);
   }
 };
-const math::UnaryTable& Table() {
-  static const math::UnaryTable table = math::ULoops<ErfFn, float, double>(15);
+const UnaryTable& ErfTable() {
+  static const UnaryTable table = ULoops<ErfFn, float, double>(15);
   return table;
 }
-
-}  // namespace
 
 TROUPE_OP("Erf")
     .Input("x: T")
@@ -31,6 +28,30 @@ TROUPE_OP("Erf")
     })
     .Doc("The error function of x: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.");
 
-TROUPE_KERNEL("Erf").Device("CPU").Types("T", math::kFloats).Factory(math::UnaryFactory<Table>);
+TROUPE_KERNEL("Erf").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<ErfTable>);
 
-}  // namespace troupe
+struct ErfcFn {
+  template <class T>
+  static T Do(T x) {
+    return std::erfc(x);
+  }
+};
+const UnaryTable& ErfcTable() {
+  static const UnaryTable table = ULoops<ErfcFn, float, double>(15);
+  return table;
+}
+
+TROUPE_OP("Erfc")
+    .Input("x: T")
+    .Output("y: T")
+    .Attr(TROUPE_T_FLOATS)
+    .Shape(shape_fn::Unchanged)
+    .Gradient([](GradientContext& g) {
+      return SetUnary(g, Grad(g) * (-1.1283791670955126 * Apply("Exp", -Apply("Square", In(g, 0)))));
+    })
+    .Doc("1 - erf(x), precise where x is large.");
+
+TROUPE_KERNEL("Erfc").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<ErfcTable>);
+
+}  // namespace
+}  // namespace troupe::math

@@ -1,23 +1,30 @@
-// Igamma: the lower incomplete gamma integral.
+// The incomplete gamma integrals: Igamma (the lower one), Igammac (the upper one), and IgammaGradA,
+// how the lower one moves with its parameter.
+#include "kernels/common/grad_math.h"
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/special/igamma_gradient.h"
 #include "kernels/special/special_functions.h"
 
-namespace troupe {
+namespace troupe::math {
 namespace {
+
+// `dy`: the gradient of Igamma(a, x), of inputs 0 and 1 of the node.
+absl::Status IgammaGradient(GradientContext& g, const Value& dy) {
+  const Value a = In(g, 0), x = In(g, 1);
+  // In logarithms first, since gamma(a) can be large.
+  const Value density = Apply("Exp", (Apply("Log", x) * (a - Number(a, 1))) - x - Apply("Lgamma", a));
+  return SetBroadcast(g, dy * Apply("IgammaGradA", a, x), dy * density);
+}
 
 struct IgammaFn {
   template <class T>
   static T Do(T a, T x) {
-    return static_cast<T>(math::Igamma(a, x));
+    return static_cast<T>(Igamma(a, x));
   }
 };
-const math::BinaryTable& Table() {
-  static const math::BinaryTable table = math::Loops<IgammaFn, float, double>(300);
+const BinaryTable& IgammaTable() {
+  static const BinaryTable table = Loops<IgammaFn, float, double>(300);
   return table;
 }
-
-}  // namespace
 
 TROUPE_OP("Igamma")
     .Input("a: T")
@@ -25,11 +32,56 @@ TROUPE_OP("Igamma")
     .Output("z: T")
     .Attr(TROUPE_T_FLOATS)
     .Shape(shape_fn::BroadcastBinary)
-    .Gradient([](GradientContext& g) { return math::IgammaGradient(g, math::Grad(g)); })
+    .Gradient([](GradientContext& g) { return IgammaGradient(g, Grad(g)); })
     .Doc(
         "The integral of t^(a-1) e^-t from 0 to x, divided by gamma(a), with broadcasting; NaN unless a > 0 and x >= "
         "0.");
 
-TROUPE_KERNEL("Igamma").Device("CPU").Types("T", math::kFloats).Factory(math::BinaryFactory<Table>);
+TROUPE_KERNEL("Igamma").Device("CPU").Types("T", kFloats).Factory(BinaryFactory<IgammaTable>);
 
-}  // namespace troupe
+struct IgammacFn {
+  template <class T>
+  static T Do(T a, T x) {
+    return static_cast<T>(Igammac(a, x));
+  }
+};
+const BinaryTable& IgammacTable() {
+  static const BinaryTable table = Loops<IgammacFn, float, double>(300);
+  return table;
+}
+
+TROUPE_OP("Igammac")
+    .Input("a: T")
+    .Input("x: T")
+    .Output("z: T")
+    .Attr(TROUPE_T_FLOATS)
+    .Shape(shape_fn::BroadcastBinary)
+    .Gradient([](GradientContext& g) { return IgammaGradient(g, -Grad(g)); })
+    .Doc("The integral of t^(a-1) e^-t from x on, divided by gamma(a), with broadcasting: 1 - Igamma(a, x).");
+
+TROUPE_KERNEL("Igammac").Device("CPU").Types("T", kFloats).Factory(BinaryFactory<IgammacTable>);
+
+struct IgammaGradAFn {
+  template <class T>
+  static T Do(T a, T x) {
+    return static_cast<T>(IgammaGradA(a, x));
+  }
+};
+const BinaryTable& IgammaGradATable() {
+  static const BinaryTable table = Loops<IgammaGradAFn, float, double>(500);
+  return table;
+}
+
+TROUPE_OP("IgammaGradA")
+    .Input("a: T")
+    .Input("x: T")
+    .Output("z: T")
+    .Attr("T: {float, double}")
+    .Shape(shape_fn::BroadcastBinary)
+    .NotDifferentiable("TensorFlow defines no gradient for it")
+    .Doc("The derivative of Igamma(a, x) with respect to a, with broadcasting.");
+
+TROUPE_KERNEL("IgammaGradA").Device("CPU").Type<float, double>("T").Factory(BinaryFactory<IgammaGradATable>);
+
+}  // namespace
+}  // namespace troupe::math

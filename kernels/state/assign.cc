@@ -1,8 +1,9 @@
-// Assign: a new value for a variable that is named by reference.
+// Assign and AssignVariableOp: a new value for a variable that is named by reference, or by handle.
+#include "kernels/state/handle_shapes.h"
 #include "kernels/state/variable_owner.h"
 #include "troupe/shape_inference.h"
 
-namespace troupe {
+namespace troupe::state {
 namespace {
 
 TROUPE_OP("Assign")
@@ -28,7 +29,7 @@ class AssignKernel {
  public:
   explicit AssignKernel(KernelInit& init) : validate_(init.Attr<bool>("validate_shape")) {}
   absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, ctx.input(1).dtype()));
+    TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, Slot(ctx, 0, ctx.input(1).dtype()));
     if (validate_) TROUPE_RETURN_IF_ERROR(CheckShape(*slot, ctx.input(1)));
     // Without validation the variable takes on the value's shape, whatever its own says: that is
     // what was asked for.
@@ -59,5 +60,40 @@ class AssignKernel {
 };
 TROUPE_KERNEL("Assign").Device("CPU").Class<AssignKernel>();
 
+TROUPE_OP("AssignVariableOp")
+    .Input("resource: resource")
+    .Input("value: dtype")
+    .Attr("dtype: type")
+    .Attr("validate_shape: bool = false")
+    .Stateful()
+    .Shape([](InferenceContext& c) { return ValueFitsHandle(c, 1); })
+    .NotDifferentiable("an update is not a value")
+    .Doc(
+        "Sets the variable to a value of its shape, as far as that is known. With `validate_shape` the value must also "
+        "have "
+        "the shape of the value that is there.");
+
+class AssignVariableKernel {
+ public:
+  explicit AssignVariableKernel(KernelInit& init)
+      : dtype_(init.Attr<DType>("dtype")), validate_(init.Attr<bool>("validate_shape")) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, Slot(ctx, 0, dtype_));
+    if (validate_ && slot->initialized()) {
+      const absl::StatusOr<Tensor> old = slot->Read();
+      if (old.ok() && !old->SameShape(ctx.input(1))) {
+        return InvalidArgument("variable '", slot->name(), "' has shape ", old->shape().DebugString(),
+                               ", which does not fit a value of shape ", ctx.input(1).shape().DebugString());
+      }
+    }
+    return slot->Assign(ctx.TakeInput(1));
+  }
+
+ private:
+  const DType dtype_;
+  const bool validate_;
+};
+TROUPE_KERNEL("AssignVariableOp").Device("CPU").Class<AssignVariableKernel>();
+
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::state

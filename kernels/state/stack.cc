@@ -1,16 +1,59 @@
-// Stack, StackV2: a new stack.
-#include "kernels/state/stack.h"
-
+// Stacks of values that live as long as their step, which loops push for their gradients: Stack,
+// StackPush, StackPop and StackClose. The V2 ops, with resource handles, and those with handles as
+// old graphs have them differ only in their definitions.
 #include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/state/variable_owner.h"
+#include "troupe/kernel.h"
+#include "troupe/resource.h"
 #include "troupe/shape_inference.h"
 
-namespace troupe {
-namespace state {
+namespace troupe::state {
 namespace {
+
+class Stack : public Resource {
+ public:
+  // max_size < 0: no bound.
+  Stack(std::string name, DType element_type, int64_t max_size)
+      : name_(std::move(name)), element_type_(element_type), max_size_(max_size) {}
+  DType element_type() const { return element_type_; }
+  const std::string& name() const { return name_; }
+  // INVALID_ARGUMENT when the stack is full, closed, or holds another type.
+  absl::Status Push(Tensor value);
+  // INVALID_ARGUMENT when the stack is empty or closed.
+  absl::StatusOr<Tensor> Pop();
+  // Drops the values; later calls fail.
+  void Close();
+  std::string DebugString() const override;
+
+ private:
+  const std::string name_;
+  const DType element_type_;
+  const int64_t max_size_;
+  mutable std::mutex mu_;
+  std::vector<Tensor> values_;
+  bool closed_ = false;
+};
+
+// Kernels of the v1 ops (handles are string references) and the V2 ops (resources), which differ
+// only in their definitions.
+class StackKernel {
+ public:
+  static constexpr Cost kCost = Cost::kTrivial;
+  explicit StackKernel(KernelInit& init);
+  absl::Status Compute(KernelContext& ctx);
+
+ private:
+  const DType element_type_;
+  const DType handle_type_;
+  std::string name_;
+};
+
 constexpr char kContainer[] = "stacks";
-}  // namespace
 
 absl::Status Stack::Push(Tensor value) {
   std::lock_guard<std::mutex> lock(mu_);
@@ -99,10 +142,6 @@ absl::Status ComputeStackClose(KernelContext& ctx) {
   return absl::IsNotFound(s) ? absl::OkStatus() : s;
 }
 
-}  // namespace state
-
-namespace {
-
 TROUPE_OP("StackV2")
     .Input("max_size: int32")
     .Output("handle: resource")
@@ -124,8 +163,74 @@ TROUPE_OP("Stack")
     .NotDifferentiable("its value is a handle")
     .Doc("StackV2 without a bound, with a handle as old graphs have it.");
 
-TROUPE_KERNEL("StackV2").Device("CPU").Class<state::StackKernel>();
-TROUPE_KERNEL("Stack").Device("CPU").Class<state::StackKernel>();
+TROUPE_KERNEL("StackV2").Device("CPU").Class<StackKernel>();
+TROUPE_KERNEL("Stack").Device("CPU").Class<StackKernel>();
+
+TROUPE_OP("StackPushV2")
+    .Input("handle: resource")
+    .Input("elem: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("swap_memory: bool = false")
+    .Stateful()
+    .Shape([](InferenceContext& c) -> absl::Status {
+      c.set_output(0, c.input(1));
+      return absl::OkStatus();
+    })
+    .NotDifferentiable("stacks are made by the pass that differentiates loops")
+    .Doc("Puts `elem` on the stack and passes it on; INVALID_ARGUMENT when the stack is full.");
+
+TROUPE_OP("StackPush")
+    .Input("handle: Ref(string)")
+    .Input("elem: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("swap_memory: bool = false")
+    .Shape([](InferenceContext& c) -> absl::Status {
+      c.set_output(0, c.input(1));
+      return absl::OkStatus();
+    })
+    .NotDifferentiable("stacks are made by the pass that differentiates loops")
+    .Doc("StackPushV2 with a handle as old graphs have it.");
+
+TROUPE_KERNEL("StackPushV2").Device("CPU").Function<ComputeStackPush, Cost::kTrivial>();
+TROUPE_KERNEL("StackPush").Device("CPU").Function<ComputeStackPush, Cost::kTrivial>();
+
+TROUPE_OP("StackPopV2")
+    .Input("handle: resource")
+    .Output("elem: elem_type")
+    .Attr("elem_type: type")
+    .Stateful()
+    .Shape(shape_fn::Unknown)
+    .NotDifferentiable("stacks are made by the pass that differentiates loops")
+    .Doc("Takes the value on top off the stack; INVALID_ARGUMENT when there is none.");
+
+TROUPE_OP("StackPop")
+    .Input("handle: Ref(string)")
+    .Output("elem: elem_type")
+    .Attr("elem_type: type")
+    .Shape(shape_fn::Unknown)
+    .NotDifferentiable("stacks are made by the pass that differentiates loops")
+    .Doc("StackPopV2 with a handle as old graphs have it.");
+
+TROUPE_KERNEL("StackPopV2").Device("CPU").Function<ComputeStackPop, Cost::kTrivial>();
+TROUPE_KERNEL("StackPop").Device("CPU").Function<ComputeStackPop, Cost::kTrivial>();
+
+TROUPE_OP("StackCloseV2")
+    .Input("handle: resource")
+    .Stateful()
+    .Shape(shape_fn::NoOutputs)
+    .NotDifferentiable("it has no outputs")
+    .Doc("Drops what is on the stack.");
+
+TROUPE_OP("StackClose")
+    .Input("handle: Ref(string)")
+    .Shape(shape_fn::NoOutputs)
+    .NotDifferentiable("it has no outputs")
+    .Doc("StackCloseV2 with a handle as old graphs have it.");
+
+TROUPE_KERNEL("StackCloseV2").Device("CPU").Function<ComputeStackClose, Cost::kTrivial>();
+TROUPE_KERNEL("StackClose").Device("CPU").Function<ComputeStackClose, Cost::kTrivial>();
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::state

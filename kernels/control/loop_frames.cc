@@ -1,0 +1,99 @@
+// The ops that move a value between frames and iterations of loops: Enter, Exit, NextIteration and
+// their forms for references; LoopCond, the condition of a loop.
+#include "kernels/control/flow_op.h"
+
+namespace troupe::control {
+namespace {
+
+TROUPE_OP("Enter")
+    .Input("data: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("frame_name: string")
+    .Attr("is_constant: bool = false")
+    .Attr("parallel_iterations: int = 10")
+    .Flow(ControlFlow::kEnter)
+    .Shape(SameAsInput0)
+    .Gradient(GradientByPass)
+    .Doc(
+        "Passes its input into iteration 0 of the child frame `frame_name`, which is made when its first value comes; "
+        "with `is_constant`, into "
+        "every iteration. At most `parallel_iterations` iterations of the frame are in flight.");
+
+TROUPE_OP("RefEnter")
+    .Input("data: Ref(T)")
+    .Output("output: Ref(T)")
+    .Attr("T: type")
+    .Attr("frame_name: string")
+    .Attr("is_constant: bool = false")
+    .Attr("parallel_iterations: int = 10")
+    .Flow(ControlFlow::kEnter)
+    .Shape(SameAsInput0)
+    .Gradient(GradientByPass)
+    .Doc("Enter of a variable's reference.");
+
+TROUPE_KERNEL("Enter").Device("CPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("Enter").Device("GPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("RefEnter").Device("CPU").Function<Pass, Cost::kTrivial>();
+
+TROUPE_OP("Exit")
+    .Input("data: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .Flow(ControlFlow::kExit)
+    .Shape(SameAsInput0)
+    .Gradient(GradientByPass)
+    .Doc("Passes its input to the frame that the current one was entered from.");
+
+TROUPE_OP("RefExit")
+    .Input("data: Ref(T)")
+    .Output("output: Ref(T)")
+    .Attr("T: type")
+    .Flow(ControlFlow::kExit)
+    .Shape(SameAsInput0)
+    .Gradient(GradientByPass)
+    .Doc("Exit of a variable's reference.");
+
+TROUPE_KERNEL("Exit").Device("CPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("Exit").Device("GPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("RefExit").Device("CPU").Function<Pass, Cost::kTrivial>();
+
+TROUPE_OP("NextIteration")
+    .Input("data: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .Flow(ControlFlow::kNextIteration)
+    .Shape(SameAsInput0)
+    .Gradient(GradientByPass)
+    .Doc("Passes its input to the next iteration of the current frame.");
+
+TROUPE_OP("RefNextIteration")
+    .Input("data: Ref(T)")
+    .Output("output: Ref(T)")
+    .Attr("T: type")
+    .Flow(ControlFlow::kNextIteration)
+    .Shape(SameAsInput0)
+    .Gradient(GradientByPass)
+    .Doc("NextIteration of a variable's reference.");
+
+TROUPE_KERNEL("NextIteration").Device("CPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("NextIteration").Device("GPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("RefNextIteration").Device("CPU").Function<Pass, Cost::kTrivial>();
+
+TROUPE_OP("LoopCond")
+    .Input("input: bool")
+    .Output("output: bool")
+    .Flow(ControlFlow::kLoopCond)
+    .Shape([](InferenceContext& c) -> absl::Status {
+      TROUPE_ASSIGN_OR_RETURN(PartialTensorShape s, c.WithRank(0, 0));
+      c.set_output(0, std::move(s));
+      return absl::OkStatus();
+    })
+    .NotDifferentiable("its value is bool")
+    .Doc("Passes its input, the scalar that says whether the loop goes on, to the Switch nodes of the loop.");
+
+TROUPE_KERNEL("LoopCond").Device("CPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("LoopCond").Device("GPU").HostMemory("input").HostMemory("output").Function<Pass, Cost::kTrivial>();
+
+}  // namespace
+}  // namespace troupe::control

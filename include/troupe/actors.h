@@ -1,4 +1,4 @@
-// For programs that script the cast themselves: a runtime in an actor system of theirs, and the
+// For programs that use actors themselves: a runtime in the program's own actor system, and the
 // messages of a session's actor. Includes CAF 0.17.6; link troupe::actors.
 //
 // Thread rule: both functions may be called from any thread.
@@ -17,7 +17,7 @@ namespace troupe {
 // waits for the runtime's end. Errors: as Runtime::Start.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options);
 
-// What users' actors ask of a session's actor, and its answer.
+// The message with which a user's actor runs a step through a session's actor, and the answer.
 struct run_request {
   Feeds feeds;
   Names fetches, targets;

@@ -1,5 +1,5 @@
-// Memory of tensors: reference-counted buffers from size-classed free lists, and who is charged for
-// them.
+// Memory of tensors: reference-counted buffers from size-classed free lists, and the accounts to
+// which they are charged.
 //
 // A Buffer's header and its bytes are one block: a scalar costs one cache line and, when a block of
 // its class is in the thread's cache, no lock and no call into malloc. Bytes of at most 32 lie
@@ -10,14 +10,14 @@
 // rounding to its size class included, from Allocate until the last reference goes, on whatever
 // thread, wherever the block came from and whoever holds it. So for a runtime with a limit:
 //
-//   charged      what its kernels make: outputs, temporaries, what variables, queues and tensor
-//                arrays keep of them, copies of them (Tensor::Clone), and what was fetched, until
-//                the caller drops it; the header (64 bytes) of a view of a charged tensor
-//   not charged  what the program makes itself (Tensor's constructors, so feeds and the values of
-//                constants), memory that was wrapped, free blocks kept for reuse, the objects of
-//                the runtime that are no tensors, and what a std::string object of a tensor holds
-//                outside of itself: a string of more than 15 characters counts as its 32 bytes,
-//                however long it is
+//   charged      tensors that its kernels make: outputs, temporaries, those that variables, stacks
+//                and tensor arrays keep, copies of these (Tensor::Clone), and fetched ones, until
+//                the caller drops them; the header (64 bytes) of a view of a charged tensor
+//   not charged  tensors that the program makes itself (Tensor's constructors, so feeds and the
+//                values of constants), memory that was wrapped, free blocks kept for reuse, objects
+//                of the runtime that are no tensors, and the memory that a std::string of a tensor
+//                allocates: a string of more than 15 characters counts as its 32 bytes, however
+//                long it is
 //
 // A tensor may outlive its allocator: the account is kept until the last block that is charged to
 // it is gone.

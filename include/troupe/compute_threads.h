@@ -8,12 +8,12 @@
 //
 // Thread rule: all methods may be called from any thread, workers included (a nested ParallelFor
 // makes progress on its caller alone when no worker is idle). ParallelFor blocks until the whole
-// range is done; Schedule and ScheduleTurn never block. What runs on a worker (a job, a turn, a
-// range) must not wait for something that needs a worker itself; who offers such a wait refuses it
-// where OnWorker is true.
+// range is done; Schedule and ScheduleTurn never block. Code that runs on a worker (a job, a turn,
+// a range) must not wait for something that needs a worker itself; functions that wait so refuse
+// the call where OnWorker is true.
 //
-// An exception out of a range, whoever ran it, comes out of ParallelFor when all ranges are done;
-// of several, the first. One out of a job or turn is dropped.
+// An exception that a range throws, on any thread, is thrown by ParallelFor when all ranges are
+// done; of several, the first. An exception that a job or turn throws is dropped.
 #ifndef TROUPE_COMPUTE_THREADS_H_
 #define TROUPE_COMPUTE_THREADS_H_
 
@@ -54,15 +54,16 @@ class ComputeThreads {
   void Schedule(std::function<void()> job, const void* owner = nullptr);
   // Destroys, on this thread, the jobs of `owner` that have not begun.
   void DropJobs(const void* owner);
-  // Sees to it that turns have a worker. False when the system has no thread for the first one. To
-  // be called before ScheduleTurn; cheap when it was before.
+  // Makes sure that turns have a worker. False when the system has no thread for the first one. To
+  // be called before ScheduleTurn; cheap when it was called before.
   bool StartTurns();
   // Runs `turn` on a worker, never on the caller.
   void ScheduleTurn(std::function<void()> turn, const void* owner = nullptr);
-  // What these owners have on workers now (jobs, turns, ranges of their loops) may never come back,
-  // and nobody waits for it any more: for each such worker another one takes its place until it has
-  // come back, so that others' jobs and turns go on. Returns for how many; it is fewer when some
-  // had been lost before, when there are 64 already, or when the system has no thread left.
+  // Says that jobs, turns and ranges of these owners, which run on workers now, may never end, and
+  // that no caller waits for them. Each such worker is replaced by another one until it comes back,
+  // so that other jobs and turns go on. Returns the number of replacements; it is smaller when some
+  // workers were replaced before, when there are 64 replacements already, or when the system has no
+  // thread left.
   int LoseWorkers(const std::vector<const void*>& owners);
   // Whether the calling thread is a worker of any ComputeThreads.
   static bool OnWorker();

@@ -9,13 +9,13 @@
 // The functions are called once, while the graph is built, with the scope to build in. They may use
 // any Output of the functions around them: a value from outside of a loop is brought in by
 // Enter(is_constant), through every loop between; one from outside of a branch by a Switch on the
-// predicate. What they return leaves the loop or branch; nothing else can: using a loop's inner
-// value outside of it is an error that names the value. Nodes that neither depend on a loop
-// variable nor on a value from outside are held by a control edge from the loop's (branch's) pivot,
-// so that they run once an iteration (only when the branch is taken).
+// predicate. Only the returned values leave the loop or branch: using another inner value outside
+// is an error that names the value. A node that depends neither on a loop variable nor on a value
+// from outside gets a control edge from the loop's (branch's) pivot, so that it runs once in each
+// iteration (only when the branch is taken).
 //
-// How contexts are tracked: see control_context.h. Gradients need no record of it; they find the
-// frames in the graph.
+// graph/api/control_context.h says how contexts are tracked. Gradients do not use that record; they
+// find the frames in the graph.
 //
 // Names are TensorFlow's: cond/Switch, cond/switch_t, cond/switch_f, cond/pred_id, cond/Merge;
 // while/Enter, while/Merge, while/LoopCond, while/Switch, while/Identity, while/NextIteration,

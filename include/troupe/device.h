@@ -1,5 +1,5 @@
-// A device as a plain object: a name, memory, compute threads, state. The device actor owns one;
-// kernels see it through their context.
+// A device as a plain object: a name, memory, compute threads, state. The runtime owns its devices;
+// a device actor answers questions about each one; kernels see it through their context.
 //
 // Thread rule: immutable after construction; its parts have thread rules of their own.
 #ifndef TROUPE_DEVICE_H_

@@ -10,8 +10,8 @@
 // Scan keep the types and shapes of the initial accumulators. Map of no rows needs results of
 // statically known shape.
 //
-// Errors are the scope's: nothing to go through, scalars, first dimensions that are known to
-// differ, and what While refuses.
+// Errors are the scope's: no tensors, scalars, first dimensions that are known to differ, and the
+// errors of While.
 #ifndef TROUPE_FUNCTIONAL_H_
 #define TROUPE_FUNCTIONAL_H_
 

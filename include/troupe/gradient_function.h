@@ -1,9 +1,10 @@
-// What an op's gradient function sees. It extends the graph by nodes that compute d(loss)/d(input)
-// from d(loss)/d(output).
+// The context of an op's gradient function, which adds nodes to the graph that compute
+// d(loss)/d(input) from d(loss)/d(output).
 //
-// Rules: use Input(), Output() and Grad() for forward values, never node().input(): inside a loop
-// they stand for values that were pushed on a stack; build with Op(); a gradient that is not set
-// means "none flows". The first error sticks and is what status() returns.
+// Rules: use Input() and Output() for forward values, never node().input(): the gradient of a node
+// in a loop must read the values that the forward loop saved on a stack, and Input() and Output()
+// stand for these. Build nodes with Op(). An input whose gradient is not set receives none. The
+// first error sticks; status() returns it.
 #ifndef TROUPE_GRADIENT_FUNCTION_H_
 #define TROUPE_GRADIENT_FUNCTION_H_
 

@@ -1,4 +1,4 @@
-// Running several operations as one, and values after operations.
+// Combines several operations into one, and makes values wait for operations.
 #ifndef TROUPE_GROUP_H_
 #define TROUPE_GROUP_H_
 

@@ -1,4 +1,4 @@
-// GraphDef in, GraphDef out; values and attributes to and from their wire forms.
+// Imports and exports GraphDefs, and converts values and attributes to and from their wire forms.
 #ifndef TROUPE_IMPORT_EXPORT_H_
 #define TROUPE_IMPORT_EXPORT_H_
 

@@ -2,8 +2,8 @@
 //
 // A kernel is a plain function pointer with a prepared state. The state is built once per node when
 // a part is compiled (KernelInit: attrs, types, device) and is shared by every step and thread that
-// runs the node, so Compute must not change it without its own lock. What must survive between
-// steps belongs into the device's containers, never into the kernel.
+// runs the node, so Compute must not change it without its own lock. State that must survive
+// between steps belongs into the device's containers, never into the kernel.
 //
 //   class ReluKernel {
 //    public:
@@ -36,7 +36,8 @@ namespace troupe {
 class KernelContext;
 class VariableSlot;
 
-// What a kernel keeps of its node: views of the properties that it shares with the node's copies.
+// The description of its node that a kernel keeps: views of the properties that the node shares
+// with its copies.
 struct KernelNode {
   KernelNode();
   KernelNode(const Node& node, Device* device);
@@ -72,11 +73,12 @@ class TensorExchange {
 struct StepContext {
   int64_t step_id = 0;
   std::atomic<bool> cancelled{false};
-  // State that lives as long as the step: stacks, tensor arrays, barriers. Empty until used.
+  // State that lives as long as the step: stacks, tensor arrays, temporary variables. Empty until
+  // used.
   ResourceContainers resources;
 };
 
-// Whose state a kernel's entries in its device's containers are.
+// Says to which session the entries belong that a kernel makes in its device's containers.
 struct SessionScope {
   SessionScope(std::string session, bool shares = true)  // NOLINT: a plain id is a scope
       : id(std::move(session)), share_variables(shares) {}
@@ -207,9 +209,9 @@ struct PreparedKernel {
 };
 using KernelFactory = absl::StatusOr<PreparedKernel> (*)(KernelInit&);
 
-// Who wrote a kernel. One of the library's own returns as soon as it has computed; of anybody
-// else's nothing is known, so a step that must be answered in time does not lend it the caller's
-// thread.
+// The author of a kernel. The library's own kernels are known to return as soon as they have
+// computed; users' kernels are not, so a step that must be answered in time does not run them on
+// the caller's thread.
 enum class KernelOrigin : uint8_t { kLibrary, kUser };
 #ifdef TROUPE_LIBRARY_KERNELS
 #define TROUPE_KERNEL_ORIGIN ::troupe::KernelOrigin::kLibrary

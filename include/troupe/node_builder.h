@@ -1,4 +1,4 @@
-// Adding nodes without their typed builder: what gradients, passes and importers use.
+// Adds nodes without their typed builders. For gradient functions, passes and importers.
 #ifndef TROUPE_NODE_BUILDER_H_
 #define TROUPE_NODE_BUILDER_H_
 

@@ -1,12 +1,12 @@
-// What a node is, apart from where it stands: name, op, attributes, types.
+// The properties of a node that do not depend on its place in a graph: name, op, attributes, types.
 //
 // Problem: every signature of a session runs a copy of the part of the graph that it needs. Edges
-// differ from copy to copy; names, attributes and types do not, and to copy them, and to take them
-// apart again, was a third of what a signature cost.
+// differ from copy to copy; names, attributes and types do not. Copying and destroying them was a
+// third of the cost of a signature.
 //
 // Contract: copies of a node share their properties until one of them is changed:
-// SharedProperties::Own() hands them out for writing and copies them first if somebody else has
-// them too, so no change is seen by another copy.
+// SharedProperties::Own() returns them for writing, and copies them first if they are shared, so
+// that no other copy sees the change.
 //
 // Thread rule: one SharedProperties is a plain object; several that share may be read, copied,
 // dropped and owned on different threads at the same time.

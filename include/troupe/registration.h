@@ -1,9 +1,10 @@
-// What went wrong where nobody can be told: ops register themselves before main, or when a library
-// is loaded.
+// Lists the errors of registrations. Ops register themselves before main, or when a library is
+// loaded, where no caller could take a status.
 //
-// An op that is defined twice (a plugin that was loaded in two copies) keeps its first definition;
-// one that is wrong does not exist. Either is noted here, and is part of the message when somebody
-// uses the op and fails. A kernel that is registered twice is the same kernel: the first is taken.
+// An op that is defined twice (in a plugin that was loaded in two copies) keeps its first
+// definition; an op with a wrong definition does not exist. Both errors are listed here, and are
+// part of the message when the op is used and fails. If a kernel is registered twice, the first
+// registration counts.
 //
 // Thread rule: any thread.
 #ifndef TROUPE_REGISTRATION_H_

@@ -1,11 +1,11 @@
-// State that outlives a step: the base of variables, stacks, random streams, readers; and the
-// handle that flows along resource and reference edges.
+// State that outlives a run of a node: the base class of variables, stacks and random streams; and
+// the handle that flows along resource and reference edges.
 //
 // A ResourceHandle is an element of a tensor of dtype resource, or of a reference type. It owns a
 // share of the object it names, so a handle never dangles; an object removed from its container
 // lives until the last handle is gone.
 //
-// Thread rule: counts are atomic; what a resource does about its own threads stands in its class.
+// Thread rule: counts are atomic; each resource class states its own thread rule.
 #ifndef TROUPE_RESOURCE_H_
 #define TROUPE_RESOURCE_H_
 

@@ -1,4 +1,5 @@
-// Where the state of stateful ops lives: named objects in containers, one set per device.
+// Containers hold the state of stateful ops: named objects, in one set of containers for each
+// device.
 //
 // An entry's key is (container, name). Ops without a shared name use their node's name under the
 // container of their session (see KernelInit::ResourceKey), so every executor, signature and step

@@ -1,10 +1,10 @@
 // The runtime of one process: its actors, devices and threads. Sessions live in one.
 //
-// A runtime belongs to the process that started it: after fork the child starts its own. Where the
-// system has no threads or memory left for one, Start says RESOURCE_EXHAUSTED.
+// A runtime belongs to the process that started it: after a fork the child starts its own. Start
+// returns RESOURCE_EXHAUSTED when the system has no threads or memory left.
 //
-// Thread rule: all methods are thread safe. A Runtime outlives its sessions, which hold a share of
-// it; so do steps that run.
+// Thread rule: all methods are thread safe. Sessions and running steps hold a share of their
+// Runtime, so it outlives them.
 #ifndef TROUPE_RUNTIME_H_
 #define TROUPE_RUNTIME_H_
 
@@ -21,8 +21,8 @@ namespace troupe {
 class Device;
 
 struct RuntimeOptions {
-  // Busy threads in all, the caller's included; 0 = one per hardware thread. As many compute
-  // asynchronous steps, whose callers do not.
+  // The number of threads that compute at the same time, the caller's included; 0 = one for each
+  // hardware thread. Asynchronous steps, whose callers do not compute, have as many.
   int threads = 0;
   // CPU devices of this process: "/job:localhost/replica:0/task:0/device:CPU:0" and on.
   int cpu_devices = 1;
@@ -33,7 +33,7 @@ struct RuntimeOptions {
 struct DeviceStatus {
   std::string name, type;
   uint64_t incarnation = 0;
-  // Of the allocator. The CPU devices of a process have one among them, so each tells the same.
+  // Statistics of the allocator. The CPU devices of a runtime share one, so all report the same.
   AllocatorStats memory;
 };
 

@@ -1,4 +1,4 @@
-// Scope: where new nodes go, and what they have in common.
+// Scope: the place where builders put new nodes, and the settings that these nodes share.
 //
 // Problem: a graph is built by many small functions (a layer, an optimizer, a user's helper). Each
 // wants its nodes named under the caller's name, on the caller's device, after the caller's control
@@ -20,13 +20,13 @@
 // what the scopes inside of it have set, and its answer, unless empty, replaces it.
 //
 // Errors. The first error is kept with the line of the program that caused it; from then on every
-// builder call on any scope of the graph does nothing and returns an invalid Output. Nothing aborts
-// or throws: what a function of yours throws (a body of a While or Cond, a device function, a shape
-// or gradient function of an op) becomes the scope's error, with what() and the line of the call or
-// the node's address.
+// builder call on any scope of the graph does nothing and returns an invalid Output. No builder
+// aborts or throws: an exception that a function of yours throws (a body of a While or Cond, a
+// device function, a shape or gradient function of an op) becomes the scope's error, with what()
+// and the line of the call or the node's address.
 //
-// Control flow. While and Cond (control_flow_ops.h) call their functions with a scope that knows
-// its loop or branch; nodes built in it are wired into it.
+// Control flow. While and Cond (troupe/control_flow.h) call their functions with a scope that knows
+// its loop or branch; nodes built in that scope become part of the loop or branch.
 //
 // Thread rule: all scopes of one graph belong to one thread at a time.
 #ifndef TROUPE_SCOPE_H_

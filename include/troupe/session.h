@@ -12,32 +12,41 @@
 // shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with
 // the node's address. A failed step leaves the session usable.
 //
-// State: a session's variables, random streams and counters are its own, and go with it. Sessions
-// of one runtime share variables that name a container or a shared name, and all variables when
-// they say so (SessionOptions.share_variables). A value that contradicts the type or shape of the
-// variable's node is refused.
-// Deadlines and tokens hold from the call on, compiling included. When the call has been answered,
-// no further kernel of its step begins. A blocking Run may compute on the caller's thread: without
-// deadline and token a step of the library's kernels, or one with others that took 10 ms at most
-// when it was measured last; with one of them, only a step of the library's kernels that took 1 ms
-// at most with feeds that were as big as these in every dimension. As long as a kernel has the
-// caller's thread, the call is not answered, neither for Close nor for deadline or token. So what
-// has a deadline or token may be late by one kernel only where the cost lies in the values of feeds
-// or in what variables hold (trips of a loop, a shape that is fed), and is elsewhere the next time;
-// or where the system has no thread left for it. What has none is answered after Close when the
-// kernel that runs has returned.
-// Exceptions of kernels, shape functions and what else a user wrote are the error of the step or
-// call that met them; those of callbacks are logged.
-// Close ends what the session does: steps and compiles are told to end, and each call is answered.
-// It waits for none of them. ~Session does the same and waits for the actor's end and a compile
-// under way (5 s at most), not for steps: their callbacks may come afterwards, so they must not
-// refer to what goes with the session. `on_stall` does not: a report that is being given is waited
-// for, and none is given afterwards. In an actor's handler or a callback it waits for nothing.
-// A kernel's constructor that does not return holds up what was queued behind it, a new signature
-// or an Extend: calls with a deadline or token end by these, an Extend when the session is closed.
-// fork: in the child, calls of sessions and Callables that were made before are refused with
-// FAILED_PRECONDITION, and their end does nothing; a session that is made in the child works, if no
-// other thread was within a call when the process forked.
+// State. A session's variables, random streams and counters are its own and end with it. Sessions
+// of one runtime share the variables that name a container or a shared name, and all variables if
+// they ask for that (SessionOptions.share_variables). A value that contradicts the type or shape of
+// the variable's node is refused.
+//
+// Deadlines and tokens apply from the call on, compiling included. When the call has been answered,
+// no further kernel of its step begins.
+//
+// The caller's thread. A blocking Run may compute on the caller's thread. Without deadline and
+// token it does so for a step of the library's kernels, and for one with users' kernels that took
+// at most 10 ms when it was last measured. With a deadline or token it does so only for a step of
+// the library's kernels that took at most 1 ms with feeds at least as large in every dimension.
+// While a kernel has the caller's thread, neither Close nor a deadline or token ends the call. So a
+// call with a deadline or token may be late by one kernel, but only if the step's cost lies in the
+// values of feeds or variables (iterations of a loop, a shape that is fed) or if the system has no
+// thread left; the next such step runs elsewhere. A call without them is answered after Close when
+// the kernel that runs has returned.
+//
+// Exceptions. An exception of a kernel, a shape function or another function of the user is the
+// error of the step or call that met it; exceptions of callbacks are logged.
+//
+// The end. Close tells steps and compiles to end, answers every call, and waits for none of them.
+// ~Session does the same, and waits for the session actor's end and for a compile under way (5 s at
+// most), but not for steps. Callbacks of its steps may be called afterwards, so they must not refer
+// to objects that are destroyed with the session. `on_stall` is not called afterwards: ~Session
+// waits for a report that is being given. In an actor's handler or a callback ~Session waits for
+// nothing.
+//
+// A kernel's constructor that does not return delays the new signatures and Extends that were
+// queued behind it. Calls with a deadline or token end by these, an Extend when the session is
+// closed.
+//
+// Fork. In the child, calls of sessions and Callables that were made before are refused with
+// FAILED_PRECONDITION, and their destructors do nothing. A session that the child makes works, if
+// no other thread was within a call when the process forked.
 //
 // Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has
 // to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
@@ -71,9 +80,9 @@ struct SessionOptions {
   // The runtime to live in; null: one of its own with these options.
   std::shared_ptr<Runtime> runtime;
   RuntimeOptions runtime_options;
-  // Variables that name neither a container nor a shared name of their own (a variable's own name
-  // is none) are this session's alone, and go with it. True: they are those of every session of the
-  // runtime that says so, by name, and live as long as the runtime.
+  // Concerns variables that name neither a container nor a shared name (a variable's own name is
+  // none). False: they belong to this session alone and end with it. True: all sessions of the
+  // runtime that set this share them by name, and they live as long as the runtime.
   bool share_variables = false;
   bool allow_soft_placement = false;
   bool use_cost_model = false;  // place by simulated execution instead of "the first device that can"
@@ -82,16 +91,16 @@ struct SessionOptions {
   bool fuse = true;                  // nodes that one kernel computes together become one (graph/passes/fuse.h)
   int64_t operation_timeout_ms = 0;  // default deadline of a Run; 0 = none
   int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
-  std::function<void(const std::string&)>
-      on_stall;  // takes the report, on a thread of the runtime; must not block, and ~Session waits for it. Empty: it is logged
-  // Who starts an asynchronous step lends it the calling thread when the step is likely to take
-  // this many microseconds at most, by the steps before it whose feeds were as big: then RunAsync
-  // may call `done` before it returns. 0 = never; every asynchronous step goes to the compute
-  // threads.
+  // Takes the report, on a thread of the runtime. It must not block; ~Session waits for it. Empty:
+  // the report is logged.
+  std::function<void(const std::string&)> on_stall;
+  // An asynchronous step runs on the thread that calls RunAsync if it is likely to take at most
+  // this many microseconds, judging by earlier steps with feeds as large; RunAsync may then call
+  // `done` before it returns. 0 = never; every asynchronous step goes to the compute threads.
   int64_t lend_thread_us = 20;
-  // Signatures (choices of feeds, fetches and targets, by name and order) that are kept compiled;
-  // the one that was used least recently goes first. A Callable keeps its own in any case. 0 = all
-  // are kept.
+  // The number of signatures (choices of feeds, fetches and targets, by name and order) that are
+  // kept compiled; the least recently used one is dropped first. A Callable keeps its own in any
+  // case. 0 = all are kept.
   int64_t max_signatures = 512;
   int64_t max_partial_runs = 1024;  // that are open at once
   bool schedule_recvs = true;       // hold back big tensors between parts until their receiver is about to need them
@@ -115,9 +124,9 @@ class CancellationToken {
 };
 
 struct RunOptions {
-  // 0 = the session's default; negative = none. Counts from the call, compiling included, and is
-  // kept whatever the step's kernels do: one that does not return goes on in the background, and
-  // the status names it (docs/step.md). For blocking Runs see above.
+  // The deadline in milliseconds; 0 = the session's default, negative = none. Counts from the call,
+  // compiling included. If a kernel does not return in time, it goes on in the background, and the
+  // status names it (docs/step.md). For blocking Runs see above.
   int64_t timeout_ms = 0;
   const CancellationToken* cancellation = nullptr;  // must live until Run returns, or RunAsync
   bool collect_stats = false;                       // fill RunMetadata.step_stats
@@ -128,8 +137,8 @@ using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;
 
 class Signature;
 
-// A step whose names were looked up once. Copyable; keeps its session's insides alive. An empty
-// one, default-made or moved from, answers FAILED_PRECONDITION.
+// A prepared step, whose names were looked up once. Copyable; keeps the parts of its session that
+// it needs alive. An empty one, default-made or moved from, answers FAILED_PRECONDITION.
 class Callable {
  public:
   Callable() = default;
@@ -168,11 +177,11 @@ class Session {
                    std::vector<Tensor>* outputs);
   absl::Status Run(const RunOptions& options, const FeedList& feeds, const NameList& fetches, const NameList& targets,
                    std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
-  // `done` is called once: on a thread of the runtime, or on this one before RunAsync returns (when
-  // the step is short, see lend_thread_us, or cannot start). It must not block, and the caller must
-  // hold no lock that it takes; what it throws is logged and dropped. It may start the next step;
-  // one that is started within a lent step's `done` begins when that returns, so that a chain of
-  // steps does not grow the stack.
+  // `done` is called once: on a thread of the runtime, or on the calling thread before RunAsync
+  // returns (when the step is short, see lend_thread_us, or cannot start). `done` must not block,
+  // and the caller must hold no lock that `done` takes; an exception that it throws is logged and
+  // dropped. `done` may start another step. If that step begins on the same thread, it does so when
+  // `done` has returned, so that a chain of steps does not grow the stack.
   void RunAsync(const FeedList& feeds, const NameList& fetches, const NameList& targets, RunCallback done) {
     RunAsync({}, feeds, fetches, targets, std::move(done));
   }
@@ -205,20 +214,20 @@ class Session {
   }
   absl::Status PartialRun(const RunOptions& options, const std::string& handle, const FeedList& feeds,
                           const NameList& fetches, std::vector<Tensor>* outputs);
-  // Gives a partial run up: its step is aborted, and the handle is worth nothing any more. Does not
-  // wait. INVALID_ARGUMENT when there is no such partial run.
+  // Gives up a partial run: its step is aborted, and the handle is no longer valid. Does not wait.
+  // INVALID_ARGUMENT when there is no such partial run.
   absl::Status PartialRunCancel(const std::string& handle);
 
-  // Ends the session: running steps and waiting calls are CANCELLED, and so are later ones. Its
-  // state goes. Does not wait for steps; each is answered within 50 ms, but for a blocking Run
+  // Ends the session: running steps, waiting calls and later calls are CANCELLED, and the session's
+  // state is cleared. Does not wait for steps; each is answered within 50 ms, except a blocking Run
   // whose kernel has the caller's own thread (see above). Idempotent; may be called in a handler.
   absl::Status Close();
   // Drops the contents of these resource containers of the runtime's devices, whichever sessions
   // use them. "" is the default one: that of shared variables without a container, and the
   // variables that are this session's own.
   absl::Status Reset(const std::vector<std::string>& containers);
-  // What running steps wait for (actors/stall_report.h): a line a culprit, and below it the nodes
-  // that wait for it. Takes 100 ms when a part does not answer.
+  // Reports what running steps wait for: a line for each culprit, and below it the nodes that wait
+  // for it (actors/stall_report.h). Takes 100 ms when a part does not answer.
   std::vector<std::string> Status() const;
 
   Runtime* runtime() const;

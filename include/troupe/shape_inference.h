@@ -1,4 +1,5 @@
-// Shape inference: what an op's shape function sees, and the pass that runs them over a graph.
+// Shape inference: the context of an op's shape function, and the pass that runs the shape
+// functions over a graph.
 #ifndef TROUPE_SHAPE_INFERENCE_H_
 #define TROUPE_SHAPE_INFERENCE_H_
 
@@ -8,7 +9,7 @@
 
 namespace troupe {
 
-// Shape and dtype of what a resource handle names.
+// Shape and dtype of the object that a resource handle names.
 struct HandleInfo {
   DType dtype = DType::kInvalid;
   PartialTensorShape shape;

@@ -1,8 +1,8 @@
-// Objects that stay where they are while more of them come.
+// A container of objects whose addresses stay stable while more objects are added.
 //
-// Problem: a graph of half a million nodes hands out pointers to them. A std::deque keeps pointers
-// valid too, but gives objects of more than half a kilobyte a block each, and blocks and their map
-// cost more than what is done with the node afterwards.
+// Problem: a graph of half a million nodes hands out pointers to its nodes. A std::deque keeps
+// pointers valid, too, but allocates a block for each object of more than half a kilobyte; the
+// blocks and their map cost more time than the work on the nodes.
 //
 // Contract: addresses are stable until the object is popped; objects lie in chunks that double in
 // size up to kMaxChunk. Thread rule: one writer or many readers, as for a vector.

@@ -1,5 +1,5 @@
-// Statuses with an address: what went wrong, at which node of which graph, made by which line of
-// whose program.
+// Statuses with an address: the error, the node at which it happened, and the line of the program
+// that made the node.
 #ifndef TROUPE_STATUS_H_
 #define TROUPE_STATUS_H_
 

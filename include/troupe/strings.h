@@ -1,5 +1,5 @@
-// Building strings from pieces. Abseil's own StrCat cannot be used here: the distribution builds
-// Abseil as C++14, where absl::string_view is not std::string_view.
+// Builds strings from pieces. Abseil's own StrCat cannot be used: the distribution builds Abseil as
+// C++14, where absl::string_view is not std::string_view.
 #ifndef TROUPE_STRINGS_H_
 #define TROUPE_STRINGS_H_
 

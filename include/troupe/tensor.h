@@ -1,11 +1,11 @@
 // Tensor: a dtype, a shape and a reference-counted buffer; 32 bytes, copying is a pointer copy.
 //
 // Values are row-major and dense. Two tensors may share a buffer (copy, reshape, slice along
-// dimension 0); whoever writes must own it alone (`BufferUnique`). A default Tensor has no dtype
-// and no buffer: "no value".
+// dimension 0); write only to a tensor that owns its buffer alone (`BufferUnique`). A default
+// Tensor has no dtype and no buffer: "no value".
 //
-// Thread rule: as a std::shared_ptr: distinct Tensor objects may be used from different threads
-// even when they share a buffer, as long as nobody writes to it.
+// Thread rule: as for a std::shared_ptr: distinct Tensor objects may be used from different threads
+// even when they share a buffer, as long as no thread writes to it.
 #ifndef TROUPE_TENSOR_H_
 #define TROUPE_TENSOR_H_
 
@@ -133,7 +133,7 @@ class Tensor {
   void* raw() { return bytes_of()->data(); }
   const void* raw() const { return bytes_of()->data(); }
   Buffer* buffer() const { return buffer_; }
-  // True when nobody else can see the bytes, so that they may be overwritten.
+  // True when no other tensor shares the bytes, so that they may be overwritten.
   bool BufferUnique() const {
     return buffer_ != nullptr && buffer_->kind() != BufferKind::kSlice && buffer_->kind() != BufferKind::kForeign &&
            buffer_->Unique();

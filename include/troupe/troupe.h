@@ -1,5 +1,5 @@
-// Everything a program needs: build a graph, run it, train it. Pulls in neither CAF nor Eigen nor
-// oneDNN.
+// Includes the headers that most programs need: build a graph, run it, train it. Includes neither
+// CAF nor Eigen nor oneDNN nor Protocol Buffers.
 #ifndef TROUPE_TROUPE_H_
 #define TROUPE_TROUPE_H_
 

@@ -9,8 +9,8 @@
 //   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);  // before anything else
 //
 // Kinds. With use_resource (the default) the variable is a VarHandleOp: a read is a snapshot that
-// later updates do not change. Without it, it is a VariableV2 with a reference edge: reads go
-// through an Identity, as in graphs of TensorFlow 1.
+// later updates do not change. Otherwise the variable is a VariableV2 with a reference edge: reads
+// go through an Identity, as in graphs of TensorFlow 1.
 //
 // The value is set by its initializer, run by GlobalVariablesInitializer, LocalVariablesInitializer
 // or VariablesInitializer; reading before that is FAILED_PRECONDITION naming the variable. dtype

@@ -1,4 +1,4 @@
-// Keeping gradients small.
+// Bounds the size of gradients.
 #ifndef TROUPE_TRAIN_CLIP_H_
 #define TROUPE_TRAIN_CLIP_H_
 

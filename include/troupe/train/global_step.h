@@ -1,5 +1,5 @@
-// The global step: how many updates a model has seen. An int64 variable "global_step", not
-// trainable, in collections "variables" and "global_step".
+// The global step: the number of updates that a model has had. An int64 variable "global_step", not
+// trainable, in the collections "variables" and "global_step".
 #ifndef TROUPE_TRAIN_GLOBAL_STEP_H_
 #define TROUPE_TRAIN_GLOBAL_STEP_H_
 

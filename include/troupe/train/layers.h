@@ -1,10 +1,10 @@
-// Layers: the few lines of graph that everybody writes, with their variables.
+// Layers: functions that build common pieces of a model together with their variables.
 //
 //   Output h = layers::Dense(root.WithOpName("fc1"), x, 100, {.activation = "Relu"});   // variables fc1/kernel and fc1/bias
 //
-// A layer is a function from outputs to an output; its variables are registered in the graph's
-// collections, where optimizers and savers find them. Sizes that a layer must know to make its
-// variables (the last dimension of x) must be known statically: otherwise the scope's error.
+// A layer is a function from outputs to an output. Its variables are registered in the graph's
+// collections, where optimizers and initializers find them. Sizes that a layer needs for its
+// variables (the last dimension of x) must be known statically; otherwise the scope has an error.
 #ifndef TROUPE_TRAIN_LAYERS_H_
 #define TROUPE_TRAIN_LAYERS_H_
 

@@ -8,15 +8,15 @@
 //   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);
 //   for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step.name()}, nullptr);
 //
-// Minimize is ComputeGradients followed by ApplyGradients; call them yourself to look at, clip or
-// exchange gradients between the two.
+// Minimize calls ComputeGradients, then ApplyGradients; call these two yourself to inspect, clip or
+// exchange gradients in between.
 //
 // The update has the form that TensorFlow gives it: one Apply node per variable, all independent of
 // each other; a NoOp "update" after all of them; and, when there is a global step, its increment
 // after that.
 //
 // Slots (a momentum, Adam's two moments) are variables named "<variable>/<Slot>" on the variable's
-// device; they are not trainable, but saved.
+// device. They are in the collection "variables", but not trainable.
 #ifndef TROUPE_TRAIN_OPTIMIZER_H_
 #define TROUPE_TRAIN_OPTIMIZER_H_
 

@@ -1,4 +1,4 @@
-// Learning rates that change with the step: scalars of the graph, computed anew in each run.
+// Learning rates that change with the step: scalars of the graph that are computed in each run.
 //
 // `rate` is a number or a scalar; the result has its type (float32 for a number). `step` is any
 // scalar number, usually a Variable that Minimize increments.

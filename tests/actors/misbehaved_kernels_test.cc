@@ -110,7 +110,7 @@ BOOST_FIXTURE_TEST_CASE(AnAsynchronousKernelThatThrowsFailsItsStep, Fixture) {
       BOOST_TEST(s.code() == absl::StatusCode::kInternal, s);
       BOOST_TEST(Has(s, Address("MisAsync") + "the kernel threw an exception: boom"), s);
       asynchronous = [](KernelContext&, DoneFn) { throw 3; };
-      BOOST_TEST(Has(Run(*session, y, i % 2 == 0), "something that is no std::exception"));
+      BOOST_TEST(Has(Run(*session, y, i % 2 == 0), "an object that is not a std::exception"));
       asynchronous = [](KernelContext&, DoneFn) { throw std::bad_alloc(); };
       BOOST_TEST(Run(*session, y, i % 2 == 0).code() == absl::StatusCode::kResourceExhausted);
       asynchronous = [](KernelContext& ctx, DoneFn done) { Answer(ctx, done); };
@@ -282,7 +282,7 @@ BOOST_FIXTURE_TEST_CASE(AConstructorThatThrowsRefusesItsNodeAndNobodyElse, Fixtu
     const absl::Status s = Run(*other, bad, i % 3 != 0);
     BOOST_TEST(s.code() == absl::StatusCode::kInternal, s);
     BOOST_TEST(Has(s, "node 'MisConstructed' (MisConstructed)"), s);
-    BOOST_TEST(Has(s, i % 2 == 0 ? "model file missing" : "no std::exception"), s);
+    BOOST_TEST(Has(s, i % 2 == 0 ? "model file missing" : "not a std::exception"), s);
   }
   construction = [] {};
   TROUPE_REQUIRE_OK(Run(*other, bad, true));

@@ -2,7 +2,7 @@
 // included, against those of TensorFlow running the same graphs on the same batches.
 // record_first_steps.py makes the recording; it asks this program for graphs and batches:
 //
-//   TROUPE_WRITE_FIRST_STEPS=FOLDER train_test --run_test=WriteWhatIsRecorded
+//   TROUPE_WRITE_FIRST_STEPS=FOLDER train_test --run_test=write_what_is_recorded
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -54,7 +54,7 @@ std::map<std::string, std::vector<double>> Recorded() {
   return losses;
 }
 
-BOOST_AUTO_TEST_CASE(FirstStepsAreThoseOfTensorFlow) {
+BOOST_AUTO_TEST_CASE(first_steps_are_those_of_tensorflow) {
   const auto recorded = Recorded();
   const mnist::DataSet digits = SmallDigits();
   for (const char* experiment : kExperiments) {
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(FirstStepsAreThoseOfTensorFlow) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(WriteWhatIsRecorded, *boost::unit_test::disabled()) {
+BOOST_AUTO_TEST_CASE(write_what_is_recorded, *boost::unit_test::disabled()) {
   const char* folder = std::getenv("TROUPE_WRITE_FIRST_STEPS");
   BOOST_REQUIRE_MESSAGE(folder != nullptr, "TROUPE_WRITE_FIRST_STEPS names a folder");
   const mnist::DataSet digits = SmallDigits();

@@ -20,8 +20,10 @@ namespace troupe::test {
 class EachOp {
  public:
   using Check = void (*)(const std::string& op, const std::vector<Case>& cases);
+  enum When { kAlways, kWhenNamed };  // a suite that runs when --run_test names it, or always
 
-  EachOp(const char* suite, const std::vector<std::string>& folders, Check check, const char* file, int line) {
+  EachOp(const char* suite, const std::vector<std::string>& folders, Check check, const char* file, int line,
+         When when = kAlways) {
     std::map<std::string, std::vector<std::string>> of;  // op -> folders
     for (const std::string& folder : folders) {
       for (const std::string& op : ReadOps(folder)) of[op].push_back(folder);
@@ -39,6 +41,7 @@ class EachOp {
       };
       all->add(boost::unit_test::make_test_case(run, op, file, static_cast<size_t>(line)));
     }
+    if (when == kWhenNamed) all->p_default_status.value = boost::unit_test::test_unit::RS_DISABLED;
     boost::unit_test::framework::master_test_suite().add(all);
   }
 

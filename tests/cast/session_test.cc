@@ -224,6 +224,12 @@ BOOST_FIXTURE_TEST_CASE(edge_12_the_steps_of_a_dying_session_actor_end, Asked) {
   BOOST_TEST(State() == "CANCELLED");
 }
 
+TROUPE_OP("CastBare")
+    .Output("y: dtype")
+    .Attr("dtype: type")
+    .NotDifferentiable("it has no kernel")
+    .Doc("An op that no device can run.");
+
 // The worker, edges 1 and 2, and the two small ones.
 BOOST_FIXTURE_TEST_CASE(the_worker_compiles_for_its_own_devices_only, Asked) {
   Extend();
@@ -242,8 +248,10 @@ BOOST_FIXTURE_TEST_CASE(the_worker_compiles_for_its_own_devices_only, Asked) {
   };
   ask(mine, "Placeholder");
   ask("/job:other/replica:0/task:0/device:CPU:0", "Placeholder");
+  ask(mine, "CastBare");
   BOOST_TEST(Go() == R"(
 worker <- register_graph | register OK; 
+worker <- register_graph | register NOT_FOUND; 
 worker <- register_graph | register NOT_FOUND; )");
 }
 

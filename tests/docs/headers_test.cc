@@ -14,9 +14,9 @@ BOOST_AUTO_TEST_CASE(TheProgramOfVariable) {
   const Output x = Const(scope, {{1.0f, 2.0f}});
   // [include/troupe/variable.h]
   Variable w(scope.WithOpName("w"), Const(scope, {{0.5f}, {0.25f}}));  // nodes w, w/Assign, w/Read
-  Output y = ops::MatMul(scope, x, w);               // a Variable is an Output: its value, read once in a step
-  Output slope = Gradients(scope, {y}, {w})[0];      // with respect to the variable, however it is read
-  Output after = w.AssignSub(scope, 0.1f * slope);   // the value afterwards
+  Output y = ops::MatMul(scope, x, w);              // a Variable is an Output: its value, read once in a step
+  Output slope = Gradients(scope, {y}, {w})[0];     // with respect to the variable, however it is read
+  Output after = w.AssignSub(scope, 0.1f * slope);  // the value afterwards
   Operation init = GlobalVariablesInitializer(scope);
   absl::Status status = session->Extend(*scope.graph());
   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);  // before anything else

@@ -67,7 +67,8 @@ std::string HeadersProgram(const std::string& header) {
 }
 
 BOOST_AUTO_TEST_CASE(HeadersShowWhatIsCompiled) {
-  for (const char* name : {"include/troupe/variable.h", "include/troupe/train/optimizer.h", "include/troupe/functional.h"}) {
+  for (const char* name :
+       {"include/troupe/variable.h", "include/troupe/train/optimizer.h", "include/troupe/functional.h"}) {
     BOOST_TEST(HeadersProgram(name) == Region("tests/docs/headers_test.cc", name),
                std::string(name) + " shows another program than tests/docs/headers_test.cc compiles");
   }

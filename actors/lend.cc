@@ -39,6 +39,8 @@
 //   5        an_endless_chain_gives_the_thread_back
 #include <time.h>
 
+#include <absl/cleanup/cleanup.h>
+
 #include <caf/all.hpp>
 
 #include "actors/actor_thread.h"
@@ -102,6 +104,8 @@ void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, 
 bool ExecutorSet::MayLend(int64_t lend_us, const FeedValues& feeds) const {
   // Of a user's kernel nobody knows when it gives the thread back.
   if (lend_us <= 0 || user_kernels_ || InsideLane() || step_in_turn != nullptr) return false;
+  // The clock's thread, say, on which an early answer's callback may start the next step.
+  if (MustNotBlockHere()) return false;
   return for_lending_.Cover(feeds) &&
          (lend_us >= signature_->options.lend_thread_us || measured_nanos_ <= lend_us * 1000);
 }
@@ -113,10 +117,11 @@ void ExecutorSet::Lend(bool stats, int64_t lend_us) {
   if (lender.busy) return lender.waiting.push_back(this);
   lender.busy = true;
   lender.follows = false;
+  // Also when an exception ends it: the thread may lend itself again.
+  const absl::Cleanup free = [] { lender.busy = false; };
   Clock::time_point until{};
   RunLent(&until, lend_us);
   while (ExecutorSet* set = lender.Next()) set->RunLent(&until, lend_us);
-  lender.busy = false;
 }
 
 // `until`, when the thread's time is over, is set when that begins to count: reading the clock

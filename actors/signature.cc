@@ -444,9 +444,16 @@ void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline
     }
   }
   const int64_t stall_ms = signature_->options.stall_report_ms;
-  if (signature_->watch == nullptr || (deadline.ms <= 0 && stall_ms <= 0)) return;
-  watched_ = true;
-  signature_->watch->Add(this, step_id(), deadline, stall_ms);
+  if (signature_->watch == nullptr) return;
+  if (deadline.ms > 0 || stall_ms > 0) {
+    watched_ = true;
+    signature_->watch->Add(this, step_id(), deadline, stall_ms);
+  }
+  // Told to end before the watch could hear of it: it must not wait for a thread.
+  if (failed_.load()) {
+    watched_ = true;
+    signature_->watch->Stopped(this, step_id());
+  }
 }
 
 void ExecutorSet::RunPartial(const RunOptions& options, const Deadline& deadline,

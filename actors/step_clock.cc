@@ -48,23 +48,31 @@ void ThreadClock::Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when)
   state_->Note(watch, watch.get(), when);
 }
 
+void ThreadClock::Forget(const StepWatch* watch) {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  state_->alarms.erase(watch);
+}
+
+size_t ThreadClock::alarms() const {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  return state_->alarms.size();
+}
+
 void ThreadClock::State::Note(std::weak_ptr<StepWatch> watch, const StepWatch* key, SteadyTime when) {
   if (when == SteadyTime::max()) return;
   const auto [it, is_new] = alarms.try_emplace(key, Alarm{watch, when});
-  if (!is_new) {
-    // Another watch may have been made where one was that has gone.
-    it->second = {std::move(watch), it->second.watch.expired() ? when : std::min(when, it->second.when)};
-  }
+  if (!is_new) it->second = {std::move(watch), std::min(when, it->second.when)};
   changed.notify_all();
 }
 
+// Deadlines must be kept when memory has run out: nothing here allocates.
 void ThreadClock::State::Run() {
   const NoBlockingHere no_blocking;
   std::unique_lock<std::mutex> lock(mu);
   while (!stop) {
     const auto first = std::min_element(alarms.begin(), alarms.end(),
                                         [](const auto& a, const auto& b) { return a.second.when < b.second.when; });
-    if (first == alarms.end()) {
+    if (first == alarms.end() || first->second.when == SteadyTime::max()) {
       changed.wait(lock);
       continue;
     }
@@ -73,14 +81,16 @@ void ThreadClock::State::Run() {
       continue;
     }
     const StepWatch* key = first->first;
-    std::weak_ptr<StepWatch> weak = std::move(first->second.watch);
-    alarms.erase(first);
+    const std::weak_ptr<StepWatch> weak = first->second.watch;
+    first->second.when = SteadyTime::max();
     lock.unlock();
     SteadyTime next = SteadyTime::max();
     // The last share of the watch may go here, and with it the clock.
     if (const std::shared_ptr<StepWatch> watch = weak.lock()) next = watch->Look();
     lock.lock();
-    Note(std::move(weak), key, next);
+    // A watch that has ended was forgotten, and another may have been made where it was.
+    const auto it = alarms.find(key);
+    if (it != alarms.end() && !weak.expired()) it->second.when = std::min(next, it->second.when);
   }
 }
 

@@ -27,6 +27,8 @@ class StepClock {
   // Arranges that watch->Look() is called at `when` or soon after, and again at the time that Look
   // returns. Of several times for one watch the earliest counts. Never calls Look itself.
   virtual void Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) = 0;
+  // Drops the times of a watch that ends.
+  virtual void Forget(const StepWatch*) {}
 };
 
 // The real clock, with a thread of its own.
@@ -39,6 +41,8 @@ class ThreadClock : public StepClock {
   ~ThreadClock() override;
   SteadyTime Now() const override { return std::chrono::steady_clock::now(); }
   void Wake(const std::shared_ptr<StepWatch>& watch, SteadyTime when) override;
+  void Forget(const StepWatch* watch) override;
+  size_t alarms() const;  // of living watches
 
  private:
   struct State;  // shared with the thread

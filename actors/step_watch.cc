@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include <spdlog/spdlog.h>
+
 #include "actors/partial_step.h"
 #include "actors/signature.h"
 #include "actors/stall_report.h"
+#include "graph/core/guarded.h"
 
 namespace troupe {
 
@@ -14,6 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds kGrace{100};
 // A step that has been told to end has this long until its call is answered without it.
 constexpr std::chrono::milliseconds kEndGrace{50};
+// After this time the watch looks again at what it had no memory for.
+constexpr std::chrono::milliseconds kAgain{10};
 
 }  // namespace
 
@@ -23,12 +28,16 @@ void StepWatch::PushAlarm(Time when, ExecutorSet* set, const WatchedCall* call) 
   std::push_heap(alarms_.begin(), alarms_.end());
 }
 
+void StepWatch::RebuildAlarms() {
+  alarms_.clear();
+  for (const auto& [s, e] : steps_) PushAlarm(e.due(), s, nullptr);
+  for (const auto& [c, e] : calls_) PushAlarm(e.when, nullptr, c);
+}
+
 bool StepWatch::SetAlarm(Time when, ExecutorSet* set, const WatchedCall* call) {
   if (alarms_.size() > 2 * (steps_.size() + calls_.size()) + 64) {
     // Most are out of date. What is added here is on its list already.
-    alarms_.clear();
-    for (const auto& [s, e] : steps_) PushAlarm(e.due(), s, nullptr);
-    for (const auto& [c, e] : calls_) PushAlarm(e.when, nullptr, c);
+    RebuildAlarms();
   } else {
     PushAlarm(when, set, call);
   }
@@ -49,7 +58,10 @@ void StepWatch::Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline,
   const Time due = e.due();
   {
     std::lock_guard<std::mutex> lock(mu_);
-    steps_.insert_or_assign(set, std::move(e));
+    const auto [it, is_new] = steps_.try_emplace(set, e);
+    // Whoever stopped the step came before: it is answered soon, whatever its deadline is.
+    if (!is_new && it->second.step_id == step_id && it->second.state == State::kEnding) return;
+    it->second = std::move(e);
     if (!SetAlarm(due, set, nullptr)) return;
   }
   clock_->Wake(shared_from_this(), due);
@@ -117,21 +129,39 @@ void StepWatch::GiveReport(const std::string& text) {
   if (--reporting_ == 0) reported_.notify_all();
 }
 
-StepWatch::Time StepWatch::Look() {
+StepWatch::Time StepWatch::Look() noexcept {
   Later later;
+  Time next = Time::max();
+  try {
+    next = LookAtDue(&later);
+  } catch (...) {
+    next = clock_->Now() + kAgain;
+    std::lock_guard<std::mutex> lock(mu_);
+    alarms_lost_ = true;
+    armed_ = next;
+  }
+  return next;
+}
+
+StepWatch::Time StepWatch::LookAtDue(Later* later) {
   Time next = Time::max();
   {
     std::lock_guard<std::mutex> lock(mu_);
     const Time now = clock_->Now();
     armed_ = now;  // what is set meanwhile is part of the answer
+    for (; !reports_due_.empty(); reports_due_.pop_back()) later->reports.push_back(std::move(reports_due_.back()));
+    if (alarms_lost_) {
+      RebuildAlarms();
+      alarms_lost_ = false;
+    }
     while (!alarms_.empty() && alarms_.front().when <= now) {
       std::pop_heap(alarms_.begin(), alarms_.end());
       const Alarm a = alarms_.back();
       alarms_.pop_back();
       if (a.set != nullptr) {
-        LookAtStep(a.set, now, &later);
+        LookAtStep(a.set, now, later);
       } else {
-        LookAtCall(a.call, now, &later);
+        LookAtCall(a.call, now, later);
       }
     }
     if (!alarms_.empty()) next = alarms_.front().when;
@@ -176,15 +206,22 @@ void StepWatch::LookAtCall(const WatchedCall* call, Time now, Later* later) {
 }
 
 void StepWatch::DoLater(Later* later) {
-  for (const std::string& text : later->reports) GiveReport(text);
-  for (EarlyAnswer& a : later->answers) {
+  // Each for itself: of what one has no memory for, the others know nothing.
+  const auto each = [](auto&& list, auto&& f) {
+    for (auto& item : list) {
+      if (absl::Status s = Guarded("the clock", [&] { f(item); }); !s.ok())
+        spdlog::error("{}", std::string_view(s.message().data(), s.message().size()));
+    }
+  };
+  each(later->reports, [this](const std::string& text) { GiveReport(text); });
+  each(later->answers, [](EarlyAnswer& a) {
     if (a.partial != nullptr) {
       a.partial->OnDone(a.status);
     } else {
       CallDone(a.done, std::move(a.status), {});
     }
-  }
-  for (const auto& call : later->calls) call->TimeIsUp();
+  });
+  each(later->calls, [](const std::shared_ptr<WatchedCall>& call) { call->TimeIsUp(); });
 }
 
 void StepWatch::CheckProgress(Entry* e, Time now, Later* later) {
@@ -244,6 +281,11 @@ void StepWatch::Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& 
       if (SetAlarm(e.due(), set, nullptr)) due = e.due();
     } else if (e.state == State::kAsking && e.set->nodes_run() == e.progress) {
       text = Report(&e);
+      // A lane's thread is its caller's, who may hold what `on_stall` takes: the clock gives it.
+      if (InsideLane()) {
+        reports_due_.push_back(std::exchange(text, std::string()));
+        due = clock_->Now();
+      }
     }
   }
   if (due != Time::max()) clock_->Wake(shared_from_this(), due);

@@ -82,6 +82,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   StepWatch(std::shared_ptr<StepClock> clock, std::function<void(const std::string&)> report)
       : clock_(std::move(clock)), report_(std::move(report)) {}
 
+  ~StepWatch() { clock_->Forget(this); }
+
   Time Now() const { return clock_->Now(); }
   // `stall_ms` zero or less: no reports.
   void Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline, int64_t stall_ms);
@@ -96,8 +98,9 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   // Stops all reports. `wait`: none is under way when this returns.
   void EndReports(bool wait);
 
-  // Handles everything that is due, and returns the time of the next event. For the clock.
-  Time Look();
+  // Handles everything that is due, and returns the time of the next event. For the clock. Where
+  // memory is lacking for it, soon after, again.
+  Time Look() noexcept;
 
  private:
   enum class State : uint8_t { kWatched, kAsking, kExpiring, kEnding };
@@ -138,8 +141,11 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   static std::string Report(Entry* e);
   void DoLater(Later* later);
   void GiveReport(const std::string& text);
+  // Look, as far as it is under the lock.
+  Time LookAtDue(Later* later);
   // REQUIRES, of these: mu_ is held.
   void LookAtStep(ExecutorSet* set, Time now, Later* later);
+  void RebuildAlarms();
   void LookAtCall(const WatchedCall* call, Time now, Later* later);
   // Sees to it that Look comes here at `when`. True when the clock must be told.
   bool SetAlarm(Time when, ExecutorSet* set, const WatchedCall* call);
@@ -151,6 +157,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   absl::flat_hash_map<ExecutorSet*, Entry> steps_;
   absl::flat_hash_map<const WatchedCall*, Call> calls_;
   std::vector<Alarm> alarms_;  // a heap, the next one first
+  bool alarms_lost_ = false;   // some may be missing: memory ran out
+  std::vector<std::string> reports_due_;
   int64_t last_alarm_ = 0;
   Time armed_ = Time::max();  // for which the clock has been told to wake it
   bool reports_ended_ = false;

@@ -70,9 +70,9 @@ __attribute__((always_inline)) inline void StepState::DeliverLent(Iteration* it,
 
 // A value that never comes. Only in parts with control flow.
 inline void StepState::DeliverDead(Iteration* it, uint32_t dst, Consumer consumer) {
-  if (target == Consumer::kIgnoresDead) return;
+  if (consumer == Consumer::kIgnoresDead) return;
   uint32_t* count = &it->counts[dst];
-  if (target == Consumer::kMerge) {
+  if (consumer == Consumer::kMerge) {
     *count -= kMergeDataUnit;
     return MergeIfReady(it, dst, count);
   }
@@ -108,7 +108,7 @@ __attribute__((always_inline)) inline void StepState::Propagate(uint32_t node, I
   for (const OutEdge *e = edges_ + n.first_edge, *end = edges_ + n.last_edge; e != end; ++e) {
     Tensor& value = out[e->output];
     if (kFlow && (dead || !value.valid())) {
-      DeliverDead(it, e->dst, e->target);
+      DeliverDead(it, e->dst, e->consumer);
       continue;
     }
     if (e->shares != 0) bits::Share(value, e->shares);

@@ -24,10 +24,12 @@ std::atomic<int> under_way{0};
 std::atomic<int64_t> calls{0};
 
 void AwaitCalls() {
-  // A kernel may make several calls, one after the other.
-  constexpr int kQuiet = 20;
-  const auto patience = std::chrono::steady_clock::now() + 30s;
-  for (int quiet = kQuiet; std::chrono::steady_clock::now() < patience;) {
+  // A kernel may make several calls, one after the other: none is seen for a while before the exit
+  // goes on.
+  constexpr int kQuiet = 10;
+  // Of all handlers together.
+  static const auto patience = std::chrono::steady_clock::now() + 30s;
+  for (int quiet = 0; std::chrono::steady_clock::now() < patience;) {
     const bool busy = under_way.load(std::memory_order_acquire) > 0;
     if (busy) quiet = 0;
     if (quiet++ >= kQuiet) return;
@@ -36,7 +38,8 @@ void AwaitCalls() {
 }
 
 // What is registered last runs first. oneDNN makes objects in its first calls that are destroyed at
-// exit, so this is registered after calls 1, 2, 4 and so on.
+// exit, so this is registered before the first call, in case the process ends within it, and after
+// that call and others, ever more rarely.
 void NoteCall() {
   constexpr int64_t kEnough = 4096;
   const int64_t n = calls.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -50,6 +53,7 @@ void NoteCall() {
 }  // namespace
 
 DnnlSingleThread::DnnlSingleThread() {
+  if (calls.load(std::memory_order_relaxed) == 0) NoteCall();
   under_way.fetch_add(1, std::memory_order_relaxed);
   saved_ = omp_get_max_threads ? omp_get_max_threads() : 1;
   if (saved_ != 1) omp_set_num_threads(1);

@@ -82,6 +82,7 @@ struct Loop {
   void* arg;
   int64_t n, ranges;
   const void* owner = nullptr;
+  bool closed = false;  // to helpers, since its step was answered; guarded by Impl::mu
   // The caller takes ranges from the front, helpers from the back. So most of a range's data were
   // written by the thread that reads them, since the loop before was split alike, and lie in its
   // cache.
@@ -120,6 +121,7 @@ struct Hand {
   bool busy = false, lost = false;
   Hand *before = nullptr, *after = nullptr;
 };
+thread_local const Hand* own_hand = nullptr;  // of a worker
 
 }  // namespace
 
@@ -186,7 +188,7 @@ struct ComputeThreads::Impl {
       Loop* l = loops[i];
       if (!l->HasMore()) {
         loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i));
-      } else if (l->helpers.load(std::memory_order_relaxed) < most_helpers) {
+      } else if (!l->closed && l->helpers.load(std::memory_order_relaxed) < most_helpers) {
         return l;
       }
     }
@@ -213,6 +215,7 @@ struct ComputeThreads::Impl {
     Hand hand;
     std::unique_lock<std::mutex> lock(mu);
     Join(&hand);
+    own_hand = &hand;
     for (;;) {
       if (too_many > 0 && !stop) {
         --too_many;
@@ -418,6 +421,9 @@ int ComputeThreads::LoseWorkers(const std::vector<const void*>& owners) {
   constexpr int kMostLost = 64;
   int lost = 0;
   std::lock_guard<std::mutex> lock(impl_->mu);
+  for (Loop* l : impl_->loops) {
+    if (std::find(owners.begin(), owners.end(), l->owner) != owners.end()) l->closed = true;
+  }
   for (Hand* h = impl_->hands; h != nullptr && !impl_->stop; h = h->after) {
     if (!h->busy || h->lost || std::find(owners.begin(), owners.end(), h->owner) == owners.end()) continue;
     if (impl_->too_many > 0) {
@@ -468,6 +474,10 @@ void ComputeThreads::RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int6
 void ComputeThreads::Impl::Share(Loop* loop, int most) {
   {
     std::unique_lock<std::mutex> lock(mu);
+    if (own_hand != nullptr && own_hand->lost) {  // those that took its place are not to follow it
+      lock.unlock();
+      return loop->Work(true);
+    }
     loops.push_back(loop);
     Announce(static_cast<int>(std::min<int64_t>(most, loop->ranges - 1)), std::move(lock));
   }

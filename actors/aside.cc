@@ -49,10 +49,9 @@ bool UnderWay::WaitUntilNone(std::chrono::milliseconds at_most) {
 void CallUser(std::string_view what, const std::function<void()>& f) {
   try {
     f();
-  } catch (const std::exception& e) {
-    spdlog::error("{} threw an exception: {}", what, e.what());
   } catch (...) {
-    spdlog::error("{} threw something that is no std::exception", what);
+    const absl::Status thrown = ThrownStatus(what);
+    spdlog::error("{}", std::string_view(thrown.message().data(), thrown.message().size()));
   }
 }
 

@@ -13,11 +13,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <string_view>
-#include <utility>
 
-#include "troupe/status.h"
+#include "graph/core/guarded.h"
 
 namespace troupe {
 
@@ -39,21 +37,6 @@ class UnderWay {
   std::condition_variable none_;
   int count_ = 0;
 };
-
-// Returns the Status or StatusOr that f returns; an exception that f throws becomes an error.
-// `what`: "Extend".
-template <class F>
-auto Guarded(std::string_view what, F&& f) -> decltype(f()) {
-  try {
-    return f();
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("no memory is left for ", what);
-  } catch (const std::exception& e) {
-    return Internal(what, " met an exception: ", e.what());
-  } catch (...) {
-    return Internal(what, " met an exception that is no std::exception");
-  }
-}
 
 // Calls a function of the user on a thread where no caller could catch its exceptions; they are
 // logged.

@@ -26,6 +26,17 @@
 //
 // While the calling thread works on a step, the step counts one part more than it has, so that it
 // is not over before the thread has released the set.
+//
+// Tests of the edges, tests/cast/asynchronous_test.cc:
+//   1, 3, 6  a_lent_step_sends_the_scheduler_nothing_and_keeps_its_deadline
+// and tests/cast/lane_test.cc:
+//   2        edge_2_no_thread_is_lent_to_kernels_of_the_users
+//   2        edge_2_no_thread_is_lent_inside_of_an_executors_turn
+//   4, 7     edges_4_and_7_a_lent_step_is_over_when_run_async_comes_back
+//   8        edge_8_a_lent_step_that_must_wait_goes_on_under_the_scheduler
+//   9, 10    edges_9_and_10_a_lent_step_that_does_not_end_is_answered_by_the_clock_and_once
+// and tests/actors/lending_test.cc:
+//   5        an_endless_chain_gives_the_thread_back
 #include <time.h>
 
 #include <caf/all.hpp>

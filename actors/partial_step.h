@@ -20,6 +20,17 @@
 // A partial run is one step: every node runs once, as soon as its inputs are there. The running
 // step keeps this object alive, so that dropping the handle need not wait. Thread rule: all methods
 // are thread safe; a call waits for its fetches.
+//
+// Tests of the edges, tests/cast/partial_step_test.cc:
+//   1, 3  edges_1_and_3_a_step_is_fed_and_fetched_piece_by_piece
+//   2     edge_2_what_is_refused_leaves_the_step_as_it_was
+//   4     edge_4_an_error_ends_the_step_and_the_handle
+//   5     edge_5_a_call_that_takes_too_long_ends_the_step
+//   6, 7  edges_6_and_7_the_steps_deadline_frees_the_executors_though_nobody_calls
+//   6     edge_6_a_token_of_the_set_up_or_of_a_call_ends_the_step
+//   6     edge_6_the_end_of_the_session_ends_what_is_open
+//   7     edge_7_executors_are_free_before_the_last_fetch_is_taken
+//   8     edge_8_a_step_that_does_not_end_is_answered
 #ifndef TROUPE_ACTORS_PARTIAL_STEP_H_
 #define TROUPE_ACTORS_PARTIAL_STEP_H_
 

@@ -10,6 +10,11 @@
 //
 // Early answers are given on the clock's thread, also after a cancellation: the thread that cancels
 // may hold locks that the callback takes. Thread rule: all methods are thread safe.
+//
+// Tests of the edges, tests/cast/pending_run_test.cc:
+//   1     edge_1_callback_and_feeds_are_the_takers
+//   2, 4  edges_2_and_4_the_deadline_answers_and_nothing_is_left_to_take
+//   3, 4  edges_3_and_4_a_token_answers_by_the_clock_and_nothing_is_left_to_take
 #ifndef TROUPE_ACTORS_PENDING_RUN_H_
 #define TROUPE_ACTORS_PENDING_RUN_H_
 

@@ -210,26 +210,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   template <class FeedNames>
   std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets,
                                     std::string* key) {
-    return cache->Find(
-        [&](std::string* k) {
-          const auto add = [&](const std::string& n) {
-            *k += n;
-            *k += '\n';
-          };
-          for (const auto& f : feeds) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(f)>, std::string>) {
-              add(f);
-            } else {
-              add(f.first);
-            }
-          }
-          *k += '\t';
-          for (const std::string& n : fetches) add(n);
-          *k += '\t';
-          for (const std::string& n : targets) add(n);
-          *k += '\t';
-        },
-        key);
+    return cache->Find([&](std::string* k) { AppendSignatureKey(feeds, fetches, targets, k); }, key);
   }
 
   // With `parts`, the graphs of the parts are written there first.

@@ -59,13 +59,7 @@ bool HasSeveralDevices(const Graph& graph) {
 
 std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets) {
   std::string key;
-  for (const Names* names : {&feeds, &fetches, &targets}) {
-    for (const std::string& n : *names) {
-      key += n;
-      key += '\n';
-    }
-    key += '\t';
-  }
+  AppendSignatureKey(feeds, fetches, targets, &key);
   return key;
 }
 

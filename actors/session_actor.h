@@ -27,6 +27,19 @@
 // Blocks: never. Run, RunAsync and partial runs of a known signature do not involve this actor:
 // their callers lease executors from the signature directly. Only misses and run_request come here.
 // Owner: the Session object. Dies: with it.
+//
+// Tests of the edges, tests/cast/session_test.cc:
+//   1           edge_1_extend_is_all_or_nothing
+//   2, 3, 4, 6  edges_2_and_3_and_4_and_6_a_signature_is_compiled_once_by_the_worker
+//   3           edge_3_an_error_of_a_pass_answers_at_once
+//   1, 3        edges_1_and_3_work_is_done_in_the_order_in_which_it_came
+//   5           edge_5_while_the_worker_is_down_a_compile_is_refused
+//   7           edge_7_a_users_actor_runs_steps
+//   9, 10, 11   edges_9_to_11_close_ends_what_runs_and_refuses_what_comes
+//   12          edge_12_whoever_waits_for_a_dying_session_actor_gets_an_answer
+//   12          edge_12_the_steps_of_a_dying_session_actor_end
+// and tests/cast/supervisor_test.cc:
+//   8           a_killed_device_container_or_worker_fails_the_steps_that_run_and_comes_back
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
 #define TROUPE_ACTORS_SESSION_ACTOR_H_
 

@@ -7,6 +7,7 @@
 
 #include "actors/actor_thread.h"
 #include "actors/partial_step.h"
+#include "graph/core/guarded.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -39,13 +40,17 @@ absl::Status NotTaken(const std::string& fetch) {
                          "whose last round ends before it (what leaves the loop can be fetched)");
 }
 
+// Of the exception that is being handled.
+static void LogThrown(std::string_view what) {
+  const absl::Status thrown = ThrownStatus(what);
+  spdlog::error("{}; it is dropped", std::string_view(thrown.message().data(), thrown.message().size()));
+}
+
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept {
   try {
     done(std::move(status), std::move(outputs));
-  } catch (const std::exception& e) {
-    spdlog::error("the callback of an asynchronous step threw an exception, which is dropped: {}", e.what());
   } catch (...) {
-    spdlog::error("the callback of an asynchronous step threw something that is no std::exception; it is dropped");
+    LogThrown("the callback of an asynchronous step");
   }
 }
 
@@ -53,10 +58,8 @@ void ReportStall(const std::function<void(const std::string&)>& on_stall, const 
   if (!on_stall) return spdlog::warn("{}", text);
   try {
     on_stall(text);
-  } catch (const std::exception& e) {
-    spdlog::error("on_stall threw an exception, which is dropped: {}", e.what());
   } catch (...) {
-    spdlog::error("on_stall threw something that is no std::exception; it is dropped");
+    LogThrown("on_stall");
   }
 }
 

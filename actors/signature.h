@@ -29,6 +29,16 @@
 // Thread rule: Lease, Release and the Run functions are thread safe. Threads that run steps share
 // no memory that each step writes: a set of executors belongs to one step at a time, and free sets
 // lie in slots that threads take from different ends.
+//
+// Tests of the edges, tests/cast/lane_test.cc:
+//   1, 5     edges_1_and_5_a_blocking_run_has_its_step_in_its_lane
+//   3        edge_3_a_step_in_its_lane_that_is_told_to_end_keeps_the_error
+// and tests/cast/executor_test.cc:
+//   2, 6     edge_2_a_tensor_rings_the_bell_of_its_receiver
+// and tests/cast/asynchronous_test.cc:
+//   3, 7, 8  a_step_that_is_told_to_end_is_answered_after_its_grace_and_goes_on_in_the_background
+// and tests/actors/turns_test.cc:
+//   4        a_stop_that_comes_late_leaves_the_next_step_alone
 #ifndef TROUPE_ACTORS_SIGNATURE_H_
 #define TROUPE_ACTORS_SIGNATURE_H_
 

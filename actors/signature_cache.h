@@ -16,12 +16,35 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 
 namespace troupe {
 
 class Signature;
+
+// Appends the key of a signature. `feeds` are names, or pairs of names and values.
+template <class FeedNames>
+void AppendSignatureKey(const FeedNames& feeds, const std::vector<std::string>& fetches,
+                        const std::vector<std::string>& targets, std::string* key) {
+  const auto add = [key](const std::string& name) {
+    *key += name;
+    *key += '\n';
+  };
+  for (const auto& feed : feeds) {
+    if constexpr (requires { feed.first; }) {
+      add(feed.first);
+    } else {
+      add(feed);
+    }
+  }
+  *key += '\t';
+  for (const std::string& name : fetches) add(name);
+  *key += '\t';
+  for (const std::string& name : targets) add(name);
+  *key += '\t';
+}
 
 class SignatureCache {
  public:

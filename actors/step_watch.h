@@ -28,6 +28,16 @@
 // Thread rule: all methods are thread safe. A step is removed before its executors are released;
 // until then they may be used under the list's lock. Functions of the program are called without
 // the lock. Steps are found by hash and due times by a heap, so a long list costs little.
+//
+// Tests of the edges, tests/cast/asynchronous_test.cc:
+//   1, 2, 10  a_deadline_asks_every_part_and_ends_the_step
+//   5, 6      a_step_without_progress_is_reported_again_and_again
+//   8, 9      a_step_that_is_told_to_end_is_answered_after_its_grace_and_goes_on_in_the_background
+//   10        a_step_that_ends_in_time_is_forgotten_by_the_watch
+// and tests/cast/step_watch_test.cc:
+//   3, 9      edge_3_a_part_that_does_not_answer_does_not_hold_up_the_deadline
+//   4         edge_4_a_step_whose_nodes_run_is_not_reported
+//   7         edge_7_a_part_that_does_not_answer_is_reported_as_such
 #ifndef TROUPE_ACTORS_STEP_WATCH_H_
 #define TROUPE_ACTORS_STEP_WATCH_H_
 

@@ -16,6 +16,14 @@
 // A child does not own the objects that it works on (a device, its containers): they belong to the
 // runtime, whose factory functions capture them. So a restarted child finds them again. Blocks:
 // never. Owner: the runtime. Dies: with it.
+//
+// Tests of the edges, tests/cast/supervisor_test.cc:
+//   1, 3, 4  edges_1_and_3_and_4_a_child_that_fails_is_spawned_again_after_its_delay
+//   2        edge_2_a_child_that_stops_by_itself_is_forgotten
+//   3, 5     edges_3_and_5_the_delay_grows_to_its_limit_and_too_many_failures_end_it
+//   6        edge_6_an_escalating_policy_ends_the_whole_family_with_a_failure
+//   7        edge_7_the_end_stops_children_and_drops_a_restart_that_is_due
+//   8        edge_8_news_of_a_stranger_is_ignored
 #ifndef TROUPE_ACTORS_SUPERVISOR_H_
 #define TROUPE_ACTORS_SUPERVISOR_H_
 

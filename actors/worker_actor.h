@@ -13,6 +13,10 @@
 // the runtime.
 //
 // Thread rule: RegisterGraph is thread safe.
+//
+// Tests of the edges, tests/cast/session_test.cc:
+//   1, 2  the_worker_compiles_for_its_own_devices_only
+//   3     workers_edge_3_a_call_that_the_worker_took_with_it_is_answered
 #ifndef TROUPE_ACTORS_WORKER_ACTOR_H_
 #define TROUPE_ACTORS_WORKER_ACTOR_H_
 

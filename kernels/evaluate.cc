@@ -4,6 +4,8 @@
 #include <map>
 #include <mutex>
 
+#include "graph/core/guarded.h"
+
 namespace troupe {
 
 Device* EvaluationDevice(int threads) {
@@ -53,15 +55,7 @@ bool Fits(const PartialTensorShape& known, const Tensor& t) {
 }  // namespace
 
 absl::Status KernelException() {
-  try {
-    throw;
-  } catch (const std::bad_alloc& e) {
-    return ResourceExhausted("the kernel threw an exception: ", e.what());
-  } catch (const std::exception& e) {
-    return Internal("the kernel threw an exception: ", e.what());
-  } catch (...) {
-    return Internal("the kernel threw something that is no std::exception");
-  }
+  return ThrownStatus("the kernel");
 }
 
 absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs, absl::Span<const PartialTensorShape> shapes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "graph/core/guarded.h"
 #include "kernels/device/session_containers.h"
 
 namespace troupe {
@@ -276,14 +277,7 @@ namespace {
 
 absl::StatusOr<PreparedKernel> Build(const KernelDef& def, const Node& node, Device* device, const SessionScope& session) {
   KernelInit init(node, device, session);
-  absl::StatusOr<PreparedKernel> kernel;
-  try {
-    kernel = def.factory(init);
-  } catch (const std::exception& e) {
-    kernel = Internal("the kernel's constructor threw an exception: ", e.what());
-  } catch (...) {
-    kernel = Internal("the kernel's constructor threw something that is no std::exception");
-  }
+  absl::StatusOr<PreparedKernel> kernel = Guarded("the kernel's constructor", [&] { return def.factory(init); });
   if (!kernel.ok()) return node.At(kernel.status());
   kernel->library = def.origin == KernelOrigin::kLibrary;
   return kernel;

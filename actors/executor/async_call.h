@@ -19,6 +19,13 @@
 //
 // Thread rule: Answers may be called, copied and dropped on any thread; the list belongs to the
 // turn.
+//
+// Tests of the edges, tests/actors/misbehaved_kernels_test.cc:
+//   1, 3  only_the_first_answer_counts
+//   2     an_answer_that_is_dropped_fails_its_step
+//   4     an_answer_may_outlive_its_executor
+// and tests/actors/cut_off_test.cc:
+//   2     jobs_of_a_step_that_ended_do_not_begin
 #ifndef TROUPE_ACTORS_EXECUTOR_ASYNC_CALL_H_
 #define TROUPE_ACTORS_EXECUTOR_ASYNC_CALL_H_
 

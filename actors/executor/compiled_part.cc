@@ -255,6 +255,13 @@ class Compiler {
   }
 
   absl::Status ConnectNode(size_t i) {
+    TROUPE_RETURN_IF_ERROR(CountInputs(i));
+    ConnectOutputs(i);
+    return absl::OkStatus();
+  }
+
+  // Where the node's values come from, and how many tokens it waits for.
+  absl::Status CountInputs(size_t i) {
     const Node& n = *order_[i];
     CompiledNode& c = part_->nodes[i];
     for (int k = 0; k < n.num_inputs(); ++k) {
@@ -273,14 +280,20 @@ class Compiler {
       }
       if (e->src->IsOp()) ++(e->IsControl() ? control : data);
     }
-    if (n.IsMerge()) {
-      if (control > kMergeControlMask || data > kMergeControlMask) {
-        return n.At(InvalidArgument("a Merge may have at most 32767 inputs"));
-      }
-      part_->counts[i] = control * kMergeControlUnit + data * kMergeDataUnit;
-    } else {
+    if (!n.IsMerge()) {
       part_->counts[i] = data + control;
+      return absl::OkStatus();
     }
+    if (control > kMergeControlMask || data > kMergeControlMask) {
+      return n.At(InvalidArgument("a Merge may have at most 32767 inputs"));
+    }
+    part_->counts[i] = control * kMergeControlUnit + data * kMergeDataUnit;
+    return absl::OkStatus();
+  }
+
+  void ConnectOutputs(size_t i) {
+    const Node& n = *order_[i];
+    CompiledNode& c = part_->nodes[i];
     out_.clear();
     for (const Edge* e : n.out_edges()) {
       if (e->dst->IsOp()) out_.push_back(e);
@@ -300,19 +313,7 @@ class Compiler {
         part_->controls.push_back(dst | (e->dst->IsMerge() ? kControlToMerge : 0));
         continue;
       }
-      if (lender_[i] != kNobody && TakesLent(part_->nodes[dst], e->dst_input)) {
-        const uint32_t slot = part_->nodes[dst].first_slot + static_cast<uint32_t>(e->dst_input);
-        part_->lenders.resize(part_->num_slots);
-        part_->lenders[slot] = lender_[i];
-        part_->nodes[dst].lent |= 1u << e->dst_input;
-        if (!(lender_[i] & kLentArgument)) {
-          part_->nodes[dst].pinned |= 1u << e->dst_input;
-          part_->frames[frame_of_[e->dst->id()]].pinned.emplace_back(slot, lender_[i]);
-          part_->controls.push_back(dst);
-          continue;
-        }
-        lent_arguments_.insert(lender_[i] & ~kLentArgument);
-      }
+      if (lender_[i] != kNobody && TakesLent(part_->nodes[dst], e->dst_input) && Lend(i, *e)) continue;
       OutEdge o{};
       o.dst = dst;
       o.lent = part_->nodes[dst].lent >> std::min(e->dst_input, 31) & 1;
@@ -335,7 +336,24 @@ class Compiler {
       ++used;
     }
     c.unused_outputs = used < n.num_outputs();
-    return absl::OkStatus();
+  }
+
+  // The value of node i's `e` is lent to its consumer. True: the edge carries a control token
+  // instead, since the value is where the consumer finds it before the step begins.
+  bool Lend(size_t i, const Edge& e) {
+    const uint32_t dst = number_[e.dst->id()];
+    const uint32_t slot = part_->nodes[dst].first_slot + static_cast<uint32_t>(e.dst_input);
+    part_->lenders.resize(part_->num_slots);
+    part_->lenders[slot] = lender_[i];
+    part_->nodes[dst].lent |= 1u << e.dst_input;
+    if ((lender_[i] & kLentArgument) != 0) {
+      lent_arguments_.insert(lender_[i] & ~kLentArgument);
+      return false;
+    }
+    part_->nodes[dst].pinned |= 1u << e.dst_input;
+    part_->frames[frame_of_[e.dst->id()]].pinned.emplace_back(slot, lender_[i]);
+    part_->controls.push_back(dst);
+    return true;
   }
 
   // Who may be handed a value without a reference: what only looks at its inputs, or hands them on.

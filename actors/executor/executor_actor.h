@@ -18,6 +18,16 @@
 // it name that home.
 //
 // Thread rule: stated at each method.
+//
+// Tests of the edges, tests/cast/executor_test.cc:
+//   1, 5  edges_1_and_5_one_part_runs_in_one_turn
+//   2     edge_2_a_tensor_rings_the_bell_of_its_receiver
+//   3     edge_3_every_token_is_a_message_in_the_debugging_mode
+//   4     edge_4_a_long_turn_gives_way_to_others
+//   2, 6  edge_2_an_abort_reaches_every_part_and_edge_6_late_ones_are_dropped
+//   7     edge_7_a_free_executor_that_is_killed_is_replaced_at_the_next_lease
+//   7     edge_7_a_step_that_meets_a_dying_executor_fails
+//   8, 9  edges_8_and_9_an_executor_killed_in_mid_step_fails_the_step_and_ends_the_other_part
 #ifndef TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 #define TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 

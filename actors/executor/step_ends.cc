@@ -5,6 +5,7 @@
 #include "actors/executor/step_state.h"
 #include "actors/executor/tensor_bits.h"
 #include "actors/executor/turn.h"
+#include "graph/core/guarded.h"
 #include "kernels/evaluate.h"
 #include "kernels/state/variable_slot.h"
 
@@ -121,17 +122,7 @@ void StepState::Fail(uint32_t node, const absl::Status& status) {
 }
 
 absl::Status StepState::StepException() {
-  // Made before it is needed.
-  static const absl::Status no_memory = ResourceExhausted("no memory is left to run the step");
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return no_memory;
-  } catch (const std::exception& e) {
-    return Internal("an exception ended the step: ", e.what());
-  } catch (...) {
-    return Internal("something that is no std::exception ended the step");
-  }
+  return ThrownStatus("the executor of the step");
 }
 
 void StepState::Abort(const absl::Status& status) {

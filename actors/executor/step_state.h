@@ -23,6 +23,13 @@
 //
 // Thread rule: one thread at a time, the one that has the executor's turn, except for the methods
 // that say "from any thread".
+//
+// Tests of the edges, tests/actors/executor_test.cc:
+//   1, 2, 7  edges_1_and_2_and_7_a_run_from_begin_to_finish
+//   2        edge_2_a_turn_ends_when_its_budget_is_spent
+//   3, 4     edges_3_and_4_a_tensor_comes_before_or_after_its_recv_and_late_ones_are_dropped
+//   5, 6     edges_5_and_6_an_aborted_step_forgets_and_drops
+//   8        edge_8_what_comes_before_its_step_begins_is_kept
 #ifndef TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 #define TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 

@@ -5,8 +5,7 @@
 #ifndef TROUPE_ACTORS_EXECUTOR_TURN_H_
 #define TROUPE_ACTORS_EXECUTOR_TURN_H_
 
-#include <chrono>
-#include <cstdint>
+#include "graph/core/clock.h"
 
 namespace troupe {
 
@@ -22,11 +21,6 @@ struct Turn {
   Turn& operator=(const Turn&) = delete;
   StepState* const before;
 };
-
-inline int64_t NowNanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace troupe
 

@@ -278,90 +278,119 @@ void Backprop::NodeGradient(Node* n, Frame* target) {
   for (int i = 0; i < n->num_inputs(); ++i) AddGrad(n->input(i), context.grads()[i], target, forward_.GuardOf(n));
 }
 
-void Backprop::Region(Frame* forward, Frame* target) {
-  // Units: the region's own nodes, and its inner loops.
+// The order in which the gradients of a region are taken: consumers first. Its units are the
+// region's own nodes, and its inner loops as one unit each.
+class Backprop::RegionOrder {
+ public:
   struct Unit {
-    Node* node = nullptr;
+    Node* node = nullptr;  // of a loop its first one, where the loop stands
     Frame* loop = nullptr;
     std::vector<NodeOut> inputs;
-    int pending = 0;
+    int pending = 0;  // units that come before it
   };
-  std::deque<Unit> units;
-  absl::flat_hash_map<const Node*, int> of_node;
-  absl::flat_hash_map<const Frame*, int> of_loop;
-  const auto inputs_of = [&](const Node* n, Unit* unit) {
-    for (int i = 0; i < n->num_inputs(); ++i) unit->inputs.push_back(n->input(i));
-  };
-  for (Node* n : relevant_in_[forward]) {
-    if (n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward_.IsLoopMerge(n) || forward_.IsLoopSwitch(n))
-      continue;
-    of_node[n] = static_cast<int>(units.size());
-    inputs_of(n, &units.emplace_back(Unit{n, nullptr}));
+
+  RegionOrder(const Backprop& b, const Frame* region) : b_(b), region_(region) {
+    AddUnits();
+    for (const Unit& u : units_) {
+      ForEachBehind(u, [](Unit* m) { ++m->pending; });
+    }
+    for (Unit& u : units_) {
+      if (u.pending == 0) ready_.push_back(&u);
+    }
+    // The latest node first: the same graph for the same input, whatever the hash tables do.
+    std::sort(ready_.begin(), ready_.end(), [&](const Unit* x, const Unit* y) {
+      return b_.forward_.Position(x->node) > b_.forward_.Position(y->node);
+    });
   }
-  for (const auto& [frame, nodes] : relevant_in_) {
-    if (frame->parent != forward || nodes.empty()) continue;
-    of_loop[frame] = static_cast<int>(units.size());
-    Unit& unit = units.emplace_back(Unit{nullptr, const_cast<Frame*>(frame)});
-    for (Node* n : nodes) {
-      if (n->IsEnter()) inputs_of(n, &unit);
-      // The loop stands where its first node stands.
-      if (unit.node == nullptr) unit.node = n;
+
+  // Null when no unit is ready any more.
+  const Unit* Next() { return done_ < ready_.size() ? ready_[done_] : nullptr; }
+  void Done(const Unit& u) {
+    ++done_;
+    ForEachBehind(u, [&](Unit* m) {
+      if (--m->pending == 0) ready_.push_back(m);
+    });
+  }
+  // A unit that waits for itself, when nothing is ready; null when all are done.
+  const Unit* Stuck() const {
+    for (const Unit& u : units_) {
+      if (u.pending > 0) return &u;
+    }
+    return nullptr;
+  }
+
+ private:
+  static void AddInputs(const Node* n, Unit* unit) {
+    for (int i = 0; i < n->num_inputs(); ++i) unit->inputs.push_back(n->input(i));
+  }
+  void AddUnits() {
+    const ForwardGraph& forward = b_.forward_;
+    if (const auto own = b_.relevant_in_.find(region_); own != b_.relevant_in_.end()) {
+      for (Node* n : own->second) {
+        if (n->IsEnter() || n->IsExit() || n->IsNextIteration() || forward.IsLoopMerge(n) || forward.IsLoopSwitch(n))
+          continue;
+        of_node_[n] = static_cast<int>(units_.size());
+        AddInputs(n, &units_.emplace_back(Unit{n, nullptr}));
+      }
+    }
+    for (const auto& [frame, nodes] : b_.relevant_in_) {
+      if (frame->parent != region_ || nodes.empty()) continue;
+      of_loop_[frame] = static_cast<int>(units_.size());
+      Unit& unit = units_.emplace_back(Unit{nodes[0], const_cast<Frame*>(frame)});
+      for (const Node* n : nodes) {
+        if (n->IsEnter()) AddInputs(n, &unit);
+      }
     }
   }
   // The unit that makes v; none for the region's own leaves.
-  const auto maker = [&](NodeOut v) -> Unit* {
-    if (!v.valid() || !Needed(v) || !Relevant(v.node)) return nullptr;
-    if (stops_.contains(v)) return nullptr;
-    const Frame* at = forward_.FrameOf(v.node);
-    if (at != forward) {
-      const auto it = of_loop.find(at);
-      return it == of_loop.end() ? nullptr : &units[it->second];
+  Unit* Maker(NodeOut v) {
+    if (!v.valid() || !b_.Needed(v) || !b_.Relevant(v.node) || b_.stops_.contains(v)) return nullptr;
+    const Frame* at = b_.forward_.FrameOf(v.node);
+    if (at != region_) {
+      const auto it = of_loop_.find(at);
+      return it == of_loop_.end() ? nullptr : &units_[it->second];
     }
-    const auto it = of_node.find(v.node);
-    return it == of_node.end() ? nullptr : &units[it->second];
-  };
-  // The loops that push what a loop pops come after it, as the makers of its inputs do.
-  const auto for_each_pusher = [&](const Unit& u, auto&& f) {
-    const auto from = u.loop == nullptr ? pops_from_.end() : pops_from_.find(u.loop);
-    if (from == pops_from_.end()) return;
-    for (const Frame* loop : from->second) {
-      if (const auto it = of_loop.find(loop); it != of_loop.end()) f(&units[it->second]);
-    }
-  };
-  for (const Unit& u : units) {
+    const auto it = of_node_.find(v.node);
+    return it == of_node_.end() ? nullptr : &units_[it->second];
+  }
+  // The makers of a unit's inputs, and the loops that push what it pops.
+  template <class F>
+  void ForEachBehind(const Unit& u, F&& f) {
     for (NodeOut in : u.inputs) {
-      if (Unit* m = maker(in)) ++m->pending;
+      if (Unit* m = Maker(in)) f(m);
     }
-    for_each_pusher(u, [](Unit* m) { ++m->pending; });
+    const auto from = u.loop == nullptr ? b_.pops_from_.end() : b_.pops_from_.find(u.loop);
+    if (from == b_.pops_from_.end()) return;
+    for (const Frame* loop : from->second) {
+      if (const auto it = of_loop_.find(loop); it != of_loop_.end()) f(&units_[it->second]);
+    }
   }
-  std::vector<Unit*> ready;
-  for (Unit& u : units) {
-    if (u.pending == 0) ready.push_back(&u);
-  }
-  // The latest node first: the same graph for the same input, whatever the hash tables do.
-  std::sort(ready.begin(), ready.end(),
-            [&](const Unit* a, const Unit* b) { return forward_.Position(a->node) > forward_.Position(b->node); });
-  size_t done = 0;
-  for (; done < ready.size() && ok(); ++done) {
-    Unit* u = ready[done];
+
+  const Backprop& b_;
+  const Frame* const region_;
+  std::deque<Unit> units_;
+  absl::flat_hash_map<const Node*, int> of_node_;
+  absl::flat_hash_map<const Frame*, int> of_loop_;
+  std::vector<Unit*> ready_;
+  size_t done_ = 0;
+};
+
+void Backprop::Region(Frame* forward, Frame* target) {
+  RegionOrder order(*this, forward);
+  while (ok()) {
+    const RegionOrder::Unit* u = order.Next();
+    if (u == nullptr) break;
     current_ = u->node;
     if (u->loop != nullptr) {
       LoopGradient(u->loop, target);
     } else {
       NodeGradient(u->node, target);
     }
-    for (NodeOut in : u->inputs) {
-      if (Unit* m = maker(in); m != nullptr && --m->pending == 0) ready.push_back(m);
-    }
-    for_each_pusher(*u, [&](Unit* m) {
-      if (--m->pending == 0) ready.push_back(m);
-    });
+    order.Done(*u);
   }
-  if (ok() && done < units.size()) {
-    for (const Unit& u : units) {
-      if (u.pending > 0) return Fail(u.node->At(Unimplemented("a loop's result leads back into the same loop")));
-    }
-  }
+  if (!ok()) return;
+  if (const RegionOrder::Unit* u = order.Stuck(); u != nullptr)
+    Fail(u->node->At(Unimplemented("a loop's result leads back into the same loop")));
 }
 
 absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const GradientSource> sources,

@@ -109,6 +109,7 @@ class Backprop {
   bool Relevant(const Node* n) const { return n->id() < static_cast<int>(relevant_.size()) && relevant_[n->id()]; }
   // True when a gradient that arrives at v is of use.
   bool Needed(NodeOut v) const;
+  class RegionOrder;
   void Region(Frame* forward, Frame* target);
   // `grad` is alive when `guard` holds, that of what uses v; it is completed by zeros where v lives
   // besides.

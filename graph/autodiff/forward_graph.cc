@@ -20,8 +20,7 @@ absl::Status ForwardGraph::Build() {
   guards_.assign(1, {});
   guard_ids_[{}] = 0;
   FindGuards();
-  if (too_deep_)
-    return Unimplemented("conditionals that are nested more than ", kMaxGuard, " deep have no gradient");
+  if (too_deep_) return Unimplemented("conditionals that are nested more than ", kMaxGuard, " deep have no gradient");
   InferShapes();
   return absl::OkStatus();
 }
@@ -114,7 +113,7 @@ void ForwardGraph::FindLoops() {
 
 NodeOut ForwardGraph::Predicate(const Node* switch_node) {
   NodeOut p = switch_node->input(1);
-  while (p.node->op().name == "Identity" && p.node->input(0).valid()) p = p.node->input(0);
+  while (p.node->op().Has(OpTrait::kForwardsInput) && p.node->input(0).valid()) p = p.node->input(0);
   return p;
 }
 

@@ -28,7 +28,7 @@ NodeOut Backprop::Value(NodeOut v, Frame* target) {
   for (;;) {
     const NodeOut at = chain.back();
     if (target->reverses == nullptr || forward_.OutputFrame(at) != target->reverses) break;
-    if (at.node->op().name != "Identity" && !at.node->IsSwitch()) break;
+    if (!at.node->op().Has(OpTrait::kForwardsInput) && !at.node->IsSwitch()) break;
     const NodeOut in = at.node->input(0);
     if (!in.valid() || forward_.IsLoopSwitch(at.node) || target->values.contains(in)) break;
     if (at.node->IsSwitch() ? !IsInvariant(at) : forward_.GuardOf(in) != forward_.GuardOf(at)) break;
@@ -56,7 +56,7 @@ NodeOut Backprop::MakeValue(NodeOut v, Frame* target) {
     if (guard != 0) gate.push_back(GuardNode(guard, target));
     return Add(target, StrCat("saved/", n->name()), n->op().name, {}, n->attrs(), gate);
   }
-  if (n->op().name == "Identity" && forward_.GuardOf(n->input(0)) == guard) return Value(n->input(0), target);
+  if (n->op().Has(OpTrait::kForwardsInput) && forward_.GuardOf(n->input(0)) == guard) return Value(n->input(0), target);
   if (n->IsSwitch() && !forward_.IsLoopSwitch(n) && IsInvariant(v)) {
     const NodeOut s = Add(target, "Switch", "Switch", {Value(n->input(0), target), Value(n->input(1), target)});
     return {s.node, v.index};
@@ -74,7 +74,7 @@ bool Backprop::IsInvariant(NodeOut v) const {
       invariant = true;
       break;
     }
-    if (n->op().name != "Identity" && (!n->IsSwitch() || forward_.IsLoopSwitch(n))) break;
+    if (!n->op().Has(OpTrait::kForwardsInput) && (!n->IsSwitch() || forward_.IsLoopSwitch(n))) break;
     if (const auto it = invariant_.find(v); it != invariant_.end()) {
       invariant = it->second;
       break;

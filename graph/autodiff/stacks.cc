@@ -30,7 +30,7 @@ const Node* MadeBy(NodeOut handle) {
     const Node* n = handle.node;
     const std::string& op = n->op().name;
     if (op == "Stack" || op == "StackV2") return n;
-    if (!n->IsEnter() && !n->IsExit() && !n->IsSwitch() && op != "Identity" && op != "RefIdentity") return nullptr;
+    if (!n->IsEnter() && !n->IsExit() && !n->IsSwitch() && !n->op().Has(OpTrait::kForwardsInput)) return nullptr;
     handle = n->input(0);
   }
   return nullptr;

@@ -12,8 +12,7 @@ NodeOut VariableOf(NodeOut v) {
     const Node* n = v.node;
     if (n->op().Has(OpTrait::kVariable)) return v;
     const std::string& op = n->op().name;
-    const bool hands_on =
-        op == "ReadVariableOp" || op == "Identity" || op == "RefIdentity" || n->IsEnter() || n->IsSwitch();
+    const bool hands_on = op == "ReadVariableOp" || op == "Identity" || n->IsEnter() || n->IsSwitch();
     if (!hands_on || n->num_inputs() == 0) return {};
     v = n->input(0);
   }
@@ -38,10 +37,7 @@ std::vector<char> Upstream(const Graph& graph, absl::Span<const NodeOut> ys) {
   return seen;
 }
 
-bool PassesNothing(const Node* n) {
-  return n->op().gradient == static_cast<GradientFn>(&NoGradientFlows) || n->op().name == "ZerosLike" ||
-         n->op().name == "OnesLike";
-}
+bool PassesNothing(const Node* n) { return n->op().Has(OpTrait::kNoGradientFlows); }
 
 }  // namespace
 

@@ -5,8 +5,6 @@
 #ifndef TROUPE_GRAPH_CORE_GUARDED_H_
 #define TROUPE_GRAPH_CORE_GUARDED_H_
 
-#include <exception>
-#include <new>
 #include <string_view>
 #include <type_traits>
 
@@ -14,24 +12,25 @@
 
 namespace troupe {
 
-// f(), whose status (when it gives one) is the result. An exception is INTERNAL "`what` threw an
-// exception: ..." with its text, one for want of memory RESOURCE_EXHAUSTED. `what` is a subject:
-// "the body of loop 'while'".
+// The exception that is being handled, as a status: INTERNAL "`what` threw an exception: ..." with
+// its text, RESOURCE_EXHAUSTED when it is std::bad_alloc. `what` is a subject: "the body of loop
+// 'while'". Throws nothing. REQUIRES: within a catch block.
+absl::Status ThrownStatus(std::string_view what) noexcept;
+
+// f(): its Status or StatusOr is the result, OK when it returns nothing; an exception becomes its
+// ThrownStatus.
 template <class F>
-absl::Status Guarded(std::string_view what, F&& f) {
+auto Guarded(std::string_view what, F&& f) {
+  using Result = std::conditional_t<std::is_void_v<std::invoke_result_t<F>>, absl::Status, std::invoke_result_t<F>>;
   try {
-    if constexpr (std::is_same_v<std::invoke_result_t<F>, absl::Status>) {
-      return f();
-    } else {
+    if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
       f();
-      return absl::OkStatus();
+      return Result(absl::OkStatus());
+    } else {
+      return Result(f());
     }
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted(what, " found no memory");
-  } catch (const std::exception& e) {
-    return Internal(what, " threw an exception: ", e.what());
   } catch (...) {
-    return Internal(what, " threw something that is no std::exception");
+    return Result(ThrownStatus(what));
   }
 }
 

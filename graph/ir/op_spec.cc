@@ -2,6 +2,7 @@
 #include <charconv>
 #include <set>
 
+#include "troupe/gradient_function.h"
 #include "troupe/op_def.h"
 
 namespace troupe {
@@ -269,6 +270,7 @@ OpBuilder& OpBuilder::Shape(ShapeFn f) {
 }
 OpBuilder& OpBuilder::Gradient(GradientFn f) {
   def_.gradient = f;
+  if (f == static_cast<GradientFn>(&NoGradientFlows)) Trait(OpTrait::kNoGradientFlows);
   return *this;
 }
 OpBuilder& OpBuilder::NotDifferentiable(std::string_view why) {

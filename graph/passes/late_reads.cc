@@ -13,14 +13,10 @@ namespace {
 bool TakesReference(const Node& n) { return std::any_of(n.input_types().begin(), n.input_types().end(), IsRef); }
 
 bool IsUpdate(const Node& n) {
-  return TakesReference(n) && !n.IsControlFlow() && n.op().name != "IsVariableInitialized" &&
-         n.op().name != "RefSelect";
+  return TakesReference(n) && !n.IsControlFlow() && !n.op().Has(OpTrait::kIgnoresReference);
 }
 
-bool HandsOn(const Node& n) {
-  const std::string& op = n.op().name;
-  return (op == "Identity" || op == "StopGradient" || op == "PreventGradient") && n.input(0).valid();
-}
+bool HandsOn(const Node& n) { return n.op().Has(OpTrait::kForwardsInput) && n.input(0).valid(); }
 
 class LateReads {
  public:
@@ -78,7 +74,8 @@ class LateReads {
         handed_on[n->id()] = IsRef(in.dtype()) ? variable_[in.node->id()] : handed_on[in.node->id()];
       } else if (n->op().Has(OpTrait::kVariable)) {
         variable_[n->id()] = n->id();
-      } else if (n->num_outputs() > 0 && IsRef(n->output_type(0)) && !n->IsMerge() && n->op().name != "RefSelect") {
+      } else if (n->num_outputs() > 0 && IsRef(n->output_type(0)) && !n->IsMerge() &&
+                 !n->op().Has(OpTrait::kIgnoresReference)) {
         // What updates or passes on a reference gives its first one back; of several it may be any.
         for (int i = n->num_inputs(); i-- > 0;) {
           if (IsRef(n->input_type(i)) && n->input(i).valid()) variable_[n->id()] = variable_[n->input(i).node->id()];

@@ -10,11 +10,8 @@
 namespace troupe {
 namespace {
 
-// Looks at its input's shape and not at its values.
-bool ReadsOnlyShape(const Node& n) {
-  const std::string& op = n.op().name;
-  return n.num_inputs() == 1 && (op == "Shape" || op == "Size" || op == "Rank" || op == "ShapeN");
-}
+// Looks at its one input's shape and not at its values.
+bool ReadsOnlyShape(const Node& n) { return n.num_inputs() == 1 && n.op().Has(OpTrait::kReadsOnlyShape); }
 
 bool HasNoInputs(const Node& n) {
   return n.num_inputs() == 0 && n.num_outputs() > 0 && !IsRef(n.output_type(0)) && n.output_type(0) != DType::kResource;
@@ -80,7 +77,7 @@ class Placer {
   int Choose(const Node& n, int group) {
     const absl::Span<const int> feasible = groups_.Feasible(group);
     if (feasible.size() == 1) return feasible[0];
-    if ((ReadsOnlyShape(n) || n.op().name == kRetvalOp) && n.input(0).valid()) {
+    if ((ReadsOnlyShape(n) || n.op().Has(OpTrait::kResult)) && n.input(0).valid()) {
       const int d = device_of_[groups_.GroupOf(*n.input(0).node)];
       if (Has(feasible, d)) return d;
     }
@@ -190,8 +187,8 @@ absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLook
                         const PlaceOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   const auto stays = [&](const Node& n) {
-    return options.stateful_devices != nullptr && n.op().stateful() && n.op().name != kArgOp &&
-           n.op().name != kRetvalOp;
+    return options.stateful_devices != nullptr && n.op().stateful() && !n.op().Has(OpTrait::kArgument) &&
+           !n.op().Has(OpTrait::kResult);
   };
   const auto place = [&](Node* n, int device) {
     n->set_assigned_device(devices.info(device).name);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/common/op_file.h"
+#include "kernels/common/types.h"
 
 namespace troupe::array {
 namespace {
@@ -68,7 +69,7 @@ absl::Status CheckNumericsGradient(GradientContext& g) {
 TROUPE_OP("CheckNumerics")
     .Input("tensor: T")
     .Output("output: T")
-    .Attr("T: {bfloat16, half, float, double}")
+    .Attr(TROUPE_T_FLOATS)
     .Attr("message: string")
     .Stateful()
     .Shape(shape_fn::Unchanged)
@@ -79,7 +80,7 @@ TROUPE_KERNEL("CheckNumerics").Device("CPU").Class<CheckNumericsKernel>();
 TROUPE_OP("CheckNumericsV2")
     .Input("tensor: T")
     .Output("output: T")
-    .Attr("T: {bfloat16, half, float, double}")
+    .Attr(TROUPE_T_FLOATS)
     .Attr("message: string")
     .Stateful()
     .Shape(shape_fn::Unchanged)

@@ -1,5 +1,6 @@
 // LinSpace: numbers at equal distances from start to stop, both included.
 #include "kernels/common/op_file.h"
+#include "kernels/common/types.h"
 
 namespace troupe::array {
 namespace {
@@ -42,7 +43,7 @@ TROUPE_OP("LinSpace")
     .Input("stop: T")
     .Input("num: Tidx")
     .Output("output: T")
-    .Attr("T: {bfloat16, half, float, double}")
+    .Attr(TROUPE_T_FLOATS)
     .Attr("Tidx: {int32, int64} = DT_INT32")
     .Shape(LinSpaceShape)
     .NotDifferentiable("TensorFlow defines no gradient either; build it from Range, Mul and Add where one is needed")

@@ -8,6 +8,7 @@ TROUPE_OP("RefSelect")
     .Input("index: int32")
     .Input("inputs: Ref(N * T)")
     .Output("output: Ref(T)")
+    .Trait(OpTrait::kIgnoresReference)
     .Attr("T: type")
     .Attr("N: int >= 1")
     .Shape([](InferenceContext& c) -> absl::Status {

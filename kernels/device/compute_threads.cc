@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/core/clock.h"
+
 #if defined(__x86_64__) || defined(_M_X64)
 #include <xmmintrin.h>
 #endif
@@ -51,11 +53,6 @@ constexpr int64_t kLookOutNanos = 40000;
 // Who waits for jobs of its own step waits for the last of their ranges, which takes about this
 // long.
 constexpr int64_t kHelpNanos = 200000;
-
-int64_t NowNanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 inline void Pause() {
 #if defined(__x86_64__) || defined(_M_X64)

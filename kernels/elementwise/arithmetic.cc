@@ -104,10 +104,6 @@ absl::Status AddNGradient(GradientContext& g) {
   return g.status();
 }
 
-const std::vector<DType> kAddTypes = {DType::kHalf,  DType::kBfloat16, DType::kFloat,     DType::kDouble,
-                                      DType::kUint8, DType::kInt8,     DType::kInt16,     DType::kInt32,
-                                      DType::kInt64, DType::kString,   DType::kComplex64, DType::kComplex128};
-
 TROUPE_OP("Add")
     .Input("x: T")
     .Input("y: T")
@@ -117,7 +113,7 @@ TROUPE_OP("Add")
     .Gradient([](GradientContext& g) { return SetBroadcast(g, Grad(g), Grad(g)); })
     .Doc("x + y with broadcasting; integers wrap around, strings are put one behind the other.");
 
-TROUPE_KERNEL("Add").Device("CPU").Types("T", kAddTypes).Factory(BinaryFactory<AddTable>);
+TROUPE_CPU_KERNEL("Add").Factory(BinaryFactory<AddTable>);
 
 TROUPE_OP("AddV2")
     .Input("x: T")
@@ -132,7 +128,7 @@ TROUPE_OP("AddV2")
     .Gradient([](GradientContext& g) { return SetBroadcast(g, Grad(g), Grad(g)); })
     .Doc("x + y with broadcasting; integers wrap around.");
 
-TROUPE_KERNEL("AddV2").Device("CPU").Types("T", kNumbers).Factory(BinaryFactory<AddTable>);
+TROUPE_CPU_KERNEL("AddV2").Factory(BinaryFactory<AddTable>);
 
 TROUPE_OP("AddN")
     .Input("inputs: N * T")
@@ -190,7 +186,7 @@ TROUPE_OP("Sub")
     .Gradient([](GradientContext& g) { return SetBroadcast(g, Grad(g), -Grad(g)); })
     .Doc("x - y with broadcasting; integers wrap around.");
 
-TROUPE_KERNEL("Sub").Device("CPU").Types("T", kNumbers).Factory(BinaryFactory<SubTable>);
+TROUPE_CPU_KERNEL("Sub").Factory(BinaryFactory<SubTable>);
 
 struct MulFn {
   static uint16_t Do(uint16_t x, uint16_t y) { return static_cast<uint16_t>(uint32_t{x} * y); }
@@ -213,15 +209,13 @@ TROUPE_OP("Mul")
     .Input("x: T")
     .Input("y: T")
     .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
-        "complex128}")
+    .Attr(TROUPE_T_NUMBERS)
     .Commutative()
     .Shape(shape_fn::BroadcastBinary)
     .Gradient([](GradientContext& g) { return SetBroadcast(g, Grad(g) * Conj(In(g, 1)), Conj(In(g, 0)) * Grad(g)); })
     .Doc("x * y with broadcasting; integers wrap around.");
 
-TROUPE_KERNEL("Mul").Device("CPU").Types("T", kNumbers).Factory(BinaryFactory<MulTable>);
+TROUPE_CPU_KERNEL("Mul").Factory(BinaryFactory<MulTable>);
 
 struct SquaredDifferenceFn {
   template <class T>
@@ -229,9 +223,6 @@ struct SquaredDifferenceFn {
     return (x - y) * std::conj(x - y);
   }
 };
-const std::vector<DType> kSquaredDifferenceTypes = {DType::kHalf,      DType::kBfloat16,  DType::kFloat,
-                                                    DType::kDouble,    DType::kInt32,     DType::kInt64,
-                                                    DType::kComplex64, DType::kComplex128};
 const BinaryTable& SquaredDifferenceTable() {
   static const BinaryTable table = [] {
     BinaryTable t = HotTable(HotBinary::kSquaredDifference);
@@ -254,10 +245,7 @@ TROUPE_OP("SquaredDifference")
     })
     .Doc("(x - y) * conj(x - y) with broadcasting.");
 
-TROUPE_KERNEL("SquaredDifference")
-    .Device("CPU")
-    .Types("T", kSquaredDifferenceTypes)
-    .Factory(BinaryFactory<SquaredDifferenceTable>);
+TROUPE_CPU_KERNEL("SquaredDifference").Factory(BinaryFactory<SquaredDifferenceTable>);
 
 }  // namespace
 }  // namespace troupe::math

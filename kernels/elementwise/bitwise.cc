@@ -41,10 +41,7 @@ struct BitwiseAndFn {
 };
 const OpRegistrar bitwise_and =
     IntegerOp("BitwiseAnd").Commutative().Doc("The bitwise and of x and y, with broadcasting.");
-TROUPE_KERNEL("BitwiseAnd")
-    .Device("CPU")
-    .Types("T", kIntegers)
-    .Factory(BinaryFactory<BitsTable<BitwiseAndFn, BinaryTable>>);
+TROUPE_CPU_KERNEL("BitwiseAnd").Factory(BinaryFactory<BitsTable<BitwiseAndFn, BinaryTable>>);
 
 struct BitwiseOrFn {
   template <class T>
@@ -54,10 +51,7 @@ struct BitwiseOrFn {
 };
 const OpRegistrar bitwise_or =
     IntegerOp("BitwiseOr").Commutative().Doc("The bitwise or of x and y, with broadcasting.");
-TROUPE_KERNEL("BitwiseOr")
-    .Device("CPU")
-    .Types("T", kIntegers)
-    .Factory(BinaryFactory<BitsTable<BitwiseOrFn, BinaryTable>>);
+TROUPE_CPU_KERNEL("BitwiseOr").Factory(BinaryFactory<BitsTable<BitwiseOrFn, BinaryTable>>);
 
 struct BitwiseXorFn {
   template <class T>
@@ -67,10 +61,7 @@ struct BitwiseXorFn {
 };
 const OpRegistrar bitwise_xor =
     IntegerOp("BitwiseXor").Commutative().Doc("The bitwise exclusive or of x and y, with broadcasting.");
-TROUPE_KERNEL("BitwiseXor")
-    .Device("CPU")
-    .Types("T", kIntegers)
-    .Factory(BinaryFactory<BitsTable<BitwiseXorFn, BinaryTable>>);
+TROUPE_CPU_KERNEL("BitwiseXor").Factory(BinaryFactory<BitsTable<BitwiseXorFn, BinaryTable>>);
 
 struct InvertFn {
   template <class T>
@@ -85,7 +76,7 @@ TROUPE_OP("Invert")
     .Shape(shape_fn::Unchanged)
     .NotDifferentiable("it works on bits")
     .Doc("All bits of x flipped.");
-TROUPE_KERNEL("Invert").Device("CPU").Types("T", kIntegers).Factory(UnaryFactory<BitsTable<InvertFn, UnaryTable>>);
+TROUPE_CPU_KERNEL("Invert").Factory(UnaryFactory<BitsTable<InvertFn, UnaryTable>>);
 
 // How far a shift goes. Beyond the width of the type (or below zero) the count
 // is taken as the nearest one that is possible.
@@ -108,7 +99,7 @@ struct LeftShiftFn {
   }
 };
 const OpRegistrar left_shift = IntegerOp("LeftShift").Doc("x shifted left by y bits, with broadcasting.");
-TROUPE_KERNEL("LeftShift").Device("CPU").Types("T", kIntegers).Factory(BinaryFactory<ShiftTable<LeftShiftFn>>);
+TROUPE_CPU_KERNEL("LeftShift").Factory(BinaryFactory<ShiftTable<LeftShiftFn>>);
 
 struct RightShiftFn {
   template <class T>
@@ -118,7 +109,7 @@ struct RightShiftFn {
 };
 const OpRegistrar right_shift =
     IntegerOp("RightShift").Doc("x shifted right by y bits, with broadcasting; signed types keep their sign.");
-TROUPE_KERNEL("RightShift").Device("CPU").Types("T", kIntegers).Factory(BinaryFactory<ShiftTable<RightShiftFn>>);
+TROUPE_CPU_KERNEL("RightShift").Factory(BinaryFactory<ShiftTable<RightShiftFn>>);
 
 }  // namespace
 }  // namespace troupe::math

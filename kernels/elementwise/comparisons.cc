@@ -44,7 +44,7 @@ struct LessFn {
   }
 };
 const OpRegistrar less = OrderOp("Less").Doc("x < y, with broadcasting.");
-TROUPE_KERNEL("Less").Device("CPU").Types("T", kReals).Factory(BinaryFactory<OrderTable<LessFn, HotBinary::kLess>>);
+TROUPE_CPU_KERNEL("Less").Factory(BinaryFactory<OrderTable<LessFn, HotBinary::kLess>>);
 
 struct LessEqualFn {
   template <class T>
@@ -53,10 +53,7 @@ struct LessEqualFn {
   }
 };
 const OpRegistrar less_equal = OrderOp("LessEqual").Doc("x <= y, with broadcasting.");
-TROUPE_KERNEL("LessEqual")
-    .Device("CPU")
-    .Types("T", kReals)
-    .Factory(BinaryFactory<OrderTable<LessEqualFn, HotBinary::kLessEqual>>);
+TROUPE_CPU_KERNEL("LessEqual").Factory(BinaryFactory<OrderTable<LessEqualFn, HotBinary::kLessEqual>>);
 
 struct GreaterFn {
   template <class T>
@@ -65,7 +62,7 @@ struct GreaterFn {
   }
 };
 const OpRegistrar greater = OrderOp("Greater").Doc("x > y, with broadcasting.");
-TROUPE_KERNEL("Greater").Device("CPU").Types("T", kReals).Factory(BinaryFactory<OrderTable<GreaterFn>>);
+TROUPE_CPU_KERNEL("Greater").Factory(BinaryFactory<OrderTable<GreaterFn>>);
 
 struct GreaterEqualFn {
   template <class T>
@@ -74,7 +71,7 @@ struct GreaterEqualFn {
   }
 };
 const OpRegistrar greater_equal = OrderOp("GreaterEqual").Doc("x >= y, with broadcasting.");
-TROUPE_KERNEL("GreaterEqual").Device("CPU").Types("T", kReals).Factory(BinaryFactory<OrderTable<GreaterEqualFn>>);
+TROUPE_CPU_KERNEL("GreaterEqual").Factory(BinaryFactory<OrderTable<GreaterEqualFn>>);
 
 // Without incompatible_shape_error shapes may turn out not to broadcast, and
 // the output to be a scalar.

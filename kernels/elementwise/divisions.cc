@@ -33,9 +33,7 @@ TROUPE_OP("Div")
     .Input("x: T")
     .Input("y: T")
     .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
-        "complex128}")
+    .Attr(TROUPE_T_NUMBERS)
     .Shape(shape_fn::BroadcastBinary)
     .Gradient([](GradientContext& g) -> absl::Status {
       const Value x = Conj(In(g, 0)), y = Conj(In(g, 1)), dz = Grad(g);
@@ -43,10 +41,7 @@ TROUPE_OP("Div")
     })
     .Doc("x / y with broadcasting; integers are truncated towards zero, and a zero divisor is an error.");
 
-TROUPE_KERNEL("Div")
-    .Device("CPU")
-    .Types("T", kNumbers)
-    .Factory(BinaryFactory<DivTable, BinaryShapes::kBroadcast, CheckNoIntegerZero>);
+TROUPE_CPU_KERNEL("Div").Factory(BinaryFactory<DivTable, BinaryShapes::kBroadcast, CheckNoIntegerZero>);
 
 struct RealDivFn {
   template <class T>
@@ -67,9 +62,7 @@ TROUPE_OP("RealDiv")
     .Input("x: T")
     .Input("y: T")
     .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
-        "complex128}")
+    .Attr(TROUPE_T_NUMBERS)
     .Shape(shape_fn::BroadcastBinary)
     .Gradient([](GradientContext& g) -> absl::Status {
       const Value x = Conj(In(g, 0)), y = Conj(In(g, 1)), dz = Grad(g);
@@ -104,9 +97,7 @@ TROUPE_OP("FloorDiv")
     .Input("x: T")
     .Input("y: T")
     .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
-        "complex128}")
+    .Attr(TROUPE_T_NUMBERS)
     .Shape(shape_fn::BroadcastBinary)
     .Gradient(NoGradientFlows)  // piecewise constant
     .Doc("floor(x / y) with broadcasting; a zero divisor of integers is an error.");
@@ -139,9 +130,7 @@ TROUPE_OP("TruncateDiv")
     .Input("x: T")
     .Input("y: T")
     .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
-        "complex128}")
+    .Attr(TROUPE_T_NUMBERS)
     .Shape(shape_fn::BroadcastBinary)
     .Gradient(NoGradientFlows)  // piecewise constant
     .Doc("x / y truncated towards zero, with broadcasting; a zero divisor of integers is an error.");

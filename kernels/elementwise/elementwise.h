@@ -11,15 +11,15 @@
 //     static const math::BinaryTable table = math::Loops<AtanFn, float, double>(10);
 //     return table;
 //   }
-//   TROUPE_KERNEL("Atan2").Device("CPU").Types("T", math::kFloats).Factory(math::BinaryFactory<Table>);
+//   TROUPE_CPU_KERNEL("Atan2").Factory(math::BinaryFactory<Table>);
 //
 // Thread rule: tables and prepared states are immutable.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
 #define TROUPE_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
 
-#include <array>
 #include <vector>
 
+#include "kernels/common/types.h"
 #include "kernels/elementwise/hot_loops.h"
 #include "kernels/elementwise/loops.h"
 #include "troupe/kernel.h"
@@ -107,27 +107,6 @@ struct SmallFloatLoops {
   UnaryLoop widen = nullptr, narrow = nullptr;
 };
 SmallFloatLoops SmallFloat(DType type);
-
-// The types that TensorFlow's kernels of several families have.
-inline constexpr std::array kSigned = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
-                                       DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
-                                       DType::kInt32,     DType::kInt64};
-inline constexpr std::array kFloats = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble};
-inline constexpr std::array kFloatsAndComplex = {DType::kHalf,   DType::kBfloat16,  DType::kFloat,
-                                                 DType::kDouble, DType::kComplex64, DType::kComplex128};
-inline constexpr std::array kIntegers = {DType::kInt8,  DType::kInt16,  DType::kInt32,  DType::kInt64,
-                                         DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64};
-inline constexpr std::array kReals = {DType::kHalf,  DType::kBfloat16, DType::kFloat,  DType::kDouble,
-                                      DType::kInt8,  DType::kInt16,    DType::kInt32,  DType::kInt64,
-                                      DType::kUint8, DType::kUint16,   DType::kUint32, DType::kUint64};
-inline constexpr std::array kNumbers = {DType::kHalf,      DType::kBfloat16,   DType::kFloat, DType::kDouble,
-                                        DType::kComplex64, DType::kComplex128, DType::kInt8,  DType::kInt16,
-                                        DType::kInt32,     DType::kInt64,      DType::kUint8, DType::kUint16,
-                                        DType::kUint32,    DType::kUint64};
-// Spelled as an attr of an op definition.
-#define TROUPE_T_FLOATS "T: {bfloat16, half, float, double}"
-#define TROUPE_T_FLOATS_AND_COMPLEX "T: {bfloat16, half, float, double, complex64, complex128}"
-#define TROUPE_T_INTEGERS "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}"
 
 }  // namespace troupe::math
 

@@ -28,10 +28,7 @@ struct ExpFn {
 const OpRegistrar exp_op = FunctionOp("Exp")
                                .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Conj(Out(g))); })
                                .Doc("e to the power of x.");
-TROUPE_KERNEL("Exp")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryFactory<HotFunctionTable<HotUnary::kExp, ExpFn>>);
+TROUPE_CPU_KERNEL("Exp").Factory(UnaryFactory<HotFunctionTable<HotUnary::kExp, ExpFn>>);
 
 struct Expm1Fn {
   template <class T>
@@ -50,7 +47,7 @@ const OpRegistrar expm1_op =
     FunctionOp("Expm1")
         .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Exp", Conj(In(g, 0)))); })
         .Doc("exp(x) - 1, precise where x is small.");
-TROUPE_KERNEL("Expm1").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<Expm1Fn>>);
+TROUPE_CPU_KERNEL("Expm1").Factory(UnaryFactory<SlowTable<Expm1Fn>>);
 
 struct LogFn {
   template <class T>
@@ -62,10 +59,7 @@ const OpRegistrar log_op =
     FunctionOp("Log")
         .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Reciprocal", Conj(In(g, 0)))); })
         .Doc("The natural logarithm of x; NaN for negative numbers.");
-TROUPE_KERNEL("Log")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryFactory<HotFunctionTable<HotUnary::kLog, LogFn>>);
+TROUPE_CPU_KERNEL("Log").Factory(UnaryFactory<HotFunctionTable<HotUnary::kLog, LogFn>>);
 
 struct Log1pFn {
   template <class T>
@@ -85,7 +79,7 @@ const OpRegistrar log1p_op =
     FunctionOp("Log1p")
         .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Reciprocal", 1.0 + Conj(In(g, 0)))); })
         .Doc("log(1 + x), precise where x is small.");
-TROUPE_KERNEL("Log1p").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<Log1pFn>>);
+TROUPE_CPU_KERNEL("Log1p").Factory(UnaryFactory<SlowTable<Log1pFn>>);
 
 }  // namespace
 }  // namespace troupe::math

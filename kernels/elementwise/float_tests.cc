@@ -34,7 +34,7 @@ struct IsFiniteFn {
   }
 };
 const OpRegistrar is_finite = FloatTestOp("IsFinite").Doc("Whether x is neither infinite nor NaN.");
-TROUPE_KERNEL("IsFinite").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<FloatTestTable<IsFiniteFn>>);
+TROUPE_CPU_KERNEL("IsFinite").Factory(UnaryFactory<FloatTestTable<IsFiniteFn>>);
 
 struct IsInfFn {
   template <class T>
@@ -43,7 +43,7 @@ struct IsInfFn {
   }
 };
 const OpRegistrar is_inf = FloatTestOp("IsInf").Doc("Whether x is infinite.");
-TROUPE_KERNEL("IsInf").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<FloatTestTable<IsInfFn>>);
+TROUPE_CPU_KERNEL("IsInf").Factory(UnaryFactory<FloatTestTable<IsInfFn>>);
 
 struct IsNanFn {
   template <class T>
@@ -52,7 +52,7 @@ struct IsNanFn {
   }
 };
 const OpRegistrar is_nan = FloatTestOp("IsNan").Doc("Whether x is not a number.");
-TROUPE_KERNEL("IsNan").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<FloatTestTable<IsNanFn>>);
+TROUPE_CPU_KERNEL("IsNan").Factory(UnaryFactory<FloatTestTable<IsNanFn>>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -19,7 +19,7 @@ const OpRegistrar sinh_op =
     FunctionOp("Sinh")
         .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Cosh", Conj(In(g, 0)))); })
         .Doc("The hyperbolic sine of x.");
-TROUPE_KERNEL("Sinh").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<SinhFn>>);
+TROUPE_CPU_KERNEL("Sinh").Factory(UnaryFactory<SlowTable<SinhFn>>);
 
 struct CoshFn {
   template <class T>
@@ -31,7 +31,7 @@ const OpRegistrar cosh_op =
     FunctionOp("Cosh")
         .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Sinh", Conj(In(g, 0)))); })
         .Doc("The hyperbolic cosine of x.");
-TROUPE_KERNEL("Cosh").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<CoshFn>>);
+TROUPE_CPU_KERNEL("Cosh").Factory(UnaryFactory<SlowTable<CoshFn>>);
 
 struct AsinhFn {
   template <class T>
@@ -43,7 +43,7 @@ const OpRegistrar asinh_op =
     FunctionOp("Asinh")
         .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) / Apply("Cosh", Conj(Out(g)))); })
         .Doc("The inverse hyperbolic sine of x.");
-TROUPE_KERNEL("Asinh").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<AsinhFn>>);
+TROUPE_CPU_KERNEL("Asinh").Factory(UnaryFactory<SlowTable<AsinhFn>>);
 
 struct AcoshFn {
   template <class T>
@@ -55,7 +55,7 @@ const OpRegistrar acosh_op =
     FunctionOp("Acosh")
         .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) / Apply("Sinh", Conj(Out(g)))); })
         .Doc("The inverse hyperbolic cosine of x.");
-TROUPE_KERNEL("Acosh").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<AcoshFn>>);
+TROUPE_CPU_KERNEL("Acosh").Factory(UnaryFactory<SlowTable<AcoshFn>>);
 
 struct AtanhFn {
   template <class T>
@@ -69,7 +69,7 @@ const OpRegistrar atanh_op =
           return SetUnary(g, Grad(g) * Apply("Reciprocal", 1.0 - Apply("Square", Conj(In(g, 0)))));
         })
         .Doc("The inverse hyperbolic tangent of x.");
-TROUPE_KERNEL("Atanh").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<AtanhFn>>);
+TROUPE_CPU_KERNEL("Atanh").Factory(UnaryFactory<SlowTable<AtanhFn>>);
 
 }  // namespace
 }  // namespace troupe::math

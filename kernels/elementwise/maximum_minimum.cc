@@ -44,11 +44,12 @@ struct MaximumFn {
     return x < y ? y : x;
   }
 };
-const OpRegistrar maximum = math::PickOp("Maximum")
-                           .Gradient([](GradientContext& g) { return math::PickGradient(g, "GreaterEqual"); })
-                           .Doc(
-                               "The larger of x and y, with broadcasting; NaN when either is. Where they are equal the "
-                               "gradient goes to x.");
+const OpRegistrar maximum =
+    math::PickOp("Maximum")
+        .Gradient([](GradientContext& g) { return math::PickGradient(g, "GreaterEqual"); })
+        .Doc(
+            "The larger of x and y, with broadcasting; NaN when either is. Where they are equal the "
+            "gradient goes to x.");
 
 struct MinimumFn {
   template <class T>
@@ -56,22 +57,17 @@ struct MinimumFn {
     return y < x ? y : x;
   }
 };
-const OpRegistrar minimum = math::PickOp("Minimum")
-                           .Gradient([](GradientContext& g) { return math::PickGradient(g, "LessEqual"); })
-                           .Doc(
-                               "The smaller of x and y, with broadcasting; NaN when either is. Where they are equal "
-                               "the gradient goes to x.");
+const OpRegistrar minimum =
+    math::PickOp("Minimum")
+        .Gradient([](GradientContext& g) { return math::PickGradient(g, "LessEqual"); })
+        .Doc(
+            "The smaller of x and y, with broadcasting; NaN when either is. Where they are equal "
+            "the gradient goes to x.");
 
 }  // namespace
 
-TROUPE_KERNEL("Maximum")
-    .Device("CPU")
-    .Types("T", math::kReals)
-    .Factory(math::BinaryFactory<math::PickTable<MaximumFn, math::HotBinary::kMaximum>>);
+TROUPE_CPU_KERNEL("Maximum").Factory(math::BinaryFactory<math::PickTable<MaximumFn, math::HotBinary::kMaximum>>);
 
-TROUPE_KERNEL("Minimum")
-    .Device("CPU")
-    .Types("T", math::kReals)
-    .Factory(math::BinaryFactory<math::PickTable<MinimumFn, math::HotBinary::kMinimum>>);
+TROUPE_CPU_KERNEL("Minimum").Factory(math::BinaryFactory<math::PickTable<MinimumFn, math::HotBinary::kMinimum>>);
 
 }  // namespace troupe

@@ -40,9 +40,6 @@ absl::Status CheckExponents(DType type, const void* y, int64_t n) {
   });
 }
 
-const std::vector<DType> kTypes = {DType::kHalf,      DType::kBfloat16,  DType::kFloat, DType::kDouble,
-                                   DType::kInt8,      DType::kInt16,     DType::kInt32, DType::kInt64,
-                                   DType::kComplex64, DType::kComplex128};
 const math::BinaryTable& Table() {
   static const math::BinaryTable table = [] {
     math::BinaryTable t = math::Loops<PowFn, int8_t, int16_t, int32_t, int64_t>(5);
@@ -72,9 +69,6 @@ TROUPE_OP("Pow")
     })
     .Doc("x to the power of y, with broadcasting; a negative exponent of integers is an error.");
 
-TROUPE_KERNEL("Pow")
-    .Device("CPU")
-    .Types("T", kTypes)
-    .Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, CheckExponents>);
+TROUPE_CPU_KERNEL("Pow").Factory(math::BinaryFactory<Table, math::BinaryShapes::kBroadcast, CheckExponents>);
 
 }  // namespace troupe

@@ -44,7 +44,7 @@ TROUPE_OP("FloorMod")
       return SetBroadcast(g, Grad(g), -(Grad(g) * Apply("FloorDiv", In(g, 0), In(g, 1))));
     })
     .Doc("x - floor(x / y) * y with broadcasting: the remainder has the sign of y.");
-TROUPE_KERNEL("FloorMod").Device("CPU").Types("T", kReals).Factory(kRemainder<FloorModTable>);
+TROUPE_CPU_KERNEL("FloorMod").Factory(kRemainder<FloorModTable>);
 
 struct TruncateModFn {
   template <class T>

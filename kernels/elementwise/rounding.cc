@@ -26,7 +26,7 @@ struct FloorFn {
   }
 };
 const OpRegistrar floor_op = RoundingOp("Floor").Doc("The largest integer not above x.");
-TROUPE_KERNEL("Floor").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<RoundingTable<FloorFn>>);
+TROUPE_CPU_KERNEL("Floor").Factory(UnaryFactory<RoundingTable<FloorFn>>);
 
 struct CeilFn {
   template <class T>
@@ -35,7 +35,7 @@ struct CeilFn {
   }
 };
 const OpRegistrar ceil_op = RoundingOp("Ceil").Doc("The smallest integer not below x.");
-TROUPE_KERNEL("Ceil").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<RoundingTable<CeilFn>>);
+TROUPE_CPU_KERNEL("Ceil").Factory(UnaryFactory<RoundingTable<CeilFn>>);
 
 constexpr char kNearest[] = "The nearest integer; of two equally near the even one.";
 
@@ -56,9 +56,7 @@ const UnaryTable& RoundTable() {
   static const UnaryTable table = ULoops<RoundFn, float, double, int32_t, int64_t>(2);
   return table;
 }
-const OpRegistrar round_op =
-    RoundingOp("Round", "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}")
-        .Doc(kNearest);
+const OpRegistrar round_op = RoundingOp("Round", TROUPE_T_SIGNED).Doc(kNearest);
 TROUPE_KERNEL("Round").Device("CPU").Type<Half, BFloat16, float, double, int32_t, int64_t>("T").Factory(
     UnaryFactory<RoundTable>);
 

@@ -18,7 +18,7 @@ const OpRegistrar sin_op =
     FunctionOp("Sin")
         .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Cos", Conj(In(g, 0)))); })
         .Doc("The sine of x.");
-TROUPE_KERNEL("Sin").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<SinFn>>);
+TROUPE_CPU_KERNEL("Sin").Factory(UnaryFactory<SlowTable<SinFn>>);
 
 struct CosFn {
   template <class T>
@@ -30,7 +30,7 @@ const OpRegistrar cos_op =
     FunctionOp("Cos")
         .Gradient([](GradientContext& g) { return SetUnary(g, -Grad(g) * Apply("Sin", Conj(In(g, 0)))); })
         .Doc("The cosine of x.");
-TROUPE_KERNEL("Cos").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<CosFn>>);
+TROUPE_CPU_KERNEL("Cos").Factory(UnaryFactory<SlowTable<CosFn>>);
 
 struct TanFn {
   template <class T>
@@ -44,7 +44,7 @@ const OpRegistrar tan_op =
           return SetUnary(g, Apply("Square", Apply("Reciprocal", Apply("Cos", Conj(In(g, 0))))) * Grad(g));
         })
         .Doc("The tangent of x.");
-TROUPE_KERNEL("Tan").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<TanFn>>);
+TROUPE_CPU_KERNEL("Tan").Factory(UnaryFactory<SlowTable<TanFn>>);
 
 struct AsinFn {
   template <class T>
@@ -57,7 +57,7 @@ const OpRegistrar asin_op = FunctionOp("Asin")
                                   return SetUnary(g, Grad(g) * Apply("Rsqrt", 1.0 - Apply("Square", Conj(In(g, 0)))));
                                 })
                                 .Doc("The inverse sine of x.");
-TROUPE_KERNEL("Asin").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<AsinFn>>);
+TROUPE_CPU_KERNEL("Asin").Factory(UnaryFactory<SlowTable<AsinFn>>);
 
 struct AcosFn {
   template <class T>
@@ -70,7 +70,7 @@ const OpRegistrar acos_op = FunctionOp("Acos")
                                   return SetUnary(g, -Grad(g) * Apply("Rsqrt", 1.0 - Apply("Square", Conj(In(g, 0)))));
                                 })
                                 .Doc("The inverse cosine of x.");
-TROUPE_KERNEL("Acos").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<AcosFn>>);
+TROUPE_CPU_KERNEL("Acos").Factory(UnaryFactory<SlowTable<AcosFn>>);
 
 struct AtanFn {
   template <class T>
@@ -84,7 +84,7 @@ const OpRegistrar atan_op =
           return SetUnary(g, Grad(g) * Apply("Reciprocal", 1.0 + Apply("Square", Conj(In(g, 0)))));
         })
         .Doc("The inverse tangent of x.");
-TROUPE_KERNEL("Atan").Device("CPU").Types("T", kFloatsAndComplex).Factory(UnaryFactory<SlowTable<AtanFn>>);
+TROUPE_CPU_KERNEL("Atan").Factory(UnaryFactory<SlowTable<AtanFn>>);
 
 struct Atan2Fn {
   template <class T>
@@ -107,7 +107,7 @@ TROUPE_OP("Atan2")
       return SetBroadcast(g, x * scaled, -y * scaled);
     })
     .Doc("The angle of the point (x, y), with broadcasting.");
-TROUPE_KERNEL("Atan2").Device("CPU").Types("T", kFloats).Factory(BinaryFactory<Atan2Table>);
+TROUPE_CPU_KERNEL("Atan2").Factory(BinaryFactory<Atan2Table>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -13,8 +13,6 @@ struct AbsFn {
     return static_cast<T>(x < 0 ? -x : x);
   }
 };
-const std::vector<DType> kAbsTypes = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble,
-                                      DType::kInt8, DType::kInt16,    DType::kInt32, DType::kInt64};
 const UnaryTable& AbsTable() {
   static const UnaryTable table = [] {
     UnaryTable t = HotTable(HotUnary::kAbs);
@@ -32,7 +30,7 @@ TROUPE_OP("Abs")
     .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Sign", In(g, 0))); })
     .Doc("The magnitude of x; the lowest integer stays as it is.");
 
-TROUPE_KERNEL("Abs").Device("CPU").Types("T", kAbsTypes).Factory(UnaryFactory<AbsTable>);
+TROUPE_CPU_KERNEL("Abs").Factory(UnaryFactory<AbsTable>);
 
 struct NegFn {
   template <class T>
@@ -53,12 +51,12 @@ const UnaryTable& NegTable() {
 TROUPE_OP("Neg")
     .Input("x: T")
     .Output("y: T")
-    .Attr("T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}")
+    .Attr(TROUPE_T_SIGNED)
     .Shape(shape_fn::Unchanged)
     .Gradient([](GradientContext& g) { return SetUnary(g, -Grad(g)); })
     .Doc("-x.");
 
-TROUPE_KERNEL("Neg").Device("CPU").Types("T", kSigned).Factory(UnaryFactory<NegTable>);
+TROUPE_CPU_KERNEL("Neg").Factory(UnaryFactory<NegTable>);
 
 struct SignFn {
   template <class T>
@@ -82,12 +80,12 @@ const UnaryTable& SignTable() {
 TROUPE_OP("Sign")
     .Input("x: T")
     .Output("y: T")
-    .Attr("T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}")
+    .Attr(TROUPE_T_SIGNED)
     .Shape(shape_fn::Unchanged)
     .Gradient([](GradientContext& g) { return SetUnary(g, Apply("ZerosLike", In(g, 0))); })
     .Doc("-1, 0 or 1; NaN of NaN; of a complex number x / |x|, or 0.");
 
-TROUPE_KERNEL("Sign").Device("CPU").Types("T", kSigned).Factory(UnaryFactory<SignTable>);
+TROUPE_CPU_KERNEL("Sign").Factory(UnaryFactory<SignTable>);
 
 struct SquareFn {
   static uint16_t Do(uint16_t x) { return static_cast<uint16_t>(uint32_t{x} * x); }
@@ -118,7 +116,7 @@ TROUPE_OP("Square")
     .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * (2.0 * Conj(In(g, 0)))); })
     .Doc("x * x; integers wrap around.");
 
-TROUPE_KERNEL("Square").Device("CPU").Types("T", kNumbers).Factory(UnaryFactory<SquareTable>);
+TROUPE_CPU_KERNEL("Square").Factory(UnaryFactory<SquareTable>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -59,10 +59,8 @@ const OpRegistrar sqrt_op =
     FunctionOp("Sqrt")
         .Gradient([](GradientContext& g) { return SetUnary(g, Apply("SqrtGrad", Out(g), Grad(g))); })
         .Doc("The square root of x; NaN for negative numbers.");
-TROUPE_KERNEL("Sqrt")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryFactory<HotFunctionTable<HotUnary::kSqrt, SqrtFn, 20, std::complex<float>, std::complex<double>>>);
+TROUPE_CPU_KERNEL("Sqrt").Factory(
+    UnaryFactory<HotFunctionTable<HotUnary::kSqrt, SqrtFn, 20, std::complex<float>, std::complex<double>>>);
 
 struct SqrtGradFn {
   template <class T>
@@ -77,10 +75,7 @@ const OpRegistrar sqrt_grad =
           return SetBoth(g, -Conj(ga) * Out(g), 0.5 * ga);
         })
         .Doc("The gradient of Sqrt: dy * 0.5 / conj(y), where y = sqrt(x); zero where dy is.");
-TROUPE_KERNEL("SqrtGrad")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryGradFactory<HotBinary::kSqrtGrad, SqrtGradFn>);
+TROUPE_CPU_KERNEL("SqrtGrad").Factory(UnaryGradFactory<HotBinary::kSqrtGrad, SqrtGradFn>);
 
 struct RsqrtFn {
   template <class T>
@@ -92,10 +87,8 @@ const OpRegistrar rsqrt =
     FunctionOp("Rsqrt")
         .Gradient([](GradientContext& g) { return SetUnary(g, Apply("RsqrtGrad", Out(g), Grad(g))); })
         .Doc("1 / sqrt(x).");
-TROUPE_KERNEL("Rsqrt")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryFactory<HotFunctionTable<HotUnary::kRsqrt, RsqrtFn, 25, std::complex<float>, std::complex<double>>>);
+TROUPE_CPU_KERNEL("Rsqrt").Factory(
+    UnaryFactory<HotFunctionTable<HotUnary::kRsqrt, RsqrtFn, 25, std::complex<float>, std::complex<double>>>);
 
 struct RsqrtGradFn {
   template <class T>
@@ -110,10 +103,7 @@ const OpRegistrar rsqrt_grad =
           return SetBoth(g, -1.5 * (Conj(d) * In(g, 1) * Apply("Square", y)), Apply("RsqrtGrad", y, d));
         })
         .Doc("The gradient of Rsqrt: -0.5 * dy * conj(y)^3, where y = 1 / sqrt(x); zero where dy is.");
-TROUPE_KERNEL("RsqrtGrad")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryGradFactory<HotBinary::kRsqrtGrad, RsqrtGradFn>);
+TROUPE_CPU_KERNEL("RsqrtGrad").Factory(UnaryGradFactory<HotBinary::kRsqrtGrad, RsqrtGradFn>);
 
 struct ReciprocalFn {
   template <class T>
@@ -127,7 +117,7 @@ OpBuilder ReciprocalOp(std::string_view name) {
   return OpBuilder(name)
       .Input("x: T")
       .Output("y: T")
-      .Attr("T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}")
+      .Attr(TROUPE_T_SIGNED)
       .Shape(shape_fn::Unchanged)
       .Gradient([](GradientContext& g) { return SetUnary(g, Apply("ReciprocalGrad", Out(g), Grad(g))); })
       .Doc("1 / x.");
@@ -153,9 +143,9 @@ OpBuilder ReciprocalGradOp(std::string_view name) {
 }
 const OpRegistrar reciprocal_grad =
     ReciprocalGradOp("ReciprocalGrad").Doc("The gradient of Reciprocal: -dy * conj(y)^2, where y = 1 / x.");
-TROUPE_KERNEL("ReciprocalGrad").Device("CPU").Types("T", kFloatsAndComplex).Factory(kReciprocalGrad);
+TROUPE_CPU_KERNEL("ReciprocalGrad").Factory(kReciprocalGrad);
 const OpRegistrar inv_grad = ReciprocalGradOp("InvGrad").Doc("The gradient of Inv: -dy * conj(y)^2, where y = 1 / x.");
-TROUPE_KERNEL("InvGrad").Device("CPU").Types("T", kFloatsAndComplex).Factory(kReciprocalGrad);
+TROUPE_CPU_KERNEL("InvGrad").Factory(kReciprocalGrad);
 
 struct SigmoidFn {
   // e^-|x| cannot overflow, and keeps the precision of the tail towards zero.
@@ -172,11 +162,8 @@ const OpRegistrar sigmoid =
     FunctionOp("Sigmoid")
         .Gradient([](GradientContext& g) { return SetUnary(g, Apply("SigmoidGrad", Conj(Out(g)), Grad(g))); })
         .Doc("1 / (1 + exp(-x)).");
-TROUPE_KERNEL("Sigmoid")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryFactory<
-             HotFunctionTable<HotUnary::kSigmoid, SigmoidFn, 12, double, std::complex<float>, std::complex<double>>>);
+TROUPE_CPU_KERNEL("Sigmoid").Factory(UnaryFactory<HotFunctionTable<HotUnary::kSigmoid, SigmoidFn, 12, double,
+                                                                   std::complex<float>, std::complex<double>>>);
 
 struct SigmoidGradFn {
   template <class T>
@@ -190,10 +177,7 @@ const OpRegistrar sigmoid_grad = UnaryGradOp("SigmoidGrad")
                                        return SetBoth(g, gb - 2.0 * (gb * y), Apply("SigmoidGrad", y, d));
                                      })
                                      .Doc("The gradient of Sigmoid: dy * y * (1 - y), where y = sigmoid(x).");
-TROUPE_KERNEL("SigmoidGrad")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryGradFactory<HotBinary::kSigmoidGrad, SigmoidGradFn>);
+TROUPE_CPU_KERNEL("SigmoidGrad").Factory(UnaryGradFactory<HotBinary::kSigmoidGrad, SigmoidGradFn>);
 
 struct TanhFn {
   template <class T>
@@ -205,11 +189,8 @@ const OpRegistrar tanh_op =
     FunctionOp("Tanh")
         .Gradient([](GradientContext& g) { return SetUnary(g, Apply("TanhGrad", Conj(Out(g)), Grad(g))); })
         .Doc("The hyperbolic tangent of x.");
-TROUPE_KERNEL("Tanh")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(
-        UnaryFactory<HotFunctionTable<HotUnary::kTanh, TanhFn, 15, double, std::complex<float>, std::complex<double>>>);
+TROUPE_CPU_KERNEL("Tanh").Factory(
+    UnaryFactory<HotFunctionTable<HotUnary::kTanh, TanhFn, 15, double, std::complex<float>, std::complex<double>>>);
 
 struct TanhGradFn {
   template <class T>
@@ -223,10 +204,7 @@ const OpRegistrar tanh_grad = UnaryGradOp("TanhGrad")
                                     return SetBoth(g, -2.0 * (d * dy * y), Apply("TanhGrad", y, d));
                                   })
                                   .Doc("The gradient of Tanh: dy * (1 - y * y), where y = tanh(x).");
-TROUPE_KERNEL("TanhGrad")
-    .Device("CPU")
-    .Types("T", kFloatsAndComplex)
-    .Factory(UnaryGradFactory<HotBinary::kTanhGrad, TanhGradFn>);
+TROUPE_CPU_KERNEL("TanhGrad").Factory(UnaryGradFactory<HotBinary::kTanhGrad, TanhGradFn>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -37,7 +37,7 @@ const OpRegistrar xdivy = ZeroTimesOp("Xdivy")
                                                     Apply("Xdivy", -x, Apply("Square", y)) * Grad(g));
                               })
                               .Doc("x / y, or 0 where x is 0; with broadcasting.");
-TROUPE_KERNEL("Xdivy").Device("CPU").Types("T", kFloatsAndComplex).Factory(ZeroTimesFactory<XdivyFn, 15>);
+TROUPE_CPU_KERNEL("Xdivy").Factory(ZeroTimesFactory<XdivyFn, 15>);
 
 struct XlogyFn {
   template <class T>
@@ -52,7 +52,7 @@ const OpRegistrar xlogy =
           return SetBroadcast(g, Apply("Xlogy", IsNotZero(x), y) * Grad(g), Apply("Xdivy", x, y) * Grad(g));
         })
         .Doc("x * log(y), or 0 where x is 0; with broadcasting.");
-TROUPE_KERNEL("Xlogy").Device("CPU").Types("T", kFloatsAndComplex).Factory(ZeroTimesFactory<XlogyFn, 15>);
+TROUPE_CPU_KERNEL("Xlogy").Factory(ZeroTimesFactory<XlogyFn, 15>);
 
 struct Xlog1pyFn {
   static float Log1p(float y) { return std::log1p(y); }
@@ -73,7 +73,7 @@ const OpRegistrar xlog1py =
           return SetBroadcast(g, Apply("Xlog1py", IsNotZero(x), y) * Grad(g), Apply("Xdivy", x, 1.0 + y) * Grad(g));
         })
         .Doc("x * log(1 + y), or 0 where x is 0; with broadcasting.");
-TROUPE_KERNEL("Xlog1py").Device("CPU").Types("T", kFloatsAndComplex).Factory(ZeroTimesFactory<Xlog1pyFn, 15>);
+TROUPE_CPU_KERNEL("Xlog1py").Factory(ZeroTimesFactory<Xlog1pyFn, 15>);
 
 struct DivNoNanFn {
   template <class T>
@@ -88,7 +88,7 @@ const OpRegistrar div_no_nan =
           return SetBroadcast(g, Apply("DivNoNan", dz, y), dz * Apply("DivNoNan", Apply("DivNoNan", -x, y), y));
         })
         .Doc("x / y, or 0 where y is 0; with broadcasting.");
-TROUPE_KERNEL("DivNoNan").Device("CPU").Types("T", kFloatsAndComplex).Factory(ZeroTimesFactory<DivNoNanFn, 1>);
+TROUPE_CPU_KERNEL("DivNoNan").Factory(ZeroTimesFactory<DivNoNanFn, 1>);
 
 struct MulNoNanFn {
   template <class T>
@@ -102,7 +102,7 @@ const OpRegistrar mul_no_nan =
           return SetBroadcast(g, Apply("MulNoNan", Grad(g), In(g, 1)), Apply("MulNoNan", In(g, 0), Grad(g)));
         })
         .Doc("x * y, or 0 where y is 0, even if x is infinite or NaN; with broadcasting.");
-TROUPE_KERNEL("MulNoNan").Device("CPU").Types("T", kFloatsAndComplex).Factory(ZeroTimesFactory<MulNoNanFn, 1>);
+TROUPE_CPU_KERNEL("MulNoNan").Factory(ZeroTimesFactory<MulNoNanFn, 1>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/types.h"
 #include "kernels/image/resize.h"
 
 namespace troupe::image {
@@ -193,7 +193,7 @@ TROUPE_OP("CropAndResize")
         "Boxes [y1, x1, y2, x2] (0 and 1 are the first and the last row or column) cut out of the images that box_ind "
         "names, and resized\n"
         "to crop_size, height and width. What lies outside of the image is extrapolation_value.");
-TROUPE_KERNEL("CropAndResize").Device("CPU").Types("T", math::kReals).HostMemory("crop_size").Class<CropAndResize>();
+TROUPE_KERNEL("CropAndResize").Device("CPU").Types("T", kReals).HostMemory("crop_size").Class<CropAndResize>();
 
 absl::Status CropAndResizeGradImageShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape out, c.InputAsShape(3));
@@ -297,11 +297,7 @@ TROUPE_OP("CropAndResizeGradImage")
     .Shape(CropAndResizeGradImageShape)
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The gradient of CropAndResize's images, which have shape image_size.");
-TROUPE_KERNEL("CropAndResizeGradImage")
-    .Device("CPU")
-    .Type<Half, float, double>("T")
-    .HostMemory("image_size")
-    .Class<CropAndResizeGradImage>();
+TROUPE_CPU_KERNEL("CropAndResizeGradImage").HostMemory("image_size").Class<CropAndResizeGradImage>();
 
 absl::Status CropAndResizeGradBoxesShape(InferenceContext& c) {
   TROUPE_RETURN_IF_ERROR(c.WithRank(0, 4).status());
@@ -402,10 +398,7 @@ TROUPE_OP("CropAndResizeGradBoxes")
     .Shape(CropAndResizeGradBoxesShape)
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The gradient of CropAndResize's boxes, for the method bilinear.");
-TROUPE_KERNEL("CropAndResizeGradBoxes")
-    .Device("CPU")
-    .Types("T", math::kReals)
-    .Function<ComputeCropAndResizeGradBoxes>();
+TROUPE_KERNEL("CropAndResizeGradBoxes").Device("CPU").Types("T", kReals).Function<ComputeCropAndResizeGradBoxes>();
 
 }  // namespace
 }  // namespace troupe::image

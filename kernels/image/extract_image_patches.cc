@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/elements.h"
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/types.h"
 #include "kernels/nn/window.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
@@ -147,7 +147,7 @@ TROUPE_OP("ExtractImagePatches")
         "From images [batch, height, width, channels] the pixels of each place of a window of ksizes, which moves by "
         "strides and looks\n"
         "at every rates-th pixel: [batch, rows, columns, ksizes[1] * ksizes[2] * channels], zeros beyond the edges.");
-TROUPE_KERNEL("ExtractImagePatches").Device("CPU").Types("T", math::kNumbers).Class<ExtractImagePatches>();
+TROUPE_KERNEL("ExtractImagePatches").Device("CPU").Types("T", kNumbers).Class<ExtractImagePatches>();
 TROUPE_KERNEL("ExtractImagePatches").Device("CPU").Type<bool>("T").Class<ExtractImagePatches>();
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/common/as_float.h"
+#include "kernels/common/types.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
@@ -213,21 +214,13 @@ absl::Status ComputeSelection(KernelContext& ctx) {
 const OpRegistrar non_max_suppression_v2 = SelectionOp("NonMaxSuppressionV2", false)
                                                .Shape(SelectionShape)
                                                .Doc("As NonMaxSuppression, with iou_threshold as an input.");
-TROUPE_KERNEL("NonMaxSuppressionV2")
-    .Device("CPU")
-    .Types("T", {DType::kHalf, DType::kFloat})
-    .HostMemory("max_output_size")
-    .Function<ComputeSelection>();
+TROUPE_CPU_KERNEL("NonMaxSuppressionV2").HostMemory("max_output_size").Function<ComputeSelection>();
 
 const OpRegistrar non_max_suppression_v3 =
     SelectionOp("NonMaxSuppressionV3", true)
         .Shape(SelectionShape)
         .Doc("As NonMaxSuppressionV2, for boxes whose scores are above score_threshold.");
-TROUPE_KERNEL("NonMaxSuppressionV3")
-    .Device("CPU")
-    .Types("T", {DType::kHalf, DType::kFloat})
-    .HostMemory("max_output_size")
-    .Function<ComputeSelection>();
+TROUPE_CPU_KERNEL("NonMaxSuppressionV3").HostMemory("max_output_size").Function<ComputeSelection>();
 
 class NonMaxSuppressionV4 {
  public:
@@ -251,11 +244,7 @@ const OpRegistrar non_max_suppression_v4 =
         .Doc(
             "As NonMaxSuppressionV3, with the number of selected boxes; with pad_to_max_output_size zeros stand behind "
             "their indices.");
-TROUPE_KERNEL("NonMaxSuppressionV4")
-    .Device("CPU")
-    .Types("T", {DType::kHalf, DType::kFloat})
-    .HostMemory("max_output_size")
-    .Class<NonMaxSuppressionV4>();
+TROUPE_CPU_KERNEL("NonMaxSuppressionV4").HostMemory("max_output_size").Class<NonMaxSuppressionV4>();
 
 class NonMaxSuppressionV5 {
  public:
@@ -298,11 +287,7 @@ TROUPE_OP("NonMaxSuppressionV5")
         "for "
         "its overlap with\n"
         "one that was selected, but its score is multiplied by exp(-overlap^2 / (2 * soft_nms_sigma)).");
-TROUPE_KERNEL("NonMaxSuppressionV5")
-    .Device("CPU")
-    .Types("T", {DType::kHalf, DType::kFloat})
-    .HostMemory("max_output_size")
-    .Class<NonMaxSuppressionV5>();
+TROUPE_CPU_KERNEL("NonMaxSuppressionV5").HostMemory("max_output_size").Class<NonMaxSuppressionV5>();
 
 }  // namespace
 }  // namespace troupe::image

@@ -9,8 +9,11 @@
 #ifndef TROUPE_KERNELS_IMAGE_RESIZE_H_
 #define TROUPE_KERNELS_IMAGE_RESIZE_H_
 
+#include <cstring>
+#include <utility>
 #include <vector>
 
+#include "kernels/common/as_float.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -53,6 +56,81 @@ absl::Status ResizeShape(InferenceContext& c);
 // they differ in batch or channels.
 absl::Status ResizeGradShape(InferenceContext& c);
 absl::Status CheckResizeGrad(const KernelContext& ctx, const ImageSize& from, const ImageSize& to);
+
+// The kernel of a way of resizing to float.
+//
+//   struct Way {
+//     Way(const ResizeAttrs& attrs, const ImageSize& in, const ImageSize& to);  // neither is empty
+//     double cost() const;                                                       // of an output row
+//     template <class T> void Row(const T* image, int64_t y, float* out) const;  // output row y
+//   };
+template <class Way>
+class ResizeToFloat {
+ public:
+  explicit ResizeToFloat(KernelInit& init) : attrs_(init) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(const ImageSize in, ImagesAt(ctx, 0));
+    TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, in));
+    TROUPE_ASSIGN_OR_RETURN(Tensor* const out,
+                            ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
+    // No images or no channels, but perhaps very many rows.
+    if (out->num_elements() == 0) return absl::OkStatus();
+    const Way way(attrs_, in, to);
+    const Tensor& images = ctx.input(0);
+    VisitNumeric(images.dtype(), false, [&]<class T>() {
+      if constexpr (requires(T v) { static_cast<float>(v); }) {
+        const int64_t image = in.height * in.width * in.channels, out_row = to.width * to.channels;
+        ctx.threads()->ParallelFor(to.batch * to.height, way.cost(), [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            way.Row(images.data<T>() + row / to.height * image, row % to.height, out->data<float>() + row * out_row);
+          }
+        });
+      }
+      return true;
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  const ResizeAttrs attrs_;
+};
+
+// The kernel of its gradient: input 0 are gradients in float, input 1 the original images.
+//
+//   template <class T> void Way::Spread(const float* grad, T* image) const;  // adds to one image; T: float or double
+//   double spread_cost() const;                                              // of an image
+template <class Way>
+class ResizeToFloatGrad {
+ public:
+  explicit ResizeToFloatGrad(KernelInit& init) : attrs_(init) {}
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(const ImageSize from, ImagesAt(ctx, 0));
+    TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ImagesAt(ctx, 1));
+    TROUPE_RETURN_IF_ERROR(CheckResizeGrad(ctx, from, to));
+    const DType type = ctx.output_type(0);
+    TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(ComputeType(type), ctx.input(1).shape()));
+    std::memset(out.raw(), 0, out.bytes());
+    if (out.num_elements() > 0 && ctx.input(0).num_elements() > 0) {
+      const Way way(attrs_, to, from);
+      const int64_t grads = from.height * from.width * from.channels, pixels = to.height * to.width * to.channels;
+      ctx.threads()->ParallelFor(to.batch, way.spread_cost(), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b) {
+          const float* grad = ctx.input(0).data<float>() + b * grads;
+          if (out.dtype() == DType::kDouble) {
+            way.Spread(grad, out.data<double>() + b * pixels);
+          } else {
+            way.Spread(grad, out.data<float>() + b * pixels);
+          }
+        }
+      });
+    }
+    ctx.set_output(0, Narrowed(ctx, std::move(out), type));
+    return absl::OkStatus();
+  }
+
+ private:
+  const ResizeAttrs attrs_;
+};
 
 }  // namespace troupe::image
 

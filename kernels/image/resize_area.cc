@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/types.h"
 #include "kernels/image/resize.h"
 
 namespace troupe::image {
@@ -30,62 +30,48 @@ Covered Cover(int64_t in, int64_t out, float scale) {
   return all;
 }
 
-template <class T>
-void SumRow(const T* image, const Covered& ys, int64_t y, const Covered& xs, int64_t in_row, int64_t channels,
-            float scale, float* out) {
-  for (size_t x = 0; x + 1 < xs.first.size(); ++x) {
-    for (int64_t c = 0; c < channels; ++c) {
-      float sum = 0;
-      for (int64_t j = ys.first[y]; j < ys.first[y + 1]; ++j) {
-        const T* const row = image + ys.index[j] * in_row + c;
-        float of_row = 0;
-        for (int64_t i = xs.first[x]; i < xs.first[x + 1]; ++i)
-          of_row += static_cast<float>(row[xs.index[i] * channels]) * xs.part[i];
-        sum += of_row * ys.part[j];
-      }
-      *out++ = sum * scale;
-    }
-  }
-}
-
-class ResizeArea {
+class Area {
  public:
-  explicit ResizeArea(KernelInit& init) : attrs_(init) {}
-  absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize in, ImagesAt(ctx, 0));
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, in));
-    TROUPE_ASSIGN_OR_RETURN(Tensor* const out,
-                            ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
-    // No images or no channels, but perhaps very many rows.
-    if (out->num_elements() == 0) return absl::OkStatus();
-    const float height = Scale(in.height, to.height), width = Scale(in.width, to.width);
-    const Covered ys = Cover(in.height, to.height, height), xs = Cover(in.width, to.width, width);
-    const auto scale = static_cast<float>(1.0 / (height * width));
-    const Tensor& images = ctx.input(0);
-    VisitNumeric(images.dtype(), false, [&]<class T>() {
-      if constexpr (requires(T v) { static_cast<float>(v); }) {
-        const int64_t in_row = in.width * in.channels, out_row = to.width * to.channels;
-        const double cost = 2.0 * static_cast<double>(xs.index.size()) * static_cast<double>(in.channels) *
-                            static_cast<double>(ys.index.size()) / static_cast<double>(to.height);
-        ctx.threads()->ParallelFor(to.batch * to.height, cost, [&](int64_t begin, int64_t end) {
-          for (int64_t row = begin; row < end; ++row) {
-            SumRow(images.data<T>() + row / to.height * in.height * in_row, ys, row % to.height, xs, in_row,
-                   in.channels, scale, out->data<float>() + row * out_row);
-          }
-        });
+  Area(const ResizeAttrs& attrs, const ImageSize& in, const ImageSize& to)
+      : height_(Scale(attrs, in.height, to.height)),
+        width_(Scale(attrs, in.width, to.width)),
+        ys_(Cover(in.height, to.height, height_)),
+        xs_(Cover(in.width, to.width, width_)),
+        scale_(static_cast<float>(1.0 / (height_ * width_))),
+        in_row_(in.width * in.channels),
+        channels_(in.channels) {}
+
+  double cost() const {
+    return 2.0 * static_cast<double>(xs_.index.size()) * static_cast<double>(channels_) *
+           static_cast<double>(ys_.index.size()) / static_cast<double>(ys_.first.size() - 1);
+  }
+  template <class T>
+  void Row(const T* image, int64_t y, float* out) const {
+    for (size_t x = 0; x + 1 < xs_.first.size(); ++x) {
+      for (int64_t c = 0; c < channels_; ++c) {
+        float sum = 0;
+        for (int64_t j = ys_.first[y]; j < ys_.first[y + 1]; ++j) {
+          const T* const row = image + ys_.index[j] * in_row_ + c;
+          float of_row = 0;
+          for (int64_t i = xs_.first[x]; i < xs_.first[x + 1]; ++i)
+            of_row += static_cast<float>(row[xs_.index[i] * channels_]) * xs_.part[i];
+          sum += of_row * ys_.part[j];
+        }
+        *out++ = sum * scale_;
       }
-      return true;
-    });
-    return absl::OkStatus();
+    }
   }
 
  private:
   // The only row (column), corners aligned, covers each one of the result.
-  float Scale(int64_t in, int64_t out) const {
-    return in == 1 && attrs_.align_corners ? 1 : ResizeScale(in, out, attrs_);
+  static float Scale(const ResizeAttrs& attrs, int64_t in, int64_t out) {
+    return in == 1 && attrs.align_corners ? 1 : ResizeScale(in, out, attrs);
   }
 
-  const ResizeAttrs attrs_;
+  const float height_, width_;
+  const Covered ys_, xs_;
+  const float scale_;
+  const int64_t in_row_, channels_;
 };
 
 TROUPE_OP("ResizeArea")
@@ -101,7 +87,7 @@ TROUPE_OP("ResizeArea")
         "area "
         "that it covers.\n"
         "align_corners lays the corners onto each other.");
-TROUPE_KERNEL("ResizeArea").Device("CPU").Types("T", math::kReals).HostMemory("size").Class<ResizeArea>();
+TROUPE_KERNEL("ResizeArea").Device("CPU").Types("T", kReals).HostMemory("size").Class<ResizeToFloat<Area>>();
 
 }  // namespace
 }  // namespace troupe::image

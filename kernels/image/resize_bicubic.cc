@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/types.h"
 #include "kernels/image/resize.h"
 
 namespace troupe::image {
@@ -67,56 +66,54 @@ std::vector<CubicPoint> CubicPoints(int64_t in, int64_t out, const ResizeAttrs& 
   return all;
 }
 
-// One row of the output of four rows of the input.
-template <class T>
-void MixRow(const T* image, int64_t in_row, const CubicPoint& y, const std::vector<CubicPoint>& xs, int64_t channels,
-            float* out) {
-  const T* rows[4];
-  for (int k = 0; k < 4; ++k) rows[k] = image + y.index[k] * in_row;
-  for (const CubicPoint& x : xs) {
-    for (int64_t c = 0; c < channels; ++c) {
-      float column[4];
-      for (int k = 0; k < 4; ++k) {
-        const int64_t at = x.index[k] * channels + c;
-        column[k] = static_cast<float>(rows[0][at]) * y.weight[0] + static_cast<float>(rows[1][at]) * y.weight[1] +
-                    static_cast<float>(rows[2][at]) * y.weight[2] + static_cast<float>(rows[3][at]) * y.weight[3];
+class Bicubic {
+ public:
+  Bicubic(const ResizeAttrs& attrs, const ImageSize& in, const ImageSize& to)
+      : ys_(CubicPoints(in.height, to.height, attrs)),
+        xs_(CubicPoints(in.width, to.width, attrs)),
+        in_row_(in.width * in.channels),
+        channels_(in.channels) {}
+
+  double cost() const { return 10.0 * static_cast<double>(out_row()); }
+  template <class T>
+  void Row(const T* image, int64_t at_y, float* out) const {
+    const CubicPoint& y = ys_[at_y];
+    const T* rows[4];
+    for (int k = 0; k < 4; ++k) rows[k] = image + y.index[k] * in_row_;
+    for (const CubicPoint& x : xs_) {
+      for (int64_t c = 0; c < channels_; ++c) {
+        float column[4];
+        for (int k = 0; k < 4; ++k) {
+          const int64_t at = x.index[k] * channels_ + c;
+          column[k] = static_cast<float>(rows[0][at]) * y.weight[0] + static_cast<float>(rows[1][at]) * y.weight[1] +
+                      static_cast<float>(rows[2][at]) * y.weight[2] + static_cast<float>(rows[3][at]) * y.weight[3];
+        }
+        *out++ = column[0] * x.weight[0] + column[1] * x.weight[1] + column[2] * x.weight[2] + column[3] * x.weight[3];
       }
-      *out++ = column[0] * x.weight[0] + column[1] * x.weight[1] + column[2] * x.weight[2] + column[3] * x.weight[3];
     }
   }
-}
 
-class ResizeBicubic {
- public:
-  explicit ResizeBicubic(KernelInit& init) : attrs_(init) {}
-  absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize in, ImagesAt(ctx, 0));
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, in));
-    TROUPE_ASSIGN_OR_RETURN(Tensor* const out,
-                            ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
-    // No images or no channels, but perhaps very many rows.
-    if (out->num_elements() == 0) return absl::OkStatus();
-    const std::vector<CubicPoint> ys = CubicPoints(in.height, to.height, attrs_),
-                                  xs = CubicPoints(in.width, to.width, attrs_);
-    const Tensor& images = ctx.input(0);
-    VisitNumeric(images.dtype(), false, [&]<class T>() {
-      if constexpr (requires(T v) { static_cast<float>(v); }) {
-        const int64_t in_row = in.width * in.channels, out_row = to.width * to.channels;
-        ctx.threads()->ParallelFor(to.batch * to.height, 10.0 * static_cast<double>(out_row),
-                                   [&](int64_t begin, int64_t end) {
-                                     for (int64_t row = begin; row < end; ++row) {
-                                       MixRow(images.data<T>() + row / to.height * in.height * in_row, in_row,
-                                              ys[row % to.height], xs, in.channels, out->data<float>() + row * out_row);
-                                     }
-                                   });
+  double spread_cost() const { return 20.0 * static_cast<double>(static_cast<int64_t>(ys_.size()) * out_row()); }
+  template <class T>
+  void Spread(const float* grad, T* image) const {
+    for (const CubicPoint& y : ys_) {
+      for (const CubicPoint& x : xs_) {
+        for (int64_t c = 0; c < channels_; ++c) {
+          const auto g = static_cast<T>(*grad++);
+          for (int k = 0; k < 4; ++k) {
+            T* const row = image + y.index[k] * in_row_;
+            for (int l = 0; l < 4; ++l) row[x.index[l] * channels_ + c] += g * y.weight[k] * x.weight[l];
+          }
+        }
       }
-      return true;
-    });
-    return absl::OkStatus();
+    }
   }
 
  private:
-  const ResizeAttrs attrs_;
+  int64_t out_row() const { return static_cast<int64_t>(xs_.size()) * channels_; }
+
+  const std::vector<CubicPoint> ys_, xs_;
+  const int64_t in_row_, channels_;
 };
 
 TROUPE_OP("ResizeBicubic")
@@ -138,54 +135,7 @@ TROUPE_OP("ResizeBicubic")
         "Images [batch, height, width, channels] in another size (height and width), by cubic interpolation in both "
         "directions.\n"
         "align_corners lays the corners onto each other, half_pixel_centers the edges.");
-TROUPE_KERNEL("ResizeBicubic").Device("CPU").Types("T", math::kReals).HostMemory("size").Class<ResizeBicubic>();
-
-// Adds to one image [height, width, channels] of zeros.
-template <class T>
-void Spread(const float* grad, const std::vector<CubicPoint>& ys, const std::vector<CubicPoint>& xs, int64_t width,
-            int64_t channels, T* image) {
-  for (const CubicPoint& y : ys) {
-    for (const CubicPoint& x : xs) {
-      for (int64_t c = 0; c < channels; ++c) {
-        const auto g = static_cast<T>(*grad++);
-        for (int k = 0; k < 4; ++k) {
-          T* const row = image + y.index[k] * width * channels;
-          for (int l = 0; l < 4; ++l) row[x.index[l] * channels + c] += g * y.weight[k] * x.weight[l];
-        }
-      }
-    }
-  }
-}
-
-class ResizeBicubicGrad {
- public:
-  explicit ResizeBicubicGrad(KernelInit& init) : attrs_(init) {}
-  absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize from, ImagesAt(ctx, 0));
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ImagesAt(ctx, 1));
-    TROUPE_RETURN_IF_ERROR(CheckResizeGrad(ctx, from, to));
-    TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, ctx.input(1).shape()));
-    std::memset(out->raw(), 0, out->bytes());
-    if (out->num_elements() == 0 || ctx.input(0).num_elements() == 0) return absl::OkStatus();
-    const std::vector<CubicPoint> ys = CubicPoints(to.height, from.height, attrs_),
-                                  xs = CubicPoints(to.width, from.width, attrs_);
-    const int64_t grads = from.height * from.width * from.channels, pixels = to.height * to.width * to.channels;
-    ctx.threads()->ParallelFor(to.batch, 20.0 * static_cast<double>(grads), [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        const float* grad = ctx.input(0).data<float>() + b * grads;
-        if (out->dtype() == DType::kDouble) {
-          Spread(grad, ys, xs, to.width, to.channels, out->data<double>() + b * pixels);
-        } else {
-          Spread(grad, ys, xs, to.width, to.channels, out->data<float>() + b * pixels);
-        }
-      }
-    });
-    return absl::OkStatus();
-  }
-
- private:
-  const ResizeAttrs attrs_;
-};
+TROUPE_KERNEL("ResizeBicubic").Device("CPU").Types("T", kReals).HostMemory("size").Class<ResizeToFloat<Bicubic>>();
 
 TROUPE_OP("ResizeBicubicGrad")
     .Input("grads: float")
@@ -197,7 +147,7 @@ TROUPE_OP("ResizeBicubicGrad")
     .Shape(ResizeGradShape)
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The gradient of ResizeBicubic's images; of original_image only type and shape count.");
-TROUPE_KERNEL("ResizeBicubicGrad").Device("CPU").Type<float, double>("T").Class<ResizeBicubicGrad>();
+TROUPE_CPU_KERNEL("ResizeBicubicGrad").Class<ResizeToFloatGrad<Bicubic>>();
 
 }  // namespace
 }  // namespace troupe::image

@@ -1,59 +1,62 @@
 // ResizeBilinear: images of another size, each pixel mixed of the four nearest of the input; and
 // ResizeBilinearGrad, which shares each pixel of the gradient among them.
-#include "kernels/common/as_float.h"
-#include "kernels/elementwise/elementwise.h"
+#include <vector>
+
+#include "kernels/common/types.h"
 #include "kernels/image/resize.h"
 
 namespace troupe::image {
 namespace {
 
-// One row of the output of two rows of the input.
-template <class T>
-void MixRow(const T* top, const T* bottom, float y_lerp, const std::vector<Between>& xs, int64_t channels, float* out) {
-  for (const Between& x : xs) {
-    const int64_t left = x.lower * channels, right = x.upper * channels;
-    for (int64_t c = 0; c < channels; ++c) {
-      const auto tl = static_cast<float>(top[left + c]), tr = static_cast<float>(top[right + c]);
-      const auto bl = static_cast<float>(bottom[left + c]), br = static_cast<float>(bottom[right + c]);
-      const float above = tl + (tr - tl) * x.lerp, below = bl + (br - bl) * x.lerp;
-      *out++ = above + (below - above) * y_lerp;
+class Bilinear {
+ public:
+  Bilinear(const ResizeAttrs& attrs, const ImageSize& in, const ImageSize& to)
+      : ys_(Interpolate(in.height, to.height, attrs)),
+        xs_(Interpolate(in.width, to.width, attrs)),
+        in_row_(in.width * in.channels),
+        channels_(in.channels) {}
+
+  double cost() const { return 2.0 * static_cast<double>(out_row()); }
+  template <class T>
+  void Row(const T* image, int64_t y, float* out) const {
+    const T* const top = image + ys_[y].lower * in_row_;
+    const T* const bottom = image + ys_[y].upper * in_row_;
+    const float y_lerp = ys_[y].lerp;
+    for (const Between& x : xs_) {
+      const int64_t left = x.lower * channels_, right = x.upper * channels_;
+      for (int64_t c = 0; c < channels_; ++c) {
+        const auto tl = static_cast<float>(top[left + c]), tr = static_cast<float>(top[right + c]);
+        const auto bl = static_cast<float>(bottom[left + c]), br = static_cast<float>(bottom[right + c]);
+        const float above = tl + (tr - tl) * x.lerp, below = bl + (br - bl) * x.lerp;
+        *out++ = above + (below - above) * y_lerp;
+      }
     }
   }
-}
 
-class ResizeBilinear {
- public:
-  explicit ResizeBilinear(KernelInit& init) : attrs_(init) {}
-  absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize in, ImagesAt(ctx, 0));
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, in));
-    TROUPE_ASSIGN_OR_RETURN(Tensor* const out,
-                            ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
-    // No images or no channels, but perhaps very many rows.
-    if (out->num_elements() == 0) return absl::OkStatus();
-    const std::vector<Between> ys = Interpolate(in.height, to.height, attrs_),
-                               xs = Interpolate(in.width, to.width, attrs_);
-    const Tensor& images = ctx.input(0);
-    VisitNumeric(images.dtype(), false, [&]<class T>() {
-      if constexpr (requires(T v) { static_cast<float>(v); }) {
-        const int64_t in_row = in.width * in.channels, out_row = to.width * to.channels;
-        ctx.threads()->ParallelFor(to.batch * to.height, 2.0 * static_cast<double>(out_row),
-                                   [&](int64_t begin, int64_t end) {
-                                     for (int64_t row = begin; row < end; ++row) {
-                                       const T* image = images.data<T>() + row / to.height * in.height * in_row;
-                                       const Between& y = ys[row % to.height];
-                                       MixRow(image + y.lower * in_row, image + y.upper * in_row, y.lerp, xs,
-                                              in.channels, out->data<float>() + row * out_row);
-                                     }
-                                   });
+  double spread_cost() const { return 5.0 * static_cast<double>(static_cast<int64_t>(ys_.size()) * out_row()); }
+  template <class T>
+  void Spread(const float* grad, T* image) const {
+    for (const Between& y : ys_) {
+      T* const top = image + y.lower * in_row_;
+      T* const bottom = image + y.upper * in_row_;
+      for (const Between& x : xs_) {
+        const int64_t left = x.lower * channels_, right = x.upper * channels_;
+        for (int64_t c = 0; c < channels_; ++c) {
+          const float g = *grad++;
+          top[left + c] += static_cast<T>(g * (1 - y.lerp) * (1 - x.lerp));
+          top[right + c] += static_cast<T>(g * (1 - y.lerp) * x.lerp);
+          bottom[left + c] += static_cast<T>(g * y.lerp * (1 - x.lerp));
+          bottom[right + c] += static_cast<T>(g * y.lerp * x.lerp);
+        }
       }
-      return true;
-    });
-    return absl::OkStatus();
+    }
   }
 
  private:
-  const ResizeAttrs attrs_;
+  int64_t out_row() const { return static_cast<int64_t>(xs_.size()) * channels_; }
+
+  const std::vector<Between> ys_, xs_;
+  const int64_t in_row_, channels_;
 };
 
 TROUPE_OP("ResizeBilinear")
@@ -75,60 +78,7 @@ TROUPE_OP("ResizeBilinear")
         "Images [batch, height, width, channels] in another size (height and width), by linear interpolation in both "
         "directions.\n"
         "align_corners lays the corners onto each other, half_pixel_centers the edges.");
-TROUPE_KERNEL("ResizeBilinear").Device("CPU").Types("T", math::kReals).HostMemory("size").Class<ResizeBilinear>();
-
-// Adds to one image [height, width, channels] of zeros.
-template <class T>
-void Spread(const float* grad, const std::vector<Between>& ys, const std::vector<Between>& xs, int64_t width,
-            int64_t channels, T* image) {
-  for (const Between& y : ys) {
-    T* const top = image + y.lower * width * channels;
-    T* const bottom = image + y.upper * width * channels;
-    for (const Between& x : xs) {
-      const int64_t left = x.lower * channels, right = x.upper * channels;
-      for (int64_t c = 0; c < channels; ++c) {
-        const float g = *grad++;
-        top[left + c] += static_cast<T>(g * (1 - y.lerp) * (1 - x.lerp));
-        top[right + c] += static_cast<T>(g * (1 - y.lerp) * x.lerp);
-        bottom[left + c] += static_cast<T>(g * y.lerp * (1 - x.lerp));
-        bottom[right + c] += static_cast<T>(g * y.lerp * x.lerp);
-      }
-    }
-  }
-}
-
-class ResizeBilinearGrad {
- public:
-  explicit ResizeBilinearGrad(KernelInit& init) : attrs_(init) {}
-  absl::Status Compute(KernelContext& ctx) {
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize from, ImagesAt(ctx, 0));
-    TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ImagesAt(ctx, 1));
-    TROUPE_RETURN_IF_ERROR(CheckResizeGrad(ctx, from, to));
-    const DType type = ctx.output_type(0);
-    TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(ComputeType(type), ctx.input(1).shape()));
-    std::memset(out.raw(), 0, out.bytes());
-    if (out.num_elements() > 0 && ctx.input(0).num_elements() > 0) {
-      const std::vector<Between> ys = Interpolate(to.height, from.height, attrs_),
-                                 xs = Interpolate(to.width, from.width, attrs_);
-      const int64_t grads = from.height * from.width * from.channels, pixels = to.height * to.width * to.channels;
-      ctx.threads()->ParallelFor(to.batch, 5.0 * static_cast<double>(grads), [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          const float* grad = ctx.input(0).data<float>() + b * grads;
-          if (out.dtype() == DType::kDouble) {
-            Spread(grad, ys, xs, to.width, to.channels, out.data<double>() + b * pixels);
-          } else {
-            Spread(grad, ys, xs, to.width, to.channels, out.data<float>() + b * pixels);
-          }
-        }
-      });
-    }
-    ctx.set_output(0, Narrowed(ctx, std::move(out), type));
-    return absl::OkStatus();
-  }
-
- private:
-  const ResizeAttrs attrs_;
-};
+TROUPE_KERNEL("ResizeBilinear").Device("CPU").Types("T", kReals).HostMemory("size").Class<ResizeToFloat<Bilinear>>();
 
 TROUPE_OP("ResizeBilinearGrad")
     .Input("grads: float")
@@ -140,7 +90,7 @@ TROUPE_OP("ResizeBilinearGrad")
     .Shape(ResizeGradShape)
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The gradient of ResizeBilinear's images; of original_image only type and shape count.");
-TROUPE_KERNEL("ResizeBilinearGrad").Device("CPU").Types("T", math::kFloats).Class<ResizeBilinearGrad>();
+TROUPE_CPU_KERNEL("ResizeBilinearGrad").Class<ResizeToFloatGrad<Bilinear>>();
 
 }  // namespace
 }  // namespace troupe::image

@@ -4,7 +4,7 @@
 
 #include "kernels/common/as_float.h"
 #include "kernels/common/elements.h"
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/common/types.h"
 #include "kernels/image/resize.h"
 
 namespace troupe::image {
@@ -66,7 +66,7 @@ TROUPE_OP("ResizeNearestNeighbor")
         "the corners onto each other, half_pixel_centers the edges.");
 TROUPE_KERNEL("ResizeNearestNeighbor")
     .Device("CPU")
-    .Types("T", math::kReals)
+    .Types("T", kReals)
     .HostMemory("size")
     .Class<ResizeNearestNeighbor>();
 
@@ -120,7 +120,7 @@ TROUPE_OP("ResizeNearestNeighborGrad")
     .Doc("The gradient of ResizeNearestNeighbor's images, whose height and width are `size`.");
 TROUPE_KERNEL("ResizeNearestNeighborGrad")
     .Device("CPU")
-    .Types("T", math::kReals)
+    .Types("T", kReals)
     .HostMemory("size")
     .Class<ResizeNearestNeighborGrad>();
 

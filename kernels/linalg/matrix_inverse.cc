@@ -1,5 +1,6 @@
 // MatrixInverse: the inverses of square matrices, by LU decomposition with row exchanges.
 #include "kernels/common/as_float.h"
+#include "kernels/common/types.h"
 #include "kernels/linalg/matrices.h"
 
 namespace troupe::linalg {
@@ -45,10 +46,7 @@ TROUPE_OP("MatrixInverse")
         "The inverses of the matrices in the last two dimensions, or with `adjoint` of their adjoints. A matrix that "
         "has none is an\n"
         "error.");
-TROUPE_KERNEL("MatrixInverse")
-    .Device("CPU")
-    .Types("T", {DType::kHalf, DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128})
-    .Class<MatrixInverse>();
+TROUPE_CPU_KERNEL("MatrixInverse").Class<MatrixInverse>();
 
 }  // namespace
 }  // namespace troupe::linalg

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/as_float.h"
+#include "kernels/common/types.h"
 #include "kernels/linalg/matrix_math.h"
 #include "kernels/linalg/orthogonal.h"
 
@@ -102,10 +103,7 @@ TROUPE_OP("Qr")
         "For each of the matrices in the last two dimensions orthonormal columns q and an upper triangle r with q r = "
         "input. q has as\n"
         "many columns as the smaller size of the matrix, with full_matrices as many as it has rows.");
-TROUPE_KERNEL("Qr")
-    .Device("CPU")
-    .Types("T", {DType::kFloat, DType::kDouble, DType::kHalf, DType::kComplex64, DType::kComplex128})
-    .Class<QrKernel>();
+TROUPE_CPU_KERNEL("Qr").Class<QrKernel>();
 
 }  // namespace
 }  // namespace troupe::linalg

@@ -2,6 +2,7 @@
 // the gradient of each as an op of its own.
 #include <string_view>
 
+#include "kernels/common/types.h"
 #include "kernels/nn/activation.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
@@ -11,15 +12,15 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kFloats = "T: {half, bfloat16, float, double}";
+constexpr std::string_view kFloatTypes = "T: {half, bfloat16, float, double}";
 
 // The definition of a function, without gradient and doc.
-OpBuilder FunctionOp(std::string_view name, std::string_view types = kFloats) {
+OpBuilder FunctionOp(std::string_view name, std::string_view types = kFloatTypes) {
   return OpBuilder(name).Input("features: T").Output("activations: T").Attr(types).Shape(shape_fn::Unchanged);
 }
 // The definition of its gradient, without gradient and doc. `features`: the
 // input besides the arriving gradient, which is the function's input or output.
-OpBuilder GradOp(std::string_view name, std::string_view types = kFloats, std::string_view features = "features: T") {
+OpBuilder GradOp(std::string_view name, std::string_view types = kFloatTypes, std::string_view features = "features: T") {
   return OpBuilder(name)
       .Input("gradients: T")
       .Input(features)
@@ -37,20 +38,14 @@ const OpRegistrar relu =
         })
         .Doc("max(features, 0), element by element.");
 
-TROUPE_KERNEL("Relu")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
-    .Class<ActivationOf<Activation::kRelu>>();
+TROUPE_KERNEL("Relu").Device("CPU").Types("T", kReals).Class<ActivationOf<Activation::kRelu>>();
 
 const OpRegistrar relu_grad =
     GradOp("ReluGrad", "T: realnumbertype")
         .Gradient(PiecewiseLinearGradGradient)
         .Doc("Lets gradients through where features > 0. features may be the input or the output of Relu.");
 
-TROUPE_KERNEL("ReluGrad")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
-    .Class<ActivationGradOf<Activation::kRelu>>();
+TROUPE_CPU_KERNEL("ReluGrad").Class<ActivationGradOf<Activation::kRelu>>();
 
 const OpRegistrar relu6 = FunctionOp("Relu6", "T: realnumbertype")
                               .Gradient([](GradientContext& g) {
@@ -59,20 +54,14 @@ const OpRegistrar relu6 = FunctionOp("Relu6", "T: realnumbertype")
                               })
                               .Doc("min(max(features, 0), 6), element by element.");
 
-TROUPE_KERNEL("Relu6")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
-    .Class<ActivationOf<Activation::kRelu6>>();
+TROUPE_CPU_KERNEL("Relu6").Class<ActivationOf<Activation::kRelu6>>();
 
 const OpRegistrar relu6_grad =
     GradOp("Relu6Grad", "T: realnumbertype")
         .Gradient(PiecewiseLinearGradGradient)
         .Doc("Lets gradients through where 0 < features < 6. features may be the input or the output of Relu6.");
 
-TROUPE_KERNEL("Relu6Grad")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
-    .Class<ActivationGradOf<Activation::kRelu6>>();
+TROUPE_CPU_KERNEL("Relu6Grad").Class<ActivationGradOf<Activation::kRelu6>>();
 
 TROUPE_OP("LeakyRelu")
     .Input("features: T")
@@ -86,10 +75,7 @@ TROUPE_OP("LeakyRelu")
     })
     .Doc("features where they are positive, features * alpha elsewhere.");
 
-TROUPE_KERNEL("LeakyRelu")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationOf<Activation::kLeakyRelu>>();
+TROUPE_CPU_KERNEL("LeakyRelu").Class<ActivationOf<Activation::kLeakyRelu>>();
 
 TROUPE_OP("LeakyReluGrad")
     .Input("gradients: T")
@@ -106,10 +92,7 @@ TROUPE_OP("LeakyReluGrad")
     })
     .Doc("gradients where features > 0, gradients * alpha elsewhere.");
 
-TROUPE_KERNEL("LeakyReluGrad")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationGradOf<Activation::kLeakyRelu>>();
+TROUPE_CPU_KERNEL("LeakyReluGrad").Class<ActivationGradOf<Activation::kLeakyRelu>>();
 
 const OpRegistrar elu =
     FunctionOp("Elu")
@@ -119,17 +102,14 @@ const OpRegistrar elu =
         })
         .Doc("exp(features) - 1 where features < 0, features elsewhere (https://arxiv.org/abs/1511.07289).");
 
-TROUPE_KERNEL("Elu").Device("CPU").Type<Half, BFloat16, float, double>("T").Class<ActivationOf<Activation::kElu>>();
+TROUPE_CPU_KERNEL("Elu").Class<ActivationOf<Activation::kElu>>();
 
 const OpRegistrar elu_grad =
-    GradOp("EluGrad", kFloats, "outputs: T")
+    GradOp("EluGrad", kFloatTypes, "outputs: T")
         .Gradient(ExponentialGradGradient)
         .Doc("gradients * (outputs + 1) where outputs < 0, gradients elsewhere; outputs is what Elu gave.");
 
-TROUPE_KERNEL("EluGrad")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationGradOf<Activation::kElu>>();
+TROUPE_CPU_KERNEL("EluGrad").Class<ActivationGradOf<Activation::kElu>>();
 
 const OpRegistrar selu =
     FunctionOp("Selu")
@@ -141,18 +121,15 @@ const OpRegistrar selu =
             "scale * alpha * (exp(features) - 1) where features < 0, scale * features elsewhere, with scale = 1.0507 "
             "and alpha = 1.6733, which keep activations normalised (https://arxiv.org/abs/1706.02515).");
 
-TROUPE_KERNEL("Selu").Device("CPU").Type<Half, BFloat16, float, double>("T").Class<ActivationOf<Activation::kSelu>>();
+TROUPE_CPU_KERNEL("Selu").Class<ActivationOf<Activation::kSelu>>();
 
-const OpRegistrar selu_grad = GradOp("SeluGrad", kFloats, "outputs: T")
+const OpRegistrar selu_grad = GradOp("SeluGrad", kFloatTypes, "outputs: T")
                                   .Gradient(ExponentialGradGradient)
                                   .Doc(
                                       "gradients * (outputs + scale * alpha) where outputs < 0, gradients * scale "
                                       "elsewhere; outputs is what Selu gave.");
 
-TROUPE_KERNEL("SeluGrad")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationGradOf<Activation::kSelu>>();
+TROUPE_CPU_KERNEL("SeluGrad").Class<ActivationGradOf<Activation::kSelu>>();
 
 const OpRegistrar softplus = FunctionOp("Softplus")
                                  .Gradient([](GradientContext& g) {
@@ -161,10 +138,7 @@ const OpRegistrar softplus = FunctionOp("Softplus")
                                  })
                                  .Doc("log(1 + exp(features)), element by element, without overflow.");
 
-TROUPE_KERNEL("Softplus")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationOf<Activation::kSoftplus>>();
+TROUPE_CPU_KERNEL("Softplus").Class<ActivationOf<Activation::kSoftplus>>();
 
 const OpRegistrar softplus_grad =
     GradOp("SoftplusGrad")
@@ -178,10 +152,7 @@ const OpRegistrar softplus_grad =
         })
         .Doc("gradients / (1 + exp(-features)).");
 
-TROUPE_KERNEL("SoftplusGrad")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationGradOf<Activation::kSoftplus>>();
+TROUPE_CPU_KERNEL("SoftplusGrad").Class<ActivationGradOf<Activation::kSoftplus>>();
 
 const OpRegistrar softsign = FunctionOp("Softsign")
                                  .Gradient([](GradientContext& g) {
@@ -190,19 +161,13 @@ const OpRegistrar softsign = FunctionOp("Softsign")
                                  })
                                  .Doc("features / (abs(features) + 1), element by element.");
 
-TROUPE_KERNEL("Softsign")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationOf<Activation::kSoftsign>>();
+TROUPE_CPU_KERNEL("Softsign").Class<ActivationOf<Activation::kSoftsign>>();
 
 const OpRegistrar softsign_grad = GradOp("SoftsignGrad")
                                       .NotDifferentiable("its gradient is not defined, as in TensorFlow")
                                       .Doc("gradients / (1 + abs(features))^2.");
 
-TROUPE_KERNEL("SoftsignGrad")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ActivationGradOf<Activation::kSoftsign>>();
+TROUPE_CPU_KERNEL("SoftsignGrad").Class<ActivationGradOf<Activation::kSoftsign>>();
 
 }  // namespace
 }  // namespace troupe

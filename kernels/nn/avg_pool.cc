@@ -1,4 +1,5 @@
 // AvgPool and its gradient: the mean of the elements under each position of a window.
+#include "kernels/common/types.h"
 #include "kernels/nn/pool.h"
 
 namespace troupe {
@@ -22,7 +23,7 @@ TROUPE_OP("AvgPool")
         "The mean of each channel under each position of a window of ksize that slides by strides. Padding does not "
         "count.");
 
-TROUPE_KERNEL("AvgPool").Device("CPU").Type<Half, BFloat16, float, double>("T").Class<PoolKernelOf<PoolOp::kAvg>>();
+TROUPE_CPU_KERNEL("AvgPool").Class<PoolKernelOf<PoolOp::kAvg>>();
 
 TROUPE_OP("AvgPoolGrad")
     .Input("orig_input_shape: int32")
@@ -47,11 +48,7 @@ TROUPE_OP("AvgPoolGrad")
         "Spreads the gradient of each window evenly over the elements under it; orig_input_shape is the shape of what "
         "AvgPool pooled.");
 
-TROUPE_KERNEL("AvgPoolGrad")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .HostMemory("orig_input_shape")
-    .Class<PoolKernelOf<PoolOp::kAvgGrad>>();
+TROUPE_CPU_KERNEL("AvgPoolGrad").HostMemory("orig_input_shape").Class<PoolKernelOf<PoolOp::kAvgGrad>>();
 
 }  // namespace
 }  // namespace troupe

@@ -1,6 +1,7 @@
 // BiasAdd: a vector added along the channels of a tensor; BiasAddV1, as it was before data formats;
 // BiasAddGrad, the gradient with respect to the bias.
 #include "kernels/common/as_float.h"
+#include "kernels/common/types.h"
 #include "kernels/nn/bias.h"
 #include "kernels/nn/layout.h"
 #include "troupe/gradient_function.h"
@@ -80,11 +81,7 @@ TROUPE_OP("BiasAdd")
 struct BiasAddKernel : AddBiasKernel {
   explicit BiasAddKernel(KernelInit& init) : AddBiasKernel(init, ChannelsFirst(init.node())) {}
 };
-TROUPE_KERNEL("BiasAdd")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, std::complex<float>, int64_t, BFloat16, uint16_t,
-          std::complex<double>, Half, uint32_t, uint64_t>("T")
-    .Class<BiasAddKernel>();
+TROUPE_KERNEL("BiasAdd").Device("CPU").Types("T", kNumbers).Class<BiasAddKernel>();
 
 TROUPE_OP("BiasAddV1")
     .Input("value: T")
@@ -102,11 +99,7 @@ TROUPE_OP("BiasAddV1")
 struct BiasAddV1Kernel : AddBiasKernel {
   explicit BiasAddV1Kernel(KernelInit& init) : AddBiasKernel(init, false) {}
 };
-TROUPE_KERNEL("BiasAddV1")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, std::complex<float>, int64_t, BFloat16, uint16_t,
-          std::complex<double>, Half, uint32_t, uint64_t>("T")
-    .Class<BiasAddV1Kernel>();
+TROUPE_KERNEL("BiasAddV1").Device("CPU").Types("T", kNumbers).Class<BiasAddV1Kernel>();
 
 absl::Status BiasAddGradShape(InferenceContext& c) {
   const bool first = ChannelsFirst(c.node());
@@ -161,11 +154,7 @@ class BiasAddGradKernel {
   const bool channels_first_;
 };
 
-TROUPE_KERNEL("BiasAddGrad")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, std::complex<float>, int64_t, BFloat16, uint16_t,
-          std::complex<double>, Half, uint32_t, uint64_t>("T")
-    .Class<BiasAddGradKernel>();
+TROUPE_KERNEL("BiasAddGrad").Device("CPU").Types("T", kNumbers).Class<BiasAddGradKernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -1,4 +1,5 @@
 // Conv2D and its gradients with respect to input and filter.
+#include "kernels/common/types.h"
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 
@@ -30,10 +31,7 @@ TROUPE_OP("Conv2D")
         "Convolves input with filter [height, width, channels, outputs]. Where filter has a fraction of the input's "
         "channels, both are cut into groups.");
 
-TROUPE_KERNEL("Conv2D")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double, int32_t>("T")
-    .Class<ConvKernelOf<ConvPass::kForward, false>>();
+TROUPE_CPU_KERNEL("Conv2D").Class<ConvKernelOf<ConvPass::kForward, false>>();
 
 absl::Status Conv2dBackpropInputGradient(GradientContext& g) {
   // Linear in out_backprop (whose gradient is a forward convolution) and in the filter.
@@ -62,9 +60,7 @@ TROUPE_OP("Conv2DBackpropInput")
         "The gradient of Conv2D with respect to its input, whose shape is input_sizes, for the gradient out_backprop "
         "of its output.");
 
-TROUPE_KERNEL("Conv2DBackpropInput")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double, int32_t>("T")
+TROUPE_CPU_KERNEL("Conv2DBackpropInput")
     .HostMemory("input_sizes")
     .Class<ConvKernelOf<ConvPass::kBackwardInput, false>>();
 
@@ -95,9 +91,7 @@ TROUPE_OP("Conv2DBackpropFilter")
         "The gradient of Conv2D with respect to its filter, whose shape is filter_sizes, for the gradient out_backprop "
         "of its output.");
 
-TROUPE_KERNEL("Conv2DBackpropFilter")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
+TROUPE_CPU_KERNEL("Conv2DBackpropFilter")
     .HostMemory("filter_sizes")
     .Class<ConvKernelOf<ConvPass::kBackwardFilter, false>>();
 

@@ -1,5 +1,6 @@
 // DepthwiseConv2dNative, which convolves each channel of images with filters of its own, and its
 // gradients with respect to input and filter.
+#include "kernels/common/types.h"
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 
@@ -32,10 +33,7 @@ TROUPE_OP("DepthwiseConv2dNative")
         "Convolves each channel of input with the channel_multiplier filters that filter [height, width, channels, "
         "channel_multiplier] has for it.");
 
-TROUPE_KERNEL("DepthwiseConv2dNative")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Class<ConvKernelOf<ConvPass::kForward, true>>();
+TROUPE_CPU_KERNEL("DepthwiseConv2dNative").Class<ConvKernelOf<ConvPass::kForward, true>>();
 
 absl::Status DepthwiseConv2dNativeBackpropInputGradient(GradientContext& g) {
   // Linear in out_backprop (whose gradient is a forward convolution) and in the filter.
@@ -64,9 +62,7 @@ TROUPE_OP("DepthwiseConv2dNativeBackpropInput")
         "The gradient of DepthwiseConv2dNative with respect to its input, whose shape is input_sizes, for the gradient "
         "out_backprop of its output.");
 
-TROUPE_KERNEL("DepthwiseConv2dNativeBackpropInput")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
+TROUPE_CPU_KERNEL("DepthwiseConv2dNativeBackpropInput")
     .HostMemory("input_sizes")
     .Class<ConvKernelOf<ConvPass::kBackwardInput, true>>();
 
@@ -97,9 +93,7 @@ TROUPE_OP("DepthwiseConv2dNativeBackpropFilter")
         "The gradient of DepthwiseConv2dNative with respect to its filter, whose shape is filter_sizes, for the "
         "gradient out_backprop of its output.");
 
-TROUPE_KERNEL("DepthwiseConv2dNativeBackpropFilter")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
+TROUPE_CPU_KERNEL("DepthwiseConv2dNativeBackpropFilter")
     .HostMemory("filter_sizes")
     .Class<ConvKernelOf<ConvPass::kBackwardFilter, true>>();
 

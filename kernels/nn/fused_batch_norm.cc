@@ -1,5 +1,6 @@
 // FusedBatchNorm, its versions and their gradients: batch normalisation
 // (https://arxiv.org/abs/1502.03167) of images.
+#include "kernels/common/types.h"
 #include "kernels/nn/batch_norm.h"
 
 namespace troupe {
@@ -28,7 +29,7 @@ TROUPE_OP("FusedBatchNorm")
         "are the batch's own; "
         "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
 
-TROUPE_KERNEL("FusedBatchNorm").Device("CPU").Type<float>("T").Class<BatchNormKernel>();
+TROUPE_CPU_KERNEL("FusedBatchNorm").Class<BatchNormKernel>();
 
 TROUPE_OP("FusedBatchNormV2")
     .Input("x: T")
@@ -54,11 +55,7 @@ TROUPE_OP("FusedBatchNormV2")
         "are the batch's own; "
         "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
 
-TROUPE_KERNEL("FusedBatchNormV2")
-    .Device("CPU")
-    .Type<Half, BFloat16, float>("T")
-    .Type<float>("U")
-    .Class<BatchNormKernel>();
+TROUPE_CPU_KERNEL("FusedBatchNormV2").Type<float>("U").Class<BatchNormKernel>();
 
 TROUPE_OP("FusedBatchNormV3")
     .Input("x: T")
@@ -85,11 +82,7 @@ TROUPE_OP("FusedBatchNormV3")
         "are the batch's own; "
         "batch_mean and batch_variance are what to keep for later, the reserves are for the gradient.");
 
-TROUPE_KERNEL("FusedBatchNormV3")
-    .Device("CPU")
-    .Type<Half, BFloat16, float>("T")
-    .Type<BFloat16, float>("U")
-    .Class<BatchNormKernel>();
+TROUPE_CPU_KERNEL("FusedBatchNormV3").Type<BFloat16, float>("U").Class<BatchNormKernel>();
 
 TROUPE_OP("FusedBatchNormGrad")
     .Input("y_backprop: T")
@@ -113,7 +106,7 @@ TROUPE_OP("FusedBatchNormGrad")
         "that name where is_training, "
         "else its inputs mean and variance. The last two outputs are unused.");
 
-TROUPE_KERNEL("FusedBatchNormGrad").Device("CPU").Type<float>("T").Class<BatchNormGradKernel>();
+TROUPE_CPU_KERNEL("FusedBatchNormGrad").Class<BatchNormGradKernel>();
 
 TROUPE_OP("FusedBatchNormGradV2")
     .Input("y_backprop: T")
@@ -138,11 +131,7 @@ TROUPE_OP("FusedBatchNormGradV2")
         "of that name where is_training, "
         "else its inputs mean and variance. The last two outputs are unused.");
 
-TROUPE_KERNEL("FusedBatchNormGradV2")
-    .Device("CPU")
-    .Type<Half, BFloat16, float>("T")
-    .Type<float>("U")
-    .Class<BatchNormGradKernel>();
+TROUPE_CPU_KERNEL("FusedBatchNormGradV2").Type<float>("U").Class<BatchNormGradKernel>();
 
 TROUPE_OP("FusedBatchNormGradV3")
     .Input("y_backprop: T")
@@ -168,11 +157,7 @@ TROUPE_OP("FusedBatchNormGradV3")
         "of that name where is_training, "
         "else its inputs mean and variance. The last two outputs are unused.");
 
-TROUPE_KERNEL("FusedBatchNormGradV3")
-    .Device("CPU")
-    .Type<Half, BFloat16, float>("T")
-    .Type<BFloat16, float>("U")
-    .Class<BatchNormGradKernel>();
+TROUPE_CPU_KERNEL("FusedBatchNormGradV3").Type<BFloat16, float>("U").Class<BatchNormGradKernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -3,6 +3,7 @@
 //
 // _Conv2DBackpropInputReluGrad: the gradient of the input, and of the Relu that made the input.
 // _Conv2DBackpropFilterBias: the gradients of filter and bias.
+#include "kernels/common/types.h"
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 
@@ -110,11 +111,7 @@ struct Conv2dBackpropInputReluGradKernel : FusedConvKernel {
   }
 };
 
-TROUPE_KERNEL("_Conv2DBackpropInputReluGrad")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .HostMemory("input_sizes")
-    .Class<Conv2dBackpropInputReluGradKernel>();
+TROUPE_CPU_KERNEL("_Conv2DBackpropInputReluGrad").HostMemory("input_sizes").Class<Conv2dBackpropInputReluGradKernel>();
 
 TROUPE_OP("_Conv2DBackpropFilterBias")
     .Input("input: T")
@@ -146,11 +143,7 @@ struct Conv2dBackpropFilterBiasKernel : FusedConvKernel {
   }
 };
 
-TROUPE_KERNEL("_Conv2DBackpropFilterBias")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .HostMemory("filter_sizes")
-    .Class<Conv2dBackpropFilterBiasKernel>();
+TROUPE_CPU_KERNEL("_Conv2DBackpropFilterBias").HostMemory("filter_sizes").Class<Conv2dBackpropFilterBiasKernel>();
 
 }  // namespace
 }  // namespace troupe

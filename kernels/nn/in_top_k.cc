@@ -1,6 +1,7 @@
 // InTopK and InTopKV2 (k as an input): is the right class among the k most likely ones?
 #include <cmath>
 
+#include "kernels/common/types.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
@@ -66,7 +67,7 @@ class InTopKKernel {
  private:
   const int64_t k_;
 };
-TROUPE_KERNEL("InTopK").Device("CPU").Type<int32_t, int64_t>("T").Class<InTopKKernel>();
+TROUPE_CPU_KERNEL("InTopK").Class<InTopKKernel>();
 
 TROUPE_OP("InTopKV2")
     .Input("predictions: float")
@@ -83,7 +84,7 @@ absl::Status ComputeInTopKV2(KernelContext& ctx) {
   if (k.rank() != 0) return InvalidArgument("k must be a scalar, but its shape is ", k.shape().DebugString());
   return ComputeInTopK(ctx, k.dtype() == DType::kInt32 ? k.scalar<int32_t>() : k.scalar<int64_t>());
 }
-TROUPE_KERNEL("InTopKV2").Device("CPU").Type<int32_t, int64_t>("T").Function<ComputeInTopKV2>();
+TROUPE_CPU_KERNEL("InTopKV2").Function<ComputeInTopKV2>();
 
 }  // namespace
 }  // namespace troupe

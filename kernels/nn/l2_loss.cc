@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "kernels/common/as_float.h"
+#include "kernels/common/types.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -55,7 +56,7 @@ absl::Status Compute(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-TROUPE_KERNEL("L2Loss").Device("CPU").Type<Half, BFloat16, float, double>("T").Function<Compute>();
+TROUPE_CPU_KERNEL("L2Loss").Function<Compute>();
 
 }  // namespace
 }  // namespace troupe

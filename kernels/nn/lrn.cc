@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/common/as_float.h"
+#include "kernels/common/types.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -100,7 +101,7 @@ TROUPE_OP("LRN")
         "Local response normalisation in the last of four dimensions: input / (bias + alpha * s)^beta, with s the sum "
         "of the squares of\n"
         "the elements that are at most depth_radius away.");
-TROUPE_KERNEL("LRN").Device("CPU").Type<Half, BFloat16, float>("T").Class<Lrn>();
+TROUPE_CPU_KERNEL("LRN").Class<Lrn>();
 
 class LrnGrad {
  public:
@@ -163,7 +164,7 @@ TROUPE_OP("LRNGrad")
     .Shape(shape_fn::MergeAll)
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The gradient of LRN's input from that of its output, its input and its output.");
-TROUPE_KERNEL("LRNGrad").Device("CPU").Type<Half, BFloat16, float>("T").Class<LrnGrad>();
+TROUPE_CPU_KERNEL("LRNGrad").Class<LrnGrad>();
 
 }  // namespace
 }  // namespace troupe

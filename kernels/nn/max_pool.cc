@@ -1,5 +1,6 @@
 // MaxPool, its gradient and the gradient's gradient: the largest element under each position of a
 // window. The V2 ops have the window as inputs.
+#include "kernels/common/types.h"
 #include "kernels/nn/pool.h"
 
 namespace troupe {
@@ -75,7 +76,7 @@ TROUPE_OP("MaxPoolGrad")
     .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
     .Attr("explicit_paddings: list(int) = []")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = DT_FLOAT")
+    .Attr("T: realnumbertype = DT_FLOAT")
     .Shape(shape_fn::Unchanged)
     .Gradient([](GradientContext& g) {
       g.Set(2, g.Op("MaxPoolGradGrad", {g.Input(0), g.Input(1), g.Grad(0)}, PoolAttrs(g)));
@@ -83,10 +84,7 @@ TROUPE_OP("MaxPoolGrad")
     })
     .Doc("Adds the gradient of each window to the first largest element of orig_input under it.");
 
-TROUPE_KERNEL("MaxPoolGrad")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
-    .Class<PoolKernelOf<PoolOp::kMaxGrad>>();
+TROUPE_CPU_KERNEL("MaxPoolGrad").Class<PoolKernelOf<PoolOp::kMaxGrad>>();
 
 TROUPE_OP("MaxPoolGradV2")
     .Input("orig_input: T")
@@ -97,14 +95,12 @@ TROUPE_OP("MaxPoolGradV2")
     .Output("output: T")
     .Attr("padding: {'SAME', 'VALID'}")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = DT_FLOAT")
+    .Attr("T: realnumbertype = DT_FLOAT")
     .Shape(shape_fn::Unchanged)
     .NotDifferentiable("MaxPoolGradGradV2 is not there; MaxPoolGrad, with the window in attrs, has a gradient")
     .Doc("As MaxPoolGrad, with the window and its strides as inputs.");
 
-TROUPE_KERNEL("MaxPoolGradV2")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
+TROUPE_CPU_KERNEL("MaxPoolGradV2")
     .HostMemory("ksize")
     .HostMemory("strides")
     .Class<PoolKernelOf<PoolOp::kMaxGrad, true>>();
@@ -118,7 +114,7 @@ TROUPE_OP("MaxPoolGradGrad")
     .Attr("strides: list(int) >= 4")
     .Attr("padding: {'SAME', 'VALID'}")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
+    .Attr("T: realnumbertype")
     .Shape(PoolOutputShape)
     .Gradient([](GradientContext& g) {
       g.Set(2, g.Op("MaxPoolGrad", {g.Input(0), g.Input(1), g.Grad(0)}, PoolAttrs(g)));
@@ -126,10 +122,7 @@ TROUPE_OP("MaxPoolGradGrad")
     })
     .Doc("Takes, for each window, the element of grad where orig_input has its first largest one.");
 
-TROUPE_KERNEL("MaxPoolGradGrad")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
-    .Class<PoolKernelOf<PoolOp::kMaxGradGrad>>();
+TROUPE_CPU_KERNEL("MaxPoolGradGrad").Class<PoolKernelOf<PoolOp::kMaxGradGrad>>();
 
 }  // namespace
 }  // namespace troupe

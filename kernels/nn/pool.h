@@ -25,6 +25,15 @@ class PoolKernel {
   absl::Status Compute(KernelContext& ctx);
 
  private:
+  struct Problem {  // what the inputs of a node ask for
+    WindowAttrs attrs;
+    TensorShape in, out;  // of what is pooled, and of the result
+    WindowExtent y, x;
+  };
+  absl::StatusOr<Problem> Read(const KernelContext& ctx) const;
+  // The input that is handed on through the windows; none for Max and Avg.
+  absl::StatusOr<Tensor> Incoming(const KernelContext& ctx, const Problem& p) const;
+
   const PoolOp op_;
   const bool window_inputs_;
   const DType dtype_;

@@ -114,61 +114,68 @@ PoolKernel::PoolKernel(KernelInit& init, PoolOp op, bool window_inputs)
   }
 }
 
-absl::Status PoolKernel::Compute(KernelContext& ctx) {
-  WindowAttrs a = attrs_;
+absl::StatusOr<PoolKernel::Problem> PoolKernel::Read(const KernelContext& ctx) const {
+  Problem p;
+  p.attrs = attrs_;
+  const WindowAttrs& a = p.attrs;
   if (window_inputs_) {
     const int at = ctx.num_inputs() - 2;
     TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> ksize, IntList(ctx.input(at), "ksize"));
     TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> strides, IntList(ctx.input(at + 1), "strides"));
-    TROUPE_RETURN_IF_ERROR(SetWindow(ksize, strides, &a));
+    TROUPE_RETURN_IF_ERROR(SetWindow(ksize, strides, &p.attrs));
   }
-  // The shape of what is pooled.
-  TensorShape in = ctx.input(0).shape();
+  p.in = ctx.input(0).shape();
   if (op_ == PoolOp::kAvgGrad) {
     TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, IntList(ctx.input(0), "orig_input_shape"));
-    TROUPE_ASSIGN_OR_RETURN(in, TensorShape::Make(sizes));
+    TROUPE_ASSIGN_OR_RETURN(p.in, TensorShape::Make(sizes));
   }
-  if (in.rank() != 4) return InvalidArgument("the pooled tensor must be 4-dimensional: ", in.DebugString());
+  if (p.in.rank() != 4) return InvalidArgument("the pooled tensor must be 4-dimensional: ", p.in.DebugString());
   for (int i = 0; i < 2; ++i) {
     if (a.before[i] >= a.ksize[i] || a.after[i] >= a.ksize[i]) {
       return InvalidArgument("explicit paddings ", a.before[i], " and ", a.after[i],
                              " must be smaller than the window, ", a.ksize[i]);
     }
   }
-  TROUPE_ASSIGN_OR_RETURN(WindowExtent y, SlideWindow(a, 0, in.dim(a.spatial_dim(0)), a.ksize[0]));
-  TROUPE_ASSIGN_OR_RETURN(WindowExtent x, SlideWindow(a, 1, in.dim(a.spatial_dim(1)), a.ksize[1]));
-  const int64_t channels = in.dim(a.channel_dim());
-  const TensorShape out = ImageShape<TensorShape>(a, in.dim(0), y.out, x.out, channels);
-  if (y.in * x.in > int64_t{1} << 31)
-    return InvalidArgument("images of ", y.in, " x ", x.in, " pixels are too large to pool");
+  TROUPE_ASSIGN_OR_RETURN(p.y, SlideWindow(a, 0, p.in.dim(a.spatial_dim(0)), a.ksize[0]));
+  TROUPE_ASSIGN_OR_RETURN(p.x, SlideWindow(a, 1, p.in.dim(a.spatial_dim(1)), a.ksize[1]));
+  p.out = ImageShape<TensorShape>(a, p.in.dim(0), p.y.out, p.x.out, p.in.dim(a.channel_dim()));
+  if (p.y.in * p.x.in > int64_t{1} << 31)
+    return InvalidArgument("images of ", p.y.in, " x ", p.x.in, " pixels are too large to pool");
+  return p;
+}
+
+absl::StatusOr<Tensor> PoolKernel::Incoming(const KernelContext& ctx, const Problem& p) const {
   auto expect = [&](int i, const char* what, const TensorShape& shape) {
     if (ctx.input(i).HasShape(shape)) return absl::OkStatus();
-    return InvalidArgument(what, " has shape ", ctx.input(i).shape().DebugString(), ", but pooling ", in.DebugString(),
-                           " needs ", shape.DebugString());
+    return InvalidArgument(what, " has shape ", ctx.input(i).shape().DebugString(), ", but pooling ",
+                           p.in.DebugString(), " needs ", shape.DebugString());
   };
-  Tensor incoming;
   switch (op_) {
     case PoolOp::kMax:
     case PoolOp::kAvg:
       break;
     case PoolOp::kMaxGrad:
     case PoolOp::kMaxGradGrad:
-      TROUPE_RETURN_IF_ERROR(expect(1, "orig_output", out));
-      TROUPE_RETURN_IF_ERROR(expect(2, "grad", op_ == PoolOp::kMaxGrad ? out : in));
-      incoming = ctx.input(2);
-      break;
+      TROUPE_RETURN_IF_ERROR(expect(1, "orig_output", p.out));
+      TROUPE_RETURN_IF_ERROR(expect(2, "grad", op_ == PoolOp::kMaxGrad ? p.out : p.in));
+      return ctx.input(2);
     case PoolOp::kAvgGrad:
-      TROUPE_RETURN_IF_ERROR(expect(1, "grad", out));
-      incoming = ctx.input(1);
-      break;
+      TROUPE_RETURN_IF_ERROR(expect(1, "grad", p.out));
+      return ctx.input(1);
   }
-  const bool to_input = op_ == PoolOp::kMaxGrad || op_ == PoolOp::kAvgGrad;
-  const TensorShape& shape = to_input ? in : out;
+  return Tensor();
+}
+
+absl::Status PoolKernel::Compute(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const Problem p, Read(ctx));
+  TROUPE_ASSIGN_OR_RETURN(Tensor incoming, Incoming(ctx, p));
+  const WindowAttrs& a = p.attrs;
+  const TensorShape& shape = op_ == PoolOp::kMaxGrad || op_ == PoolOp::kAvgGrad ? p.in : p.out;
   Operands o;
-  o.images = in.dim(0);
-  o.shape.h = y.in, o.shape.w = x.in, o.shape.c = channels, o.shape.oh = y.out, o.shape.ow = x.out;
+  o.images = p.in.dim(0);
+  o.shape.h = p.y.in, o.shape.w = p.x.in, o.shape.c = p.in.dim(a.channel_dim());
+  o.shape.oh = p.y.out, o.shape.ow = p.x.out, o.shape.top = p.y.before, o.shape.left = p.x.before;
   o.shape.kh = a.ksize[0], o.shape.kw = a.ksize[1], o.shape.stride_h = a.stride[0], o.shape.stride_w = a.stride[1];
-  o.shape.top = y.before, o.shape.left = x.before;
   if (!a.channels_first && !IsSmallFloat(dtype_)) {
     TROUPE_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, shape));
     if (result->num_elements() == 0) return absl::OkStatus();

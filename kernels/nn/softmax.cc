@@ -5,6 +5,7 @@
 
 #include "kernels/common/as_float.h"
 #include "kernels/common/isa.h"
+#include "kernels/common/types.h"
 #include "kernels/nn/softmax_loops.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
@@ -120,7 +121,7 @@ TROUPE_OP("Softmax")
     .Doc("exp(logits) / sum(exp(logits)) over the last dimension.");
 
 absl::Status ComputeSoftmax(KernelContext& ctx) { return ComputeSoftmax(ctx, false); }
-TROUPE_KERNEL("Softmax").Device("CPU").Type<Half, BFloat16, float, double>("T").Function<ComputeSoftmax>();
+TROUPE_CPU_KERNEL("Softmax").Function<ComputeSoftmax>();
 
 // y = x - log(sum(exp(x))): dx = dy - sum(dy) * exp(y).
 absl::Status LogSoftmaxGradient(GradientContext& g) {
@@ -139,7 +140,7 @@ TROUPE_OP("LogSoftmax")
     .Doc("logits - log(sum(exp(logits))) over the last dimension.");
 
 absl::Status ComputeLogSoftmax(KernelContext& ctx) { return ComputeSoftmax(ctx, true); }
-TROUPE_KERNEL("LogSoftmax").Device("CPU").Type<Half, BFloat16, float, double>("T").Function<ComputeLogSoftmax>();
+TROUPE_CPU_KERNEL("LogSoftmax").Function<ComputeLogSoftmax>();
 
 absl::Status SoftmaxCrossEntropyWithLogitsShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape both, BroadcastPartialShapes(c.input(0), c.input(1)));
@@ -228,10 +229,7 @@ absl::Status ComputeSoftmaxCrossEntropyWithLogits(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-TROUPE_KERNEL("SoftmaxCrossEntropyWithLogits")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
-    .Function<ComputeSoftmaxCrossEntropyWithLogits>();
+TROUPE_CPU_KERNEL("SoftmaxCrossEntropyWithLogits").Function<ComputeSoftmaxCrossEntropyWithLogits>();
 
 absl::Status SparseSoftmaxCrossEntropyWithLogitsShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape features, c.WithRank(0, 2));
@@ -288,9 +286,7 @@ absl::Status ComputeSparseSoftmaxCrossEntropyWithLogits(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-TROUPE_KERNEL("SparseSoftmaxCrossEntropyWithLogits")
-    .Device("CPU")
-    .Type<Half, BFloat16, float, double>("T")
+TROUPE_CPU_KERNEL("SparseSoftmaxCrossEntropyWithLogits")
     .Type<int32_t, int64_t>("Tlabels")
     .Function<ComputeSparseSoftmaxCrossEntropyWithLogits>();
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/common/types.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -151,7 +152,7 @@ TROUPE_OP("TopK")
     .Output("indices: int32")
     .Attr("k: int >= 0")
     .Attr("sorted: bool = true")
-    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
+    .Attr("T: realnumbertype")
     .Deprecated(7, "Use TopKV2 instead")
     .Shape([](InferenceContext& c) {
       TROUPE_ASSIGN_OR_RETURN(int64_t k, c.Attr<int64_t>("k"));
@@ -170,10 +171,7 @@ class TopKKernel {
  private:
   const int64_t k_;
 };
-TROUPE_KERNEL("TopK")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
-    .Class<TopKKernel>();
+TROUPE_CPU_KERNEL("TopK").Class<TopKKernel>();
 
 // The value of a scalar int16, int32 or int64; -1 for another rank.
 int64_t ScalarOf(const Tensor& t) {
@@ -188,7 +186,7 @@ TROUPE_OP("TopKV2")
     .Output("values: T")
     .Output("indices: index_type")
     .Attr("sorted: bool = true")
-    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
+    .Attr("T: realnumbertype")
     .Attr("Tk: {int16, int32, int64} = DT_INT32")
     .Attr("index_type: {int16, int32, int64} = DT_INT32")
     .Shape([](InferenceContext& c) {
@@ -203,11 +201,7 @@ absl::Status ComputeTopKV2(KernelContext& ctx) {
   if (k.rank() != 0) return InvalidArgument("k must be scalar, got shape ", k.shape().DebugString());
   return ComputeTopK(ctx, ScalarOf(k));
 }
-TROUPE_KERNEL("TopKV2")
-    .Device("CPU")
-    .Type<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, BFloat16, uint16_t, Half, uint32_t, uint64_t>("T")
-    .HostMemory("k")
-    .Function<ComputeTopKV2>();
+TROUPE_CPU_KERNEL("TopKV2").HostMemory("k").Function<ComputeTopKV2>();
 
 }  // namespace
 }  // namespace troupe

@@ -4,6 +4,7 @@
 // and transposed first. V2's batch dimensions broadcast; V1's must be equal.
 #include <algorithm>
 
+#include "kernels/common/types.h"
 #include "kernels/product/gemm.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
@@ -183,10 +184,7 @@ TROUPE_OP("BatchMatMul")
 struct BatchMatmulKernel : BatchMatMulKernel {
   explicit BatchMatmulKernel(KernelInit& init) : BatchMatMulKernel(init, false) {}
 };
-TROUPE_KERNEL("BatchMatMul")
-    .Device("CPU")
-    .Type<BFloat16, Half, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>("T")
-    .Class<BatchMatmulKernel>();
+TROUPE_CPU_KERNEL("BatchMatMul").Class<BatchMatmulKernel>();
 
 TROUPE_OP("BatchMatMulV2")
     .Input("x: T")
@@ -205,11 +203,7 @@ TROUPE_OP("BatchMatMulV2")
 struct BatchMatmulV2Kernel : BatchMatMulKernel {
   explicit BatchMatmulV2Kernel(KernelInit& init) : BatchMatMulKernel(init, true) {}
 };
-TROUPE_KERNEL("BatchMatMulV2")
-    .Device("CPU")
-    .Type<BFloat16, Half, float, double, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
-          std::complex<float>, std::complex<double>>("T")
-    .Class<BatchMatmulV2Kernel>();
+TROUPE_CPU_KERNEL("BatchMatMulV2").Class<BatchMatmulV2Kernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include <type_traits>
 
 #include "kernels/common/grad_math.h"
+#include "kernels/common/types.h"
 #include "kernels/elementwise/elementwise.h"
 #include "troupe/shape_inference.h"
 
@@ -47,7 +48,7 @@ TROUPE_OP("Cross")
     .Input("a: T")
     .Input("b: T")
     .Output("product: T")
-    .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}")
+    .Attr("T: realnumbertype")
     .Shape(shape_fn::MergeAll)
     .Gradient([](GradientContext& g) {
       const math::Value a = math::In(g, 0), b = math::In(g, 1), d = math::Grad(g);
@@ -55,6 +56,6 @@ TROUPE_OP("Cross")
     })
     .Doc("The cross products of the vectors of three in the innermost dimension.");
 
-TROUPE_KERNEL("Cross").Device("CPU").Types("T", math::kReals).Function<Compute>();
+TROUPE_CPU_KERNEL("Cross").Function<Compute>();
 
 }  // namespace troupe

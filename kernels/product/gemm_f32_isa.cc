@@ -29,7 +29,7 @@ constexpr int kRows = kLanes == 16  ? 8
                                        : V == 2 ? 6
                                                 : 8)
                                     : (V == 2 ? 4 : 8);
-constexpr int64_t kBlock = 512;      // of p at most: a panel of B stays in the second-level cache while the rows pass by
+constexpr int64_t kBlock = 512;  // of p at most: a panel of B stays in the second-level cache while the rows pass by
 constexpr int64_t kTurnBlock = 256;  // of p when B is turned round
 // Floats of A that stay in the second-level cache while the panels of B pass by; more where each of
 // them is turned round first.
@@ -68,7 +68,8 @@ struct Panel {
   GemmActivation activation = GemmActivation::kNone;
 };
 
-// R rows by V vectors, the last of them a half one with kHalf.
+// R rows by V vectors, the last of them a half one with kHalf. In one piece, since the sums stay in
+// registers from the first line to the last.
 template <int R, int V, bool kHalf, bool kList>
 __attribute__((noinline)) void Tile(const Panel& g) {
   constexpr int W = kHalf ? V - 1 : V, kW = W > 0 ? W : 1;

@@ -1,4 +1,5 @@
 // MatMul: the product of two matrices, either of them transposed on the way in.
+#include "kernels/common/types.h"
 #include "kernels/product/gemm.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
@@ -84,11 +85,7 @@ class MatMulKernel {
   const bool ta_, tb_;
 };
 
-TROUPE_KERNEL("MatMul")
-    .Device("CPU")
-    .Type<BFloat16, Half, float, double, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, std::complex<float>,
-          std::complex<double>>("T")
-    .Class<MatMulKernel>();
+TROUPE_CPU_KERNEL("MatMul").Class<MatMulKernel>();
 
 }  // namespace
 }  // namespace troupe

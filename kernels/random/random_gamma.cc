@@ -2,6 +2,7 @@
 // shape parameter.
 #include <cmath>
 
+#include "kernels/common/types.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/random/per_parameter.h"
 #include "kernels/special/special_functions.h"
@@ -110,10 +111,7 @@ TROUPE_OP("RandomGammaGrad")
         "the sample moves\n"
         "so that as much of the distribution lies below it as before.");
 
-TROUPE_KERNEL("RandomGammaGrad")
-    .Device("CPU")
-    .Type<float, double>("T")
-    .Factory(math::BinaryFactory<RandomGammaGradTable>);
+TROUPE_CPU_KERNEL("RandomGammaGrad").Factory(math::BinaryFactory<RandomGammaGradTable>);
 
 }  // namespace
 }  // namespace troupe::random

@@ -62,10 +62,6 @@ TROUPE_OP("Bincount")
         "How often (or with what sum of weights, when there are any) each of 0 to size - 1 occurs in arr; larger "
         "values are left out.");
 
-TROUPE_KERNEL("Bincount")
-    .Device("CPU")
-    .Type<float, double, int32_t, int64_t>("T")
-    .HostMemory("size")
-    .Function<Compute>();
+TROUPE_CPU_KERNEL("Bincount").HostMemory("size").Function<Compute>();
 
 }  // namespace troupe

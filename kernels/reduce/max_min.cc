@@ -98,13 +98,13 @@ const OpRegistrar min = math::ExtremeOp("Min").Doc(
 
 TROUPE_KERNEL("Max")
     .Device("CPU")
-    .Types("T", math::kReals)
+    .Types("T", kReals)
     .HostMemory("reduction_indices")
     .Factory(math::ReductionFactory<math::ExtremeTable<MaxFn, math::HotReduce::kMax>>);
 
 TROUPE_KERNEL("Min")
     .Device("CPU")
-    .Types("T", math::kReals)
+    .Types("T", kReals)
     .HostMemory("reduction_indices")
     .Factory(math::ReductionFactory<math::ExtremeTable<MinFn, math::HotReduce::kMin>>);
 

@@ -71,7 +71,7 @@ TROUPE_OP("Prod")
 
 TROUPE_KERNEL("Prod")
     .Device("CPU")
-    .Types("T", math::kNumbers)
+    .Types("T", kNumbers)
     .HostMemory("reduction_indices")
     .Factory(math::ReductionFactory<Table>);
 

@@ -265,10 +265,10 @@ const OpRegistrar segment_prod = SortedOp("SegmentProd", "numbertype", "product"
 TROUPE_KERNEL("SegmentProd").Device("CPU").Types("T", kNumbers).Factory(SegmentFactory<SegmentOp::kProd>);
 
 const OpRegistrar segment_max = SortedOp("SegmentMax", "realnumbertype", "maximum").NotDifferentiable(kNoGradient);
-TROUPE_KERNEL("SegmentMax").Device("CPU").Types("T", kReals).Factory(SegmentFactory<SegmentOp::kMax>);
+TROUPE_CPU_KERNEL("SegmentMax").Factory(SegmentFactory<SegmentOp::kMax>);
 
 const OpRegistrar segment_min = SortedOp("SegmentMin", "realnumbertype", "minimum").NotDifferentiable(kNoGradient);
-TROUPE_KERNEL("SegmentMin").Device("CPU").Types("T", kReals).Factory(SegmentFactory<SegmentOp::kMin>);
+TROUPE_CPU_KERNEL("SegmentMin").Factory(SegmentFactory<SegmentOp::kMin>);
 
 const OpRegistrar unsorted_segment_sum =
     UnsortedOp("UnsortedSegmentSum", "numbertype", "sum", "{int16, int32, int64}").Gradient([](GradientContext& g) {
@@ -297,19 +297,11 @@ TROUPE_KERNEL("UnsortedSegmentProd")
 
 const OpRegistrar unsorted_segment_max =
     UnsortedOp("UnsortedSegmentMax", "realnumbertype", "maximum").NotDifferentiable(kNoGradient);
-TROUPE_KERNEL("UnsortedSegmentMax")
-    .Device("CPU")
-    .Types("T", kReals)
-    .HostMemory("num_segments")
-    .Factory(UnsortedSegmentFactory<SegmentOp::kMax>);
+TROUPE_CPU_KERNEL("UnsortedSegmentMax").HostMemory("num_segments").Factory(UnsortedSegmentFactory<SegmentOp::kMax>);
 
 const OpRegistrar unsorted_segment_min =
     UnsortedOp("UnsortedSegmentMin", "realnumbertype", "minimum").NotDifferentiable(kNoGradient);
-TROUPE_KERNEL("UnsortedSegmentMin")
-    .Device("CPU")
-    .Types("T", kReals)
-    .HostMemory("num_segments")
-    .Factory(UnsortedSegmentFactory<SegmentOp::kMin>);
+TROUPE_CPU_KERNEL("UnsortedSegmentMin").HostMemory("num_segments").Factory(UnsortedSegmentFactory<SegmentOp::kMin>);
 
 }  // namespace
 }  // namespace troupe::math

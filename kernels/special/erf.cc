@@ -28,7 +28,7 @@ TROUPE_OP("Erf")
     })
     .Doc("The error function of x: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.");
 
-TROUPE_KERNEL("Erf").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<ErfTable>);
+TROUPE_CPU_KERNEL("Erf").Factory(UnaryFactory<ErfTable>);
 
 struct ErfcFn {
   template <class T>
@@ -51,7 +51,7 @@ TROUPE_OP("Erfc")
     })
     .Doc("1 - erf(x), precise where x is large.");
 
-TROUPE_KERNEL("Erfc").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<ErfcTable>);
+TROUPE_CPU_KERNEL("Erfc").Factory(UnaryFactory<ErfcTable>);
 
 }  // namespace
 }  // namespace troupe::math

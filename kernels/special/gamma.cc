@@ -32,7 +32,7 @@ TROUPE_OP("Lgamma")
     .Gradient([](GradientContext& g) { return SetUnary(g, Grad(g) * Apply("Digamma", In(g, 0))); })
     .Doc("The logarithm of the magnitude of the gamma function of x.");
 
-TROUPE_KERNEL("Lgamma").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<LgammaTable>);
+TROUPE_CPU_KERNEL("Lgamma").Factory(UnaryFactory<LgammaTable>);
 
 struct DigammaFn {
   template <class T>
@@ -55,7 +55,7 @@ TROUPE_OP("Digamma")
     })
     .Doc("The derivative of lgamma(x); NaN at 0, -1, -2, ...");
 
-TROUPE_KERNEL("Digamma").Device("CPU").Types("T", kFloats).Factory(UnaryFactory<DigammaTable>);
+TROUPE_CPU_KERNEL("Digamma").Factory(UnaryFactory<DigammaTable>);
 
 struct PolygammaFn {
   template <class T>
@@ -81,7 +81,7 @@ TROUPE_OP("Polygamma")
     })
     .Doc("The derivative of order a (a whole number) of digamma at x, with broadcasting. No gradient flows to a.");
 
-TROUPE_KERNEL("Polygamma").Device("CPU").Type<float, double>("T").Factory(BinaryFactory<PolygammaTable>);
+TROUPE_CPU_KERNEL("Polygamma").Factory(BinaryFactory<PolygammaTable>);
 
 struct ZetaFn {
   template <class T>
@@ -107,7 +107,7 @@ TROUPE_OP("Zeta")
     })
     .Doc("The sum of (q + k)^-x over k = 0, 1, 2, ..., with broadcasting; NaN for x < 1. No gradient flows to x.");
 
-TROUPE_KERNEL("Zeta").Device("CPU").Type<float, double>("T").Factory(BinaryFactory<ZetaTable>);
+TROUPE_CPU_KERNEL("Zeta").Factory(BinaryFactory<ZetaTable>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -37,7 +37,7 @@ TROUPE_OP("Igamma")
         "The integral of t^(a-1) e^-t from 0 to x, divided by gamma(a), with broadcasting; NaN unless a > 0 and x >= "
         "0.");
 
-TROUPE_KERNEL("Igamma").Device("CPU").Types("T", kFloats).Factory(BinaryFactory<IgammaTable>);
+TROUPE_CPU_KERNEL("Igamma").Factory(BinaryFactory<IgammaTable>);
 
 struct IgammacFn {
   template <class T>
@@ -59,7 +59,7 @@ TROUPE_OP("Igammac")
     .Gradient([](GradientContext& g) { return IgammaGradient(g, -Grad(g)); })
     .Doc("The integral of t^(a-1) e^-t from x on, divided by gamma(a), with broadcasting: 1 - Igamma(a, x).");
 
-TROUPE_KERNEL("Igammac").Device("CPU").Types("T", kFloats).Factory(BinaryFactory<IgammacTable>);
+TROUPE_CPU_KERNEL("Igammac").Factory(BinaryFactory<IgammacTable>);
 
 struct IgammaGradAFn {
   template <class T>
@@ -81,7 +81,7 @@ TROUPE_OP("IgammaGradA")
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The derivative of Igamma(a, x) with respect to a, with broadcasting.");
 
-TROUPE_KERNEL("IgammaGradA").Device("CPU").Type<float, double>("T").Factory(BinaryFactory<IgammaGradATable>);
+TROUPE_CPU_KERNEL("IgammaGradA").Factory(BinaryFactory<IgammaGradATable>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -10,6 +10,7 @@ namespace {
 TROUPE_OP("IsVariableInitialized")
     .Input("ref: Ref(dtype)")
     .Output("is_initialized: bool")
+    .Trait(OpTrait::kIgnoresReference)
     .Attr("dtype: type")
     .AllowsUninitializedInput()
     .Shape(shape_fn::Scalar)

@@ -19,7 +19,7 @@ int RunInt(Session& session, const Output& feed, int value, const Output& fetch)
   return RunOne(session, {{feed.name(), Tensor::Scalar<int32_t>(value)}}, fetch).scalar<int32_t>();
 }
 
-BOOST_DATA_TEST_CASE(SwitchMergeTakesTheBranch, data::make({false, true}), messages) {
+BOOST_DATA_TEST_CASE(switch_merge_takes_the_branch, data::make({false, true}), messages) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), p = ops::Placeholder(root, DType::kBool);
   const auto s = ops::Switch(root, x, p);
@@ -39,7 +39,7 @@ BOOST_DATA_TEST_CASE(SwitchMergeTakesTheBranch, data::make({false, true}), messa
   }
 }
 
-BOOST_DATA_TEST_CASE(WhileSumsUp, data::make({false, true}) * data::make({1, 2, 10, 32}), messages, parallel) {
+BOOST_DATA_TEST_CASE(while_sums_up, data::make({false, true}) * data::make({1, 2, 10, 32}), messages, parallel) {
   Scope root = Scope::NewRootScope();
   const Output n = ops::Placeholder(root, DType::kInt32);
   const auto result = While(
@@ -58,7 +58,7 @@ BOOST_DATA_TEST_CASE(WhileSumsUp, data::make({false, true}) * data::make({1, 2, 
 
 // The last round of a loop ends at its condition, so the body's nodes have no value in it: they did
 // run.
-BOOST_DATA_TEST_CASE(AFetchInsideOfALoopSaysWhyItHasNoValue, data::make({false, true}), messages) {
+BOOST_DATA_TEST_CASE(a_fetch_inside_of_a_loop_says_why_it_has_no_value, data::make({false, true}), messages) {
   Scope root = Scope::NewRootScope();
   Output inner;
   const Output left = While(
@@ -72,7 +72,7 @@ BOOST_DATA_TEST_CASE(AFetchInsideOfALoopSaysWhyItHasNoValue, data::make({false, 
   BOOST_TEST(RunOne(*session, {}, left).scalar<int32_t>() == 3);
 }
 
-BOOST_DATA_TEST_CASE(NestedLoopsAndABranchInside, data::make({false, true}), messages) {
+BOOST_DATA_TEST_CASE(nested_loops_and_a_branch_inside, data::make({false, true}), messages) {
   // for i in 0..4: for j in 0..i: if (i + j) even: total += i * j else total -= 1
   Scope root = Scope::NewRootScope();
   const Output n = ops::Placeholder(root, DType::kInt32);
@@ -102,7 +102,7 @@ BOOST_DATA_TEST_CASE(NestedLoopsAndABranchInside, data::make({false, true}), mes
   }
 }
 
-BOOST_DATA_TEST_CASE(ALoopOnTwoDevices, data::make({false, true}), messages) {
+BOOST_DATA_TEST_CASE(a_loop_on_two_devices, data::make({false, true}), messages) {
   Scope root = Scope::NewRootScope();
   const Output n = ops::Placeholder(root, DType::kInt32);
   const auto result = While(
@@ -121,7 +121,7 @@ BOOST_DATA_TEST_CASE(ALoopOnTwoDevices, data::make({false, true}), messages) {
   }
 }
 
-BOOST_DATA_TEST_CASE(ATreeOf4096Adds, data::make({false, true}), messages) {
+BOOST_DATA_TEST_CASE(a_tree_of_4096_adds, data::make({false, true}), messages) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);
   OutputList level(4096, x);

@@ -166,7 +166,7 @@ void AwaitEnd(const Tensor& fed) {
   BOOST_TEST(Soon([&] { return fed.BufferUnique(); }));
 }
 
-BOOST_FIXTURE_TEST_CASE(AStepThatWasAnsweredUpdatesNothingAfterwards, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_step_that_was_answered_updates_nothing_afterwards, Fixture) {
   for (const char* op : {"CutDoor", "CutLibraryDoor"}) {
     Scope s = Scope::NewRootScope();
     Output y = ops::Placeholder(s.WithOpName("x"), DType::kFloat);
@@ -203,7 +203,7 @@ BOOST_FIXTURE_TEST_CASE(AStepThatWasAnsweredUpdatesNothingAfterwards, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(ALoopThatWasAnsweredGoesRoundNoMore, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_loop_that_was_answered_goes_round_no_more, Fixture) {
   const auto loop = While(
       root, {x}, [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], ops::Const(s, 100.0f)); },
       [](const Scope& s, const OutputList& v) {
@@ -219,7 +219,7 @@ BOOST_FIXTURE_TEST_CASE(ALoopThatWasAnsweredGoesRoundNoMore, Fixture) {
 
 // Kernels that run side by side and do not return, more of them than there are threads: those that
 // had none when the step ended never begin, and other steps have as many threads as before.
-BOOST_FIXTURE_TEST_CASE(JobsOfAStepThatEndedDoNotBegin, Fixture) {
+BOOST_FIXTURE_TEST_CASE(jobs_of_a_step_that_ended_do_not_begin, Fixture) {
   constexpr int kThreads = 4, kKernels = 12;
   Names doors;
   for (int i = 0; i < kKernels; ++i) doors.push_back(TestOp(root, "CutDoor", x).node()->name());
@@ -255,7 +255,7 @@ BOOST_FIXTURE_TEST_CASE(JobsOfAStepThatEndedDoNotBegin, Fixture) {
 }
 
 // A kernel that answers later keeps no thread, so none takes its place.
-BOOST_FIXTURE_TEST_CASE(AnAsynchronousKernelThatDoesNotAnswerCostsNoThread, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_asynchronous_kernel_that_does_not_answer_costs_no_thread, Fixture) {
   const Names never = {TestOp(root, "CutAsync", x).node()->name()};
   const auto session = Start(2);
   keep = true;
@@ -284,7 +284,7 @@ BOOST_FIXTURE_TEST_CASE(AnAsynchronousKernelThatDoesNotAnswerCostsNoThread, Fixt
 }
 
 // A step that has not had a thread says so, and blames no node.
-BOOST_FIXTURE_TEST_CASE(AStepThatHasNoThreadBlamesNoNode, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_step_that_has_no_thread_blames_no_node, Fixture) {
   const Names doors = {TestOp(root, "CutDoor", x).node()->name()};
   ops::Neg(root.WithOpName("neg"), x);
   const auto session = Start(1);
@@ -336,7 +336,7 @@ absl::Status NestedInRanges(KernelContext& ctx) {
 TROUPE_OP("CutNestedRanges").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
 TROUPE_KERNEL("CutNestedRanges").Device("CPU").Function<NestedInRanges>();
 
-BOOST_FIXTURE_TEST_CASE(ABlockingRunInAKernelIsRefusedWhereverThatRuns, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_blocking_run_in_a_kernel_is_refused_wherever_that_runs, Fixture) {
   constexpr int kKernels = 16;
   Names nested;
   for (int i = 0; i < kKernels; ++i) nested.push_back(TestOp(root, "CutNested", x).node()->name());

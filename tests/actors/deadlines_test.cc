@@ -117,7 +117,7 @@ struct Fixture {
   Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
 };
 
-BOOST_AUTO_TEST_CASE(MillisecondsBecomeATimeInOnePlaceAndEndAtForEver) {
+BOOST_AUTO_TEST_CASE(milliseconds_become_a_time_in_one_place_and_end_at_for_ever) {
   const SteadyTime now = Clock::now();
   BOOST_TEST((TimeAfter(now, 1500) - now == 1500ms));
   BOOST_TEST((TimeAfter(now, std::numeric_limits<int64_t>::max()) == SteadyTime::max()));
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(MillisecondsBecomeATimeInOnePlaceAndEndAtForEver) {
   BOOST_TEST((Deadline::In(-1, now).at == SteadyTime::max()));
 }
 
-BOOST_FIXTURE_TEST_CASE(ADeadlineForEverIsNone, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_deadline_for_ever_is_none, Fixture) {
   auto session = NewSession(root);
   for (const int64_t ms : {int64_t{9'300'000'000'000}, std::numeric_limits<int64_t>::max()}) {
     RunOptions options;
@@ -146,7 +146,7 @@ BOOST_FIXTURE_TEST_CASE(ADeadlineForEverIsNone, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(ADeadlineAndATokenHoldWhileTheSignatureIsBeingCompiled, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_deadline_and_a_token_hold_while_the_signature_is_being_compiled, Fixture) {
   TestOp(root, "DeadlineSlowMade", x);
   may_make = false;
   auto session = NewSession(root);
@@ -177,7 +177,7 @@ BOOST_FIXTURE_TEST_CASE(ADeadlineAndATokenHoldWhileTheSignatureIsBeingCompiled, 
   BOOST_TEST(out.at(0).scalar<float>() == 3.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(AnAsynchronousCallIsAnsweredWhileItsSignatureIsBeingCompiled, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_asynchronous_call_is_answered_while_its_signature_is_being_compiled, Fixture) {
   TestOp(root, "DeadlineSlowMade", x);
   may_make = false;
   auto session = NewSession(root);
@@ -210,7 +210,7 @@ BOOST_FIXTURE_TEST_CASE(AnAsynchronousCallIsAnsweredWhileItsSignatureIsBeingComp
 
 // However a step is ended, and whatever its kernel does: each call is answered once and in time,
 // what comes later is dropped, and the session stays usable.
-BOOST_FIXTURE_TEST_CASE(ACallIsAnsweredAlthoughAKernelDoesNotReturn, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_call_is_answered_although_a_kernel_does_not_return, Fixture) {
   TestOp(root, "DeadlineBusy", x);
   TestOp(root, "DeadlineMute", x);
   for (const std::string op : {"DeadlineBusy", "DeadlineMute"}) {
@@ -295,7 +295,7 @@ BOOST_FIXTURE_TEST_CASE(ACallIsAnsweredAlthoughAKernelDoesNotReturn, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(WhileEveryThreadComputesControlAnswers, Fixture) {
+BOOST_FIXTURE_TEST_CASE(while_every_thread_computes_control_answers, Fixture) {
   TestOp(root, "DeadlineBusy", x);
   ops::Neg(root.WithOpName("neg"), x);
   SessionOptions options;
@@ -325,7 +325,7 @@ BOOST_FIXTURE_TEST_CASE(WhileEveryThreadComputesControlAnswers, Fixture) {
   BOOST_TEST(Soon([] { return busy == 0; }));
 }
 
-BOOST_FIXTURE_TEST_CASE(AStepWithoutPartsIsAnsweredAtOnce, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_step_without_parts_is_answered_at_once, Fixture) {
   SessionOptions options;
   options.lend_thread_us = 0;
   options.stall_report_ms = 1;
@@ -349,7 +349,7 @@ BOOST_FIXTURE_TEST_CASE(AStepWithoutPartsIsAnsweredAtOnce, Fixture) {
 
 // What a callback throws is its own affair: the set of executors that it was released from may be
 // another step's by then.
-BOOST_FIXTURE_TEST_CASE(ACallbackThatThrowsHurtsNobody, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_callback_that_throws_hurts_nobody, Fixture) {
   for (const int64_t lend_us : {0, 20}) {
     SessionOptions options;
     options.lend_thread_us = lend_us;

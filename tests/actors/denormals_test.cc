@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-BOOST_AUTO_TEST_CASE(DenormalsAreZeroInEveryKindOfStep) {
+BOOST_AUTO_TEST_CASE(denormals_are_zero_in_every_kind_of_step) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat),
                y = ops::Placeholder(root.WithOpName("y"), DType::kFloat);
@@ -64,7 +64,7 @@ struct Thirds {
   std::unique_ptr<Session> session;
 };
 
-BOOST_AUTO_TEST_CASE(InAUsersActorSystemDenormalsAreZeroToo) {
+BOOST_AUTO_TEST_CASE(in_a_users_actor_system_denormals_are_zero_too) {
   caf::actor_system_config config;
   caf::actor_system theirs(config);
   Thirds t(&theirs);
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(InAUsersActorSystemDenormalsAreZeroToo) {
   BOOST_TEST(t.Run("tiny", 1, 1) == 0.0f);  // folded when it was compiled
 }
 
-BOOST_AUTO_TEST_CASE(TheCallersRoundingModeDoesNotReachKernelsAndComesBack) {
+BOOST_AUTO_TEST_CASE(the_callers_rounding_mode_does_not_reach_kernels_and_comes_back) {
   for (const int64_t lend_us : {int64_t{0}, int64_t{1'000'000'000}}) {
     Thirds t(nullptr, lend_us);
     const float third = t.Run("third", 1, 3);
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(TheCallersRoundingModeDoesNotReachKernelsAndComesBack) {
 }
 
 #if defined(__GLIBC__) && defined(__x86_64__)
-BOOST_AUTO_TEST_CASE(ACallerThatTrapsDivisionsByZeroIsNotTrappedByAKernel) {
+BOOST_AUTO_TEST_CASE(a_caller_that_traps_divisions_by_zero_is_not_trapped_by_a_kernel) {
   Thirds t;
   (void)t.Run("third", 1, 2);
   std::feclearexcept(FE_ALL_EXCEPT);

@@ -90,7 +90,7 @@ struct Ends {
   Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
 };
 
-BOOST_FIXTURE_TEST_CASE(AKernelThatAnswersAgainAfterTheRuntimesEndFindsItsDevice, Ends) {
+BOOST_FIXTURE_TEST_CASE(a_kernel_that_answers_again_after_the_runtimes_end_finds_its_device, Ends) {
   Op("EndsAgain", "again");
   for (const int64_t limit : {int64_t{0}, int64_t{1} << 20}) {
     auto session = NewSession(root, {.runtime_options = {.threads = 2, .memory_limit = limit}});
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(AKernelThatAnswersAgainAfterTheRuntimesEndFindsItsDevice
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(TheEndOfASessionWaitsForAReportAndNoneComesAfterwards, Ends) {
+BOOST_FIXTURE_TEST_CASE(the_end_of_a_session_waits_for_a_report_and_none_comes_afterwards, Ends) {
   Op("EndsWaits", "waits");
   struct Shared {
     std::promise<void> begun, gone;
@@ -141,7 +141,7 @@ BOOST_FIXTURE_TEST_CASE(TheEndOfASessionWaitsForAReportAndNoneComesAfterwards, E
   BOOST_TEST(shared->reports == reports);
 }
 
-BOOST_FIXTURE_TEST_CASE(ASessionMayEndWithinItsOwnReport, Ends) {
+BOOST_FIXTURE_TEST_CASE(a_session_may_end_within_its_own_report, Ends) {
   Op("EndsWaits", "waits");
   auto session = std::make_shared<std::unique_ptr<Session>>();
   auto ended = std::make_shared<std::promise<void>>();
@@ -162,7 +162,7 @@ BOOST_FIXTURE_TEST_CASE(ASessionMayEndWithinItsOwnReport, Ends) {
 }
 
 // While a constructor does not return, calls come, are answered by their deadlines, and go.
-BOOST_FIXTURE_TEST_CASE(AnAnsweredCallLeavesNothingBehindWhileASignatureIsBeingCompiled, Ends) {
+BOOST_FIXTURE_TEST_CASE(an_answered_call_leaves_nothing_behind_while_a_signature_is_being_compiled, Ends) {
   Op("EndsSlowMade", "slow");
   constexpr int kCalls = 400;
   for (int i = 0; i < kCalls; ++i) ops::Neg(root.WithOpName(StrCat("neg", i)), x);
@@ -203,7 +203,7 @@ BOOST_FIXTURE_TEST_CASE(AnAnsweredCallLeavesNothingBehindWhileASignatureIsBeingC
   TROUPE_REQUIRE_OK(session->Run(feeds, {"neg7"}, {}, &out));
 }
 
-BOOST_FIXTURE_TEST_CASE(ARequestsDeadlineHoldsWhileItsSignatureIsBeingCompiled, Ends) {
+BOOST_FIXTURE_TEST_CASE(a_requests_deadline_holds_while_its_signature_is_being_compiled, Ends) {
   Op("EndsSlowMade", "slow");
   auto session = NewSession(root);
   may_make = false;
@@ -222,7 +222,7 @@ BOOST_FIXTURE_TEST_CASE(ARequestsDeadlineHoldsWhileItsSignatureIsBeingCompiled, 
   may_make = true;
 }
 
-BOOST_FIXTURE_TEST_CASE(WhatNeedNotWaitMayBeCalledInACallback, Ends) {
+BOOST_FIXTURE_TEST_CASE(what_need_not_wait_may_be_called_in_a_callback, Ends) {
   auto session = NewSession(root, {.lend_thread_us = 0});  // on a thread of the runtime
   std::vector<Tensor> out;
   TROUPE_REQUIRE_OK(session->Run(feeds, {"twice"}, {}, &out));

@@ -66,7 +66,7 @@ struct Machine {
   StepInput input;
 };
 
-BOOST_AUTO_TEST_CASE(Edges1And2And7ARunFromBeginToFinish) {
+BOOST_AUTO_TEST_CASE(edges_1_and_2_and_7_a_run_from_begin_to_finish) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Square(root, ops::Neg(root, x));
   Machine m(Compile(root, {x.name()}, {y.name()}), {Tensor::Scalar(3.0f)});
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(Edges1And2And7ARunFromBeginToFinish) {
   BOOST_TEST(m.host->log.empty());
 }
 
-BOOST_AUTO_TEST_CASE(Edge2ATurnEndsWhenItsBudgetIsSpent) {
+BOOST_AUTO_TEST_CASE(edge_2_a_turn_ends_when_its_budget_is_spent) {
   Scope root = Scope::NewRootScope();
   Output x = ops::Placeholder(root, DType::kFloat);
   const std::string feed = x.name();
@@ -121,7 +121,7 @@ struct RecvGraph {
   Output out;
 };
 
-BOOST_FIXTURE_TEST_CASE(Edges3And4ATensorComesBeforeOrAfterItsRecvAndLateOnesAreDropped, RecvGraph) {
+BOOST_FIXTURE_TEST_CASE(edges_3_and_4_a_tensor_comes_before_or_after_its_recv_and_late_ones_are_dropped, RecvGraph) {
   Machine m(Compile(root, {}, {out.name()}));
   // After: the Recv waits.
   m.state.Begin(m.input);
@@ -151,7 +151,7 @@ BOOST_FIXTURE_TEST_CASE(Edges3And4ATensorComesBeforeOrAfterItsRecvAndLateOnesAre
   BOOST_TEST(m.results[0].scalar<float>() == -5.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge8WhatComesBeforeItsStepBeginsIsKept, RecvGraph) {
+BOOST_FIXTURE_TEST_CASE(edge_8_what_comes_before_its_step_begins_is_kept, RecvGraph) {
   Machine m(Compile(root, {}, {out.name()}));
   for (int step = 1; step <= 2; ++step) {
     m.state.PostArrival(Message(m, Tensor::Scalar(3.0f * step), step));
@@ -166,7 +166,7 @@ BOOST_FIXTURE_TEST_CASE(Edge8WhatComesBeforeItsStepBeginsIsKept, RecvGraph) {
   BOOST_TEST(m.state.received_bytes() == 8);
 }
 
-BOOST_FIXTURE_TEST_CASE(AWrongDtypeAtARecvIsAnError, RecvGraph) {
+BOOST_FIXTURE_TEST_CASE(a_wrong_dtype_at_a_recv_is_an_error, RecvGraph) {
   Machine m(Compile(root, {}, {out.name()}));
   m.state.Begin(m.input);
   m.state.Drain(100);
@@ -178,7 +178,7 @@ BOOST_FIXTURE_TEST_CASE(AWrongDtypeAtARecvIsAnError, RecvGraph) {
   BOOST_TEST(std::string(s.message()).find("received int32") != std::string::npos, s);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edges5And6AnAbortedStepForgetsAndDrops, RecvGraph) {
+BOOST_FIXTURE_TEST_CASE(edges_5_and_6_an_aborted_step_forgets_and_drops, RecvGraph) {
   Machine m(Compile(root, {}, {out.name()}));
   m.state.Begin(m.input);
   m.state.Drain(100);
@@ -196,7 +196,7 @@ BOOST_FIXTURE_TEST_CASE(Edges5And6AnAbortedStepForgetsAndDrops, RecvGraph) {
   BOOST_TEST(!m.results[0].valid());
 }
 
-BOOST_AUTO_TEST_CASE(EveryTokenIsAMessageInTheDebuggingMode) {
+BOOST_AUTO_TEST_CASE(every_token_is_a_message_in_the_debugging_mode) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Add(root, x, ops::Neg(root, x));
   Machine m(Compile(root, {x.name()}, {y.name()}), {Tensor::Scalar(3.0f)});
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(EveryTokenIsAMessageInTheDebuggingMode) {
   BOOST_TEST(m.host->log.size() == 4u);  // x to Neg and Add, Neg to Add, Add to the result
 }
 
-BOOST_FIXTURE_TEST_CASE(AKilledExecutorFailsItsStepAndIsReplaced, RecvGraph) {
+BOOST_FIXTURE_TEST_CASE(a_killed_executor_fails_its_step_and_is_replaced, RecvGraph) {
   caf::actor_system_config config;
   config.set("scheduler.max-threads", size_t{2});
   caf::actor_system system(config);
@@ -252,7 +252,7 @@ BOOST_FIXTURE_TEST_CASE(AKilledExecutorFailsItsStepAndIsReplaced, RecvGraph) {
 
 // Nodes with values among nodes that only order others, which have a queue of their own: whatever
 // the budget of a turn, every node runs once and after all that it waits for.
-BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
+BOOST_AUTO_TEST_CASE(edge_2_nodes_that_only_order_others_keep_the_order) {
   for (const unsigned seed : {1u, 2u, 3u, 4u}) {
     std::mt19937 rng(seed);
     Scope root = Scope::NewRootScope();
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(Edge2NodesThatOnlyOrderOthersKeepTheOrder) {
 
 // What waits in that queue is forgotten with the rest when the step is stopped, and the next step
 // begins anew.
-BOOST_AUTO_TEST_CASE(Edge5StopsAmongNodesThatOnlyOrderOthers) {
+BOOST_AUTO_TEST_CASE(edge_5_stops_among_nodes_that_only_order_others) {
   Scope root = Scope::NewRootScope();
   std::vector<Operation> layer;
   for (int i = 0; i < 50; ++i) layer.push_back(ops::NoOp(root));
@@ -354,7 +354,7 @@ BOOST_AUTO_TEST_CASE(Edge5StopsAmongNodesThatOnlyOrderOthers) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(TheRestartDelayGrowsIsBoundedAndEnds) {
+BOOST_AUTO_TEST_CASE(the_restart_delay_grows_is_bounded_and_ends) {
   RestartPolicy policy;
   policy.min_delay = 10ms;
   policy.max_delay = 50ms;

@@ -79,7 +79,7 @@ struct Fixture {
   Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
 };
 
-BOOST_FIXTURE_TEST_CASE(AnExceptionFailsItsStepWithAnAddress, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_exception_fails_its_step_with_an_address, Fixture) {
   const Output bad = TestOp(root, "TestThrow", x);
   auto session = NewSession(root);
   std::vector<Tensor> out;
@@ -91,7 +91,7 @@ BOOST_FIXTURE_TEST_CASE(AnExceptionFailsItsStepWithAnAddress, Fixture) {
   StillWorks(*session);
 }
 
-BOOST_FIXTURE_TEST_CASE(ADeadlineNamesWhatTheStepWaitsFor, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_deadline_names_what_the_step_waits_for, Fixture) {
   const Output never = TestOp(root, "TestNever", x);
   auto session = NewSession(root);
   std::vector<Tensor> out;
@@ -106,7 +106,7 @@ BOOST_FIXTURE_TEST_CASE(ADeadlineNamesWhatTheStepWaitsFor, Fixture) {
 }
 
 // The part cannot answer while its turn lasts; the report comes all the same, and names the kernel.
-BOOST_FIXTURE_TEST_CASE(AKernelThatKeepsItsTurnIsReportedWhileItRuns, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_kernel_that_keeps_its_turn_is_reported_while_it_runs, Fixture) {
   const Output busy = TestOp(root, "TestBusy", x);
   for (const bool blocking : {true, false}) {
     busy_over = std::promise<void>();
@@ -137,7 +137,7 @@ BOOST_FIXTURE_TEST_CASE(AKernelThatKeepsItsTurnIsReportedWhileItRuns, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(ATokenCancelsAWaitingStep, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_token_cancels_a_waiting_step, Fixture) {
   const Output never = TestOp(root, "TestNever", x);
   auto session = NewSession(root);
   CancellationToken token;
@@ -154,7 +154,7 @@ BOOST_FIXTURE_TEST_CASE(ATokenCancelsAWaitingStep, Fixture) {
   StillWorks(*session);
 }
 
-BOOST_FIXTURE_TEST_CASE(CloseCancelsWhatRuns, Fixture) {
+BOOST_FIXTURE_TEST_CASE(close_cancels_what_runs, Fixture) {
   const Output never = TestOp(root, "TestNever", x);
   auto session = NewSession(root);
   std::promise<absl::Status> done;
@@ -169,7 +169,7 @@ BOOST_FIXTURE_TEST_CASE(CloseCancelsWhatRuns, Fixture) {
   BOOST_TEST(session->Run(feeds, {twice.name()}, {}, &out).code() == absl::StatusCode::kCancelled);
 }
 
-BOOST_FIXTURE_TEST_CASE(ABlockingRunInsideAnActorIsRefused, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_blocking_run_inside_an_actor_is_refused, Fixture) {
   auto session = NewSession(root);
   std::promise<absl::Status> refused;
   session->RunAsync(feeds, {twice.name()}, {}, [&](absl::Status, std::vector<Tensor>) {
@@ -181,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(ABlockingRunInsideAnActorIsRefused, Fixture) {
   BOOST_TEST(future.get().code() == absl::StatusCode::kFailedPrecondition);
 }
 
-BOOST_FIXTURE_TEST_CASE(BadFeedsAndFetchesSayWhichAndWhy, Fixture) {
+BOOST_FIXTURE_TEST_CASE(bad_feeds_and_fetches_say_which_and_why, Fixture) {
   auto session = NewSession(root);
   std::vector<Tensor> out;
   const auto message = [&](const Feeds& f, const Names& fetches, const Names& targets) {
@@ -200,7 +200,7 @@ BOOST_FIXTURE_TEST_CASE(BadFeedsAndFetchesSayWhichAndWhy, Fixture) {
   BOOST_TEST(out[1].scalar<float>() == 2.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(AKilledDeviceOrContainerActorComesBackAndVariablesStay, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_killed_device_or_container_actor_comes_back_and_variables_stay, Fixture) {
   Variable v(root.WithOpName("v"), 5.0f);
   const Output add = v.AssignAdd(root, 1.0f);
   const Output again = v.Read(root.WithOpName("again"));
@@ -223,7 +223,7 @@ BOOST_FIXTURE_TEST_CASE(AKilledDeviceOrContainerActorComesBackAndVariablesStay, 
   BOOST_TEST(RunOne(*session, {}, again).scalar<float>() == 6.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(AnActorRunsStepsByMessages, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_actor_runs_steps_by_messages, Fixture) {
   auto session = NewSession(root);
   caf::scoped_actor self(*session->runtime()->impl()->system);
   for (int i = 0; i < 3; ++i) {
@@ -238,7 +238,7 @@ BOOST_FIXTURE_TEST_CASE(AnActorRunsStepsByMessages, Fixture) {
   BOOST_TEST(status.code() == absl::StatusCode::kNotFound);
 }
 
-BOOST_FIXTURE_TEST_CASE(StatusNamesWhatARunningStepWaitsFor, Fixture) {
+BOOST_FIXTURE_TEST_CASE(status_names_what_a_running_step_waits_for, Fixture) {
   const Output never = TestOp(root, "TestNever", x);
   auto session = NewSession(root);
   CancellationToken token;
@@ -257,7 +257,7 @@ BOOST_FIXTURE_TEST_CASE(StatusNamesWhatARunningStepWaitsFor, Fixture) {
   StillWorks(*session);
 }
 
-BOOST_FIXTURE_TEST_CASE(BlockingAndAsynchronousRunsMix, Fixture) {
+BOOST_FIXTURE_TEST_CASE(blocking_and_asynchronous_runs_mix, Fixture) {
   auto session = NewSession(root);
   std::atomic<int> answered{0}, wrong{0};
   std::vector<std::thread> threads;
@@ -284,7 +284,7 @@ BOOST_FIXTURE_TEST_CASE(BlockingAndAsynchronousRunsMix, Fixture) {
   BOOST_TEST(wrong == 0);
 }
 
-BOOST_FIXTURE_TEST_CASE(APartialRunIsFedAndFetchedPieceByPiece, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_partial_run_is_fed_and_fetched_piece_by_piece, Fixture) {
   const Output y = ops::Placeholder(root.WithOpName("y"), DType::kFloat), sum = ops::Add(root, twice, y);
   for (const bool messages : {false, true}) {
     SessionOptions options;
@@ -307,7 +307,7 @@ BOOST_FIXTURE_TEST_CASE(APartialRunIsFedAndFetchedPieceByPiece, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(StatsNameEveryNode, Fixture) {
+BOOST_FIXTURE_TEST_CASE(stats_name_every_node, Fixture) {
   const Output slow = TestOp(root, "TestSleep", x);
   auto session = NewSession(root);
   RunOptions options;

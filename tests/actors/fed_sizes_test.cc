@@ -111,7 +111,7 @@ absl::Status RunStuck(const Callable& step, const RunOptions& options, const Ten
   return done.get();
 }
 
-BOOST_FIXTURE_TEST_CASE(ADeadlineHoldsForAFeedThatIsBiggerThanBefore, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_deadline_holds_for_a_feed_that_is_bigger_than_before, Fixture) {
   const Callable step = Start(DType::kFloat);
   const RunOptions limited{.timeout_ms = 20000}, soon{.timeout_ms = 20};
   RunUntilHere(step, limited, Rows(4, 8));
@@ -131,21 +131,21 @@ BOOST_FIXTURE_TEST_CASE(ADeadlineHoldsForAFeedThatIsBiggerThanBefore, Fixture) {
   BOOST_TEST(absl::IsDeadlineExceeded(s), s);
 }
 
-BOOST_FIXTURE_TEST_CASE(ATokenHoldsForAFeedThatIsBiggerThanBefore, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_token_holds_for_a_feed_that_is_bigger_than_before, Fixture) {
   const Callable step = Start(DType::kFloat);
   RunUntilHere(step, {.cancellation = &token}, Rows(4, 8));
   const absl::Status s = RunStuck(step, {.cancellation = &token}, Rows(5, 8));
   BOOST_TEST(absl::IsCancelled(s), s);
 }
 
-BOOST_FIXTURE_TEST_CASE(AStringThatIsLongerIsABiggerFeed, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_string_that_is_longer_is_a_bigger_feed, Fixture) {
   const Callable step = Start(DType::kString);
   RunUntilHere(step, {.timeout_ms = 20000}, Tensor::Scalar(std::string("abcd")));
   const absl::Status s = RunStuck(step, {.timeout_ms = 20}, Tensor::Scalar(std::string("abcde")));
   BOOST_TEST(absl::IsDeadlineExceeded(s), s);
 }
 
-BOOST_FIXTURE_TEST_CASE(RunAsyncComesBackForAFeedThatIsBiggerThanBefore, Fixture) {
+BOOST_FIXTURE_TEST_CASE(run_async_comes_back_for_a_feed_that_is_bigger_than_before, Fixture) {
   const Callable step = Start(DType::kFloat, 1'000'000);
   const auto lent = [&](const Tensor& feed) {
     std::promise<absl::Status> done;
@@ -170,7 +170,7 @@ BOOST_FIXTURE_TEST_CASE(RunAsyncComesBackForAFeedThatIsBiggerThanBefore, Fixture
 }
 
 // What only the values of a feed tell is seen when it has happened, and for one step.
-BOOST_FIXTURE_TEST_CASE(AStepThatTurnedOutLongIsElsewhereTheNextTime, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_step_that_turned_out_long_is_elsewhere_the_next_time, Fixture) {
   const Callable step = Start(DType::kFloat, 1000);
   const RunOptions limited{.timeout_ms = 20000};
   for (int round = 0; round < 3; ++round) {

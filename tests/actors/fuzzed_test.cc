@@ -51,7 +51,7 @@ std::vector<Case> Cases() {
   };
 }
 
-BOOST_AUTO_TEST_CASE(GraphsFoundByFuzzingFail) {
+BOOST_AUTO_TEST_CASE(graphs_found_by_fuzzing_fail) {
   for (const Case& c : Cases()) {
     proto::GraphDef def;
     BOOST_REQUIRE(google::protobuf::TextFormat::ParseFromString(c.graph, &def));
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(GraphsFoundByFuzzingFail) {
 
 // What no memory holds is refused by an error that says so, with the node's name, by whichever way
 // the size comes.
-BOOST_AUTO_TEST_CASE(HugeTensorsAreRefused) {
+BOOST_AUTO_TEST_CASE(huge_tensors_are_refused) {
   const int64_t huge = 1000000000000;
   const Tensor one = Tensor::Scalar(1.0f), v = Tensor::Vector({1.0f, 2.0f});
   const auto refused = [](const char* what, const absl::StatusOr<std::vector<Tensor>>& result) {
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(HugeTensorsAreRefused) {
 }
 
 // The exponential made an integer of a NaN, which is undefined.
-BOOST_AUTO_TEST_CASE(SoftmaxOfNanIsNan) {
+BOOST_AUTO_TEST_CASE(softmax_of_nan_is_nan) {
   Tensor x(DType::kDouble, TensorShape({2, 40}));
   for (int i = 0; i < 80; ++i) x.data<double>()[i] = i == 17 ? std::nan("") : i;
   for (const char* op : {"Softmax", "LogSoftmax"}) {
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(SoftmaxOfNanIsNan) {
 }
 
 // Sums over no channels divided by their number.
-BOOST_AUTO_TEST_CASE(BiasOfNoChannels) {
+BOOST_AUTO_TEST_CASE(bias_of_no_channels) {
   for (const TensorShape& shape : {TensorShape({3, 0}), TensorShape({0, 0}), TensorShape({2, 4, 5, 0})}) {
     auto gradient = EvaluateOp("BiasAddGrad", {Tensor(DType::kFloat, shape)});
     BOOST_REQUIRE_MESSAGE(gradient.ok(), gradient.status());
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(BiasOfNoChannels) {
 }
 
 // A hash table refuses keys that do not equal themselves.
-BOOST_AUTO_TEST_CASE(ListDiffKeepsNumbersThatAreNone) {
+BOOST_AUTO_TEST_CASE(list_diff_keeps_numbers_that_are_none) {
   const float nan = std::nanf("");
   auto out = EvaluateOp("ListDiff", {Tensor::Vector({nan, 1.0f, 2.0f, nan}), Tensor::Vector({nan, 2.0f, nan})});
   BOOST_REQUIRE_MESSAGE(out.ok(), out.status());

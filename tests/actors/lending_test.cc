@@ -133,7 +133,7 @@ struct Fixture {
   static std::vector<Tensor> X(float value) { return {Tensor::Scalar(value)}; }
 };
 
-BOOST_FIXTURE_TEST_CASE(AfterTheFirstStepTheStarterDoesTheWork, Fixture) {
+BOOST_FIXTURE_TEST_CASE(after_the_first_step_the_starter_does_the_work, Fixture) {
   const Callable step = Prepare(Start(kAlways), {"x"}, {"twice"});
   BOOST_TEST((RunAsyncAndWait(step, X(1)).thread != std::this_thread::get_id()));
   RunUntilLent(step, X(1));
@@ -151,7 +151,7 @@ BOOST_FIXTURE_TEST_CASE(AfterTheFirstStepTheStarterDoesTheWork, Fixture) {
   BOOST_TEST((thread == std::this_thread::get_id()));
 }
 
-BOOST_FIXTURE_TEST_CASE(WithoutLendingDoneIsNeverCalledByTheStarter, Fixture) {
+BOOST_FIXTURE_TEST_CASE(without_lending_done_is_never_called_by_the_starter, Fixture) {
   const Callable step = Prepare(Start(0), {"x"}, {"twice"});
   for (int i = 0; i < 50; ++i) {
     const Answer a = RunAsyncAndWait(step, X(1));
@@ -160,7 +160,7 @@ BOOST_FIXTURE_TEST_CASE(WithoutLendingDoneIsNeverCalledByTheStarter, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(AStepThatWaitsGoesOnElsewhere, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_step_that_waits_goes_on_elsewhere, Fixture) {
   const Callable step = Prepare(Start(kAlways), {"x"}, {"behind_gate"});
   for (int i = 0; i < 30; ++i) {
     RunUntilLent(step, X(1));
@@ -173,7 +173,7 @@ BOOST_FIXTURE_TEST_CASE(AStepThatWaitsGoesOnElsewhere, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(ALongStepIsNotLentAndOneThatTurnsOutLongIsHandedOn, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_long_step_is_not_lent_and_one_that_turns_out_long_is_handed_on, Fixture) {
   const Output n = ops::Placeholder(root.WithOpName("n"), DType::kInt32);
   const auto loop = While(
       root, {ops::Const(root, 0)}, [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n); },
@@ -219,7 +219,7 @@ struct Chain {
   }
 };
 
-BOOST_FIXTURE_TEST_CASE(AHundredThousandStepsInAChainDoNotGrowTheStack, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_hundred_thousand_steps_in_a_chain_do_not_grow_the_stack, Fixture) {
   for (const int64_t lend_us : {int64_t{0}, int64_t{20}, kAlways}) {
     Chain chain{.step = Prepare(Start(lend_us), {"x"}, {"twice"}),
                 .left = 100000,
@@ -235,7 +235,7 @@ BOOST_FIXTURE_TEST_CASE(AHundredThousandStepsInAChainDoNotGrowTheStack, Fixture)
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(AnEndlessChainGivesTheThreadBack, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_endless_chain_gives_the_thread_back, Fixture) {
   Chain chain{.step = Prepare(Start(20), {"x"}, {"twice"}),
               .left = INT64_MAX,
               .over = {},
@@ -250,7 +250,7 @@ BOOST_FIXTURE_TEST_CASE(AnEndlessChainGivesTheThreadBack, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(WhatARunTakesALentStepTakesToo, Fixture) {
+BOOST_FIXTURE_TEST_CASE(what_a_run_takes_a_lent_step_takes_too, Fixture) {
   const Callable step = Prepare(Start(kAlways), {"x"}, {never.name()});
   RunUntilLent(step, X(1));
   Answer a = RunAsyncAndWait(step, X(-1), {.timeout_ms = 30});
@@ -281,7 +281,7 @@ BOOST_FIXTURE_TEST_CASE(WhatARunTakesALentStepTakesToo, Fixture) {
   BOOST_TEST((closed.get_future().get().code() == absl::StatusCode::kCancelled));
 }
 
-BOOST_FIXTURE_TEST_CASE(AKernelsErrorEndsALentStepOnBothDevices, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_kernels_error_ends_a_lent_step_on_both_devices, Fixture) {
   const Output there = ops::Neg(root.WithOpName("there").WithDevice("/device:CPU:1"), twice);
   const Output reshaped =
       ops::Reshape(root.WithOpName("bad").WithDevice("/device:CPU:1"), there, ops::Const(root, {-1, 2}));
@@ -345,7 +345,7 @@ caf::behavior Drive(caf::stateful_actor<Driver>* self, int) {
   };
 }
 
-BOOST_FIXTURE_TEST_CASE(AnActorsStepsOfAllKinds, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_actors_steps_of_all_kinds, Fixture) {
   const Output there = ops::Neg(root.WithOpName("there").WithDevice("/device:CPU:1"), twice);  // two parts
   const Output m = ops::Placeholder(root.WithOpName("m"), DType::kFloat);
   const Output left = ops::MatMul(root, m, m), right = ops::MatMul(root, ops::Neg(root, m), m);  // two heavy kernels
@@ -381,7 +381,7 @@ BOOST_FIXTURE_TEST_CASE(AnActorsStepsOfAllKinds, Fixture) {
 }
 
 // The message to the session's actor has the same end, lent or not.
-BOOST_FIXTURE_TEST_CASE(ARunMessageIsAnsweredForLentSteps, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_run_message_is_answered_for_lent_steps, Fixture) {
   caf::actor_system_config config;
   caf::actor_system system(config);
   SessionOptions options;

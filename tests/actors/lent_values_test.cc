@@ -34,7 +34,7 @@ void InBothModes(const Scope& root, const std::function<void(Session&)>& check) 
   }
 }
 
-BOOST_AUTO_TEST_CASE(AnArgumentIsTheCallersOwnAgainAfterTheStep) {
+BOOST_AUTO_TEST_CASE(an_argument_is_the_callers_own_again_after_the_step) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), same = ops::Identity(root, x);
   const Output flat = ops::Reshape(root, x, ops::Const(root, {-1}));  // takes its input for its output
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(AnArgumentIsTheCallersOwnAgainAfterTheStep) {
 
 // A fed tensor's references are not counted for the step; whoever keeps it has one, however it was
 // made.
-BOOST_AUTO_TEST_CASE(WhatIsKeptOfAnArgumentStays) {
+BOOST_AUTO_TEST_CASE(what_is_kept_of_an_argument_stays) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), text = ops::Placeholder(root, DType::kString);
   const Output same = ops::Identity(root, x), same_text = ops::Identity(root, text);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(WhatIsKeptOfAnArgumentStays) {
   });
 }
 
-BOOST_AUTO_TEST_CASE(AStepMayBeFedWithWhatItsResultsReplace) {
+BOOST_AUTO_TEST_CASE(a_step_may_be_fed_with_what_its_results_replace) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Placeholder(root, DType::kFloat);
   const Output sum = ops::Add(root, x, y), same = ops::Identity(root, y);
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(AStepMayBeFedWithWhatItsResultsReplace) {
   });
 }
 
-BOOST_AUTO_TEST_CASE(AConstantThatAKernelTakesIsThereInTheNextStep) {
+BOOST_AUTO_TEST_CASE(a_constant_that_a_kernel_takes_is_there_in_the_next_step) {
   Scope root = Scope::NewRootScope();
   const Output c = ops::Const(root, {1.0f, 2.0f, 3.0f, 4.0f});
   const Output square = ops::Reshape(root, c, ops::Const(root, {2, 2})), twice = ops::Add(root, square, square);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(AConstantThatAKernelTakesIsThereInTheNextStep) {
 }
 
 // Six dimensions, and one that 32 bits do not hold.
-BOOST_AUTO_TEST_CASE(ShapesOnTheHeap) {
+BOOST_AUTO_TEST_CASE(shapes_on_the_heap) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);
   const Output a = ops::Neg(root, x), b = ops::Abs(root, a), c = ops::Add(root, a, x), d = ops::Square(root, a);
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(ShapesOnTheHeap) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(AFailureGivesBackWhatWasLent) {
+BOOST_AUTO_TEST_CASE(a_failure_gives_back_what_was_lent) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);
   const Output late = ops::Add(root, ops::Neg(root, x), x), bad = ops::Reshape(root, x, ops::Const(root, {7}));

@@ -99,7 +99,7 @@ void Answer(KernelContext& ctx, const DoneFn& done) {
   done(absl::OkStatus());
 }
 
-BOOST_FIXTURE_TEST_CASE(AnAsynchronousKernelThatThrowsFailsItsStep, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_asynchronous_kernel_that_throws_fails_its_step, Fixture) {
   const Output y = ops::Neg(root, TestOp(root, "MisAsync", x));
   auto session = NewSession(root);
   for (const bool messages : {false, true}) {
@@ -110,7 +110,7 @@ BOOST_FIXTURE_TEST_CASE(AnAsynchronousKernelThatThrowsFailsItsStep, Fixture) {
       BOOST_TEST(s.code() == absl::StatusCode::kInternal, s);
       BOOST_TEST(Has(s, Address("MisAsync") + "the kernel threw an exception: boom"), s);
       asynchronous = [](KernelContext&, DoneFn) { throw 3; };
-      BOOST_TEST(Has(Run(*session, y, i % 2 == 0), "something that is no std::exception"));
+      BOOST_TEST(Has(Run(*session, y, i % 2 == 0), "an object that is not a std::exception"));
       asynchronous = [](KernelContext&, DoneFn) { throw std::bad_alloc(); };
       BOOST_TEST(Run(*session, y, i % 2 == 0).code() == absl::StatusCode::kResourceExhausted);
       asynchronous = [](KernelContext& ctx, DoneFn done) { Answer(ctx, done); };
@@ -121,7 +121,7 @@ BOOST_FIXTURE_TEST_CASE(AnAsynchronousKernelThatThrowsFailsItsStep, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(AnAnswerThatIsDroppedFailsItsStep, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_answer_that_is_dropped_fails_its_step, Fixture) {
   const Output y = ops::Neg(root, TestOp(root, "MisAsync", x));
   auto session = NewSession(root);
   std::thread dropper;
@@ -140,7 +140,7 @@ BOOST_FIXTURE_TEST_CASE(AnAnswerThatIsDroppedFailsItsStep, Fixture) {
   TROUPE_REQUIRE_OK(Run(*session, y, true));
 }
 
-BOOST_FIXTURE_TEST_CASE(OnlyTheFirstAnswerCounts, Fixture) {
+BOOST_FIXTURE_TEST_CASE(only_the_first_answer_counts, Fixture) {
   const Output y = ops::Neg(root, TestOp(root, "MisAsync", x));
   auto session = NewSession(root);
   DoneFn kept;
@@ -175,7 +175,7 @@ BOOST_FIXTURE_TEST_CASE(OnlyTheFirstAnswerCounts, Fixture) {
   if (kept) kept(absl::InternalError("after the session"));
 }
 
-BOOST_FIXTURE_TEST_CASE(AnAnswerAfterTheStepWasCancelledIsDropped, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_answer_after_the_step_was_cancelled_is_dropped, Fixture) {
   const Output y = ops::Neg(root, TestOp(root, "MisAsync", x));
   auto session = NewSession(root);
   for (const bool drops : {false, true}) {
@@ -200,7 +200,7 @@ BOOST_FIXTURE_TEST_CASE(AnAnswerAfterTheStepWasCancelledIsDropped, Fixture) {
 }
 
 // What a kernel does when its value comes may throw, too.
-BOOST_FIXTURE_TEST_CASE(WhatThrowsWhenItsTensorComesFailsItsStep, Fixture) {
+BOOST_FIXTURE_TEST_CASE(what_throws_when_its_tensor_comes_fails_its_step, Fixture) {
   const Output y = TestOp(root, "MisAsync", x);
   auto session = NewSession(root);
   // Its value never comes: the step's end is what it hears, and what it throws then is nobody's.
@@ -215,7 +215,7 @@ BOOST_FIXTURE_TEST_CASE(WhatThrowsWhenItsTensorComesFailsItsStep, Fixture) {
   TROUPE_REQUIRE_OK(Run(*session, y, true));
 }
 
-BOOST_FIXTURE_TEST_CASE(AnAnswerMayOutliveItsExecutor, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_answer_may_outlive_its_executor, Fixture) {
   caf::actor_system_config config;
   config.set("scheduler.max-threads", size_t{2});
   caf::actor_system system(config);
@@ -259,7 +259,7 @@ BOOST_FIXTURE_TEST_CASE(AnAnswerMayOutliveItsExecutor, Fixture) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(AConstructorThatThrowsRefusesItsNodeAndNobodyElse, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_constructor_that_throws_refuses_its_node_and_nobody_else, Fixture) {
   const Output bad = TestOp(root, "MisConstructed", x), held = TestOp(root, "MisAsync", x);
   auto runtime = Runtime::Start({}).value();
   SessionOptions options;
@@ -282,7 +282,7 @@ BOOST_FIXTURE_TEST_CASE(AConstructorThatThrowsRefusesItsNodeAndNobodyElse, Fixtu
     const absl::Status s = Run(*other, bad, i % 3 != 0);
     BOOST_TEST(s.code() == absl::StatusCode::kInternal, s);
     BOOST_TEST(Has(s, "node 'MisConstructed' (MisConstructed)"), s);
-    BOOST_TEST(Has(s, i % 2 == 0 ? "model file missing" : "no std::exception"), s);
+    BOOST_TEST(Has(s, i % 2 == 0 ? "model file missing" : "not a std::exception"), s);
   }
   construction = [] {};
   TROUPE_REQUIRE_OK(Run(*other, bad, true));
@@ -305,7 +305,7 @@ const std::vector<Wrong>& Wrongs() {
   return wrongs;
 }
 
-BOOST_FIXTURE_TEST_CASE(OutputsOfUsersKernelsAreCheckedInEveryStep, Fixture) {
+BOOST_FIXTURE_TEST_CASE(outputs_of_users_kernels_are_checked_in_every_step, Fixture) {
   const Output sync = TestOp(root, "MisSync", x), z = ops::Neg(root, sync), async = ops::Neg(root, TestOp(root, "MisAsync", x));
   for (const bool messages : {false, true}) {
     auto session = NewSession(root, {.token_messages = messages});
@@ -338,7 +338,7 @@ BOOST_FIXTURE_TEST_CASE(OutputsOfUsersKernelsAreCheckedInEveryStep, Fixture) {
 
 // In a loop an output without a value would be a dead token, and its absence a branch that was not
 // taken.
-BOOST_FIXTURE_TEST_CASE(AnOutputThatIsNotSetInALoopIsNoDeadToken, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_output_that_is_not_set_in_a_loop_is_no_dead_token, Fixture) {
   const OutputList loop = While(
       root, {x}, [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 10.0f); },
       [](const Scope& s, const OutputList& v) -> OutputList { return {TestOp(s, "MisSync", v[0])}; },
@@ -355,7 +355,7 @@ BOOST_FIXTURE_TEST_CASE(AnOutputThatIsNotSetInALoopIsNoDeadToken, Fixture) {
 }
 
 // Slow kernels that are ready together become jobs.
-BOOST_FIXTURE_TEST_CASE(OutputsOfJobsAreCheckedAndWhatTheyThrowIsTheirs, Fixture) {
+BOOST_FIXTURE_TEST_CASE(outputs_of_jobs_are_checked_and_what_they_throw_is_theirs, Fixture) {
   std::vector<Output> slow;
   for (int i = 0; i < 4; ++i) slow.push_back(TestOp(root, "MisSync", x, StrCat("slow", i)));
   const Output sum = ops::AddN(root, slow);
@@ -390,7 +390,7 @@ BOOST_FIXTURE_TEST_CASE(OutputsOfJobsAreCheckedAndWhatTheyThrowIsTheirs, Fixture
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(TheLibrarysOutputsAreCheckedInFirstStepsAndOnDemand, Fixture) {
+BOOST_FIXTURE_TEST_CASE(the_librarys_outputs_are_checked_in_first_steps_and_on_demand, Fixture) {
   const Output y = TestOp(root, "MisLibrary", x);
   for (const bool check : {false, true}) {
     auto session = NewSession(root, {.check_kernels = check});
@@ -406,7 +406,7 @@ BOOST_FIXTURE_TEST_CASE(TheLibrarysOutputsAreCheckedInFirstStepsAndOnDemand, Fix
 }
 
 // Constant folding asks the same kernels. What fails there fails where it is run, in the step.
-BOOST_FIXTURE_TEST_CASE(KernelsThatAreFoldedAreCheckedToo, Fixture) {
+BOOST_FIXTURE_TEST_CASE(kernels_that_are_folded_are_checked_too, Fixture) {
   const Output c = ops::Const(root, 2.0f), y = TestOp(root, "MisPure", c);
   for (const Wrong& wrong : Wrongs()) {
     auto session = NewSession(root);
@@ -432,7 +432,7 @@ BOOST_FIXTURE_TEST_CASE(KernelsThatAreFoldedAreCheckedToo, Fixture) {
 }
 
 // The same contract where one node is run alone.
-BOOST_AUTO_TEST_CASE(KernelsThatAreEvaluatedAloneAreCheckedToo) {
+BOOST_AUTO_TEST_CASE(kernels_that_are_evaluated_alone_are_checked_too) {
   const std::vector<std::pair<const char*, std::function<void(KernelContext&, DoneFn)>>> ways = {
       {"threw an exception: boom", [](KernelContext&, DoneFn) { throw std::runtime_error("boom"); }},
       {"forgot to answer", [](KernelContext&, DoneFn) {}},

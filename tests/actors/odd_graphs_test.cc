@@ -26,7 +26,7 @@ absl::Status RunTarget(const Scope& root, const Names& targets, SessionOptions o
   return session->Run(run, {}, {}, targets, nullptr, nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(ANextIterationOutsideOfALoopIsRefused) {
+BOOST_AUTO_TEST_CASE(a_next_iteration_outside_of_a_loop_is_refused) {
   for (const bool messages : {false, true}) {
     Scope root = Scope::NewRootScope();
     const Output x = ops::Const(root, 1.0f);
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(ANextIterationOutsideOfALoopIsRefused) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(AnExitOutsideOfALoopIsRefused) {
+BOOST_AUTO_TEST_CASE(an_exit_outside_of_a_loop_is_refused) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Const(root, 1.0f);
   Build(NodeBuilder(root.graph(), "exit", "Exit").Input(NodeOut{x.node(), 0}));
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(AnExitOutsideOfALoopIsRefused) {
 }
 
 // merge -> neg -> next -> merge, in the root or with nothing that leads in.
-BOOST_AUTO_TEST_CASE(ACycleWithoutAnEnterIsRefused) {
+BOOST_AUTO_TEST_CASE(a_cycle_without_an_enter_is_refused) {
   for (const bool fed : {true, false}) {
     Scope root = Scope::NewRootScope();
     Node* const merge = *root.graph()->AddNode("merge", "Merge", [] {
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(ACycleWithoutAnEnterIsRefused) {
 }
 
 // Enter into Enter into Enter: no loop has an Exit, each ends with the one in it.
-BOOST_AUTO_TEST_CASE(LoopsMayBeNestedDeeperThanAStack) {
+BOOST_AUTO_TEST_CASE(loops_may_be_nested_deeper_than_a_stack) {
   constexpr int kDepth = 50000;
   Scope root = Scope::NewRootScope();
   Node* at = ops::Const(root, 1.0f).node();
@@ -136,13 +136,13 @@ double CompileSeconds(int inputs, int consumers) {
 }
 
 // What was refused above 65000; ten times the edges take about ten times as long.
-BOOST_AUTO_TEST_CASE(ManyInputsAndConsumersCompileInLinearTime) {
+BOOST_AUTO_TEST_CASE(many_inputs_and_consumers_compile_in_linear_time) {
   const double few = std::min(CompileSeconds(20000, 20000), CompileSeconds(20000, 20000));
   const double many = CompileSeconds(200000, 200000);
   BOOST_TEST(many < 60 * few, many << " s for ten times as much as " << few << " s");
 }
 
-BOOST_AUTO_TEST_CASE(AHundredThousandInputsAreAdded) {
+BOOST_AUTO_TEST_CASE(a_hundred_thousand_inputs_are_added) {
   constexpr int kInputs = 100000;
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(AHundredThousandInputsAreAdded) {
 }
 
 // An edge has fifteen bits for the output that it comes from.
-BOOST_AUTO_TEST_CASE(TooManyOutputsAreRefusedByName) {
+BOOST_AUTO_TEST_CASE(too_many_outputs_are_refused_by_name) {
   for (const int outputs : {kMaxOutputs, kMaxOutputs + 1}) {
     Scope root = Scope::NewRootScope();
     const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);

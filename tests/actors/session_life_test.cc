@@ -113,7 +113,7 @@ struct Life {
   Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
 };
 
-BOOST_FIXTURE_TEST_CASE(ManyWhoAskForTheSameSignatureGetOne, Life) {
+BOOST_FIXTURE_TEST_CASE(many_who_ask_for_the_same_signature_get_one, Life) {
   Op("TestSlowToMake", "slow");
   auto session = NewSession(root);
   gate.Set(false);
@@ -139,7 +139,7 @@ BOOST_FIXTURE_TEST_CASE(ManyWhoAskForTheSameSignatureGetOne, Life) {
   BOOST_TEST(gate.Begun() == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(ASessionAnswersWhileItCompiles, Life) {
+BOOST_FIXTURE_TEST_CASE(a_session_answers_while_it_compiles, Life) {
   Op("TestSlowToMake", "slow");
   Op("TestWaitsForTheEnd", "never");
   SessionOptions in;
@@ -175,7 +175,7 @@ BOOST_FIXTURE_TEST_CASE(ASessionAnswersWhileItCompiles, Life) {
   gate.Set(true);
 }
 
-BOOST_FIXTURE_TEST_CASE(ACompileThatNobodyWaitsForEndsBeforeItsNextPass, Life) {
+BOOST_FIXTURE_TEST_CASE(a_compile_that_nobody_waits_for_ends_before_its_next_pass, Life) {
   Op("TestSlowToMake", "slow");
   Op("TestSlowToMake", "second");
   auto session = NewSession(root);
@@ -195,7 +195,7 @@ BOOST_FIXTURE_TEST_CASE(ACompileThatNobodyWaitsForEndsBeforeItsNextPass, Life) {
   BOOST_TEST(gate.Begun() == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(AnExceptionWhileCompilingIsThatCallsError, Life) {
+BOOST_FIXTURE_TEST_CASE(an_exception_while_compiling_is_that_calls_error, Life) {
   Op("TestThrowsWhenMade", "throws");
   Op("TestShapeThrows", "shape");
   Op("TestWaitsForTheEnd", "never");
@@ -245,7 +245,7 @@ BOOST_FIXTURE_TEST_CASE(AnExceptionWhileCompilingIsThatCallsError, Life) {
   BOOST_TEST((Get(std::move(running)).code() == absl::StatusCode::kCancelled));
 }
 
-BOOST_FIXTURE_TEST_CASE(PartsGraphsAreMadeForWhoAsks, Life) {
+BOOST_FIXTURE_TEST_CASE(parts_graphs_are_made_for_who_asks, Life) {
   auto session = NewSession(root);
   std::vector<Tensor> out;
   for (int i = 0; i < 2; ++i) {
@@ -256,7 +256,7 @@ BOOST_FIXTURE_TEST_CASE(PartsGraphsAreMadeForWhoAsks, Life) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(ExtendSkipsEqualNodesAndRefusesOthersAllOrNothing, Life) {
+BOOST_FIXTURE_TEST_CASE(extend_skips_equal_nodes_and_refuses_others_all_or_nothing, Life) {
   auto session = NewSession(root);
   std::vector<Tensor> out;
   // The graph grew.
@@ -308,7 +308,7 @@ BOOST_FIXTURE_TEST_CASE(ExtendSkipsEqualNodesAndRefusesOthersAllOrNothing, Life)
   BOOST_TEST(out[0].scalar<float>() == -1.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(SignaturesAreBoundedAndTheOneUsedLeastRecentlyGoesFirst, Life) {
+BOOST_FIXTURE_TEST_CASE(signatures_are_bounded_and_the_one_used_least_recently_goes_first, Life) {
   for (const char* name : {"a", "b", "c", "d"}) Op("TestSlowToMake", name);
   gate.Set(true);
   SessionOptions options;
@@ -337,7 +337,7 @@ BOOST_FIXTURE_TEST_CASE(SignaturesAreBoundedAndTheOneUsedLeastRecentlyGoesFirst,
   BOOST_TEST((Session::Create(options).status().code() == absl::StatusCode::kInvalidArgument));
 }
 
-BOOST_FIXTURE_TEST_CASE(AStepOfASignatureThatWentEndsWithTheSession, Life) {
+BOOST_FIXTURE_TEST_CASE(a_step_of_a_signature_that_went_ends_with_the_session, Life) {
   Op("TestWaitsForTheEnd", "never");
   SessionOptions options;
   options.max_signatures = 1;
@@ -350,7 +350,7 @@ BOOST_FIXTURE_TEST_CASE(AStepOfASignatureThatWentEndsWithTheSession, Life) {
   BOOST_TEST((Get(std::move(running)).code() == absl::StatusCode::kCancelled));
 }
 
-BOOST_FIXTURE_TEST_CASE(TheEndOfASessionInAHandlerOrOfItsActorEndsItsSteps, Life) {
+BOOST_FIXTURE_TEST_CASE(the_end_of_a_session_in_a_handler_or_of_its_actor_ends_its_steps, Life) {
   Op("TestWaitsForTheEnd", "never");
   for (const bool killed : {true, false}) {
     std::weak_ptr<Runtime> runtime;
@@ -392,7 +392,7 @@ BOOST_FIXTURE_TEST_CASE(TheEndOfASessionInAHandlerOrOfItsActorEndsItsSteps, Life
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(PartialRunsCanBeGivenUpAndAreBounded, Life) {
+BOOST_FIXTURE_TEST_CASE(partial_runs_can_be_given_up_and_are_bounded, Life) {
   Op("TestWaitsForTheEnd", "never");
   SessionOptions options;
   options.max_partial_runs = 3;
@@ -436,7 +436,7 @@ BOOST_FIXTURE_TEST_CASE(PartialRunsCanBeGivenUpAndAreBounded, Life) {
 
 // Nobody ever asks for the rest of a partial run that fetches nothing: it makes room when its step
 // has ended.
-BOOST_FIXTURE_TEST_CASE(PartialRunsOfTargetsAloneMakeRoomWhenTheyHaveEnded, Life) {
+BOOST_FIXTURE_TEST_CASE(partial_runs_of_targets_alone_make_room_when_they_have_ended, Life) {
   ops::NoOp(root.WithOpName("done"));
   Op("TestWaitsForTheEnd", "never");
   SessionOptions options;
@@ -458,7 +458,7 @@ BOOST_FIXTURE_TEST_CASE(PartialRunsOfTargetsAloneMakeRoomWhenTheyHaveEnded, Life
 
 // Nobody could be told how such a step ends: it does not begin, whether its signature is there
 // already or not.
-BOOST_FIXTURE_TEST_CASE(AStepWithoutACallbackIsNotRun, Life) {
+BOOST_FIXTURE_TEST_CASE(a_step_without_a_callback_is_not_run, Life) {
   const Variable w(root.WithOpName("w"), 0.0f);
   const Output up = w.AssignAdd(root.WithOpName("up"), 1.0f);
   auto session = NewSession(root);
@@ -475,7 +475,7 @@ BOOST_FIXTURE_TEST_CASE(AStepWithoutACallbackIsNotRun, Life) {
   BOOST_TEST(out[0].scalar<float>() == 2.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(AnEmptyCallableSaysSo, Life) {
+BOOST_FIXTURE_TEST_CASE(an_empty_callable_says_so, Life) {
   Callable empty;
   std::vector<Tensor> out;
   BOOST_TEST((empty.Run({}, &out).code() == absl::StatusCode::kFailedPrecondition));

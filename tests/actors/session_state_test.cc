@@ -51,7 +51,7 @@ void CheckFails(const absl::Status& s, absl::StatusCode code, const std::vector<
   for (const std::string& part : parts) BOOST_TEST(s.ToString().find(part) != std::string::npos, s);
 }
 
-BOOST_FIXTURE_TEST_CASE(VariablesOfOneNameAreEachSessionsOwn, OneRuntime) {
+BOOST_FIXTURE_TEST_CASE(variables_of_one_name_are_each_sessions_own, OneRuntime) {
   for (const bool resource : {true, false}) {
     VariableOptions options;
     options.use_resource = resource;
@@ -66,7 +66,7 @@ BOOST_FIXTURE_TEST_CASE(VariablesOfOneNameAreEachSessionsOwn, OneRuntime) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(VariablesAreSharedByOptionContainerOrSharedName, OneRuntime) {
+BOOST_FIXTURE_TEST_CASE(variables_are_shared_by_option_container_or_shared_name, OneRuntime) {
   const Model plain(1.0f);
   auto one = plain.In(runtime, true), two = plain.In(runtime, true), other = plain.In(runtime);
   plain.Init(*one);
@@ -89,7 +89,7 @@ BOOST_FIXTURE_TEST_CASE(VariablesAreSharedByOptionContainerOrSharedName, OneRunt
 
 // Copies of a variable's node bear its name as shared name: they are that variable in every
 // session.
-BOOST_FIXTURE_TEST_CASE(CopiesOfAVariablesNodeAreThatVariable, OneRuntime) {
+BOOST_FIXTURE_TEST_CASE(copies_of_a_variables_node_are_that_variable, OneRuntime) {
   for (const bool share : {false, true}) {
     Model m(3.0f);
     VariableOptions options;
@@ -104,7 +104,7 @@ BOOST_FIXTURE_TEST_CASE(CopiesOfAVariablesNodeAreThatVariable, OneRuntime) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(AContainerThatBeginsWithASlashIsRefused, OneRuntime) {
+BOOST_FIXTURE_TEST_CASE(a_container_that_begins_with_a_slash_is_refused, OneRuntime) {
   VariableOptions options;
   options.container = "/session/1/variables";
   const Model m(1.0f, options);
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(AContainerThatBeginsWithASlashIsRefused, OneRuntime) {
   CheckFails(one.ok() ? two : one, absl::StatusCode::kInvalidArgument, {"begins with '/'"});
 }
 
-BOOST_FIXTURE_TEST_CASE(AVariableOfAnotherShapeOrTypeUnderASharedNameIsRefused, OneRuntime) {
+BOOST_FIXTURE_TEST_CASE(a_variable_of_another_shape_or_type_under_a_shared_name_is_refused, OneRuntime) {
   for (const bool resource : {true, false}) {
     VariableOptions options;
     options.use_resource = resource;
@@ -136,7 +136,7 @@ BOOST_FIXTURE_TEST_CASE(AVariableOfAnotherShapeOrTypeUnderASharedNameIsRefused, 
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(AValueOfAnotherShapeThanTheHandlesIsRefused, OneRuntime) {
+BOOST_FIXTURE_TEST_CASE(a_value_of_another_shape_than_the_handles_is_refused, OneRuntime) {
   Scope root = Scope::NewRootScope();
   const Variable v(root.WithOpName("v"), Const(root, {1.0f, 2.0f}));
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
@@ -151,7 +151,7 @@ BOOST_FIXTURE_TEST_CASE(AValueOfAnotherShapeThanTheHandlesIsRefused, OneRuntime)
   TROUPE_REQUIRE_OK(s->Run({{"x", Tensor::Vector<float>({4, 5})}}, {}, target, nullptr));
 }
 
-BOOST_FIXTURE_TEST_CASE(TheStateOfASessionGoesWithIt, OneRuntime) {
+BOOST_FIXTURE_TEST_CASE(the_state_of_a_session_goes_with_it, OneRuntime) {
   Model m(1.0f);
   const Output r = ops::RandomUniform(m.root.WithOpName("r").WithDevice("/device:CPU:1"), Const(m.root, {4}),
                                       DType::kFloat, {.seed = 1});
@@ -187,7 +187,7 @@ BOOST_FIXTURE_TEST_CASE(TheStateOfASessionGoesWithIt, OneRuntime) {
   BOOST_TEST(Entries().empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(ResetOfTheDefaultContainerDropsTheSessionsOwnVariablesAndNoOthers, OneRuntime) {
+BOOST_FIXTURE_TEST_CASE(reset_of_the_default_container_drops_the_sessions_own_variables_and_no_others, OneRuntime) {
   const Model m(1.0f);
   auto s = m.In(runtime), other = m.In(runtime), shared = m.In(runtime, true);
   for (Session* each : {s.get(), other.get(), shared.get()}) m.Init(*each);

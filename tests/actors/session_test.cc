@@ -30,7 +30,7 @@ struct OneNode {
   Graph graph;
 };
 
-BOOST_FIXTURE_TEST_CASE(AddsTwoFeeds, OneNode) {
+BOOST_FIXTURE_TEST_CASE(adds_two_feeds, OneNode) {
   auto session = Session::Create();
   BOOST_REQUIRE_MESSAGE(session.ok(), session.status());
   BOOST_REQUIRE((*session)->Extend(graph).ok());
@@ -45,7 +45,7 @@ BOOST_FIXTURE_TEST_CASE(AddsTwoFeeds, OneNode) {
 
 // A value in the middle of the graph: the gradient was built for two elements, and would give two
 // for one.
-BOOST_AUTO_TEST_CASE(AFeedMustHaveTheShapeThatItsNodeIsKnownToHave) {
+BOOST_AUTO_TEST_CASE(a_feed_must_have_the_shape_that_its_node_is_known_to_have) {
   const Scope root = Scope::NewRootScope();
   const Output c = Const(root.WithOpName("c"), {1.f, 2.f});
   const Output any = EmitOp(root.WithOpName("any"), "Placeholder", {}, {{"dtype", DType::kFloat}}).output(0);
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(AFeedMustHaveTheShapeThatItsNodeIsKnownToHave) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(RunsFromManyThreadsAtOnce, OneNode) {
+BOOST_FIXTURE_TEST_CASE(runs_from_many_threads_at_once, OneNode) {
   auto session = Session::Create();
   BOOST_REQUIRE((*session)->Extend(graph).ok());
   std::atomic<int> wrong{0};
@@ -100,7 +100,7 @@ BOOST_FIXTURE_TEST_CASE(RunsFromManyThreadsAtOnce, OneNode) {
   BOOST_TEST(wrong == 0);
 }
 
-BOOST_FIXTURE_TEST_CASE(TheTimeOfOneNode, OneNode) {
+BOOST_FIXTURE_TEST_CASE(the_time_of_one_node, OneNode) {
   auto session = Session::Create();
   BOOST_REQUIRE((*session)->Extend(graph).ok());
   auto step = (*session)->Prepare({"x", "y"}, {"z"}, {});

@@ -152,7 +152,7 @@ int FailEach(Machine& m, float expected, bool partial = false, const std::functi
   return TROUPE_TEST_OWN_NEW ? failures : 1;
 }
 
-BOOST_AUTO_TEST_CASE(AStepOfPlainNodesSurvivesEveryFailedAllocation) {
+BOOST_AUTO_TEST_CASE(a_step_of_plain_nodes_survives_every_failed_allocation) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Placeholder(root, DType::kFloat);
   const Output z = ops::AddN(root, {ops::Neg(root, x), ops::Mul(root, x, y), ops::Const(root, 1.0f), y});
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(AStepOfPlainNodesSurvivesEveryFailedAllocation) {
   BOOST_TEST(FailEach(m, 8.0f, true) > 0);
 }
 
-BOOST_AUTO_TEST_CASE(AStepOfLoopsSurvivesEveryFailedAllocation) {
+BOOST_AUTO_TEST_CASE(a_step_of_loops_survives_every_failed_allocation) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = PartialTensorShape(TensorShape())});
   const OutputList outer = While(
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(AStepOfLoopsSurvivesEveryFailedAllocation) {
   BOOST_TEST(FailEach(m, 8.0f) > 0);
 }
 
-BOOST_AUTO_TEST_CASE(AStepOfReceivesSurvivesEveryFailedAllocation) {
+BOOST_AUTO_TEST_CASE(a_step_of_receives_survives_every_failed_allocation) {
   Scope root = Scope::NewRootScope();
   auto n = NodeBuilder(root.graph(), "recv", "_Recv")
                .Attr("tensor_type", DType::kFloat)
@@ -220,7 +220,7 @@ struct BigArray {
   Output written;
 };
 
-BOOST_AUTO_TEST_CASE(WhatAStepKeepsGoesWithTheStep) {
+BOOST_AUTO_TEST_CASE(what_a_step_keeps_goes_with_the_step) {
   Scope root = Scope::NewRootScope();
   const BigArray array(root);
   SessionOptions options;
@@ -324,7 +324,7 @@ double FeedSeconds(int count) {
 
 // Eight times as many: linear is eight and what caches cost, a search among all of them for each
 // was above sixty.
-BOOST_AUTO_TEST_CASE(ReceivesAndWaitingFeedsAreLinear) {
+BOOST_AUTO_TEST_CASE(receives_and_waiting_feeds_are_linear) {
   const double receives = ReceiveSeconds(32000) / ReceiveSeconds(4000), feeds = FeedSeconds(32000) / FeedSeconds(4000);
   BOOST_TEST(receives < 40, receives);
   BOOST_TEST(feeds < 40, feeds);

@@ -80,7 +80,7 @@ struct Fixture {
   Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
 };
 
-BOOST_FIXTURE_TEST_CASE(AsynchronousStepsHaveAsManyThreadsAsTheRuntime, Fixture) {
+BOOST_FIXTURE_TEST_CASE(asynchronous_steps_have_as_many_threads_as_the_runtime, Fixture) {
   TestOp(root, "meet", "TurnMeet", x);
   for (const bool in_theirs : {false, true}) {
     for (const int threads : {1, 2, 5}) {
@@ -117,7 +117,7 @@ BOOST_FIXTURE_TEST_CASE(AsynchronousStepsHaveAsManyThreadsAsTheRuntime, Fixture)
 
 // A step that the caller waits for and has not limited runs here; with users' kernels from the
 // second time on, when it is known to be short.
-BOOST_FIXTURE_TEST_CASE(APartialRunMayBeTheFirstThatNeedsAThread, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_partial_run_may_be_the_first_that_needs_a_thread, Fixture) {
   const Output y = ops::Neg(root.WithOpName("y"), x);
   SessionOptions options;
   options.runtime_options.threads = 1;
@@ -132,7 +132,7 @@ BOOST_FIXTURE_TEST_CASE(APartialRunMayBeTheFirstThatNeedsAThread, Fixture) {
   BOOST_TEST(out[0].scalar<float>() == -1.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(ATokenThatWasCancelledBeforeIsNotOvertakenByAValue, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_token_that_was_cancelled_before_is_not_overtaken_by_a_value, Fixture) {
   ops::Neg(root.WithOpName("y"), x);
   auto session = NewSession(root, {});
   CancellationToken token;
@@ -148,7 +148,7 @@ BOOST_FIXTURE_TEST_CASE(ATokenThatWasCancelledBeforeIsNotOvertakenByAValue, Fixt
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(TheTokenOfAPartialRunIsNotOvertakenByAValueEither, Fixture) {
+BOOST_FIXTURE_TEST_CASE(the_token_of_a_partial_run_is_not_overtaken_by_a_value_either, Fixture) {
   ops::Neg(root.WithOpName("y"), x);
   auto session = NewSession(root, {});
   for (const bool late : {false, true}) {
@@ -172,7 +172,7 @@ BOOST_FIXTURE_TEST_CASE(TheTokenOfAPartialRunIsNotOvertakenByAValueEither, Fixtu
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(AKernelThatDoesNotReturnTakesNobodysThread, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_kernel_that_does_not_return_takes_nobodys_thread, Fixture) {
   TestOp(root, "meet", "TurnMeet", x);
   ops::Neg(root.WithOpName("y"), x);
   static Meeting m;  // the kernels may look at it when the case is over
@@ -198,7 +198,7 @@ BOOST_FIXTURE_TEST_CASE(AKernelThatDoesNotReturnTakesNobodysThread, Fixture) {
   m.came.notify_all();
 }
 
-BOOST_FIXTURE_TEST_CASE(ABlockingRunGivesItsThreadToStepsThatGiveItBack, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_blocking_run_gives_its_thread_to_steps_that_give_it_back, Fixture) {
   TestOp(root, "meet", "TurnMeet", x);
   Meeting m;
   meeting = &m;
@@ -223,7 +223,7 @@ BOOST_FIXTURE_TEST_CASE(ABlockingRunGivesItsThreadToStepsThatGiveItBack, Fixture
 }
 
 // Ten kernels of 5 ms that could run at once, on two threads: two do at any time, to the end.
-BOOST_FIXTURE_TEST_CASE(CostlyNodesKeepAllThreadsBusy, Fixture) {
+BOOST_FIXTURE_TEST_CASE(costly_nodes_keep_all_threads_busy, Fixture) {
   constexpr int kNodes = 10;
   OutputList all;
   for (int i = 0; i < kNodes; ++i) all.push_back(TestOp(root, StrCat("costly", i), "TurnCostly", x));
@@ -256,7 +256,7 @@ BOOST_FIXTURE_TEST_CASE(CostlyNodesKeepAllThreadsBusy, Fixture) {
 }
 
 // A stop that comes late means the step that it was meant for.
-BOOST_FIXTURE_TEST_CASE(AStopThatComesLateLeavesTheNextStepAlone, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_stop_that_comes_late_leaves_the_next_step_alone, Fixture) {
   ops::Add(root.WithOpName("twice"), x, x);
   auto session = NewSession(root);
   std::shared_ptr<Signature> signature;

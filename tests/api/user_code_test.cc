@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(a_function_that_throws_is_the_scopes_error) {
        }},
       {"node 'UserCodeThrows' (UserCodeThrows): the op's shape function threw an exception: no shape today",
        [&](const Scope& s, const Output& x) { EmitOp(s, "UserCodeThrows", {x}); }},
-      {"the op's gradient function threw something that is no std::exception",
+      {"the op's gradient function threw an object that is not a std::exception",
        [&](const Scope& s, const Output&) {
          const Output v = Feed(s, "any", DType::kFloat, PartialTensorShape());
          Gradients(s, {EmitOp(s, "UserCodeThrows", {v}).output(0)}, {v});

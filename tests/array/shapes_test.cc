@@ -1,10 +1,9 @@
-// Shape functions. What they infer from the values of cases.txt must agree with what the kernels
-// give, with every input's shape and constant value known, with shapes only, and with dimensions
-// unknown; and a table says what they must infer from partial shapes.
+// Shape functions. What they infer from the cases of cases/values/array.txt must agree with what the
+// kernels give, with every input's shape and constant value known, with shapes only, and with
+// dimensions unknown; and a table says what they must infer from partial shapes.
 #include <boost/test/unit_test.hpp>
-#include <fstream>
 
-#include "tests/array/case_file.h"
+#include "tests/cases/same_value.h"
 #include "troupe/node_builder.h"
 #include "troupe/shape_inference.h"
 
@@ -69,14 +68,9 @@ void Check(const Case& c, Know know) {
 }
 
 BOOST_AUTO_TEST_CASE(inferred_shapes_fit_what_kernels_give) {
-  std::ifstream in(std::string(TROUPE_SOURCE_DIR) + "/tests/array/cases.txt");
-  BOOST_REQUIRE(in.good());
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    if (line.empty() || line[0] == '#') continue;
-    const Case c = ParseCase(line, number);
+  for (const Case& c : ReadCases("values/array.txt")) {
     for (Know know : {Know::kValues, Know::kShapes, Know::kRanks, Know::kNothing}) {
-      BOOST_TEST_CONTEXT("line " << number << ", knowledge " << static_cast<int>(know) << ": " << line) Check(c, know);
+      BOOST_TEST_CONTEXT(c.where << ", knowledge " << static_cast<int>(know) << ": " << c.text) Check(c, know);
     }
   }
 }
@@ -95,7 +89,7 @@ BOOST_AUTO_TEST_CASE(partial_shapes) {
       {"Reshape | float32[]{0} ; int32[2]{-1 3}", {{2, 6}, {2}}, {1}, {4, 3}},
       {"Reshape | float32[]{0} ; int32[2]{0 0}", {{2, 6}, {2}}, {}, {u, u}},
       {"ExpandDims | float32[]{0} ; int32[]{-1}", {{u, 6}, PartialTensorShape::OfRank(0)}, {1}, {u, 6, 1}},
-      {"Squeeze squeeze_dims=ints:1 | float32[]{0}", {{3, u, u}}, {}, {3, u}},
+      {"Squeeze squeeze_dims={1} | float32[]{0}", {{3, u, u}}, {}, {3, u}},
       {"Squeeze | float32[]{0}", {{3, u, 1}}, {}, {}},
       {"ConcatV2 <2> | float32[]{0} ; float32[]{0} ; int32[]{1}",
        {{u, 2}, {3, u}, PartialTensorShape::OfRank(0)},
@@ -106,7 +100,7 @@ BOOST_AUTO_TEST_CASE(partial_shapes) {
        {2},
        {3, 6}},
       {"Slice | float32[]{0} ; int32[2]{1 0} ; int32[2]{2 -1}", {{u, 5}, {2}, {2}}, {1, 2}, {2, 5}},
-      {"StridedSlice begin_mask=int:1 end_mask=int:1 shrink_axis_mask=int:2 | float32[]{0} ; int32[2]{0 1} ; "
+      {"StridedSlice begin_mask=1 end_mask=1 shrink_axis_mask=2 | float32[]{0} ; int32[2]{0 1} ; "
        "int32[2]{0 2} ; int32[2]{1 1}",
        {{u, 5, 7}, {2}, {2}, {2}},
        {1, 2, 3},
@@ -115,8 +109,8 @@ BOOST_AUTO_TEST_CASE(partial_shapes) {
        {{6, u}, {1}, {1}, {1}},
        {1, 2, 3},
        {2, u}},
-      {"Pack <2> axis=int:1 | float32[]{0} ; float32[]{0}", {{u, 2}, {3, u}}, {}, {3, 2, 2}},
-      {"Unpack num=int:2 axis=int:-1 | float32[]{0}", {{u, 2}}, {}, PartialTensorShape{u}},
+      {"Pack <2> axis=1 | float32[]{0} ; float32[]{0}", {{u, 2}, {3, u}}, {}, {3, 2, 2}},
+      {"Unpack num=2 axis=-1 | float32[]{0}", {{u, 2}}, {}, PartialTensorShape{u}},
       {"Tile | float32[]{0} ; int32[2]{2 3}", {{u, 2}, {2}}, {1}, {u, 6}},
       {"Pad | float32[]{0} ; int32[2,2]{1 1 0 2}", {{u, 2}, {2, 2}}, {1}, {u, 4}},
       {"Transpose | float32[]{0} ; int32[2]{1 0}", {{u, 2}, {2}}, {1}, {2, u}},
@@ -129,11 +123,11 @@ BOOST_AUTO_TEST_CASE(partial_shapes) {
         PartialTensorShape::OfRank(0)},
        {1},
        {u, 10}},
-      {"SpaceToDepth block_size=int:2 | float32[]{0}", {{u, 4, u, 3}}, {}, {u, 2, u, 12}},
+      {"SpaceToDepth block_size=2 | float32[]{0}", {{u, 4, u, 3}}, {}, {u, 2, u, 12}},
   };
   for (const PartialCase& p : cases) {
     BOOST_TEST_CONTEXT(p.text) {
-      const Case c = ParseCase(p.text, 0);
+      const Case c = ParseCase(p.text);
       Graph graph;
       Node* node = Build(&graph, c);
       InferenceContext ctx(*node, p.inputs);
@@ -157,14 +151,14 @@ BOOST_AUTO_TEST_CASE(impossible_shapes) {
       {"Pack <2> | float32[1]{1} ; float32[2]{1 2}", {}},
       {"Reshape | float32[3]{1 2 3} ; int32[1]{2}", {}},
       {"Slice | float32[2]{1 2} ; int32[1]{1} ; int32[1]{2}", {}},
-      {"Unpack num=int:3 | float32[2]{1 2}", {}},
+      {"Unpack num=3 | float32[2]{1 2}", {}},
       {"Transpose | float32[2]{1 2} ; int32[2]{0 1}", {}},
-      {"Split num_split=int:2 | int32[]{0} ; float32[3]{1 2 3}", {}},
+      {"Split num_split=2 | int32[]{0} ; float32[3]{1 2 3}", {}},
       {"BroadcastTo | float32[2]{1 2} ; int32[1]{3}", {}},
   };
   for (const Bad& b : cases) {
     BOOST_TEST_CONTEXT(b.text) {
-      const Case c = ParseCase(b.text, 0);
+      const Case c = ParseCase(b.text);
       Graph graph;
       Node* node = Build(&graph, c);
       std::vector<PartialTensorShape> shapes;

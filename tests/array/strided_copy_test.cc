@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "kernels/common/strided_copy.h"
-#include "tests/array/case_file.h"
+#include "tests/cases/same_value.h"
 #include "troupe/compute_threads.h"
 
 namespace troupe::test {

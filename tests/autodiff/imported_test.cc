@@ -1,112 +1,65 @@
-// Loops and conditionals that TensorFlow made (data/*.pbtxt, written by data/record.py), against
-// the gradients that TensorFlow gave for them.
-#include <fstream>
-#include <sstream>
-
+// Loops and conditionals that TensorFlow made (cases/imported), against the gradients that
+// TensorFlow gave for them.
 #include "tests/autodiff/numeric.h"
+#include "tests/cases/case_file.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::testing {
 namespace {
 
-const std::string kData = TROUPE_SOURCE_DIR "/tests/autodiff/data/";
+const std::string kData = TROUPE_SOURCE_DIR "/tests/cases/imported/";
 
-// "{1.0,2.5}" at the front of `text`, which is shortened.
-std::vector<float> TakeNumbers(std::string_view* text) {
-  std::vector<float> v;
-  const size_t end = text->find('}');
-  BOOST_REQUIRE(text->starts_with("{") && end != std::string_view::npos);
-  for (const std::string& n : StrSplit(text->substr(1, end - 1), ',')) v.push_back(std::stof(n));
-  text->remove_prefix(end + 1);
-  return v;
-}
-
-struct ImportedCase {
-  std::string line, name;
-  std::vector<float> y;
-  Feeds feeds;
-  std::vector<std::string> xs;
-  std::vector<std::vector<float>> grads;
-};
-
-// "name y={..} x=2x1{..}:{..} p=true": cases.txt.
-ImportedCase ParseCase(const std::string& line) {
-  ImportedCase c;
-  c.line = line;
-  const std::vector<std::string> parts = StrSplit(line, ' ');
-  c.name = parts[0];
-  for (size_t i = 1; i < parts.size(); ++i) {
-    std::string_view text = parts[i];
-    const std::string key(text.substr(0, text.find('=')));
-    text.remove_prefix(key.size() + 1);
-    if (key == "y") {
-      c.y = TakeNumbers(&text);
-    } else if (text == "true" || text == "false") {
-      c.feeds.emplace_back(key, Tensor::Scalar(text == "true"));
-    } else {
-      TensorShape shape;
-      const std::string dims(text.substr(0, text.find('{')));
-      text.remove_prefix(dims.size());
-      if (dims != "scalar") {
-        for (const std::string& d : StrSplit(dims, 'x')) shape.AddDim(std::stoll(d));
-      }
-      c.feeds.emplace_back(key, Tensor::Of<float>(absl::MakeConstSpan(TakeNumbers(&text)), shape));
-      if (text.starts_with(":")) {
-        text.remove_prefix(1);
-        c.xs.push_back(key);
-        c.grads.push_back(TakeNumbers(&text));
-      }
-    }
-  }
-  return c;
-}
-
-void CheckNear(const Tensor& got, const std::vector<float>& want, const std::string& what) {
-  BOOST_REQUIRE_MESSAGE(got.num_elements() == static_cast<int64_t>(want.size()), what << ": " << got.TypeAndShape());
-  for (size_t i = 0; i < want.size(); ++i) {
-    const float g = got.data<float>()[i];
-    BOOST_CHECK_MESSAGE(std::abs(g - want[i]) <= 1e-5f + 1e-4f * std::abs(want[i]),
-                        what << "[" << i << "]: " << g << ", not " << want[i]);
+void CheckNear(const Tensor& got, const Tensor& want, const std::string& what) {
+  BOOST_REQUIRE_MESSAGE(got.SameShape(want), what << ": " << got.TypeAndShape());
+  for (int64_t i = 0; i < got.num_elements(); ++i) {
+    const float g = got.data<float>()[i], w = want.data<float>()[i];
+    BOOST_CHECK_MESSAGE(std::abs(g - w) <= 1e-5f + 1e-4f * std::abs(w),
+                        what << "[" << i << "]: " << g << ", not " << w);
   }
 }
 
 void RunCases(const SessionOptions& session_options) {
-  std::ifstream file(kData + "cases.txt");
-  BOOST_REQUIRE(file.good());
-  int count = 0;
-  for (std::string line; std::getline(file, line); ++count) {
-    const ImportedCase c = ParseCase(line);
+  const std::vector<test::Case> cases = test::ReadCases("imported");
+  for (const test::Case& c : cases) {
     proto::GraphDef def;
-    BOOST_REQUIRE(ReadGraphDef(kData + c.name + ".pbtxt", &def).ok());
+    BOOST_REQUIRE(ReadGraphDef(kData + c.op + ".pbtxt", &def).ok());
     Graph graph;
     const auto imported = ImportGraphDef(def, {}, &graph);
     BOOST_REQUIRE_MESSAGE(imported.ok(), imported.status().ToString());
+    const auto names = GetAttr<std::vector<std::string>>(c.attrs, "feeds").value();
+    BOOST_REQUIRE_EQUAL(names.size(), c.inputs.size());
+    Feeds feeds;
     std::vector<NodeOut> xs, grads;
+    std::vector<Tensor> want = {c.outputs[0]};
     Names fetches = {"y"};
-    for (const std::string& x : c.xs) xs.push_back({graph.Find(x), 0});
+    for (size_t i = 0; i < names.size(); ++i) {
+      feeds.emplace_back(names[i], c.inputs[i]);
+      if (!c.grads[i].valid()) continue;
+      xs.push_back({graph.Find(names[i]), 0});
+      want.push_back(c.grads[i]);
+    }
     GradientOptions gradient_options;
     gradient_options.unconnected = Unconnected::kZeros;  // a condition's limit, say, has no gradient
     absl::Status s = AddGradients(&graph, {{graph.Find("y"), 0}}, xs, {}, gradient_options, &grads);
-    BOOST_REQUIRE_MESSAGE(s.ok(), c.name << ": " << s.ToString());
+    BOOST_REQUIRE_MESSAGE(s.ok(), c.where << ": " << s.ToString());
     for (NodeOut g : grads) fetches.push_back(g.ToString());
 
     auto session = Session::Create(session_options);
     BOOST_REQUIRE_MESSAGE(session.ok(), session.status().ToString());
     s = (*session)->Extend(graph);
-    BOOST_REQUIRE_MESSAGE(s.ok(), c.name << ": " << s.ToString());
+    BOOST_REQUIRE_MESSAGE(s.ok(), c.where << ": " << s.ToString());
     RunOptions options;
     options.timeout_ms = 20000;
     // Again and again: iterations of several steps must not meet on one stack.
     for (int run = 0; run < 3; ++run) {
       std::vector<Tensor> out;
-      s = (*session)->Run(options, c.feeds, fetches, {}, &out, nullptr);
-      BOOST_REQUIRE_MESSAGE(s.ok(), c.line << ": " << s.ToString());
-      CheckNear(out[0], c.y, c.line + ": y");
-      for (size_t i = 0; i < c.xs.size(); ++i) CheckNear(out[i + 1], c.grads[i], c.line + ": d/d" + c.xs[i]);
+      s = (*session)->Run(options, feeds, fetches, {}, &out, nullptr);
+      BOOST_REQUIRE_MESSAGE(s.ok(), c.where << ": " << s.ToString());
+      for (size_t i = 0; i < want.size(); ++i) CheckNear(out[i], want[i], StrCat(c.where, ": ", fetches[i]));
     }
   }
-  BOOST_TEST(count >= 20);
+  BOOST_CHECK_EQUAL(cases.size(), 28u);
 }
 
 BOOST_AUTO_TEST_CASE(gradients_equal_tensorflows) { RunCases({}); }

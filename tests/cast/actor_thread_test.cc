@@ -45,7 +45,7 @@ absl::Status Ask(caf::actor_system& system, F spawn) {
 }
 
 // A thread that is looked at for the first time while it does without its logger is what it is.
-BOOST_AUTO_TEST_CASE(ASchedulersThreadIsKnownWithoutItsLogger) {
+BOOST_AUTO_TEST_CASE(a_schedulers_thread_is_known_without_its_logger) {
   caf::actor_system_config config;
   config.set("scheduler.max-threads", size_t{1});
   caf::actor_system system(config);
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(ASchedulersThreadIsKnownWithoutItsLogger) {
   BOOST_TEST(known.get_future().get());
 }
 
-BOOST_AUTO_TEST_CASE(ABlockingRunIsRefusedOnASchedulersThread) {
+BOOST_AUTO_TEST_CASE(a_blocking_run_is_refused_on_a_schedulers_thread) {
   caf::actor_system_config config;
   caf::actor_system theirs(config);  // it knows nothing of Troupe
   for (const bool in_theirs : {true, false}) {
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(ABlockingRunIsRefusedOnASchedulersThread) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(WhoHasAThreadOfItsOwnMayBlock) {
+BOOST_AUTO_TEST_CASE(who_has_a_thread_of_its_own_may_block) {
   caf::actor_system_config config;
   caf::actor_system theirs(config);
   Twice t(&theirs);
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(WhoHasAThreadOfItsOwnMayBlock) {
 
 // A thread that has made, run or destroyed a session keeps nothing of its actor system, which would
 // otherwise not end before the thread does.
-BOOST_AUTO_TEST_CASE(AnActorSystemEndsThoughThreadsThatUsedItLive) {
+BOOST_AUTO_TEST_CASE(an_actor_system_ends_though_threads_that_used_it_live) {
   for (int what = 0; what < 3; ++what) {
     caf::actor_system_config config;
     auto system = std::make_unique<caf::actor_system>(config);
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(AnActorSystemEndsThoughThreadsThatUsedItLive) {
 }
 
 // The same of a thread of another runtime's scheduler, on which a callback starts a step.
-BOOST_AUTO_TEST_CASE(ARuntimeEndsThoughCallbacksOfOthersUsedIt) {
+BOOST_AUTO_TEST_CASE(a_runtime_ends_though_callbacks_of_others_used_it) {
   Twice mine(nullptr);
   auto theirs = std::make_unique<Twice>(nullptr);
   for (Twice* t : {&mine, theirs.get()}) TROUPE_REQUIRE_OK(t->Run());

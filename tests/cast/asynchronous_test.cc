@@ -54,7 +54,7 @@ struct Muted : Play {
   }
 };
 
-BOOST_AUTO_TEST_CASE(AStepThatIsToldToEndIsAnsweredAfterItsGraceAndGoesOnInTheBackground) {
+BOOST_AUTO_TEST_CASE(a_step_that_is_told_to_end_is_answered_after_its_grace_and_goes_on_in_the_background) {
   Muted p;
   const std::shared_ptr<Signature> signature = p.Compiled();
   CancellationToken token;
@@ -95,7 +95,7 @@ executor2 <- doorbell | OK)");
   signature->Release(std::move(b));
 }
 
-BOOST_AUTO_TEST_CASE(AStepThatEndsWithinItsGraceIsAnsweredByItsEnd) {
+BOOST_AUTO_TEST_CASE(a_step_that_ends_within_its_grace_is_answered_by_its_end) {
   Muted p;
   p.Start({"mute"}, {.timeout_ms = 10});
   p.stage.Play();
@@ -111,7 +111,7 @@ executor <- doorbell | running)");
   BOOST_TEST(p.Go() == "");
 }
 
-BOOST_AUTO_TEST_CASE(ReportsEndWithTheAnswer) {
+BOOST_AUTO_TEST_CASE(reports_end_with_the_answer) {
   std::vector<std::string> reports;
   SessionOptions options;
   options.stall_report_ms = 40;
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(ReportsEndWithTheAnswer) {
   BOOST_TEST(lines[0].find("node 'mute' (CastMute)") != std::string::npos, lines[0]);
 }
 
-BOOST_AUTO_TEST_CASE(CloseAnswersEveryStepOfTheSession) {
+BOOST_AUTO_TEST_CASE(close_answers_every_step_of_the_session) {
   Muted p;
   p.Start({"mute"});
   p.stage.Play();
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(CloseAnswersEveryStepOfTheSession) {
   BOOST_TEST(p.Message().find("the session was closed; this has not returned") == 0u, p.Message());
 }
 
-BOOST_AUTO_TEST_CASE(AStepThatEndsInTimeIsForgottenByTheWatch) {
+BOOST_AUTO_TEST_CASE(a_step_that_ends_in_time_is_forgotten_by_the_watch) {
   Play p;
   p.Extend();
   p.Warm(p.feeds, {"twice"});
@@ -160,7 +160,7 @@ executor <- run_step | OK)");
   BOOST_TEST(!p.stage.clock()->IsSet());  // no timer is left
 }
 
-BOOST_AUTO_TEST_CASE(ADeadlineAsksEveryPartAndEndsTheStep) {
+BOOST_AUTO_TEST_CASE(a_deadline_asks_every_part_and_ends_the_step) {
   Play p;
   p.Extend();
   p.Warm(p.feeds, {"never"});
@@ -184,7 +184,7 @@ executor <- doorbell | DEADLINE_EXCEEDED)");
 executor <- run_step | running)");
 }
 
-BOOST_AUTO_TEST_CASE(TheSessionsDefaultDeadlineHoldsAndAShorterOneMovesTheTimer) {
+BOOST_AUTO_TEST_CASE(the_sessions_default_deadline_holds_and_a_shorter_one_moves_the_timer) {
   Play p({.operation_timeout_ms = 1000});
   p.Extend();
   p.Warm(p.feeds, {"never"});
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(TheSessionsDefaultDeadlineHoldsAndAShorterOneMovesTheTimer)
   BOOST_TEST(order == "bca");
 }
 
-BOOST_AUTO_TEST_CASE(ATokenEndsAStepBeforeItStartsWhileItRunsAndNeverTheNextOne) {
+BOOST_AUTO_TEST_CASE(a_token_ends_a_step_before_it_starts_while_it_runs_and_never_the_next_one) {
   Play p;
   p.Extend();
   p.Warm(p.feeds, {"never"});
@@ -240,7 +240,7 @@ executor <- doorbell | CANCELLED)");
   BOOST_TEST(p.State() == "running");
 }
 
-BOOST_AUTO_TEST_CASE(MetadataHasTheNodesAndTheParts) {
+BOOST_AUTO_TEST_CASE(metadata_has_the_nodes_and_the_parts) {
   Play p({}, 2);
   const Output there = ops::Neg(p.root.WithOpName("there").WithDevice("/device:CPU:1"), p.twice);
   p.Extend();
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(MetadataHasTheNodesAndTheParts) {
   BOOST_TEST(nodes.find("there ") != std::string::npos, nodes);
 }
 
-BOOST_AUTO_TEST_CASE(AStepWithoutProgressIsReportedAgainAndAgain) {
+BOOST_AUTO_TEST_CASE(a_step_without_progress_is_reported_again_and_again) {
   std::vector<std::string> reports;
   SessionOptions options;
   options.stall_report_ms = 100;
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(AStepWithoutProgressIsReportedAgainAndAgain) {
   BOOST_TEST(p.State() == "running");
 }
 
-BOOST_AUTO_TEST_CASE(ALentStepSendsTheSchedulerNothingAndKeepsItsDeadline) {
+BOOST_AUTO_TEST_CASE(a_lent_step_sends_the_scheduler_nothing_and_keeps_its_deadline) {
   Play p({.lend_thread_us = 1'000'000'000});
   p.Extend();
   p.Warm(p.feeds, {"twice"});
@@ -306,7 +306,7 @@ executor <- run_step | OK)");
   BOOST_TEST(p.Go() == "");
 }
 
-BOOST_AUTO_TEST_CASE(AUsersActorsMessageHasTheSameOptions) {
+BOOST_AUTO_TEST_CASE(a_users_actors_message_has_the_same_options) {
   Play p;
   p.Extend();
   caf::scoped_actor user(p.stage.system());

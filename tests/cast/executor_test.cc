@@ -31,7 +31,7 @@ struct OnePart : Play {
   }
 };
 
-BOOST_AUTO_TEST_CASE(Edges1And5OnePartRunsInOneTurn) {
+BOOST_AUTO_TEST_CASE(edges_1_and_5_one_part_runs_in_one_turn) {
   OnePart p;
   for (int i = 0; i < 3; ++i) {
     p.Start({"twice"});
@@ -40,7 +40,7 @@ executor <- run_step | OK)");
   }
 }
 
-BOOST_AUTO_TEST_CASE(Edge2ATensorRingsTheBellOfItsReceiver) {
+BOOST_AUTO_TEST_CASE(edge_2_a_tensor_rings_the_bell_of_its_receiver) {
   TwoParts p;
   p.Warm(p.feeds, {"there"});
   p.Start({"there"});
@@ -51,7 +51,7 @@ executor2 <- doorbell | OK)");
   BOOST_TEST(p.outputs.at(0).scalar<float>() == -4.0f);
 }
 
-BOOST_AUTO_TEST_CASE(Edge3EveryTokenIsAMessageInTheDebuggingMode) {
+BOOST_AUTO_TEST_CASE(edge_3_every_token_is_a_message_in_the_debugging_mode) {
   OnePart p({.token_messages = true});
   p.Start({"twice"});
   BOOST_TEST(p.Go() == R"(
@@ -61,7 +61,7 @@ executor <- token | running
 executor <- token | OK)");  // x to both inputs of the sum, the sum to the result
 }
 
-BOOST_AUTO_TEST_CASE(Edge4ALongTurnGivesWayToOthers) {
+BOOST_AUTO_TEST_CASE(edge_4_a_long_turn_gives_way_to_others) {
   Play p({.fuse = false});
   Output y = p.x;
   for (int i = 0; i < 30000; ++i) y = ops::Neg(p.root, y);
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(Edge4ALongTurnGivesWayToOthers) {
   BOOST_TEST(p.outputs.at(0).scalar<float>() == 2.0f);
 }
 
-BOOST_AUTO_TEST_CASE(Edge2AnAbortReachesEveryPartAndEdge6LateOnesAreDropped) {
+BOOST_AUTO_TEST_CASE(edge_2_an_abort_reaches_every_part_and_edge_6_late_ones_are_dropped) {
   TwoParts p;
   p.Warm(p.feeds, {"there", "stuck"});
   CancellationToken token;
@@ -96,7 +96,7 @@ executor2 <- run_step | running
 executor2 <- doorbell | running)");
 }
 
-BOOST_AUTO_TEST_CASE(Edge7AFreeExecutorThatIsKilledIsReplacedAtTheNextLease) {
+BOOST_AUTO_TEST_CASE(edge_7_a_free_executor_that_is_killed_is_replaced_at_the_next_lease) {
   OnePart p;
   p.Start({"twice"});
   p.stage.Play();
@@ -108,7 +108,7 @@ executor <- exit | OK)");
 executor2 <- run_step | OK)");
 }
 
-BOOST_AUTO_TEST_CASE(Edge7AStepThatMeetsADyingExecutorFails) {
+BOOST_AUTO_TEST_CASE(edge_7_a_step_that_meets_a_dying_executor_fails) {
   OnePart p;
   p.Start({"twice"});
   p.stage.Play();
@@ -122,7 +122,7 @@ executor <- exit | ABORTED)");
 executor2 <- run_step | OK)");
 }
 
-BOOST_AUTO_TEST_CASE(Edges8And9AnExecutorKilledInMidStepFailsTheStepAndEndsTheOtherPart) {
+BOOST_AUTO_TEST_CASE(edges_8_and_9_an_executor_killed_in_mid_step_fails_the_step_and_ends_the_other_part) {
   TwoParts p;
   p.Warm(p.feeds, {"there", "stuck"});
   p.Start({"there", "stuck"});

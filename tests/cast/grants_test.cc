@@ -100,7 +100,7 @@ struct Late {
   std::string fetch;
 };
 
-BOOST_AUTO_TEST_CASE(WhatWaitsAtTheReceiverIsBoundedAndTheResultsAreEqual) {
+BOOST_AUTO_TEST_CASE(what_waits_at_the_receiver_is_bounded_and_the_results_are_equal) {
   std::vector<Tensor> results;
   for (const bool schedule : {false, true}) {
     Late l(schedule);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(WhatWaitsAtTheReceiverIsBoundedAndTheResultsAreEqual) {
     BOOST_REQUIRE_EQUAL(results[0].flat<float>()[i], results[1].flat<float>()[i]);
 }
 
-BOOST_AUTO_TEST_CASE(ABlockingStepAndOneWhoseTokensAreMessagesGiveTheSame) {
+BOOST_AUTO_TEST_CASE(a_blocking_step_and_one_whose_tokens_are_messages_give_the_same) {
   Late pushed(false), granted(true);
   std::vector<Tensor> a, b;
   pushed.play.stage.Inline(
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(ABlockingStepAndOneWhoseTokensAreMessagesGiveTheSame) {
   for (int64_t i = 0; i < kSide * kSide; ++i) BOOST_REQUIRE_EQUAL(a[0].flat<float>()[i], b[0].flat<float>()[i]);
 }
 
-BOOST_AUTO_TEST_CASE(AStepIsCancelledWhileValuesAreHeldAndTheNextOneRuns) {
+BOOST_AUTO_TEST_CASE(a_step_is_cancelled_while_values_are_held_and_the_next_one_runs) {
   Late l(true);
   l.Compiled();
   CancellationToken token;
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(AStepIsCancelledWhileValuesAreHeldAndTheNextOneRuns) {
   BOOST_TEST(l.play.State() == "OK");
 }
 
-BOOST_AUTO_TEST_CASE(OnePartKnowsNoGrants) {
+BOOST_AUTO_TEST_CASE(one_part_knows_no_grants) {
   Play p({}, 2);
   p.Extend();
   p.Warm(p.feeds, {"twice"});

@@ -49,7 +49,7 @@ struct Piecewise : Play {
   const Feeds fx = {{"x", Tensor::Scalar(1.0f)}}, fy = {{"y", Tensor::Scalar(5.0f)}};
 };
 
-BOOST_FIXTURE_TEST_CASE(Edges1And3AStepIsFedAndFetchedPieceByPiece, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(edges_1_and_3_a_step_is_fed_and_fetched_piece_by_piece, Piecewise) {
   const std::string h = SetUp({"twice", "sum"});
   TROUPE_REQUIRE_OK(Run(h, fx, {"twice"}));
   BOOST_TEST(outputs.at(0).scalar<float>() == 2.0f);
@@ -58,7 +58,7 @@ BOOST_FIXTURE_TEST_CASE(Edges1And3AStepIsFedAndFetchedPieceByPiece, Piecewise) {
   BOOST_TEST(Run(h, {}, {}).code() == absl::StatusCode::kInvalidArgument);  // the handle has been used up
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge2WhatIsRefusedLeavesTheStepAsItWas, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(edge_2_what_is_refused_leaves_the_step_as_it_was, Piecewise) {
   const std::string h = SetUp({"twice", "sum"});
   const auto refused = [&](const Feeds& f, const Names& fetches) {
     const absl::Status s = Run(h, f, fetches);
@@ -76,14 +76,14 @@ BOOST_FIXTURE_TEST_CASE(Edge2WhatIsRefusedLeavesTheStepAsItWas, Piecewise) {
   BOOST_TEST(outputs.at(0).scalar<float>() == 7.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge4AnErrorEndsTheStepAndTheHandle, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(edge_4_an_error_ends_the_step_and_the_handle, Piecewise) {
   const std::string h = SetUp({"twice", "sum"});
   stage.Inline([&] { stage.Kill(Find("device:" + runtime->devices()[0].name)); });
   BOOST_TEST(Run(h, fx, {"twice"}).code() == absl::StatusCode::kAborted);
   BOOST_TEST(Run(h, fx, {"twice"}).code() == absl::StatusCode::kInvalidArgument);
 }
 
-BOOST_FIXTURE_TEST_CASE(WhatIsAskedTwiceInOneCallOrOfNobodyIsRefused, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(what_is_asked_twice_in_one_call_or_of_nobody_is_refused, Piecewise) {
   const std::string h = SetUp({"twice", "sum"});
   BOOST_TEST(Run(h, {fx[0], {"x:0", Tensor::Scalar(2.0f)}}, {}).message() == "'x:0' has been fed already");
   BOOST_TEST(Run(h, fx, {"twice", "twice:0"}).message() == "'twice:0' has been fetched already");
@@ -97,7 +97,7 @@ BOOST_FIXTURE_TEST_CASE(WhatIsAskedTwiceInOneCallOrOfNobodyIsRefused, Piecewise)
   BOOST_TEST(outputs.at(1).scalar<float>() == 2.0f);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge5ACallThatTakesTooLongEndsTheStep, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(edge_5_a_call_that_takes_too_long_ends_the_step, Piecewise) {
   const auto only = FreeOnes(three);
   const std::string h = SetUp(three);
   BOOST_TEST(FreeOnes(three) != only);
@@ -112,7 +112,7 @@ BOOST_FIXTURE_TEST_CASE(Edge5ACallThatTakesTooLongEndsTheStep, Piecewise) {
   BOOST_TEST(Run(h, fy, {"sum"}).code() == absl::StatusCode::kInvalidArgument);  // the handle is over
 }
 
-BOOST_FIXTURE_TEST_CASE(Edges6And7TheStepsDeadlineFreesTheExecutorsThoughNobodyCalls, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(edges_6_and_7_the_steps_deadline_frees_the_executors_though_nobody_calls, Piecewise) {
   const auto only = FreeOnes(three);
   const std::string h = SetUp(three, {.timeout_ms = 50});
   TROUPE_REQUIRE_OK(Run(h, fx, {"twice"}));
@@ -127,7 +127,7 @@ BOOST_FIXTURE_TEST_CASE(Edges6And7TheStepsDeadlineFreesTheExecutorsThoughNobodyC
   BOOST_TEST(Run(h, fy, {"sum"}).code() == absl::StatusCode::kInvalidArgument);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge6ATokenOfTheSetUpOrOfACallEndsTheStep, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(edge_6_a_token_of_the_set_up_or_of_a_call_ends_the_step, Piecewise) {
   std::optional<CancellationToken> token(std::in_place);
   const auto only = FreeOnes(three);
   std::string h = SetUp(three, {.cancellation = &*token});
@@ -141,7 +141,7 @@ BOOST_FIXTURE_TEST_CASE(Edge6ATokenOfTheSetUpOrOfACallEndsTheStep, Piecewise) {
   BOOST_TEST(FreeOnes(three) == only);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge7ExecutorsAreFreeBeforeTheLastFetchIsTaken, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(edge_7_executors_are_free_before_the_last_fetch_is_taken, Piecewise) {
   const auto only = FreeOnes({"twice", "sum"});
   const std::string h = SetUp({"twice", "sum"});
   TROUPE_REQUIRE_OK(Run(h, {fx[0], fy[0]}, {}));
@@ -163,7 +163,7 @@ class DeafKernel {
 };
 TROUPE_KERNEL("CastDeaf").Device("CPU").Class<DeafKernel>();
 
-BOOST_AUTO_TEST_CASE(Edge8AStepThatDoesNotEndIsAnswered) {
+BOOST_AUTO_TEST_CASE(edge_8_a_step_that_does_not_end_is_answered) {
   Play p;
   auto n = NodeBuilder(p.root.graph(), "deaf", "CastDeaf").Input(NodeOut{p.x.node(), p.x.index()}).Build();
   BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(Edge8AStepThatDoesNotEndIsAnswered) {
   p.stage.Play();
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge6TheEndOfTheSessionEndsWhatIsOpen, Piecewise) {
+BOOST_FIXTURE_TEST_CASE(edge_6_the_end_of_the_session_ends_what_is_open, Piecewise) {
   for (const bool close : {true, false}) {
     if (!close) {
       // A new session over the same graph, which goes without being closed.

@@ -38,7 +38,7 @@ struct Asked : Play {
   }
 };
 
-BOOST_FIXTURE_TEST_CASE(Edge1ExtendIsAllOrNothing, Asked) {
+BOOST_FIXTURE_TEST_CASE(edge_1_extend_is_all_or_nothing, Asked) {
   Extend();
   AskExtend("more");
   AskExtend("more");
@@ -47,7 +47,7 @@ session <- extend | extend OK;
 session <- extend | extend ALREADY_EXISTS; )");
 }
 
-BOOST_FIXTURE_TEST_CASE(Edges2And3And4And6ASignatureIsCompiledOnceByTheWorker, Asked) {
+BOOST_FIXTURE_TEST_CASE(edges_2_and_3_and_4_and_6_a_signature_is_compiled_once_by_the_worker, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
@@ -67,7 +67,7 @@ worker <- register_graph |
 session <- then | compile OK; compile OK; )");
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge3AnErrorOfAPassAnswersAtOnce, Asked) {
+BOOST_FIXTURE_TEST_CASE(edge_3_an_error_of_a_pass_answers_at_once, Asked) {
   Extend();
   AskCompile({}, {"nix"});
   AskCompile({}, {"twice"});
@@ -76,7 +76,7 @@ session <- compile | compile NOT_FOUND;
 session <- compile | compile INVALID_ARGUMENT; )");
 }
 
-BOOST_FIXTURE_TEST_CASE(Edges1And3WorkIsDoneInTheOrderInWhichItCame, Asked) {
+BOOST_FIXTURE_TEST_CASE(edges_1_and_3_work_is_done_in_the_order_in_which_it_came, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   AskExtend("more");
@@ -93,7 +93,7 @@ worker <- register_graph |
 session <- then | compile OK; )");
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge5WhileTheWorkerIsDownACompileIsRefused, Asked) {
+BOOST_FIXTURE_TEST_CASE(edge_5_while_the_worker_is_down_a_compile_is_refused, Asked) {
   Extend();
   stage.Kill(Find("worker"));
   BOOST_TEST(Go() == R"(
@@ -109,7 +109,7 @@ session <- compile | compile UNAVAILABLE; )");
   BOOST_TEST(said == "compile OK; ");
 }
 
-BOOST_FIXTURE_TEST_CASE(WorkersEdge3ACallThatTheWorkerTookWithItIsAnswered, Asked) {
+BOOST_FIXTURE_TEST_CASE(workers_edge_3_a_call_that_the_worker_took_with_it_is_answered, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(stage.Deliver() == "session <- compile");
@@ -127,7 +127,7 @@ BOOST_FIXTURE_TEST_CASE(WorkersEdge3ACallThatTheWorkerTookWithItIsAnswered, Aske
       said);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge7AUsersActorRunsSteps, Asked) {
+BOOST_FIXTURE_TEST_CASE(edge_7_a_users_actor_runs_steps, Asked) {
   Extend();
   caf::scoped_actor user(stage.system());
   user->send(ActorOf(*session), run_request{feeds, {"twice"}, {}, {}});
@@ -152,7 +152,7 @@ session <- then | )");
 
 // Edge 8 is walked in supervisor_test.cc.
 
-BOOST_FIXTURE_TEST_CASE(Edges9To11CloseEndsWhatRunsAndRefusesWhatComes, Asked) {
+BOOST_FIXTURE_TEST_CASE(edges_9_to_11_close_ends_what_runs_and_refuses_what_comes, Asked) {
   Extend();
   Warm(feeds, {"never"});
   Start({"never"});
@@ -185,7 +185,7 @@ session <- close | close OK; )");
   BOOST_TEST(status.code() == absl::StatusCode::kCancelled, status);
 }
 
-BOOST_FIXTURE_TEST_CASE(Edge12WhoeverWaitsForADyingSessionActorGetsAnAnswer, Asked) {
+BOOST_FIXTURE_TEST_CASE(edge_12_whoever_waits_for_a_dying_session_actor_gets_an_answer, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(stage.Deliver() == "session <- compile");
@@ -204,7 +204,7 @@ BOOST_FIXTURE_TEST_CASE(Edge12WhoeverWaitsForADyingSessionActorGetsAnAnswer, Ask
 }
 
 // The end of the actor is the end of the session's steps and of what is queued.
-BOOST_FIXTURE_TEST_CASE(Edge12TheStepsOfADyingSessionActorEnd, Asked) {
+BOOST_FIXTURE_TEST_CASE(edge_12_the_steps_of_a_dying_session_actor_end, Asked) {
   Extend();
   Warm(feeds, {"never"});
   AskCompile({"x"}, {"twice"});
@@ -224,8 +224,14 @@ BOOST_FIXTURE_TEST_CASE(Edge12TheStepsOfADyingSessionActorEnd, Asked) {
   BOOST_TEST(State() == "CANCELLED");
 }
 
+TROUPE_OP("CastBare")
+    .Output("y: dtype")
+    .Attr("dtype: type")
+    .NotDifferentiable("it has no kernel")
+    .Doc("An op that no device can run.");
+
 // The worker, edges 1 and 2, and the two small ones.
-BOOST_FIXTURE_TEST_CASE(TheWorkerCompilesForItsOwnDevicesOnly, Asked) {
+BOOST_FIXTURE_TEST_CASE(the_worker_compiles_for_its_own_devices_only, Asked) {
   Extend();
   const std::string mine = runtime->devices()[0].name;
   const auto ask = [&](const std::string& device, const char* op) {
@@ -242,12 +248,14 @@ BOOST_FIXTURE_TEST_CASE(TheWorkerCompilesForItsOwnDevicesOnly, Asked) {
   };
   ask(mine, "Placeholder");
   ask("/job:other/replica:0/task:0/device:CPU:0", "Placeholder");
+  ask(mine, "CastBare");
   BOOST_TEST(Go() == R"(
 worker <- register_graph | register OK; 
+worker <- register_graph | register NOT_FOUND; 
 worker <- register_graph | register NOT_FOUND; )");
 }
 
-BOOST_FIXTURE_TEST_CASE(DeviceAndContainerAnswerAndACallThatDiesWithThemIsAborted, Asked) {
+BOOST_FIXTURE_TEST_CASE(device_and_container_answer_and_a_call_that_dies_with_them_is_aborted, Asked) {
   VariableOptions options;
   options.container = "ours";
   Variable v(root.WithOpName("v"), 5.0f, options);

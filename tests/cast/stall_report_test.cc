@@ -138,7 +138,7 @@ struct Hanging : Play {
   std::vector<std::string> reports;
 };
 
-BOOST_AUTO_TEST_CASE(AnAsynchronousKernelThatDoesNotEnd) {
+BOOST_AUTO_TEST_CASE(an_asynchronous_kernel_that_does_not_end) {
   Hanging p;
   const Output h = p.Hold("hold", p.twice, 0);
   ops::Add(p.root.WithOpName("z"), p.x, h);
@@ -153,7 +153,7 @@ step N (z): node 'hold' (CastHold) on CPU:0 has run for T
   <- node '_retval_z_0' (_Retval) on CPU:0 has waited T for input 0 'input' from 'z:0' (waiting too))");
 }
 
-BOOST_AUTO_TEST_CASE(AReceiveWhoseSenderWaits) {
+BOOST_AUTO_TEST_CASE(a_receive_whose_sender_waits) {
   Hanging p(2);
   const Output h = p.Hold("hold", p.twice, 1);
   const Output neg = ops::Neg(p.root.WithOpName("neg").WithDevice("/device:CPU:1"), h);
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(AReceiveWhoseSenderWaits) {
     <- node '_retval_z_0' (_Retval) on CPU:0 has waited T for input 0 'input' from 'z:0' (waiting too))");
 }
 
-BOOST_AUTO_TEST_CASE(ALoopWithAStuckIteration) {
+BOOST_AUTO_TEST_CASE(a_loop_with_a_stuck_iteration) {
   Hanging p(2);
   ops::Neg(p.root.WithOpName("z").WithDevice("/device:CPU:1"), p.Loop(0));
   BOOST_TEST(p.ReportOf({"z"}) ==
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(ALoopWithAStuckIteration) {
     <- node '_retval_z_0' (_Retval) on CPU:1 has waited T for input 0 'input' from 'z:0' (waiting too))");
 }
 
-BOOST_AUTO_TEST_CASE(ALoopOverTwoDevicesIsStuckInTheOtherOne) {
+BOOST_AUTO_TEST_CASE(a_loop_over_two_devices_is_stuck_in_the_other_one) {
   Hanging p(2);
   ops::Neg(p.root.WithOpName("z"), p.Loop(1));
   const std::string report = p.ReportOf({"z"});
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(ALoopOverTwoDevicesIsStuckInTheOtherOne) {
   BOOST_TEST(report.find("\n  node ", report.find("\n  node ") + 1) == std::string::npos, report);
 }
 
-BOOST_AUTO_TEST_CASE(APartialRunThatIsNotFed) {
+BOOST_AUTO_TEST_CASE(a_partial_run_that_is_not_fed) {
   Hanging p(2);
   ops::Neg(p.root.WithOpName("z").WithDevice("/device:CPU:1"), p.twice);
   p.Extend();
@@ -214,7 +214,7 @@ step N (z): node '_arg_x_0' (_Arg) on CPU:0 has waited T to be fed
 
 // The second device's big value is due when the first device has got past `hold`, which it never
 // does.
-BOOST_AUTO_TEST_CASE(AValueIsHeldBackForAReceiverThatDoesNotGetToAskForIt) {
+BOOST_AUTO_TEST_CASE(a_value_is_held_back_for_a_receiver_that_does_not_get_to_ask_for_it) {
   Hanging p(2);
   const TensorShape shape({256, 256});
   const Scope first = p.root.WithDevice("/device:CPU:0"), second = p.root.WithDevice("/device:CPU:1");
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(AValueIsHeldBackForAReceiverThatDoesNotGetToAskForIt) {
     <- node 'made/_S1' (_Send) on CPU:1 has waited T for its receiver to ask for the value)");
 }
 
-BOOST_AUTO_TEST_CASE(AHeavyKernelThatRunsAsAJob) {
+BOOST_AUTO_TEST_CASE(a_heavy_kernel_that_runs_as_a_job) {
   Heavy h;
   heavy = &h;
   Hanging p(1, 2);

@@ -25,7 +25,7 @@ class LetsGo : public WatchedCall {
   std::promise<void> called;
 };
 
-BOOST_AUTO_TEST_CASE(TheLastShareOfAClockMayBeDroppedOnItsOwnThread) {
+BOOST_AUTO_TEST_CASE(the_last_share_of_a_clock_may_be_dropped_on_its_own_thread) {
   for (int i = 0; i < 50; ++i) {
     auto call = std::make_shared<LetsGo>();
     call->clock = std::make_shared<ThreadClock>();
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(TheLastShareOfAClockMayBeDroppedOnItsOwnThread) {
 
 // A hundred thousand on the list cost each other nothing. By looking each other over they took half
 // a minute.
-BOOST_AUTO_TEST_CASE(WhoStandsOnTheListIsFoundAtOnce) {
+BOOST_AUTO_TEST_CASE(who_stands_on_the_list_is_found_at_once) {
   class Counts : public WatchedCall {
    public:
     void TimeIsUp() override { ++*called; }
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(WhoStandsOnTheListIsFoundAtOnce) {
   BOOST_TEST((took < 5s), std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
 }
 
-BOOST_AUTO_TEST_CASE(TheEarliestAlarmCountsWhoeverComesAndGoes) {
+BOOST_AUTO_TEST_CASE(the_earliest_alarm_counts_whoever_comes_and_goes) {
   auto clock = std::make_shared<ThreadClock>();
   auto watch = std::make_shared<StepWatch>(clock, nullptr);
   // Alarms of what has gone are let go of, and none of what is left with them.
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(TheEarliestAlarmCountsWhoeverComesAndGoes) {
   BOOST_TEST((called.wait_for(20s) == std::future_status::ready));
 }
 
-BOOST_AUTO_TEST_CASE(AnAlarmIsKeptWhenItsWatchIsLookedAtAgain) {
+BOOST_AUTO_TEST_CASE(an_alarm_is_kept_when_its_watch_is_looked_at_again) {
   auto clock = std::make_shared<ThreadClock>();
   auto watch = std::make_shared<StepWatch>(clock, nullptr);
   // Three calls of one watch, whose times come one after the other.

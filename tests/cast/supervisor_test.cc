@@ -68,7 +68,7 @@ RestartPolicy Policy() {
   return p;
 }
 
-BOOST_AUTO_TEST_CASE(Edges1And3And4AChildThatFailsIsSpawnedAgainAfterItsDelay) {
+BOOST_AUTO_TEST_CASE(edges_1_and_3_and_4_a_child_that_fails_is_spawned_again_after_its_delay) {
   Family f(Policy());
   BOOST_TEST(std::exchange(f.log, "") == "spawn a1; ");
   const caf::actor first = f.directory->Find("a");
@@ -88,7 +88,7 @@ child2 <- init | )");
   BOOST_TEST((f.directory->Find("a") && f.directory->Find("a") != first));
 }
 
-BOOST_AUTO_TEST_CASE(Edge2AChildThatStopsByItselfIsForgotten) {
+BOOST_AUTO_TEST_CASE(edge_2_a_child_that_stops_by_itself_is_forgotten) {
   Family f(Policy());
   f.log.clear();
   caf::anon_send_exit(f.directory->Find("a"), caf::exit_reason::user_shutdown);
@@ -100,7 +100,7 @@ supervisor <- down | )");
   BOOST_TEST(!f.directory->Find("a"));
 }
 
-BOOST_AUTO_TEST_CASE(Edges3And5TheDelayGrowsToItsLimitAndTooManyFailuresEndIt) {
+BOOST_AUTO_TEST_CASE(edges_3_and_5_the_delay_grows_to_its_limit_and_too_many_failures_end_it) {
   Family f(Policy());
   f.log.clear();
   int incarnation = 1;
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(Edges3And5TheDelayGrowsToItsLimitAndTooManyFailuresEndIt) {
   BOOST_TEST(f.directory->WhyDown("a").code() == absl::StatusCode::kFailedPrecondition, f.directory->WhyDown("a"));
 }
 
-BOOST_AUTO_TEST_CASE(Edge3AQuietWindowForgetsFailures) {
+BOOST_AUTO_TEST_CASE(edge_3_a_quiet_window_forgets_failures) {
   Family f(Policy());
   f.log.clear();
   for (int i = 0; i < 12; ++i) {
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(Edge3AQuietWindowForgetsFailures) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(Edge3JitterMovesTheDelayByItsFractionAtMost) {
+BOOST_AUTO_TEST_CASE(edge_3_jitter_moves_the_delay_by_its_fraction_at_most) {
   RestartPolicy policy = Policy();
   policy.min_delay = policy.max_delay = 1000ms;
   policy.window = 1ms;
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(Edge3JitterMovesTheDelayByItsFractionAtMost) {
   BOOST_TEST((below && above));
 }
 
-BOOST_AUTO_TEST_CASE(Edge6AnEscalatingPolicyEndsTheWholeFamilyWithAFailure) {
+BOOST_AUTO_TEST_CASE(edge_6_an_escalating_policy_ends_the_whole_family_with_a_failure) {
   RestartPolicy policy = Policy();
   policy.max_failures = 0;
   policy.escalate = true;
@@ -170,7 +170,7 @@ child3 <- exit | )");
   for (const char* name : {"a", "b", "c"}) BOOST_TEST(!f.directory->Find(name));
 }
 
-BOOST_AUTO_TEST_CASE(Edge7TheEndStopsChildrenAndDropsARestartThatIsDue) {
+BOOST_AUTO_TEST_CASE(edge_7_the_end_stops_children_and_drops_a_restart_that_is_due) {
   Family f(Policy(), 2);
   f.log.clear();
   BOOST_TEST(f.Fail("b") == "failed b; ");
@@ -184,7 +184,7 @@ child2 <- exit | )");
   BOOST_TEST(!f.directory->Find("a"));
 }
 
-BOOST_AUTO_TEST_CASE(Edge8NewsOfAStrangerIsIgnored) {
+BOOST_AUTO_TEST_CASE(edge_8_news_of_a_stranger_is_ignored) {
   Family f(Policy());
   f.log.clear();
   const caf::actor old = f.directory->Find("a");
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(Edge8NewsOfAStrangerIsIgnored) {
 }
 
 // What the failure of a child means to the steps that run.
-BOOST_AUTO_TEST_CASE(AKilledDeviceContainerOrWorkerFailsTheStepsThatRunAndComesBack) {
+BOOST_AUTO_TEST_CASE(a_killed_device_container_or_worker_fails_the_steps_that_run_and_comes_back) {
   for (const std::string who : {"device", "container", "worker"}) {
     Play p;
     Variable v(p.root.WithOpName("v"), 5.0f);

@@ -4,24 +4,7 @@
 // Ops that are right one by one may be wrong together: a pass moves a read before a write, a
 // placement separates a variable from its slots, a gradient of a gradient forgets a loop. So whole
 // graphs are compared, in every mode of a session. tools/compositions writes such cases, live or as
-// a recording (recorded.gz).
-//
-// A file of cases is a sequence of lines "key words...", where a last word #N says that N bytes and
-// a newline follow:
-//
-//   case NAME
-//   devices N                   the graph names /cpu:0 to /cpu:N-1
-//   graph #N                    a GraphDef
-//   gradients NAME required     Troupe adds the gradients ("refusable": or says that it cannot);
-//                               that of the k-th x is the tensor @NAME:k
-//   y TENSOR                    a name in the graph, or @NAME:k
-//   x TENSOR yes|no             whether some y depends on it
-//   feed TENSOR #N              a TensorProto, in every step
-//   step
-//   target NODE
-//   fetch TENSOR TOLERANCE #N   a TensorProto, TensorFlow's value, and what an element may be off
-//                               by, relative to the largest
-//   end
+// a recording (cases/compositions). tests/cases/README.md tells their form.
 #ifndef TROUPE_TESTS_DIFFERENTIAL_COMPOSITION_H_
 #define TROUPE_TESTS_DIFFERENTIAL_COMPOSITION_H_
 

@@ -1,12 +1,11 @@
 // Recorded compositions give TensorFlow's values in every mode; and the comparison finds what
 // differs.
-#include <zlib.h>
-
 #include <boost/test/unit_test.hpp>
 #include <limits>
 #include <set>
 #include <sstream>
 
+#include "tests/cases/case_file.h"
 #include "tests/differential/compare.h"
 #include "tests/differential/composition.h"
 #include "troupe/strings.h"
@@ -16,19 +15,9 @@ namespace {
 
 BOOST_AUTO_TEST_SUITE(differential)
 
-std::string Recorded() {
-  const std::string path = std::string(TROUPE_SOURCE_DIR) + "/tests/differential/recorded.gz";
-  gzFile file = gzopen(path.c_str(), "rb");
-  BOOST_REQUIRE_MESSAGE(file != nullptr, "no " << path);
-  std::string text;
-  char buffer[1 << 16];
-  for (int n; (n = gzread(file, buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<size_t>(n));
-  gzclose(file);
-  return text;
-}
-
 BOOST_AUTO_TEST_CASE(recorded_compositions_give_the_recorded_values) {
-  std::istringstream in(Recorded());
+  std::stringstream in;
+  for (const CaseLine& line : ReadLines("compositions")) in << line.text << "\n";
   std::map<std::string, int> kinds;
   int steps = 0, gradients = 0, placed = 0;
   for (;;) {
@@ -46,6 +35,9 @@ BOOST_AUTO_TEST_CASE(recorded_compositions_give_the_recorded_values) {
         BOOST_ERROR(StrCat(c->name, " (", mode.name, "): ", wrong));
     }
   }
+  int cases = 0;
+  for (const auto& [kind, n] : kinds) cases += n;
+  BOOST_TEST(cases == 320);
   // The recording holds what it is for.
   for (const char* kind : {"stateless", "control", "gradient", "training", "contract"})
     BOOST_TEST(kinds[kind] >= 10, kind << ": " << kinds[kind]);
@@ -81,10 +73,12 @@ BOOST_AUTO_TEST_CASE(a_file_of_another_form_is_refused) {
   };
   BOOST_TEST((read("") == absl::StatusCode::kNotFound));
   BOOST_TEST((read("case a\nend\n") == absl::StatusCode::kOk));
-  BOOST_TEST((read("graph #0\n\n") == absl::StatusCode::kInvalidArgument));
-  BOOST_TEST((read("case a\nfetch x 0 #0\n\nend\n") == absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((read("node x NoOp\n") == absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((read("case a\nfetch x 0 float32[]{1}\nend\n") == absl::StatusCode::kInvalidArgument));
   BOOST_TEST((read("case a\nstep\n") == absl::StatusCode::kInvalidArgument));
-  BOOST_TEST((read("case a\ngraph #3\nabc\nend\n") == absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((read("case a\nnode x NoOp a=b=c\nend\n") == absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((read("case a\nfeed x float32[2]{1}\nend\n") == absl::StatusCode::kInvalidArgument));
+  BOOST_TEST((read("case a\nfeed x float32[2]{1 2 3}\nend\n") == absl::StatusCode::kInvalidArgument));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

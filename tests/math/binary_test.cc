@@ -85,7 +85,7 @@ const Shapes kShapes[] = {
     {{1, 2, 1, 2, 1, 2, 1, 2}, {2, 1, 2, 1, 2, 1, 2, 1}, {2, 2, 2, 2, 2, 2, 2, 2}},
 };
 
-BOOST_AUTO_TEST_CASE(EveryTypeAndShape) {
+BOOST_AUTO_TEST_CASE(every_type_and_shape) {
   for (const BinaryCase& c : kCases) {
     for (D type : c.types) {
       for (const Shapes& s : kShapes) {
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(EveryTypeAndShape) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(IncompatibleShapes) {
+BOOST_AUTO_TEST_CASE(incompatible_shapes) {
   const Tensor a(D::kFloat, {3}), b(D::kFloat, {2});
   BOOST_CHECK(Contains(ErrorOf("AddV2", {a, b}), "ncompatible shapes: [3] vs. [2]") ||
               Contains(ErrorOf("AddV2", {a, b}), "[3]"));
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(IncompatibleShapes) {
   BOOST_CHECK(ErrorOf("TanhGrad", {a, b}) != "no error");
 }
 
-BOOST_AUTO_TEST_CASE(IntegerDivision) {
+BOOST_AUTO_TEST_CASE(integer_division) {
   for (D type : kInts) {
     Tensor zero = Random(type, {4}, 1, 5);
     Put(&zero, 2, 0);
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(IntegerDivision) {
                        "Integers to negative integer powers are not allowed"));
 }
 
-BOOST_AUTO_TEST_CASE(NanWinsInMaximumAndMinimum) {
+BOOST_AUTO_TEST_CASE(nan_wins_in_maximum_and_minimum) {
   const double nan = std::nan("");
   for (D type : kFloating) {
     for (const char* op : {"Maximum", "Minimum"}) {
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(NanWinsInMaximumAndMinimum) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(StringsAreConcatenatedAndCompared) {
+BOOST_AUTO_TEST_CASE(strings_are_concatenated_and_compared) {
   const Tensor a = Tensor::Of<std::string>({"a", "bb"}, {2, 1}), b = Tensor::Vector<std::string>({"x", "a"});
   const Tensor z = Run("Add", {a, b});
   BOOST_REQUIRE(z.HasShape({2, 2}));
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(StringsAreConcatenatedAndCompared) {
 }
 
 // The output takes an input's buffer when nobody else holds it, and only then.
-BOOST_AUTO_TEST_CASE(BuffersAreReused) {
+BOOST_AUTO_TEST_CASE(buffers_are_reused) {
   Tensor a = Random(D::kFloat, {100}, 1, 2), b = Random(D::kFloat, {100}, 1, 2, 3);
   const Tensor kept = a.Clone();
   const void* at = a.raw();
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(BuffersAreReused) {
   BOOST_CHECK_EQUAL(twice.data<float>()[7], 2 * b.data<float>()[7]);
 }
 
-BOOST_AUTO_TEST_CASE(ManyThreadsGiveTheSame) {
+BOOST_AUTO_TEST_CASE(many_threads_give_the_same) {
   for (const Shapes& s :
        {Shapes{{400, 1, 300}, {50, 1}, {400, 50, 300}}, Shapes{{1000, 700}, {1000, 700}, {1000, 700}}}) {
     const Tensor a = Random(D::kFloat, s.a, 1, 2, 5), b = Random(D::kFloat, s.b, 1, 2, 6);

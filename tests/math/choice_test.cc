@@ -12,7 +12,7 @@ const std::vector<D> kAll = {D::kHalf,       D::kBfloat16, D::kFloat,  D::kDoubl
                              D::kComplex128, D::kInt8,     D::kInt16,  D::kInt32,  D::kInt64,
                              D::kUint8,      D::kUint16,   D::kUint32, D::kUint64, D::kBool};
 
-BOOST_AUTO_TEST_CASE(EveryPairOfTypes) {
+BOOST_AUTO_TEST_CASE(every_pair_of_types) {
   for (D from : kAll) {
     for (D to : kAll) {
       const Tensor x = Random(from, {1030}, 0, 120);
@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(EveryPairOfTypes) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(FloatsThatDoNotFit) {
+BOOST_AUTO_TEST_CASE(floats_that_do_not_fit) {
   const Tensor x = Tensor::Vector<float>({NAN, INFINITY, -INFINITY, 3e9f, -3e9f, 1.9f, -1.9f, 300.0f});
   const auto cast = [&](D to) { return Run("Cast", {x}, {{"DstT", to}}); };
   const Tensor i32 = cast(D::kInt32), i64 = cast(D::kInt64), u8 = cast(D::kUint8), u32 = cast(D::kUint32);
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(FloatsThatDoNotFit) {
   BOOST_CHECK_EQUAL(u32.data<uint32_t>()[3], 3000000000u);
 }
 
-BOOST_AUTO_TEST_CASE(TruncatingAndRoundingCasts) {
+BOOST_AUTO_TEST_CASE(truncating_and_rounding_casts) {
   const Tensor x = Tensor::Vector<float>({1.9999999f, -1.9999999f});
   for (D to : {D::kHalf, D::kBfloat16}) {
     const Tensor rounded = Run("Cast", {x}, {{"DstT", to}}), cut = Run("Cast", {x}, {{"DstT", to}, {"Truncate", true}});
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(TruncatingAndRoundingCasts) {
                        "Cast string to float32 is not supported"));
 }
 
-BOOST_AUTO_TEST_CASE(SelectBroadcastsOrChoosesRows) {
+BOOST_AUTO_TEST_CASE(select_broadcasts_or_chooses_rows) {
   for (D type : kAll) {
     const Tensor c = Random(D::kBool, {3, 1}, -1, 1), t = Random(type, {4}, 0, 50, 2),
                  e = Random(type, {2, 1, 1}, 0, 50, 3);
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(SelectBroadcastsOrChoosesRows) {
   BOOST_CHECK_EQUAL(s.data<std::string>()[0] + s.data<std::string>()[1], "cb");
 }
 
-BOOST_AUTO_TEST_CASE(Clipping) {
+BOOST_AUTO_TEST_CASE(clipping) {
   const Tensor x = Tensor::Vector<float>({-1, 0.5, 3, NAN}), low = Tensor::Scalar(0.0f), high = Tensor::Scalar(1.0f);
   const Tensor z = Run("ClipByValue", {x, low, high});
   BOOST_CHECK_EQUAL(z.data<float>()[0], 0);
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(Clipping) {
                        "either of the same shape as input, or a scalar"));
 }
 
-BOOST_AUTO_TEST_CASE(AddNAddsAll) {
+BOOST_AUTO_TEST_CASE(add_n_adds_all) {
   for (D type : {D::kHalf, D::kFloat, D::kInt8, D::kComplex128, D::kUint64}) {
     std::vector<Tensor> in;
     for (int i = 0; i < 5; ++i) in.push_back(Random(type, {50, 60}, 0, 4, i + 1));
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(AddNAddsAll) {
                        "must have the same size and shape"));
 }
 
-BOOST_AUTO_TEST_CASE(IntegerBorders) {
+BOOST_AUTO_TEST_CASE(integer_borders) {
   const auto run = [](const char* op, int32_t x, int32_t y) {
     return Run(op, {Tensor::Scalar(x), Tensor::Scalar(y)}).scalar<int32_t>();
   };

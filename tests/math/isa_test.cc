@@ -47,7 +47,7 @@ UnaryLoop FloatLoop(const HotLoops& l, HotUnary op) {
   return l.unary[static_cast<int>(op)][static_cast<int>(HotType::kFloat)].v;
 }
 
-BOOST_AUTO_TEST_CASE(EveryLevelIsAccurate) {
+BOOST_AUTO_TEST_CASE(every_level_is_accurate) {
   BOOST_REQUIRE(!AvailableIsas().empty());
   constexpr int kPoints = 200001;
   for (std::string_view isa : AvailableIsas()) {
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(EveryLevelIsAccurate) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(SpecialValuesAreTheCLibrarys) {
+BOOST_AUTO_TEST_CASE(special_values_are_the_c_librarys) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x = {nan,     inf,     -inf,    0.0f,     -0.0f, 1.0f,   -1.0f,  88.8f,          89.5f,
                                 1000.0f, -103.0f, -104.5f, -1000.0f, 3e38f, -3e38f, 1e-40f, 1.17549435e-38f};
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(SpecialValuesAreTheCLibrarys) {
 }
 
 // Lengths around the vector lengths, in place and not: tails must be the same function.
-BOOST_AUTO_TEST_CASE(TailsAndInPlace) {
+BOOST_AUTO_TEST_CASE(tails_and_in_place) {
   for (std::string_view isa : AvailableIsas()) {
     const HotLoops& loops = *HotLoopsOf(isa);
     for (int op = 0; op < static_cast<int>(HotUnary::kCount); ++op) {
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(TailsAndInPlace) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(LevelsAgreeOnBinaryLoops) {
+BOOST_AUTO_TEST_CASE(levels_agree_on_binary_loops) {
   const std::vector<std::string_view> isas = AvailableIsas();
   const HotLoops& base = *HotLoopsOf(isas[0]);
   constexpr int kN = 131;
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(LevelsAgreeOnBinaryLoops) {
 }
 
 // All 65536 halves and bfloat16s, and floats around every rounding border.
-BOOST_AUTO_TEST_CASE(ConversionsOf16BitFloats) {
+BOOST_AUTO_TEST_CASE(conversions_of_16_bit_floats) {
   std::vector<uint16_t> bits(65536);
   for (int i = 0; i < 65536; ++i) bits[i] = static_cast<uint16_t>(i);
   for (std::string_view isa : AvailableIsas()) {
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(ConversionsOf16BitFloats) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(SumsGiveTheSameBitsAtEveryLevel) {
+BOOST_AUTO_TEST_CASE(sums_give_the_same_bits_at_every_level) {
   constexpr int kN = 5000;
   std::vector<float> x(kN);
   double exact = 0;
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(SumsGiveTheSameBitsAtEveryLevel) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(ChoosingALevel) {
+BOOST_AUTO_TEST_CASE(choosing_a_level) {
   const std::vector<std::string_view> isas = AvailableIsas();
   std::string complaint;
   BOOST_CHECK_EQUAL(ChooseIsa("", &complaint), isas.back());

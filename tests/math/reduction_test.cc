@@ -62,7 +62,7 @@ const Reduced kShapes[] = {
     {{5, 2, 3, 2, 3}, {1, 3}},
 };
 
-BOOST_AUTO_TEST_CASE(AgainstNaiveLoops) {
+BOOST_AUTO_TEST_CASE(against_naive_loops) {
   for (const ReduceCase& c : kCases) {
     for (D type : c.types) {
       for (const Reduced& s : kShapes) {
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(AgainstNaiveLoops) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(Means) {
+BOOST_AUTO_TEST_CASE(means) {
   BOOST_CHECK_EQUAL(Run("Mean", {Tensor::Vector<float>({1, 2, 6}), Axes({0})}).scalar<float>(), 3);
   BOOST_CHECK_EQUAL(Run("Mean", {Tensor::Vector<int32_t>({-5, 2, -1}), Axes({0})}).scalar<int32_t>(), -1);
   BOOST_CHECK_EQUAL(Run("Mean", {Tensor::Vector<uint8_t>({250, 250}), Axes({0})}).scalar<uint8_t>(), 250);
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(Means) {
   BOOST_CHECK_EQUAL(Run("EuclideanNorm", {Tensor::Vector<double>({-3}), Axes({0})}).scalar<double>(), 3);
 }
 
-BOOST_AUTO_TEST_CASE(NothingToReduceGivesTheIdentity) {
+BOOST_AUTO_TEST_CASE(nothing_to_reduce_gives_the_identity) {
   const Tensor none(D::kFloat, {2, 0}), ints(D::kInt32, {0});
   BOOST_CHECK_EQUAL(Run("Sum", {none, Axes({1})}).data<float>()[1], 0);
   BOOST_CHECK_EQUAL(Run("Prod", {none, Axes({1})}).data<float>()[1], 1);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(NothingToReduceGivesTheIdentity) {
   BOOST_CHECK(Run("Sum", {none, Axes({0})}).HasShape({0}));
 }
 
-BOOST_AUTO_TEST_CASE(AxesAreChecked) {
+BOOST_AUTO_TEST_CASE(axes_are_checked) {
   const Tensor x(D::kFloat, {2, 3});
   BOOST_CHECK(Contains(ErrorOf("Sum", {x, Axes({2})}), "Invalid reduction dimension"));
   BOOST_CHECK(Contains(ErrorOf("Sum", {x, Axes({-3})}), "Invalid reduction dimension"));
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(AxesAreChecked) {
 
 // A float that counts to two million by ones, or adds tenths, keeps its precision; threads do not
 // change the order of a fixed number of them.
-BOOST_AUTO_TEST_CASE(LongSumsStayPrecise) {
+BOOST_AUTO_TEST_CASE(long_sums_stay_precise) {
   constexpr int64_t kN = 2000000;
   Tensor x(D::kFloat, {kN});
   for (int64_t i = 0; i < kN; ++i) x.data<float>()[i] = 0.1f;
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(LongSumsStayPrecise) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(NanWinsInMaxButNotInArgMax) {
+BOOST_AUTO_TEST_CASE(nan_wins_in_max_but_not_in_arg_max) {
   for (int at : {0, 3, 64, 99}) {
     Tensor x(D::kFloat, {100});
     for (int i = 0; i < 100; ++i) x.data<float>()[i] = static_cast<float>((i * 37) % 101);
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(NanWinsInMaxButNotInArgMax) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(ArgReductions) {
+BOOST_AUTO_TEST_CASE(arg_reductions) {
   const Tensor dim0 = Tensor::Scalar(int32_t{0}), dim1 = Tensor::Scalar(int32_t{-1});
   const Tensor x = Tensor::Of<int32_t>({1, 5, 5, 7, 2, 7}, {2, 3});
   BOOST_CHECK_EQUAL(Run("ArgMax", {x, dim1}).DebugString(), "int64 [2] [1 0]");
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(ArgReductions) {
   BOOST_CHECK_EQUAL(Run("ArgMax", {Tensor(D::kFloat, {0, 2}), dim1}).num_elements(), 0);
 }
 
-BOOST_AUTO_TEST_CASE(Scans) {
+BOOST_AUTO_TEST_CASE(scans) {
   const Tensor x = Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {2, 3}), axis = Tensor::Scalar(int32_t{1});
   BOOST_CHECK_EQUAL(Run("Cumsum", {x, axis}).DebugString(), "float32 [2,3] [1 3 6 4 9 15]");
   BOOST_CHECK_EQUAL(Run("Cumsum", {x, axis}, {{"reverse", true}}).DebugString(), "float32 [2,3] [6 5 3 15 11 6]");
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(Scans) {
                        "Expected scan axis in the range [-2, 2), but got 2"));
 }
 
-BOOST_AUTO_TEST_CASE(Segments) {
+BOOST_AUTO_TEST_CASE(segments) {
   const Tensor x = Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {3, 2});
   const Tensor sorted = Tensor::Vector<int32_t>({0, 0, 2}), mixed = Tensor::Vector<int32_t>({1, -1, 1}),
                three = Tensor::Scalar(int32_t{3});

@@ -53,7 +53,7 @@ const UnaryCase kCases[] = {
     {"Sign", [](Complex x) { return x == 0.0 ? 0.0 : x / std::abs(x); }, -9, 9, true},
 };
 
-BOOST_AUTO_TEST_CASE(EveryType) {
+BOOST_AUTO_TEST_CASE(every_type) {
   for (const UnaryCase& c : kCases) {
     for (D type : kAll) {
       if (IsComplex(type) && !c.complex_too) continue;
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(EveryType) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(Integers) {
+BOOST_AUTO_TEST_CASE(integers) {
   for (D type : {D::kInt8, D::kInt16, D::kInt32, D::kInt64}) {
     const Tensor x = Random(type, {33}, -11, 11);
     const Tensor neg = Run("Neg", {x}), abs = Run("Abs", {x}), sign = Run("Sign", {x}), square = Run("Square", {x});
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(Integers) {
   BOOST_CHECK_EQUAL(Run("Square", {Tensor::Scalar<uint16_t>(65535)}).scalar<uint16_t>(), 1);
 }
 
-BOOST_AUTO_TEST_CASE(SpecialValues) {
+BOOST_AUTO_TEST_CASE(special_values) {
   const double inf = INFINITY, nan = NAN;
   for (D type : kFloats) {
     Tensor x(type, {6});
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(SpecialValues) {
   BOOST_CHECK(std::isnan(Run("Digamma", {Tensor::Scalar(-1.0)}).scalar<double>()));
 }
 
-BOOST_AUTO_TEST_CASE(ComplexNumbersAndTheirParts) {
+BOOST_AUTO_TEST_CASE(complex_numbers_and_their_parts) {
   const Tensor x = Random(D::kComplex64, {9}, -2, 2), y = Random(D::kComplex128, {9}, -2, 2);
   const AttrMap wide = {{"Tout", D::kDouble}};
   for (int i = 0; i < 9; ++i) {

@@ -36,7 +36,7 @@ const ActivationCase kActivationCases[] = {
      [](double g, double x) { return g / ((1 + std::abs(x)) * (1 + std::abs(x))); }},
 };
 
-BOOST_AUTO_TEST_CASE(ActivationsOfEveryType) {
+BOOST_AUTO_TEST_CASE(activations_of_every_type) {
   for (const ActivationCase& c : kActivationCases) {
     for (DType t : kReals) {
       if (!c.integers && !IsFloating(t)) continue;
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(ActivationsOfEveryType) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(ActivationsAtTheEdges) {
+BOOST_AUTO_TEST_CASE(activations_at_the_edges) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   auto run = [](const char* op, float x) { return Run(op, {Tensor::Scalar<float>(x)})[0].scalar<float>(); };
   for (const ActivationCase& c : kActivationCases) {
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(ActivationsAtTheEdges) {
                "must have the same shape");
 }
 
-BOOST_AUTO_TEST_CASE(BiasAddAndItsGradient) {
+BOOST_AUTO_TEST_CASE(bias_add_and_its_gradient) {
   struct {
     std::vector<int64_t> shape;
     bool first;
@@ -137,7 +137,7 @@ std::vector<double> NaiveLogSoftmax(const std::vector<double>& x, int64_t column
   return y;
 }
 
-BOOST_AUTO_TEST_CASE(SoftmaxAndLogSoftmax) {
+BOOST_AUTO_TEST_CASE(softmax_and_log_softmax) {
   for (DType t : kFloats) {
     for (auto shape : {TensorShape({5}), TensorShape({3, 1}), TensorShape({100, 10}), TensorShape({2, 3, 40}),
                        TensorShape({3, 5000}), TensorShape({0, 4}), TensorShape({1000, 17})}) {
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(SoftmaxAndLogSoftmax) {
   CheckRefused("Softmax", {Tensor::Scalar<float>(1)}, {}, "logits must have >= 1 dimension");
 }
 
-BOOST_AUTO_TEST_CASE(CrossEntropies) {
+BOOST_AUTO_TEST_CASE(cross_entropies) {
   struct {
     TensorShape x, labels;
   } cases[] = {{{100, 10}, {100, 10}}, {{7, 3}, {7, 3}}, {{2, 3000}, {2, 3000}}, {{1, 5}, {4, 5}},
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(CrossEntropies) {
   CheckClose(empty[0], {0, 0}, "no classes");
 }
 
-BOOST_AUTO_TEST_CASE(L2LossAndInTopK) {
+BOOST_AUTO_TEST_CASE(l2_loss_and_in_top_k) {
   for (DType t : kFloats) {
     for (int64_t n : {0, 1, 13, 500}) {
       const Tensor x = RandomTensor(t, TensorShape({n}), 51);

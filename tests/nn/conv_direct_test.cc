@@ -28,21 +28,21 @@ void CheckAllLevels(const ConvShape& s, bool plain) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(EveryNumberOfChannels) {
+BOOST_AUTO_TEST_CASE(every_number_of_channels) {
   for (int64_t c = 1; c <= 33; ++c) {
     CheckAllLevels(MakeConvShape(c % 2 == 0 ? 7 : 4, 5, 6, c, 3, 2, 34 - c, 1 + c % 2), true);
     CheckAllLevels(MakeConvShape(1, 4, 5, c, 2, 3, c, 1), true);
   }
 }
 
-BOOST_AUTO_TEST_CASE(EveryWidthStrideAndBatch) {
+BOOST_AUTO_TEST_CASE(every_width_stride_and_batch) {
   for (int64_t w = 1; w <= 29; w += w < 18 ? 1 : 5) {
     for (int64_t stride = 1; stride <= 3; ++stride)
       CheckAllLevels(MakeConvShape(1 + (w + stride) % 7, 4, w, 3, 3, 4, 5, stride), true);
   }
 }
 
-BOOST_AUTO_TEST_CASE(RandomShapesWithEpilogues) {
+BOOST_AUTO_TEST_CASE(random_shapes_with_epilogues) {
   std::mt19937 rng(5);
   const auto pick = [&](int64_t from, int64_t to) { return from + static_cast<int64_t>(rng() % (to - from + 1)); };
   for (int i = 0; i < 120; ++i) {
@@ -61,14 +61,14 @@ BOOST_AUTO_TEST_CASE(RandomShapesWithEpilogues) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(LayersOfARealNet) {
+BOOST_AUTO_TEST_CASE(layers_of_a_real_net) {
   CheckAllLevels(MakeConvShape(5, 28, 28, 1, 6, 6, 6, 1), true);
   CheckAllLevels(MakeConvShape(6, 28, 28, 6, 5, 5, 12, 2), false);
   CheckAllLevels(MakeConvShape(7, 14, 14, 12, 4, 4, 24, 2), false);
   CheckAllLevels(MakeConvShape(4, 14, 14, 6, 5, 5, 16, 1, 1, true), true);
 }
 
-BOOST_AUTO_TEST_CASE(SplittingTheImagesChangesNoBit) {
+BOOST_AUTO_TEST_CASE(splitting_the_images_changes_no_bit) {
   const ConvShape s = MakeConvShape(11, 9, 10, 6, 5, 5, 12, 2);
   const ConvProblem p(s);
   const std::vector<float> x = Floats(p.x), f = Floats(p.f), d = Floats(p.d);
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(SplittingTheImagesChangesNoBit) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(SplittingTheRowsChangesNoBit) {
+BOOST_AUTO_TEST_CASE(splitting_the_rows_changes_no_bit) {
   const ConvShape s = MakeConvShape(6, 9, 10, 6, 5, 5, 12, 2);
   const ConvProblem p(s);
   const std::vector<float> x = Floats(p.x), f = Floats(p.f), d = Floats(p.d), bias(s.oc, -0.25f);
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(SplittingTheRowsChangesNoBit) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(NanGoesWhereItWouldGo) {
+BOOST_AUTO_TEST_CASE(nan_goes_where_it_would_go) {
   const ConvShape s = MakeConvShape(5, 7, 7, 2, 3, 3, 3, 1);
   const ConvProblem p(s);
   std::vector<float> x = Floats(p.x), f = Floats(p.f), y(s.output_size());
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(NanGoesWhereItWouldGo) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(TheChoiceIsByShapeAlone) {
+BOOST_AUTO_TEST_CASE(the_choice_is_by_shape_alone) {
   for (ConvPass pass : {ConvPass::kForward, ConvPass::kBackwardInput, ConvPass::kBackwardFilter}) {
     BOOST_CHECK(!PreferDirectConv(pass, MakeConvShape(32, 14, 14, 256, 3, 3, 256, 1)));
     BOOST_CHECK(!PreferDirectConv(pass, MakeConvShape(32, 14, 14, 64, 1, 1, 64, 1)));

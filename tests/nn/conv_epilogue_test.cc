@@ -19,7 +19,7 @@ const ConvShape kShapes[] = {MakeConvShape(3, 9, 8, 1, 6, 6, 6, 1), MakeConvShap
                              MakeConvShape(1, 6, 6, 32, 1, 1, 48, 1),
                              MakeConvShape(3, 5, 7, 9, 1, 1, 50, 1)};
 
-BOOST_AUTO_TEST_CASE(EpiloguesOfEveryWay) {
+BOOST_AUTO_TEST_CASE(epilogues_of_every_way) {
   for (const ConvShape& s : kShapes) {
     const ConvProblem p(s);
     DnnlConv library[] = {DnnlConv(ConvPass::kForward), DnnlConv(ConvPass::kBackwardInput),
@@ -112,7 +112,7 @@ Tensor Turned(const Tensor& t) {
   return MakeTensor(t.dtype(), TensorShape({t.dim(0), c, h, w}), out);
 }
 
-BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
+BOOST_AUTO_TEST_CASE(fused_through_the_shared_kernel) {
   for (const ConvShape& s : {MakeConvShape(5, 8, 8, 6, 5, 5, 12, 2), MakeConvShape(40, 12, 12, 3, 3, 3, 40, 1),
                              MakeConvShape(40, 12, 12, 10, 1, 1, 33, 1)}) {
     const ConvProblem p(s);
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(FusedThroughTheSharedKernel) {
 
 // Products of matrices are for windows of one pixel and few channels; one way for any number of
 // images, so that a batch has the same bits on any number of threads.
-BOOST_AUTO_TEST_CASE(WindowsOfOnePixel) {
+BOOST_AUTO_TEST_CASE(windows_of_one_pixel) {
   const auto prefers = [](ConvPass pass, const ConvShape& s, bool bias_gradient = false) {
     float sums = 0;
     ConvEpilogue<float> e;
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(WindowsOfOnePixel) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(FusedConvolutionsOfNothing) {
+BOOST_AUTO_TEST_CASE(fused_convolutions_of_nothing) {
   const AttrMap a = {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};
   const DType t = DType::kFloat;
   BOOST_CHECK(

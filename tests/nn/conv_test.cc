@@ -118,7 +118,7 @@ Tensor SizesTensor(const TensorShape& s) {
   return t;
 }
 
-BOOST_AUTO_TEST_CASE(AllPassesOfEveryShapeTypeAndFormat) {
+BOOST_AUTO_TEST_CASE(all_passes_of_every_shape_type_and_format) {
   for (const ConvCase& c : kConvCases) {
     const Truth t = Sizes(c);
     for (DType type : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt32}) {
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(AllPassesOfEveryShapeTypeAndFormat) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(ManyImagesOnTwoThreads) {
+BOOST_AUTO_TEST_CASE(many_images_on_two_threads) {
   const ConvCase c = {23, 14, 14, 12, 4, 4, 24, 2};
   const Truth t = Sizes(c);
   const Tensor x = RandomTensor(DType::kFloat, t.input, 64), f = RandomTensor(DType::kFloat, t.filter, 65),
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(ManyImagesOnTwoThreads) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(SeveralThreadsRunOneConvolution) {
+BOOST_AUTO_TEST_CASE(several_threads_run_one_convolution) {
   const ConvCase c = {6, 14, 14, 12, 4, 4, 24, 2};
   const Truth t = Sizes(c);
   const Tensor x = RandomTensor(DType::kFloat, t.input, 67), f = RandomTensor(DType::kFloat, t.filter, 68),
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(SeveralThreadsRunOneConvolution) {
 }
 
 // Groups of images, and of one of them halves of the rows, are shared by as many threads.
-BOOST_AUTO_TEST_CASE(ImagesAndTheirGradientsHaveTheSameBitsOnAnyNumberOfThreads) {
+BOOST_AUTO_TEST_CASE(images_and_their_gradients_have_the_same_bits_on_any_number_of_threads) {
   for (const int64_t images : {1, 5, 12, 30, 33}) {
     const ConvCase c = {images, 27, 28, 6, 5, 5, 12, 2};
     const Truth t = Sizes(c);
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(ImagesAndTheirGradientsHaveTheSameBitsOnAnyNumberOfThreads)
   }
 }
 
-BOOST_AUTO_TEST_CASE(EmptyConvolutions) {
+BOOST_AUTO_TEST_CASE(empty_convolutions) {
   const DType f = DType::kFloat;
   const AttrMap a = {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};
   BOOST_CHECK(
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(EmptyConvolutions) {
   CheckClose(zeros, std::vector<double>(90), "no images, no gradient");
 }
 
-BOOST_AUTO_TEST_CASE(ConvolutionRefusals) {
+BOOST_AUTO_TEST_CASE(convolution_refusals) {
   const DType t = DType::kFloat;
   const Tensor x(t, TensorShape({1, 4, 4, 3})), f(t, TensorShape({2, 2, 3, 5})), d(t, TensorShape({1, 4, 4, 5}));
   auto attrs = [](std::vector<int64_t> strides, std::string padding) {
@@ -269,7 +269,7 @@ BOOST_AUTO_TEST_CASE(ConvolutionRefusals) {
 
 // A window that exceeds the image by less than two strides gives no output, and gradients of zeros;
 // where it is known while the graph is built, that is an error.
-BOOST_AUTO_TEST_CASE(WindowsThatDoNotFit) {
+BOOST_AUTO_TEST_CASE(windows_that_do_not_fit) {
   const auto zeros = [](const Tensor& t, const TensorShape& shape) {
     BOOST_TEST(t.HasShape(shape), t.shape().DebugString());
     for (const double v : ToDoubles(t)) BOOST_CHECK_EQUAL(v, 0);
@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(WindowsThatDoNotFit) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(TheLibraryUsesItsOwnKernels) {
+BOOST_AUTO_TEST_CASE(the_library_uses_its_own_kernels) {
   ConvShape s;
   s.n = 4, s.h = s.w = 14, s.c = 12, s.kh = s.kw = 4, s.oc = 24, s.oh = s.ow = 7, s.stride_h = s.stride_w = 2;
   s.top = s.left = s.bottom = s.right = 1;

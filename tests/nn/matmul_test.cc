@@ -53,7 +53,7 @@ const DType kTypes[] = {DType::kFloat,  DType::kDouble, DType::kHalf,      DType
                         DType::kInt32,  DType::kInt64,  DType::kUint8,     DType::kUint16,
                         DType::kUint32, DType::kUint64, DType::kComplex64, DType::kComplex128};
 
-BOOST_AUTO_TEST_CASE(MatMulOfEveryTypeAndTranspose) {
+BOOST_AUTO_TEST_CASE(matmul_of_every_type_and_transpose) {
   const int64_t sizes[][3] = {{1, 1, 1},  {3, 5, 7},    {8, 8, 8},    {17, 33, 9},
                               {2, 70, 3}, {40, 1, 300}, {1, 64, 300}, {65, 48, 31}};
   for (DType t : kTypes) {
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(MatMulOfEveryTypeAndTranspose) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(LargeProductsUseTheLibraryAndThreads) {
+BOOST_AUTO_TEST_CASE(large_products_use_the_library_and_threads) {
   for (DType t : {DType::kFloat, DType::kDouble}) {
     for (int mode = 0; mode < 4; ++mode) {
       for (auto& [m, n] : {std::pair<int64_t, int64_t>{190, 130}, {130, 190}}) {
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(LargeProductsUseTheLibraryAndThreads) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(EmptyMatrices) {
+BOOST_AUTO_TEST_CASE(empty_matrices) {
   for (DType t : kTypes) {
     const Tensor zeros = Run("MatMul", {Tensor(t, TensorShape({3, 0})), Tensor(t, TensorShape({0, 2}))})[0];
     CheckMatrix(zeros, std::vector<Complex>(6), "K = 0");
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(EmptyMatrices) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(MatMulRefusals) {
+BOOST_AUTO_TEST_CASE(matmul_refusals) {
   const DType f = DType::kFloat;
   const std::string differ = "Matrix size-incompatible: In[0]: [32,784], In[1]: [780,100]: inner dimensions differ";
   CheckRefused("MatMul", {Tensor(f, TensorShape({32, 784})), Tensor(f, TensorShape({780, 100}))}, {}, differ);
@@ -132,7 +132,7 @@ struct BatchCase {
   std::vector<int64_t> x, y, out;
 };
 
-BOOST_AUTO_TEST_CASE(BatchProducts) {
+BOOST_AUTO_TEST_CASE(batch_products) {
   const int64_t m = 5, n = 6, k = 4;
   const BatchCase cases[] = {{"BatchMatMul", {3}, {3}, {3}},
                              {"BatchMatMul", {}, {}, {}},
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(BatchProducts) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(SeveralThreadsRunOneKernel) {
+BOOST_AUTO_TEST_CASE(several_threads_run_one_kernel) {
   const Tensor a = RandomTensor(DType::kFloat, TensorShape({90, 110}), 7),
                b = RandomTensor(DType::kFloat, TensorShape({110, 70}), 8);
   const Tensor want = Run("MatMul", {a, b}, {}, 2)[0];

@@ -60,7 +60,7 @@ Tensor Nchw(const Tensor& t) {
   return MakeTensor(t.dtype(), TensorShape({t.dim(0), c, t.dim(1), t.dim(2)}), out);
 }
 
-BOOST_AUTO_TEST_CASE(PoolingOfEveryTypeAndFormat) {
+BOOST_AUTO_TEST_CASE(pooling_of_every_type_and_format) {
   for (const PoolCase& c : kPoolCases) {
     const Windows l = Lay(c);
     const TensorShape in({c.n, c.h, c.w, c.c}), out({c.n, l.oh, l.ow, c.c});
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(PoolingOfEveryTypeAndFormat) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(PoolingRefusals) {
+BOOST_AUTO_TEST_CASE(pooling_refusals) {
   const DType f = DType::kFloat;
   auto attrs = [](std::vector<int64_t> k, std::vector<int64_t> s, std::string padding) {
     return AttrMap{{"ksize", k}, {"strides", s}, {"padding", padding}};
@@ -151,14 +151,14 @@ BOOST_AUTO_TEST_CASE(PoolingRefusals) {
   CheckRefused("MaxPool", {x}, pads, "must be smaller than the window");
 }
 
-BOOST_AUTO_TEST_CASE(MaxPoolPassesOverNaN) {
+BOOST_AUTO_TEST_CASE(max_pool_passes_over_nan) {
   const AttrMap a = {
       {"ksize", std::vector<int64_t>{1, 2, 2, 1}}, {"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "VALID"}};
   const Tensor x = Tensor::Of<float>({std::nanf(""), 1, 3, 2}, TensorShape({1, 2, 2, 1}));
   CheckClose(Run("MaxPool", {x}, a)[0], {3}, "NaN first");
 }
 
-BOOST_AUTO_TEST_CASE(BatchNormalisation) {
+BOOST_AUTO_TEST_CASE(batch_normalisation) {
   for (auto& [shape, format] : {std::pair<TensorShape, std::string>{{3, 4, 5, 6}, "NHWC"},
                                 {{3, 6, 4, 5}, "NCHW"},
                                 {{2, 3, 2, 4, 3}, "NDHWC"},

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-BOOST_AUTO_TEST_CASE(TopKOfEveryType) {
+BOOST_AUTO_TEST_CASE(top_k_of_every_type) {
   for (DType t : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt8, DType::kInt16,
                   DType::kInt32, DType::kInt64, DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64}) {
     for (auto& [shape, k] :

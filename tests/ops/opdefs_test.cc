@@ -1,28 +1,17 @@
 // Every op that TensorFlow has too is defined as there: the same args, attrs, types, defaults and
-// traits, and kernels for all types that TensorFlow's CPU kernels take. opdefs.txt holds
-// TensorFlow's side (record_opdefs.py tells the form), differences.txt what differs on purpose: "op
-// field reason".
+// traits, and kernels for all types that TensorFlow's CPU kernels take. cases/definitions holds
+// TensorFlow's side and, in differences.txt, what differs on purpose: "op field reason".
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <fstream>
 #include <map>
 #include <set>
 
 #include "graph/ir/text.h"
+#include "tests/cases/case_file.h"
 #include "troupe/kernel.h"
 
 namespace troupe::test {
 namespace {
-
-std::vector<std::string> Lines(const std::string& file) {
-  std::ifstream in(std::string(TROUPE_SOURCE_DIR) + "/tests/ops/" + file);
-  BOOST_REQUIRE_MESSAGE(in.good(), "no " << file);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty() && line[0] != '#') lines.push_back(line);
-  }
-  return lines;
-}
 
 std::vector<std::string> Specs(const std::string& field) {
   std::vector<std::string> specs;
@@ -170,8 +159,8 @@ BOOST_AUTO_TEST_CASE(ops_are_defined_as_in_tensorflow) {
   Comparison compare(&found);
   int compared = 0;
   std::set<std::string> recorded;
-  for (const std::string& line : Lines("opdefs.txt")) {
-    const std::vector<std::string> f = Fields(line);
+  for (const CaseLine& line : ReadLines("definitions/ops.txt")) {
+    const std::vector<std::string> f = Fields(line.text);
     BOOST_REQUIRE_EQUAL(f.size(), 6u);
     recorded.insert(f[0]);
     const OpDef* ours = OpRegistry::Global().Find(f[0]);
@@ -200,9 +189,9 @@ BOOST_AUTO_TEST_CASE(ops_are_defined_as_in_tensorflow) {
   }
 
   std::map<std::pair<std::string, std::string>, std::pair<std::string, int>> allowed;  // (op, field) -> reason, uses
-  for (const std::string& line : Lines("differences.txt")) {
+  for (const auto& [where, line] : ReadLines("definitions/differences.txt")) {
     const size_t a = line.find(' '), b = line.find(' ', a + 1);
-    BOOST_REQUIRE_MESSAGE(b != std::string::npos, "no reason in: " << line);
+    BOOST_REQUIRE_MESSAGE(b != std::string::npos, where << " has no reason");
     allowed[{line.substr(0, a), line.substr(a + 1, b - a - 1)}] = {line.substr(b + 1), 0};
   }
   int deliberate = 0;
@@ -218,8 +207,8 @@ BOOST_AUTO_TEST_CASE(ops_are_defined_as_in_tensorflow) {
     BOOST_TEST_MESSAGE(d.op << " " << d.field << ": " << d.detail << " (" << it->second.first << ")");
   }
   for (const auto& [key, value] : allowed) {
-    BOOST_CHECK_MESSAGE(value.second > 0,
-                        "differences.txt: " << key.first << " " << key.second << " does not differ any more");
+    BOOST_CHECK_MESSAGE(value.second > 0, "definitions/differences.txt: " << key.first << " " << key.second
+                                                                          << " does not differ any more");
   }
   std::string unrecorded;
   for (const OpDef* op : OpRegistry::Global().List()) {

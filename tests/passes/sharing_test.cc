@@ -24,7 +24,7 @@ struct Fixture {
 
 BOOST_FIXTURE_TEST_SUITE(sharing, Fixture)
 
-BOOST_AUTO_TEST_CASE(CopiesShareUntilOneIsChanged) {
+BOOST_AUTO_TEST_CASE(copies_share_until_one_is_changed) {
   const std::string before = SortedText(*graph);
   for (const Node* n : graph->op_nodes()) BOOST_TEST((n->properties() == copy->Find(n->name())->properties()), n->name());
   using Change = void (*)(Node&);
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(CopiesShareUntilOneIsChanged) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(WhatChangesNothingSharesOn) {
+BOOST_AUTO_TEST_CASE(what_changes_nothing_shares_on) {
   twin().set_requested_device("/job:a");
   twin().set_location(two().location());
   twin().set_assigned_device("/device:CPU:0");
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(WhatChangesNothingSharesOn) {
   BOOST_TEST(*twin().Attr<int64_t>("_mark") == 2);
 }
 
-BOOST_AUTO_TEST_CASE(ACopyUnderAnotherNameIsFoundUnderIt) {
+BOOST_AUTO_TEST_CASE(a_copy_under_another_name_is_found_under_it) {
   const Node* other = graph->CopyNode(two(), "three").value();
   BOOST_TEST(graph->Find("three") == other);
   BOOST_TEST(graph->Find("two") == &two());
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(ACopyUnderAnotherNameIsFoundUnderIt) {
   BOOST_TEST(graph->num_node_ids() == 6);
 }
 
-BOOST_AUTO_TEST_CASE(PropertiesOutliveTheirGraphs) {
+BOOST_AUTO_TEST_CASE(properties_outlive_their_graphs) {
   const SharedProperties kept = twin().properties();
   graph.reset();
   copy->RemoveNode(&twin());
@@ -92,14 +92,14 @@ BOOST_AUTO_TEST_CASE(PropertiesOutliveTheirGraphs) {
   BOOST_TEST(kept.alone());
 }
 
-BOOST_AUTO_TEST_CASE(ANodeThatIsRemovedLeavesItsCopiesTheirAttrs) {
+BOOST_AUTO_TEST_CASE(a_node_that_is_removed_leaves_its_copies_their_attrs) {
   copy->RemoveNode(&twin());
   BOOST_TEST(two().attrs().Has("T"));
   BOOST_TEST(copy->Find("two") == nullptr);
   BOOST_TEST(copy->AddNode("two", "TestNone", {}).ok());
 }
 
-BOOST_AUTO_TEST_CASE(ANodeOfManyEdgesKeepsThemAll) {
+BOOST_AUTO_TEST_CASE(a_node_of_many_edges_keeps_them_all) {
   constexpr int kMany = 40;
   std::vector<Node*> readers;
   for (int i = 0; i < kMany; ++i) {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(ANodeOfManyEdgesKeepsThemAll) {
   for (const Edge* e : two().out_edges()) BOOST_TEST(e->src == &two());
 }
 
-BOOST_AUTO_TEST_CASE(DeviceNamesBelongToTheGraphTheyAreUsedIn) {
+BOOST_AUTO_TEST_CASE(device_names_belong_to_the_graph_they_are_used_in) {
   twin().set_assigned_device("/device:CPU:1");
   Graph third;
   const Node* n = third.CopyNode(twin(), "two").value();
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(DeviceNamesBelongToTheGraphTheyAreUsedIn) {
   BOOST_TEST(nodes[0]->assigned_device() == "");
 }
 
-BOOST_AUTO_TEST_CASE(GraphsThatShareArePrunedChangedAndDroppedOnDifferentThreads) {
+BOOST_AUTO_TEST_CASE(graphs_that_share_are_pruned_changed_and_dropped_on_different_threads) {
   constexpr int kThreads = 4, kRounds = 300;
   const std::string before = SortedText(*graph);
   std::vector<std::unique_ptr<Graph>> graphs;

@@ -1,13 +1,13 @@
-// Our schemas against TensorFlow's: the same names, numbers and types, as recorded in fields.txt
+// Our schemas against TensorFlow's: the same names, numbers and types, as recorded in definitions/proto_fields.txt
 // (by record_fields.py).
 #include <boost/test/unit_test.hpp>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
 #include <google/protobuf/descriptor.h>
 
+#include "tests/cases/case_file.h"
 #include "troupe/proto/checkpoint_state.pb.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/device_attributes.pb.h"
@@ -81,11 +81,9 @@ const std::set<std::string> kLeftOut = {
 };
 
 BOOST_AUTO_TEST_CASE(fields_have_the_names_numbers_and_types_of_tensorflow) {
-  std::ifstream file(TROUPE_SOURCE_DIR "/tests/proto/fields.txt");
-  BOOST_REQUIRE(file.good());
   Table theirs;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
+  for (const auto& line : test::ReadLines("definitions/proto_fields.txt")) {
+    std::istringstream words(line.text);
     std::string name, word;
     words >> name;
     std::set<std::string>& fields = theirs[name];
@@ -96,7 +94,7 @@ BOOST_AUTO_TEST_CASE(fields_have_the_names_numbers_and_types_of_tensorflow) {
   std::set<std::string> left_out;
   for (const auto& [name, fields] : ours) {
     const auto it = theirs.find(name);
-    BOOST_TEST_REQUIRE((it != theirs.end()), name << " is not in fields.txt");
+    BOOST_TEST_REQUIRE((it != theirs.end()), name << " is not in proto_fields.txt");
     for (const std::string& f : fields) BOOST_TEST(it->second.contains(f), name << "." << f << " is not TensorFlow's");
     for (const std::string& f : it->second) {
       if (!fields.contains(f)) left_out.insert(name + "." + f);

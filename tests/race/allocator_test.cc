@@ -21,7 +21,7 @@ bool Holds(const Buffer* b, unsigned char byte) {
   return p[0] == byte && p[b->size() / 2] == byte && p[b->size() - 1] == byte;
 }
 
-BOOST_AUTO_TEST_CASE(BuffersAreFreedByOtherThreadsThanTheirMakers) {
+BOOST_AUTO_TEST_CASE(buffers_are_freed_by_other_threads_than_their_makers) {
   constexpr int kThreads = 4, kRounds = 3000;
   struct Box {
     std::mutex mu;
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(BuffersAreFreedByOtherThreadsThanTheirMakers) {
   BOOST_TEST(wrong.count() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(TheLastReferenceGoesAfterEverybodyHasRead) {
+BOOST_AUTO_TEST_CASE(the_last_reference_goes_after_everybody_has_read) {
   constexpr int kThreads = 4;
   Wrong wrong;
   for (int round = 0; round < 200; ++round) {
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(TheLastReferenceGoesAfterEverybodyHasRead) {
   BOOST_TEST(wrong.count() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(ViewsKeepTheirBytesAndForeignMemoryIsGivenBackOnce) {
+BOOST_AUTO_TEST_CASE(views_keep_their_bytes_and_foreign_memory_is_given_back_once) {
   constexpr int kThreads = 4;
   Wrong wrong;
   for (int round = 0; round < 100; ++round) {
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(ViewsKeepTheirBytesAndForeignMemoryIsGivenBackOnce) {
   BOOST_TEST(wrong.count() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(ALimitHoldsForAllThreadsAndEverythingComesBack) {
+BOOST_AUTO_TEST_CASE(a_limit_holds_for_all_threads_and_everything_comes_back) {
   constexpr int kThreads = 4;
   constexpr size_t kBytes = 1 << 20;
   Allocator allocator("limited", 8 << 20);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(ALimitHoldsForAllThreadsAndEverythingComesBack) {
 
 // Blocks of all sizes and kinds, views of them and copies, none of which is ever looked at through
 // its allocator again.
-BOOST_AUTO_TEST_CASE(BuffersOutliveTheirAllocator) {
+BOOST_AUTO_TEST_CASE(buffers_outlive_their_allocator) {
   alignas(Allocator) std::array<unsigned char, sizeof(Allocator)> place;
   auto* allocator = new (place.data()) Allocator("short-lived", 64 << 20);
   std::vector<Buffer*> buffers;
@@ -177,7 +177,7 @@ int64_t Charge(size_t bytes) {
   return charge;
 }
 
-BOOST_AUTO_TEST_CASE(WhatIsInUseIsCharged) {
+BOOST_AUTO_TEST_CASE(what_is_in_use_is_charged) {
   BOOST_TEST(Charge(0) == 64);
   BOOST_TEST(Charge(32) == 64);
   BOOST_TEST(Charge(33) == 128);
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(WhatIsInUseIsCharged) {
   BOOST_TEST(allocator.stats().peak_bytes_in_use == 0);
 }
 
-BOOST_AUTO_TEST_CASE(NobodyPaysForOthersBlocks) {
+BOOST_AUTO_TEST_CASE(nobody_pays_for_others_blocks) {
   constexpr size_t kBytes = 8000;
   Allocator allocator("limited", 1 << 20);
   const auto most = static_cast<size_t>((1 << 20) / Charge(kBytes));
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(NobodyPaysForOthersBlocks) {
   BOOST_TEST(allocator.stats().bytes_in_use == 0);
 }
 
-BOOST_AUTO_TEST_CASE(ThreadsShareALimitOfSmallBlocks) {
+BOOST_AUTO_TEST_CASE(threads_share_a_limit_of_small_blocks) {
   constexpr int kThreads = 4;
   constexpr size_t kBytes = 1000;
   const int64_t limit = 100 * Charge(kBytes);
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(ThreadsShareALimitOfSmallBlocks) {
 }
 
 // Sizes nobody could have, of a buffer and of a tensor.
-BOOST_AUTO_TEST_CASE(AbsurdSizesAreRefused) {
+BOOST_AUTO_TEST_CASE(absurd_sizes_are_refused) {
   Allocator allocator("unlimited");
   for (const size_t bytes : {size_t{1} << 41, (size_t{1} << 41) + 1, ~size_t{0}, ~size_t{0} - 63}) {
     for (Allocator* a : {&allocator, Allocator::Cpu()}) {
@@ -300,7 +300,7 @@ struct EmptyCache {
   }
 };
 
-BOOST_FIXTURE_TEST_CASE(FreeBlocksOfOtherSizesMakeRoom, EmptyCache) {
+BOOST_FIXTURE_TEST_CASE(free_blocks_of_other_sizes_make_room, EmptyCache) {
   constexpr size_t kOld = (80 << 20) - 64, kOlder = (96 << 20) - 64, kNew = (32 << 20) - 64;
   constexpr int64_t kQuota = int64_t{1} << 30;
   Pass(kOlder, 2);
@@ -329,14 +329,14 @@ BOOST_FIXTURE_TEST_CASE(FreeBlocksOfOtherSizesMakeRoom, EmptyCache) {
   BOOST_TEST(Cached() <= kQuota);
 }
 
-BOOST_FIXTURE_TEST_CASE(ABlockLargerThanTheQuotaCostsNobodyTheirs, EmptyCache) {
+BOOST_FIXTURE_TEST_CASE(a_block_larger_than_the_quota_costs_nobody_theirs, EmptyCache) {
   Pass(64 << 20, 4);
   const int64_t before = Cached();
   Pass(size_t{1100} << 20, 1);
   BOOST_TEST(Cached() == before);
 }
 
-BOOST_FIXTURE_TEST_CASE(BlocksThatNobodyNeedsGoInTime, EmptyCache) {
+BOOST_FIXTURE_TEST_CASE(blocks_that_nobody_needs_go_in_time, EmptyCache) {
   Pass(10 << 20, 20);
   Pass(20000, 10);
   BOOST_TEST(Cached() > 200 << 20);

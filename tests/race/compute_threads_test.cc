@@ -14,7 +14,7 @@
 namespace troupe::race {
 namespace {
 
-BOOST_AUTO_TEST_CASE(LoopsOfManyCallersCoverTheirRanges) {
+BOOST_AUTO_TEST_CASE(loops_of_many_callers_cover_their_ranges) {
   constexpr int kCallers = 3, kRounds = 200;
   constexpr int64_t kN = 1000;
   ComputeThreads threads(4);
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(LoopsOfManyCallersCoverTheirRanges) {
   BOOST_TEST(wrong.count() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(LoopsInLoopsMakeProgress) {
+BOOST_AUTO_TEST_CASE(loops_in_loops_make_progress) {
   ComputeThreads threads(3);
   Wrong wrong;
   for (int round = 0; round < 50; ++round) {
@@ -60,7 +60,7 @@ bool Soon(F&& ready) {
   return true;
 }
 
-BOOST_AUTO_TEST_CASE(WhoWaitsForAJobWorksOnItsLoopsAndOnNoOthers) {
+BOOST_AUTO_TEST_CASE(who_waits_for_a_job_works_on_its_loops_and_on_no_others) {
   ComputeThreads threads(2);
   int owner = 0, stranger = 0;
   const std::thread::id here = std::this_thread::get_id();
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(WhoWaitsForAJobWorksOnItsLoopsAndOnNoOthers) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(WhoHelpsComesBackWhenThereIsNothingToDo) {
+BOOST_AUTO_TEST_CASE(who_helps_comes_back_when_there_is_nothing_to_do) {
   ComputeThreads threads(2);
   int owner = 0, asked = 0;
   threads.Help(&owner, [&] { return ++asked < 0; });
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(WhoHelpsComesBackWhenThereIsNothingToDo) {
   BOOST_TEST(asked == 1);
 }
 
-BOOST_AUTO_TEST_CASE(WhoHelpsComesBackAlthoughOthersBeginLoops) {
+BOOST_AUTO_TEST_CASE(who_helps_comes_back_although_others_begin_loops) {
   ComputeThreads threads(2);
   int owner = 0;
   const auto start = std::chrono::steady_clock::now();
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(WhoHelpsComesBackAlthoughOthersBeginLoops) {
   BOOST_TEST(!late);
 }
 
-BOOST_AUTO_TEST_CASE(AnExceptionOutOfARangeReachesWhoBeganTheLoop) {
+BOOST_AUTO_TEST_CASE(an_exception_out_of_a_range_reaches_who_began_the_loop) {
   for (const int n : {1, 3}) {
     ComputeThreads threads(n);
     for (int round = 0; round < 50; ++round) {
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(AnExceptionOutOfARangeReachesWhoBeganTheLoop) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(EveryJobRunsOnceAndBeforeTheThreadsGo) {
+BOOST_AUTO_TEST_CASE(every_job_runs_once_and_before_the_threads_go) {
   for (int round = 0; round < 20; ++round) {
     constexpr int kCallers = 3, kJobs = 100;
     std::vector<int> ran(kCallers * kJobs);  // plain: read after the threads were joined
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(EveryJobRunsOnceAndBeforeTheThreadsGo) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(TurnsHaveAThreadOfTheirOwnAlsoWhereThereIsOne) {
+BOOST_AUTO_TEST_CASE(turns_have_a_thread_of_their_own_also_where_there_is_one) {
   ComputeThreads threads(1);
   BOOST_REQUIRE(threads.StartTurns());
   const std::thread::id me = std::this_thread::get_id();
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(TurnsHaveAThreadOfTheirOwnAlsoWhereThereIsOne) {
 }
 
 // The only worker is busy: whoever waits for the jobs takes them back, and no others.
-BOOST_AUTO_TEST_CASE(WhoHelpsRunsItsOwnJobsThatNobodyHasBegun) {
+BOOST_AUTO_TEST_CASE(who_helps_runs_its_own_jobs_that_nobody_has_begun) {
   ComputeThreads threads(2);
   std::promise<void> begun, go_on;
   threads.Schedule([&] {
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(WhoHelpsRunsItsOwnJobsThatNobodyHasBegun) {
 }
 
 // Of an owner whose jobs do not return: one for each that has begun, those alone, and once.
-BOOST_AUTO_TEST_CASE(AnotherWorkerTakesThePlaceOfEachThatDoesNotComeBack) {
+BOOST_AUTO_TEST_CASE(another_worker_takes_the_place_of_each_that_does_not_come_back) {
   ComputeThreads threads(3);
   int stuck = 0, other = 0;
   std::promise<void> go_on;
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(AnotherWorkerTakesThePlaceOfEachThatDoesNotComeBack) {
   BOOST_TEST(both_work());
 }
 
-BOOST_AUTO_TEST_CASE(AJobThatIsDroppedIsDestroyedOnce) {
+BOOST_AUTO_TEST_CASE(a_job_that_is_dropped_is_destroyed_once) {
   ComputeThreads threads(2);
   int owner = 0;
   std::promise<void> go_on, begun;
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(AJobThatIsDroppedIsDestroyedOnce) {
   BOOST_TEST(ran == 0);
 }
 
-BOOST_AUTO_TEST_CASE(WhoeverEndsTheThreadsNeedNotWaitForAJobThatDoesNotReturn) {
+BOOST_AUTO_TEST_CASE(whoever_ends_the_threads_need_not_wait_for_a_job_that_does_not_return) {
   auto go_on = std::make_shared<std::promise<void>>();
   auto begun = std::make_shared<std::promise<void>>();
   auto ended = std::make_shared<std::promise<void>>();
@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(WhoeverEndsTheThreadsNeedNotWaitForAJobThatDoesNotReturn) {
   BOOST_TEST(threads.Stop(std::chrono::seconds(60)));
 }
 
-BOOST_AUTO_TEST_CASE(WhoHasLeftTheThreadsMayWaitForThemLater) {
+BOOST_AUTO_TEST_CASE(who_has_left_the_threads_may_wait_for_them_later) {
   ComputeThreads threads(2);
   auto go_on = std::make_shared<std::promise<void>>();
   auto begun = std::make_shared<std::promise<void>>();
@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(WhoHasLeftTheThreadsMayWaitForThemLater) {
   BOOST_TEST(ended);
 }
 
-BOOST_AUTO_TEST_CASE(AnExceptionOutOfAJobEndsNobody) {
+BOOST_AUTO_TEST_CASE(an_exception_out_of_a_job_ends_nobody) {
   ComputeThreads threads(2);
   threads.Schedule([] { throw std::runtime_error("a job's"); });
   std::promise<void> next;

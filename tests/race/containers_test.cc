@@ -21,7 +21,7 @@ struct Other : Resource {
   std::string DebugString() const override { return "another"; }
 };
 
-BOOST_AUTO_TEST_CASE(AnEntryIsMadeOnce) {
+BOOST_AUTO_TEST_CASE(an_entry_is_made_once) {
   for (int round = 0; round < 100; ++round) {
     std::atomic<int> alive{0};  // outlives the things
     ResourceContainers containers;
@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(AnEntryIsMadeOnce) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(CachesFollowClearedContainers) {
+BOOST_AUTO_TEST_CASE(caches_follow_cleared_containers) {
   constexpr int kRounds = 1500;
   std::atomic<int> alive{0};
   ResourceContainers containers;
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(CachesFollowClearedContainers) {
   BOOST_TEST(alive == 1);
 }
 
-BOOST_AUTO_TEST_CASE(AStreamGivesEveryStretchOnce) {
+BOOST_AUTO_TEST_CASE(a_stream_gives_every_stretch_once) {
   constexpr int kThreads = 4, kTakes = 500;
   random::RandomState state(7, 11);
   std::vector<std::vector<random::Philox::Words>> taken(kThreads);

@@ -26,7 +26,7 @@ struct Slots {
   std::shared_ptr<Signature> signature = std::make_shared<Signature>();
 };
 
-BOOST_FIXTURE_TEST_CASE(ASetIsLeasedToOneThreadAtATime, Slots) {
+BOOST_FIXTURE_TEST_CASE(a_set_is_leased_to_one_thread_at_a_time, Slots) {
   constexpr int kThreads = 6, kRounds = 3000;
   std::atomic<ExecutorSet*> held[kThreads] = {};
   Wrong wrong;
@@ -46,7 +46,7 @@ BOOST_FIXTURE_TEST_CASE(ASetIsLeasedToOneThreadAtATime, Slots) {
   BOOST_TEST(wrong.count() == 0);
 }
 
-BOOST_FIXTURE_TEST_CASE(SetsAreGoneAfterTheEndOfTheirSession, Slots) {
+BOOST_FIXTURE_TEST_CASE(sets_are_gone_after_the_end_of_their_session, Slots) {
   for (int round = 0; round < 50; ++round) {
     signature->closed->store(false);
     RunThreads(4, [&](int t) {

@@ -36,7 +36,7 @@ class Counter : public caf::ref_counted, public caf::resumable {
   std::atomic<int> mail_{0}, references_{0};
 };
 
-BOOST_AUTO_TEST_CASE(ALaneSeesEveryMessageOnce) {
+BOOST_AUTO_TEST_CASE(a_lane_sees_every_message_once) {
   constexpr int kPosters = 4, kPosts = 2000, kActors = 3;
   // No actor system: everything stays on the lane.
   Lane lane(nullptr);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(ALaneSeesEveryMessageOnce) {
   BOOST_TEST(!lane.DrainSome());
 }
 
-BOOST_AUTO_TEST_CASE(ALaneMayGoAsSoonAsTheLastPartIsDone) {
+BOOST_AUTO_TEST_CASE(a_lane_may_go_as_soon_as_the_last_part_is_done) {
   for (int round = 0; round < 300; ++round) {
     auto lane = std::make_unique<Lane>(nullptr);
     std::atomic<int> parts{2};

@@ -18,7 +18,7 @@ Output Endless(const Scope& root) {
   return loop[0];
 }
 
-BOOST_AUTO_TEST_CASE(ThreadsMakeAndFindSignatures) {
+BOOST_AUTO_TEST_CASE(threads_make_and_find_signatures) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);
   std::vector<Output> values;
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(ThreadsMakeAndFindSignatures) {
   BOOST_TEST(wrong.count() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(NoCancellationIsLost) {
+BOOST_AUTO_TEST_CASE(no_cancellation_is_lost) {
   Scope root = Scope::NewRootScope();
   const Output endless = Endless(root);
   auto session = NewSession(root);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(NoCancellationIsLost) {
 
 // Threads lend themselves to their steps, some of which go on elsewhere because a kernel waits,
 // while the sets change hands: each step is answered once, with its own value.
-BOOST_AUTO_TEST_CASE(LentStepsOfManyThreadsAreAnsweredOnce) {
+BOOST_AUTO_TEST_CASE(lent_steps_of_many_threads_are_answered_once) {
   constexpr int kThreads = 4, kSteps = 400;
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(LentStepsOfManyThreadsAreAnsweredOnce) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(SessionsEndWhileTheirStepsRun) {
+BOOST_AUTO_TEST_CASE(sessions_end_while_their_steps_run) {
   for (int round = 0; round < 6; ++round) {
     Scope root = Scope::NewRootScope();
     const Output endless = Endless(root), quick = ops::Neg(root, ops::Const(root, 1.0f));

@@ -109,7 +109,7 @@ void Post(Machine& m, int64_t step, const std::string& key, float value) {
   if (m.state.PostArrival(a)) m.host->RingDoorbell();
 }
 
-BOOST_AUTO_TEST_CASE(TensorsComeFromManyThreads) {
+BOOST_AUTO_TEST_CASE(tensors_come_from_many_threads) {
   constexpr int kThreads = 4, kEach = 5;
   Receives graph(kThreads * kEach);
   Machine m(Compile(graph.root, {}, {graph.sum.name()}, 1));
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(TensorsComeFromManyThreads) {
   BOOST_TEST(m.state.late_arrivals() == 100 * kThreads * kEach);
 }
 
-BOOST_AUTO_TEST_CASE(AbortsCrossTensors) {
+BOOST_AUTO_TEST_CASE(aborts_cross_tensors) {
   Receives graph(8);
   Machine m(Compile(graph.root, {}, {graph.sum.name()}, 1));
   std::vector<std::string> keys;
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(AbortsCrossTensors) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(CostlyBranchesRunAsJobs) {
+BOOST_AUTO_TEST_CASE(costly_branches_run_as_jobs) {
   constexpr int64_t kN = 200000;
   Scope root = Scope::NewRootScope();
   std::vector<Output> branches;

@@ -17,7 +17,7 @@ bool Equal(const Tensor& t) {
   return true;
 }
 
-BOOST_AUTO_TEST_CASE(SnapshotsAreWholeAndUpdatesAreCounted) {
+BOOST_AUTO_TEST_CASE(snapshots_are_whole_and_updates_are_counted) {
   constexpr int kWriters = 2, kReaders = 3, kRounds = 1500;
   VariableSlot slot("v", DType::kInt64, PartialTensorShape({kElements}));
   Tensor zero(DType::kInt64, TensorShape({kElements}));
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(SnapshotsAreWholeAndUpdatesAreCounted) {
   BOOST_TEST(slot.version() == static_cast<uint64_t>(1 + kWriters * kRounds));
 }
 
-BOOST_AUTO_TEST_CASE(AssignmentsClearsAndReadsMayCross) {
+BOOST_AUTO_TEST_CASE(assignments_clears_and_reads_may_cross) {
   VariableSlot slot("v", DType::kInt64, PartialTensorShape({kElements}));
   Wrong wrong;
   RunThreads(4, [&](int t) {

@@ -72,7 +72,7 @@ Output First(const Scope& s, const Output& r) {
   return ops::Reshape(s, ops::Slice(s, r, ops::Const(s, {0}), ops::Const(s, {1})), ops::Const(s, Tensor(DType::kInt32, TensorShape({0}))));
 }
 
-BOOST_AUTO_TEST_CASE(IterationsDrawInTheirOrder) {
+BOOST_AUTO_TEST_CASE(iterations_draw_in_their_order) {
   for (const int size : {10, 1000, 50000}) {
     for (const bool uneven : {false, true}) {
       Same("a random series", [&](Scope& root, int parallel, std::optional<Operation>*) {
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(IterationsDrawInTheirOrder) {
 
 // A loop in a loop: the inner one of a later iteration may be ready long before that of an earlier
 // one.
-BOOST_AUTO_TEST_CASE(NestedLoopsDrawInTheirOrder) {
+BOOST_AUTO_TEST_CASE(nested_loops_draw_in_their_order) {
   Same("a nested random series", [&](Scope& root, int parallel, std::optional<Operation>*) {
     const OutputList outer = While(
         root, {ops::Const(root, 0), ops::Const(root, 0.0f)}, [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 5); },
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(NestedLoopsDrawInTheirOrder) {
 }
 
 // In a branch of an iteration: where it is not taken the turn passes on.
-BOOST_AUTO_TEST_CASE(BranchesThatAreNotTakenPassTheirTurnOn) {
+BOOST_AUTO_TEST_CASE(branches_that_are_not_taken_pass_their_turn_on) {
   Same("a random series with a branch", [&](Scope& root, int parallel, std::optional<Operation>*) {
     const OutputList loop = While(
         root, {ops::Const(root, 0), ops::Const(root, 0.0f)}, [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 12); },
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(BranchesThatAreNotTakenPassTheirTurnOn) {
 }
 
 // The sum of floats depends on their order.
-BOOST_AUTO_TEST_CASE(IterationsAddInTheirOrder) {
+BOOST_AUTO_TEST_CASE(iterations_add_in_their_order) {
   for (const bool resource : {true, false}) Same("a sum", [&](Scope& root, int parallel, std::optional<Operation>* init) {
     Variable v(root.WithOpName("v"), 0.0f, {.use_resource = resource});
     *init = GlobalVariablesInitializer(root);
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(IterationsAddInTheirOrder) {
 
 // Two updates of one variable that nothing orders: costly ones are neither put off nor jobs, so
 // what they cost does not decide.
-BOOST_AUTO_TEST_CASE(WhatUpdatesCostDoesNotDecideTheirOrder) {
+BOOST_AUTO_TEST_CASE(what_updates_cost_does_not_decide_their_order) {
   constexpr int kSize = 500000;
   Series expected;
   for (const int threads : {1, 2, 4}) {
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(WhatUpdatesCostDoesNotDecideTheirOrder) {
 
 // Costly draws of one iteration at a time, but whatever else the iterations do side by side: other
 // nodes do not wait for turns.
-BOOST_AUTO_TEST_CASE(OnlyStatefulNodesWaitForTheirTurn) {
+BOOST_AUTO_TEST_CASE(only_stateful_nodes_wait_for_their_turn) {
   Scope root = Scope::NewRootScope();
   const OutputList loop = While(
       root, {ops::Const(root, 0), ops::Const(root, 0.0f)},

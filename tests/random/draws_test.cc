@@ -1,12 +1,11 @@
 // Distributions with parameters against TensorFlow's numbers, and against their moments.
-// draw_cases.txt holds, for a node with its inputs, what its first runs give.
+// draws/random.txt holds, for a node with its inputs, what its first runs give.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <fstream>
 #include <map>
 
 #include "kernels/evaluate.h"
-#include "tests/array/case_file.h"
+#include "tests/cases/same_value.h"
 
 namespace troupe::test {
 namespace {
@@ -50,27 +49,21 @@ class Drawn {
 };
 
 BOOST_AUTO_TEST_CASE(distributions_with_parameters_draw_tensorflows_numbers) {
-  std::ifstream in(std::string(TROUPE_SOURCE_DIR) + "/tests/random/draw_cases.txt");
-  BOOST_REQUIRE(in.good());
-  int count = 0;
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    if (line.empty() || line[0] == '#') continue;
-    const Case c = ParseCase(line, number);
+  const std::vector<Case> cases = ReadCases("draws");
+  for (const Case& c : cases) {
     Drawn one(c.op, c.attrs, c.inputs, 1), many(c.op, c.attrs, c.inputs, 4);
     for (const Tensor& want : c.outputs) {
       const DType t = want.dtype();
       // Logarithms and powers of the C library may differ in the last bit.
       const double tolerance = t == DType::kHalf ? 2e-3 : t == DType::kFloat ? 2e-6 : 1e-12;
       const Tensor got = one.Next();
-      BOOST_TEST_CONTEXT("line " << number << ": " << line.substr(0, 150)) {
+      BOOST_TEST_CONTEXT(c.where << ": " << c.text.substr(0, 150)) {
         BOOST_CHECK_EQUAL(Difference(got, want, tolerance), "");
         BOOST_CHECK_EQUAL(Difference(many.Next(), got), "");
       }
     }
-    ++count;
   }
-  BOOST_CHECK_GT(count, 50);
+  BOOST_CHECK_EQUAL(cases.size(), 65u);
 }
 
 // Mean and variance of many draws.

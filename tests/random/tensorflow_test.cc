@@ -1,12 +1,11 @@
-// Numbers against TensorFlow's. Each line of tensorflow_numbers.txt: op, type, seed, seed2, size,
-// FNV-1a of the tensor's bytes, and some elements. The lines of one node are in the order of its
-// runs: each takes the next stretch of one stream.
+// Numbers against TensorFlow's: streams/random.txt. Each line takes the next stretch of the stream
+// of its node, whose lines are in the order of its runs.
 #include <boost/test/unit_test.hpp>
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "kernels/evaluate.h"
+#include "tests/cases/case_file.h"
 
 namespace troupe {
 namespace {
@@ -35,11 +34,9 @@ struct Line {
 };
 
 std::vector<Line> ReadLines() {
-  std::ifstream in(TROUPE_SOURCE_DIR "/tests/random/tensorflow_numbers.txt");
-  BOOST_REQUIRE(in.good());
   std::vector<Line> lines;
-  for (std::string text; std::getline(in, text);) {
-    std::istringstream s(text);
+  for (const test::CaseLine& line : test::ReadLines("streams")) {
+    std::istringstream s(line.text);
     Line l;
     s >> l.op >> l.type >> l.seed >> l.seed2 >> l.size >> std::hex >> l.hash >> std::dec;
     std::getline(s, l.elements);

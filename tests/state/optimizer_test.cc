@@ -1,120 +1,30 @@
-// Steps of the optimizers against what TensorFlow computes (optimizer_steps.txt: op, type, attrs,
-// scalars, slot, its values after two steps).
+// Steps of the optimizers against what TensorFlow computes, and what they refuse.
 #include <atomic>
-#include <fstream>
-#include <map>
-#include <sstream>
 #include <thread>
 
+#include "tests/cases/same_value.h"
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
 namespace {
 
-struct Case {
-  std::string op, type, attrs, scalars;
-  std::vector<std::vector<double>> slots;  // expected
-};
-
-std::vector<Case> ReadCases() {
-  std::ifstream in(TROUPE_SOURCE_DIR "/tests/state/optimizer_steps.txt");
-  BOOST_REQUIRE(in.good());
-  std::vector<Case> cases;
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream s(line);
-    Case c;
-    int slot;
-    s >> c.op >> c.type >> c.attrs >> c.scalars >> slot;
-    if (slot == 0) cases.push_back(c);
-    std::vector<double> values;
-    for (std::string v; s >> v;) values.push_back(std::stod(v));
-    cases.back().slots.push_back(values);
-  }
-  return cases;
-}
-
-// "lr=0.1,rho=0.9"
-std::map<std::string, double> Pairs(const std::string& text) {
-  std::map<std::string, double> m;
-  if (text == "-") return m;
-  for (const std::string& item : StrSplit(text, ',')) {
-    const size_t at = item.find('=');
-    m[item.substr(0, at)] = std::stod(item.substr(at + 1));
-  }
-  return m;
-}
-
-template <class T>
-T Number(double re, double im) {
-  if constexpr (std::is_same_v<T, std::complex<float>>) {
-    return T(static_cast<float>(re), static_cast<float>(im));
-  } else {
-    return T(re);
-  }
-}
-
-template <class T>
-void RunCase(const Case& c, bool by_ref, double tolerance) {
-  constexpr bool kComplex = std::is_same_v<T, std::complex<float>>;
-  const int64_t n = static_cast<int64_t>(c.slots[0].size()) / (kComplex ? 2 : 1);
-  const OpDef* const def = *OpRegistry::Global().LookUp((by_ref ? "Apply" : "ResourceApply") + c.op);
-  std::map<std::string, double> scalars = Pairs(c.scalars);
-  std::vector<Tensor> inputs;
-  for (size_t k = 0; k < def->inputs.size(); ++k) {
-    const std::string& name = def->inputs[k].name;
-    Tensor t(kDTypeOf<T>, TensorShape({n}));
-    if (k < c.slots.size()) {
-      for (int64_t i = 0; i < n; ++i) {
-        const double v =
-            k == 0 ? static_cast<double>(i - 3) * 0.5 : 0.125 * static_cast<double>(i + 1 + static_cast<int64_t>(k));
-        t.data<T>()[i] = Number<T>(v, 0.5 * v);
-      }
-      inputs.push_back(NewVariable(by_ref, t));
-    } else if (name == "grad" || name == "delta") {
-      for (int64_t i = 0; i < n; ++i) {
-        const double v = static_cast<double>(2 - i) * 0.25 + 0.125;
-        t.data<T>()[i] = Number<T>(v, -0.25 * v);
-      }
-      inputs.push_back(t);
-    } else {
-      BOOST_REQUIRE_MESSAGE(scalars.count(name) == 1, name);
-      inputs.push_back(Tensor::Scalar<T>(Number<T>(scalars[name], 0)));
-    }
-  }
-  AttrMap attrs = {{"T", kDTypeOf<T>}};
-  for (const auto& [name, value] : Pairs(c.attrs)) attrs.Set(name, value != 0);
-  for (int step = 0; step < 2; ++step) Run(def->name, inputs, attrs);
-  for (size_t k = 0; k < c.slots.size(); ++k) {
-    const Tensor value = ValueOf(inputs[k]);
-    for (size_t i = 0; i < c.slots[k].size(); ++i) {
-      double got;
-      if constexpr (kComplex) {
-        got = static_cast<const float*>(value.raw())[i];
-      } else {
-        got = static_cast<double>(value.data<T>()[i]);
-      }
-      const double want = c.slots[k][i];
-      const bool close =
-          (std::isnan(got) && std::isnan(want)) || std::abs(got - want) <= tolerance * std::max(1.0, std::abs(want));
-      BOOST_TEST(close, def->name << " " << c.type << " " << c.attrs << " slot " << k << "[" << i << "]: " << got
-                                  << ", not " << want);
-    }
-  }
-}
-
 BOOST_AUTO_TEST_SUITE(optimizers)
 
+// By the kernels alone; in sessions they run in tests/ops.
 BOOST_AUTO_TEST_CASE(two_steps_of_each) {
-  const std::vector<Case> cases = ReadCases();
-  BOOST_TEST(cases.size() > 50u);
-  for (const Case& c : cases) {
-    for (bool by_ref : {false, true}) {
-      if (c.type == "float") RunCase<float>(c, by_ref, 2e-6);
-      if (c.type == "double") RunCase<double>(c, by_ref, 1e-13);
-      if (c.type == "half") RunCase<Half>(c, by_ref, 4e-3);
-      if (c.type == "bfloat16") RunCase<BFloat16>(c, by_ref, 3e-2);
-      if (c.type == "complex64") RunCase<std::complex<float>>(c, by_ref, 5e-6);
-    }
+  const std::vector<test::Case> cases = test::ReadCases("variables/optimizers.txt");
+  BOOST_CHECK_EQUAL(cases.size(), 150u);
+  for (const test::Case& c : cases) {
+    const OpDef* const def = *OpRegistry::Global().LookUp(c.op);
+    std::vector<Tensor> inputs = c.inputs;
+    for (size_t k = 0; k < c.outputs.size(); ++k) inputs[k] = NewVariable(def->inputs[k].is_ref, c.inputs[k]);
+    AttrMap attrs = c.attrs;
+    attrs.Set("T", c.inputs[0].dtype());
+    for (int step = 0; step < c.runs; ++step) Run(c.op, inputs, attrs);
+    std::vector<Tensor> after;
+    for (size_t k = 0; k < c.outputs.size(); ++k) after.push_back(ValueOf(inputs[k]));
+    const std::string wrong = test::WrongOutputs(c, after);
+    BOOST_CHECK_MESSAGE(wrong.empty(), c.where << ": " << c.text << "\n  " << wrong);
   }
 }
 

@@ -1,8 +1,8 @@
 // The losses of the first steps of all eight experiments of examples/mnist, dropout and optimizers
 // included, against those of TensorFlow running the same graphs on the same batches.
-// record_first_steps.py makes the recording; it asks this program for graphs and batches:
+// cases/record/first_steps.py makes the recording; it asks this program for graphs and batches:
 //
-//   TROUPE_WRITE_FIRST_STEPS=FOLDER train_test --run_test=WriteWhatIsRecorded
+//   TROUPE_WRITE_FIRST_STEPS=FOLDER train_test --run_test=write_what_is_recorded
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -11,6 +11,7 @@
 
 #include "examples/mnist/data.h"
 #include "examples/mnist/model.h"
+#include "tests/cases/case_file.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 
@@ -42,11 +43,9 @@ double Tolerance(const std::string& experiment, int64_t step) {
 }
 
 std::map<std::string, std::vector<double>> Recorded() {
-  std::ifstream file(TROUPE_SOURCE_DIR "/tests/train/first_steps.txt");
   std::map<std::string, std::vector<double>> losses;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    std::istringstream words(line);
+  for (const test::CaseLine& line : test::ReadLines("training/first_steps.txt")) {
+    std::istringstream words(line.text);
     std::string experiment;
     words >> experiment;
     for (double loss; words >> loss;) losses[experiment].push_back(loss);
@@ -54,7 +53,7 @@ std::map<std::string, std::vector<double>> Recorded() {
   return losses;
 }
 
-BOOST_AUTO_TEST_CASE(FirstStepsAreThoseOfTensorFlow) {
+BOOST_AUTO_TEST_CASE(first_steps_are_those_of_tensorflow) {
   const auto recorded = Recorded();
   const mnist::DataSet digits = SmallDigits();
   for (const char* experiment : kExperiments) {
@@ -87,7 +86,7 @@ BOOST_AUTO_TEST_CASE(FirstStepsAreThoseOfTensorFlow) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(WriteWhatIsRecorded, *boost::unit_test::disabled()) {
+BOOST_AUTO_TEST_CASE(write_what_is_recorded, *boost::unit_test::disabled()) {
   const char* folder = std::getenv("TROUPE_WRITE_FIRST_STEPS");
   BOOST_REQUIRE_MESSAGE(folder != nullptr, "TROUPE_WRITE_FIRST_STEPS names a folder");
   const mnist::DataSet digits = SmallDigits();

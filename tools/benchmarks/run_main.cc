@@ -101,9 +101,98 @@ caf::behavior Drive(caf::stateful_actor<Driver>* self, Callable step, std::vecto
   };
 }
 
+proto::GraphDef Parse(const Flags& flags, const std::string& bytes) {
+  proto::GraphDef def;
+  if (!def.ParseFromString(bytes)) Need(InvalidArgument(flags.file, " holds no GraphDef"));
+  return def;
+}
+
+// The graph of the flags, and a session that has run it once.
+class Loaded {
+ public:
+  Loaded(const Flags& flags, std::string bytes, const SessionOptions& options)
+      : flags_(flags), bytes_(std::move(bytes)), options_(options) {
+    Need(ImportGraphDef(Parse(flags, bytes_), {}, &graph).status());
+    feeds = FeedsOf(graph);
+    fetches = FetchesOf(graph);
+    targets = TargetsOf(graph);
+  }
+  // Seconds from the file's bytes to the end of the first step, in a new session.
+  double First() {
+    session.reset();
+    const Clock::time_point start = Clock::now();
+    const proto::GraphDef def = Parse(flags_, bytes_);
+    parts_[0] = SecondsSince(start);
+    session = Session::Create(options_).value();
+    Need(session->Extend(def));
+    parts_[1] = SecondsSince(start) - parts_[0];
+    Step();
+    parts_[2] = SecondsSince(start) - parts_[1] - parts_[0];
+    return SecondsSince(start);
+  }
+  void Step() const {
+    std::vector<Tensor> out;
+    Need(session->Run(feeds, fetches, targets, &out));
+  }
+  int nodes() const { return graph.num_nodes() - 2; }
+  std::string Head(double first_run) const {
+    return StrCat("{\"nodes\":", nodes(), ",\"first_run_s\":", first_run, ",\"parse_s\":", parts_[0],
+                  ",\"import_s\":", parts_[1], ",\"compile_and_step_s\":", parts_[2], "}");
+  }
+
+  Graph graph;
+  Feeds feeds;
+  Names fetches, targets;
+  std::unique_ptr<Session> session;
+
+ private:
+  const Flags& flags_;
+  const std::string bytes_;
+  const SessionOptions options_;
+  double parts_[3] = {};  // parse, import, compile and first step
+};
+
+// Each sample is the first step of a signature that the session has not seen.
+int ServeSignatures(const Loaded& l, const std::string& head) {
+  int layer = 0;
+  while (l.graph.Find(StrCat("layer", layer)) != nullptr) ++layer;
+  return Serve(head, [&] {
+    if (layer == 0) Need(InvalidArgument("no more layers to fetch"));
+    const Names fetch = {StrCat("layer", --layer, ":0")};
+    std::vector<Tensor> out;
+    const Clock::time_point start = Clock::now();
+    Need(l.session->Run(l.feeds, fetch, {}, &out));
+    return SecondsSince(start);
+  });
+}
+
+// Steps that an actor of the system starts, one after the other.
+int ServeActor(const Flags& flags, const std::string& head, caf::actor_system* system, const Callable& step,
+               const std::vector<Tensor>& values) {
+  caf::scoped_actor main(*system);
+  const caf::actor driver = system->spawn(Drive, step, values);
+  const auto many = [&](int64_t steps) {
+    std::promise<void> done;
+    caf::anon_send(driver, steps, reinterpret_cast<uint64_t>(&done));
+    done.get_future().wait();
+  };
+  const int result = Serve(head, [&] {
+    many(10);
+    const Clock::time_point probe = Clock::now();
+    many(100);
+    const int64_t steps = static_cast<int64_t>(flags.seconds / (SecondsSince(probe) / 100)) + 1;
+    const Clock::time_point start = Clock::now();
+    many(steps);
+    return SecondsSince(start) / static_cast<double>(steps);
+  });
+  main->send_exit(driver, caf::exit_reason::user_shutdown);
+  main->wait_for(driver);
+  return result;
+}
+
 int Main(const Flags& flags) {
   std::ifstream in(flags.file, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
   if (bytes.empty()) return std::fprintf(stderr, "run: cannot read %s\n", flags.file.c_str()), 1;
 
   caf::actor_system_config config;
@@ -118,107 +207,33 @@ int Main(const Flags& flags) {
     options.runtime = Runtime::Start(options.runtime_options).value();
   }
 
-  Graph graph;
-  Feeds feeds;
-  Names fetches, targets;
-  std::unique_ptr<Session> session;
-  double parts[3] = {};  // parse, import, compile + first step
-  const auto first = [&] {
-    session.reset();
-    const Clock::time_point start = Clock::now();
-    proto::GraphDef def;
-    if (!def.ParseFromString(bytes)) Need(InvalidArgument(flags.file, " holds no GraphDef"));
-    parts[0] = SecondsSince(start);
-    session = Session::Create(options).value();
-    Need(session->Extend(def));
-    parts[1] = SecondsSince(start) - parts[0];
-    std::vector<Tensor> out;
-    Need(session->Run(feeds, fetches, targets, &out));
-    parts[2] = SecondsSince(start) - parts[1] - parts[0];
-    return SecondsSince(start);
-  };
-  {
-    proto::GraphDef def;
-    if (!def.ParseFromString(bytes)) Need(InvalidArgument(flags.file, " holds no GraphDef"));
-    Need(ImportGraphDef(def, {}, &graph).status());
-    feeds = FeedsOf(graph);
-    fetches = FetchesOf(graph);
-    targets = TargetsOf(graph);
-  }
-  const int nodes = graph.num_nodes() - 2;
+  Loaded l(flags, std::move(bytes), options);
   if (flags.mode == "bare") {
-    BareGraph bare(graph);
-    return Serve(StrCat("{\"nodes\":", nodes, "}"), [&] { return Sample(flags.seconds, [&] { bare.Run(); }); });
+    BareGraph bare(l.graph);
+    return Serve(StrCat("{\"nodes\":", l.nodes(), "}"), [&] { return Sample(flags.seconds, [&] { bare.Run(); }); });
   }
-  const double first_run = first();
-  const std::string head = StrCat("{\"nodes\":", nodes, ",\"first_run_s\":", first_run, ",\"parse_s\":", parts[0],
-                                  ",\"import_s\":", parts[1], ",\"compile_and_step_s\":", parts[2], "}");
-  if (flags.mode == "first") return Serve(head, first);
-  if (flags.mode == "signature") {
-    int layer = 0;
-    while (graph.Find(StrCat("layer", layer)) != nullptr) ++layer;
-    return Serve(head, [&] {
-      if (layer == 0) Need(InvalidArgument("no more layers to fetch"));
-      const Names fetch = {StrCat("layer", --layer, ":0")};
-      std::vector<Tensor> out;
-      const Clock::time_point start = Clock::now();
-      Need(session->Run(feeds, fetch, {}, &out));
-      return SecondsSince(start);
-    });
-  }
+  const std::string head = l.Head(l.First());
+  if (flags.mode == "first") return Serve(head, [&] { return l.First(); });
+  if (flags.mode == "signature") return ServeSignatures(l, head);
   if (flags.mode == "steps") {
-    return Serve(
-        head,
-        [&] {
-          return ManyCallers(flags, [&] {
-            std::vector<Tensor> out;
-            Need(session->Run(feeds, fetches, targets, &out));
-          });
-        },
-        CpuTail);
+    return Serve(head, [&] { return ManyCallers(flags, [&] { l.Step(); }); }, CpuTail);
   }
   Names names;
   std::vector<Tensor> values;
-  for (const auto& [name, value] : feeds) {
+  for (const auto& [name, value] : l.feeds) {
     names.push_back(name);
     values.push_back(value);
   }
-  const Callable step = session->Prepare(names, fetches, targets).value();
+  const Callable step = l.session->Prepare(names, l.fetches, l.targets).value();
   if (flags.mode == "callable") {
-    return Serve(
-        head,
-        [&] {
-          return ManyCallers(flags, [&] {
-            std::vector<Tensor> out;
-            Need(step.Run(values, &out));
-          });
-        },
-        CpuTail);
+    const auto run = [&] {
+      std::vector<Tensor> out;
+      Need(step.Run(values, &out));
+    };
+    return Serve(head, [&] { return ManyCallers(flags, run); }, CpuTail);
   }
   if (flags.mode != "actor") return std::fprintf(stderr, "run: there is no mode '%s'\n", flags.mode.c_str()), 2;
-  int result = 0;
-  {
-    caf::scoped_actor main(*system);
-    const caf::actor driver = system->spawn(Drive, step, values);
-    const auto many = [&](int64_t steps) {
-      std::promise<void> done;
-      caf::anon_send(driver, steps, reinterpret_cast<uint64_t>(&done));
-      done.get_future().wait();
-    };
-    result = Serve(head, [&] {
-      many(10);
-      const Clock::time_point probe = Clock::now();
-      many(100);
-      const int64_t steps = static_cast<int64_t>(flags.seconds / (SecondsSince(probe) / 100)) + 1;
-      const Clock::time_point start = Clock::now();
-      many(steps);
-      return SecondsSince(start) / static_cast<double>(steps);
-    });
-    main->send_exit(driver, caf::exit_reason::user_shutdown);
-    main->wait_for(driver);
-  }
-  session.reset();
-  return result;
+  return ServeActor(flags, head, system.get(), step, values);
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
-"""A composition, and the file form that tests/differential/composition.h describes."""
+"""A composition, and the file form that tests/cases/README.md describes."""
 
 import dataclasses
-import warnings
+import os
+import sys
 
 import numpy as np
 import tensorflow as tf
+
+sys.path.append(
+    os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "cases", "record")
+)
+import text  # noqa: E402
 
 
 @dataclasses.dataclass
@@ -41,17 +47,18 @@ class Case:
     def definition(self):
         return self.graph_def or self.graph.as_graph_def()
 
-    def bytes(self):
+    def text(self):
         out = []
 
-        def line(*words, data=None):
-            text = " ".join(str(w) for w in words)
-            out.append((text if data is None else "%s #%d\n" % (text, len(data))).encode())
-            out.append(b"\n" if data is None else data + b"\n")
+        def line(*words):
+            out.append(" ".join(str(w) for w in words) + "\n")
 
         line("case", self.name)
         line("devices", self.devices)
-        line("graph", data=stripped(self.definition()).SerializeToString(deterministic=True))
+        definition = stripped(self.definition())
+        line("versions", definition.versions.producer, definition.versions.min_consumer)
+        for node in definition.node:
+            line("node", node_text(node))
         for g in self.gradients:
             line("gradients", g.name, "refusable" if g.refusable else "required")
             for y in g.ys:
@@ -59,15 +66,56 @@ class Case:
             for x, connected in zip(g.xs, g.connected):
                 line("x", name_of(x), "yes" if connected else "no")
         for name, value in self.feeds.items():
-            line("feed", name, data=tensor_bytes(value))
+            line("feed", name, text.tensor_text(np.asarray(value)))
         for step in self.steps:
             line("step")
             for name in step.targets:
                 line("target", name)
             for name, value in zip(step.fetches, step.want):
-                line("fetch", name, self.tolerance.get(np.asarray(value).dtype.name, 0), data=tensor_bytes(value))
+                value = np.asarray(value)
+                line("fetch", name, self.tolerance.get(value.dtype.name, 0), text.tensor_text(value))
         line("end")
-        return b"".join(out)
+        return "".join(out)
+
+
+def node_text(node):
+    """ "NAME OP INPUT... @DEVICE ATTR=VALUE..." """
+    words = [node.name, node.op, *node.input]
+    if node.device:
+        words.append("@" + node.device)
+    words += ["%s=%s" % (name, attr_text(node.attr[name])) for name in sorted(node.attr)]
+    return " ".join(words)
+
+
+def attr_text(v):
+    """As text graphs have it (graph/ir/text.h)."""
+    kind = v.WhichOneof("value")
+    if kind == "list":
+        lists = [[scalar_text(f.name, x) for x in values] for f, values in v.list.ListFields()]
+        return "{%s}" % ",".join(lists[0] if lists else [])
+    return scalar_text(kind, getattr(v, kind))
+
+
+def scalar_text(kind, x):
+    if kind == "s":
+        return text.quoted(x)
+    if kind == "b":
+        return "true" if x else "false"
+    if kind == "f":
+        t = str(np.float32(x))
+        return t if any(c in t for c in ".en") else t + ".0"
+    if kind == "type":
+        return tf.as_dtype(x).name
+    if kind == "shape":
+        return "<unknown>" if x.unknown_rank else "[%s]" % ",".join("?" if d.size < 0 else str(d.size) for d in x.dim)
+    if kind == "tensor":
+        a = tf.make_ndarray(x)
+        of = tf.as_dtype(x.dtype).name
+        elements = {"bool": lambda e: "true" if e else "false"}.get(of, lambda e: text.scalar_text(e, of))
+        return "%s[%s]{%s}" % (of, ",".join(map(str, a.shape)), ",".join(elements(e) for e in a.reshape(-1)))
+    if kind == "i":
+        return str(x)
+    raise ValueError("an attr of kind %s" % kind)
 
 
 def name_of(x):
@@ -77,12 +125,6 @@ def name_of(x):
     if isinstance(x, tf.Tensor):
         return x.name
     return x.handle.name if hasattr(x, "handle") else x._ref().name
-
-
-def tensor_bytes(value):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return tf.make_tensor_proto(value).SerializeToString(deterministic=True)
 
 
 def stripped(graph_def):

@@ -25,7 +25,7 @@ class Runner:
         while rest:
             with tempfile.NamedTemporaryFile(suffix=".cases") as file:
                 for case in rest:
-                    file.write(case.bytes())
+                    file.write(case.text().encode())
                 file.flush()
                 begun, ended, end, found = self._once(file.name, modes, len(rest))
             wrong += found

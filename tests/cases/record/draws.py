@@ -1,0 +1,49 @@
+"""Records what TensorFlow draws of distributions with parameters, in tests/cases/draws/random.txt.
+
+  TF_CPP_MIN_LOG_LEVEL=3 python tests/cases/record/draws.py
+
+A line a node; its outputs are those of its first run and of its second.
+"""
+import numpy as np
+import tensorflow as tf
+
+import text
+
+v1 = tf.compat.v1
+# How many threads share a batch decides TensorFlow's truncated normal numbers.
+CONFIG = v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+lines = []
+
+
+def case(op, inputs, kinds, **attrs):
+  with tf.Graph().as_default(), v1.Session(config=CONFIG) as session:
+    values = dict(zip(kinds, inputs))
+    given = {k: tf.as_dtype(v) if isinstance(v, type) else v for k, v in attrs.items()}
+    node = getattr(tf.raw_ops, op)(**{k: tf.constant(v) for k, v in values.items()}, **given)
+    outs = [session.run(node) for _ in range(2)]
+  kept = {k: text.Type(np.dtype(v).name) if isinstance(v, type) else v for k, v in attrs.items()}
+  lines.append(text.case_text(op, [], kept, inputs, outs))
+
+
+def main():
+  i32 = lambda *v: np.array(v, np.int32)
+  for t in (np.float16, np.float32, np.float64):
+    for alphas in ([0.3, 1.0, 2.5], [[7.0], [0.9]], 40.0):
+      case("RandomGamma", [i32(7), np.array(alphas, t)], ["shape", "alpha"], seed=42, seed2=7)
+    case("RandomGamma", [np.array([2, 3], np.int64), np.array([0.5, 3], t)], ["shape", "alpha"], seed=-3, seed2=1 << 40)
+  for t in (np.float16, np.float32, np.float64, np.int32, np.int64):
+    for out in (np.float16, np.float32, np.float64, np.int32, np.int64):
+      case("RandomPoissonV2", [i32(3, 2), np.array([0, 3, 9, 10, 60], t)], ["shape", "rate"], seed=42, seed2=7, dtype=out)
+  case("RandomPoissonV2", [i32(9), np.array([0.5, 1e3, 1e6], np.float64)], ["shape", "rate"], seed=5, seed2=0, dtype=np.int64)
+  bounds = [(0.0, 1.0, -2.0, 2.0), (1.0, 2.0, -1.0, 10.0), (0.0, 1.0, 3.0, np.inf), (0.0, 1.0, -np.inf, -3.0), (0.0, 1.0, 0.25, 0.5), (5.0, 0.5, 4.75, 5.5), (0.0, 1.0, 1.0, 9.0)]
+  names = ["shape", "means", "stdevs", "minvals", "maxvals"]
+  for t in (np.float16, np.float32, np.float64):
+    for b in bounds:
+      case("ParameterizedTruncatedNormal", [i32(30)] + [np.array(x, t) for x in b], names, seed=42, seed2=7)
+    case("ParameterizedTruncatedNormal", [i32(1, 3, 7)] + [np.array([x], t) for x in bounds[1]], names, seed=1, seed2=2)
+    case("ParameterizedTruncatedNormal", [i32(1, 41)] + [np.array(x, t) for x in bounds[1]], names, seed=1, seed2=2)
+  text.write("draws/random.txt", "draws.py", lines)
+  print(len(lines), "cases")
+
+
+main()

@@ -1,9 +1,9 @@
 // The commands of the guide, run as they are shown, and compared with the output that is shown.
 //
 // In a block of "```sh" each line that begins with "$ " is a command (one that ends in a backslash
-// goes on in the next line); the lines below it are what it prints, on either stream, with "..." for
-// what differs from run to run. The commands of a page run one after the other in a folder that
-// has the files of docs/guide, with the build's programs in PATH.
+// goes on in the next line). The lines below it are what it prints, on either stream, with "..."
+// for what differs from run to run. The commands of a page run one after the other in a folder
+// that has the files of docs/guide, with the build's programs in PATH.
 #include <boost/test/unit_test.hpp>
 #include <cstdio>
 #include <cstdlib>

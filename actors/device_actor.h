@@ -14,12 +14,12 @@
 //   reset {names}              4 drop those containers                  status
 //   exit (failure)             5 as 2; the entries belong to the runtime, so variables are still there
 //
+// Thread rule: SpawnDevice and SpawnContainer may be called from any thread.
+//
 // Tests of the edges, tests/cast/session_test.cc:
 //   1, 2, 3, 4, 5  device_and_container_answer_and_a_call_that_dies_with_them_is_aborted
 // and tests/cast/supervisor_test.cc:
 //   2, 5           a_killed_device_container_or_worker_fails_the_steps_that_run_and_comes_back
-//
-// Thread rule: SpawnDevice and SpawnContainer may be called from any thread.
 #ifndef TROUPE_ACTORS_DEVICE_ACTOR_H_
 #define TROUPE_ACTORS_DEVICE_ACTOR_H_
 

@@ -85,7 +85,7 @@ class Lane : public caf::execution_unit {
   std::mutex mu_;
   std::condition_variable wake_;
   absl::InlinedVector<caf::resumable*, 4> inbox_;  // from other threads
-  std::atomic<bool> woken_{false};  // changed under mu_
+  std::atomic<bool> woken_{false};                 // changed under mu_
   bool attached_ = false;
 };
 

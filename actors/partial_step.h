@@ -80,7 +80,7 @@ class PartialStep : public std::enable_shared_from_this<PartialStep> {
   std::condition_variable changed_;
   std::shared_ptr<ExecutorSet> set_;  // until the step has ended; goes back to its signature with the last reference
   std::vector<bool> fed_, ready_, fetched_;
-  std::vector<Tensor> values_;  // fetches that are there and have not been taken
+  std::vector<Tensor> values_;              // fetches that are there and have not been taken
   std::optional<CancellationToken> token_;  // the whole step's
   bool done_ = false;
   absl::Status status_;

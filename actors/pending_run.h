@@ -33,8 +33,7 @@ class PendingRun : public WatchedCall, public Cancellable, public std::enable_sh
  public:
   // `token` may be destroyed when this returns; its state is shared.
   static std::shared_ptr<PendingRun> Begin(std::shared_ptr<StepWatch> watch, const Deadline& deadline,
-                                           const CancellationToken* token, std::vector<Tensor> feeds,
-                                           RunCallback done);
+                                           const CancellationToken* token, std::vector<Tensor> feeds, RunCallback done);
   struct Taken {
     RunCallback done;  // null when the call has been answered
     std::vector<Tensor> feeds;

@@ -12,8 +12,9 @@ void CountForks() {
 }
 
 absl::Status OfAnotherProcess(std::string_view what) {
-  return FailedPrecondition("the ", what, " was made before the process forked, and its threads stayed with the parent: ",
-                            "make one in the child");
+  return FailedPrecondition(
+      "the ", what,
+      " was made before the process forked, and its threads stayed with the parent: ", "make one in the child");
 }
 
 }  // namespace troupe

@@ -78,7 +78,8 @@ absl::Status TryThreads(int count) {
       });
     }
   } catch (const std::system_error& e) {
-    status = ResourceExhausted("a runtime needs ", count, " threads, but the system gives only ", threads.size(), ": ", e.what());
+    status = ResourceExhausted("a runtime needs ", count, " threads, but the system gives only ", threads.size(), ": ",
+                               e.what());
   }
   {
     std::lock_guard<std::mutex> lock(mu);
@@ -113,7 +114,7 @@ void Delete(Runtime* r) {
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system,
-                                               std::shared_ptr<StepClock> clock) {
+                                              std::shared_ptr<StepClock> clock) {
   if (options.threads < 0 || options.threads > 4096)
     return InvalidArgument("threads = ", options.threads, " is out of range");
   if (options.cpu_devices < 1 || options.cpu_devices > 256) {
@@ -173,7 +174,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> MakeOrSay(const RuntimeOptions& options, caf::actor_system* system,
-                                                    std::shared_ptr<StepClock> clock) {
+                                                   std::shared_ptr<StepClock> clock) {
   try {
     return Make(options, system, std::move(clock));
   } catch (const std::bad_alloc&) {

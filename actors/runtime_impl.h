@@ -45,7 +45,7 @@ struct Runtime::Impl {
   std::shared_ptr<ComputeThreads> compute;  // of all devices
   std::unique_ptr<TurnThreads> turns;       // where executors run that no lane has; null: under the scheduler
   std::shared_ptr<StepClock> clock;         // of deadlines
-  std::shared_ptr<Allocator> allocator;  // set when there is a limit; the devices have shares
+  std::shared_ptr<Allocator> allocator;     // set when there is a limit; the devices have shares
   std::vector<std::shared_ptr<Device>> devices;
   std::shared_ptr<Directory> directory;  // "worker", "device:<name>", "container:<name>" -> the living actor
   caf::actor supervisor;

@@ -533,7 +533,7 @@ absl::Status Session::Reset(const std::vector<std::string>& containers) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> Session::Status() const {
+std::vector<std::string> Session::RunningSteps() const {
   if (impl_->process != ThisProcess()) return {};
   struct Answers {
     std::mutex mu;

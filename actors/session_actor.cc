@@ -88,7 +88,8 @@ void SessionState::Clear() {
 void SessionMaster::ClaimVariables(Graph* graph) {
   if (options_.share_variables) return;
   const auto asks = [](const Node& n, std::string* shared) {
-    const absl::StatusOr<std::string> container = n.Attr<std::string>("container"), name = n.Attr<std::string>("shared_name");
+    const absl::StatusOr<std::string> container = n.Attr<std::string>("container"),
+                                      name = n.Attr<std::string>("shared_name");
     if (name.ok()) *shared = *name;
     return (container.ok() && !container->empty()) || (name.ok() && !name->empty() && *name != n.name());
   };
@@ -269,7 +270,8 @@ void SessionMaster::DoCompile(const Work& work) {
   p->waiting = work.waiting;
   // From here on the next work begins when `p` goes.
   const absl::Status s = Guarded("compiling", [&] {
-    return Partition(*work.compile, [&] { return Wanted(work.waiting); }, p.get());
+    return Partition(
+        *work.compile, [&] { return Wanted(work.waiting); }, p.get());
   });
   if (!s.ok()) return AnswerThose(work.waiting, s);
   const caf::actor worker = this->worker();
@@ -294,7 +296,8 @@ void SessionMaster::DoExport(const Work& work) {
   absl::Status s = Guarded("compiling", [&] {
     Registering r;
     r.master = shared_from_this();
-    absl::Status partitioned = Partition(*work.compile, [&] { return Wanted(work.waiting); }, &r);
+    absl::Status partitioned = Partition(
+        *work.compile, [&] { return Wanted(work.waiting); }, &r);
     if (!partitioned.ok()) return partitioned;
     for (const auto& [device, part] : r.call->graphs) ExportGraphDef(*part, made.add_partition_graphs());
     return absl::OkStatus();

@@ -190,9 +190,10 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
   // Of the work that is under way.
   Graph graph_;
-  SessionGroups groups_{&graph_};  // which of its stateful nodes must share a device
+  SessionGroups groups_{&graph_};                                   // which of its stateful nodes must share a device
   absl::flat_hash_map<std::string, std::string> stateful_devices_;  // a stateful node stays where it was first put
-  absl::flat_hash_map<std::string, bool> own_names_;  // by shared name: it is the session's own; stays as it was first found
+  absl::flat_hash_map<std::string, bool>
+      own_names_;  // by shared name: it is the session's own; stays as it was first found
 
   mutable std::mutex mu_;
   absl::Status end_;  // what calls are told; OK while the session is open

@@ -176,12 +176,12 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   std::atomic<bool> in_lane_{false};
   bool lent_ = false;  // the step is in a lane, but no thread waits for it
   std::atomic<int64_t> step_id_{0};
-  std::atomic<int> stops_{0};      // threads in Stop
+  std::atomic<int> stops_{0};  // threads in Stop
   // The known cost of steps. Used by the thread that has leased the set.
   int64_t measured_nanos_ = -1;  // of the step that was measured last; negative: none was
   CheapFeeds for_lane_, for_lending_;
   bool measure_next_ = false;
-  std::atomic<int64_t> owed_{0};  // the step whose callback has not been called, nor taken by who will
+  std::atomic<int64_t> owed_{0};       // the step whose callback has not been called, nor taken by who will
   int64_t next_id_ = 0, last_id_ = 0;  // numbers for coming steps
   std::vector<Tensor> arguments_, results_;
   std::vector<bits::Loan> loans_;  // by argument
@@ -190,7 +190,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // The first error, from any thread. A step without an error only reads the flag.
   bool SetError(const absl::Status& status);
   absl::Status TakeError();
-  std::mutex mu_;        // guards status_, and context_ against Stop
+  std::mutex mu_;  // guards status_, and context_ against Stop
   absl::Status status_;
   std::atomic<bool> failed_{false};
   // Of an asynchronous step. The thread that sets `owed_` to zero owns done_ and metadata_.

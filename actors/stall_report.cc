@@ -178,7 +178,7 @@ std::vector<std::string> StepQuestion::Lines() const {
       StrAppend(&parts[i].silent, ": its actor is dead");
     } else if (e->starting()) {
       StrAppend(&parts[i].silent, ": it has not begun, since it has not been given a thread");
-    } else if (const uint32_t node = e->state().last_called(); part.nodes[node].step == Step::kKernel) {
+    } else if (const uint32_t node = e->state().last_called(); part.nodes[node].handling == Handling::kKernel) {
       StrAppend(&parts[i].silent, "; the kernel that it called last is that of node '", part.info[node].name, "' (",
                 part.info[node].op, ")");
     }

@@ -38,7 +38,8 @@ absl::Status KernelException();
 // Checks that a kernel has set every output, to the node's type and to a shape that fits the known
 // one (`shapes`: by output, or empty). INTERNAL names the first that is not. A Switch may leave
 // outputs dead.
-absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs, absl::Span<const PartialTensorShape> shapes = {});
+absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs,
+                                absl::Span<const PartialTensorShape> shapes = {});
 // The description of `node` that a kernel keeps.
 KernelNode DescribeNode(const Node& node, Device* device);
 

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-void StepState::RunAsync(uint32_t node, Iteration* it, bool dead) {
+void StepState::RunAsyncKernel(uint32_t node, Iteration* it, bool dead) {
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it->slots + n.first_slot)) return;
   const Answer answer(Call(node, it, false));
@@ -34,27 +34,29 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it->slots + n.first_slot)) return;
   const Answer answer(Call(node, it, true));
-  part_->device->threads()->Schedule([answer, compute = n.compute] {
-    AsyncCall* const call = answer.call();
-    const ComputeThreads::LoopOwner owner(call->step.get());
-    const int64_t start = NowNanos();
-    call->started.store(start, std::memory_order_relaxed);
-    // It may have waited for its thread until after the step's answer.
-    if (call->step->cancelled.load(std::memory_order_relaxed) || call->state->Aborted(call->step->step_id)) {
-      call->Give(absl::CancelledError("the step ended"));
-      return;
-    }
-    absl::Status status;
-    try {
-      status = compute(call->context);
-    } catch (...) {
-      status = KernelException();
-    }
-    call->arrival->nanos = static_cast<uint64_t>(NowNanos() - start);
-    call->arrival->tag = static_cast<uint64_t>(start);
-    call->inputs.clear();
-    call->Give(std::move(status));
-  }, input_.context.get());
+  part_->device->threads()->Schedule(
+      [answer, compute = n.compute] {
+        AsyncCall* const call = answer.call();
+        const ComputeThreads::LoopOwner owner(call->step.get());
+        const int64_t start = NowNanos();
+        call->started.store(start, std::memory_order_relaxed);
+        // It may have waited for its thread until after the step's answer.
+        if (call->step->cancelled.load(std::memory_order_relaxed) || call->state->Aborted(call->step->step_id)) {
+          call->Give(absl::CancelledError("the step ended"));
+          return;
+        }
+        absl::Status status;
+        try {
+          status = compute(call->context);
+        } catch (...) {
+          status = KernelException();
+        }
+        call->arrival->nanos = static_cast<uint64_t>(NowNanos() - start);
+        call->arrival->tag = static_cast<uint64_t>(start);
+        call->inputs.clear();
+        call->Give(std::move(status));
+      },
+      input_.context.get());
 }
 
 // A new call, which counts as running from here on. Whoever asks for it makes its first Answer.
@@ -91,8 +93,10 @@ void StepState::Answer::LastGone(AsyncCall* call) noexcept {
 void StepState::AnsweredAgain(uint32_t node) const {
   if (part_->answered_again.exchange(true, std::memory_order_relaxed)) return;
   const KernelNode& n = part_->info[node];
-  spdlog::warn("node '{}' ({}) on {}: the kernel answered a second time, or threw after it had answered; only its first answer counts", n.name,
-               n.op, n.device->name());
+  spdlog::warn(
+      "node '{}' ({}) on {}: the kernel answered a second time, or threw after it had answered; only its first answer "
+      "counts",
+      n.name, n.op, n.device->name());
 }
 
 // In the turn the bell need not ring.

@@ -24,7 +24,11 @@ uint64_t HashName(std::string_view s) {
 class Compiler {
  public:
   Compiler(const Graph& graph, std::shared_ptr<Device> device, const SessionScope& session)
-      : graph_(graph), device_(device.get()), session_(session), finder_(device->type()), part_(std::make_shared<CompiledPart>()) {
+      : graph_(graph),
+        device_(device.get()),
+        session_(session),
+        finder_(device->type()),
+        part_(std::make_shared<CompiledPart>()) {
     part_->device = std::move(device);
   }
 
@@ -201,7 +205,7 @@ class Compiler {
       if (!index.ok()) return n.At(index.status());
       if (*index > (1 << 24)) return n.At(InvalidArgument("index ", *index, " is out of range"));
       c.index = static_cast<uint32_t>(*index);
-      c.step = argument ? Step::kArgument : Step::kResult;
+      c.handling = argument ? Handling::kArgument : Handling::kResult;
       uint32_t& count = argument ? part_->num_arguments : part_->num_results;
       count = std::max(count, c.index + 1);
       return absl::OkStatus();
@@ -220,7 +224,7 @@ class Compiler {
       // It is not run, but there must be a device that could. One whose value is not of its
       // declared type is left to its kernel, which says so.
       if (t != nullptr && t->valid() && t->dtype() == n.output_type(0) && finder_.Find(n) != nullptr) {
-        c.step = Step::kConstant;
+        c.handling = Handling::kConstant;
         c.index = static_cast<uint32_t>(part_->constants.size());
         part_->constants.push_back(*t);
         return absl::OkStatus();
@@ -236,19 +240,19 @@ class Compiler {
       part_->user_kernels[i] = true;
     }
     if (kernel.compute_async != nullptr) {
-      c.step = Step::kAsyncKernel;
+      c.handling = Handling::kAsyncKernel;
       part_->async.resize(order_.size());
       part_->async[i] = kernel.compute_async;
     } else if (c.num_inputs == 0 && c.num_outputs == 0 && !n.op().stateful() && kernel.state == nullptr &&
                !c.measured) {
-      c.step = Step::kNothing;
+      c.handling = Handling::kNothing;
     } else if ((kernel.compute == &array::PassOn || kernel.compute == &control::Pass) && c.num_inputs == 1 &&
                c.num_outputs == 1) {
-      c.step = Step::kForward;
+      c.handling = Handling::kForward;
     } else if (c.flow == ControlFlow::kSwitch && c.num_inputs == 2 && c.num_outputs == 2) {
-      c.step = Step::kSwitch;
+      c.handling = Handling::kSwitch;
     } else if (c.flow == ControlFlow::kMerge && c.num_outputs == 2) {
-      c.step = Step::kMerge;
+      c.handling = Handling::kMerge;
     }
     if (kernel.state != nullptr) part_->states.push_back(std::move(kernel.state));
     return absl::OkStatus();
@@ -317,9 +321,9 @@ class Compiler {
       OutEdge o{};
       o.dst = dst;
       o.lent = part_->nodes[dst].lent >> std::min(e->dst_input, 31) & 1;
-      o.target = e->dst->IsMerge()                               ? Target::kMerge
-                 : e->dst->IsExit() || e->dst->IsNextIteration() ? Target::kIgnoresDead
-                                                                 : Target::kPlain;
+      o.consumer = e->dst->IsMerge()                               ? Consumer::kMerge
+                   : e->dst->IsExit() || e->dst->IsNextIteration() ? Consumer::kIgnoresDead
+                                                                   : Consumer::kPlain;
       o.slot = static_cast<int32_t>(part_->nodes[dst].first_slot) + e->dst_input;
       o.output = static_cast<uint16_t>(e->src_output);
       o.last = k + 1 == out_.size() || out_[k + 1]->src_output != e->src_output;
@@ -359,8 +363,8 @@ class Compiler {
   // Who may be handed a value without a reference: what only looks at its inputs, or hands them on.
   static bool TakesLent(const CompiledNode& n, int input) {
     return input < kMaxLentInputs && n.flow == ControlFlow::kNone && !n.dead_aware &&
-           (n.step == Step::kKernel || n.step == Step::kForward || n.step == Step::kResult ||
-            n.step == Step::kAsyncKernel);
+           (n.handling == Handling::kKernel || n.handling == Handling::kForward || n.handling == Handling::kResult ||
+            n.handling == Handling::kAsyncKernel);
   }
 
   // Constants, arguments and what is handed on of them.
@@ -378,12 +382,12 @@ class Compiler {
         }
         chain.push_back(at);
         const CompiledNode& n = part_->nodes[at];
-        if (n.step == Step::kConstant || n.step == Step::kArgument) {
+        if (n.handling == Handling::kConstant || n.handling == Handling::kArgument) {
           if (!IsRef(order_[at]->output_type(0)))
-            lender = n.step == Step::kConstant ? n.index : n.index | kLentArgument;
+            lender = n.handling == Handling::kConstant ? n.index : n.index | kLentArgument;
           break;
         }
-        if (n.step != Step::kForward || n.flow != ControlFlow::kNone || order_[at]->input_edge(0) == nullptr ||
+        if (n.handling != Handling::kForward || n.flow != ControlFlow::kNone || order_[at]->input_edge(0) == nullptr ||
             IsRef(order_[at]->input(0).dtype())) {
           break;
         }
@@ -403,9 +407,9 @@ class Compiler {
     left_out_.assign(p.nodes.size(), false);
     for (uint32_t i = 0; i < p.nodes.size(); ++i) {
       CompiledNode& n = p.nodes[i];
-      if (n.step != Step::kConstant || n.first_edge != n.last_edge) continue;
+      if (n.handling != Handling::kConstant || n.first_edge != n.last_edge) continue;
       // Its value is where it is needed; what is left of it is when.
-      n.step = Step::kNothing;
+      n.handling = Handling::kNothing;
       n.unused_outputs = n.lends = false;
       bool all = i < p.frames[0].num_nodes && p.counts[i] == 0;
       for (uint32_t e = n.first_control; e < n.last_control; ++e) all &= p.controls[e] < p.frames[0].num_nodes;
@@ -433,7 +437,7 @@ class Compiler {
       const Node& n = *order_[i];
       CompiledNode& c = part_->nodes[i];
       const uint32_t f = frame_of_[n.id()];
-      const bool runs = c.step == Step::kKernel || c.step == Step::kAsyncKernel;
+      const bool runs = c.handling == Handling::kKernel || c.handling == Handling::kAsyncKernel;
       if (f == 0 || !runs || c.flow != ControlFlow::kNone || !HasState(n)) continue;
       StaticFrame& frame = part_->frames[f];
       if (frame.in_turn.empty()) found.push_back(f);
@@ -475,7 +479,9 @@ class Compiler {
   const Node* VariableOf(const Node* n) const {
     for (size_t steps = 0; n != nullptr && steps < order_.size(); ++steps) {
       if (n->op().Has(OpTrait::kVariable)) return n;
-      if (n->num_inputs() == 0 || (part_->nodes[number_[n->id()]].step != Step::kForward && !n->IsControlFlow())) break;
+      if (n->num_inputs() == 0 ||
+          (part_->nodes[number_[n->id()]].handling != Handling::kForward && !n->IsControlFlow()))
+        break;
       n = n->input(0).node;
     }
     return nullptr;
@@ -521,7 +527,8 @@ class Compiler {
     // otherwise in the graph's order.
     for (const bool waits : {false, true}) {
       for (uint32_t i = p.frames[0].num_nodes; i-- > 0;) {
-        if (p.counts[i] != 0 || left_out_[i] || back_[i] || (p.nodes[i].step == Step::kAsyncKernel) != waits) continue;
+        if (p.counts[i] != 0 || left_out_[i] || back_[i] || (p.nodes[i].handling == Handling::kAsyncKernel) != waits)
+          continue;
         p.roots.push_back(i);
       }
     }
@@ -531,11 +538,11 @@ class Compiler {
     CompiledPart& p = *part_;
     if (p.has_control_flow || p.controls.size() >= (1u << 31)) return;
     size_t some = 0;
-    for (size_t i = 0; i < p.nodes.size(); ++i) some += p.nodes[i].step == Step::kNothing && !left_out_[i];
+    for (size_t i = 0; i < p.nodes.size(); ++i) some += p.nodes[i].handling == Handling::kNothing && !left_out_[i];
     if (some == 0) return;
     p.ordering.resize(p.nodes.size() + 1);
     for (size_t i = 0; i < p.nodes.size(); ++i) {
-      p.ordering[i] = p.nodes[i].first_control << 1 | (p.nodes[i].step == Step::kNothing);
+      p.ordering[i] = p.nodes[i].first_control << 1 | (p.nodes[i].handling == Handling::kNothing);
     }
     p.ordering.back() = static_cast<uint32_t>(p.controls.size()) << 1;
   }

@@ -39,7 +39,7 @@ inline constexpr uint32_t kDeadInput = 1u << 31;  // of any other node
 
 // How the executor handles a ready node; follows from the traits of its op and the form of its
 // kernel.
-enum class Step : uint8_t {
+enum class Handling : uint8_t {
   kKernel,
   kAsyncKernel,
   kNothing,  // no values, no state, no effect: it only orders others
@@ -52,10 +52,12 @@ enum class Step : uint8_t {
 };
 
 // How the node at the end of an edge counts its tokens.
-enum class Target : uint8_t {
+enum class Consumer : uint8_t {
   kPlain,
   kMerge,
-  kIgnoresDead,  // an Exit or NextIteration: deadness means nothing to it, a frame's end tells which Exits never came alive
+  // An Exit or NextIteration: deadness means nothing to it, a frame's end tells which Exits never
+  // came alive.
+  kIgnoresDead,
 };
 
 // An edge that carries a value. The edges of one output are contiguous.
@@ -66,7 +68,7 @@ struct OutEdge {
   uint16_t output : 15;  // of the source
   uint16_t lent : 1;     // the value is lent (tensor_bits.h), not given
   bool last;             // last use of that output: the value is moved
-  Target target;
+  Consumer consumer;
 };
 static_assert(sizeof(OutEdge) == 16);
 inline constexpr int kMaxOutputs = (1 << 15) - 1;  // of a node
@@ -97,7 +99,7 @@ struct CompiledNode {
   uint16_t lent = 0;   // by input: the slot's value is lent
   uint16_t pinned =
       0;  // by input: lent for good: the slot holds a constant in every step, and its edge is a control edge
-  Step step = Step::kKernel;
+  Handling handling = Handling::kKernel;
   ControlFlow flow = ControlFlow::kNone;
   bool deref : 1 = false;           // some input is a reference that must be read
   bool dead_aware : 1 = false;      // runs even when dead, to hand the deadness on
@@ -180,7 +182,7 @@ class CompiledPart {
   // Measured mean nanoseconds of a run by node; 0 = not yet.
   std::unique_ptr<std::atomic<uint32_t>[]> cost;
   mutable std::atomic<bool> answered_again{false};  // a kernel has called its `done` twice, which was logged
-  mutable std::atomic<bool> has_heavy{false};  // some node ever cost more than kHeavyNanos
+  mutable std::atomic<bool> has_heavy{false};       // some node ever cost more than kHeavyNanos
 
   static constexpr uint32_t kHeavyNanos =
       50000;  // about one thread hop: from here on a node is worth a thread of its own
@@ -203,7 +205,8 @@ class CompiledPart {
                           : now < old / 2 ? old / 2
                                           : std::max<uint32_t>(1u, old - old / 8 + now / 8);
     if (mean != old) c.store(mean, std::memory_order_relaxed);
-    if (mean > kHeavyNanos && !has_heavy.load(std::memory_order_relaxed)) has_heavy.store(true, std::memory_order_relaxed);
+    if (mean > kHeavyNanos && !has_heavy.load(std::memory_order_relaxed))
+      has_heavy.store(true, std::memory_order_relaxed);
   }
 };
 

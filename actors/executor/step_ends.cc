@@ -121,9 +121,7 @@ void StepState::Fail(uint32_t node, const absl::Status& status) {
   Abort(with_address);
 }
 
-absl::Status StepState::StepException() {
-  return ThrownStatus("the executor of the step");
-}
+absl::Status StepState::StepException() { return ThrownStatus("the executor of the step"); }
 
 void StepState::Abort(const absl::Status& status) {
   if (!active_ || aborting_) return;

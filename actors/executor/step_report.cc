@@ -242,7 +242,8 @@ class StepState::Reporter {
     if (n.flow == kInTurn) {
       // Who waits for nothing but its turn.
       const Iteration* next = At(v.it->frame, v.it->number + 1);
-      if (next != nullptr && LacksTurn(n, next) && (next->counts[v.node] & ~kDeadInput) == 1) AddVisit(v.node, next, static_cast<int64_t>(i), v.root);
+      if (next != nullptr && LacksTurn(n, next) && (next->counts[v.node] & ~kDeadInput) == 1)
+        AddVisit(v.node, next, static_cast<int64_t>(i), v.root);
     }
     // Whoever waits for a loop waits for all that is left of it.
     for (const Frame* f = v.it->frame; f != &s_.root_frame_; f = f->parent) LoopEnd(f->id, f, f->parent_iteration, i);
@@ -260,7 +261,7 @@ class StepState::Reporter {
         gives = {*send->second, v.it->tag, false};
       } else if (const auto recv = recv_of_.find(v.node); recv != recv_of_.end()) {
         gives = {*recv->second, v.it->tag, true};
-      } else if (p_.nodes[v.node].step != Step::kResult || has_result[v.root]) {
+      } else if (p_.nodes[v.node].handling != Handling::kResult || has_result[v.root]) {
         continue;
       }
       has_result[v.root] = has_result[v.root] || gives.key.empty();

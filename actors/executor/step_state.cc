@@ -40,7 +40,8 @@ void StepState::Begin(const StepInput& input) {
   clock_ = all ? Clock::kAll : steps_ % kTimeCostlyEvery == 0 ? Clock::kCostly : Clock::kOff;
   if ((clock_ != Clock::kOff || steps_ == kTimedSteps) && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();
   check_ = clock_ == Clock::kAll || input.check_kernels;
-  watch_ = clock_ != Clock::kOff || p.has_user_kernels || input.check_kernels || p.has_heavy.load(std::memory_order_relaxed);
+  watch_ =
+      clock_ != Clock::kOff || p.has_user_kernels || input.check_kernels || p.has_heavy.load(std::memory_order_relaxed);
   ++steps_;
   kernel_context_ = KernelContext(nullptr, nullptr, out_.data(), input_.context.get(), this);
   if (!input.partial) {
@@ -93,16 +94,16 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
   Tensor* out = out_.data();
   if (kFlow && dead && !n.dead_aware) [[unlikely]]
     return RunDead(node, it);
-  switch (n.step) {
-    case Step::kNothing:
+  switch (n.handling) {
+    case Handling::kNothing:
       break;
-    case Step::kForward:
+    case Handling::kForward:
       if (n.deref || n.lends || input_.timings != nullptr) [[unlikely]] {
         if (!PrepareForward<kFlow>(node, it, in)) return;
       }
       out = in;
       break;
-    case Step::kSwitch:
+    case Handling::kSwitch:
       if (n.deref || in[1].rank() != 0) [[unlikely]]
         goto kernel;
       if (input_.timings != nullptr) [[unlikely]]
@@ -110,7 +111,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       bits::Move(&in[0], &out[*static_cast<const bool*>(in[1].raw()) ? 1 : 0]);
       bits::Consume(&in[1]);
       break;
-    case Step::kMerge: {
+    case Handling::kMerge: {
       uint32_t came = 0;
       while (came + 1 < n.num_inputs && !in[came].valid()) ++came;
       if (n.deref || !in[came].valid()) [[unlikely]]
@@ -121,17 +122,17 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       if (n.uses_index) out[1] = Tensor::Scalar(static_cast<int32_t>(came));
       break;
     }
-    case Step::kConstant:
-    case Step::kArgument:
+    case Handling::kConstant:
+    case Handling::kArgument:
       return RunSource<kFlow>(node, it);
-    case Step::kResult:
+    case Handling::kResult:
       if (!TakeResult(node, in)) return;
       break;
-    case Step::kAsyncKernel:
+    case Handling::kAsyncKernel:
       if (CutOff()) [[unlikely]]
         return;
-      return RunAsync(node, it, dead);
-    case Step::kKernel:
+      return RunAsyncKernel(node, it, dead);
+    case Handling::kKernel:
     kernel:
       // Before each kernel: nobody knows how long the last one took, and the call may have been
       // answered meanwhile.
@@ -267,7 +268,8 @@ bool StepState::PrepareForward(uint32_t node, Iteration* it, Tensor* in) {
 // Constants and arguments.
 template <bool kFlow>
 void StepState::RunSource(uint32_t node, Iteration* it) {
-  if (nodes_[node].step == Step::kConstant) return FinishLender<kFlow>(node, it, constants_[nodes_[node].index]);
+  if (nodes_[node].handling == Handling::kConstant)
+    return FinishLender<kFlow>(node, it, constants_[nodes_[node].index]);
   if (const Tensor* v = TakeArgument(node)) FinishLender<kFlow>(node, it, *v);
 }
 
@@ -342,7 +344,7 @@ __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* i
 void StepState::RunDead(uint32_t node, Iteration* it) {
   const CompiledNode& n = nodes_[node];
   ForgetInputs(n, it->slots + n.first_slot);
-  if (n.step == Step::kResult) {
+  if (n.handling == Handling::kResult) {
     input_.results[n.index] = Tensor();
     if (input_.partial) host_->ResultReady(n.index);
   }

@@ -71,11 +71,11 @@ struct Frame {
   Iteration* parent_iteration = nullptr;
   Frame* sibling = nullptr;
   uint64_t tag = 0;
-  int64_t newest = 0;    // number of the latest iteration
-  uint32_t running = 0;  // iterations alive
-  uint32_t pending_enters = 0;  // and one more while the frame waits for its turn
-  bool has_turn = false;        // of those that StaticFrame::in_turn names; `turns` means nothing before
-  std::vector<int64_t> turns;   // by place in StaticFrame::in_turn: the iteration whose turn it is
+  int64_t newest = 0;                  // number of the latest iteration
+  uint32_t running = 0;                // iterations alive
+  uint32_t pending_enters = 0;         // and one more while the frame waits for its turn
+  bool has_turn = false;               // of those that StaticFrame::in_turn names; `turns` means nothing before
+  std::vector<int64_t> turns;          // by place in StaticFrame::in_turn: the iteration whose turn it is
   std::vector<Iteration*> iterations;  // by number modulo their count; null when gone
   struct Value {
     uint32_t node;
@@ -333,7 +333,7 @@ class StepState : public TensorExchange {
   void DeliverLent(Iteration* it, const OutEdge& e, const Tensor& value);
   template <bool kFlow>
   void DeliverValue(Iteration* it, const OutEdge& e, Tensor& value, bool last);
-  void DeliverDead(Iteration* it, uint32_t dst, Target target);
+  void DeliverDead(Iteration* it, uint32_t dst, Consumer consumer);
   template <bool kFlow>
   void DeliverControl(Iteration* it, uint32_t dst, bool dead);
   void MergeIfReady(Iteration* it, uint32_t dst, uint32_t* count);
@@ -350,7 +350,7 @@ class StepState : public TensorExchange {
   }
 
   // Kernels outside of the turn, and arrivals (arrivals.cc).
-  void RunAsync(uint32_t node, Iteration* it, bool dead);
+  void RunAsyncKernel(uint32_t node, Iteration* it, bool dead);
   void RunAsJob(uint32_t node, Iteration* it);
   AsyncCall* Call(uint32_t node, Iteration* it, bool job);
   void Forget(AsyncCall* call);
@@ -446,10 +446,10 @@ class StepState : public TensorExchange {
   // values.
   std::unordered_map<Edge, Held, absl::Hash<Edge>> held_;
   std::unordered_set<Edge, absl::Hash<Edge>> grants_;
-  int64_t last_step_ = 0;                                 // the step that runs or was the last to run
-  ArrivalList early_arrivals_;                            // of the next one, whose run_step is on its way
+  int64_t last_step_ = 0;                                            // the step that runs or was the last to run
+  ArrivalList early_arrivals_;                                       // of the next one, whose run_step is on its way
   std::unordered_map<uint32_t, WaitingArgument> waiting_arguments_;  // of a partial run, by index
-  std::vector<Tensor> held_arguments_;                    // of a partial run, by index, as they come
+  std::vector<Tensor> held_arguments_;                               // of a partial run, by index, as they come
   std::atomic<Arrival*> arrivals_{nullptr};
   ArrivalList local_arrivals_;  // posted within the turn
 };

@@ -61,7 +61,7 @@ void StepState::Place(Token token) {
   if (e.slot < 0) {
     DeliverControl<true>(it, e.dst, token.dead);
   } else if (token.dead) {
-    DeliverDead(it, e.dst, e.target);
+    DeliverDead(it, e.dst, e.consumer);
   } else if (e.lent) {
     DeliverLent<true>(it, e, LenderOf(static_cast<uint32_t>(e.slot)));
   } else {

@@ -33,7 +33,7 @@ template <bool kFlow>
 __attribute__((always_inline)) inline void StepState::DeliverValue(Iteration* it, const OutEdge& e, Tensor& value,
                                                                    bool last) {
   uint32_t* count = &it->counts[e.dst];
-  if (kFlow && e.target == Target::kMerge) {
+  if (kFlow && e.consumer == Consumer::kMerge) {
     if (*count & kMergeLive) {
       // A second live input of a Merge is dropped.
       Tensor second;
@@ -69,10 +69,10 @@ __attribute__((always_inline)) inline void StepState::DeliverLent(Iteration* it,
 }
 
 // A value that never comes. Only in parts with control flow.
-inline void StepState::DeliverDead(Iteration* it, uint32_t dst, Target target) {
-  if (target == Target::kIgnoresDead) return;
+inline void StepState::DeliverDead(Iteration* it, uint32_t dst, Consumer consumer) {
+  if (target == Consumer::kIgnoresDead) return;
   uint32_t* count = &it->counts[dst];
-  if (target == Target::kMerge) {
+  if (target == Consumer::kMerge) {
     *count -= kMergeDataUnit;
     return MergeIfReady(it, dst, count);
   }

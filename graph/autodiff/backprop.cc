@@ -81,12 +81,12 @@ absl::Status Backprop::FindBase(absl::Span<const NodeOut> ys, absl::Span<const N
   const NodeOut first = !ys.empty() ? ys[0] : !xs.empty() ? xs[0] : NodeOut{};
   if (!first.valid()) return absl::OkStatus();
   base_ = forward_.OutputFrame(first);
-  const auto text = [](const Frame* f) {
+  const auto text = [](const LoopFrame* f) {
     return f->name.empty() ? std::string("outside of all loops") : StrCat("inside of loop '", f->name, "'");
   };
   for (const auto& list : {ys, xs}) {
     for (NodeOut v : list) {
-      if (Frame* f = forward_.OutputFrame(v); f != base_) {
+      if (LoopFrame* f = forward_.OutputFrame(v); f != base_) {
         return InvalidArgument("the gradient cannot be taken through the edge of a loop: '", first.ToString(), "' is ",
                                text(base_), ", '", v.ToString(), "' is ", text(f));
       }
@@ -159,7 +159,7 @@ absl::Status Backprop::CheckLoops() const {
   for (const auto& [frame, nodes] : relevant_in_) {
     if (frame->parent == nullptr) continue;
     int depth = 0;
-    for (const Frame* f = frame; f != nullptr && depth <= kMaxLoopDepth; f = f->parent) ++depth;
+    for (const LoopFrame* f = frame; f != nullptr && depth <= kMaxLoopDepth; f = f->parent) ++depth;
     if (depth > kMaxLoopDepth) {
       return nodes.front()->At(
           Unimplemented("loops that are nested more than ", kMaxLoopDepth, " deep have no gradient"));
@@ -210,7 +210,7 @@ bool Backprop::Needed(NodeOut v) const {
   return v.valid() && Carries(v) && (xs_.contains(v) || (Relevant(v.node) && !stops_.contains(v)));
 }
 
-void Backprop::AddGrad(NodeOut v, NodeOut grad, Frame* target, int guard) {
+void Backprop::AddGrad(NodeOut v, NodeOut grad, LoopFrame* target, int guard) {
   if (!ok() || !grad.valid() || !Needed(v)) return;
   const DType want = BaseType(v.dtype()), got = BaseType(grad.dtype());
   if (want != DType::kResource && want != got) {
@@ -227,7 +227,7 @@ bool Backprop::HasGrad(NodeOut v) const {
   return it != grads_.end() && !it->second.empty();
 }
 
-NodeOut Backprop::Sum(NodeOut v, Frame* target) {
+NodeOut Backprop::Sum(NodeOut v, LoopFrame* target) {
   const auto it = grads_.find(v);
   if (!ok() || it == grads_.end() || it->second.empty()) return {};
   std::vector<NodeOut> parts = it->second;
@@ -247,7 +247,7 @@ NodeOut Backprop::Sum(NodeOut v, Frame* target) {
   return ok() ? parts[0] : NodeOut{};
 }
 
-void Backprop::NodeGradient(Node* n, Frame* target) {
+void Backprop::NodeGradient(Node* n, LoopFrame* target) {
   if (StackOf(n) != nullptr) return n->num_inputs() == 1 ? PopGradient(n, target) : PushGradient(n, target);
   std::vector<NodeOut> out_grads(n->num_outputs());
   bool any = false;
@@ -284,12 +284,12 @@ class Backprop::RegionOrder {
  public:
   struct Unit {
     Node* node = nullptr;  // of a loop its first one, where the loop stands
-    Frame* loop = nullptr;
+    LoopFrame* loop = nullptr;
     std::vector<NodeOut> inputs;
     int pending = 0;  // units that come before it
   };
 
-  RegionOrder(const Backprop& b, const Frame* region) : b_(b), region_(region) {
+  RegionOrder(const Backprop& b, const LoopFrame* region) : b_(b), region_(region) {
     AddUnits();
     for (const Unit& u : units_) {
       ForEachBehind(u, [](Unit* m) { ++m->pending; });
@@ -336,7 +336,7 @@ class Backprop::RegionOrder {
     for (const auto& [frame, nodes] : b_.relevant_in_) {
       if (frame->parent != region_ || nodes.empty()) continue;
       of_loop_[frame] = static_cast<int>(units_.size());
-      Unit& unit = units_.emplace_back(Unit{nodes[0], const_cast<Frame*>(frame)});
+      Unit& unit = units_.emplace_back(Unit{nodes[0], const_cast<LoopFrame*>(frame)});
       for (const Node* n : nodes) {
         if (n->IsEnter()) AddInputs(n, &unit);
       }
@@ -345,7 +345,7 @@ class Backprop::RegionOrder {
   // The unit that makes v; none for the region's own leaves.
   Unit* Maker(NodeOut v) {
     if (!v.valid() || !b_.Needed(v) || !b_.Relevant(v.node) || b_.stops_.contains(v)) return nullptr;
-    const Frame* at = b_.forward_.FrameOf(v.node);
+    const LoopFrame* at = b_.forward_.FrameOf(v.node);
     if (at != region_) {
       const auto it = of_loop_.find(at);
       return it == of_loop_.end() ? nullptr : &units_[it->second];
@@ -361,21 +361,21 @@ class Backprop::RegionOrder {
     }
     const auto from = u.loop == nullptr ? b_.pops_from_.end() : b_.pops_from_.find(u.loop);
     if (from == b_.pops_from_.end()) return;
-    for (const Frame* loop : from->second) {
+    for (const LoopFrame* loop : from->second) {
       if (const auto it = of_loop_.find(loop); it != of_loop_.end()) f(&units_[it->second]);
     }
   }
 
   const Backprop& b_;
-  const Frame* const region_;
+  const LoopFrame* const region_;
   std::deque<Unit> units_;
   absl::flat_hash_map<const Node*, int> of_node_;
-  absl::flat_hash_map<const Frame*, int> of_loop_;
+  absl::flat_hash_map<const LoopFrame*, int> of_loop_;
   std::vector<Unit*> ready_;
   size_t done_ = 0;
 };
 
-void Backprop::Region(Frame* forward, Frame* target) {
+void Backprop::Region(LoopFrame* forward, LoopFrame* target) {
   RegionOrder order(*this, forward);
   while (ok()) {
     const RegionOrder::Unit* u = order.Next();

@@ -40,8 +40,8 @@ absl::Status AddGradientsOf(Graph* graph, absl::Span<const NodeOut> ys, absl::Sp
 class Backprop {
  public:
   Backprop(Graph* graph, const GradientOptions& options) : graph_(graph), options_(options), forward_(graph) {}
-  absl::Status Run(absl::Span<const NodeOut> ys, absl::Span<const GradientSource> xs,
-                   absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads);
+  absl::Status Run(absl::Span<const NodeOut> ys, absl::Span<const GradientSource> xs, absl::Span<const NodeOut> grad_ys,
+                   std::vector<NodeOut>* grads);
 
  private:
   friend class GradContext;
@@ -53,43 +53,43 @@ class Backprop {
   }
   // A node in the backward (or base) frame `frame`; one without inputs that vary is made to wait
   // for the frame's pivot, so that it runs once in each iteration that counts. Returns output 0.
-  NodeOut Add(Frame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args, AttrMap attrs = {},
-              const std::vector<Node*>& controls = {});
+  NodeOut Add(LoopFrame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args,
+              AttrMap attrs = {}, const std::vector<Node*>& controls = {});
   // A node in a forward frame; the caller sees to it that it runs in the right iterations.
-  NodeOut AddForward(Frame* frame, int guard, std::string_view name, std::string_view op, std::vector<GradArg> args,
+  NodeOut AddForward(LoopFrame* frame, int guard, std::string_view name, std::string_view op, std::vector<GradArg> args,
                      AttrMap attrs = {}, const std::vector<Node*>& controls = {});
   NodeOut AddNode(std::string_view name, std::string_view op, const std::vector<GradArg>& args, AttrMap attrs,
                   const std::vector<Node*>& controls, const Node* like);
-  void Gate(Node* node, Frame* frame);
-  NodeOut ConstInt32(Frame* frame, std::string_view name, int32_t v, const std::vector<Node*>& controls = {});
-  NodeOut ZeroScalar(Frame* frame, DType dtype, const std::vector<Node*>& controls = {});
-  NodeOut AddEnter(NodeOut v, Frame* frame, bool constant, std::string_view name);
+  void Gate(Node* node, LoopFrame* frame);
+  NodeOut ConstInt32(LoopFrame* frame, std::string_view name, int32_t v, const std::vector<Node*>& controls = {});
+  NodeOut ZeroScalar(LoopFrame* frame, DType dtype, const std::vector<Node*>& controls = {});
+  NodeOut AddEnter(NodeOut v, LoopFrame* frame, bool constant, std::string_view name);
   // A loop's Merge, whose second input is connected later.
-  NodeOut AddLoopMerge(NodeOut enter, Frame* frame, std::string_view name);
+  NodeOut AddLoopMerge(NodeOut enter, LoopFrame* frame, std::string_view name);
   void Close(NodeOut merge, NodeOut next);
   // A node that is alive exactly when v is (control edges out of a Switch tell no sides).
   Node* Anchor(NodeOut v);
 
   // --- Forward values as seen in a target frame (saved_values.cc) ---
-  NodeOut Value(NodeOut v, Frame* target);
-  NodeOut MakeValue(NodeOut v, Frame* target);
+  NodeOut Value(NodeOut v, LoopFrame* target);
+  NodeOut MakeValue(NodeOut v, LoopFrame* target);
   // v does not vary from iteration to iteration of its frame, and follows from constants of the
   // loop.
   bool IsInvariant(NodeOut v) const;
-  NodeOut EnterConstant(NodeOut v, Frame* target);
-  NodeOut PushAndPop(NodeOut v, Frame* target);
+  NodeOut EnterConstant(NodeOut v, LoopFrame* target);
+  NodeOut PushAndPop(NodeOut v, LoopFrame* target);
   // A stack in the base frame, alive when `loop`, or the outermost of those around it, is.
-  NodeOut NewStack(Frame* loop, DType dtype, std::string_view name);
+  NodeOut NewStack(LoopFrame* loop, DType dtype, std::string_view name);
   // `node` of backward frame `target` touches a stack: it does so before the same node of the next
   // iteration.
-  void InOrder(Node* node, Frame* target);
-  NodeOut ForwardHandle(NodeOut stack, Frame* frame);
+  void InOrder(Node* node, LoopFrame* target);
+  NodeOut ForwardHandle(NodeOut stack, LoopFrame* frame);
   // A node in `target` that is alive exactly when `guard` held in the matching forward iteration.
-  Node* GuardNode(int guard, Frame* target);
+  Node* GuardNode(int guard, LoopFrame* target);
   // Zeros of v's shape, alive when v is. `dtype` is that of the value when v is a handle.
-  NodeOut Zeros(NodeOut v, Frame* target, DType dtype);
+  NodeOut Zeros(NodeOut v, LoopFrame* target, DType dtype);
   // Nodes of which at least one is dead when the loop is, and that come before it.
-  std::vector<Node*> LoopGates(const Frame* loop);
+  std::vector<Node*> LoopGates(const LoopFrame* loop);
 
   // --- The walk (backprop.cc) ---
   absl::Status Check(absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
@@ -110,14 +110,14 @@ class Backprop {
   // True when a gradient that arrives at v is of use.
   bool Needed(NodeOut v) const;
   class RegionOrder;
-  void Region(Frame* forward, Frame* target);
+  void Region(LoopFrame* forward, LoopFrame* target);
   // `grad` is alive when `guard` holds, that of what uses v; it is completed by zeros where v lives
   // besides.
-  void AddGrad(NodeOut v, NodeOut grad, Frame* target, int guard);
+  void AddGrad(NodeOut v, NodeOut grad, LoopFrame* target, int guard);
   bool HasGrad(NodeOut v) const;
   // The sum of the gradients that arrived at v; invalid when there are none.
-  NodeOut Sum(NodeOut v, Frame* target);
-  void NodeGradient(Node* n, Frame* target);
+  NodeOut Sum(NodeOut v, LoopFrame* target);
+  void NodeGradient(Node* n, LoopFrame* target);
 
   // --- Stacks of earlier gradients (stacks.cc) ---
   struct Stack {
@@ -132,24 +132,24 @@ class Backprop {
     const auto it = stack_of_.find(n);
     return it == stack_of_.end() ? nullptr : &stacks_[it->second];
   }
-  void PopGradient(Node* n, Frame* target);
-  void PushGradient(Node* n, Frame* target);
+  void PopGradient(Node* n, LoopFrame* target);
+  void PushGradient(Node* n, LoopFrame* target);
   // A gradient waits on a stack for what `loop`, or a loop in it, has pushed.
-  bool HasStackedGrad(const Frame* loop) const;
+  bool HasStackedGrad(const LoopFrame* loop) const;
 
   // --- Conditionals (cond_gradients.cc) and loops (loop_gradients.cc) ---
   // `grad`, alive when `guard` holds, as one that is alive when v is: what stands in a branch can
   // use what no Switch has brought there.
-  NodeOut AliveAs(NodeOut v, NodeOut grad, int guard, Frame* target);
-  void SwitchGradient(Node* n, Frame* target);
-  void MergeGradient(Node* n, Frame* target);
-  void LoopGradient(Frame* loop, Frame* target);
+  NodeOut AliveAs(NodeOut v, NodeOut grad, int guard, LoopFrame* target);
+  void SwitchGradient(Node* n, LoopFrame* target);
+  void MergeGradient(Node* n, LoopFrame* target);
+  void LoopGradient(LoopFrame* loop, LoopFrame* target);
   // Adds a counter to the forward loop; returns the number of its iterations, a tensor of the
   // loop's parent frame.
-  NodeOut AddForwardCounter(Frame* loop, Frame* backward, Frame* target);
+  NodeOut AddForwardCounter(LoopFrame* loop, LoopFrame* backward, LoopFrame* target);
   // The backward loop's skeleton; returns its LoopCond and sets the frame's pivot and next_count.
-  NodeOut AddBackwardCounter(NodeOut count, Frame* backward, Frame* target);
-  void AccumulateConstant(Node* enter, Frame* backward, NodeOut cond, Frame* target);
+  NodeOut AddBackwardCounter(NodeOut count, LoopFrame* backward, LoopFrame* target);
+  void AccumulateConstant(Node* enter, LoopFrame* backward, NodeOut cond, LoopFrame* target);
 
   Graph* graph_;
   const GradientOptions& options_;
@@ -157,10 +157,10 @@ class Backprop {
   absl::Status status_;
   std::string prefix_;
   const Node* current_ = nullptr;  // the forward node that is being processed
-  Frame* base_ = nullptr;
+  LoopFrame* base_ = nullptr;
   absl::flat_hash_set<NodeOut> stops_, xs_;
   std::vector<char> relevant_;
-  absl::flat_hash_map<const Frame*, std::vector<Node*>> relevant_in_;  // by frame, in the graph's order
+  absl::flat_hash_map<const LoopFrame*, std::vector<Node*>> relevant_in_;  // by frame, in the graph's order
   absl::flat_hash_map<NodeOut, std::vector<NodeOut>> grads_;
   absl::flat_hash_map<NodeOut, Node*> anchors_;
   absl::flat_hash_map<NodeOut, NodeOut> shapes_;  // Shape nodes in forward frames
@@ -169,8 +169,8 @@ class Backprop {
   absl::flat_hash_map<const Node*, int> stack_of_;  // by push and pop
   // By loop: those that push what it pops, and those that pop what it pushes; they are neither
   // around it nor in it.
-  absl::flat_hash_map<const Frame*, std::vector<const Frame*>> pops_from_, popped_by_;
-  absl::flat_hash_map<const Frame*, Frame*> backward_of_;  // the loop that was last built for a forward loop
+  absl::flat_hash_map<const LoopFrame*, std::vector<const LoopFrame*>> pops_from_, popped_by_;
+  absl::flat_hash_map<const LoopFrame*, LoopFrame*> backward_of_;  // the loop that was last built for a forward loop
 };
 
 }  // namespace troupe::autodiff

@@ -39,7 +39,7 @@ NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std:
   return {*node, 0};
 }
 
-void Backprop::Gate(Node* node, Frame* frame) {
+void Backprop::Gate(Node* node, LoopFrame* frame) {
   if (frame == base_) {
     for (Node* c : options_.control_dependencies) graph_->AddControlEdge(c, node);
   }
@@ -54,7 +54,7 @@ void Backprop::Gate(Node* node, Frame* frame) {
   graph_->AddControlEdge(frame->pivot, node);
 }
 
-NodeOut Backprop::Add(Frame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args,
+NodeOut Backprop::Add(LoopFrame* frame, std::string_view name, std::string_view op, std::vector<GradArg> args,
                       AttrMap attrs, const std::vector<Node*>& controls) {
   const NodeOut out = AddNode(name, op, args, std::move(attrs), controls, current_);
   if (!out.valid()) return {};
@@ -63,18 +63,18 @@ NodeOut Backprop::Add(Frame* frame, std::string_view name, std::string_view op, 
   return out;
 }
 
-NodeOut Backprop::AddForward(Frame* frame, int guard, std::string_view name, std::string_view op,
+NodeOut Backprop::AddForward(LoopFrame* frame, int guard, std::string_view name, std::string_view op,
                              std::vector<GradArg> args, AttrMap attrs, const std::vector<Node*>& controls) {
   const NodeOut out = AddNode(name, op, args, std::move(attrs), controls, current_);
   if (out.valid()) forward_.Place(out.node, frame, guard);
   return out;
 }
 
-NodeOut Backprop::ConstInt32(Frame* frame, std::string_view name, int32_t v, const std::vector<Node*>& controls) {
+NodeOut Backprop::ConstInt32(LoopFrame* frame, std::string_view name, int32_t v, const std::vector<Node*>& controls) {
   return Add(frame, name, "Const", {}, {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(v)}}, controls);
 }
 
-NodeOut Backprop::ZeroScalar(Frame* frame, DType dtype, const std::vector<Node*>& controls) {
+NodeOut Backprop::ZeroScalar(LoopFrame* frame, DType dtype, const std::vector<Node*>& controls) {
   Tensor zero(dtype, TensorShape());
   VisitNumeric(dtype, false, [&]<class T>() {
     *zero.data<T>() = T();
@@ -83,7 +83,7 @@ NodeOut Backprop::ZeroScalar(Frame* frame, DType dtype, const std::vector<Node*>
   return Add(frame, "zero", "Const", {}, {{"dtype", dtype}, {"value", zero}}, controls);
 }
 
-NodeOut Backprop::AddEnter(NodeOut v, Frame* frame, bool constant, std::string_view name) {
+NodeOut Backprop::AddEnter(NodeOut v, LoopFrame* frame, bool constant, std::string_view name) {
   const NodeOut out = AddNode(
       name, "Enter", {v},
       {{"frame_name", frame->name}, {"is_constant", constant}, {"parallel_iterations", frame->parallel_iterations}}, {},
@@ -94,7 +94,7 @@ NodeOut Backprop::AddEnter(NodeOut v, Frame* frame, bool constant, std::string_v
   return out;
 }
 
-NodeOut Backprop::AddLoopMerge(NodeOut enter, Frame* frame, std::string_view name) {
+NodeOut Backprop::AddLoopMerge(NodeOut enter, LoopFrame* frame, std::string_view name) {
   if (!ok()) return {};
   const NodeOut out = AddNode(name, "Merge", {GradArg(std::vector<NodeOut>{enter})},
                               {{"N", 2}, {"T", BaseType(enter.dtype())}}, {}, current_);

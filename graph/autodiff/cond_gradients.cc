@@ -6,7 +6,7 @@
 
 namespace troupe::autodiff {
 
-NodeOut Backprop::AliveAs(NodeOut v, NodeOut grad, int guard, Frame* target) {
+NodeOut Backprop::AliveAs(NodeOut v, NodeOut grad, int guard, LoopFrame* target) {
   const int whole = forward_.GuardOf(v);
   if (!ok() || guard == whole) return grad;
   std::vector<GuardItem> items = forward_.Items(guard), more;
@@ -32,7 +32,7 @@ NodeOut Backprop::AliveAs(NodeOut v, NodeOut grad, int guard, Frame* target) {
   return grad;
 }
 
-void Backprop::SwitchGradient(Node* n, Frame* target) {
+void Backprop::SwitchGradient(Node* n, LoopFrame* target) {
   NodeOut sides[2] = {Sum({n, 0}, target), Sum({n, 1}, target)};
   if (!ok()) return;
   for (int k = 0; k < 2; ++k) {
@@ -54,7 +54,7 @@ void Backprop::SwitchGradient(Node* n, Frame* target) {
           target, forward_.GuardOf(n));
 }
 
-void Backprop::MergeGradient(Node* n, Frame* target) {
+void Backprop::MergeGradient(Node* n, LoopFrame* target) {
   const NodeOut grad = Sum({n, 0}, target);
   if (!grad.valid()) return;
   const std::string name = StrCat(n->name(), "_grad/");

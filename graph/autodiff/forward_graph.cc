@@ -25,7 +25,7 @@ absl::Status ForwardGraph::Build() {
   return absl::OkStatus();
 }
 
-void ForwardGraph::Place(const Node* n, Frame* frame, int guard) {
+void ForwardGraph::Place(const Node* n, LoopFrame* frame, int guard) {
   if (n->id() >= static_cast<int>(frame_of_.size())) {
     frame_of_.resize(n->id() + 64, nullptr);
     guard_of_.resize(n->id() + 64, 0);
@@ -38,18 +38,18 @@ absl::Status ForwardGraph::FindFrames() {
   std::vector<ControlFlowInfo> info;
   TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(*graph_, &info));
   frames_.emplace_back();
-  absl::flat_hash_map<std::string, Frame*> by_name{{"", &frames_.front()}};
+  absl::flat_hash_map<std::string, LoopFrame*> by_name{{"", &frames_.front()}};
   for (Node* n : order_) {
     const std::string& name = info[n->id()].frame_name;
     if (by_name.contains(name)) continue;
-    Frame* frame = AddFrame({.name = name});
+    LoopFrame* frame = AddFrame({.name = name});
     by_name[name] = frame;
   }
   frame_of_.assign(graph_->num_node_ids(), root());
   guard_of_.assign(graph_->num_node_ids(), 0);
   for (Node* n : order_) {
     const ControlFlowInfo& i = info[n->id()];
-    Frame* frame = by_name[i.frame_name];
+    LoopFrame* frame = by_name[i.frame_name];
     frame_of_[n->id()] = frame;
     if (frame->parent == nullptr && frame != root()) frame->parent = by_name[info[i.parent_frame->id()].frame_name];
   }
@@ -78,7 +78,7 @@ LoopVar* ForwardGraph::VarOf(const Node* n) const {
 
 void ForwardGraph::FindLoops() {
   for (Node* n : order_) {
-    Frame* frame = FrameOf(n);
+    LoopFrame* frame = FrameOf(n);
     if (n->IsEnter()) {
       frame->enters.push_back(n);
       frame->parallel_iterations = n->Attr<int64_t>("parallel_iterations").value_or(frame->parallel_iterations);
@@ -168,7 +168,7 @@ int ForwardGraph::GuardOf(NodeOut v) const {
 
 int ForwardGraph::NodeGuard(const Node* n) {
   if (n->IsEnter()) {
-    Frame* frame = FrameOf(n);
+    LoopFrame* frame = FrameOf(n);
     for (const Edge* e : n->in_edges()) {
       frame->guard = Union(frame->guard, e->IsControl() ? GuardOf(e->src) : GuardOf(NodeOut{e->src, e->src_output}));
     }

@@ -32,9 +32,9 @@ struct LoopVar {
 
 // A frame: of the forward graph, or one that the gradient builder adds to run a forward loop
 // backwards.
-struct Frame {
-  std::string name;         // "" for the root
-  Frame* parent = nullptr;  // null for the root
+struct LoopFrame {
+  std::string name;             // "" for the root
+  LoopFrame* parent = nullptr;  // null for the root
   int64_t parallel_iterations = 10;
   int guard = 0;  // the loop's, in an iteration of the parent
 
@@ -44,14 +44,15 @@ struct Frame {
   Node* loop_cond = nullptr;
 
   // Of a backward frame.
-  Frame* reverses = nullptr;
-  Node* pivot =
-      nullptr;  // runs once in each iteration that computes; also set for the frame where ys and xs live when that is a loop's
+  LoopFrame* reverses = nullptr;
+  // Runs once in each iteration that computes; also set for the frame where ys and xs live when
+  // that is a loop's.
+  Node* pivot = nullptr;
   Node* enter_gate = nullptr;  // dead when the loop is, in the parent: all that enters waits for it
   Node* next_count = nullptr;  // NextIteration of the counter; waits for `pops_done`
   Node* pops_done = nullptr;
-  Node* count_enter = nullptr;  // of the counter, in the parent
-  Node* count_exit = nullptr;   // alive when all iterations have run, and all that they pushed and popped has been
+  Node* count_enter = nullptr;    // of the counter, in the parent
+  Node* count_exit = nullptr;     // alive when all iterations have run, and all that they pushed and popped has been
   Node* forward_index = nullptr;  // the forward counter's increment: pushes come after it
   Node* forward_next = nullptr;   // its NextIteration: waits for `pushes_done`
   Node* pushes_done = nullptr;
@@ -74,16 +75,16 @@ class ForwardGraph {
   // Reads the graph. INVALID_ARGUMENT when its frames or its order are broken.
   absl::Status Build();
 
-  Frame* root() { return &frames_.front(); }
-  Frame* AddFrame(Frame frame) { return &frames_.emplace_back(std::move(frame)); }
+  LoopFrame* root() { return &frames_.front(); }
+  LoopFrame* AddFrame(LoopFrame frame) { return &frames_.emplace_back(std::move(frame)); }
   // The frame a node runs in (Enter and Exit: the inner one), and the one its output is in.
-  Frame* FrameOf(const Node* n) const { return frame_of_[n->id()]; }
-  Frame* OutputFrame(NodeOut v) const {
-    Frame* f = FrameOf(v.node);
+  LoopFrame* FrameOf(const Node* n) const { return frame_of_[n->id()]; }
+  LoopFrame* OutputFrame(NodeOut v) const {
+    LoopFrame* f = FrameOf(v.node);
     return v.node->IsExit() ? f->parent : f;
   }
   // Tells where a new node is.
-  void Place(const Node* n, Frame* frame, int guard = 0);
+  void Place(const Node* n, LoopFrame* frame, int guard = 0);
 
   int GuardOf(const Node* n) const { return guard_of_[n->id()]; }
   int GuardOf(NodeOut v) const;
@@ -116,15 +117,15 @@ class ForwardGraph {
   static NodeOut Predicate(const Node* switch_node);
 
   Graph* graph_;
-  std::deque<Frame> frames_;
+  std::deque<LoopFrame> frames_;
   std::vector<Node*> order_;
   std::vector<int> position_;
-  std::vector<Frame*> frame_of_;
+  std::vector<LoopFrame*> frame_of_;
   std::vector<int> guard_of_;
   std::vector<std::vector<GuardItem>> guards_;
   bool too_deep_ = false;  // a guard has more items than can be kept for each node
   std::map<std::vector<std::pair<int, int>>, int> guard_ids_;
-  absl::flat_hash_map<const Node*, std::pair<Frame*, int>> vars_;
+  absl::flat_hash_map<const Node*, std::pair<LoopFrame*, int>> vars_;
   std::unique_ptr<ShapeRefiner> shapes_;
 };
 

@@ -21,7 +21,7 @@ namespace troupe::autodiff {
 class GradContext : public GradientContext {
  public:
   // `out_grads`: by output, invalid where none arrived.
-  GradContext(Backprop* b, const Node* n, Frame* target, std::vector<NodeOut> out_grads)
+  GradContext(Backprop* b, const Node* n, LoopFrame* target, std::vector<NodeOut> out_grads)
       : GradientContext(n), b_(*b), target_(target), out_grads_(std::move(out_grads)) {}
 
   NodeOut Input(int i) override { return node_->input(i); }
@@ -46,7 +46,7 @@ class GradContext : public GradientContext {
   void Replace(Node* n, NodeOut by);
 
   Backprop& b_;
-  Frame* target_;
+  LoopFrame* target_;
   std::vector<NodeOut> out_grads_;
   std::vector<Node*> created_, controls_;
 };

@@ -21,12 +21,12 @@
 
 namespace troupe::autodiff {
 
-NodeOut Backprop::AddForwardCounter(Frame* loop, Frame* backward, Frame* target) {
+NodeOut Backprop::AddForwardCounter(LoopFrame* loop, LoopFrame* backward, LoopFrame* target) {
   if (loop->loop_cond == nullptr) {
     Fail(current_->At(Unimplemented("loop '", loop->name, "' has no LoopCond")));
     return {};
   }
-  Frame* parent = loop->parent;
+  LoopFrame* parent = loop->parent;
   // The counter starts when the loop does; in a loop also after the previous execution of this one
   // has pushed what it pushes.
   std::vector<Node*> gates = LoopGates(loop);
@@ -49,7 +49,7 @@ NodeOut Backprop::AddForwardCounter(Frame* loop, Frame* backward, Frame* target)
   return exit;
 }
 
-NodeOut Backprop::AddBackwardCounter(NodeOut count, Frame* backward, Frame* target) {
+NodeOut Backprop::AddBackwardCounter(NodeOut count, LoopFrame* backward, LoopFrame* target) {
   // The constant lives when the loop does.
   const NodeOut one = EnterConstant(ConstInt32(target, "b_count/one", 1, {Anchor(count)}), backward);
   const NodeOut enter = AddEnter(count, backward, false, "b_count/Enter");
@@ -72,7 +72,7 @@ NodeOut Backprop::AddBackwardCounter(NodeOut count, Frame* backward, Frame* targ
   return cond;
 }
 
-void Backprop::AccumulateConstant(Node* enter, Frame* backward, NodeOut cond, Frame* target) {
+void Backprop::AccumulateConstant(Node* enter, LoopFrame* backward, NodeOut cond, LoopFrame* target) {
   const NodeOut grad = Sum({enter, 0}, backward);
   if (!grad.valid()) return;
   const NodeOut start = AddEnter(Zeros(enter->input(0), target, BaseType(grad.dtype())), backward, false, "sum/Enter");
@@ -84,13 +84,13 @@ void Backprop::AccumulateConstant(Node* enter, Frame* backward, NodeOut cond, Fr
   AddGrad(enter->input(0), Add(backward, "sum/Exit", "Exit", {branch}), target, forward_.FrameOf(enter)->guard);
 }
 
-void Backprop::LoopGradient(Frame* loop, Frame* target) {
+void Backprop::LoopGradient(LoopFrame* loop, LoopFrame* target) {
   bool any = false;
   for (const LoopVar& var : loop->vars) any |= var.exit != nullptr && Relevant(var.exit) && HasGrad({var.exit, 0});
   any = any || HasStackedGrad(loop);
   if (!any || !ok()) return;
 
-  Frame* backward =
+  LoopFrame* backward =
       forward_.AddFrame({.parent = target, .parallel_iterations = loop->parallel_iterations, .reverses = loop});
   // A node's name is unique, so this frame's is.
   const NodeOut forward_count = AddForwardCounter(loop, backward, target);
@@ -102,7 +102,7 @@ void Backprop::LoopGradient(Frame* loop, Frame* target) {
   if (!ok()) return;
   // What this loop will pop has been pushed by then.
   backward_of_[loop] = backward;
-  for (const Frame* popping : popped_by_[loop]) {
+  for (const LoopFrame* popping : popped_by_[loop]) {
     const auto it = backward_of_.find(popping);
     if (it != backward_of_.end() && it->second->parent == target)
       graph_->AddControlEdge(it->second->count_exit, backward->count_enter);

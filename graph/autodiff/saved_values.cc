@@ -18,7 +18,7 @@
 
 namespace troupe::autodiff {
 
-NodeOut Backprop::Value(NodeOut v, Frame* target) {
+NodeOut Backprop::Value(NodeOut v, LoopFrame* target) {
   if (!ok() || !v.valid()) return {};
   if (forward_.OutputFrame(v) == target) return v;
   if (const auto it = target->values.find(v); it != target->values.end()) return it->second;
@@ -42,7 +42,7 @@ NodeOut Backprop::Value(NodeOut v, Frame* target) {
   return made;
 }
 
-NodeOut Backprop::MakeValue(NodeOut v, Frame* target) {
+NodeOut Backprop::MakeValue(NodeOut v, LoopFrame* target) {
   if (target->reverses == nullptr) {
     Fail(v.node->At(Internal("its value is needed outside of its loop")));
     return {};
@@ -85,7 +85,7 @@ bool Backprop::IsInvariant(NodeOut v) const {
   return invariant;
 }
 
-NodeOut Backprop::EnterConstant(NodeOut v, Frame* target) {
+NodeOut Backprop::EnterConstant(NodeOut v, LoopFrame* target) {
   if (!ok()) return {};
   if (const auto it = target->values.find(v); it != target->values.end()) return it->second;
   const NodeOut e = AddEnter(v, target, true, "Enter");
@@ -93,7 +93,7 @@ NodeOut Backprop::EnterConstant(NodeOut v, Frame* target) {
   return e;
 }
 
-NodeOut Backprop::ForwardHandle(NodeOut stack, Frame* frame) {
+NodeOut Backprop::ForwardHandle(NodeOut stack, LoopFrame* frame) {
   if (!ok() || frame == base_) return stack;
   const NodeOut handle = AddEnter(ForwardHandle(stack, frame->parent), frame, true, "saved/stack_in");
   // A loop in an untaken branch is dead as a whole.
@@ -103,8 +103,8 @@ NodeOut Backprop::ForwardHandle(NodeOut stack, Frame* frame) {
   return handle;
 }
 
-NodeOut Backprop::NewStack(Frame* loop, DType dtype, std::string_view name) {
-  const Frame* outermost = loop;
+NodeOut Backprop::NewStack(LoopFrame* loop, DType dtype, std::string_view name) {
+  const LoopFrame* outermost = loop;
   while (outermost->parent != base_) outermost = outermost->parent;
   const std::vector<Node*> gates = LoopGates(outermost);
   const int base_guard = outermost->guard;
@@ -113,7 +113,7 @@ NodeOut Backprop::NewStack(Frame* loop, DType dtype, std::string_view name) {
   return AddForward(base_, base_guard, name, "StackV2", {size}, {{"elem_type", dtype}, {"stack_name", ""}});
 }
 
-void Backprop::InOrder(Node* node, Frame* target) {
+void Backprop::InOrder(Node* node, LoopFrame* target) {
   if (!ok()) return;
   if (target->pops_done != nullptr) {
     graph_->AddControlEdge(node, target->pops_done);
@@ -123,8 +123,8 @@ void Backprop::InOrder(Node* node, Frame* target) {
   if (ok()) graph_->AddControlEdge(target->pops_done, target->next_count);
 }
 
-NodeOut Backprop::PushAndPop(NodeOut v, Frame* target) {
-  Frame* loop = target->reverses;
+NodeOut Backprop::PushAndPop(NodeOut v, LoopFrame* target) {
+  LoopFrame* loop = target->reverses;
   const DType dtype = BaseType(v.dtype());
   const NodeOut stack = NewStack(loop, dtype, "saved/stack");
   const NodeOut push = AddForward(loop, forward_.GuardOf(v), "saved/push", "StackPushV2",
@@ -144,7 +144,7 @@ NodeOut Backprop::PushAndPop(NodeOut v, Frame* target) {
   return ok() ? pop : NodeOut{};
 }
 
-Node* Backprop::GuardNode(int guard, Frame* target) {
+Node* Backprop::GuardNode(int guard, LoopFrame* target) {
   if (guard == 0) return target->pivot;
   if (const auto it = target->gates.find(guard); it != target->gates.end()) return it->second;
   std::vector<GuardItem> items = forward_.Items(guard);
@@ -160,7 +160,7 @@ Node* Backprop::GuardNode(int guard, Frame* target) {
   return node;
 }
 
-std::vector<Node*> Backprop::LoopGates(const Frame* loop) {
+std::vector<Node*> Backprop::LoopGates(const LoopFrame* loop) {
   std::vector<Node*> gates;
   if (loop->parent == forward_.root() && loop->guard == 0) return gates;
   // One that tells all, and not one that is alive when the parent's last, unfinished iteration is.
@@ -174,9 +174,9 @@ std::vector<Node*> Backprop::LoopGates(const Frame* loop) {
   return gates;
 }
 
-NodeOut Backprop::Zeros(NodeOut v, Frame* target, DType dtype) {
+NodeOut Backprop::Zeros(NodeOut v, LoopFrame* target, DType dtype) {
   if (!ok()) return {};
-  Frame* at = forward_.OutputFrame(v);
+  LoopFrame* at = forward_.OutputFrame(v);
   if (BaseType(v.dtype()) == DType::kResource) {
     const NodeOut shape = Add(target, "VariableShape", "VariableShape", {Value(v, target)});
     return Add(target, "zeros", "Fill", {shape, ZeroScalar(target, dtype)});

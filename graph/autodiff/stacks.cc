@@ -36,7 +36,7 @@ const Node* MadeBy(NodeOut handle) {
   return nullptr;
 }
 
-bool Inside(const Frame* inner, const Frame* outer) {
+bool Inside(const LoopFrame* inner, const LoopFrame* outer) {
   while (inner != nullptr && inner != outer) inner = inner->parent;
   return inner != nullptr;
 }
@@ -75,8 +75,8 @@ absl::Status Backprop::CheckStacks() {
       return bad("values are pushed, or popped, in more than one place");
     if (!IsDifferentiable(BaseType((*pop)->output_type(0)))) return bad("what it holds are no numbers");
     // The loops that stand side by side.
-    const Frame *pushing = forward_.FrameOf(*push), *popping = forward_.FrameOf(*pop);
-    const Frame *push_loop = nullptr, *pop_loop = nullptr;
+    const LoopFrame *pushing = forward_.FrameOf(*push), *popping = forward_.FrameOf(*pop);
+    const LoopFrame *push_loop = nullptr, *pop_loop = nullptr;
     while (pushing != nullptr && !Inside(popping, pushing)) {
       push_loop = pushing;
       pushing = pushing->parent;
@@ -94,7 +94,7 @@ absl::Status Backprop::CheckStacks() {
   return absl::OkStatus();
 }
 
-void Backprop::PopGradient(Node* n, Frame* target) {
+void Backprop::PopGradient(Node* n, LoopFrame* target) {
   const NodeOut grad = Sum({n, 0}, target);
   if (!ok() || !grad.valid() || stops_.contains(NodeOut{n, 0})) return;
   Stack& stack = stacks_[stack_of_[n]];
@@ -106,7 +106,7 @@ void Backprop::PopGradient(Node* n, Frame* target) {
   InOrder(push.node, target);
 }
 
-void Backprop::PushGradient(Node* n, Frame* target) {
+void Backprop::PushGradient(Node* n, LoopFrame* target) {
   if (!stops_.contains(NodeOut{n, 0})) AddGrad(n->input(1), Sum({n, 0}, target), target, forward_.GuardOf(n));
   const Stack& stack = *StackOf(n);
   if (!ok() || !stack.grads.valid()) return;
@@ -116,7 +116,7 @@ void Backprop::PushGradient(Node* n, Frame* target) {
   AddGrad(n->input(1), pop, target, forward_.GuardOf(n));
 }
 
-bool Backprop::HasStackedGrad(const Frame* loop) const {
+bool Backprop::HasStackedGrad(const LoopFrame* loop) const {
   return std::any_of(stacks_.begin(), stacks_.end(), [&](const Stack& stack) {
     return stack.grads.valid() && Inside(forward_.FrameOf(stack.pushes[0]), loop);
   });

@@ -157,7 +157,8 @@ void Tensor::CheckNotEmpty() const {
 }
 
 void Tensor::BadValues(size_t values) const {
-  if (!valid()) throw std::logic_error(StrCat("no memory for a tensor of ", values, " values, or its shape has too many elements"));
+  if (!valid())
+    throw std::logic_error(StrCat("no memory for a tensor of ", values, " values, or its shape has too many elements"));
   throw std::logic_error(StrCat("a tensor ", TypeAndShape(), " was to be made of ", values, " values"));
 }
 

@@ -38,7 +38,7 @@ class GraphImporter {
   struct Pending {
     const OpDef* op = nullptr;
     std::shared_ptr<const OpDef> unknown;  // `op` is it; null when the op exists
-    std::string new_name;  // empty: the one it has
+    std::string new_name;                  // empty: the one it has
     AttrMap attrs;
     std::vector<DType> input_types, output_types;
     size_t first_input = 0;  // in inputs_

@@ -128,11 +128,13 @@ struct AttrMap::Init {
 
 // The C++ types of attrs. The getters below are instantiated for these and for int32_t, once
 // (attr_value.cc).
-#define TROUPE_FOR_ATTR_TYPES(X)                                                                               \
-  X(std::string)                                                                                               \
-  X(int64_t) X(float) X(bool) X(DType) X(PartialTensorShape) X(Tensor) X(FuncAttr) X(std::vector<std::string>) \
-      X(std::vector<int64_t>) X(std::vector<float>) X(std::vector<bool>) X(std::vector<DType>)                 \
-          X(std::vector<PartialTensorShape>) X(std::vector<Tensor>) X(std::vector<FuncAttr>)
+// clang-format off
+#define TROUPE_FOR_ATTR_TYPES(X)                                                                  \
+  X(std::string) X(int64_t) X(float) X(bool) X(DType) X(PartialTensorShape) X(Tensor) X(FuncAttr) \
+  X(std::vector<std::string>) X(std::vector<int64_t>) X(std::vector<float>) X(std::vector<bool>)  \
+  X(std::vector<DType>) X(std::vector<PartialTensorShape>) X(std::vector<Tensor>)                 \
+  X(std::vector<FuncAttr>)
+// clang-format on
 
 // The spelling of the C++ type T in op definitions, as AttrValue::Kind() gives it.
 template <class T>

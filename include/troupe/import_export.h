@@ -44,9 +44,9 @@ struct ImportResult {
 
 // Adds all nodes of `def` to `graph`, or none. Nodes may come in any order; back edges go through
 // NextIteration into Merge.
-// Errors: unknown ops unless they are kept (NOT_FOUND, all of them in one message), bad names, attrs, types, missing
-// inputs, cycles, versions: INVALID_ARGUMENT with the node's name. No input, however damaged,
-// aborts.
+// Errors: unknown ops unless they are kept (NOT_FOUND, all of them in one message), bad names,
+// attrs, types, missing inputs, cycles, versions: INVALID_ARGUMENT with the node's name. No input,
+// however damaged, aborts.
 // Without a prefix, an input that `def` lacks may name a node of `graph`, so that one definition
 // can extend another. A constant that a reference input names becomes the variable that freezing
 // made it from. Placeholders of shape [] of producers before version 24 have an unknown shape.

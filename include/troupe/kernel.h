@@ -330,7 +330,8 @@ struct KernelRegistrar {
 // Finds and builds the kernel of a node on a device. Errors carry the node's address.
 absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session);
 // As above for many nodes. `finder`: of the device's type.
-absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session, KernelFinder* finder);
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session,
+                                             KernelFinder* finder);
 
 }  // namespace troupe
 

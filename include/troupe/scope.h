@@ -89,8 +89,7 @@ class Scope {
                                 std::source_location here = std::source_location::current()) const {
     return WithControlDependencies(std::vector<Operation>{op}, here);
   }
-  Scope WithControlDependencies(const Output& out,
-                                std::source_location here = std::source_location::current()) const {
+  Scope WithControlDependencies(const Output& out, std::source_location here = std::source_location::current()) const {
     return WithControlDependencies(Operation(out), here);
   }
   Scope WithNoControlDependencies() const;

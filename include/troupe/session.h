@@ -7,10 +7,10 @@
 //   if (s.ok()) s = session->Run({{x, Tensor::Scalar(2.0f)}}, {y}, {}, &out);
 //
 // Feeds, fetches and targets are named by Outputs, Operations and Variables, or by text: {"x:0"}
-// (troupe/names.h). Names may repeat in the fetches, and a feed that nothing needs is accepted. Errors: NOT_FOUND
-// lists every unknown name; INVALID_ARGUMENT for a tensor fed twice, a value of the wrong type or
-// shape, or a needed placeholder that is not fed (the message names it); a kernel's own error with
-// the node's address. A failed step leaves the session usable.
+// (troupe/names.h). Names may repeat in the fetches, and a feed that nothing needs is accepted.
+// Errors: NOT_FOUND lists every unknown name; INVALID_ARGUMENT for a tensor fed twice, a value of
+// the wrong type or shape, or a needed placeholder that is not fed (the message names it); a
+// kernel's own error with the node's address. A failed step leaves the session usable.
 //
 // State. A session's variables, random streams and counters are its own and end with it. Sessions
 // of one runtime share the variables that name a container or a shared name, and all variables if
@@ -168,8 +168,8 @@ class Session {
   // Adds nodes to the session's graph, all or none. Of a Graph, which may have grown since it was
   // given last, nodes that the session has already are skipped when they are equal (op, attrs,
   // device and inputs); one that differs is ALREADY_EXISTS, and the message names the first
-  // difference. Of a GraphDef each name must be new; nodes of ops that do not exist here are refused
-  // when a step needs them (ImportOptions.keep_unknown_ops).
+  // difference. Of a GraphDef each name must be new; nodes of ops that do not exist here are
+  // refused when a step needs them (ImportOptions.keep_unknown_ops).
   absl::Status Extend(const proto::GraphDef& graph);
   absl::Status Extend(const Graph& graph);
 
@@ -228,7 +228,7 @@ class Session {
   absl::Status Reset(const std::vector<std::string>& containers);
   // Reports what running steps wait for: a line for each culprit, and below it the nodes that wait
   // for it (actors/stall_report.h). Takes 100 ms when a part does not answer.
-  std::vector<std::string> Status() const;
+  std::vector<std::string> RunningSteps() const;
 
   Runtime* runtime() const;
   struct Impl;

@@ -74,10 +74,13 @@ BOOST_AUTO_TEST_CASE(what_is_kept_of_an_argument_stays) {
       {
         // The feed goes with its last owner, before or after what was kept of it; a slice keeps the
         // whole.
-        const Tensor row = step % 2 == 0 ? rows.Slice(1, 2).Reshaped(TensorShape({3})) : Tensor::Of<float>({f, f + 1, f + 2}, TensorShape({3}));
+        const Tensor row = step % 2 == 0 ? rows.Slice(1, 2).Reshaped(TensorShape({3}))
+                                         : Tensor::Of<float>({f, f + 1, f + 2}, TensorShape({3}));
         rows = Tensor();
-        const Tensor words = Tensor::Of<std::string>({StrCat("a long string that lies on the heap ", step)}, TensorShape({1}));
-        status = s.Run({{x.name(), row}, {text.name(), words}}, {same.name(), same_text.name(), assign.name()}, {}, &out);
+        const Tensor words =
+            Tensor::Of<std::string>({StrCat("a long string that lies on the heap ", step)}, TensorShape({1}));
+        status =
+            s.Run({{x.name(), row}, {text.name(), words}}, {same.name(), same_text.name(), assign.name()}, {}, &out);
         BOOST_REQUIRE_MESSAGE(status.ok(), status);
         BOOST_TEST(!words.BufferUnique());
       }
@@ -102,7 +105,8 @@ BOOST_AUTO_TEST_CASE(a_step_may_be_fed_with_what_its_results_replace) {
   InBothModes(root, [&](Session& s) {
     auto step = s.Prepare({x.name(), y.name()}, {same.name(), sum.name()}, {});
     BOOST_REQUIRE_MESSAGE(step.ok(), step.status());
-    std::vector<Tensor> values = {Tensor::Of<float>({0, 1}, TensorShape({2})), Tensor::Of<float>({1, 1}, TensorShape({2}))};
+    std::vector<Tensor> values = {Tensor::Of<float>({0, 1}, TensorShape({2})),
+                                  Tensor::Of<float>({1, 1}, TensorShape({2}))};
     float a[2] = {0, 1}, b[2] = {1, 1};
     for (int i = 0; i < 12; ++i) {
       const absl::Status status = step->Run(values, &values);

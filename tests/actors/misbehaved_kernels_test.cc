@@ -31,7 +31,13 @@ absl::Status LikeInput(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-TROUPE_OP("MisAsync").Input("x: float").Output("y: float").Stateful().Shape(LikeInput).NotDifferentiable("a test's").Doc("Asynchronous.");
+TROUPE_OP("MisAsync")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .Shape(LikeInput)
+    .NotDifferentiable("a test's")
+    .Doc("Asynchronous.");
 class MisAsync {
  public:
   explicit MisAsync(KernelInit&) {}
@@ -40,15 +46,37 @@ class MisAsync {
 TROUPE_KERNEL("MisAsync").Device("CPU").Class<MisAsync>();
 
 absl::Status MisCompute(KernelContext& ctx) { return synchronous(ctx); }
-TROUPE_OP("MisSync").Input("x: float").Output("y: float").Stateful().Shape(LikeInput).NotDifferentiable("a test's").Doc("Synchronous.");
+TROUPE_OP("MisSync")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .Shape(LikeInput)
+    .NotDifferentiable("a test's")
+    .Doc("Synchronous.");
 TROUPE_KERNEL("MisSync").Device("CPU").Function<MisCompute>();
-TROUPE_OP("MisPure").Input("x: float").Output("y: float").Shape(LikeInput).NotDifferentiable("a test's").Doc("May be folded.");
+TROUPE_OP("MisPure")
+    .Input("x: float")
+    .Output("y: float")
+    .Shape(LikeInput)
+    .NotDifferentiable("a test's")
+    .Doc("May be folded.");
 TROUPE_KERNEL("MisPure").Device("CPU").Function<MisCompute>();
-TROUPE_OP("MisAsyncPure").Input("x: float").Output("y: float").Shape(LikeInput).NotDifferentiable("a test's").Doc("Asynchronous, and may be evaluated.");
+TROUPE_OP("MisAsyncPure")
+    .Input("x: float")
+    .Output("y: float")
+    .Shape(LikeInput)
+    .NotDifferentiable("a test's")
+    .Doc("Asynchronous, and may be evaluated.");
 TROUPE_KERNEL("MisAsyncPure").Device("CPU").Class<MisAsync>();
 // As if it were one of the library's.
-TROUPE_OP("MisLibrary").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("Of the library.");
-[[maybe_unused]] const KernelRegistrar library = KernelBuilder("MisLibrary", KernelOrigin::kLibrary).Device("CPU").Function<MisCompute>();
+TROUPE_OP("MisLibrary")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("a test's")
+    .Doc("Of the library.");
+[[maybe_unused]] const KernelRegistrar library =
+    KernelBuilder("MisLibrary", KernelOrigin::kLibrary).Device("CPU").Function<MisCompute>();
 
 class MisConstructed {
  public:
@@ -58,7 +86,12 @@ class MisConstructed {
     return absl::OkStatus();
   }
 };
-TROUPE_OP("MisConstructed").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("Its constructor may throw.");
+TROUPE_OP("MisConstructed")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("a test's")
+    .Doc("Its constructor may throw.");
 TROUPE_KERNEL("MisConstructed").Device("CPU").Class<MisConstructed>();
 
 Output TestOp(const Scope& root, const char* op, const Output& x, std::string name = "") {
@@ -67,8 +100,12 @@ Output TestOp(const Scope& root, const char* op, const Output& x, std::string na
   return Output({*n, 0}, x.scope_state());
 }
 
-bool Has(const absl::Status& s, std::string_view text) { return std::string(s.message()).find(text) != std::string::npos; }
-std::string Address(const char* op) { return StrCat("node '", op, "' (", op, ") on /job:localhost/replica:0/task:0/device:CPU:0: "); }
+bool Has(const absl::Status& s, std::string_view text) {
+  return std::string(s.message()).find(text) != std::string::npos;
+}
+std::string Address(const char* op) {
+  return StrCat("node '", op, "' (", op, ") on /job:localhost/replica:0/task:0/device:CPU:0: ");
+}
 
 struct Fixture {
   // A blocking and an asynchronous step; both in bounded time.
@@ -79,12 +116,13 @@ struct Fixture {
     if (blocking) return s.Run(options, feeds, {y.name()}, {}, &outputs, nullptr);
     std::promise<absl::Status> done;
     auto future = done.get_future();
-    s.RunAsync(options, feeds, {y.name()}, {},
-               [&](absl::Status status, std::vector<Tensor> out) {
-                 outputs = std::move(out);
-                 done.set_value(std::move(status));
-               },
-               nullptr);
+    s.RunAsync(
+        options, feeds, {y.name()}, {},
+        [&](absl::Status status, std::vector<Tensor> out) {
+          outputs = std::move(out);
+          done.set_value(std::move(status));
+        },
+        nullptr);
     BOOST_REQUIRE((future.wait_for(60s) == std::future_status::ready));
     return future.get();
   }
@@ -128,7 +166,8 @@ BOOST_FIXTURE_TEST_CASE(an_answer_that_is_dropped_fails_its_step, Fixture) {
   for (int i = 0; i < 10; ++i) {
     for (const bool elsewhere : {false, true}) {
       asynchronous = [&](KernelContext&, DoneFn done) {
-        if (elsewhere) dropper = std::thread([done = std::move(done), copy = done] { std::this_thread::sleep_for(1ms); });
+        if (elsewhere)
+          dropper = std::thread([done = std::move(done), copy = done] { std::this_thread::sleep_for(1ms); });
       };
       const absl::Status s = Run(*session, y, i % 2 == 0);
       BOOST_TEST(s.code() == absl::StatusCode::kInternal, s);
@@ -144,26 +183,25 @@ BOOST_FIXTURE_TEST_CASE(only_the_first_answer_counts, Fixture) {
   const Output y = ops::Neg(root, TestOp(root, "MisAsync", x));
   auto session = NewSession(root);
   DoneFn kept;
-  const std::vector<std::function<void(KernelContext&, DoneFn)>> ways = {
-      [](KernelContext& ctx, DoneFn done) {
-        Answer(ctx, done);
-        done(absl::OkStatus());
-        done(absl::InternalError("too late"));
-      },
-      [](KernelContext& ctx, DoneFn done) {
-        Answer(ctx, done);
-        throw std::runtime_error("too late");
-      },
-      [&](KernelContext& ctx, DoneFn done) {
-        kept = done;
-        Answer(ctx, done);
-      },
-      [](KernelContext& ctx, DoneFn done) {
-        std::thread([&ctx, done] {
-          Answer(ctx, done);
-          done(absl::InternalError("too late"));
-        }).detach();
-      }};
+  const std::vector<std::function<void(KernelContext&, DoneFn)>> ways = {[](KernelContext& ctx, DoneFn done) {
+                                                                           Answer(ctx, done);
+                                                                           done(absl::OkStatus());
+                                                                           done(absl::InternalError("too late"));
+                                                                         },
+                                                                         [](KernelContext& ctx, DoneFn done) {
+                                                                           Answer(ctx, done);
+                                                                           throw std::runtime_error("too late");
+                                                                         },
+                                                                         [&](KernelContext& ctx, DoneFn done) {
+                                                                           kept = done;
+                                                                           Answer(ctx, done);
+                                                                         },
+                                                                         [](KernelContext& ctx, DoneFn done) {
+                                                                           std::thread([&ctx, done] {
+                                                                             Answer(ctx, done);
+                                                                             done(absl::InternalError("too late"));
+                                                                           }).detach();
+                                                                         }};
   for (int i = 0; i < 40; ++i) {
     asynchronous = ways[static_cast<size_t>(i) % ways.size()];
     TROUPE_REQUIRE_OK(Run(*session, y, i % 3 != 0));
@@ -205,7 +243,8 @@ BOOST_FIXTURE_TEST_CASE(what_throws_when_its_tensor_comes_fails_its_step, Fixtur
   auto session = NewSession(root);
   // Its value never comes: the step's end is what it hears, and what it throws then is nobody's.
   asynchronous = [](KernelContext& ctx, DoneFn done) {
-    ctx.exchange()->Recv("nobody", ctx.frame_iter(), [done](absl::Status, Tensor, bool) { throw std::runtime_error("boom"); });
+    ctx.exchange()->Recv("nobody", ctx.frame_iter(),
+                         [done](absl::Status, Tensor, bool) { throw std::runtime_error("boom"); });
   };
   RunOptions options;
   options.timeout_ms = 30;
@@ -299,14 +338,16 @@ struct Wrong {
 const std::vector<Wrong>& Wrongs() {
   static const std::vector<Wrong> wrongs = {
       {"the kernel did not set output 0", [](KernelContext&) {}},
-      {"the kernel set output 0 to int64 [], but the node's output is float32", [](KernelContext& c) { c.set_output(0, Tensor::Scalar<int64_t>(1)); }},
+      {"the kernel set output 0 to int64 [], but the node's output is float32",
+       [](KernelContext& c) { c.set_output(0, Tensor::Scalar<int64_t>(1)); }},
       {"the kernel set output 0 to float32 [2], but the node's output has shape []",
        [](KernelContext& c) { c.set_output(0, Tensor(DType::kFloat, TensorShape({2}))); }}};
   return wrongs;
 }
 
 BOOST_FIXTURE_TEST_CASE(outputs_of_users_kernels_are_checked_in_every_step, Fixture) {
-  const Output sync = TestOp(root, "MisSync", x), z = ops::Neg(root, sync), async = ops::Neg(root, TestOp(root, "MisAsync", x));
+  const Output sync = TestOp(root, "MisSync", x), z = ops::Neg(root, sync),
+               async = ops::Neg(root, TestOp(root, "MisAsync", x));
   for (const bool messages : {false, true}) {
     auto session = NewSession(root, {.token_messages = messages});
     for (int step = 0; step < 12; ++step) {
@@ -400,7 +441,8 @@ BOOST_FIXTURE_TEST_CASE(the_librarys_outputs_are_checked_in_first_steps_and_on_d
         return absl::OkStatus();
       };
       const absl::Status s = Run(*session, y, true);
-      BOOST_TEST(s.ok() == (step != 0 && (step < 4 || !check)), StrCat("step ", step, ", check ", check, ": ", s.ToString()));
+      BOOST_TEST(s.ok() == (step != 0 && (step < 4 || !check)),
+                 StrCat("step ", step, ", check ", check, ": ", s.ToString()));
     }
   }
 }

@@ -19,7 +19,8 @@ Node* Build(NodeBuilder& b) {
 }
 
 // What a step of `target` says; it must come soon.
-absl::Status RunTarget(const Scope& root, const Names& targets, SessionOptions options = {}, int64_t timeout_ms = 20000) {
+absl::Status RunTarget(const Scope& root, const Names& targets, SessionOptions options = {},
+                       int64_t timeout_ms = 20000) {
   auto session = NewSession(root, options);
   RunOptions run;
   run.timeout_ms = timeout_ms;

@@ -147,7 +147,7 @@ BOOST_FIXTURE_TEST_CASE(a_session_answers_while_it_compiles, Life) {
   auto session = NewSession(root, in), other = NewSession(root, in);
   TROUPE_REQUIRE_OK(session->Prepare({"x"}, {"twice"}, {}).status());
   auto running = Start(*session, {"never"});
-  for (int i = 0; i < 60000 && session->Status().empty(); ++i) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 60000 && session->RunningSteps().empty(); ++i) std::this_thread::sleep_for(1ms);
   gate.Set(false);
   auto slow = Start(*session, {"slow"});
   BOOST_REQUIRE(gate.AwaitBegun(1));
@@ -159,7 +159,7 @@ BOOST_FIXTURE_TEST_CASE(a_session_answers_while_it_compiles, Life) {
         .receive([&](const run_reply& r) { value = r.outputs.at(0).scalar<float>(); }, [](caf::error&) {});
     BOOST_TEST(value == 2.0f);
   }
-  BOOST_TEST(!session->Status().empty());
+  BOOST_TEST(!session->RunningSteps().empty());
   TROUPE_REQUIRE_OK(other->Prepare({"x"}, {"twice"}, {}).status());
   // Close ends the compile for its caller, and the step that runs; work that is queued behind it,
   // too.
@@ -343,9 +343,9 @@ BOOST_FIXTURE_TEST_CASE(a_step_of_a_signature_that_went_ends_with_the_session, L
   options.max_signatures = 1;
   auto session = NewSession(root, options);
   auto running = Start(*session, {"never"});
-  for (int i = 0; i < 60000 && session->Status().empty(); ++i) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 60000 && session->RunningSteps().empty(); ++i) std::this_thread::sleep_for(1ms);
   TROUPE_REQUIRE_OK(session->Prepare({"x"}, {"twice"}, {}).status());
-  BOOST_TEST(!session->Status().empty());  // it is still known
+  BOOST_TEST(!session->RunningSteps().empty());  // it is still known
   TROUPE_REQUIRE_OK(session->Close());
   BOOST_TEST((Get(std::move(running)).code() == absl::StatusCode::kCancelled));
 }
@@ -361,7 +361,7 @@ BOOST_FIXTURE_TEST_CASE(the_end_of_a_session_in_a_handler_or_of_its_actor_ends_i
       auto session = NewSession(root, in);
       const Callable never = session->Prepare({"x"}, {"never"}, {}).value();
       auto one = Start(*session, {"never"}), two = Start(*session, {"never"}, {.timeout_ms = 100000});
-      for (int i = 0; i < 60000 && session->Status().size() < 2; ++i) std::this_thread::sleep_for(1ms);
+      for (int i = 0; i < 60000 && session->RunningSteps().size() < 2; ++i) std::this_thread::sleep_for(1ms);
       if (killed) {
         caf::anon_send_exit(ActorOf(*session), caf::exit_reason::kill);
       } else {
@@ -424,8 +424,9 @@ BOOST_FIXTURE_TEST_CASE(partial_runs_can_be_given_up_and_are_bounded, Life) {
     ended.set_value(session->PartialRun(b, feeds, {"never"}, &mine));
   });
   for (int i = 0; i < 60000; ++i) {
-    const std::vector<std::string> lines = session->Status();
-    if (std::any_of(lines.begin(), lines.end(), [](const std::string& l) { return l.find("'never'") != std::string::npos; }))
+    const std::vector<std::string> lines = session->RunningSteps();
+    if (std::any_of(lines.begin(), lines.end(),
+                    [](const std::string& l) { return l.find("'never'") != std::string::npos; }))
       break;
     std::this_thread::sleep_for(1ms);
   }

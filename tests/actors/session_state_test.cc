@@ -183,7 +183,8 @@ BOOST_FIXTURE_TEST_CASE(the_state_of_a_session_goes_with_it, OneRuntime) {
     for (int wait = 0; wait < 10000 && answered < 10; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     BOOST_REQUIRE(answered == 10);
   }
-  for (int wait = 0; wait < 10000 && !Entries().empty(); ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int wait = 0; wait < 10000 && !Entries().empty(); ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   BOOST_TEST(Entries().empty());
 }
 

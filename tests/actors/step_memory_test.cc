@@ -52,7 +52,9 @@ using namespace std::chrono_literals;
 class Host : public StepHost, public std::enable_shared_from_this<Host> {
  public:
   void RingDoorbell() override { ++rings; }
-  absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override { return absl::InternalError("nothing is sent"); }
+  absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override {
+    return absl::InternalError("nothing is sent");
+  }
   void Grant(const std::string&, uint64_t) override {}
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void ResultReady(uint32_t) override {}
@@ -62,7 +64,8 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
 };
 
 struct Machine {
-  Machine(const Scope& root, const Names& feeds, const Names& fetches, std::vector<Tensor> fed) : arguments(std::move(fed)) {
+  Machine(const Scope& root, const Names& feeds, const Names& fetches, std::vector<Tensor> fed)
+      : arguments(std::move(fed)) {
     BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
     auto pruned = PruneForExecution(*root.graph(), feeds, fetches, {});
     BOOST_REQUIRE_MESSAGE(pruned.ok(), pruned.status());
@@ -143,7 +146,8 @@ int FailEach(Machine& m, float expected, bool partial = false, const std::functi
           break;
         }
         failures += !s.ok();
-        BOOST_TEST((s.ok() || s.code() == absl::StatusCode::kResourceExhausted), StrCat("allocation ", n, ": ", s.ToString()));
+        BOOST_TEST((s.ok() || s.code() == absl::StatusCode::kResourceExhausted),
+                   StrCat("allocation ", n, ": ", s.ToString()));
         TROUPE_REQUIRE_OK(m.Step(messages, partial, post));
         BOOST_TEST(m.results[0].scalar<float>() == expected);
       }
@@ -168,9 +172,11 @@ BOOST_AUTO_TEST_CASE(a_step_of_loops_survives_every_failed_allocation) {
       root, {ops::Const(root, 0.0f), x}, [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 4.0f); },
       [&](const Scope& s, const OutputList& v) -> OutputList {
         const OutputList inner = While(
-            s, {ops::Const(s, 0.0f), v[1]}, [&](const Scope& t, const OutputList& w) { return ops::Less(t, w[0], v[0]); },
+            s, {ops::Const(s, 0.0f), v[1]},
+            [&](const Scope& t, const OutputList& w) { return ops::Less(t, w[0], v[0]); },
             [](const Scope& t, const OutputList& w) -> OutputList {
-              const Output none = ops::RandomUniform(t.WithControlDependencies(w[0]), ops::Const(t, {0}), DType::kFloat);
+              const Output none =
+                  ops::RandomUniform(t.WithControlDependencies(w[0]), ops::Const(t, {0}), DType::kFloat);
               return {ops::Add(t.WithControlDependencies(none), w[0], 1.0f), ops::Add(t, w[1], 1.0f)};
             });
         return {ops::Add(s, v[0], 1.0f), inner[1]};
@@ -206,7 +212,11 @@ BOOST_AUTO_TEST_CASE(a_step_of_receives_survives_every_failed_allocation) {
 struct BigArray {
   explicit BigArray(const Scope& root) {
     const Output n = ops::Const(root, 32);
-    auto ta = NodeBuilder(root.graph(), "ta", "TensorArrayV3").Input(NodeOut{n.node(), 0}).Attr("dtype", DType::kFloat).Attr("clear_after_read", false).Build();
+    auto ta = NodeBuilder(root.graph(), "ta", "TensorArrayV3")
+                  .Input(NodeOut{n.node(), 0})
+                  .Attr("dtype", DType::kFloat)
+                  .Attr("clear_after_read", false)
+                  .Build();
     BOOST_REQUIRE_MESSAGE(ta.ok(), ta.status());
     const Output handle({*ta, 0}, n.scope_state()), flow({*ta, 1}, n.scope_state());
     const OutputList loop = While(
@@ -238,7 +248,8 @@ BOOST_AUTO_TEST_CASE(what_a_step_keeps_goes_with_the_step) {
     TROUPE_REQUIRE_OK(session->Run({}, {array.written.name()}, {}, &out));
     BOOST_TEST(released(), in_use());
     std::promise<absl::Status> done;
-    session->RunAsync({}, {array.written.name()}, {}, [&](absl::Status s, std::vector<Tensor>) { done.set_value(std::move(s)); });
+    session->RunAsync({}, {array.written.name()}, {},
+                      [&](absl::Status s, std::vector<Tensor>) { done.set_value(std::move(s)); });
     TROUPE_REQUIRE_OK(done.get_future().get());
     BOOST_TEST(released(), in_use());
     const auto handle = session->PartialRunSetup({}, {array.written.name()}, {});

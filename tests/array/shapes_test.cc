@@ -1,5 +1,5 @@
-// Shape functions. What they infer from the cases of cases/values/array.txt must agree with what the
-// kernels give, with every input's shape and constant value known, with shapes only, and with
+// Shape functions. What they infer from the cases of cases/values/array.txt must agree with what
+// the kernels give, with every input's shape and constant value known, with shapes only, and with
 // dimensions unknown; and a table says what they must infer from partial shapes.
 #include <boost/test/unit_test.hpp>
 

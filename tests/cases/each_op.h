@@ -54,8 +54,9 @@ class EachOp {
   }
 };
 
-// Ends each op's test with one line that tools/test-op reads: how many cases there were and how many
-// of them are wrong. The first few of these are errors with their text, the others with their place.
+// Ends each op's test with one line that tools/test-op reads: how many cases there were and how
+// many of them are wrong. The first few of these are errors with their text, the others with their
+// place.
 class Tally {
  public:
   Tally(const char* what, const std::string& op) : what_(what), op_(op) {}

@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(reports_end_with_the_answer) {
   BOOST_TEST(!p.stage.clock()->IsSet());
   // The session says so as long as it lasts.
   std::vector<std::string> lines;
-  p.stage.Inline([&] { lines = p.session->Status(); });
+  p.stage.Inline([&] { lines = p.session->RunningSteps(); });
   BOOST_REQUIRE(!lines.empty());
   BOOST_TEST(lines[0].find("node 'mute' (CastMute)") != std::string::npos, lines[0]);
 }

@@ -11,11 +11,11 @@ namespace {
 
 using namespace troupe;
 
-#define EXPECT(condition)                                    \
-  if (!(condition)) {                                        \
-    std::printf("line %d: " #condition "\n", __LINE__);      \
-    std::fflush(stdout);                                     \
-    _exit(2);                                                \
+#define EXPECT(condition)                               \
+  if (!(condition)) {                                   \
+    std::printf("line %d: " #condition "\n", __LINE__); \
+    std::fflush(stdout);                                \
+    _exit(2);                                           \
   }
 
 bool Refused(const absl::Status& s) {
@@ -61,7 +61,7 @@ int main() {
     EXPECT(Refused(late));
     callable.RunAsync({feeds[0].second}, [&](absl::Status s, std::vector<Tensor>) { late = s; });
     EXPECT(Refused(late));
-    EXPECT(session->Status().empty());
+    EXPECT(session->RunningSteps().empty());
     SessionOptions options;
     options.runtime = runtime;
     EXPECT(Refused(Session::Create(options).status()));

@@ -1,5 +1,6 @@
-// Steps in the lane of the thread that asks for them, blocking and lent: the edges of signature.h and
-// lend.cc that the scheduler has no part in. Nothing is delivered here unless the stage is told to.
+// Steps in the lane of the thread that asks for them, blocking and lent: the edges of signature.h
+// and lend.cc that the scheduler has no part in. Nothing is delivered here unless the stage is told
+// to.
 #include "tests/cast/play.h"
 #include "troupe/shape_inference.h"
 

@@ -61,7 +61,8 @@ int Deadline() {
     RunOptions options;
     options.timeout_ms = timeout_ms;
     session->RunAsync(options, feeds, {fetch}, {}, [done](absl::Status s, std::vector<Tensor>) { done->set_value(s); });
-    return answer.wait_for(std::chrono::seconds(30)) == std::future_status::ready ? answer.get() : absl::UnknownError("no answer");
+    return answer.wait_for(std::chrono::seconds(30)) == std::future_status::ready ? answer.get()
+                                                                                  : absl::UnknownError("no answer");
   };
   (void)session->Prepare({"x"}, {never.name()}, {});
   if (!run("x", 0).ok()) return 4;

@@ -132,7 +132,7 @@ struct Hanging : Play {
   }
   std::string StatusNow() {
     std::vector<std::string> lines;
-    stage.Inline([&] { lines = session->Status(); });
+    stage.Inline([&] { lines = session->RunningSteps(); });
     return Plain(lines);
   }
   std::vector<std::string> reports;

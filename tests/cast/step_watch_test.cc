@@ -1,5 +1,5 @@
-// What the watch does of its own with a step that goes on, is slow, or does not answer: the edges of
-// step_watch.h that asynchronous_test.cc does not show.
+// What the watch does of its own with a step that goes on, is slow, or does not answer: the edges
+// of step_watch.h that asynchronous_test.cc does not show.
 #include "tests/cast/play.h"
 #include "troupe/shape_inference.h"
 

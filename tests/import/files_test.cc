@@ -56,7 +56,8 @@ BOOST_AUTO_TEST_CASE(other_messages_are_named) {
   saved.set_saved_model_schema_version(1);
   *saved.add_meta_graphs() = meta;
   proto::GraphDef def;
-  for (const std::string& bytes : {meta.SerializeAsString(), meta.DebugString(), "# a comment\n" + meta.DebugString()}) {
+  for (const std::string& bytes :
+       {meta.SerializeAsString(), meta.DebugString(), "# a comment\n" + meta.DebugString()}) {
     const absl::Status s = Read(bytes, &def);
     BOOST_TEST(s.ToString().find("not a GraphDef: it is a MetaGraphDef") != std::string::npos, s.ToString());
   }
@@ -74,8 +75,7 @@ BOOST_AUTO_TEST_CASE(a_file_of_3_gigabytes_is_too_large) {
   if (error) return;  // a file system without holes and without room
   proto::GraphDef def;
   const std::string message(ReadGraphDef(file.path, &def).message());
-  BOOST_TEST(message.ends_with(
-                 "the file has 3221225472 bytes; the Protocol Buffers of a GraphDef end at 2147483647"),
+  BOOST_TEST(message.ends_with("the file has 3221225472 bytes; the Protocol Buffers of a GraphDef end at 2147483647"),
              message);
 }
 

@@ -14,10 +14,9 @@
 namespace troupe {
 namespace {
 
-const ConvShape kShapes[] = {MakeConvShape(3, 9, 8, 1, 6, 6, 6, 1), MakeConvShape(5, 8, 11, 6, 5, 5, 12, 2),
+const ConvShape kShapes[] = {MakeConvShape(3, 9, 8, 1, 6, 6, 6, 1),   MakeConvShape(5, 8, 11, 6, 5, 5, 12, 2),
                              MakeConvShape(2, 7, 7, 12, 4, 4, 24, 2), MakeConvShape(2, 5, 5, 3, 3, 3, 33, 1),
-                             MakeConvShape(1, 6, 6, 32, 1, 1, 48, 1),
-                             MakeConvShape(3, 5, 7, 9, 1, 1, 50, 1)};
+                             MakeConvShape(1, 6, 6, 32, 1, 1, 48, 1), MakeConvShape(3, 5, 7, 9, 1, 1, 50, 1)};
 
 BOOST_AUTO_TEST_CASE(epilogues_of_every_way) {
   for (const ConvShape& s : kShapes) {

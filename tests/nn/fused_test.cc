@@ -144,17 +144,22 @@ BOOST_AUTO_TEST_CASE(convolutions_of_other_types_have_the_bits_of_the_separate_n
           fx = Placeholder[dtype=float32]
           fw = Placeholder[dtype=float32]
           fb = Placeholder[dtype=float32]
-          x = Cast[DstT=)", type, R"(](fx)
-          w = Cast[DstT=)", type, R"(](fw)
-          b = Cast[DstT=)", type, R"(](fb)
+          x = Cast[DstT=)",
+                                      type, R"(](fx)
+          w = Cast[DstT=)",
+                                      type, R"(](fw)
+          b = Cast[DstT=)",
+                                      type, R"(](fb)
           m = Conv2D[strides={1, 1, 1, 1}, padding="SAME"](x, w)
           a = BiasAdd(m, b)
-          y = )", activation, R"((a)
+          y = )",
+                                      activation, R"((a)
           s = Shape(w)
           d = ReluGrad(y, y)
           g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](x, s, d)
           h = BiasAddGrad(d))");
-      const Feeds feeds = {{"fx", Random(TensorShape({3, 17, 9, 4}), 4)}, {"fw", Random(TensorShape({3, 3, 4, 16}), 5)},
+      const Feeds feeds = {{"fx", Random(TensorShape({3, 17, 9, 4}), 4)},
+                           {"fw", Random(TensorShape({3, 3, 4, 16}), 5)},
                            {"fb", Random(TensorShape({16}), 6)}};
       for (const Names& fetches : {Names{"y"}, Names{"g", "h"}}) {
         const Result off = RunText(text, feeds, fetches, false, 1), on = RunText(text, feeds, fetches, true, 1);

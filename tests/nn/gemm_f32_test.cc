@@ -251,8 +251,8 @@ std::vector<double> Naive(const Tensor& a, const Tensor& b, bool ta, bool tb) {
 // The shapes of a training step, and what is between the ways that a product can go. Own loops give
 // the same bits on any number of threads.
 BOOST_AUTO_TEST_CASE(products_of_a_training_step) {
-  const int64_t shapes[][3] = {{100, 100, 60}, {100, 60, 30}, {100, 200, 100}, {70, 600, 90},
-                               {64, 64, 64},   {1, 300, 170}, {170, 300, 1},   {130, 131, 132},
+  const int64_t shapes[][3] = {{100, 100, 60}, {100, 60, 30},   {100, 200, 100}, {70, 600, 90},
+                               {64, 64, 64},   {1, 300, 170},   {170, 300, 1},   {130, 131, 132},
                                {9, 70, 50},    {160, 150, 170}, {100, 1050, 110}};
   for (const auto& [m, k, n] : shapes) {
     for (int mode = 0; mode < 4; ++mode) {

@@ -1,5 +1,5 @@
-// Gradients of each op alone, through what its file registers and the nodes that it builds: those of
-// cases/gradients are what TensorFlow computes, and those of float64 cases of cases/values agree
+// Gradients of each op alone, through what its file registers and the nodes that it builds: those
+// of cases/gradients are what TensorFlow computes, and those of float64 cases of cases/values agree
 // with finite differences.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -223,8 +223,8 @@ bool HasDoubles(const Case& c) {
   return any;
 }
 
-// A case whose float32 is float64, which leaves differences enough digits; none when the op does not
-// take that.
+// A case whose float32 is float64, which leaves differences enough digits; none when the op does
+// not take that.
 std::optional<Case> InDoubles(const Case& c) {
   Case d = c;
   for (Tensor& t : d.inputs) {

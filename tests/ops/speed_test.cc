@@ -1,5 +1,5 @@
-// How long each case of cases/speed takes, with one thread. Not part of the suite: tools/test-op asks
-// for an op's by name, and puts TensorFlow's time beside it.
+// How long each case of cases/speed takes, with one thread. Not part of the suite: tools/test-op
+// asks for an op's by name, and puts TensorFlow's time beside it.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>

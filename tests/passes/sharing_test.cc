@@ -26,13 +26,17 @@ BOOST_FIXTURE_TEST_SUITE(sharing, Fixture)
 
 BOOST_AUTO_TEST_CASE(copies_share_until_one_is_changed) {
   const std::string before = SortedText(*graph);
-  for (const Node* n : graph->op_nodes()) BOOST_TEST((n->properties() == copy->Find(n->name())->properties()), n->name());
+  for (const Node* n : graph->op_nodes())
+    BOOST_TEST((n->properties() == copy->Find(n->name())->properties()), n->name());
   using Change = void (*)(Node&);
   const std::pair<const char*, Change> kChanges[] = {
       {"attr that is there", [](Node& n) { n.SetAttr("T", DType::kInt32); }},
       {"attr that is new", [](Node& n) { n.SetAttr("_mark", 7); }},
       {"requested device", [](Node& n) { n.set_requested_device("/job:b"); }},
-      {"location", [](Node& n) { n.set_location({"here.py", 3}); }},
+      {"location",
+       [](Node& n) {
+         n.set_location({"here.py", 3});
+       }},
       {"assigned device", [](Node& n) { n.set_assigned_device("/job:c"); }},
   };
   for (const auto& [what, change] : kChanges) {
@@ -147,10 +151,12 @@ BOOST_AUTO_TEST_CASE(graphs_that_share_are_pruned_changed_and_dropped_on_differe
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kRounds; ++i) {
-        const PrunedGraph pruned = PruneForExecution(*graphs[static_cast<size_t>(t)], {{"x"}}, {{"sum"}}, {}, {}).value();
+        const PrunedGraph pruned =
+            PruneForExecution(*graphs[static_cast<size_t>(t)], {{"x"}}, {{"sum"}}, {}, {}).value();
         Node* n = pruned.graph->Find("two");
         n->SetAttr("_round", i);
-        if (*n->Attr<int64_t>("_round") != i || pruned.graph->Find("sum")->name() != "sum") after[static_cast<size_t>(t)] = "its own change is lost";
+        if (*n->Attr<int64_t>("_round") != i || pruned.graph->Find("sum")->name() != "sum")
+          after[static_cast<size_t>(t)] = "its own change is lost";
       }
       graphs[static_cast<size_t>(t)]->Find("sum")->set_requested_device(StrCat("/job:", t));
     });

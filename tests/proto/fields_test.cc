@@ -1,5 +1,5 @@
-// Our schemas against TensorFlow's: the same names, numbers and types, as recorded in definitions/proto_fields.txt
-// (by record_fields.py).
+// Our schemas against TensorFlow's: the same names, numbers and types, as recorded in
+// definitions/proto_fields.txt (by record_fields.py).
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <set>

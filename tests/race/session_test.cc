@@ -99,7 +99,8 @@ BOOST_AUTO_TEST_CASE(lent_steps_of_many_threads_are_answered_once) {
         }
       }
     });
-    for (int i = 0; i < 12000 && answered < kThreads * kSteps * 3 / 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 12000 && answered < kThreads * kSteps * 3 / 2; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     BOOST_TEST(answered == kThreads * kSteps * 3 / 2);
     BOOST_TEST(wrong.count() == 0);
   }

@@ -23,11 +23,17 @@ absl::Status Uneven(KernelContext& ctx) {
   ctx.set_output(0, ctx.TakeInput(0));
   return absl::OkStatus();
 }
-TROUPE_OP("DetUneven").Input("x: T").Output("y: T").Attr("T: type").NotDifferentiable("a test's").Doc("Takes its time.");
+TROUPE_OP("DetUneven")
+    .Input("x: T")
+    .Output("y: T")
+    .Attr("T: type")
+    .NotDifferentiable("a test's")
+    .Doc("Takes its time.");
 TROUPE_KERNEL("DetUneven").Device("CPU").Function<Uneven>();
 
 Output Slow(const Scope& s, const Output& x) {
-  auto n = NodeBuilder(s.graph(), s.UniqueNodeName("DetUneven"), "DetUneven").Input(NodeOut{x.node(), x.index()}).Build();
+  auto n =
+      NodeBuilder(s.graph(), s.UniqueNodeName("DetUneven"), "DetUneven").Input(NodeOut{x.node(), x.index()}).Build();
   BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
   return Output({*n, 0}, x.scope_state());
 }
@@ -60,8 +66,10 @@ void Same(const char* what, Build build, int steps) {
         options.runtime_options.threads = threads;
         const Series got = Fetch(root, y, init ? &*init : nullptr, options, steps);
         if (expected.empty()) expected = got;
-        BOOST_TEST((got.size() == expected.size() && std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)) == 0),
-                   what << " with " << parallel << " parallel iterations, " << threads << " threads" << (messages ? ", tokens as messages" : ""));
+        BOOST_TEST((got.size() == expected.size() &&
+                    std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)) == 0),
+                   what << " with " << parallel << " parallel iterations, " << threads << " threads"
+                        << (messages ? ", tokens as messages" : ""));
       }
     }
   }
@@ -69,24 +77,29 @@ void Same(const char* what, Build build, int steps) {
 
 // The first number of what is drawn, shaped as a scalar.
 Output First(const Scope& s, const Output& r) {
-  return ops::Reshape(s, ops::Slice(s, r, ops::Const(s, {0}), ops::Const(s, {1})), ops::Const(s, Tensor(DType::kInt32, TensorShape({0}))));
+  return ops::Reshape(s, ops::Slice(s, r, ops::Const(s, {0}), ops::Const(s, {1})),
+                      ops::Const(s, Tensor(DType::kInt32, TensorShape({0}))));
 }
 
 BOOST_AUTO_TEST_CASE(iterations_draw_in_their_order) {
   for (const int size : {10, 1000, 50000}) {
     for (const bool uneven : {false, true}) {
-      Same("a random series", [&](Scope& root, int parallel, std::optional<Operation>*) {
-        const OutputList loop = While(
-            root, {ops::Const(root, 0), ops::Const(root, 0.0f)}, [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 8); },
-            [&](const Scope& s, const OutputList& v) -> OutputList {
-              Output shape = ops::Fill(s, ops::Const(s, {1}), ops::Add(s, ops::Sub(s, v[0], v[0]), size));
-              if (uneven) shape = Slow(s, shape);
-              const Output r = ops::RandomUniform(s, shape, DType::kFloat, {.seed = 7, .seed2 = 3});
-              return {ops::AddV2(s, v[0], 1), ops::AddV2(s, ops::Mul(s, v[1], 2.0f), First(s, r))};
-            },
-            {.parallel_iterations = parallel});
-        return ops::Identity(root, loop[1]);
-      }, 5);
+      Same(
+          "a random series",
+          [&](Scope& root, int parallel, std::optional<Operation>*) {
+            const OutputList loop = While(
+                root, {ops::Const(root, 0), ops::Const(root, 0.0f)},
+                [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 8); },
+                [&](const Scope& s, const OutputList& v) -> OutputList {
+                  Output shape = ops::Fill(s, ops::Const(s, {1}), ops::Add(s, ops::Sub(s, v[0], v[0]), size));
+                  if (uneven) shape = Slow(s, shape);
+                  const Output r = ops::RandomUniform(s, shape, DType::kFloat, {.seed = 7, .seed2 = 3});
+                  return {ops::AddV2(s, v[0], 1), ops::AddV2(s, ops::Mul(s, v[1], 2.0f), First(s, r))};
+                },
+                {.parallel_iterations = parallel});
+            return ops::Identity(root, loop[1]);
+          },
+          5);
     }
   }
 }
@@ -94,59 +107,78 @@ BOOST_AUTO_TEST_CASE(iterations_draw_in_their_order) {
 // A loop in a loop: the inner one of a later iteration may be ready long before that of an earlier
 // one.
 BOOST_AUTO_TEST_CASE(nested_loops_draw_in_their_order) {
-  Same("a nested random series", [&](Scope& root, int parallel, std::optional<Operation>*) {
-    const OutputList outer = While(
-        root, {ops::Const(root, 0), ops::Const(root, 0.0f)}, [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 5); },
-        [&](const Scope& s, const OutputList& v) -> OutputList {
-          const Output begin = Slow(s, ops::Sub(s, v[0], v[0]));
-          const OutputList inner = While(
-              s, {begin, ops::Const(s, 0.0f)}, [](const Scope& t, const OutputList& w) { return ops::Less(t, w[0], 4); },
-              [&](const Scope& t, const OutputList& w) -> OutputList {
-                const Output r = ops::RandomUniform(t, ops::Fill(t, ops::Const(t, {1}), ops::Add(t, w[0], 10)), DType::kFloat, {.seed = 1, .seed2 = 2});
-                return {ops::AddV2(t, w[0], 1), ops::AddV2(t, ops::Mul(t, w[1], 3.0f), First(t, r))};
-              },
-              {.parallel_iterations = parallel});
-          return {ops::AddV2(s, v[0], 1), ops::AddV2(s, ops::Mul(s, v[1], 2.0f), inner[1])};
-        },
-        {.parallel_iterations = parallel});
-    return ops::Identity(root, outer[1]);
-  }, 4);
+  Same(
+      "a nested random series",
+      [&](Scope& root, int parallel, std::optional<Operation>*) {
+        const OutputList outer = While(
+            root, {ops::Const(root, 0), ops::Const(root, 0.0f)},
+            [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 5); },
+            [&](const Scope& s, const OutputList& v) -> OutputList {
+              const Output begin = Slow(s, ops::Sub(s, v[0], v[0]));
+              const OutputList inner = While(
+                  s, {begin, ops::Const(s, 0.0f)},
+                  [](const Scope& t, const OutputList& w) { return ops::Less(t, w[0], 4); },
+                  [&](const Scope& t, const OutputList& w) -> OutputList {
+                    const Output r = ops::RandomUniform(t, ops::Fill(t, ops::Const(t, {1}), ops::Add(t, w[0], 10)),
+                                                        DType::kFloat, {.seed = 1, .seed2 = 2});
+                    return {ops::AddV2(t, w[0], 1), ops::AddV2(t, ops::Mul(t, w[1], 3.0f), First(t, r))};
+                  },
+                  {.parallel_iterations = parallel});
+              return {ops::AddV2(s, v[0], 1), ops::AddV2(s, ops::Mul(s, v[1], 2.0f), inner[1])};
+            },
+            {.parallel_iterations = parallel});
+        return ops::Identity(root, outer[1]);
+      },
+      4);
 }
 
 // In a branch of an iteration: where it is not taken the turn passes on.
 BOOST_AUTO_TEST_CASE(branches_that_are_not_taken_pass_their_turn_on) {
-  Same("a random series with a branch", [&](Scope& root, int parallel, std::optional<Operation>*) {
-    const OutputList loop = While(
-        root, {ops::Const(root, 0), ops::Const(root, 0.0f)}, [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 12); },
-        [&](const Scope& s, const OutputList& v) -> OutputList {
-          const Output i = Slow(s, v[0]);
-          const OutputList drawn = Cond(
-              s, ops::Equal(s, ops::FloorMod(s, i, ops::Const(s, 3)), 0),
-              [&](const Scope& t) -> OutputList { return {First(t, ops::RandomUniform(t, ops::Fill(t, ops::Const(t, {1}), ops::Add(t, i, 1)), DType::kFloat, {.seed = 5, .seed2 = 6}))}; },
-              [&](const Scope& t) -> OutputList { return {ops::Const(t, 0.5f)}; });
-          return {ops::AddV2(s, v[0], 1), ops::AddV2(s, ops::Mul(s, v[1], 2.0f), drawn[0])};
-        },
-        {.parallel_iterations = parallel});
-    return ops::Identity(root, loop[1]);
-  }, 4);
+  Same(
+      "a random series with a branch",
+      [&](Scope& root, int parallel, std::optional<Operation>*) {
+        const OutputList loop = While(
+            root, {ops::Const(root, 0), ops::Const(root, 0.0f)},
+            [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 12); },
+            [&](const Scope& s, const OutputList& v) -> OutputList {
+              const Output i = Slow(s, v[0]);
+              const OutputList drawn = Cond(
+                  s, ops::Equal(s, ops::FloorMod(s, i, ops::Const(s, 3)), 0),
+                  [&](const Scope& t) -> OutputList {
+                    return {First(t, ops::RandomUniform(t, ops::Fill(t, ops::Const(t, {1}), ops::Add(t, i, 1)),
+                                                        DType::kFloat, {.seed = 5, .seed2 = 6}))};
+                  },
+                  [&](const Scope& t) -> OutputList { return {ops::Const(t, 0.5f)}; });
+              return {ops::AddV2(s, v[0], 1), ops::AddV2(s, ops::Mul(s, v[1], 2.0f), drawn[0])};
+            },
+            {.parallel_iterations = parallel});
+        return ops::Identity(root, loop[1]);
+      },
+      4);
 }
 
 // The sum of floats depends on their order.
 BOOST_AUTO_TEST_CASE(iterations_add_in_their_order) {
-  for (const bool resource : {true, false}) Same("a sum", [&](Scope& root, int parallel, std::optional<Operation>* init) {
-    Variable v(root.WithOpName("v"), 0.0f, {.use_resource = resource});
-    *init = GlobalVariablesInitializer(root);
-    const OutputList loop = While(
-        root, {ops::Const(root, 0), ops::Const(root, 0.0f)}, [](const Scope& s, const OutputList& w) { return ops::Less(s, w[0], 20); },
-        [&](const Scope& s, const OutputList& w) -> OutputList {
-          const Output x = ops::Pow(s, ops::Const(s, 1.7f), ops::Cast(s, Slow(s, w[0]), DType::kFloat));
-          const Output added = v.AssignAdd(s, x);
-          return {ops::AddV2(s, w[0], 1), added};
+  for (const bool resource : {true, false})
+    Same(
+        "a sum",
+        [&](Scope& root, int parallel, std::optional<Operation>* init) {
+          Variable v(root.WithOpName("v"), 0.0f, {.use_resource = resource});
+          *init = GlobalVariablesInitializer(root);
+          const OutputList loop = While(
+              root, {ops::Const(root, 0), ops::Const(root, 0.0f)},
+              [](const Scope& s, const OutputList& w) { return ops::Less(s, w[0], 20); },
+              [&](const Scope& s, const OutputList& w) -> OutputList {
+                const Output x = ops::Pow(s, ops::Const(s, 1.7f), ops::Cast(s, Slow(s, w[0]), DType::kFloat));
+                const Output added = v.AssignAdd(s, x);
+                return {ops::AddV2(s, w[0], 1), added};
+              },
+              {.parallel_iterations = parallel,
+               .shape_invariants = {PartialTensorShape(TensorShape()), PartialTensorShape()}});
+          const Output again = v.Read(root.WithControlDependencies(loop[1]));
+          return ops::Identity(root, again);
         },
-        {.parallel_iterations = parallel, .shape_invariants = {PartialTensorShape(TensorShape()), PartialTensorShape()}});
-    const Output again = v.Read(root.WithControlDependencies(loop[1]));
-    return ops::Identity(root, again);
-  }, 3);
+        3);
 }
 
 // Two updates of one variable that nothing orders: costly ones are neither put off nor jobs, so
@@ -187,7 +219,8 @@ BOOST_AUTO_TEST_CASE(only_stateful_nodes_wait_for_their_turn) {
       root, {ops::Const(root, 0), ops::Const(root, 0.0f)},
       [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 6); },
       [&](const Scope& s, const OutputList& v) -> OutputList {
-        const Output r = ops::RandomUniform(s.WithControlDependencies(v[0]), ops::Const(s, {4}), DType::kFloat, {.seed = 7, .seed2 = 3});
+        const Output r = ops::RandomUniform(s.WithControlDependencies(v[0]), ops::Const(s, {4}), DType::kFloat,
+                                            {.seed = 7, .seed2 = 3});
         const Output slow = Slow(s, First(s, r));
         return {ops::AddV2(s, v[0], 1), ops::AddV2(s, v[1], slow)};
       },

@@ -127,9 +127,9 @@ bool Scenario::StartParty(Party& p) {
     return s;
   };
   if (failed("Extend at the beginning", in_the_end([&] { return p.session->Extend(p.first->graph()); }))) return false;
-  if (!p.model->init().empty() &&
-      failed("the variables' initializers",
-             in_the_end([&] { return p.session->Run({}, {}, {p.model->init()}, nullptr); })))
+  if (!p.model->init().empty() && failed("the variables' initializers", in_the_end([&] {
+                                           return p.session->Run({}, {}, {p.model->init()}, nullptr);
+                                         })))
     return false;
   // Kernels that cannot be made make signatures that cannot be prepared.
   for (size_t i = 0; i < p.signatures.size(); ++i) {
@@ -303,7 +303,7 @@ std::vector<std::string> Scenario::AskSessions() {
     const std::shared_ptr<Session> session = p->Get();
     lines.push_back(StrCat("session ", p->index, session == nullptr ? " is gone" : ":"));
     if (session == nullptr) continue;
-    for (std::string& line : session->Status()) lines.push_back(std::move(line));
+    for (std::string& line : session->RunningSteps()) lines.push_back(std::move(line));
   }
   return lines;
 }

@@ -67,17 +67,16 @@ void Scenario::Befall(const Trouble& trouble) {
     case What::kStatus: {
       if (session == nullptr) return;
       Doing doing(this, name());
-      (void)session->Status();
+      (void)session->RunningSteps();
       return;
     }
     case What::kBadPrepare: {
       if (session == nullptr) return;
       Doing doing(this, name());
       const absl::Status s = session->Prepare({"x"}, {"nobody:0"}, {}).status();
-      const bool expected =
-          s.code() == absl::StatusCode::kNotFound || (p.closing.came() && absl::IsCancelled(s)) ||
-          ((p.killed.came() || p.place->killed.came()) &&
-           (absl::IsAborted(s) || absl::IsUnavailable(s) || absl::IsCancelled(s)));
+      const bool expected = s.code() == absl::StatusCode::kNotFound || (p.closing.came() && absl::IsCancelled(s)) ||
+                            ((p.killed.came() || p.place->killed.came()) &&
+                             (absl::IsAborted(s) || absl::IsUnavailable(s) || absl::IsCancelled(s)));
       if (!expected) Fault(number_, "Prepare of unknown names", s.ToString());
       return;
     }

@@ -216,7 +216,8 @@ int Main(const Flags& flags) {
   if (flags.mode == "first") return Serve(head, [&] { return l.First(); });
   if (flags.mode == "signature") return ServeSignatures(l, head);
   if (flags.mode == "steps") {
-    return Serve(head, [&] { return ManyCallers(flags, [&] { l.Step(); }); }, CpuTail);
+    return Serve(
+        head, [&] { return ManyCallers(flags, [&] { l.Step(); }); }, CpuTail);
   }
   Names names;
   std::vector<Tensor> values;
@@ -230,7 +231,8 @@ int Main(const Flags& flags) {
       std::vector<Tensor> out;
       Need(step.Run(values, &out));
     };
-    return Serve(head, [&] { return ManyCallers(flags, run); }, CpuTail);
+    return Serve(
+        head, [&] { return ManyCallers(flags, run); }, CpuTail);
   }
   if (flags.mode != "actor") return std::fprintf(stderr, "run: there is no mode '%s'\n", flags.mode.c_str()), 2;
   return ServeActor(flags, head, system.get(), step, values);

@@ -18,7 +18,8 @@ SAMPLES = 7
 
 
 def seconds_of(op, sizes, attrs, inputs):
-  # A compiled function of one node: Python's way to the kernel is some microseconds, and not the kernel's.
+  # A compiled function of one node: Python's way to the kernel is some microseconds, and not the
+  # kernel's.
   step = tf.function(lambda *given: compute(op, sizes, attrs, list(given)))
   step = step.get_concrete_function(*inputs)
   step(*inputs)

@@ -190,6 +190,9 @@ BOOST_AUTO_TEST_CASE(stalls_are_reported) {
   const std::string run = *session->PartialRunSetup({a, b}, {sum, a}, {});
   std::vector<Tensor> out;
   BOOST_REQUIRE(session->PartialRun(run, {{a, Tensor::Scalar(1.0f)}}, {a}, &out).ok());
+  // [steps]
+  for (const std::string& line : session->RunningSteps()) std::cerr << line << "\n";
+  // [/steps]
   for (int i = 0; i < 100; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::lock_guard<std::mutex> lock(mutex);

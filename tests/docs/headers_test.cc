@@ -187,9 +187,9 @@ BOOST_AUTO_TEST_CASE(the_program_of_variable) {
   // clang-format off
   // [include/troupe/variable.h]
   Variable w(scope.WithOpName("w"), Const(scope, {{0.5f}, {0.25f}}));  // nodes w, w/Assign, w/Read
-  Output y = ops::MatMul(scope, x, w);              // a Variable is an Output: its value, read once in a step
-  Output slope = Gradients(scope, {y}, {w})[0];     // with respect to the variable, however it is read
-  Output after = w.AssignSub(scope, 0.1f * slope);  // the value afterwards
+  Output y = ops::MatMul(scope, x, w);               // a Variable is an Output: its value, read once in a step
+  Output slope = Gradients(scope, {y}, {w})[0];      // with respect to the variable, however it is read
+  Output after = w.AssignSub(scope, 0.1f * slope);   // the value afterwards
   Operation init = GlobalVariablesInitializer(scope);
   absl::Status status = session->Extend(*scope.graph());
   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);  // before anything else

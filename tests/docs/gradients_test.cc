@@ -41,9 +41,11 @@ BOOST_AUTO_TEST_CASE(gradients_of_all_kinds) {
   BOOST_TEST(Values(root, {second}) == "float32 [2] [6 6]; ");
 
   // [stop]
-  Output fixed = ops::StopGradient(root, w);  // in the graph
-  Output by_x = Gradients(root, {fixed * x}, {x})[0];
-  Output without = Gradients(root, {y + w}, {w}, {}, {.stop_gradients = {y}})[0];  // in this call: 1 + 1
+  // For all gradients: w counts as a constant here.
+  Output fixed = ops::StopGradient(root, w);
+  Output by_x = Gradients(root, {fixed * x}, {x})[0];  // w, w = [3, 3]
+  // For one call: y counts as a constant, so that only the other w is seen, once for each element.
+  Output without = Gradients(root, {y + w}, {w}, {}, {.stop_gradients = {y}})[0];  // 2
   // [/stop]
   BOOST_TEST(Values(root, {by_x, without}) == "float32 [2] [3 3]; float32 [] [2]; ");
 

@@ -1,64 +1,81 @@
 // What the documents quote is what the tests compile.
+//
+// A block of code in a page stands behind a comment that says where it comes from:
+//
+//   <!-- quote PATH REGION -->
+//   ```cpp
+//
+// PATH is a file that is compiled and run, REGION the name between its markers "// [REGION]" and
+// "// [/REGION]"; without a name it is the whole file. `tools/quotes` copies the regions into the
+// pages.
 #include <boost/test/unit_test.hpp>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
+#include <map>
+#include <utility>
 
+#include "tests/docs/pages.h"
+
+namespace troupe {
 namespace {
 
-std::string Read(const std::string& path) {
-  std::ifstream in(std::string(TROUPE_SOURCE_DIR) + "/" + path);
-  BOOST_REQUIRE_MESSAGE(in.good(), "there is no " + path);
-  std::ostringstream s;
-  s << in.rdbuf();
-  return s.str();
-}
-
-// The lines between "// [name]" and "// [/name]", without the indentation of the first marker; the
-// whole file when `name` is empty.
-std::string Region(const std::string& path, const std::string& name) {
-  if (name.empty()) return Read(path);
-  std::istringstream in(Read(path));
-  std::string line, text;
-  bool inside = false, found = false;
-  size_t indent = 0;
-  while (std::getline(in, line)) {
-    const size_t at = line.find_first_not_of(' ');
-    const std::string rest = at == std::string::npos ? "" : line.substr(at);
-    if (rest == "// [/" + name + "]") inside = false;
-    if (inside) text += (line.size() >= indent ? line.substr(indent) : "") + "\n";
-    if (rest == "// [" + name + "]") {
-      inside = found = true;
-      indent = at;
+BOOST_AUTO_TEST_CASE(pages_quote_what_is_compiled) {
+  int quotes = 0;
+  for (const std::string& page : Pages()) {
+    for (const Block& block : BlocksOf(page)) {
+      const std::string place = page + ":" + std::to_string(block.line);
+      if (!block.mark.starts_with("quote ")) {
+        BOOST_TEST(block.language != "cpp", place + ": a block of C++ that quotes no file");
+        continue;
+      }
+      std::istringstream words(block.mark.substr(6));
+      std::string path, region;
+      words >> path >> region;
+      BOOST_TEST(block.text == Region(path, region), place + " differs from " + path + " " + region);
+      ++quotes;
     }
   }
-  BOOST_REQUIRE_MESSAGE(found, path + " has no region " + name);
-  return text;
+  BOOST_TEST(quotes > 50);
 }
 
-// Every "<!-- quote PATH [REGION] -->" and the code block after it. Returns how many there are.
-int CheckQuotes(const std::string& document) {
-  const std::string text = Read(document);
-  int quotes = 0;
-  for (size_t at = 0; (at = text.find("<!-- quote ", at)) != std::string::npos; ++quotes) {
-    const size_t end = text.find(" -->", at);
-    std::istringstream words(text.substr(at + 11, end - at - 11));
-    std::string path, region;
-    words >> path >> region;
-    const size_t open = text.find("```cpp\n", end), close = text.find("\n```", open);
-    BOOST_REQUIRE_MESSAGE(open != std::string::npos && close != std::string::npos,
-                          document + " has no code after the quote of " + path);
-    BOOST_TEST(text.substr(open + 7, close + 1 - open - 7) == Region(path, region),
-               document + " quotes another " + path + " " + region);
-    at = close;
+// A quote without a block behind it would be compared with nothing.
+BOOST_AUTO_TEST_CASE(every_quote_has_a_block) {
+  for (const std::string& page : Pages()) {
+    int marks = 0, blocks = 0;
+    std::istringstream in(ReadSource(page));
+    for (std::string line; std::getline(in, line);) marks += line.starts_with("<!-- quote ");
+    for (const Block& b : BlocksOf(page)) blocks += b.mark.starts_with("quote ");
+    BOOST_TEST(marks == blocks, page);
   }
-  return quotes;
 }
 
-// The program at the top of a header: its comment's lines that are indented by three blanks.
-std::string HeadersProgram(const std::string& header) {
-  std::istringstream in(Read(header));
+// A link to a file names one that is there, beside its page.
+BOOST_AUTO_TEST_CASE(links_lead_to_files) {
+  namespace fs = std::filesystem;
+  const fs::path root = TROUPE_SOURCE_DIR;
+  int links = 0;
+  for (const std::string& page : Pages()) {
+    std::istringstream in(ReadSource(page));
+    bool code = false;
+    for (std::string line; std::getline(in, line);) {
+      code ^= line.starts_with("```");
+      for (size_t at = 0; !code && (at = line.find("](", at)) != std::string::npos; ++at) {
+        std::string target = line.substr(at + 2, line.find(')', at) - at - 2);
+        target = target.substr(0, target.find('#'));
+        // Within the page, elsewhere, or a lambda in a table's cell.
+        if (target.empty() || target.find("://") != std::string::npos ||
+            target.find_first_of(" {&") != std::string::npos) {
+          continue;
+        }
+        BOOST_TEST(fs::exists((root / page).parent_path() / target), page + " leads to " + target);
+        ++links;
+      }
+    }
+  }
+  BOOST_TEST(links > 100);
+}
+
+// The sample at the top of a header: its comment's lines that are indented by three blanks.
+std::string SampleOf(const std::string& header) {
+  std::istringstream in(ReadSource(header));
   std::string line, text;
   while (std::getline(in, line) && line.starts_with("//")) {
     if (line.starts_with("//   ")) text += line.substr(5) + "\n";
@@ -66,18 +83,79 @@ std::string HeadersProgram(const std::string& header) {
   return text;
 }
 
-BOOST_AUTO_TEST_CASE(HeadersShowWhatIsCompiled) {
-  for (const char* name :
-       {"include/troupe/variable.h", "include/troupe/train/optimizer.h", "include/troupe/functional.h"}) {
-    BOOST_TEST(HeadersProgram(name) == Region("tests/docs/headers_test.cc", name),
-               std::string(name) + " shows another program than tests/docs/headers_test.cc compiles");
+// Indented lines that are no program: tables, formulas.
+const char* const kNoProgram[] = {"include/troupe/buffer.h", "include/troupe/const.h", "include/troupe/train/adam.h"};
+
+BOOST_AUTO_TEST_CASE(headers_show_what_is_compiled) {
+  namespace fs = std::filesystem;
+  int samples = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(TROUPE_SOURCE_DIR) / "include")) {
+    const std::string header = fs::relative(entry.path(), TROUPE_SOURCE_DIR).string();
+    if (entry.path().extension() != ".h" || std::count(std::begin(kNoProgram), std::end(kNoProgram), header) > 0)
+      continue;
+    const std::string sample = SampleOf(header);
+    if (sample.empty()) continue;
+    BOOST_TEST(sample == Region("tests/docs/headers_test.cc", header),
+               header + " shows another program than tests/docs/headers_test.cc compiles");
+    ++samples;
+  }
+  BOOST_TEST(samples == 12);
+}
+
+// The rows of docs/guide/from_tensorflow_1.md are those of from_tensorflow_1_test.cc, where each is
+// "// | Python", followed by the lines of C++ that do the same, up to an empty line or one of the test.
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+Rows CompiledRows() {
+  std::istringstream in(ReadSource("tests/docs/from_tensorflow_1_test.cc"));
+  Rows rows;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    const size_t at = line.find_first_not_of(' ');
+    const std::string rest = at == std::string::npos ? "" : line.substr(at);
+    if (rest.starts_with("// | ")) {
+      rows.emplace_back(rest.substr(5), "");
+      inside = true;
+    } else if (rest.empty() || rest.starts_with("//") || rest.starts_with("all.") || rest.starts_with("BOOST_")) {
+      inside = false;
+    } else if (inside) {
+      rows.back().second += (rows.back().second.empty() ? "" : " ") + rest;
+    }
+  }
+  return rows;
+}
+
+Rows ShownRows() {
+  std::istringstream in(ReadSource("docs/guide/from_tensorflow_1.md"));
+  Rows rows;
+  for (std::string line; std::getline(in, line);) {
+    const size_t middle = line.find("` | `");
+    if (line.starts_with("| `") && line.ends_with("` |") && middle != std::string::npos) {
+      rows.emplace_back(line.substr(3, middle - 3), line.substr(middle + 5, line.size() - 3 - middle - 5));
+    }
+  }
+  return rows;
+}
+
+BOOST_AUTO_TEST_CASE(the_table_from_tensorflow_is_compiled) {
+  const Rows compiled = CompiledRows(), shown = ShownRows();
+  BOOST_TEST(compiled.size() >= 60);
+  BOOST_TEST(compiled.size() == shown.size());
+  for (size_t i = 0; i < std::min(compiled.size(), shown.size()); ++i) {
+    BOOST_TEST(shown[i].first == compiled[i].first);
+    BOOST_TEST(shown[i].second == compiled[i].second, "the row of " + compiled[i].first);
   }
 }
 
-BOOST_AUTO_TEST_CASE(DocumentsQuoteWhatIsCompiled) {
-  BOOST_TEST(CheckQuotes("README.md") == 1);
-  BOOST_TEST(CheckQuotes("docs/add_an_op.md") == 2);
-  BOOST_TEST(CheckQuotes("docs/add_an_actor.md") == 2);
+BOOST_AUTO_TEST_CASE(dots_stand_for_any_text) {
+  BOOST_TEST(Like("abc", "abc"));
+  BOOST_TEST(!Like("abcd", "abc"));
+  BOOST_TEST(!Like("xabc", "abc"));
+  BOOST_TEST(Like("took 12 us each\n", "took ... us each\n"));
+  BOOST_TEST(Like("a and b and c", "a...c"));
+  BOOST_TEST(!Like("a and b", "a...c"));
+  BOOST_TEST(Like("anything", "..."));
 }
 
 }  // namespace
+}  // namespace troupe

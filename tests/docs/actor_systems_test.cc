@@ -1,6 +1,6 @@
-// The actor that docs/add_an_actor.md adds to a system of its own.
-#include <boost/test/unit_test.hpp>
-
+// The actor of docs/guide/actor_systems.md that starts steps by a Callable. The other one is
+// examples/in_a_service.cc.
+#include "tests/docs/pages.h"
 #include "troupe/actors.h"
 
 namespace troupe {
@@ -13,8 +13,7 @@ struct ModelState {
   std::map<int64_t, caf::typed_response_promise<double>> waiting;
 };
 
-// Asks the model for f(x). Two messages: a client's number, and the answer of a step that it
-// started.
+// Two messages: a client's number, and the result of a step that the actor started.
 caf::behavior Model(caf::stateful_actor<ModelState>* self, Callable step) {
   self->state.step = std::move(step);
   return {
@@ -39,21 +38,20 @@ caf::behavior Model(caf::stateful_actor<ModelState>* self, Callable step) {
 }
 // [/actor]
 
-BOOST_AUTO_TEST_CASE(TheActorOfTheGuideAnswers) {
-  // [system]
+BOOST_AUTO_TEST_CASE(the_actor_of_the_guide_answers) {
   caf::actor_system_config config;
   caf::actor_system system{config};
   Scope root = Scope::NewRootScope();
   Output x = ops::Placeholder(root.WithOpName("x"), DType::kDouble, {.shape = TensorShape()});
   Output y = ops::AddV2(root.WithOpName("y"), x * x, 1);
-
   SessionOptions options;
   options.runtime = StartRuntimeIn(system, {.threads = 2}).value();
   std::unique_ptr<Session> session = Session::Create(options).value();
-  absl::Status extended = session->Extend(*root.graph());
-  caf::actor model = system.spawn(Model, session->Prepare({"x"}, {"y"}, {}).value());
-  // [/system]
-  BOOST_REQUIRE_MESSAGE(extended.ok(), extended);
+  absl::Status s = session->Extend(*root.graph());
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  // [spawn]
+  caf::actor model = system.spawn(Model, session->Prepare({x}, {y}, {}).value());
+  // [/spawn]
 
   double sum = 0;
   {

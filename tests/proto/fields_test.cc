@@ -1,5 +1,5 @@
 // Our schemas against TensorFlow's: the same names, numbers and types, as recorded in
-// definitions/proto_fields.txt (by record_fields.py).
+// definitions/proto_fields.txt (by record/proto_fields.py).
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <set>
@@ -103,10 +103,10 @@ BOOST_AUTO_TEST_CASE(fields_have_the_names_numbers_and_types_of_tensorflow) {
   BOOST_TEST(left_out == kLeftOut, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(print_the_names_for_record_fields) {
+BOOST_AUTO_TEST_CASE(print_the_names_for_the_recorder) {
   std::string names;
   for (const auto& [name, fields] : Ours()) StrAppend(&names, " ", name);
-  BOOST_TEST_MESSAGE("record_fields.py" << names);
+  BOOST_TEST_MESSAGE("proto_fields.py" << names);
 }
 
 }  // namespace

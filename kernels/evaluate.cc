@@ -58,7 +58,8 @@ absl::Status KernelException() {
   return Guarded("the kernel", [] { throw; });
 }
 
-absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs, absl::Span<const PartialTensorShape> shapes) {
+absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs,
+                                absl::Span<const PartialTensorShape> shapes) {
   for (size_t i = 0; i < node.output_types.size(); ++i) {
     const Tensor& t = outputs[i];
     if (!t.valid()) {
@@ -67,10 +68,12 @@ absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs, a
       return Internal("the kernel did not set output ", i);
     }
     if (t.dtype() != node.output_types[i]) {
-      return Internal("the kernel set output ", i, " to ", t.TypeAndShape(), ", but the node's output is ", Name(node.output_types[i]));
+      return Internal("the kernel set output ", i, " to ", t.TypeAndShape(), ", but the node's output is ",
+                      Name(node.output_types[i]));
     }
     if (i < shapes.size() && !Fits(shapes[i], t)) {
-      return Internal("the kernel set output ", i, " to ", t.TypeAndShape(), ", but the node's output has shape ", shapes[i].DebugString());
+      return Internal("the kernel set output ", i, " to ", t.TypeAndShape(), ", but the node's output has shape ",
+                      shapes[i].DebugString());
     }
   }
   return absl::OkStatus();

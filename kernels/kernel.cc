@@ -203,7 +203,8 @@ const KernelDef* Best(const Kernels& kernels, std::string_view device_type, cons
   const std::string_view label = LabelOf(node);
   const KernelDef* best = nullptr;
   for (const auto& k : kernels) {
-    if ((best != nullptr && k->priority <= best->priority) || k->device_type != device_type || k->label != label) continue;
+    if ((best != nullptr && k->priority <= best->priority) || k->device_type != device_type || k->label != label)
+      continue;
     if (Fits(*k, node)) best = &*k;
   }
   return best;
@@ -263,7 +264,9 @@ struct KernelFinder::Impl {
   absl::flat_hash_map<const OpDef*, std::vector<const KernelDef*>> of_op;
 };
 
-KernelFinder::KernelFinder(std::string_view device_type) : impl_(std::make_unique<Impl>()) { impl_->device_type = device_type; }
+KernelFinder::KernelFinder(std::string_view device_type) : impl_(std::make_unique<Impl>()) {
+  impl_->device_type = device_type;
+}
 KernelFinder::~KernelFinder() = default;
 const std::string& KernelFinder::device_type() const { return impl_->device_type; }
 
@@ -275,7 +278,8 @@ const KernelDef* KernelFinder::Find(const Node& node) {
 
 namespace {
 
-absl::StatusOr<PreparedKernel> Build(const KernelDef& def, const Node& node, Device* device, const SessionScope& session) {
+absl::StatusOr<PreparedKernel> Build(const KernelDef& def, const Node& node, Device* device,
+                                     const SessionScope& session) {
   KernelInit init(node, device, session);
   absl::StatusOr<PreparedKernel> kernel;
   const absl::Status s = Guarded("the kernel's constructor", [&] { kernel = def.factory(init); });
@@ -293,7 +297,8 @@ absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, c
   return Build(**def, node, device, session);
 }
 
-absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session, KernelFinder* finder) {
+absl::StatusOr<PreparedKernel> PrepareKernel(const Node& node, Device* device, const SessionScope& session,
+                                             KernelFinder* finder) {
   const KernelDef* def = finder->Find(node);
   if (def == nullptr) return PrepareKernel(node, device, session);
   return Build(*def, node, device, session);

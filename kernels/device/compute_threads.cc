@@ -89,7 +89,7 @@ struct Loop {
   // written by the thread that reads them, since the loop before was split alike, and lie in its
   // cache.
   std::atomic<int64_t> taken{0}, back{0};
-  int64_t front = 0;             // the caller's own
+  int64_t front = 0;            // the caller's own
   std::atomic<int> helpers{0};  // threads inside besides the caller; changed under Impl::mu
   std::atomic<bool> threw{false};
   std::exception_ptr exception;  // of whoever set `threw`
@@ -146,7 +146,7 @@ struct ComputeThreads::Impl {
   int most_helpers = 0;            // of one loop
   bool look_out = false;           // there is a processor for every thread
   bool stop = false;
-  int running = 0;  // workers
+  int running = 0;   // workers
   int too_many = 0;  // of these, since some that were lost have come back
   std::vector<std::thread> workers;
   Hand* hands = nullptr;  // of the workers
@@ -336,8 +336,8 @@ bool ComputeThreads::HasIdleWorker() const {
 }
 
 bool ComputeThreads::WantsJobs() const {
-  return num_threads_ > 1 && impl_->queued.load(std::memory_order_relaxed) <
-                                 impl_->idle.load(std::memory_order_relaxed) + num_threads_ - 1;
+  return num_threads_ > 1 &&
+         impl_->queued.load(std::memory_order_relaxed) < impl_->idle.load(std::memory_order_relaxed) + num_threads_ - 1;
 }
 
 ComputeThreads::LoopOwner::LoopOwner(const void* owner) : before_(std::exchange(loop_owner, owner)) {}
@@ -361,8 +361,8 @@ void ComputeThreads::HelpLoops(const void* owner, bool (*enough)(void*), void* a
       until = NowNanos() + kHelpNanos;
       continue;
     }
-    const auto job = std::find_if(impl_->jobs.begin(), impl_->jobs.end(),
-                                  [owner](const Impl::Job& j) { return j.owner == owner; });
+    const auto job =
+        std::find_if(impl_->jobs.begin(), impl_->jobs.end(), [owner](const Impl::Job& j) { return j.owner == owner; });
     if (job != impl_->jobs.end()) {
       impl_->RunJob(job, &lock);
       until = NowNanos() + kHelpNanos;

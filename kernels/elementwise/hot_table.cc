@@ -8,15 +8,15 @@
 namespace troupe::math {
 namespace {
 
-#define TROUPE_FILL(ns)             \
-  [](HotLoops* loops) {             \
-    ns::FillArithmetic(loops);      \
-    ns::FillComparisons(loops);     \
-    ns::FillGradients(loops);       \
-    ns::FillUnary(loops);           \
-    ns::FillTranscendental(loops);  \
-    ns::FillReductions(loops);      \
-    ns::FillConversions(loops);     \
+#define TROUPE_FILL(ns)            \
+  [](HotLoops* loops) {            \
+    ns::FillArithmetic(loops);     \
+    ns::FillComparisons(loops);    \
+    ns::FillGradients(loops);      \
+    ns::FillUnary(loops);          \
+    ns::FillTranscendental(loops); \
+    ns::FillReductions(loops);     \
+    ns::FillConversions(loops);    \
   }
 
 struct Filler {
@@ -25,7 +25,9 @@ struct Filler {
 };
 constexpr Filler kFillers[] = {
 #if defined(__x86_64__)
-    {"v2", TROUPE_FILL(v2)}, {"v3", TROUPE_FILL(v3)}, {"v4", TROUPE_FILL(v4)},
+    {"v2", TROUPE_FILL(v2)},
+    {"v3", TROUPE_FILL(v3)},
+    {"v4", TROUPE_FILL(v4)},
 #else
     {"v0", TROUPE_FILL(v0)},
 #endif

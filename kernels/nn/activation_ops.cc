@@ -20,7 +20,8 @@ OpBuilder FunctionOp(std::string_view name, std::string_view types = kFloatTypes
 }
 // The definition of its gradient, without gradient and doc. `features`: the
 // input besides the arriving gradient, which is the function's input or output.
-OpBuilder GradOp(std::string_view name, std::string_view types = kFloatTypes, std::string_view features = "features: T") {
+OpBuilder GradOp(std::string_view name, std::string_view types = kFloatTypes,
+                 std::string_view features = "features: T") {
   return OpBuilder(name)
       .Input("gradients: T")
       .Input(features)

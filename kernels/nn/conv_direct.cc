@@ -181,8 +181,8 @@ struct Phase {
   }
 };
 
-void BackwardInput(const ConvDirectTable& table, const ConvShape& s, ConvRows written, int64_t together,
-                   const float* f, const float* d, float* dx, const ConvEpilogue<float>& e) {
+void BackwardInput(const ConvDirectTable& table, const ConvShape& s, ConvRows written, int64_t together, const float* f,
+                   const float* d, float* dx, const ConvEpilogue<float>& e) {
   const int64_t element = together * sizeof(float), is4 = together == kFour;
   std::vector<Phase> ys, xs;
   for (int64_t p = 0; p < std::min(s.stride_h, s.h); ++p)

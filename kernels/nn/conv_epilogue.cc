@@ -55,7 +55,7 @@ template <class T>
 void FinishBackwardInput(const ConvEpilogue<T>& e, int64_t n, T* d_input) {
   if (e.relu_output != nullptr)
     PickActivations().backward[static_cast<int>(Activation::kRelu)][kTypeIndex<T>](d_input, e.relu_output, d_input, n,
-                                                                                    0);
+                                                                                   0);
 }
 
 template <class T>

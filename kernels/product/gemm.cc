@@ -23,7 +23,8 @@ constexpr int64_t kSmallProduct = 4 * 1024;
 // operands in the second- and in the third-level cache, on shapes of 10 to 1200 rows and columns;
 // with fewer rows than kSomeRows the lower bound holds. With vectors of 256 bits the library packs
 // less.
-constexpr int64_t kMiddlingProduct512 = 25 * 1000 * 1000, kMiddlingFewRows512 = 2200 * 1000, kMiddlingProduct256 = 30 * 1000;
+constexpr int64_t kMiddlingProduct512 = 25 * 1000 * 1000, kMiddlingFewRows512 = 2200 * 1000,
+                  kMiddlingProduct256 = 30 * 1000;
 constexpr int64_t kSomeRows = 16;
 // And above it with so few rows that a packed B would be used too seldom, or so few columns that
 // packing A costs more than it brings: fewer when B is read in place than when our loops turn it
@@ -111,9 +112,10 @@ void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, 
 
 template <class T>
 void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c) {
-  Split<T>(threads, s, a, b, c, [](const GemmShape& part, const T* pa, int64_t lda, const T* pb, int64_t ldb, T* pc, int64_t ldc) {
-    GemmStrided(part, pa, lda, pb, ldb, pc, ldc, false);
-  });
+  Split<T>(threads, s, a, b, c,
+           [](const GemmShape& part, const T* pa, int64_t lda, const T* pb, int64_t ldb, T* pc, int64_t ldc) {
+             GemmStrided(part, pa, lda, pb, ldb, pc, ldc, false);
+           });
 }
 
 GemmF32Operands OperandsF32(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
@@ -141,7 +143,8 @@ bool Middling(const GemmShape& s) {
   return s.n <= (s.transpose_b ? kFewColumnsTurned : kFewColumns) && (!s.transpose_a || s.k <= kShort);
 }
 
-void LibraryProduct(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc) {
+void LibraryProduct(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                    int64_t ldc) {
   if (DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, false)) return;
   PickGemmF32().product(OperandsF32(s, a, lda, b, ldb, c, ldc));
 }

@@ -1,5 +1,5 @@
-// The kernel of the convolution ops: checks and operands (Compute), a plan (Choose), and the ways of
-// computing that a plan picks from (RunHalves, RunDirect, RunPointwise, RunLibrary, RunGeneric).
+// The kernel of the convolution ops: checks and operands (Compute), a plan (Choose), and the ways
+// of computing that a plan picks from (RunHalves, RunDirect, RunPointwise, RunLibrary, RunGeneric).
 #include <algorithm>
 #include <cstring>
 #include <vector>

@@ -1,5 +1,5 @@
-// RandomStandardNormal: numbers of the standard normal distribution; TruncatedNormal: the same, with
-// those beyond 2 drawn again; and their stateless forms, which are functions of a seed.
+// RandomStandardNormal: numbers of the standard normal distribution; TruncatedNormal: the same,
+// with those beyond 2 drawn again; and their stateless forms, which are functions of a seed.
 #include "kernels/random/random_kernel.h"
 
 namespace troupe::random {

@@ -1,4 +1,5 @@
-// AssignAdd, AssignSub and their VariableOp forms: add a whole tensor to a variable, or subtract it.
+// AssignAdd, AssignSub and their VariableOp forms: add a whole tensor to a variable, or subtract
+// it.
 #include <string_view>
 
 #include "kernels/state/handle_shapes.h"

@@ -57,7 +57,7 @@ std::string_view IsaName() {
 }
 
 int IsaLevel() {
-  static const int level = IsaName()[1] - '0';  // "v2", "v3", ...
+  static const int level = LevelOf(IsaName());
   return level;
 }
 

@@ -8,7 +8,8 @@
 // A file *_isa.cc is compiled once a level, into the namespace of that level, and defines a table:
 //
 //   TROUPE_ISA_TABLE(GemmTileTable, kGemmTiles, PickGemmTiles)    declares the table of every level,
-//   const GemmTileTable& PickGemmTiles()                          and which of them this process uses.
+//   const GemmTileTable& PickGemmTiles()                          and which of them this process uses;
+//   const GemmTileTable& PickGemmTiles(3)                         or that of another level.
 //
 // Thread rule: all functions are thread safe.
 #ifndef TROUPE_KERNELS_COMMON_ISA_H_
@@ -26,6 +27,8 @@ int IsaLevel();
 std::string_view IsaName();
 // The levels that this machine can run, lowest first.
 std::vector<std::string_view> AvailableIsas();
+// The number in such a name.
+inline int LevelOf(std::string_view isa) { return isa[1] - '0'; }
 // The level that IsaName() chooses for this value of TROUPE_ISA ("" = not set), and a sentence in
 // `complaint` when the value cannot be honoured.
 std::string_view ChooseIsa(std::string_view wish, std::string* complaint);
@@ -33,29 +36,26 @@ std::string_view ChooseIsa(std::string_view wish, std::string* complaint);
 }  // namespace troupe
 
 #if defined(__x86_64__)
-#define TROUPE_ISA_TABLE(Type, name, pick)                           \
-  namespace troupe {                                                 \
-  namespace v2 {                                                     \
-  extern const Type name;                                            \
-  }                                                                  \
-  namespace v3 {                                                     \
-  extern const Type name;                                            \
-  }                                                                  \
-  namespace v4 {                                                     \
-  extern const Type name;                                            \
-  }                                                                  \
-  inline const Type& pick() {                                        \
-    const int level = IsaLevel();                                    \
-    return level >= 4 ? v4::name : level == 3 ? v3::name : v2::name; \
-  }                                                                  \
+#define TROUPE_ISA_TABLE(Type, name, pick)                                                                             \
+  namespace troupe {                                                                                                   \
+  namespace v2 {                                                                                                       \
+  extern const Type name;                                                                                              \
+  }                                                                                                                    \
+  namespace v3 {                                                                                                       \
+  extern const Type name;                                                                                              \
+  }                                                                                                                    \
+  namespace v4 {                                                                                                       \
+  extern const Type name;                                                                                              \
+  }                                                                                                                    \
+  inline const Type& pick(int level = IsaLevel()) { return level >= 4 ? v4::name : level == 3 ? v3::name : v2::name; } \
   }
 #else
-#define TROUPE_ISA_TABLE(Type, name, pick)       \
-  namespace troupe {                             \
-  namespace v0 {                                 \
-  extern const Type name;                        \
-  }                                              \
-  inline const Type& pick() { return v0::name; } \
+#define TROUPE_ISA_TABLE(Type, name, pick)              \
+  namespace troupe {                                    \
+  namespace v0 {                                        \
+  extern const Type name;                               \
+  }                                                     \
+  inline const Type& pick(int = 0) { return v0::name; } \
   }
 #endif
 

@@ -3,7 +3,7 @@
 // An op's definition names the types that it allows. A CPU kernel for all of them takes them from
 // there:
 //
-//   TROUPE_OP("Elu").Input("features: T").Output("activations: T").Attr("T: {half, bfloat16, float, double}") ...
+//   TROUPE_OP("Elu").Input("features: T").Attr("T: {half, bfloat16, float, double}") ...
 //   TROUPE_CPU_KERNEL("Elu").Class<ActivationOf<Activation::kElu>>();
 //
 // A kernel for fewer of them names its own: one of the lists below, or .Type<float, double>("T").

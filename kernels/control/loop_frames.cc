@@ -1,80 +1,56 @@
 // The ops that move a value between frames and iterations of loops: Enter, Exit, NextIteration and
 // their forms for references; LoopCond, the condition of a loop.
+#include <string_view>
+
 #include "kernels/control/flow_op.h"
 
 namespace troupe::control {
 namespace {
 
-TROUPE_OP("Enter")
-    .Input("data: T")
-    .Output("output: T")
-    .Attr("T: type")
-    .Attr("frame_name: string")
-    .Attr("is_constant: bool = false")
-    .Attr("parallel_iterations: int = 10")
-    .Flow(ControlFlow::kEnter)
-    .Shape(SameAsInput0)
-    .Gradient(GradientByPass)
-    .Doc(
-        "Passes its input into iteration 0 of the child frame `frame_name`, which is made when its first value comes; "
-        "with `is_constant`, into "
-        "every iteration. At most `parallel_iterations` iterations of the frame are in flight.");
+// A value of type T, or a reference to a variable, on its way. Without doc.
+OpBuilder MoveOp(std::string_view name, ControlFlow flow, std::string_view type) {
+  return OpBuilder(name)
+      .Input(StrCat("data: ", type))
+      .Output(StrCat("output: ", type))
+      .Attr("T: type")
+      .Flow(flow)
+      .Shape(SameAsInput0)
+      .Gradient(GradientByPass);
+}
 
-TROUPE_OP("RefEnter")
-    .Input("data: Ref(T)")
-    .Output("output: Ref(T)")
-    .Attr("T: type")
-    .Attr("frame_name: string")
-    .Attr("is_constant: bool = false")
-    .Attr("parallel_iterations: int = 10")
-    .Flow(ControlFlow::kEnter)
-    .Shape(SameAsInput0)
-    .Gradient(GradientByPass)
-    .Doc("Enter of a variable's reference.");
+const OpRegistrar enter = MoveOp("Enter", ControlFlow::kEnter, "T")
+                              .Attr("frame_name: string")
+                              .Attr("is_constant: bool = false")
+                              .Attr("parallel_iterations: int = 10")
+                              .Doc(
+                                  "Passes its input into iteration 0 of the child frame `frame_name`, which is made "
+                                  "when its first value comes; with `is_constant`, into every iteration. At most "
+                                  "`parallel_iterations` iterations of the frame are in flight.");
+
+const OpRegistrar ref_enter = MoveOp("RefEnter", ControlFlow::kEnter, "Ref(T)")
+                                  .Attr("frame_name: string")
+                                  .Attr("is_constant: bool = false")
+                                  .Attr("parallel_iterations: int = 10")
+                                  .Doc("Enter of a variable's reference.");
 
 TROUPE_KERNEL("Enter").Device("CPU").Function<Pass, Cost::kTrivial>();
 TROUPE_KERNEL("Enter").Device("GPU").Function<Pass, Cost::kTrivial>();
 TROUPE_KERNEL("RefEnter").Device("CPU").Function<Pass, Cost::kTrivial>();
 
-TROUPE_OP("Exit")
-    .Input("data: T")
-    .Output("output: T")
-    .Attr("T: type")
-    .Flow(ControlFlow::kExit)
-    .Shape(SameAsInput0)
-    .Gradient(GradientByPass)
-    .Doc("Passes its input to the frame that the current one was entered from.");
+const OpRegistrar exit_op =
+    MoveOp("Exit", ControlFlow::kExit, "T").Doc("Passes its input to the frame that the current one was entered from.");
 
-TROUPE_OP("RefExit")
-    .Input("data: Ref(T)")
-    .Output("output: Ref(T)")
-    .Attr("T: type")
-    .Flow(ControlFlow::kExit)
-    .Shape(SameAsInput0)
-    .Gradient(GradientByPass)
-    .Doc("Exit of a variable's reference.");
+const OpRegistrar ref_exit = MoveOp("RefExit", ControlFlow::kExit, "Ref(T)").Doc("Exit of a variable's reference.");
 
 TROUPE_KERNEL("Exit").Device("CPU").Function<Pass, Cost::kTrivial>();
 TROUPE_KERNEL("Exit").Device("GPU").Function<Pass, Cost::kTrivial>();
 TROUPE_KERNEL("RefExit").Device("CPU").Function<Pass, Cost::kTrivial>();
 
-TROUPE_OP("NextIteration")
-    .Input("data: T")
-    .Output("output: T")
-    .Attr("T: type")
-    .Flow(ControlFlow::kNextIteration)
-    .Shape(SameAsInput0)
-    .Gradient(GradientByPass)
-    .Doc("Passes its input to the next iteration of the current frame.");
+const OpRegistrar next_iteration = MoveOp("NextIteration", ControlFlow::kNextIteration, "T")
+                                       .Doc("Passes its input to the next iteration of the current frame.");
 
-TROUPE_OP("RefNextIteration")
-    .Input("data: Ref(T)")
-    .Output("output: Ref(T)")
-    .Attr("T: type")
-    .Flow(ControlFlow::kNextIteration)
-    .Shape(SameAsInput0)
-    .Gradient(GradientByPass)
-    .Doc("NextIteration of a variable's reference.");
+const OpRegistrar ref_next_iteration =
+    MoveOp("RefNextIteration", ControlFlow::kNextIteration, "Ref(T)").Doc("NextIteration of a variable's reference.");
 
 TROUPE_KERNEL("NextIteration").Device("CPU").Function<Pass, Cost::kTrivial>();
 TROUPE_KERNEL("NextIteration").Device("GPU").Function<Pass, Cost::kTrivial>();

@@ -1,5 +1,6 @@
 // Quotients: Div, RealDiv, FloorDiv and TruncateDiv; DivNoNan is in zero_times.cc.
 #include <cmath>
+#include <string_view>
 #include <type_traits>
 
 #include "kernels/common/grad_math.h"
@@ -7,6 +8,20 @@
 
 namespace troupe::math {
 namespace {
+
+// Without gradient and doc.
+OpBuilder QuotientOp(std::string_view name) {
+  return OpBuilder(name)
+      .Input("x: T")
+      .Input("y: T")
+      .Output("z: T")
+      .Attr(TROUPE_T_NUMBERS)
+      .Shape(shape_fn::BroadcastBinary);
+}
+absl::Status QuotientGradient(GradientContext& g) {
+  const Value x = Conj(In(g, 0)), y = Conj(In(g, 1)), dz = Grad(g);
+  return SetBroadcast(g, dz / y, dz * ((-x / y) / y));
+}
 
 struct DivFn {
   // The lowest number divided by -1 wraps around to itself; the processor would trap.
@@ -29,17 +44,10 @@ const BinaryTable& DivTable() {
   return table;
 }
 
-TROUPE_OP("Div")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(TROUPE_T_NUMBERS)
-    .Shape(shape_fn::BroadcastBinary)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      const Value x = Conj(In(g, 0)), y = Conj(In(g, 1)), dz = Grad(g);
-      return SetBroadcast(g, dz / y, dz * ((-x / y) / y));
-    })
-    .Doc("x / y with broadcasting; integers are truncated towards zero, and a zero divisor is an error.");
+const OpRegistrar divide =
+    QuotientOp("Div")
+        .Gradient(QuotientGradient)
+        .Doc("x / y with broadcasting; integers are truncated towards zero, and a zero divisor is an error.");
 
 TROUPE_CPU_KERNEL("Div").Factory(BinaryFactory<DivTable, BinaryShapes::kBroadcast, CheckNoIntegerZero>);
 
@@ -58,17 +66,8 @@ const BinaryTable& RealDivTable() {
   return table;
 }
 
-TROUPE_OP("RealDiv")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(TROUPE_T_NUMBERS)
-    .Shape(shape_fn::BroadcastBinary)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      const Value x = Conj(In(g, 0)), y = Conj(In(g, 1)), dz = Grad(g);
-      return SetBroadcast(g, dz / y, dz * ((-x / y) / y));
-    })
-    .Doc("x / y of real or complex numbers, with broadcasting.");
+const OpRegistrar real_div =
+    QuotientOp("RealDiv").Gradient(QuotientGradient).Doc("x / y of real or complex numbers, with broadcasting.");
 
 TROUPE_KERNEL("RealDiv").Device("CPU").Types("T", kFloatsAndComplex).Factory(BinaryFactory<RealDivTable>);
 
@@ -93,14 +92,9 @@ const BinaryTable& FloorDivTable() {
   return table;
 }
 
-TROUPE_OP("FloorDiv")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(TROUPE_T_NUMBERS)
-    .Shape(shape_fn::BroadcastBinary)
-    .Gradient(NoGradientFlows)  // piecewise constant
-    .Doc("floor(x / y) with broadcasting; a zero divisor of integers is an error.");
+const OpRegistrar floor_div = QuotientOp("FloorDiv")
+                                  .Gradient(NoGradientFlows)  // piecewise constant
+                                  .Doc("floor(x / y) with broadcasting; a zero divisor of integers is an error.");
 
 TROUPE_KERNEL("FloorDiv")
     .Device("CPU")
@@ -126,14 +120,10 @@ const BinaryTable& TruncateDivTable() {
   return table;
 }
 
-TROUPE_OP("TruncateDiv")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(TROUPE_T_NUMBERS)
-    .Shape(shape_fn::BroadcastBinary)
-    .Gradient(NoGradientFlows)  // piecewise constant
-    .Doc("x / y truncated towards zero, with broadcasting; a zero divisor of integers is an error.");
+const OpRegistrar truncate_div =
+    QuotientOp("TruncateDiv")
+        .Gradient(NoGradientFlows)  // piecewise constant
+        .Doc("x / y truncated towards zero, with broadcasting; a zero divisor of integers is an error.");
 
 TROUPE_KERNEL("TruncateDiv")
     .Device("CPU")

@@ -60,9 +60,10 @@ absl::Status CheckResizeGrad(const KernelContext& ctx, const ImageSize& from, co
 // The kernel of a way of resizing to float.
 //
 //   struct Way {
-//     Way(const ResizeAttrs& attrs, const ImageSize& in, const ImageSize& to);  // neither is empty
-//     double cost() const;                                                       // of an output row
-//     template <class T> void Row(const T* image, int64_t y, float* out) const;  // output row y
+//     Way(const ResizeAttrs& attrs, const ImageSize& in, const ImageSize& to);  // not empty
+//     double cost() const;  // of an output row
+//     template <class T>
+//     void Row(const T* image, int64_t y, float* out) const;  // output row y
 //   };
 template <class Way>
 class ResizeToFloat {
@@ -97,8 +98,9 @@ class ResizeToFloat {
 
 // The kernel of its gradient: input 0 are gradients in float, input 1 the original images.
 //
-//   template <class T> void Way::Spread(const float* grad, T* image) const;  // adds to one image; T: float or double
-//   double spread_cost() const;                                              // of an image
+//   template <class T>
+//   void Way::Spread(const float* grad, T* image) const;  // adds to an image of float or double
+//   double Way::spread_cost() const;                      // of an image
 template <class Way>
 class ResizeToFloatGrad {
  public:

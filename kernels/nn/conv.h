@@ -2,6 +2,7 @@
 #ifndef TROUPE_KERNELS_NN_CONV_H_
 #define TROUPE_KERNELS_NN_CONV_H_
 
+#include <initializer_list>
 #include <string_view>
 
 #include "kernels/nn/conv_epilogue.h"
@@ -11,6 +12,7 @@
 #include "kernels/replaced_nodes.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
+#include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe {
@@ -20,6 +22,10 @@ namespace troupe {
 absl::Status ConvOutputShape(InferenceContext& c, bool depthwise);
 absl::Status ConvBackpropInputShape(InferenceContext& c);
 absl::Status ConvBackpropFilterShape(InferenceContext& c);
+// The definition of a convolution with these inputs, without shape function, gradient and doc.
+// `types`: the allowed ones.
+OpBuilder ConvOp(std::string_view name, std::initializer_list<std::string_view> inputs, bool depthwise = false,
+                 std::string_view types = "{half, bfloat16, float, double}");
 // Copies the attrs that say how the windows slide from a convolution to one of its backward halves.
 AttrMap ConvAttrs(GradientContext& g);
 

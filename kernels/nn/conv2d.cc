@@ -14,22 +14,13 @@ absl::Status Conv2dGradient(GradientContext& g) {
   return g.status();
 }
 
-TROUPE_OP("Conv2D")
-    .Input("input: T")
-    .Input("filter: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double, int32}")
-    .Attr("strides: list(int)")
-    .Attr("use_cudnn_on_gpu: bool = true")
-    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-    .Attr("explicit_paddings: list(int) = []")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("dilations: list(int) = [1, 1, 1, 1]")
-    .Shape([](InferenceContext& c) { return ConvOutputShape(c, false); })
-    .Gradient(Conv2dGradient)
-    .Doc(
-        "Convolves input with filter [height, width, channels, outputs]. Where filter has a fraction of the input's "
-        "channels, both are cut into groups.");
+const OpRegistrar conv2d =
+    ConvOp("Conv2D", {"input: T", "filter: T"}, /*depthwise=*/false, "{half, bfloat16, float, double, int32}")
+        .Shape([](InferenceContext& c) { return ConvOutputShape(c, false); })
+        .Gradient(Conv2dGradient)
+        .Doc(
+            "Convolves input with filter [height, width, channels, outputs]. Where filter has a fraction of the "
+            "input's channels, both are cut into groups.");
 
 TROUPE_CPU_KERNEL("Conv2D").Class<ConvKernelOf<ConvPass::kForward, false>>();
 
@@ -42,23 +33,14 @@ absl::Status Conv2dBackpropInputGradient(GradientContext& g) {
   return g.status();
 }
 
-TROUPE_OP("Conv2DBackpropInput")
-    .Input("input_sizes: int32")
-    .Input("filter: T")
-    .Input("out_backprop: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double, int32}")
-    .Attr("strides: list(int)")
-    .Attr("use_cudnn_on_gpu: bool = true")
-    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-    .Attr("explicit_paddings: list(int) = []")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("dilations: list(int) = [1, 1, 1, 1]")
-    .Shape(ConvBackpropInputShape)
-    .Gradient(Conv2dBackpropInputGradient)
-    .Doc(
-        "The gradient of Conv2D with respect to its input, whose shape is input_sizes, for the gradient out_backprop "
-        "of its output.");
+const OpRegistrar conv2d_backprop_input =
+    ConvOp("Conv2DBackpropInput", {"input_sizes: int32", "filter: T", "out_backprop: T"}, /*depthwise=*/false,
+           "{half, bfloat16, float, double, int32}")
+        .Shape(ConvBackpropInputShape)
+        .Gradient(Conv2dBackpropInputGradient)
+        .Doc(
+            "The gradient of Conv2D with respect to its input, whose shape is input_sizes, for the gradient "
+            "out_backprop of its output.");
 
 TROUPE_CPU_KERNEL("Conv2DBackpropInput")
     .HostMemory("input_sizes")
@@ -73,23 +55,13 @@ absl::Status Conv2dBackpropFilterGradient(GradientContext& g) {
   return g.status();
 }
 
-TROUPE_OP("Conv2DBackpropFilter")
-    .Input("input: T")
-    .Input("filter_sizes: int32")
-    .Input("out_backprop: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double}")
-    .Attr("strides: list(int)")
-    .Attr("use_cudnn_on_gpu: bool = true")
-    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-    .Attr("explicit_paddings: list(int) = []")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("dilations: list(int) = [1, 1, 1, 1]")
-    .Shape(ConvBackpropFilterShape)
-    .Gradient(Conv2dBackpropFilterGradient)
-    .Doc(
-        "The gradient of Conv2D with respect to its filter, whose shape is filter_sizes, for the gradient out_backprop "
-        "of its output.");
+const OpRegistrar conv2d_backprop_filter =
+    ConvOp("Conv2DBackpropFilter", {"input: T", "filter_sizes: int32", "out_backprop: T"})
+        .Shape(ConvBackpropFilterShape)
+        .Gradient(Conv2dBackpropFilterGradient)
+        .Doc(
+            "The gradient of Conv2D with respect to its filter, whose shape is filter_sizes, for the gradient "
+            "out_backprop of its output.");
 
 TROUPE_CPU_KERNEL("Conv2DBackpropFilter")
     .HostMemory("filter_sizes")

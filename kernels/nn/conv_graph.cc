@@ -1,4 +1,4 @@
-// Shape functions and gradients of the convolution ops.
+// What the definitions of the convolution ops share: attrs and shape functions.
 #include "kernels/nn/conv.h"
 
 namespace troupe {
@@ -36,6 +36,18 @@ absl::Status ConvBackpropFilterShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(PartialTensorShape shape, sizes.MergeWith(PartialTensorShape::OfRank(4)));
   c.set_output(0, shape);
   return absl::OkStatus();
+}
+
+OpBuilder ConvOp(std::string_view name, std::initializer_list<std::string_view> inputs, bool depthwise,
+                 std::string_view types) {
+  OpBuilder op(name);
+  for (std::string_view input : inputs) op.Input(input);
+  op.Output("output: T").Attr(StrCat("T: ", types)).Attr("strides: list(int)");
+  if (!depthwise) op.Attr("use_cudnn_on_gpu: bool = true");
+  return op.Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+      .Attr("explicit_paddings: list(int) = []")
+      .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+      .Attr("dilations: list(int) = [1, 1, 1, 1]");
 }
 
 AttrMap ConvAttrs(GradientContext& g) {

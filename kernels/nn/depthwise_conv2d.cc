@@ -17,21 +17,12 @@ absl::Status DepthwiseConv2dNativeGradient(GradientContext& g) {
   return g.status();
 }
 
-TROUPE_OP("DepthwiseConv2dNative")
-    .Input("input: T")
-    .Input("filter: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double}")
-    .Attr("strides: list(int)")
-    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-    .Attr("explicit_paddings: list(int) = []")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("dilations: list(int) = [1, 1, 1, 1]")
-    .Shape([](InferenceContext& c) { return ConvOutputShape(c, true); })
-    .Gradient(DepthwiseConv2dNativeGradient)
-    .Doc(
-        "Convolves each channel of input with the channel_multiplier filters that filter [height, width, channels, "
-        "channel_multiplier] has for it.");
+const OpRegistrar depthwise_conv2d = ConvOp("DepthwiseConv2dNative", {"input: T", "filter: T"}, /*depthwise=*/true)
+                                         .Shape([](InferenceContext& c) { return ConvOutputShape(c, true); })
+                                         .Gradient(DepthwiseConv2dNativeGradient)
+                                         .Doc(
+                                             "Convolves each channel of input with the channel_multiplier filters that "
+                                             "filter [height, width, channels, channel_multiplier] has for it.");
 
 TROUPE_CPU_KERNEL("DepthwiseConv2dNative").Class<ConvKernelOf<ConvPass::kForward, true>>();
 
@@ -45,22 +36,14 @@ absl::Status DepthwiseConv2dNativeBackpropInputGradient(GradientContext& g) {
   return g.status();
 }
 
-TROUPE_OP("DepthwiseConv2dNativeBackpropInput")
-    .Input("input_sizes: int32")
-    .Input("filter: T")
-    .Input("out_backprop: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double}")
-    .Attr("strides: list(int)")
-    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-    .Attr("explicit_paddings: list(int) = []")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("dilations: list(int) = [1, 1, 1, 1]")
-    .Shape(ConvBackpropInputShape)
-    .Gradient(DepthwiseConv2dNativeBackpropInputGradient)
-    .Doc(
-        "The gradient of DepthwiseConv2dNative with respect to its input, whose shape is input_sizes, for the gradient "
-        "out_backprop of its output.");
+const OpRegistrar depthwise_conv2d_native_backprop_input =
+    ConvOp("DepthwiseConv2dNativeBackpropInput", {"input_sizes: int32", "filter: T", "out_backprop: T"},
+           /*depthwise=*/true)
+        .Shape(ConvBackpropInputShape)
+        .Gradient(DepthwiseConv2dNativeBackpropInputGradient)
+        .Doc(
+            "The gradient of DepthwiseConv2dNative with respect to its input, whose shape is input_sizes, for the "
+            "gradient out_backprop of its output.");
 
 TROUPE_CPU_KERNEL("DepthwiseConv2dNativeBackpropInput")
     .HostMemory("input_sizes")
@@ -76,22 +59,14 @@ absl::Status DepthwiseConv2dNativeBackpropFilterGradient(GradientContext& g) {
   return g.status();
 }
 
-TROUPE_OP("DepthwiseConv2dNativeBackpropFilter")
-    .Input("input: T")
-    .Input("filter_sizes: int32")
-    .Input("out_backprop: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double}")
-    .Attr("strides: list(int)")
-    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-    .Attr("explicit_paddings: list(int) = []")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("dilations: list(int) = [1, 1, 1, 1]")
-    .Shape(ConvBackpropFilterShape)
-    .Gradient(DepthwiseConv2dNativeBackpropFilterGradient)
-    .Doc(
-        "The gradient of DepthwiseConv2dNative with respect to its filter, whose shape is filter_sizes, for the "
-        "gradient out_backprop of its output.");
+const OpRegistrar depthwise_conv2d_native_backprop_filter =
+    ConvOp("DepthwiseConv2dNativeBackpropFilter", {"input: T", "filter_sizes: int32", "out_backprop: T"},
+           /*depthwise=*/true)
+        .Shape(ConvBackpropFilterShape)
+        .Gradient(DepthwiseConv2dNativeBackpropFilterGradient)
+        .Doc(
+            "The gradient of DepthwiseConv2dNative with respect to its filter, whose shape is filter_sizes, for the "
+            "gradient out_backprop of its output.");
 
 TROUPE_CPU_KERNEL("DepthwiseConv2dNativeBackpropFilter")
     .HostMemory("filter_sizes")

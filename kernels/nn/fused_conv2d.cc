@@ -75,22 +75,11 @@ class FusedConv2DKernel : public FusedConvKernel {
 
 TROUPE_KERNEL("_FusedConv2D").Device("CPU").Type<Half, float, double>("T").Class<FusedConv2DKernel>();
 
-TROUPE_OP("_Conv2DBackpropInputReluGrad")
-    .Input("input_sizes: int32")
-    .Input("filter: T")
-    .Input("out_backprop: T")
-    .Input("features: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double}")
-    .Attr("strides: list(int)")
-    .Attr("use_cudnn_on_gpu: bool = true")
-    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-    .Attr("explicit_paddings: list(int) = []")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("dilations: list(int) = [1, 1, 1, 1]")
-    .Shape(ConvBackpropInputShape)
-    .NotDifferentiable("gradients are built before nodes are fused")
-    .Doc("ReluGrad(Conv2DBackpropInput(input_sizes, filter, out_backprop), features).");
+const OpRegistrar conv2d_backprop_input_relu_grad =
+    ConvOp("_Conv2DBackpropInputReluGrad", {"input_sizes: int32", "filter: T", "out_backprop: T", "features: T"})
+        .Shape(ConvBackpropInputShape)
+        .NotDifferentiable("gradients are built before nodes are fused")
+        .Doc("ReluGrad(Conv2DBackpropInput(input_sizes, filter, out_backprop), features).");
 
 struct Conv2dBackpropInputReluGradKernel : FusedConvKernel {
   explicit Conv2dBackpropInputReluGradKernel(KernelInit& init) : FusedConvKernel(init, ConvPass::kBackwardInput) {}
@@ -113,26 +102,16 @@ struct Conv2dBackpropInputReluGradKernel : FusedConvKernel {
 
 TROUPE_CPU_KERNEL("_Conv2DBackpropInputReluGrad").HostMemory("input_sizes").Class<Conv2dBackpropInputReluGradKernel>();
 
-TROUPE_OP("_Conv2DBackpropFilterBias")
-    .Input("input: T")
-    .Input("filter_sizes: int32")
-    .Input("out_backprop: T")
-    .Output("output: T")
-    .Output("bias_output: T")
-    .Attr("T: {half, bfloat16, float, double}")
-    .Attr("strides: list(int)")
-    .Attr("use_cudnn_on_gpu: bool = true")
-    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-    .Attr("explicit_paddings: list(int) = []")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("dilations: list(int) = [1, 1, 1, 1]")
-    .Shape([](InferenceContext& c) -> absl::Status {
-      TROUPE_RETURN_IF_ERROR(ConvBackpropFilterShape(c));
-      c.set_output(1, {c.output(0).known_rank() ? c.output(0).dim(3) : -1});
-      return absl::OkStatus();
-    })
-    .NotDifferentiable("gradients are built before nodes are fused")
-    .Doc("Conv2DBackpropFilter(input, filter_sizes, out_backprop), and BiasAddGrad(out_backprop).");
+const OpRegistrar conv2d_backprop_filter_bias =
+    ConvOp("_Conv2DBackpropFilterBias", {"input: T", "filter_sizes: int32", "out_backprop: T"})
+        .Output("bias_output: T")
+        .Shape([](InferenceContext& c) -> absl::Status {
+          TROUPE_RETURN_IF_ERROR(ConvBackpropFilterShape(c));
+          c.set_output(1, {c.output(0).known_rank() ? c.output(0).dim(3) : -1});
+          return absl::OkStatus();
+        })
+        .NotDifferentiable("gradients are built before nodes are fused")
+        .Doc("Conv2DBackpropFilter(input, filter_sizes, out_backprop), and BiasAddGrad(out_backprop).");
 
 struct Conv2dBackpropFilterBiasKernel : FusedConvKernel {
   explicit Conv2dBackpropFilterBiasKernel(KernelInit& init) : FusedConvKernel(init, ConvPass::kBackwardFilter) {}

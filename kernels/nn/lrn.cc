@@ -1,8 +1,10 @@
 // Local response normalisation: each element divided by a power of the squares of its neighbours in
 // the innermost dimension.
 //
-//   sums[d]   = bias + alpha * (input[d - depth_radius]^2 + ... + input[d + depth_radius]^2), without what lies outside
+//   sums[d]   = bias + alpha * (input[d - depth_radius]^2 + ... + input[d + depth_radius]^2)
 //   output[d] = input[d] * sums[d]^-beta
+//
+// What lies outside does not count.
 #include <algorithm>
 #include <cmath>
 #include <vector>

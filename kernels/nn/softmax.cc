@@ -1,6 +1,7 @@
 // Softmax and LogSoftmax over the last dimension, and the losses that have a softmax inside:
-// SoftmaxCrossEntropyWithLogits and SparseSoftmaxCrossEntropyWithLogits. Rows are split among the
-// threads.
+// SoftmaxCrossEntropyWithLogits (against a distribution over the classes) and
+// SparseSoftmaxCrossEntropyWithLogits (against one right class a row), with their gradients in the
+// same pass. Rows are split among the threads.
 #include <vector>
 
 #include "kernels/common/as_float.h"

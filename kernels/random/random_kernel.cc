@@ -27,4 +27,33 @@ absl::Status StatelessShape(InferenceContext& c) {
   return shape_fn::FromShapeInput0(c);
 }
 
+OpBuilder NumbersOp(std::string_view name, std::string_view numbers) {
+  return OpBuilder(name)
+      .Input("shape: T")
+      .Output("output: dtype")
+      .Attr("seed: int = 0")
+      .Attr("seed2: int = 0")
+      .Attr("dtype: {half, bfloat16, float, double}")
+      .Attr("T: {int32, int64}")
+      .Stateful()
+      .Shape(shape_fn::FromShapeInput0)
+      .NotDifferentiable(kWhyNoGradient)
+      .Doc(StrCat(numbers,
+                  ", in a tensor of this shape. Equal seeds give equal sequences; seeds 0, 0 one that differs each "
+                  "time."));
+}
+OpBuilder StatelessNumbersOp(std::string_view name, std::string_view numbers) {
+  return OpBuilder(name)
+      .Input("shape: T")
+      .Input("seed: Tseed")
+      .Output("output: dtype")
+      .Attr("dtype: {half, bfloat16, float, double} = DT_FLOAT")
+      .Attr("T: {int32, int64} = DT_INT32")
+      .Attr("Tseed: {int32, int64} = DT_INT64")
+      .Shape(StatelessShape)
+      .NotDifferentiable(kWhyNoGradient)
+      .Doc(StrCat(numbers,
+                  ", in a tensor of this shape: the same ones whenever the two numbers of `seed` are the same."));
+}
+
 }  // namespace troupe::random

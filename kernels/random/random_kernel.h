@@ -83,6 +83,11 @@ absl::Status FillUniformInt(KernelContext& ctx, int low, Reserve&& reserve) {
   return out->dtype() == DType::kInt64 ? fill.template operator()<int64_t>() : fill.template operator()<int32_t>();
 }
 
+// The definition of an op that fills a tensor with numbers of a distribution, from the node's own
+// stream. `numbers` are what it draws, as the doc says it.
+OpBuilder NumbersOp(std::string_view name, std::string_view numbers);
+// The same from the stream of a seed that is an input.
+OpBuilder StatelessNumbersOp(std::string_view name, std::string_view numbers);
 // Shape functions of the stateless ops: the shape at input 0, a seed of two numbers at input 1.
 absl::Status StatelessShape(InferenceContext& c);
 absl::Status CheckSeedShape(InferenceContext& c, int seed);

@@ -5,34 +5,13 @@
 namespace troupe::random {
 namespace {
 
-TROUPE_OP("RandomUniform")
-    .Input("shape: T")
-    .Output("output: dtype")
-    .Attr("seed: int = 0")
-    .Attr("seed2: int = 0")
-    .Attr("dtype: {half, bfloat16, float, double}")
-    .Attr("T: {int32, int64}")
-    .Stateful()
-    .Shape(shape_fn::FromShapeInput0)
-    .NotDifferentiable(kWhyNoGradient)
-    .Doc(
-        "Numbers drawn uniformly from [0, 1), in a tensor of this shape. Equal seeds give equal sequences; seeds 0, 0 "
-        "one that differs each time.");
+constexpr char kUniform[] = "Numbers drawn uniformly from [0, 1)";
+
+const OpRegistrar random_uniform = NumbersOp("RandomUniform", kUniform);
 
 TROUPE_KERNEL("RandomUniform").Device("CPU").Class<RandomKernel<Uniform>>();
 
-TROUPE_OP("StatelessRandomUniform")
-    .Input("shape: T")
-    .Input("seed: Tseed")
-    .Output("output: dtype")
-    .Attr("dtype: {half, bfloat16, float, double} = DT_FLOAT")
-    .Attr("T: {int32, int64} = DT_INT32")
-    .Attr("Tseed: {int32, int64} = DT_INT64")
-    .Shape(StatelessShape)
-    .NotDifferentiable(kWhyNoGradient)
-    .Doc(
-        "Numbers drawn uniformly from [0, 1), in a tensor of this shape: the same ones whenever the two numbers of "
-        "`seed` are the same.");
+const OpRegistrar stateless_random_uniform = StatelessNumbersOp("StatelessRandomUniform", kUniform);
 
 TROUPE_KERNEL("StatelessRandomUniform").Device("CPU").Function<ComputeStateless<Uniform>>();
 

@@ -12,17 +12,10 @@ namespace {
 
 // The definition of an extreme over axes, without doc.
 OpBuilder ExtremeOp(std::string_view name) {
-  return OpBuilder(name)
-      .Input("input: T")
-      .Input("reduction_indices: Tidx")
-      .Output("output: T")
-      .Attr("keep_dims: bool = false")
-      .Attr(
-          "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, "
-          "qint32, qint16, quint16}")
-      .Attr("Tidx: {int32, int64} = DT_INT32")
-      .Shape(shape_fn::Reduction)
-      .Gradient([](GradientContext& g) { return SharedByExtremes(g); });
+  return ReductionOp(name,
+                     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
+                     "qint8, quint8, qint32, qint16, quint16}")
+      .Gradient(SharedByExtremes);
 }
 // Reducers that keep the element of which F::Before(it, other) holds against all others, or a NaN;
 // an empty set gives F::Last.

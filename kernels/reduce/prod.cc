@@ -40,34 +40,28 @@ const math::ReduceTable& Table() {
 
 }  // namespace
 
-TROUPE_OP("Prod")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(shape_fn::Reduction)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      // The product of all other elements: along each axis the product before times the product
-      // behind, times that of the axes folded so far.
-      std::vector<int64_t> axes;
-      if (!math::StaticAxes(g, &axes)) {
-        return Unimplemented("the gradient of Prod needs constant reduction_indices and an input of known rank");
-      }
-      const auto scan = [&g](const math::Value& x, int64_t axis, bool reverse) -> math::Value {
-        const NodeOut at = g.Const(Tensor::Scalar(static_cast<int32_t>(axis)));
-        return {&g, g.Op("Cumprod", {x.out, at}, {{"exclusive", true}, {"reverse", reverse}})};
-      };
-      math::Value rest = math::Conj(math::In(g, 0)), others = math::Number(rest, 1);
-      for (int64_t axis : axes) {
-        others = others * (scan(rest, axis, false) * scan(rest, axis, true));
-        const NodeOut at = g.Const(Tensor::Scalar(static_cast<int32_t>(axis)));
-        rest = {&g, g.Op("Prod", {rest.out, at}, {{"keep_dims", true}})};
-      }
-      return math::SetUnary(g, math::KeepDims(g, math::Grad(g)) * others);
-    })
-    .Doc("The product over the axes in reduction_indices; 1 where there is nothing to multiply.");
+const OpRegistrar prod =
+    math::ReductionOp("Prod")
+        .Gradient([](GradientContext& g) -> absl::Status {
+          // The product of all other elements: along each axis the product before times the product
+          // behind, times that of the axes folded so far.
+          std::vector<int64_t> axes;
+          if (!math::StaticAxes(g, &axes)) {
+            return Unimplemented("the gradient of Prod needs constant reduction_indices and an input of known rank");
+          }
+          const auto scan = [&g](const math::Value& x, int64_t axis, bool reverse) -> math::Value {
+            const NodeOut at = g.Const(Tensor::Scalar(static_cast<int32_t>(axis)));
+            return {&g, g.Op("Cumprod", {x.out, at}, {{"exclusive", true}, {"reverse", reverse}})};
+          };
+          math::Value rest = math::Conj(math::In(g, 0)), others = math::Number(rest, 1);
+          for (int64_t axis : axes) {
+            others = others * (scan(rest, axis, false) * scan(rest, axis, true));
+            const NodeOut at = g.Const(Tensor::Scalar(static_cast<int32_t>(axis)));
+            rest = {&g, g.Op("Prod", {rest.out, at}, {{"keep_dims", true}})};
+          }
+          return math::SetUnary(g, math::KeepDims(g, math::Grad(g)) * others);
+        })
+        .Doc("The product over the axes in reduction_indices; 1 where there is nothing to multiply.");
 
 TROUPE_KERNEL("Prod")
     .Device("CPU")

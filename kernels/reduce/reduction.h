@@ -11,6 +11,7 @@
 #ifndef TROUPE_KERNELS_REDUCE_REDUCTION_H_
 #define TROUPE_KERNELS_REDUCE_REDUCTION_H_
 
+#include <string_view>
 #include <type_traits>
 
 #include "kernels/elementwise/hot_loops.h"
@@ -88,6 +89,18 @@ void AddReducers(ReduceTable* table, float cost) {
                                     ReducerOf<Op, T, Acc>::Finish,
                                     cost}),
    ...);
+}
+
+// The definition of a reduction, without gradient and doc.
+inline OpBuilder ReductionOp(std::string_view name, std::string_view types = "T: numbertype") {
+  return OpBuilder(name)
+      .Input("input: T")
+      .Input("reduction_indices: Tidx")
+      .Output("output: T")
+      .Attr("keep_dims: bool = false")
+      .Attr(types)
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .Shape(shape_fn::Reduction);
 }
 
 }  // namespace troupe::math

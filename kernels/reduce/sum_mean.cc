@@ -53,16 +53,9 @@ const ReduceTable& SumTable() {
   return table;
 }
 
-TROUPE_OP("Sum")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(shape_fn::Reduction)
-    .Gradient([](GradientContext& g) { return SetUnary(g, SpreadOverInput(g, Grad(g))); })
-    .Doc("The sum over the axes in reduction_indices; 0 where there is nothing to add.");
+const OpRegistrar sum = ReductionOp("Sum")
+                            .Gradient([](GradientContext& g) { return SetUnary(g, SpreadOverInput(g, Grad(g))); })
+                            .Doc("The sum over the axes in reduction_indices; 0 where there is nothing to add.");
 
 TROUPE_KERNEL("Sum")
     .Device("CPU")
@@ -96,21 +89,15 @@ const ReduceTable& MeanTable() {
   return table;
 }
 
-TROUPE_OP("Mean")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(shape_fn::Reduction)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      const Value dx = SpreadOverInput(g, Grad(g));
-      return SetUnary(g, dx / ReducedCount(g, dx));
-    })
-    .Doc(
-        "The mean over the axes in reduction_indices. Of no elements it is NaN, for integers 0; a mean of integers is "
-        "truncated towards zero.");
+const OpRegistrar mean = ReductionOp("Mean")
+                             .Gradient([](GradientContext& g) -> absl::Status {
+                               const Value dx = SpreadOverInput(g, Grad(g));
+                               return SetUnary(g, dx / ReducedCount(g, dx));
+                             })
+                             .Doc(
+                                 "The mean over the axes in reduction_indices. Of no elements it is NaN, for integers "
+                                 "0; a mean of integers is "
+                                 "truncated towards zero.");
 
 TROUPE_KERNEL("Mean")
     .Device("CPU")
@@ -144,20 +131,14 @@ const ReduceTable& EuclideanNormTable() {
   return table;
 }
 
-TROUPE_OP("EuclideanNorm")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(shape_fn::Reduction)
-    .Gradient([](GradientContext& g) -> absl::Status {
-      const Value y = KeepDims(g, Out(g)), dy = KeepDims(g, Grad(g));
-      return SetUnary(g, In(g, 0) / (y / dy));
-    })
-    .Doc(
-        "The square root of the sum of squared magnitudes over the axes in reduction_indices; integers are truncated.");
+const OpRegistrar euclidean_norm = ReductionOp("EuclideanNorm")
+                                       .Gradient([](GradientContext& g) -> absl::Status {
+                                         const Value y = KeepDims(g, Out(g)), dy = KeepDims(g, Grad(g));
+                                         return SetUnary(g, In(g, 0) / (y / dy));
+                                       })
+                                       .Doc(
+                                           "The square root of the sum of squared magnitudes over the axes in "
+                                           "reduction_indices; integers are truncated.");
 
 TROUPE_KERNEL("EuclideanNorm")
     .Device("CPU")

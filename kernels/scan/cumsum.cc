@@ -4,6 +4,7 @@
 // Floats are accumulated in double.
 #include <algorithm>
 #include <complex>
+#include <string_view>
 #include <type_traits>
 
 #include "kernels/common/grad_math.h"
@@ -104,10 +105,23 @@ absl::StatusOr<PreparedKernel> MakeScan(KernelInit& init) {
   return k;
 }
 
-// out[i] is the fold of x[0..i], without x[i] when exclusive, from the other end when reverse.
-// Floats are accumulated in double.
 absl::StatusOr<PreparedKernel> MakeCumsum(KernelInit& init) { return MakeScan<true>(init); }
 absl::StatusOr<PreparedKernel> MakeCumprod(KernelInit& init) { return MakeScan<false>(init); }
+
+// Without gradient. `folds`: what it computes.
+OpBuilder ScanOp(std::string_view name, std::string_view folds) {
+  return OpBuilder(name)
+      .Input("x: T")
+      .Input("axis: Tidx")
+      .Output("out: T")
+      .Attr("exclusive: bool = false")
+      .Attr("reverse: bool = false")
+      .Attr("T: numbertype")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .Shape(shape_fn::Unchanged)
+      .Doc(StrCat("Running ", folds,
+                  " of x along an axis; exclusive leaves out the element itself, reverse starts from the end."));
+}
 
 absl::Status CumsumGradient(GradientContext& g) {
   g.Set(0, g.Op("Cumsum", {g.Grad(0), g.Input(1)},
@@ -115,17 +129,7 @@ absl::Status CumsumGradient(GradientContext& g) {
   return g.status();
 }
 
-TROUPE_OP("Cumsum")
-    .Input("x: T")
-    .Input("axis: Tidx")
-    .Output("out: T")
-    .Attr("exclusive: bool = false")
-    .Attr("reverse: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(shape_fn::Unchanged)
-    .Gradient(CumsumGradient)
-    .Doc("Running sums of x along an axis; exclusive leaves out the element itself, reverse starts from the end.");
+const OpRegistrar cumsum = ScanOp("Cumsum", "sums").Gradient(CumsumGradient);
 
 TROUPE_KERNEL("Cumsum").Device("CPU").Types("T", kNumbers).HostMemory("axis").Factory(MakeCumsum);
 
@@ -137,17 +141,7 @@ absl::Status CumprodGradient(GradientContext& g) {
   return SetUnary(g, Apply("DivNoNan", sum, x));
 }
 
-TROUPE_OP("Cumprod")
-    .Input("x: T")
-    .Input("axis: Tidx")
-    .Output("out: T")
-    .Attr("exclusive: bool = false")
-    .Attr("reverse: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(shape_fn::Unchanged)
-    .Gradient(CumprodGradient)
-    .Doc("Running products of x along an axis; exclusive leaves out the element itself, reverse starts from the end.");
+const OpRegistrar cumprod = ScanOp("Cumprod", "products").Gradient(CumprodGradient);
 
 TROUPE_KERNEL("Cumprod").Device("CPU").Types("T", kNumbers).HostMemory("axis").Factory(MakeCumprod);
 

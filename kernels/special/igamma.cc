@@ -7,7 +7,8 @@
 namespace troupe::math {
 namespace {
 
-// `dy`: the gradient of Igamma(a, x), of inputs 0 and 1 of the node.
+// The gradient of both: their values add up to 1, so their gradients differ in sign. `dy`: the
+// gradient of Igamma(a, x), of inputs 0 and 1 of the node.
 absl::Status IgammaGradient(GradientContext& g, const Value& dy) {
   const Value a = In(g, 0), x = In(g, 1);
   // In logarithms first, since gamma(a) can be large.

@@ -1,5 +1,7 @@
 // AssignAdd, AssignSub and their VariableOp forms: add a whole tensor to a variable, or subtract
 // it.
+#include <string_view>
+
 #include "kernels/state/handle_shapes.h"
 #include "kernels/state/variable_owner.h"
 #include "kernels/state/variable_slot.h"
@@ -74,47 +76,38 @@ absl::Status ComputeDenseUpdate(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-TROUPE_OP("AssignAdd")
-    .Input("ref: Ref(T)")
-    .Input("value: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("use_locking: bool = false")
-    .Shape(shape_fn::MergeAll)
-    .NotDifferentiable("an update is not a value")
-    .Doc("Adds `value` to the variable and passes its reference on.");
+// `what` it does: "Adds `value` to the variable".
+OpBuilder RefOp(std::string_view name, std::string_view what) {
+  return OpBuilder(name)
+      .Input("ref: Ref(T)")
+      .Input("value: T")
+      .Output("output_ref: Ref(T)")
+      .Attr("T: numbertype")
+      .Attr("use_locking: bool = false")
+      .Shape(shape_fn::MergeAll)
+      .NotDifferentiable("an update is not a value")
+      .Doc(StrCat(what, " and passes its reference on."));
+}
+OpBuilder HandleOp(std::string_view name, std::string_view what) {
+  return OpBuilder(name)
+      .Input("resource: resource")
+      .Input("value: dtype")
+      .Attr("dtype: type")
+      .Stateful()
+      .Shape([](InferenceContext& c) { return ValueFitsHandle(c, 1); })
+      .NotDifferentiable("an update is not a value")
+      .Doc(StrCat(what, "."));
+}
 
-TROUPE_OP("AssignAddVariableOp")
-    .Input("resource: resource")
-    .Input("value: dtype")
-    .Attr("dtype: type")
-    .Stateful()
-    .Shape([](InferenceContext& c) { return ValueFitsHandle(c, 1); })
-    .NotDifferentiable("an update is not a value")
-    .Doc("Adds `value` to the variable.");
+constexpr char kAdds[] = "Adds `value` to the variable", kSubtracts[] = "Subtracts `value` from the variable";
 
+const OpRegistrar add = RefOp("AssignAdd", kAdds);
+const OpRegistrar add_variable = HandleOp("AssignAddVariableOp", kAdds);
 TROUPE_KERNEL("AssignAdd").Device("CPU").Function<ComputeDenseUpdate<DenseOp::kAdd>>();
 TROUPE_KERNEL("AssignAddVariableOp").Device("CPU").Function<ComputeDenseUpdate<DenseOp::kAdd>>();
 
-TROUPE_OP("AssignSub")
-    .Input("ref: Ref(T)")
-    .Input("value: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("use_locking: bool = false")
-    .Shape(shape_fn::MergeAll)
-    .NotDifferentiable("an update is not a value")
-    .Doc("Subtracts `value` from the variable and passes its reference on.");
-
-TROUPE_OP("AssignSubVariableOp")
-    .Input("resource: resource")
-    .Input("value: dtype")
-    .Attr("dtype: type")
-    .Stateful()
-    .Shape([](InferenceContext& c) { return ValueFitsHandle(c, 1); })
-    .NotDifferentiable("an update is not a value")
-    .Doc("Subtracts `value` from the variable.");
-
+const OpRegistrar sub = RefOp("AssignSub", kSubtracts);
+const OpRegistrar sub_variable = HandleOp("AssignSubVariableOp", kSubtracts);
 TROUPE_KERNEL("AssignSub").Device("CPU").Function<ComputeDenseUpdate<DenseOp::kSub>>();
 TROUPE_KERNEL("AssignSubVariableOp").Device("CPU").Function<ComputeDenseUpdate<DenseOp::kSub>>();
 

@@ -288,6 +288,8 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
     for (const auto& e : executors_) owners.push_back(e->resumable());
     signature_->turns->LoseWorkers(owners);
   }
+  answer->status = status_;
+  if (culprits.empty()) return true;
   answer->status = absl::Status(
       status_.code(), StrCat(status_.message(), "; this has not returned, and goes on in the background:", culprits));
   return true;
@@ -452,7 +454,7 @@ void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline
   // Told to end before the watch could hear of it: it must not wait for a thread.
   if (failed_.load()) {
     watched_ = true;
-    signature_->watch->Stopped(this, step_id());
+    signature_->watch->Stopped(this, step_id(), false);
   }
 }
 

@@ -67,7 +67,7 @@ void StepWatch::Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline,
   clock_->Wake(shared_from_this(), due);
 }
 
-void StepWatch::Stopped(ExecutorSet* set, int64_t step_id) {
+void StepWatch::Stopped(ExecutorSet* set, int64_t step_id, bool begun) {
   const Time now = clock_->Now();
   Time due = Time::max();
   {
@@ -76,7 +76,7 @@ void StepWatch::Stopped(ExecutorSet* set, int64_t step_id) {
     if (!set->unanswered(step_id)) return;
     Entry& e = steps_.try_emplace(set, Entry{set, step_id}).first->second;
     if (e.state == State::kEnding) return;
-    BeginEnding(&e, now);
+    BeginEnding(&e, now, begun);
     due = e.due();
     if (!SetAlarm(due, set, nullptr)) return;
   }
@@ -140,6 +140,7 @@ StepWatch::Time StepWatch::Look() noexcept {
     alarms_lost_ = true;
     armed_ = next;
   }
+  DoLater(&later);
   return next;
 }
 
@@ -167,7 +168,6 @@ StepWatch::Time StepWatch::LookAtDue(Later* later) {
     if (!alarms_.empty()) next = alarms_.front().when;
     armed_ = next;
   }
-  DoLater(&later);
   return next;
 }
 
@@ -189,7 +189,9 @@ void StepWatch::LookAtStep(ExecutorSet* set, Time now, Later* later) {
         break;
       case State::kEnding:
         later->answers.emplace_back();
-        if (!set->AnswerEarly(e.step_id, e.question->Lines(), &later->answers.back())) later->answers.pop_back();
+        if (!set->AnswerEarly(e.step_id, e.question != nullptr ? e.question->Lines() : std::vector<std::string>(),
+                              &later->answers.back()))
+          later->answers.pop_back();
         steps_.erase(it);
         return;
     }
@@ -261,11 +263,11 @@ void StepWatch::Expire(Entry* e, Time now) {
   BeginEnding(e, now);
 }
 
-void StepWatch::BeginEnding(Entry* e, Time now) {
+void StepWatch::BeginEnding(Entry* e, Time now, bool begun) {
   e->state = State::kEnding;
   e->deadline = now + kEndGrace;
   e->check = Time::max();
-  Ask(e);
+  if (begun) Ask(e);
 }
 
 void StepWatch::Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question) {

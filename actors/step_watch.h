@@ -89,7 +89,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   void Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline, int64_t stall_ms);
   // Says that the step was stopped: its call is answered soon, whether or not the step has ended.
   // Nothing happens if it has been answered. REQUIRES: the set lives.
-  void Stopped(ExecutorSet* set, int64_t step_id);
+  // `begun`: false for a step whose parts have not been started, which are not asked.
+  void Stopped(ExecutorSet* set, int64_t step_id, bool begun = true);
   void Remove(ExecutorSet* set);
   // `call` may be added again with another time.
   void Add(std::shared_ptr<WatchedCall> call, Time when);
@@ -111,7 +112,7 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
     Time deadline = Time::max(), check = Time::max(), progress_at{};
     int64_t progress = -1;
     State state = State::kWatched;
-    std::shared_ptr<StepQuestion> question;  // the latest
+    std::shared_ptr<StepQuestion> question;  // the latest, or null
     Time due() const { return std::min(deadline, check); }
   };
   // Work that is done when the lock has been released.
@@ -137,7 +138,7 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   void CheckProgress(Entry* e, Time now, Later* later);
   void Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question);
   void Expire(Entry* e, Time now);
-  void BeginEnding(Entry* e, Time now);
+  void BeginEnding(Entry* e, Time now, bool begun = true);
   static std::string Report(Entry* e);
   void DoLater(Later* later);
   void GiveReport(const std::string& text);

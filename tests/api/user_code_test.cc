@@ -512,7 +512,7 @@ BOOST_AUTO_TEST_CASE(an_op_whose_definition_is_wrong_says_why_it_is_not_there) {
   def.add_node()->set_name("n");
   def.mutable_node(0)->set_op("UserCodeWrong");
   Graph graph;
-  Has(ImportGraphDef(def, {}, &graph).status(), RegistrationErrorsOf("UserCodeWrong"));
+  Has(ImportGraphDef(def, {.keep_unknown_ops = false}, &graph).status(), RegistrationErrorsOf("UserCodeWrong"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

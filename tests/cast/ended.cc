@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "actors/runtime_impl.h"
+#include "troupe/kernel.h"
 #include "troupe/troupe.h"
 
 namespace {
@@ -143,6 +144,41 @@ void AProductGoesOn() {
   EXPECT(absl::IsDeadlineExceeded(s));
 }
 
+// A product begins while static objects are destroyed, oneDNN's among them.
+TROUPE_OP("EndedNaps").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+std::atomic<int> nap_ms{0}, naps{0};
+absl::Status Nap(KernelContext& ctx) {
+  ++naps;
+  std::this_thread::sleep_for(std::chrono::milliseconds(nap_ms));
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("EndedNaps").Device("CPU").Function<Nap>();
+
+struct SlowToGo {
+  ~SlowToGo() { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+  int ms = 0;
+};
+std::unique_ptr<Session> static_session;
+SlowToGo slow_to_go;
+
+void AProductBegins() {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  const Output y = ops::MatMul(root, EmitOp(root, "EndedNaps", {x}).output(0), x);
+  static_session = Session::Create({.runtime_options = {.threads = 2}}).value();
+  EXPECT(static_session->Extend(*root.graph()).ok());
+  Tensor big(DType::kFloat, TensorShape({1500, 1500}));
+  std::fill_n(big.data<float>(), big.num_elements(), 1.0f);
+  std::vector<Tensor> out;
+  EXPECT(static_session->Run({{x, big}}, {y}, {}, &out).ok());
+  slow_to_go.ms = 100;
+  nap_ms = 50;
+  naps = 0;
+  static_session->RunAsync({{x, big}}, {}, {y}, [](absl::Status, std::vector<Tensor>) {});
+  while (naps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 }  // namespace
 
 extern "C" int pthread_mutex_lock(pthread_mutex_t* m) {
@@ -165,6 +201,8 @@ int main(int, char** argv) {
     LastShareGoesOnAPlainThread();
   } else if (std::strcmp(argv[1], "product") == 0) {
     AProductGoesOn();
+  } else if (std::strcmp(argv[1], "late_product") == 0) {
+    AProductBegins();
   } else {
     return 3;
   }

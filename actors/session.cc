@@ -160,7 +160,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::deque<std::pair<std::string, absl::Status>> partial_failed;
 
   std::mutex set_mu;
-  absl::flat_hash_set<std::string> set_nodes;  // the variables whose nodes for Set the graph has
+  absl::flat_hash_set<std::string> set_nodes;  // by which variables are set: the graph has them
 
   // Lets go of partial runs that are over: they have failed, or have ended without a fetch that a
   // call would take.
@@ -425,19 +425,35 @@ absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList&
 absl::StatusOr<Tensor> Session::Get(const GraphName& tensor) {
   std::vector<Tensor> out;
   TROUPE_RETURN_IF_ERROR(Run({}, {tensor}, {}, &out));
-  return std::move(out[0]);
+  // It may be the very buffer of a variable or of a constant: the caller's is one to write to.
+  if (out[0].BufferUnique()) return std::move(out[0]);
+  Tensor copy = out[0].Clone();
+  if (!copy.valid()) return ResourceExhausted("Get of '", tensor.text(), "': no memory for a copy of it");
+  return copy;
 }
 
 absl::Status Session::Set(const Variable& variable, const Tensor& value) {
   TROUPE_RETURN_IF_ERROR(impl_->Usable());
   if (!variable.valid()) return InvalidArgument("Set: the Variable is invalid, which its scope's status() explains");
   if (!value.valid()) return InvalidArgument("Set of '", variable.variable_name(), "': the tensor has no value");
-  const std::string name = variable.variable_name(), set = StrCat(name, "/Set"), fed = StrCat(name, "/SetValue");
+  const std::string name = variable.variable_name();
+  if (value.dtype() != variable.variable_dtype() || !variable.variable_shape().IsCompatibleWith(value.shape())) {
+    return InvalidArgument("Set of '", name, "': the variable is ", Name(variable.variable_dtype()), " ",
+                           variable.variable_shape().DebugString(), ", but the value is ", value.TypeAndShape());
+  }
+  // With the type, so that a variable of another graph and type leaves this one's nodes alone.
+  const std::string type(Name(variable.variable_dtype()));
+  const std::string set = StrCat(name, "/Set/", type), fed = StrCat(name, "/SetValue/", type);
   {
     std::lock_guard<std::mutex> lock(impl_->set_mu);
-    if (!impl_->set_nodes.contains(name)) {
-      TROUPE_RETURN_IF_ERROR(Annotate(Extend(SetNodes(variable, set, fed)), StrCat("Set of '", name, "'")));
-      impl_->set_nodes.insert(name);
+    if (!impl_->set_nodes.contains(set)) {
+      const absl::Status added = Extend(SetNodes(variable, set, fed));
+      if (absl::IsInvalidArgument(added)) {
+        return NotFound("Set of '", name, "': the session has no such variable (", added.message(),
+                        "); extend it by the variable's graph first");
+      }
+      TROUPE_RETURN_IF_ERROR(Annotate(added, StrCat("Set of '", name, "'")));
+      impl_->set_nodes.insert(set);
     }
   }
   // The variable may keep what it is given.

@@ -121,6 +121,33 @@ BOOST_AUTO_TEST_CASE(get_and_set_a_variable) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(what_get_gave_is_the_callers_alone) {
+  const Scope root = Scope::NewRootScope();
+  const Variable a(root.WithOpName("a"), {1.0f, 2.0f}), b(root.WithOpName("b"), {1.0f, 2.0f});
+  const Operation init = GlobalVariablesInitializer(root);
+  const auto session = SessionOf(root);
+  RequireOk(session->Run({}, {}, {init}, nullptr));
+  Tensor got = *session->Get(a);
+  got.data<float>()[0] = 100.0f;
+  BOOST_TEST(session->Get(a)->DebugString() == "float32 [2] [1 2]");
+  BOOST_TEST(session->Get(b)->DebugString() == "float32 [2] [1 2]");
+}
+
+BOOST_AUTO_TEST_CASE(set_of_what_the_session_does_not_have_leaves_it_as_it_is) {
+  const Scope root = Scope::NewRootScope(), other = Scope::NewRootScope();
+  const Variable w(root.WithOpName("w"), 1.0f), same_name(other.WithOpName("w"), 1);
+  const Variable nope(other.WithOpName("nope"), 1.0f);
+  const Variable rows(root.WithOpName("rows"), {{1.0f, 2.0f, 3.0f}}, {.shape = {-1, 3}, .use_resource = false});
+  const auto session = SessionOf(root);
+  BOOST_TEST(!session->Set(same_name, Tensor::Scalar(3)).ok());
+  RequireOk(session->Set(w, Tensor::Scalar(3.0f)));
+  BOOST_TEST(session->Get(w)->scalar<float>() == 3.0f);
+  BOOST_TEST(absl::IsNotFound(session->Set(nope, Tensor::Scalar(3.0f))));
+  const absl::Status s = session->Set(rows, Tensor::Vector<float>({1, 2}));
+  BOOST_TEST(s.message() == "Set of 'rows': the variable is float32 [?,3], but the value is float32 [2]");
+  RequireOk(session->Set(rows, Tensor::Of<float>({1, 2, 3, 4, 5, 6}, TensorShape({2, 3}))));
+}
+
 BOOST_AUTO_TEST_CASE(set_from_many_threads) {
   const Scope root = Scope::NewRootScope();
   const Variable w(root.WithOpName("w"), 0.0f);

@@ -191,12 +191,13 @@ class Session {
   absl::StatusOr<Callable> Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets);
 
   // The value of a tensor that needs no feeds: mostly of a Variable, a snapshot that later updates
-  // do not change. As Run otherwise.
+  // do not change. The buffer is the caller's alone, other than that of a tensor that Run fetched,
+  // which is to be read only. As Run otherwise.
   absl::StatusOr<Tensor> Get(const GraphName& tensor);
   // Assigns a copy of `value` to the variable, which need not have been initialised.
   // INVALID_ARGUMENT for another type or shape than the variable's; NOT_FOUND when the session has
-  // no such variable. The first Set of a variable adds the nodes <name>/Set and <name>/SetValue to
-  // the session's graph. Refused where Extend is.
+  // no such variable. The first Set of a variable adds two nodes below <name>/Set and
+  // <name>/SetValue to the session's graph. Refused where Extend is.
   absl::Status Set(const Variable& variable, const Tensor& value);
 
   // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until

@@ -274,6 +274,10 @@ void ExecutorSet::OnCancel() { Abort(step_id(), CancelledByCaller()); }
 
 bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& lines, EarlyAnswer* answer) {
   if (!owed_.compare_exchange_strong(step_id, 0)) return false;
+  std::unique_lock<std::mutex> lock(mu_);
+  // First: whoever has no memory for the rest of this still answers with the error.
+  answer->status = status_;
+  lock.unlock();
   answer->done = std::move(done_);
   answer->partial = partial_;
   metadata_ = nullptr;
@@ -281,14 +285,13 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
   for (const std::string& line : lines) {
     if (line.rfind(' ', 0) != 0) StrAppend(&culprits, "\n  ", line);
   }
-  std::lock_guard<std::mutex> lock(mu_);
+  lock.lock();
   // Other steps go on meanwhile, also where this one has every thread in a turn or job.
   if (signature_->turns != nullptr) {
     std::vector<const void*> owners{context_.get()};
     for (const auto& e : executors_) owners.push_back(e->resumable());
     signature_->turns->LoseWorkers(owners);
   }
-  answer->status = status_;
   if (culprits.empty()) return true;
   answer->status = absl::Status(
       status_.code(), StrCat(status_.message(), "; this has not returned, and goes on in the background:", culprits));

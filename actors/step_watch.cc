@@ -150,7 +150,7 @@ StepWatch::Time StepWatch::LookAtDue(Later* later) {
     std::lock_guard<std::mutex> lock(mu_);
     const Time now = clock_->Now();
     armed_ = now;  // what is set meanwhile is part of the answer
-    for (; !reports_due_.empty(); reports_due_.pop_back()) later->reports.push_back(std::move(reports_due_.back()));
+    later->reports.swap(reports_due_);
     if (alarms_lost_) {
       RebuildAlarms();
       alarms_lost_ = false;

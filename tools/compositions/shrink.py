@@ -17,14 +17,14 @@ def frames_of(graph_def):
     for n in graph_def.node:
         for i in n.input:
             users.setdefault(i.lstrip("^").split(":")[0], []).append(n.name)
-    todo = [n.name for n in graph_def.node if n.op in ("Enter", "RefEnter", "Switch", "RefSwitch")]
-    while todo:
-        name = todo.pop()
+    queue = [n.name for n in graph_def.node if n.op in ("Enter", "RefEnter", "Switch", "RefSwitch")]
+    while queue:
+        name = queue.pop()
         if name in inside:
             continue
         inside.add(name)
         if by_name[name].op not in ("Exit", "RefExit", "Merge", "RefMerge"):
-            todo += users.get(name, [])
+            queue += users.get(name, [])
     return inside
 
 

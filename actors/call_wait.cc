@@ -9,7 +9,10 @@ SteadyTime TimeAfter(SteadyTime begun, int64_t ms) {
   return ms >= left.count() ? SteadyTime::max() : begun + std::chrono::milliseconds(ms);
 }
 
-absl::Status CancelledByCaller() { return absl::CancelledError("the step was cancelled by its caller"); }
+absl::Status CancelledByCaller() {
+  static const absl::Status cancelled = absl::CancelledError("the step was cancelled by its caller");
+  return cancelled;
+}
 
 CancellationToken::CancellationToken() : impl_(std::make_shared<Impl>()) {}
 CancellationToken::~CancellationToken() = default;

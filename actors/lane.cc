@@ -23,6 +23,13 @@ Lane::~Lane() {
   for (caf::resumable* r : inbox_) Elsewhere(r);
 }
 
+void Lane::Own(std::vector<caf::resumable*> actors) {
+  own_ = std::move(actors);
+  // Each is queued once at most, and once more while it is being resumed.
+  queue_.reserve(2 * own_.size());
+  inbox_.reserve(2 * own_.size());
+}
+
 void Lane::Elsewhere(caf::resumable* actor) {
   if (elsewhere_ != nullptr) {
     elsewhere_->exec_later(actor);
@@ -105,19 +112,12 @@ bool Lane::DrainSome() {
   return !inbox_.empty();
 }
 
-bool Lane::Wait(std::chrono::steady_clock::time_point until) {
+void Lane::Wait() {
   // A job of the step that this thread has run itself rang the lane's own bell.
-  if (head_ < queue_.size()) return true;
+  if (head_ < queue_.size()) return;
   std::unique_lock<std::mutex> lock(mu_);
-  const auto woken = [&] { return woken_ || !inbox_.empty(); };
-  bool in_time = true;
-  if (until == std::chrono::steady_clock::time_point::max()) {
-    wake_.wait(lock, woken);
-  } else {
-    in_time = wake_.wait_until(lock, until, woken);
-  }
+  wake_.wait(lock, [&] { return woken_ || !inbox_.empty(); });
   woken_ = false;
-  return in_time;
 }
 
 void Lane::Wake() {

@@ -32,8 +32,8 @@ class Lane : public caf::execution_unit {
   explicit Lane(caf::actor_system* system, caf::execution_unit* elsewhere = nullptr);
   ~Lane() override;
 
-  // Sets the actors that may run in this lane.
-  void Own(std::vector<caf::resumable*> actors) { own_ = std::move(actors); }
+  // Sets the actors that may run in this lane. Afterwards queueing one needs no memory.
+  void Own(std::vector<caf::resumable*> actors);
   // Makes the calling thread the lane's thread until Detach. In between, actors that other threads
   // wake wait for this thread; at other times they go elsewhere, so that no actor waits in a lane
   // that no thread drains.
@@ -46,8 +46,8 @@ class Lane : public caf::execution_unit {
   caf::execution_unit* remote() { return &remote_; }
   // Resumes the actors that are queued now, each once. True when others have been queued since.
   bool DrainSome();
-  // Sleeps until an actor is queued or another thread calls Wake, or `until` has come (false).
-  bool Wait(std::chrono::steady_clock::time_point until);
+  // Sleeps until an actor is queued or another thread calls Wake.
+  void Wait();
   void Wake();
   // True when there is something to drain, or Wait would return at once. Takes no lock; for the
   // lane's thread while it does other work.

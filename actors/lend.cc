@@ -24,6 +24,10 @@
 // start shares that time; then it continues on the compute threads, and the caller of RunAsync gets
 // its thread back.
 //
+// A blocking Run that must not wait in its lane (signature.h) starts its step in the same way, for
+// at most the time that such a step may take, and then waits for the answer without the lane. It
+// follows edges 4, 7, 8, 9 and 10.
+//
 // While the calling thread works on a step, the step counts one part more than it has, so that it
 // is not over before the thread has released the set.
 //
@@ -38,8 +42,6 @@
 // and tests/actors/lending_test.cc:
 //   5        an_endless_chain_gives_the_thread_back
 #include <time.h>
-
-#include <absl/cleanup/cleanup.h>
 
 #include <caf/all.hpp>
 
@@ -80,25 +82,43 @@ int64_t CoarseNanos() {
 
 }  // namespace
 
-void ExecutorSet::RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
-                           RunCallback done, proto::RunMetadata* metadata, std::shared_ptr<Signature> keep,
-                           int64_t lend_us) {
-  const bool stats = options.collect_stats && metadata != nullptr;
-  in_lane_ = false;
-  const int64_t lend = MayLend(lend_us, feeds) ? lend_us : 0;
-  run_options_ = options;
-  run_options_.cancellation = nullptr;
+void ExecutorSet::BeginAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
+                             proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept {
+  in_lane_ = lent_ = false;
+  stats_ = run_options_.collect_stats && metadata != nullptr;
   done_ = std::move(done);
   metadata_ = metadata;
   keep_ = std::move(keep);
-  held_feeds_.clear();
-  for (size_t i = 0; i < feeds.size(); ++i) held_feeds_.push_back(feeds[i]);
   Begin(absl::Span<const Tensor>(held_feeds_), true);
-  Guard(options.cancellation, deadline);
-  lent_ = lend > 0;
-  if (lent_) return Lend(stats, lend);
+  Guard(token, deadline);
+}
+
+void ExecutorSet::RunAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
+                           proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us) noexcept {
+  const int64_t lend = MayLend(lend_us, absl::Span<const Tensor>(held_feeds_)) ? lend_us : 0;
+  BeginAsync(deadline, token, std::move(done), metadata, std::move(keep));
+  if (lend > 0) return Lend(lend);
   if (executors_.empty()) return OnOver();  // there is no part whose end could tell
-  Launch(elsewhere_, stats);
+  Launch(elsewhere_, stats_);
+}
+
+// Not as a lender of RunAsync: within a `done` of one the caller would wait for itself.
+void ExecutorSet::RunHere(const Deadline& deadline, const CancellationToken* token, RunCallback done,
+                          proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept {
+  const bool limited = deadline.ms > 0 || token != nullptr;
+  const std::chrono::nanoseconds most(limited ? kLimitedNanos : kUsersNanos);
+  BeginAsync(deadline, token, std::move(done), metadata, std::move(keep));
+  lent_ = true;
+  parts_left_.fetch_add(1, std::memory_order_relaxed);
+  Clock::time_point until{};
+  // When the time is over in which it was expected to end, it goes on elsewhere: this thread waits,
+  // and hears of a deadline or a Close whatever the kernels do.
+  RunInLane(most.count() / 1000, [&] {
+    const Clock::time_point now = Clock::now();
+    if (until == Clock::time_point()) until = now + most;
+    return now >= until;
+  });
+  LetGo();
 }
 
 bool ExecutorSet::MayLend(int64_t lend_us, const FeedValues& feeds) const {
@@ -111,17 +131,23 @@ bool ExecutorSet::MayLend(int64_t lend_us, const FeedValues& feeds) const {
 }
 
 // The step has begun, and may be over when this returns.
-void ExecutorSet::Lend(bool stats, int64_t lend_us) {
+void ExecutorSet::Lend(int64_t lend_us) noexcept {
+  lent_ = true;
   parts_left_.fetch_add(1, std::memory_order_relaxed);
-  stats_ = stats;
-  if (lender.busy) return lender.waiting.push_back(this);
+  if (lender.busy) {
+    try {
+      return lender.waiting.push_back(this);
+    } catch (const std::bad_alloc&) {
+      Launch(elsewhere_, stats_);
+      return LetGo();
+    }
+  }
   lender.busy = true;
   lender.follows = false;
-  // Also when an exception ends it: the thread may lend itself again.
-  const absl::Cleanup free = [] { lender.busy = false; };
   Clock::time_point until{};
   RunLent(&until, lend_us);
   while (ExecutorSet* set = lender.Next()) set->RunLent(&until, lend_us);
+  lender.busy = false;
 }
 
 // `until`, when the thread's time is over, is set when that begins to count: reading the clock
@@ -136,24 +162,30 @@ void ExecutorSet::RunLent(Clock::time_point* until, int64_t lend_us) {
   if (follows && time_is_over()) {
     Launch(elsewhere_, stats_);
   } else {
-    lane_.Attach();
-    in_lane_ = true;
-    {
-      const LaneTurn turn;
-      const ScopedFlushDenormals flush;
-      const NoLoggerMeanwhile quiet(&system_);
-      const int64_t begun = CoarseNanos();
-      Launch(&lane_, stats_);
-      while (lane_.DrainSome()) {
-        if (time_is_over()) break;
-      }
-      // Of longer ones each is seen, of shorter ones so many that little time is lost by them.
-      if (CoarseNanos() - begun > lend_us * 1000) Overran();
-    }
-    in_lane_ = false;
-    lane_.Detach();
+    RunInLane(lend_us, time_is_over);
   }
   LetGo();
+}
+
+// Runs the step on this thread until nothing of it can run, or over() is true after a turn.
+template <class Over>
+void ExecutorSet::RunInLane(int64_t lend_us, Over over) {
+  lane_.Attach();
+  in_lane_ = true;
+  {
+    const LaneTurn turn;
+    const ScopedFlushDenormals flush;
+    const NoLoggerMeanwhile quiet(&system_);
+    const int64_t begun = CoarseNanos();
+    Launch(&lane_, stats_);
+    while (lane_.DrainSome()) {
+      if (over()) break;
+    }
+    // Of longer ones each is seen, of shorter ones so many that little time is lost by them.
+    if (CoarseNanos() - begun > lend_us * 1000) Overran();
+  }
+  in_lane_ = false;
+  lane_.Detach();
 }
 
 void ExecutorSet::LetGo() {

@@ -16,7 +16,8 @@ void PartialStep::Start(const RunOptions& options, const Deadline& deadline) {
   });
   set_ = set;
   if (options.cancellation != nullptr) token_ = *options.cancellation;
-  set->RunPartial(options, deadline, shared_from_this());
+  set->Reserve(options, {});
+  set->RunPartial(deadline, options.cancellation, shared_from_this());
 }
 
 absl::StatusOr<size_t> PartialStep::IndexOf(const Names& names, const std::string& name, const char* what) const {

@@ -17,6 +17,7 @@
 #include "actors/pending_run.h"
 #include "actors/process.h"
 #include "actors/session_actor.h"
+#include "graph/core/guarded.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
@@ -373,11 +374,15 @@ absl::Status Session::Run(const FeedList& feeds, const NameList& fetches, const 
 absl::Status Session::Run(const RunOptions& options, const FeedList& feeds, const NameList& fetches,
                           const NameList& targets, std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
   TROUPE_RETURN_IF_ERROR(impl_->Usable());
-  const Deadline deadline = impl_->DeadlineOf(options);
-  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s,
-                          impl_->Find(feeds.get(), fetches.get(), targets.get(), deadline, options.cancellation,
-                                      Impl::PartsOf(options, metadata)));
-  return s->RunBlocking(options, deadline, FeedValues(feeds.get()), outputs, metadata);
+  try {
+    const Deadline deadline = impl_->DeadlineOf(options);
+    TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s,
+                            impl_->Find(feeds.get(), fetches.get(), targets.get(), deadline, options.cancellation,
+                                        Impl::PartsOf(options, metadata)));
+    return s->RunBlocking(options, deadline, FeedValues(feeds.get()), outputs, metadata);
+  } catch (const std::bad_alloc&) {
+    return ThrownStatus("the search for the compiled step");
+  }
 }
 
 void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const NameList& fetches,
@@ -502,7 +507,14 @@ absl::Status Session::PartialRun(const RunOptions& options, const std::string& h
     if (it == impl_->partial.end()) return impl_->NoPartialRunLocked(handle);
     step = it->second;
   }
-  absl::Status s = step->Run(options, feeds.get(), fetches.get(), outputs);
+  absl::Status s;
+  try {
+    s = step->Run(options, feeds.get(), fetches.get(), outputs);
+  } catch (const std::bad_alloc&) {
+    // Some of the feeds may have come, others not.
+    step->GiveUp();
+    s = ThrownStatus("the partial run");
+  }
   if (step->over()) {
     std::lock_guard<std::mutex> lock(impl_->partial_mu);
     impl_->partial.erase(handle);

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/actor_thread.h"
+#include "actors/no_memory.h"
 #include "actors/partial_step.h"
 #include "graph/core/guarded.h"
 #include "troupe/proto/config.pb.h"
@@ -18,9 +19,15 @@ using Clock = std::chrono::steady_clock;
 // A set takes this many numbers at once, so that steps do not meet at a counter.
 constexpr int64_t kStepIds = 1024;
 std::atomic<int64_t> next_step_id{1};
-// What a step may take that has a lane: one that has a deadline or token, and one with kernels of
-// users.
-constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
+// Statuses that need no memory when it has run out.
+const absl::Status& NoMemory() {
+  static const absl::Status status = ResourceExhausted("no memory is left for the step");
+  return status;
+}
+const absl::Status& AnotherPartFailed() {
+  static const absl::Status status = Cancelled("another part of the step failed");
+  return status;
+}
 
 // Where a thread looks for a free set first, and where it puts it back: so it finds the set that it
 // had before, whose lines are in its core's cache.
@@ -115,6 +122,9 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
     own.push_back(executors_.back()->resumable());
   }
   lane_.Own(std::move(own));
+  (void)NoMemory();
+  (void)AnotherPartFailed();
+  (void)CancelledByCaller();
   arguments_.resize(signature->feeds.size());
   loans_ = std::vector<bits::Loan>(signature->feeds.size());
   results_.resize(signature->fetches.size());
@@ -122,7 +132,9 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
 }
 
 ExecutorSet::~ExecutorSet() {
-  for (const auto& e : executors_) caf::anon_send_exit(e->actor(), caf::exit_reason::user_shutdown);
+  for (const auto& e : executors_) {
+    UntilMemoryAllows([&] { caf::anon_send_exit(e->actor(), caf::exit_reason::user_shutdown); });
+  }
 }
 
 bool ExecutorSet::usable() const {
@@ -144,6 +156,19 @@ Executor* ExecutorSet::SenderOf(const std::string& key) {
   return it == signature_->senders.end() ? nullptr : executors_[it->second].get();
 }
 
+// A kernel of an aborted step may still look at the old context.
+void ExecutorSet::Renew() {
+  if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
+}
+
+void ExecutorSet::Reserve(const RunOptions& options, const FeedValues& feeds) {
+  run_options_ = options;
+  run_options_.cancellation = nullptr;
+  held_feeds_.clear();
+  for (size_t i = 0; i < feeds.size(); ++i) held_feeds_.push_back(feeds[i]);
+  Renew();
+}
+
 void ExecutorSet::Begin(const FeedValues& feeds, bool answers) {
   if (next_id_ == last_id_) [[unlikely]] {
     next_id_ = next_step_id.fetch_add(kStepIds, std::memory_order_relaxed);
@@ -156,8 +181,6 @@ void ExecutorSet::Begin(const FeedValues& feeds, bool answers) {
   if (stops_.load() != 0) [[unlikely]] {
     std::lock_guard<std::mutex> wait(mu_);
   }
-  // A kernel of an aborted step may still look at the old context.
-  if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
   context_->step_id = id;
   context_->cancelled.store(false, std::memory_order_relaxed);
   if (context_->resources.used()) context_->resources.ClearAll();
@@ -178,7 +201,7 @@ void ExecutorSet::Begin(const FeedValues& feeds, bool answers) {
   }
 }
 
-void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
+void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   StepInput input;
   input.context = context_;
   input.arguments = arguments_.data();
@@ -187,15 +210,25 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) {
   input.token_messages = signature_->options.token_messages;
   input.check_kernels = signature_->options.check_kernels;
   input.measure = std::exchange(measure_next_, false);
+  const int parts = static_cast<int>(executors_.size());
+  try {
+    for (int i = 0; i < parts; ++i) {
+      timings_[i].clear();
+      input.timings = stats ? &timings_[i] : nullptr;
+      executors_[i]->Prepare(input);
+    }
+  } catch (const std::bad_alloc&) {
+    // No part has begun, and none will.
+    SetError(NoMemory());
+    context_->cancelled.store(true, std::memory_order_relaxed);
+    if (parts_left_.fetch_sub(parts, std::memory_order_acq_rel) == parts && (!in_lane_ || lent_)) OnOver();
+    return;
+  }
   // Without a lane the step may end, and this object with it, as soon as the last part has been
   // started.
   std::shared_ptr<Executor> last;
-  if (home == elsewhere_ && !executors_.empty()) last = executors_.back();
-  for (size_t i = 0, n = executors_.size(); i < n; ++i) {
-    timings_[i].clear();
-    input.timings = stats ? &timings_[i] : nullptr;
-    executors_[i]->Start(input, home);
-  }
+  if (home == elsewhere_ && parts > 0) last = executors_.back();
+  for (int i = 0; i < parts; ++i) executors_[i]->Start(home);
 }
 
 void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
@@ -203,7 +236,7 @@ void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
     if (SetError(status)) {
       context_->cancelled.store(true, std::memory_order_relaxed);
       for (const auto& e : executors_) {
-        if (e.get() != executor) e->Abort(context_->step_id, absl::CancelledError("another part of the step failed"));
+        if (e.get() != executor) e->Abort(context_->step_id, AnotherPartFailed());
       }
     }
   }
@@ -259,7 +292,12 @@ void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
 void ExecutorSet::DropResources() {
   if (!context_->resources.used()) return;
   if (context_.use_count() == 1) return context_->resources.ClearAll();
-  auto fresh = std::make_shared<StepContext>();
+  std::shared_ptr<StepContext> fresh;
+  try {
+    fresh = std::make_shared<StepContext>();
+  } catch (const std::bad_alloc&) {
+    return;  // the next step gets a context of its own, or does not begin
+  }
   std::lock_guard<std::mutex> lock(mu_);
   context_.swap(fresh);
 }
@@ -315,8 +353,12 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
     }
   }
   if (status.ok() && outputs != nullptr) {
-    outputs->resize(results_.size());
-    for (size_t i = 0; i < results_.size(); ++i) (*outputs)[i] = std::move(results_[i]);
+    try {
+      outputs->resize(results_.size());
+      for (size_t i = 0; i < results_.size(); ++i) (*outputs)[i] = std::move(results_[i]);
+    } catch (const std::bad_alloc&) {
+      status = NoMemory();
+    }
   }
   for (Tensor& t : results_) t = Tensor();
   return status;
@@ -353,30 +395,14 @@ void ExecutorSet::Overran() {
   measure_next_ = true;
 }
 
-bool ExecutorSet::MayUseLane(bool limited, const FeedValues& feeds) const {
-  if (!limited && !user_kernels_) [[likely]]
-    return true;
+bool ExecutorSet::CheapFor(bool limited, const FeedValues& feeds) const {
   if (limited) return !user_kernels_ && for_lane_.Cover(feeds);
   return measured_nanos_ >= 0 && measured_nanos_ <= kUsersNanos;
 }
 
-std::vector<std::string> ExecutorSet::AskInLane() {
-  constexpr std::chrono::milliseconds kGrace{100}, kLook{1};
-  const auto answered = std::make_shared<std::atomic<bool>>(false);
-  const auto question = std::make_shared<StepQuestion>(executors_);
-  question->Ask([answered](const auto&) { answered->store(true); });
-  const Clock::time_point until = Clock::now() + kGrace;
-  for (Clock::time_point now = Clock::now(); !*answered && running() && now < until; now = Clock::now()) {
-    if (!lane_.DrainSome() && !*answered && running()) lane_.Wait(std::min(until, now + kLook));
-  }
-  return question->Lines();
-}
-
 absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                                       std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
-  const SessionOptions& session = signature_->options;
-  const bool timed = deadline.ms > 0, limited = timed || options.cancellation != nullptr;
-  bool overran = false;
+  Renew();
   lane_.Attach();
   in_lane_ = true;
   lent_ = false;
@@ -384,89 +410,70 @@ absl::Status ExecutorSet::RunBlocking(const RunOptions& options, const Deadline&
     const LaneTurn turn;
     ScopedFlushDenormals flush;
     NoLoggerMeanwhile quiet(&system_);
-    const bool stats = options.collect_stats && metadata != nullptr;
     Begin(feeds, false);
-    const Cancellation cancellation(options.cancellation, this);
-    Launch(&lane_, stats);
-    if (cancellation.cancelled()) OnCancel();
-    bool watched = session.stall_report_ms > 0 && signature_->watch != nullptr && !executors_.empty();
-    if (watched) signature_->watch->Add(this, step_id(), {}, session.stall_report_ms);
-    const auto unwatch = [&] {
-      if (std::exchange(watched, false)) signature_->watch->Remove(this);
-    };
-    Clock::time_point since{};
-    // A limited step lets go of the thread now and then, to look at its deadline and to be told.
-    const auto look = [&] {
-      const Clock::time_point now = Clock::now();
-      if (now - since > std::chrono::nanoseconds(kLimitedNanos)) overran = true;
-      return now;
-    };
-    for (bool expired = false;;) {
-      if (limited) since = Clock::now();
-      const bool more = lane_.DrainSome();
-      if (limited) {
-        const Clock::time_point now = look();
-        if (timed && !expired && now >= deadline.at && running()) {
-          expired = true;
-          unwatch();
-          Stop(step_id(), DeadlineStatus(deadline.ms, AskInLane()));
-          continue;
-        }
-      }
-      if (more) continue;
+    Guard(options.cancellation, deadline);
+    Launch(&lane_, options.collect_stats && metadata != nullptr);
+    for (;;) {
+      if (lane_.DrainSome()) continue;
       if (!running()) break;
-      const Clock::time_point until = expired ? Clock::time_point::max() : deadline.at;
-      HelpJobs(until);
-      if (limited) look();
-      lane_.Wait(until);
+      HelpJobs();
+      lane_.Wait();
     }
-    unwatch();
+    EndGuard();
   }
   lane_.Detach();
   if (metadata != nullptr) FillMetadata(options, metadata);
-  if (overran) Overran();
   return Finish(outputs);
 }
 
 // The lane's thread has nothing to run, but the step's jobs may have. All of a step's devices share
 // their threads.
-void ExecutorSet::HelpJobs(Clock::time_point until) {
+void ExecutorSet::HelpJobs() {
   for (const auto& e : executors_) {
     if (!e->state().has_jobs()) continue;
-    const bool timed = until != Clock::time_point::max();
-    return e->state().part().device->threads()->Help(
-        context_.get(), [&] { return lane_.Stirred() || (timed && Clock::now() >= until); });
+    return e->state().part().device->threads()->Help(context_.get(), [&] { return lane_.Stirred(); });
   }
 }
 
-void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline) {
+void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline) noexcept {
   if (executors_.empty()) return;  // over before anybody could
-  if (token != nullptr) {
-    cancellation_.emplace(token, this);
-    if (cancellation_->cancelled()) {
-      context_->cancelled.store(true, std::memory_order_relaxed);
-      SetError(CancelledByCaller());
+  const auto fail = [this](const absl::Status& status) {
+    context_->cancelled.store(true, std::memory_order_relaxed);
+    SetError(status);
+  };
+  try {
+    if (token != nullptr) {
+      cancellation_.emplace(token, this);
+      if (cancellation_->cancelled()) fail(CancelledByCaller());
     }
-  }
-  const int64_t stall_ms = signature_->options.stall_report_ms;
-  if (signature_->watch == nullptr) return;
-  if (deadline.ms > 0 || stall_ms > 0) {
-    watched_ = true;
-    signature_->watch->Add(this, step_id(), deadline, stall_ms);
-  }
-  // Told to end before the watch could hear of it: it must not wait for a thread.
-  if (failed_.load()) {
-    watched_ = true;
-    signature_->watch->Stopped(this, step_id(), false);
+    const int64_t stall_ms = signature_->options.stall_report_ms;
+    if (signature_->watch == nullptr) return;
+    if (deadline.ms > 0 || stall_ms > 0) {
+      watched_ = true;
+      signature_->watch->Add(this, step_id(), deadline, stall_ms);
+    }
+    // Told to end before the watch could hear of it: it must not wait for a thread.
+    if (failed_.load()) {
+      watched_ = true;
+      signature_->watch->Stopped(this, step_id(), false);
+    }
+  } catch (const std::bad_alloc&) {
+    // The parts see it when they begin.
+    fail(NoMemory());
   }
 }
 
-void ExecutorSet::RunPartial(const RunOptions& options, const Deadline& deadline,
+void ExecutorSet::EndGuard() {
+  cancellation_.reset();
+  if (std::exchange(watched_, false)) signature_->watch->Remove(this);
+}
+
+void ExecutorSet::RunPartial(const Deadline& deadline, const CancellationToken* token,
                              std::shared_ptr<PartialStep> partial) {
   in_lane_ = lent_ = false;
   partial_ = std::move(partial);
   Begin({}, true);
-  Guard(options.cancellation, deadline);
+  Guard(token, deadline);
   if (executors_.empty()) return OnOver();
   Launch(elsewhere_, false);
 }
@@ -485,7 +492,8 @@ void ExecutorSet::Feed(uint32_t index, const Tensor& value) {
 
 void ExecutorSet::ResultReady(uint32_t index) { partial_->OnResult(index, std::move(results_[index])); }
 
-void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const {
+// Statistics for which there is no memory are missing.
+void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const noexcept try {
   if (options.collect_stats) {
     for (size_t i = 0; i < executors_.size(); ++i) {
       const CompiledPart& part = *signature_->parts[i];
@@ -505,6 +513,8 @@ void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* me
       }
     }
   }
+} catch (const std::bad_alloc&) {
+  spdlog::error("no memory is left for the statistics of a step");
 }
 
 Signature::~Signature() {
@@ -586,27 +596,38 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadlin
   }
   TROUPE_RETURN_IF_ERROR(CheckFeeds(values));
   if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
-  std::unique_ptr<ExecutorSet> set = Lease();
-  if (set->MayUseLane(deadline.ms > 0 || run_options.cancellation != nullptr, values) ||
-      (turns != nullptr && !turns->Start().ok())) {
-    absl::Status s = set->RunBlocking(run_options, deadline, values, outputs, metadata);
-    Release(std::move(set));
-    return s;
+  const bool limited = deadline.ms > 0 || run_options.cancellation != nullptr;
+  std::unique_ptr<ExecutorSet> set;
+  try {
+    set = Lease();
+    if ((!limited && !set->user_kernels()) || (turns != nullptr && !turns->Start().ok())) {
+      absl::Status s = set->RunBlocking(run_options, deadline, values, outputs, metadata);
+      Release(std::move(set));
+      return s;
+    }
+    // The answer comes in time, whatever the step's kernels do.
+    struct Answer {
+      Answer(absl::Status s, std::vector<Tensor> o = {}) : status(std::move(s)), outputs(std::move(o)) {}  // NOLINT
+      absl::Status status;
+      std::vector<Tensor> outputs;
+    };
+    auto wait = std::make_shared<CallWait<Answer>>();
+    RunCallback done = [wait](absl::Status s, std::vector<Tensor> o) { wait->Set(Answer(std::move(s), std::move(o))); };
+    const bool here = set->CheapFor(limited, values);
+    set->Reserve(run_options, values);
+    if (here) {
+      set.release()->RunHere(deadline, run_options.cancellation, std::move(done), metadata, shared_from_this());
+    } else {
+      set.release()->RunAsync(deadline, run_options.cancellation, std::move(done), metadata, shared_from_this(), 0);
+    }
+    Answer answer = wait->Wait();
+    if (answer.status.ok() && outputs != nullptr) *outputs = std::move(answer.outputs);
+    return answer.status;
+  } catch (const std::bad_alloc&) {
+    // Before the step began.
+    if (set != nullptr) Release(std::move(set));
+    return NoMemory();
   }
-  // The answer comes in time, whatever the step's kernels do.
-  struct Answer {
-    Answer(absl::Status s, std::vector<Tensor> o = {}) : status(std::move(s)), outputs(std::move(o)) {}  // NOLINT
-    absl::Status status;
-    std::vector<Tensor> outputs;
-  };
-  auto wait = std::make_shared<CallWait<Answer>>();
-  set.release()->RunAsync(
-      run_options, deadline, values,
-      [wait](absl::Status s, std::vector<Tensor> o) { wait->Set(Answer(std::move(s), std::move(o))); }, metadata,
-      shared_from_this(), 0);
-  Answer answer = wait->Wait();
-  if (answer.status.ok() && outputs != nullptr) *outputs = std::move(answer.outputs);
-  return answer.status;
 }
 
 void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline, const FeedValues& values,
@@ -615,9 +636,17 @@ void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline
   if (s.ok() && closed->load(std::memory_order_relaxed)) s = Cancelled("the session is closed");
   if (s.ok() && turns != nullptr) s = turns->Start();
   if (!s.ok()) return CallDone(done, std::move(s), {});
+  std::unique_ptr<ExecutorSet> set;
+  try {
+    set = Lease();
+    set->Reserve(run_options, values);
+  } catch (const std::bad_alloc&) {
+    if (set != nullptr) Release(std::move(set));
+    return CallDone(done, NoMemory(), {});
+  }
   // The set belongs to the step until its last part releases it.
-  Lease().release()->RunAsync(run_options, deadline, values, std::move(done), metadata, shared_from_this(),
-                              lend_us < 0 ? options.lend_thread_us : lend_us);
+  set.release()->RunAsync(deadline, run_options.cancellation, std::move(done), metadata, shared_from_this(),
+                          lend_us < 0 ? options.lend_thread_us : lend_us);
 }
 
 void Signature::AbortAll(const absl::Status& status) {

@@ -7,23 +7,28 @@
 // feeds and its results.
 //
 //   state      event                                     action                                            next
-//   free       a blocking Run that the lane may have   1 run_step to each executor, through the lane     in its lane
-//   free       RunAsync, PartialRun, another Run       2 run_step to each executor (lend.cc)             running
-//   in its lane, running  Stop of this step            3 keep the error, tell kernels and executors      as before
-//   in its lane, running  Stop of an older step        4 nothing                                         as before
-//   in its lane  the last part is done                 5 wake the lane, which answers                    free
-//   running    the last part is done                   6 answer                                          free
-//   running    it was stopped 50 ms ago                7 answer, with what has not returned              answered
-//   answered   the last part is done                   8 nothing is told any more                        free
+//   free       a blocking Run of the library's kernels,
+//              without deadline and token             1 run_step to each executor, through the lane      in its lane
+//   free       any other call                         2 run_step to each executor (lend.cc)             running
+//   in its lane, running  Stop of this step           3 keep the error, tell kernels and executors      as before
+//   in its lane, running  Stop of an older step       4 nothing                                         as before
+//   in its lane  the last part is done                5 wake the lane, which answers                    free
+//   running    the last part is done                  6 answer                                          free
+//   running    it was stopped 50 ms ago               7 answer, with what has not returned              answered
+//   answered   the last part is done                  8 nothing is told any more                        free
 //
-// A blocking Run uses its own thread as the step's lane only if it can expect the thread back in
-// time. Without deadline and token: any step of the library's own kernels (which return), and a
-// step with users' kernels that took at most 10 ms when it was last measured. With a deadline or
-// token: a step of the library's kernels that took at most 1 ms with feeds at least as large in
-// every dimension. Otherwise the step is asynchronous and the caller waits for the answer. The cost
-// of a step may depend on more than the sizes of its feeds (on their values, or on variables); a
-// step with a deadline or token that kept its lane for longer than 1 ms is asynchronous the next
-// time, and measured then. While a kernel occupies the lane, neither Close nor a deadline takes
+// When no memory is left to begin a step, none of its parts begins, and the call is answered with
+// RESOURCE_EXHAUSTED (tests/cast/no_memory.cc). Ending a step needs no memory (no_memory.h).
+//
+// A blocking Run waits in its step's lane only where each kernel returns: without deadline and
+// token, for the library's own kernels. Any other blocking Run starts an asynchronous step and
+// waits for the answer. That step begins on the calling thread if it is known to be short: with a
+// deadline or token, one of the library's kernels that took at most 1 ms with feeds at least as
+// large in every dimension; with users' kernels, one that took at most 10 ms when it was last
+// measured. As soon as nothing of it can run on the calling thread, or the time is over, it goes on
+// elsewhere. The cost of a step may depend on more than the sizes of its feeds (on their values, or
+// on variables); a step that kept its caller's thread for longer begins elsewhere the next time, and
+// is measured then. While a kernel occupies the caller's thread, neither Close nor a deadline takes
 // effect.
 //
 // Thread rule: Lease, Release and the Run functions are thread safe. Threads that run steps share
@@ -49,10 +54,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "actors/call_wait.h"
 #include "actors/executor/executor_actor.h"
 #include "actors/executor/tensor_bits.h"
@@ -68,6 +73,10 @@ namespace troupe {
 class ExecutorSet;
 class PartialStep;
 class Signature;
+
+// What a step may take that begins on its caller's thread: one that has a deadline or token, and one
+// with kernels of users.
+constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
 
 // The largest feeds with which a step was cheap: their shapes, and for each the number of
 // characters in all its strings. Thread rule: one thread at a time.
@@ -95,20 +104,29 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   ExecutorSet(Signature* signature, caf::actor_system& system);
   ~ExecutorSet() override;
 
-  // Runs a step on the calling thread's lane and waits for it.
+  // Runs a step on the calling thread's lane and waits for it. Throws std::bad_alloc if there is no
+  // memory to begin.
   absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                            std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
-  // Whether a blocking Run may use its thread as the lane of a step with these feeds; `limited`:
-  // the call has a deadline or a token.
-  bool MayUseLane(bool limited, const FeedValues& feeds) const;
+  bool user_kernels() const { return user_kernels_; }
+  // Whether a step with these feeds, which is not to keep its caller's thread, is so short that it
+  // may begin there. `limited`: the call has a deadline or a token.
+  bool CheapFor(bool limited, const FeedValues& feeds) const;
+  // Keeps the feeds of a step that answers by a callback, and takes what it needs memory for before
+  // it begins. Throws std::bad_alloc.
+  void Reserve(const RunOptions& options, const FeedValues& feeds);
   // Starts a step for which no thread waits. It begins on the calling thread if it is likely to
   // take at most `lend_us` microseconds (lend.cc), otherwise on the compute threads. `keep` is
-  // released before `done` is called.
-  void RunAsync(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, RunCallback done,
-                proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us);
+  // released before `done` is called. REQUIRES: Reserve.
+  void RunAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
+                proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us) noexcept;
+  // The same for a caller who waits: it begins on the calling thread, which works on it as long as
+  // something can run (lend.cc).
+  void RunHere(const Deadline& deadline, const CancellationToken* token, RunCallback done, proto::RunMetadata* metadata,
+               std::shared_ptr<Signature> keep) noexcept;
   // Starts a step whose feeds come later, on the compute threads. `partial` is told of results and
-  // of the end.
-  void RunPartial(const RunOptions& options, const Deadline& deadline, std::shared_ptr<PartialStep> partial);
+  // of the end. REQUIRES: Reserve, without feeds.
+  void RunPartial(const Deadline& deadline, const CancellationToken* token, std::shared_ptr<PartialStep> partial);
   void Feed(uint32_t index, const Tensor& value);
   // False when an executor is dead; the set must then not be used again.
   bool usable() const;
@@ -140,25 +158,28 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // Begins a step: it has a number from here on, and may be stopped. `feeds` must stay where they
   // are until Finish. `answers`: the step answers by a callback, so it may be answered early.
   void Begin(const FeedValues& feeds, bool answers);
-  void Launch(caf::execution_unit* home, bool stats);
-  // Registers a step for which no thread waits with its token and with the watch.
-  void Guard(const CancellationToken* token, const Deadline& deadline);
-  // Works along with the step's jobs until the lane has something to run, `until` has come, or it
-  // is time to sleep.
-  void HelpJobs(std::chrono::steady_clock::time_point until);
-  // Asks the parts what the step waits for. For the lane's thread, which drains the lane meanwhile:
-  // an executor answers in its turn, which may be in this lane or elsewhere.
-  std::vector<std::string> AskInLane();
+  // Starts the parts, all or none: none when there is no memory for it, which is the step's error.
+  void Launch(caf::execution_unit* home, bool stats) noexcept;
+  void Renew();
+  void BeginAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
+                  proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept;
+  // Registers the step with its token and with the watch, and the reverse.
+  void Guard(const CancellationToken* token, const Deadline& deadline) noexcept;
+  void EndGuard();
+  // Works along with the step's jobs until the lane has something to run, or it is time to sleep.
+  void HelpJobs();
   // Lending (lend.cc).
   bool MayLend(int64_t lend_us, const FeedValues& feeds) const;
-  void Lend(bool stats, int64_t lend_us);
+  void Lend(int64_t lend_us) noexcept;
   void RunLent(std::chrono::steady_clock::time_point* until, int64_t lend_us);
+  template <class Over>
+  void RunInLane(int64_t lend_us, Over over);
   void LetGo();
   void OnOver();
   void DropResources();
   // The step's status and its outputs.
   absl::Status Finish(std::vector<Tensor>* outputs);
-  void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const;
+  void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const noexcept;
 
   // Records how long the step's turns and jobs took, and with which feeds. REQUIRES: the step is
   // over, and its arguments are still there.
@@ -253,7 +274,9 @@ class Signature : public std::enable_shared_from_this<Signature> {
   };
   std::array<Slot, kSlots> free_;
   std::mutex mu_;
-  absl::flat_hash_set<ExecutorSet*> all_;  // for AbortAll and reports
+  // For AbortAll and reports. The standard's set: absl's is broken for good by an insertion that
+  // finds no memory.
+  std::unordered_set<ExecutorSet*> all_;
   friend class ExecutorSet;
 };
 

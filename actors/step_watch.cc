@@ -24,7 +24,12 @@ constexpr std::chrono::milliseconds kAgain{10};
 
 void StepWatch::PushAlarm(Time when, ExecutorSet* set, const WatchedCall* call) {
   if (when == Time::max()) return;
-  alarms_.push_back({when, ++last_alarm_, set, call});
+  try {
+    alarms_.push_back({when, ++last_alarm_, set, call});
+  } catch (const std::bad_alloc&) {
+    alarms_lost_ = true;
+    throw;
+  }
   std::push_heap(alarms_.begin(), alarms_.end());
 }
 
@@ -67,20 +72,24 @@ void StepWatch::Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline,
   clock_->Wake(shared_from_this(), due);
 }
 
-void StepWatch::Stopped(ExecutorSet* set, int64_t step_id, bool begun) {
+// A step for which there is no memory here ends as soon as its kernels return.
+void StepWatch::Stopped(ExecutorSet* set, int64_t step_id, bool begun) noexcept {
   const Time now = clock_->Now();
   Time due = Time::max();
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    // An answer that is given takes the step off this list under its lock, or is seen here.
-    if (!set->unanswered(step_id)) return;
-    Entry& e = steps_.try_emplace(set, Entry{set, step_id}).first->second;
-    if (e.state == State::kEnding) return;
-    BeginEnding(&e, now, begun);
-    due = e.due();
-    if (!SetAlarm(due, set, nullptr)) return;
+  try {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      // An answer that is given takes the step off this list under its lock, or is seen here.
+      if (!set->unanswered(step_id)) return;
+      Entry& e = steps_.try_emplace(set, Entry{set, step_id}).first->second;
+      if (e.state == State::kEnding) return;
+      BeginEnding(&e, now, begun);
+      due = e.due();
+      if (!SetAlarm(due, set, nullptr)) return;
+    }
+    clock_->Wake(shared_from_this(), due);
+  } catch (const std::bad_alloc&) {
   }
-  clock_->Wake(shared_from_this(), due);
 }
 
 void StepWatch::Remove(ExecutorSet* set) {
@@ -189,9 +198,7 @@ void StepWatch::LookAtStep(ExecutorSet* set, Time now, Later* later) {
         break;
       case State::kEnding:
         later->answers.emplace_back();
-        if (!set->AnswerEarly(e.step_id, e.question != nullptr ? e.question->Lines() : std::vector<std::string>(),
-                              &later->answers.back()))
-          later->answers.pop_back();
+        if (!set->AnswerEarly(e.step_id, LinesOf(e), &later->answers.back())) later->answers.pop_back();
         steps_.erase(it);
         return;
     }
@@ -253,21 +260,32 @@ void StepWatch::Ask(Entry* e) {
   });
 }
 
+// None when there was no memory for the question.
+std::vector<std::string> StepWatch::LinesOf(const Entry& e) {
+  return e.question != nullptr ? e.question->Lines() : std::vector<std::string>();
+}
+
 std::string StepWatch::Report(Entry* e) {
   e->state = State::kWatched;
-  return StallText(e->step_id, e->set->Describe(), e->stall_ms, e->question->Lines());
+  return StallText(e->step_id, e->set->Describe(), e->stall_ms, LinesOf(*e));
 }
 
 void StepWatch::Expire(Entry* e, Time now) {
-  e->set->Stop(e->step_id, DeadlineStatus(e->timeout_ms, e->question->Lines()));
+  e->set->Stop(e->step_id, DeadlineStatus(e->timeout_ms, LinesOf(*e)));
   BeginEnding(e, now);
 }
 
-void StepWatch::BeginEnding(Entry* e, Time now, bool begun) {
+void StepWatch::BeginEnding(Entry* e, Time now, bool begun) noexcept {
   e->state = State::kEnding;
   e->deadline = now + kEndGrace;
   e->check = Time::max();
-  if (begun) Ask(e);
+  e->question = nullptr;
+  if (!begun) return;
+  try {
+    Ask(e);
+  } catch (const std::bad_alloc&) {
+    // The answer does not say what has not returned.
+  }
 }
 
 void StepWatch::Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question) {

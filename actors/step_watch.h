@@ -1,11 +1,10 @@
 // The list of steps that have a deadline, want stall reports, or were told to end and have not yet.
 //
-// A blocking Run in its lane checks its deadline itself. Every other step with a deadline, every
-// step of a session with stall reports, and every step that was told to end (deadline, token,
-// Close) stands on this list; the runtime's clock calls Look() when something is due
-// (step_clock.h). A step that was told to end has 50 ms to end: if it does, nothing of the step
-// runs any more when its call is answered. After 50 ms the call is answered all the same, and the
-// step goes on in the background until its kernels have returned.
+// Every step with a deadline, every step of a session with stall reports, and every step that was
+// told to end (deadline, token, Close) stands on this list; the runtime's clock calls Look() when
+// something is due (step_clock.h). A step that was told to end has 50 ms to end: if it does, nothing
+// of the step runs any more when its call is answered. After 50 ms the call is answered all the
+// same, and the step goes on in the background until its kernels have returned.
 //
 //   state     event                        action                                                        next
 //   watched   time is up                   1 ask every part what it waits for                             expiring
@@ -48,9 +47,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "actors/call_wait.h"
 #include "actors/step_clock.h"
 
@@ -90,7 +89,7 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   // Says that the step was stopped: its call is answered soon, whether or not the step has ended.
   // Nothing happens if it has been answered. REQUIRES: the set lives.
   // `begun`: false for a step whose parts have not been started, which are not asked.
-  void Stopped(ExecutorSet* set, int64_t step_id, bool begun = true);
+  void Stopped(ExecutorSet* set, int64_t step_id, bool begun = true) noexcept;
   void Remove(ExecutorSet* set);
   // `call` may be added again with another time.
   void Add(std::shared_ptr<WatchedCall> call, Time when);
@@ -138,7 +137,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   void CheckProgress(Entry* e, Time now, Later* later);
   void Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question);
   void Expire(Entry* e, Time now);
-  void BeginEnding(Entry* e, Time now, bool begun = true);
+  void BeginEnding(Entry* e, Time now, bool begun = true) noexcept;
+  static std::vector<std::string> LinesOf(const Entry& e);
   static std::string Report(Entry* e);
   void DoLater(Later* later);
   void GiveReport(const std::string& text);
@@ -155,8 +155,9 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   const std::shared_ptr<StepClock> clock_;
   const std::function<void(const std::string&)> report_;
   mutable std::mutex mu_;
-  absl::flat_hash_map<ExecutorSet*, Entry> steps_;
-  absl::flat_hash_map<const WatchedCall*, Call> calls_;
+  // The standard's maps: absl's are broken for good by an insertion that finds no memory.
+  std::unordered_map<ExecutorSet*, Entry> steps_;
+  std::unordered_map<const WatchedCall*, Call> calls_;
   std::vector<Alarm> alarms_;  // a heap, the next one first
   bool alarms_lost_ = false;   // some may be missing: memory ran out
   std::vector<std::string> reports_due_;

@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 
 #include "actors/actor_thread.h"
+#include "actors/no_memory.h"
 
 namespace troupe {
 
@@ -12,7 +13,8 @@ absl::Status TurnThreads::Start() {
 }
 
 void TurnThreads::exec_later(caf::resumable* actor) {
-  threads_->ScheduleTurn([this, actor] { Resume(actor); }, actor);
+  // The actor has its message already, and nobody else would resume it.
+  UntilMemoryAllows([&] { threads_->ScheduleTurn([this, actor] { Resume(actor); }, actor); });
 }
 
 void TurnThreads::Resume(caf::resumable* actor) {

@@ -112,13 +112,13 @@ bool StepState::PostArrival(Arrival* a) {
   Arrival* head = arrivals_.load(std::memory_order_relaxed);
   do {
     a->next = head;
-  } while (!arrivals_.compare_exchange_weak(head, a, std::memory_order_release, std::memory_order_relaxed));
+  } while (!arrivals_.compare_exchange_weak(head, a, std::memory_order_acq_rel, std::memory_order_relaxed));
   return head == nullptr;
 }
 
 void StepState::TakeArrivals() {
   Turn turn(this);
-  Arrival* list = arrivals_.exchange(nullptr, std::memory_order_acquire);
+  Arrival* list = arrivals_.exchange(nullptr, std::memory_order_acq_rel);
   Arrival* in_order = nullptr;
   while (list != nullptr) {
     Arrival* next = list->next;

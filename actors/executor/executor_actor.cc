@@ -5,6 +5,7 @@
 #include "actors/actor_thread.h"
 #include "actors/executor/turn.h"
 #include "actors/messages.h"
+#include "actors/no_memory.h"
 
 namespace troupe {
 namespace {
@@ -40,13 +41,20 @@ class ExecutorActor : public caf::event_based_actor {
   std::shared_ptr<Executor> executor_;
 };
 
-absl::Status Killed() {
-  return absl::AbortedError("an executor actor was killed while the step ran; it is replaced for the next step");
+const absl::Status& Killed() {
+  static const absl::Status killed =
+      absl::AbortedError("an executor actor was killed while the step ran; it is replaced for the next step");
+  return killed;
+}
+
+template <class T>
+caf::mailbox_element_ptr Element(T message) {
+  return caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, std::move(message));
 }
 
 template <class T>
 void Enqueue(const caf::actor& to, T message, caf::execution_unit* home) {
-  to->enqueue(caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, std::move(message)), home);
+  to->enqueue(Element(std::move(message)), home);
 }
 
 }  // namespace
@@ -55,12 +63,19 @@ void Executor::Spawn(caf::actor_system& system) {
   NoLoggerAfter restore;
   actor_ = system.spawn<ExecutorActor, caf::hidden + caf::lazy_init>(shared_from_this());
   resumable_ = dynamic_cast<caf::resumable*>(caf::actor_cast<caf::abstract_actor*>(actor_));
+  doorbell_ = Element(doorbell{});
+  (void)Killed();
 }
 
-void Executor::Start(const StepInput& input, caf::execution_unit* home) {
+void Executor::Prepare(const StepInput& input) {
   step_id_ = input.context->step_id;
+  if (abort_.load(std::memory_order_relaxed) == nullptr) abort_.store(new Arrival);
+  run_step_ = Element(run_step{input});
+}
+
+void Executor::Start(caf::execution_unit* home) noexcept {
   starting_.store(true);
-  Enqueue(actor_, run_step{input}, home);
+  actor_->enqueue(std::move(run_step_), home);
   if (dead_.load() && starting_.exchange(false)) group_->PartDone(this, Killed());
 }
 
@@ -72,6 +87,11 @@ void Executor::OnRunStep(const StepInput& input) {
 }
 
 void Executor::OnDoorbell() {
+  try {
+    doorbell_ = Element(doorbell{});
+  } catch (const std::bad_alloc&) {
+    // Whoever rings next makes it.
+  }
   state_.TakeArrivals();
   Go();
 }
@@ -109,7 +129,11 @@ void Executor::OnKilled() {
   group_->PartDone(this, status);
 }
 
-void Executor::Ring() { Enqueue(actor_, doorbell{}, group_->Home()); }
+void Executor::Ring() noexcept {
+  caf::mailbox_element_ptr bell = std::move(doorbell_);
+  if (bell == nullptr) UntilMemoryAllows([&] { bell = Element(doorbell{}); });
+  actor_->enqueue(std::move(bell), group_->Home());
+}
 
 // Called by kernels that end outside of the turn. The actor may have been killed meanwhile, and its
 // group may have gone with the step.
@@ -118,12 +142,15 @@ void Executor::RingDoorbell() {
   if (!dead_.load(std::memory_order_relaxed)) Ring();
 }
 
-void Executor::Post(Arrival* arrival) {
+void Executor::Post(Arrival* arrival) noexcept {
   if (state_.PostArrival(arrival)) Ring();
 }
 
-void Executor::Abort(int64_t step_id, const absl::Status& status) {
-  auto* a = new Arrival;
+void Executor::Abort(int64_t step_id, const absl::Status& status) noexcept {
+  // Of a step that is told to end a second time the first message is on its way.
+  Arrival* a = abort_.exchange(nullptr);
+  if (a == nullptr) a = new (std::nothrow) Arrival;
+  if (a == nullptr) return;
   a->kind = Arrival::Kind::kAbort;
   a->step_id = step_id;
   a->status = status;

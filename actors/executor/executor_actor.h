@@ -34,6 +34,7 @@
 #include <caf/actor.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/execution_unit.hpp>
+#include <caf/mailbox_element.hpp>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -71,6 +72,7 @@ class StepGroup {
 class Executor : public StepHost, public std::enable_shared_from_this<Executor> {
  public:
   Executor(std::shared_ptr<const CompiledPart> part, StepGroup* group) : state_(std::move(part), this), group_(group) {}
+  ~Executor() override { delete abort_.load(); }
 
   // Spawns the actor. Called once.
   void Spawn(caf::actor_system& system);
@@ -78,15 +80,18 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   caf::resumable* resumable() const { return resumable_; }
   bool dead() const { return dead_.load(std::memory_order_acquire); }
 
-  // Sends run_step, from the thread that leases the executor.
-  void Start(const StepInput& input, caf::execution_unit* home);
+  // Makes the messages that begin and end a step, so that neither needs memory any more. Throws
+  // std::bad_alloc. From the thread that leases the executor, as Start.
+  void Prepare(const StepInput& input);
+  // Sends run_step. REQUIRES: Prepare.
+  void Start(caf::execution_unit* home) noexcept;
   // Ends the step from any thread.
-  void Abort(int64_t step_id, const absl::Status& status);
+  void Abort(int64_t step_id, const absl::Status& status) noexcept;
   // Asks what the step waits for. `answer` is called in the executor's turn; not if the actor is
   // dead.
   void Report(std::function<void(StepReport)> answer);
   // Sends `arrival` (takes ownership) from any thread.
-  void Post(Arrival* arrival);
+  void Post(Arrival* arrival) noexcept;
   StepState& state() { return state_; }
   // The sum of the executor's turns in the last step. REQUIRES: that step is over, and was timed.
   int64_t turn_nanos() const { return turn_nanos_; }
@@ -110,7 +115,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
 
  private:
   void Go();
-  void Ring();
+  void Ring() noexcept;
 
   StepState state_;
   caf::actor actor_;
@@ -121,6 +126,10 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   std::mutex in_group_;
   int64_t step_id_ = 0;
   int64_t turn_nanos_ = 0;
+  // Messages that are made before they are needed. The doorbell belongs to the thread whose arrival
+  // is the first since arrivals were taken; the turn makes the next one before it takes them.
+  caf::mailbox_element_ptr run_step_, doorbell_;
+  std::atomic<Arrival*> abort_{nullptr};
   // Set while a run_step is on its way. If the actor dies first, the thread that clears the flag
   // reports the part.
   std::atomic<bool> starting_{false};

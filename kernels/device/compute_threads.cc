@@ -389,6 +389,8 @@ bool ComputeThreads::StartTurns() {
     impl_->AddWorker(impl_);
   } catch (const std::system_error&) {
     if (impl_->workers.empty()) return false;
+  } catch (const std::bad_alloc&) {
+    return !impl_->workers.empty();  // the next one tries again
   }
   impl_->turns.store(true, std::memory_order_release);
   return true;

@@ -175,6 +175,59 @@ BOOST_AUTO_TEST_CASE(a_stall_is_not_reported_on_the_callers_thread) {
   BOOST_TEST(elsewhere > 0);
 }
 
+// A blocking Run whose kernels were quick begins on its own thread. It does not stay there to wait
+// for a kernel that has another thread, or none.
+BOOST_AUTO_TEST_CASE(close_is_heard_by_a_run_whose_kernel_is_elsewhere) {
+  const Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat), y = EmitOp(root, "ClockThreadAsync", {x}).output(0);
+  SessionOptions options;
+  options.runtime_options.threads = 2;
+  const auto session = NewSession(root, options);
+  const auto run = [&] {
+    std::vector<Tensor> out;
+    return session->Run({{x, Tensor::Scalar(1.0f)}}, {y}, {}, &out);
+  };
+  async_ms = 0;
+  for (int i = 0; i < 20; ++i) TROUPE_REQUIRE_OK(run());
+  async_ms = 20000;
+  std::future<absl::Status> late = std::async(std::launch::async, run);
+  std::this_thread::sleep_for(100ms);
+  TROUPE_REQUIRE_OK(session->Close());
+  BOOST_REQUIRE((late.wait_for(10s) == std::future_status::ready));
+  const absl::Status s = late.get();
+  BOOST_TEST(s.code() == absl::StatusCode::kCancelled, s);
+  BOOST_TEST(std::string(s.message()).find("this has not returned") != std::string::npos, s);
+  async_ms = 0;
+}
+
+// The cost of a step may lie in a fed value, of which nothing is known before. The deadline is seen
+// between two kernels.
+BOOST_AUTO_TEST_CASE(a_deadline_is_seen_after_the_kernel_that_runs) {
+  const Scope root = Scope::NewRootScope();
+  const Output n = ops::Placeholder(root, DType::kInt32);
+  const Output shape = ops::Pack(root, {n, n});
+  Output y = ops::Fill(root, shape, ops::Const(root, 1e-3f));
+  const Output m = y;
+  for (int i = 0; i < 30; ++i) y = ops::MatMul(root, y, m);
+  SessionOptions options;
+  options.runtime_options.threads = 2;
+  const auto session = NewSession(root, options);
+  const auto run = [&](int32_t size, int64_t timeout_ms) {
+    std::vector<Tensor> out;
+    return session->Run({.timeout_ms = timeout_ms}, {{n, Tensor::Scalar(size)}}, {y}, {}, &out, nullptr);
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  TROUPE_REQUIRE_OK(run(700, 0));
+  const auto whole = std::chrono::steady_clock::now() - begun;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 20; ++i) TROUPE_REQUIRE_OK(run(2, 60000));  // it is found to be quick
+    const auto start = std::chrono::steady_clock::now();
+    const absl::Status s = run(700, 1);
+    BOOST_TEST(s.code() == absl::StatusCode::kDeadlineExceeded, s);
+    BOOST_TEST(((std::chrono::steady_clock::now() - start) < whole / 2 + 150ms));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_watch_that_has_gone_leaves_no_alarm) {
   const auto clock = std::make_shared<ThreadClock>();
   for (int i = 0; i < 100; ++i) {

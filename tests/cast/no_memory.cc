@@ -1,0 +1,191 @@
+// Steps that begin, end, or are told to end where memory runs out: each allocation of the calling
+// thread fails in turn, then each of the thread that answers for a kernel. The call is answered
+// once, with RESOURCE_EXHAUSTED or as if nothing had happened, and the next one works.
+//
+//   no_memory run | deadline | async | lent | cancel | partial | answer
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "troupe/kernel.h"
+#include "troupe/troupe.h"
+
+namespace {
+
+// Allocations of this thread until one fails; negative: none does.
+thread_local long allowed = -1;
+
+void* Allocate(size_t bytes, size_t alignment) {
+  if (allowed >= 0 && allowed-- == 0) throw std::bad_alloc();
+  const size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  void* p = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace
+
+void* operator new(size_t n) { return Allocate(n, 1); }
+void* operator new(size_t n, std::align_val_t a) { return Allocate(n, static_cast<size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<long> of_kernel{-1};  // what the thread that answers for the kernel may allocate
+
+TROUPE_OP("NoMemoryAsync").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+class Async {
+ public:
+  explicit Async(KernelInit&) {}
+  void ComputeAsync(KernelContext& ctx, DoneFn done) {
+    ctx.set_output(0, ctx.input(0));
+    std::thread([done = std::move(done)]() mutable {
+      std::this_thread::sleep_for(5ms);
+      allowed = of_kernel;
+      done(absl::OkStatus());
+      allowed = -1;
+    }).detach();
+  }
+};
+TROUPE_KERNEL("NoMemoryAsync").Device("CPU").Class<Async>();
+
+// Says how the call ended if that is wrong.
+bool Right(const char* how, long k, const absl::Status& status, bool cancelled = false) {
+  if (status.ok() || status.code() == absl::StatusCode::kResourceExhausted) return true;
+  if (cancelled && status.code() == absl::StatusCode::kCancelled) return true;
+  std::printf("%s, allocation %ld fails: %s\n", how, k, status.ToString().c_str());
+  return false;
+}
+
+struct Answer {
+  std::promise<absl::Status> promise;
+  std::atomic<int> calls{0};
+};
+
+// One call in which allocation k fails. `more`: it got as far as that.
+bool Trial(const std::string& how, long k, Session& session, const Callable& step, bool* more) {
+  const Tensor one = Tensor::Scalar(1.0f);
+  std::vector<Tensor> out;
+  RunOptions options;
+  CancellationToken token;
+  if (how == "deadline") options.timeout_ms = 60000;
+  if (how == "cancel") options.cancellation = &token;
+  const auto answer = std::make_shared<Answer>();
+  std::future<absl::Status> answered = answer->promise.get_future();
+  RunCallback done = [answer](absl::Status s, std::vector<Tensor>) {
+    if (++answer->calls == 1) answer->promise.set_value(std::move(s));
+  };
+  const std::vector<Tensor> feeds{one};
+  absl::Status status;
+  const bool async = how == "async" || how == "lent" || how == "cancel";
+  try {
+    if (how == "run" || how == "deadline") {
+      allowed = k;
+      status = step.Run(options, feeds, &out);
+    } else if (how == "cancel") {
+      step.RunAsync(options, feeds, std::move(done));
+      allowed = k;
+      token.Cancel();
+    } else if (async) {
+      allowed = k;
+      step.RunAsync(options, feeds, std::move(done));
+    } else {
+      const auto handle = session.PartialRunSetup({"x"}, {"z"}, {});
+      if (!handle.ok()) return Right("PartialRunSetup", -1, handle.status());
+      const Feeds named{{"x", one}};
+      const Names fetches{"z"};
+      allowed = k;
+      // The list of names may be lacking, too, which is the program's.
+      try {
+        const FeedList list(named);
+        const NameList names(fetches);
+        allowed = k;
+        status = session.PartialRun(*handle, list, names, &out);
+      } catch (const std::bad_alloc&) {
+        allowed = -1;
+        std::printf("PartialRun threw at allocation %ld\n", k);
+        return false;
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    allowed = -1;
+    std::printf("%s threw at allocation %ld\n", how.c_str(), k);
+    return false;
+  }
+  *more = allowed < 0;
+  allowed = -1;
+  if (async) {
+    if (answered.wait_for(30s) != std::future_status::ready) {
+      std::printf("%s, allocation %ld fails: not answered\n", how.c_str(), k);
+      return false;
+    }
+    status = answered.get();
+    std::this_thread::sleep_for(1ms);
+    if (answer->calls != 1) {
+      std::printf("%s, allocation %ld fails: answered %d times\n", how.c_str(), k, answer->calls.load());
+      return false;
+    }
+  }
+  return Right(how.c_str(), k, status, how == "cancel");
+}
+
+int Run(const std::string& how) {
+  Scope root = Scope::NewRootScope();
+  const Scope second = root.WithDevice("/device:CPU:1");
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  Output y = ops::Exp(second, ops::Neg(root, x));
+  if (how == "answer" || how == "cancel") y = EmitOp(root, "NoMemoryAsync", {y}).output(0);
+  ops::Neg(root.WithOpName("z"), y);
+  SessionOptions options;
+  options.runtime_options.threads = 2;
+  options.runtime_options.cpu_devices = 2;
+  options.lend_thread_us = how == "lent" ? 1000000 : 0;
+  const auto session = Session::Create(options).value();
+  if (absl::Status s = session->Extend(*root.graph()); !s.ok()) {
+    std::printf("%s\n", s.ToString().c_str());
+    return 2;
+  }
+  const Callable step = session->Prepare({"x"}, {"z"}, {}).value();
+  const std::vector<Tensor> feeds{Tensor::Scalar(1.0f)};
+  std::vector<Tensor> out;
+  for (int i = 0; i < 10; ++i) {
+    if (!step.Run(feeds, &out).ok()) return 3;
+  }
+  long k = 0;
+  for (bool more = true; more && k < 200; ++k) {
+    if (how == "answer") {
+      of_kernel = k;
+      const absl::Status s = step.Run({.timeout_ms = 60000}, feeds, &out);
+      of_kernel = -1;
+      if (!Right("answer", k, s)) return 1;
+      more = k < 8;
+    } else if (!Trial(how, k, *session, step, &more)) {
+      return 1;
+    }
+    if (absl::Status s = step.Run(feeds, &out); !s.ok()) {
+      std::printf("%s, after allocation %ld: %s\n", how.c_str(), k, s.ToString().c_str());
+      return 1;
+    }
+  }
+  std::printf("%s: %ld trials\n", how.c_str(), k);
+  return k > 1 && k < 200 ? 0 : 4;
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) { return argc == 2 ? troupe::Run(argv[1]) : 64; }

@@ -28,15 +28,23 @@ endif()
 # they spend their time in the library.
 set(TROUPE_LIGHT_OPTIMISATION $<$<NOT:$<CONFIG:Debug>>:-O1>)
 
-# troupe_floor(name FILES... LIBS ... [PCH NAME]): an object library that becomes part of libtroupe;
-# NAME is a header of cmake/pch.
+# What include/troupe/export.h marks is seen outside the library, and nothing else.
+function(troupe_hide_names target)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
+# troupe_floor(name FILES... LIBS ... [PCH NAME] [SHOWN]): an object library that becomes part of
+# libtroupe; NAME is a header of cmake/pch. SHOWN: all its names are seen outside the library.
 function(troupe_floor name)
-  cmake_parse_arguments(ARG "" "PCH" "FILES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "SHOWN" "PCH" "FILES;LIBS" ${ARGN})
   if(ARG_FILES)
     add_library(${name} OBJECT ${ARG_FILES})
     target_include_directories(${name} PUBLIC ${TROUPE_INCLUDES})
     target_compile_options(${name} PRIVATE ${TROUPE_WARNINGS})
     target_link_libraries(${name} PUBLIC ${ARG_LIBS})
+    if(NOT ARG_SHOWN)
+      troupe_hide_names(${name})
+    endif()
     if(ARG_PCH)
       target_precompile_headers(${name} PRIVATE ${TROUPE_PCH_DIR}/${ARG_PCH}.h)
     endif()

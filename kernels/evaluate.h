@@ -1,5 +1,5 @@
-// Runs one node's kernel at once, without a graph runtime: for constant folding and for tests of
-// kernels.
+// Runs one kernel at once, without a graph runtime: the parts that constant folding, the executor
+// and tests of kernels share. troupe/evaluate.h is what users see of it.
 //
 // Thread rule: all functions are thread safe.
 #ifndef TROUPE_KERNELS_EVALUATE_H_
@@ -7,28 +7,12 @@
 
 #include <vector>
 
-#include "troupe/kernel.h"
+#include "troupe/evaluate.h"
 
 namespace troupe {
 
-struct EvaluateOptions {
-  Device* device = nullptr;  // null: a CPU device of the process with `threads` threads
-  int threads = 1;
-  StepContext* step = nullptr;  // null: a step of its own
-  TensorExchange* exchange = nullptr;
-  std::string session = "evaluate";
-};
-
-// The outputs of `node` for these inputs; an output that the kernel left dead is an invalid Tensor.
-// The types of `inputs` must be the node's (INVALID_ARGUMENT otherwise); a reference input takes a
-// handle tensor as a Variable op gives it. Asynchronous kernels are waited for. A kernel that
-// throws, drops its `done`, or does not set an output (of an op that is no control flow) to a value
-// of the node's type is an error with the node's address, as in a step.
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, std::vector<Tensor> inputs,
-                                                 const EvaluateOptions& options = {});
-
-// As above for a kernel that was prepared before (for tests that run one kernel many times or from
-// many threads).
+// EvaluateNode for a kernel that was prepared before: for tests that run one kernel many times or
+// from many threads.
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
                                                    TensorExchange* exchange = nullptr);
@@ -42,12 +26,6 @@ absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs,
                                 absl::Span<const PartialTensorShape> shapes = {});
 // The description of `node` that a kernel keeps.
 KernelNode DescribeNode(const Node& node, Device* device);
-
-// Builds a one-node graph for `op` with inputs of these values' types and runs it. Type attrs are
-// inferred from the inputs; args that are lists take as many consecutive inputs as `list_sizes`
-// says (in order of the list args).
-absl::StatusOr<std::vector<Tensor>> EvaluateOp(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {},
-                                               std::vector<int> list_sizes = {}, const EvaluateOptions& options = {});
 
 // The process's CPU device for evaluation with that many threads. Lives for ever.
 Device* EvaluationDevice(int threads);

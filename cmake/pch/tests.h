@@ -5,6 +5,6 @@
 #include <map>
 #include <sstream>
 
+#include "troupe/evaluate.h"
 #include "troupe/import_export.h"
-#include "kernels/evaluate.h"
 #include "troupe/troupe.h"

@@ -2,9 +2,9 @@
 #include <deque>
 #include <limits>
 
-#include "graph/ir/text.h"
 #include "graph/ir/text_form.h"
 #include "troupe/import_export.h"
+#include "troupe/text.h"
 
 namespace troupe {
 namespace {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/ir/text.h"
 #include "graph/ir/text_form.h"
 #include "troupe/import_export.h"
+#include "troupe/text.h"
 
 namespace troupe {
 namespace {

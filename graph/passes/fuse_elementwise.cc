@@ -5,8 +5,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "graph/ir/text.h"
 #include "graph/passes/fuse_rewrite.h"
+#include "troupe/text.h"
 
 namespace troupe {
 namespace {

@@ -9,9 +9,10 @@
 #include <memory>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/troupe.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // A runtime that lives in the caller's actor system, which must outlive it: the system's destructor
 // waits for the runtime's end. Errors: as Runtime::Start.

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "troupe/dtype.h"
+#include "troupe/export.h"
 #include "troupe/shape.h"
 #include "troupe/status.h"
 #include "troupe/tensor.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 class AttrValue;
 

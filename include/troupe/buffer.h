@@ -34,8 +34,9 @@
 #include <string>
 
 #include "troupe/dtype.h"
+#include "troupe/export.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 class Allocator;
 
@@ -132,9 +133,9 @@ class Allocator {
 
  private:
   friend class Buffer;
-  struct Account;
-  struct Central;
-  struct ThreadCache;
+  struct TROUPE_HIDDEN Account;
+  struct TROUPE_HIDDEN Central;
+  struct TROUPE_HIDDEN ThreadCache;
   struct ProcessWide {};
   explicit Allocator(ProcessWide);
   static ThreadCache* Cache();

@@ -24,7 +24,9 @@
 #include <type_traits>
 #include <vector>
 
-namespace troupe {
+#include "troupe/export.h"
+
+namespace TROUPE_EXPORT troupe {
 
 class ComputeThreads {
  public:
@@ -124,7 +126,7 @@ class ComputeThreads {
         const_cast<void*>(static_cast<const void*>(&f)));
   }
 
-  struct Impl;
+  struct TROUPE_HIDDEN Impl;
 
  private:
   void HelpLoops(const void* owner, bool (*enough)(void*), void* arg);

@@ -12,9 +12,10 @@
 #ifndef TROUPE_CONST_H_
 #define TROUPE_CONST_H_
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 Output Const(const ScopeAt& at, const Literal& value);
 Output Const(const ScopeAt& at, const Literal& value, DType dtype);

@@ -34,9 +34,10 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // What a branch gives: values, or only something to run.
 struct BranchResult {

@@ -11,9 +11,10 @@
 
 #include "troupe/buffer.h"
 #include "troupe/compute_threads.h"
+#include "troupe/export.h"
 #include "troupe/resource_container.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 class Device {
  public:

@@ -14,9 +14,10 @@
 #include <string>
 #include <string_view>
 
+#include "troupe/export.h"
 #include "troupe/half.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 class ResourceHandle;
 

@@ -15,9 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 struct ArgRef {
   ArgRef(const Input& i) : input(&i) {}     // NOLINT

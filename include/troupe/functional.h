@@ -17,9 +17,10 @@
 
 #include <functional>
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 struct LoopOptions {
   int64_t parallel_iterations = 10;

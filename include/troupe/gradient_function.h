@@ -12,9 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/node_builder.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // One arg of GradientContext::Op: a single value, or a list.
 struct GradArg {

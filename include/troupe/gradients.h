@@ -23,10 +23,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "troupe/export.h"
 #include "troupe/graph.h"
 #include "troupe/scope.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // How partial gradients of one tensor are summed.
 enum class Aggregation {

@@ -22,6 +22,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "troupe/attr_value.h"
+#include "troupe/export.h"
 #include "troupe/node_properties.h"
 #include "troupe/op_def.h"
 #include "troupe/stable_store.h"
@@ -31,7 +32,7 @@ namespace troupe::proto {
 class FunctionDefLibrary;
 }
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 inline constexpr int kControlSlot = -1;
 inline constexpr int kGraphVersion = 24;  // what we produce: since 24 shape [] of a Placeholder means a scalar

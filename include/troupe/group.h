@@ -4,9 +4,10 @@
 
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // A NoOp named "group_deps" (or by WithOpName) that runs after all of `ops`. Invalid ones are
 // ignored.

@@ -11,7 +11,9 @@
 #include <functional>
 #include <limits>
 
-namespace troupe {
+#include "troupe/export.h"
+
+namespace TROUPE_EXPORT troupe {
 
 constexpr uint16_t FloatToHalfBits(float f) {
   uint32_t x = std::bit_cast<uint32_t>(f);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "troupe/export.h"
 #include "troupe/graph.h"
 
 namespace troupe::proto {
@@ -19,7 +20,7 @@ class TensorProto;
 class TensorShapeProto;
 }  // namespace troupe::proto
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // A GraphDef's versions become the graph's `producer` and `min_consumer`; its bad consumers this
 // collection, as numbers in text. `library` is kept as read, `experimental_debug_info` is not: it

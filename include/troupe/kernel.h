@@ -27,14 +27,18 @@
 
 #include "absl/types/span.h"
 #include "troupe/device.h"
+#include "troupe/export.h"
 #include "troupe/graph.h"
 #include "troupe/status.h"
 #include "troupe/tensor.h"
 
 namespace troupe {
+class VariableSlot;
+}
+
+namespace TROUPE_EXPORT troupe {
 
 class KernelContext;
-class VariableSlot;
 
 // The description of its node that a kernel keeps: views of the properties that the node shares
 // with its copies.
@@ -298,7 +302,7 @@ class KernelRegistry {
   absl::StatusOr<const KernelDef*> Find(const Node& node, std::string_view device_type) const;
   std::vector<const KernelDef*> List(std::string_view op = {}) const;  // "" = all, sorted by op
 
-  struct Impl;
+  struct TROUPE_HIDDEN Impl;
 
  private:
   KernelRegistry();
@@ -316,7 +320,7 @@ class KernelFinder {
   const std::string& device_type() const;
 
  private:
-  struct Impl;
+  struct TROUPE_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -21,10 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/output.h"
 #include "troupe/tensor.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // "fc1/MatMul:0" is a tensor; "fc1/MatMul" its first output, or as a target the node.
 class GraphName {

@@ -6,9 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/graph.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // NodeBuilder(graph, "loss/mul", "Mul").Input(a).Input(b).Build(): type attrs (T, N, type lists)
 // are inferred from the inputs.

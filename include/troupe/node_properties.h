@@ -21,9 +21,10 @@
 
 #include "troupe/attr_value.h"
 #include "troupe/dtype.h"
+#include "troupe/export.h"
 #include "troupe/status.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 struct OpDef;
 

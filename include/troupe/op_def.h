@@ -29,9 +29,10 @@
 #include <vector>
 
 #include "troupe/attr_value.h"
+#include "troupe/export.h"
 #include "troupe/status.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 class InferenceContext;
 class GradientContext;
@@ -143,7 +144,7 @@ class OpRegistry {
   // All ops, sorted by name.
   std::vector<const OpDef*> List() const;
 
-  struct Impl;
+  struct TROUPE_HIDDEN Impl;
 
  private:
   friend struct OpRegistrar;

@@ -15,9 +15,10 @@
 
 #include <source_location>
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // An Output and the line that uses it.
 class OutputAt {

@@ -22,14 +22,15 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/graph.h"
 #include "troupe/tensor.h"
 
-namespace troupe {
-
-namespace internal {
+namespace troupe::internal {
 struct ScopeState;
 }
+
+namespace TROUPE_EXPORT troupe {
 
 class Output {
  public:

@@ -14,9 +14,10 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/status.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // All of them, in the order in which they happened.
 std::vector<std::string> RegistrationErrors();

@@ -13,7 +13,9 @@
 #include <string>
 #include <utility>
 
-namespace troupe {
+#include "troupe/export.h"
+
+namespace TROUPE_EXPORT troupe {
 
 class Resource {
  public:

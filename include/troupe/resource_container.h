@@ -19,10 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/resource.h"
 #include "troupe/status.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 class ResourceContainers {
  public:

@@ -13,10 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/status.h"
 #include "troupe/tensor.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 class Device;
 
@@ -46,7 +47,7 @@ class Runtime {
   const RuntimeOptions& options() const;
   std::vector<DeviceStatus> devices() const;
 
-  struct Impl;
+  struct TROUPE_HIDDEN Impl;
   Impl* impl() const { return impl_.get(); }
   explicit Runtime(std::unique_ptr<Impl> impl);
 

@@ -39,16 +39,18 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/graph.h"
 #include "troupe/output.h"
 #include "troupe/status.h"
 
-namespace troupe {
-
-class ShapeRefiner;
-namespace proto {
+namespace troupe::proto {
 class GraphDef;
 }
+
+namespace TROUPE_EXPORT troupe {
+
+class ShapeRefiner;
 
 using DeviceFunction = std::function<std::string(const Node&)>;
 

@@ -62,19 +62,23 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/graph.h"
 #include "troupe/names.h"
 #include "troupe/runtime.h"
 #include "troupe/tensor.h"
 
 namespace troupe {
-
-class Variable;
-
+class Signature;
 namespace proto {
 class GraphDef;
 class RunMetadata;
 }  // namespace proto
+}  // namespace troupe
+
+namespace TROUPE_EXPORT troupe {
+
+class Variable;
 
 struct SessionOptions {
   // The runtime to live in; null: one of its own with these options.
@@ -116,7 +120,7 @@ class CancellationToken {
   void Cancel();
   bool cancelled() const;
 
-  struct Impl;
+  struct TROUPE_HIDDEN Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
@@ -134,8 +138,6 @@ struct RunOptions {
 };
 
 using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;
-
-class Signature;
 
 // A prepared step, whose names were looked up once. Copyable; keeps the parts of its session that
 // it needs alive. An empty one, default-made or moved from, answers FAILED_PRECONDITION.
@@ -232,7 +234,7 @@ class Session {
   std::vector<std::string> RunningSteps() const;
 
   Runtime* runtime() const;
-  struct Impl;
+  struct TROUPE_HIDDEN Impl;
   Impl* impl() const { return impl_.get(); }
 
  private:

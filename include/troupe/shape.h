@@ -14,8 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "troupe/export.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 inline constexpr int kMaxRank = 254;
 

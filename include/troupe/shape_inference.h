@@ -5,9 +5,10 @@
 
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/graph.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // Shape and dtype of the object that a resource handle names.
 struct HandleInfo {

@@ -15,7 +15,9 @@
 #include <new>
 #include <vector>
 
-namespace troupe {
+#include "troupe/export.h"
+
+namespace TROUPE_EXPORT troupe {
 
 template <class T>
 class StableStore {

@@ -10,9 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "troupe/export.h"
 #include "troupe/strings.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // Where a node was created in the user's program. Empty file = unknown (for example an imported
 // graph).

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "troupe/export.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // One piece of a StrCat: text, a number (floats in their shortest form that reads back equal) or a
 // bool.

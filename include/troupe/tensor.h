@@ -18,9 +18,10 @@
 #include "absl/types/span.h"
 #include "troupe/buffer.h"
 #include "troupe/dtype.h"
+#include "troupe/export.h"
 #include "troupe/shape.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 class Tensor {
  public:

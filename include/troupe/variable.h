@@ -30,9 +30,10 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 inline constexpr char kGlobalVariables[] = "variables";
 inline constexpr char kLocalVariables[] = "local_variables";

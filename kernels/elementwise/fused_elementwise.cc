@@ -1,12 +1,12 @@
 // _FusedElementwise: a few element-wise nodes in one. Made by the pass that fuses nodes.
 #include <algorithm>
 
-#include "graph/ir/text.h"
 #include "kernels/elementwise/element_tape.h"
 #include "kernels/evaluate.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
+#include "troupe/text.h"
 
 namespace troupe {
 namespace {

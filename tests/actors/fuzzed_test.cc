@@ -3,8 +3,8 @@
 #include <cmath>
 #include <google/protobuf/text_format.h>
 
-#include "kernels/evaluate.h"
 #include "tests/actors/graphs.h"
+#include "troupe/evaluate.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {

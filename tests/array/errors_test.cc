@@ -2,8 +2,8 @@
 // cases/errors/array.txt.
 #include <boost/test/unit_test.hpp>
 
-#include "kernels/evaluate.h"
 #include "tests/cases/same_value.h"
+#include "troupe/evaluate.h"
 
 namespace troupe::test {
 namespace {

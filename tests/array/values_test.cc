@@ -3,8 +3,8 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "kernels/evaluate.h"
 #include "tests/cases/same_value.h"
+#include "troupe/evaluate.h"
 
 namespace troupe::test {
 namespace {

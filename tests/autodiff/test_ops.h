@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/ir/text.h"
 #include "troupe/gradients.h"
+#include "troupe/text.h"
 
 namespace troupe::testing {
 

@@ -7,8 +7,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "graph/ir/text.h"
 #include "troupe/import_export.h"
+#include "troupe/text.h"
 
 namespace troupe::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "kernels/control/edge_key.h"
 #include "kernels/control/summarize.h"
-#include "kernels/evaluate.h"
+#include "troupe/evaluate.h"
 
 namespace troupe {
 namespace {

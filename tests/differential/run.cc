@@ -2,13 +2,13 @@
 #include <limits>
 #include <map>
 
-#include "graph/ir/text.h"
 #include "tests/differential/compare.h"
 #include "tests/differential/composition.h"
 #include "troupe/gradients.h"
 #include "troupe/graph.h"
 #include "troupe/import_export.h"
 #include "troupe/strings.h"
+#include "troupe/text.h"
 
 namespace troupe::test {
 namespace {

@@ -42,8 +42,8 @@ TROUPE_KERNEL("HalfSquare").Device("CPU").Type<double>("T").Function<Compute<dou
 // [test]
 #include <boost/test/unit_test.hpp>
 
-#include "kernels/evaluate.h"
 #include "tests/autodiff/numeric.h"
+#include "troupe/evaluate.h"
 #include "troupe/troupe.h"
 
 namespace troupe {

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <random>
 
-#include "graph/ir/text.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/text.h"
 
 namespace troupe {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/evaluate.h"
+#include "troupe/evaluate.h"
 
 namespace troupe::test {
 

@@ -8,9 +8,9 @@
 #include <boost/test/unit_test.hpp>
 #include <pthread.h>
 
-#include "graph/ir/text.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/text.h"
 #include "troupe/troupe.h"
 
 namespace troupe {

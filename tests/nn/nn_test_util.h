@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/evaluate.h"
+#include "troupe/evaluate.h"
 
 namespace troupe {
 

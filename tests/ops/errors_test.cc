@@ -1,8 +1,8 @@
 // Every case of cases/errors is refused, by the kernel alone, with the sentence that the case has.
 #include <boost/test/unit_test.hpp>
 
-#include "kernels/evaluate.h"
 #include "tests/cases/each_op.h"
+#include "troupe/evaluate.h"
 
 namespace troupe::test {
 namespace {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <set>
 
-#include "kernels/evaluate.h"
 #include "tests/cases/each_op.h"
 #include "tests/cases/same_value.h"
+#include "troupe/evaluate.h"
 #include "troupe/gradients.h"
 #include "troupe/node_builder.h"
 

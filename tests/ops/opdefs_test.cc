@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "graph/ir/text.h"
 #include "tests/cases/case_file.h"
 #include "troupe/kernel.h"
+#include "troupe/text.h"
 
 namespace troupe::test {
 namespace {

@@ -2,10 +2,10 @@
 // thread and with three, and in sessions.
 #include <boost/test/unit_test.hpp>
 
-#include "kernels/evaluate.h"
 #include "tests/cases/each_op.h"
 #include "tests/cases/same_value.h"
 #include "tests/ops/case_node.h"
+#include "troupe/evaluate.h"
 #include "troupe/session.h"
 
 namespace troupe::test {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 
-#include "graph/ir/text.h"
 #include "troupe/shape_inference.h"
+#include "troupe/text.h"
 
 namespace troupe {
 namespace {

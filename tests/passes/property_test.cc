@@ -5,7 +5,6 @@
 #include <chrono>
 #include <random>
 
-#include "graph/ir/text.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/partition.h"
@@ -14,6 +13,7 @@
 #include "tests/passes/graphs.h"
 #include "tests/passes/interpreter.h"
 #include "troupe/node_builder.h"
+#include "troupe/text.h"
 
 namespace troupe {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "graph/ir/text.h"
 #include "troupe/import_export.h"
+#include "troupe/text.h"
 
 namespace troupe::test {
 

@@ -1,4 +1,4 @@
-#include "graph/ir/text.h"
+#include "troupe/text.h"
 
 #include <boost/test/unit_test.hpp>
 

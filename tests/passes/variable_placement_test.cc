@@ -1,9 +1,9 @@
 // Where variables are placed: by the whole graph, not by what one signature needs of it.
 #include <boost/test/unit_test.hpp>
 
-#include "graph/ir/text.h"
 #include "tests/passes/graphs.h"
 #include "tests/passes/session_graphs.h"
+#include "troupe/text.h"
 
 namespace troupe::test {
 namespace {

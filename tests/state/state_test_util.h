@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/evaluate.h"
 #include "kernels/state/variable_slot.h"
+#include "troupe/evaluate.h"
 
 namespace troupe {
 

@@ -19,8 +19,6 @@
 #include <iterator>
 #include <thread>
 
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
 #include "tools/benchmarks/graphs.h"
 #include "tools/benchmarks/serve.h"
 #include "troupe/actors.h"

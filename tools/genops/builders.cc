@@ -287,11 +287,11 @@ std::string Header(const std::vector<const OpDef*>& ops) {
       "#ifndef TROUPE_OPS_H_\n#define TROUPE_OPS_H_\n\n"
       "#include <concepts>\n#include <cstdint>\n#include <limits>\n#include <string>\n#include <vector>\n\n"
       "#include \"troupe/const.h\"\n#include \"troupe/emit.h\"\n#include \"troupe/scope.h\"\n\n"
-      "namespace troupe::ops {\n\nusing ::troupe::Const;\n\n";
+      "namespace troupe {\nnamespace TROUPE_EXPORT ops {\n\nusing ::troupe::Const;\n\n";
   for (const OpDef* op : ops) {
     if (HasBuilder(*op)) StrAppend(&s, Declaration(*op), "\n");
   }
-  return s + "}  // namespace troupe::ops\n\n#endif  // TROUPE_OPS_H_\n";
+  return s + "}  // namespace ops\n}  // namespace troupe\n\n#endif  // TROUPE_OPS_H_\n";
 }
 
 std::string Source(const std::vector<const OpDef*>& ops) {

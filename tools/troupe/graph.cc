@@ -1,38 +1,23 @@
 // troupe graph: a graph as text or for Graphviz, as it is or after passes.
 #include "troupe/graph.h"
 
-#include "graph/ir/text.h"
-#include "graph/passes/cse.h"
-#include "graph/passes/fold.h"
-#include "graph/passes/prune.h"
-#include "kernels/evaluate.h"
 #include "tools/troupe/commands.h"
 #include "tools/troupe/load_graph.h"
 #include "tools/troupe/output.h"
 #include "troupe/import_export.h"
+#include "troupe/passes.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/text.h"
 
 namespace troupe::tool {
 namespace {
 
-// Folds with the kernels of this process.
-class KernelEvaluator : public ConstantEvaluator {
- public:
-  absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override {
-    return EvaluateNode(node, std::vector<Tensor>(inputs.begin(), inputs.end()));
-  }
-  bool CanEvaluate(const Node& node) override { return KernelRegistry::Global().Find(node, "CPU").ok(); }
-};
-
 absl::Status Apply(const std::string& pass, const GraphFlags& flags, std::unique_ptr<Graph>* graph) {
   if (pass == "prune") {
-    TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(**graph, flags.feeds, flags.fetches, flags.targets));
-    *graph = std::move(pruned.graph);
+    TROUPE_ASSIGN_OR_RETURN(*graph, PruneGraph(**graph, flags.feeds, flags.fetches, flags.targets));
     return absl::OkStatus();
   }
-  if (pass == "cse") return EliminateCommonSubexpressions(graph->get()).status();
-  KernelEvaluator evaluator;
-  return FoldConstants(graph->get(), &evaluator).status();
+  return pass == "cse" ? MergeCommonSubexpressions(graph->get()) : FoldGraph(graph->get());
 }
 
 std::string Quoted(std::string_view text) { return StrCat("\"", CEscape(text), "\""); }

@@ -1,11 +1,11 @@
 // troupe ops: what there is to build graphs of.
 #include <algorithm>
 
-#include "graph/ir/text.h"
 #include "tools/troupe/commands.h"
 #include "tools/troupe/output.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
+#include "troupe/text.h"
 
 namespace troupe::tool {
 namespace {

@@ -9,9 +9,11 @@
 #ifndef TROUPE_TRAIN_ADAM_H_
 #define TROUPE_TRAIN_ADAM_H_
 
+#include "troupe/export.h"
 #include "troupe/train/optimizer.h"
 
-namespace troupe::train {
+namespace troupe {
+namespace TROUPE_EXPORT train {
 
 class Adam : public Optimizer {
  public:
@@ -31,6 +33,7 @@ class Adam : public Optimizer {
   Variable beta1_power_, beta2_power_;
 };
 
-}  // namespace troupe::train
+}  // namespace train
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_ADAM_H_

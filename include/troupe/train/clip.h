@@ -4,9 +4,11 @@
 
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/train/optimizer.h"
 
-namespace troupe::train {
+namespace troupe {
+namespace TROUPE_EXPORT train {
 
 // Every element forced into [min, max] (numbers, or tensors that broadcast to x).
 Output ClipByValue(const ScopeAt& at, const Output& x, const Input& min, const Input& max);
@@ -23,6 +25,7 @@ std::vector<Output> ClipByGlobalNorm(const ScopeAt& at, const std::vector<Output
 // As above, for what an optimizer computed.
 std::vector<GradAndVar> ClipByGlobalNorm(const ScopeAt& at, std::vector<GradAndVar> grads, const Input& clip_norm);
 
-}  // namespace troupe::train
+}  // namespace train
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_CLIP_H_

@@ -3,15 +3,18 @@
 #ifndef TROUPE_TRAIN_GLOBAL_STEP_H_
 #define TROUPE_TRAIN_GLOBAL_STEP_H_
 
+#include "troupe/export.h"
 #include "troupe/variable.h"
 
-namespace troupe::train {
+namespace troupe {
+namespace TROUPE_EXPORT train {
 
 inline constexpr char kGlobalStep[] = "global_step";
 
 // The graph's global step, made on the first call.
 Variable GetOrCreateGlobalStep(const ScopeAt& at);
 
-}  // namespace troupe::train
+}  // namespace train
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_GLOBAL_STEP_H_

@@ -2,9 +2,11 @@
 #ifndef TROUPE_TRAIN_GRADIENT_DESCENT_H_
 #define TROUPE_TRAIN_GRADIENT_DESCENT_H_
 
+#include "troupe/export.h"
 #include "troupe/train/optimizer.h"
 
-namespace troupe::train {
+namespace troupe {
+namespace TROUPE_EXPORT train {
 
 class GradientDescent : public Optimizer {
  public:
@@ -19,6 +21,7 @@ class GradientDescent : public Optimizer {
   Input learning_rate_;
 };
 
-}  // namespace troupe::train
+}  // namespace train
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_GRADIENT_DESCENT_H_

@@ -9,9 +9,11 @@
 
 #include <functional>
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe::init {
+namespace troupe {
+namespace TROUPE_EXPORT init {
 
 using Initializer = std::function<Output(const ScopeAt& at, const TensorShape& shape, DType dtype)>;
 
@@ -39,6 +41,7 @@ Initializer LecunNormal(int64_t seed = 0);
 // The inputs and outputs of one unit of a layer whose weights have this shape.
 void ComputeFans(const TensorShape& shape, double* fan_in, double* fan_out);
 
-}  // namespace troupe::init
+}  // namespace init
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_INITIALIZERS_H_

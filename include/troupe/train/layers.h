@@ -12,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/train/initializers.h"
 #include "troupe/variable.h"
 
-namespace troupe::layers {
+namespace troupe {
+namespace TROUPE_EXPORT layers {
 
 struct LayerOptions {
   std::string activation;  // an op of one input ("Relu", "Tanh", ...); none when empty
@@ -52,6 +54,7 @@ Output Dropout(const ScopeAt& at, const Output& x, double rate, const Input& tra
 // x [batch, ...] -> [batch, n].
 Output Flatten(const ScopeAt& at, const Output& x);
 
-}  // namespace troupe::layers
+}  // namespace layers
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_LAYERS_H_

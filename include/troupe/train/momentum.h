@@ -4,9 +4,11 @@
 #ifndef TROUPE_TRAIN_MOMENTUM_H_
 #define TROUPE_TRAIN_MOMENTUM_H_
 
+#include "troupe/export.h"
 #include "troupe/train/optimizer.h"
 
-namespace troupe::train {
+namespace troupe {
+namespace TROUPE_EXPORT train {
 
 class Momentum : public Optimizer {
  public:
@@ -24,6 +26,7 @@ class Momentum : public Optimizer {
   bool nesterov_;
 };
 
-}  // namespace troupe::train
+}  // namespace train
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_MOMENTUM_H_

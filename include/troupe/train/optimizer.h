@@ -24,11 +24,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "troupe/export.h"
 #include "troupe/gradients.h"
 #include "troupe/scope.h"
 #include "troupe/variable.h"
 
-namespace troupe::train {
+namespace troupe {
+namespace TROUPE_EXPORT train {
 
 struct GradAndVar {
   Output grad;  // invalid when the loss does not depend on the variable
@@ -76,6 +78,7 @@ class Optimizer {
   absl::flat_hash_map<std::string, Variable> slots_;  // by "<variable>/<slot>"
 };
 
-}  // namespace troupe::train
+}  // namespace train
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_OPTIMIZER_H_

@@ -7,9 +7,11 @@
 
 #include <vector>
 
+#include "troupe/export.h"
 #include "troupe/scope.h"
 
-namespace troupe::train {
+namespace troupe {
+namespace TROUPE_EXPORT train {
 
 // rate * decay_rate ^ (step / decay_steps); with `staircase` the exponent is rounded down.
 Output ExponentialDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double decay_rate,
@@ -32,6 +34,7 @@ Output PolynomialDecay(const ScopeAt& at, const Input& rate, const Output& step,
 // decay_steps.
 Output CosineDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double alpha = 0.0);
 
-}  // namespace troupe::train
+}  // namespace train
+}  // namespace troupe
 
 #endif  // TROUPE_TRAIN_SCHEDULES_H_

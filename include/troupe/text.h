@@ -22,16 +22,17 @@
 //
 // Thread rule: functions that read a graph may run while no thread changes it; those that change
 // one need it to themselves.
-#ifndef TROUPE_GRAPH_IR_TEXT_H_
-#define TROUPE_GRAPH_IR_TEXT_H_
+#ifndef TROUPE_TEXT_H_
+#define TROUPE_TEXT_H_
 
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "troupe/export.h"
 #include "troupe/graph.h"
 
-namespace troupe {
+namespace TROUPE_EXPORT troupe {
 
 // Adds the nodes of `text` to `graph`; its versions replace the graph's. INVALID_ARGUMENT
 // "line 3: ..." for the first line that is wrong; the graph may then hold a part of the nodes.
@@ -53,4 +54,4 @@ std::string AttrText(const AttrValue& value, int max_elements = 1000);
 
 }  // namespace troupe
 
-#endif  // TROUPE_GRAPH_IR_TEXT_H_
+#endif  // TROUPE_TEXT_H_

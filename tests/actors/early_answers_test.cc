@@ -216,13 +216,19 @@ BOOST_AUTO_TEST_CASE(a_deadline_is_seen_after_the_kernel_that_runs) {
     std::vector<Tensor> out;
     return session->Run({.timeout_ms = timeout_ms}, {{n, Tensor::Scalar(size)}}, {y}, {}, &out, nullptr);
   };
-  const auto begun = std::chrono::steady_clock::now();
-  TROUPE_REQUIRE_OK(run(700, 0));
-  const auto whole = std::chrono::steady_clock::now() - begun;
+  // Long enough that a step which is asked for 100 ms what it waits for does not end meanwhile.
+  int32_t size = 500;
+  std::chrono::steady_clock::duration whole{};
+  while (whole < 800ms) {
+    size += size / 3;
+    const auto begun = std::chrono::steady_clock::now();
+    TROUPE_REQUIRE_OK(run(size, 0));
+    whole = std::chrono::steady_clock::now() - begun;
+  }
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 20; ++i) TROUPE_REQUIRE_OK(run(2, 60000));  // it is found to be quick
     const auto start = std::chrono::steady_clock::now();
-    const absl::Status s = run(700, 1);
+    const absl::Status s = run(size, 1);
     BOOST_TEST(s.code() == absl::StatusCode::kDeadlineExceeded, s);
     BOOST_TEST(((std::chrono::steady_clock::now() - start) < whole / 2 + 150ms));
   }

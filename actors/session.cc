@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -295,12 +296,14 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   TROUPE_RETURN_IF_ERROR(CheckOptions(options));
   auto impl = std::make_shared<Impl>();
   impl->options = options;
+  if (const char* wire = std::getenv("TROUPE_WIRE_MESSAGES"); wire != nullptr && std::string_view(wire) == "1")
+    impl->options.wire_messages = true;
   impl->runtime = options.runtime;
   if (impl->runtime == nullptr) {
     TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime_options));
   }
   impl->id = StrCat(next_session.fetch_add(1));
-  impl->master = std::make_shared<SessionMaster>(impl->runtime, options, impl->id, impl->closed);
+  impl->master = std::make_shared<SessionMaster>(impl->runtime, impl->options, impl->id, impl->closed);
   impl->cache = impl->master->cache();
   impl->actor = SpawnSession(*impl->runtime->impl()->system, impl->master);
   {

@@ -383,9 +383,14 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
 SessionMaster::Answer SessionMaster::Register(const std::string& key, std::shared_ptr<Signature> signature,
                                               std::vector<std::shared_ptr<const CompiledPart>> parts) {
   signature->parts = std::move(parts);
-  for (size_t i = 0; i < signature->parts.size(); ++i) {
-    for (const auto& [edge, node] : signature->parts[i]->recvs) signature->receivers[edge] = static_cast<int>(i);
-    for (const std::string& edge : signature->parts[i]->granted_sends) signature->senders[edge] = static_cast<int>(i);
+  EdgeTable& edges = signature->edges;
+  for (uint32_t i = 0; i < signature->parts.size(); ++i) {
+    for (const auto& [name, node] : signature->parts[i]->recvs) edges[edges.Add(name)].receiver = {0, i};
+    for (const std::string& name : signature->parts[i]->granted_sends) {
+      EdgeTable::Edge& edge = edges[edges.Add(name)];
+      edge.sender = {0, i};
+      edge.granted = true;
+    }
   }
   {
     std::lock_guard<std::mutex> lock(mu_);

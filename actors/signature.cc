@@ -8,6 +8,7 @@
 #include "actors/actor_thread.h"
 #include "actors/no_memory.h"
 #include "actors/partial_step.h"
+#include "actors/runtime_impl.h"
 #include "graph/core/guarded.h"
 #include "troupe/proto/config.pb.h"
 
@@ -146,14 +147,37 @@ caf::execution_unit* ExecutorSet::Home() {
   return lane_.IsAttached() ? static_cast<caf::execution_unit*>(&lane_) : lane_.remote();
 }
 
-Executor* ExecutorSet::ReceiverOf(const std::string& key) {
-  const auto it = signature_->receivers.find(key);
-  return it == signature_->receivers.end() ? nullptr : executors_[it->second].get();
+const EdgeTable& ExecutorSet::edges() const { return signature_->edges; }
+
+absl::Status ExecutorSet::Deliver(PartAddress to, part_message message) {
+  if (to.part >= executors_.size()) return NotFound("the step has no part ", to.part);
+  if (signature_->options.wire_messages) [[unlikely]] {
+    TROUPE_ASSIGN_OR_RETURN(message, ThroughBytes(system_, std::move(message)));
+    if (auto* m = std::get_if<tensor_to_part>(&message)) Bind(&m->value);
+    if (auto* m = std::get_if<argument>(&message)) Bind(&m->value);
+  }
+  executors_[to.part]->Receive(std::move(message));
+  return absl::OkStatus();
 }
 
-Executor* ExecutorSet::SenderOf(const std::string& key) {
-  const auto it = signature_->senders.find(key);
-  return it == signature_->senders.end() ? nullptr : executors_[it->second].get();
+void ExecutorSet::Bind(Tensor* value) const {
+  BindResources(value, [this](const std::string& name) -> ResourceContainers* {
+    for (const auto& d : signature_->runtime->impl()->devices) {
+      if (d->name() == name) return d->containers();
+    }
+    return nullptr;
+  });
+}
+
+void ExecutorSet::AbortPart(size_t part, int64_t step_id, const absl::Status& status) noexcept {
+  if (signature_->options.wire_messages) [[unlikely]] {
+    try {
+      if (Deliver({0, static_cast<uint32_t>(part)}, abort_step{step_id, status}).ok()) return;
+    } catch (const std::bad_alloc&) {
+      // Then without the bytes.
+    }
+  }
+  executors_[part]->Abort(step_id, status);
 }
 
 // A kernel of an aborted step may still look at the old context.
@@ -211,15 +235,20 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   input.check_kernels = signature_->options.check_kernels;
   input.measure = std::exchange(measure_next_, false);
   const int parts = static_cast<int>(executors_.size());
+  absl::Status failed;
   try {
     for (int i = 0; i < parts; ++i) {
       timings_[i].clear();
       input.timings = stats ? &timings_[i] : nullptr;
-      executors_[i]->Prepare(input);
+      failed = Prepare(i, input);
+      if (!failed.ok()) break;
     }
   } catch (const std::bad_alloc&) {
+    failed = NoMemory();
+  }
+  if (!failed.ok()) {
     // No part has begun, and none will.
-    SetError(NoMemory());
+    SetError(failed);
     context_->cancelled.store(true, std::memory_order_relaxed);
     if (parts_left_.fetch_sub(parts, std::memory_order_acq_rel) == parts && (!in_lane_ || lent_)) OnOver();
     return;
@@ -231,12 +260,56 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   for (int i = 0; i < parts; ++i) executors_[i]->Start(home);
 }
 
+absl::Status ExecutorSet::Prepare(size_t part, const StepInput& input) {
+  if (!signature_->options.wire_messages) [[likely]] {
+    executors_[part]->Prepare(input);
+    return absl::OkStatus();
+  }
+  begin_step m;
+  m.step = input.context->step_id;
+  m.cancelled = input.context->cancelled.load();
+  m.partial = input.partial;
+  m.token_messages = input.token_messages;
+  m.check_kernels = input.check_kernels;
+  m.measure = input.measure;
+  m.timed = input.timings != nullptr;
+  m.num_results = static_cast<uint32_t>(results_.size());
+  for (uint32_t i = 0; i < executors_[part]->state().part().num_arguments; ++i) m.arguments.push_back(arguments_[i]);
+  TROUPE_ASSIGN_OR_RETURN(begin_step copy, wire::ThroughBytes(system_, m));
+  for (Tensor& t : copy.arguments) Bind(&t);
+  executors_[part]->Prepare(std::move(copy));
+  return absl::OkStatus();
+}
+
+void ExecutorSet::PartDone(Executor* executor, part_done message) {
+  const auto part = static_cast<size_t>(
+      std::find_if(executors_.begin(), executors_.end(), [&](const auto& e) { return e.get() == executor; }) -
+      executors_.begin());
+  absl::Status status;
+  try {
+    absl::StatusOr<part_done> copy = wire::ThroughBytes(system_, message);
+    status = copy.ok() ? copy->status : copy.status();
+    if (copy.ok()) {
+      for (auto& [index, value] : copy->results) {
+        if (index >= results_.size()) continue;
+        Bind(&value);
+        results_[index] = std::move(value);
+      }
+      for (const node_run& n : copy->statistics)
+        timings_[part].push_back({n.node, n.thread, n.start_nanos, n.end_nanos});
+    }
+  } catch (const std::bad_alloc&) {
+    status = NoMemory();
+  }
+  PartDone(executor, status);
+}
+
 void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
   if (!status.ok()) {
     if (SetError(status)) {
       context_->cancelled.store(true, std::memory_order_relaxed);
-      for (const auto& e : executors_) {
-        if (e.get() != executor) e->Abort(context_->step_id, AnotherPartFailed());
+      for (size_t i = 0; i < executors_.size(); ++i) {
+        if (executors_[i].get() != executor) AbortPart(i, context_->step_id, AnotherPartFailed());
       }
     }
   }
@@ -284,7 +357,7 @@ void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
   stops_.fetch_sub(1);
   if (!runs) return;
   // A part that has not begun yet drops the message, but looks at the flag when it begins.
-  for (const auto& e : executors_) e->Abort(step_id, status);
+  for (size_t i = 0; i < executors_.size(); ++i) AbortPart(i, step_id, status);
 }
 
 // Tensor arrays, stacks and temporaries go with the step that made them. A kernel that still runs,
@@ -327,7 +400,10 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
   // Other steps go on meanwhile, also where this one has every thread in a turn or job.
   if (signature_->turns != nullptr) {
     std::vector<const void*> owners{context_.get()};
-    for (const auto& e : executors_) owners.push_back(e->resumable());
+    for (const auto& e : executors_) {
+      owners.push_back(e->resumable());
+      if (signature_->options.wire_messages) owners.push_back(e->own_context());
+    }
     signature_->turns->LoseWorkers(owners);
   }
   if (culprits.empty()) return true;
@@ -479,15 +555,20 @@ void ExecutorSet::RunPartial(const Deadline& deadline, const CancellationToken* 
 }
 
 void ExecutorSet::Feed(uint32_t index, const Tensor& value) {
-  for (const auto& e : executors_) {
-    if (index >= e->state().part().num_arguments) continue;
-    auto* a = new Arrival;
-    a->kind = Arrival::Kind::kArgument;
-    a->step_id = step_id_.load(std::memory_order_acquire);
-    a->tag = index;
-    a->outputs.push_back(value);
-    e->Post(a);
+  const int64_t step = step_id_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < executors_.size(); ++i) {
+    if (index >= executors_[i]->state().part().num_arguments) continue;
+    if (absl::Status s = Deliver({0, i}, argument{step, index, value}); !s.ok()) Stop(step, s);
   }
+}
+
+void ExecutorSet::ResultCame(result message) {
+  absl::StatusOr<result> copy = wire::ThroughBytes(system_, message);
+  if (!copy.ok()) return Stop(message.step, copy.status());
+  if (copy->index >= results_.size()) return;
+  Bind(&copy->value);
+  results_[copy->index] = std::move(copy->value);
+  ResultReady(copy->index);
 }
 
 void ExecutorSet::ResultReady(uint32_t index) { partial_->OnResult(index, std::move(results_[index])); }

@@ -149,10 +149,12 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
 
   // StepGroup.
   void PartDone(Executor* executor, const absl::Status& status) override;
-  Executor* ReceiverOf(const std::string& key) override;
+  void PartDone(Executor* executor, part_done message) override;
+  const EdgeTable& edges() const override;
+  absl::Status Deliver(PartAddress to, part_message message) override;
   caf::execution_unit* Home() override;
-  Executor* SenderOf(const std::string& key) override;
   void ResultReady(uint32_t index) override;
+  void ResultCame(result message) override;
 
  private:
   // Begins a step: it has a number from here on, and may be stopped. `feeds` must stay where they
@@ -160,6 +162,11 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void Begin(const FeedValues& feeds, bool answers);
   // Starts the parts, all or none: none when there is no memory for it, which is the step's error.
   void Launch(caf::execution_unit* home, bool stats) noexcept;
+  // Makes a part ready to begin, which is the last thing that may fail.
+  absl::Status Prepare(size_t part, const StepInput& input);
+  void AbortPart(size_t part, int64_t step_id, const absl::Status& status) noexcept;
+  // Of values that have come through bytes.
+  void Bind(Tensor* value) const;
   void Renew();
   void BeginAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
                   proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept;
@@ -232,8 +239,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::vector<PartialTensorShape> feed_shapes;
   std::vector<std::vector<int>> fetch_needs;  // by fetch: the feeds that it depends on
   std::vector<std::shared_ptr<const CompiledPart>> parts;
-  absl::flat_hash_map<std::string, int> receivers;  // edge key -> part
-  absl::flat_hash_map<std::string, int> senders;    // of those that need a grant
+  EdgeTable edges;  // between the parts
   SessionOptions options;
   caf::actor_system* system = nullptr;
   std::shared_ptr<Runtime> runtime;  // keeps devices alive

@@ -73,6 +73,28 @@ void Executor::Prepare(const StepInput& input) {
   run_step_ = Element(run_step{input});
 }
 
+void Executor::Prepare(begin_step message) {
+  auto own = std::make_shared<OwnStep>();
+  own->step_id = message.step;
+  own->cancelled.store(message.cancelled);
+  own->arguments = std::move(message.arguments);
+  own->results.resize(message.num_results);
+  StepInput input;
+  input.context = own;
+  input.arguments = own->arguments.data();
+  input.results = own->results.data();
+  input.partial = message.partial;
+  input.token_messages = message.token_messages;
+  input.check_kernels = message.check_kernels;
+  input.measure = message.measure;
+  input.timings = message.timed ? &own->timings : nullptr;
+  {
+    std::lock_guard<std::mutex> lock(own_mu_);
+    own_ = std::move(own);
+  }
+  Prepare(input);
+}
+
 void Executor::Start(caf::execution_unit* home) noexcept {
   starting_.store(true);
   actor_->enqueue(std::move(run_step_), home);
@@ -112,8 +134,31 @@ void Executor::Go() {
     return;
   }
   if (!state_.done()) return state_.Rest();
-  absl::Status status = state_.Finish();
-  group_->PartDone(this, status);
+  Done(state_.Finish());
+}
+
+void Executor::Done(const absl::Status& status) {
+  // Only the thread that begins a step, and this turn, change it.
+  if (own_ == nullptr) [[likely]]
+    return group_->PartDone(this, status);
+  std::shared_ptr<OwnStep> own;
+  {
+    std::lock_guard<std::mutex> lock(own_mu_);
+    own = std::move(own_);
+  }
+  part_done m;
+  m.step = own->step_id;
+  m.status = status;
+  for (uint32_t i = 0; i < own->results.size(); ++i) {
+    if (own->results[i].valid()) m.results.emplace_back(i, std::move(own->results[i]));
+  }
+  for (const NodeTiming& t : own->timings) m.statistics.push_back({t.node, t.thread, t.start_nanos, t.end_nanos});
+  group_->PartDone(this, std::move(m));
+}
+
+void Executor::ResultReady(uint32_t index) {
+  if (own_ == nullptr) return group_->ResultReady(index);
+  group_->ResultCame({own_->step_id, index, std::move(own_->results[index])});
 }
 
 void Executor::OnKilled() {
@@ -125,8 +170,7 @@ void Executor::OnKilled() {
   if (state_.idle()) return;
   // Kernels that still run keep this object alive; what they post will be dropped with it.
   state_.Abort(Killed());
-  const absl::Status status = state_.Finish();
-  group_->PartDone(this, status);
+  Done(state_.Finish());
 }
 
 void Executor::Ring() noexcept {
@@ -165,28 +209,60 @@ void Executor::Report(std::function<void(StepReport)> answer) {
 }
 
 absl::Status Executor::SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) {
-  Executor* to = group_->ReceiverOf(key);
-  if (to == nullptr) return NotFound("no part of the step receives '", key, "'");
-  auto a = std::make_unique<Arrival>();
-  a->kind = Arrival::Kind::kTensor;
-  a->step_id = step_id_;
-  a->key = key;
-  a->tag = tag;
-  a->outputs.push_back(std::move(value));
-  a->dead = dead;
-  to->Post(a.release());
-  return absl::OkStatus();
+  const int64_t edge = group_->edges().Find(key);
+  if (edge < 0) return NotFound("no part of the step receives '", key, "'");
+  const auto number = static_cast<uint32_t>(edge);
+  return group_->Deliver(group_->edges()[number].receiver,
+                         tensor_to_part{step_id_, number, tag, dead, std::move(value)});
 }
 
 void Executor::Grant(const std::string& key, uint64_t tag) {
-  Executor* to = group_->SenderOf(key);
-  if (to == nullptr) return;
-  auto a = std::make_unique<Arrival>();
-  a->kind = Arrival::Kind::kGrant;
-  a->step_id = step_id_;
-  a->key = key;
-  a->tag = tag;
-  to->Post(a.release());
+  const int64_t edge = group_->edges().Find(key);
+  if (edge < 0 || !group_->edges()[static_cast<uint32_t>(edge)].granted) return;
+  const auto number = static_cast<uint32_t>(edge);
+  group_->Deliver(group_->edges()[number].sender, grant{step_id_, number, tag}).IgnoreError();
+}
+
+void Executor::Receive(part_message message) {
+  struct Taker {
+    Executor* self;
+    // Of an edge that nobody knows there is nothing to do: whoever made the message read it wrongly.
+    std::unique_ptr<Arrival> OfEdge(Arrival::Kind kind, int64_t step, uint32_t edge, uint64_t iteration) const {
+      if (!self->group_->edges().Has(edge)) return nullptr;
+      auto a = std::make_unique<Arrival>();
+      a->kind = kind;
+      a->step_id = step;
+      a->key = self->group_->edges()[edge].name;
+      a->tag = iteration;
+      return a;
+    }
+    void operator()(tensor_to_part& m) const {
+      auto a = OfEdge(Arrival::Kind::kTensor, m.step, m.edge, m.iteration);
+      if (a == nullptr) return;
+      a->outputs.push_back(std::move(m.value));
+      a->dead = m.dead;
+      self->Post(a.release());
+    }
+    void operator()(grant& m) const {
+      if (auto a = OfEdge(Arrival::Kind::kGrant, m.step, m.edge, m.iteration)) self->Post(a.release());
+    }
+    void operator()(argument& m) const {
+      auto a = std::make_unique<Arrival>();
+      a->kind = Arrival::Kind::kArgument;
+      a->step_id = m.step;
+      a->tag = m.index;
+      a->outputs.push_back(std::move(m.value));
+      self->Post(a.release());
+    }
+    void operator()(abort_step& m) const {
+      {
+        std::lock_guard<std::mutex> lock(self->own_mu_);
+        if (self->own_ != nullptr && self->own_->step_id == m.step) self->own_->cancelled.store(true);
+      }
+      self->Abort(m.step, m.status);
+    }
+  };
+  std::visit(Taker{this}, message);
 }
 
 void Executor::PostToken(Token token) {

@@ -43,6 +43,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "actors/executor/step_state.h"
+#include "actors/wire/part_messages.h"
 
 namespace troupe {
 
@@ -50,18 +51,17 @@ class Executor;
 
 // All parts of one step in this process, and what happens when they are done. Reused from step to
 // step.
-class StepGroup {
+class StepGroup : public PartTransport {
  public:
-  virtual ~StepGroup() = default;
   // A part is done. The first error aborts the others. Called once a part and step, in the part's
   // turn or when its actor is gone.
   virtual void PartDone(Executor* executor, const absl::Status& status) = 0;
-  // The executor that receives this key; null when none does.
-  virtual Executor* ReceiverOf(const std::string& key) = 0;
-  // The executor that sends this key; null when none does.
-  virtual Executor* SenderOf(const std::string& key) = 0;
-  // Result `index` of a partial run is in its place.
+  // The same for a part that has memory of its own: the message brings its results.
+  virtual void PartDone(Executor* executor, part_done message) = 0;
+  virtual const EdgeTable& edges() const = 0;
+  // Result `index` of a partial run is in its place, or comes with the message.
   virtual void ResultReady(uint32_t index) = 0;
+  virtual void ResultCame(result message) = 0;
   // The execution unit that resumes this step's executors: the lane, in the form that the calling
   // thread must name, or the compute threads (turn_threads.h). Null is the scheduler.
   virtual caf::execution_unit* Home() = 0;
@@ -83,6 +83,8 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // Makes the messages that begin and end a step, so that neither needs memory any more. Throws
   // std::bad_alloc. From the thread that leases the executor, as Start.
   void Prepare(const StepInput& input);
+  // The same for a part that takes nothing from the step's memory.
+  void Prepare(begin_step message);
   // Sends run_step. REQUIRES: Prepare.
   void Start(caf::execution_unit* home) noexcept;
   // Ends the step from any thread.
@@ -90,11 +92,18 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // Asks what the step waits for. `answer` is called in the executor's turn; not if the actor is
   // dead.
   void Report(std::function<void(StepReport)> answer);
+  // Takes a message for the step that runs or is about to begin. From any thread.
+  void Receive(part_message message);
   // Sends `arrival` (takes ownership) from any thread.
   void Post(Arrival* arrival) noexcept;
   StepState& state() { return state_; }
   // The sum of the executor's turns in the last step. REQUIRES: that step is over, and was timed.
   int64_t turn_nanos() const { return turn_nanos_; }
+  // The context of a step that has memory of its own; null otherwise. From any thread.
+  const StepContext* own_context() const {
+    std::lock_guard<std::mutex> lock(own_mu_);
+    return own_.get();
+  }
   // True when a step was begun and has not had its first turn. From any thread.
   bool starting() const { return starting_.load(std::memory_order_relaxed); }
 
@@ -111,10 +120,16 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void Grant(const std::string& key, uint64_t tag) override;
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void PostToken(Token token) override;
-  void ResultReady(uint32_t index) override { group_->ResultReady(index); }
+  void ResultReady(uint32_t index) override;
 
  private:
+  // What a step has here that takes nothing from the memory of its group.
+  struct OwnStep : StepContext {
+    std::vector<Tensor> arguments, results;
+    std::vector<NodeTiming> timings;
+  };
   void Go();
+  void Done(const absl::Status& status);
   void Ring() noexcept;
 
   StepState state_;
@@ -130,6 +145,8 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // is the first since arrivals were taken; the turn makes the next one before it takes them.
   caf::mailbox_element_ptr run_step_, doorbell_;
   std::atomic<Arrival*> abort_{nullptr};
+  mutable std::mutex own_mu_;
+  std::shared_ptr<OwnStep> own_;
   // Set while a run_step is on its way. If the actor dies first, the thread that clears the flag
   // reports the part.
   std::atomic<bool> starting_{false};

@@ -18,11 +18,15 @@ namespace TROUPE_EXPORT troupe {
 // waits for the runtime's end. Errors: as Runtime::Start.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options);
 
-// The message with which a user's actor runs a step through a session's actor, and the answer.
+// The message with which a user's actor runs a step through a session's actor, and the answer. Both
+// are values: they may come from and go to any node that CAF reaches, when both sides have called
+// AddMessageTypes.
 struct run_request {
   Feeds feeds;
   Names fetches, targets;
-  RunOptions options;  // a token must live until the actor has taken the message
+  // A token must live until the actor has taken the message. It stays in its process: a request
+  // that comes from another one has none, only its deadline.
+  RunOptions options;
 };
 struct run_reply {
   absl::Status status;
@@ -36,6 +40,22 @@ struct run_reply {
 //       .then([](const run_reply& r) { ... });
 caf::actor ActorOf(const Session& session);
 
+// Lets the messages above pass between nodes. To be called before the actor system is made.
+void AddMessageTypes(caf::actor_system_config* config);
+
+// How values cross to another process: numbers and texts by CAF, the bytes of a tensor as they lie
+// in memory (both sides must have the same byte order), a resource as (device, container, name),
+// unbound. Wrong bytes give an error and no value; no size is believed before the bytes are there.
+// A reference (kFloatRef and its kin) and a tensor of 2 GiB or more are refused.
+//
+// Thread rule: any thread; the value belongs to the caller.
+caf::error inspect(caf::serializer& f, Tensor& x);
+caf::error inspect(caf::deserializer& f, Tensor& x);
+caf::error inspect(caf::serializer& f, run_request& x);
+caf::error inspect(caf::deserializer& f, run_request& x);
+caf::error inspect(caf::serializer& f, run_reply& x);
+caf::error inspect(caf::deserializer& f, run_reply& x);
+
 }  // namespace troupe
 
 // A block of our own, far from where users' blocks begin, so that a service may have both.
@@ -43,7 +63,5 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id + 400)
 CAF_ADD_TYPE_ID(troupe, (troupe::run_request))
 CAF_ADD_TYPE_ID(troupe, (troupe::run_reply))
 CAF_END_TYPE_ID_BLOCK(troupe)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_request)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_reply)
 
 #endif  // TROUPE_ACTORS_H_

@@ -110,6 +110,10 @@ struct SessionOptions {
   bool schedule_recvs = true;       // hold back big tensors between parts until their receiver is about to need them
   bool token_messages = false;      // debugging: every token is a message of its own
   bool check_kernels = false;       // debugging: the outputs of all kernels are checked in every run
+  // Debugging: what the parts of a step and the step tell each other passes through bytes before it
+  // is delivered, as if each part were in a process of its own. Set for all sessions when the
+  // environment says TROUPE_WIRE_MESSAGES=1.
+  bool wire_messages = false;
 };
 
 // Cancels the Runs that it was given to, from any thread. May be used for one Run after another.

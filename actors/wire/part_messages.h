@@ -1,0 +1,166 @@
+// What the parts of a step and the step itself tell each other: plain values, which could leave the
+// process.
+//
+//   from        to      message          means
+//   step        part    begin_step       these are your arguments: begin
+//   step        part    argument         of a partial run: an argument that comes later
+//   part        part    tensor_to_part   the value of an edge in one iteration, or that it is dead
+//   part        part    grant            the value of that edge may come
+//   step, part  part    abort_step       the step has failed elsewhere, or was told to end
+//   part        step    result           of a partial run: a result that is there before the end
+//   part        step    part_done        nothing of the part is left; its results and statistics
+//
+// An edge is a number, on which the session and the parts agree when the parts are registered
+// (EdgeTable); its name is the key of the rendezvous (TensorFlow white paper, 3.2.2), which says
+// sender, receiver and tensor. Within a process a part takes the arguments from the step's memory and leaves its results
+// there, so begin_step and part_done are the short forms run_step (executor/step_state.h) and a
+// call; with SessionOptions.wire_messages each of these messages passes through its bytes.
+//
+// Thread rule: a message belongs to whoever has it.
+#ifndef TROUPE_ACTORS_WIRE_PART_MESSAGES_H_
+#define TROUPE_ACTORS_WIRE_PART_MESSAGES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "actors/wire/wire.h"
+#include "troupe/resource_container.h"
+
+namespace troupe {
+
+// A part of a graph: which task it stands on, and which of the graph's parts it is.
+struct PartAddress {
+  uint32_t task = 0;
+  uint32_t part = 0;
+  friend bool operator==(const PartAddress&, const PartAddress&) = default;
+};
+
+// The edges between the parts of one compiled graph, by number.
+//
+// Thread rule: made by one thread, then read by all.
+class EdgeTable {
+ public:
+  struct Edge {
+    std::string name;  // the rendezvous key
+    PartAddress receiver;
+    // The value stays with its sender until the receiver grants it (graph/passes/recv_schedule.h).
+    bool granted = false;
+    PartAddress sender;  // of one that is granted
+  };
+  // The number of the edge with this name; a new one when there is none.
+  uint32_t Add(const std::string& name);
+  // Negative when there is no such edge.
+  int64_t Find(const std::string& name) const;
+  bool Has(uint32_t number) const { return number < edges_.size(); }
+  Edge& operator[](uint32_t number) { return edges_[number]; }
+  const Edge& operator[](uint32_t number) const { return edges_[number]; }
+  size_t size() const { return edges_.size(); }
+
+ private:
+  std::vector<Edge> edges_;
+  absl::flat_hash_map<std::string, uint32_t> numbers_;
+};
+
+struct begin_step {
+  int64_t step = 0;
+  // The step was told to end before it began.
+  bool cancelled = false;
+  bool partial = false, token_messages = false, check_kernels = false, measure = false, timed = false;
+  std::vector<Tensor> arguments;  // by index; those that the part does not take have no value
+  uint32_t num_results = 0;
+};
+struct argument {
+  int64_t step = 0;
+  uint32_t index = 0;
+  Tensor value;
+};
+struct tensor_to_part {
+  int64_t step = 0;
+  uint32_t edge = 0;
+  uint64_t iteration = 0;
+  bool dead = false;
+  Tensor value;
+};
+struct grant {
+  int64_t step = 0;
+  uint32_t edge = 0;
+  uint64_t iteration = 0;
+};
+struct abort_step {
+  int64_t step = 0;
+  absl::Status status;
+};
+struct result {
+  int64_t step = 0;
+  uint32_t index = 0;
+  Tensor value;
+};
+// One run of a node, for RunMetadata.
+struct node_run {
+  uint32_t node = 0;
+  uint32_t thread = 0;  // 0 = the executor's turn, 1 = a job
+  int64_t start_nanos = 0, end_nanos = 0;
+};
+struct part_done {
+  int64_t step = 0;
+  absl::Status status;
+  std::vector<std::pair<uint32_t, Tensor>> results;  // by index
+  std::vector<node_run> statistics;
+};
+
+// What a part may be sent while its step runs.
+using part_message = std::variant<tensor_to_part, grant, abort_step, argument>;
+
+// The one way from part to part. Local delivery implements it; a link to another process will.
+class PartTransport {
+ public:
+  virtual ~PartTransport() = default;
+  // An error when there is no such part, or the message cannot be sent. From any thread.
+  virtual absl::Status Deliver(PartAddress to, part_message message) = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, begin_step& x) {
+  return f(x.step, x.cancelled, x.partial, x.token_messages, x.check_kernels, x.measure, x.timed, x.arguments,
+           x.num_results);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, argument& x) {
+  return f(x.step, x.index, x.value);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, tensor_to_part& x) {
+  return f(x.step, x.edge, x.iteration, x.dead, x.value);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, grant& x) {
+  return f(x.step, x.edge, x.iteration);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, result& x) {
+  return f(x.step, x.index, x.value);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_run& x) {
+  return f(x.node, x.thread, x.start_nanos, x.end_nanos);
+}
+caf::error inspect(caf::serializer& f, abort_step& x);
+caf::error inspect(caf::deserializer& f, abort_step& x);
+caf::error inspect(caf::serializer& f, part_done& x);
+caf::error inspect(caf::deserializer& f, part_done& x);
+
+// The message after a journey through bytes (wire.h).
+absl::StatusOr<part_message> ThroughBytes(caf::actor_system& system, part_message message);
+
+// A resource crosses as its name; here its handle gets the object again. Handles that know no
+// object any more stay unbound. `find` gives the containers of a device by name, or null.
+void BindResources(Tensor* value, const std::function<ResourceContainers*(const std::string& device)>& find);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_WIRE_PART_MESSAGES_H_

@@ -1,0 +1,39 @@
+// The messages of users' actors.
+#include "actors/wire/wire.h"
+#include "troupe/proto/config.pb.h"
+
+namespace troupe {
+
+void AddMessageTypes(caf::actor_system_config* config) { config->add_message_types<caf::id_block::troupe>(); }
+
+caf::error inspect(caf::serializer& f, run_request& x) {
+  RunOptions& o = x.options;
+  return f(x.feeds, x.fetches, x.targets, o.timeout_ms, o.collect_stats, o.partition_graphs);
+}
+
+caf::error inspect(caf::deserializer& f, run_request& x) {
+  RunOptions& o = x.options;
+  o.cancellation = nullptr;
+  return f(x.feeds, x.fetches, x.targets, o.timeout_ms, o.collect_stats, o.partition_graphs);
+}
+
+caf::error inspect(caf::serializer& f, run_reply& x) {
+  wire::StatusFields status = wire::FieldsOf(x.status);
+  bool has_metadata = x.metadata != nullptr;
+  std::string metadata;
+  if (has_metadata && !x.metadata->SerializeToString(&metadata)) return caf::sec::invalid_argument;
+  return f(status, x.outputs, has_metadata, metadata);
+}
+
+caf::error inspect(caf::deserializer& f, run_reply& x) {
+  wire::StatusFields status;
+  bool has_metadata = false;
+  std::string metadata;
+  if (caf::error e = f(status, x.outputs, has_metadata, metadata)) return e;
+  x.status = wire::StatusOf(status);
+  x.metadata = has_metadata ? std::make_shared<proto::RunMetadata>() : nullptr;
+  if (has_metadata && !x.metadata->ParseFromString(metadata)) return caf::sec::invalid_argument;
+  return caf::none;
+}
+
+}  // namespace troupe

@@ -1,0 +1,27 @@
+#include "actors/wire/wire.h"
+
+#include "absl/strings/cord.h"
+
+namespace troupe::wire {
+
+StatusFields FieldsOf(const absl::Status& status) {
+  StatusFields fields;
+  fields.code = static_cast<int32_t>(status.code());
+  fields.message = std::string(status.message().data(), status.message().size());
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& bytes) {
+    fields.payloads.emplace_back(std::string(url.data(), url.size()), std::string(bytes));
+  });
+  return fields;
+}
+
+absl::Status StatusOf(const StatusFields& fields) {
+  constexpr int32_t kLast = static_cast<int32_t>(absl::StatusCode::kUnauthenticated);
+  if (fields.code < 0 || fields.code > kLast) {
+    return InvalidArgument("a status with the unknown code ", fields.code, ": ", fields.message);
+  }
+  absl::Status status(static_cast<absl::StatusCode>(fields.code), fields.message);
+  for (const auto& [url, bytes] : fields.payloads) status.SetPayload(url, absl::Cord(bytes));
+  return status;
+}
+
+}  // namespace troupe::wire

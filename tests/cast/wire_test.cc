@@ -1,0 +1,346 @@
+// Every message among the parts of a step, and of users' actors, through CAF's binary serialiser:
+// equal bits come back; bytes that are cut off or changed give an error or a value, never more.
+#include <boost/test/unit_test.hpp>
+#include <caf/io/all.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "actors/wire/part_messages.h"
+#include "tests/actors/graphs.h"
+#include "troupe/proto/config.pb.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(wire_messages)
+
+caf::actor_system& System() {
+  static caf::actor_system_config config;
+  static caf::actor_system system(config);
+  return system;
+}
+
+template <class T>
+std::vector<char> BytesOf(T message) {
+  std::vector<char> bytes;
+  caf::binary_serializer out(System(), bytes);
+  const caf::error e = out(message);
+  BOOST_REQUIRE_MESSAGE(!e, System().render(e));
+  return bytes;
+}
+
+template <class T>
+bool Read(const std::vector<char>& bytes, T* message) {
+  caf::binary_deserializer in(System(), bytes);
+  return !in(*message);
+}
+
+bool Same(const Tensor& a, const Tensor& b) {
+  if (a.valid() != b.valid()) return false;
+  if (!a.valid()) return true;
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype() == DType::kString) {
+    return std::equal(a.data<std::string>(), a.data<std::string>() + a.num_elements(), b.data<std::string>());
+  }
+  return a.num_elements() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+// Of every dtype that can cross, with what numbers have of special values.
+std::vector<Tensor> AllTensors() {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kTiny = std::numeric_limits<float>::denorm_min();
+  std::vector<Tensor> all{
+      Tensor(),
+      Tensor::Scalar(2.5f),
+      Tensor::Vector({kInf, -kInf, std::nanf("7"), -0.0f, kTiny, 1e38f}),
+      Tensor::Of<double>({std::numeric_limits<double>::infinity(), std::nan("3"), -0.0, 5e-324}, TensorShape({2, 2})),
+      Tensor::Vector<std::string>({"", "a", std::string(1000, 'x'), std::string("\0\xff", 2)}),
+      Tensor::Of<std::string>({}, TensorShape({3, 0})),
+      Tensor(DType::kInt64, TensorShape({0})),
+      Tensor::Of<bool>({true, false}, TensorShape({1, 2, 1, 1, 1, 1, 1, 1})),
+  };
+  for (int n = 1; n < kNumDTypes; ++n) {
+    const auto dtype = static_cast<DType>(n);
+    if (dtype == DType::kString || dtype == DType::kResource || dtype == DType::kVariant || dtype == DType::kBool)
+      continue;
+    Tensor t(dtype, TensorShape({3, 5}));
+    for (size_t i = 0; i < t.bytes(); ++i) static_cast<unsigned char*>(t.raw())[i] = static_cast<unsigned char>(i * 37);
+    all.push_back(std::move(t));
+  }
+  return all;
+}
+
+BOOST_AUTO_TEST_CASE(tensors_come_back_bit_for_bit) {
+  for (Tensor& t : AllTensors()) {
+    auto copy = wire::ThroughBytes(System(), t);
+    BOOST_REQUIRE_MESSAGE(copy.ok(), copy.status());
+    BOOST_TEST(Same(t, *copy), t.TypeAndShape());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_reference_and_a_variant_do_not_cross) {
+  for (const DType dtype : {MakeRef(DType::kFloat), DType::kVariant}) {
+    Tensor t(dtype, TensorShape({}));
+    if (!t.valid()) continue;  // there are no tensors of that type
+    BOOST_TEST(!wire::ThroughBytes(System(), t).ok());
+  }
+}
+
+class Thing : public Resource {
+ public:
+  std::string DebugString() const override { return "a thing"; }
+};
+
+BOOST_AUTO_TEST_CASE(a_resource_crosses_as_its_name_and_is_bound_where_it_lives) {
+  ResourceContainers containers;
+  const auto thing = containers.LookUpOrCreate<Thing>("box", "thing", [] { return std::make_shared<Thing>(); }).value();
+  Tensor t(DType::kResource, TensorShape({2}));
+  auto* handles = static_cast<ResourceHandle*>(t.raw());
+  handles[0] = ResourceHandle("/device:CPU:0", "box", "thing", thing);
+  handles[1] = ResourceHandle("/device:CPU:0", "box", "other", thing);
+  Tensor copy = wire::ThroughBytes(System(), t).value();
+  const auto* read = static_cast<const ResourceHandle*>(copy.raw());
+  BOOST_TEST(read[0].object() == nullptr);
+  BOOST_TEST(read[0].device() == "/device:CPU:0");
+  BOOST_TEST(read[0].container() == "box");
+  BOOST_TEST(read[1].name() == "other");
+  BindResources(&copy, [&](const std::string& device) { return device == "/device:CPU:0" ? &containers : nullptr; });
+  BOOST_TEST(read[0].object() == thing);
+  BOOST_TEST(read[1].object() == nullptr);  // nobody has it
+}
+
+absl::Status Failure() {
+  absl::Status s = WithAddress(InvalidArgument("no\n'good'"), "node", "Op", "/device:CPU:0", {});
+  return s;
+}
+
+BOOST_AUTO_TEST_CASE(statuses_keep_code_text_and_address) {
+  for (int code = 0; code <= 16; ++code) {
+    const absl::Status s(static_cast<absl::StatusCode>(code), "text");
+    BOOST_TEST((wire::StatusOf(wire::FieldsOf(s)) == s));
+  }
+  const absl::Status s = wire::StatusOf(wire::FieldsOf(Failure()));
+  BOOST_TEST((s == Failure()));
+  BOOST_TEST(HasAddress(s));
+  BOOST_TEST(wire::StatusOf({17, "x", {}}).code() == absl::StatusCode::kInvalidArgument);
+  BOOST_TEST(wire::StatusOf({-1, "x", {}}).code() == absl::StatusCode::kInvalidArgument);
+}
+
+begin_step SomeBegin() {
+  begin_step m;
+  m.step = 1ll << 40;
+  m.cancelled = m.partial = m.timed = true;
+  m.arguments = {Tensor::Scalar(1.0f), Tensor(), Tensor::Scalar<std::string>("s")};
+  m.num_results = 3;
+  return m;
+}
+part_done SomeEnd() {
+  return {7, Failure(), {{2, Tensor::Scalar(4.0f)}, {0, Tensor()}}, {{1, 1, 1000, 2000}, {2, 0, -1, 5}}};
+}
+run_request SomeRequest() {
+  run_request r;
+  r.feeds = {{"x", Tensor::Scalar(1.0f)}, {"y:1", Tensor::Vector<int64_t>({1, 2})}};
+  r.fetches = {"a", "b"};
+  r.targets = {"t"};
+  r.options.timeout_ms = -5;
+  r.options.collect_stats = true;
+  return r;
+}
+run_reply SomeReply() {
+  run_reply r{Failure(), {Tensor::Scalar(3.0f)}, std::make_shared<proto::RunMetadata>()};
+  r.metadata->mutable_step_stats()->add_dev_stats()->set_device("d");
+  return r;
+}
+
+BOOST_AUTO_TEST_CASE(messages_of_parts_come_back_equal) {
+  begin_step begin = SomeBegin();
+  const begin_step b = wire::ThroughBytes(System(), begin).value();
+  BOOST_TEST(b.step == begin.step);
+  BOOST_TEST((b.cancelled && b.partial && b.timed && !b.measure && !b.check_kernels && !b.token_messages));
+  BOOST_TEST(b.arguments.size() == 3u);
+  for (size_t i = 0; i < 3; ++i) BOOST_TEST(Same(b.arguments[i], begin.arguments[i]));
+  BOOST_TEST(b.num_results == 3u);
+  const auto tensor = std::get<tensor_to_part>(
+      ThroughBytes(System(), tensor_to_part{5, 6, ~uint64_t{0}, true, Tensor::Scalar(1.5f)}).value());
+  BOOST_TEST((tensor.step == 5 && tensor.edge == 6 && tensor.iteration == ~uint64_t{0} && tensor.dead));
+  BOOST_TEST(tensor.value.scalar<float>() == 1.5f);
+  const auto granted = std::get<grant>(ThroughBytes(System(), grant{5, 6, 7}).value());
+  BOOST_TEST((granted.step == 5 && granted.edge == 6 && granted.iteration == 7));
+  const auto abort = std::get<abort_step>(ThroughBytes(System(), abort_step{5, Failure()}).value());
+  BOOST_TEST((abort.step == 5 && abort.status == Failure()));
+  const auto fed = std::get<argument>(ThroughBytes(System(), argument{5, 1, Tensor::Scalar(2.0f)}).value());
+  BOOST_TEST((fed.step == 5 && fed.index == 1 && fed.value.scalar<float>() == 2.0f));
+  result some{5, 2, Tensor::Scalar(2.0f)};
+  const result r = wire::ThroughBytes(System(), some).value();
+  BOOST_TEST((r.step == 5 && r.index == 2 && r.value.scalar<float>() == 2.0f));
+  part_done end = SomeEnd();
+  const part_done e = wire::ThroughBytes(System(), end).value();
+  BOOST_TEST((e.step == 7 && e.status == Failure() && e.results.size() == 2 && e.statistics.size() == 2));
+  BOOST_TEST((e.results[0].first == 2 && e.results[0].second.scalar<float>() == 4.0f && !e.results[1].second.valid()));
+  BOOST_TEST((e.statistics[0].node == 1 && e.statistics[1].start_nanos == -1));
+  run_request request = SomeRequest();
+  const run_request q = wire::ThroughBytes(System(), request).value();
+  BOOST_TEST((q.feeds.size() == 2 && q.feeds[1].first == "y:1" && Same(q.feeds[1].second, request.feeds[1].second)));
+  BOOST_TEST((q.fetches == request.fetches && q.targets == request.targets && q.options.timeout_ms == -5));
+  BOOST_TEST((q.options.collect_stats && !q.options.partition_graphs && q.options.cancellation == nullptr));
+  run_reply reply = SomeReply();
+  const run_reply p = wire::ThroughBytes(System(), reply).value();
+  BOOST_TEST((p.status == Failure() && p.outputs.size() == 1 && p.outputs[0].scalar<float>() == 3.0f));
+  BOOST_TEST(p.metadata->SerializeAsString() == reply.metadata->SerializeAsString());
+}
+
+// Reads the bytes cut off at every length, and with random ones changed.
+template <class T>
+void Spoil(T message) {
+  const std::vector<char> good = BytesOf(message);
+  for (size_t n = 0; n < good.size(); ++n) {
+    T read;
+    BOOST_TEST(!Read(std::vector<char>(good.begin(), good.begin() + static_cast<long>(n)), &read), n << " bytes");
+  }
+  std::mt19937 random(7);
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<char> bad = good;
+    for (unsigned changes = 1 + random() % 3; changes > 0; --changes) bad[random() % bad.size()] = static_cast<char>(random());
+    T read;
+    if (Read(bad, &read)) (void)BytesOf(read);  // what is accepted is a value like any other
+  }
+}
+
+BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
+  for (const Tensor& t : AllTensors()) Spoil(t);
+  Tensor handles(DType::kResource, TensorShape({2}));
+  Spoil(handles);
+  Spoil(SomeBegin());
+  Spoil(SomeRequest());
+  Spoil(SomeEnd());
+  Spoil(SomeReply());
+  Spoil(tensor_to_part{5, 6, 7, false, Tensor::Vector({1.0f, 2.0f})});
+  Spoil(grant{5, 6, 7});
+  Spoil(abort_step{5, Failure()});
+  Spoil(argument{5, 6, Tensor::Scalar(1.0f)});
+  Spoil(result{5, 6, Tensor::Scalar(1.0f)});
+}
+
+// The header of a tensor may say anything: no memory is taken before its bytes are there.
+BOOST_AUTO_TEST_CASE(a_size_is_not_believed) {
+  Tensor t(DType::kFloat, TensorShape({2, 2}));
+  std::vector<char> bytes = BytesOf(t);
+  for (const int64_t dim : {int64_t{1} << 29, int64_t{1} << 33, int64_t{1} << 62, int64_t{-1}}) {
+    const int64_t before = Allocator::Cpu()->stats().bytes_in_use;
+    std::vector<char> header{static_cast<char>(DType::kFloat), 1};
+    std::vector<char> dims;
+    caf::binary_serializer out(System(), dims);
+    int64_t d = dim;
+    BOOST_REQUIRE(!out(d));
+    header.insert(header.end(), dims.begin(), dims.end());
+    Tensor read;
+    BOOST_TEST(!Read(header, &read), dim);
+    BOOST_TEST(!read.valid());
+    BOOST_TEST(Allocator::Cpu()->stats().bytes_in_use == before);
+  }
+  std::vector<char> bools = BytesOf(Tensor::Of<bool>({true, false}, TensorShape({2})));
+  bools.back() = 2;
+  Tensor read;
+  BOOST_TEST(!Read(bools, &read));
+}
+
+// A step on two devices, in bytes and without: equal values, also of loops, of partial runs and of a
+// step that fails.
+BOOST_AUTO_TEST_CASE(steps_on_several_devices_are_the_same_in_bytes) {
+  const Scope root = Scope::NewRootScope();
+  const Scope other = root.WithDevice("/device:CPU:1");
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  const Output n = ops::Placeholder(root.WithOpName("n"), DType::kFloat);
+  const Output y = ops::Exp(other, ops::Neg(root, x));
+  const Output loop = While(
+      root, x, [&](const Scope& s, const Output& v) { return ops::Less(s, v, n); },
+      [](const Scope& s, const Output& v) { return ops::Mul(s.WithDevice("/device:CPU:1"), v, ops::Const(s, 2.0f)); });
+  Variable v(root.WithOpName("v"), ops::Const(root, 1.0f));
+  const Output next = v.AssignAdd(ops::Mul(other, y, y));
+  const Output bad = ops::Reshape(other, ops::Neg(root, x), ops::Const(root, {5}));
+  std::vector<std::vector<Tensor>> results;
+  std::vector<std::string> errors;
+  for (const bool wire : {false, true}) {
+    SessionOptions options;
+    options.wire_messages = wire;
+    options.runtime_options.threads = 2;
+    options.runtime_options.cpu_devices = 2;
+    const auto session = NewSession(root, options);
+    TROUPE_REQUIRE_OK(session->Run({}, {}, {v.init()}, nullptr));
+    const Feeds feeds{{"x", Tensor::Scalar(1.25f)}, {"n", Tensor::Scalar(1000.0f)}};
+    std::vector<Tensor> out;
+    for (int i = 0; i < 3; ++i) {
+      proto::RunMetadata metadata;
+      TROUPE_REQUIRE_OK(session->Run({.collect_stats = true}, feeds, {y, loop, next}, {}, &out, &metadata));
+      results.push_back(out);
+      BOOST_TEST(metadata.step_stats().dev_stats_size() == 2);
+      BOOST_TEST(metadata.step_stats().dev_stats(0).node_stats_size() > 0);
+    }
+    const auto partial = session->PartialRunSetup({"x", "n"}, {y, loop}, {});
+    BOOST_REQUIRE_MESSAGE(partial.ok(), partial.status());
+    TROUPE_REQUIRE_OK(session->PartialRun(*partial, {feeds[0]}, {y}, &out));
+    results.push_back(out);
+    TROUPE_REQUIRE_OK(session->PartialRun(*partial, {feeds[1]}, {loop}, &out));
+    results.push_back(out);
+    const absl::Status failed = session->Run(feeds, {bad}, {}, &out);
+    BOOST_TEST(HasAddress(failed), failed);
+    errors.emplace_back(failed.ToString());
+  }
+  const size_t half = results.size() / 2;
+  for (size_t i = 0; i < half; ++i) {
+    BOOST_REQUIRE(results[i].size() == results[half + i].size());
+    for (size_t k = 0; k < results[i].size(); ++k) BOOST_TEST(Same(results[i][k], results[half + i][k]));
+  }
+  BOOST_TEST(errors[0] == errors[1]);
+}
+
+// A session's actor serves a client in another actor system, as in another process.
+BOOST_AUTO_TEST_CASE(a_request_comes_from_another_node) {
+  struct Config : caf::actor_system_config {
+    Config() {
+      load<caf::io::middleman>();
+      set("middleman.workers", 0u);
+      set("scheduler.max-threads", 2u);
+      AddMessageTypes(this);
+    }
+  };
+  Config server_config, client_config;
+  caf::actor_system server(server_config), client(client_config);
+  const Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  ops::Add(root.WithOpName("y"), x, x);
+  const auto runtime = StartRuntimeIn(server, {}).value();
+  const auto session = NewSession(root, {.runtime = runtime});
+  const auto port = server.middleman().publish(ActorOf(*session), 0, "127.0.0.1");
+  BOOST_REQUIRE_MESSAGE(port, server.render(port.error()));
+  const auto remote = client.middleman().remote_actor("127.0.0.1", *port);
+  BOOST_REQUIRE_MESSAGE(remote, client.render(remote.error()));
+  caf::scoped_actor self(client);
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto ask = [&](run_request r) {
+    run_reply got;
+    self->request(*remote, 20s, std::move(r))
+        .receive([&](run_reply& reply) { got = std::move(reply); },
+                 [&](const caf::error& e) { BOOST_ERROR(client.render(e)); });
+    return got;
+  };
+  run_request request;
+  request.feeds = {{"x", Tensor::Vector({1.5f, inf, -0.0f})}};
+  request.fetches = {"y"};
+  request.options.collect_stats = true;
+  const run_reply reply = ask(request);
+  TROUPE_REQUIRE_OK(reply.status);
+  BOOST_TEST(Same(reply.outputs.at(0), Tensor::Vector({3.0f, inf, -0.0f})));
+  BOOST_REQUIRE(reply.metadata != nullptr);
+  BOOST_TEST(reply.metadata->step_stats().dev_stats_size() == 1);
+  request.fetches = {"z"};
+  BOOST_TEST(ask(request).status.code() == absl::StatusCode::kNotFound);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe

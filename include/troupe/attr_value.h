@@ -139,13 +139,13 @@ struct AttrMap::Init {
 
 // The spelling of the C++ type T in op definitions, as AttrValue::Kind() gives it.
 template <class T>
-std::string_view AttrKindOf();
+TROUPE_EXPORT std::string_view AttrKindOf();
 
 // The value of attr `name` as a T (std::string, int64_t, float, bool, DType, PartialTensorShape,
 // Tensor, FuncAttr or a std::vector of one of them; also int32_t, checked for range). NOT_FOUND
 // when it is missing, INVALID_ARGUMENT when it is of another kind.
 template <class T>
-absl::StatusOr<T> GetAttr(const AttrMap& attrs, std::string_view name);
+TROUPE_EXPORT absl::StatusOr<T> GetAttr(const AttrMap& attrs, std::string_view name);
 
 }  // namespace troupe
 

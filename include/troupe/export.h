@@ -4,8 +4,9 @@
 //
 //   namespace TROUPE_EXPORT troupe {   // a public header: everything in this block is shown
 //
-// A class or a variable of another place is shown by the macro before its name. TROUPE_HIDDEN hides
-// a class that is declared in such a block but belongs to the library alone.
+// A function template that such a block declares, and that a source file instantiates, needs the
+// macro in front of its own declaration. TROUPE_HIDDEN hides a class that such a block declares but
+// that belongs to the library alone.
 #ifndef TROUPE_EXPORT_H_
 #define TROUPE_EXPORT_H_
 

@@ -15,7 +15,8 @@ set(configure ${CMAKE_COMMAND} -S ${SOURCE}/${WAY} -B ${WORK}/build -G ${GENERAT
   -D CMAKE_CXX_FLAGS=${FLAGS})
 if(WAY STREQUAL find_package)
   run(COMMAND ${CMAKE_COMMAND} --install ${TROUPE_BINARY} --prefix ${WORK}/prefix)
-  run(COMMAND ${configure} -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+  # This project hides its own names, too; those of tests/program and of the guide do not.
+  run(COMMAND ${configure} -D CMAKE_PREFIX_PATH=${WORK}/prefix -D CMAKE_CXX_VISIBILITY_PRESET=hidden -D CMAKE_VISIBILITY_INLINES_HIDDEN=ON)
   run(COMMAND ${CMAKE_COMMAND} --build ${WORK}/build)
   run(COMMAND ${WORK}/build/fit EXPECT "loss 0\\.0000\nw 3\\.0000, b -1\\.0000\n")
   run(COMMAND ${WORK}/build/own_system EXPECT "sum 3\n")

@@ -11,9 +11,8 @@ arguments; constructors and overloads are one line. Not in the list, by rule:
   - troupe::ops, one function an op: each must be in the generated troupe/ops.h;
   - inline functions and templates (weak symbols): every program compiles its own. They must be of a
     public header, as all others;
-  - what is not of namespace troupe: templates of the standard library, Abseil and CAF with our types,
-    and Abseil itself, which Debian's packages have as archives. The library must share its copy with
-    the program, since their hash tables must agree on one seed.
+  - what is not of namespace troupe: templates of the standard library and of Protocol Buffers, which
+    their headers show.
 """
 import glob
 import os

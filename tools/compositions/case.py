@@ -88,7 +88,7 @@ def node_text(node):
 
 
 def attr_text(v):
-    """As text graphs have it (graph/ir/text.h)."""
+    """As text graphs have it (troupe/text.h)."""
     kind = v.WhichOneof("value")
     if kind == "list":
         lists = [[scalar_text(f.name, x) for x in values] for f, values in v.list.ListFields()]

@@ -1,4 +1,6 @@
 // The messages of users' actors.
+#include <google/protobuf/stubs/logging.h>
+
 #include "actors/wire/wire.h"
 #include "troupe/proto/config.pb.h"
 
@@ -32,6 +34,7 @@ caf::error inspect(caf::deserializer& f, run_reply& x) {
   if (caf::error e = f(status, x.outputs, has_metadata, metadata)) return e;
   x.status = wire::StatusOf(status);
   x.metadata = has_metadata ? std::make_shared<proto::RunMetadata>() : nullptr;
+  const google::protobuf::LogSilencer quiet;  // the error tells
   if (has_metadata && !x.metadata->ParseFromString(metadata)) return caf::sec::invalid_argument;
   return caf::none;
 }

@@ -29,7 +29,8 @@ namespace {
 std::atomic<int64_t> next_session{1};
 
 absl::Status RefuseInActor(std::string_view what) {
-  return FailedPrecondition(what, " blocks and may not be called inside an actor's handler");
+  return FailedPrecondition(what,
+                            " waits for other threads, so it may not be called in an actor's handler or a callback");
 }
 
 // There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
@@ -423,17 +424,21 @@ absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList&
 }
 
 absl::StatusOr<Tensor> Session::Get(const GraphName& tensor) {
+  if (InsideActor()) return RefuseInActor("Get");
   std::vector<Tensor> out;
   TROUPE_RETURN_IF_ERROR(Run({}, {tensor}, {}, &out));
-  // It may be the very buffer of a variable or of a constant: the caller's is one to write to.
-  if (out[0].BufferUnique()) return std::move(out[0]);
-  Tensor copy = out[0].Clone();
-  if (!copy.valid()) return ResourceExhausted("Get of '", tensor.text(), "': no memory for a copy of it");
-  return copy;
+  if (out[0].dtype() == DType::kResource) {
+    const std::string_view name = std::string_view(tensor.text()).substr(0, tensor.text().find(':'));
+    return InvalidArgument("Get of '", name, "': this is a resource handle, not a value; to get the value of a ",
+                           "variable, give Get the Variable, or the name of a node that reads it ('", name,
+                           "/Read' when a Variable built it)");
+  }
+  return std::move(out[0]);
 }
 
 absl::Status Session::Set(const Variable& variable, const Tensor& value) {
   TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  if (InsideActor()) return RefuseInActor("Set");
   if (!variable.valid()) return InvalidArgument("Set: the Variable is invalid, which its scope's status() explains");
   if (!value.valid()) return InvalidArgument("Set of '", variable.variable_name(), "': the tensor has no value");
   const std::string name = variable.variable_name();

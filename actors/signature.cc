@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/actor_thread.h"
+#include "actors/own_result.h"
 #include "actors/partial_step.h"
 #include "graph/core/guarded.h"
 #include "troupe/proto/config.pb.h"
@@ -316,7 +317,13 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   }
   if (status.ok() && outputs != nullptr) {
     outputs->resize(results_.size());
-    for (size_t i = 0; i < results_.size(); ++i) (*outputs)[i] = std::move(results_[i]);
+    for (size_t i = 0; i < results_.size(); ++i) {
+      Tensor& result = (*outputs)[i] = std::move(results_[i]);
+      if (absl::Status own = OwnResult(signature_->fetches[i], &result); !own.ok()) [[unlikely]]
+        status = std::move(own);
+    }
+    if (!status.ok()) [[unlikely]]
+      outputs->clear();
   }
   for (Tensor& t : results_) t = Tensor();
   return status;

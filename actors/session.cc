@@ -17,6 +17,7 @@
 #include "actors/pending_run.h"
 #include "actors/process.h"
 #include "actors/session_actor.h"
+#include "graph/ir/unknown_ops.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
@@ -81,19 +82,35 @@ std::string Difference(const Node& a, const Node& b) {
   return StrCat("its control inputs are {", StrJoin(x, ", "), "}, not {", StrJoin(y, ", "), "}");
 }
 
+// The outputs of `have`, a node of an unknown op, when those of `more` join them.
+std::vector<DType> OutputsWith(const Node& have, const Node& more) {
+  std::vector<DType> types = OutputsSoFar(have);
+  types.resize(std::max(types.size(), more.output_types().size()), DType::kInvalid);
+  for (size_t k = 0; k < types.size(); ++k) {
+    if (types[k] != DType::kInvalid) continue;
+    types[k] = k < more.output_types().size() ? more.output_types()[k] : DType::kVariant;
+  }
+  return types;
+}
+
 // Adds what `to` does not have, or nothing.
 absl::Status AddGraph(const Graph& from, Graph* to) {
   std::vector<const Node*> fresh;
+  std::vector<std::pair<Node*, std::vector<DType>>> grown;  // of unknown ops, with their outputs
   for (const Node* n : from.op_nodes()) {
-    const Node* have = to->Find(n->name());
+    Node* const have = to->Find(n->name());
     if (have == nullptr) {
       fresh.push_back(n);
     } else if (const std::string how = Difference(*have, *n); !how.empty()) {
       return AlreadyExists("the session has another node '", n->name(), "': ", how);
+    } else if (have->op().Has(OpTrait::kUnknown)) {
+      if (auto types = OutputsWith(*have, *n); types != have->output_types())
+        grown.emplace_back(have, std::move(types));
     }
   }
   std::vector<Node*> added;
   const auto add = [&]() -> absl::Status {
+    for (auto& [node, types] : grown) to->SetUnknownOutputs(node, types);
     for (const Node* n : fresh) {
       TROUPE_ASSIGN_OR_RETURN(Node* const copy, to->CopyNode(*n, n->name()));
       added.push_back(copy);

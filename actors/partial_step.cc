@@ -4,6 +4,8 @@
 #include <chrono>
 #include <optional>
 
+#include "actors/own_result.h"
+
 namespace troupe {
 
 void PartialStep::Start(const RunOptions& options, const Deadline& deadline) {
@@ -86,7 +88,9 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
   for (const size_t i : wanted) {
     Tensor t = std::move(values_[i]);
     if (!t.valid()) return NotTaken(signature_->fetches[i]);
-    if (outputs != nullptr) outputs->push_back(std::move(t));
+    if (outputs == nullptr) continue;
+    TROUPE_RETURN_IF_ERROR(OwnResult(signature_->fetches[i], &t));
+    outputs->push_back(std::move(t));
   }
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "actors/process.h"
 #include "actors/session_actor.h"
 #include "graph/core/guarded.h"
+#include "graph/ir/unknown_ops.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
@@ -31,7 +32,8 @@ namespace {
 std::atomic<int64_t> next_session{1};
 
 absl::Status RefuseInActor(std::string_view what) {
-  return FailedPrecondition(what, " blocks and may not be called inside an actor's handler");
+  return FailedPrecondition(what,
+                            " waits for other threads, so it may not be called in an actor's handler or a callback");
 }
 
 // There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
@@ -82,19 +84,35 @@ std::string Difference(const Node& a, const Node& b) {
   return StrCat("its control inputs are {", StrJoin(x, ", "), "}, not {", StrJoin(y, ", "), "}");
 }
 
+// The outputs of `have`, a node of an unknown op, when those of `more` join them.
+std::vector<DType> OutputsWith(const Node& have, const Node& more) {
+  std::vector<DType> types = OutputsSoFar(have);
+  types.resize(std::max(types.size(), more.output_types().size()), DType::kInvalid);
+  for (size_t k = 0; k < types.size(); ++k) {
+    if (types[k] != DType::kInvalid) continue;
+    types[k] = k < more.output_types().size() ? more.output_types()[k] : DType::kVariant;
+  }
+  return types;
+}
+
 // Adds what `to` does not have, or nothing.
 absl::Status AddGraph(const Graph& from, Graph* to) {
   std::vector<const Node*> fresh;
+  std::vector<std::pair<Node*, std::vector<DType>>> grown;  // of unknown ops, with their outputs
   for (const Node* n : from.op_nodes()) {
-    const Node* have = to->Find(n->name());
+    Node* const have = to->Find(n->name());
     if (have == nullptr) {
       fresh.push_back(n);
     } else if (const std::string how = Difference(*have, *n); !how.empty()) {
       return AlreadyExists("the session has another node '", n->name(), "': ", how);
+    } else if (have->op().Has(OpTrait::kUnknown)) {
+      if (auto types = OutputsWith(*have, *n); types != have->output_types())
+        grown.emplace_back(have, std::move(types));
     }
   }
   std::vector<Node*> added;
   const auto add = [&]() -> absl::Status {
+    for (auto& [node, types] : grown) to->SetUnknownOutputs(node, types);
     for (const Node* n : fresh) {
       TROUPE_ASSIGN_OR_RETURN(Node* const copy, to->CopyNode(*n, n->name()));
       added.push_back(copy);
@@ -431,17 +449,21 @@ absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList&
 }
 
 absl::StatusOr<Tensor> Session::Get(const GraphName& tensor) {
+  if (InsideActor()) return RefuseInActor("Get");
   std::vector<Tensor> out;
   TROUPE_RETURN_IF_ERROR(Run({}, {tensor}, {}, &out));
-  // It may be the very buffer of a variable or of a constant: the caller's is one to write to.
-  if (out[0].BufferUnique()) return std::move(out[0]);
-  Tensor copy = out[0].Clone();
-  if (!copy.valid()) return ResourceExhausted("Get of '", tensor.text(), "': no memory for a copy of it");
-  return copy;
+  if (out[0].dtype() == DType::kResource) {
+    const std::string_view name = std::string_view(tensor.text()).substr(0, tensor.text().find(':'));
+    return InvalidArgument("Get of '", name, "': this is a resource handle, not a value; to get the value of a ",
+                           "variable, give Get the Variable, or the name of a node that reads it ('", name,
+                           "/Read' when a Variable built it)");
+  }
+  return std::move(out[0]);
 }
 
 absl::Status Session::Set(const Variable& variable, const Tensor& value) {
   TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  if (InsideActor()) return RefuseInActor("Set");
   if (!variable.valid()) return InvalidArgument("Set: the Variable is invalid, which its scope's status() explains");
   if (!value.valid()) return InvalidArgument("Set of '", variable.variable_name(), "': the tensor has no value");
   const std::string name = variable.variable_name();

@@ -7,6 +7,7 @@
 
 #include "actors/actor_thread.h"
 #include "actors/no_memory.h"
+#include "actors/own_result.h"
 #include "actors/partial_step.h"
 #include "actors/runtime_impl.h"
 #include "graph/core/guarded.h"
@@ -431,10 +432,16 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   if (status.ok() && outputs != nullptr) {
     try {
       outputs->resize(results_.size());
-      for (size_t i = 0; i < results_.size(); ++i) (*outputs)[i] = std::move(results_[i]);
+      for (size_t i = 0; i < results_.size(); ++i) {
+        Tensor& result = (*outputs)[i] = std::move(results_[i]);
+        if (absl::Status own = OwnResult(signature_->fetches[i], &result); !own.ok()) [[unlikely]]
+          status = std::move(own);
+      }
     } catch (const std::bad_alloc&) {
       status = NoMemory();
     }
+    if (!status.ok()) [[unlikely]]
+      outputs->clear();
   }
   for (Tensor& t : results_) t = Tensor();
   return status;

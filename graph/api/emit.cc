@@ -16,8 +16,8 @@ using internal::ScopeState;
 std::string_view WhyEmpty(const Output& out) {
   return out.index() != internal::kBuiltNowhere
              ? std::string_view()
-             : ": the result of an operator whose operands know no scope to build in (they are "
-               "empty, or made of a bare NodeOut); call the builder that takes a scope";
+             : ": it is the result of an operator that had no scope to build in (its operands are "
+               "empty, or belong to a graph that has no Scope); make the graph's Scope first";
 }
 
 struct Arg {

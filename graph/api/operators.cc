@@ -9,12 +9,14 @@ namespace {
 
 using internal::ScopeState;
 
-// The scope of `a`'s operators; null when no operand knows its scope: then there is nowhere to
-// build, and whoever uses the result reports.
+// The scope in which an operator of these operands builds. An operand that came from no builder (of
+// an import, a bare NodeOut) stands for the root scope over its graph. Null when there is no scope:
+// then the result is invalid, and the builder that takes it reports that.
 std::shared_ptr<const ScopeState> PlaceFor(std::initializer_list<const OutputAt*> operands) {
   std::shared_ptr<const ScopeState> place;
   for (const OutputAt* o : operands) {
-    const auto& s = o->out().scope_state();
+    auto s = o->out().scope_state();
+    if (s == nullptr && o->out().valid()) s = internal::RootOver(*o->out().node()->graph());
     if (s == nullptr) continue;
     const auto& active = s->shared->active;
     ControlFlowContext* const here = active.empty() ? nullptr : active.back()->context;

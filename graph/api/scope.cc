@@ -56,6 +56,14 @@ absl::StatusOr<std::string> RequestedDevice(const DeviceEntry* entry, Node* node
   return merged.ToString();
 }
 
+std::shared_ptr<const ScopeState> RootOver(const Graph& graph) {
+  auto shared = std::static_pointer_cast<ScopeShared>(graph.scopes());
+  if (shared == nullptr) return nullptr;
+  auto root = std::make_shared<ScopeState>();
+  root->shared = std::move(shared);
+  return root;
+}
+
 std::vector<std::string> ColocationGroups(const Node& node) {
   auto groups = node.Attr<std::vector<std::string>>("_class");
   if (groups.ok() && !groups->empty()) return *groups;
@@ -101,6 +109,9 @@ std::shared_ptr<ScopeState> RootState(std::shared_ptr<Graph> graph) {
   const bool given = graph != nullptr;
   s->shared = std::make_shared<ScopeShared>(given ? std::move(graph) : std::make_shared<Graph>());
   if (!given) s->shared->status = InvalidArgument("a scope was made of no graph");
+  // With several root scopes over one graph it is the first, as long as that one lives.
+  Graph& over = *s->shared->graph;
+  if (over.scopes() == nullptr) over.set_scopes(s->shared);
   return s;
 }
 
@@ -241,7 +252,8 @@ Scope ScopeAt::Sub(std::string_view name) const {
 }
 
 PartialTensorShape Output::shape() const {
-  return scope_ == nullptr ? PartialTensorShape() : Scope(scope_).ShapeOf(*this);
+  const auto scope = scope_ == nullptr && valid() ? internal::RootOver(*node()->graph()) : scope_;
+  return scope == nullptr ? PartialTensorShape() : Scope(scope).ShapeOf(*this);
 }
 
 }  // namespace troupe

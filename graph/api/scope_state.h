@@ -44,7 +44,7 @@ struct ScopeShared {
   absl::Status Refine(const Node* node);
 };
 
-// The index of the invalid Output that an operator returns when none of its operands knows a scope.
+// The index of the invalid Output that an operator returns when there is no scope to build in.
 // A builder that takes such an Output says so in its error.
 inline constexpr int kBuiltNowhere = -1;
 
@@ -70,6 +70,8 @@ struct ScopeState {
   SourceLocation pinned;
 };
 
+// The root scope over `graph`; null when no scope over it lives.
+std::shared_ptr<const ScopeState> RootOver(const Graph& graph);
 // The device that `entry` and what encloses it ask for, for `node`.
 absl::StatusOr<std::string> RequestedDevice(const DeviceEntry* entry, Node* node);
 // "loc:@x" lists that make a node colocated with `node`.

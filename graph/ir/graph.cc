@@ -169,6 +169,11 @@ Node* Graph::AddUnknownNode(std::string_view name, std::shared_ptr<const OpDef> 
   return NewNode(std::move(p), HashName(name));
 }
 
+void Graph::SetUnknownOutputs(Node* node, std::vector<DType> types) {
+  ++version_;
+  node->properties_.Own()->output_types = std::move(types);
+}
+
 void Graph::Reserve(int nodes) {
   nodes_.reserve(nodes_.size() + nodes);
   by_name_.reserve(by_name_.size() + nodes);

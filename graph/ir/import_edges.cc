@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "graph/ir/import_graph.h"
+#include "graph/ir/unknown_ops.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
@@ -52,6 +53,7 @@ absl::Status GraphImporter::ReadInputs() {
     for (const std::string& text : def_.node(i).input()) {
       Input in;
       if (absl::Status s = ReadInput(i, text, &in); !s.ok()) return At(i, s);
+      has_unknown_ = has_unknown_ || (in.existing != nullptr && in.existing->op().Has(OpTrait::kUnknown));
       const bool after_control = inputs_.size() > p.first_input && inputs_.back().port == kControlSlot;
       if (in.port != kControlSlot) {
         if (after_control) return At(i, InvalidArgument("data input '", CEscape(text), "' comes after control inputs"));
@@ -61,6 +63,12 @@ absl::Status GraphImporter::ReadInputs() {
     }
   }
   return absl::OkStatus();
+}
+
+const std::vector<DType>& GraphImporter::SourceTypes(const Input& in) const {
+  if (in.existing == nullptr) return pending_[in.node].output_types;
+  const auto grown = grown_.find(in.existing);
+  return grown != grown_.end() ? grown->second : in.existing->output_types();
 }
 
 absl::Status GraphImporter::TypesOfUnknown() {
@@ -73,10 +81,13 @@ absl::Status GraphImporter::TypesOfUnknown() {
     const Pending& p = pending_[i];
     for (int k = 0; k < p.num_data_inputs; ++k) {
       const Input& in = inputs_[p.first_input + k];
-      if (in.existing != nullptr || pending_[in.node].unknown == nullptr) continue;
-      std::vector<DType>& types = pending_[in.node].output_types;
+      const bool existing = in.existing != nullptr;
+      if (existing ? !in.existing->op().Has(OpTrait::kUnknown) : pending_[in.node].unknown == nullptr) continue;
+      if (existing && !grown_.contains(in.existing)) grown_[in.existing] = OutputsSoFar(*in.existing);
+      std::vector<DType>& types = existing ? grown_[in.existing] : pending_[in.node].output_types;
       if (in.port >= kMaxOutputs) {
-        return At(i, InvalidArgument("input ", k, " is output ", in.port, " of node '", def_.node(in.node).name(),
+        return At(i, InvalidArgument("input ", k, " is output ", in.port, " of node '",
+                                     existing ? in.existing->name() : def_.node(in.node).name(),
                                      "', whose op does not exist here: no op has so many"));
       }
       if (in.port >= static_cast<int>(types.size())) {
@@ -84,20 +95,22 @@ absl::Status GraphImporter::TypesOfUnknown() {
         types.resize(in.port + 1, DType::kInvalid);
       }
       if (p.unknown != nullptr || k >= static_cast<int>(p.input_types.size())) continue;
-      // Of those who take it, one that writes to it says most.
-      if (types[in.port] == DType::kInvalid || IsRef(p.input_types[k])) types[in.port] = p.input_types[k];
+      // Of the nodes that take an output, one that writes to it says most. What was read before is
+      // fixed.
+      if (types[in.port] == DType::kInvalid || (!existing && IsRef(p.input_types[k])))
+        types[in.port] = p.input_types[k];
     }
   }
-  for (Pending& p : pending_) {
-    for (DType& t : p.output_types) {
-      if (t == DType::kInvalid) t = DType::kVariant;  // nobody says; nothing that is known takes it
-    }
-  }
+  const auto settle = [](std::vector<DType>* types) {
+    std::replace(types->begin(), types->end(), DType::kInvalid, DType::kVariant);  // no node says
+  };
+  for (Pending& p : pending_) settle(&p.output_types);
+  for (auto& [node, types] : grown_) settle(&types);
   for (Pending& p : pending_) {
     if (p.unknown == nullptr) continue;
     for (int k = 0; k < p.num_data_inputs; ++k) {
       const Input& in = inputs_[p.first_input + k];
-      const std::vector<DType>& outputs = in.existing ? in.existing->output_types() : pending_[in.node].output_types;
+      const std::vector<DType>& outputs = SourceTypes(in);
       // One that is not there is CheckEdgeTypes' to refuse.
       p.input_types.push_back(in.port < static_cast<int>(outputs.size()) ? BaseType(outputs[in.port])
                                                                          : DType::kVariant);
@@ -135,7 +148,7 @@ absl::Status GraphImporter::CheckEdgeTypes() {
     const Pending& p = pending_[i];
     for (int k = 0; k < p.num_data_inputs; ++k) {
       const Input& in = inputs_[p.first_input + k];
-      const std::vector<DType>& outputs = in.existing ? in.existing->output_types() : pending_[in.node].output_types;
+      const std::vector<DType>& outputs = SourceTypes(in);
       const auto source = [&] { return in.existing ? in.existing->name() : def_.node(in.node).name(); };
       if (in.port < 0 || in.port >= static_cast<int>(outputs.size())) {
         return At(i, InvalidArgument("input ", k, " is '", source(), ":", in.port, "', but node '", source(), "' has ",

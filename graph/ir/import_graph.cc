@@ -254,7 +254,7 @@ absl::Status GraphImporter::CheckOptions() {
     Input in;
     if (absl::Status s = ReadInput(-1, text, &in); !s.ok()) return Annotate(s, "a tensor to return");
     if (in.port == kControlSlot) return InvalidArgument("'", text, "' is to be returned, but is no tensor");
-    const size_t outputs = in.existing ? in.existing->num_outputs() : pending_[in.node].output_types.size();
+    const size_t outputs = SourceTypes(in).size();
     if (in.port >= static_cast<int>(outputs)) {
       return InvalidArgument("'", text, "' is to be returned, but the node has ", outputs,
                              outputs == 1 ? " output" : " outputs");
@@ -289,6 +289,9 @@ absl::Status GraphImporter::MergeLibrary() {
 
 absl::StatusOr<ImportResult> GraphImporter::Build() {
   std::vector<Node*> nodes(def_.node_size());
+  for (auto& [node, types] : grown_) {
+    if (types != node->output_types()) graph_->SetUnknownOutputs(node, std::move(types));
+  }
   graph_->Reserve(def_.node_size());
   for (int i = 0; i < def_.node_size(); ++i) {
     Pending& p = pending_[i];

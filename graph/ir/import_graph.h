@@ -56,6 +56,8 @@ class GraphImporter {
   absl::Status ReadTypes(int node);
   // Of nodes of unknown ops: outputs by what others take from them, inputs by what they are given.
   absl::Status TypesOfUnknown();
+  // The types of the outputs among which `in` chooses.
+  const std::vector<DType>& SourceTypes(const Input& in) const;
   // Freezing a graph turns its variables into constants, also variables that a remaining op assigns
   // to. Such a constant becomes a variable again. Its value is not kept, since the op assigns
   // another.
@@ -81,6 +83,7 @@ class GraphImporter {
   absl::flat_hash_map<std::string_view, int> by_name_;
   std::vector<Node*> roots_wait_for_;
   std::vector<Input> returned_;
+  absl::flat_hash_map<Node*, std::vector<DType>> grown_;  // outputs of the graph's nodes of unknown ops
   std::shared_ptr<const proto::FunctionDefLibrary> library_;
   int64_t num_outputs_ = 0;
   bool has_unknown_ = false;

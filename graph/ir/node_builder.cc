@@ -140,7 +140,7 @@ absl::StatusOr<Node*> NodeBuilder::Build() {
   }
   const std::string name = unique_name_ ? graph_->UniqueName(name_) : name_;
   absl::StatusOr<Node*> node = graph_->AddNode(name, op_, std::move(attrs_));
-  if (!node.ok()) return HasAddress(node.status()) || !location_.known() ? node.status() : address(node.status());
+  if (!node.ok()) return HasAddress(node.status()) || location_.known() ? address(node.status()) : node.status();
   Node* n = *node;
   n->set_requested_device(device_);
   if (!assigned_device_.empty()) n->set_assigned_device(assigned_device_);

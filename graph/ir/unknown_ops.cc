@@ -3,7 +3,6 @@
 #include <map>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/cord.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/registration.h"
@@ -11,7 +10,8 @@
 namespace troupe {
 namespace {
 
-constexpr const char* kUnknownOpsUrl = "troupe/unknown_ops";
+// How UnknownOpsError says it, for one op and for several.
+constexpr std::string_view kOneOp = " op that does not exist here: '", kOps = " ops that do not exist here: '";
 
 // Control flow of TensorFlow 2: branches and bodies are functions of the graph's library.
 bool CallsFunctions(std::string_view op) {
@@ -33,6 +33,16 @@ std::shared_ptr<const OpDef> UnknownOp(std::string_view name) {
   return op;
 }
 
+std::vector<DType> OutputsSoFar(const Node& node) {
+  std::vector<DType> types = node.output_types();
+  absl::flat_hash_set<int> taken;
+  for (const Edge* e : node.out_edges()) taken.insert(e->src_output);
+  for (size_t k = 0; k < types.size(); ++k) {
+    if (types[k] == DType::kVariant && !taken.contains(static_cast<int>(k))) types[k] = DType::kInvalid;
+  }
+  return types;
+}
+
 absl::Status UnknownOpsError(std::string_view whose, const std::vector<std::pair<std::string, std::string>>& nodes,
                              const proto::FunctionDefLibrary* library) {
   std::map<std::string_view, std::string_view> example;
@@ -45,7 +55,7 @@ absl::Status UnknownOpsError(std::string_view whose, const std::vector<std::pair
   bool calls = false;
   for (const auto& [op, node] : example) {
     calls = calls || CallsFunctions(op) || functions.contains(op);
-    StrAppend(&list, list.empty() ? "'" : ", '", CEscape(op), "' (node '", CEscape(node), "'",
+    StrAppend(&list, list.empty() ? "" : ", '", CEscape(op), "' (node '", CEscape(node), "'",
               functions.contains(op) ? "; a function of the graph's library, which cannot be called as an op)" : ")");
     if (const std::string why = RegistrationErrorsOf(op); !why.empty()) StrAppend(&advice, "; ", why);
   }
@@ -55,12 +65,12 @@ absl::Status UnknownOpsError(std::string_view whose, const std::vector<std::pair
         "tf.compat.v1.disable_control_flow_v2() before it built loops and conditionals, and freeze it with its "
         "functions inlined";
   }
-  absl::Status s = NotFound(whose, " ", example.size(), example.size() == 1 ? " op that does" : " ops that do",
-                            " not exist here: ", list, advice);
-  s.SetPayload(kUnknownOpsUrl, absl::Cord());
-  return s;
+  return NotFound(whose, " ", example.size(), example.size() == 1 ? kOneOp : kOps, list, advice);
 }
 
-bool IsUnknownOps(const absl::Status& status) { return status.GetPayload(kUnknownOpsUrl).has_value(); }
+bool IsUnknownOps(const absl::Status& status) {
+  const std::string_view message(status.message().data(), status.message().size());
+  return absl::IsNotFound(status) && (message.find(kOneOp) != message.npos || message.find(kOps) != message.npos);
+}
 
 }  // namespace troupe

@@ -3,8 +3,9 @@
 // Graphs from elsewhere often carry parts that no step of this program needs: decoders of input,
 // summaries, savers. The importer keeps nodes of unknown ops (OpTrait::kUnknown): attrs and edges
 // as they were read, an output for each that another node takes, with the type that is asked for
-// there. They can be cut off by feeding what they would compute, and exported again. A step that
-// needs one is refused by the pruner.
+// there. Nodes that are imported later may take further outputs. Nodes of unknown ops can be cut
+// off by feeding what they would compute, and exported again. A step that needs one is refused by
+// the pruner.
 #ifndef TROUPE_GRAPH_IR_UNKNOWN_OPS_H_
 #define TROUPE_GRAPH_IR_UNKNOWN_OPS_H_
 
@@ -19,6 +20,7 @@
 
 namespace troupe {
 
+class Node;
 namespace proto {
 class FunctionDefLibrary;
 }
@@ -26,6 +28,10 @@ class FunctionDefLibrary;
 // Stands for an op that is in no registry: it has kUnknown and is stateful, and tells nothing of
 // its inputs and outputs.
 std::shared_ptr<const OpDef> UnknownOp(std::string_view name);
+
+// The types of the outputs of `node`, of an unknown op. kInvalid: the output's type may still be
+// chosen, since nothing takes the output.
+std::vector<DType> OutputsSoFar(const Node& node);
 
 // NOT_FOUND: "`whose` 2 ops that do not exist here: 'A' (node 'x'), ...", one node for each op,
 // sorted by op, and what can be done about the ops that are known elsewhere. IsUnknownOps

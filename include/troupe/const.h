@@ -1,10 +1,10 @@
 // Constants: tensors that are written in the program.
 //
-//   Const(scope, 1.5f)                    a float32 scalar
-//   Const(scope, {{1, 2}, {3, 4}})        an int32 [2,2] matrix
-//   Const<double>(scope, {1, 2, 3})       elements converted to float64
-//   Const(scope, tensor)                  any tensor, of any dtype
-//   Const(scope.WithOpName("w"), 0.0f, TensorShape({784, 10}))   one value in every element
+//   Output scalar = Const(scope, 1.5f);                  // float32 []
+//   Output matrix = Const(scope, {{1, 2}, {3, 4}});      // int32 [2,2]
+//   Output doubles = Const<double>(scope, {1, 2, 3});    // the elements converted to float64
+//   Output any = Const(scope, tensor);                   // a tensor of any dtype and shape
+//   Output w = Const(scope.WithOpName("w"), 0.0f, TensorShape({784, 10}));  // one value in every element
 //
 // A literal keeps its C++ type (int -> int32, double -> float64, "text" -> string) unless a dtype
 // is given. Ragged or mixed lists, and values that the dtype cannot represent, are the scope's

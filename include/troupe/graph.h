@@ -174,6 +174,10 @@ class Graph {
   // As AddCheckedNode, of an op that is in no registry and that the node keeps alive.
   Node* AddUnknownNode(std::string_view name, std::shared_ptr<const OpDef> op, AttrMap attrs,
                        std::vector<DType> input_types, std::vector<DType> output_types);
+  // Gives the node of an unknown op these outputs, when more of them turn out to be used. REQUIRES:
+  // a graph that is not frozen, at least as many outputs as the node has, and the same types for
+  // those that something takes.
+  void SetUnknownOutputs(Node* node, std::vector<DType> types);
   // Makes room for so many more nodes.
   void Reserve(int nodes);
   // Connects. INVALID_ARGUMENT when a node is another graph's, an index is out of range, the input
@@ -243,6 +247,11 @@ class Graph {
   // edges.
   void ConnectSourceAndSink();
 
+  // What the Scopes over this graph share, as long as one of them lives; else null. Operators build
+  // there when their operands know no scope: those that an import returned.
+  std::shared_ptr<void> scopes() const { return scopes_.lock(); }
+  void set_scopes(const std::shared_ptr<void>& scopes) { scopes_ = scopes; }
+
  private:
   friend class Node;
   // The index of names: nodes, found by their names.
@@ -276,6 +285,7 @@ class Graph {
   absl::flat_hash_map<std::string, int> name_counters_;
   absl::flat_hash_map<std::string, std::vector<std::string>> collections_;
   std::shared_ptr<const proto::FunctionDefLibrary> library_;
+  std::weak_ptr<void> scopes_;
   int num_nodes_ = 0, num_edges_ = 0;
   int64_t version_ = 0;
   bool frozen_ = false;

@@ -40,6 +40,7 @@ struct ImportOptions {
   bool keep_unknown_ops = true;
 };
 struct ImportResult {
+  // Each converts to an Output. Operators build in the root scope over the graph, if there is one.
   std::vector<NodeOut> return_outputs;
 };
 

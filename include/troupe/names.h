@@ -15,6 +15,7 @@
 #define TROUPE_NAMES_H_
 
 #include <concepts>
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -30,11 +31,12 @@ namespace TROUPE_EXPORT troupe {
 // "fc1/MatMul:0" is a tensor; "fc1/MatMul" its first output, or as a target the node.
 class GraphName {
  public:
-  GraphName(std::string text) : text_(std::move(text)) {}  // NOLINT: names are meant to convert
-  GraphName(const char* text) : text_(text) {}             // NOLINT
-  GraphName(std::string_view text) : text_(text) {}        // NOLINT
-  GraphName(const Output& out) : text_(out.name()) {}      // NOLINT: a Variable, too: its value
-  GraphName(const Operation& op) : text_(op.name()) {}     // NOLINT
+  GraphName(std::string text) : text_(std::move(text)) {}              // NOLINT: names are meant to convert
+  GraphName(const char* text) : text_(text != nullptr ? text : "") {}  // NOLINT
+  GraphName(std::nullptr_t) = delete;
+  GraphName(std::string_view text) : text_(text) {}     // NOLINT
+  GraphName(const Output& out) : text_(out.name()) {}   // NOLINT: a Variable, too: its value
+  GraphName(const Operation& op) : text_(op.name()) {}  // NOLINT
 
   const std::string& text() const { return text_; }
 

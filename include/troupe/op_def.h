@@ -101,7 +101,7 @@ struct OpDef {
   const AttrDef* FindAttr(std::string_view attr) const;
 };
 
-// Nothing is inline: five hundred files have a chain of these calls.
+// Nothing is inline: every op file has a chain of these calls.
 class OpBuilder {
  public:
   explicit OpBuilder(std::string_view name);

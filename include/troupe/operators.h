@@ -6,9 +6,10 @@
 // scope, so that what is written in a branch runs in the branch.
 //
 // + is AddV2 (Add for strings), * is Mul, / is RealDiv for floating point and complex numbers and
-// TruncateDiv (as C++) for integers; comparisons give bool tensors. Operands none of which knows a
-// scope (each empty, or made of a bare NodeOut) give an invalid Output; the scope that it is used
-// in says why.
+// TruncateDiv (as C++) for integers; comparisons give bool tensors. An operand that no builder
+// returned (one of an import, or any NodeOut) counts as built in the root scope over its graph.
+// Without a scope, when each operand is empty or of a graph over which no Scope lives, the result
+// is an invalid Output; the scope that it is used in says why.
 // There is no ==, which could be mistaken for "the same Output"; ops::Equal says what it means.
 #ifndef TROUPE_OPERATORS_H_
 #define TROUPE_OPERATORS_H_

@@ -2,7 +2,7 @@
 // Input (an Output or a literal) and InputList.
 //
 // An Output is a cheap handle: node, output index and the scope it was built in, which is what lets
-// `a + b` build without naming a scope. A builder call that failed returns an invalid Output;
+// `a + b` build without naming a scope (troupe/operators.h). A builder call that failed returns an invalid Output;
 // handing it on is harmless, since every builder call after the first error does nothing.
 //
 // A literal becomes a Const node when the op that takes it is built. Plain C++ literals (2, 0.5,

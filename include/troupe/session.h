@@ -12,6 +12,10 @@
 // the wrong type or shape, or a needed placeholder that is not fed (the message names it); a
 // kernel's own error with the node's address. A failed step leaves the session usable.
 //
+// Results. The tensors that a step returns are the caller's own: nobody else reads or writes their
+// bytes. A result that somebody else holds, too (a fetched constant, variable or feed, also behind
+// an Identity or Reshape, or one tensor fetched twice) is therefore copied when the step has ended.
+//
 // State. A session's variables, random streams and counters are its own and end with it. Sessions
 // of one runtime share the variables that name a container or a shared name, and all variables if
 // they ask for that (SessionOptions.share_variables). A value that contradicts the type or shape of
@@ -50,9 +54,9 @@
 //
 // Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has
 // to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
-// FAILED_PRECONDITION: Run, Extend, PartialRun and Reset always, Prepare and PartialRunSetup when
-// the signature is not compiled yet. Use RunAsync or the session actor's run message there. Create,
-// RunAsync, PartialRunCancel, Close and Cancel may be called everywhere.
+// FAILED_PRECONDITION: Run, Get, Set, Extend, PartialRun and Reset always, Prepare and
+// PartialRunSetup when the signature is not compiled yet. Use RunAsync or the session actor's run
+// message there. Create, RunAsync, PartialRunCancel, Close and Cancel may be called everywhere.
 #ifndef TROUPE_SESSION_H_
 #define TROUPE_SESSION_H_
 
@@ -197,8 +201,8 @@ class Session {
   absl::StatusOr<Callable> Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets);
 
   // The value of a tensor that needs no feeds: mostly of a Variable, a snapshot that later updates
-  // do not change. The buffer is the caller's alone, other than that of a tensor that Run fetched,
-  // which is to be read only. As Run otherwise.
+  // do not change. As Run otherwise, but a resource handle is INVALID_ARGUMENT: it names a variable
+  // and is not its value.
   absl::StatusOr<Tensor> Get(const GraphName& tensor);
   // Assigns a copy of `value` to the variable, which need not have been initialised.
   // INVALID_ARGUMENT for another type or shape than the variable's; NOT_FOUND when the session has

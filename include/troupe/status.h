@@ -25,10 +25,11 @@ struct SourceLocation {
 };
 
 // `status` with its message put behind "node 'name' (Op) on device: ...; defined at file:line". A
-// status that already has an address, or is OK, is returned as it is.
+// status that is OK, or has an address, is returned as it is; the same node's address without a
+// line is given the line.
 absl::Status WithAddress(const absl::Status& status, std::string_view node, std::string_view op,
                          std::string_view device, const SourceLocation& location);
-// True when WithAddress was applied to it.
+// True when the message has an address, as WithAddress writes it, in it.
 bool HasAddress(const absl::Status& status);
 // `status` with "`context`: " before its message; keeps code and payloads.
 absl::Status Annotate(const absl::Status& status, std::string_view context);

@@ -1,8 +1,8 @@
 // Tensor: a dtype, a shape and a reference-counted buffer; 32 bytes, copying is a pointer copy.
 //
 // Values are row-major and dense. Two tensors may share a buffer (copy, reshape, slice along
-// dimension 0); write only to a tensor that owns its buffer alone (`BufferUnique`). A default
-// Tensor has no dtype and no buffer: "no value".
+// dimension 0); write only to a tensor that owns its buffer alone (`BufferUnique`). Those that a
+// Session returns do. A default Tensor has no dtype and no buffer: "no value".
 //
 // Thread rule: as for a std::shared_ptr: distinct Tensor objects may be used from different threads
 // even when they share a buffer, as long as no thread writes to it.

@@ -6,7 +6,7 @@
 //   Output after = w.AssignSub(scope, 0.1f * slope);   // the value afterwards
 //   Operation init = GlobalVariablesInitializer(scope);
 //   absl::Status status = session->Extend(*scope.graph());
-//   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);  // before anything else
+//   if (status.ok()) status = session->Run({}, {}, {init}, nullptr);  // before anything else
 //
 // Kinds. With use_resource (the default) the variable is a VarHandleOp: a read is a snapshot that
 // later updates do not change. Otherwise the variable is a VariableV2 with a reference edge: reads

@@ -77,6 +77,55 @@ BOOST_AUTO_TEST_CASE(partial_and_asynchronous_runs_take_them_too) {
   BOOST_TEST(answer->get_future().get() == 8.0f);
 }
 
+// A null pointer is no name: written out it does not compile, and at run time it is an empty one.
+static_assert(!std::is_constructible_v<GraphName, std::nullptr_t>);
+static_assert(!std::is_convertible_v<std::nullptr_t, NameList> && !std::is_convertible_v<std::nullptr_t, FeedList>);
+static_assert(std::is_convertible_v<const char*, GraphName>);
+
+BOOST_AUTO_TEST_CASE(a_null_pointer_is_an_empty_name) {
+  const Scope root = Scope::NewRootScope();
+  const Output c = Const(root, 1.0f);
+  const auto session = SessionOf(root);
+  const char* const none = nullptr;
+  std::vector<Tensor> out;
+  BOOST_TEST(absl::IsInvalidArgument(session->Run({}, {none}, {}, &out)));
+  BOOST_TEST(absl::IsInvalidArgument(session->Get(none).status()));
+}
+
+BOOST_AUTO_TEST_CASE(get_of_a_handle_says_what_to_get) {
+  const Scope root = Scope::NewRootScope();
+  const Variable w(root.WithOpName("fc/w"), 1.0f);
+  const auto session = SessionOf(root);
+  RequireOk(session->Set(w, Tensor::Scalar(2.0f)));
+  for (const GraphName& name : {GraphName("fc/w"), GraphName("fc/w:0"), GraphName(w.handle())}) {
+    const absl::Status s = session->Get(name).status();
+    BOOST_TEST(absl::IsInvalidArgument(s));
+    BOOST_TEST(s.message() ==
+               "Get of 'fc/w': this is a resource handle, not a value; to get the value of a variable, give Get the "
+               "Variable, or the name of a node that reads it ('fc/w/Read' when a Variable built it)");
+  }
+  BOOST_TEST(session->Get("fc/w/Read")->scalar<float>() == 2.0f);
+}
+
+// A callback that comes on a thread of the runtime's.
+BOOST_AUTO_TEST_CASE(get_and_set_in_a_callback_are_refused_by_their_names) {
+  const Scope root = Scope::NewRootScope();
+  const Variable w(root.WithOpName("w"), 1.0f);
+  SessionOptions options;
+  options.lend_thread_us = 0;
+  const auto session = *Session::Create(options);
+  RequireOk(session->Extend(*root.graph()));
+  RequireOk(session->Set(w, Tensor::Scalar(2.0f)));
+  std::promise<std::pair<absl::Status, absl::Status>> answer;
+  session->RunAsync({}, {w}, {}, [&](absl::Status, std::vector<Tensor>) {
+    answer.set_value({session->Get(w).status(), session->Set(w, Tensor::Scalar(3.0f))});
+  });
+  const auto [get, set] = answer.get_future().get();
+  const std::string rest = " waits for other threads, so it may not be called in an actor's handler or a callback";
+  BOOST_TEST(get.message() == "Get" + rest);
+  BOOST_TEST(set.message() == "Set" + rest);
+}
+
 BOOST_AUTO_TEST_CASE(an_invalid_output_is_refused) {
   const Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);

@@ -171,6 +171,57 @@ BOOST_AUTO_TEST_CASE(nodes_of_another_graph_are_refused_at_every_door) {
   });
 }
 
+// Also when the node could not be made at all: for an attr's value, an attr that the op does not
+// have, a list of types.
+BOOST_AUTO_TEST_CASE(errors_of_attrs_name_the_line) {
+  const auto says = [](const Scope& s, int line, const std::string& part) {
+    const std::string message(s.status().message());
+    BOOST_TEST(message.find(part) != std::string::npos, message);
+    BOOST_TEST(message.ends_with(StrCat("; defined at scope_test.cc:", line)), message);
+    BOOST_TEST(message.find("defined at") == message.rfind("defined at"), message);
+  };
+  const Scope a = Scope::NewRootScope(), b = Scope::NewRootScope(), c = Scope::NewRootScope();
+  const int line = __LINE__;
+  ops::Relu(a, Const(a, true));
+  EmitOp(b, "Relu", {Const(b, 1.0f)}, {{"slope", 1.0f}});
+  EmitLists(c, "IdentityN", {OutputList{Const(c, 1.0f)}}, {{"T", std::vector<DType>{DType::kInt32}}});
+  says(a, line + 1, "node 'Relu' (Relu): attr 'T' = bool is not in the list");
+  says(b, line + 2, "op 'Relu' has no attr 'slope'");
+  says(c, line + 3, "'T'");
+}
+
+// As streams and logs print it.
+BOOST_AUTO_TEST_CASE(an_error_is_printed_as_one_sentence) {
+  const Scope root = Scope::NewRootScope();
+  const int line = __LINE__ + 1;
+  ops::Relu(root.WithOpName("fc/r"), Const(root, "text"));
+  std::ostringstream text;
+  text << root.status();
+  BOOST_TEST(text.str().starts_with("INVALID_ARGUMENT: node 'fc/r' (Relu): attr 'T' = string is not in"), text.str());
+  BOOST_TEST(text.str().ends_with(StrCat("; defined at scope_test.cc:", line)), text.str());
+}
+
+BOOST_AUTO_TEST_CASE(an_address_is_told_from_other_words) {
+  const SourceLocation here{"dir/a.cc", 7};
+  const absl::Status plain = InvalidArgument("rank 2"), at = WithAddress(plain, "fc/y", "MatMul", "", {});
+  BOOST_TEST(at.message() == "node 'fc/y' (MatMul): rank 2");
+  BOOST_TEST(WithAddress(plain, "y", "Add", "/cpu:0", here).message() ==
+             "node 'y' (Add) on /cpu:0: rank 2; defined at a.cc:7");
+  BOOST_TEST(HasAddress(at));
+  BOOST_TEST(HasAddress(WithAddress(plain, "y", "Add", "/job:a/task:0/device:CPU:0", {})));
+  BOOST_TEST(HasAddress(Annotate(at, "Set of 'w'")));
+  BOOST_TEST(!HasAddress(plain));
+  BOOST_TEST(!HasAddress(NotFound("2 ops: 'A' (node 'x'), 'B' (node 'y')")));
+  BOOST_TEST(!HasAddress(DeadlineExceeded("it waits for:\n  node 'x' (Add) on /cpu:0 in iteration 3 is ready")));
+  BOOST_TEST(!HasAddress(InvalidArgument("node 'x' (Add) is fed")));
+  // The same node may give its line later; another node's line is another's.
+  BOOST_TEST(WithAddress(at, "fc/y", "MatMul", "", here).message() ==
+             "node 'fc/y' (MatMul): rank 2; defined at a.cc:7");
+  BOOST_TEST(WithAddress(at, "fc/z", "MatMul", "", here) == at);
+  BOOST_TEST(WithAddress(WithAddress(plain, "y", "Add", "", here), "y", "Add", "", {"b.cc", 8}).message() ==
+             "node 'y' (Add): rank 2; defined at a.cc:7");
+}
+
 // The line of the call that was handed the foreign operation.
 BOOST_AUTO_TEST_CASE(a_group_of_foreign_operations_names_its_line) {
   const Scope root = Scope::NewRootScope(), other = Scope::NewRootScope();

@@ -444,18 +444,50 @@ BOOST_AUTO_TEST_CASE(a_scope_without_a_graph_has_an_error) {
   }
 }
 
+// What an import returns has no scope of its own: the graph's is taken.
+BOOST_AUTO_TEST_CASE(operators_build_on_what_an_import_returned) {
+  proto::GraphDef def;
+  {
+    const Scope model = Scope::NewRootScope();
+    ops::Neg(model.WithOpName("y"), Feed(model, "x"));
+    BOOST_REQUIRE(model.ToGraphDef(&def).ok());
+  }
+  const Scope root = Scope::NewRootScope();
+  const auto imported = ImportGraphDef(def, {.return_outputs = {"y:0"}}, root.graph());
+  BOOST_REQUIRE_MESSAGE(imported.ok(), imported.status());
+  const Output y = imported->return_outputs[0];
+  const Output z = 1.0f - y * 2.0f;
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  BOOST_TEST(z.name() == "sub:0");
+  const OutputList grown = While(
+      root, {y}, [&](const Scope&, const OutputList& v) { return v[0] < 10.0f; },
+      [&](const Scope&, const OutputList& v) -> OutputList { return {v[0] - y}; });
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  std::vector<Tensor> out;
+  const absl::Status s = session->Run({{"x", Tensor::Scalar(3.0f)}}, {z, grown[0]}, {}, &out);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  BOOST_TEST(out[0].scalar<float>() == 7.0f);
+  BOOST_TEST(out[1].scalar<float>() == 12.0f);
+  // What is wrong with them is that scope's error, with the line.
+  const int line = __LINE__ + 1;
+  BOOST_TEST(!(y + Literal(true)).valid());
+  Has(root.status(), StrCat("user_code_test.cc:", line));
+}
+
 // There is no scope to build in, and none to have the error: the one that the result is used in has
 // it.
 BOOST_AUTO_TEST_CASE(operators_on_outputs_without_a_scope_are_an_error_where_the_result_is_used) {
   const Scope root = Scope::NewRootScope();
-  const Output x = Feed(root, "x"), bare(x.out());
+  Graph graph;
+  const Output x = Feed(root, "x"), bare(NodeOut{*graph.AddNode("c", "Placeholder", {{"dtype", DType::kFloat}}), 0});
   const Output twice = bare + bare, more = -(twice * 2.f);
   BOOST_TEST(!twice.valid());
   BOOST_TEST(!more.valid());
   BOOST_TEST(root.ok());
-  BOOST_TEST((x + bare).valid());  // one of them knows where
   BOOST_TEST(!(x + more).valid());
-  Has(root.status(), "is an empty Output: the result of an operator whose operands know no scope");
+  Has(root.status(), "is an empty Output: it is the result of an operator that had no scope to build in");
   Has(root.status(), "user_code_test.cc");
   const Scope other = Scope::NewRootScope();
   BOOST_TEST(!Variable(other, more).valid());

@@ -202,7 +202,8 @@ void Spoil(T message) {
   std::mt19937 random(7);
   for (int i = 0; i < 3000; ++i) {
     std::vector<char> bad = good;
-    for (unsigned changes = 1 + random() % 3; changes > 0; --changes) bad[random() % bad.size()] = static_cast<char>(random());
+    for (unsigned changes = 1 + random() % 3; changes > 0; --changes)
+      bad[random() % bad.size()] = static_cast<char>(random());
     T read;
     if (Read(bad, &read)) (void)BytesOf(read);  // what is accepted is a value like any other
   }

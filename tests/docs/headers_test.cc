@@ -71,6 +71,31 @@ BOOST_AUTO_TEST_CASE(the_program_of_scope) {
   BOOST_TEST(z.name() == "fc1/z:0");
 }
 
+BOOST_AUTO_TEST_CASE(the_program_of_const) {
+  const Scope scope = Scope::NewRootScope();
+  const Tensor tensor = Tensor::Vector<std::string>({"north", "south"});
+  // clang-format off
+  // [include/troupe/const.h]
+  Output scalar = Const(scope, 1.5f);                  // float32 []
+  Output matrix = Const(scope, {{1, 2}, {3, 4}});      // int32 [2,2]
+  Output doubles = Const<double>(scope, {1, 2, 3});    // the elements converted to float64
+  Output any = Const(scope, tensor);                   // a tensor of any dtype and shape
+  Output w = Const(scope.WithOpName("w"), 0.0f, TensorShape({784, 10}));  // one value in every element
+  // [/include/troupe/const.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(scope.ok(), scope.status());
+  auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*scope.graph()).ok());
+  std::vector<Tensor> out;
+  BOOST_REQUIRE(session->Run({}, {scalar, matrix, doubles, any, w}, {}, &out).ok());
+  BOOST_TEST(out[0].DebugString() == "float32 [] [1.5]");
+  BOOST_TEST(out[1].DebugString() == "int32 [2,2] [1 2 3 4]");
+  BOOST_TEST(out[2].DebugString() == "float64 [3] [1 2 3]");
+  BOOST_TEST(out[3].DebugString() == "string [2] [\"north\" \"south\"]");
+  BOOST_TEST(out[4].TypeAndShape() == "float32 [784,10]");
+  BOOST_TEST(w.name() == "w:0");
+}
+
 BOOST_AUTO_TEST_CASE(the_program_of_session) {
   const Scope root = Scope::NewRootScope();
   // clang-format off
@@ -192,7 +217,7 @@ BOOST_AUTO_TEST_CASE(the_program_of_variable) {
   Output after = w.AssignSub(scope, 0.1f * slope);   // the value afterwards
   Operation init = GlobalVariablesInitializer(scope);
   absl::Status status = session->Extend(*scope.graph());
-  if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);  // before anything else
+  if (status.ok()) status = session->Run({}, {}, {init}, nullptr);  // before anything else
   // [/include/troupe/variable.h]
   // clang-format on
   BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());
@@ -218,8 +243,8 @@ BOOST_AUTO_TEST_CASE(the_program_of_optimizer) {
   Operation step = adam.Minimize(root, loss);
   Operation init = GlobalVariablesInitializer(root);  // after Minimize: slots are variables, too
   absl::Status status = session->Extend(*root.graph());
-  if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);
-  for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step.name()}, nullptr);
+  if (status.ok()) status = session->Run({}, {}, {init}, nullptr);
+  for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step}, nullptr);
   // [/include/troupe/train/optimizer.h]
   // clang-format on
   BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());

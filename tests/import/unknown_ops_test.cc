@@ -62,6 +62,59 @@ BOOST_AUTO_TEST_CASE(a_step_that_needs_one_is_refused_and_names_them_all) {
   BOOST_REQUIRE(session->Run({}, {"alone"}, {}, &out).ok());
 }
 
+// Later nodes take outputs that nothing took before: of another number, or with a type that nothing
+// had told.
+BOOST_AUTO_TEST_CASE(later_nodes_may_take_further_outputs) {
+  const auto session = SessionOf(ParseGraph("node { name: 'a' op: 'Decode' } node { name: 'sink' op: 'Decode' }"));
+  const auto extend = [&](const std::string& input, const char* type) {
+    return session->Extend(ParseGraph("node { name: 'neg_" + std::string(1, input.back()) + type +
+                                      "' op: 'Neg' input: '" + input + "' attr { key: 'T' value { type: " + type +
+                                      " } } }"));
+  };
+  std::vector<Tensor> out;
+  const auto negated = [&](const std::string& fetch, const std::string& feed) {
+    const absl::Status s = session->Run({{feed, Tensor::Scalar(3.0f)}}, {fetch}, {}, &out);
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    return out[0].scalar<float>();
+  };
+  for (const std::string output : {"a:2", "a:1", "sink"}) {
+    const absl::Status s = extend(output, "DT_FLOAT");
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    BOOST_TEST(negated("neg_" + std::string(1, output.back()) + "DT_FLOAT", output) == -3.0f);
+  }
+  // A type that was told stays.
+  BOOST_TEST(extend("a:1", "DT_INT32").message() ==
+             "node 'neg_1DT_INT32' (Neg): input 0 must be int32, but 'a:1' is float32");
+  BOOST_TEST(negated("neg_2DT_FLOAT", "a:2") == -3.0f);
+  BOOST_TEST(IsUnknownOps(session->Run({}, {"neg_1DT_FLOAT"}, {}, &out)));
+}
+
+BOOST_AUTO_TEST_CASE(a_graph_that_grows_may_take_further_outputs) {
+  const Scope root = Scope::NewRootScope();
+  BOOST_REQUIRE(ImportGraphDef(ParseGraph("node { name: 'a' op: 'Decode' }"), {}, root.graph()).ok());
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  const auto imported =
+      ImportGraphDef(ParseGraph("node { name: 'n' op: 'Neg' input: 'a:1' attr { key: 'T' value { type: DT_FLOAT } } }"),
+                     {.return_outputs = {"a:1"}}, root.graph());
+  BOOST_REQUIRE_MESSAGE(imported.ok(), imported.status());
+  BOOST_REQUIRE((imported->return_outputs[0].dtype() == DType::kFloat));
+  const absl::Status s = session->Extend(*root.graph());
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  std::vector<Tensor> out;
+  BOOST_REQUIRE(session->Run({{"a:1", Tensor::Scalar(4.0f)}}, {"n"}, {}, &out).ok());
+  BOOST_TEST(out[0].scalar<float>() == -4.0f);
+}
+
+// As streams and logs print it.
+BOOST_AUTO_TEST_CASE(the_error_is_printed_as_one_sentence) {
+  const auto session = SessionOf(ParseGraph(kGraph));
+  std::vector<Tensor> out;
+  std::ostringstream text;
+  text << session->Run({}, {"y"}, {}, &out);
+  BOOST_TEST(text.str() == "NOT_FOUND: the step needs 1 op that does not exist here: 'DecodeNoise' (node 'wav')");
+}
+
 BOOST_AUTO_TEST_CASE(calls_of_functions_are_answered_with_what_to_do) {
   const auto session = SessionOf(ParseGraph(R"(
       node { name: 'x' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }

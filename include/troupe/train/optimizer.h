@@ -5,8 +5,8 @@
 //   Operation step = adam.Minimize(root, loss);
 //   Operation init = GlobalVariablesInitializer(root);  // after Minimize: slots are variables, too
 //   absl::Status status = session->Extend(*root.graph());
-//   if (status.ok()) status = session->Run({}, {}, {init.name()}, nullptr);
-//   for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step.name()}, nullptr);
+//   if (status.ok()) status = session->Run({}, {}, {init}, nullptr);
+//   for (int i = 0; i < 100 && status.ok(); ++i) status = session->Run(feeds, {}, {step}, nullptr);
 //
 // Minimize calls ComputeGradients, then ApplyGradients; call these two yourself to inspect, clip or
 // exchange gradients in between.

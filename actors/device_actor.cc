@@ -1,6 +1,7 @@
 #include "actors/device_actor.h"
 
 #include "actors/messages.h"
+#include "actors/runtime_impl.h"
 
 namespace troupe {
 
@@ -19,7 +20,7 @@ caf::behavior DeviceBehavior(caf::stateful_actor<DeviceState>* self, std::shared
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   return {
-      [device = std::move(device)](const std::shared_ptr<DeviceStatsCall>& call) { call->done(Describe(*device)); },
+      [device = std::move(device)](get_device_stats) { return device_stats{Describe(*device)}; },
   };
 }
 
@@ -28,15 +29,27 @@ caf::behavior ContainerBehavior(caf::stateful_actor<ContainerState>* self,
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   return {
-      [containers](const std::shared_ptr<ContainerListCall>& call) { call->done(containers->List()); },
-      [containers](const std::shared_ptr<ContainerResetCall>& call) {
-        for (const std::string& c : call->containers) containers->Clear(c);
-        call->done(absl::OkStatus());
+      [containers](list_resources) {
+        resource_list list;
+        for (ResourceContainers::Listing& l : containers->List())
+          list.entries.push_back({std::move(l.container), std::move(l.name), std::move(l.what)});
+        return list;
+      },
+      [containers](const reset_resources& m) {
+        for (const std::string& c : m.containers) containers->Clear(c);
+        return resources_reset{};
       },
   };
 }
 
 }  // namespace
+
+caf::actor DeviceActorOf(const Runtime& runtime, const std::string& device) {
+  return runtime.impl()->directory->Find("device:" + device);
+}
+caf::actor ContainerActorOf(const Runtime& runtime, const std::string& device) {
+  return runtime.impl()->directory->Find("container:" + device);
+}
 
 caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device) {
   return system.spawn<caf::hidden>(DeviceBehavior, std::move(device));

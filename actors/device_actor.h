@@ -1,8 +1,8 @@
 // The device actor: answers questions about one device of a task.
 //
-//   message                    action                                   reply (through the call)
-//   device_stats {}            1 read the allocator                     DeviceStatus
-//   exit (failure)             2 calls in the mailbox are dropped       ABORTED
+//   message                    action                                   reply
+//   get_device_stats           1 read the allocator                     device_stats
+//   exit (failure)             2 requests in the mailbox are refused    CAF's request_receiver_down
 //                                the supervisor fails the steps that run on the device, then spawns the next incarnation
 //
 // The runtime owns the Device object, which outlives the actor. The actor knows no graphs. Blocks:
@@ -10,8 +10,8 @@
 //
 // The container actor: lists and resets the named state of one device.
 //
-//   list {}                    3 list the entries                       (container, name, what) of each
-//   reset {names}              4 drop those containers                  status
+//   list_resources             3 list the entries                       resource_list
+//   reset_resources {names}    4 drop those containers                  resources_reset {status}
 //   exit (failure)             5 as 2; the entries belong to the runtime, so variables are still there
 //
 // Thread rule: SpawnDevice and SpawnContainer may be called from any thread.
@@ -29,22 +29,11 @@
 #include <string>
 #include <vector>
 
-#include "actors/reply.h"
+#include "troupe/actors.h"
 #include "troupe/device.h"
 #include "troupe/runtime.h"
 
 namespace troupe {
-
-struct DeviceStatsCall {
-  Reply<absl::StatusOr<DeviceStatus>> done;
-};
-struct ContainerListCall {
-  Reply<absl::StatusOr<std::vector<ResourceContainers::Listing>>> done;
-};
-struct ContainerResetCall {
-  std::vector<std::string> containers;
-  Reply<absl::Status> done;
-};
 
 DeviceStatus Describe(const Device& device);
 // Monitorable actors; `system` spawns them.

@@ -19,10 +19,6 @@ struct ExtendCall;
 struct CompileCall;
 struct CloseCall;
 struct RegisterGraphCall;
-struct DeviceStatsCall;
-struct ContainerListCall;
-struct ContainerResetCall;
-using MasterThen = std::function<void(SessionMaster&)>;
 
 struct run_step {
   StepInput input;
@@ -35,6 +31,20 @@ struct go_on {};
 struct restart_child {
   size_t index;
 };
+// To a session: steps that run end with this status; the session stays usable.
+struct abort_steps {
+  absl::Status status;
+};
+// To a session: the parts of the compile with this number are there, or an error. What the worker
+// has made lies with the master (SessionMaster::PartsCame).
+struct parts_registered {
+  int64_t compile = 0;
+};
+// To a session: the step that it runs for another actor is over.
+struct step_answered {
+  int64_t request = 0;
+  run_reply reply;
+};
 
 }  // namespace troupe
 
@@ -44,28 +54,26 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::token_message))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::doorbell))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::go_on))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::restart_child))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::abort_steps))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::parts_registered))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::step_answered))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ExtendCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::RegisterGraphCall>))
-CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::DeviceStatsCall>))
-CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ContainerListCall>))
-CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ContainerResetCall>))
-CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::MasterThen>))
 CAF_END_TYPE_ID_BLOCK(troupe_cast)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::restart_child)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::abort_steps)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::parts_registered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::step_answered)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CloseCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::RegisterGraphCall>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::DeviceStatsCall>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ContainerListCall>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ContainerResetCall>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::MasterThen>)
 
 #endif  // TROUPE_ACTORS_MESSAGES_H_

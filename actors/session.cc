@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/actor_thread.h"
+#include "actors/ask.h"
 #include "actors/call_wait.h"
 #include "actors/device_actor.h"
 #include "actors/messages.h"
@@ -328,7 +329,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
     Runtime::Impl& runtime = *impl->runtime->impl();
     std::lock_guard<std::mutex> lock(runtime.mu);
     runtime.on_failure[impl.get()] = [master = impl->master, actor = impl->actor](const absl::Status& status) {
-      caf::anon_send(actor, std::make_shared<MasterThen>([status](SessionMaster& m) { m.AbortAll(status); }));
+      caf::anon_send(actor, abort_steps{status});
     };
   }
   return std::unique_ptr<Session>(new Session(std::move(impl)));
@@ -574,14 +575,13 @@ absl::Status Session::Reset(const std::vector<std::string>& containers) {
   for (const auto& device : runtime.devices) {
     const caf::actor actor = runtime.directory->Find("container:" + device->name());
     if (!actor) return runtime.directory->WhyDown("container:" + device->name());
-    CallWait<absl::Status> waiter;
-    auto call = std::make_shared<ContainerResetCall>();
-    call->containers = containers;
+    reset_resources request{containers};
     if (std::find(containers.begin(), containers.end(), "") != containers.end())
-      call->containers.push_back(OwnVariables(impl_->id));
-    call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
-    caf::anon_send(actor, std::move(call));
-    TROUPE_RETURN_IF_ERROR(waiter.Wait());
+      request.containers.push_back(OwnVariables(impl_->id));
+    TROUPE_ASSIGN_OR_RETURN(
+        const resources_reset reply,
+        Ask<resources_reset>(*runtime.system, actor, std::move(request), impl_->options.wire_messages));
+    TROUPE_RETURN_IF_ERROR(reply.status);
   }
   return absl::OkStatus();
 }
@@ -600,13 +600,10 @@ std::vector<std::string> Session::RunningSteps() const {
     ++answers->answered;
     answers->came.notify_all();
   };
-  caf::anon_send(impl_->actor, std::make_shared<MasterThen>([answers, answered](SessionMaster& m) {
-                   std::vector<Signature::Asked> asked = m.Ask(answered);
-                   std::lock_guard<std::mutex> lock(answers->mu);
-                   answers->asked = std::move(asked);
-                   answers->came.notify_all();
-                 }));
+  // A part may answer before this returns.
+  std::vector<Signature::Asked> asked = impl_->master->Ask(answered);
   std::unique_lock<std::mutex> lock(answers->mu);
+  answers->asked = std::move(asked);
   // A part answers in its turn; one whose turn does not end is named without an answer.
   answers->came.wait_for(lock, std::chrono::milliseconds(100),
                          [&] { return answers->asked && answers->answered == answers->asked->size(); });

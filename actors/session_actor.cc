@@ -280,14 +280,29 @@ void SessionMaster::DoCompile(const Work& work) {
   call->wanted = [this, waiting = work.waiting] { return Wanted(waiting); };
   // The worker answers by a message of its own.
   call->done = [p = std::move(p), self = work.self, call = call.get()](auto parts) {
-    // The graphs go with the message, when the caller has its answer: he need not wait until they
-    // are taken apart.
-    auto graphs = std::make_shared<decltype(call->graphs)>(std::move(call->graphs));
-    caf::anon_send(self, std::make_shared<MasterThen>([p, graphs, parts = std::move(parts)](SessionMaster& m) {
-                     m.AnswerThose(p->waiting, parts.ok() ? m.Register(p->key, p->signature, *parts) : parts.status());
-                   }));
+    // The graphs go when the caller has its answer: he need not wait until they are taken apart.
+    p->graphs = std::move(call->graphs);
+    p->parts = std::move(parts);
+    const int64_t compile = p->waiting;
+    {
+      std::lock_guard<std::mutex> lock(p->master->mu_);
+      // After the end nobody would take it.
+      if (p->master->end_.ok()) p->master->registered_.emplace(compile, p);
+    }
+    caf::anon_send(self, parts_registered{compile});
   };
   caf::anon_send(worker, call);
+}
+
+void SessionMaster::PartsCame(int64_t compile) {
+  std::shared_ptr<Registering> p;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    auto it = registered_.extract(compile);
+    if (!it) return;
+    p = std::move(it.mapped());
+  }
+  AnswerThose(compile, p->parts.ok() ? Register(p->key, p->signature, *p->parts) : p->parts.status());
 }
 
 // Compiled parts are not kept as graphs, so they are made again.
@@ -434,6 +449,7 @@ void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
 
 void SessionMaster::AnswerAll() {
   decltype(waiting_) waiting;
+  decltype(registered_) registered;  // goes without the lock
   std::vector<std::shared_ptr<ExtendCall>> extends;
   absl::Status end;
   {
@@ -442,6 +458,7 @@ void SessionMaster::AnswerAll() {
     waiting.swap(waiting_);
     calls_waiting_ = 0;
     joinable_.clear();
+    registered.swap(registered_);
     for (Work& w : queue_) {
       if (w.extend != nullptr) extends.push_back(std::move(w.extend));
     }
@@ -485,13 +502,8 @@ using SessionActor = caf::stateful_actor<SessionActorState>;
 void RunFor(SessionActor* self, int64_t id, const run_request& r) {
   auto metadata =
       r.options.collect_stats || r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
-  auto answer = [me = caf::actor_cast<caf::actor>(self), self, id, metadata](absl::Status s,
-                                                                             std::vector<Tensor> outputs) {
-    auto reply = std::make_shared<run_reply>(run_reply{std::move(s), std::move(outputs), metadata});
-    caf::anon_send(me, std::make_shared<MasterThen>([self, id, reply](SessionMaster&) {
-                     auto promise = self->state.waiting.extract(id);
-                     if (promise) promise.mapped().deliver(std::move(*reply));
-                   }));
+  auto answer = [me = caf::actor_cast<caf::actor>(self), id, metadata](absl::Status s, std::vector<Tensor> outputs) {
+    caf::anon_send(me, step_answered{id, {std::move(s), std::move(outputs), metadata}});
   };
   auto call = std::make_shared<CompileCall>();
   std::vector<Tensor> values;
@@ -538,7 +550,12 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
       [self](const std::shared_ptr<CompileCall>& call) {
         self->state.master->Compile(caf::actor_cast<caf::actor>(self), call);
       },
-      [self](const std::shared_ptr<std::function<void(SessionMaster&)>>& then) { (*then)(*self->state.master); },
+      [self](parts_registered m) { self->state.master->PartsCame(m.compile); },
+      [self](const abort_steps& m) { self->state.master->AbortAll(m.status); },
+      [self](step_answered& m) {
+        auto promise = self->state.waiting.extract(m.request);
+        if (promise) promise.mapped().deliver(std::move(m.reply));
+      },
       [self](const run_request& r) {
         const int64_t id = ++self->state.last_request;
         auto promise = self->state.waiting[id] = self->make_response_promise<run_reply>();

@@ -9,13 +9,14 @@
 //                                      4 wait with it                                                          as the other
 //   open    compile, the worker is down
 //                                      5 answer at once                                                        UNAVAILABLE, or what it died of
-//   open    then: parts registered     6 keep the signature, for all who wait for it                           signature or error
-//   open    run_request {feeds, ...}   7 as 2 to 6, then run asynchronously; for users' actors                 run_reply {status, outputs, metadata}
-//   open    then: an actor of the runtime failed
+//   open    parts_registered           6 keep the signature, for all who wait for it                           signature or error
+//   open    run_request {feeds, ...}   7 as 2 to 6, then run asynchronously; for users' actors.
+//                                        step_answered tells this actor, which replies                         run_reply {status, outputs, metadata}
+//   open    abort_steps {status}: an actor of the runtime failed
 //                                      8 abort the steps that run; the session stays usable                    none
 //   open    close                      9 refuse what comes, abort what runs, answer who waits; closed from here on
 //                                                                                                              status
-//   closed  extend, compile, run_request, parts registered
+//   closed  extend, compile, run_request, parts_registered
 //                                     10 nothing is done                                                       CANCELLED
 //   closed  close                     11 nothing is left to do                                                 status
 //   any     exit                      12 as 9;  calls that wait for an answer get one                          ABORTED
@@ -109,6 +110,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void Compile(caf::actor self, std::shared_ptr<CompileCall> call);
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
+  // The worker has answered for the compile with this number.
+  void PartsCame(int64_t compile);
   // Ends the session, from any thread and without a turn of its actor: steps end with `steps`,
   // calls with `calls`. AnswerAll then answers the calls that wait, on a thread on which users'
   // callbacks may run. The first end counts.
@@ -146,6 +149,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
     std::shared_ptr<RegisterGraphCall> call;
     std::string key;
     int64_t waiting = 0;
+    // When the worker has answered.
+    std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;
+    absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> parts = absl::UnknownError("not registered yet");
     ~Registering() { master->NextWork(); }
   };
 
@@ -207,6 +213,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   };
   absl::flat_hash_map<int64_t, Waiting> waiting_;
   absl::flat_hash_map<std::string, int64_t> joinable_;
+  std::map<int64_t, std::shared_ptr<Registering>> registered_;  // by compile: what the worker has answered
   int64_t last_waiting_ = 0;
   size_t calls_waiting_ = 0, sweep_at_ = 64;  // so many make it worth while to look who has given up
   // Every signature that is alive, whether or not the cache keeps it.

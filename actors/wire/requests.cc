@@ -8,6 +8,17 @@ namespace troupe {
 
 void AddMessageTypes(caf::actor_system_config* config) { config->add_message_types<caf::id_block::troupe>(); }
 
+caf::error inspect(caf::serializer& f, resources_reset& x) {
+  wire::StatusFields status = wire::FieldsOf(x.status);
+  return f(status);
+}
+caf::error inspect(caf::deserializer& f, resources_reset& x) {
+  wire::StatusFields status;
+  if (caf::error e = f(status)) return e;
+  x.status = wire::StatusOf(status);
+  return caf::none;
+}
+
 caf::error inspect(caf::serializer& f, run_request& x) {
   RunOptions& o = x.options;
   return f(x.feeds, x.fetches, x.targets, o.timeout_ms, o.collect_stats, o.partition_graphs);

@@ -40,6 +40,34 @@ struct run_reply {
 //       .then([](const run_reply& r) { ... });
 caf::actor ActorOf(const Session& session);
 
+// The actors of a device: one answers questions about it, one about the named state on it. Null
+// while the actor is being restarted, and for a device that does not exist. `device`: as
+// Runtime::devices() names it.
+caf::actor DeviceActorOf(const Runtime& runtime, const std::string& device);
+caf::actor ContainerActorOf(const Runtime& runtime, const std::string& device);
+
+// To a device's actor: get_device_stats, answered by device_stats.
+struct get_device_stats {};
+struct device_stats {
+  DeviceStatus device;
+};
+// To a container's actor: list_resources, answered by resource_list.
+struct list_resources {};
+struct resource_list {
+  struct Entry {
+    std::string container, name, what;  // `what`: one line, its kind and size
+  };
+  std::vector<Entry> entries;  // sorted by container, then by name
+};
+// To a container's actor: drops all entries of these containers ("" is the default one). Answered
+// by resources_reset.
+struct reset_resources {
+  std::vector<std::string> containers;
+};
+struct resources_reset {
+  absl::Status status;
+};
+
 // Lets the messages above pass between nodes. To be called before the actor system is made.
 void AddMessageTypes(caf::actor_system_config* config);
 
@@ -55,6 +83,34 @@ caf::error inspect(caf::serializer& f, run_request& x);
 caf::error inspect(caf::deserializer& f, run_request& x);
 caf::error inspect(caf::serializer& f, run_reply& x);
 caf::error inspect(caf::deserializer& f, run_reply& x);
+caf::error inspect(caf::serializer& f, resources_reset& x);
+caf::error inspect(caf::deserializer& f, resources_reset& x);
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, get_device_stats&) {
+  return f(caf::meta::type_name("get_device_stats"));
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, device_stats& x) {
+  DeviceStatus& d = x.device;
+  return f(d.name, d.type, d.incarnation, d.memory.bytes_in_use, d.memory.peak_bytes_in_use, d.memory.num_allocs,
+           d.memory.largest_alloc, d.memory.bytes_limit, d.memory.bytes_cached);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, list_resources&) {
+  return f(caf::meta::type_name("list_resources"));
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, resource_list::Entry& x) {
+  return f(x.container, x.name, x.what);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, resource_list& x) {
+  return f(x.entries);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, reset_resources& x) {
+  return f(x.containers);
+}
 
 }  // namespace troupe
 
@@ -62,6 +118,12 @@ caf::error inspect(caf::deserializer& f, run_reply& x);
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id + 400)
 CAF_ADD_TYPE_ID(troupe, (troupe::run_request))
 CAF_ADD_TYPE_ID(troupe, (troupe::run_reply))
+CAF_ADD_TYPE_ID(troupe, (troupe::get_device_stats))
+CAF_ADD_TYPE_ID(troupe, (troupe::device_stats))
+CAF_ADD_TYPE_ID(troupe, (troupe::list_resources))
+CAF_ADD_TYPE_ID(troupe, (troupe::resource_list))
+CAF_ADD_TYPE_ID(troupe, (troupe::reset_resources))
+CAF_ADD_TYPE_ID(troupe, (troupe::resources_reset))
 CAF_END_TYPE_ID_BLOCK(troupe)
 
 #endif  // TROUPE_ACTORS_H_

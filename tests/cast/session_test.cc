@@ -53,7 +53,7 @@ BOOST_FIXTURE_TEST_CASE(edges_2_and_3_and_4_and_6_a_signature_is_compiled_once_b
   BOOST_TEST(Go() == R"(
 session <- compile | 
 worker <- register_graph | 
-session <- then | compile OK; )");
+session <- parts_registered | compile OK; )");
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
 session <- compile | compile OK; )");
@@ -64,7 +64,7 @@ session <- compile | compile OK; )");
 session <- compile | 
 session <- compile | 
 worker <- register_graph | 
-session <- then | compile OK; compile OK; )");
+session <- parts_registered | compile OK; compile OK; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_3_an_error_of_a_pass_answers_at_once, Asked) {
@@ -88,9 +88,9 @@ session <- extend |
 session <- compile | 
 session <- compile | 
 worker <- register_graph | 
-session <- then | compile OK; extend OK; compile INVALID_ARGUMENT; 
+session <- parts_registered | compile OK; extend OK; compile INVALID_ARGUMENT; 
 worker <- register_graph | 
-session <- then | compile OK; )");
+session <- parts_registered | compile OK; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_5_while_the_worker_is_down_a_compile_is_refused, Asked) {
@@ -99,7 +99,7 @@ BOOST_FIXTURE_TEST_CASE(edge_5_while_the_worker_is_down_a_compile_is_refused, As
   BOOST_TEST(Go() == R"(
 worker <- exit | 
 supervisor <- down | 
-session <- then | )");
+session <- abort_steps | )");
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
 session <- compile | compile UNAVAILABLE; )");
@@ -134,14 +134,14 @@ BOOST_FIXTURE_TEST_CASE(edge_7_a_users_actor_runs_steps, Asked) {
   BOOST_TEST(Go() == R"(
 session <- run_request | 
 worker <- register_graph | 
-session <- then | 
+session <- parts_registered | 
 executor <- run_step | 
-session <- then | )");
+session <- step_answered | )");
   user->send(ActorOf(*session), run_request{feeds, {"twice"}, {}, {}});
   BOOST_TEST(Go() == R"(
 session <- run_request | 
 executor <- run_step | 
-session <- then | )");
+session <- step_answered | )");
   int answers = 0;
   for (int i = 0; i < 2; ++i) {
     user->receive([&](const run_reply& r) { answers += r.status.ok() && r.outputs.at(0).scalar<float>() == 4.0f; },
@@ -163,7 +163,7 @@ BOOST_FIXTURE_TEST_CASE(edges_9_to_11_close_ends_what_runs_and_refuses_what_come
   BOOST_TEST(Go() == R"(
 worker <- register_graph | 
 session <- close | compile CANCELLED; close OK; 
-session <- then | 
+session <- parts_registered | 
 executor <- doorbell | 
 executor <- exit | )");
   BOOST_TEST(State() == "CANCELLED");
@@ -263,40 +263,50 @@ BOOST_FIXTURE_TEST_CASE(device_and_container_answer_and_a_call_that_dies_with_th
   Extend();
   stage.Inline([&] { TROUPE_REQUIRE_OK(session->Run({}, {}, {init.name()}, nullptr)); });
   const std::string device = runtime->devices()[0].name;
+  // An actor of the user's asks.
+  const auto ask = [&](const caf::actor& to, auto message, auto got, const char* what) {
+    stage.system().spawn([=, this](caf::event_based_actor* self) {
+      self->request(to, caf::infinite, message).then(got, [this, what](const caf::error& e) {
+        StrAppend(&said, what, e == caf::sec::request_receiver_down ? " is down; " : " failed; ");
+      });
+    });
+  };
   const auto stats = [&](const caf::actor& to) {
-    auto call = std::make_shared<DeviceStatsCall>();
-    call->done = [this, device](absl::StatusOr<DeviceStatus> s) {
-      Note(s.ok() ? s->name == device ? "stats of mine" : "stats of others" : "stats", s.status());
-    };
-    caf::anon_send(to, std::move(call));
+    ask(
+        to, get_device_stats{},
+        [this, device](const device_stats& s) {
+          StrAppend(&said, s.device.name == device ? "stats of mine; " : "stats of others; ");
+        },
+        "stats");
   };
   const auto list = [&](const caf::actor& to) {
-    auto call = std::make_shared<ContainerListCall>();
-    call->done = [this](absl::StatusOr<std::vector<ResourceContainers::Listing>> l) {
-      Note(l.ok() ? StrCat("list of ", l->size()).c_str() : "list", l.status());
-    };
-    caf::anon_send(to, std::move(call));
+    ask(
+        to, list_resources{}, [this](const resource_list& l) { StrAppend(&said, "list of ", l.entries.size(), "; "); },
+        "list");
+  };
+  const auto reset = [&](const caf::actor& to) {
+    ask(
+        to, reset_resources{{"ours"}}, [this](const resources_reset& r) { Note("reset", r.status); }, "reset");
   };
   const caf::actor d = Find("device:" + device), c = Find("container:" + device);
   stats(d);
-  list(c);
-  auto reset = std::make_shared<ContainerResetCall>();
-  reset->containers = {"ours"};
-  reset->done = [this](absl::Status s) { Note("reset", s); };
-  caf::anon_send(c, std::move(reset));
-  list(c);
   BOOST_TEST(Go() == R"(
-device <- device_stats | stats of mine OK; 
-container <- list | list of 1 OK; 
-container <- reset | reset OK; 
-container <- list | list of 0 OK; )");
+user.scheduled_actor <- init | 
+device <- get_device_stats | 
+user.scheduled_actor <- device_stats | stats of mine; )");
+  for (const auto& [request, answer] :
+       std::map<int, const char*>{{1, "list of 1; "}, {2, "reset OK; "}, {3, "list of 0; "}}) {
+    request == 2 ? reset(c) : list(c);
+    stage.Play();
+    BOOST_TEST(std::exchange(said, "") == answer);
+  }
   for (const caf::actor& a : {d, c}) {
     stage.Kill(a);
     a == d ? stats(a) : list(a);
     stage.Play();
     a == d ? stats(a) : list(a);
     stage.Play();
-    BOOST_TEST(std::exchange(said, "") == (a == d ? "stats ABORTED; stats ABORTED; " : "list ABORTED; list ABORTED; "));
+    BOOST_TEST(std::exchange(said, "") == (a == d ? "stats is down; stats is down; " : "list is down; list is down; "));
   }
 }
 

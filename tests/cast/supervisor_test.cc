@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_killed_device_container_or_worker_fails_the_steps_that_ru
     const caf::actor before = p.Find(name);
     p.stage.Kill(before);
     BOOST_TEST(p.Go() == StrCat("\n", who, " <- exit | running\n", R"(supervisor <- down | running
-session <- then | running
+session <- abort_steps | running
 executor <- doorbell | ABORTED)"));
     BOOST_TEST(p.Message().find(StrCat("actor '", name, "' died while the step ran")) == 0u, p.Message());
     BOOST_TEST(!p.Find(name));

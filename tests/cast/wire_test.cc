@@ -180,6 +180,15 @@ BOOST_AUTO_TEST_CASE(messages_of_parts_come_back_equal) {
   BOOST_TEST((e.step == 7 && e.status == Failure() && e.results.size() == 2 && e.statistics.size() == 2));
   BOOST_TEST((e.results[0].first == 2 && e.results[0].second.scalar<float>() == 4.0f && !e.results[1].second.valid()));
   BOOST_TEST((e.statistics[0].node == 1 && e.statistics[1].start_nanos == -1));
+  device_stats stats{{"d", "CPU", ~uint64_t{0}, {1, 2, 3, 4, 5, 6}}};
+  const device_stats d = wire::ThroughBytes(System(), stats).value();
+  BOOST_TEST((d.device.name == "d" && d.device.type == "CPU" && d.device.incarnation == ~uint64_t{0}));
+  BOOST_TEST((d.device.memory.bytes_in_use == 1 && d.device.memory.bytes_cached == 6));
+  resource_list list{{{"c", "n", "w"}, {"", "", ""}}};
+  const resource_list l = wire::ThroughBytes(System(), list).value();
+  BOOST_TEST((l.entries.size() == 2 && l.entries[0].container == "c" && l.entries[0].what == "w"));
+  resources_reset reset{Failure()};
+  BOOST_TEST((wire::ThroughBytes(System(), reset).value().status == Failure()));
   run_request request = SomeRequest();
   const run_request q = wire::ThroughBytes(System(), request).value();
   BOOST_TEST((q.feeds.size() == 2 && q.feeds[1].first == "y:1" && Same(q.feeds[1].second, request.feeds[1].second)));
@@ -219,6 +228,10 @@ BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
   Spoil(SomeReply());
   Spoil(tensor_to_part{5, 6, 7, false, Tensor::Vector({1.0f, 2.0f})});
   Spoil(grant{5, 6, 7});
+  Spoil(device_stats{{"d", "CPU", 1, {}}});
+  Spoil(resource_list{{{"c", "n", "w"}}});
+  Spoil(reset_resources{{"a", "b"}});
+  Spoil(resources_reset{Failure()});
   Spoil(abort_step{5, Failure()});
   Spoil(argument{5, 6, Tensor::Scalar(1.0f)});
   Spoil(result{5, 6, Tensor::Scalar(1.0f)});
@@ -247,8 +260,8 @@ BOOST_AUTO_TEST_CASE(a_size_is_not_believed) {
   BOOST_TEST(!Read(bools, &read));
 }
 
-// A step on two devices, in bytes and without: equal values, also of loops, of partial runs and of a
-// step that fails.
+// A step on two devices, in bytes and without: equal values, also of loops, of partial runs and of
+// a step that fails.
 BOOST_AUTO_TEST_CASE(steps_on_several_devices_are_the_same_in_bytes) {
   const Scope root = Scope::NewRootScope();
   const Scope other = root.WithDevice("/device:CPU:1");

@@ -1,0 +1,35 @@
+// A request to an actor by a thread that may wait, and is no actor.
+//
+// Thread rule: any thread that may block (actor_thread.h).
+#ifndef TROUPE_ACTORS_ASK_H_
+#define TROUPE_ACTORS_ASK_H_
+
+#include <caf/all.hpp>
+#include <utility>
+
+#include "actors/actor_thread.h"
+#include "actors/wire/wire.h"
+
+namespace troupe {
+
+// The reply to `message`; ABORTED when the actor ends without one. `through_bytes`: both pass
+// through their bytes, as if the actor were in another process (wire/wire.h).
+template <class R, class Message>
+absl::StatusOr<R> Ask(caf::actor_system& system, const caf::actor& to, Message message, bool through_bytes) {
+  if (through_bytes) {
+    TROUPE_ASSIGN_OR_RETURN(message, wire::ThroughBytes(system, message));
+  }
+  absl::StatusOr<R> answer = absl::AbortedError("the actor that was asked ended without an answer");
+  {
+    NoLoggerAfter restore;
+    caf::scoped_actor self(system, true);
+    self->request(to, caf::infinite, std::move(message))
+        .receive([&](R& reply) { answer = std::move(reply); }, [](const caf::error&) {});
+  }
+  if (through_bytes && answer.ok()) return wire::ThroughBytes(system, *answer);
+  return answer;
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_ASK_H_

@@ -27,8 +27,8 @@
 // large in every dimension; with users' kernels, one that took at most 10 ms when it was last
 // measured. As soon as nothing of it can run on the calling thread, or the time is over, it goes on
 // elsewhere. The cost of a step may depend on more than the sizes of its feeds (on their values, or
-// on variables); a step that kept its caller's thread for longer begins elsewhere the next time, and
-// is measured then. While a kernel occupies the caller's thread, neither Close nor a deadline takes
+// on variables); a step that kept its caller's thread for longer begins elsewhere the next time,
+// and is measured then. While a kernel occupies the caller's thread, neither Close nor a deadline takes
 // effect.
 //
 // Thread rule: Lease, Release and the Run functions are thread safe. Threads that run steps share
@@ -74,8 +74,8 @@ class ExecutorSet;
 class PartialStep;
 class Signature;
 
-// What a step may take that begins on its caller's thread: one that has a deadline or token, and one
-// with kernels of users.
+// What a step may take that begins on its caller's thread: one that has a deadline or token, and
+// one with kernels of users.
 constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
 
 // The largest feeds with which a step was cheap: their shapes, and for each the number of

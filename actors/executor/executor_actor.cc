@@ -226,7 +226,7 @@ void Executor::Grant(const std::string& key, uint64_t tag) {
 void Executor::Receive(part_message message) {
   struct Taker {
     Executor* self;
-    // Of an edge that nobody knows there is nothing to do: whoever made the message read it wrongly.
+    // Null for an edge that nobody knows.
     std::unique_ptr<Arrival> OfEdge(Arrival::Kind kind, int64_t step, uint32_t edge, uint64_t iteration) const {
       if (!self->group_->edges().Has(edge)) return nullptr;
       auto a = std::make_unique<Arrival>();

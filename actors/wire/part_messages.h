@@ -12,9 +12,10 @@
 //
 // An edge is a number, on which the session and the parts agree when the parts are registered
 // (EdgeTable); its name is the key of the rendezvous (TensorFlow white paper, 3.2.2), which says
-// sender, receiver and tensor. Within a process a part takes the arguments from the step's memory and leaves its results
-// there, so begin_step and part_done are the short forms run_step (executor/step_state.h) and a
-// call; with SessionOptions.wire_messages each of these messages passes through its bytes.
+// sender, receiver and tensor. Within a process a part takes the arguments from the step's memory
+// and leaves its results there, so begin_step and part_done have short forms: run_step
+// (executor/step_state.h) and a call. With SessionOptions.wire_messages each of these messages
+// passes through its bytes.
 //
 // Thread rule: a message belongs to whoever has it.
 #ifndef TROUPE_ACTORS_WIRE_PART_MESSAGES_H_

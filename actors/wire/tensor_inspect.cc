@@ -1,5 +1,5 @@
-// A tensor on the wire: dtype (one byte; 0: there is no value), number of dimensions (one byte), the
-// dimensions (int64 each), then
+// A tensor on the wire: dtype (one byte; 0: there is no value), number of dimensions (one byte),
+// the dimensions (int64 each), then
 //   of strings:    for each element its length (uint32) and its bytes,
 //   of resources:  for each element device, container and name,
 //   of all others: the elements as they lie in memory.

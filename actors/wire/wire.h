@@ -1,7 +1,7 @@
 // How the messages of the cast become bytes and come back. Every message is a plain struct of
 // values; its `inspect` functions stand beside it. Within a process nobody calls them, unless
-// SessionOptions.wire_messages says so: then each message passes through CAF's own binary serialiser
-// before it is delivered, as if its receiver were elsewhere.
+// SessionOptions.wire_messages says so: then each message passes through CAF's own binary
+// serialiser before it is delivered, as if its receiver were elsewhere.
 //
 // Thread rule: any thread.
 #ifndef TROUPE_ACTORS_WIRE_WIRE_H_

@@ -28,8 +28,8 @@
 // measured. As soon as nothing of it can run on the calling thread, or the time is over, it goes on
 // elsewhere. The cost of a step may depend on more than the sizes of its feeds (on their values, or
 // on variables); a step that kept its caller's thread for longer begins elsewhere the next time,
-// and is measured then. While a kernel occupies the caller's thread, neither Close nor a deadline takes
-// effect.
+// and is measured then. While a kernel occupies the caller's thread, neither Close nor a deadline
+// takes effect.
 //
 // Thread rule: Lease, Release and the Run functions are thread safe. Threads that run steps share
 // no memory that each step writes: a set of executors belongs to one step at a time, and free sets

@@ -3,8 +3,8 @@
 // Every step with a deadline, every step of a session with stall reports, and every step that was
 // told to end (deadline, token, Close) stands on this list; the runtime's clock calls Look() when
 // something is due (step_clock.h). A step that was told to end has 50 ms to end: if it does,
-// nothing of the step runs any more when its call is answered. After 50 ms the call is answered all the
-// same, and the step goes on in the background until its kernels have returned.
+// nothing of the step runs any more when its call is answered. After 50 ms the call is answered
+// all the same, and the step goes on in the background until its kernels have returned.
 //
 //   state     event                        action                                                        next
 //   watched   time is up                   1 ask every part what it waits for                             expiring

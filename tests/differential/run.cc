@@ -72,6 +72,10 @@ const std::vector<Mode>& Modes() {
       o->runtime_options.cpu_devices = 3;
       o->fold_constants = o->merge_common_subexpressions = o->fuse = o->schedule_recvs = false;
     });
+    add("three_devices_bytes", [](SessionOptions* o) {
+      o->runtime_options.cpu_devices = 3;
+      o->wire_messages = true;
+    });
     add("cost_model", [](SessionOptions* o) {
       o->runtime_options.cpu_devices = 3;
       o->runtime_options.threads = 2;

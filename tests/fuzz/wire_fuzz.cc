@@ -1,0 +1,59 @@
+// Any bytes as a message (actors/wire): it must be refused, or be a value that becomes the same
+// bytes again. The first byte says which message.
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "actors/wire/part_messages.h"
+
+namespace troupe::fuzz {
+namespace {
+
+// Never destroyed: its threads would be counted as leaks of the last input.
+caf::actor_system& System() {
+  static caf::actor_system& system = *[] {
+    static auto* config = new caf::actor_system_config;
+    config->set("scheduler.max-threads", 1u);
+    return new caf::actor_system(*config);
+  }();
+  return system;
+}
+
+template <class T>
+std::vector<char> Write(T& message) {
+  std::vector<char> bytes;
+  caf::binary_serializer out(System(), bytes);
+  if (out(message)) std::abort();  // what was read can be written
+  return bytes;
+}
+
+template <class T>
+void Read(const std::vector<char>& bytes) {
+  T message;
+  caf::binary_deserializer in(System(), bytes);
+  if (in(message)) return;
+  const std::vector<char> once = Write(message);
+  T again;
+  caf::binary_deserializer in_again(System(), once);
+  if (in_again(again) || in_again.remaining() != 0) std::abort();
+  if (Write(again) != once) std::abort();
+}
+
+template <class... T>
+void ReadAs(size_t which, const std::vector<char>& bytes) {
+  using Reader = void (*)(const std::vector<char>&);
+  constexpr Reader kReaders[] = {&Read<T>...};
+  kReaders[which % sizeof...(T)](bytes);
+}
+
+}  // namespace
+}  // namespace troupe::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace troupe;
+  if (size == 0) return 0;
+  fuzz::ReadAs<Tensor, begin_step, argument, tensor_to_part, grant, abort_step, result, part_done, run_request,
+               run_reply, device_stats, resource_list, reset_resources, resources_reset>(
+      data[0], std::vector<char>(data + 1, data + size));
+  return 0;
+}

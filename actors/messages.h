@@ -35,6 +35,12 @@ struct restart_child {
 struct abort_steps {
   absl::Status status;
 };
+// To a session, answered by session_stats.
+struct get_session_stats {};
+struct session_stats {
+  // Calls that wait for a signature. Calls that have given up since the last sweep are counted, too.
+  uint64_t calls_waiting = 0;
+};
 // To a session: the parts of the compile with this number are there, or an error. What the worker
 // has made lies with the master (SessionMaster::PartsCame).
 struct parts_registered {
@@ -55,6 +61,8 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::doorbell))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::go_on))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::restart_child))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::abort_steps))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::get_session_stats))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::session_stats))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::parts_registered))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::step_answered))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ExtendCall>))
@@ -68,6 +76,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::restart_child)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::abort_steps)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_session_stats)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::session_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::parts_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::step_answered)
 

@@ -550,6 +550,7 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
       [self](const std::shared_ptr<CompileCall>& call) {
         self->state.master->Compile(caf::actor_cast<caf::actor>(self), call);
       },
+      [self](get_session_stats) { return session_stats{self->state.master->calls_waiting()}; },
       [self](parts_registered m) { self->state.master->PartsCame(m.compile); },
       [self](const abort_steps& m) { self->state.master->AbortAll(m.status); },
       [self](step_answered& m) {

@@ -38,7 +38,7 @@ struct abort_steps {
 // To a session, answered by session_stats.
 struct get_session_stats {};
 struct session_stats {
-  // Calls that wait for a signature. Calls that have given up since the last sweep are counted, too.
+  // Calls that wait for a signature, also those that have given up since the last sweep.
   uint64_t calls_waiting = 0;
 };
 // To a session: the parts of the compile with this number are there, or an error. What the worker

@@ -249,7 +249,10 @@ BOOST_FIXTURE_TEST_CASE(status_names_what_a_running_step_waits_for, Fixture) {
     BOOST_TEST(!session->Run(options, feeds, {never.name()}, {}, &out, nullptr).ok());
   });
   std::vector<std::string> lines;
-  for (int i = 0; i < 50 && lines.empty(); ++i) lines = session->RunningSteps();
+  for (int i = 0; i < 5000 && lines.empty(); ++i) {
+    std::this_thread::sleep_for(1ms);
+    lines = session->RunningSteps();
+  }
   token.Cancel();
   runner.join();
   BOOST_REQUIRE(!lines.empty());

@@ -291,9 +291,9 @@ BOOST_FIXTURE_TEST_CASE(device_and_container_answer_and_a_call_that_dies_with_th
   const caf::actor d = Find("device:" + device), c = Find("container:" + device);
   stats(d);
   BOOST_TEST(Go() == R"(
-user.scheduled_actor <- init | 
+scheduled_actor <- init | 
 device <- get_device_stats | 
-user.scheduled_actor <- device_stats | stats of mine; )");
+scheduled_actor <- device_stats | stats of mine; )");
   for (const auto& [request, answer] :
        std::map<int, const char*>{{1, "list of 1; "}, {2, "reset OK; "}, {3, "list of 0; "}}) {
     request == 2 ? reset(c) : list(c);

@@ -131,6 +131,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
 
   // StepGroup.
   void PartDone(Executor* executor, const absl::Status& status) override;
+  void PartFails(Executor* executor, const absl::Status& status) override;
   Executor* ReceiverOf(const std::string& key) override;
   caf::execution_unit* Home() override;
   Executor* SenderOf(const std::string& key) override;

@@ -52,9 +52,11 @@ class Executor;
 class StepGroup {
  public:
   virtual ~StepGroup() = default;
-  // A part is done. The first error aborts the others. Called once a part and step, in the part's
-  // turn or when its actor is gone.
+  // A part is done; its error, if any, counts unless another was told before. Called once a part
+  // and step, in the part's turn or when its actor is gone.
   virtual void PartDone(Executor* executor, const absl::Status& status) = 0;
+  // A part has met an error, before it is done. The first one counts, and ends the whole step.
+  virtual void PartFails(Executor* executor, const absl::Status& status) = 0;
   // The executor that receives this key; null when none does.
   virtual Executor* ReceiverOf(const std::string& key) = 0;
   // The executor that sends this key; null when none does.
@@ -105,6 +107,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) override;
   void Grant(const std::string& key, uint64_t tag) override;
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
+  void PartFails(const absl::Status& status) override { group_->PartFails(this, status); }
   void PostToken(Token token) override;
   void ResultReady(uint32_t index) override { group_->ResultReady(index); }
 

@@ -50,7 +50,7 @@ StepState::~StepState() {
   }
   ForgetCalls();
   if (active_) {
-    Abort(absl::CancelledError("the executor ended"));
+    Forsake(absl::CancelledError("the executor ended"));
     (void)Finish();
   }
   FreeFrames(&root_frame_);
@@ -134,6 +134,18 @@ absl::Status StepState::StepException() { return ThrownStatus("the executor of t
 void StepState::Abort(const absl::Status& status) {
   if (!active_ || aborting_) return;
   Turn turn(this);
+  Forsake(status);
+  // Ends what waits on behalf of the step, here and in other parts.
+  host_->PartFails(status_);
+  // Nobody wants the jobs that wait for a thread.
+  if (has_jobs() && input_.context->cancelled.load(std::memory_order_relaxed)) {
+    part_->device->threads()->DropJobs(input_.context.get());
+  }
+}
+
+// What is ready and what waits within this part is given up.
+void StepState::Forsake(const absl::Status& status) {
+  Turn turn(this);
   aborting_ = true;
   aborted_step_.store(last_step_, std::memory_order_relaxed);
   in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + held_.size() + waiting_.size());
@@ -146,11 +158,6 @@ void StepState::Abort(const absl::Status& status) {
   for (Tensor& t : out_) t = Tensor();
   GiveUpWaits();
   CancelReceives();
-  // What waits for a thread need not: when the step as a whole was told to end, the jobs of all its
-  // parts. Those of one part that failed answer when they get one.
-  if (has_jobs() && input_.context->cancelled.load(std::memory_order_relaxed)) {
-    part_->device->threads()->DropJobs(input_.context.get());
-  }
 }
 
 void StepState::AbortCancelled() { Abort(absl::CancelledError("the step was cancelled")); }

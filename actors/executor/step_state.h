@@ -182,6 +182,9 @@ class StepHost {
   virtual void Grant(const std::string& key, uint64_t tag) = 0;
   // A share of everything that must live as long as a kernel runs outside of the turn.
   virtual std::shared_ptr<void> KeepAlive() = 0;
+  // The part ends early, with this error: the rest of the step is to end as well. Called before the
+  // part's kernels have ended; most often in the executor's turn.
+  virtual void PartFails(const absl::Status&) {}
   // A result is in its place (only in a partial run).
   virtual void ResultReady(uint32_t index) = 0;
   // Brings `token` back through Deliver by a message of its own (only in the one-message-per-token
@@ -326,6 +329,7 @@ class StepState : public TensorExchange {
     return true;
   }
   void AbortCancelled();
+  void Forsake(const absl::Status& status);
   void RunDead(uint32_t node, Iteration* it);
   const Tensor* TakeArgument(uint32_t node);
   // The owner of the value that is lent to a slot.

@@ -70,6 +70,7 @@ void StepState::Begin(const StepInput& input) {
 bool StepState::Drain(int64_t budget) {
   if (!active_) return false;
   Turn turn(this);
+  const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
   for (;;) {
     try {
       if (part_->has_control_flow) {

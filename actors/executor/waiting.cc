@@ -27,6 +27,7 @@ void StepState::WaitOver(Waiting* over) {
   const std::unique_ptr<Waiting> w = std::move(*it);
   waiting_.erase(it);
   --in_flight_;
+  const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
   if (w->input < 0) {
     kernel_context_.set_wait(std::move(w->wait));
   } else {

@@ -12,6 +12,7 @@
 #include "actors/signature.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
+#include "kernels/state/variable_access.h"
 #include "tests/actors/graphs.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
@@ -170,8 +171,34 @@ class Answers {
 TROUPE_OP("CancelAnswer").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
 TROUPE_KERNEL("CancelAnswer").Device("CPU").Class<Answers>();
 
+// A long loop, whose first range goes on when the step is told to end.
+std::atomic<int> ranges{0};
+absl::Status Loop(KernelContext& ctx) {
+  ctx.threads()->ParallelFor(1000, 20e6, [&](int64_t, int64_t) {
+    ++ranges;
+    Soon([&] { return ctx.cancelled(); });
+  });
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_OP("CancelLoop").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+TROUPE_KERNEL("CancelLoop").Device("CPU").Function<Loop>();
+
+// The same for constant folding, which nothing tells.
+std::atomic<bool> answered{false};
+absl::Status LoopOfConstant(KernelContext& ctx) {
+  ctx.threads()->ParallelFor(1000, 20e6, [&](int64_t, int64_t) {
+    ++ranges;
+    Soon([] { return answered.load(); });
+  });
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_OP("CancelFold").Input("x: float").Output("y: float").NotDifferentiable("a test's").Doc("");
+TROUPE_KERNEL("CancelFold").Device("CPU").Function<LoopOfConstant>();
+
 struct Fixture {
-  Fixture() { waiting = told = 0; }
+  Fixture() { waiting = told = ranges = 0; }
   Output Op(const char* op, const Output& on, const char* device = "") {
     auto n = NodeBuilder(root.graph(), op, op).Input(NodeOut{on.node(), on.index()}).Device(device).Build();
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
@@ -272,6 +299,104 @@ BOOST_FIXTURE_TEST_CASE(a_step_that_ends_well_forgets_its_list, Fixture) {
   }
   BOOST_TEST(session->Close().ok());
   BOOST_TEST(told == 0);
+}
+
+// ---- loops ----
+
+BOOST_AUTO_TEST_CASE(a_loop_looks_between_two_ranges) {
+  for (const int count : {1, 3}) {
+    ComputeThreads threads(count);
+    std::atomic<bool> ended{false};
+    std::atomic<int> run{0};
+    const auto loop = [&] {
+      threads.ParallelFor(1000, 20e6, [&](int64_t begin, int64_t end) {
+        run += static_cast<int>(end - begin);
+        ended = true;
+      });
+    };
+    {
+      const ComputeThreads::LoopCancellation cancellation(&ended);
+      BOOST_CHECK_THROW(loop(), LoopCancelled);
+      BOOST_TEST(run <= count);
+      run = 0;
+      const ComputeThreads::LoopCancellation whole(static_cast<const std::atomic<bool>*>(nullptr));
+      loop();
+      BOOST_TEST(run == 1000);
+    }
+    run = 0;
+    loop();
+    BOOST_TEST(run == 1000);
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_kernel_in_a_loop_ends_with_its_step, Fixture) {
+  Op("CancelLoop", x);
+  auto session = Start();
+  CancellationToken token;
+  RunOptions options;
+  options.cancellation = &token;
+  auto answer = Run(*session, {"CancelLoop:0"}, options);
+  BOOST_TEST(Soon([] { return ranges > 0; }));
+  token.Cancel();
+  const absl::Status status = Get(std::move(answer));
+  BOOST_TEST(absl::IsCancelled(status), status);
+  BOOST_TEST(status.ToString().find("goes on in the background") == std::string::npos, status);
+  BOOST_TEST(ranges <= 2);
+}
+
+// An update is never cut off in the middle.
+const CancellationToken* cancels = nullptr;
+BOOST_FIXTURE_TEST_CASE(an_update_that_has_begun_is_finished, Fixture) {
+  constexpr int64_t kElements = 1 << 20;
+  const TensorShape shape({kElements});
+  auto v = NodeBuilder(root.graph(), "v", "VarHandleOp").Attr("dtype", DType::kFloat).Attr("shape", shape).Build();
+  BOOST_REQUIRE(v.ok());
+  Tensor ones(DType::kFloat, shape);
+  std::fill_n(ones.data<float>(), kElements, 1.0f);
+  const Output one = ops::Const(root, ones);
+  for (const char* op : {"AssignVariableOp", "AssignAddVariableOp"}) {
+    BOOST_REQUIRE(NodeBuilder(root.graph(), op, op).Input(NodeOut{*v, 0}).Input(NodeOut{one.node(), 0}).Build().ok());
+  }
+  BOOST_REQUIRE(NodeBuilder(root.graph(), "read", "ReadVariableOp")
+                    .Input(NodeOut{*v, 0})
+                    .Attr("dtype", DType::kFloat)
+                    .Build()
+                    .ok());
+  auto session = Start();
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {"AssignVariableOp"}, nullptr));
+  CancellationToken token;
+  RunOptions options;
+  options.cancellation = cancels = &token;
+  state::update_probe = [](const KernelNode&) { const_cast<CancellationToken*>(cancels)->Cancel(); };
+  const absl::Status status = session->Run(options, {}, {}, {"AssignAddVariableOp"}, nullptr, nullptr);
+  state::update_probe = nullptr;
+  BOOST_TEST(absl::IsCancelled(status), status);
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(session->Run({}, {"read:0"}, {}, &out));
+  const auto values = out[0].flat<float>();
+  BOOST_TEST(std::all_of(values.begin(), values.end(), [](float f) { return f == 2.0f; }));
+}
+
+// Nobody waits for the compile any more: the evaluation of a constant ends at its next range.
+BOOST_FIXTURE_TEST_CASE(constant_folding_ends_when_nobody_waits_for_it, Fixture) {
+  const Output c = ops::Const(root, 1.0f);
+  ops::Neg(root.WithOpName("other"), x);
+  ops::Add(root.WithOpName("sum"), Op("CancelFold", c), x);
+  auto session = Start();
+  answered = false;
+  RunOptions options;
+  options.timeout_ms = 30;
+  std::vector<Tensor> out;
+  const absl::Status status = session->Run(options, feeds, {"sum"}, {}, &out, nullptr);
+  BOOST_TEST(absl::IsDeadlineExceeded(status), status);
+  BOOST_TEST(ranges == 1);
+  answered = true;
+  // A compile begins when the one before it is over.
+  TROUPE_REQUIRE_OK(session->Run(feeds, {"other"}, {}, &out));
+  BOOST_TEST(ranges == 1);
+  // Who asks again has it from the beginning.
+  TROUPE_REQUIRE_OK(session->Run(feeds, {"sum"}, {}, &out));
+  BOOST_TEST(out[0].scalar<float>() == 2.0f);
 }
 
 }  // namespace

@@ -342,7 +342,7 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   TROUPE_RETURN_IF_ERROR(ReadAfterUpdates(graph, &wanted).status());
   if (options_.fold_constants) {
     TROUPE_RETURN_IF_ERROR(wanted());
-    KernelEvaluator evaluator;
+    KernelEvaluator evaluator(&wanted);
     const ScopedFlushDenormals flush;  // as a step would compute it
     FoldOptions fold;
     fold.wanted = &wanted;

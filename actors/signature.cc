@@ -208,6 +208,7 @@ void ExecutorSet::Begin(const FeedValues& feeds, bool answers) {
   }
   context_->step_id = id;
   context_->cancelled.store(false, std::memory_order_relaxed);
+  if (context_->cancellations.used()) context_->cancellations.Clear();
   if (context_->resources.used()) context_->resources.ClearAll();
   TakeError().IgnoreError();
   if (answers) owed_.store(id);
@@ -305,15 +306,17 @@ void ExecutorSet::PartDone(Executor* executor, part_done message) {
   PartDone(executor, status);
 }
 
-void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
-  if (!status.ok()) {
-    if (SetError(status)) {
-      context_->cancelled.store(true, std::memory_order_relaxed);
-      for (size_t i = 0; i < executors_.size(); ++i) {
-        if (executors_[i].get() != executor) AbortPart(i, context_->step_id, AnotherPartFailed());
-      }
-    }
+void ExecutorSet::PartFails(Executor* executor, const absl::Status& status) {
+  if (!SetError(status)) return;
+  context_->cancelled.store(true, std::memory_order_relaxed);
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    if (executors_[i].get() != executor) AbortPart(i, context_->step_id, AnotherPartFailed());
   }
+  context_->Cancel();
+}
+
+void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
+  if (!status.ok()) PartFails(executor, status);
   const auto last = [this] { return parts_left_.fetch_sub(1, std::memory_order_acq_rel) == 1; };
   if (in_lane_ && !lent_) {
     // From another thread than the lane's, the set may be gone as soon as no part is left.
@@ -345,6 +348,7 @@ absl::Status ExecutorSet::TakeError() {
 void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
   stops_.fetch_add(1);
   bool runs = false;
+  std::shared_ptr<StepContext> context;
   {
     std::lock_guard<std::mutex> lock(mu_);
     // The set may have another step by now, which is nobody's business here.
@@ -352,18 +356,24 @@ void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
     if (runs) {
       if (status_.ok()) status_ = status;
       failed_.store(true);
-      context_->cancelled.store(true, std::memory_order_relaxed);
+      context = context_;
+      context->cancelled.store(true, std::memory_order_relaxed);
     }
   }
   stops_.fetch_sub(1);
   if (!runs) return;
   // A part that has not begun yet drops the message, but looks at the flag when it begins.
   for (size_t i = 0; i < executors_.size(); ++i) AbortPart(i, step_id, status);
+  context->Cancel();
 }
 
 // Tensor arrays, stacks and temporaries go with the step that made them. A kernel that still runs,
 // of a step that was aborted, keeps its own.
 void ExecutorSet::DropResources() {
+  if (context_->cancellations.used()) {
+    context_->cancellations.Clear();
+    context_->cancellations.Cancel();  // a kernel that is left hears that it comes too late
+  }
   if (!context_->resources.used()) return;
   if (context_.use_count() == 1) return context_->resources.ClearAll();
   std::shared_ptr<StepContext> fresh;

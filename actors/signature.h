@@ -150,6 +150,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // StepGroup.
   void PartDone(Executor* executor, const absl::Status& status) override;
   void PartDone(Executor* executor, part_done message) override;
+  void PartFails(Executor* executor, const absl::Status& status) override;
   const EdgeTable& edges() const override;
   absl::Status Deliver(PartAddress to, part_message message) override;
   caf::execution_unit* Home() override;

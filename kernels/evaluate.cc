@@ -54,7 +54,15 @@ bool Fits(const PartialTensorShape& known, const Tensor& t) {
 
 }  // namespace
 
-absl::Status KernelException() { return ThrownStatus("the kernel"); }
+absl::Status KernelException() {
+  try {
+    throw;
+  } catch (const LoopCancelled& e) {
+    return absl::CancelledError(e.what());
+  } catch (...) {
+    return ThrownStatus("the kernel");
+  }
+}
 
 absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs,
                                 absl::Span<const PartialTensorShape> shapes) {
@@ -81,16 +89,33 @@ KernelNode DescribeNode(const Node& node, Device* device) { return KernelNode(no
 
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
-                                                   TensorExchange* exchange) {
+                                                   TensorExchange* exchange, StillWanted wanted) {
   std::vector<Tensor> outputs(node.output_types.size());
   KernelContext ctx(&node, inputs.data(), outputs.data(), step, exchange);
   ctx.set_state(kernel.state.get());
+  const auto ended = [&] {
+    return step->cancelled.load(std::memory_order_relaxed) || (wanted != nullptr && *wanted && !(*wanted)().ok());
+  };
+  const ComputeThreads::LoopCancellation loops([](const void* f) { return (*static_cast<decltype(&ended)>(f))(); },
+                                               &ended);
   absl::Status status;
   if (kernel.compute != nullptr) {
-    try {
-      status = kernel.compute(ctx);
-    } catch (...) {
-      status = KernelException();
+    for (;;) {
+      try {
+        status = kernel.compute(ctx);
+      } catch (...) {
+        status = KernelException();
+      }
+      if (ctx.wait() == nullptr) break;
+      // This thread has nothing else to do. The step may be told to end meanwhile.
+      const auto wait = std::make_shared<AnswerWait>();
+      const CancellationList::Id id = step->cancellations.Register(
+          [wait] { wait->Answer(absl::CancelledError("the step ended while the kernel waited")); });
+      if (id == 0) wait->Answer(absl::CancelledError("the step ended"));
+      ctx.wait()->Await([wait] { wait->Answer(absl::OkStatus()); });
+      status = wait->Wait();
+      step->cancellations.Deregister(id);
+      if (!status.ok()) break;
     }
   } else {
     const auto wait = std::make_shared<AnswerWait>();

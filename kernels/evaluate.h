@@ -7,15 +7,17 @@
 
 #include <vector>
 
+#include "graph/passes/still_wanted.h"
 #include "troupe/evaluate.h"
 
 namespace troupe {
 
 // EvaluateNode for a kernel that was prepared before: for tests that run one kernel many times or
-// from many threads.
+// from many threads. CANCELLED when `step` was told to end and the kernel waits or is in a loop; or,
+// in a loop, when the result is not wanted any more.
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
-                                                   TensorExchange* exchange = nullptr);
+                                                   TensorExchange* exchange = nullptr, StillWanted wanted = nullptr);
 // The status for the exception that a kernel threw: INTERNAL with its text, RESOURCE_EXHAUSTED for
 // std::bad_alloc. REQUIRES: called in the exception's handler.
 absl::Status KernelException();

@@ -28,6 +28,66 @@ KernelInit::KernelInit(const Node& node, Device* device, SessionScope session)
     : node_(node), device_(device), session_(std::move(session)) {}
 KernelInit::~KernelInit() = default;
 
+namespace {
+// Its address tells threads apart.
+thread_local const char this_thread = 0;
+}  // namespace
+
+CancellationList::Id CancellationList::Register(std::function<void()> f) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (cancelled_) return 0;
+  used_.store(true, std::memory_order_relaxed);
+  entries_.emplace(++last_, std::move(f));
+  return last_;
+}
+
+bool CancellationList::Deregister(Id id) {
+  {
+    std::unique_lock<std::mutex> lock(mu_);
+    if (auto entry = entries_.extract(id)) {
+      lock.unlock();  // it may have a share in anything
+      return true;
+    }
+    if (caller_ == &this_thread) return false;
+  }
+  if (id != 0) running_.wait(id);
+  return false;
+}
+
+void CancellationList::Cancel() {
+  std::unique_lock<std::mutex> lock(mu_);
+  cancelled_ = true;
+  used_.store(true, std::memory_order_relaxed);
+  if (calling_) return;
+  calling_ = true;
+  caller_ = &this_thread;
+  while (!entries_.empty()) {
+    auto entry = entries_.extract(entries_.begin());
+    running_.store(entry.key());
+    lock.unlock();
+    Guarded("a callback of a step's cancellation", [&] { entry.mapped()(); }).IgnoreError();
+    entry.mapped() = nullptr;
+    running_.store(0);
+    running_.notify_all();
+    lock.lock();
+  }
+  calling_ = false;
+  caller_ = nullptr;
+}
+
+void CancellationList::Clear() {
+  std::map<Id, std::function<void()>> entries;
+  std::lock_guard<std::mutex> lock(mu_);
+  entries.swap(entries_);
+  cancelled_ = false;
+  used_.store(false, std::memory_order_relaxed);
+}
+
+absl::Status KernelContext::WaitFor(std::unique_ptr<KernelWait> wait) {
+  wait_ = std::move(wait);
+  return absl::Status(absl::StatusCode::kUnavailable, "the kernel waits");
+}
+
 void KernelInit::Fail(const absl::Status& s) {
   if (status_.ok()) status_ = s;
 }

@@ -42,8 +42,9 @@ absl::StatusOr<std::vector<Tensor>> KernelEvaluator::Evaluate(const Node& node, 
   if (kernel.compute == nullptr) return Unimplemented("the kernel of '", node.name(), "' waits for others");
   StepContext step;
   const KernelNode described = DescribeNode(node, device);
-  TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
-                          EvaluateKernel(kernel, described, std::vector<Tensor>(inputs.begin(), inputs.end()), &step));
+  TROUPE_ASSIGN_OR_RETURN(
+      std::vector<Tensor> outputs,
+      EvaluateKernel(kernel, described, std::vector<Tensor>(inputs.begin(), inputs.end()), &step, nullptr, wanted_));
   if (!kernel.library) {
     const absl::Status fits = CheckKernelOutputs(described, outputs.data(), ShapesFor(node, inputs));
     if (!fits.ok()) return node.At(fits);

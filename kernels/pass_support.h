@@ -28,11 +28,14 @@ class RegistryKernelLookup : public KernelLookup {
 // thread.
 class KernelEvaluator : public ConstantEvaluator {
  public:
+  // An evaluation that is not wanted any more ends between two ranges of its loops.
+  explicit KernelEvaluator(StillWanted wanted = nullptr) : wanted_(wanted) {}
   absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs) override;
   // True when the node has a synchronous CPU kernel and calls no function (those take a runtime).
   bool CanEvaluate(const Node& node) override;
 
  private:
+  const StillWanted wanted_;
   KernelFinder finder_{"CPU"};
 };
 

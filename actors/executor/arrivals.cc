@@ -13,7 +13,7 @@ namespace troupe {
 
 void StepState::RunAsyncKernel(uint32_t node, Iteration* it, bool dead) {
   const CompiledNode& n = nodes_[node];
-  if (n.deref && !ReadReferences(node, it->slots + n.first_slot)) return;
+  if (n.deref && !ReadReferences(node, it, dead)) return;
   const Answer answer(Call(node, it, false));
   AsyncCall* const call = answer.call();
   call->context.set_dead(dead);
@@ -32,12 +32,13 @@ void StepState::RunAsyncKernel(uint32_t node, Iteration* it, bool dead) {
 
 void StepState::RunAsJob(uint32_t node, Iteration* it) {
   const CompiledNode& n = nodes_[node];
-  if (n.deref && !ReadReferences(node, it->slots + n.first_slot)) return;
+  if (n.deref && !ReadReferences(node, it)) return;
   const Answer answer(Call(node, it, true));
   part_->device->threads()->Schedule(
       [answer, compute = n.compute] {
         AsyncCall* const call = answer.call();
         const ComputeThreads::LoopOwner owner(call->step.get());
+        const ComputeThreads::LoopCancellation loops(&call->step->cancelled);
         const int64_t start = NowNanos();
         call->started.store(start, std::memory_order_relaxed);
         // It may have waited for its thread until after the step's answer.
@@ -50,6 +51,11 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
           status = compute(call->context);
         } catch (...) {
           status = KernelException();
+        }
+        // What must wait does so in the turn, and needs its inputs again.
+        if (call->context.wait() != nullptr) {
+          call->Give(std::move(status));
+          return;
         }
         call->arrival->nanos = static_cast<uint64_t>(NowNanos() - start);
         call->arrival->tag = static_cast<uint64_t>(start);
@@ -168,6 +174,9 @@ void StepState::Handle(Arrival* a) {
       return HandleArgument(*a);
     case Arrival::Kind::kNodeDone:
       return HandleNodeDone(*a);
+    case Arrival::Kind::kWaitOver:
+      if (!aborting_) WaitOver(static_cast<Waiting*>(a->call));
+      return;
     case Arrival::Kind::kTensor:
       if (!aborting_) TensorCame(a);
       return;
@@ -198,7 +207,15 @@ void StepState::HandleArgument(Arrival& a) {
 
 void StepState::HandleNodeDone(Arrival& a) {
   --in_flight_;
-  Forget(static_cast<AsyncCall*>(a.call));
+  auto* const call = static_cast<AsyncCall*>(a.call);
+  std::unique_ptr<KernelWait> wait = call->context.TakeWait();
+  if (wait != nullptr && !aborting_) call->PutInputsBack();
+  Forget(call);
+  if (wait != nullptr) {
+    jobs_.fetch_sub(1, std::memory_order_relaxed);
+    if (!aborting_) WaitFor(a.node, a.iteration, false, -1, std::move(wait));
+    return;
+  }
   if (a.job) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
     job_nanos_ += static_cast<int64_t>(a.nanos);

@@ -85,6 +85,18 @@ struct StepState::AsyncCall {
     arrival->iteration = it;
     arrival->job = job;
   }
+  // To where the constructor took them from. In the turn.
+  void PutInputsBack() {
+    const CompiledNode& n = state->nodes_[node];
+    for (uint32_t i = 0; i < n.num_inputs; ++i) {
+      Tensor& in = iteration->slots[n.first_slot + i];
+      if (i >= kMaxLentInputs || !(n.lent >> i & 1)) {
+        in = std::move(inputs[i]);
+      } else if (!(n.pinned >> i & 1)) {
+        bits::CopyBits(state->LenderOf(n.first_slot + i), &in);
+      }
+    }
+  }
   void Release() noexcept {
     if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }

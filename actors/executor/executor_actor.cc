@@ -146,6 +146,7 @@ void Executor::Done(const absl::Status& status) {
     std::lock_guard<std::mutex> lock(own_mu_);
     own = std::move(own_);
   }
+  own->Cancel();  // a kernel that is left hears that it comes too late
   part_done m;
   m.step = own->step_id;
   m.status = status;
@@ -154,6 +155,20 @@ void Executor::Done(const absl::Status& status) {
   }
   for (const NodeTiming& t : own->timings) m.statistics.push_back({t.node, t.thread, t.start_nanos, t.end_nanos});
   group_->PartDone(this, std::move(m));
+}
+
+void Executor::CancelOwn(int64_t step_id) {
+  std::shared_ptr<OwnStep> own;
+  {
+    std::lock_guard<std::mutex> lock(own_mu_);
+    if (own_ != nullptr && own_->step_id == step_id) own = own_;
+  }
+  if (own != nullptr) own->Cancel();
+}
+
+void Executor::PartFails(const absl::Status& status) {
+  if (own_ != nullptr) CancelOwn(own_->step_id);
+  group_->PartFails(this, status);
 }
 
 void Executor::ResultReady(uint32_t index) {
@@ -255,11 +270,8 @@ void Executor::Receive(part_message message) {
       self->Post(a.release());
     }
     void operator()(abort_step& m) const {
-      {
-        std::lock_guard<std::mutex> lock(self->own_mu_);
-        if (self->own_ != nullptr && self->own_->step_id == m.step) self->own_->cancelled.store(true);
-      }
       self->Abort(m.step, m.status);
+      self->CancelOwn(m.step);
     }
   };
   std::visit(Taker{this}, message);

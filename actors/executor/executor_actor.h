@@ -53,11 +53,13 @@ class Executor;
 // step.
 class StepGroup : public PartTransport {
  public:
-  // A part is done. The first error aborts the others. Called once a part and step, in the part's
-  // turn or when its actor is gone.
+  // A part is done; its error, if any, counts unless another was told before. Called once a part
+  // and step, in the part's turn or when its actor is gone.
   virtual void PartDone(Executor* executor, const absl::Status& status) = 0;
   // The same for a part that has memory of its own: the message brings its results.
   virtual void PartDone(Executor* executor, part_done message) = 0;
+  // A part has met an error, before it is done. The first one counts, and ends the whole step.
+  virtual void PartFails(Executor* executor, const absl::Status& status) = 0;
   virtual const EdgeTable& edges() const = 0;
   // Result `index` of a partial run is in its place, or comes with the message.
   virtual void ResultReady(uint32_t index) = 0;
@@ -119,6 +121,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) override;
   void Grant(const std::string& key, uint64_t tag) override;
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
+  void PartFails(const absl::Status& status) override;
   void PostToken(Token token) override;
   void ResultReady(uint32_t index) override;
 
@@ -130,6 +133,8 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   };
   void Go();
   void Done(const absl::Status& status);
+  // Tells kernels of step `step_id`, if it has a context of its own, to end. From any thread.
+  void CancelOwn(int64_t step_id);
   void Ring() noexcept;
 
   StepState state_;

@@ -7,7 +7,7 @@
 #include "actors/executor/turn.h"
 #include "graph/core/guarded.h"
 #include "kernels/evaluate.h"
-#include "kernels/state/variable_slot.h"
+#include "kernels/state/variable_access.h"
 
 namespace troupe {
 
@@ -50,7 +50,7 @@ StepState::~StepState() {
   }
   ForgetCalls();
   if (active_) {
-    Abort(absl::CancelledError("the executor ended"));
+    Forsake(absl::CancelledError("the executor ended"));
     (void)Finish();
   }
   FreeFrames(&root_frame_);
@@ -71,8 +71,11 @@ void StepState::Unpin(Iteration* it, uint32_t frame) {
   for (const auto& [slot, constant] : part_->frames[frame].pinned) bits::GiveBack(&it->slots[slot]);
 }
 
-void StepState::KernelFailed(uint32_t node, Tensor* in, const absl::Status& status) {
-  ConsumeInputs(nodes_[node], in);
+void StepState::KernelFailed(uint32_t node, Iteration* it, const absl::Status& status) {
+  if (std::unique_ptr<KernelWait> wait = kernel_context_.TakeWait()) {
+    return WaitFor(node, it, kernel_context_.is_dead(), -1, std::move(wait));
+  }
+  ConsumeInputs(nodes_[node], it->slots + nodes_[node].first_slot);
   Fail(node, status);
 }
 
@@ -83,17 +86,22 @@ absl::Status StepState::CheckOutputs(uint32_t node, const Tensor* out, bool dead
   return dead ? absl::OkStatus() : CheckKernelOutputs(part_->info[node], out, part_->ShapesOf(node));
 }
 
-// False after a failure.
-bool StepState::ReadReferences(uint32_t node, Tensor* in) {
+// False after a failure, and when the node must wait.
+bool StepState::ReadReferences(uint32_t node, Iteration* it, bool dead) {
   const KernelNode& n = part_->info[node];
+  Tensor* const in = it->slots + nodes_[node].first_slot;
   for (size_t i = 0; i < n.input_types.size(); ++i) {
     if (!in[i].valid() || !IsRef(in[i].dtype()) || IsRef(n.input_types[i])) continue;
-    const auto* slot = static_cast<const ResourceHandle*>(in[i].raw())->As<VariableSlot>();
+    auto* slot = static_cast<const ResourceHandle*>(in[i].raw())->As<VariableSlot>();
     if (slot == nullptr) {
       Fail(node, InvalidArgument("input ", i, " is a reference to nothing"));
       return false;
     }
-    absl::StatusOr<Tensor> value = slot->Read();
+    absl::StatusOr<Tensor> value = absl::UnknownError("");
+    if (!slot->TryRead(&value)) [[unlikely]] {
+      WaitFor(node, it, dead, static_cast<int>(i), std::make_unique<state::SnapshotWait>(slot));
+      return false;
+    }
     if (!value.ok()) {
       Fail(node, value.status());
       return false;
@@ -126,9 +134,21 @@ absl::Status StepState::StepException() { return ThrownStatus("the executor of t
 void StepState::Abort(const absl::Status& status) {
   if (!active_ || aborting_) return;
   Turn turn(this);
+  Forsake(status);
+  // Ends what waits on behalf of the step, here and in other parts.
+  host_->PartFails(status_);
+  // Nobody wants the jobs that wait for a thread.
+  if (has_jobs() && input_.context->cancelled.load(std::memory_order_relaxed)) {
+    part_->device->threads()->DropJobs(input_.context.get());
+  }
+}
+
+// What is ready and what waits within this part is given up.
+void StepState::Forsake(const absl::Status& status) {
+  Turn turn(this);
   aborting_ = true;
   aborted_step_.store(last_step_, std::memory_order_relaxed);
-  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + held_.size());
+  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + held_.size() + waiting_.size());
   waiting_arguments_.clear();
   held_.clear();
   status_ = status;
@@ -136,12 +156,8 @@ void StepState::Abort(const absl::Status& status) {
   queue_.head = queue_.tail;
   heavy_.clear();
   for (Tensor& t : out_) t = Tensor();
+  GiveUpWaits();
   CancelReceives();
-  // What waits for a thread need not: when the step as a whole was told to end, the jobs of all its
-  // parts. Those of one part that failed answer when they get one.
-  if (has_jobs() && input_.context->cancelled.load(std::memory_order_relaxed)) {
-    part_->device->threads()->DropJobs(input_.context.get());
-  }
 }
 
 void StepState::AbortCancelled() { Abort(absl::CancelledError("the step was cancelled")); }

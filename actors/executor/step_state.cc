@@ -70,6 +70,7 @@ void StepState::Begin(const StepInput& input) {
 bool StepState::Drain(int64_t budget) {
   if (!active_) return false;
   Turn turn(this);
+  const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
   for (;;) {
     try {
       if (part_->has_control_flow) {
@@ -99,7 +100,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       break;
     case Handling::kForward:
       if (n.deref || n.lends || input_.timings != nullptr) [[unlikely]] {
-        if (!PrepareForward<kFlow>(node, it, in)) return;
+        if (!PrepareForward<kFlow>(node, it, in, dead)) return;
       }
       out = in;
       break;
@@ -126,7 +127,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
     case Handling::kArgument:
       return RunSource<kFlow>(node, it);
     case Handling::kResult:
-      if (!TakeResult(node, in)) return;
+      if (!TakeResult(node, it, in, dead)) return;
       break;
     case Handling::kAsyncKernel:
       if (CutOff()) [[unlikely]]
@@ -139,7 +140,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       if (CutOff()) [[unlikely]]
         return;
       if (n.deref) [[unlikely]] {
-        if (!ReadReferences(node, in)) return;
+        if (!ReadReferences(node, it, dead)) return;
       }
       current_.store(node, std::memory_order_relaxed);
       kernel_context_.Rebind(&part_->info[node], in, n.state);
@@ -152,7 +153,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       } else {
         const absl::Status s = Compute(n.compute, kernel_context_);
         if (!s.ok()) [[unlikely]]
-          return KernelFailed(node, in, s);
+          return KernelFailed(node, it, s);
       }
       if (n.lent == 0) [[likely]] {
         for (Tensor *i = in, *end = in + n.num_inputs; i != end; ++i) bits::Consume(i);
@@ -162,6 +163,15 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
   }
   FinishNode<kFlow>(node, it, out, false);
 }
+
+// A node that has waited is run whatever it costs: others wait for what it has got.
+template <bool kFlow>
+__attribute__((noinline)) void StepState::RunAfterWait(uint32_t node, Iteration* it, bool dead) {
+  RunNode<kFlow>(node, it, dead, true);
+  kernel_context_.set_wait(nullptr);
+}
+template void StepState::RunAfterWait<false>(uint32_t, Iteration*, bool);
+template void StepState::RunAfterWait<true>(uint32_t, Iteration*, bool);
 
 template <bool kFlow>
 __attribute__((noinline)) void StepState::RunHeavy(uint32_t node, Iteration* it) {
@@ -255,9 +265,9 @@ void StepState::DrainLoop(int64_t budget) {
 // What is special about a node that hands its input on. False when it is finished, one way or the
 // other.
 template <bool kFlow>
-bool StepState::PrepareForward(uint32_t node, Iteration* it, Tensor* in) {
+bool StepState::PrepareForward(uint32_t node, Iteration* it, Tensor* in, bool dead) {
   const CompiledNode& n = nodes_[node];
-  if (n.deref && !ReadReferences(node, in)) return false;
+  if (n.deref && !ReadReferences(node, it, dead)) return false;
   if (input_.timings != nullptr) RecordInstant(node);
   if (!n.lends) return true;
   FinishLender<kFlow>(node, it, in[0]);
@@ -273,9 +283,9 @@ void StepState::RunSource(uint32_t node, Iteration* it) {
   if (const Tensor* v = TakeArgument(node)) FinishLender<kFlow>(node, it, *v);
 }
 
-bool StepState::TakeResult(uint32_t node, Tensor* in) {
+bool StepState::TakeResult(uint32_t node, Iteration* it, Tensor* in, bool dead) {
   const CompiledNode& n = nodes_[node];
-  if (n.deref && !ReadReferences(node, in)) return false;
+  if (n.deref && !ReadReferences(node, it, dead)) return false;
   if (n.lent != 0) {
     input_.results[n.index] = in[0];
     ForgetInputs(n, in);
@@ -330,14 +340,14 @@ __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* i
                      (n.measured && (clock_ == Clock::kAll || (clock_ == Clock::kCostly && cost >= kCostlyNanos)));
   const int64_t start = timed ? NowNanos() : 0;
   absl::Status s = Compute(n.compute, kernel_context_);
-  if (timed) {
+  if (timed && kernel_context_.wait() == nullptr) {
     const int64_t end = NowNanos();
     if (n.measured) part_->RecordCost(node, static_cast<uint64_t>(end - start), steps_ <= kTimedSteps);
     if (input_.timings != nullptr) input_.timings->push_back({node, 0, start, end});
   }
   if (s.ok() && (check_ || part_->IsUserKernel(node))) s = CheckOutputs(node, out_.data(), false);
   if (s.ok()) return true;
-  KernelFailed(node, it->slots + n.first_slot, s);
+  KernelFailed(node, it, s);
   return false;
 }
 

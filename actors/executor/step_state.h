@@ -17,9 +17,14 @@
 //   running, idle  arrival of the next step, whose Begin is on its way
 //                             8 keep it for Begin                                        as before
 //   running  kernel fails, Abort; before a kernel: the step was told to end
-//                             5 forget what is ready, cancel waiting receives            aborting
+//                             5 forget what is ready, cancel waiting receives, give up
+//                               what nodes wait for                                      aborting
 //   aborting arrival          6 drop                                                     aborting, done when nothing is out
 //   done     Finish           7 give values back                                         idle
+//   running  a kernel or a read of a reference must wait (KernelContext::WaitFor)
+//                             9 keep the node, its inputs where they are                 running
+//   running  arrival: the wait is over
+//                            10 run the node                                             running
 //
 // Thread rule: one thread at a time, the one that has the executor's turn, except for the methods
 // that say "from any thread".
@@ -30,6 +35,9 @@
 //   3, 4     edges_3_and_4_a_tensor_comes_before_or_after_its_recv_and_late_ones_are_dropped
 //   5, 6     edges_5_and_6_an_aborted_step_forgets_and_drops
 //   8        edge_8_what_comes_before_its_step_begins_is_kept
+// and tests/actors/variables_in_steps_test.cc:
+//   9, 10    edges_9_and_10_a_node_that_must_wait_for_a_variable_blocks_no_thread
+//   5        edge_5_a_step_that_ends_gives_up_what_its_nodes_wait_for
 #ifndef TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 #define TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 
@@ -92,9 +100,17 @@ struct Frame {
 // Anything that reaches the step from outside of the executor's turn.
 struct Arrival {
   Arrival* next = nullptr;
-  void* call = nullptr;  // of a node's end: its AsyncCall
+  void* call = nullptr;  // of a node's end: its AsyncCall; of a wait's end: its Waiting
   int64_t step_id = 0;
-  enum class Kind : uint8_t { kNodeDone, kTensor, kGrant, kAbort, kReport, kArgument } kind = Kind::kNodeDone;
+  enum class Kind : uint8_t {
+    kNodeDone,
+    kWaitOver,
+    kTensor,
+    kGrant,
+    kAbort,
+    kReport,
+    kArgument
+  } kind = Kind::kNodeDone;
   uint32_t node = 0;
   Iteration* iteration = nullptr;
   absl::Status status;
@@ -166,6 +182,9 @@ class StepHost {
   virtual void Grant(const std::string& key, uint64_t tag) = 0;
   // A share of everything that must live as long as a kernel runs outside of the turn.
   virtual std::shared_ptr<void> KeepAlive() = 0;
+  // The part ends early, with this error: the rest of the step is to end as well. Called before the
+  // part's kernels have ended; most often in the executor's turn.
+  virtual void PartFails(const absl::Status&) {}
   // A result is in its place (only in a partial run).
   virtual void ResultReady(uint32_t index) = 0;
   // Brings `token` back through Deliver by a message of its own (only in the one-message-per-token
@@ -273,6 +292,16 @@ class StepState : public TensorExchange {
     uint32_t node;
     int64_t since;
   };
+  // A node that was ready, but whose kernel, or the reading of a reference among its inputs, must
+  // wait.
+  struct Waiting {
+    uint32_t node;
+    Iteration* iteration;
+    bool dead;
+    int input;  // the reference; -1: the kernel
+    std::unique_ptr<KernelWait> wait;
+    int64_t since;
+  };
 
   // Running (step_state.cc; what is rare of it in step_ends.cc).
   template <bool kFlow>
@@ -285,11 +314,12 @@ class StepState : public TensorExchange {
   template <bool kFlow>
   bool RunWatched(uint32_t node, Iteration* it, bool heavy);
   template <bool kFlow>
-  bool PrepareForward(uint32_t node, Iteration* it, Tensor* in);
+  bool PrepareForward(uint32_t node, Iteration* it, Tensor* in, bool dead);
   template <bool kFlow>
   void RunSource(uint32_t node, Iteration* it);
-  bool TakeResult(uint32_t node, Tensor* in);
-  void KernelFailed(uint32_t node, Tensor* in, const absl::Status& status);
+  bool TakeResult(uint32_t node, Iteration* it, Tensor* in, bool dead);
+  // The kernel that ran in the turn did not return OK: it failed, or must wait.
+  void KernelFailed(uint32_t node, Iteration* it, const absl::Status& status);
   // Tests whether the step was told to end, and aborts it if so: no node runs after that, not even
   // a ready one.
   bool CutOff() {
@@ -299,6 +329,7 @@ class StepState : public TensorExchange {
     return true;
   }
   void AbortCancelled();
+  void Forsake(const absl::Status& status);
   void RunDead(uint32_t node, Iteration* it);
   const Tensor* TakeArgument(uint32_t node);
   // The owner of the value that is lent to a slot.
@@ -314,7 +345,7 @@ class StepState : public TensorExchange {
   void ForgetInputs(const CompiledNode& n, Tensor* in);
   void PinConstants(Iteration* it);
   void Unpin(Iteration* it, uint32_t frame);
-  bool ReadReferences(uint32_t node, Tensor* in);
+  bool ReadReferences(uint32_t node, Iteration* it, bool dead = false);
   void RecordInstant(uint32_t node);
   // Checks that the outputs that a kernel has set fit its node: INTERNAL when they do not.
   absl::Status CheckOutputs(uint32_t node, const Tensor* out, bool dead) const;
@@ -368,6 +399,12 @@ class StepState : public TensorExchange {
   void Fail(uint32_t node, const absl::Status& status);
   // The status of an exception that no kernel threw. REQUIRES: inside of its handler.
   static absl::Status StepException();
+  // Nodes that wait for variables (waiting.cc).
+  void WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::unique_ptr<KernelWait> wait);
+  void WaitOver(Waiting* over);
+  template <bool kFlow>
+  void RunAfterWait(uint32_t node, Iteration* it, bool dead);
+  void GiveUpWaits();
   // Tensors of other parts (waiting.cc).
   void TensorCame(Arrival* a);
   void Granted(const Arrival& a);
@@ -437,6 +474,7 @@ class StepState : public TensorExchange {
   std::vector<std::unique_ptr<Frame>> free_frames_;
   std::vector<size_t> iterations_made_;  // by frame; both lists have room for as many
   size_t frames_made_ = 0;
+  std::vector<std::unique_ptr<Waiting>> waiting_;           // they count as running
   AsyncCall *first_call_ = nullptr, *last_call_ = nullptr;  // jobs and asynchronous kernels that run, the oldest first
   // The standard's maps: absl's are broken for good by an insertion that finds no memory.
   using Edge = std::pair<std::string, uint64_t>;  // key and iteration

@@ -1,9 +1,48 @@
 // Tensors that pass between parts: those that have not come yet, and those that wait for their
-// receiver.
+// receiver. And nodes that wait for their turn to read or update a variable.
+#include <algorithm>
+
 #include "actors/executor/async_call.h"
 #include "kernels/evaluate.h"
+#include "kernels/state/variable_access.h"
 
 namespace troupe {
+
+// The node's inputs stay in their slots. Whoever ends the wait posts an arrival.
+void StepState::WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::unique_ptr<KernelWait> wait) {
+  KernelWait* const w = wait.get();
+  waiting_.push_back(std::make_unique<Waiting>(Waiting{node, it, dead, input, std::move(wait), NowNanos()}));
+  ++in_flight_;
+  // Made here, so that who ends the wait need not find memory for it.
+  const auto arrival = std::make_shared<std::unique_ptr<Arrival>>(std::make_unique<Arrival>());
+  (*arrival)->kind = Arrival::Kind::kWaitOver;
+  (*arrival)->step_id = last_step_;
+  (*arrival)->call = waiting_.back().get();
+  w->Await([this, keep = host_->KeepAlive(), arrival] { PostEnd(arrival->release()); });
+}
+
+void StepState::WaitOver(Waiting* over) {
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(), [over](const auto& w) { return w.get() == over; });
+  if (it == waiting_.end()) return;
+  const std::unique_ptr<Waiting> w = std::move(*it);
+  waiting_.erase(it);
+  --in_flight_;
+  const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
+  if (w->input < 0) {
+    kernel_context_.set_wait(std::move(w->wait));
+  } else {
+    absl::StatusOr<Tensor> value = static_cast<state::SnapshotWait&>(*w->wait).Take();
+    if (!value.ok()) return Fail(w->node, value.status());
+    w->iteration->slots[nodes_[w->node].first_slot + static_cast<uint32_t>(w->input)] = *std::move(value);
+  }
+  if (part_->has_control_flow) {
+    RunAfterWait<true>(w->node, w->iteration, w->dead);
+  } else {
+    RunAfterWait<false>(w->node, w->iteration, w->dead);
+  }
+}
+
+void StepState::GiveUpWaits() { std::exchange(waiting_, {}).clear(); }
 
 absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value, bool dead) {
   // What is dead has no bytes to hold back.

@@ -14,11 +14,16 @@
 //
 // An exception that a range throws, on any thread, is thrown by ParallelFor when all ranges are
 // done; of several, the first. An exception that a job or turn throws is dropped.
+//
+// A loop whose step was told to end begins no more ranges, and ParallelFor throws LoopCancelled
+// (LoopCancellation says which step that is).
 #ifndef TROUPE_COMPUTE_THREADS_H_
 #define TROUPE_COMPUTE_THREADS_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <type_traits>
@@ -27,6 +32,13 @@
 #include "troupe/export.h"
 
 namespace TROUPE_EXPORT troupe {
+
+// Thrown by ParallelFor instead of going on for a step that was told to end. A kernel lets it pass:
+// its node then ends with CANCELLED.
+class LoopCancelled : public std::exception {
+ public:
+  const char* what() const noexcept override { return "the step was told to end"; }
+};
 
 class ComputeThreads {
  public:
@@ -94,13 +106,30 @@ class ComputeThreads {
     const void* const before_;
   };
 
+  // For the time of its life, loops that this thread begins end when `flag` becomes true, or
+  // `ended(arg)` is. With null, nothing ends them: so for what must not be left half done.
+  class LoopCancellation {
+   public:
+    explicit LoopCancellation(const std::atomic<bool>* flag);
+    // `ended` is called before each range, on whichever thread runs that.
+    LoopCancellation(bool (*ended)(const void*), const void* arg);
+    ~LoopCancellation();
+    LoopCancellation(const LoopCancellation&) = delete;
+    LoopCancellation& operator=(const LoopCancellation&) = delete;
+
+   private:
+    bool (*const ended_before_)(const void*);
+    const void* const arg_before_;
+  };
+
   // Calls f(begin, end) for disjoint ranges that cover [0, n). `unit_cost` is the estimated
-  // nanoseconds of one element: a range shorter than some 20 us of work is not split. Which ranges
-  // are made depends on n, unit_cost and num_threads only, never on timing, so that sums computed
-  // per range are reproducible; who runs them does depend on timing.
+  // nanoseconds of one element: a range shorter than some 20 us of work is not split, and one
+  // longer than some 10 ms is, also on one thread, so that a step can be ended between two. Which
+  // ranges are made depends on n, unit_cost and num_threads only, never on timing, so that sums
+  // computed per range are reproducible; who runs them does depend on timing.
   template <class F>
   void ParallelFor(int64_t n, double unit_cost, F&& f) {
-    const int64_t ranges = NumRanges(n, unit_cost);
+    const int64_t ranges = NumBlocks(n, unit_cost);
     if (ranges <= 1) {
       if (n > 0) f(int64_t{0}, n);
       return;
@@ -110,9 +139,11 @@ class ComputeThreads {
         n, ranges, [](void* fn, int64_t b, int64_t e) { (*static_cast<Fn*>(fn))(b, e); },
         const_cast<void*>(static_cast<const void*>(&f)));
   }
-  // How many ranges ParallelFor makes, and range `i` of them.
+  // How many ranges keep all threads busy, for ParallelRanges; and range `i` of them.
   int64_t NumRanges(int64_t n, double unit_cost) const;
   static void Range(int64_t n, int64_t ranges, int64_t i, int64_t* begin, int64_t* end);
+  // How many ranges ParallelFor makes.
+  int64_t NumBlocks(int64_t n, double unit_cost) const;
   // As ParallelFor with the number of ranges given.
   template <class F>
   void ParallelRanges(int64_t n, int64_t ranges, F&& f) {

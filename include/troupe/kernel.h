@@ -13,13 +13,17 @@
 //   TROUPE_KERNEL("Relu").Device("CPU").Type<float>("T").Class<ReluKernel>();
 //
 // A kernel must not throw for bad input, and must not block: one that waits is asynchronous
-// (ComputeAsync) and calls `done` exactly once, from any thread.
+// (ComputeAsync) and calls `done` exactly once, from any thread; it registers in its step's
+// cancellation list, so that a step which is told to end need not wait for it. A kernel that waits
+// only rarely has a Compute that returns KernelContext::WaitFor then.
 #ifndef TROUPE_KERNEL_H_
 #define TROUPE_KERNEL_H_
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,13 +77,62 @@ class TensorExchange {
                     std::function<void(absl::Status, Tensor, bool dead)> done) = 0;
 };
 
+// What is to be called when a step is told to end: by an error in one of its parts, a deadline, a
+// token, Close, or the death of an actor.
+//
+// Thread rule: all methods are thread safe. Callbacks are called without a lock, on the thread that
+// tells the step to end. They must not block; what they throw is dropped.
+class CancellationList {
+ public:
+  using Id = int64_t;
+  // Calls `f` once if the step is told to end before Deregister or the step's end. 0: it has been
+  // told already, and `f` is not called.
+  Id Register(std::function<void()> f);
+  // True: `f` was not called, and never will be. False: it was called, and has returned unless this
+  // is called by `f` itself; or the step is over.
+  bool Deregister(Id id);
+  // Calls what is registered.
+  void Cancel();
+  // Forgets what is registered, and that the step was told to end: another one begins.
+  void Clear();
+  // Whether there is anything to clear.
+  bool used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  std::mutex mu_;
+  std::map<Id, std::function<void()>> entries_;
+  Id last_ = 0;
+  bool cancelled_ = false, calling_ = false;
+  const void* caller_ = nullptr;  // which thread calls them
+  std::atomic<Id> running_{0};    // whose callback runs; set under mu_
+  std::atomic<bool> used_{false};
+};
+
 // One step as its kernels see it. Shared by all parts of the step in this process.
 struct StepContext {
   int64_t step_id = 0;
   std::atomic<bool> cancelled{false};
+  // Tells the step's kernels to end: sets `cancelled`, then calls what is registered.
+  void Cancel() {
+    cancelled.store(true, std::memory_order_relaxed);
+    cancellations.Cancel();
+  }
+  CancellationList cancellations;
   // State that lives as long as the step: stacks, tensor arrays, temporary variables. Empty until
   // used.
   ResourceContainers resources;
+};
+
+// What a kernel waits for that cannot go on now: a place in somebody's queue. Whoever destroys it
+// gives the place up.
+class KernelWait {
+ public:
+  virtual ~KernelWait() = default;
+  // Calls `go_on` once, when the kernel may be run again: on any thread, perhaps before this
+  // returns. REQUIRES: called once.
+  virtual void Await(std::function<void()> go_on) = 0;
+  // What it is, for reports: "variable 'v'".
+  virtual std::string What() const = 0;
 };
 
 // Says to which session the entries belong that a kernel makes in its device's containers.
@@ -138,6 +191,8 @@ class KernelContext {
   ComputeThreads* threads() const { return node_->device->threads(); }
   StepContext* step() const { return step_; }
   TensorExchange* exchange() const { return exchange_; }
+  // The step was told to end. A kernel that computes for long without ParallelFor, which looks by
+  // itself, asks now and then, and returns CANCELLED.
   bool cancelled() const { return step_->cancelled.load(std::memory_order_relaxed); }
 
   int num_inputs() const { return static_cast<int>(node_->input_types.size()); }
@@ -181,6 +236,15 @@ class KernelContext {
   void* state() const { return state_; }
   void set_state(void* s) { state_ = s; }
 
+  // For a kernel that nearly always computes at once, but cannot now. Compute returns what this
+  // returns, and has neither changed its inputs nor set outputs. No thread waits: when the wait is
+  // over, Compute is called again, and must begin with TakeWait.
+  absl::Status WaitFor(std::unique_ptr<KernelWait> wait);
+  // Null unless Compute has returned to wait, or is called again after that.
+  KernelWait* wait() const { return wait_.get(); }
+  std::unique_ptr<KernelWait> TakeWait() { return std::move(wait_); }
+  void set_wait(std::unique_ptr<KernelWait> wait) { wait_ = std::move(wait); }
+
  private:
   static absl::Status WrongHandle(int input, const ResourceHandle& handle);
 
@@ -192,6 +256,7 @@ class KernelContext {
   void* state_ = nullptr;
   uint64_t frame_iter_ = 0;
   bool dead_ = false, output_dead_ = false;
+  std::unique_ptr<KernelWait> wait_;
 };
 
 using ComputeFn = absl::Status (*)(KernelContext&);

@@ -46,6 +46,9 @@ namespace {
 
 constexpr double kMinRangeNanos = 20000;  // a range is worth waking a thread for
 constexpr int kRangesPerThread = 2;       // slack for threads that are slower or come late
+// A step that is told to end waits for the ranges that have begun. More ranges cost little where
+// each is this long.
+constexpr double kMaxRangeNanos = 10e6;
 // A worker that has just worked looks out this long for more before it sleeps, and a caller for its
 // helpers: within a training step the next loop comes after a few microseconds, and waking a thread
 // costs up to 70 us on a small VM. Bounded, so that an idle process sleeps.
@@ -82,6 +85,8 @@ struct Loop {
   void* arg;
   int64_t n, ranges;
   const void* owner = nullptr;
+  bool (*ended)(const void*) = nullptr;  // tells whether to go on; null: to the end
+  const void* ended_arg = nullptr;
   bool closed = false;  // to helpers, since its step was answered; guarded by Impl::mu
   // The caller takes ranges from the front, helpers from the back. So most of a range's data were
   // written by the thread that reads them, since the loop before was split alike, and lie in its
@@ -89,13 +94,18 @@ struct Loop {
   std::atomic<int64_t> taken{0}, back{0};
   int64_t front = 0;            // the caller's own
   std::atomic<int> helpers{0};  // threads inside besides the caller; changed under Impl::mu
-  std::atomic<bool> threw{false};
+  std::atomic<bool> threw{false}, cut_off{false};
   std::exception_ptr exception;  // of whoever set `threw`
 
   bool HasMore() const { return taken.load(std::memory_order_relaxed) < ranges; }
   // Runs one range. False when there is none.
   bool WorkOnce(bool caller) {
     if (taken.fetch_add(1, std::memory_order_relaxed) >= ranges) return false;
+    if (ended != nullptr && ended(ended_arg)) [[unlikely]] {
+      taken.store(ranges, std::memory_order_relaxed);
+      cut_off.store(true, std::memory_order_relaxed);
+      return false;
+    }
     const int64_t i = caller ? front++ : ranges - 1 - back.fetch_add(1, std::memory_order_relaxed);
     int64_t begin, end;
     ComputeThreads::Range(n, ranges, i, &begin, &end);
@@ -113,6 +123,12 @@ struct Loop {
 };
 
 thread_local const void* loop_owner = nullptr;
+// In one variable: finding one costs more than reading it.
+struct LoopEnd {
+  bool (*ended)(const void*) = nullptr;
+  const void* arg = nullptr;
+};
+thread_local LoopEnd loop_end;
 thread_local bool on_worker = false;
 
 // What a worker has in hand. Lives on its stack; guarded by Impl::mu.
@@ -342,6 +358,18 @@ bool ComputeThreads::WantsJobs() const {
 
 ComputeThreads::LoopOwner::LoopOwner(const void* owner) : before_(std::exchange(loop_owner, owner)) {}
 ComputeThreads::LoopOwner::~LoopOwner() { loop_owner = before_; }
+ComputeThreads::LoopCancellation::LoopCancellation(bool (*ended)(const void*), const void* arg)
+    : ended_before_(loop_end.ended), arg_before_(loop_end.arg) {
+  loop_end = {ended, arg};
+}
+ComputeThreads::LoopCancellation::LoopCancellation(const std::atomic<bool>* flag)
+    : LoopCancellation(
+          flag == nullptr
+              ? nullptr
+              : +[](const void*
+                        f) { return static_cast<const std::atomic<bool>*>(f)->load(std::memory_order_relaxed); },
+          flag) {}
+ComputeThreads::LoopCancellation::~LoopCancellation() { loop_end = {ended_before_, arg_before_}; }
 
 void ComputeThreads::HelpLoops(const void* owner, bool (*enough)(void*), void* arg) {
   if (num_threads_ == 1) return;
@@ -454,6 +482,14 @@ int64_t ComputeThreads::NumRanges(int64_t n, double unit_cost) const {
   return std::min<int64_t>({n, num_threads_ * kRangesPerThread, static_cast<int64_t>(std::min(by_cost, 1e9))});
 }
 
+int64_t ComputeThreads::NumBlocks(int64_t n, double unit_cost) const {
+  const double work = static_cast<double>(n) * unit_cost;
+  if (work < 2 * kMinRangeNanos || n <= 1) [[likely]]
+    return 1;
+  const int64_t blocks = std::min<int64_t>(n, static_cast<int64_t>(std::min(work / kMaxRangeNanos, 1e6)));
+  return std::max(blocks, NumRanges(n, unit_cost));
+}
+
 void ComputeThreads::Range(int64_t n, int64_t ranges, int64_t i, int64_t* begin, int64_t* end) {
   // Longer ranges are spread among the others, so that the first half of them has half of the work.
   const int64_t base = n / ranges, rest = n % ranges;
@@ -462,7 +498,7 @@ void ComputeThreads::Range(int64_t n, int64_t ranges, int64_t i, int64_t* begin,
 }
 
 void ComputeThreads::RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int64_t, int64_t), void* arg) {
-  Loop loop{fn, arg, n, std::min(n, ranges), loop_owner};
+  Loop loop{fn, arg, n, std::min(n, ranges), loop_owner, loop_end.ended, loop_end.arg};
   if (num_threads_ == 1) {
     loop.Work(true);
   } else {
@@ -470,6 +506,8 @@ void ComputeThreads::RunRanges(int64_t n, int64_t ranges, void (*fn)(void*, int6
   }
   if (loop.threw.load(std::memory_order_relaxed)) [[unlikely]]
     std::rethrow_exception(loop.exception);
+  if (loop.cut_off.load(std::memory_order_relaxed)) [[unlikely]]
+    throw LoopCancelled();
 }
 
 // The caller's side of a loop: on return nobody knows it any more.

@@ -1,5 +1,6 @@
 // Assign and AssignVariableOp: a new value for a variable that is named by reference, or by handle.
 #include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_access.h"
 #include "kernels/state/variable_owner.h"
 #include "troupe/shape_inference.h"
 
@@ -30,10 +31,12 @@ class AssignKernel {
   explicit AssignKernel(KernelInit& init) : validate_(init.Attr<bool>("validate_shape")) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, Slot(ctx, 0, ctx.input(1).dtype()));
-    if (validate_) TROUPE_RETURN_IF_ERROR(CheckShape(*slot, ctx.input(1)));
+    VariableUpdate update(ctx);
+    TROUPE_RETURN_IF_ERROR(update.Begin(slot));
     // Without validation the variable takes on the value's shape, whatever its own says: that is
     // what was asked for.
-    TROUPE_RETURN_IF_ERROR(slot->Assign(ctx.TakeInput(1), /*validate_shape=*/false));
+    if (validate_) TROUPE_RETURN_IF_ERROR(CheckShape(*slot, update.value(), ctx.input(1)));
+    update.Set(ctx.TakeInput(1));
     ctx.set_output(0, ctx.TakeInput(0));
     return absl::OkStatus();
   }
@@ -41,16 +44,12 @@ class AssignKernel {
  private:
   // A value that is there tells the shape, since one that was assigned without validation may have
   // changed it.
-  static absl::Status CheckShape(const VariableSlot& slot, const Tensor& value) {
-    if (slot.initialized()) {
-      const absl::StatusOr<Tensor> old = slot.Read();
-      if (old.ok()) {
-        if (old->SameShape(value)) return absl::OkStatus();
-        return Misfit(slot, PartialTensorShape(old->shape()), value);
-      }
+  static absl::Status CheckShape(const VariableSlot& slot, const Tensor& old, const Tensor& value) {
+    if (slot.CheckReadable().ok()) {
+      if (old.SameShape(value)) return absl::OkStatus();
+      return Misfit(slot, PartialTensorShape(old.shape()), value);
     }
-    const PartialTensorShape shape = slot.shape();
-    return shape.IsCompatibleWith(value.shape()) ? absl::OkStatus() : Misfit(slot, shape, value);
+    return slot.Fits(value.shape()) ? absl::OkStatus() : Misfit(slot, slot.shape(), value);
   }
   static absl::Status Misfit(const VariableSlot& slot, const PartialTensorShape& shape, const Tensor& value) {
     return InvalidArgument("Assign requires shapes of both tensors to match: variable '", slot.name(), "' has shape ",
@@ -79,14 +78,19 @@ class AssignVariableKernel {
       : dtype_(init.Attr<DType>("dtype")), validate_(init.Attr<bool>("validate_shape")) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, Slot(ctx, 0, dtype_));
-    if (validate_ && slot->initialized()) {
-      const absl::StatusOr<Tensor> old = slot->Read();
-      if (old.ok() && !old->SameShape(ctx.input(1))) {
-        return InvalidArgument("variable '", slot->name(), "' has shape ", old->shape().DebugString(),
-                               ", which does not fit a value of shape ", ctx.input(1).shape().DebugString());
-      }
+    VariableUpdate update(ctx);
+    TROUPE_RETURN_IF_ERROR(update.Begin(slot));
+    const Tensor& value = ctx.input(1);
+    if (validate_ && slot->CheckReadable().ok() && !update.value().SameShape(value)) {
+      return InvalidArgument("variable '", slot->name(), "' has shape ", update.value().shape().DebugString(),
+                             ", which does not fit a value of shape ", value.shape().DebugString());
     }
-    return slot->Assign(ctx.TakeInput(1));
+    if (!slot->Fits(value.shape())) {
+      return InvalidArgument("variable '", slot->name(), "' has shape ", slot->shape().DebugString(),
+                             ", which does not fit a value of shape ", value.shape().DebugString());
+    }
+    update.Set(ctx.TakeInput(1));
+    return absl::OkStatus();
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_access.h"
 #include "kernels/state/variable_owner.h"
-#include "kernels/state/variable_slot.h"
 #include "troupe/kernel.h"
 
 namespace troupe::state {
@@ -52,19 +52,22 @@ DenseFn Find(DType dtype, DenseOp op) {
 absl::Status UpdateDense(KernelContext& ctx, VariableSlot* slot, const Tensor& delta, DenseOp op) {
   const DenseFn fn = Find(slot->dtype(), op);
   if (fn == nullptr) return Unimplemented("there is no arithmetic on ", Name(slot->dtype()));
-  return slot->Update([&](Tensor& value) -> absl::Status {
-    if (!value.SameShape(delta)) {
-      return InvalidArgument("variable '", slot->name(), "' has shape ", value.shape().DebugString(),
-                             ", the update has ", delta.shape().DebugString(), ": shapes must be equal");
-    }
-    const size_t size = SizeOf(value.dtype());
-    char* const v = static_cast<char*>(value.raw());
-    const char* const d = static_cast<const char*>(delta.raw());
-    ctx.threads()->ParallelFor(value.num_elements(), 0.1 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
-      fn(v + begin * size, d + begin * size, end - begin);
-    });
-    return absl::OkStatus();
-  });
+  VariableUpdate update(ctx);
+  TROUPE_RETURN_IF_ERROR(update.Begin(slot));
+  TROUPE_RETURN_IF_ERROR(update.CheckReadable());
+  Tensor& value = update.value();
+  if (!value.SameShape(delta)) {
+    return InvalidArgument("variable '", slot->name(), "' has shape ", value.shape().DebugString(), ", the update has ",
+                           delta.shape().DebugString(), ": shapes must be equal");
+  }
+  TROUPE_RETURN_IF_ERROR(update.Write());
+  const size_t size = SizeOf(value.dtype());
+  char* const v = static_cast<char*>(value.raw());
+  const char* const d = static_cast<const char*>(delta.raw());
+  ctx.threads()->ParallelFor(value.num_elements(), 0.1 * static_cast<double>(size),
+                             [&](int64_t begin, int64_t end) { fn(v + begin * size, d + begin * size, end - begin); });
+  update.Commit();
+  return absl::OkStatus();
 }
 
 // The kernel of an op with inputs (variable, delta), which passes a reference on.

@@ -1,5 +1,6 @@
 // CountUpTo, ResourceCountUpTo: a counter with an end.
 #include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_access.h"
 #include "kernels/state/variable_owner.h"
 
 namespace troupe {
@@ -35,22 +36,24 @@ class CountUpToKernel {
   explicit CountUpToKernel(KernelInit& init) : limit_(init.Attr<int64_t>("limit")) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, ctx.output_type(0)));
-    int64_t before = 0;
-    TROUPE_RETURN_IF_ERROR(slot->Update([&](Tensor& value) -> absl::Status {
-      if (value.rank() != 0) {
-        return InvalidArgument("variable '", slot->name(), "' must be a scalar, but has shape ",
-                               value.shape().DebugString());
-      }
-      const bool wide = value.dtype() == DType::kInt64;
-      before = wide ? *value.data<int64_t>() : *value.data<int32_t>();
-      if (before >= limit_) return OutOfRange("reached limit of ", limit_);
-      if (wide) {
-        *value.data<int64_t>() = before + 1;
-      } else {
-        *value.data<int32_t>() = static_cast<int32_t>(before + 1);
-      }
-      return absl::OkStatus();
-    }));
+    state::VariableUpdate update(ctx);
+    TROUPE_RETURN_IF_ERROR(update.Begin(slot));
+    TROUPE_RETURN_IF_ERROR(update.CheckReadable());
+    Tensor& value = update.value();
+    if (value.rank() != 0) {
+      return InvalidArgument("variable '", slot->name(), "' must be a scalar, but has shape ",
+                             value.shape().DebugString());
+    }
+    const bool wide = value.dtype() == DType::kInt64;
+    const int64_t before = wide ? *value.data<int64_t>() : *value.data<int32_t>();
+    if (before >= limit_) return OutOfRange("reached limit of ", limit_);
+    TROUPE_RETURN_IF_ERROR(update.Write());
+    if (wide) {
+      *value.data<int64_t>() = before + 1;
+    } else {
+      *value.data<int32_t>() = static_cast<int32_t>(before + 1);
+    }
+    update.Commit();
     ctx.set_output(0, ctx.output_type(0) == DType::kInt64 ? Tensor::Scalar<int64_t>(before)
                                                           : Tensor::Scalar<int32_t>(static_cast<int32_t>(before)));
     return absl::OkStatus();

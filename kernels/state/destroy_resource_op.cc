@@ -1,6 +1,5 @@
 // DestroyResourceOp: removes a resource from its container.
-#include "kernels/state/variable_slot.h"
-#include "troupe/kernel.h"
+#include "kernels/state/variable_access.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe {
@@ -22,7 +21,11 @@ class DestroyResourceKernel {
   absl::Status Compute(KernelContext& ctx) {
     const ResourceHandle& handle = *static_cast<const ResourceHandle*>(ctx.input(0).raw());
     // Whoever still holds a handle must see that the value is gone.
-    if (auto* slot = handle.As<VariableSlot>()) slot->Clear();
+    if (auto* slot = handle.As<VariableSlot>()) {
+      state::VariableUpdate update(ctx);
+      TROUPE_RETURN_IF_ERROR(update.Begin(slot));
+      update.Forget();
+    }
     const absl::Status s = ctx.device()->containers()->Delete(handle.container(), handle.name());
     return ignore_ && s.code() == absl::StatusCode::kNotFound ? absl::OkStatus() : s;
   }

@@ -1,42 +1,23 @@
 #include "kernels/state/optimizer_op.h"
 
-#include <algorithm>
-#include <functional>
-
 namespace troupe::state {
 
-LockedSlots::~LockedSlots() {
-  while (num_held_ > 0) held_[--num_held_]->mu().unlock();
-}
-
-absl::Status LockedSlots::Lock(const KernelContext& ctx, int n, DType dtype) {
-  VariableSlot* order[kMaxSlots];
-  for (n_ = 0; n_ < n; ++n_) {
-    TROUPE_ASSIGN_OR_RETURN(slots_[n_], Slot(ctx, n_, dtype));
-    order[n_] = slots_[n_];
-  }
-  std::sort(order, order + n, std::less<VariableSlot*>());
-  if (VariableSlot** twice = std::adjacent_find(order, order + n); twice != order + n) {
-    return InvalidArgument("variable '", (*twice)->name(), "' is given twice: a variable and its slots must differ");
-  }
+absl::Status BeginApply(const KernelContext& ctx, int n, DType dtype, VariableUpdate* update) {
+  VariableSlot* slots[SlotTicket::kMaxSlots];
   for (int i = 0; i < n; ++i) {
-    order[i]->mu().lock();
-    held_[num_held_++] = order[i];
+    TROUPE_ASSIGN_OR_RETURN(slots[i], Slot(ctx, i, dtype));
   }
-  for (int i = 0; i < n; ++i) {
-    TROUPE_RETURN_IF_ERROR(slots_[i]->CheckReadable());
-    if (!value(i).SameShape(value(0))) {
-      return InvalidArgument("variables '", slots_[0]->name(), "' and '", slots_[i]->name(),
-                             "' do not have the same shape: ", value(0).shape().DebugString(), " and ",
-                             value(i).shape().DebugString());
+  TROUPE_RETURN_IF_ERROR(update->Begin(slots, n));
+  TROUPE_RETURN_IF_ERROR(update->CheckReadable());
+  const Tensor& var = update->value(0);
+  for (int i = 1; i < n; ++i) {
+    if (!update->value(i).SameShape(var)) {
+      return InvalidArgument("variables '", slots[0]->name(), "' and '", slots[i]->name(),
+                             "' do not have the same shape: ", var.shape().DebugString(), " and ",
+                             update->value(i).shape().DebugString());
     }
   }
-  for (int i = 0; i < n; ++i) TROUPE_RETURN_IF_ERROR(slots_[i]->MakeUniqueLocked());
   return absl::OkStatus();
-}
-
-void LockedSlots::Commit() {
-  for (int i = 0; i < n_; ++i) slots_[i]->CommitLocked();
 }
 
 absl::Status CheckScalar(const KernelContext& ctx, int i) {

@@ -1,9 +1,8 @@
 // What the Apply ops (one step of an optimizer) share.
 //
 // Inputs 0 .. kSlots-1 name the variable and its slots, by reference or by handle; the rest are
-// values. All slots are locked for the whole update, in the order of their addresses, so that
-// concurrent updates of shared slots neither deadlock nor tear; a slot with a snapshot out is
-// copied first.
+// values. The update has all of them to itself while it runs (variable_access.h); one with a
+// snapshot out is copied first.
 //
 //   struct MomentumRule {
 //     static constexpr int kSlots = 2, kGrad = 3;                    // accum; the gradient's input
@@ -18,33 +17,17 @@
 
 #include "kernels/state/handle_shapes.h"
 #include "kernels/state/optimizer_loops.h"
+#include "kernels/state/variable_access.h"
 #include "kernels/state/variable_owner.h"
 #include "troupe/kernel.h"
 
 namespace troupe::state {
 
-inline constexpr int kMaxSlots = 4;
 inline constexpr char kNoGradientOfApply[] = "an update is not a value";
 
-// Several variables, locked together.
-class LockedSlots {
- public:
-  LockedSlots() = default;
-  LockedSlots(const LockedSlots&) = delete;
-  ~LockedSlots();
-  // Locks the variables behind inputs 0 .. n-1, checks that they have values of type `dtype` in the
-  // shape of the first, and makes their buffers unique.
-  absl::Status Lock(const KernelContext& ctx, int n, DType dtype);
-  Tensor& value(int i) { return slots_[i]->value_locked(); }
-  const VariableSlot& slot(int i) const { return *slots_[i]; }
-  // The update is done.
-  void Commit();
-
- private:
-  VariableSlot* slots_[kMaxSlots] = {};  // in the order of the inputs
-  VariableSlot* held_[kMaxSlots] = {};   // in the order of locking
-  int n_ = 0, num_held_ = 0;
-};
+// Begins the update of the variables behind inputs 0 .. n-1, and checks that they have values of
+// type `dtype` in the shape of the first.
+absl::Status BeginApply(const KernelContext& ctx, int n, DType dtype, VariableUpdate* update);
 
 // INVALID_ARGUMENT unless input i is a scalar.
 absl::Status CheckScalar(const KernelContext& ctx, int i);
@@ -63,18 +46,17 @@ class ApplyKernel {
   explicit ApplyKernel(KernelInit& init) : rule_(init) {}
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& grad = ctx.input(Rule::kGrad);
-    LockedSlots slots;
-    TROUPE_RETURN_IF_ERROR(slots.Lock(ctx, Rule::kSlots, grad.dtype()));
+    VariableUpdate slots(ctx);
+    TROUPE_RETURN_IF_ERROR(BeginApply(ctx, Rule::kSlots, grad.dtype(), &slots));
     for (int i : Rule::kScalars) TROUPE_RETURN_IF_ERROR(CheckScalar(ctx, i));
     TROUPE_RETURN_IF_ERROR(CheckGradient(ctx, Rule::kGrad, slots.value(0)));
     TROUPE_RETURN_IF_ERROR(Visit(ctx, slots, grad));
-    slots.Commit();
     if (ctx.num_outputs() > 0) ctx.set_output(0, ctx.TakeInput(0));
     return absl::OkStatus();
   }
 
  private:
-  absl::Status Visit(KernelContext& ctx, LockedSlots& slots, const Tensor& grad) {
+  absl::Status Visit(KernelContext& ctx, VariableUpdate& slots, const Tensor& grad) {
     switch (grad.dtype()) {
       case DType::kFloat:
         return Run<float>(ctx, slots, grad);
@@ -94,13 +76,15 @@ class ApplyKernel {
     return Unimplemented("this update is not defined for ", Name(grad.dtype()));
   }
   template <class T>
-  absl::Status Run(KernelContext& ctx, LockedSlots& slots, const Tensor& grad) {
+  absl::Status Run(KernelContext& ctx, VariableUpdate& slots, const Tensor& grad) {
     const T* const g = grad.data<T>();
+    TROUPE_RETURN_IF_ERROR(slots.Write());
     ctx.threads()->ParallelFor(grad.num_elements(), 0.4 * (1 + Rule::kSlots), [&](int64_t begin, int64_t end) {
       T* at[Rule::kSlots];
       for (int i = 0; i < Rule::kSlots; ++i) at[i] = slots.value(i).template data<T>() + begin;
       rule_.template Run<T>(ctx, at, g + begin, end - begin);
     });
+    slots.Commit();
     return absl::OkStatus();
   }
   const Rule rule_;

@@ -1,5 +1,6 @@
 // ReadVariableOp: a snapshot of a variable.
 #include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_access.h"
 #include "kernels/state/variable_owner.h"
 #include "troupe/gradient_function.h"
 
@@ -28,7 +29,7 @@ class ReadVariableKernel {
   explicit ReadVariableKernel(KernelInit& init) : dtype_(init.Attr<DType>("dtype")) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, dtype_));
-    TROUPE_ASSIGN_OR_RETURN(Tensor value, slot->Read());
+    TROUPE_ASSIGN_OR_RETURN(Tensor value, state::ReadVariable(ctx, slot));
     ctx.set_output(0, std::move(value));
     return absl::OkStatus();
   }

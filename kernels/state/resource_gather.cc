@@ -3,6 +3,7 @@
 
 #include "kernels/state/handle_shapes.h"
 #include "kernels/state/scatter_rows.h"
+#include "kernels/state/variable_access.h"
 #include "troupe/gradient_function.h"
 
 namespace troupe::state {
@@ -69,7 +70,7 @@ class ResourceGatherKernel {
       : dtype_(init.Attr<DType>("dtype")), batch_dims_(init.Attr<int64_t>("batch_dims")) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, Slot(ctx, 0, dtype_));
-    TROUPE_ASSIGN_OR_RETURN(const Tensor value, slot->Read());
+    TROUPE_ASSIGN_OR_RETURN(const Tensor value, ReadVariable(ctx, slot));
     const Tensor& indices = ctx.input(1);
     int64_t batch = batch_dims_;
     if (batch < 0) batch += indices.rank();
@@ -136,7 +137,7 @@ TROUPE_OP("ResourceGatherNd")
 
 absl::Status ComputeResourceGatherNd(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, Slot(ctx, 0, ctx.output_type(0)));
-  TROUPE_ASSIGN_OR_RETURN(const Tensor value, slot->Read());
+  TROUPE_ASSIGN_OR_RETURN(const Tensor value, ReadVariable(ctx, slot));
   const Tensor& indices = ctx.input(1);
   if (indices.rank() < 1) return InvalidArgument("indices must have at least one dimension");
   const int64_t depth = indices.dim(indices.rank() - 1);

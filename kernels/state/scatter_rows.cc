@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_access.h"
 
 namespace troupe::state {
 namespace {
@@ -156,40 +157,44 @@ absl::Status Scatter(KernelContext& ctx, VariableSlot* slot, const Tensor& indic
   if (fn == nullptr) return Unimplemented("this update is not defined for ", Name(slot->dtype()));
   if (op == ScatterOp::kDiv && HasZero(updates))
     return InvalidArgument("integer division by zero in an update of variable '", slot->name(), "'");
-  return slot->Update([&](Tensor& value) -> absl::Status {
-    const TensorShape shape = value.shape();
-    if (nd ? indices.rank() < 1 : shape.rank() < 1) {
-      return InvalidArgument(nd ? "indices" : StrCat("variable '", slot->name(), "'"),
-                             " must have at least one dimension, but has shape ",
-                             (nd ? indices.shape() : shape).DebugString());
+  VariableUpdate update(ctx);
+  TROUPE_RETURN_IF_ERROR(update.Begin(slot));
+  TROUPE_RETURN_IF_ERROR(update.CheckReadable());
+  Tensor& value = update.value();
+  const TensorShape shape = value.shape();
+  if (nd ? indices.rank() < 1 : shape.rank() < 1) {
+    return InvalidArgument(nd ? "indices" : StrCat("variable '", slot->name(), "'"),
+                           " must have at least one dimension, but has shape ",
+                           (nd ? indices.shape() : shape).DebugString());
+  }
+  const int64_t depth = nd ? indices.dim(indices.rank() - 1) : 1;
+  if (depth > shape.rank()) {
+    return InvalidArgument("indices of length ", depth, " do not fit variable '", slot->name(), "' of shape ",
+                           shape.DebugString());
+  }
+  TensorShape expected = indices.shape();
+  if (nd) expected.RemoveDim(expected.rank() - 1);
+  int64_t num_rows = 1, row_elements = 1;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (d < depth) {
+      num_rows *= shape.dim(d);
+    } else {
+      row_elements *= shape.dim(d);
+      expected.AddDim(shape.dim(d));
     }
-    const int64_t depth = nd ? indices.dim(indices.rank() - 1) : 1;
-    if (depth > shape.rank()) {
-      return InvalidArgument("indices of length ", depth, " do not fit variable '", slot->name(), "' of shape ",
-                             shape.DebugString());
-    }
-    TensorShape expected = indices.shape();
-    if (nd) expected.RemoveDim(expected.rank() - 1);
-    int64_t num_rows = 1, row_elements = 1;
-    for (int d = 0; d < shape.rank(); ++d) {
-      if (d < depth) {
-        num_rows *= shape.dim(d);
-      } else {
-        row_elements *= shape.dim(d);
-        expected.AddDim(shape.dim(d));
-      }
-    }
-    const bool scalar = !nd && updates.rank() == 0;
-    if (!scalar && !updates.HasShape(expected)) {
-      return InvalidArgument("updates have shape ", updates.shape().DebugString(), ", but must have shape ",
-                             expected.DebugString(), " for indices ", indices.shape().DebugString(), " into variable '",
-                             slot->name(), "' of shape ", shape.DebugString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> rows,
-                            nd ? CheckedSlices(indices, shape, skip_bad) : CheckedRows(indices, shape.dim(0)));
-    Run(ctx, value, num_rows, row_elements, rows, updates, scalar, fn);
-    return absl::OkStatus();
-  });
+  }
+  const bool scalar = !nd && updates.rank() == 0;
+  if (!scalar && !updates.HasShape(expected)) {
+    return InvalidArgument("updates have shape ", updates.shape().DebugString(), ", but must have shape ",
+                           expected.DebugString(), " for indices ", indices.shape().DebugString(), " into variable '",
+                           slot->name(), "' of shape ", shape.DebugString());
+  }
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> rows,
+                          nd ? CheckedSlices(indices, shape, skip_bad) : CheckedRows(indices, shape.dim(0)));
+  TROUPE_RETURN_IF_ERROR(update.Write());
+  Run(ctx, value, num_rows, row_elements, rows, updates, scalar, fn);
+  update.Commit();
+  return absl::OkStatus();
 }
 
 int64_t IndexAt(const Tensor& indices, int64_t i) {

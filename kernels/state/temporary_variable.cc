@@ -1,4 +1,5 @@
 // TemporaryVariable, DestroyTemporaryVariable: a variable that lives within one step.
+#include "kernels/state/variable_access.h"
 #include "kernels/state/variable_owner.h"
 #include "troupe/shape_inference.h"
 
@@ -70,8 +71,10 @@ class DestroyTemporaryVariableKernel {
   explicit DestroyTemporaryVariableKernel(KernelInit& init) : name_(init.Attr<std::string>("var_name")) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0, ctx.output_type(0)));
-    TROUPE_ASSIGN_OR_RETURN(Tensor value, slot->Read());
-    slot->Clear();
+    state::VariableUpdate update(ctx);
+    TROUPE_RETURN_IF_ERROR(update.Begin(slot));
+    TROUPE_RETURN_IF_ERROR(update.CheckReadable());
+    Tensor value = update.Forget();
     TROUPE_RETURN_IF_ERROR(ctx.step()->resources.Delete(kContainer, Key(name_, ctx)));
     ctx.set_output(0, std::move(value));
     return absl::OkStatus();

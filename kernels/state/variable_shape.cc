@@ -1,5 +1,6 @@
 // VariableShape: the shape of a variable's value.
 #include "kernels/state/handle_shapes.h"
+#include "kernels/state/variable_access.h"
 #include "kernels/state/variable_owner.h"
 #include "troupe/shape_inference.h"
 
@@ -20,7 +21,7 @@ TROUPE_OP("VariableShape")
 
 absl::Status ComputeVariableShape(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, state::Slot(ctx, 0));
-  TROUPE_ASSIGN_OR_RETURN(const Tensor value, slot->Read());
+  TROUPE_ASSIGN_OR_RETURN(const Tensor value, state::ReadVariable(ctx, slot));
   TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, TensorShape({value.rank()})));
   for (int i = 0; i < value.rank(); ++i) {
     if (out->dtype() == DType::kInt64) {

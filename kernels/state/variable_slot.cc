@@ -1,24 +1,287 @@
 #include "kernels/state/variable_slot.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <thread>
+
 #include "troupe/kernel.h"
 
 namespace troupe {
 
+uint32_t VariableSlot::Spin() const noexcept {
+  for (int tries = 0;; ++tries) {
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    if (!(state & kLocked) &&
+        state_.compare_exchange_weak(state, state | kLocked, std::memory_order_acquire, std::memory_order_relaxed)) {
+      return state;
+    }
+    // Whoever holds it has lost its processor.
+    if (tries > 64) std::this_thread::yield();
+  }
+}
+
 absl::Status VariableSlot::Join(DType dtype, const PartialTensorShape& shape) {
   if (dtype != dtype_) return InvalidArgument("variable '", name_, "' holds ", Name(dtype_), ", not ", Name(dtype));
-  std::lock_guard<std::mutex> lock(mu_);
+  const Lock lock(this);
   if (shape == shape_) return absl::OkStatus();
   absl::StatusOr<PartialTensorShape> both = shape_.MergeWith(shape);
   if (!both.ok()) {
     return InvalidArgument("variable '", name_, "' has shape ", shape_.DebugString(), ", not ", shape.DebugString());
   }
   if (*both == shape_) return absl::OkStatus();
-  if (value_.valid() && !both->IsCompatibleWith(value_.shape())) {
+  if (lock.state == 0 && value_.valid() && !both->IsCompatibleWith(value_.shape())) {
     return InvalidArgument("variable '", name_, "' has a value of shape ", value_.shape().DebugString(),
                            ", which does not fit shape ", shape.DebugString());
   }
   shape_ = *std::move(both);
   return absl::OkStatus();
+}
+
+absl::Status VariableSlot::CheckReadable() const {
+  if (lost_) {
+    return DataLoss("variable '", name_, "' lost its value in an update that did not finish; assign it again");
+  }
+  if (!value_.valid()) return FailedPrecondition("attempting to use uninitialized value of variable '", name_, "'");
+  return absl::OkStatus();
+}
+
+absl::Status VariableSlot::MakeUnique() {
+  if (value_.BufferUnique()) return absl::OkStatus();
+  Tensor copy = value_.Clone();
+  if (!copy.valid()) return ResourceExhausted("no memory for a copy of variable '", name_, "'");
+  value_ = std::move(copy);
+  return absl::OkStatus();
+}
+
+void VariableSlot::Append(Place* place, std::shared_ptr<SlotTicket> ticket) noexcept {
+  place->ticket = std::move(ticket);
+  place->before = last_;
+  place->after = nullptr;
+  (last_ != nullptr ? last_->after : first_) = place;
+  last_ = place;
+}
+
+std::shared_ptr<SlotTicket> VariableSlot::Unlink(Place* place) noexcept {
+  (place->before != nullptr ? place->before->after : first_) = place->after;
+  (place->after != nullptr ? place->after->before : last_) = place->before;
+  return std::move(place->ticket);
+}
+
+// Fails if the slot was only locked, not taken, when TryBegin looked.
+bool VariableSlot::TryBeginLocked() noexcept {
+  Lock lock(this);
+  if (lock.state != 0) return false;
+  lock.state = kBusy;
+  return true;
+}
+
+void VariableSlot::EndLocked() noexcept {
+  std::shared_ptr<SlotTicket> granted, *end = &granted;
+  {
+    Lock lock(this);
+    lock.state &= ~kBusy;
+    while (first_ != nullptr && !(lock.state & kBusy)) {
+      Place* const place = first_;
+      std::shared_ptr<SlotTicket> ticket = Unlink(place);
+      if (ticket->reads_) {
+        try {
+          ticket->snapshot_ = Snapshot();
+        } catch (...) {
+          ticket->snapshot_ = absl::Status(absl::StatusCode::kResourceExhausted, "");
+        }
+      } else {
+        place->has = true;
+        lock.state |= kBusy;
+      }
+      if (ticket->missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        *end = std::move(ticket);
+        end = &(*end)->next_;
+      }
+    }
+    if (first_ == nullptr) lock.state &= ~kQueued;
+  }
+  SlotTicket::GrantAll(std::move(granted));
+}
+
+namespace {
+
+// Blocks until the ticket is granted.
+void Wait(SlotTicket* ticket) {
+  std::mutex mu;
+  std::condition_variable come;
+  bool granted = false;
+  ticket->WhenGranted([&] {
+    std::lock_guard<std::mutex> lock(mu);
+    granted = true;
+    come.notify_one();
+  });
+  std::unique_lock<std::mutex> lock(mu);
+  come.wait(lock, [&] { return granted; });
+}
+
+}  // namespace
+
+void VariableSlot::BeginBlocking() {
+  if (TryBegin()) return;
+  VariableSlot* slot = this;
+  const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForUpdate(&slot, 1);
+  Wait(ticket.get());
+  ticket->Take();
+}
+
+absl::StatusOr<Tensor> VariableSlot::Read() {
+  absl::StatusOr<Tensor> value = absl::UnknownError("");
+  if (TryRead(&value)) return value;
+  const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForRead(this);
+  Wait(ticket.get());
+  return ticket->TakeSnapshot();
+}
+
+absl::Status VariableSlot::Assign(Tensor value, bool validate_shape) {
+  if (value.dtype() != dtype_) {
+    return InvalidArgument("variable '", name_, "' holds ", Name(dtype_), ", not ", Name(value.dtype()));
+  }
+  BeginBlocking();
+  absl::Status status;
+  if (validate_shape && !Fits(value.shape())) {
+    status = InvalidArgument("variable '", name_, "' has shape ", shape().DebugString(),
+                             ", which does not fit a value of shape ", value.shape().DebugString());
+  } else {
+    value = Exchange(std::move(value));
+  }
+  End();
+  return status;
+}
+
+absl::Status VariableSlot::UpdateBy(const std::function<absl::Status(Tensor&)>& f) {
+  BeginBlocking();
+  struct Ending {
+    ~Ending() { slot->End(); }
+    VariableSlot* slot;
+  } ending{this};
+  TROUPE_RETURN_IF_ERROR(CheckReadable());
+  TROUPE_RETURN_IF_ERROR(MakeUnique());
+  BeginWriting();
+  absl::Status status = f(value_);
+  lost_ = false;
+  if (status.ok()) Commit();
+  return status;
+}
+
+void VariableSlot::Clear() {
+  BeginBlocking();
+  const Tensor value = Forget();
+  End();
+}
+
+std::shared_ptr<SlotTicket> SlotTicket::ForUpdate(VariableSlot* const* slots, int n) {
+  std::shared_ptr<SlotTicket> ticket(new SlotTicket);
+  ticket->n_ = n;
+  std::copy(slots, slots + n, ticket->slots_);
+  std::sort(ticket->slots_, ticket->slots_ + n, std::less<VariableSlot*>());
+  // All locks are held at once, and taken in the order of the slots' addresses.
+  uint32_t states[kMaxSlots];
+  int missing = 0;
+  for (int i = 0; i < n; ++i) {
+    uint32_t free = 0;
+    if (!ticket->slots_[i]->state_.compare_exchange_strong(free, VariableSlot::kLocked, std::memory_order_acquire,
+                                                           std::memory_order_relaxed)) {
+      free = ticket->slots_[i]->Spin();
+    }
+    states[i] = free;
+    missing += free != 0;
+  }
+  ticket->missing_.store(missing, std::memory_order_relaxed);
+  for (int i = 0; i < n; ++i) {
+    VariableSlot* const slot = ticket->slots_[i];
+    if (states[i] == 0) {
+      ticket->places_[i].has = true;
+      states[i] = VariableSlot::kBusy;
+    } else {
+      slot->Append(&ticket->places_[i], ticket);
+      states[i] |= VariableSlot::kQueued;
+    }
+  }
+  for (int i = 0; i < n; ++i) ticket->slots_[i]->state_.store(states[i], std::memory_order_release);
+  return ticket;
+}
+
+std::shared_ptr<SlotTicket> SlotTicket::ForRead(VariableSlot* slot) {
+  std::shared_ptr<SlotTicket> ticket(new SlotTicket);
+  ticket->n_ = 1;
+  ticket->reads_ = true;
+  ticket->slots_[0] = slot;
+  VariableSlot::Lock lock(slot);
+  if (lock.state == 0) {
+    ticket->snapshot_ = slot->Snapshot();
+    return ticket;
+  }
+  ticket->missing_.store(1, std::memory_order_relaxed);
+  slot->Append(&ticket->places_[0], ticket);
+  lock.state |= VariableSlot::kQueued;
+  return ticket;
+}
+
+void SlotTicket::WhenGranted(std::function<void()> f) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!told_ && !granted()) {
+      call_ = std::move(f);
+      return;
+    }
+    told_ = true;
+  }
+  f();
+}
+
+void SlotTicket::Granted() {
+  std::function<void()> call;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    told_ = true;
+    call.swap(call_);
+  }
+  if (call) call();
+}
+
+void SlotTicket::GrantAll(std::shared_ptr<SlotTicket> first) {
+  while (first != nullptr) {
+    first->Granted();
+    first = std::exchange(first->next_, nullptr);
+  }
+}
+
+void SlotTicket::Take() {
+  for (int i = 0; i < n_; ++i) places_[i].has = false;
+}
+
+void SlotTicket::GiveUp() {
+  const std::shared_ptr<SlotTicket> keep = shared_from_this();
+  std::function<void()> call;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    told_ = true;
+    call.swap(call_);
+  }
+  for (int i = 0; i < n_; ++i) {
+    std::shared_ptr<SlotTicket> unlinked;
+    bool has = false;
+    {
+      VariableSlot::Lock lock(slots_[i]);
+      if (places_[i].ticket != nullptr) {
+        unlinked = slots_[i]->Unlink(&places_[i]);
+        if (slots_[i]->first_ == nullptr) lock.state &= ~VariableSlot::kQueued;
+      }
+      has = std::exchange(places_[i].has, false);
+    }
+    if (has) slots_[i]->End();
+  }
+}
+
+std::string SlotTicket::What() const {
+  std::string text(n_ == 1 ? "variable" : "variables");
+  for (int i = 0; i < n_; ++i) StrAppend(&text, i == 0 ? " '" : ", '", slots_[i]->name(), "'");
+  return text;
 }
 
 VariableSlot* KernelContext::ref(int i) const {

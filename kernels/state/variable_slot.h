@@ -1,16 +1,36 @@
-// One variable: a value with updates that run one at a time, and snapshot reads.
+// One variable: a value with updates that run one at a time, in the order in which they were asked
+// for, and snapshot reads.
 //
-// Read returns a snapshot: a tensor that shares the value's buffer and that no later update
-// changes. Update runs its function on a buffer that no snapshot shares: in place when no snapshot
-// is alive, otherwise on a copy. Of several updates that wait for a running one, any may be next;
-// where the order matters, the graph's edges fix it.
+// A read gives a snapshot: a tensor that shares the value's buffer and that no later update
+// changes. An update has the slot to itself from Begin to End and works on a buffer that no
+// snapshot shares: in place when no snapshot is alive, otherwise on a copy. Whoever cannot have the
+// slot at once takes a ticket, which is a place in its queue, and blocks no thread: the ticket
+// calls back when its turn has come. Reads stand in the same queue, so a read sees every update
+// that was asked for before it. An update of several variables takes its places in all their queues
+// in one moment, so two updates stand in the same order wherever they meet, and none waits for one
+// that waits for it.
 //
-// Thread rule: all methods are thread safe, except those that are declared after mu(), whose caller
-// holds it. Read waits for a running update or assignment.
+//   free    Begin, or a read                   1 the slot is the update's; a read takes its snapshot    busy; free
+//   busy    somebody asks                      2 a ticket: the last place in the queue                 busy
+//   busy    End, and nobody waits              3 nothing else                                          free
+//   busy    End, and tickets wait              4 reads at the head take snapshots; the first update
+//                                                has the slot                                          free, or busy
+//   busy    a ticket that waits is given up    5 its places are taken back; what it has is ended        busy, or as 4
+//   busy    the update breaks off              6 the value is lost: DATA_LOSS until it is assigned       as 3, 4
+//
+// Thread rule: all methods are thread safe, except those that say who may call them.
+//
+// Tests of the edges, tests/state/waiting_test.cc:
+//   1, 3  edges_1_and_3_who_comes_alone_waits_for_nothing
+//   2, 4  edges_2_and_4_everybody_has_their_turn_in_the_order_of_asking
+//   5     edge_5_a_ticket_that_is_given_up_leaves_no_trace
+//   6     edge_6_an_update_that_breaks_off_loses_the_value
 #ifndef TROUPE_KERNELS_STATE_VARIABLE_SLOT_H_
 #define TROUPE_KERNELS_STATE_VARIABLE_SLOT_H_
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -21,6 +41,8 @@
 
 namespace troupe {
 
+class SlotTicket;
+
 class VariableSlot : public Resource {
  public:
   VariableSlot(std::string name, DType dtype, PartialTensorShape shape)
@@ -30,98 +52,171 @@ class VariableSlot : public Resource {
   DType dtype() const { return dtype_; }
   // The shape that every value must fit: the shapes of all nodes that name the variable, merged.
   PartialTensorShape shape() const {
-    std::lock_guard<std::mutex> lock(mu_);
+    const Lock lock(this);
     return shape_;
   }
+  bool Fits(const TensorShape& shape) const {
+    const Lock lock(this);
+    return shape_.IsCompatibleWith(shape);
+  }
   // Registers one more node that names the variable, with this type and shape. INVALID_ARGUMENT
-  // when no value could fit both, or the present value does not fit.
+  // when no value could fit both, or a value that is there, and that no update has in hand, does
+  // not fit.
   absl::Status Join(DType dtype, const PartialTensorShape& shape);
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
   // Counts the successful updates and assignments.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
-  // FAILED_PRECONDITION naming the variable while it has no value; DATA_LOSS after a lost update.
-  absl::StatusOr<Tensor> Read() const {
-    std::lock_guard<std::mutex> lock(mu_);
-    TROUPE_RETURN_IF_ERROR(CheckReadable());
-    return value_;
+  // Takes a snapshot. False when it must wait, for which there are tickets. The status is
+  // FAILED_PRECONDITION naming the variable while it has no value, DATA_LOSS after a lost update.
+  bool TryRead(absl::StatusOr<Tensor>* value) const {
+    const Lock lock(this);
+    if ((lock.state & ~kLocked) != 0) return false;
+    *value = Snapshot();
+    return true;
   }
-  // Sets the value. INVALID_ARGUMENT when dtype or (with validate_shape) shape do not fit the
-  // variable's.
-  absl::Status Assign(Tensor value, bool validate_shape = true) {
-    if (value.dtype() != dtype_) {
-      return InvalidArgument("variable '", name_, "' holds ", Name(dtype_), ", not ", Name(value.dtype()));
-    }
-    std::lock_guard<std::mutex> lock(mu_);
-    if (validate_shape && !shape_.IsCompatibleWith(value.shape())) {
-      return InvalidArgument("variable '", name_, "' has shape ", shape_.DebugString(),
-                             ", which does not fit a value of shape ", value.shape().DebugString());
-    }
-    value_ = std::move(value);
+  // Begins an update, whose methods are those below. False when it must wait.
+  bool TryBegin() noexcept {
+    uint32_t free = 0;
+    return state_.compare_exchange_strong(free, kBusy, std::memory_order_acquire, std::memory_order_relaxed) ||
+           TryBeginLocked();
+  }
+  void End() noexcept {
+    uint32_t alone = kBusy;
+    if (!state_.compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) EndLocked();
+  }
+
+  // For the update that has the slot.
+  // FAILED_PRECONDITION without a value, DATA_LOSS after a lost update.
+  absl::Status CheckReadable() const;
+  Tensor& value() { return value_; }
+  // Makes the value's buffer unique (a copy when a snapshot is out).
+  absl::Status MakeUnique();
+  // From here to Commit the value may be half written; an update that ends in between has lost it.
+  void BeginWriting() { lost_ = true; }
+  void Commit() {
     lost_ = false;
-    Commit();
-    return absl::OkStatus();
+    initialized_.store(true, std::memory_order_release);
+    version_.fetch_add(1, std::memory_order_release);
   }
+  // The value that was there before, if any.
+  Tensor Exchange(Tensor value) {
+    value_.Swap(value);
+    Commit();
+    return value;
+  }
+  // Forgets the value.
+  Tensor Forget() {
+    initialized_.store(false, std::memory_order_release);
+    lost_ = false;
+    return std::exchange(value_, Tensor());
+  }
+
+  // For threads that may wait, which kernels must not (variable_access.h).
+  absl::StatusOr<Tensor> Read();
+  // INVALID_ARGUMENT when dtype or (with validate_shape) shape do not fit the variable's.
+  absl::Status Assign(Tensor value, bool validate_shape = true);
   // Calls f(Tensor& value) -> absl::Status on the initialised value, whose buffer is unique. If f
   // returns an error, it must not have written.
   template <class F>
   absl::Status Update(F&& f) {
-    std::lock_guard<std::mutex> lock(mu_);
-    TROUPE_RETURN_IF_ERROR(CheckReadable());
-    if (!value_.BufferUnique()) {
-      Tensor copy = value_.Clone();
-      if (!copy.valid()) return ResourceExhausted("no memory for a copy of variable '", name_, "'");
-      value_ = std::move(copy);
-    }
-    // If f throws, the value may be half written: it is lost until it is assigned again.
-    lost_ = true;
-    absl::Status s = f(value_);
-    lost_ = false;
-    if (s.ok()) Commit();
-    return s;
+    return UpdateBy([&f](Tensor& value) { return f(value); });
   }
-  // Forgets the value.
-  void Clear() {
-    std::lock_guard<std::mutex> lock(mu_);
-    value_ = Tensor();
-    initialized_.store(false, std::memory_order_release);
-  }
+  void Clear();
+
   std::string DebugString() const override {
     return StrCat("variable '", name_, "' ", Name(dtype_), " ", shape().DebugString());
   }
-  // For updates that touch several slots at once: the caller locks all (in address order) and uses
-  // the *Locked forms.
-  std::mutex& mu() const { return mu_; }
-  absl::Status CheckReadable() const {
-    if (lost_)
-      return DataLoss("variable '", name_, "' lost its value in an update that did not finish; assign it again");
-    if (!value_.valid()) return FailedPrecondition("attempting to use uninitialized value of variable '", name_, "'");
-    return absl::OkStatus();
-  }
-  Tensor& value_locked() { return value_; }
-  // Makes the value's buffer unique (a copy when a snapshot is out).
-  absl::Status MakeUniqueLocked() {
-    if (value_.BufferUnique()) return absl::OkStatus();
-    Tensor copy = value_.Clone();
-    if (!copy.valid()) return ResourceExhausted("no memory for a copy of variable '", name_, "'");
-    value_ = std::move(copy);
-    return absl::OkStatus();
-  }
-  void CommitLocked() { Commit(); }
 
  private:
-  void Commit() {
-    initialized_.store(true, std::memory_order_release);
-    version_.fetch_add(1, std::memory_order_release);
+  friend class SlotTicket;
+  // A ticket's place in the queue of one slot. Guarded by that slot's lock.
+  struct Place {
+    std::shared_ptr<SlotTicket> ticket;  // while it waits
+    Place *before = nullptr, *after = nullptr;
+    bool has = false;  // the ticket has the slot
+  };
+  static constexpr uint32_t kLocked = 1, kBusy = 2, kQueued = 4;
+
+  // Some few instructions of one thread. While it is held, nobody else changes the state.
+  struct Lock {
+    explicit Lock(const VariableSlot* slot) : slot(slot) {
+      uint32_t free = 0;
+      if (!slot->state_.compare_exchange_strong(free, kLocked, std::memory_order_acquire, std::memory_order_relaxed))
+        free = slot->Spin();
+      state = free;
+    }
+    ~Lock() { slot->state_.store(state, std::memory_order_release); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    const VariableSlot* const slot;
+    uint32_t state;  // without kLocked
+  };
+  uint32_t Spin() const noexcept;
+  absl::StatusOr<Tensor> Snapshot() const {
+    if (lost_ || !value_.valid()) [[unlikely]]
+      return CheckReadable();
+    return value_;
   }
+  bool TryBeginLocked() noexcept;
+  void EndLocked() noexcept;
+  absl::Status UpdateBy(const std::function<absl::Status(Tensor&)>& f);
+  // Blocks until the slot is the caller's.
+  void BeginBlocking();
+  // Under the lock.
+  void Append(Place* place, std::shared_ptr<SlotTicket> ticket) noexcept;
+  std::shared_ptr<SlotTicket> Unlink(Place* place) noexcept;
+
   const std::string name_;
   const DType dtype_;
-  mutable std::mutex mu_;
+  mutable std::atomic<uint32_t> state_{0};
+  bool lost_ = false;
+  Place *first_ = nullptr, *last_ = nullptr;
   PartialTensorShape shape_;
   Tensor value_;
-  bool lost_ = false;
   std::atomic<bool> initialized_{false};
   std::atomic<uint64_t> version_{0};
+};
+
+// Places in the queues of one to four variables. Whoever asks owns the ticket, and gives it up or,
+// of an update, takes the slots.
+class SlotTicket : public std::enable_shared_from_this<SlotTicket> {
+ public:
+  static constexpr int kMaxSlots = 4;
+  // Asks for an update of these variables, which differ, or for a snapshot of one.
+  static std::shared_ptr<SlotTicket> ForUpdate(VariableSlot* const* slots, int n);
+  static std::shared_ptr<SlotTicket> ForRead(VariableSlot* slot);
+
+  // Calls `f` when all slots are the ticket's, or the snapshot is taken: at once, or on the thread
+  // of who had the last of them. Called once.
+  void WhenGranted(std::function<void()> f);
+  bool granted() const { return missing_.load(std::memory_order_acquire) == 0; }
+  // The slots are the caller's, who ends each. REQUIRES: an update that is granted.
+  void Take();
+  // REQUIRES: a read that is granted.
+  absl::StatusOr<Tensor> TakeSnapshot() { return std::move(snapshot_); }
+  // Gives places back, and ends slots that were not taken. Nothing is called after that.
+  void GiveUp();
+  // Who is waited for: the variables.
+  std::string What() const;
+
+ private:
+  friend class VariableSlot;
+  SlotTicket() = default;
+  void Granted();
+  // Calls Granted of each, in order.
+  static void GrantAll(std::shared_ptr<SlotTicket> first);
+
+  int n_ = 0;
+  bool reads_ = false;
+  VariableSlot* slots_[kMaxSlots] = {};
+  VariableSlot::Place places_[kMaxSlots];
+  std::atomic<int> missing_{0};  // slots, or the snapshot
+  absl::StatusOr<Tensor> snapshot_ = absl::UnknownError("");
+  std::shared_ptr<SlotTicket> next_;  // of those that are granted at once
+  std::mutex mu_;                     // guards:
+  std::function<void()> call_;
+  bool told_ = false;
 };
 
 }  // namespace troupe

@@ -1,0 +1,93 @@
+// How kernels read and update variables: at once when nobody else has them, otherwise as nodes that
+// wait (KernelContext::WaitFor), so that no thread does.
+//
+//   absl::Status Compute(KernelContext& ctx) {
+//     VariableUpdate update(ctx);
+//     TROUPE_RETURN_IF_ERROR(update.Begin(slot));    // the kernel may return here, and be run again
+//     ... check everything ...
+//     TROUPE_RETURN_IF_ERROR(update.Write());        // from here on the update must be finished
+//     ... change update.value() ...
+//     update.Commit();
+//   }
+//
+// An update that ends between Write and Commit, by an error or an exception, has lost its
+// variables: all of them, whether it worked in place or on copies, so that what is lost does not
+// depend on who holds a snapshot. Before Write it leaves them as they were. Between the two nothing
+// cuts its loops off: a step that is told to end waits for them.
+//
+// Thread rule: as for the kernel's context.
+#ifndef TROUPE_KERNELS_STATE_VARIABLE_ACCESS_H_
+#define TROUPE_KERNELS_STATE_VARIABLE_ACCESS_H_
+
+#include <optional>
+
+#include "kernels/state/variable_slot.h"
+#include "troupe/kernel.h"
+
+namespace troupe::state {
+
+// A snapshot of the variable. When it must wait for updates, the status of WaitFor.
+absl::StatusOr<Tensor> ReadVariable(KernelContext& ctx, VariableSlot* slot);
+
+// The wait for a snapshot, for whoever reads without a kernel.
+class SnapshotWait : public KernelWait {
+ public:
+  explicit SnapshotWait(VariableSlot* slot) : ticket_(SlotTicket::ForRead(slot)) {}
+  ~SnapshotWait() override { ticket_->GiveUp(); }
+  void Await(std::function<void()> go_on) override { ticket_->WhenGranted(std::move(go_on)); }
+  std::string What() const override { return ticket_->What(); }
+  // REQUIRES: go_on has been called.
+  absl::StatusOr<Tensor> Take() { return ticket_->TakeSnapshot(); }
+
+ private:
+  const std::shared_ptr<SlotTicket> ticket_;
+};
+
+class VariableUpdate {
+ public:
+  explicit VariableUpdate(KernelContext& ctx) : ctx_(ctx) {}
+  ~VariableUpdate() {
+    for (int i = 0; i < n_; ++i) slots_[i]->End();
+  }
+  VariableUpdate(const VariableUpdate&) = delete;
+  VariableUpdate& operator=(const VariableUpdate&) = delete;
+
+  // Has the variable, or several, to itself from here on. Otherwise the status to return.
+  // INVALID_ARGUMENT when one is given twice.
+  absl::Status Begin(VariableSlot* slot) {
+    if (ctx_.wait() == nullptr && slot->TryBegin()) [[likely]] {
+      slots_[n_++] = slot;
+      return absl::OkStatus();
+    }
+    return BeginLate(&slot, 1);
+  }
+  absl::Status Begin(VariableSlot* const* slots, int n);
+  // REQUIRES, of all that follow: Begin was OK.
+  VariableSlot& slot(int i = 0) { return *slots_[i]; }
+  Tensor& value(int i = 0) { return slots_[i]->value(); }
+  // FAILED_PRECONDITION or DATA_LOSS when a variable has no value.
+  absl::Status CheckReadable() const;
+  // Makes the buffers of all values unique, and begins to write.
+  absl::Status Write();
+  void Commit();
+  // Instead of Write and Commit: sets the value.
+  void Set(Tensor value) { old_ = slots_[0]->Exchange(std::move(value)); }
+  // Leaves the variable without a value; the one that it had, if any.
+  Tensor Forget() { return slots_[0]->Forget(); }
+
+ private:
+  absl::Status BeginLate(VariableSlot* const* slots, int n);
+
+  KernelContext& ctx_;
+  int n_ = 0;
+  VariableSlot* slots_[SlotTicket::kMaxSlots];  // in the order of Begin
+  std::optional<ComputeThreads::LoopCancellation> whole_;
+  Tensor old_;  // freed when nobody waits for it any more
+};
+
+// Called by each update when it begins to write: a test holds it there, or throws.
+inline std::atomic<void (*)(const KernelNode&)> update_probe{nullptr};
+
+}  // namespace troupe::state
+
+#endif  // TROUPE_KERNELS_STATE_VARIABLE_ACCESS_H_

@@ -207,7 +207,9 @@ std::string AttrValue::DebugString() const {
       v_);
 }
 
-bool operator==(const AttrValue& a, const AttrValue& b) {
+// Marked here: the mark of a namespace does not reach a function that only a class declares, as its
+// friend.
+TROUPE_EXPORT bool operator==(const AttrValue& a, const AttrValue& b) {
   if (a.v_.index() != b.v_.index()) {
     // An empty list equals any list without elements.
     const auto empty = [](const AttrValue& v) {

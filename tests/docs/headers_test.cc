@@ -3,9 +3,11 @@
 #include <boost/test/unit_test.hpp>
 #include <iostream>
 
+#include "troupe/evaluate.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
+#include "troupe/passes.h"
 #include "troupe/registration.h"
 #include "troupe/shape_inference.h"
 #include "troupe/troupe.h"
@@ -245,6 +247,49 @@ BOOST_AUTO_TEST_CASE(the_program_of_functional) {
   BOOST_TEST(out[0].DebugString() == "float32 [3] [1 4 9]");
   BOOST_TEST(out[1].DebugString() == "float32 [] [6]");
   BOOST_TEST(out[2].DebugString() == "float32 [3] [1 3 6]");
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_evaluate) {
+  // clang-format off
+  // [include/troupe/evaluate.h]
+  auto y = EvaluateOp("Add", {Tensor::Scalar(1.0f), Tensor::Scalar(2.0f)});   // (*y)[0] is 3
+  // [/include/troupe/evaluate.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(y.ok(), y.status());
+  BOOST_TEST((*y)[0].scalar<float>() == 3.0f);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_passes) {
+  const Scope scope = Scope::NewRootScope();
+  const Output x = ops::Placeholder(scope.WithOpName("x"), DType::kFloat);
+  const Output two = ops::Add(scope.WithOpName("two"), 1.0f, 1.0f),
+               also = ops::Add(scope.WithOpName("also"), 1.0f, 1.0f);
+  ops::AddN(scope.WithOpName("loss"), {x, two, also, ops::Square(scope.WithOpName("square"), x)});
+  ops::Neg(scope.WithOpName("aside"), x);
+  BOOST_REQUIRE_MESSAGE(scope.ok(), scope.status());
+  const Graph& graph = *scope.graph();
+  // clang-format off
+  // [include/troupe/passes.h]
+  auto pruned = PruneGraph(graph, {"x"}, {"loss"}, {});   // what a step that fetches "loss" runs
+  absl::Status s = FoldGraph(pruned->get());               // constants are computed once
+  // [/include/troupe/passes.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(pruned.ok(), pruned.status());
+  BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+  const auto ops_of = [](const Graph& g, std::string_view op) {
+    int n = 0;
+    for (const Node* node : g.op_nodes()) n += node->op().name == op;
+    return n;
+  };
+  BOOST_TEST(ops_of(graph, "Add") == 2);
+  BOOST_TEST(ops_of(graph, "Neg") == 1);
+  BOOST_TEST(ops_of(**pruned, "Add") == 0);
+  BOOST_TEST(ops_of(**pruned, "Neg") == 0);
+  BOOST_TEST(ops_of(**pruned, "_Arg") == 1);
+  const int constants = ops_of(**pruned, "Const");
+  BOOST_REQUIRE(MergeCommonSubexpressions(pruned->get()).ok());
+  BOOST_TEST(ops_of(**pruned, "Const") == constants - 1);
+  BOOST_TEST(PruneGraph(graph, {}, {"loss"}, {}).status().code() == absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

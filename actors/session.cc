@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/actor_thread.h"
+#include "actors/add_graph.h"
 #include "actors/ask.h"
 #include "actors/call_wait.h"
 #include "actors/device_actor.h"
@@ -19,8 +20,8 @@
 #include "actors/pending_run.h"
 #include "actors/process.h"
 #include "actors/session_actor.h"
+#include "actors/set_nodes.h"
 #include "graph/core/guarded.h"
-#include "graph/ir/unknown_ops.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
@@ -40,126 +41,6 @@ absl::Status RefuseInActor(std::string_view what) {
 // There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
 // said of the wrong call.
 void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
-
-}  // namespace
-
-namespace {
-
-// The first thing in which two nodes of one name differ; "" when they are equal. Where they were
-// defined is no difference.
-std::string Difference(const Node& a, const Node& b) {
-  if (&a.op() != &b.op() && a.op().name != b.op().name) return StrCat("its op is ", a.op().name, ", not ", b.op().name);
-  if (!(a.properties() == b.properties())) {  // shared, unless one was changed since
-    for (const auto& [name, value] : b.attrs()) {
-      const AttrValue* have = a.attrs().Find(name);
-      if (have == nullptr) return StrCat("it has no attr '", name, "' = ", value.DebugString());
-      if (!(*have == value))
-        return StrCat("its attr '", name, "' is ", have->DebugString(), ", not ", value.DebugString());
-    }
-    for (const auto& [name, value] : a.attrs()) {
-      if (!b.attrs().Has(name)) return StrCat("its attr '", name, "' is ", value.DebugString(), ", not missing");
-    }
-    if (a.requested_device() != b.requested_device())
-      return StrCat("its device is '", a.requested_device(), "', not '", b.requested_device(), "'");
-  }
-  const auto source = [](const Edge* e) {
-    return e == nullptr ? std::string("nothing") : StrCat("'", e->src->name(), ":", e->src_output, "'");
-  };
-  if (a.num_inputs() != b.num_inputs()) return StrCat("it has ", a.num_inputs(), " inputs, not ", b.num_inputs());
-  for (int i = 0; i < a.num_inputs(); ++i) {
-    const Edge *x = a.input_edge(i), *y = b.input_edge(i);
-    if (x == nullptr && y == nullptr) continue;
-    if (x == nullptr || y == nullptr || x->src_output != y->src_output || x->src->name() != y->src->name())
-      return StrCat("its input ", i, " is ", source(x), ", not ", source(y));
-  }
-  const auto controls = [](const Node& n) {
-    Names names;
-    for (const Edge* e : n.in_edges()) {
-      if (e->IsControl() && e->src->IsOp()) names.push_back(e->src->name());
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  };
-  const Names x = controls(a), y = controls(b);
-  if (x == y) return "";
-  return StrCat("its control inputs are {", StrJoin(x, ", "), "}, not {", StrJoin(y, ", "), "}");
-}
-
-// The outputs of `have`, a node of an unknown op, when those of `more` join them.
-std::vector<DType> OutputsWith(const Node& have, const Node& more) {
-  std::vector<DType> types = OutputsSoFar(have);
-  types.resize(std::max(types.size(), more.output_types().size()), DType::kInvalid);
-  for (size_t k = 0; k < types.size(); ++k) {
-    if (types[k] != DType::kInvalid) continue;
-    types[k] = k < more.output_types().size() ? more.output_types()[k] : DType::kVariant;
-  }
-  return types;
-}
-
-// Adds what `to` does not have, or nothing.
-absl::Status AddGraph(const Graph& from, Graph* to) {
-  std::vector<const Node*> fresh;
-  std::vector<std::pair<Node*, std::vector<DType>>> grown;  // of unknown ops, with their outputs
-  for (const Node* n : from.op_nodes()) {
-    Node* const have = to->Find(n->name());
-    if (have == nullptr) {
-      fresh.push_back(n);
-    } else if (const std::string how = Difference(*have, *n); !how.empty()) {
-      return AlreadyExists("the session has another node '", n->name(), "': ", how);
-    } else if (have->op().Has(OpTrait::kUnknown)) {
-      if (auto types = OutputsWith(*have, *n); types != have->output_types())
-        grown.emplace_back(have, std::move(types));
-    }
-  }
-  std::vector<Node*> added;
-  const auto add = [&]() -> absl::Status {
-    for (auto& [node, types] : grown) to->SetUnknownOutputs(node, types);
-    for (const Node* n : fresh) {
-      TROUPE_ASSIGN_OR_RETURN(Node* const copy, to->CopyNode(*n, n->name()));
-      added.push_back(copy);
-    }
-    for (size_t i = 0; i < fresh.size(); ++i) {
-      for (const Edge* e : fresh[i]->in_edges()) {
-        if (!e->src->IsOp()) continue;
-        Node* const src = to->Find(e->src->name());
-        if (src == nullptr) return Internal("node '", e->src->name(), "' went missing");
-        if (e->IsControl()) {
-          to->AddControlEdgeUnchecked(src, added[i]);
-        } else {
-          TROUPE_RETURN_IF_ERROR(to->AddEdge(src, e->src_output, added[i], e->dst_input).status());
-        }
-      }
-    }
-    return absl::OkStatus();
-  };
-  // An exception, too, leaves nothing behind.
-  absl::Status s = Guarded("Extend", add);
-  if (!s.ok()) {
-    for (Node* n : added) to->RemoveNode(n);
-  }
-  return s;
-}
-
-// A placeholder `fed` and a node `set` that assigns it.
-proto::GraphDef SetNodes(const Variable& variable, const std::string& set, const std::string& fed) {
-  proto::GraphDef def;
-  def.mutable_versions()->set_producer(kGraphVersion);
-  const auto type = static_cast<proto::DataType>(variable.variable_dtype());
-  proto::NodeDef* node = def.add_node();
-  node->set_name(fed);
-  node->set_op("Placeholder");
-  (*node->mutable_attr())["dtype"].set_type(type);
-  node = def.add_node();
-  node->set_name(set);
-  node->set_op(variable.is_resource() ? "AssignVariableOp" : "Assign");
-  node->add_input(variable.variable_name());
-  node->add_input(fed);
-  (*node->mutable_attr())[variable.is_resource() ? "dtype" : "T"].set_type(type);
-  if (!variable.is_resource()) {
-    (*node->mutable_attr())["validate_shape"].set_b(variable.variable_shape().IsFullyDefined());
-  }
-  return def;
-}
 
 }  // namespace
 
@@ -465,32 +346,25 @@ absl::StatusOr<Tensor> Session::Get(const GraphName& tensor) {
 absl::Status Session::Set(const Variable& variable, const Tensor& value) {
   TROUPE_RETURN_IF_ERROR(impl_->Usable());
   if (InsideActor()) return RefuseInActor("Set");
-  if (!variable.valid()) return InvalidArgument("Set: the Variable is invalid, which its scope's status() explains");
-  if (!value.valid()) return InvalidArgument("Set of '", variable.variable_name(), "': the tensor has no value");
+  TROUPE_RETURN_IF_ERROR(CheckSet(variable, value));
   const std::string name = variable.variable_name();
-  if (value.dtype() != variable.variable_dtype() || !variable.variable_shape().IsCompatibleWith(value.shape())) {
-    return InvalidArgument("Set of '", name, "': the variable is ", Name(variable.variable_dtype()), " ",
-                           variable.variable_shape().DebugString(), ", but the value is ", value.TypeAndShape());
-  }
-  // With the type, so that a variable of another graph and type leaves this one's nodes alone.
-  const std::string type(Name(variable.variable_dtype()));
-  const std::string set = StrCat(name, "/Set/", type), fed = StrCat(name, "/SetValue/", type);
+  const SetNodes nodes(variable);
   {
     std::lock_guard<std::mutex> lock(impl_->set_mu);
-    if (!impl_->set_nodes.contains(set)) {
-      const absl::Status added = Extend(SetNodes(variable, set, fed));
+    if (!impl_->set_nodes.contains(nodes.assign)) {
+      const absl::Status added = Extend(nodes.Graph());
       if (absl::IsInvalidArgument(added)) {
         return NotFound("Set of '", name, "': the session has no such variable (", added.message(),
-                        "); extend it by the variable's graph first");
+                        "); call Extend with the variable's graph first");
       }
       TROUPE_RETURN_IF_ERROR(Annotate(added, StrCat("Set of '", name, "'")));
-      impl_->set_nodes.insert(set);
+      impl_->set_nodes.insert(nodes.assign);
     }
   }
   // The variable may keep what it is given.
   Tensor copy = value.Clone();
   if (!copy.valid()) return ResourceExhausted("Set of '", name, "': no memory for ", value.shape().DebugString());
-  return Run({{fed, std::move(copy)}}, {}, {set}, nullptr);
+  return Run({{nodes.value, std::move(copy)}}, {}, {nodes.assign}, nullptr);
 }
 
 absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, const NameList& feeds,

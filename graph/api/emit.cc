@@ -15,7 +15,7 @@ using internal::ScopeState;
 
 std::string_view WhyEmpty(const Output& out) {
   return out.index() != internal::kBuiltNowhere
-             ? std::string_view()
+             ? std::string_view(" (default-constructed, or an output that its node does not have)")
              : ": it is the result of an operator that had no scope to build in (its operands are "
                "empty, or belong to a graph that has no Scope); make the graph's Scope first";
 }
@@ -129,7 +129,7 @@ class Emitter {
       }
     }
     return InvalidArgument(def_->control_flow == ControlFlow::kExit ? "an Exit" : "a NextIteration",
-                           " must be inside of a frame, but no Enter leads to it");
+                           " must be inside a loop's frame, but no Enter node leads to it");
   }
 
   // The type that literals for attr `attr` should have; kInvalid when nothing tells.

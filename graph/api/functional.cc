@@ -59,7 +59,7 @@ class RowLoop {
   }
 
   bool Check() const {
-    if (elems_.empty()) at_.Fail(InvalidArgument("there is no tensor to go through"));
+    if (elems_.empty()) at_.Fail(InvalidArgument("the list of tensors to go through row by row is empty"));
     int64_t rows = -1;
     for (const Output& e : elems_) {
       if (!e.valid()) at_.Fail(InvalidArgument("an empty Output was given"));
@@ -69,7 +69,8 @@ class RowLoop {
       if (s.rank() == 0) at_.Fail(InvalidArgument("'", e.name(), "' is a scalar: it has no rows to go through"));
       if (!at_.ok()) return false;
       if (rows >= 0 && s.dim(0) >= 0 && s.dim(0) != rows) {
-        at_.Fail(InvalidArgument("'", e.name(), "' has ", s.dim(0), " rows, others ", rows));
+        at_.Fail(
+            InvalidArgument("'", e.name(), "' has ", s.dim(0), " rows, but another tensor of the list has ", rows));
       }
       if (s.dim(0) >= 0) rows = s.dim(0);
     }
@@ -142,7 +143,7 @@ class RowLoop {
         [&](const Scope& s, const OutputList& v) {
           const OutputList accumulators(v.begin() + fixed, v.end());
           const OutputList results = fn(s, accumulators, Row(s, v[0]));
-          if (at_.ok() && results.empty()) at_.Fail(InvalidArgument("the function gives no value"));
+          if (at_.ok() && results.empty()) at_.Fail(InvalidArgument("the function returned no value"));
           OutputList next{In(s.WithOpName("next"), down ? "Sub" : "AddV2", {v[0], 1})};
           if (keep_all) {
             Output f = v[1];

@@ -108,7 +108,7 @@ std::shared_ptr<ScopeState> RootState(std::shared_ptr<Graph> graph) {
   auto s = std::make_shared<ScopeState>();
   const bool given = graph != nullptr;
   s->shared = std::make_shared<ScopeShared>(given ? std::move(graph) : std::make_shared<Graph>());
-  if (!given) s->shared->status = InvalidArgument("a scope was made of no graph");
+  if (!given) s->shared->status = InvalidArgument("NewRootScope was given no graph");
   // With several root scopes over one graph it is the first, as long as that one lives.
   Graph& over = *s->shared->graph;
   if (over.scopes() == nullptr) over.set_scopes(s->shared);
@@ -172,8 +172,8 @@ Scope Scope::WithContainer(std::string_view container) const {
 
 Scope Scope::ColocateWith(const Operation& op, std::source_location here) const {
   const SourceLocation line = state_->pinned.known() ? state_->pinned : From(here);
-  if (!op.valid()) Fail(InvalidArgument("a scope was to be colocated with an empty Operation"), line);
-  if (op.valid() && !OfGraph(*this, op, "the operation to be colocated with,", line)) return *this;
+  if (!op.valid()) Fail(InvalidArgument("ColocateWith was given an empty Operation"), line);
+  if (op.valid() && !OfGraph(*this, op, "ColocateWith: operation", line)) return *this;
   return With(*this, [&](ScopeState& s) { s.colocate = op.node(); });
 }
 
@@ -216,9 +216,9 @@ PartialTensorShape Scope::ShapeOf(const Output& out) const {
 
 void Scope::SetShape(const Output& out, const PartialTensorShape& shape, std::source_location here) const {
   if (!ok()) return;
-  if (!out.valid()) return Fail(InvalidArgument("the shape of an empty Output was set"), From(here));
+  if (!out.valid()) return Fail(InvalidArgument("SetShape of an empty Output"), From(here));
   if (out.node()->graph() != graph()) {
-    return Fail(InvalidArgument("'", out.name(), "', whose shape was set, belongs to another graph"), From(here));
+    return Fail(InvalidArgument("SetShape of '", out.name(), "': the tensor belongs to another graph"), From(here));
   }
   Fail(state_->shared->refiner.SetShape(out, shape), From(here));
 }

@@ -104,7 +104,7 @@ void GradContext::Settle(Node* n) {
     Replace(n, b_.Zeros(of, target_, BaseType(of.dtype())));
     return;
   }
-  if (all_forward && (op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank")) {
+  if (all_forward && n->op().Has(OpTrait::kReadsOnlyShape)) {
     if (op == "Shape") {
       const PartialTensorShape known = b_.forward_.Shape(n->input(0));
       const DType type = n->output_type(0);
@@ -129,7 +129,7 @@ void GradContext::Settle(Node* n) {
     for (Edge* e : edges) {
       if (e->IsControl()) b_.graph_->RemoveEdge(e);
     }
-    b_.forward_.Place(n, target_->reverses, op == "ShapeN" ? b_.forward_.GuardOf(node_) : guard);
+    b_.forward_.Place(n, target_->reverses, n->num_inputs() > 1 ? b_.forward_.GuardOf(node_) : guard);
     return;
   }
   for (int i = 0; i < n->num_inputs(); ++i) {

@@ -43,7 +43,7 @@ class FrameFinder {
     ControlFlowInfo out = At(n);
     if (n->IsExit()) {
       if (out.frame->IsSource()) {
-        return n->At(InvalidArgument("an Exit must be inside of a frame, but no Enter leads to it"));
+        return n->At(InvalidArgument("an Exit must be inside a loop's frame, but no Enter node leads to it"));
       }
       out = At(out.parent_frame);
     }
@@ -59,7 +59,7 @@ class FrameFinder {
     if (queued_[to->id()]) {
       const std::string& known = to->IsEnter() ? At(info.parent_frame).frame_name : info.frame_name;
       if (known == in.frame_name) return absl::OkStatus();
-      return to->At(InvalidArgument("it has inputs from different frames: '", from->name(), "' is in ",
+      return to->At(InvalidArgument("the node has inputs from different frames (loops): '", from->name(), "' is in ",
                                     FrameText(in.frame_name), ", '", reached_by_[to->id()]->name(), "' is in ",
                                     FrameText(known)));
     }
@@ -94,13 +94,13 @@ class FrameFinder {
         const std::string& a = At(info_[frame.enter->id()].parent_frame).frame_name;
         const std::string& b = At(info_[id].parent_frame).frame_name;
         if (a != b) {
-          return n->At(InvalidArgument("it enters frame '", info_[id].frame_name, "' from ", FrameText(b), ", but '",
-                                       frame.enter->name(), "' enters it from ", FrameText(a)));
+          return n->At(InvalidArgument("the node enters frame '", info_[id].frame_name, "' from ", FrameText(b),
+                                       ", but '", frame.enter->name(), "' enters it from ", FrameText(a)));
         }
       } else if (n->IsLoopCond()) {
         Frame& frame = frames[info_[id].frame_name];
         if (frame.loop_cond != nullptr) {
-          return n->At(InvalidArgument("it is the second LoopCond of ", FrameText(info_[id].frame_name),
+          return n->At(InvalidArgument("the node is the second LoopCond of ", FrameText(info_[id].frame_name),
                                        ", which has '", frame.loop_cond->name(), "' already"));
         }
         if (!info_[id].frame_name.empty()) frame.loop_cond = n;

@@ -218,7 +218,7 @@ absl::Status GraphImporter::CheckCycles() {
   }
   if (length > 8) StrAppend(&cycle, "... (", length, " nodes) -> ");
   StrAppend(&cycle, "'", def_.node(path.back()).name(), "'");
-  return At(node, InvalidArgument("the node is on a cycle that no NextIteration into a Merge closes: ", cycle));
+  return At(node, InvalidArgument("the node is on a cycle without an edge from a NextIteration to a Merge: ", cycle));
 }
 
 // An Exit leaves a frame and a NextIteration turns its page: without an Enter before them there is
@@ -236,7 +236,7 @@ absl::Status GraphImporter::CheckFrames(const std::vector<int>& order) const {
     const ControlFlow flow = pending_[i].op->control_flow;
     if (deepest == 0 && (flow == ControlFlow::kExit || flow == ControlFlow::kNextIteration)) {
       return At(i, InvalidArgument(flow == ControlFlow::kExit ? "an Exit" : "a NextIteration",
-                                   " must be inside of a frame, but no Enter leads to it"));
+                                   " must be inside a loop's frame, but no Enter node leads to it"));
     }
     depth[i] = flow == ControlFlow::kEnter && deepest < kUnknown ? deepest + 1 : deepest;
   }

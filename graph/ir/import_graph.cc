@@ -35,14 +35,14 @@ absl::Status GraphImporter::CheckVersions() {
                            v.min_consumer(), ")");
   }
   if (v.min_consumer() > kGraphVersion) {
-    return InvalidArgument("the graph asks for a consumer of version ", v.min_consumer(),
-                           " or newer, but this one is version ", kGraphVersion, "; its producer is version ",
-                           v.producer());
+    return InvalidArgument("the graph needs a reader of version ", v.min_consumer(),
+                           " or newer, but this library has version ", kGraphVersion,
+                           "; the graph was written by version ", v.producer());
   }
   for (int bad : v.bad_consumers()) {
     if (bad == kGraphVersion) {
-      return InvalidArgument("the graph's producer (version ", v.producer(), ") refuses consumers of version ",
-                             kGraphVersion);
+      return InvalidArgument("the graph was written by version ", v.producer(),
+                             ", which excludes readers of this library's version ", kGraphVersion);
     }
   }
   return absl::OkStatus();
@@ -93,7 +93,7 @@ absl::Status GraphImporter::NameNodes() {
     const std::string& name = def_.node(i).name();
     if (absl::Status s = CheckNodeName(name); !s.ok()) return Annotate(s, StrCat("node ", i, " of the graph"));
     if (name == graph_->source()->name() || name == graph_->sink()->name()) {
-      return At(i, InvalidArgument("the name is kept for a node that every graph has"));
+      return At(i, InvalidArgument("the name is reserved: every graph has a node of this name"));
     }
     if (!by_name_.try_emplace(name, i).second) {
       return At(i, InvalidArgument("the graph has two nodes named '", name, "'"));
@@ -176,7 +176,8 @@ absl::Status GraphImporter::ReadColocation(int i) {
     const auto it = by_name_.find(name);
     if (it == by_name_.end()) {
       if (graph_->Find(name) != nullptr) continue;
-      return InvalidArgument("it is to be placed beside node '", CEscape(name), "', which does not exist");
+      return InvalidArgument("attr '_class' asks to place the node with node '", CEscape(name),
+                             "', which does not exist");
     }
     if (!pending_[it->second].new_name.empty()) {
       c = StrCat(kLoc, pending_[it->second].new_name);
@@ -243,20 +244,22 @@ absl::Status GraphImporter::CheckOptions() {
   for (const std::string& name : options_.control_dependencies) {
     Node* n = graph_->Find(name);
     if (n == nullptr)
-      return InvalidArgument("the import is to wait for node '", name, "', which the graph does not have");
+      return InvalidArgument("ImportOptions.control_dependencies names node '", name,
+                             "', which the graph does not have");
     roots_wait_for_.push_back(n);
   }
   for (const auto& [name, out] : options_.input_map) {
     if (out.node == nullptr || out.node->graph() != graph_)
-      return InvalidArgument("input '", name, "' is mapped to no node of the graph");
+      return InvalidArgument("ImportOptions.input_map maps '", name, "' to no node of the graph");
   }
   for (const std::string& text : options_.return_outputs) {
     Input in;
-    if (absl::Status s = ReadInput(-1, text, &in); !s.ok()) return Annotate(s, "a tensor to return");
-    if (in.port == kControlSlot) return InvalidArgument("'", text, "' is to be returned, but is no tensor");
+    if (absl::Status s = ReadInput(-1, text, &in); !s.ok()) return Annotate(s, "ImportOptions.return_outputs");
+    if (in.port == kControlSlot)
+      return InvalidArgument("ImportOptions.return_outputs names '", text, "', which is no tensor");
     const size_t outputs = SourceTypes(in).size();
     if (in.port >= static_cast<int>(outputs)) {
-      return InvalidArgument("'", text, "' is to be returned, but the node has ", outputs,
+      return InvalidArgument("ImportOptions.return_outputs names '", text, "', but the node has ", outputs,
                              outputs == 1 ? " output" : " outputs");
     }
     returned_.push_back(in);

@@ -31,7 +31,7 @@ absl::Status Agree(AttrMap* attrs, const std::string& name, AttrValue value, std
   for (const Told& t : *told) {
     if (t.attr != name) continue;
     other = t.by;
-    because = StrCat(InputText(t.arg, t.by), " made ", name, " ", have->DebugString());
+    because = StrCat("attr ", name, " is ", have->DebugString(), " because of ", InputText(t.arg, t.by));
   }
   std::string hint;
   const auto literal = [](NodeOut v, DType t) { return v.valid() && v.node->IsConstant() && t == DType::kDouble; };
@@ -127,7 +127,7 @@ absl::StatusOr<Node*> NodeBuilder::Build() {
       if (!o.valid()) return address(InvalidArgument("arg '", op.inputs[i].name, "' is not valid"));
       if (o.index < 0 || o.index >= o.node->num_outputs()) {
         return address(InvalidArgument("'", o.ToString(), "' does not exist: '", o.node->name(), "' has ",
-                                       o.node->num_outputs(), " outputs"));
+                                       o.node->num_outputs(), o.node->num_outputs() == 1 ? " output" : " outputs"));
       }
       flat.push_back(o);
     }

@@ -153,7 +153,7 @@ const HandleInfo* ShapeRefiner::handle(NodeOut out) const {
 
 absl::Status ShapeRefiner::SetShape(NodeOut out, const PartialTensorShape& s) {
   if (out.index < 0 || out.index >= out.node->num_outputs())
-    return out.node->At(InvalidArgument("'", out.ToString(), "', whose shape was set, does not exist"));
+    return out.node->At(InvalidArgument("SetShape of '", out.ToString(), "', which does not exist"));
   if (out.node->id() >= static_cast<int>(entries_.size())) entries_.resize(graph_->num_node_ids());
   Entry& e = entries_[out.node->id()];
   if (!e.known) {

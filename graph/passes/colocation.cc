@@ -57,8 +57,8 @@ absl::Status ColocationGroups::AddNodes(const Graph& graph) {
       group.fixed = devices_->Find(fixed);
       group.fixed_by = n;
       if (group.fixed < 0) {
-        return n->At(InvalidArgument("it is on '", fixed,
-                                     "', but there is no such device; there are: ", devices_->DebugString()));
+        return n->At(InvalidArgument("the node is placed on '", fixed,
+                                     "', but there is no such device; the devices are: ", devices_->DebugString()));
       }
     } else if (!n->requested_device().empty()) {
       absl::StatusOr<DeviceName> request = DeviceName::Parse(n->requested_device());
@@ -69,7 +69,7 @@ absl::Status ColocationGroups::AddNodes(const Graph& graph) {
       if (kernels_->HasKernel(*n, devices_->types()[t])) group.types |= uint64_t{1} << t;
     }
     if (group.types == 0) {
-      return n->At(InvalidArgument("there is no kernel for it on any of the device types there are (",
+      return n->At(InvalidArgument("the op has no kernel for these types and attrs on any type of device here (",
                                    StrJoin(devices_->types(), ", "), ")"));
     }
   }

@@ -159,8 +159,8 @@ absl::Status ControlLoops::AddFor(const std::string& innermost, const std::strin
     }
     const auto cond = loop_conds_.find(frame);
     if (cond == loop_conds_.end()) {
-      return because.At(InvalidArgument("its value crosses to ", device, " inside of loop '", frame,
-                                        "', which has no LoopCond: such a loop cannot span devices"));
+      return because.At(InvalidArgument("a value of the node goes to ", device, " inside loop '", frame,
+                                        "'; the loop has no LoopCond, so it cannot span devices"));
     }
     const Node& enter = *enters_[frame];
     TROUPE_ASSIGN_OR_RETURN(const Loop loop, MakeLoop(enter, cond->second, device));

@@ -1,6 +1,7 @@
 #include "graph/passes/fold.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -18,11 +19,6 @@ struct Known {
   std::vector<Tensor> values;
   std::vector<Node*> waits;
 };
-
-bool GivesOnlyShape(const Node& n) {
-  const std::string& op = n.op().name;
-  return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank";
-}
 
 bool IsCandidate(const Node& n) {
   if (n.num_outputs() == 0 || n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() || n.IsConstant() ||
@@ -104,7 +100,7 @@ class Folder {
   // Shapes are inferred only when something asks for them.
   absl::Status InferShapes(const std::vector<Node*>& order) {
     if (!options_.fold_shapes ||
-        std::none_of(order.begin(), order.end(), [](const Node* n) { return GivesOnlyShape(*n); })) {
+        std::none_of(order.begin(), order.end(), [](const Node* n) { return n->op().Has(OpTrait::kReadsOnlyShape); })) {
       return absl::OkStatus();
     }
     WantedCheck wanted(options_.wanted);
@@ -150,30 +146,70 @@ class Folder {
   }
 
   bool FoldShape(Node& n) {
-    if (!shapes_ || !GivesOnlyShape(n)) return false;
+    if (!shapes_ || !n.op().Has(OpTrait::kReadsOnlyShape)) return false;
     Known result;
     if (!AddControlWaits(n, &result.waits)) return false;
+    std::vector<PartialTensorShape> shapes;
     for (int i = 0; i < n.num_inputs(); ++i) {
       const NodeOut in = n.input(i);
       if (!in.valid()) return false;
-      const PartialTensorShape shape = shapes_->shape(in);
-      const std::string& op = n.op().name;
-      Tensor value;
-      if (op == "Rank") {
-        if (!shape.known_rank()) return false;
-        value = Ints(n.output_type(0), {int64_t{shape.rank()}}, true);
-      } else if (!shape.IsFullyDefined()) {
-        return false;
-      } else if (op == "Size") {
-        value = Ints(n.output_type(0), {shape.num_elements()}, true);
-      } else {
-        value = Ints(n.output_type(i), shape.dims(), false);
-      }
-      if (!value.valid()) return false;
-      result.values.push_back(std::move(value));
+      shapes.push_back(shapes_->shape(in));
       if (conditional_[in.node->id()] && !AddWaitsFor(in.node, &result.waits)) return false;
     }
+    const std::string& op = n.op().name;
+    const bool defined = std::all_of(shapes.begin(), shapes.end(), [](const auto& s) { return s.IsFullyDefined(); });
+    if (op == "Rank" && shapes[0].known_rank()) {  // also of a shape with unknown dimensions
+      result.values = {Ints(n.output_type(0), {int64_t{shapes[0].rank()}}, true)};
+    } else if (!defined) {
+      return false;
+    } else if (op == "Size") {
+      result.values = {Ints(n.output_type(0), {shapes[0].num_elements()}, true)};
+    } else if (op == "Shape" || op == "ShapeN") {
+      for (int i = 0; i < n.num_inputs(); ++i) result.values.push_back(Ints(n.output_type(i), shapes[i].dims(), false));
+    } else if (!EvaluateForShapes(n, shapes, &result.values)) {
+      return false;
+    }
+    for (const Tensor& t : result.values) {
+      if (!t.valid()) return false;
+    }
     known_[n.id()] = std::move(result);
+    return true;
+  }
+
+  // The values of another op that reads only shapes: its kernel is given tensors of these shapes,
+  // with zeros.
+  bool EvaluateForShapes(Node& n, const std::vector<PartialTensorShape>& shapes, std::vector<Tensor>* values) {
+    std::vector<Tensor> inputs;
+    int64_t left = options_.max_result_bytes;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const DType type = n.input_type(static_cast<int>(i));
+      if (type == DType::kResource || type == DType::kVariant) return false;
+      const int64_t bytes = MultiplyWithoutOverflow(shapes[i].num_elements(), static_cast<int64_t>(SizeOf(type)));
+      if (bytes < 0 || bytes > left) return false;
+      left -= bytes;
+      inputs.emplace_back(type, shapes[i].AsTensorShape());
+      if (!inputs.back().valid()) return false;
+      std::memset(inputs.back().raw(), 0, type == DType::kString ? 0 : static_cast<size_t>(bytes));
+    }
+    return Compute(n, inputs, values);
+  }
+
+  // The outputs of `n` for these inputs. False when there are none, or they are too large.
+  bool Compute(Node& n, const std::vector<Tensor>& inputs, std::vector<Tensor>* values) {
+    // What is computed here may take long.
+    if (!WantedCheck(options_.wanted).Now().ok()) return false;
+    if (evaluator_ == nullptr || !evaluator_->CanEvaluate(n)) return false;
+    if (PredictBytes(n, inputs) > options_.max_result_bytes) return false;
+    absl::StatusOr<std::vector<Tensor>> computed = evaluator_->Evaluate(n, inputs);
+    if (!computed.ok() || static_cast<int>(computed->size()) != n.num_outputs()) return false;
+    int64_t bytes = 0;
+    for (int i = 0; i < n.num_outputs(); ++i) {
+      const Tensor& t = (*computed)[i];
+      if (!t.valid() || t.dtype() != n.output_type(i)) return false;
+      bytes += static_cast<int64_t>(t.bytes());
+    }
+    if (bytes > options_.max_result_bytes) return false;
+    *values = *std::move(computed);
     return true;
   }
 
@@ -209,20 +245,7 @@ class Folder {
       }
     }
     if (!AddControlWaits(n, &result.waits)) return false;
-    // What is computed here may take long.
-    if (!WantedCheck(options_.wanted).Now().ok()) return false;
-    if (evaluator_ == nullptr || !evaluator_->CanEvaluate(n)) return false;
-    if (PredictBytes(n, inputs) > options_.max_result_bytes) return false;
-    absl::StatusOr<std::vector<Tensor>> values = evaluator_->Evaluate(n, inputs);
-    if (!values.ok() || static_cast<int>(values->size()) != n.num_outputs()) return false;
-    int64_t bytes = 0;
-    for (int i = 0; i < n.num_outputs(); ++i) {
-      const Tensor& t = (*values)[i];
-      if (!t.valid() || t.dtype() != n.output_type(i)) return false;
-      bytes += static_cast<int64_t>(t.bytes());
-    }
-    if (bytes > options_.max_result_bytes) return false;
-    result.values = *std::move(values);
+    if (!Compute(n, inputs, &result.values)) return false;
     known_[n.id()] = std::move(result);
     return true;
   }

@@ -2,14 +2,14 @@
 // compiled, and not in every step.
 //
 // The kernels stand behind an interface, because this floor does not include any. Besides the
-// consumers of constants, Shape, ShapeN, Size and Rank of a tensor whose shape is known statically
-// are folded.
+// consumers of constants, ops that read only shapes (OpTrait::kReadsOnlyShape) are folded when
+// their inputs' shapes are known statically.
 //
 // Never folded: stateful ops, control flow, Send and Recv, placeholders, references, resources and
 // variants, results above a limit, what the evaluator refuses or fails on (the step will then
 // report the error with its address), and what waits by control edges for more than a few other
-// nodes. Whatever a folded node waited for by control edges, its
-// constant waits for too, so that a constant stays in its frame and on its branch.
+// nodes. Whatever a folded node waited for by control edges, its constant waits for too, so that a
+// constant stays in its frame and on its branch.
 //
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FOLD_H_

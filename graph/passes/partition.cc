@@ -22,8 +22,8 @@ class Partitioner {
       TROUPE_RETURN_IF_ERROR(wanted_());
       if (!device_index_.contains(n->assigned_device())) {
         return n->At(n->assigned_device().empty()
-                         ? InvalidArgument("it has no device: a graph is placed before it is cut")
-                         : InvalidArgument("there is no such device; there are: ", devices_.DebugString()));
+                         ? InvalidArgument("the node has no device: a graph must be placed before it is cut")
+                         : InvalidArgument("there is no such device; the devices are: ", devices_.DebugString()));
       }
     }
     absl::StatusOr<ControlLoops> loops = ControlLoops::Add(&graph_);
@@ -104,8 +104,8 @@ class Partitioner {
       return absl::OkStatus();
     }
     if (!e.IsControl() && IsRef(e.dst->input_type(e.dst_input))) {
-      return e.dst->At(InvalidArgument("it takes a reference from '", e.src->name(), "', which is on ",
-                                       devices_.info(from).name, ": references cannot leave their device"));
+      return e.dst->At(InvalidArgument("the node takes a reference from '", e.src->name(), "', which is on ",
+                                       devices_.info(from).name, ": a reference cannot go to another device"));
     }
     if (IsFreeConstant(*e.src)) {
       // There is nothing to wait for and little to hold: a copy saves a message in every step.

@@ -58,7 +58,9 @@ class Pruner {
         Node* node = name.ok() ? graph_.Find(name->first) : nullptr;
         absl::Status s = absl::OkStatus();
         if (text.empty()) {
-          s = InvalidArgument("a ", what, " has no name: an Output is invalid, which its scope's status() explains");
+          s = InvalidArgument(
+              "a ", what,
+              " has an empty name. An invalid Output has one: its builder failed, and the scope's status() says why");
         } else if (!name.ok()) {
           s = Annotate(name.status(), what);
         } else if (name->second == kControlSlot) {
@@ -67,7 +69,7 @@ class Pruner {
           unknown.push_back(StrCat(what, " '", text, "'"));
         } else if (name->second >= node->num_outputs()) {
           s = InvalidArgument(what, " '", text, "': node '", node->name(), "' (", node->op().name, ") has ",
-                              node->num_outputs(), " outputs");
+                              node->num_outputs(), node->num_outputs() == 1 ? " output" : " outputs");
         } else {
           outs->push_back({node, name->second});
         }
@@ -85,7 +87,8 @@ class Pruner {
       }
       if (name.empty()) {
         bad.Update(
-            InvalidArgument("a target has no name: an Operation is invalid, which its scope's status() explains"));
+            InvalidArgument("a target has an empty name. An invalid Operation has one: its builder failed, and the "
+                            "scope's status() says why"));
       } else if (node == nullptr || !node->IsOp()) {
         unknown.push_back(StrCat("target '", name, "'"));
       } else {
@@ -94,7 +97,7 @@ class Pruner {
     }
     TROUPE_RETURN_IF_ERROR(bad);
     if (unknown.empty()) return absl::OkStatus();
-    return NotFound("the graph has no ", StrJoin(unknown, ", "));
+    return NotFound("the graph has no node for ", StrJoin(unknown, ", "));
   }
 
   int FeedOf(const Node* node, int output) const {
@@ -174,7 +177,7 @@ class Pruner {
     for (const Node* n : needed_) {
       if (!n->op().Has(OpTrait::kArgument) && !n->op().Has(OpTrait::kResult)) continue;
       return n->At(InvalidArgument(
-          "it stands for an argument or a result of a function, which a graph that is run does not have"));
+          "the op stands for an argument or a result of a function; a graph that is run cannot have such a node"));
     }
     return absl::OkStatus();
   }
@@ -265,8 +268,8 @@ class Pruner {
       } else if (const int feed = FeedOf(e->src, e->src_output); feed < 0) {
         TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(copies_[e->src->id()], e->src_output, to, e->dst_input).status());
       } else if (IsRef(to->input_type(e->dst_input))) {
-        return to->At(InvalidArgument("it writes to '", e->src->name(), ":", e->src_output,
-                                      "', which is fed: a fed value cannot be written to"));
+        return to->At(InvalidArgument("the node writes to '", e->src->name(), ":", e->src_output,
+                                      "'; that tensor is fed, and a fed value cannot be written to"));
       } else {
         TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(result_.args[feed], 0, to, e->dst_input).status());
       }

@@ -34,13 +34,13 @@ std::vector<Case> Cases() {
       // Arguments and results that are not the step's own were read and written where nothing is.
       {"node { name: 'a' op: '_Arg' " + Attr("T", "type: DT_DOUBLE") + Attr("index", "i: 0") + "}",
        {"a"},
-       "node 'a' (_Arg): it stands for an argument"},
+       "node 'a' (_Arg): the op stands for an argument"},
       {"node { name: 'c' op: 'Const' " + Attr("dtype", "type: DT_INT32") +
            Attr("value", "tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 }") +
            "} node { name: 'r' op: '_Retval' input: 'c' " + Attr("T", "type: DT_INT32") + Attr("index", "i: 1000000") +
            "} node { name: 'n' op: 'Identity' input: 'c' input: '^r' " + Attr("T", "type: DT_INT32") + "}",
        {"n"},
-       "node 'r' (_Retval): it stands for an argument or a result"},
+       "node 'r' (_Retval): the op stands for an argument or a result"},
       // A constant whose bytes are of another type than it says was read past its end when the node
       // after it was folded.
       {"node { name: 'c' op: 'Const' " + Attr("dtype", "type: DT_DOUBLE") +

@@ -133,10 +133,14 @@ BOOST_AUTO_TEST_CASE(an_invalid_output_is_refused) {
   std::vector<Tensor> out;
   const absl::Status s = session->Run({}, {Output()}, {}, &out);
   BOOST_TEST(s.code() == absl::StatusCode::kInvalidArgument);
-  BOOST_TEST(s.message() == "a fetch has no name: an Output is invalid, which its scope's status() explains");
-  BOOST_TEST(session->Run({}, {}, {"Placeholder:1"}, &out).message() == "the graph has no target 'Placeholder:1'");
+  BOOST_TEST(
+      s.message() ==
+      "a fetch has an empty name. An invalid Output has one: its builder failed, and the scope's status() says why");
+  BOOST_TEST(session->Run({}, {}, {"Placeholder:1"}, &out).message() ==
+             "the graph has no node for target 'Placeholder:1'");
   BOOST_TEST(session->Run({}, {}, {Operation()}, &out).message() ==
-             "a target has no name: an Operation is invalid, which its scope's status() explains");
+             "a target has an empty name. An invalid Operation has one: its builder failed, and the scope's status() "
+             "says why");
 }
 
 // Both kinds of variables.

@@ -192,7 +192,8 @@ BOOST_AUTO_TEST_CASE(bad_rows) {
   BOOST_TEST(std::string(root.status().message()).find("is a scalar") != std::string::npos, root.status().ToString());
   const Scope other = Scope::NewRootScope();
   Map(other, {Const(other, {1, 2}), Const(other, {1, 2, 3})}, [](const Scope&, const OutputList& row) { return row; });
-  BOOST_TEST(std::string(other.status().message()).find("has 3 rows, others 2") != std::string::npos,
+  BOOST_TEST(std::string(other.status().message()).find("has 3 rows, but another tensor of the list has 2") !=
+                 std::string::npos,
              other.status().ToString());
 }
 

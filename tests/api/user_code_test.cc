@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(parts_of_loops_need_a_frame) {
     const Scope s = Scope::NewRootScope();
     EmitOp(s.WithOpName("alone"), op, {Feed(s, "x")});
     Has(s.status(), StrCat("node 'alone' (", op, ")"));
-    Has(s.status(), "must be inside of a frame, but no Enter leads to it");
+    Has(s.status(), "must be inside a loop's frame, but no Enter node leads to it");
   }
   // By hand, as an importer of another format may.
   const Scope s = Scope::NewRootScope();
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(parts_of_loops_need_a_frame) {
   const Output exit = EmitOp(s, "Exit", {EmitOp(s, "Square", {enter}).output(0)}).output(0);
   BOOST_TEST(s.ok(), s.status().ToString());
   EmitOp(s, "Exit", {exit});
-  Has(s.status(), "must be inside of a frame");
+  Has(s.status(), "must be inside a loop's frame");
 
   for (const char* op : {"Exit", "NextIteration", "RefExit", "RefNextIteration"}) {
     const bool ref = op[0] == 'R';
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(parts_of_loops_need_a_frame) {
     Graph graph;
     const auto imported = ImportGraphDef(def, {}, &graph);
     Has(imported.status(), StrCat("node 'alone' (", op, ")"));
-    Has(imported.status(), "must be inside of a frame, but no Enter leads to it");
+    Has(imported.status(), "must be inside a loop's frame, but no Enter node leads to it");
     BOOST_TEST(graph.num_nodes() == 2);
   }
 }
@@ -207,13 +207,14 @@ BOOST_AUTO_TEST_CASE(types_that_differ_are_told_as_they_are) {
   {
     const Scope s = Scope::NewRootScope();
     Output sum = Feed(s, "a") + Feed(s, "b", DType::kInt32);
-    Has(s.status(), "input 'y' ('b:0') is int32, but 'x' ('a:0') made T float32");
+    Has(s.status(), "input 'y' ('b:0') is int32, but attr T is float32 because of 'x' ('a:0')");
   }
   {
     const Scope s = Scope::NewRootScope();
     Output product = Const(s, 0.5) * Feed(s, "a");
     Has(s.status(),
-        "input 'y' ('a:0') is float32, but 'x' ('Const:0') made T float64; 'Const:0' is a constant of type "
+        "input 'y' ('a:0') is float32, but attr T is float64 because of 'x' ('Const:0'); 'Const:0' is a constant of "
+        "type "
         "float64: in C++ 0.5 is a double, 0.5f a float");
   }
   {
@@ -436,7 +437,7 @@ BOOST_AUTO_TEST_CASE(a_scope_without_a_graph_has_an_error) {
   for (const Scope& s :
        {Scope::NewRootScope(std::shared_ptr<Graph>()), Scope::NewRootScope(static_cast<Graph*>(nullptr)),
         Scope(std::shared_ptr<const internal::ScopeState>())}) {
-    Has(s.status(), "a scope was made of no graph");
+    Has(s.status(), "NewRootScope was given no graph");
     BOOST_TEST(s.graph() != nullptr);
     BOOST_TEST(!Const(s.NewSubScope("a").WithDevice("/cpu:0"), 1.f).valid());
     BOOST_TEST(!Group(s, {}).valid());

@@ -181,17 +181,17 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_said) {
              "the import's prefix: 'a b' is not a valid node name: only letters, digits and . _ \\ - / > may occur");
   o = {};
   o.control_dependencies = {"c"};
-  BOOST_TEST(message(o) == "the import is to wait for node 'c', which the graph does not have");
+  BOOST_TEST(message(o) == "ImportOptions.control_dependencies names node 'c', which the graph does not have");
   o = {};
   o.return_outputs = {"b:1"};
-  BOOST_TEST(message(o) == "'b:1' is to be returned, but the node has 1 output");
+  BOOST_TEST(message(o) == "ImportOptions.return_outputs names 'b:1', but the node has 1 output");
   o.return_outputs = {"^b"};
-  BOOST_TEST(message(o) == "'^b' is to be returned, but is no tensor");
+  BOOST_TEST(message(o) == "ImportOptions.return_outputs names '^b', which is no tensor");
   o.return_outputs = {"z"};
-  BOOST_TEST(message(o) == "a tensor to return: input 'z': there is no node 'z'");
+  BOOST_TEST(message(o) == "ImportOptions.return_outputs: input 'z': there is no node 'z'");
   o = {};
   o.input_map["x:0"] = {};
-  BOOST_TEST(message(o) == "input 'x:0' is mapped to no node of the graph");
+  BOOST_TEST(message(o) == "ImportOptions.input_map maps 'x:0' to no node of the graph");
   BOOST_TEST(graph->num_nodes() == 3);
 }
 

@@ -42,7 +42,7 @@ std::vector<Case> Cases() {
       {kA + Node("a\\n", "ImpNoOp"),
        "node 1 of the graph: 'a\\n' is not a valid node name: only letters, digits and . _ \\ - / > may occur"},
       {kA + Node("n", "ImpNoOp") + Node("n", "ImpNoOp"), "node 'n' (ImpNoOp): the graph has two nodes named 'n'"},
-      {Node("_SINK", "ImpNoOp"), "node '_SINK' (ImpNoOp): the name is kept for a node that every graph has"},
+      {Node("_SINK", "ImpNoOp"), "node '_SINK' (ImpNoOp): the name is reserved: every graph has a node of this name"},
       // Constants.
       {Node("n", "Const",
             Attr("dtype", "type: DT_FLOAT") +
@@ -63,10 +63,10 @@ std::vector<Case> Cases() {
        n + "(ImpOld): op 'ImpOld' is not available in graphs of version 7; it was removed in version 5: use ImpNoOp"},
       // Versions.
       {"versions { producer: 30 min_consumer: 1000000 }",
-       StrCat("the graph asks for a consumer of version 1000000 or newer, but this one is version ", kGraphVersion,
-              "; its producer is version 30")},
+       StrCat("the graph needs a reader of version 1000000 or newer, but this library has version ", kGraphVersion,
+              "; the graph was written by version 30")},
       {StrCat("versions { producer: 30 bad_consumers: 3 bad_consumers: ", kGraphVersion, " }"),
-       StrCat("the graph's producer (version 30) refuses consumers of version ", kGraphVersion)},
+       StrCat("the graph was written by version 30, which excludes readers of this library's version ", kGraphVersion)},
       {"versions { producer: -1 }", "the graph's versions are negative (producer -1, min_consumer 0)"},
       {"versions { min_consumer: -2 }", "the graph's versions are negative (producer 0, min_consumer -2)"},
       // Inputs.
@@ -161,23 +161,27 @@ std::vector<Case> Cases() {
        n + "(ImpConst): attr 'value': float_val has 1 values for float32 [99999999999]: repeating the last one would "
            "take more than 2^31 bytes"},
       {Node("n", "ImpNoOp", Attr("_class", "list { s: 'loc:@gone' }")),
-       n + "(ImpNoOp): it is to be placed beside node 'gone', which does not exist"},
+       n + "(ImpNoOp): attr '_class' asks to place the node with node 'gone', which does not exist"},
       // Cycles.
       {Node("n", "ImpNoOp", In("^n")),
-       n + "(ImpNoOp): the node is on a cycle that no NextIteration into a Merge closes: 'n' -> 'n'"},
+       n + "(ImpNoOp): the node is on a cycle without an edge from a NextIteration to a Merge: 'n' -> 'n'"},
       {Node("n", "ImpIdentity", In("n") + kFloat),
-       n + "(ImpIdentity): the node is on a cycle that no NextIteration into a Merge closes: 'n' -> 'n'"},
+       n + "(ImpIdentity): the node is on a cycle without an edge from a NextIteration to a Merge: 'n' -> 'n'"},
       {kA + Node("b", "ImpNoOp", In("^d") + In("^a")) + Node("c", "ImpNoOp", In("^b")) + Node("d", "ImpNoOp", In("^c")),
-       "node 'b' (ImpNoOp): the node is on a cycle that no NextIteration into a Merge closes: 'c' -> 'd' -> 'b' -> "
+       "node 'b' (ImpNoOp): the node is on a cycle without an edge from a NextIteration to a Merge: 'c' -> 'd' -> 'b' "
+       "-> "
        "'c'"},
       {kA + Node("m", "ImpMerge", In("a") + In("i") + kFloat + Attr("N", "i: 2")) +
            Node("i", "ImpIdentity", In("m") + kFloat),
-       "node 'm' (ImpMerge): the node is on a cycle that no NextIteration into a Merge closes: 'i' -> 'm' -> 'i'"},
+       "node 'm' (ImpMerge): the node is on a cycle without an edge from a NextIteration to a Merge: 'i' -> 'm' -> "
+       "'i'"},
       {Node("i", "ImpNextIteration", In("i") + kFloat),
-       "node 'i' (ImpNextIteration): the node is on a cycle that no NextIteration into a Merge closes: 'i' -> 'i'"},
+       "node 'i' (ImpNextIteration): the node is on a cycle without an edge from a NextIteration to a Merge: 'i' -> "
+       "'i'"},
       {kA + Node("m", "ImpMerge", In("a") + kFloat + Attr("N", "i: 1") + In("^i")) +
            Node("i", "ImpNextIteration", In("m") + kFloat),
-       "node 'm' (ImpMerge): the node is on a cycle that no NextIteration into a Merge closes: 'i' -> 'm' -> 'i'"},
+       "node 'm' (ImpMerge): the node is on a cycle without an edge from a NextIteration to a Merge: 'i' -> 'm' -> "
+       "'i'"},
   };
   return cases;
 }

@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_around_them_is_still_refused) {
   BOOST_TEST(message("node { name: 'a' op: 'Zork' } node { name: 'b' op: 'Zork' input: 'a:70000' }") ==
              "node 'b' (Zork): input 0 is output 70000 of node 'a', whose op does not exist here: no op has so many");
   BOOST_TEST(message("node { name: 'a' op: 'Zork' input: 'a' }") ==
-             "node 'a' (Zork): the node is on a cycle that no NextIteration into a Merge closes: 'a' -> 'a'");
+             "node 'a' (Zork): the node is on a cycle without an edge from a NextIteration to a Merge: 'a' -> 'a'");
   BOOST_TEST(message("node { name: 'a' op: 'Zork' input: 'b' }") == "node 'a' (Zork): input 'b': there is no node 'b'");
   BOOST_TEST(graph.num_nodes() == 2);
 }

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(mixed_frames_are_refused_naming_both_nodes) {
        "Enter[frame_name=\"g\"](e)\nh = Enter[frame_name=\"g\"](x)",
        "enters frame 'g' from", "'g' enters it from frame 'f'"},
       {"x = TestFeed[dtype=float32]\ne = Enter[frame_name=\"\"](x)", "node 'e'", "must have a frame name"},
-      {"x = TestFeed[dtype=float32]\ne = Exit(x)", "node 'e'", "must be inside of a frame"},
+      {"x = TestFeed[dtype=float32]\ne = Exit(x)", "node 'e'", "must be inside a loop's frame"},
       {"x = TestFeed[dtype=bool]\ne = Enter[frame_name=\"f\"](x)\nc = LoopCond(e)\nd = LoopCond(e)", "node 'd'",
        "'c' already"},
   };

@@ -17,6 +17,11 @@ class TestEvaluator : public ConstantEvaluator {
     if (op == "TestBig" || op == "TestBigShaped") {
       return std::vector<Tensor>{Tensor(DType::kInt32, TensorShape({*in[0].data<int32_t>()}))};
     }
+    if (op == "TestLongest") {
+      const TensorShape shape = in[0].shape();
+      return std::vector<Tensor>{
+          Tensor::Scalar(static_cast<int32_t>(*std::max_element(shape.dims().begin(), shape.dims().end())))};
+    }
     const int64_t n = in[0].num_elements();
     Tensor out(DType::kInt32, in[0].shape());
     for (int64_t i = 0; i < n; ++i) {
@@ -30,6 +35,14 @@ class TestEvaluator : public ConstantEvaluator {
   int evaluations = 0;
 };
 
+TROUPE_OP("TestLongest")
+    .Input("x: T")
+    .Output("longest: int32")
+    .Attr("T: type")
+    .Trait(OpTrait::kReadsOnlyShape)
+    .Shape(shape_fn::Scalar)
+    .NotDifferentiable("test")
+    .Doc("The largest dimension.");
 TROUPE_OP("TestBig").Input("n: int32").Output("y: int32").NotDifferentiable("test");
 TROUPE_OP("TestBigShaped")
     .Input("n: int32")
@@ -179,6 +192,21 @@ BOOST_AUTO_TEST_CASE(table) {
           ns = ShapeN(x, y)
           ok_output_1 = Const[value=int32[2]{2, 3}]
           all = TestList[Tout={}](size, rank, no, ns, ok_output_1))"},
+      {"an op whose trait says that it reads only shapes; of large and of unknown shapes it stays",
+       R"(x = _Arg[T=float32, index=0, _output_shapes={[2,3]}]
+          y = _Arg[T=float32, index=1, _output_shapes={[2,?]}]
+          z = _Arg[T=float32, index=2, _output_shapes={[1000000,1000]}]
+          of_x = TestLongest(x)
+          of_y = TestLongest(y)
+          of_z = TestLongest(z)
+          all = TestList[Tout={}](of_x, of_y, of_z))",
+       R"(x = _Arg[T=float32, index=0, _output_shapes={[2,3]}]
+          y = _Arg[T=float32, index=1, _output_shapes={[2,?]}]
+          z = _Arg[T=float32, index=2, _output_shapes={[1000000,1000]}]
+          of_x = Const[value=int32{3}]
+          of_y = TestLongest(y)
+          of_z = TestLongest(z)
+          all = TestList[Tout={}](of_x, of_y, of_z))"},
       {"the shape of a value on a branch is known only when the branch is taken",
        R"(p = _Arg[T=bool, index=0]
           x = _Arg[T=float32, index=1, _output_shapes={[7]}]

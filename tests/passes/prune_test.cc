@@ -157,11 +157,11 @@ BOOST_AUTO_TEST_CASE(errors) {
        {"loss", "what:1"},
        {"who"},
        absl::StatusCode::kNotFound,
-       "the graph has no feed 'nope', fetch 'what:1', target 'who'"},
+       "the graph has no node for feed 'nope', fetch 'what:1', target 'who'"},
       {{"x", "x:0"}, {"loss"}, {}, absl::StatusCode::kInvalidArgument, "'x:0' is fed twice"},
       {{"^x"}, {"loss"}, {}, absl::StatusCode::kInvalidArgument, "feed '^x' is a control edge"},
       {{}, {"^x"}, {}, absl::StatusCode::kInvalidArgument, "fetch '^x' is a control edge"},
-      {{"x:1"}, {}, {}, absl::StatusCode::kInvalidArgument, "node 'x' (TestFeed) has 1 outputs"},
+      {{"x:1"}, {}, {}, absl::StatusCode::kInvalidArgument, "node 'x' (TestFeed) has 1 output"},
       {{}, {"x:y"}, {}, absl::StatusCode::kInvalidArgument, "fetch: 'x:y' is not a tensor name"},
       {{"y"},
        {"loss"},
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(errors) {
        {"assign"},
        {},
        absl::StatusCode::kInvalidArgument,
-       "node 'assign' (TestAssign): it writes to 'v:0', which is fed"},
+       "node 'assign' (TestAssign): the node writes to 'v:0'; that tensor is fed"},
       {{}, {"_SOURCE"}, {}, absl::StatusCode::kNotFound, "fetch '_SOURCE'"},
   };
   auto graph = MustParse(kGraph);

@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(a_failed_run_ends_with_1_and_its_reason) {
   fails({"--fetch", "nobody"}, "nobody");
   fails({"--target", "nobody"}, "nobody");
   fails({"--feed", "nobody=1", "--fetch", "sum"}, "the graph has no node 'nobody'");
-  fails({"--feed", "x_FLOAT:1=1", "--fetch", "sum"}, "has 1 outputs");
+  fails({"--feed", "x_FLOAT:1=1", "--fetch", "sum"}, "has 1 output");
   fails({"--feed", "x_FLOAT=[1,2]", "--fetch", "product"}, "product");
   fails({"--feed", "x_FLOAT=1", "--fetch", "sum", "--out", graph + "/below"}, "graph.pbtxt/below");
   const Ended none = RunProgram({"run", folder.Path("none.pb"), "--fetch", "x"});

@@ -54,6 +54,11 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
         }
         // What must wait does so in the turn, and needs its inputs again.
         if (call->context.wait() != nullptr) {
+          try {
+            call->waits = Hold(call->context.TakeWait(), call->step.get());
+          } catch (...) {
+            status = KernelException();
+          }
           call->Give(std::move(status));
           return;
         }
@@ -208,14 +213,19 @@ void StepState::HandleArgument(Arrival& a) {
 void StepState::HandleNodeDone(Arrival& a) {
   --in_flight_;
   auto* const call = static_cast<AsyncCall*>(a.call);
-  std::unique_ptr<KernelWait> wait = call->context.TakeWait();
-  if (wait != nullptr && !aborting_) call->PutInputsBack();
-  Forget(call);
-  if (wait != nullptr) {
+  std::shared_ptr<PendingWait> waits = std::move(call->waits);
+  if (waits != nullptr) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
-    if (!aborting_) WaitFor(a.node, a.iteration, false, -1, std::move(wait));
+    if (aborting_) {
+      GiveUp(*waits);  // before the inputs, which name what it waits for
+    } else {
+      call->PutInputsBack();
+    }
+    Forget(call);
+    if (!aborting_) WaitFor(a.node, a.iteration, false, -1, std::move(waits));
     return;
   }
+  Forget(call);
   if (a.job) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
     job_nanos_ += static_cast<int64_t>(a.nanos);

@@ -47,6 +47,7 @@ struct StepState::AsyncCall {
   const int64_t begun = NowNanos();
   std::atomic<int64_t> started{0};  // of a job: when a thread took it
   const bool job;
+  std::shared_ptr<PendingWait> waits;  // of a job whose kernel must wait
   StepState* const state;
   AsyncCall *before = nullptr, *after = nullptr;  // in the step's list
   // Of the answers.

@@ -73,7 +73,7 @@ void StepState::Unpin(Iteration* it, uint32_t frame) {
 
 void StepState::KernelFailed(uint32_t node, Iteration* it, const absl::Status& status) {
   if (std::unique_ptr<KernelWait> wait = kernel_context_.TakeWait()) {
-    return WaitFor(node, it, kernel_context_.is_dead(), -1, std::move(wait));
+    return WaitFor(node, it, kernel_context_.is_dead(), -1, Hold(std::move(wait), input_.context.get()));
   }
   ConsumeInputs(nodes_[node], it->slots + nodes_[node].first_slot);
   Fail(node, status);
@@ -99,7 +99,8 @@ bool StepState::ReadReferences(uint32_t node, Iteration* it, bool dead) {
     }
     absl::StatusOr<Tensor> value = absl::UnknownError("");
     if (!slot->TryRead(&value)) [[unlikely]] {
-      WaitFor(node, it, dead, static_cast<int>(i), std::make_unique<state::SnapshotWait>(slot));
+      WaitFor(node, it, dead, static_cast<int>(i),
+              Hold(std::make_unique<state::SnapshotWait>(slot), input_.context.get()));
       return false;
     }
     if (!value.ok()) {

@@ -111,13 +111,16 @@ class StepState::Reporter {
       }
       sources.push_back(std::move(source));
     }
-    for (const auto& w : s_.waiting_)
+    for (const auto& w : s_.waiting_) {
+      std::lock_guard<std::mutex> lock(w->pending->mu);
+      if (w->pending->wait == nullptr) continue;  // given up: the step ends
       sources.push_back({w->node,
                          w->iteration,
                          w->since,
-                         StrCat(" has waited ", Since(w->since), " for ", w->wait->What()),
+                         StrCat(" has waited ", Since(w->since), " for ", w->pending->wait->What()),
                          "waiting for a variable",
                          {}});
+    }
     for (const auto& [index, a] : s_.waiting_arguments_)
       sources.push_back(
           {a.node, &s_.root_, a.since, StrCat(" has waited ", Since(a.since), " to be fed"), "not fed", {}});

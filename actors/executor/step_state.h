@@ -43,6 +43,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -292,6 +293,18 @@ class StepState : public TensorExchange {
     uint32_t node;
     int64_t since;
   };
+  // What a kernel waits for, until its node is run again or the step is told to end. The latter is
+  // heard through the step's cancellation list, at once: a turn may be long, and what has been
+  // granted to the step meanwhile is wanted by others.
+  struct PendingWait {
+    std::mutex mu;
+    std::unique_ptr<KernelWait> wait;  // null: given up, or taken by who runs the node
+    CancellationList::Id id = 0;
+    std::unique_ptr<KernelWait> Take() {
+      std::lock_guard<std::mutex> lock(mu);
+      return std::move(wait);
+    }
+  };
   // A node that was ready, but whose kernel, or the reading of a reference among its inputs, must
   // wait.
   struct Waiting {
@@ -299,7 +312,7 @@ class StepState : public TensorExchange {
     Iteration* iteration;
     bool dead;
     int input;  // the reference; -1: the kernel
-    std::unique_ptr<KernelWait> wait;
+    std::shared_ptr<PendingWait> pending;
     int64_t since;
   };
 
@@ -400,10 +413,12 @@ class StepState : public TensorExchange {
   // The status of an exception that no kernel threw. REQUIRES: inside of its handler.
   static absl::Status StepException();
   // Nodes that wait for variables (waiting.cc).
-  void WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::unique_ptr<KernelWait> wait);
+  static std::shared_ptr<PendingWait> Hold(std::unique_ptr<KernelWait> wait, StepContext* step);
+  void WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending);
   void WaitOver(Waiting* over);
   template <bool kFlow>
   void RunAfterWait(uint32_t node, Iteration* it, bool dead);
+  void GiveUp(PendingWait& pending);
   void GiveUpWaits();
   // Tensors of other parts (waiting.cc).
   void TensorCame(Arrival* a);

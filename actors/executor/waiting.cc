@@ -8,30 +8,43 @@
 
 namespace troupe {
 
-// The node's inputs stay in their slots. Whoever ends the wait posts an arrival.
-void StepState::WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::unique_ptr<KernelWait> wait) {
-  KernelWait* const w = wait.get();
-  waiting_.push_back(std::make_unique<Waiting>(Waiting{node, it, dead, input, std::move(wait), NowNanos()}));
+std::shared_ptr<StepState::PendingWait> StepState::Hold(std::unique_ptr<KernelWait> wait, StepContext* step) {
+  auto pending = std::make_shared<PendingWait>();
+  pending->wait = std::move(wait);
+  pending->id = step->cancellations.Register([pending] { pending->Take().reset(); });
+  if (pending->id == 0) pending->Take().reset();
+  return pending;
+}
+
+// The node's inputs stay in their slots. Whoever ends the wait posts an arrival; if the step is
+// told to end before, its Abort is what comes.
+void StepState::WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending) {
+  PendingWait* const p = pending.get();
+  waiting_.push_back(std::make_unique<Waiting>(Waiting{node, it, dead, input, std::move(pending), NowNanos()}));
   ++in_flight_;
   // Made here, so that who ends the wait need not find memory for it.
   const auto arrival = std::make_shared<std::unique_ptr<Arrival>>(std::make_unique<Arrival>());
   (*arrival)->kind = Arrival::Kind::kWaitOver;
   (*arrival)->step_id = last_step_;
   (*arrival)->call = waiting_.back().get();
-  w->Await([this, keep = host_->KeepAlive(), arrival] { PostEnd(arrival->release()); });
+  std::lock_guard<std::mutex> lock(p->mu);
+  if (p->wait != nullptr) p->wait->Await([this, keep = host_->KeepAlive(), arrival] { PostEnd(arrival->release()); });
 }
 
 void StepState::WaitOver(Waiting* over) {
   const auto it = std::find_if(waiting_.begin(), waiting_.end(), [over](const auto& w) { return w.get() == over; });
   if (it == waiting_.end()) return;
+  std::unique_ptr<KernelWait> wait = over->pending->Take();
+  if (wait == nullptr) return;  // given up: the step ends
   const std::unique_ptr<Waiting> w = std::move(*it);
   waiting_.erase(it);
   --in_flight_;
+  input_.context->cancellations.Deregister(w->pending->id);
   const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
   if (w->input < 0) {
-    kernel_context_.set_wait(std::move(w->wait));
+    kernel_context_.set_wait(std::move(wait));
   } else {
-    absl::StatusOr<Tensor> value = static_cast<state::SnapshotWait&>(*w->wait).Take();
+    absl::StatusOr<Tensor> value = static_cast<state::SnapshotWait&>(*wait).Take();
     if (!value.ok()) return Fail(w->node, value.status());
     w->iteration->slots[nodes_[w->node].first_slot + static_cast<uint32_t>(w->input)] = *std::move(value);
   }
@@ -42,7 +55,15 @@ void StepState::WaitOver(Waiting* over) {
   }
 }
 
-void StepState::GiveUpWaits() { std::exchange(waiting_, {}).clear(); }
+// On return no other thread is at it, either.
+void StepState::GiveUp(PendingWait& pending) {
+  pending.Take().reset();
+  input_.context->cancellations.Deregister(pending.id);
+}
+
+void StepState::GiveUpWaits() {
+  for (const auto& w : std::exchange(waiting_, {})) GiveUp(*w->pending);
+}
 
 absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value, bool dead) {
   // What is dead has no bytes to hold back.

@@ -9,10 +9,9 @@ SteadyTime TimeAfter(SteadyTime begun, int64_t ms) {
   return ms >= left.count() ? SteadyTime::max() : begun + std::chrono::milliseconds(ms);
 }
 
-absl::Status CancelledByCaller() {
-  static const absl::Status cancelled = absl::CancelledError("the step was cancelled by its caller");
-  return cancelled;
-}
+// Made when the library is loaded: the caller may have no memory left.
+static const absl::Status& kCancelled = *new absl::Status(absl::CancelledError("the step was cancelled by its caller"));
+absl::Status CancelledByCaller() { return kCancelled; }
 
 CancellationToken::CancellationToken() : impl_(std::make_shared<Impl>()) {}
 CancellationToken::~CancellationToken() = default;

@@ -4,6 +4,8 @@
 #include <caf/actor_system.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
+#include "actors/no_memory.h"
+
 namespace troupe {
 namespace {
 
@@ -51,7 +53,11 @@ void Lane::Detach() {
     std::lock_guard<std::mutex> lock(mu_);
     attached_ = false;
     thread_ = std::thread::id();
-    if (!inbox_.empty()) left.swap(inbox_);
+  }
+  // From here on nobody adds to the inbox, which keeps its room.
+  if (!inbox_.empty()) {
+    UntilMemoryAllows([&] { left.reserve(2 * own_.size()); });
+    left.swap(inbox_);
   }
   for (; head_ < queue_.size(); ++head_) Elsewhere(queue_[head_]);
   queue_.clear();

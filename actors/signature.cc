@@ -21,15 +21,11 @@ using Clock = std::chrono::steady_clock;
 // A set takes this many numbers at once, so that steps do not meet at a counter.
 constexpr int64_t kStepIds = 1024;
 std::atomic<int64_t> next_step_id{1};
-// Statuses that need no memory when it has run out.
-const absl::Status& NoMemory() {
-  static const absl::Status status = ResourceExhausted("no memory is left for the step");
-  return status;
-}
-const absl::Status& AnotherPartFailed() {
-  static const absl::Status status = Cancelled("another part of the step failed");
-  return status;
-}
+// Made when the library is loaded, since memory may be lacking when they are needed; never
+// destroyed, since threads may still run at exit.
+const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+const absl::Status& kAnotherPartFailed = *new absl::Status(Cancelled("another part of the step failed"));
+const absl::Status& kSessionClosed = *new absl::Status(Cancelled("the session was closed"));
 
 // Where a thread looks for a free set first, and where it puts it back: so it finds the set that it
 // had before, whose lines are in its core's cache.
@@ -124,9 +120,6 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
     own.push_back(executors_.back()->resumable());
   }
   lane_.Own(std::move(own));
-  (void)NoMemory();
-  (void)AnotherPartFailed();
-  (void)CancelledByCaller();
   arguments_.resize(signature->feeds.size());
   loans_ = std::vector<bits::Loan>(signature->feeds.size());
   results_.resize(signature->fetches.size());
@@ -183,7 +176,12 @@ void ExecutorSet::AbortPart(size_t part, int64_t step_id, const absl::Status& st
 
 // A kernel of an aborted step may still look at the old context.
 void ExecutorSet::Renew() {
-  if (context_.use_count() != 1) context_ = std::make_shared<StepContext>();
+  if (context_.use_count() == 1) [[likely]]
+    return;
+  auto fresh = std::make_shared<StepContext>();
+  // A Stop of the step before may still look at it.
+  std::lock_guard<std::mutex> lock(mu_);
+  context_.swap(fresh);
 }
 
 void ExecutorSet::Reserve(const RunOptions& options, const FeedValues& feeds) {
@@ -216,13 +214,13 @@ void ExecutorSet::Begin(const FeedValues& feeds, bool answers) {
   // seen here.
   parts_left_.store(static_cast<int>(executors_.size()));
   if (signature_->closed->load()) {
-    SetError(absl::CancelledError("the session was closed"));
+    SetError(kSessionClosed);
     context_->cancelled.store(true, std::memory_order_relaxed);
   }
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (loans_[i].Begin(feeds[i], &arguments_[i])) [[likely]]
       continue;
-    SetError(ResourceExhausted("no memory is left for the step's feeds"));
+    SetError(kNoMemory);
     context_->cancelled.store(true, std::memory_order_relaxed);
   }
 }
@@ -246,7 +244,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
       if (!failed.ok()) break;
     }
   } catch (const std::bad_alloc&) {
-    failed = NoMemory();
+    failed = kNoMemory;
   }
   if (!failed.ok()) {
     // No part has begun, and none will.
@@ -301,7 +299,7 @@ void ExecutorSet::PartDone(Executor* executor, part_done message) {
         timings_[part].push_back({n.node, n.thread, n.start_nanos, n.end_nanos});
     }
   } catch (const std::bad_alloc&) {
-    status = NoMemory();
+    status = kNoMemory;
   }
   PartDone(executor, status);
 }
@@ -310,7 +308,7 @@ void ExecutorSet::PartFails(Executor* executor, const absl::Status& status) {
   if (!SetError(status)) return;
   context_->cancelled.store(true, std::memory_order_relaxed);
   for (size_t i = 0; i < executors_.size(); ++i) {
-    if (executors_[i].get() != executor) AbortPart(i, context_->step_id, AnotherPartFailed());
+    if (executors_[i].get() != executor) AbortPart(i, context_->step_id, kAnotherPartFailed);
   }
   context_->Cancel();
 }
@@ -403,10 +401,6 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
   answer->done = std::move(done_);
   answer->partial = partial_;
   metadata_ = nullptr;
-  std::string culprits;
-  for (const std::string& line : lines) {
-    if (line.rfind(' ', 0) != 0) StrAppend(&culprits, "\n  ", line);
-  }
   lock.lock();
   // Other steps go on meanwhile, also where this one has every thread in a turn or job.
   if (signature_->turns != nullptr) {
@@ -416,6 +410,10 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
       if (signature_->options.wire_messages) owners.push_back(e->own_context());
     }
     signature_->turns->LoseWorkers(owners);
+  }
+  std::string culprits;
+  for (const std::string& line : lines) {
+    if (line.rfind(' ', 0) != 0) StrAppend(&culprits, "\n  ", line);
   }
   if (culprits.empty()) return true;
   answer->status = absl::Status(
@@ -432,11 +430,15 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
   absl::Status status = TakeError();
   if (status.ok()) {
-    for (size_t i = 0; i < results_.size(); ++i) {
-      if (!results_[i].valid()) {
-        status = NotTaken(signature_->fetches[i]);
-        break;
+    try {
+      for (size_t i = 0; i < results_.size(); ++i) {
+        if (!results_[i].valid()) {
+          status = NotTaken(signature_->fetches[i]);
+          break;
+        }
       }
+    } catch (const std::bad_alloc&) {
+      status = kNoMemory;
     }
   }
   if (status.ok() && outputs != nullptr) {
@@ -448,7 +450,7 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
           status = std::move(own);
       }
     } catch (const std::bad_alloc&) {
-      status = NoMemory();
+      status = kNoMemory;
     }
     if (!status.ok()) [[unlikely]]
       outputs->clear();
@@ -552,7 +554,7 @@ void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline
     }
   } catch (const std::bad_alloc&) {
     // The parts see it when they begin.
-    fail(NoMemory());
+    fail(kNoMemory);
   }
 }
 
@@ -724,7 +726,7 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadlin
   } catch (const std::bad_alloc&) {
     // Before the step began.
     if (set != nullptr) Release(std::move(set));
-    return NoMemory();
+    return kNoMemory;
   }
 }
 
@@ -740,7 +742,7 @@ void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline
     set->Reserve(run_options, values);
   } catch (const std::bad_alloc&) {
     if (set != nullptr) Release(std::move(set));
-    return CallDone(done, NoMemory(), {});
+    return CallDone(done, kNoMemory, {});
   }
   // The set belongs to the step until its last part releases it.
   set.release()->RunAsync(deadline, run_options.cancellation, std::move(done), metadata, shared_from_this(),

@@ -51,6 +51,17 @@ bool StepWatch::SetAlarm(Time when, ExecutorSet* set, const WatchedCall* call) {
   return true;
 }
 
+void StepWatch::WakeClock(Time when) {
+  try {
+    clock_->Wake(shared_from_this(), when);
+  } catch (const std::bad_alloc&) {
+    // The clock does not know of it: the next one must tell it again.
+    std::lock_guard<std::mutex> lock(mu_);
+    armed_ = Time::max();
+    throw;
+  }
+}
+
 void StepWatch::Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline, int64_t stall_ms) {
   Entry e{set, step_id};
   e.timeout_ms = deadline.ms;
@@ -69,7 +80,7 @@ void StepWatch::Add(ExecutorSet* set, int64_t step_id, const Deadline& deadline,
     it->second = std::move(e);
     if (!SetAlarm(due, set, nullptr)) return;
   }
-  clock_->Wake(shared_from_this(), due);
+  WakeClock(due);
 }
 
 // A step for which there is no memory here ends as soon as its kernels return.
@@ -87,7 +98,7 @@ void StepWatch::Stopped(ExecutorSet* set, int64_t step_id, bool begun) noexcept 
       due = e.due();
       if (!SetAlarm(due, set, nullptr)) return;
     }
-    clock_->Wake(shared_from_this(), due);
+    WakeClock(due);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -104,7 +115,7 @@ void StepWatch::Add(std::shared_ptr<WatchedCall> call, Time when) {
     calls_.insert_or_assign(key, Call{std::move(call), when});
     if (!SetAlarm(when, nullptr, key)) return;
   }
-  clock_->Wake(shared_from_this(), when);
+  WakeClock(when);
 }
 
 void StepWatch::Remove(const WatchedCall* call) {
@@ -308,7 +319,7 @@ void StepWatch::Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& 
       }
     }
   }
-  if (due != Time::max()) clock_->Wake(shared_from_this(), due);
+  if (due != Time::max()) WakeClock(due);
   if (!text.empty()) GiveReport(text);
 }
 

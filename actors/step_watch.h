@@ -133,6 +133,8 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
     const WatchedCall* call;
     bool operator<(const Alarm& o) const { return when != o.when ? when > o.when : number > o.number; }
   };
+  // Tells the clock when to look here. REQUIRES: mu_ is not held.
+  void WakeClock(Time when);
   void Ask(Entry* e);
   void CheckProgress(Entry* e, Time now, Later* later);
   void Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question);

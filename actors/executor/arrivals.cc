@@ -91,10 +91,13 @@ void StepState::ForgetCalls() {
   while (first_call_ != nullptr) Forget(first_call_);
 }
 
+// Made when the library is loaded, since memory may be lacking when they are needed.
+static const absl::Status& kForgot =
+    *new absl::Status(Internal("the kernel forgot to answer: it dropped `done` without calling it"));
+static const absl::Status& kDropped = *new absl::Status(Cancelled("the step ended before the job began"));
+
 void StepState::Answer::LastGone(AsyncCall* call) noexcept {
-  static const absl::Status forgot = Internal("the kernel forgot to answer: it dropped `done` without calling it");
-  static const absl::Status dropped = Cancelled("the step ended before the job began");
-  if (!call->answered.load(std::memory_order_acquire)) call->Give(call->job ? dropped : forgot);
+  if (!call->answered.load(std::memory_order_acquire)) call->Give(call->job ? kDropped : kForgot);
   // The step's state may go with it.
   const std::shared_ptr<void> keep = std::move(call->keep);
   call->Release();

@@ -41,11 +41,10 @@ class ExecutorActor : public caf::event_based_actor {
   std::shared_ptr<Executor> executor_;
 };
 
-const absl::Status& Killed() {
-  static const absl::Status killed =
-      absl::AbortedError("an executor actor was killed while the step ran; it is replaced for the next step");
-  return killed;
-}
+// Made when the library is loaded: an actor may die because memory has run out.
+const absl::Status& kKilled = *new absl::Status(
+    absl::AbortedError("an executor actor was killed while the step ran; it is replaced for the next step"));
+const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
 
 template <class T>
 caf::mailbox_element_ptr Element(T message) {
@@ -64,7 +63,6 @@ void Executor::Spawn(caf::actor_system& system) {
   actor_ = system.spawn<ExecutorActor, caf::hidden + caf::lazy_init>(shared_from_this());
   resumable_ = dynamic_cast<caf::resumable*>(caf::actor_cast<caf::abstract_actor*>(actor_));
   doorbell_ = Element(doorbell{});
-  (void)Killed();
 }
 
 void Executor::Prepare(const StepInput& input) {
@@ -98,7 +96,7 @@ void Executor::Prepare(begin_step message) {
 void Executor::Start(caf::execution_unit* home) noexcept {
   starting_.store(true);
   actor_->enqueue(std::move(run_step_), home);
-  if (dead_.load() && starting_.exchange(false)) group_->PartDone(this, Killed());
+  if (dead_.load() && starting_.exchange(false)) group_->PartDone(this, kKilled);
 }
 
 void Executor::OnRunStep(const StepInput& input) {
@@ -130,7 +128,8 @@ void Executor::Go() {
   const bool more = state_.Drain(kTurnNodes);
   if (timed) turn_nanos_ += NowNanos() - start;
   if (more) {
-    Enqueue(actor_, go_on{}, group_->Home());
+    // Without it nobody would go on.
+    UntilMemoryAllows([&] { Enqueue(actor_, go_on{}, group_->Home()); });
     return;
   }
   if (!state_.done()) return state_.Rest();
@@ -150,10 +149,14 @@ void Executor::Done(const absl::Status& status) {
   part_done m;
   m.step = own->step_id;
   m.status = status;
-  for (uint32_t i = 0; i < own->results.size(); ++i) {
-    if (own->results[i].valid()) m.results.emplace_back(i, std::move(own->results[i]));
+  try {
+    for (uint32_t i = 0; i < own->results.size(); ++i) {
+      if (own->results[i].valid()) m.results.emplace_back(i, std::move(own->results[i]));
+    }
+    for (const NodeTiming& t : own->timings) m.statistics.push_back({t.node, t.thread, t.start_nanos, t.end_nanos});
+  } catch (const std::bad_alloc&) {
+    return group_->PartDone(this, kNoMemory);
   }
-  for (const NodeTiming& t : own->timings) m.statistics.push_back({t.node, t.thread, t.start_nanos, t.end_nanos});
   group_->PartDone(this, std::move(m));
 }
 
@@ -181,10 +184,10 @@ void Executor::OnKilled() {
     std::lock_guard<std::mutex> lock(in_group_);
     dead_.store(true);
   }
-  if (starting_.exchange(false)) return group_->PartDone(this, Killed());
+  if (starting_.exchange(false)) return group_->PartDone(this, kKilled);
   if (state_.idle()) return;
   // Kernels that still run keep this object alive; what they post will be dropped with it.
-  state_.Abort(Killed());
+  state_.Abort(kKilled);
   Done(state_.Finish());
 }
 

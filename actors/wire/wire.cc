@@ -19,6 +19,11 @@ absl::Status StatusOf(const StatusFields& fields) {
   if (fields.code < 0 || fields.code > kLast) {
     return InvalidArgument("a status with the unknown code ", fields.code, ": ", fields.message);
   }
+  // Each is looked for among those before it; ours have one.
+  constexpr size_t kMostPayloads = 16;
+  if (fields.payloads.size() > kMostPayloads) {
+    return InvalidArgument("a status with ", fields.payloads.size(), " payloads: ", fields.message);
+  }
   absl::Status status(static_cast<absl::StatusCode>(fields.code), fields.message);
   for (const auto& [url, bytes] : fields.payloads) status.SetPayload(url, absl::Cord(bytes));
   return status;

@@ -5,6 +5,9 @@
 
 namespace troupe {
 
+// Made when the library is loaded, and never destroyed: threads may still run at exit.
+static const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left"));
+
 absl::Status ThrownStatus(std::string_view what) noexcept {
   try {
     try {
@@ -17,9 +20,8 @@ absl::Status ThrownStatus(std::string_view what) noexcept {
       return Internal(what, " threw an object that is not a std::exception");
     }
   } catch (...) {
-    // Not even the message could be made; this one was made before.
-    static const absl::Status no_memory = ResourceExhausted("no memory is left");
-    return no_memory;
+    // Not even the message could be made.
+    return kNoMemory;
   }
 }
 

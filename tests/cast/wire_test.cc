@@ -126,6 +126,9 @@ BOOST_AUTO_TEST_CASE(statuses_keep_code_text_and_address) {
   BOOST_TEST(HasAddress(s));
   BOOST_TEST(wire::StatusOf({17, "x", {}}).code() == absl::StatusCode::kInvalidArgument);
   BOOST_TEST(wire::StatusOf({-1, "x", {}}).code() == absl::StatusCode::kInvalidArgument);
+  wire::StatusFields many{3, "x", {}};
+  for (int i = 0; i < 1000; ++i) many.payloads.emplace_back(StrCat(i), "");
+  BOOST_TEST(wire::StatusOf(many).message() == "a status with 1000 payloads: x");
 }
 
 begin_step SomeBegin() {

@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-// CastNever: an asynchronous kernel that waits for the step's end. Registered in play_ops_test.cc.
+// CastNever: an asynchronous kernel that waits for the step's end. Registered in never_op.cc.
 inline Output Never(const Scope& root, const Output& x) {
   auto n = NodeBuilder(root.graph(), "never", "CastNever").Input(NodeOut{x.node(), x.index()}).Build();
   BOOST_REQUIRE_MESSAGE(n.ok(), n.status());

@@ -85,7 +85,7 @@ const EachOp kKernels("kernels", {"values"}, CheckKernels, __FILE__, __LINE__);
 const EachOp kSessions("sessions", {"values"}, CheckSessions, __FILE__, __LINE__);
 const EachOp kTokenMessages("token_messages", {"values"}, CheckTokenMessages, __FILE__, __LINE__);
 
-// So that no file is forgotten.
+// So that no file is forgotten. There may be more: a new case needs no change here.
 BOOST_AUTO_TEST_CASE(every_recording_is_there) {
   const std::pair<const char*, size_t> kCounts[] = {{"values", 11062 + 692},
                                                     {"variables", 1625 + 150},
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(every_recording_is_there) {
                                                     {"streams", 290},
                                                     {"imported/gradients.txt", 28},
                                                     {"training/first_steps.txt", 8}};
-  for (const auto& [what, count] : kCounts) BOOST_TEST(ReadLines(what).size() == count, what);
+  for (const auto& [what, count] : kCounts) BOOST_TEST(ReadLines(what).size() >= count, what);
 }
 
 }  // namespace

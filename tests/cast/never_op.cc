@@ -1,4 +1,4 @@
-// The op of these rehearsals whose kernel waits until its step ends.
+// The op CastNever of these tests, whose kernel waits until its step ends.
 #include "tests/cast/play.h"
 
 namespace troupe {

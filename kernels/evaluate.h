@@ -13,8 +13,8 @@
 namespace troupe {
 
 // EvaluateNode for a kernel that was prepared before: for tests that run one kernel many times or
-// from many threads. CANCELLED when `step` was told to end and the kernel waits or is in a loop; or,
-// in a loop, when the result is not wanted any more.
+// from many threads. CANCELLED when `step` was told to end and the kernel waits or is in a loop;
+// or, in a loop, when the result is not wanted any more.
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
                                                    TensorExchange* exchange = nullptr, StillWanted wanted = nullptr);

@@ -145,7 +145,8 @@ void Executor::Done(const absl::Status& status) {
     std::lock_guard<std::mutex> lock(own_mu_);
     own = std::move(own_);
   }
-  own->Cancel();  // a kernel that is left hears that it comes too late
+  own->cancellations.Clear();
+  own->cancellations.Cancel();  // a kernel that is left hears that it comes too late
   part_done m;
   m.step = own->step_id;
   m.status = status;

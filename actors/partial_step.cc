@@ -8,6 +8,9 @@
 
 namespace troupe {
 
+// Made when the library is loaded: it may be given up because memory has run out.
+static const absl::Status& kGivenUp = *new absl::Status(absl::CancelledError("the partial run was given up"));
+
 void PartialStep::Start(const RunOptions& options, const Deadline& deadline) {
   fed_.assign(signature_->feeds.size(), false);
   ready_.assign(signature_->fetches.size(), false);
@@ -111,7 +114,7 @@ void PartialStep::GiveUp() {
   std::unique_lock<std::mutex> lock(mu_);
   const std::shared_ptr<ExecutorSet> set = set_;
   lock.unlock();
-  if (set != nullptr) set->Abort(set->step_id(), absl::CancelledError("the partial run was given up"));
+  if (set != nullptr) set->Abort(set->step_id(), kGivenUp);
 }
 
 bool PartialStep::over() const {

@@ -112,23 +112,30 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
       elsewhere_(signature->turns),
       lane_(&system, elsewhere_),
       context_(std::make_shared<StepContext>()) {
-  std::vector<caf::resumable*> own;
-  for (const auto& part : signature->parts) {
-    user_kernels_ |= part->has_user_kernels;
-    executors_.push_back(std::make_shared<Executor>(part, this));
-    executors_.back()->Spawn(system);
-    own.push_back(executors_.back()->resumable());
+  try {
+    std::vector<caf::resumable*> own;
+    for (const auto& part : signature->parts) {
+      user_kernels_ |= part->has_user_kernels;
+      executors_.push_back(std::make_shared<Executor>(part, this));
+      executors_.back()->Spawn(system);
+      own.push_back(executors_.back()->resumable());
+    }
+    lane_.Own(std::move(own));
+    arguments_.resize(signature->feeds.size());
+    loans_ = std::vector<bits::Loan>(signature->feeds.size());
+    results_.resize(signature->fetches.size());
+    timings_.resize(executors_.size());
+  } catch (const std::bad_alloc&) {
+    EndExecutors();
+    throw;
   }
-  lane_.Own(std::move(own));
-  arguments_.resize(signature->feeds.size());
-  loans_ = std::vector<bits::Loan>(signature->feeds.size());
-  results_.resize(signature->fetches.size());
-  timings_.resize(executors_.size());
 }
 
-ExecutorSet::~ExecutorSet() {
+ExecutorSet::~ExecutorSet() { EndExecutors(); }
+
+void ExecutorSet::EndExecutors() {
   for (const auto& e : executors_) {
-    UntilMemoryAllows([&] { caf::anon_send_exit(e->actor(), caf::exit_reason::user_shutdown); });
+    if (e->actor()) UntilMemoryAllows([&] { caf::anon_send_exit(e->actor(), caf::exit_reason::user_shutdown); });
   }
 }
 

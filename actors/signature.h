@@ -169,6 +169,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // Of values that have come through bytes.
   void Bind(Tensor* value) const;
   void Renew();
+  void EndExecutors();
   void BeginAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
                   proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept;
   // Registers the step with its token and with the watch, and the reverse.

@@ -6,6 +6,7 @@
 #include "actors/executor/turn.h"
 #include "actors/messages.h"
 #include "actors/no_memory.h"
+#include "graph/core/guarded.h"
 
 namespace troupe {
 namespace {
@@ -25,10 +26,10 @@ class ExecutorActor : public caf::event_based_actor {
 
   caf::behavior make_behavior() override {
     return {
-        [this](const run_step& m) { executor_->OnRunStep(m.input); },
-        [this](doorbell) { executor_->OnDoorbell(); },
-        [this](const token_message& m) { executor_->OnToken(std::move(*m.token)); },
-        [this](go_on) { executor_->OnContinue(); },
+        [this](const run_step& m) { Do([&] { executor_->OnRunStep(m.input); }); },
+        [this](doorbell) { Do([&] { executor_->OnDoorbell(); }); },
+        [this](const token_message& m) { Do([&] { executor_->OnToken(std::move(*m.token)); }); },
+        [this](go_on) { Do([&] { executor_->OnContinue(); }); },
     };
   }
   void on_exit() override {
@@ -38,6 +39,17 @@ class ExecutorActor : public caf::event_based_actor {
   }
 
  private:
+  // CAF would let the actor die of an exception, with words for which there may be no memory.
+  template <class F>
+  void Do(F f) noexcept {
+    if (executor_->dead()) return;
+    try {
+      f();
+    } catch (...) {
+      executor_->End(ThrownStatus("the executor of the step"));
+    }
+  }
+
   std::shared_ptr<Executor> executor_;
 };
 
@@ -61,7 +73,12 @@ void Enqueue(const caf::actor& to, T message, caf::execution_unit* home) {
 void Executor::Spawn(caf::actor_system& system) {
   NoLoggerAfter restore;
   actor_ = system.spawn<ExecutorActor, caf::hidden + caf::lazy_init>(shared_from_this());
-  resumable_ = dynamic_cast<caf::resumable*>(caf::actor_cast<caf::abstract_actor*>(actor_));
+  auto* const self = dynamic_cast<caf::scheduled_actor*>(caf::actor_cast<caf::abstract_actor*>(actor_));
+  resumable_ = self;
+  // Its behaviour is made now: when its first message comes there may be no memory for it.
+  caf::scoped_execution_unit here(&system);
+  if (!self->activate(&here)) throw std::bad_alloc();
+  self->context(nullptr);
   doorbell_ = Element(doorbell{});
 }
 
@@ -101,6 +118,7 @@ void Executor::Start(caf::execution_unit* home) noexcept {
 
 void Executor::OnRunStep(const StepInput& input) {
   starting_.store(false, std::memory_order_relaxed);
+  owes_ = true;
   turn_nanos_ = 0;
   state_.Begin(input);
   Go();
@@ -137,6 +155,7 @@ void Executor::Go() {
 }
 
 void Executor::Done(const absl::Status& status) {
+  owes_ = false;
   // Only the thread that begins a step, and this turn, change it.
   if (own_ == nullptr) [[likely]]
     return group_->PartDone(this, status);
@@ -180,15 +199,18 @@ void Executor::ResultReady(uint32_t index) {
   group_->ResultCame({own_->step_id, index, std::move(own_->results[index])});
 }
 
-void Executor::OnKilled() {
+void Executor::OnKilled() { End(kKilled); }
+
+void Executor::End(const absl::Status& status) {
   {
     std::lock_guard<std::mutex> lock(in_group_);
     dead_.store(true);
   }
-  if (starting_.exchange(false)) return group_->PartDone(this, kKilled);
-  if (state_.idle()) return;
+  if (starting_.exchange(false)) return group_->PartDone(this, status);
+  if (!owes_) return;
   // Kernels that still run keep this object alive; what they post will be dropped with it.
-  state_.Abort(kKilled);
+  if (state_.idle()) return Done(status);
+  state_.Abort(status);
   Done(state_.Finish());
 }
 

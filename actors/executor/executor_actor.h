@@ -11,6 +11,9 @@
 //   running    exit                 8 PartDone to the group with ABORTED                                   dead
 //   dead       anything             9 dropped; the set is not leased again, the next lease makes a new one dead
 //
+// An exception that is the executor's own (there was no memory) ends its step with that error, and
+// the executor counts as dead from then on.
+//
 // The executor replies to no message: its group tells the caller. Blocks: in its kernels only; so
 // the scheduler does not resume it, except under a test's clock. Owner: its set, which is leased to
 // one step at a time. Dies: with its set, or when it is killed. During a step an executor has a
@@ -115,6 +118,8 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void OnToken(Token token);
   void OnContinue() { Go(); }
   void OnKilled();
+  // Ends the step with this status, if it has not ended; the executor counts as dead from now on.
+  void End(const absl::Status& status);
 
   // StepHost.
   void RingDoorbell() override;
@@ -145,6 +150,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   StepGroup* const group_;
   std::mutex in_group_;
   int64_t step_id_ = 0;
+  bool owes_ = false;  // in the turn: the end of a step that has begun
   int64_t turn_nanos_ = 0;
   // Messages that are made before they are needed. The doorbell belongs to the thread whose arrival
   // is the first since arrivals were taken; the turn makes the next one before it takes them.

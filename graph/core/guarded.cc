@@ -8,17 +8,26 @@ namespace troupe {
 // Made when the library is loaded, and never destroyed: threads may still run at exit.
 static const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left"));
 
+namespace {
+
+// May throw itself, for want of memory.
+[[gnu::noinline]] absl::Status StatusOfThrown(std::string_view what) {
+  try {
+    throw;
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted(what, " threw an exception: ", e.what());
+  } catch (const std::exception& e) {
+    return Internal(what, " threw an exception: ", e.what());
+  } catch (...) {
+    return Internal(what, " threw an object that is not a std::exception");
+  }
+}
+
+}  // namespace
+
 absl::Status ThrownStatus(std::string_view what) noexcept {
   try {
-    try {
-      throw;
-    } catch (const std::bad_alloc& e) {
-      return ResourceExhausted(what, " threw an exception: ", e.what());
-    } catch (const std::exception& e) {
-      return Internal(what, " threw an exception: ", e.what());
-    } catch (...) {
-      return Internal(what, " threw an object that is not a std::exception");
-    }
+    return StatusOfThrown(what);
   } catch (...) {
     // Not even the message could be made.
     return kNoMemory;

@@ -2,7 +2,10 @@
 // thread fails in turn, then each of the thread that answers for a kernel. The call is answered
 // once, with RESOURCE_EXHAUSTED or as if nothing had happened, and the next one works.
 //
-//   no_memory run | deadline | async | lent | cancel | partial | answer
+//   no_memory run | fresh | deadline | async | lent | cancel | partial | answer [MS]
+//
+// `fresh`: the step is the first one of its executors. MS: all allocations of the thread fail from
+// the first one on for so many milliseconds.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -20,11 +23,24 @@
 
 namespace {
 
-// Allocations of this thread until one fails; negative: none does.
+using Clock = std::chrono::steady_clock;
+
+// Allocations of this thread until one fails; -1: none does; -2: all do until `until`.
 thread_local long allowed = -1;
+thread_local Clock::time_point until;
+int out_ms = 0;
 
 void* Allocate(size_t bytes, size_t alignment) {
-  if (allowed >= 0 && allowed-- == 0) throw std::bad_alloc();
+  if (allowed == 0) {
+    until = Clock::now() + std::chrono::milliseconds(out_ms);
+    allowed = out_ms > 0 ? -2 : -1;
+    throw std::bad_alloc();
+  }
+  if (allowed == -2) {
+    if (Clock::now() < until) throw std::bad_alloc();
+    allowed = -1;
+  }
+  if (allowed > 0) --allowed;
   const size_t whole = (bytes + alignment - 1) / alignment * alignment;
   void* p = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
   if (p == nullptr) throw std::bad_alloc();
@@ -93,7 +109,7 @@ bool Trial(const std::string& how, long k, Session& session, const Callable& ste
   absl::Status status;
   const bool async = how == "async" || how == "lent" || how == "cancel";
   try {
-    if (how == "run" || how == "deadline") {
+    if (how == "run" || how == "fresh" || how == "deadline") {
       allowed = k;
       status = step.Run(options, feeds, &out);
     } else if (how == "cancel") {
@@ -173,6 +189,15 @@ int Run(const std::string& how) {
       of_kernel = -1;
       if (!Right("answer", k, s)) return 1;
       more = k < 8;
+    } else if (how == "fresh") {
+      const auto another = Session::Create(options).value();
+      if (!another->Extend(*root.graph()).ok()) return 5;
+      const Callable first = another->Prepare({"x"}, {"z"}, {}).value();
+      if (!Trial(how, k, *another, first, &more)) return 1;
+      if (absl::Status s = first.Run(feeds, &out); !s.ok()) {
+        std::printf("fresh, after allocation %ld: %s\n", k, s.ToString().c_str());
+        return 1;
+      }
     } else if (!Trial(how, k, *session, step, &more)) {
       return 1;
     }
@@ -188,4 +213,8 @@ int Run(const std::string& how) {
 }  // namespace
 }  // namespace troupe
 
-int main(int argc, char** argv) { return argc == 2 ? troupe::Run(argv[1]) : 64; }
+int main(int argc, char** argv) {
+  if (argc < 2) return 64;
+  if (argc > 2) out_ms = std::atoi(argv[2]);
+  return troupe::Run(argv[1]);
+}

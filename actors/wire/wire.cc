@@ -1,5 +1,7 @@
 #include "actors/wire/wire.h"
 
+#include <algorithm>
+
 #include "absl/strings/cord.h"
 
 namespace troupe::wire {
@@ -11,6 +13,8 @@ StatusFields FieldsOf(const absl::Status& status) {
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& bytes) {
     fields.payloads.emplace_back(std::string(url.data(), url.size()), std::string(bytes));
   });
+  // Abseil gives them in any order, on purpose; equal statuses are equal bytes here.
+  std::sort(fields.payloads.begin(), fields.payloads.end());
   return fields;
 }
 

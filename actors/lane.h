@@ -4,7 +4,7 @@
 // Handing a step to CAF's scheduler and back costs two thread switches (20-70 us on a small VM).
 // With a lane, messages that wake the step's executors put them on a queue that the calling thread
 // drains; it would only wait otherwise. The executors remain ordinary actors. The caller of
-// RunAsync may be the lane of a short step, too, but never waits in it (lend.cc).
+// RunAsync may be the lane of a short step, too, but never waits in it (step/lend.cc).
 //
 // Thread rule: Own, Drain and Wait belong to the calling thread. Messages sent by that thread name
 // the lane as their execution unit; other threads name remote(), which queues under a mutex and

@@ -1,6 +1,6 @@
 #include "actors/pending_run.h"
 
-#include "actors/signature.h"
+#include "actors/step/answers.h"
 
 namespace troupe {
 

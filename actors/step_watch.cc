@@ -4,8 +4,10 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/partial_step.h"
-#include "actors/signature.h"
+#include "actors/lane.h"
+#include "actors/step/answers.h"
+#include "actors/step/executor_set.h"
+#include "actors/step/partial_step.h"
 #include "actors/stall_report.h"
 #include "graph/core/guarded.h"
 

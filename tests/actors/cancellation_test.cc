@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "actors/signature.h"
+#include "actors/step/blocking_step.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
 #include "kernels/state/variable_access.h"
@@ -281,7 +282,7 @@ BOOST_FIXTURE_TEST_CASE(a_killed_executor_tells_the_kernels_of_its_step, Fixture
     Soon([] { return waiting == 1; });
     caf::anon_send_exit(actor, caf::exit_reason::kill);
   });
-  const absl::Status status = set->RunBlocking({}, {}, {}, nullptr, nullptr);
+  const absl::Status status = BlockingStep(set.get()).Run({}, {}, {}, nullptr, nullptr);
   killer.join();
   BOOST_TEST(absl::IsAborted(status), status);
   BOOST_TEST(told == 1);

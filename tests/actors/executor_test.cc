@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "actors/signature.h"
+#include "actors/step/blocking_step.h"
 #include "actors/supervisor.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
@@ -237,7 +238,7 @@ BOOST_FIXTURE_TEST_CASE(a_killed_executor_fails_its_step_and_is_replaced, RecvGr
         std::this_thread::sleep_for(30ms);
         caf::anon_send_exit(actor, caf::exit_reason::kill);
       });
-      const absl::Status status = set->RunBlocking({}, {}, {}, nullptr, nullptr);
+      const absl::Status status = BlockingStep(set.get()).Run({}, {}, {}, nullptr, nullptr);
       killer.join();
       BOOST_TEST(status.code() == absl::StatusCode::kAborted, status);
       BOOST_TEST(!set->usable());

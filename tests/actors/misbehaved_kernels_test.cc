@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "actors/signature.h"
+#include "actors/step/blocking_step.h"
 #include "graph/passes/prune.h"
 #include "kernels/evaluate.h"
 #include "tests/actors/graphs.h"
@@ -285,7 +286,7 @@ BOOST_FIXTURE_TEST_CASE(an_answer_may_outlive_its_executor, Fixture) {
       caf::anon_send_exit(actor, caf::exit_reason::kill);
     });
     const std::vector<Tensor> values = {Tensor::Scalar(1.0f)};
-    const absl::Status status = set->RunBlocking({}, {}, absl::Span<const Tensor>(values), nullptr, nullptr);
+    const absl::Status status = BlockingStep(set.get()).Run({}, {}, absl::Span<const Tensor>(values), nullptr, nullptr);
     BOOST_TEST(status.code() == absl::StatusCode::kAborted, status);
     killer.join();
     set.reset();

@@ -11,6 +11,7 @@
 
 #include "actors/actor_thread.h"
 #include "actors/messages.h"
+#include "actors/step/blocking_step.h"
 #include "actors/runtime_impl.h"
 #include "actors/session_actor.h"
 #include "tests/actors/graphs.h"
@@ -272,14 +273,14 @@ BOOST_FIXTURE_TEST_CASE(a_stop_that_comes_late_leaves_the_next_step_alone, Fixtu
   std::unique_ptr<ExecutorSet> set = signature->Lease();
   const Tensor value = Tensor::Scalar(2.0f);
   std::vector<Tensor> out;
-  TROUPE_REQUIRE_OK(set->RunBlocking({}, {}, absl::MakeConstSpan(&value, 1), &out, nullptr));
+  TROUPE_REQUIRE_OK(BlockingStep(set.get()).Run({}, {}, absl::MakeConstSpan(&value, 1), &out, nullptr));
   std::atomic<bool> stop{false};
   std::thread late([&] {
     // Of the step before the one that may be running: always too late.
     while (!stop) set->Abort(set->step_id() - 1, absl::AbortedError("of an older step"));
   });
   for (int i = 0; i < 2000; ++i) {
-    const absl::Status s = set->RunBlocking({}, {}, absl::MakeConstSpan(&value, 1), &out, nullptr);
+    const absl::Status s = BlockingStep(set.get()).Run({}, {}, absl::MakeConstSpan(&value, 1), &out, nullptr);
     if (!s.ok()) BOOST_TEST(s.ok(), s);
   }
   stop = true;

@@ -1,10 +1,12 @@
-#include "actors/partial_step.h"
+#include "actors/step/partial_step.h"
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
 
-#include "actors/own_result.h"
+#include "actors/step/answers.h"
+#include "actors/step/executor_set.h"
+#include "actors/step/own_result.h"
 
 namespace troupe {
 
@@ -21,8 +23,33 @@ void PartialStep::Start(const RunOptions& options, const Deadline& deadline) {
   });
   set_ = set;
   if (options.cancellation != nullptr) token_ = *options.cancellation;
-  set->Reserve(options, {});
-  set->RunPartial(deadline, options.cancellation, shared_from_this());
+  set->Renew();
+  me_ = shared_from_this();
+  running_ = set.get();
+  set->Begin(this, {}, true);
+  set->Guard(options.cancellation, deadline);
+  if (set->executors().empty()) return Over();
+  set->LaunchElsewhere(false);
+}
+
+void PartialStep::Feed(ExecutorSet* set, uint32_t index, const Tensor& value) {
+  const int64_t step = set->step_id();
+  for (uint32_t i = 0; i < set->executors().size(); ++i) {
+    if (index >= set->executors()[i]->state().part().num_arguments) continue;
+    if (absl::Status s = set->Deliver({0, i}, argument{step, index, value}); !s.ok()) set->Stop(step, s);
+  }
+}
+
+void PartialStep::PartDone() {
+  if (running_->CountDown(1)) Over();
+}
+
+void PartialStep::Over() {
+  const std::shared_ptr<PartialStep> me = std::move(me_);
+  const bool answers = running_->TakeAnswer();
+  const absl::Status status = running_->FinishPartial();
+  LetGo();
+  if (answers) OnDone(status);
 }
 
 absl::StatusOr<size_t> PartialStep::IndexOf(const Names& names, const std::string& name, const char* what) const {
@@ -76,7 +103,7 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
   lock.unlock();
   std::optional<Cancellation> cancellation;
   if (set != nullptr) {
-    for (const auto& [i, value] : given) set->Feed(static_cast<uint32_t>(i), *value);
+    for (const auto& [i, value] : given) Feed(set.get(), static_cast<uint32_t>(i), *value);
     cancellation.emplace(options.cancellation, set.get());
     if (cancellation->cancelled()) set->OnCancel();
   }
@@ -127,7 +154,7 @@ absl::Status PartialStep::failure() const {
   return done_ ? status_ : absl::OkStatus();
 }
 
-void PartialStep::OnResult(uint32_t index, Tensor value) {
+void PartialStep::ResultCame(uint32_t index, Tensor value) {
   std::lock_guard<std::mutex> lock(mu_);
   values_[index] = std::move(value);
   ready_[index] = true;

@@ -24,7 +24,7 @@
 // start shares that time; then it continues on the compute threads, and the caller of RunAsync gets
 // its thread back.
 //
-// A blocking Run that must not wait in its lane (signature.h) starts its step in the same way, for
+// A blocking Run that must not wait in its lane (blocking_step.h) starts its step in the same way, for
 // at most the time that such a step may take, and then waits for the answer without the lane. It
 // follows edges 4, 7, 8, 9 and 10.
 //
@@ -47,8 +47,8 @@
 
 #include "actors/actor_thread.h"
 #include "actors/executor/turn.h"
-#include "actors/partial_step.h"
 #include "actors/signature.h"
+#include "actors/step/executor_set.h"
 #include "troupe/compute_threads.h"
 
 namespace troupe {
@@ -59,16 +59,16 @@ using Clock = std::chrono::steady_clock;
 // What this thread does for lent steps.
 struct Lender {
   bool busy = false, follows = false;
-  std::vector<ExecutorSet*> waiting;  // started within a `done`
+  std::vector<AsyncStep*> waiting;  // started within a `done`
   size_t next = 0;
-  ExecutorSet* Next() {
+  AsyncStep* Next() {
     if (next == waiting.size()) return nullptr;
-    ExecutorSet* set = waiting[next++];
+    AsyncStep* step = waiting[next++];
     if (next == waiting.size()) {
       waiting.clear();
       next = 0;
     }
-    return set;
+    return step;
   }
 };
 thread_local Lender lender;
@@ -82,34 +82,13 @@ int64_t CoarseNanos() {
 
 }  // namespace
 
-void ExecutorSet::BeginAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
-                             proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept {
-  in_lane_ = lent_ = false;
-  stats_ = run_options_.collect_stats && metadata != nullptr;
-  done_ = std::move(done);
-  metadata_ = metadata;
-  keep_ = std::move(keep);
-  Begin(absl::Span<const Tensor>(held_feeds_), true);
-  Guard(token, deadline);
-}
-
-void ExecutorSet::RunAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
-                           proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us) noexcept {
-  const int64_t lend = MayLend(lend_us, absl::Span<const Tensor>(held_feeds_)) ? lend_us : 0;
-  BeginAsync(deadline, token, std::move(done), metadata, std::move(keep));
-  if (lend > 0) return Lend(lend);
-  if (executors_.empty()) return OnOver();  // there is no part whose end could tell
-  Launch(elsewhere_, stats_);
-}
-
 // Not as a lender of RunAsync: within a `done` of one the caller would wait for itself.
-void ExecutorSet::RunHere(const Deadline& deadline, const CancellationToken* token, RunCallback done,
-                          proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept {
+void AsyncStep::RunHere(const Deadline& deadline, const CancellationToken* token, RunCallback done,
+                        proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept {
   const bool limited = deadline.ms > 0 || token != nullptr;
   const std::chrono::nanoseconds most(limited ? kLimitedNanos : kUsersNanos);
-  BeginAsync(deadline, token, std::move(done), metadata, std::move(keep));
-  lent_ = true;
-  parts_left_.fetch_add(1, std::memory_order_relaxed);
+  Begin(deadline, token, std::move(done), metadata, std::move(keep));
+  set_.CountUp();
   Clock::time_point until{};
   // When the time is over in which it was expected to end, it goes on elsewhere: this thread waits,
   // and hears of a deadline or a Close whatever the kernels do.
@@ -121,24 +100,22 @@ void ExecutorSet::RunHere(const Deadline& deadline, const CancellationToken* tok
   LetGo();
 }
 
-bool ExecutorSet::MayLend(int64_t lend_us, const FeedValues& feeds) const {
+bool AsyncStep::MayLend(int64_t lend_us) const {
   // Of a user's kernel nobody knows when it gives the thread back.
-  if (lend_us <= 0 || user_kernels_ || InsideLane() || step_in_turn != nullptr) return false;
+  if (lend_us <= 0 || set_.user_kernels() || InsideLane() || step_in_turn != nullptr) return false;
   // The clock's thread, say, on which an early answer's callback may start the next step.
   if (MustNotBlockHere()) return false;
-  return for_lending_.Cover(feeds) &&
-         (lend_us >= signature_->options.lend_thread_us || measured_nanos_ <= lend_us * 1000);
+  return set_.cost().ShortFor(lend_us * 1000, absl::Span<const Tensor>(feeds_));
 }
 
 // The step has begun, and may be over when this returns.
-void ExecutorSet::Lend(int64_t lend_us) noexcept {
-  lent_ = true;
-  parts_left_.fetch_add(1, std::memory_order_relaxed);
+void AsyncStep::Lend(int64_t lend_us) noexcept {
+  set_.CountUp();
   if (lender.busy) {
     try {
       return lender.waiting.push_back(this);
     } catch (const std::bad_alloc&) {
-      Launch(elsewhere_, stats_);
+      set_.LaunchElsewhere(stats_);
       return LetGo();
     }
   }
@@ -146,13 +123,13 @@ void ExecutorSet::Lend(int64_t lend_us) noexcept {
   lender.follows = false;
   Clock::time_point until{};
   RunLent(&until, lend_us);
-  while (ExecutorSet* set = lender.Next()) set->RunLent(&until, lend_us);
+  while (AsyncStep* step = lender.Next()) step->RunLent(&until, lend_us);
   lender.busy = false;
 }
 
 // `until`, when the thread's time is over, is set when that begins to count: reading the clock
 // costs a tenth of a small step, and most steps are the only one.
-void ExecutorSet::RunLent(Clock::time_point* until, int64_t lend_us) {
+void AsyncStep::RunLent(Clock::time_point* until, int64_t lend_us) {
   const auto time_is_over = [&] {
     const Clock::time_point now = Clock::now();
     if (*until == Clock::time_point()) *until = now + std::chrono::microseconds(lend_us);
@@ -160,7 +137,7 @@ void ExecutorSet::RunLent(Clock::time_point* until, int64_t lend_us) {
   };
   const bool follows = std::exchange(lender.follows, true);
   if (follows && time_is_over()) {
-    Launch(elsewhere_, stats_);
+    set_.LaunchElsewhere(stats_);
   } else {
     RunInLane(lend_us, time_is_over);
   }
@@ -168,59 +145,22 @@ void ExecutorSet::RunLent(Clock::time_point* until, int64_t lend_us) {
 }
 
 // Runs the step on this thread until nothing of it can run, or over() is true after a turn.
-template <class Over>
-void ExecutorSet::RunInLane(int64_t lend_us, Over over) {
-  lane_.Attach();
-  in_lane_ = true;
+template <class F>
+void AsyncStep::RunInLane(int64_t lend_us, F over) {
+  set_.EnterLane();
   {
     const LaneTurn turn;
     const ScopedFlushDenormals flush;
-    const NoLoggerMeanwhile quiet(&system_);
+    const NoLoggerMeanwhile quiet(&set_.lane().system());
     const int64_t begun = CoarseNanos();
-    Launch(&lane_, stats_);
-    while (lane_.DrainSome()) {
+    set_.Launch(&set_.lane(), stats_);
+    while (set_.lane().DrainSome()) {
       if (over()) break;
     }
     // Of longer ones each is seen, of shorter ones so many that little time is lost by them.
-    if (CoarseNanos() - begun > lend_us * 1000) Overran();
+    if (CoarseNanos() - begun > lend_us * 1000) set_.cost().Overran();
   }
-  in_lane_ = false;
-  lane_.Detach();
-}
-
-void ExecutorSet::LetGo() {
-  if (parts_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) OnOver();
-}
-
-// Every part of a step that nobody waits for is done.
-void ExecutorSet::OnOver() {
-  // From here on neither a token nor the watch may know this set. The watch that answers early does
-  // so under its lock, which Remove waits for.
-  cancellation_.reset();
-  int64_t owed = step_id();
-  const bool answers = owed_.compare_exchange_strong(owed, 0);
-  if ((!answers || watched_ || failed_.load()) && signature_->watch != nullptr) signature_->watch->Remove(this);
-  watched_ = false;
-  if (partial_ != nullptr) {
-    const std::shared_ptr<PartialStep> partial = std::move(partial_);
-    for (Tensor& t : results_) t = Tensor();
-    DropResources();
-    const absl::Status status = TakeError();
-    partial->LetGo();
-    if (answers) partial->OnDone(status);
-    return;
-  }
-  if (metadata_ != nullptr) FillMetadata(run_options_, std::exchange(metadata_, nullptr));
-  const RunCallback done = std::exchange(done_, nullptr);
-  std::shared_ptr<Signature> keep = std::move(keep_);
-  std::vector<Tensor> outputs;
-  absl::Status result = Finish(&outputs);
-  held_feeds_.clear();
-  keep->Release(std::unique_ptr<ExecutorSet>(this));
-  // Before the answer: whoever has it may end the session, and the actor system that its runtime
-  // lives in.
-  keep = nullptr;
-  if (answers) CallDone(done, std::move(result), std::move(outputs));
+  set_.LeaveLane();
 }
 
 }  // namespace troupe

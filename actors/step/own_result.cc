@@ -1,4 +1,4 @@
-#include "actors/own_result.h"
+#include "actors/step/own_result.h"
 
 #include "graph/core/guarded.h"
 

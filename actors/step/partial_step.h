@@ -31,8 +31,8 @@
 //   6     edge_6_the_end_of_the_session_ends_what_is_open
 //   7     edge_7_executors_are_free_before_the_last_fetch_is_taken
 //   8     edge_8_a_step_that_does_not_end_is_answered
-#ifndef TROUPE_ACTORS_PARTIAL_STEP_H_
-#define TROUPE_ACTORS_PARTIAL_STEP_H_
+#ifndef TROUPE_ACTORS_STEP_PARTIAL_STEP_H_
+#define TROUPE_ACTORS_STEP_PARTIAL_STEP_H_
 
 #include <condition_variable>
 #include <memory>
@@ -41,10 +41,11 @@
 #include <vector>
 
 #include "actors/signature.h"
+#include "actors/step/step.h"
 
 namespace troupe {
 
-class PartialStep : public std::enable_shared_from_this<PartialStep> {
+class PartialStep : public Step, public std::enable_shared_from_this<PartialStep> {
  public:
   explicit PartialStep(std::shared_ptr<Signature> signature) : signature_(std::move(signature)) {}
   // `options`, `deadline`: token and deadline of the whole step.
@@ -62,20 +63,28 @@ class PartialStep : public std::enable_shared_from_this<PartialStep> {
   // Why the step has failed; OK while it has not.
   absl::Status failure() const;
 
-  // From the executors' turns.
-  void OnResult(uint32_t index, Tensor value);
-  // The executors are not needed any more.
-  void LetGo();
   // The step's answer, once: from the last executor's turn, or by the watch before the step's end.
   void OnDone(const absl::Status& status);
 
+  // Step, from the executors' turns.
+  void PartDone() override;
+  void Over() override;
+  bool partial() const override { return true; }
+  void ResultCame(uint32_t index, Tensor value) override;
+  void GiveAnswer(EarlyAnswer* answer) override { answer->partial = shared_from_this(); }
+
  private:
+  void Feed(ExecutorSet* set, uint32_t index, const Tensor& value);
+  // The executors are not needed any more.
+  void LetGo();
   absl::StatusOr<size_t> IndexOf(const Names& names, const std::string& name, const char* what) const;
   // Waits until `ready` or, with a deadline, ends the step then.
   template <class F>
   void WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, const Deadline& deadline, F ready);
 
   const std::shared_ptr<Signature> signature_;
+  std::shared_ptr<PartialStep> me_;  // while the step runs
+  ExecutorSet* running_ = nullptr;   // likewise; as set_, for the turns
   mutable std::mutex mu_;
   std::condition_variable changed_;
   std::shared_ptr<ExecutorSet> set_;  // until the step has ended; goes back to its signature with the last reference
@@ -88,4 +97,4 @@ class PartialStep : public std::enable_shared_from_this<PartialStep> {
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_PARTIAL_STEP_H_
+#endif  // TROUPE_ACTORS_STEP_PARTIAL_STEP_H_

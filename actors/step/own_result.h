@@ -6,8 +6,8 @@
 // holds, which is what most kernels make, is handed over as it is.
 //
 // Thread rule: any thread; the tensor is looked at by one thread at a time.
-#ifndef TROUPE_ACTORS_OWN_RESULT_H_
-#define TROUPE_ACTORS_OWN_RESULT_H_
+#ifndef TROUPE_ACTORS_STEP_OWN_RESULT_H_
+#define TROUPE_ACTORS_STEP_OWN_RESULT_H_
 
 #include <string>
 
@@ -30,4 +30,4 @@ inline absl::Status OwnResult(const std::string& fetch, Tensor* result) {
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_OWN_RESULT_H_
+#endif  // TROUPE_ACTORS_STEP_OWN_RESULT_H_

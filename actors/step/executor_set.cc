@@ -1,0 +1,352 @@
+#include "actors/step/executor_set.h"
+
+#include <algorithm>
+#include <caf/all.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include "actors/no_memory.h"
+#include "actors/runtime_impl.h"
+#include "actors/signature.h"
+#include "actors/step/answers.h"
+#include "actors/step/own_result.h"
+#include "troupe/proto/config.pb.h"
+
+namespace troupe {
+namespace {
+
+// A set takes this many numbers at once, so that steps do not meet at a counter.
+constexpr int64_t kStepIds = 1024;
+std::atomic<int64_t> next_step_id{1};
+// Made when the library is loaded, since memory may be lacking when they are needed; never
+// destroyed, since threads may still run at exit.
+const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+const absl::Status& kSessionClosed = *new absl::Status(Cancelled("the session was closed"));
+
+}  // namespace
+
+ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
+    : signature_(signature),
+      system_(system),
+      elsewhere_(signature->turns),
+      lane_(&system, elsewhere_),
+      context_(std::make_shared<StepContext>()),
+      cost_(signature->options.lend_thread_us * 1000),
+      async_(this) {
+  try {
+    std::vector<caf::resumable*> own;
+    for (const auto& part : signature->parts) {
+      user_kernels_ |= part->has_user_kernels;
+      executors_.push_back(std::make_shared<Executor>(part, this));
+      executors_.back()->Spawn(system);
+      own.push_back(executors_.back()->resumable());
+    }
+    lane_.Own(std::move(own));
+    arguments_.resize(signature->feeds.size());
+    loans_ = std::vector<bits::Loan>(signature->feeds.size());
+    results_.resize(signature->fetches.size());
+    timings_.resize(executors_.size());
+  } catch (const std::bad_alloc&) {
+    EndExecutors();
+    throw;
+  }
+}
+
+ExecutorSet::~ExecutorSet() { EndExecutors(); }
+
+void ExecutorSet::EndExecutors() {
+  for (const auto& e : executors_) {
+    if (e->actor()) UntilMemoryAllows([&] { caf::anon_send_exit(e->actor(), caf::exit_reason::user_shutdown); });
+  }
+}
+
+bool ExecutorSet::usable() const {
+  return std::none_of(executors_.begin(), executors_.end(), [](const auto& e) { return e->dead(); });
+}
+
+int64_t ExecutorSet::nodes_run() const {
+  int64_t nodes = 0;
+  for (const auto& e : executors_) nodes += e->state().nodes_run();
+  return nodes;
+}
+
+std::string ExecutorSet::Describe() const { return signature_->Describe(); }
+
+caf::execution_unit* ExecutorSet::Home() {
+  if (!in_lane_.load(std::memory_order_acquire)) return elsewhere_;
+  return lane_.IsAttached() ? static_cast<caf::execution_unit*>(&lane_) : lane_.remote();
+}
+
+void ExecutorSet::EnterLane() {
+  lane_.Attach();
+  in_lane_.store(true, std::memory_order_release);
+}
+
+void ExecutorSet::LeaveLane() {
+  in_lane_.store(false, std::memory_order_release);
+  lane_.Detach();
+}
+
+const EdgeTable& ExecutorSet::edges() const { return signature_->edges; }
+
+absl::Status ExecutorSet::Deliver(PartAddress to, part_message message) {
+  if (to.part >= executors_.size()) return NotFound("the step has no part ", to.part);
+  if (signature_->options.wire_messages) [[unlikely]] {
+    TROUPE_ASSIGN_OR_RETURN(message, ThroughBytes(system_, std::move(message)));
+    if (auto* m = std::get_if<tensor_to_part>(&message)) Bind(&m->value);
+    if (auto* m = std::get_if<argument>(&message)) Bind(&m->value);
+  }
+  executors_[to.part]->Receive(std::move(message));
+  return absl::OkStatus();
+}
+
+void ExecutorSet::Bind(Tensor* value) const {
+  BindResources(value, [this](const std::string& name) -> ResourceContainers* {
+    for (const auto& d : signature_->runtime->impl()->devices) {
+      if (d->name() == name) return d->containers();
+    }
+    return nullptr;
+  });
+}
+
+// A kernel of an aborted step may still look at the old context.
+void ExecutorSet::Renew() {
+  if (context_.use_count() == 1) [[likely]]
+    return;
+  auto fresh = std::make_shared<StepContext>();
+  // A Stop of the step before may still look at it.
+  std::lock_guard<std::mutex> lock(mu_);
+  context_.swap(fresh);
+}
+
+void ExecutorSet::Begin(Step* step, const FeedValues& feeds, bool answers) {
+  step_ = step;
+  if (next_id_ == last_id_) [[unlikely]] {
+    next_id_ = next_step_id.fetch_add(kStepIds, std::memory_order_relaxed);
+    last_id_ = next_id_ + kStepIds;
+  }
+  const int64_t id = next_id_++;
+  step_id_.store(id);
+  // A Stop that comes from here on sees that its step is over. One that has looked before is let
+  // out.
+  if (stops_.load() != 0) [[unlikely]] {
+    std::lock_guard<std::mutex> wait(mu_);
+  }
+  context_->step_id = id;
+  context_->cancelled.store(false, std::memory_order_relaxed);
+  if (context_->cancellations.used()) context_->cancellations.Clear();
+  if (context_->resources.used()) context_->resources.ClearAll();
+  TakeError().IgnoreError();
+  if (answers) owed_.store(id);
+  // From here on AbortAll finds the step. A session that was closed before did not see it, but is
+  // seen here.
+  parts_left_.store(static_cast<int>(executors_.size()));
+  if (signature_->closed->load()) FailBegin(kSessionClosed);
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (loans_[i].Begin(feeds[i], &arguments_[i])) [[likely]]
+      continue;
+    FailBegin(kNoMemory);
+  }
+}
+
+void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
+  StepInput input;
+  input.context = context_;
+  input.arguments = arguments_.data();
+  input.results = results_.data();
+  input.partial = step_->partial();
+  input.token_messages = signature_->options.token_messages;
+  input.check_kernels = signature_->options.check_kernels;
+  input.measure = cost_.TakeMeasureNext();
+  const int parts = static_cast<int>(executors_.size());
+  absl::Status failed;
+  try {
+    for (int i = 0; i < parts; ++i) {
+      timings_[i].clear();
+      input.timings = stats ? &timings_[i] : nullptr;
+      failed = Prepare(i, input);
+      if (!failed.ok()) break;
+    }
+  } catch (const std::bad_alloc&) {
+    failed = kNoMemory;
+  }
+  if (!failed.ok()) {
+    // No part has begun, and none will.
+    FailBegin(failed);
+    if (CountDown(parts)) step_->Over();
+    return;
+  }
+  // Without a lane the step may end, and this object with it, as soon as the last part has been
+  // started.
+  std::shared_ptr<Executor> last;
+  if (home == elsewhere_ && parts > 0) last = executors_.back();
+  for (int i = 0; i < parts; ++i) executors_[i]->Start(home);
+}
+
+absl::Status ExecutorSet::Prepare(size_t part, const StepInput& input) {
+  if (!signature_->options.wire_messages) [[likely]] {
+    executors_[part]->Prepare(input);
+    return absl::OkStatus();
+  }
+  begin_step m;
+  m.step = input.context->step_id;
+  m.cancelled = input.context->cancelled.load();
+  m.partial = input.partial;
+  m.token_messages = input.token_messages;
+  m.check_kernels = input.check_kernels;
+  m.measure = input.measure;
+  m.timed = input.timings != nullptr;
+  m.num_results = static_cast<uint32_t>(results_.size());
+  for (uint32_t i = 0; i < executors_[part]->state().part().num_arguments; ++i) m.arguments.push_back(arguments_[i]);
+  TROUPE_ASSIGN_OR_RETURN(begin_step copy, wire::ThroughBytes(system_, m));
+  for (Tensor& t : copy.arguments) Bind(&t);
+  executors_[part]->Prepare(std::move(copy));
+  return absl::OkStatus();
+}
+
+void ExecutorSet::PartDone(Executor* executor, part_done message) {
+  const auto part = static_cast<size_t>(
+      std::find_if(executors_.begin(), executors_.end(), [&](const auto& e) { return e.get() == executor; }) -
+      executors_.begin());
+  absl::Status status;
+  try {
+    absl::StatusOr<part_done> copy = wire::ThroughBytes(system_, message);
+    status = copy.ok() ? copy->status : copy.status();
+    if (copy.ok()) {
+      for (auto& [index, value] : copy->results) {
+        if (index >= results_.size()) continue;
+        Bind(&value);
+        results_[index] = std::move(value);
+      }
+      for (const node_run& n : copy->statistics)
+        timings_[part].push_back({n.node, n.thread, n.start_nanos, n.end_nanos});
+    }
+  } catch (const std::bad_alloc&) {
+    status = kNoMemory;
+  }
+  PartDone(executor, status);
+}
+
+void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
+  if (!status.ok()) PartFails(executor, status);
+  step_->PartDone();
+}
+
+void ExecutorSet::ResultCame(result message) {
+  absl::StatusOr<result> copy = wire::ThroughBytes(system_, message);
+  if (!copy.ok()) return Stop(message.step, copy.status());
+  if (copy->index >= results_.size()) return;
+  Bind(&copy->value);
+  results_[copy->index] = std::move(copy->value);
+  ResultReady(copy->index);
+}
+
+void ExecutorSet::ResultReady(uint32_t index) { step_->ResultCame(index, std::move(results_[index])); }
+
+// The lane's thread has nothing to run, but the step's jobs may have. All of a step's devices share
+// their threads.
+void ExecutorSet::HelpJobs() {
+  for (const auto& e : executors_) {
+    if (!e->state().has_jobs()) continue;
+    return e->state().part().device->threads()->Help(context_.get(), [&] { return lane_.Stirred(); });
+  }
+}
+
+// Tensor arrays, stacks and temporaries go with the step that made them. A kernel that still runs,
+// of a step that was aborted, keeps its own.
+void ExecutorSet::DropResources() {
+  if (context_->cancellations.used()) {
+    context_->cancellations.Clear();
+    context_->cancellations.Cancel();  // a kernel that is left hears that it comes too late
+  }
+  if (!context_->resources.used()) return;
+  if (context_.use_count() == 1) return context_->resources.ClearAll();
+  std::shared_ptr<StepContext> fresh;
+  try {
+    fresh = std::make_shared<StepContext>();
+  } catch (const std::bad_alloc&) {
+    return;  // the next step gets a context of its own, or does not begin
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  context_.swap(fresh);
+}
+
+absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
+  DropResources();
+  if (!executors_.empty() && executors_.front()->state().timed()) [[unlikely]]
+    Measure();
+  for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
+  absl::Status status = TakeError();
+  if (status.ok()) {
+    try {
+      status = HandOver(outputs);
+    } catch (const std::bad_alloc&) {
+      status = kNoMemory;
+    }
+  }
+  for (Tensor& t : results_) t = Tensor();
+  return status;
+}
+
+absl::Status ExecutorSet::HandOver(std::vector<Tensor>* outputs) {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (!results_[i].valid()) return NotTaken(signature_->fetches[i]);
+  }
+  if (outputs == nullptr) return absl::OkStatus();
+  absl::Status status;
+  try {
+    outputs->resize(results_.size());
+    for (size_t i = 0; i < results_.size(); ++i) {
+      Tensor& result = (*outputs)[i] = std::move(results_[i]);
+      if (absl::Status own = OwnResult(signature_->fetches[i], &result); !own.ok()) [[unlikely]]
+        status = std::move(own);
+    }
+  } catch (const std::bad_alloc&) {
+    status = kNoMemory;
+  }
+  if (!status.ok()) [[unlikely]]
+    outputs->clear();
+  return status;
+}
+
+absl::Status ExecutorSet::FinishPartial() {
+  for (Tensor& t : results_) t = Tensor();
+  DropResources();
+  return TakeError();
+}
+
+void ExecutorSet::Measure() {
+  if (failed_.load(std::memory_order_relaxed)) return;
+  int64_t nanos = 0;
+  for (const auto& e : executors_) {
+    if (!e->state().timed()) return;
+    nanos += e->turn_nanos() + e->state().job_nanos();
+  }
+  cost_.Saw(arguments_, nanos);
+}
+
+// Statistics for which there is no memory are missing.
+void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const noexcept try {
+  if (!options.collect_stats) return;
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    const CompiledPart& part = *signature_->parts[i];
+    proto::DeviceStepStats* device = metadata->mutable_step_stats()->add_dev_stats();
+    device->set_device(part.device->name());
+    for (const NodeTiming& t : timings_[i]) {
+      proto::NodeExecStats* n = device->add_node_stats();
+      n->set_node_name(std::string(part.info[t.node].name));
+      n->set_timeline_label(StrCat(part.info[t.node].name, " = ", part.info[t.node].op));
+      n->set_all_start_micros((t.start_nanos) / 1000);
+      n->set_op_start_rel_micros(0);
+      n->set_op_end_rel_micros((t.end_nanos - t.start_nanos) / 1000);
+      n->set_all_end_rel_micros((t.end_nanos - t.start_nanos) / 1000);
+      n->set_all_start_nanos(t.start_nanos);
+      n->set_all_end_rel_nanos(t.end_nanos - t.start_nanos);
+      n->set_thread_id(t.thread);
+    }
+  }
+} catch (const std::bad_alloc&) {
+  spdlog::error("no memory is left for the statistics of a step");
+}
+
+}  // namespace troupe

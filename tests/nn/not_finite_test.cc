@@ -27,7 +27,6 @@ std::string Difference(const std::vector<float>& got, const std::vector<float>& 
   }
   return "";
 }
-std::vector<float> AsFloats(const Tensor& t) { return Floats(ToDoubles(t)); }
 
 using ConvRun =
     std::function<bool(ConvPass, const ConvShape&, const float*, const float*, float*, const ConvEpilogue<float>&)>;

@@ -52,8 +52,7 @@ BOOST_AUTO_TEST_CASE(no_cancellation_is_lost) {
     std::thread canceller([&] {
       while (!go.load(std::memory_order_relaxed)) {
       }
-      for (volatile int spin = 0; spin < i * 50; spin = spin + 1) {
-      }
+      for (int spin = 0; spin < i * 50; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
       token.Cancel();
     });
     go = true;

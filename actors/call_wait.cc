@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "actors/step/cancel_later.h"
+
 namespace troupe {
 
 SteadyTime TimeAfter(SteadyTime begun, int64_t ms) {
@@ -20,6 +22,7 @@ bool CancellationToken::cancelled() const {
   return impl_->cancelled;
 }
 void CancellationToken::Cancel() {
+  const CancelLater later;
   std::lock_guard<std::mutex> lock(impl_->mu);
   impl_->cancelled = true;
   // Under the lock: an entry leaves the list before it goes.

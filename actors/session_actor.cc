@@ -6,6 +6,7 @@
 #include "actors/actor_thread.h"
 #include "actors/messages.h"
 #include "actors/pending_run.h"
+#include "actors/step/cancel_later.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/fuse.h"
@@ -432,6 +433,7 @@ std::vector<std::shared_ptr<Signature>> SessionMaster::Living() const {
 }
 
 void SessionMaster::AbortAll(const absl::Status& status) {
+  const CancelLater later;  // one step's callbacks do not keep the others waiting
   for (const auto& s : Living()) s->AbortAll(status);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/step/blocking_step.h"
+#include "actors/step/cancel_later.h"
 
 namespace troupe {
 namespace {
@@ -156,6 +157,7 @@ void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline
 }
 
 void Signature::AbortAll(const absl::Status& status) {
+  const CancelLater later;
   std::lock_guard<std::mutex> lock(mu_);
   for (ExecutorSet* set : all_) {
     // In this order: a step that begins now is another one.

@@ -6,6 +6,7 @@
 
 #include "actors/lane.h"
 #include "actors/step/answers.h"
+#include "actors/step/cancel_later.h"
 #include "actors/step/executor_set.h"
 #include "actors/step/partial_step.h"
 #include "actors/stall_report.h"
@@ -153,6 +154,7 @@ void StepWatch::GiveReport(const std::string& text) {
 
 StepWatch::Time StepWatch::Look() noexcept {
   Later later;
+  CancelLater cancel;
   Time next = Time::max();
   try {
     next = LookAtDue(&later);
@@ -162,7 +164,9 @@ StepWatch::Time StepWatch::Look() noexcept {
     alarms_lost_ = true;
     armed_ = next;
   }
+  // The answers first: a callback of a kernel may take its time.
   DoLater(&later);
+  cancel.Flush();
   return next;
 }
 
@@ -304,6 +308,7 @@ void StepWatch::BeginEnding(Entry* e, Time now, bool begun) noexcept {
 void StepWatch::Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question) {
   std::string text;
   Time due = Time::max();
+  CancelLater cancel;
   {
     std::lock_guard<std::mutex> lock(mu_);
     const auto it = steps_.find(set);

@@ -87,6 +87,16 @@ absl::Status CheckKernelOutputs(const KernelNode& node, const Tensor* outputs,
 
 KernelNode DescribeNode(const Node& node, Device* device) { return KernelNode(node, device); }
 
+bool KernelWaits(KernelContext& ctx, const KernelWait* had, absl::Status* status) {
+  if (ctx.wait() == nullptr) return false;
+  if (IsWait(*status)) return true;
+  if (status->ok() && ctx.wait() != had) {
+    *status = Internal("the kernel called WaitFor and returned OK; it must return what WaitFor returns");
+  }
+  ctx.TakeWait().reset();
+  return false;
+}
+
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
                                                    TensorExchange* exchange, StillWanted wanted) {
@@ -100,13 +110,19 @@ absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel,
                                                &ended);
   absl::Status status;
   if (kernel.compute != nullptr) {
+    const KernelWait* had = nullptr;
     for (;;) {
       try {
         status = kernel.compute(ctx);
       } catch (...) {
         status = KernelException();
       }
-      if (ctx.wait() == nullptr) break;
+      if (!KernelWaits(ctx, had, &status)) break;
+      had = ctx.wait();
+      if (wanted != nullptr) {
+        status = Unimplemented("its kernel waits for others");
+        break;
+      }
       // This thread has nothing else to do. The step may be told to end meanwhile.
       const auto wait = std::make_shared<AnswerWait>();
       const CancellationList::Id id = step->cancellations.Register(

@@ -14,10 +14,17 @@ namespace troupe {
 
 // EvaluateNode for a kernel that was prepared before: for tests that run one kernel many times or
 // from many threads. CANCELLED when `step` was told to end and the kernel waits or is in a loop;
-// or, in a loop, when the result is not wanted any more.
+// or, in a loop, when the result is not wanted any more. With `wanted`, a kernel that must wait for
+// others is UNIMPLEMENTED: nobody could end its wait.
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
                                                    TensorExchange* exchange = nullptr, StillWanted wanted = nullptr);
+// Whether it is the status that KernelContext::WaitFor returns.
+bool IsWait(const absl::Status& status);
+// Whether a kernel that has returned `*status` waits for what it gave to WaitFor. A new wait that it
+// leaves after another status is given up; after OK the status becomes INTERNAL. `had`: the wait
+// that the kernel was run with, or null.
+bool KernelWaits(KernelContext& ctx, const KernelWait* had, absl::Status* status);
 // The status for the exception that a kernel threw: INTERNAL with its text, RESOURCE_EXHAUSTED for
 // std::bad_alloc. REQUIRES: called in the exception's handler.
 absl::Status KernelException();

@@ -83,9 +83,16 @@ void CancellationList::Clear() {
   used_.store(false, std::memory_order_relaxed);
 }
 
+// Told from a kernel's own errors by its text.
+static constexpr absl::string_view kWaits = "the kernel waits";
+
 absl::Status KernelContext::WaitFor(std::unique_ptr<KernelWait> wait) {
   wait_ = std::move(wait);
-  return absl::Status(absl::StatusCode::kUnavailable, "the kernel waits");
+  return absl::Status(absl::StatusCode::kUnavailable, kWaits);
+}
+
+bool IsWait(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable && status.message() == kWaits;
 }
 
 void KernelInit::Fail(const absl::Status& s) {

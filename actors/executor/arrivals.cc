@@ -53,7 +53,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
           status = KernelException();
         }
         // What must wait does so in the turn, and needs its inputs again.
-        if (call->context.wait() != nullptr) {
+        if (KernelWaits(call->context, nullptr, &status)) {
           try {
             call->waits = Hold(call->context.TakeWait(), call->step.get());
           } catch (...) {
@@ -183,7 +183,7 @@ void StepState::Handle(Arrival* a) {
     case Arrival::Kind::kNodeDone:
       return HandleNodeDone(*a);
     case Arrival::Kind::kWaitOver:
-      if (!aborting_) WaitOver(static_cast<Waiting*>(a->call));
+      if (!aborting_) WaitOver(*a);
       return;
     case Arrival::Kind::kTensor:
       if (!aborting_) TensorCame(a);

@@ -72,11 +72,12 @@ void StepState::Unpin(Iteration* it, uint32_t frame) {
 }
 
 void StepState::KernelFailed(uint32_t node, Iteration* it, const absl::Status& status) {
-  if (std::unique_ptr<KernelWait> wait = kernel_context_.TakeWait()) {
-    return WaitFor(node, it, kernel_context_.is_dead(), -1, Hold(std::move(wait), input_.context.get()));
+  absl::Status s = status;
+  if (KernelWaits(kernel_context_, nullptr, &s)) {
+    return WaitFor(node, it, kernel_context_.is_dead(), -1, Hold(kernel_context_.TakeWait(), input_.context.get()));
   }
   ConsumeInputs(nodes_[node], it->slots + nodes_[node].first_slot);
-  Fail(node, status);
+  Fail(node, s);
 }
 
 // A user's kernels are held against what their nodes promise in every run, the library's in the

@@ -7,6 +7,7 @@
 
 #include "actors/executor/async_call.h"
 #include "actors/executor/turn.h"
+#include "graph/core/guarded.h"
 #include "troupe/op_def.h"
 
 namespace troupe {
@@ -26,6 +27,13 @@ std::string InputText(std::string_view op, size_t k) {
     if (def->inputs[i].IsList()) return text;
   }
   return StrCat(text, " '", def->inputs[k].name, "'");
+}
+
+// What a user's kernel waits for says it in the user's code.
+std::string WhatOf(const KernelWait& wait) {
+  std::string what;
+  if (absl::Status s = Guarded("What()", [&] { what = wait.What(); }); !s.ok()) return std::string(s.message());
+  return what;
 }
 
 }  // namespace
@@ -112,12 +120,12 @@ class StepState::Reporter {
       sources.push_back(std::move(source));
     }
     for (const auto& w : s_.waiting_) {
-      std::lock_guard<std::mutex> lock(w->pending->mu);
-      if (w->pending->wait == nullptr) continue;  // given up: the step ends
-      sources.push_back({w->node,
-                         w->iteration,
-                         w->since,
-                         StrCat(" has waited ", Since(w->since), " for ", w->pending->wait->What()),
+      std::lock_guard<std::mutex> lock(w.pending->mu);
+      if (w.pending->wait == nullptr) continue;  // given up: the step ends
+      sources.push_back({w.node,
+                         w.iteration,
+                         w.since,
+                         StrCat(" has waited ", Since(w.since), " for ", WhatOf(*w.pending->wait)),
                          "waiting for a variable",
                          {}});
     }

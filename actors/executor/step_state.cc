@@ -83,7 +83,8 @@ bool StepState::Drain(int64_t budget) {
       Abort(StepException());
     }
   }
-  return !NothingReady();
+  // The last node of the turn may have granted another one its variable.
+  return !NothingReady() || !local_arrivals_.empty();
 }
 
 // One path through all kinds of nodes, compiled into the loop that follows: what is rare is called,
@@ -339,7 +340,10 @@ __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* i
   const bool timed = input_.timings != nullptr ||
                      (n.measured && (clock_ == Clock::kAll || (clock_ == Clock::kCostly && cost >= kCostlyNanos)));
   const int64_t start = timed ? NowNanos() : 0;
+  const KernelWait* const had = kernel_context_.wait();
   absl::Status s = Compute(n.compute, kernel_context_);
+  if (s.ok() && kernel_context_.wait() != nullptr) [[unlikely]]
+    KernelWaits(kernel_context_, had, &s);
   if (timed && kernel_context_.wait() == nullptr) {
     const int64_t end = NowNanos();
     if (n.measured) part_->RecordCost(node, static_cast<uint64_t>(end - start), steps_ <= kTimedSteps);

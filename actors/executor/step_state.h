@@ -42,6 +42,7 @@
 #define TROUPE_ACTORS_EXECUTOR_STEP_STATE_H_
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -299,12 +300,15 @@ class StepState : public TensorExchange {
   struct PendingWait {
     std::mutex mu;
     std::unique_ptr<KernelWait> wait;  // null: given up, or taken by who runs the node
+    std::atomic<bool> taken{false};    // the same, for those who cannot lock
     CancellationList::Id id = 0;
     std::unique_ptr<KernelWait> Take() {
       std::lock_guard<std::mutex> lock(mu);
+      taken.store(true);
       return std::move(wait);
     }
   };
+  class GoOn;
   // A node that was ready, but whose kernel, or the reading of a reference among its inputs, must
   // wait.
   struct Waiting {
@@ -314,6 +318,7 @@ class StepState : public TensorExchange {
     int input;  // the reference; -1: the kernel
     std::shared_ptr<PendingWait> pending;
     int64_t since;
+    std::list<Waiting>::iterator self;
   };
 
   // Running (step_state.cc; what is rare of it in step_ends.cc).
@@ -415,7 +420,7 @@ class StepState : public TensorExchange {
   // Nodes that wait for variables (waiting.cc).
   static std::shared_ptr<PendingWait> Hold(std::unique_ptr<KernelWait> wait, StepContext* step);
   void WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending);
-  void WaitOver(Waiting* over);
+  void WaitOver(const Arrival& a);
   template <bool kFlow>
   void RunAfterWait(uint32_t node, Iteration* it, bool dead);
   void GiveUp(PendingWait& pending);
@@ -489,7 +494,7 @@ class StepState : public TensorExchange {
   std::vector<std::unique_ptr<Frame>> free_frames_;
   std::vector<size_t> iterations_made_;  // by frame; both lists have room for as many
   size_t frames_made_ = 0;
-  std::vector<std::unique_ptr<Waiting>> waiting_;           // they count as running
+  std::list<Waiting> waiting_;                              // they count as running
   AsyncCall *first_call_ = nullptr, *last_call_ = nullptr;  // jobs and asynchronous kernels that run, the oldest first
   // The standard's maps: absl's are broken for good by an insertion that finds no memory.
   using Edge = std::pair<std::string, uint64_t>;  // key and iteration

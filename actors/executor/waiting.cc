@@ -16,42 +16,74 @@ std::shared_ptr<StepState::PendingWait> StepState::Hold(std::unique_ptr<KernelWa
   return pending;
 }
 
+// What a wait is given to go on: a call posts the arrival, the first one only. If it is dropped
+// uncalled, the arrival is an error, unless the wait was given up.
+class StepState::GoOn {
+ public:
+  GoOn(StepState* state, Waiting* waiting)
+      : state_(state), keep_(state->host_->KeepAlive()), pending_(waiting->pending), arrival_(new Arrival) {
+    // Made here, so that who ends the wait need not find memory for it.
+    Arrival* const a = arrival_.load();
+    a->kind = Arrival::Kind::kWaitOver;
+    a->step_id = state->last_step_;
+    a->call = waiting;
+  }
+  ~GoOn() {
+    std::unique_ptr<Arrival> left(arrival_.exchange(nullptr));
+    if (left == nullptr || pending_->taken.load()) return;
+    left->status = kDropped;
+    state_->PostEnd(left.release());
+  }
+  void Call() {
+    if (Arrival* const a = arrival_.exchange(nullptr)) state_->PostEnd(a);
+  }
+
+ private:
+  // Made when the library is loaded, since memory may be lacking when it is needed.
+  static const absl::Status& kDropped;
+  StepState* const state_;
+  const std::shared_ptr<void> keep_;
+  const std::shared_ptr<PendingWait> pending_;
+  std::atomic<Arrival*> arrival_;
+};
+const absl::Status& StepState::GoOn::kDropped =
+    *new absl::Status(Internal("what the kernel waits for forgot it: it dropped `go_on` without calling it"));
+
 // The node's inputs stay in their slots. Whoever ends the wait posts an arrival; if the step is
 // told to end before, its Abort is what comes.
 void StepState::WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending) {
   PendingWait* const p = pending.get();
-  waiting_.push_back(std::make_unique<Waiting>(Waiting{node, it, dead, input, std::move(pending), NowNanos()}));
+  waiting_.push_back(Waiting{node, it, dead, input, std::move(pending), NowNanos(), {}});
+  waiting_.back().self = std::prev(waiting_.end());
   ++in_flight_;
-  // Made here, so that who ends the wait need not find memory for it.
-  const auto arrival = std::make_shared<std::unique_ptr<Arrival>>(std::make_unique<Arrival>());
-  (*arrival)->kind = Arrival::Kind::kWaitOver;
-  (*arrival)->step_id = last_step_;
-  (*arrival)->call = waiting_.back().get();
+  auto go_on = std::make_shared<GoOn>(this, &waiting_.back());
   std::lock_guard<std::mutex> lock(p->mu);
-  if (p->wait != nullptr) p->wait->Await([this, keep = host_->KeepAlive(), arrival] { PostEnd(arrival->release()); });
+  if (p->wait != nullptr) p->wait->Await([go_on = std::move(go_on)] { go_on->Call(); });
 }
 
-void StepState::WaitOver(Waiting* over) {
-  const auto it = std::find_if(waiting_.begin(), waiting_.end(), [over](const auto& w) { return w.get() == over; });
-  if (it == waiting_.end()) return;
+void StepState::WaitOver(const Arrival& a) {
+  auto* const over = static_cast<Waiting*>(a.call);
   std::unique_ptr<KernelWait> wait = over->pending->Take();
   if (wait == nullptr) return;  // given up: the step ends
-  const std::unique_ptr<Waiting> w = std::move(*it);
-  waiting_.erase(it);
+  const Waiting w = *over;
+  waiting_.erase(over->self);
   --in_flight_;
-  input_.context->cancellations.Deregister(w->pending->id);
+  input_.context->cancellations.Deregister(w.pending->id);
+  if (!a.status.ok()) return Fail(w.node, a.status);
   const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
-  if (w->input < 0) {
+  if (w.input < 0) {
     kernel_context_.set_wait(std::move(wait));
   } else {
     absl::StatusOr<Tensor> value = static_cast<state::SnapshotWait&>(*wait).Take();
-    if (!value.ok()) return Fail(w->node, value.status());
-    w->iteration->slots[nodes_[w->node].first_slot + static_cast<uint32_t>(w->input)] = *std::move(value);
+    // Before the reference goes, which may be the last share of the variable.
+    wait.reset();
+    if (!value.ok()) return Fail(w.node, value.status());
+    w.iteration->slots[nodes_[w.node].first_slot + static_cast<uint32_t>(w.input)] = *std::move(value);
   }
   if (part_->has_control_flow) {
-    RunAfterWait<true>(w->node, w->iteration, w->dead);
+    RunAfterWait<true>(w.node, w.iteration, w.dead);
   } else {
-    RunAfterWait<false>(w->node, w->iteration, w->dead);
+    RunAfterWait<false>(w.node, w.iteration, w.dead);
   }
 }
 
@@ -62,7 +94,7 @@ void StepState::GiveUp(PendingWait& pending) {
 }
 
 void StepState::GiveUpWaits() {
-  for (const auto& w : std::exchange(waiting_, {})) GiveUp(*w->pending);
+  for (const Waiting& w : std::exchange(waiting_, {})) GiveUp(*w.pending);
 }
 
 absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value, bool dead) {

@@ -119,6 +119,16 @@ void ExecutorSet::Renew() {
   context_.swap(fresh);
 }
 
+// A Stop of the step before took its share after Renew, and is going to call the context's list.
+bool ExecutorSet::RenewLate() noexcept {
+  try {
+    Renew();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 void ExecutorSet::Begin(Step* step, const FeedValues& feeds, bool answers) {
   step_ = step;
   if (next_id_ == last_id_) [[unlikely]] {
@@ -132,6 +142,9 @@ void ExecutorSet::Begin(Step* step, const FeedValues& feeds, bool answers) {
   if (stops_.load() != 0) [[unlikely]] {
     std::lock_guard<std::mutex> wait(mu_);
   }
+  bool no_memory = false;
+  if (context_.use_count() != 1) [[unlikely]]
+    no_memory = !RenewLate();
   context_->step_id = id;
   context_->cancelled.store(false, std::memory_order_relaxed);
   if (context_->cancellations.used()) context_->cancellations.Clear();
@@ -142,6 +155,8 @@ void ExecutorSet::Begin(Step* step, const FeedValues& feeds, bool answers) {
   // seen here.
   parts_left_.store(static_cast<int>(executors_.size()));
   if (signature_->closed->load()) FailBegin(kSessionClosed);
+  if (no_memory) [[unlikely]]
+    FailBegin(kNoMemory);
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (loans_[i].Begin(feeds[i], &arguments_[i])) [[likely]]
       continue;

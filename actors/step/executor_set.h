@@ -143,6 +143,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void Bind(Tensor* value) const;
   void EndExecutors();
   void DropResources();
+  bool RenewLate() noexcept;
   // Records how long the step's turns and jobs took, and with which feeds. REQUIRES: the step is
   // over, and its arguments are still there.
   void Measure();

@@ -2,13 +2,15 @@
 // token, Close, the death of an actor.
 //
 // Whatever it is, it keeps the first error, sets the flag that kernels and executors look at, sends
-// abort_step to the parts, and calls the step's cancellation list. Two answers are possible from
+// abort_step to the parts, and calls the step's cancellation list, the latter without a lock of the
+// library (cancel_later.h). Two answers are possible from
 // then on, and the one that comes first takes `owed_` and is the only one: the step's own, when its
 // last part is done, or the watch's, 50 ms later. None of this needs memory, except for the text of
 // the watch's answer.
 #include <algorithm>
 
 #include "actors/signature.h"
+#include "actors/step/cancel_later.h"
 #include "actors/step/executor_set.h"
 
 namespace troupe {
@@ -79,7 +81,7 @@ void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
   if (!runs) return;
   // A part that has not begun yet drops the message, but looks at the flag when it begins.
   for (size_t i = 0; i < executors_.size(); ++i) AbortPart(i, step_id, status);
-  context->Cancel();
+  CancelLater::Cancel(std::move(context));
 }
 
 void ExecutorSet::Abort(int64_t step_id, const absl::Status& status) {

@@ -518,7 +518,13 @@ void ComputeThreads::Impl::Share(Loop* loop, int most) {
       lock.unlock();
       return loop->Work(true);
     }
-    loops.push_back(loop);
+    try {
+      loops.push_back(loop);
+    } catch (const std::bad_alloc&) {
+      // Nobody hears of it. An update of a variable has begun to write, perhaps, and must go on.
+      lock.unlock();
+      return loop->Work(true);
+    }
     Announce(static_cast<int>(std::min<int64_t>(most, loop->ranges - 1)), std::move(lock));
   }
   loop->Work(true);

@@ -82,6 +82,8 @@ class VariableSlot : public Resource {
            TryBeginLocked();
   }
   void End() noexcept {
+    if (lost_) [[unlikely]]
+      initialized_.store(false, std::memory_order_release);
     uint32_t alone = kBusy;
     if (!state_.compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) EndLocked();
   }

@@ -178,6 +178,41 @@ BOOST_AUTO_TEST_CASE(a_job_that_must_wait_gives_its_thread_back) {
   BOOST_TEST(sw->Read()->scalar<float>() == -1.0f);
 }
 
+// Each update hands the variable on to the next one of the same step, within the turn.
+BOOST_AUTO_TEST_CASE(a_turn_that_has_spent_its_budget_goes_on_with_what_its_last_node_granted) {
+  constexpr int kUpdates = 5, kFollowers = 4;
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat);
+  const NodeOut v{NewVariable(root, "handed_on", false, TensorShape()), 0};
+  Names targets;
+  for (int i = 0; i < kUpdates; ++i) {
+    Node* const add = Add(root, StrCat("add", i), "AssignAddVariableOp", {v, At(x)});
+    targets.push_back(std::string(add->name()));
+    for (int f = 0; f < kFollowers; ++f) {
+      NodeBuilder b(root.graph(), StrCat("follower", i, "_", f), "Neg");
+      auto follower = b.Input(At(x)).Control(add).Build();
+      BOOST_REQUIRE_MESSAGE(follower.ok(), follower.status());
+      targets.push_back(std::string((*follower)->name()));
+    }
+  }
+  Machine m(root, {x.name()}, {}, targets, {Tensor::Scalar(1.0f)});
+  VariableSlot* const slot = m.Slot("handed_on", Tensor::Scalar(0.0f));
+  int step = 0;
+  for (int budget = 1; budget <= kUpdates * (kFollowers + 1) + 2; ++budget) {
+    BOOST_REQUIRE(slot->TryBegin());
+    m.input.context->step_id = ++step;
+    m.state->Begin(m.input);
+    BOOST_TEST(!m.state->Drain(1000));
+    slot->End();
+    m.state->TakeArrivals();
+    while (m.state->Drain(budget)) {
+    }
+    BOOST_TEST_CONTEXT("a budget of " << budget) BOOST_REQUIRE(m.state->done());
+    TROUPE_REQUIRE_OK(m.state->Finish());
+    BOOST_TEST(slot->Read()->scalar<float>() == static_cast<float>(kUpdates * step));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(edge_5_a_step_that_ends_gives_up_what_its_nodes_wait_for) {
   for (const bool granted : {false, true}) {
     for (const bool busy : {false, true}) {
@@ -351,6 +386,19 @@ BOOST_AUTO_TEST_CASE(an_update_that_throws_has_lost_the_variable_until_it_is_set
   BOOST_TEST(lost.ToString().find("variable 'v'") != std::string::npos, lost);
   TROUPE_REQUIRE_OK(s.session->Run({{"x", Tensor::Scalar(2.0f)}}, {}, {"set"}, nullptr));
   BOOST_TEST(s.Start(0, {"read:0"})->Value() == 2.0f);
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_variable_counts_as_one_without_a_value) {
+  VariableSlot slot("lost", DType::kFloat, PartialTensorShape(TensorShape()));
+  TROUPE_REQUIRE_OK(slot.Assign(Tensor::Scalar(1.0f)));
+  BOOST_REQUIRE(slot.TryBegin());
+  slot.BeginWriting();
+  BOOST_TEST(slot.initialized());  // the update may still be finished
+  slot.End();
+  BOOST_TEST(!slot.initialized());
+  BOOST_TEST(absl::IsDataLoss(slot.Read().status()));
+  TROUPE_REQUIRE_OK(slot.Assign(Tensor::Scalar(2.0f)));
+  BOOST_TEST(slot.initialized());
 }
 
 // Eight callers: updates of one variable and of two in both orders, reads, and

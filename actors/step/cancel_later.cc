@@ -1,0 +1,42 @@
+#include "actors/step/cancel_later.h"
+
+#include <new>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+thread_local CancelLater* outermost = nullptr;
+
+}  // namespace
+
+CancelLater::CancelLater() : outermost_(outermost == nullptr) {
+  if (outermost_) outermost = this;
+}
+
+CancelLater::~CancelLater() {
+  if (!outermost_) return;
+  outermost = nullptr;
+  Flush();
+}
+
+void CancelLater::Cancel(std::shared_ptr<StepContext> context) noexcept {
+  if (outermost != nullptr) {
+    try {
+      outermost->contexts_.push_back(context);
+      return;
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  context->Cancel();
+}
+
+void CancelLater::Flush() noexcept {
+  if (!outermost_) return;
+  // What is called may leave others here.
+  while (!contexts_.empty()) {
+    for (const auto& context : std::exchange(contexts_, {})) context->Cancel();
+  }
+}
+
+}  // namespace troupe

@@ -399,15 +399,7 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
 SessionMaster::Answer SessionMaster::Register(const std::string& key, std::shared_ptr<Signature> signature,
                                               std::vector<std::shared_ptr<const CompiledPart>> parts) {
   signature->parts = std::move(parts);
-  EdgeTable& edges = signature->edges;
-  for (uint32_t i = 0; i < signature->parts.size(); ++i) {
-    for (const auto& [name, node] : signature->parts[i]->recvs) edges[edges.Add(name)].receiver = {0, i};
-    for (const std::string& name : signature->parts[i]->granted_sends) {
-      EdgeTable::Edge& edge = edges[edges.Add(name)];
-      edge.sender = {0, i};
-      edge.granted = true;
-    }
-  }
+  signature->edges = EdgesBetween(signature->parts);
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (!end_.ok()) return end_;

@@ -7,8 +7,8 @@
 // begins on the calling thread if it is known to be short: with a deadline or token, one of the
 // library's kernels that took at most 1 ms with feeds at least as large in every dimension; with
 // users' kernels, one that took at most 10 ms when it was last measured (step/step_cost.h). As soon
-// as nothing of it can run on the calling thread, or the time is over, it goes on elsewhere. While a
-// kernel occupies the caller's thread, neither Close nor a deadline takes effect.
+// as nothing of it can run on the calling thread, or the time is over, it goes on elsewhere. While
+// a kernel occupies the caller's thread, neither Close nor a deadline takes effect.
 //
 // Thread rule: all methods are thread safe once the signature is made. Threads that run steps share
 // no memory that each step writes: a set of executors belongs to one step at a time, and free sets

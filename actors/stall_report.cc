@@ -61,8 +61,8 @@ class Assembler {
   }
 
  private:
-  using Key = std::tuple<std::string, uint64_t, bool>;
-  static Key KeyOf(const StepReport::Link& l) { return {l.key, l.tag, l.grant}; }
+  using Key = std::tuple<std::string, IterationPath, bool>;
+  static Key KeyOf(const StepReport::Link& l) { return {l.key, l.iteration, l.grant}; }
 
   // Hangs `root` below the one that it waits for, if another part has it. Otherwise false, and
   // `why` says what is known of the other end.

@@ -62,8 +62,8 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
           call->Give(std::move(status));
           return;
         }
-        call->arrival->nanos = static_cast<uint64_t>(NowNanos() - start);
-        call->arrival->tag = static_cast<uint64_t>(start);
+        call->end().nanos = NowNanos() - start;
+        call->end().start_nanos = start;
         call->inputs.clear();
         call->Give(std::move(status));
       },
@@ -71,7 +71,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
 }
 
 // A new call, which counts as running from here on. Whoever asks for it makes its first Answer.
-StepState::AsyncCall* StepState::Call(uint32_t node, Iteration* it, bool job) {
+AsyncCall* StepState::Call(uint32_t node, Iteration* it, bool job) {
   auto* call = new AsyncCall(this, node, it, job);
   call->before = last_call_;
   (last_call_ != nullptr ? last_call_->after : first_call_) = call;
@@ -148,57 +148,40 @@ void StepState::TakeArrivals() {
 }
 
 void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
-  if (a->kind == Arrival::Kind::kReport) return AnswerReport(*a);
-  if (a->step_id > last_step_) return early_arrivals_.Push(a.release());
+  if (const auto* q = std::get_if<question>(&a->message)) return Answered(*q);
+  const int64_t step = a->step();
   try {
-    Handle(a.get());
+    if (step > last_step_) {
+      absl::Status kept = mailroom_.KeepEarly(std::move(a));
+      if (!kept.ok()) refused_ = {step, std::move(kept)};
+      return;
+    }
+    if (!active_ || step != last_step_) {
+      ++late_arrivals_;
+      return;
+    }
+    std::visit([this](auto& m) { Handle(m); }, a->message);
   } catch (...) {
     Abort(StepException());
   }
 }
 
 // Whoever asks waits for an answer, also when there is no memory for a report.
-void StepState::AnswerReport(const Arrival& a) const {
+void StepState::Answered(const question& q) const {
   StepReport report;
   try {
     report = Report();
   } catch (const std::bad_alloc&) {
     report.running = active_;
   }
-  a.report(std::move(report));
-}
-
-void StepState::Handle(Arrival* a) {
-  if (!active_ || a->step_id != last_step_) {
-    ++late_arrivals_;
-    return;
-  }
-  switch (a->kind) {
-    case Arrival::Kind::kReport:
-      return;  // answered above
-    case Arrival::Kind::kAbort:
-      return Abort(a->status);
-    case Arrival::Kind::kArgument:
-      return HandleArgument(*a);
-    case Arrival::Kind::kNodeDone:
-      return HandleNodeDone(*a);
-    case Arrival::Kind::kWaitOver:
-      if (!aborting_) WaitOver(*a);
-      return;
-    case Arrival::Kind::kTensor:
-      if (!aborting_) TensorCame(a);
-      return;
-    case Arrival::Kind::kGrant:
-      if (!aborting_) Granted(*a);
-      return;
-  }
+  q.answer(std::move(report));
 }
 
 // Of a partial run: the argument may come before or after its node is ready.
-void StepState::HandleArgument(Arrival& a) {
-  const auto index = static_cast<uint32_t>(a.tag);
+void StepState::Handle(argument& m) {
+  const uint32_t index = m.index;
   if (aborting_ || index >= held_arguments_.size() || held_arguments_[index].valid()) return;
-  held_arguments_[index] = std::move(a.outputs[0]);
+  held_arguments_[index] = std::move(m.value);
   const Tensor& value = held_arguments_[index];
   if (std::binary_search(part_->lent_arguments.begin(), part_->lent_arguments.end(), index)) bits::AddBias(value);
   const auto waiting = waiting_arguments_.find(index);
@@ -213,9 +196,9 @@ void StepState::HandleArgument(Arrival& a) {
   }
 }
 
-void StepState::HandleNodeDone(Arrival& a) {
+void StepState::Handle(node_end& m) {
   --in_flight_;
-  auto* const call = static_cast<AsyncCall*>(a.call);
+  AsyncCall* const call = m.call;
   std::shared_ptr<PendingWait> waits = std::move(call->waits);
   if (waits != nullptr) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
@@ -225,25 +208,24 @@ void StepState::HandleNodeDone(Arrival& a) {
       call->PutInputsBack();
     }
     Forget(call);
-    if (!aborting_) WaitFor(a.node, a.iteration, false, -1, std::move(waits));
+    if (!aborting_) WaitFor(m.node, m.iteration, false, -1, std::move(waits));
     return;
   }
   Forget(call);
-  if (a.job) {
+  if (m.job) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
-    job_nanos_ += static_cast<int64_t>(a.nanos);
-    if (a.nanos != 0) part_->RecordCost(a.node, a.nanos, false);
+    job_nanos_ += m.nanos;
+    if (m.nanos != 0) part_->RecordCost(m.node, static_cast<uint64_t>(m.nanos), false);
     CountRun(1);
     if (input_.timings != nullptr) {
-      const auto start = static_cast<int64_t>(a.tag);
-      input_.timings->push_back({a.node, 1, start, start + static_cast<int64_t>(a.nanos)});
+      input_.timings->push_back({m.node, 1, m.start_nanos, m.start_nanos + m.nanos});
     }
   }
   if (aborting_) return;
   // A value that came from elsewhere may be of any type.
-  if (a.status.ok()) a.status = CheckOutputs(a.node, a.outputs.data(), a.dead);
-  if (!a.status.ok()) return Fail(a.node, a.status);
-  FinishArrived(a.node, a.iteration, a.outputs.data(), a.dead);
+  if (m.status.ok()) m.status = CheckOutputs(m.node, m.outputs.data(), m.dead);
+  if (!m.status.ok()) return Fail(m.node, m.status);
+  FinishArrived(m.node, m.iteration, m.outputs.data(), m.dead);
 }
 
 void StepState::FinishArrived(uint32_t node, Iteration* it, Tensor* out, bool dead) {

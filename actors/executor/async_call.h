@@ -38,7 +38,7 @@
 namespace troupe {
 
 // Its inputs, outputs and context must stay where they are.
-struct StepState::AsyncCall {
+struct AsyncCall {
   std::vector<Tensor> inputs, outputs;
   std::unique_ptr<Arrival> arrival;  // the node's end, until it is posted
   KernelContext context;
@@ -60,7 +60,7 @@ struct StepState::AsyncCall {
   AsyncCall(StepState* state, uint32_t number, Iteration* it, bool job)
       : inputs(state->nodes_[number].num_inputs),
         outputs(state->nodes_[number].num_outputs),
-        arrival(std::make_unique<Arrival>()),
+        arrival(std::make_unique<Arrival>(node_end())),
         context(&state->part_->info[number], inputs.data(), outputs.data(), state->input_.context.get(), state),
         node(number),
         iteration(it),
@@ -79,13 +79,16 @@ struct StepState::AsyncCall {
       }
     }
     context.set_state(n.state);
-    context.set_frame_iter(it->tag);
-    arrival->step_id = step->step_id;
-    arrival->call = this;
-    arrival->node = node;
-    arrival->iteration = it;
-    arrival->job = job;
+    context.set_frame_iter(it->id);
+    node_end& e = end();
+    e.step = step->step_id;
+    e.call = this;
+    e.node = node;
+    e.iteration = it;
+    e.job = job;
   }
+  // REQUIRES: it has not been posted.
+  node_end& end() { return std::get<node_end>(arrival->message); }
   // To where the constructor took them from. In the turn.
   void PutInputsBack() {
     const CompiledNode& n = state->nodes_[node];
@@ -104,11 +107,11 @@ struct StepState::AsyncCall {
   // Posts the node's end. False when the call has been answered before.
   bool Give(absl::Status status) noexcept {
     if (answered.exchange(true, std::memory_order_acq_rel)) return false;
-    Arrival* a = arrival.release();
-    a->status = std::move(status);
-    a->outputs = std::move(outputs);
-    a->dead = context.output_dead();
-    state->PostEnd(a);
+    node_end& e = end();
+    e.status = std::move(status);
+    e.outputs = std::move(outputs);
+    e.dead = context.output_dead();
+    state->PostEnd(arrival.release());
     return true;
   }
 };

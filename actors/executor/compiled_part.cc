@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "actors/wire/part_messages.h"
 #include "graph/ir/control_flow.h"
 #include "graph/passes/partition.h"
 #include "kernels/common/op_file.h"
@@ -13,13 +14,6 @@
 
 namespace troupe {
 namespace {
-
-// FNV-1a: the same in every process, so that tags of iterations agree between hosts.
-uint64_t HashName(std::string_view s) {
-  uint64_t h = 14695981039346656037ull;
-  for (const char c : s) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return h;
-}
 
 class Compiler {
  public:
@@ -74,7 +68,6 @@ class Compiler {
         if (it->second > 65000) return InvalidArgument("the part has more than 65000 loops");
         StaticFrame& f = part_->frames.emplace_back();
         f.name = i.frame_name;
-        f.name_hash = HashName(i.frame_name);
       }
       frame_of_[n->id()] = it->second;
     }
@@ -570,6 +563,19 @@ absl::StatusOr<std::shared_ptr<const CompiledPart>> CompiledPart::Compile(const 
                                                                           std::shared_ptr<Device> device,
                                                                           const SessionScope& session) {
   return Compiler(graph, std::move(device), session).Run();
+}
+
+EdgeTable EdgesBetween(const std::vector<std::shared_ptr<const CompiledPart>>& parts) {
+  EdgeTable edges;
+  for (uint32_t i = 0; i < parts.size(); ++i) {
+    for (const auto& [name, node] : parts[i]->recvs) edges[edges.Add(name)].receiver = {0, i};
+    for (const std::string& name : parts[i]->granted_sends) {
+      EdgeTable::Edge& edge = edges[edges.Add(name)];
+      edge.sender = {0, i};
+      edge.granted = true;
+    }
+  }
+  return edges;
 }
 
 }  // namespace troupe

@@ -29,6 +29,8 @@
 
 namespace troupe {
 
+class EdgeTable;
+
 inline constexpr uint32_t kMergeControlUnit = 1;
 inline constexpr uint32_t kMergeDataUnit = 1u << 15;
 inline constexpr uint32_t kMergeControlMask = kMergeDataUnit - 1;
@@ -114,7 +116,6 @@ static_assert(sizeof(CompiledNode) <= 64);
 // A loop as the part sees it.
 struct StaticFrame {
   std::string name;  // "" for the root
-  uint64_t name_hash = 0;
   uint32_t parent = 0;
   uint32_t first_node = 0, num_nodes = 0;
   uint32_t first_slot = 0, num_slots = 0;
@@ -209,6 +210,9 @@ class CompiledPart {
       has_heavy.store(true, std::memory_order_relaxed);
   }
 };
+
+// The edges between these parts of one graph, which stand on one task.
+EdgeTable EdgesBetween(const std::vector<std::shared_ptr<const CompiledPart>>& parts);
 
 }  // namespace troupe
 

@@ -240,71 +240,34 @@ void Executor::Abort(int64_t step_id, const absl::Status& status) noexcept {
   Arrival* a = abort_.exchange(nullptr);
   if (a == nullptr) a = new (std::nothrow) Arrival;
   if (a == nullptr) return;
-  a->kind = Arrival::Kind::kAbort;
-  a->step_id = step_id;
-  a->status = status;
+  a->message = abort_step{step_id, status};
   Post(a);
 }
 
-void Executor::Report(std::function<void(StepReport)> answer) {
-  auto* a = new Arrival;
-  a->kind = Arrival::Kind::kReport;
-  a->report = std::move(answer);
-  Post(a);
-}
+void Executor::Report(std::function<void(StepReport)> answer) { Post(new Arrival(question{std::move(answer)})); }
 
-absl::Status Executor::SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) {
-  const int64_t edge = group_->edges().Find(key);
-  if (edge < 0) return NotFound("no part of the step receives '", key, "'");
-  const auto number = static_cast<uint32_t>(edge);
-  return group_->Deliver(group_->edges()[number].receiver,
-                         tensor_to_part{step_id_, number, tag, dead, std::move(value)});
-}
-
-void Executor::Grant(const std::string& key, uint64_t tag) {
-  const int64_t edge = group_->edges().Find(key);
-  if (edge < 0 || !group_->edges()[static_cast<uint32_t>(edge)].granted) return;
-  const auto number = static_cast<uint32_t>(edge);
-  group_->Deliver(group_->edges()[number].sender, grant{step_id_, number, tag}).IgnoreError();
+absl::Status Executor::SendToPart(part_message message) {
+  const EdgeTable& edges = group_->edges();
+  const bool grants = std::holds_alternative<grant>(message);
+  const uint32_t edge = grants ? std::get<grant>(message).edge : std::get<tensor_to_part>(message).edge;
+  return group_->Deliver(grants ? edges[edge].sender : edges[edge].receiver, std::move(message));
 }
 
 void Executor::Receive(part_message message) {
-  struct Taker {
-    Executor* self;
-    // Null for an edge that nobody knows.
-    std::unique_ptr<Arrival> OfEdge(Arrival::Kind kind, int64_t step, uint32_t edge, uint64_t iteration) const {
-      if (!self->group_->edges().Has(edge)) return nullptr;
-      auto a = std::make_unique<Arrival>();
-      a->kind = kind;
-      a->step_id = step;
-      a->key = self->group_->edges()[edge].name;
-      a->tag = iteration;
-      return a;
-    }
-    void operator()(tensor_to_part& m) const {
-      auto a = OfEdge(Arrival::Kind::kTensor, m.step, m.edge, m.iteration);
-      if (a == nullptr) return;
-      a->outputs.push_back(std::move(m.value));
-      a->dead = m.dead;
-      self->Post(a.release());
-    }
-    void operator()(grant& m) const {
-      if (auto a = OfEdge(Arrival::Kind::kGrant, m.step, m.edge, m.iteration)) self->Post(a.release());
-    }
-    void operator()(argument& m) const {
-      auto a = std::make_unique<Arrival>();
-      a->kind = Arrival::Kind::kArgument;
-      a->step_id = m.step;
-      a->tag = m.index;
-      a->outputs.push_back(std::move(m.value));
-      self->Post(a.release());
-    }
-    void operator()(abort_step& m) const {
-      self->Abort(m.step, m.status);
-      self->CancelOwn(m.step);
-    }
-  };
-  std::visit(Taker{this}, message);
+  std::visit(
+      [this]<class T>(T& m) {
+        if constexpr (std::is_same_v<T, abort_step>) {
+          Abort(m.step, m.status);
+          CancelOwn(m.step);
+        } else {
+          // An edge that nobody knows is nobody's.
+          if constexpr (requires { m.edge; }) {
+            if (!group_->edges().Has(m.edge)) return;
+          }
+          Post(new Arrival(std::move(m)));
+        }
+      },
+      message);
 }
 
 void Executor::PostToken(Token token) {

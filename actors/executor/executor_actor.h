@@ -76,7 +76,7 @@ class StepGroup : public PartTransport {
 // hold it when the actor is dead.
 class Executor : public StepHost, public std::enable_shared_from_this<Executor> {
  public:
-  Executor(std::shared_ptr<const CompiledPart> part, StepGroup* group) : state_(std::move(part), this), group_(group) {}
+  Executor(std::shared_ptr<const CompiledPart> part, StepGroup* group) : group_(group), state_(std::move(part), this) {}
   ~Executor() override { delete abort_.load(); }
 
   // Spawns the actor. Called once.
@@ -123,8 +123,8 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
 
   // StepHost.
   void RingDoorbell() override;
-  absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) override;
-  void Grant(const std::string& key, uint64_t tag) override;
+  const EdgeTable& edges() const override { return group_->edges(); }
+  absl::Status SendToPart(part_message message) override;
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void PartFails(const absl::Status& status) override;
   void PostToken(Token token) override;
@@ -142,12 +142,12 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void CancelOwn(int64_t step_id);
   void Ring() noexcept;
 
-  StepState state_;
-  caf::actor actor_;
-  caf::resumable* resumable_ = nullptr;
   // Destroyed when the actor is dead and the step that it ran is over. in_group_ keeps kernels that
   // run outside of the turn from using it after that.
   StepGroup* const group_;
+  StepState state_;
+  caf::actor actor_;
+  caf::resumable* resumable_ = nullptr;
   std::mutex in_group_;
   int64_t step_id_ = 0;
   bool owes_ = false;  // in the turn: the end of a step that has begun

@@ -7,44 +7,13 @@
 #include "actors/executor/tokens.h"
 
 namespace troupe {
-namespace {
-
-// A mix of two numbers that is the same in every process.
-uint64_t Mix(uint64_t a, uint64_t b) {
-  uint64_t h = a * 0x9e3779b97f4a7c15ull ^ (b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2));
-  h ^= h >> 32;
-  h *= 0xd6e8feb86659fd93ull;
-  return h ^ (h >> 32);
-}
-
-// Doubles, so that asking for one more each time stays linear.
-template <class T>
-void Reserve(std::vector<T>* list, size_t n) {
-  if (list->capacity() < n) list->reserve(std::max(n, 2 * list->capacity()));
-}
-
-}  // namespace
 
 Iteration* StepState::NewIteration(Frame* f, int64_t number) {
   const StaticFrame& s = part_->frames[f->id];
-  auto& pool = free_iterations_[f->id];
-  if (pool.empty()) {
-    auto fresh = std::make_unique<Iteration>();
-    fresh->count_store = std::make_unique<uint32_t[]>(s.num_nodes);
-    fresh->slot_store = std::make_unique<Tensor[]>(s.num_slots);
-    fresh->counts = fresh->count_store.get() - s.first_node;
-    fresh->slots = fresh->slot_store.get() - s.first_slot;
-    fresh->frame = f;
-    // Room for all there are, so that giving one back needs no memory.
-    Reserve(&pool, ++iterations_made_[f->id]);
-    PinConstants(fresh.get());
-    pool.push_back(std::move(fresh));
-  }
-  Iteration* const it = pool.back().release();
-  pool.pop_back();
+  Iteration* const it = frames_.TakeIteration(f->id);
   it->frame = f;
   it->number = number;
-  it->tag = Mix(f->tag, static_cast<uint64_t>(number) + 1);
+  it->id = ++iterations_begun_;
   it->outstanding = it->child_frames = 0;
   it->children = nullptr;
   std::memcpy(it->count_store.get(), part_->counts.data() + s.first_node, s.num_nodes * sizeof(uint32_t));
@@ -60,7 +29,7 @@ Iteration* StepState::NewIteration(Frame* f, int64_t number) {
 
 void StepState::FreeIteration(Iteration* it) {
   ClearSlots(it);
-  free_iterations_[it->frame->id].emplace_back(it);
+  frames_.Give(it->frame->id, it);
 }
 
 // Empties what nobody consumed. A node that ran has emptied its slots itself, one that no token
@@ -88,22 +57,9 @@ Frame* StepState::ChildFrame(Iteration* it, uint32_t id) {
     if (f->id == id) return f;
   }
   const StaticFrame& s = part_->frames[id];
-  if (free_frames_.empty()) {
-    auto fresh = std::make_unique<Frame>();
-    Reserve(&free_frames_, ++frames_made_);
-    free_frames_.push_back(std::move(fresh));
-  }
-  Frame* const f = free_frames_.back().get();
-  f->exit_alive.assign(s.exits.size(), false);
-  // One more than may run: the one that ends is looked at while its successor starts.
-  f->iterations.assign(s.parallel_iterations + 1, nullptr);
-  f->turns.assign(s.in_turn.size(), 0);
-  (void)free_frames_.back().release();  // the list of its iteration's children has it
-  free_frames_.pop_back();
-  f->id = id;
+  Frame* const f = frames_.TakeFrame(id);
   f->parent = it->frame;
   f->parent_iteration = it;
-  f->tag = Mix(it->tag, s.name_hash);
   f->newest = 0;
   f->running = 0;
   f->pending_enters = s.num_enters;
@@ -265,9 +221,7 @@ Iteration* StepState::EndFrame(Frame* f) {
     }
   }
   const uint32_t place = part_->frames[f->id].place;
-  f->deferred.clear();
-  f->invariants.clear();
-  free_frames_.emplace_back(f);
+  frames_.Give(f);
   if (place != StaticFrame::kNoPlace) PassTurn(parent->frame, place, parent->number);
   return --parent->child_frames == 0 && parent->outstanding == 0 ? parent : nullptr;
 }
@@ -293,9 +247,7 @@ void StepState::FreeFrames(Frame* top) {
     if (f == top) return;
     Frame* const parent = f->parent;
     f->parent_iteration->children = f->sibling;
-    f->deferred.clear();
-    f->invariants.clear();
-    free_frames_.emplace_back(f);
+    frames_.Give(f);
     f = parent;
   }
 }

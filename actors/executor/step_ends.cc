@@ -18,20 +18,17 @@ StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
       controls_(part_->controls.data()),
       ordering_(part_->ordering.empty() ? nullptr : part_->ordering.data()),
       host_(host),
-      kernel_context_(nullptr, nullptr, nullptr, nullptr, this) {
+      kernel_context_(nullptr, nullptr, nullptr, nullptr, this),
+      frames_(*part_, constants_),
+      mailroom_(&host->edges()) {
   const CompiledPart& p = *part_;
   root_.frame = &root_frame_;
-  root_.count_store = std::make_unique<uint32_t[]>(p.frames[0].num_nodes);
-  root_.slot_store = std::make_unique<Tensor[]>(p.frames[0].num_slots);
-  root_.counts = root_.count_store.get();
-  root_.slots = root_.slot_store.get();
+  MakeStores(p, 0, &root_);
   root_frame_.iterations.assign(1, &root_);
   out_.resize(p.max_outputs);
   // One place more than nodes: see DeliverControl.
   if (!p.has_control_flow) stack_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
   if (ordering_ != nullptr) ordering_queue_ = std::make_unique<uint32_t[]>(p.nodes.size() + 1);
-  free_iterations_.resize(p.frames.size());
-  iterations_made_.resize(p.frames.size());
   // A header of this executor's own over the part's bytes: counting uses touches no line that
   // another thread counts on.
   for (const Tensor& t : p.constants) {
@@ -39,7 +36,7 @@ StepState::StepState(std::shared_ptr<const CompiledPart> part, StepHost* host)
     constants_.push_back(b == nullptr ? t : Tensor(t.dtype(), t.shape(), b));
   }
   for (const Tensor& t : constants_) bits::AddBias(t);
-  PinConstants(&root_);
+  frames_.PinConstants(0, &root_);
 }
 
 StepState::~StepState() {
@@ -54,21 +51,9 @@ StepState::~StepState() {
     (void)Finish();
   }
   FreeFrames(&root_frame_);
-  Unpin(&root_, 0);
-  for (uint32_t f = 0; f < free_iterations_.size(); ++f) {
-    for (const auto& it : free_iterations_[f]) Unpin(it.get(), f);
-  }
+  frames_.Unpin(0, &root_);
+  frames_.Clear();
   for (const Tensor& t : constants_) bits::RemoveBias(t);
-}
-
-// Puts constants where they are used, for good.
-void StepState::PinConstants(Iteration* it) {
-  for (const auto& [slot, constant] : part_->frames[it->frame->id].pinned)
-    bits::CopyBits(constants_[constant], &it->slots[slot]);
-}
-
-void StepState::Unpin(Iteration* it, uint32_t frame) {
-  for (const auto& [slot, constant] : part_->frames[frame].pinned) bits::GiveBack(&it->slots[slot]);
 }
 
 void StepState::KernelFailed(uint32_t node, Iteration* it, const absl::Status& status) {
@@ -150,9 +135,9 @@ void StepState::Forsake(const absl::Status& status) {
   Turn turn(this);
   aborting_ = true;
   aborted_step_.store(last_step_, std::memory_order_relaxed);
-  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + held_.size() + waiting_.size());
+  in_flight_ -= static_cast<int64_t>(waiting_arguments_.size() + mailroom_.num_held() + waiting_.size());
   waiting_arguments_.clear();
-  held_.clear();
+  mailroom_.DropHeld();
   status_ = status;
   stack_size_ = ordering_head_ = ordering_tail_ = 0;
   queue_.head = queue_.tail;
@@ -166,8 +151,7 @@ void StepState::AbortCancelled() { Abort(absl::CancelledError("the step was canc
 
 absl::Status StepState::Finish() {
   active_ = false;
-  if (!mail_.empty()) mail_.clear();
-  if (!grants_.empty()) grants_.clear();
+  mailroom_.Clear();
   // After a step without error and without control flow every slot has been emptied by its
   // consumer.
   if (!status_.ok() || part_->has_control_flow) {

@@ -15,9 +15,6 @@ namespace {
 
 constexpr size_t kMaxRoots = 32, kMaxChainLines = 12, kMaxInputs = 4;
 
-std::string_view TensorNameOf(std::string_view key) { return key.substr(key.rfind(';') + 1); }
-std::string_view SenderOf(std::string_view key) { return key.substr(0, key.find(';')); }
-
 // "1 'b'" when the op tells the input's name, "1" otherwise.
 std::string InputText(std::string_view op, size_t k) {
   const OpDef* def = OpRegistry::Global().Find(op);
@@ -94,10 +91,11 @@ class StepState::Reporter {
 
   void FindRoots() {
     std::vector<Source> sources;
-    absl::flat_hash_map<std::pair<const Iteration*, uint32_t>, const std::pair<std::string, uint64_t>*> receives;
-    for (const auto& [key, mail] : s_.mail_) {
-      if (mail.waiting) receives.try_emplace({mail.iteration, mail.node}, &key);
-    }
+    const EdgeTable& edges = s_.host_->edges();
+    absl::flat_hash_map<std::pair<const Iteration*, uint32_t>, const Mailroom::Place*> receives;
+    s_.mailroom_.ForEachWaiter([&](const Mailroom::Place& place, const Mailroom::Waiter& w) {
+      receives.try_emplace({w.iteration, w.node}, &place);
+    });
     for (const AsyncCall* c = s_.first_call_; c != nullptr; c = c->after) {
       Source source{c->node, c->iteration, c->begun, "", "running", {}};
       const int64_t started = c->started.load(std::memory_order_relaxed);
@@ -111,10 +109,10 @@ class StepState::Reporter {
         source.since = started;
       }
       if (const auto receive = receives.find({c->iteration, c->node}); receive != receives.end()) {
-        const auto& key = *receive->second;
-        source.takes = {key.first, key.second, false};
-        source.does = StrCat(" has waited ", Since(c->begun), " for tensor '", TensorNameOf(key.first), "'");
-        if (key.first.find(';') != std::string::npos) StrAppend(&source.does, " of ", SenderOf(key.first));
+        const std::string& edge = edges[receive->second->edge].name;
+        source.takes = {edge, receive->second->iteration, false};
+        source.does = StrCat(" has waited ", Since(c->begun), " for tensor '", EdgeTensor(edge), "'");
+        if (!EdgeSender(edge).empty()) StrAppend(&source.does, " of ", EdgeSender(edge));
         source.state = "waiting for a tensor";
       }
       sources.push_back(std::move(source));
@@ -134,16 +132,17 @@ class StepState::Reporter {
           {a.node, &s_.root_, a.since, StrCat(" has waited ", Since(a.since), " to be fed"), "not fed", {}});
     absl::flat_hash_map<std::string_view, uint32_t> sender;
     for (const auto& [node, key] : send_of_) sender[*key] = node;
-    for (const auto& [what, held] : s_.held_) {
-      const auto node = sender.find(what.first);
-      if (node == sender.end()) continue;
+    s_.mailroom_.ForEachHeld([&](const Mailroom::Place& place, const Mailroom::Held& held) {
+      const std::string& edge = edges[place.edge].name;
+      const auto node = sender.find(edge);
+      if (node == sender.end()) return;
       sources.push_back({node->second,
                          &s_.root_,
                          held.since,
                          StrCat(" has waited ", Since(held.since), " for its receiver to ask for the value"),
                          "held back",
-                         {what.first, what.second, true}});
-    }
+                         {edge, place.iteration, true}});
+    });
     // The order of hash maps is in no report.
     std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
       return a.since != b.since ? a.since < b.since : a.node < b.node;
@@ -276,9 +275,9 @@ class StepState::Reporter {
       last[v.root] = i;
       StepReport::Link gives;
       if (const auto send = send_of_.find(v.node); send != send_of_.end()) {
-        gives = {*send->second, v.it->tag, false};
+        gives = {*send->second, PathOf(*v.it), false};
       } else if (const auto recv = recv_of_.find(v.node); recv != recv_of_.end()) {
-        gives = {*recv->second, v.it->tag, true};
+        gives = {*recv->second, PathOf(*v.it), true};
       } else if (p_.nodes[v.node].handling != Handling::kResult || has_result[v.root]) {
         continue;
       }

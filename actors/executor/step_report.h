@@ -13,13 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "actors/wire/part_messages.h"
+
 namespace troupe {
 
 struct StepReport {
   // A tensor or a grant that passes between two parts.
   struct Link {
     std::string key;  // of the edge; empty: nothing
-    uint64_t tag = 0;
+    IterationPath iteration;
     bool grant = false;  // the leave to send the value, not the value
     friend bool operator==(const Link&, const Link&) = default;
   };

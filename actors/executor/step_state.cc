@@ -35,6 +35,7 @@ void StepState::Begin(const StepInput& input) {
   aborting_ = false;
   status_ = absl::OkStatus();
   in_flight_ = tokens_out_ = job_nanos_ = 0;
+  iterations_begun_ = 0;
   jobs_.store(0, std::memory_order_relaxed);
   const bool all = input.timings != nullptr || input.measure || steps_ < kTimedSteps || steps_ % kTimeAllEvery == 0;
   clock_ = all ? Clock::kAll : steps_ % kTimeCostlyEvery == 0 ? Clock::kCostly : Clock::kOff;
@@ -64,7 +65,8 @@ void StepState::Begin(const StepInput& input) {
   } catch (...) {
     Abort(StepException());
   }
-  if (!early_arrivals_.empty()) TakeEarlyArrivals();
+  if (mailroom_.has_early() || refused_.first == last_step_) [[unlikely]]
+    TakeEarlyArrivals();
 }
 
 bool StepState::Drain(int64_t budget) {
@@ -146,7 +148,8 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
       current_.store(node, std::memory_order_relaxed);
       kernel_context_.Rebind(&part_->info[node], in, n.state);
       if constexpr (kFlow) {
-        kernel_context_.set_frame_iter(it->tag);
+        kernel_context_.set_frame_iter(it->id);
+        running_ = it;
         kernel_context_.set_dead(dead);
       }
       if (watch_) [[unlikely]] {

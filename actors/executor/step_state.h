@@ -47,114 +47,19 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "absl/hash/hash.h"
+#include "actors/executor/arrival.h"
 #include "actors/executor/compiled_part.h"
+#include "actors/executor/frame.h"
+#include "actors/executor/mailroom.h"
+#include "actors/executor/pending_wait.h"
 #include "actors/executor/step_report.h"
 
 namespace troupe {
 
 class StepState;
-struct Frame;
-
-// One iteration of one frame.
-struct Iteration {
-  Frame* frame = nullptr;
-  int64_t number = 0;
-  uint64_t tag = 0;            // the same for this iteration in every part of the step
-  uint32_t outstanding = 0;    // nodes that are ready or running
-  uint32_t child_frames = 0;   // loops started from here that still run
-  uint32_t* counts = nullptr;  // by node number of the part (shifted so that the frame's first node is at its place)
-  Tensor* slots = nullptr;     // by slot number of the part (shifted likewise)
-  Frame* children = nullptr;   // list by Frame::sibling
-  std::unique_ptr<uint32_t[]> count_store;
-  std::unique_ptr<Tensor[]> slot_store;
-};
-
-// One execution of a loop.
-struct Frame {
-  uint32_t id = 0;  // in CompiledPart::frames
-  Frame* parent = nullptr;
-  Iteration* parent_iteration = nullptr;
-  Frame* sibling = nullptr;
-  uint64_t tag = 0;
-  int64_t newest = 0;                  // number of the latest iteration
-  uint32_t running = 0;                // iterations alive
-  uint32_t pending_enters = 0;         // and one more while the frame waits for its turn
-  bool has_turn = false;               // of those that StaticFrame::in_turn names; `turns` means nothing before
-  std::vector<int64_t> turns;          // by place in StaticFrame::in_turn: the iteration whose turn it is
-  std::vector<Iteration*> iterations;  // by number modulo their count; null when gone
-  struct Value {
-    uint32_t node;
-    bool dead;
-    Tensor value;
-  };
-  std::vector<Value> deferred;    // NextIteration tokens for iteration newest + 1, which may not start yet
-  std::vector<Value> invariants;  // of constant Enters: lent to every iteration
-  std::vector<bool> exit_alive;   // by Exit: it has given its value to the parent
-
-  Iteration*& at(int64_t number) { return iterations[static_cast<size_t>(number) % iterations.size()]; }
-};
-
-// Anything that reaches the step from outside of the executor's turn.
-struct Arrival {
-  Arrival* next = nullptr;
-  void* call = nullptr;  // of a node's end: its AsyncCall; of a wait's end: its Waiting
-  int64_t step_id = 0;
-  enum class Kind : uint8_t {
-    kNodeDone,
-    kWaitOver,
-    kTensor,
-    kGrant,
-    kAbort,
-    kReport,
-    kArgument
-  } kind = Kind::kNodeDone;
-  uint32_t node = 0;
-  Iteration* iteration = nullptr;
-  absl::Status status;
-  std::vector<Tensor> outputs;  // of the node; or the one tensor
-  bool dead = false;
-  std::string key;  // of the tensor, or of the one that is granted
-  uint64_t tag = 0;
-  bool job = false;  // a node that ran as one, for so many nanoseconds
-  uint64_t nanos = 0;
-  std::function<void(StepReport)> report;  // answered with what the step waits for
-};
-
-// A queue of arrivals, first in, first out. Owns them; allocates nothing.
-class ArrivalList {
- public:
-  ArrivalList() = default;
-  ArrivalList(const ArrivalList&) = delete;
-  ArrivalList& operator=(const ArrivalList&) = delete;
-  ~ArrivalList() {
-    while (Pop() != nullptr) {
-    }
-  }
-  bool empty() const { return first_ == nullptr; }
-  void Push(Arrival* a) noexcept {
-    a->next = nullptr;
-    (last_ != nullptr ? last_->next : first_) = a;
-    last_ = a;
-  }
-  // Null when there is none.
-  std::unique_ptr<Arrival> Pop() noexcept {
-    Arrival* const a = first_;
-    if (a != nullptr && (first_ = a->next) == nullptr) last_ = nullptr;
-    return std::unique_ptr<Arrival>(a);
-  }
-  void Swap(ArrivalList& other) noexcept {
-    std::swap(first_, other.first_);
-    std::swap(last_, other.last_);
-  }
-
- private:
-  Arrival *first_ = nullptr, *last_ = nullptr;
-};
 
 // A token on its way to a consumer, in the mode in which every token is a message.
 struct Token {
@@ -177,11 +82,11 @@ class StepHost {
   virtual ~StepHost() = default;
   // Arranges that TakeArrivals is called in the executor's turn. From any thread.
   virtual void RingDoorbell() = 0;
-  // Sends a tensor to the part that receives `key`. In the executor's turn. NOT_FOUND when no part
-  // receives it.
-  virtual absl::Status SendToPart(const std::string& key, uint64_t tag, Tensor value, bool dead) = 0;
-  // Tells the part that sends `key` that its value may come. In the executor's turn.
-  virtual void Grant(const std::string& key, uint64_t tag) = 0;
+  // The edges between this part and the others of its step.
+  virtual const EdgeTable& edges() const = 0;
+  // Sends a tensor to the part that receives its edge, and a grant to the part that sends it. In
+  // the executor's turn.
+  virtual absl::Status SendToPart(part_message message) = 0;
   // A share of everything that must live as long as a kernel runs outside of the turn.
   virtual std::shared_ptr<void> KeepAlive() = 0;
   // The part ends early, with this error: the rest of the step is to end as well. Called before the
@@ -254,8 +159,12 @@ class StepState : public TensorExchange {
   int64_t received_bytes() const { return received_bytes_; }
 
   // TensorExchange, for kernels.
-  absl::Status Send(const std::string& key, uint64_t tag, Tensor value, bool dead) override;
-  void Recv(const std::string& key, uint64_t tag, std::function<void(absl::Status, Tensor, bool)> done) override;
+  // For a node's own iteration only, while its kernel is called: INVALID_ARGUMENT otherwise.
+  // NOT_FOUND where no part receives the edge.
+  absl::Status Send(const std::string& edge, uint64_t frame_iter, Tensor value, bool dead) override;
+  // `done` must not be called by another thread.
+  void Recv(const std::string& edge, uint64_t frame_iter,
+            std::function<void(absl::Status, Tensor, bool)> done) override;
 
  private:
   struct Ready {
@@ -275,52 +184,14 @@ class StepState : public TensorExchange {
     }
     void Grow();
   };
-  struct AsyncCall;
+  friend struct AsyncCall;
   class Answer;
   class Reporter;
-  using RecvDone = std::function<void(absl::Status, Tensor, bool)>;
-  struct Mail {
-    bool arrived = false, dead = false;
-    Tensor value;
-    RecvDone waiting;
-    uint32_t node = 0;  // who waits
-    const Iteration* iteration = nullptr;
-  };
-  struct Held {
-    Tensor value;
-    int64_t since;
-  };
   struct WaitingArgument {
     uint32_t node;
     int64_t since;
   };
-  // What a kernel waits for, until its node is run again or the step is told to end. The latter is
-  // heard through the step's cancellation list, at once: a turn may be long, and what has been
-  // granted to the step meanwhile is wanted by others.
-  struct PendingWait {
-    std::mutex mu;
-    std::unique_ptr<KernelWait> wait;  // null: given up, or taken by who runs the node
-    std::atomic<bool> taken{false};    // the same, for those who cannot lock
-    CancellationList::Id id = 0;
-    std::unique_ptr<KernelWait> Take() {
-      std::lock_guard<std::mutex> lock(mu);
-      taken.store(true);
-      return std::move(wait);
-    }
-  };
   class GoOn;
-  // A node that was ready, but whose kernel, or the reading of a reference among its inputs, must
-  // wait.
-  struct Waiting {
-    uint32_t node;
-    Iteration* iteration;
-    bool dead;
-    int input;  // the reference; -1: the kernel
-    std::shared_ptr<PendingWait> pending;
-    int64_t since;
-    std::list<Waiting>::iterator self;
-  };
-
   // Running (step_state.cc; what is rare of it in step_ends.cc).
   template <bool kFlow>
   void DrainLoop(int64_t budget);
@@ -361,8 +232,6 @@ class StepState : public TensorExchange {
   }
   void ConsumeInputs(const CompiledNode& n, Tensor* in);
   void ForgetInputs(const CompiledNode& n, Tensor* in);
-  void PinConstants(Iteration* it);
-  void Unpin(Iteration* it, uint32_t frame);
   bool ReadReferences(uint32_t node, Iteration* it, bool dead = false);
   void RecordInstant(uint32_t node);
   // Checks that the outputs that a kernel has set fit its node: INTERNAL when they do not.
@@ -407,10 +276,14 @@ class StepState : public TensorExchange {
   void AnsweredAgain(uint32_t node) const;
   void PostEnd(Arrival* a);
   void HandleArrival(std::unique_ptr<Arrival> a);
-  void Handle(Arrival* a);
-  void AnswerReport(const Arrival& a) const;
-  void HandleArgument(Arrival& a);
-  void HandleNodeDone(Arrival& a);
+  void Answered(const question& q) const;
+  void Handle(node_end& m);
+  void Handle(wait_end& m);
+  void Handle(tensor_to_part& m);
+  void Handle(grant& m);
+  void Handle(abort_step& m) { Abort(m.status); }
+  void Handle(argument& m);
+  void Handle(question&) {}  // answered before
   void FinishArrived(uint32_t node, Iteration* it, Tensor* out, bool dead);
 
   void CountRun(int64_t nodes) { nodes_run_.store(nodes_run() + nodes, std::memory_order_relaxed); }
@@ -420,14 +293,13 @@ class StepState : public TensorExchange {
   // Nodes that wait for variables (waiting.cc).
   static std::shared_ptr<PendingWait> Hold(std::unique_ptr<KernelWait> wait, StepContext* step);
   void WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending);
-  void WaitOver(const Arrival& a);
   template <bool kFlow>
   void RunAfterWait(uint32_t node, Iteration* it, bool dead);
   void GiveUp(PendingWait& pending);
   void GiveUpWaits();
-  // Tensors of other parts (waiting.cc).
-  void TensorCame(Arrival* a);
-  void Granted(const Arrival& a);
+  // Tensors of other parts (exchange.cc).
+  // The iteration whose kernel is called; null when `frame_iter` is another one's.
+  const Iteration* Caller(uint64_t frame_iter) const;
   void TakeEarlyArrivals();
   void CancelReceives();
 
@@ -490,22 +362,15 @@ class StepState : public TensorExchange {
   std::vector<Ready> heavy_;
   std::vector<Tensor> out_;        // outputs of the node that runs; empty in between
   std::vector<Tensor> constants_;  // the part's constants under reference counts of this executor's own
-  std::vector<std::vector<std::unique_ptr<Iteration>>> free_iterations_;  // by frame
-  std::vector<std::unique_ptr<Frame>> free_frames_;
-  std::vector<size_t> iterations_made_;  // by frame; both lists have room for as many
-  size_t frames_made_ = 0;
-  std::list<Waiting> waiting_;                              // they count as running
+  FramePool frames_;
+  uint64_t iterations_begun_ = 0;                           // in this step
+  const Iteration* running_ = &root_;                       // whose kernel runs in the turn; only with control flow
+  std::list<WaitingNode> waiting_;                          // they count as running
   AsyncCall *first_call_ = nullptr, *last_call_ = nullptr;  // jobs and asynchronous kernels that run, the oldest first
-  // The standard's maps: absl's are broken for good by an insertion that finds no memory.
-  using Edge = std::pair<std::string, uint64_t>;  // key and iteration
-  std::unordered_map<Edge, Mail, absl::Hash<Edge>> mail_;
+  Mailroom mailroom_;                                       // values that it holds back count as running
   int64_t received_bytes_ = 0;
-  // Values that wait for their grant (they count as running), and grants that came before their
-  // values.
-  std::unordered_map<Edge, Held, absl::Hash<Edge>> held_;
-  std::unordered_set<Edge, absl::Hash<Edge>> grants_;
   int64_t last_step_ = 0;                                            // the step that runs or was the last to run
-  ArrivalList early_arrivals_;                                       // of the next one, whose run_step is on its way
+  std::pair<int64_t, absl::Status> refused_;                         // a coming step, and why it cannot run
   std::unordered_map<uint32_t, WaitingArgument> waiting_arguments_;  // of a partial run, by index
   std::vector<Tensor> held_arguments_;                               // of a partial run, by index, as they come
   std::atomic<Arrival*> arrivals_{nullptr};

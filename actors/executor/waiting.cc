@@ -1,5 +1,4 @@
-// Tensors that pass between parts: those that have not come yet, and those that wait for their
-// receiver. And nodes that wait for their turn to read or update a variable.
+// Nodes that wait for their turn to read or update a variable.
 #include <algorithm>
 
 #include "actors/executor/async_call.h"
@@ -8,7 +7,7 @@
 
 namespace troupe {
 
-std::shared_ptr<StepState::PendingWait> StepState::Hold(std::unique_ptr<KernelWait> wait, StepContext* step) {
+std::shared_ptr<PendingWait> StepState::Hold(std::unique_ptr<KernelWait> wait, StepContext* step) {
   auto pending = std::make_shared<PendingWait>();
   pending->wait = std::move(wait);
   pending->id = step->cancellations.Register([pending] { pending->Take().reset(); });
@@ -20,18 +19,16 @@ std::shared_ptr<StepState::PendingWait> StepState::Hold(std::unique_ptr<KernelWa
 // uncalled, the arrival is an error, unless the wait was given up.
 class StepState::GoOn {
  public:
-  GoOn(StepState* state, Waiting* waiting)
-      : state_(state), keep_(state->host_->KeepAlive()), pending_(waiting->pending), arrival_(new Arrival) {
-    // Made here, so that who ends the wait need not find memory for it.
-    Arrival* const a = arrival_.load();
-    a->kind = Arrival::Kind::kWaitOver;
-    a->step_id = state->last_step_;
-    a->call = waiting;
-  }
+  // The arrival is made here, so that who ends the wait need not find memory for it.
+  GoOn(StepState* state, WaitingNode* waiting)
+      : state_(state),
+        keep_(state->host_->KeepAlive()),
+        pending_(waiting->pending),
+        arrival_(new Arrival(wait_end{state->last_step_, waiting, absl::OkStatus()})) {}
   ~GoOn() {
     std::unique_ptr<Arrival> left(arrival_.exchange(nullptr));
     if (left == nullptr || pending_->taken.load()) return;
-    left->status = kDropped;
+    std::get<wait_end>(left->message).status = kDropped;
     state_->PostEnd(left.release());
   }
   void Call() {
@@ -53,7 +50,7 @@ const absl::Status& StepState::GoOn::kDropped =
 // told to end before, its Abort is what comes.
 void StepState::WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending) {
   PendingWait* const p = pending.get();
-  waiting_.push_back(Waiting{node, it, dead, input, std::move(pending), NowNanos(), {}});
+  waiting_.push_back(WaitingNode{node, it, dead, input, std::move(pending), NowNanos(), {}});
   waiting_.back().self = std::prev(waiting_.end());
   ++in_flight_;
   auto go_on = std::make_shared<GoOn>(this, &waiting_.back());
@@ -61,15 +58,16 @@ void StepState::WaitFor(uint32_t node, Iteration* it, bool dead, int input, std:
   if (p->wait != nullptr) p->wait->Await([go_on = std::move(go_on)] { go_on->Call(); });
 }
 
-void StepState::WaitOver(const Arrival& a) {
-  auto* const over = static_cast<Waiting*>(a.call);
+void StepState::Handle(wait_end& m) {
+  if (aborting_) return;
+  WaitingNode* const over = m.waiting;
   std::unique_ptr<KernelWait> wait = over->pending->Take();
   if (wait == nullptr) return;  // given up: the step ends
-  const Waiting w = *over;
+  const WaitingNode w = *over;
   waiting_.erase(over->self);
   --in_flight_;
   input_.context->cancellations.Deregister(w.pending->id);
-  if (!a.status.ok()) return Fail(w.node, a.status);
+  if (!m.status.ok()) return Fail(w.node, m.status);
   const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
   if (w.input < 0) {
     kernel_context_.set_wait(std::move(wait));
@@ -94,86 +92,7 @@ void StepState::GiveUp(PendingWait& pending) {
 }
 
 void StepState::GiveUpWaits() {
-  for (const Waiting& w : std::exchange(waiting_, {})) GiveUp(*w.pending);
-}
-
-absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value, bool dead) {
-  // What is dead has no bytes to hold back.
-  if (!dead && !part_->granted_sends.empty() && part_->granted_sends.contains(key) && grants_.erase({key, tag}) == 0) {
-    const auto [it, is_new] = held_.try_emplace(std::make_pair(key, tag), Held{std::move(value), NowNanos()});
-    if (!is_new) return InvalidArgument("another node of the part sends '", key, "'");
-    ++in_flight_;
-    return absl::OkStatus();
-  }
-  return host_->SendToPart(key, tag, std::move(value), dead);
-}
-
-void StepState::Recv(const std::string& key, uint64_t tag, RecvDone done) {
-  if (!active_ || aborting_) return done(absl::CancelledError("the step ended"), Tensor(), false);
-  const auto it = mail_.find({key, tag});
-  if (it != mail_.end() && it->second.arrived) {
-    Mail mail = std::move(it->second);
-    mail_.erase(it);
-    return done(absl::OkStatus(), std::move(mail.value), mail.dead);
-  }
-  Mail& mail = mail_[{key, tag}];
-  // A value goes to one node: a second one would wait for ever.
-  if (mail.waiting) return done(InvalidArgument("another node of the part receives '", key, "'"), Tensor(), false);
-  mail.waiting = std::move(done);
-  // An asynchronous kernel asks before it returns.
-  if (asking_ != nullptr) {
-    mail.node = asking_->node;
-    mail.iteration = asking_->iteration;
-  }
-  if (!part_->granted_recvs.empty() && part_->granted_recvs.contains(key)) host_->Grant(key, tag);
-}
-
-void StepState::TensorCame(Arrival* a) {
-  if (a->outputs[0].valid()) received_bytes_ += static_cast<int64_t>(a->outputs[0].bytes());
-  Mail& mail = mail_[{a->key, a->tag}];
-  if (mail.waiting) {
-    const uint32_t node = mail.node;
-    RecvDone done = std::move(mail.waiting);
-    mail_.erase({a->key, a->tag});
-    try {
-      done(absl::OkStatus(), std::move(a->outputs[0]), a->dead);
-    } catch (...) {
-      Fail(node, KernelException());
-    }
-    return;
-  }
-  mail.arrived = true;
-  mail.dead = a->dead;
-  mail.value = std::move(a->outputs[0]);
-}
-
-void StepState::Granted(const Arrival& a) {
-  auto held = held_.extract({a.key, a.tag});
-  if (!held) {
-    grants_.emplace(a.key, a.tag);
-    return;
-  }
-  --in_flight_;
-  if (absl::Status s = host_->SendToPart(a.key, a.tag, std::move(held.mapped().value), false); !s.ok()) Abort(s);
-}
-
-void StepState::TakeEarlyArrivals() {
-  ArrivalList early;
-  early.Swap(early_arrivals_);
-  while (std::unique_ptr<Arrival> a = early.Pop()) HandleArrival(std::move(a));
-}
-
-// The step is aborting: who asks for more is refused at once.
-void StepState::CancelReceives() {
-  const auto mail = std::exchange(mail_, {});
-  for (const auto& [key, m] : mail) {
-    if (!m.waiting) continue;
-    try {
-      m.waiting(absl::CancelledError("the step ended"), Tensor(), false);
-    } catch (...) {
-      // The step has its error. What the kernel threw away with its `done` answers by itself.
-    }
-  }
+  for (const WaitingNode& w : std::exchange(waiting_, {})) GiveUp(*w.pending);
 }
 
 void StepState::Rest() {

@@ -1,5 +1,5 @@
-// A step whose caller waits in its lane: the calling thread runs the executors, and sleeps when none
-// of them can go on.
+// A step whose caller waits in its lane: the calling thread runs the executors, and sleeps when
+// none of them can go on.
 //
 // A blocking Run waits so only where each kernel returns: without deadline and token, for the
 // library's own kernels. Any other blocking Run starts an asynchronous step and waits for its

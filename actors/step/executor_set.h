@@ -103,7 +103,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   // For the kinds of steps, on the thread that has leased the set unless they say otherwise.
   //
   // Begins a step: it has a number from here on, and may be stopped. `feeds` must stay where they
-  // are until Finish. `answers`: somebody else may answer for the step, so it may be answered early.
+  // are until Finish. `answers`: the watch may answer for the step before its end.
   // REQUIRES: Renew.
   void Begin(Step* step, const FeedValues& feeds, bool answers);
   // A context of the step's own. Throws std::bad_alloc.

@@ -24,9 +24,9 @@
 // start shares that time; then it continues on the compute threads, and the caller of RunAsync gets
 // its thread back.
 //
-// A blocking Run that must not wait in its lane (blocking_step.h) starts its step in the same way, for
-// at most the time that such a step may take, and then waits for the answer without the lane. It
-// follows edges 4, 7, 8, 9 and 10.
+// A blocking Run that must not wait in its lane (blocking_step.h) starts its step in the same way,
+// for at most the time that such a step may take, and then waits for the answer without the lane.
+// It follows edges 4, 7, 8, 9 and 10.
 //
 // While the calling thread works on a step, the step counts one part more than it has, so that it
 // is not over before the thread has released the set.

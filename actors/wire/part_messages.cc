@@ -10,7 +10,35 @@ uint32_t EdgeTable::Add(const std::string& name) {
 
 int64_t EdgeTable::Find(const std::string& name) const {
   const auto it = numbers_.find(name);
-  return it == numbers_.end() ? -1 : it->second;
+  return it == numbers_.end() ? -1 : int64_t{it->second};
+}
+
+std::string_view EdgeTensor(std::string_view name) { return name.substr(name.rfind(';') + 1); }
+std::string_view EdgeSender(std::string_view name) {
+  const size_t end = name.find(';');
+  return end == std::string_view::npos ? std::string_view() : name.substr(0, end);
+}
+
+caf::error inspect(caf::serializer& f, IterationPath& x) {
+  auto depth = static_cast<uint32_t>(x.numbers.size());
+  if (caf::error e = f(depth)) return e;
+  for (int64_t& n : x.numbers) {
+    if (caf::error e = f(n)) return e;
+  }
+  return caf::none;
+}
+caf::error inspect(caf::deserializer& f, IterationPath& x) {
+  x.numbers.clear();
+  uint32_t depth = 0;
+  if (caf::error e = f(depth)) return e;
+  // Memory is taken as the numbers come: the depth may be anything.
+  for (; depth > 0; --depth) {
+    int64_t n = 0;
+    if (caf::error e = f(n)) return e;
+    if (n < 0) return caf::sec::invalid_argument;
+    x.numbers.push_back(n);
+  }
+  return caf::none;
 }
 
 caf::error inspect(caf::serializer& f, abort_step& x) {

@@ -12,10 +12,10 @@
 //
 // An edge is a number, on which the session and the parts agree when the parts are registered
 // (EdgeTable); its name is the key of the rendezvous (TensorFlow white paper, 3.2.2), which says
-// sender, receiver and tensor. Within a process a part takes the arguments from the step's memory
-// and leaves its results there, so begin_step and part_done have short forms: run_step
-// (executor/step_state.h) and a call. With SessionOptions.wire_messages each of these messages
-// passes through its bytes.
+// sender, receiver and tensor. An iteration is told by its numbers (IterationPath). Within a process
+// a part takes the arguments from the step's memory and leaves its results there, so begin_step and
+// part_done have short forms: run_step (executor/step_state.h) and a call. With
+// SessionOptions.wire_messages each of these messages passes through its bytes.
 //
 // Thread rule: a message belongs to whoever has it.
 #ifndef TROUPE_ACTORS_WIRE_PART_MESSAGES_H_
@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "actors/wire/wire.h"
 #include "troupe/resource_container.h"
 
@@ -40,6 +41,23 @@ struct PartAddress {
   uint32_t part = 0;
   friend bool operator==(const PartAddress&, const PartAddress&) = default;
 };
+
+// One iteration, exactly: its number in each loop around it, the outermost loop first; none outside
+// of loops. Which loops these are is not said: an edge lies in the same ones in every part.
+struct IterationPath {
+  absl::InlinedVector<int64_t, 2> numbers;
+
+  friend bool operator==(const IterationPath& a, const IterationPath& b) { return a.numbers == b.numbers; }
+  friend bool operator<(const IterationPath& a, const IterationPath& b) { return a.numbers < b.numbers; }
+  template <class H>
+  friend H AbslHashValue(H h, const IterationPath& p) {
+    return H::combine(std::move(h), p.numbers);
+  }
+};
+
+// Of the name of an edge: the tensor, and the device that sends it.
+std::string_view EdgeTensor(std::string_view name);
+std::string_view EdgeSender(std::string_view name);
 
 // The edges between the parts of one compiled graph, by number.
 //
@@ -83,14 +101,14 @@ struct argument {
 struct tensor_to_part {
   int64_t step = 0;
   uint32_t edge = 0;
-  uint64_t iteration = 0;
+  IterationPath iteration;
   bool dead = false;
   Tensor value;
 };
 struct grant {
   int64_t step = 0;
   uint32_t edge = 0;
-  uint64_t iteration = 0;
+  IterationPath iteration;
 };
 struct abort_step {
   int64_t step = 0;
@@ -125,6 +143,8 @@ class PartTransport {
   virtual absl::Status Deliver(PartAddress to, part_message message) = 0;
 };
 
+caf::error inspect(caf::serializer& f, IterationPath& x);
+caf::error inspect(caf::deserializer& f, IterationPath& x);
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, begin_step& x) {
   return f(x.step, x.cancelled, x.partial, x.token_messages, x.check_kernels, x.measure, x.timed, x.arguments,

@@ -28,7 +28,10 @@ TROUPE_OP("DestroyTemporaryVariable")
     .Doc("The last value of the temporary variable `var_name`, which is gone after it.");
 
 constexpr char kContainer[] = "temporary variables";
-std::string Key(const std::string& name, const KernelContext& ctx) { return StrCat(name, "@", ctx.frame_iter()); }
+// An iteration is told by its number among those of its device's part of the step.
+std::string Key(const std::string& name, const KernelContext& ctx) {
+  return StrCat(name, "@", ctx.device()->name(), "@", ctx.frame_iter());
+}
 
 class TemporaryVariableKernel {
  public:

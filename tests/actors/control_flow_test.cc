@@ -121,6 +121,42 @@ BOOST_DATA_TEST_CASE(a_loop_on_two_devices, data::make({false, true}), messages)
   }
 }
 
+// Each value that crosses says which iterations of both loops it belongs to; many are under way.
+BOOST_DATA_TEST_CASE(nested_loops_on_two_devices, data::make({false, true}), messages) {
+  Scope root = Scope::NewRootScope();
+  const Output n = ops::Placeholder(root, DType::kInt32);
+  const auto outer = While(
+      root, {Const(root, 0), Const(root, 0)},
+      [&](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], n); },
+      [&](const Scope& s, const OutputList& v) {
+        const Output i = v[0];
+        const auto inner = While(
+            s, {Const(s, 0), Const(s, 0)}, [&](const Scope& c, const OutputList& w) { return ops::Less(c, w[0], n); },
+            [&](const Scope& b, const OutputList& w) {
+              const Scope there = b.WithDevice("/cpu:1");
+              const Output tens = ops::Mul(there, i, 10);
+              return OutputList{ops::Add(b, w[0], 1), ops::Sub(b, ops::Add(there, tens, w[0]), w[1])};
+            });
+        return OutputList{ops::Add(s, i, 1), ops::Add(s, v[1], ops::Mul(s.WithDevice("/cpu:1"), inner[1], i))};
+      });
+  for (const bool wire : {false, true}) {
+    SessionOptions options = Modes(messages).options;
+    options.runtime_options.cpu_devices = 2;
+    options.fold_constants = false;
+    options.wire_messages = wire;
+    auto session = NewSession(root, options);
+    for (const int trips : {0, 1, 4, 17}) {
+      int want = 0;
+      for (int i = 0; i < trips; ++i) {
+        int total = 0;
+        for (int j = 0; j < trips; ++j) total = i * 10 + j - total;
+        want += total * i;
+      }
+      BOOST_TEST(RunInt(*session, n, trips, outer[1]) == want);
+    }
+  }
+}
+
 BOOST_DATA_TEST_CASE(a_tree_of_4096_adds, data::make({false, true}), messages) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);

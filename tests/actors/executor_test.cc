@@ -33,17 +33,18 @@ std::shared_ptr<const CompiledPart> Compile(const Scope& root, const Names& feed
 class Host : public StepHost, public std::enable_shared_from_this<Host> {
  public:
   void RingDoorbell() override { log.push_back("ring"); }
-  absl::Status SendToPart(const std::string& key, uint64_t, Tensor value, bool dead) override {
-    log.push_back(StrCat("send ", key, dead ? " dead" : " ", dead ? "" : value.DebugString()));
+  const EdgeTable& edges() const override { return table; }
+  absl::Status SendToPart(part_message) override {
+    log.push_back("send");
     return absl::OkStatus();
   }
-  void Grant(const std::string& key, uint64_t) override { log.push_back(StrCat("grant ", key)); }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void ResultReady(uint32_t index) override { log.push_back(StrCat("result ", index)); }
   void PostToken(Token t) override {
     log.push_back("token");
     tokens.push_back(std::move(t));
   }
+  EdgeTable table;
   std::vector<std::string> log;
   std::vector<Token> tokens;
 };
@@ -52,6 +53,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
 struct Machine {
   explicit Machine(std::shared_ptr<const CompiledPart> part, std::vector<Tensor> fed = {})
       : state(part, host.get()), arguments(std::move(fed)), results(part->num_results) {
+    host->table = EdgesBetween({part});
     input.context = std::make_shared<StepContext>();
     input.context->step_id = 1;
     input.arguments = arguments.data();
@@ -111,12 +113,8 @@ struct RecvGraph {
     out = ops::Neg(root, Output(NodeOut{*n, 0}, root.state()));
   }
   Arrival* Message(const Machine& m, Tensor value, int64_t step) {
-    auto* a = new Arrival;
-    a->kind = Arrival::Kind::kTensor;
-    a->step_id = step;
-    a->key = m.state.part().recvs[0].first;
-    a->outputs.push_back(std::move(value));
-    return a;
+    const int64_t edge = m.host->table.Find(m.state.part().recvs[0].first);
+    return new Arrival(tensor_to_part{step, static_cast<uint32_t>(edge), {}, false, std::move(value)});
   }
   Scope root = Scope::NewRootScope();
   Output out;
@@ -183,10 +181,7 @@ BOOST_FIXTURE_TEST_CASE(edges_5_and_6_an_aborted_step_forgets_and_drops, RecvGra
   Machine m(Compile(root, {}, {out.name()}));
   m.state.Begin(m.input);
   m.state.Drain(100);
-  auto* abort = new Arrival;
-  abort->kind = Arrival::Kind::kAbort;
-  abort->step_id = 1;
-  abort->status = absl::CancelledError("enough");
+  auto* abort = new Arrival(abort_step{1, absl::CancelledError("enough")});
   BOOST_TEST(m.state.PostArrival(abort));
   BOOST_TEST(!m.state.PostArrival(Message(m, Tensor::Scalar(1.0f), 1)));
   m.state.TakeArrivals();

@@ -88,11 +88,12 @@ BOOST_AUTO_TEST_CASE(loops_may_be_nested_deeper_than_a_stack) {
   BOOST_REQUIRE_MESSAGE(part.ok(), part.status());
   struct Host : StepHost {
     void RingDoorbell() override {}
-    absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override { return absl::OkStatus(); }
-    void Grant(const std::string&, uint64_t) override {}
+    const EdgeTable& edges() const override { return table; }
+    absl::Status SendToPart(part_message) override { return absl::OkStatus(); }
     std::shared_ptr<void> KeepAlive() override { return nullptr; }
     void ResultReady(uint32_t) override {}
     void PostToken(Token) override {}
+    EdgeTable table;
   } host;
   StepState state(*part, &host);
   StepInput input;

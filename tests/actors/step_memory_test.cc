@@ -52,13 +52,12 @@ using namespace std::chrono_literals;
 class Host : public StepHost, public std::enable_shared_from_this<Host> {
  public:
   void RingDoorbell() override { ++rings; }
-  absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override {
-    return absl::InternalError("nothing is sent");
-  }
-  void Grant(const std::string&, uint64_t) override {}
+  const EdgeTable& edges() const override { return table; }
+  absl::Status SendToPart(part_message) override { return absl::InternalError("nothing is sent"); }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void ResultReady(uint32_t) override {}
   void PostToken(Token t) override { tokens.push_back(std::move(t)); }
+  EdgeTable table;
   int rings = 0;
   std::vector<Token> tokens;
 };
@@ -77,6 +76,7 @@ struct Machine {
   void Renew(std::shared_ptr<const CompiledPart> part) {
     state.reset();
     host = std::make_shared<Host>();
+    host->table = EdgesBetween({part});
     state = std::make_unique<StepState>(part, host.get());
     results.assign(part->num_results, Tensor());
   }
@@ -101,12 +101,7 @@ struct Machine {
     if (post && step % 2 != 0) post(step);
     if (partial) {
       for (size_t i = 0; i < arguments.size(); ++i) {
-        auto* a = new Arrival;
-        a->kind = Arrival::Kind::kArgument;
-        a->step_id = step;
-        a->tag = i;
-        a->outputs.push_back(arguments[i]);
-        state->PostArrival(a);
+        state->PostArrival(new Arrival(argument{step, static_cast<uint32_t>(i), arguments[i]}));
       }
     }
     for (int turn = 0; !state->done() && turn < 10000; ++turn) {
@@ -198,12 +193,7 @@ BOOST_AUTO_TEST_CASE(a_step_of_receives_survives_every_failed_allocation) {
   const Output out = ops::Neg(root, Output(NodeOut{*n, 0}, root.state()));
   Machine m(root, {}, {out.name()}, {});
   const int failures = FailEach(m, -5.0f, false, [&](int64_t step) {
-    auto* a = new Arrival;
-    a->kind = Arrival::Kind::kTensor;
-    a->step_id = step;
-    a->key = m.state->part().recvs[0].first;
-    a->outputs.push_back(Tensor::Scalar(5.0f));
-    m.state->PostArrival(a);
+    m.state->PostArrival(new Arrival(tensor_to_part{step, 0, {}, false, Tensor::Scalar(5.0f)}));
   });
   BOOST_TEST(failures > 0);
 }
@@ -302,14 +292,8 @@ double ReceiveSeconds(int count) {
     m.state->Begin(input);
     while (m.state->Drain(1000)) {
     }
-    for (const auto& [key, node] : m.state->part().recvs) {
-      auto* a = new Arrival;
-      a->kind = Arrival::Kind::kTensor;
-      a->step_id = m.step;
-      a->key = key;
-      a->outputs.push_back(Tensor::Scalar(1.0f));
-      m.state->PostArrival(a);
-    }
+    for (uint32_t edge = 0; edge < m.host->table.size(); ++edge)
+      m.state->PostArrival(new Arrival(tensor_to_part{m.step, edge, {}, false, Tensor::Scalar(1.0f)}));
     m.state->TakeArrivals();
     while (m.state->Drain(1000)) {
     }

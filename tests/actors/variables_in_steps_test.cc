@@ -24,8 +24,8 @@ using namespace std::chrono_literals;
 class Host : public StepHost, public std::enable_shared_from_this<Host> {
  public:
   void RingDoorbell() override { ++rings; }
-  absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override { return absl::OkStatus(); }
-  void Grant(const std::string&, uint64_t) override {}
+  const EdgeTable& edges() const override { return table; }
+  absl::Status SendToPart(part_message) override { return absl::OkStatus(); }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void ResultReady(uint32_t) override {}
   void PostToken(Token) override {}
@@ -36,6 +36,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
     }
     return false;
   }
+  EdgeTable table;
   std::atomic<int> rings{0};
 };
 

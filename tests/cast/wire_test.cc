@@ -157,6 +157,17 @@ run_reply SomeReply() {
   return r;
 }
 
+BOOST_AUTO_TEST_CASE(an_edge_is_found_by_its_name) {
+  EdgeTable table;
+  BOOST_TEST(table.Find("a") == -1);
+  BOOST_TEST(table.Add("a") == 0u);
+  BOOST_TEST(table.Add("b") == 1u);
+  BOOST_TEST(table.Add("a") == 0u);
+  BOOST_TEST(table.Find("b") == 1);
+  BOOST_TEST(table.Find("c") == -1);
+  BOOST_TEST((table.Has(1) && !table.Has(2) && !table.Has(~0u)));
+}
+
 BOOST_AUTO_TEST_CASE(messages_of_parts_come_back_equal) {
   begin_step begin = SomeBegin();
   const begin_step b = wire::ThroughBytes(System(), begin).value();
@@ -166,11 +177,12 @@ BOOST_AUTO_TEST_CASE(messages_of_parts_come_back_equal) {
   for (size_t i = 0; i < 3; ++i) BOOST_TEST(Same(b.arguments[i], begin.arguments[i]));
   BOOST_TEST(b.num_results == 3u);
   const auto tensor = std::get<tensor_to_part>(
-      ThroughBytes(System(), tensor_to_part{5, 6, ~uint64_t{0}, true, Tensor::Scalar(1.5f)}).value());
-  BOOST_TEST((tensor.step == 5 && tensor.edge == 6 && tensor.iteration == ~uint64_t{0} && tensor.dead));
+      ThroughBytes(System(), tensor_to_part{5, 6, {{int64_t{1} << 40, 0, 7}}, true, Tensor::Scalar(1.5f)}).value());
+  BOOST_TEST((tensor.step == 5 && tensor.edge == 6 && tensor.iteration == IterationPath{{int64_t{1} << 40, 0, 7}} &&
+              tensor.dead));
   BOOST_TEST(tensor.value.scalar<float>() == 1.5f);
-  const auto granted = std::get<grant>(ThroughBytes(System(), grant{5, 6, 7}).value());
-  BOOST_TEST((granted.step == 5 && granted.edge == 6 && granted.iteration == 7));
+  const auto granted = std::get<grant>(ThroughBytes(System(), grant{5, 6, {{7}}}).value());
+  BOOST_TEST((granted.step == 5 && granted.edge == 6 && granted.iteration == IterationPath{{7}}));
   const auto abort = std::get<abort_step>(ThroughBytes(System(), abort_step{5, Failure()}).value());
   BOOST_TEST((abort.step == 5 && abort.status == Failure()));
   const auto fed = std::get<argument>(ThroughBytes(System(), argument{5, 1, Tensor::Scalar(2.0f)}).value());
@@ -229,8 +241,8 @@ BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
   Spoil(SomeRequest());
   Spoil(SomeEnd());
   Spoil(SomeReply());
-  Spoil(tensor_to_part{5, 6, 7, false, Tensor::Vector({1.0f, 2.0f})});
-  Spoil(grant{5, 6, 7});
+  Spoil(tensor_to_part{5, 6, {{7, 1}}, false, Tensor::Vector({1.0f, 2.0f})});
+  Spoil(grant{5, 6, {{7}}});
   Spoil(device_stats{{"d", "CPU", 1, {}}});
   Spoil(resource_list{{{"c", "n", "w"}}});
   Spoil(reset_resources{{"a", "b"}});

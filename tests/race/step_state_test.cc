@@ -32,13 +32,12 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
     ++rings_;
     bell_.notify_one();
   }
-  absl::Status SendToPart(const std::string&, uint64_t, Tensor, bool) override {
-    return absl::InternalError("nothing is sent");
-  }
-  void Grant(const std::string&, uint64_t) override {}
+  const EdgeTable& edges() const override { return table; }
+  absl::Status SendToPart(part_message) override { return absl::InternalError("nothing is sent"); }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void ResultReady(uint32_t) override {}
   void PostToken(Token) override {}
+  EdgeTable table;
   // False when it does not ring within a minute.
   bool Sleep() {
     std::unique_lock<std::mutex> lock(mu_);
@@ -54,7 +53,9 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
 };
 
 struct Machine {
-  explicit Machine(std::shared_ptr<const CompiledPart> part) : state(part, host.get()), results(part->num_results) {}
+  explicit Machine(std::shared_ptr<const CompiledPart> part) : state(part, host.get()), results(part->num_results) {
+    host->table = EdgesBetween({part});
+  }
   // One step; `posts` may start threads after Begin.
   absl::Status Step(int64_t id, std::function<void()> begun = nullptr) {
     StepInput input;
@@ -100,12 +101,8 @@ struct Receives {
   Output sum;
 };
 
-void Post(Machine& m, int64_t step, const std::string& key, float value) {
-  auto* a = new Arrival;
-  a->kind = Arrival::Kind::kTensor;
-  a->step_id = step;
-  a->key = key;
-  a->outputs.push_back(Tensor::Scalar(value));
+void Post(Machine& m, int64_t step, uint32_t edge, float value) {
+  auto* a = new Arrival(tensor_to_part{step, edge, {}, false, Tensor::Scalar(value)});
   if (m.state.PostArrival(a)) m.host->RingDoorbell();
 }
 
@@ -113,17 +110,15 @@ BOOST_AUTO_TEST_CASE(tensors_come_from_many_threads) {
   constexpr int kThreads = 4, kEach = 5;
   Receives graph(kThreads * kEach);
   Machine m(Compile(graph.root, {}, {graph.sum.name()}, 1));
-  std::vector<std::string> keys;
-  for (const auto& [key, node] : m.state.part().recvs) keys.push_back(key);
-  BOOST_REQUIRE_EQUAL(keys.size(), static_cast<size_t>(kThreads * kEach));
+  BOOST_REQUIRE_EQUAL(m.host->table.size(), static_cast<size_t>(kThreads * kEach));
   for (int step = 1; step <= 100; ++step) {
     std::thread senders;
     const absl::Status s = m.Step(step, [&] {
       senders = std::thread([&] {
         RunThreads(kThreads, [&](int t) {
           for (int i = 0; i < kEach; ++i) {
-            Post(m, step - 1, keys[t * kEach + i], 1e6f);  // of a step that is over
-            Post(m, step, keys[t * kEach + i], static_cast<float>(step));
+            Post(m, step - 1, t * kEach + i, 1e6f);  // of a step that is over
+            Post(m, step, t * kEach + i, static_cast<float>(step));
           }
         });
       });
@@ -140,22 +135,17 @@ BOOST_AUTO_TEST_CASE(tensors_come_from_many_threads) {
 BOOST_AUTO_TEST_CASE(aborts_cross_tensors) {
   Receives graph(8);
   Machine m(Compile(graph.root, {}, {graph.sum.name()}, 1));
-  std::vector<std::string> keys;
-  for (const auto& [key, node] : m.state.part().recvs) keys.push_back(key);
   for (int step = 1; step <= 100; ++step) {
     std::thread senders;
     const absl::Status s = m.Step(step, [&] {
       senders = std::thread([&] {
         RunThreads(3, [&](int t) {
           if (t == 2) {
-            auto* a = new Arrival;
-            a->kind = Arrival::Kind::kAbort;
-            a->step_id = step;
-            a->status = absl::CancelledError("enough");
+            auto* a = new Arrival(abort_step{step, absl::CancelledError("enough")});
             if (m.state.PostArrival(a)) m.host->RingDoorbell();
             return;
           }
-          for (int i = 0; i < 4; ++i) Post(m, step, keys[t * 4 + i], 1.0f);
+          for (int i = 0; i < 4; ++i) Post(m, step, t * 4 + i, 1.0f);
         });
       });
     });

@@ -157,6 +157,7 @@ absl::Status ExecutorSet::Deliver(PartAddress to, part_message message) {
     if (auto* m = std::get_if<tensor_to_part>(&message)) Bind(&m->value);
     if (auto* m = std::get_if<argument>(&message)) Bind(&m->value);
   }
+  TROUPE_RETURN_IF_ERROR(signature_->edges.Refuse(message));
   executors_[to.part]->Receive(std::move(message));
   return absl::OkStatus();
 }
@@ -763,6 +764,16 @@ void Signature::AbortAll(const absl::Status& status) {
     const int64_t step_id = set->step_id();
     if (set->running()) set->Abort(step_id, status);
   }
+}
+
+std::vector<caf::actor> Signature::RunningExecutors() {
+  std::vector<caf::actor> running;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (ExecutorSet* set : all_) {
+    if (!set->running()) continue;
+    for (const auto& e : set->executors()) running.push_back(e->actor());
+  }
+  return running;
 }
 
 void Signature::Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered,

@@ -253,15 +253,16 @@ absl::Status Executor::SendToPart(const std::string& key, uint64_t tag, Tensor v
   const int64_t edge = group_->edges().Find(key);
   if (edge < 0) return NotFound("no part of the step receives '", key, "'");
   const auto number = static_cast<uint32_t>(edge);
-  return group_->Deliver(group_->edges()[number].receiver,
-                         tensor_to_part{step_id_, number, tag, dead, std::move(value)});
+  const EdgeTable::Edge& e = group_->edges()[number];
+  return group_->Deliver(e.receiver, tensor_to_part{step_id_, number, tag, dead, std::move(value), e.incarnation});
 }
 
 void Executor::Grant(const std::string& key, uint64_t tag) {
   const int64_t edge = group_->edges().Find(key);
-  if (edge < 0 || !group_->edges()[static_cast<uint32_t>(edge)].granted) return;
+  if (edge < 0) return;
   const auto number = static_cast<uint32_t>(edge);
-  group_->Deliver(group_->edges()[number].sender, grant{step_id_, number, tag}).IgnoreError();
+  const EdgeTable::Edge& e = group_->edges()[number];
+  if (e.granted) group_->Deliver(e.sender, grant{step_id_, number, tag, e.incarnation}).IgnoreError();
 }
 
 void Executor::Receive(part_message message) {

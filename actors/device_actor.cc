@@ -5,7 +5,9 @@
 
 namespace troupe {
 
-DeviceStatus Describe(const Device& d) { return {d.name(), d.type(), d.incarnation(), d.allocator()->stats()}; }
+DeviceStatus Describe(const Device& d, uint64_t incarnation) {
+  return {d.name(), d.type(), incarnation, d.allocator()->stats()};
+}
 
 namespace {
 
@@ -16,11 +18,14 @@ struct ContainerState {
   const char* name = "troupe.container";
 };
 
-caf::behavior DeviceBehavior(caf::stateful_actor<DeviceState>* self, std::shared_ptr<Device> device) {
+caf::behavior DeviceBehavior(caf::stateful_actor<DeviceState>* self, std::shared_ptr<Device> device,
+                             uint64_t incarnation) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   return {
-      [device = std::move(device)](get_device_stats) { return device_stats{Describe(*device)}; },
+      [device = std::move(device), incarnation](get_device_stats) {
+        return device_stats{Describe(*device, incarnation)};
+      },
   };
 }
 
@@ -51,8 +56,8 @@ caf::actor ContainerActorOf(const Runtime& runtime, const std::string& device) {
   return runtime.impl()->directory->Find("container:" + device);
 }
 
-caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device) {
-  return system.spawn<caf::hidden>(DeviceBehavior, std::move(device));
+caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device, uint64_t incarnation) {
+  return system.spawn<caf::hidden>(DeviceBehavior, std::move(device), incarnation);
 }
 caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers) {
   return system.spawn<caf::hidden>(ContainerBehavior, std::move(containers));

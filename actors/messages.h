@@ -8,6 +8,7 @@
 #include <caf/all.hpp>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "actors/executor/step_state.h"
 #include "troupe/actors.h"
@@ -15,6 +16,7 @@
 namespace troupe {
 
 class SessionMaster;
+struct ChildSpec;
 struct ExtendCall;
 struct CompileCall;
 struct CloseCall;
@@ -28,13 +30,20 @@ struct token_message {
 };
 struct doorbell {};
 struct go_on {};
+// To a supervisor, by its own timer: the child with this number is due.
 struct restart_child {
-  size_t index;
+  uint64_t number = 0;
 };
-// To a session: steps that run end with this status; the session stays usable.
-struct abort_steps {
-  absl::Status status;
+// To the runtime's supervisor: a child that runs already.
+struct add_child {
+  std::shared_ptr<ChildSpec> spec;
+  caf::actor first;
 };
+// Answered by child_removed when the child is gone, also if there was none of that name.
+struct remove_child {
+  std::string name;
+};
+struct child_removed {};
 // To a session, answered by session_stats.
 struct get_session_stats {};
 struct session_stats {
@@ -60,7 +69,9 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::token_message))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::doorbell))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::go_on))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::restart_child))
-CAF_ADD_TYPE_ID(troupe_cast, (troupe::abort_steps))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::add_child))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::remove_child))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::child_removed))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::get_session_stats))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::session_stats))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::parts_registered))
@@ -75,7 +86,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::restart_child)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::abort_steps)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::add_child)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::remove_child)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::child_removed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_session_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::session_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::parts_registered)

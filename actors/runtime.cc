@@ -36,29 +36,51 @@ struct DeviceAndMemory {
   Device device;
 };
 
-std::vector<ChildSpec> Children(Runtime::Impl* impl) {
-  std::vector<ChildSpec> children;
-  const auto add = [&](const std::string& name, std::function<caf::actor(caf::actor_system&, uint64_t)> spawn) {
-    ChildSpec c;
-    c.name = name;
-    c.spawn = std::move(spawn);
-    c.failed = [impl, name](const std::string& why) {
-      spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
-      impl->TellFailure(
-          absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted")));
-    };
-    c.gave_up = [name](const std::string& why) {
-      spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
-    };
-    children.push_back(std::move(c));
+// The name of the task, with which the names of its devices begin.
+constexpr std::string_view kTask = "/job:localhost/replica:0/task:0";
+
+// `failed` is called before the steps at `place` hear of it.
+ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& policy, std::string place,
+                 std::function<void()> failed) {
+  ChildSpec c;
+  c.policy = policy;
+  c.failed = [impl, name, place = std::move(place), failed = std::move(failed)](const std::string& why) {
+    spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
+    if (failed) failed();
+    impl->TellFailure(
+        {place, absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted"))});
   };
-  add("worker", [impl](caf::actor_system& s, uint64_t) { return SpawnWorker(s, impl->devices, impl->aside); });
-  for (const auto& d : impl->devices) {
-    add("device:" + d->name(), [d](caf::actor_system& s, uint64_t) { return SpawnDevice(s, d); });
-    add("container:" + d->name(),
-        [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); });
+  c.gave_up = [name](const std::string& why) {
+    spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
+  };
+  c.name = std::move(name);
+  return c;
+}
+
+// A worker outlives none of what its children and its own factory refer to (Runtime::Impl::End).
+void SpawnCast(Runtime::Impl* impl) {
+  caf::actor_system& system = *impl->system;
+  impl->directory = std::make_shared<Directory>();
+  impl->workers_children = std::make_shared<Children>(impl->directory);
+  for (size_t i = 0; i < impl->devices.size(); ++i) {
+    const std::shared_ptr<Device>& d = impl->devices[i];
+    std::atomic<uint64_t>* const incarnation = &impl->incarnations[i];
+    // Whoever asks what begins after the death must not meet what is told to end for it.
+    ChildSpec device = SpecOf(impl, "device:" + d->name(), impl->policies.device, d->name(),
+                              [incarnation] { incarnation->fetch_add(1); });
+    device.spawn = [d, incarnation](caf::actor_system& s, uint64_t) { return SpawnDevice(s, d, incarnation->load()); };
+    impl->workers_children->Spawn(system, std::move(device));
+    ChildSpec container = SpecOf(impl, "container:" + d->name(), impl->policies.container, d->name(), nullptr);
+    container.spawn = [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); };
+    impl->workers_children->Spawn(system, std::move(container));
   }
-  return children;
+  ChildSpec worker = SpecOf(impl, "worker", impl->policies.worker, std::string(kTask), nullptr);
+  worker.spawn = [impl](caf::actor_system& s, uint64_t) {
+    return impl->worker = SpawnWorker(s, impl->devices, impl->workers_children, impl->aside);
+  };
+  std::vector<ChildSpec> children;
+  children.push_back(std::move(worker));
+  impl->supervisor = SpawnSupervisor(system, std::move(children), impl->directory);
 }
 
 // Whether the system has so many more threads to give. CAF ends the program when it cannot start
@@ -114,7 +136,7 @@ void Delete(Runtime* r) {
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system,
-                                              std::shared_ptr<StepClock> clock) {
+                                              std::shared_ptr<StepClock> clock, const CastPolicies& policies) {
   if (options.threads < 0 || options.threads > 4096)
     return InvalidArgument("threads = ", options.threads, " is out of range");
   if (options.cpu_devices < 1 || options.cpu_devices > 256) {
@@ -124,6 +146,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   NoLoggerAfter restore;
   auto impl = std::make_unique<Runtime::Impl>();
   impl->options = options;
+  impl->policies = policies;
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   impl->options.threads = threads;
@@ -160,12 +183,12 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   for (int i = 0; i < options.cpu_devices; ++i) {
     const uint64_t incarnation = (static_cast<uint64_t>(entropy()) << 32 | entropy()) >> 1;
     auto device = std::make_shared<DeviceAndMemory>(
-        impl->allocator, Device(StrCat("/job:localhost/replica:0/task:0/device:CPU:", i), "CPU", incarnation, allocator,
-                                compute, std::make_shared<ResourceContainers>()));
+        impl->allocator, Device(StrCat(kTask, "/device:CPU:", i), "CPU", incarnation, allocator, compute,
+                                std::make_shared<ResourceContainers>()));
     impl->devices.emplace_back(device, &device->device);
+    impl->incarnations.emplace_back(incarnation);
   }
-  impl->directory = std::make_shared<Directory>();
-  impl->supervisor = SpawnSupervisor(*system, Children(impl.get()), impl->directory);
+  SpawnCast(impl.get());
   // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a
   // thread of its own.
   KnowThreadsEnd();
@@ -174,9 +197,9 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> MakeOrSay(const RuntimeOptions& options, caf::actor_system* system,
-                                                   std::shared_ptr<StepClock> clock) {
+                                                   std::shared_ptr<StepClock> clock, const CastPolicies& policies) {
   try {
-    return Make(options, system, std::move(clock));
+    return Make(options, system, std::move(clock), policies);
   } catch (const std::bad_alloc&) {
     return ResourceExhausted("no memory is left for a runtime");
   } catch (const std::exception& e) {
@@ -200,10 +223,14 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
   if (impl->supervisor) {
     NoLoggerAfter restore;
     caf::scoped_actor self(*impl->system);
-    self->monitor(impl->supervisor);
-    self->send_exit(impl->supervisor, caf::exit_reason::user_shutdown);
-    self->receive([](const caf::down_msg&) {});
-    impl->supervisor = nullptr;
+    // First the one who would spawn the other anew.
+    for (const caf::actor* a : {&impl->supervisor, &impl->worker}) {
+      self->monitor(*a);
+      self->send_exit(*a, caf::exit_reason::user_shutdown);
+      self->receive([](const caf::down_msg&) {});
+    }
+    impl->workers_children->StopAll();  // of a worker that was dead
+    impl->supervisor = impl->worker = nullptr;
   }
   // In slices: a process that was stopped meanwhile has not waited.
   constexpr std::chrono::milliseconds kSlice{100};
@@ -225,32 +252,50 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
   }
 }
 
-void Runtime::Impl::TellFailure(const absl::Status& status) {
-  std::lock_guard<std::mutex> lock(mu);
-  for (const auto& [session, tell] : on_failure) tell(status);
+void Runtime::Impl::TellFailure(const Failure& failure) {
+  decltype(on_failure) sessions;
+  {
+    std::lock_guard<std::mutex> lock(mu);
+    sessions = on_failure;
+  }
+  // Without the lock: kernels that are told to end may be users'.
+  for (const auto& [session, tell] : sessions) tell(failure);
+}
+
+const std::atomic<uint64_t>* Runtime::Impl::IncarnationOf(const std::string& device) const {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i]->name() == device) return &incarnations[i];
+  }
+  return nullptr;
 }
 
 Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::~Runtime() { Impl::End(std::move(impl_)); }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) {
-  return MakeOrSay(options, nullptr, nullptr);
+  return MakeOrSay(options, nullptr, nullptr, {});
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options) {
-  return MakeOrSay(options, &system, nullptr);
+  return MakeOrSay(options, &system, nullptr, {});
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
-                                                        std::shared_ptr<StepClock> clock) {
-  return MakeOrSay(options, &system, std::move(clock));
+                                                        std::shared_ptr<StepClock> clock,
+                                                        const CastPolicies& policies) {
+  return MakeOrSay(options, &system, std::move(clock), policies);
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const CastPolicies& policies) {
+  return MakeOrSay(options, nullptr, nullptr, policies);
 }
 
 const RuntimeOptions& Runtime::options() const { return impl_->options; }
 
 std::vector<DeviceStatus> Runtime::devices() const {
   std::vector<DeviceStatus> list;
-  for (const auto& d : impl_->devices) list.push_back(Describe(*d));
+  for (size_t i = 0; i < impl_->devices.size(); ++i)
+    list.push_back(Describe(*impl_->devices[i], impl_->incarnations[i].load()));
   return list;
 }
 

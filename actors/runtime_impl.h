@@ -1,16 +1,19 @@
 // The implementation of a Runtime. Uses CAF types, which troupe/runtime.h does not.
 //
 // Thread rule: the members are set before the runtime is shared and do not change until it ends,
-// except on_failure, which mu guards.
+// except on_failure, which mu guards, the incarnations, and what the supervisor sets.
 #ifndef TROUPE_ACTORS_RUNTIME_IMPL_H_
 #define TROUPE_ACTORS_RUNTIME_IMPL_H_
 
 #include <caf/all.hpp>
+#include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/step_clock.h"
@@ -26,6 +29,15 @@ namespace troupe {
 struct RunningIn {
   caf::actor_system* system = nullptr;
   ~RunningIn();
+};
+
+// What an actor was doing ends with it: the steps that have a part at its place, and no others.
+struct Failure {
+  std::string place;  // the name of a device, or of a task, which is the beginning of its devices' names
+  absl::Status status;
+  bool Concerns(std::string_view device) const {
+    return device.starts_with(place) && (device.size() == place.size() || device[place.size()] == '/');
+  }
 };
 
 struct Runtime::Impl {
@@ -47,13 +59,24 @@ struct Runtime::Impl {
   std::shared_ptr<StepClock> clock;         // of deadlines
   std::shared_ptr<Allocator> allocator;     // set when there is a limit; the devices have shares
   std::vector<std::shared_ptr<Device>> devices;
+  // The incarnations of the devices, by their place in `devices`: one more with each death of a
+  // device's actor. Edges between parts name that of the sending device.
+  std::deque<std::atomic<uint64_t>> incarnations;
   std::shared_ptr<Directory> directory;  // "worker", "device:<name>", "container:<name>" -> the living actor
+  CastPolicies policies;
   caf::actor supervisor;
+  // The latest incarnation of the worker. Set by the supervisor, and read when that has ended.
+  caf::actor worker;
+  // Those of the worker, which outlive it.
+  std::shared_ptr<Children> workers_children;
 
-  // Called when a device or container actor died: steps that run fail with this status. By session.
+  // Called when a worker, device or container actor died. By session; each may be called once more
+  // while its session goes.
   std::mutex mu;
-  std::map<const void*, std::function<void(const absl::Status&)>> on_failure;
-  void TellFailure(const absl::Status& status);
+  std::map<const void*, std::function<void(const Failure&)>> on_failure;
+  void TellFailure(const Failure& failure);
+  // Of the device with this name; null when there is none.
+  const std::atomic<uint64_t>* IncarnationOf(const std::string& device) const;
 
   // Ends the actors and the threads, then the rest. A compute thread may still run a callback in
   // the last turn of a step, or a kernel whose executor was killed, and both use all of this. After
@@ -65,7 +88,10 @@ struct Runtime::Impl {
 // As StartRuntimeIn of troupe/actors.h, but without threads for steps and deadlines: executors run
 // under the system's scheduler, and `clock` decides what is due. For tests, which control both.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
-                                                        std::shared_ptr<StepClock> clock);
+                                                        std::shared_ptr<StepClock> clock,
+                                                        const CastPolicies& policies = {});
+// As Runtime::Start, with other policies than the usual ones.
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const CastPolicies& policies);
 
 }  // namespace troupe
 

@@ -38,6 +38,65 @@ absl::Status RefuseInActor(std::string_view what) {
                             " waits for other threads, so it may not be called in an actor's handler or a callback");
 }
 
+// With `parts`, the graphs of the parts are written there first. An empty key is made here.
+void Compile(SessionMaster& master, std::string key, Names feeds, Names fetches, Names targets,
+             proto::RunMetadata* parts, SignatureCallback done, std::function<bool()> given_up) {
+  auto call = std::make_shared<CompileCall>();
+  call->key = std::move(key);
+  call->feeds = std::move(feeds);
+  call->fetches = std::move(fetches);
+  call->targets = std::move(targets);
+  call->parts = parts;
+  call->given_up = std::move(given_up);
+  call->done = std::move(done);
+  if (call->key.empty()) call->key = SignatureKey(call->feeds, call->fetches, call->targets);
+  master.Send(std::move(call));
+}
+
+absl::StatusOr<std::shared_ptr<Signature>> CompileAndWait(SessionMaster& master, std::string key, Names feeds,
+                                                          Names fetches, Names targets, const Deadline& deadline,
+                                                          const CancellationToken* token, proto::RunMetadata* parts) {
+  // The compile goes on when the call has ended, so it writes to what it shares.
+  auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
+  auto wait = std::make_shared<CallWait<absl::StatusOr<std::shared_ptr<Signature>>>>();
+  Compile(
+      master, std::move(key), std::move(feeds), std::move(fetches), std::move(targets), made.get(),
+      [wait, made](auto s) { wait->Set(std::move(s)); },
+      [w = std::weak_ptr(wait)] { return w.use_count() <= 1; });  // the other share is the answer's
+  auto s = wait->Wait(deadline, token, "the step's signature was not compiled");
+  if (s.ok() && parts != nullptr) parts->MergeFrom(*made);
+  return s;
+}
+
+// Runs a step when its signature has been compiled. `keep` lives until then; `compiled` may be
+// empty.
+void CompileAndRun(const std::shared_ptr<SessionMaster>& master, std::shared_ptr<void> keep, std::string key,
+                   Names feeds, Names fetches, Names targets, const RunOptions& run_options, const Deadline& deadline,
+                   const FeedValues& feed_values, RunCallback done, proto::RunMetadata* metadata,
+                   std::function<void(const std::shared_ptr<Signature>&)> compiled) {
+  std::vector<Tensor> values;
+  for (size_t i = 0; i < feed_values.size(); ++i) values.push_back(feed_values[i]);
+  auto pending =
+      PendingRun::Begin(master->shared_watch(), deadline, run_options.cancellation, std::move(values), std::move(done));
+  // The compile goes on when the call has been answered, so it writes to what it shares.
+  auto made = run_options.partition_graphs && metadata != nullptr ? std::make_shared<proto::RunMetadata>() : nullptr;
+  // The token may be gone by the actor's turn; what it stands for is shared.
+  const CancellationToken token = run_options.cancellation != nullptr ? *run_options.cancellation : CancellationToken();
+  Compile(
+      *master, std::move(key), std::move(feeds), std::move(fetches), std::move(targets), made.get(),
+      [pending, made, keep = std::move(keep), options = RunOptions(run_options), deadline, token, metadata,
+       compiled = std::move(compiled)](auto s) mutable {
+        PendingRun::Taken run = pending->Take();
+        if (s.ok() && compiled) compiled(*s);
+        if (!run.done) return;
+        if (!s.ok()) return CallDone(run.done, s.status(), {});
+        if (made != nullptr) metadata->MergeFrom(*made);
+        if (options.cancellation != nullptr) options.cancellation = &token;
+        (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata);
+      },
+      [pending] { return pending->answered(); });
+}
+
 // There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
 // said of the wrong call.
 void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
@@ -51,7 +110,6 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::string id;
   std::shared_ptr<SessionMaster> master;
   std::shared_ptr<SignatureCache> cache;  // the master's
-  caf::actor actor;
   std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
 
   std::mutex partial_mu;
@@ -89,14 +147,26 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return InvalidArgument("there is no partial run '", handle, "': it has not been set up, or is over");
   }
 
-  // Without a turn of the actor, which may be dead, or wait for a thread. Under a deterministic
-  // scheduler all happens in turns.
   void End() {
-    if (runtime->impl()->aside)
-      master->End(absl::CancelledError("the session was closed"), absl::CancelledError("the session is closed"));
-    // Who waits for the actor is answered there.
-    caf::anon_send(actor, std::make_shared<CloseCall>());
+    master->Close();
     GiveUpPartialRuns();
+  }
+  std::string actor_name() const { return StrCat("session:", id); }
+  // Waits until there is no actor any more, nor will be.
+  void EndActor() {
+    Runtime::Impl& in = *runtime->impl();
+    caf::scoped_actor self(*in.system);
+    self->monitor(in.supervisor);
+    self->send(in.supervisor, remove_child{actor_name()});
+    bool removed = false;
+    self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
+    if (removed) return;
+    // Nobody watches over it.
+    const caf::actor actor = master->actor();
+    if (!actor) return;
+    self->monitor(actor);
+    self->send_exit(actor, caf::exit_reason::user_shutdown);
+    self->receive([](const caf::down_msg&) {});
   }
 
   ~Impl() { GiveUpPartialRuns(); }
@@ -115,25 +185,10 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return cache->Find([&](std::string* k) { AppendSignatureKey(feeds, fetches, targets, k); }, key);
   }
 
-  // With `parts`, the graphs of the parts are written there first.
-  void Compile(std::string key, Names feeds, Names fetches, Names targets, proto::RunMetadata* parts,
-               SignatureCallback done, std::function<bool()> given_up = nullptr) {
-    auto call = std::make_shared<CompileCall>();
-    call->key = std::move(key);
-    call->feeds = std::move(feeds);
-    call->fetches = std::move(fetches);
-    call->targets = std::move(targets);
-    call->parts = parts;
-    call->given_up = std::move(given_up);
-    call->done = std::move(done);
-    if (call->key.empty()) call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-    caf::anon_send(actor, std::move(call));
-  }
-
   // Why no call can be made any more.
   absl::Status Usable() const {
     if (process != ThisProcess()) return OfAnotherProcess("session");
-    if (closed->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    if (closed->load(std::memory_order_relaxed)) return master->end();
     return absl::OkStatus();
   }
 
@@ -154,16 +209,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     std::string key;
     if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
     if (InsideActor()) return RefuseInActor("the first Run of a signature");
-    // The compile goes on when the call has ended, so it writes to what it shares.
-    auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
-    auto wait = std::make_shared<CallWait<absl::StatusOr<std::shared_ptr<Signature>>>>();
-    Compile(
-        std::move(key), FeedNamesOf(feeds), fetches, targets, made.get(),
-        [wait, made](auto s) { wait->Set(std::move(s)); },
-        [w = std::weak_ptr(wait)] { return w.use_count() <= 1; });  // the other share is the answer's
-    auto s = wait->Wait(deadline, token, "the step's signature was not compiled");
-    if (s.ok() && parts != nullptr) parts->MergeFrom(*made);
-    return s;
+    return CompileAndWait(*master, std::move(key), FeedNamesOf(feeds), fetches, targets, deadline, token, parts);
   }
   static proto::RunMetadata* PartsOf(const RunOptions& options, proto::RunMetadata* metadata) {
     return options.partition_graphs ? metadata : nullptr;
@@ -205,12 +251,29 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   impl->id = StrCat(next_session.fetch_add(1));
   impl->master = std::make_shared<SessionMaster>(impl->runtime, impl->options, impl->id, impl->closed);
   impl->cache = impl->master->cache();
-  impl->actor = SpawnSession(*impl->runtime->impl()->system, impl->master);
+  Runtime::Impl& in = *impl->runtime->impl();
+  ChildSpec spec;
+  spec.name = impl->actor_name();
+  spec.policy = in.policies.session;
+  // The supervisor keeps no session alive.
+  spec.spawn = [weak = std::weak_ptr(impl->master)](caf::actor_system& system, uint64_t) {
+    const std::shared_ptr<SessionMaster> master = weak.lock();
+    return master == nullptr ? caf::actor() : SpawnSession(system, master);
+  };
+  spec.failed = [name = spec.name](const std::string& why) {
+    spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
+  };
+  spec.gave_up = [name = spec.name, weak = std::weak_ptr(impl->master)](const std::string& why) {
+    spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
+    if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->GiveUp(why);
+  };
+  const caf::actor first = spec.spawn(*in.system, 1);
+  impl->master->Attach(first);
+  caf::anon_send(in.supervisor, add_child{std::make_shared<ChildSpec>(std::move(spec)), first});
   {
-    Runtime::Impl& runtime = *impl->runtime->impl();
-    std::lock_guard<std::mutex> lock(runtime.mu);
-    runtime.on_failure[impl.get()] = [master = impl->master, actor = impl->actor](const absl::Status& status) {
-      caf::anon_send(actor, abort_steps{status});
+    std::lock_guard<std::mutex> lock(in.mu);
+    in.on_failure[impl.get()] = [weak = std::weak_ptr(impl->master)](const Failure& failure) {
+      if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->OnFailure(failure);
     };
   }
   return std::unique_ptr<Session>(new Session(std::move(impl)));
@@ -229,7 +292,7 @@ Session::~Session() {
   if (InsideActor()) {
     impl_->master->shared_watch()->EndReports(false);
     impl_->End();
-    caf::anon_send_exit(impl_->actor, caf::exit_reason::user_shutdown);
+    caf::anon_send(impl_->runtime->impl()->supervisor, remove_child{impl_->actor_name()});
     return;
   }
   OnSoundThread([this] {
@@ -238,10 +301,7 @@ Session::~Session() {
     // The shares of the runtime that the session's actor and its work have go before ours does, so
     // that whoever owns the actor system may end it next.
     NoLoggerAfter restore;
-    caf::scoped_actor self(*impl_->runtime->impl()->system);
-    self->monitor(impl_->actor);
-    self->send_exit(impl_->actor, caf::exit_reason::user_shutdown);
-    self->receive([](const caf::down_msg&) {});
+    impl_->EndActor();
     constexpr std::chrono::seconds kPatience{5};  // with a kernel whose constructor does not return, say
     (void)impl_->master->WaitForWork(kPatience);
   });
@@ -254,7 +314,7 @@ absl::Status Session::Extend(const proto::GraphDef& def) {
   auto call = std::make_shared<ExtendCall>();
   call->import = [&](Graph* graph) { return ImportGraphDef(def, {}, graph).status(); };
   call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
-  caf::anon_send(impl_->actor, std::move(call));
+  impl_->master->Send(std::move(call));
   return waiter.Wait();
 }
 
@@ -265,7 +325,7 @@ absl::Status Session::Extend(const Graph& from) {
   auto call = std::make_shared<ExtendCall>();
   call->import = [&](Graph* to) { return AddGraph(from, to); };
   call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
-  caf::anon_send(impl_->actor, std::move(call));
+  impl_->master->Send(std::move(call));
   return waiter.Wait();
 }
 
@@ -298,26 +358,8 @@ void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const N
     return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds.get()), std::move(done), metadata);
   // The callback, which may come before this returns, may destroy the session.
   const std::shared_ptr<Impl> impl = impl_;
-  std::vector<Tensor> values;
-  for (const auto& [name, value] : feeds.get()) values.push_back(value);
-  const Deadline deadline = impl->DeadlineOf(options);
-  auto pending = PendingRun::Begin(impl->master->shared_watch(), deadline, options.cancellation, std::move(values),
-                                   std::move(done));
-  // The compile goes on when the call has been answered, so it writes to what it shares.
-  auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
-  // The token may be gone by the actor's turn; what it stands for is shared.
-  const CancellationToken token = options.cancellation != nullptr ? *options.cancellation : CancellationToken();
-  impl->Compile(
-      std::move(key), Impl::FeedNamesOf(feeds.get()), fetches.get(), targets.get(), made.get(),
-      [pending, made, keep = impl, options = RunOptions(options), deadline, token, metadata](auto s) mutable {
-        PendingRun::Taken run = pending->Take();
-        if (!run.done) return;
-        if (!s.ok()) return CallDone(run.done, s.status(), {});
-        if (made != nullptr) metadata->MergeFrom(*made);
-        if (options.cancellation != nullptr) options.cancellation = &token;
-        (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata);
-      },
-      [pending] { return pending->answered(); });
+  CompileAndRun(impl->master, impl, std::move(key), Impl::FeedNamesOf(feeds.get()), fetches.get(), targets.get(),
+                options, impl->DeadlineOf(options), FeedValues(feeds.get()), std::move(done), metadata, nullptr);
 }
 
 absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets) {
@@ -492,6 +534,57 @@ std::vector<std::string> Session::RunningSteps() const {
   return lines;
 }
 
+namespace {
+
+// Compiles what `old` was compiled for anew. Blocks.
+absl::StatusOr<std::shared_ptr<Signature>> Renew(const std::shared_ptr<Signature>& old, const Deadline& deadline,
+                                                 const CancellationToken* token) {
+  const std::shared_ptr<SessionMaster> master = old->master.lock();
+  if (master == nullptr) return old;  // the session is closed, which is what a step of it says
+  if (InsideActor()) return RefuseInActor("the first Run after a device was restarted");
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> fresh, CompileAndWait(*master, "", old->feeds, old->fetches,
+                                                                           old->targets, deadline, token, nullptr));
+  old->SetSuccessor(fresh);
+  return fresh;
+}
+
+// The one that `s` has been followed by, or itself.
+std::shared_ptr<Signature> Latest(std::shared_ptr<Signature> s) {
+  const std::shared_ptr<Signature> first = s;
+  while (s->stale()) {
+    std::shared_ptr<Signature> next = s->successor();
+    if (next == nullptr) break;
+    s = std::move(next);
+  }
+  if (s != first) first->SetSuccessor(s);
+  return s;
+}
+
+absl::Status RunRenewed(const std::shared_ptr<Signature>& signature, const RunOptions& options,
+                        absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
+  const Deadline deadline = signature->DeadlineOf(options);
+  std::shared_ptr<Signature> s = Latest(signature);
+  if (s->stale()) {
+    TROUPE_ASSIGN_OR_RETURN(s, Renew(s, deadline, options.cancellation));
+  }
+  return s->RunBlocking(options, deadline, feeds, outputs, metadata);
+}
+
+void RunRenewedAsync(const std::shared_ptr<Signature>& signature, const RunOptions& options,
+                     absl::Span<const Tensor> feeds, RunCallback done, proto::RunMetadata* metadata) {
+  const Deadline deadline = signature->DeadlineOf(options);
+  const std::shared_ptr<Signature> s = Latest(signature);
+  const std::shared_ptr<SessionMaster> master = s->stale() ? s->master.lock() : nullptr;
+  if (master == nullptr) return s->RunAsync(options, deadline, feeds, std::move(done), metadata);
+  if (absl::Status wrong = s->CheckFeeds(feeds); !wrong.ok()) return CallDone(done, std::move(wrong), {});
+  RunOptions plain = options;
+  plain.partition_graphs = false;  // a Callable has none to give
+  CompileAndRun(master, s, "", s->feeds, s->fetches, s->targets, plain, deadline, feeds, std::move(done), metadata,
+                [s](const std::shared_ptr<Signature>& fresh) { s->SetSuccessor(fresh); });
+}
+
+}  // namespace
+
 absl::Status Callable::Usable() const {
   if (signature_ == nullptr)
     return FailedPrecondition("the Callable is empty: it was not made by Session::Prepare, or was moved from");
@@ -504,6 +597,8 @@ absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> f
                            proto::RunMetadata* metadata) const {
   if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
     return Usable();
+  if (signature_->stale()) [[unlikely]]
+    return RunRenewed(signature_, options, feeds, outputs, metadata);
   return signature_->RunBlocking(options, signature_->DeadlineOf(options), feeds, outputs, metadata);
 }
 void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
@@ -512,10 +607,12 @@ void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feed
     return NoCallback();
   if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
     return CallDone(done, Usable(), {});
+  if (signature_->stale()) [[unlikely]]
+    return RunRenewedAsync(signature_, options, feeds, std::move(done), metadata);
   signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);
 }
 
-caf::actor ActorOf(const Session& session) { return session.impl()->actor; }
+caf::actor ActorOf(const Session& session) { return session.impl()->master->actor(); }
 
 Runtime* Session::runtime() const { return impl_->runtime.get(); }
 

@@ -1,6 +1,7 @@
 #include "actors/session_actor.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 #include "actors/actor_thread.h"
@@ -156,9 +157,102 @@ void SessionMaster::NextWork() {
   StartWork();
 }
 
-void SessionMaster::Extend(caf::actor self, std::shared_ptr<ExtendCall> call) {
+caf::actor SessionMaster::actor() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return actor_;
+}
+
+void SessionMaster::Send(Call call) {
+  caf::actor to;
+  absl::Status end;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    to = actor_;
+    end = end_;
+    if (!to && end.ok()) return held_.push_back(std::move(call));
+  }
+  if (to) return std::visit([&](auto& c) { caf::anon_send(to, std::move(c)); }, call);
+  AnswerCalls({std::move(call)}, end);
+}
+
+void SessionMaster::AnswerCalls(std::vector<Call> calls, const absl::Status& status) {
+  struct Answerer {
+    const absl::Status& status;
+    void operator()(const std::shared_ptr<ExtendCall>& call) const { call->done(status); }
+    void operator()(const std::shared_ptr<CompileCall>& call) const {
+      CallUser("a callback", [&] { call->done(status); });
+    }
+  };
+  for (const Call& call : calls) std::visit(Answerer{status}, call);
+}
+
+void SessionMaster::Attach(const caf::actor& actor) {
+  std::vector<Call> held;
+  std::vector<int64_t> compiles;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    actor_ = actor;
+    held.swap(held_);
+    for (const auto& [compile, registering] : registered_) compiles.push_back(compile);
+  }
+  // What the actor before was sent may have gone with it.
+  for (const int64_t compile : compiles) caf::anon_send(actor, parts_registered{compile});
+  for (Call& call : held) std::visit([&](auto& c) { caf::anon_send(actor, std::move(c)); }, call);
+}
+
+void SessionMaster::Detach(const caf::actor_addr& actor) {
+  std::vector<Call> calls;
+  decltype(registered_) registered;  // goes without the lock
+  absl::Status why;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (actor_ && actor_.address() == actor) actor_ = nullptr;
+    why = !end_.ok() ? end_ : absl::AbortedError("the session's actor has died; it is restarted");
+    for (auto& [id, waiting] : waiting_) calls.insert(calls.end(), waiting.calls.begin(), waiting.calls.end());
+    waiting_.clear();
+    calls_waiting_ = 0;
+    joinable_.clear();
+    for (Work& w : queue_) {
+      if (w.extend != nullptr) calls.push_back(std::move(w.extend));
+    }
+    queue_.clear();
+    if (!end_.ok()) registered.swap(registered_);
+  }
+  AnswerCalls(std::move(calls), why);
+}
+
+void SessionMaster::Close() {
+  const absl::Status steps = absl::CancelledError("the session was closed"), calls = Cancelled("the session is closed");
+  const bool aside = runtime_->impl()->aside;
+  if (aside) End(steps, calls);
+  if (const caf::actor to = actor()) {
+    auto call = std::make_shared<CloseCall>();
+    call->done = [weak = weak_from_this()](const absl::Status& s) {
+      // The actor has died instead; of an end that it knew of it has told who waits.
+      if (const auto self = weak.lock(); !s.ok() && self != nullptr && self->end().ok()) self->Close();
+    };
+    return caf::anon_send(to, std::move(call));
+  }
+  End(steps, calls);
+  AnswerAside();
+}
+
+void SessionMaster::GiveUp(const std::string& why) {
+  End(absl::AbortedError("the session's actor failed too often and is not restarted"),
+      FailedPrecondition("the session's actor failed too often and is not restarted; the last time: ", why));
+  AnswerAside();
+}
+
+// Users' callbacks may take their time, and their caller may hold locks.
+void SessionMaster::AnswerAside() {
+  RunAside(runtime_->impl()->aside, [share = UnderWay::Share(under_way_), self = shared_from_this()]() mutable {
+    self->AnswerAll();
+    self = nullptr;
+  });
+}
+
+void SessionMaster::Extend(std::shared_ptr<ExtendCall> call) {
   Work work;
-  work.self = std::move(self);
   work.extend = call;
   if (absl::Status s = Queue(std::move(work)); !s.ok()) call->done(std::move(s));
 }
@@ -174,7 +268,7 @@ void SessionMaster::DoExtend(const Work& work) {
   NextWork();
 }
 
-void SessionMaster::Compile(caf::actor self, std::shared_ptr<CompileCall> call) {
+void SessionMaster::Compile(std::shared_ptr<CompileCall> call) {
   Work work;
   Calls given_up;
   absl::Status refused;
@@ -201,7 +295,6 @@ void SessionMaster::Compile(caf::actor self, std::shared_ptr<CompileCall> call) 
   }
   if (!refused.ok()) return CallUser("a callback", [&] { call->done(std::move(refused)); });
   if (!worker()) return AnswerThose(work.waiting, WhyNoWorker());
-  work.self = std::move(self);
   work.compile = std::move(call);
   const int64_t waiting = work.waiting;
   if (absl::Status s = Queue(std::move(work)); !s.ok()) AnswerThose(waiting, s);
@@ -267,7 +360,7 @@ void SessionMaster::DoCompile(const Work& work) {
   auto p = std::make_shared<Registering>();
   p->under_way = UnderWay::Share(under_way_);
   p->master = shared_from_this();
-  p->key = work.compile->key;
+  p->compile = work.compile;
   p->waiting = work.waiting;
   // From here on the next work begins when `p` goes.
   const absl::Status s = Guarded("compiling", [&] {
@@ -280,17 +373,19 @@ void SessionMaster::DoCompile(const Work& work) {
   const std::shared_ptr<RegisterGraphCall> call = std::move(p->call);
   call->wanted = [this, waiting = work.waiting] { return Wanted(waiting); };
   // The worker answers by a message of its own.
-  call->done = [p = std::move(p), self = work.self, call = call.get()](auto parts) {
+  call->done = [p = std::move(p), call = call.get()](auto parts) {
     // The graphs go when the caller has its answer: he need not wait until they are taken apart.
     p->graphs = std::move(call->graphs);
     p->parts = std::move(parts);
     const int64_t compile = p->waiting;
+    caf::actor self;  // without one the next takes it when it begins
     {
       std::lock_guard<std::mutex> lock(p->master->mu_);
+      self = p->master->actor_;
       // After the end nobody would take it.
       if (p->master->end_.ok()) p->master->registered_.emplace(compile, p);
     }
-    caf::anon_send(self, parts_registered{compile});
+    if (self) caf::anon_send(self, parts_registered{compile});
   };
   caf::anon_send(worker, call);
 }
@@ -303,7 +398,15 @@ void SessionMaster::PartsCame(int64_t compile) {
     if (!it) return;
     p = std::move(it.mapped());
   }
-  AnswerThose(compile, p->parts.ok() ? Register(p->key, p->signature, *p->parts) : p->parts.status());
+  const Answer answer = p->parts.ok() ? Register(p->compile->key, p->signature, *p->parts) : p->parts.status();
+  if (answer.ok() && (*answer)->stale()) {
+    // A device has died since its edges were named. The work begins when this one is over.
+    Work again;
+    again.compile = p->compile;
+    again.waiting = compile;
+    if (Queue(std::move(again)).ok()) return;
+  }
+  AnswerThose(compile, answer);
 }
 
 // Compiled parts are not kept as graphs, so they are made again.
@@ -326,7 +429,7 @@ void SessionMaster::DoExport(const Work& work) {
   }
   work.compile->parts->MergeFrom(made);
   work.compile->parts = nullptr;
-  Compile(work.self, work.compile);
+  Compile(work.compile);
 }
 
 absl::Status SessionMaster::Partition(const CompileCall& call, const std::function<absl::Status()>& wanted,
@@ -364,12 +467,14 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   s->runtime = std::shared_ptr<Runtime>(state_, runtime_.get());
   s->closed = closed_;
   s->watch = watch_;
+  s->master = weak_from_this();
   s->turns = runtime_->impl()->turns.get();
   result->signature = std::move(s);
   result->call = std::make_shared<RegisterGraphCall>(SessionScope(id_, options_.share_variables));
   std::vector<DeviceInfo> infos;
   infos.reserve(devices.size());
-  for (const auto& d : devices) infos.push_back({d->name(), d->incarnation(), 0});
+  for (size_t i = 0; i < devices.size(); ++i)
+    infos.push_back({devices[i]->name(), runtime_->impl()->incarnations[i].load(), 0});
   TROUPE_ASSIGN_OR_RETURN(const DeviceSet set, DeviceSet::Make(std::move(infos)));
   PlaceOptions place;
   place.allow_soft_placement = options_.allow_soft_placement;
@@ -400,6 +505,13 @@ SessionMaster::Answer SessionMaster::Register(const std::string& key, std::share
                                               std::vector<std::shared_ptr<const CompiledPart>> parts) {
   signature->parts = std::move(parts);
   signature->edges = EdgesBetween(signature->parts);
+  for (uint32_t i = 0; i < signature->edges.size(); ++i) {
+    EdgeTable::Edge& edge = signature->edges[i];
+    const size_t device = edge.name.find(';');
+    if (device == std::string::npos) continue;
+    edge.living = runtime_->impl()->IncarnationOf(edge.name.substr(0, device));
+    edge.incarnation = std::strtoull(edge.name.c_str() + device + 1, nullptr, 16);
+  }
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (!end_.ok()) return end_;
@@ -409,9 +521,15 @@ SessionMaster::Answer SessionMaster::Register(const std::string& key, std::share
     }
     signatures_.push_back(signature);
   }
+  // From here on OnFailure finds it.
+  if (!signature->edges.Live()) {
+    signature->SetStale();
+    return signature;
+  }
   cache_->Add(key, signature);
   // Whoever ends the session meanwhile clears before or after this.
   if (closed()) cache_->Clear();
+  if (signature->stale()) cache_->Remove(signature.get());
   return signature;
 }
 
@@ -429,6 +547,18 @@ void SessionMaster::AbortAll(const absl::Status& status) {
   for (const auto& s : Living()) s->AbortAll(status);
 }
 
+void SessionMaster::OnFailure(const Failure& failure) {
+  const CancelLater later;
+  for (const auto& s : Living()) {
+    if (!s->edges.Live()) {
+      s->SetStale();
+      cache_->Remove(s.get());
+    }
+    const auto there = [&](const auto& part) { return failure.Concerns(part->device->name()); };
+    if (std::any_of(s->parts.begin(), s->parts.end(), there)) s->AbortAll(failure.status);
+  }
+}
+
 void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -444,24 +574,23 @@ void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
 void SessionMaster::AnswerAll() {
   decltype(waiting_) waiting;
   decltype(registered_) registered;  // goes without the lock
-  std::vector<std::shared_ptr<ExtendCall>> extends;
+  std::vector<Call> calls;
   absl::Status end;
   {
     std::lock_guard<std::mutex> lock(mu_);
     end = end_;
+    calls.swap(held_);
     waiting.swap(waiting_);
     calls_waiting_ = 0;
     joinable_.clear();
     registered.swap(registered_);
     for (Work& w : queue_) {
-      if (w.extend != nullptr) extends.push_back(std::move(w.extend));
+      if (w.extend != nullptr) calls.push_back(std::move(w.extend));
     }
     queue_.clear();
   }
-  for (const auto& [id, those] : waiting) {
-    for (const auto& call : those.calls) CallUser("a callback", [&] { call->done(end); });
-  }
-  for (const auto& call : extends) call->done(end);
+  for (const auto& [id, those] : waiting) calls.insert(calls.end(), those.calls.begin(), those.calls.end());
+  AnswerCalls(std::move(calls), end);
 }
 
 std::vector<Signature::Asked> SessionMaster::Ask(
@@ -473,27 +602,43 @@ std::vector<Signature::Asked> SessionMaster::Ask(
 
 namespace {
 
+// What a user's actor asked for, until it has its answer. Ends by the user's token, or with the
+// session's actor: nobody would hear of the step any more.
+struct Request : public Cancellable {
+  explicit Request(const CancellationToken* users) : users_(users, this) {
+    if (users_.cancelled()) token.Cancel();
+  }
+  void OnCancel() override { token.Cancel(); }
+
+  CancellationToken token;
+  // CAF answers no request whose promise is merely forgotten.
+  caf::typed_response_promise<run_reply> promise;
+
+ private:
+  const Cancellation users_;
+};
+
 struct SessionActorState {
   std::shared_ptr<SessionMaster> master;
-  // Users' actors that wait for a step. CAF answers no request whose promise is merely forgotten.
-  std::map<int64_t, caf::typed_response_promise<run_reply>> waiting;
+  caf::actor_addr me;
+  std::map<int64_t, std::shared_ptr<Request>> waiting;
   int64_t last_request = 0;
   const char* name = "troupe.session";
   ~SessionActorState() {
-    if (master != nullptr) {
-      const absl::Status gone = absl::AbortedError("the session's actor has ended");
-      master->End(gone, gone);
-      master->AnswerAll();
+    // First: whoever is told to try again finds the next incarnation.
+    if (master != nullptr) master->Detach(me);
+    for (auto& [id, request] : waiting) {
+      request->token.Cancel();
+      request->promise.deliver(
+          run_reply{absl::AbortedError("the session's actor ended before the step did"), {}, nullptr});
     }
-    for (auto& [id, promise] : waiting)
-      promise.deliver(run_reply{absl::AbortedError("the session ended before the step did"), {}, nullptr});
   }
 };
 using SessionActor = caf::stateful_actor<SessionActorState>;
 
 // Runs a step for another actor. The promise belongs to this actor, so the answer passes through
 // its turn.
-void RunFor(SessionActor* self, int64_t id, const run_request& r) {
+void RunFor(SessionActor* self, int64_t id, const std::shared_ptr<Request>& request, const run_request& r) {
   auto metadata =
       r.options.collect_stats || r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
   auto answer = [me = caf::actor_cast<caf::actor>(self), id, metadata](absl::Status s, std::vector<Tensor> outputs) {
@@ -511,11 +656,12 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
   // The compile goes on when the request has been answered, so it writes to what it shares.
   auto made = r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
   call->parts = made.get();
-  // The token may be gone when the signature has been compiled; what it stands for is shared.
-  const CancellationToken token = r.options.cancellation != nullptr ? *r.options.cancellation : CancellationToken();
+  // The request may be gone when the signature has been compiled; what its token stands for is
+  // shared.
+  const CancellationToken token = request->token;
   const Deadline deadline = self->state.master->DeadlineOf(r.options);
-  auto pending = PendingRun::Begin(self->state.master->shared_watch(), deadline, r.options.cancellation,
-                                   std::move(values), answer);
+  auto pending =
+      PendingRun::Begin(self->state.master->shared_watch(), deadline, &request->token, std::move(values), answer);
   call->given_up = [pending] { return pending->answered(); };
   call->done = [pending, made, options = r.options, deadline, token,
                 metadata](absl::StatusOr<std::shared_ptr<Signature>> s) mutable {
@@ -523,39 +669,38 @@ void RunFor(SessionActor* self, int64_t id, const run_request& r) {
     if (!run.done) return;
     if (!s.ok()) return run.done(s.status(), {});
     if (made != nullptr) metadata->MergeFrom(*made);
-    if (options.cancellation != nullptr) options.cancellation = &token;
+    options.cancellation = &token;
     // Others wait for this actor's turn: only a step that takes no longer than sending it elsewhere
     // runs here.
     constexpr int64_t kLendMicros = 5;
     (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata.get(),
                    std::min(kLendMicros, (*s)->options.lend_thread_us));
   };
-  self->state.master->Compile(caf::actor_cast<caf::actor>(self), std::move(call));
+  self->state.master->Compile(std::move(call));
 }
 
 caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.master = std::move(master);
+  self->state.me = self->address();
+  self->state.master->Attach(caf::actor_cast<caf::actor>(self));
   return {
-      [self](const std::shared_ptr<ExtendCall>& call) {
-        self->state.master->Extend(caf::actor_cast<caf::actor>(self), call);
-      },
-      [self](const std::shared_ptr<CompileCall>& call) {
-        self->state.master->Compile(caf::actor_cast<caf::actor>(self), call);
-      },
+      [self](const std::shared_ptr<ExtendCall>& call) { self->state.master->Extend(call); },
+      [self](const std::shared_ptr<CompileCall>& call) { self->state.master->Compile(call); },
       [self](get_session_stats) { return session_stats{self->state.master->calls_waiting()}; },
       [self](parts_registered m) { self->state.master->PartsCame(m.compile); },
-      [self](const abort_steps& m) { self->state.master->AbortAll(m.status); },
       [self](step_answered& m) {
-        auto promise = self->state.waiting.extract(m.request);
-        if (promise) promise.mapped().deliver(std::move(m.reply));
+        auto request = self->state.waiting.extract(m.request);
+        if (request) request.mapped()->promise.deliver(std::move(m.reply));
       },
       [self](const run_request& r) {
         const int64_t id = ++self->state.last_request;
-        auto promise = self->state.waiting[id] = self->make_response_promise<run_reply>();
-        RunFor(self, id, r);
-        return promise;
+        auto request = std::make_shared<Request>(r.options.cancellation);
+        request->promise = self->make_response_promise<run_reply>();
+        self->state.waiting[id] = request;
+        RunFor(self, id, request, r);
+        return request->promise;
       },
       [self](const std::shared_ptr<CloseCall>& call) {
         self->state.master->End(absl::CancelledError("the session was closed"),

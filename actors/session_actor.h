@@ -12,14 +12,24 @@
 //   open    parts_registered           6 keep the signature, for all who wait for it                           signature or error
 //   open    run_request {feeds, ...}   7 as 2 to 6, then run asynchronously; for users' actors.
 //                                        step_answered tells this actor, which replies                         run_reply {status, outputs, metadata}
-//   open    abort_steps {status}: an actor of the runtime failed
-//                                      8 abort the steps that run; the session stays usable                    none
+//   open    (spawned again)            8 take the calls that came meanwhile, and the worker's answers          as they say
 //   open    close                      9 refuse what comes, abort what runs, answer who waits; closed from here on
 //                                                                                                              status
 //   closed  extend, compile, run_request, parts_registered
 //                                     10 nothing is done                                                       CANCELLED
 //   closed  close                     11 nothing is left to do                                                 status
-//   any     exit                      12 as 9;  calls that wait for an answer get one                          ABORTED
+//   open    exit                      12 calls that wait for an answer get one, requests' steps end; the       ABORTED
+//                                        runtime's supervisor spawns the next incarnation
+//   open    exit, too often           13 as 9; closed from here on                                             FAILED_PRECONDITION
+//
+// All that the session is lies in its SessionMaster: graph, signatures, steps and the work under
+// way. So the actor may die and be spawned again. A call that is made while there is no actor waits
+// for the next one; a piece of work under way goes on, and an Extend that is being imported gets
+// its true answer. Steps do not hear of it, except those that the actor runs for run_request.
+//
+// The master is also told, in the turn of a supervisor, when an actor of the runtime died
+// (Runtime::Impl::TellFailure): it aborts the steps that have a part there. Signatures whose edges
+// name an incarnation of a device that is over leave the cache, and are compiled anew.
 //
 // Queued work (1, 3) runs on a thread of its own, one piece at a time in the order of the messages;
 // the actor answers everything else meanwhile (aside.h). A compile for which no call waits any more
@@ -27,7 +37,7 @@
 //
 // Blocks: never. Run, RunAsync and partial runs of a known signature do not involve this actor:
 // their callers lease executors from the signature directly. Only misses and run_request come here.
-// Owner: the Session object. Dies: with it.
+// Owner: the Session object; the runtime's supervisor restarts it. Dies: with the Session object.
 //
 // Tests of the edges, tests/cast/session_test.cc:
 //   1           edge_1_extend_is_all_or_nothing
@@ -36,11 +46,12 @@
 //   1, 3        edges_1_and_3_work_is_done_in_the_order_in_which_it_came
 //   5           edge_5_while_the_worker_is_down_a_compile_is_refused
 //   7           edge_7_a_users_actor_runs_steps
+//   8           edge_8_the_next_incarnation_takes_the_calls_that_came_meanwhile
+//   8, 12       edges_8_and_12_a_compile_outlives_the_actor
 //   9, 10, 11   edges_9_to_11_close_ends_what_runs_and_refuses_what_comes
 //   12          edge_12_whoever_waits_for_a_dying_session_actor_gets_an_answer
-//   12          edge_12_the_steps_of_a_dying_session_actor_end
-// and tests/cast/supervisor_test.cc:
-//   8           a_killed_device_container_or_worker_fails_the_steps_that_run_and_comes_back
+//   12          edge_12_steps_outlive_the_session_actor
+//   13          edge_13_an_actor_that_dies_too_often_ends_the_session
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
 #define TROUPE_ACTORS_SESSION_ACTOR_H_
 
@@ -51,6 +62,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -105,11 +117,28 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
                 std::shared_ptr<std::atomic<bool>> closed);
 
-  // `self`: the session's actor, through whose turn the worker's answers come.
-  void Extend(caf::actor self, std::shared_ptr<ExtendCall> call);
-  void Compile(caf::actor self, std::shared_ptr<CompileCall> call);
+  // The session's actor: from its first turn (Attach) to its last (Detach), in which the calls that
+  // wait are answered. Null while it is being restarted.
+  caf::actor actor() const;
+  void Attach(const caf::actor& actor);
+  void Detach(const caf::actor_addr& actor);
+  // Sends a call to the session's actor, or to the next one when there is none now. After the end a
+  // call is answered at once if there is no actor.
+  using Call = std::variant<std::shared_ptr<ExtendCall>, std::shared_ptr<CompileCall>>;
+  void Send(Call call);
+  // Ends the session at once, and answers who waits in the actor's turn, or aside when there is no
+  // actor. Under a deterministic scheduler all of it is done in the turn.
+  void Close();
+  // Ends the session because its actor died too often.
+  void GiveUp(const std::string& why);
+
+  // In the actor's turn.
+  void Extend(std::shared_ptr<ExtendCall> call);
+  void Compile(std::shared_ptr<CompileCall> call);
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
+  // The same for the steps that an actor's death concerns.
+  void OnFailure(const Failure& failure);
   // The worker has answered for the compile with this number.
   void PartsCame(int64_t compile);
   // Ends the session, from any thread and without a turn of its actor: steps end with `steps`,
@@ -118,6 +147,11 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void End(const absl::Status& steps, const absl::Status& calls);
   void AnswerAll();
   bool closed() const { return closed_->load(); }
+  // What calls are told; OK while the session is open.
+  absl::Status end() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return end_;
+  }
   // Waits until no work is under way. False when some is after that time.
   bool WaitForWork(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
   const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
@@ -136,7 +170,6 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
  private:
   using Answer = absl::StatusOr<std::shared_ptr<Signature>>;
   struct Work {
-    caf::actor self;
     std::shared_ptr<ExtendCall> extend;    // either
     std::shared_ptr<CompileCall> compile;  // or
     int64_t waiting = 0;                   // who wait for the compile
@@ -147,7 +180,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
     std::shared_ptr<SessionMaster> master;
     std::shared_ptr<Signature> signature;
     std::shared_ptr<RegisterGraphCall> call;
-    std::string key;
+    std::shared_ptr<CompileCall> compile;  // the first that asked
     int64_t waiting = 0;
     // When the worker has answered.
     std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;
@@ -172,9 +205,11 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // from the queue. The caller destroys the removed calls without the lock.
   using Calls = std::vector<std::shared_ptr<CompileCall>>;
   Calls TakeGivenUpLocked();
-  // Completes the signature with its compiled parts and keeps it.
+  // Completes the signature with its compiled parts, and keeps it unless it is stale by now.
   Answer Register(const std::string& key, std::shared_ptr<Signature> signature,
                   std::vector<std::shared_ptr<const CompiledPart>> parts);
+  static void AnswerCalls(std::vector<Call> calls, const absl::Status& status);
+  void AnswerAside();
   void AnswerThose(int64_t waiting, const Answer& answer);
   // The caller has to answer the calls that it takes.
   std::vector<std::shared_ptr<CompileCall>> TakeLocked(int64_t waiting);
@@ -203,6 +238,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
 
   mutable std::mutex mu_;
   absl::Status end_;  // what calls are told; OK while the session is open
+  caf::actor actor_;
+  std::vector<Call> held_;  // while there is no actor
   std::deque<Work> queue_;
   bool working_ = false;
   // Calls that wait for one compile. Others of the key join them; not those that ask for the parts'

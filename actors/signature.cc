@@ -166,6 +166,16 @@ void Signature::AbortAll(const absl::Status& status) {
   }
 }
 
+std::vector<caf::actor> Signature::RunningExecutors() {
+  std::vector<caf::actor> running;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (ExecutorSet* set : all_) {
+    if (!set->running()) continue;
+    for (const auto& e : set->executors()) running.push_back(e->actor());
+  }
+  return running;
+}
+
 void Signature::Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered,
                     std::vector<Asked>* asked) {
   std::lock_guard<std::mutex> lock(mu_);

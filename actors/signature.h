@@ -38,6 +38,8 @@
 
 namespace troupe {
 
+class SessionMaster;
+
 class Signature : public std::enable_shared_from_this<Signature> {
  public:
   Names feeds, fetches, targets;
@@ -50,8 +52,22 @@ class Signature : public std::enable_shared_from_this<Signature> {
   caf::actor_system* system = nullptr;
   std::shared_ptr<Runtime> runtime;  // keeps devices alive
   std::shared_ptr<std::atomic<bool>> closed;
-  std::shared_ptr<StepWatch> watch;  // null: asynchronous steps have no deadlines
-  TurnThreads* turns = nullptr;      // the runtime's; null: asynchronous steps run under the scheduler
+  std::shared_ptr<StepWatch> watch;     // null: asynchronous steps have no deadlines
+  TurnThreads* turns = nullptr;         // the runtime's; null: asynchronous steps run under the scheduler
+  std::weak_ptr<SessionMaster> master;  // who compiled it, and may compile it anew
+
+  // A stale signature has edges that name an incarnation of a device that is over. Its steps are
+  // refused tensors; who holds it has it compiled anew, once for all.
+  bool stale() const { return stale_.load(std::memory_order_relaxed); }
+  void SetStale() { stale_.store(true); }
+  std::shared_ptr<Signature> successor() {
+    std::lock_guard<std::mutex> lock(mu_);
+    return successor_;
+  }
+  void SetSuccessor(std::shared_ptr<Signature> next) {
+    std::lock_guard<std::mutex> lock(mu_);
+    successor_.swap(next);
+  }
 
   ~Signature();
   // A free set, or a new one; never null. Callers check `closed` themselves.
@@ -78,6 +94,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
     std::shared_ptr<StepQuestion> question;
   };
   void Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered, std::vector<Asked>* asked);
+  // The executors of the steps that run now.
+  std::vector<caf::actor> RunningExecutors();
 
  private:
   static constexpr size_t kSlots = 32;
@@ -89,6 +107,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // For AbortAll and reports. The standard's set: absl's is broken for good by an insertion that
   // finds no memory.
   std::unordered_set<ExecutorSet*> all_;
+  std::atomic<bool> stale_{false};
+  std::shared_ptr<Signature> successor_;
 };
 
 }  // namespace troupe

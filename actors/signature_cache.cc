@@ -58,6 +58,19 @@ void SignatureCache::Clear() {
   }
 }
 
+void SignatureCache::Remove(const Signature* signature) {
+  std::lock_guard<std::mutex> adding(adding_);
+  for (Replica& r : replicas_) {
+    Entry old;  // goes after the lock
+    std::lock_guard<std::mutex> lock(r.mu);
+    const auto it =
+        std::find_if(r.map.begin(), r.map.end(), [&](const auto& e) { return e.second.signature.get() == signature; });
+    if (it == r.map.end()) continue;
+    old = std::move(it->second);
+    r.map.erase(it);
+  }
+}
+
 size_t SignatureCache::size() const {
   const Replica& first = replicas_[0];
   std::lock_guard<std::mutex> lock(first.mu);

@@ -74,6 +74,7 @@ class SignatureCache {
   // Adds a signature that was not there. May drop others.
   void Add(const std::string& key, const std::shared_ptr<Signature>& signature);
   void Clear();
+  void Remove(const Signature* signature);
   size_t size() const;
 
  private:

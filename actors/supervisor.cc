@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "actors/messages.h"
 
@@ -43,99 +44,147 @@ uint64_t Directory::Incarnation(const std::string& name) const {
   const auto it = actors_.find(name);
   return it == actors_.end() ? 0 : it->second.second;
 }
+void Directory::Forget(const std::string& name) {
+  std::lock_guard<std::mutex> lock(mu_);
+  actors_.erase(name);
+  given_up_.erase(name);
+}
+size_t Directory::size() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return actors_.size();
+}
+
+void Children::Spawn(caf::actor_system& system, ChildSpec spec) {
+  caf::actor first = spec.spawn(system, 1);
+  directory_->Set(spec.name, first, 1);
+  const RestartPolicy policy = spec.policy;
+  children_.emplace(++last_, Child{std::move(spec), RestartDecision(policy), std::move(first)});
+}
+
+void Children::TakeOver(caf::event_based_actor* self) {
+  for (auto it = children_.begin(); it != children_.end();) {
+    const auto each = it++;
+    if (each->second.state == State::kWatching) self->monitor(each->second.actor);  // of a dead one news comes at once
+    // The timer went with the supervisor that had set it.
+    if (each->second.state == State::kBackingOff) Start(self, each);
+  }
+}
+
+void Children::Add(caf::event_based_actor* self, ChildSpec spec, caf::actor first) {
+  directory_->Set(spec.name, first, 1);
+  self->monitor(first);
+  const RestartPolicy policy = spec.policy;
+  children_.emplace(++last_, Child{std::move(spec), RestartDecision(policy), std::move(first)});
+}
+
+void Children::Remove(caf::event_based_actor* self, const std::string& name, std::function<void()> gone) {
+  for (auto it = children_.begin(); it != children_.end(); ++it) {
+    Child& c = it->second;
+    if (c.spec.name != name) continue;
+    c.gone = std::move(gone);
+    if (c.state == State::kWatching) return self->send_exit(c.actor, caf::exit_reason::user_shutdown);
+    return Forget(it);
+  }
+  gone();
+}
+
+void Children::Forget(std::map<uint64_t, Child>::iterator it) {
+  const std::function<void()> gone = std::move(it->second.gone);
+  directory_->Forget(it->second.spec.name);
+  children_.erase(it);
+  if (gone) gone();
+}
+
+void Children::Start(caf::event_based_actor* self, std::map<uint64_t, Child>::iterator it) {
+  Child& c = it->second;
+  c.actor = c.spec.spawn(self->system(), c.incarnation);
+  if (!c.actor) return Forget(it);
+  c.state = State::kWatching;
+  self->monitor(c.actor);
+  directory_->Set(c.spec.name, c.actor, c.incarnation);
+  if (c.spec.restarted) c.spec.restarted(c.incarnation);
+}
+
+void Children::OnRestart(caf::event_based_actor* self, uint64_t number) {
+  const auto it = children_.find(number);
+  if (it != children_.end() && it->second.state == State::kBackingOff) Start(self, it);
+}
+
+void Children::StopAll() {
+  for (auto& [number, c] : children_) {
+    if (c.actor) caf::anon_send_exit(c.actor, caf::exit_reason::user_shutdown);
+    directory_->Set(c.spec.name, nullptr, c.incarnation);
+  }
+}
+
+void Children::OnDown(caf::event_based_actor* self, const caf::down_msg& down) {
+  const auto it = std::find_if(children_.begin(), children_.end(), [&](const auto& each) {
+    return each.second.actor && each.second.actor.address() == down.source;
+  });
+  if (it == children_.end()) return;
+  const uint64_t number = it->first;
+  Child& c = it->second;
+  c.actor = nullptr;
+  if (c.gone) return Forget(it);
+  const bool normal = !down.reason || down.reason == caf::exit_reason::user_shutdown;
+  c.state = State::kStopped;
+  directory_->Set(c.spec.name, nullptr, ++c.incarnation);
+  if (normal && c.spec.policy.restart != Restart::kAlways) return;
+  const std::string why = self->system().render(down.reason);
+  if (c.spec.failed) c.spec.failed(why);
+  const auto delay = c.spec.policy.restart == Restart::kNever ? std::chrono::milliseconds(-1)
+                                                              : c.decision.OnFailure(self->clock().now());
+  if (delay.count() >= 0) {
+    c.state = State::kBackingOff;
+    return self->delayed_send(self, delay, restart_child{number});
+  }
+  directory_->GiveUp(c.spec.name, why);
+  if (c.spec.gave_up) c.spec.gave_up(why);
+  if (!c.spec.policy.escalate) return;
+  StopAll();
+  self->quit(down.reason);
+}
 
 namespace {
 
-struct Child {
-  ChildSpec spec;
-  RestartDecision decision;
-  caf::actor actor;
-  uint64_t incarnation = 0;
-};
-
 struct SupervisorState {
-  std::vector<Child> children;
-  std::shared_ptr<Directory> directory;
+  std::unique_ptr<Children> children;
   const char* name = "troupe.supervisor";
 };
 using SupervisorActor = caf::stateful_actor<SupervisorState>;
 
-void Start(SupervisorActor* self, size_t i) {
-  Child& c = self->state.children[i];
-  c.actor = c.spec.spawn(self->system(), ++c.incarnation);
-  self->monitor(c.actor);
-  self->state.directory->Set(c.spec.name, c.actor, c.incarnation);
-}
-
-void StopChildren(SupervisorActor* self) {
-  for (Child& c : self->state.children) {
-    if (c.actor) self->send_exit(c.actor, caf::exit_reason::user_shutdown);
-    self->state.directory->Set(c.spec.name, nullptr, c.incarnation);
-  }
-}
-
-void OnDown(SupervisorActor* self, const caf::down_msg& down) {
-  auto& children = self->state.children;
-  for (size_t i = 0; i < children.size(); ++i) {
-    Child& c = children[i];
-    if (!c.actor || c.actor.address() != down.source) continue;
-    c.actor = nullptr;
-    self->state.directory->Set(c.spec.name, nullptr, c.incarnation);
-    if (!down.reason || down.reason == caf::exit_reason::user_shutdown) return;
-    const std::string why = self->system().render(down.reason);
-    if (c.spec.failed) c.spec.failed(why);
-    const auto delay = c.decision.OnFailure(self->clock().now());
-    if (delay.count() < 0) {
-      self->state.directory->GiveUp(c.spec.name, why);
-      if (c.spec.gave_up) c.spec.gave_up(why);
-      if (c.spec.policy.escalate) {
-        StopChildren(self);
-        self->quit(down.reason);
-      }
-      return;
-    }
-    self->delayed_send(self, delay, restart_child{i});
-    return;
-  }
-}
-
-// `first` are the children's first incarnations, which run already.
-caf::behavior SupervisorBehavior(SupervisorActor* self, std::vector<ChildSpec> specs, std::vector<caf::actor> first,
-                                 std::shared_ptr<Directory> directory) {
+// The children's first incarnations run already.
+caf::behavior SupervisorBehavior(SupervisorActor* self, std::shared_ptr<std::unique_ptr<Children>> children) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
-  self->state.directory = std::move(directory);
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const RestartPolicy policy = specs[i].policy;
-    self->state.children.push_back({std::move(specs[i]), RestartDecision(policy), first[i], 1});
-    self->monitor(first[i]);  // of one that died meanwhile the message comes at once
-  }
-  self->set_down_handler([self](caf::down_msg& down) { OnDown(self, down); });
+  self->state.children = std::move(*children);
+  self->state.children->TakeOver(self);
+  self->set_down_handler([self](caf::down_msg& down) { self->state.children->OnDown(self, down); });
   self->set_exit_handler([self](caf::exit_msg& e) {
-    StopChildren(self);
+    self->state.children->StopAll();
     self->quit(e.reason);
   });
   return {
-      [self](restart_child r) {
-        Start(self, r.index);
-        const Child& c = self->state.children[r.index];
-        if (c.spec.restarted) c.spec.restarted(c.incarnation);
+      [self](restart_child r) { self->state.children->OnRestart(self, r.number); },
+      [self](add_child& a) { self->state.children->Add(self, std::move(*a.spec), std::move(a.first)); },
+      [self](const remove_child& r) {
+        auto promise = self->make_response_promise<child_removed>();
+        self->state.children->Remove(self, r.name, [promise]() mutable { promise.deliver(child_removed{}); });
+        return promise;
       },
   };
 }
 
 }  // namespace
 
-caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children,
+caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> specs,
                            std::shared_ptr<Directory> directory) {
   // A behaviour function runs at its actor's first turn, later than this returns; callers look the
   // children up at once.
-  std::vector<caf::actor> first;
-  for (const ChildSpec& c : children) {
-    first.push_back(c.spawn(system, 1));
-    directory->Set(c.name, first.back(), 1);
-  }
-  return system.spawn<caf::hidden>(SupervisorBehavior, std::move(children), std::move(first), std::move(directory));
+  auto children = std::make_unique<Children>(std::move(directory));
+  for (ChildSpec& c : specs) children->Spawn(system, std::move(c));
+  return system.spawn<caf::hidden>(SupervisorBehavior,
+                                   std::make_shared<std::unique_ptr<Children>>(std::move(children)));
 }
 
 }  // namespace troupe

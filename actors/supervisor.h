@@ -1,9 +1,20 @@
-// The supervisor: owns children by name, restarts those that die, and keeps the name pointing at
-// the living one.
+// Supervision: an actor owns children by name, restarts those that die, and keeps the name pointing
+// at the living one.
+//
+// The tree of a runtime:
+//
+//   runtime's supervisor
+//     session:<id>         one for each session that lives
+//     worker               itself a supervisor, of the devices of its task:
+//       device:<name>
+//       container:<name>
+//
+// Executors are owned by their sets and are not restarted: the next lease makes a new set
+// (signature.h). What a kind of child is worth restarting, and how, is its policy (CastPolicies).
 //
 //   state (of one child)  message              action                                                        next
 //   (new)                 (spawned)          1 spawn and monitor                                             watching
-//   watching              down (normal stop) 2 forget the child                                              stopped
+//   watching              down (normal stop) 2 forget the child, unless its policy is to restart it always   stopped
 //   watching              down (failure)     3 tell `failed`; wait as the policy says                        backing off
 //   backing off           restart_child      4 spawn anew with the next incarnation; tell `restarted`        watching
 //   watching              down (too often)   5 tell `failed` and `gave_up`; the name is dead                 stopped
@@ -12,18 +23,29 @@
 //   any                   exit               7 stop all children; a restart that is due is dropped           gone
 //   any                   down of an incarnation that is not the child's own
 //                                            8 ignored                                                       as before
+//   (new)                 add_child          9 watch an actor that runs already                              watching
+//   watching              remove_child      10 stop it; answered when it is gone                             (none)
+//   backing off, stopped  remove_child      11 forget it, with the restart that is due; answered at once     (none)
+//   watching              exit of the supervisor by a failure, and a next incarnation of it
+//                                           12 the children live on; the next incarnation watches them       watching
+//   backing off           as 12             13 spawn anew at once                                            watching
 //
-// A child does not own the objects that it works on (a device, its containers): they belong to the
-// runtime, whose factory functions capture them. So a restarted child finds them again. Blocks:
-// never. Owner: the runtime. Dies: with it.
+// A child does not own the objects that it works on (a device, its containers, the master of a
+// session): factory functions capture them. So a restarted child finds them again. The list of
+// children is such an object, too (Children), so that a supervisor may itself be restarted. Blocks:
+// never.
 //
 // Tests of the edges, tests/cast/supervisor_test.cc:
 //   1, 3, 4  edges_1_and_3_and_4_a_child_that_fails_is_spawned_again_after_its_delay
 //   2        edge_2_a_child_that_stops_by_itself_is_forgotten
+//   2        edge_2_a_child_that_is_restarted_always_comes_back
 //   3, 5     edges_3_and_5_the_delay_grows_to_its_limit_and_too_many_failures_end_it
 //   6        edge_6_an_escalating_policy_ends_the_whole_family_with_a_failure
 //   7        edge_7_the_end_stops_children_and_drops_a_restart_that_is_due
 //   8        edge_8_news_of_a_stranger_is_ignored
+//   9, 10    edges_9_and_10_a_child_is_added_and_removed
+//   11       edge_11_a_child_is_removed_while_it_is_down
+//   12, 13   edges_12_and_13_children_outlive_their_supervisor
 #ifndef TROUPE_ACTORS_SUPERVISOR_H_
 #define TROUPE_ACTORS_SUPERVISOR_H_
 
@@ -36,12 +58,20 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "troupe/status.h"
 
 namespace troupe {
 
+enum class Restart : uint8_t {
+  kAlways,        // whoever ended it: it goes only with its owner
+  kAfterFailure,  // it may end by itself, with exit_reason::user_shutdown
+  kNever,
+};
+
 struct RestartPolicy {
+  Restart restart = Restart::kAlways;
   std::chrono::milliseconds min_delay{1};
   std::chrono::milliseconds max_delay{1000};
   double factor = 2.0;    // of the delay from one failure to the next
@@ -49,7 +79,12 @@ struct RestartPolicy {
   int max_failures = 10;  // within `window`; one more and the supervisor gives up
   std::chrono::milliseconds window{10000};
   uint64_t seed = 0;      // of the jitter; 0 = another one each time
-  bool escalate = false;  // giving up ends the supervisor, and its own supervisor decides
+  bool escalate = false;  // giving up ends the supervisor, and its own supervisor decides; else the child stays stopped
+};
+
+// What the runtime declares for each kind of child.
+struct CastPolicies {
+  RestartPolicy session, worker, device, container;
 };
 
 // Decides whether and when a child is restarted, without an actor or a clock.
@@ -71,9 +106,10 @@ class RestartDecision {
 
 struct ChildSpec {
   std::string name;
-  // Spawns one incarnation (1, 2, ...), monitored by the caller.
-  std::function<caf::actor(caf::actor_system&, uint64_t incarnation)> spawn;
   RestartPolicy policy;
+  // Spawns one incarnation (1, 2, ...), which its supervisor monitors. Null: there is nothing left
+  // to spawn it for, and the child is forgotten.
+  std::function<caf::actor(caf::actor_system&, uint64_t incarnation)> spawn;
   // Called in the supervisor's turn. May be empty.
   std::function<void(const std::string&why)> failed, gave_up;
   std::function<void(uint64_t incarnation)> restarted;
@@ -89,8 +125,10 @@ class Directory {
   // being restarted, FAILED_PRECONDITION when it was given up.
   absl::Status WhyDown(const std::string& name) const;
   void GiveUp(const std::string& name, const std::string& why);
-  // 0 when there never was one.
+  // 0 when there never was one. While the child is down: that of the next.
   uint64_t Incarnation(const std::string& name) const;
+  void Forget(const std::string& name);
+  size_t size() const;
 
  private:
   mutable std::mutex mu_;
@@ -98,7 +136,45 @@ class Directory {
   std::map<std::string, std::string> given_up_;
 };
 
-// The children are spawned in order before this returns.
+// The children of one supervisor. Belongs to whoever owns the supervisor, and is handed from its
+// one incarnation to the next.
+//
+// Thread rule: the methods that take the supervisor's actor belong to its turn; Spawn and StopAll
+// to a time at which there is no supervisor.
+class Children {
+ public:
+  explicit Children(std::shared_ptr<Directory> directory) : directory_(std::move(directory)) {}
+  // Adds a child and spawns it. Its supervisor, which takes over later, hears of its death.
+  void Spawn(caf::actor_system& system, ChildSpec spec);
+  // Adds what there is to a new supervisor's behaviour.
+  void TakeOver(caf::event_based_actor* self);
+  void Add(caf::event_based_actor* self, ChildSpec spec, caf::actor first);
+  // `gone` is called when the child is no more.
+  void Remove(caf::event_based_actor* self, const std::string& name, std::function<void()> gone);
+  void OnDown(caf::event_based_actor* self, const caf::down_msg& down);
+  void OnRestart(caf::event_based_actor* self, uint64_t number);
+  void StopAll();
+  size_t size() const { return children_.size(); }
+
+ private:
+  enum class State : uint8_t { kWatching, kBackingOff, kStopped };
+  struct Child {
+    ChildSpec spec;
+    RestartDecision decision;
+    caf::actor actor;
+    uint64_t incarnation = 1;
+    State state = State::kWatching;
+    std::function<void()> gone = nullptr;  // set when it is being removed
+  };
+  void Forget(std::map<uint64_t, Child>::iterator it);
+  void Start(caf::event_based_actor* self, std::map<uint64_t, Child>::iterator it);
+
+  const std::shared_ptr<Directory> directory_;
+  std::map<uint64_t, Child> children_;  // in the order in which they came
+  uint64_t last_ = 0;
+};
+
+// The runtime's supervisor. Children are added and removed by messages (messages.h). The children are spawned in order before this returns.
 caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children,
                            std::shared_ptr<Directory> directory);
 

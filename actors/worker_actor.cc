@@ -26,15 +26,25 @@ namespace {
 
 struct WorkerState {
   std::shared_ptr<const Worker> worker;
+  std::shared_ptr<Children> children;
   const char* name = "troupe.worker";
 };
 
 caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::vector<std::shared_ptr<Device>> devices,
-                             bool aside) {
+                             std::shared_ptr<Children> children, bool aside) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.worker = std::make_shared<const Worker>(std::move(devices));
+  self->state.children = std::move(children);
+  self->state.children->TakeOver(self);
+  self->set_down_handler([self](caf::down_msg& down) { self->state.children->OnDown(self, down); });
+  self->set_exit_handler([self](caf::exit_msg& e) {
+    // A normal end is the runtime's: with a failure the children wait for the next incarnation.
+    if (e.reason == caf::exit_reason::user_shutdown) self->state.children->StopAll();
+    self->quit(e.reason);
+  });
   return {
+      [self](restart_child r) { self->state.children->OnRestart(self, r.number); },
       [self, aside](const std::shared_ptr<RegisterGraphCall>& call) {
         RunAside(aside, [worker = self->state.worker, call] {
           auto parts = Guarded("compiling", [&] { return worker->RegisterGraph(*call); });
@@ -47,8 +57,9 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::vector
 
 }  // namespace
 
-caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices, bool aside) {
-  return system.spawn<caf::hidden>(WorkerBehavior, std::move(devices), aside);
+caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices,
+                       std::shared_ptr<Children> children, bool aside) {
+  return system.spawn<caf::hidden>(WorkerBehavior, std::move(devices), std::move(children), aside);
 }
 
 }  // namespace troupe

@@ -6,7 +6,12 @@
 //   alive  register_graph, a part cannot be compiled, or is for a device of others
 //                                           2 stop there                                          the first error
 //   alive  exit                             3 calls in the mailbox are dropped; the supervisor    ABORTED
-//                                             spawns the next incarnation. What is worked on goes on
+//                                             ends the steps of the task and spawns the next incarnation.
+//                                             What is worked on goes on
+//
+// It supervises the actors of the task's devices and of their containers (supervisor.h). When the
+// worker dies, they live on; its next incarnation watches them again, and restarts those that have
+// died meanwhile. So the devices keep their incarnations.
 //
 // Each call is worked on by a thread of its own (aside.h), so that one session does not wait for
 // another's kernels to be made. Blocks: never. Owner: the supervisor, which restarts it. Dies: with
@@ -28,6 +33,7 @@
 
 #include "actors/executor/compiled_part.h"
 #include "actors/reply.h"
+#include "actors/supervisor.h"
 
 namespace troupe {
 
@@ -50,7 +56,9 @@ class Worker {
 };
 
 // `aside`: calls are worked on by threads of their own; otherwise in the actor's turn.
-caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices, bool aside);
+// `children`: the actors of the devices and of their containers, which the worker takes over.
+caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices,
+                       std::shared_ptr<Children> children, bool aside);
 
 }  // namespace troupe
 

@@ -248,9 +248,15 @@ void Executor::Report(std::function<void(StepReport)> answer) { Post(new Arrival
 
 absl::Status Executor::SendToPart(part_message message) {
   const EdgeTable& edges = group_->edges();
-  const bool grants = std::holds_alternative<grant>(message);
-  const uint32_t edge = grants ? std::get<grant>(message).edge : std::get<tensor_to_part>(message).edge;
-  return group_->Deliver(grants ? edges[edge].sender : edges[edge].receiver, std::move(message));
+  if (auto* const g = std::get_if<grant>(&message)) {
+    const EdgeTable::Edge& edge = edges[g->edge];
+    g->incarnation = edge.incarnation;
+    return group_->Deliver(edge.sender, std::move(message));
+  }
+  auto& tensor = std::get<tensor_to_part>(message);
+  const EdgeTable::Edge& edge = edges[tensor.edge];
+  tensor.incarnation = edge.incarnation;
+  return group_->Deliver(edge.receiver, std::move(message));
 }
 
 void Executor::Receive(part_message message) {

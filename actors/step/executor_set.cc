@@ -96,6 +96,7 @@ absl::Status ExecutorSet::Deliver(PartAddress to, part_message message) {
     if (auto* m = std::get_if<tensor_to_part>(&message)) Bind(&m->value);
     if (auto* m = std::get_if<argument>(&message)) Bind(&m->value);
   }
+  TROUPE_RETURN_IF_ERROR(signature_->edges.Refuse(message));
   executors_[to.part]->Receive(std::move(message));
   return absl::OkStatus();
 }

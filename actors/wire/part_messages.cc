@@ -1,11 +1,22 @@
 #include "actors/wire/part_messages.h"
 
+#include <algorithm>
+
 namespace troupe {
 
 uint32_t EdgeTable::Add(const std::string& name) {
   const auto [it, is_new] = numbers_.try_emplace(name, static_cast<uint32_t>(edges_.size()));
-  if (is_new) edges_.push_back({name, {}, false, {}});
+  if (is_new) edges_.emplace_back().name = name;
   return it->second;
+}
+
+bool EdgeTable::Live() const {
+  return std::all_of(edges_.begin(), edges_.end(), [](const Edge& e) { return e.Lives(); });
+}
+
+absl::Status EdgeTable::Outdated(const Edge& edge, uint64_t incarnation) {
+  return absl::AbortedError(StrCat("a message on edge '", edge.name, "' is refused: it comes from incarnation ",
+                                   incarnation, " of its device, which is not the one that lives now"));
 }
 
 int64_t EdgeTable::Find(const std::string& name) const {

@@ -21,6 +21,7 @@
 #ifndef TROUPE_ACTORS_WIRE_PART_MESSAGES_H_
 #define TROUPE_ACTORS_WIRE_PART_MESSAGES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -59,32 +60,6 @@ struct IterationPath {
 std::string_view EdgeTensor(std::string_view name);
 std::string_view EdgeSender(std::string_view name);
 
-// The edges between the parts of one compiled graph, by number.
-//
-// Thread rule: made by one thread, then read by all.
-class EdgeTable {
- public:
-  struct Edge {
-    std::string name;  // the rendezvous key
-    PartAddress receiver;
-    // The value stays with its sender until the receiver grants it (graph/passes/recv_schedule.h).
-    bool granted = false;
-    PartAddress sender;  // of one that is granted
-  };
-  // The number of the edge with this name; a new one when there is none.
-  uint32_t Add(const std::string& name);
-  // Negative when there is no such edge.
-  int64_t Find(const std::string& name) const;
-  bool Has(uint32_t number) const { return number < edges_.size(); }
-  Edge& operator[](uint32_t number) { return edges_[number]; }
-  const Edge& operator[](uint32_t number) const { return edges_[number]; }
-  size_t size() const { return edges_.size(); }
-
- private:
-  std::vector<Edge> edges_;
-  absl::flat_hash_map<std::string, uint32_t> numbers_;
-};
-
 struct begin_step {
   int64_t step = 0;
   // The step was told to end before it began.
@@ -104,11 +79,13 @@ struct tensor_to_part {
   IterationPath iteration;
   bool dead = false;
   Tensor value;
+  uint64_t incarnation = 0;  // of the sender's device, as the edge's name bears it
 };
 struct grant {
   int64_t step = 0;
   uint32_t edge = 0;
   IterationPath iteration;
+  uint64_t incarnation = 0;  // as in tensor_to_part
 };
 struct abort_step {
   int64_t step = 0;
@@ -135,6 +112,54 @@ struct part_done {
 // What a part may be sent while its step runs.
 using part_message = std::variant<tensor_to_part, grant, abort_step, argument>;
 
+// The edges between the parts of one compiled graph, by number.
+//
+// Thread rule: made by one thread, then read by all.
+class EdgeTable {
+ public:
+  struct Edge {
+    std::string name;  // the rendezvous key
+    PartAddress receiver;
+    // The value stays with its sender until the receiver grants it (graph/passes/recv_schedule.h).
+    bool granted = false;
+    PartAddress sender;  // of one that is granted
+    // Of the sender's device: the one that the name bears, and the one that lives now. Null: it is
+    // not known here.
+    uint64_t incarnation = 0;
+    const std::atomic<uint64_t>* living = nullptr;
+    bool Lives() const { return living == nullptr || living->load(std::memory_order_relaxed) == incarnation; }
+  };
+  // The number of the edge with this name; a new one when there is none.
+  uint32_t Add(const std::string& name);
+  // Negative when there is no such edge.
+  int64_t Find(const std::string& name) const;
+  bool Has(uint32_t number) const { return number < edges_.size(); }
+  Edge& operator[](uint32_t number) { return edges_[number]; }
+  const Edge& operator[](uint32_t number) const { return edges_[number]; }
+  size_t size() const { return edges_.size(); }
+  // Whether the names of all edges bear incarnations that live.
+  bool Live() const;
+  // ABORTED for a message whose edge bears an incarnation that is over, or that bears another one
+  // than its edge.
+  absl::Status Refuse(const part_message& message) const {
+    if (const auto* t = std::get_if<tensor_to_part>(&message)) return RefuseOf(t->edge, t->incarnation);
+    if (const auto* g = std::get_if<grant>(&message)) return RefuseOf(g->edge, g->incarnation);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status RefuseOf(uint32_t edge, uint64_t incarnation) const {
+    // Who receives a number that does not exist drops the message.
+    if (!Has(edge) || (edges_[edge].Lives() && edges_[edge].incarnation == incarnation)) [[likely]]
+      return absl::OkStatus();
+    return Outdated(edges_[edge], incarnation);
+  }
+  static absl::Status Outdated(const Edge& edge, uint64_t incarnation);
+
+  std::vector<Edge> edges_;
+  absl::flat_hash_map<std::string, uint32_t> numbers_;
+};
+
 // The one way from part to part. Local delivery implements it; a link to another process will.
 class PartTransport {
  public:
@@ -156,11 +181,11 @@ typename Inspector::result_type inspect(Inspector& f, argument& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, tensor_to_part& x) {
-  return f(x.step, x.edge, x.iteration, x.dead, x.value);
+  return f(x.step, x.edge, x.iteration, x.dead, x.value, x.incarnation);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, grant& x) {
-  return f(x.step, x.edge, x.iteration);
+  return f(x.step, x.edge, x.iteration, x.incarnation);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, result& x) {

@@ -35,14 +35,17 @@ struct run_reply {
 };
 
 // The actor of a session. A user's actor sends it run_request and gets run_reply; it may be
-// monitored, and lives as long as the session.
+// monitored. It lives as long as the session, unless it is killed: then it is restarted, requests
+// that it has not answered end with an error, and the session goes on. A handle means one
+// incarnation, so ask again after its death: null until the next one is there, and for good when
+// the session has ended.
 //   self->request(ActorOf(session), 10s, run_request{{{"x", t}}, {"y"}, {}})
 //       .then([](const run_reply& r) { ... });
 caf::actor ActorOf(const Session& session);
 
 // The actors of a device: one answers questions about it, one about the named state on it. Null
-// while the actor is being restarted, and for a device that does not exist. `device`: as
-// Runtime::devices() names it.
+// while the actor is being restarted, and for a device that does not exist; the handle of one that
+// died is dead. `device`: as Runtime::devices() names it.
 caf::actor DeviceActorOf(const Runtime& runtime, const std::string& device);
 caf::actor ContainerActorOf(const Runtime& runtime, const std::string& device);
 

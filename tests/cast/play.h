@@ -22,12 +22,12 @@ inline Output Never(const Scope& root, const Output& x) {
 // A runtime and a session in the stage's system; x -> twice, and x -> never.
 class Play {
  public:
-  explicit Play(SessionOptions options = {}, int devices = 1, int threads = 1) {
+  explicit Play(SessionOptions options = {}, int devices = 1, int threads = 1, const CastPolicies& policies = {}) {
     // How long a step took is not in the play: by default no thread is lent.
     if (options.lend_thread_us == SessionOptions().lend_thread_us) options.lend_thread_us = 0;
     stage.Inline([&] {
       options.runtime =
-          StartRuntimeIn(stage.system(), {.threads = threads, .cpu_devices = devices}, stage.clock()).value();
+          StartRuntimeIn(stage.system(), {.threads = threads, .cpu_devices = devices}, stage.clock(), policies).value();
       runtime = options.runtime;
       auto created = Session::Create(options);
       BOOST_REQUIRE_MESSAGE(created.ok(), created.status());

@@ -170,7 +170,9 @@ class Stage {
     if (c.match_elements<reset_resources>()) return "reset_resources";
     if (c.match_elements<resources_reset>()) return "resources_reset";
     if (c.match_elements<parts_registered>()) return "parts_registered";
-    if (c.match_elements<abort_steps>()) return "abort_steps";
+    if (c.match_elements<add_child>()) return "add_child";
+    if (c.match_elements<remove_child>()) return "remove_child";
+    if (c.match_elements<child_removed>()) return "child_removed";
     if (c.match_elements<step_answered>()) return "step_answered";
     if (c.match_elements<caf::down_msg>()) return "down";
     if (c.match_elements<caf::exit_msg>()) return "exit";

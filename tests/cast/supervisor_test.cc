@@ -89,7 +89,9 @@ child2 <- init | )");
 }
 
 BOOST_AUTO_TEST_CASE(edge_2_a_child_that_stops_by_itself_is_forgotten) {
-  Family f(Policy());
+  RestartPolicy policy = Policy();
+  policy.restart = Restart::kAfterFailure;
+  Family f(policy);
   f.log.clear();
   caf::anon_send_exit(f.directory->Find("a"), caf::exit_reason::user_shutdown);
   BOOST_TEST(f.Go() == R"(
@@ -98,6 +100,25 @@ supervisor <- down | )");
   f.stage.Advance(10s);
   BOOST_TEST(f.Go() == "");
   BOOST_TEST(!f.directory->Find("a"));
+}
+
+BOOST_AUTO_TEST_CASE(edge_2_a_child_that_is_restarted_always_comes_back) {
+  Family f(Policy());
+  f.log.clear();
+  caf::anon_send_exit(f.directory->Find("a"), caf::exit_reason::user_shutdown);
+  f.stage.Play();
+  BOOST_TEST(std::exchange(f.log, "") == "failed a; ");
+  f.stage.Advance(10ms);
+  f.stage.Play();
+  BOOST_TEST(f.log == "spawn a2; restarted a2; ");
+  // And one that is never restarted does not, whatever it died of.
+  RestartPolicy policy = Policy();
+  policy.restart = Restart::kNever;
+  Family never(policy);
+  never.log.clear();
+  BOOST_TEST(never.Fail("a") == "failed a; gave up a; ");
+  never.stage.Advance(1h);
+  BOOST_TEST(never.Go() == "");
 }
 
 BOOST_AUTO_TEST_CASE(edges_3_and_5_the_delay_grows_to_its_limit_and_too_many_failures_end_it) {
@@ -198,8 +219,123 @@ BOOST_AUTO_TEST_CASE(edge_8_news_of_a_stranger_is_ignored) {
   BOOST_TEST(!!f.directory->Find("a"));
 }
 
+// What a child is added as.
+std::shared_ptr<ChildSpec> SpecOfB(Family& f) {
+  auto spec = std::make_shared<ChildSpec>();
+  spec->name = "b";
+  spec->policy = Policy();
+  spec->spawn = [&f](caf::actor_system& s, uint64_t incarnation) {
+    StrAppend(&f.log, "spawn b", incarnation, "; ");
+    return incarnation == 4 ? caf::actor() : s.spawn(ChildBehavior, incarnation);
+  };
+  return spec;
+}
+
+BOOST_AUTO_TEST_CASE(edges_9_and_10_a_child_is_added_and_removed) {
+  Family f(Policy());
+  const auto spec = SpecOfB(f);
+  const caf::actor first = spec->spawn(f.stage.system(), 1);
+  caf::anon_send(f.supervisor, add_child{spec, first});
+  f.stage.Play();
+  BOOST_TEST((f.directory->Find("b") == first));
+  f.log.clear();
+  f.Fail("b");
+  f.stage.Advance(10ms);
+  f.stage.Play();
+  BOOST_TEST(std::exchange(f.log, "") == "spawn b2; ");
+  // One that removes it hears when it is gone.
+  caf::scoped_actor owner(f.stage.system());
+  owner->send(f.supervisor, remove_child{"b"});
+  BOOST_TEST(f.Go() == R"(
+supervisor <- remove_child | 
+child2 <- exit | 
+supervisor <- down | )");
+  int gone = 0;
+  owner->receive([&](child_removed) { ++gone; }, caf::after(0s) >> [] {});
+  BOOST_TEST(gone == 1);
+  BOOST_TEST(!f.directory->Find("b"));
+  BOOST_TEST(f.directory->size() == 1u);
+  f.stage.Advance(1h);
+  BOOST_TEST(f.Go() == "");
+  owner->send(f.supervisor, remove_child{"b"});  // and when there is none
+  f.stage.Play();
+  owner->receive([&](child_removed) { ++gone; }, caf::after(0s) >> [] {});
+  BOOST_TEST(gone == 2);
+}
+
+BOOST_AUTO_TEST_CASE(edge_11_a_child_is_removed_while_it_is_down) {
+  Family f(Policy());
+  const auto spec = SpecOfB(f);
+  caf::anon_send(f.supervisor, add_child{spec, spec->spawn(f.stage.system(), 1)});
+  f.stage.Play();
+  f.Fail("b");
+  f.log.clear();
+  caf::scoped_actor owner(f.stage.system());
+  owner->send(f.supervisor, remove_child{"b"});
+  f.stage.Play();
+  bool gone = false;
+  owner->receive([&](child_removed) { gone = true; }, caf::after(0s) >> [] {});
+  BOOST_TEST(gone);
+  f.stage.Advance(1h);
+  f.stage.Play();
+  BOOST_TEST(f.log == "");  // the timer found nobody
+  BOOST_TEST(f.directory->size() == 1u);
+  // One whose factory has nothing to spawn it for is forgotten, too.
+  const auto again = SpecOfB(f);
+  caf::anon_send(f.supervisor, add_child{again, again->spawn(f.stage.system(), 1)});
+  f.stage.Play();
+  for (int i = 0; i < 3; ++i) {
+    f.Fail("b");
+    f.stage.Advance(50ms);
+    f.stage.Play();
+  }
+  BOOST_TEST(f.directory->size() == 1u);
+}
+
+// The worker is the one that is itself restarted.
+BOOST_AUTO_TEST_CASE(edges_12_and_13_children_outlive_their_supervisor) {
+  CastPolicies policies;
+  for (RestartPolicy* p : {&policies.worker, &policies.device, &policies.container, &policies.session}) {
+    p->jitter = 0;
+    p->min_delay = 10ms;
+  }
+  Play p({}, 2, 1, policies);
+  const std::string device = "device:" + p.runtime->devices()[0].name,
+                    container = "container:" + p.runtime->devices()[1].name;
+  const caf::actor lives = p.Find(device);
+  // One is down when the worker dies, and one dies while there is no worker.
+  p.stage.Kill(p.Find("container:" + p.runtime->devices()[0].name));
+  p.stage.Play();
+  p.stage.Advance(5ms);
+  p.stage.Kill(p.Find("worker"));
+  p.stage.Kill(p.Find(container));
+  BOOST_TEST(p.stage.Play() == R"(
+worker <- exit
+container2 <- exit
+supervisor <- down)");
+  BOOST_TEST(!p.Find("worker"));
+  BOOST_TEST((p.Find(device) == lives));
+  p.stage.Advance(10ms);
+  BOOST_TEST(p.stage.Play() == R"(
+supervisor <- restart_child
+worker2 <- init
+container3 <- init)");  // it hears of the death in its first turn
+  BOOST_TEST((p.Find("worker") && !p.Find(container)));
+  p.stage.Advance(10ms);
+  BOOST_TEST(p.stage.Play() == R"(
+worker2 <- restart_child
+container4 <- init)");
+  BOOST_TEST((p.Find(device) == lives));
+  // It is watched as before.
+  p.stage.Kill(lives);
+  p.stage.Play();
+  p.stage.Advance(10ms);
+  p.stage.Play();
+  BOOST_TEST((p.Find(device) && p.Find(device) != lives));
+}
+
 // What the failure of a child means to the steps that run.
-BOOST_AUTO_TEST_CASE(a_killed_device_container_or_worker_fails_the_steps_that_run_and_comes_back) {
+BOOST_AUTO_TEST_CASE(a_killed_device_container_or_worker_ends_its_steps_and_comes_back) {
   for (const std::string who : {"device", "container", "worker"}) {
     Play p;
     Variable v(p.root.WithOpName("v"), 5.0f);
@@ -214,9 +350,8 @@ BOOST_AUTO_TEST_CASE(a_killed_device_container_or_worker_fails_the_steps_that_ru
     const std::string name = who == "worker" ? who : StrCat(who, ":", p.runtime->devices()[0].name);
     const caf::actor before = p.Find(name);
     p.stage.Kill(before);
-    BOOST_TEST(p.Go() == StrCat("\n", who, " <- exit | running\n", R"(supervisor <- down | running
-session <- abort_steps | running
-executor <- doorbell | ABORTED)"));
+    BOOST_TEST(p.Go() == StrCat("\n", who, " <- exit | running\n", who == "worker" ? "supervisor" : "worker",
+                                " <- down | running\nexecutor <- doorbell | ABORTED"));
     BOOST_TEST(p.Message().find(StrCat("actor '", name, "' died while the step ran")) == 0u, p.Message());
     BOOST_TEST(!p.Find(name));
     p.stage.Advance(2ms);

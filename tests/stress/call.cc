@@ -40,7 +40,7 @@ bool Allowed(const Call& c, const absl::Status& s) {
     case Code::kDeadlineExceeded:
       return c.deadline_ms() > 0 && MillisSince(c.started.at()) >= static_cast<double>(c.deadline_ms()) - 1;
     case Code::kCancelled:
-      return c.cancelling.came() || p.closing.came() || killed;  // a session whose actor is dead is closed
+      return c.cancelling.came() || p.closing.came();
     case Code::kAborted:
       return killed || (p.closing.came() && c.mode == Mode::kRequest);  // the actor was gone before the message
     case Code::kUnavailable:

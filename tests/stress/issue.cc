@@ -173,10 +173,12 @@ absl::Status Scenario::RunPartial(Call& call, Session& session, const RunOptions
 }
 
 void Scenario::Request(Call& call, caf::event_based_actor* self) {
-  const size_t party = static_cast<size_t>(call.party->index);
+  const std::shared_ptr<Session> session = call.party->Get();
+  caf::actor to = session == nullptr ? nullptr : ActorOf(*session);
+  if (!to) to = session_actors_[static_cast<size_t>(call.party->index)];  // a dead one answers, too
   run_request request{Model::FeedsOf(call.in), FetchesOf(call), {}, OptionsOf(call, &call.token)};
   auto me = shared_from_this();
-  self->request(session_actors_[party], caf::infinite, std::move(request))
+  self->request(to, caf::infinite, std::move(request))
       .then([me, &call](const run_reply& r) { me->OnAnswer(call, r.status, r.outputs); },
             [me, &call](const caf::error& e) { me->OnAnswer(call, absl::AbortedError(caf::to_string(e)), {}); });
 }

@@ -112,7 +112,7 @@ bool Scenario::StartParty(Party& p) {
   auto session = Session::Create(p.options);
   p.options.runtime = nullptr;
   if (failed("a session is not made", session.status())) return false;
-  session_actors_[static_cast<size_t>(p.index)] = ActorOf(**session);
+  session_actors_[static_cast<size_t>(p.index)] = ActorOf(**session);  // its first incarnation
   // Whoever has the last share destroys it: a thread of the scenario, a callback, a handler.
   p.session = std::shared_ptr<Session>(session->release(), [this, me = shared_from_this(), &p](Session* s) {
     p.closing.Now();
@@ -181,9 +181,9 @@ void Scenario::CheckWhatIsLeft() {
   for (auto& place : parties_) {
     Party& p = *place;
     const std::shared_ptr<Session> session = p.Get();
-    if (session == nullptr || p.closing.came() || p.killed.came() || (p.place->stuck && !gate_.came())) continue;
+    if (session == nullptr || p.closing.came() || (p.place->stuck && !gate_.came())) continue;
     Doing doing(this, StrCat("a step of session ", p.index, " when all is over"));
-    // A killed worker is back soon.
+    // A killed worker is back soon, and so is a session's actor.
     const Model::Fetch& f = p.model->fetches()[0];
     RunOptions options;
     options.timeout_ms = 20000;
@@ -191,7 +191,7 @@ void Scenario::CheckWhatIsLeft() {
     absl::Status s;
     (void)InTime(0, [&] {
       s = session->Run(options, Model::FeedsOf(PlainInputs(p)), {f.name}, {}, &out, nullptr);
-      return !p.place->killed.came() || !(absl::IsUnavailable(s) || absl::IsAborted(s));
+      return !(p.place->killed.came() || p.killed.came()) || !(absl::IsUnavailable(s) || absl::IsAborted(s));
     });
     if (!s.ok()) {
       if (p.place->options.memory_limit == 0 || !absl::IsResourceExhausted(s))
@@ -202,7 +202,7 @@ void Scenario::CheckWhatIsLeft() {
     const auto got = out[0].flat<double>();
     if (!std::equal(got.begin(), got.end(), expected.begin(), expected.end()))
       Fault(number_, "wrong value when all is over", out[0].DebugString());
-    if (p.model->counter().empty() || p.reset.came() || p.place->killed.came()) continue;
+    if (p.model->counter().empty() || p.reset.came() || p.place->killed.came() || p.killed.came()) continue;
     s = session->Run(options, Model::FeedsOf(PlainInputs(p)), {p.model->counter()}, {}, &out, nullptr);
     const double count = s.ok() ? out[0].scalar<double>() : -1, least = static_cast<double>(p.counter_ok),
                  most = static_cast<double>(p.counter_started);

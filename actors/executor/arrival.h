@@ -5,14 +5,12 @@
 #ifndef TROUPE_ACTORS_EXECUTOR_ARRIVAL_H_
 #define TROUPE_ACTORS_EXECUTOR_ARRIVAL_H_
 
-#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "actors/executor/step_report.h"
 #include "actors/wire/part_messages.h"
 
 namespace troupe {
@@ -38,11 +36,6 @@ struct wait_end {
   int64_t step = 0;
   WaitingNode* waiting = nullptr;
 };
-// A question what the step waits for.
-struct question {
-  std::function<void(StepReport)> answer;
-};
-
 struct Arrival {
   using Message = std::variant<node_end, wait_end, tensor_to_part, grant, abort_step, argument, question>;
 

@@ -22,9 +22,6 @@ struct CompileCall;
 struct CloseCall;
 struct RegisterGraphCall;
 
-struct run_step {
-  StepInput input;
-};
 struct token_message {
   std::shared_ptr<Token> token;
 };
@@ -81,7 +78,6 @@ CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::RegisterGraphCall>))
 CAF_END_TYPE_ID_BLOCK(troupe_cast)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)

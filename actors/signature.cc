@@ -182,7 +182,7 @@ void Signature::Ask(const std::function<void(const std::shared_ptr<StepQuestion>
   for (ExecutorSet* set : all_) {
     if (!set->running()) continue;
     asked->push_back({set->step_id(), Describe(), std::make_shared<StepQuestion>(set->executors())});
-    asked->back().question->Ask(answered);
+    asked->back().question->Ask(&set->transport(), answered);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "actors/executor/executor_actor.h"
+#include "actors/step/local_transport.h"
 
 namespace troupe {
 namespace {
@@ -142,19 +143,36 @@ StepQuestion::StepQuestion(const std::vector<std::shared_ptr<Executor>>& parts)
   for (size_t i = 0; i < parts.size(); ++i) parts_[i].part = parts[i]->state().shared_part();
 }
 
-void StepQuestion::Ask(std::function<void(const std::shared_ptr<StepQuestion>&)> answered) {
-  if (executors_.empty()) return answered(shared_from_this());
-  answered_ = std::move(answered);
-  for (size_t i = 0; i < executors_.size(); ++i) {
-    const std::shared_ptr<Executor> e = executors_[i].lock();
-    e->Report([me = shared_from_this(), i](StepReport report) { me->Answered(i, std::move(report)); });
-  }
+int64_t OpenQuestions::Add(const std::shared_ptr<StepQuestion>& asks) {
+  std::lock_guard<std::mutex> lock(mu_);
+  std::erase_if(asked_, [](const auto& q) { return q.second.expired(); });
+  asked_.emplace_back(++last_, asks);
+  return last_;
 }
 
-void StepQuestion::Answered(size_t part, StepReport report) {
+void OpenQuestions::Answered(int64_t number, uint32_t part, StepReport report) {
+  std::shared_ptr<StepQuestion> asks;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& [n, q] : asked_) {
+      if (n == number) asks = q.lock();
+    }
+  }
+  if (asks != nullptr) asks->Answered(part, std::move(report));
+}
+
+void StepQuestion::Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered) {
+  if (executors_.empty()) return answered(shared_from_this());
+  answered_ = std::move(answered);
+  const question q{transport->questions().Add(shared_from_this())};
+  for (uint32_t i = 0; i < executors_.size(); ++i) transport->Deliver({0, i}, q).IgnoreError();
+}
+
+void StepQuestion::Answered(uint32_t part, StepReport report) {
   std::function<void(const std::shared_ptr<StepQuestion>&)> answered;
   {
     std::lock_guard<std::mutex> lock(mu_);
+    if (part >= parts_.size() || parts_[part].report) return;
     parts_[part].report = std::move(report);
     if (--left_ == 0) answered = std::move(answered_);
   }
@@ -186,10 +204,10 @@ std::vector<std::string> StepQuestion::Lines() const {
   return StallLines(parts);
 }
 
-std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts) {
+std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts, LocalTransport* transport) {
   auto all_answered = std::make_shared<std::promise<void>>();
   const auto question = std::make_shared<StepQuestion>(parts);
-  question->Ask([all_answered](const std::shared_ptr<StepQuestion>&) { all_answered->set_value(); });
+  question->Ask(transport, [all_answered](const std::shared_ptr<StepQuestion>&) { all_answered->set_value(); });
   (void)all_answered->get_future().wait_for(std::chrono::milliseconds(100));
   return question->Lines();
 }

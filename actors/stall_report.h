@@ -1,7 +1,7 @@
 // Reports what a step waits for, the culprit first.
 //
 // Every part of the step is asked (StepQuestion) and answers in its turn which nodes run or wait in
-// it (executor/step_report.h). A receive in one part waits for a node of another; followed from
+// it (wire/step_report.h). A receive in one part waits for a node of another; followed from
 // part to part, each wait ends at a culprit: a kernel that runs, a feed that has not come, a part
 // that does not answer because its turn does not end, or a part that has ended without sending. A
 // report has one line for each culprit, oldest first; below it stand the nodes that wait for it,
@@ -29,7 +29,7 @@
 
 #include "absl/status/status.h"
 #include "actors/executor/compiled_part.h"
-#include "actors/executor/step_report.h"
+#include "actors/wire/part_messages.h"
 
 namespace troupe {
 
@@ -44,20 +44,40 @@ struct PartAnswer {
 // At most `limit` lines and one that says how many were left out.
 std::vector<std::string> StallLines(const std::vector<PartAnswer>& parts, size_t limit = 40);
 
-// One question to all parts of a step.
+class LocalTransport;
+class StepQuestion;
+
+// The questions that the parts of one set have been asked, by number. A report that nobody asked
+// for, or no longer, is dropped.
+//
+// Thread rule: all methods are thread safe.
+class OpenQuestions {
+ public:
+  // The number of a question. Throws std::bad_alloc.
+  int64_t Add(const std::shared_ptr<StepQuestion>& asks);
+  void Answered(int64_t number, uint32_t part, StepReport report);
+
+ private:
+  std::mutex mu_;
+  int64_t last_ = 0;
+  std::vector<std::pair<int64_t, std::weak_ptr<StepQuestion>>> asked_;
+};
+
+// One question to all parts of a step: it goes out as the message `question`, and each part answers
+// by `stall_report`.
 class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
  public:
   explicit StepQuestion(const std::vector<std::shared_ptr<Executor>>& parts);
   // Asks all parts. REQUIRES: the step's executors are not released meanwhile. `answered` is called
   // once, when all parts have answered, in the turn of the last one (at once when there is no
-  // part); it is not called if an executor is dead.
-  void Ask(std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
+  // part); it is not called if an executor is dead, or this object is gone.
+  void Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
   // The report made of the answers that have come so far.
   std::vector<std::string> Lines() const;
+  // One part's; the first one counts.
+  void Answered(uint32_t part, StepReport report);
 
  private:
-  void Answered(size_t part, StepReport report);
-
   const std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
   std::vector<std::weak_ptr<Executor>> executors_;
   mutable std::mutex mu_;
@@ -68,7 +88,7 @@ class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
 
 // Asks and waits for the answers, 100 ms at most. REQUIRES: as Ask; not called in an executor's
 // turn.
-std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts);
+std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts, LocalTransport* transport);
 
 // "step 7 (y:0) has made no progress for 100 ms; it waits for:\n  ..."
 std::string StallText(int64_t step_id, const std::string& what, int64_t ms, const std::vector<std::string>& lines);

@@ -272,9 +272,10 @@ void StepWatch::CheckProgress(Entry* e, Time now, Later* later) {
 // before this returns.
 void StepWatch::Ask(Entry* e) {
   e->question = std::make_shared<StepQuestion>(e->set->executors());
-  e->question->Ask([watch = weak_from_this(), set = e->set](const std::shared_ptr<StepQuestion>& question) {
-    if (auto w = watch.lock()) w->Answered(set, question);
-  });
+  e->question->Ask(&e->set->transport(),
+                   [watch = weak_from_this(), set = e->set](const std::shared_ptr<StepQuestion>& question) {
+                     if (auto w = watch.lock()) w->Answered(set, question);
+                   });
 }
 
 // None when there was no memory for the question.

@@ -5,14 +5,12 @@
 #ifndef TROUPE_ACTORS_EXECUTOR_ARRIVAL_H_
 #define TROUPE_ACTORS_EXECUTOR_ARRIVAL_H_
 
-#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "actors/executor/step_report.h"
 #include "actors/wire/part_messages.h"
 
 namespace troupe {
@@ -39,11 +37,6 @@ struct wait_end {
   WaitingNode* waiting = nullptr;
   absl::Status status;  // an error: the wait was forgotten
 };
-// A question what the step waits for.
-struct question {
-  std::function<void(StepReport)> answer;
-};
-
 struct Arrival {
   using Message = std::variant<node_end, wait_end, tensor_to_part, grant, abort_step, argument, question>;
 

@@ -174,7 +174,7 @@ void StepState::Answered(const question& q) const {
   } catch (const std::bad_alloc&) {
     report.running = active_;
   }
-  q.answer(std::move(report));
+  host_->Answer({q.number, std::move(report)});
 }
 
 // Of a partial run: the argument may come before or after its node is ready.

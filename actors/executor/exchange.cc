@@ -75,10 +75,10 @@ void StepState::Handle(grant& m) {
 }
 
 void StepState::TakeEarlyArrivals() {
+  if (refused_.first == last_step_ && !refused_.second.ok()) Abort(std::exchange(refused_.second, absl::OkStatus()));
   ArrivalList early;
   mailroom_.TakeEarly(&early);
   while (std::unique_ptr<Arrival> a = early.Pop()) HandleArrival(std::move(a));
-  if (refused_.first == last_step_) Abort(std::exchange(refused_.second, absl::OkStatus()));
 }
 
 // The step is aborting: who asks for more is refused at once.

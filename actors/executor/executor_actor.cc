@@ -56,11 +56,10 @@ class ExecutorActor : public caf::event_based_actor {
 // Made when the library is loaded: an actor may die because memory has run out.
 const absl::Status& kKilled = *new absl::Status(
     absl::AbortedError("an executor actor was killed while the step ran; it is replaced for the next step"));
-const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
 
 template <class T>
-caf::mailbox_element_ptr Element(T message) {
-  return caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, std::move(message));
+caf::mailbox_element_ptr Element(T&& message) {
+  return caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, std::forward<T>(message));
 }
 
 template <class T>
@@ -82,38 +81,16 @@ void Executor::Spawn(caf::actor_system& system) {
   doorbell_ = Element(doorbell{});
 }
 
-void Executor::Prepare(const StepInput& input) {
-  step_id_ = input.context->step_id;
+void Executor::Prepare(run_step message) {
+  step_id_ = message.input.context->step_id;
   if (abort_.load(std::memory_order_relaxed) == nullptr) abort_.store(new Arrival);
-  run_step_ = Element(run_step{input});
-}
-
-void Executor::Prepare(begin_step message) {
-  auto own = std::make_shared<OwnStep>();
-  own->step_id = message.step;
-  own->cancelled.store(message.cancelled);
-  own->arguments = std::move(message.arguments);
-  own->results.resize(message.num_results);
-  StepInput input;
-  input.context = own;
-  input.arguments = own->arguments.data();
-  input.results = own->results.data();
-  input.partial = message.partial;
-  input.token_messages = message.token_messages;
-  input.check_kernels = message.check_kernels;
-  input.measure = message.measure;
-  input.timings = message.timed ? &own->timings : nullptr;
-  {
-    std::lock_guard<std::mutex> lock(own_mu_);
-    own_ = std::move(own);
-  }
-  Prepare(input);
+  run_step_ = Element(std::move(message));
 }
 
 void Executor::Start(caf::execution_unit* home) noexcept {
   starting_.store(true);
   actor_->enqueue(std::move(run_step_), home);
-  if (dead_.load() && starting_.exchange(false)) group_->PartDone(this, kKilled);
+  if (dead_.load() && starting_.exchange(false)) Done(kKilled);
 }
 
 void Executor::OnRunStep(const StepInput& input) {
@@ -155,52 +132,21 @@ void Executor::Go() {
     return;
   }
   if (!state_.done()) return state_.Rest();
-  Done(state_.Finish());
+  StepInput input;
+  absl::Status status = state_.Finish(&input);
+  Done(std::move(status), std::move(input));
 }
 
-void Executor::Done(const absl::Status& status) {
+void Executor::Done(absl::Status status, StepInput input) {
   owes_ = false;
-  // Only the thread that begins a step, and this turn, change it.
-  if (own_ == nullptr) [[likely]]
-    return group_->PartDone(this, status);
-  std::shared_ptr<OwnStep> own;
-  {
-    std::lock_guard<std::mutex> lock(own_mu_);
-    own = std::move(own_);
-  }
-  own->cancellations.Clear();
-  own->cancellations.Cancel();  // a kernel that is left hears that it comes too late
-  part_done m;
-  m.step = own->step_id;
-  m.status = status;
-  try {
-    for (uint32_t i = 0; i < own->results.size(); ++i) {
-      if (own->results[i].valid()) m.results.emplace_back(i, std::move(own->results[i]));
-    }
-    for (const NodeTiming& t : own->timings) m.statistics.push_back({t.node, t.thread, t.start_nanos, t.end_nanos});
-  } catch (const std::bad_alloc&) {
-    return group_->PartDone(this, kNoMemory);
-  }
-  group_->PartDone(this, std::move(m));
+  transport_->ToStep(address_, step_message(std::in_place_type<part_done>, step_id_, std::move(status),
+                                            std::move(input), state_.part().num_results));
 }
 
-void Executor::CancelOwn(int64_t step_id) {
-  std::shared_ptr<OwnStep> own;
-  {
-    std::lock_guard<std::mutex> lock(own_mu_);
-    if (own_ != nullptr && own_->step_id == step_id) own = own_;
-  }
-  if (own != nullptr) own->Cancel();
-}
+void Executor::PartFails(const absl::Status& status) { transport_->ToStep(address_, part_failed{step_id_, status}); }
 
-void Executor::PartFails(const absl::Status& status) {
-  if (own_ != nullptr) CancelOwn(own_->step_id);
-  group_->PartFails(this, status);
-}
-
-void Executor::ResultReady(uint32_t index) {
-  if (own_ == nullptr) return group_->ResultReady(index);
-  group_->ResultCame({own_->step_id, index, std::move(own_->results[index])});
+void Executor::ResultReady(uint32_t index, Tensor value) {
+  transport_->ToStep(address_, result{step_id_, index, std::move(value)});
 }
 
 void Executor::OnKilled() { End(kKilled); }
@@ -210,12 +156,14 @@ void Executor::End(const absl::Status& status) {
     std::lock_guard<std::mutex> lock(in_group_);
     dead_.store(true);
   }
-  if (starting_.exchange(false)) return group_->PartDone(this, status);
+  if (starting_.exchange(false)) return Done(status);
   if (!owes_) return;
   // Kernels that still run keep this object alive; what they post will be dropped with it.
   if (state_.idle()) return Done(status);
   state_.Abort(status);
-  Done(state_.Finish());
+  StepInput input;
+  absl::Status finished = state_.Finish(&input);
+  Done(std::move(finished), std::move(input));
 }
 
 void Executor::Ring() noexcept {
@@ -244,19 +192,17 @@ void Executor::Abort(int64_t step_id, const absl::Status& status) noexcept {
   Post(a);
 }
 
-void Executor::Report(std::function<void(StepReport)> answer) { Post(new Arrival(question{std::move(answer)})); }
-
 absl::Status Executor::SendToPart(part_message message) {
   const EdgeTable& edges = group_->edges();
   if (auto* const g = std::get_if<grant>(&message)) {
     const EdgeTable::Edge& edge = edges[g->edge];
     g->incarnation = edge.incarnation;
-    return group_->Deliver(edge.sender, std::move(message));
+    return transport_->Deliver(edge.sender, std::move(message));
   }
   auto& tensor = std::get<tensor_to_part>(message);
   const EdgeTable::Edge& edge = edges[tensor.edge];
   tensor.incarnation = edge.incarnation;
-  return group_->Deliver(edge.receiver, std::move(message));
+  return transport_->Deliver(edge.receiver, std::move(message));
 }
 
 void Executor::Receive(part_message message) {
@@ -264,7 +210,6 @@ void Executor::Receive(part_message message) {
       [this]<class T>(T& m) {
         if constexpr (std::is_same_v<T, abort_step>) {
           Abort(m.step, m.status);
-          CancelOwn(m.step);
         } else {
           // An edge that nobody knows is nobody's.
           if constexpr (requires { m.edge; }) {

@@ -1,14 +1,14 @@
 // The executor: an actor around one StepState.
 //
 //   state      message                action                                                               next
-//   free       run_step {input}     1 Begin, Drain                                                         running
+//   free       run_step {arguments} 1 Begin, Drain                                                         running
 //   running    doorbell             2 take the arrivals (tensors, finished kernels, aborts, questions), Drain  running
 //   running    tokens {token}       3 Deliver, Drain (one-message-per-token mode)                          running
 //   running    go_on                4 Drain again: the turn before gave way to others                      running
-//   running    (nothing is left)    5 Finish; PartDone to the group                                        free
+//   running    (nothing is left)    5 Finish; part_done to the step                                        free
 //   free       doorbell, go_on      6 arrivals of a step that is over are counted and dropped              free
 //   free       exit                 7 nothing to tell; a run_step that comes now fails with ABORTED        dead
-//   running    exit                 8 PartDone to the group with ABORTED                                   dead
+//   running    exit                 8 part_done with ABORTED                                   dead
 //   dead       anything             9 dropped; the set is not leased again, the next lease makes a new one dead
 //
 // An exception that is the executor's own (there was no memory) ends its step with that error, and
@@ -52,21 +52,11 @@ namespace troupe {
 
 class Executor;
 
-// All parts of one step in this process, and what happens when they are done. Reused from step to
-// step.
-class StepGroup : public PartTransport {
+// What the executors of one step share.
+class StepGroup {
  public:
-  // A part is done; its error, if any, counts unless another was told before. Called once a part
-  // and step, in the part's turn or when its actor is gone.
-  virtual void PartDone(Executor* executor, const absl::Status& status) = 0;
-  // The same for a part that has memory of its own: the message brings its results.
-  virtual void PartDone(Executor* executor, part_done message) = 0;
-  // A part has met an error, before it is done. The first one counts, and ends the whole step.
-  virtual void PartFails(Executor* executor, const absl::Status& status) = 0;
+  virtual ~StepGroup() = default;
   virtual const EdgeTable& edges() const = 0;
-  // Result `index` of a partial run is in its place, or comes with the message.
-  virtual void ResultReady(uint32_t index) = 0;
-  virtual void ResultCame(result message) = 0;
   // The execution unit that resumes this step's executors: the lane, in the form that the calling
   // thread must name, or the compute threads (turn_threads.h). Null is the scheduler.
   virtual caf::execution_unit* Home() = 0;
@@ -76,7 +66,10 @@ class StepGroup : public PartTransport {
 // hold it when the actor is dead.
 class Executor : public StepHost, public std::enable_shared_from_this<Executor> {
  public:
-  Executor(std::shared_ptr<const CompiledPart> part, StepGroup* group) : group_(group), state_(std::move(part), this) {}
+  // Part `address` of its group's steps.
+  Executor(std::shared_ptr<const CompiledPart> part, PartAddress address, StepGroup* group,
+           std::shared_ptr<PartTransport> transport)
+      : group_(group), address_(address), transport_(std::move(transport)), state_(std::move(part), this) {}
   ~Executor() override { delete abort_.load(); }
 
   // Spawns the actor. Called once.
@@ -87,16 +80,11 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
 
   // Makes the messages that begin and end a step, so that neither needs memory any more. Throws
   // std::bad_alloc. From the thread that leases the executor, as Start.
-  void Prepare(const StepInput& input);
-  // The same for a part that takes nothing from the step's memory.
-  void Prepare(begin_step message);
+  void Prepare(run_step message);
   // Sends run_step. REQUIRES: Prepare.
   void Start(caf::execution_unit* home) noexcept;
   // Ends the step from any thread.
   void Abort(int64_t step_id, const absl::Status& status) noexcept;
-  // Asks what the step waits for. `answer` is called in the executor's turn; not if the actor is
-  // dead.
-  void Report(std::function<void(StepReport)> answer);
   // Takes a message for the step that runs or is about to begin. From any thread.
   void Receive(part_message message);
   // Sends `arrival` (takes ownership) from any thread.
@@ -104,11 +92,6 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   StepState& state() { return state_; }
   // The sum of the executor's turns in the last step. REQUIRES: that step is over, and was timed.
   int64_t turn_nanos() const { return turn_nanos_; }
-  // The context of a step that has memory of its own; null otherwise. From any thread.
-  const StepContext* own_context() const {
-    std::lock_guard<std::mutex> lock(own_mu_);
-    return own_.get();
-  }
   // True when a step was begun and has not had its first turn. From any thread.
   bool starting() const { return starting_.load(std::memory_order_relaxed); }
 
@@ -128,23 +111,20 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
   void PartFails(const absl::Status& status) override;
   void PostToken(Token token) override;
-  void ResultReady(uint32_t index) override;
+  void ResultReady(uint32_t index, Tensor value) override;
+  void Answer(stall_report report) override { transport_->ToStep(address_, std::move(report)); }
 
  private:
-  // What a step has here that takes nothing from the memory of its group.
-  struct OwnStep : StepContext {
-    std::vector<Tensor> arguments, results;
-    std::vector<NodeTiming> timings;
-  };
   void Go();
-  void Done(const absl::Status& status);
-  // Tells kernels of step `step_id`, if it has a context of its own, to end. From any thread.
-  void CancelOwn(int64_t step_id);
+  // Says that the part is done; by whoever owes it.
+  void Done(absl::Status status, StepInput input = {});
   void Ring() noexcept;
 
   // Destroyed when the actor is dead and the step that it ran is over. in_group_ keeps kernels that
   // run outside of the turn from using it after that.
   StepGroup* const group_;
+  const PartAddress address_;
+  const std::shared_ptr<PartTransport> transport_;  // uses the group as well, except for reports
   StepState state_;
   caf::actor actor_;
   caf::resumable* resumable_ = nullptr;
@@ -156,8 +136,6 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // is the first since arrivals were taken; the turn makes the next one before it takes them.
   caf::mailbox_element_ptr run_step_, doorbell_;
   std::atomic<Arrival*> abort_{nullptr};
-  mutable std::mutex own_mu_;
-  std::shared_ptr<OwnStep> own_;
   // Set while a run_step is on its way. If the actor dies first, the thread that clears the flag
   // reports the part.
   std::atomic<bool> starting_{false};

@@ -82,7 +82,7 @@ class FramePool {
   }
   // Needs no memory. REQUIRES: its slots are empty.
   void Give(uint32_t frame, Iteration* iteration) noexcept { iterations_[frame].emplace_back(iteration); }
-  // One for a run of frame `id`, with its lists as they are at a loop's begin. Throws std::bad_alloc.
+  // One for a run of frame `id`, its lists as they are when a loop begins. Throws std::bad_alloc.
   Frame* TakeFrame(uint32_t id);
   // Needs no memory.
   void Give(Frame* frame) noexcept;

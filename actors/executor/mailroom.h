@@ -19,7 +19,7 @@
 //   held     another Send               11 INVALID_ARGUMENT to that one              held
 //   any      the step ends              12 all of it is dropped                      empty
 //
-// Messages for a step that has not begun here (its begin_step may be overtaken) lie in a list of
+// Messages for a step that has not begun here (its run_step may be overtaken) lie in a list of
 // their own until it begins.
 //
 // What others can send unasked is bounded: tensors that nobody has asked for, grants that came

@@ -1,5 +1,5 @@
-// A node that was ready, but whose kernel, or the reading of a reference among its inputs, must wait
-// for something that others have (troupe/kernel.h, KernelWait).
+// A node that was ready, but whose kernel, or the reading of a reference among its inputs, must
+// wait for something that others have (troupe/kernel.h, KernelWait).
 #ifndef TROUPE_ACTORS_EXECUTOR_PENDING_WAIT_H_
 #define TROUPE_ACTORS_EXECUTOR_PENDING_WAIT_H_
 

@@ -149,7 +149,7 @@ void StepState::Forsake(const absl::Status& status) {
 
 void StepState::AbortCancelled() { Abort(absl::CancelledError("the step was cancelled")); }
 
-absl::Status StepState::Finish() {
+absl::Status StepState::Finish(StepInput* input) {
   active_ = false;
   mailroom_.Clear();
   // After a step without error and without control flow every slot has been emptied by its
@@ -162,7 +162,9 @@ absl::Status StepState::Finish() {
     if (!input_.partial || (i < held_arguments_.size() && held_arguments_[i].valid())) bits::RemoveBias(Argument(i));
   }
   held_arguments_.clear();
-  input_.context.reset();  // what the step kept there goes when the last part is done
+  // What the step kept in its context goes when the last part is done.
+  if (input != nullptr) *input = std::move(input_);
+  input_.context.reset();
   return std::move(status_);
 }
 

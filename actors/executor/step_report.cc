@@ -1,9 +1,6 @@
 // What a part says when it is asked what its step waits for: from what runs or waits for others,
 // along the edges, to all that cannot run before it.
-#include "actors/executor/step_report.h"
-
 #include <algorithm>
-#include <cstdio>
 
 #include "actors/executor/async_call.h"
 #include "actors/executor/turn.h"
@@ -34,14 +31,6 @@ std::string WhatOf(const KernelWait& wait) {
 }
 
 }  // namespace
-
-std::string DurationText(int64_t nanos) {
-  const int64_t ms = nanos / 1000000;
-  if (ms < 1000) return StrCat(ms, " ms");
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ms) / 1000);
-  return text;
-}
 
 class StepState::Reporter {
  public:

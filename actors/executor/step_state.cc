@@ -296,7 +296,7 @@ bool StepState::TakeResult(uint32_t node, Iteration* it, Tensor* in, bool dead) 
   } else {
     input_.results[n.index] = std::move(in[0]);
   }
-  if (input_.partial) host_->ResultReady(n.index);
+  if (input_.partial) host_->ResultReady(n.index, std::move(input_.results[n.index]));
   return true;
 }
 
@@ -363,7 +363,7 @@ void StepState::RunDead(uint32_t node, Iteration* it) {
   ForgetInputs(n, it->slots + n.first_slot);
   if (n.handling == Handling::kResult) {
     input_.results[n.index] = Tensor();
-    if (input_.partial) host_->ResultReady(n.index);
+    if (input_.partial) host_->ResultReady(n.index, Tensor());
   }
   FinishNode<true>(node, it, out_.data(), true);
 }

@@ -55,7 +55,7 @@
 #include "actors/executor/frame.h"
 #include "actors/executor/mailroom.h"
 #include "actors/executor/pending_wait.h"
-#include "actors/executor/step_report.h"
+#include "actors/wire/step_report.h"
 
 namespace troupe {
 
@@ -67,13 +67,6 @@ struct Token {
   OutEdge edge{};
   Tensor value;
   bool dead = false;
-};
-
-// One run of one node, for RunMetadata.
-struct NodeTiming {
-  uint32_t node;
-  uint32_t thread;  // 0 = the executor's turn, 1 = a job
-  int64_t start_nanos, end_nanos;
 };
 
 // The services that the step needs from the actor around it.
@@ -92,22 +85,13 @@ class StepHost {
   // The part ends early, with this error: the rest of the step is to end as well. Called before the
   // part's kernels have ended; most often in the executor's turn.
   virtual void PartFails(const absl::Status&) {}
-  // A result is in its place (only in a partial run).
-  virtual void ResultReady(uint32_t index) = 0;
+  // A result is there (only in a partial run).
+  virtual void ResultReady(uint32_t index, Tensor value) = 0;
+  // The answer to a question. In the executor's turn.
+  virtual void Answer(stall_report) {}
   // Brings `token` back through Deliver by a message of its own (only in the one-message-per-token
   // mode).
   virtual void PostToken(Token token) = 0;
-};
-
-struct StepInput {
-  std::shared_ptr<StepContext> context;
-  const Tensor* arguments = nullptr;  // by index; read only
-  Tensor* results = nullptr;          // by index; each is written by one part
-  bool partial = false;               // arguments come one by one, results are told one by one
-  bool token_messages = false;        // every token is a message (a debugging mode)
-  bool check_kernels = false;         // all outputs of all kernels are checked (a debugging mode)
-  bool measure = false;               // the step is timed, whatever its number
-  std::vector<NodeTiming>* timings = nullptr;
 };
 
 class StepState : public TensorExchange {
@@ -137,8 +121,8 @@ class StepState : public TensorExchange {
   bool has_jobs() const { return jobs_.load(std::memory_order_relaxed) > 0; }
   // Whether the part of step `step_id` has been aborted. From any thread.
   bool Aborted(int64_t step_id) const { return aborted_step_.load(std::memory_order_relaxed) == step_id; }
-  // The first error. REQUIRES: done().
-  absl::Status Finish();
+  // The first error. `input` gets what Begin was given. REQUIRES: done().
+  absl::Status Finish(StepInput* input = nullptr);
 
   // From any thread; takes ownership. True when the doorbell must be rung, which the caller does.
   bool PostArrival(Arrival* arrival);

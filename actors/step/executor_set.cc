@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/no_memory.h"
-#include "actors/runtime_impl.h"
 #include "actors/signature.h"
 #include "actors/step/answers.h"
 #include "actors/step/own_result.h"
@@ -33,11 +32,14 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
       context_(std::make_shared<StepContext>()),
       cost_(signature->options.lend_thread_us * 1000),
       async_(this) {
+  transport_ = std::make_shared<LocalTransport>(&system, signature->options.wire_messages, signature->runtime.get(),
+                                                &signature->edges, &executors_, this);
   try {
     std::vector<caf::resumable*> own;
     for (const auto& part : signature->parts) {
       user_kernels_ |= part->has_user_kernels;
-      executors_.push_back(std::make_shared<Executor>(part, this));
+      const PartAddress address{0, static_cast<uint32_t>(executors_.size())};
+      executors_.push_back(std::make_shared<Executor>(part, address, this, transport_));
       executors_.back()->Spawn(system);
       own.push_back(executors_.back()->resumable());
     }
@@ -88,27 +90,6 @@ void ExecutorSet::LeaveLane() {
 }
 
 const EdgeTable& ExecutorSet::edges() const { return signature_->edges; }
-
-absl::Status ExecutorSet::Deliver(PartAddress to, part_message message) {
-  if (to.part >= executors_.size()) return NotFound("the step has no part ", to.part);
-  if (signature_->options.wire_messages) [[unlikely]] {
-    TROUPE_ASSIGN_OR_RETURN(message, ThroughBytes(system_, std::move(message)));
-    if (auto* m = std::get_if<tensor_to_part>(&message)) Bind(&m->value);
-    if (auto* m = std::get_if<argument>(&message)) Bind(&m->value);
-  }
-  TROUPE_RETURN_IF_ERROR(signature_->edges.Refuse(message));
-  executors_[to.part]->Receive(std::move(message));
-  return absl::OkStatus();
-}
-
-void ExecutorSet::Bind(Tensor* value) const {
-  BindResources(value, [this](const std::string& name) -> ResourceContainers* {
-    for (const auto& d : signature_->runtime->impl()->devices) {
-      if (d->name() == name) return d->containers();
-    }
-    return nullptr;
-  });
-}
 
 // A kernel of an aborted step may still look at the old context.
 void ExecutorSet::Renew() {
@@ -180,7 +161,8 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
     for (int i = 0; i < parts; ++i) {
       timings_[i].clear();
       input.timings = stats ? &timings_[i] : nullptr;
-      failed = Prepare(i, input);
+      failed = transport_->Prepare({0, static_cast<uint32_t>(i)},
+                                   {.input = input, .num_arguments = signature_->parts[i]->num_arguments});
       if (!failed.ok()) break;
     }
   } catch (const std::bad_alloc&) {
@@ -199,65 +181,24 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   for (int i = 0; i < parts; ++i) executors_[i]->Start(home);
 }
 
-absl::Status ExecutorSet::Prepare(size_t part, const StepInput& input) {
-  if (!signature_->options.wire_messages) [[likely]] {
-    executors_[part]->Prepare(input);
-    return absl::OkStatus();
-  }
-  begin_step m;
-  m.step = input.context->step_id;
-  m.cancelled = input.context->cancelled.load();
-  m.partial = input.partial;
-  m.token_messages = input.token_messages;
-  m.check_kernels = input.check_kernels;
-  m.measure = input.measure;
-  m.timed = input.timings != nullptr;
-  m.num_results = static_cast<uint32_t>(results_.size());
-  for (uint32_t i = 0; i < executors_[part]->state().part().num_arguments; ++i) m.arguments.push_back(arguments_[i]);
-  TROUPE_ASSIGN_OR_RETURN(begin_step copy, wire::ThroughBytes(system_, m));
-  for (Tensor& t : copy.arguments) Bind(&t);
-  executors_[part]->Prepare(std::move(copy));
-  return absl::OkStatus();
-}
-
-void ExecutorSet::PartDone(Executor* executor, part_done message) {
-  const auto part = static_cast<size_t>(
-      std::find_if(executors_.begin(), executors_.end(), [&](const auto& e) { return e.get() == executor; }) -
-      executors_.begin());
-  absl::Status status;
-  try {
-    absl::StatusOr<part_done> copy = wire::ThroughBytes(system_, message);
-    status = copy.ok() ? copy->status : copy.status();
-    if (copy.ok()) {
-      for (auto& [index, value] : copy->results) {
-        if (index >= results_.size()) continue;
-        Bind(&value);
-        results_[index] = std::move(value);
-      }
-      for (const node_run& n : copy->statistics)
-        timings_[part].push_back({n.node, n.thread, n.start_nanos, n.end_nanos});
-    }
-  } catch (const std::bad_alloc&) {
-    status = kNoMemory;
-  }
-  PartDone(executor, status);
-}
-
-void ExecutorSet::PartDone(Executor* executor, const absl::Status& status) {
-  if (!status.ok()) PartFails(executor, status);
+void ExecutorSet::PartDone(uint32_t part, part_done& message) {
+  if (!message.status.ok()) [[unlikely]]
+    PartFails(part, message.status);
+  if (!message.results.empty() || !message.statistics.empty()) [[unlikely]]
+    TakeResults(part, message);
+  // The last share, perhaps; whoever finishes the step looks whether kernels have others.
+  message.input.context.reset();
   step_->PartDone();
 }
 
-void ExecutorSet::ResultCame(result message) {
-  absl::StatusOr<result> copy = wire::ThroughBytes(system_, message);
-  if (!copy.ok()) return Stop(message.step, copy.status());
-  if (copy->index >= results_.size()) return;
-  Bind(&copy->value);
-  results_[copy->index] = std::move(copy->value);
-  ResultReady(copy->index);
+void ExecutorSet::TakeResults(uint32_t part, part_done& message) {
+  for (auto& [index, value] : message.results) {
+    if (index < results_.size()) results_[index] = std::move(value);
+  }
+  timings_[part] = std::move(message.statistics);
 }
 
-void ExecutorSet::ResultReady(uint32_t index) { step_->ResultCame(index, std::move(results_[index])); }
+void ExecutorSet::ResultCame(uint32_t index, Tensor value) { step_->ResultCame(index, std::move(value)); }
 
 // The lane's thread has nothing to run, but the step's jobs may have. All of a step's devices share
 // their threads.
@@ -348,7 +289,7 @@ void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* me
     const CompiledPart& part = *signature_->parts[i];
     proto::DeviceStepStats* device = metadata->mutable_step_stats()->add_dev_stats();
     device->set_device(part.device->name());
-    for (const NodeTiming& t : timings_[i]) {
+    for (const node_run& t : timings_[i]) {
       proto::NodeExecStats* n = device->add_node_stats();
       n->set_node_name(std::string(part.info[t.node].name));
       n->set_timeline_label(StrCat(part.info[t.node].name, " = ", part.info[t.node].op));

@@ -3,8 +3,8 @@
 // A set is leased to one step at a time (signature.h). What begins, runs and ends a step is its
 // kind: a caller who waits in the step's lane (blocking_step.h), a callback (async_step.h), or a
 // caller who feeds and fetches piece by piece (partial_step.h). The set starts the parts, counts
-// their ends, delivers their messages, and keeps the step's error and results. What tells a step to
-// end, and the answer that is given before it has ended, stand in stop.cc.
+// their ends, and keeps the step's error and results; local_transport.h delivers its messages. What
+// tells a step to end, and the answer that is given before it has ended, stand in stop.cc.
 //
 //   state      event                                     action                                            next
 //   free       a blocking Run of the library's kernels,
@@ -53,6 +53,7 @@
 #include "actors/feed_values.h"
 #include "actors/lane.h"
 #include "actors/step/async_step.h"
+#include "actors/step/local_transport.h"
 #include "actors/step/step_cost.h"
 #include "actors/step_watch.h"
 #include "troupe/session.h"
@@ -61,7 +62,7 @@ namespace troupe {
 
 class Signature;
 
-class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
+class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Cancellable {
  public:
   ExecutorSet(Signature* signature, caf::actor_system& system);
   ~ExecutorSet() override;
@@ -71,6 +72,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
   StepCost& cost() { return cost_; }
   AsyncStep& async() { return async_; }
+  LocalTransport& transport() { return *transport_; }
   // False when an executor is dead; the set must then not be used again.
   bool usable() const;
   bool running() const { return parts_left_.load() > 0; }
@@ -91,14 +93,13 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void OnCancel() override;
 
   // StepGroup.
-  void PartDone(Executor* executor, const absl::Status& status) override;
-  void PartDone(Executor* executor, part_done message) override;
-  void PartFails(Executor* executor, const absl::Status& status) override;
   const EdgeTable& edges() const override;
-  absl::Status Deliver(PartAddress to, part_message message) override;
   caf::execution_unit* Home() override;
-  void ResultReady(uint32_t index) override;
-  void ResultCame(result message) override;
+
+  // StepListener.
+  void PartDone(uint32_t part, part_done& message) override;
+  void PartFails(uint32_t part, const absl::Status& status) override;
+  void ResultCame(uint32_t index, Tensor value) override;
 
   // For the kinds of steps, on the thread that has leased the set unless they say otherwise.
   //
@@ -136,12 +137,9 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const noexcept;
 
  private:
-  // Makes a part ready to begin, which is the last thing that may fail.
-  absl::Status Prepare(size_t part, const StepInput& input);
-  void AbortPart(size_t part, int64_t step_id, const absl::Status& status) noexcept;
-  // Of values that have come through bytes.
-  void Bind(Tensor* value) const;
   void EndExecutors();
+  // Of a part that has not left them in the set's memory.
+  void TakeResults(uint32_t part, part_done& message);
   void DropResources();
   bool RenewLate() noexcept;
   // Records how long the step's turns and jobs took, and with which feeds. REQUIRES: the step is
@@ -160,6 +158,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   Lane lane_;
   bool user_kernels_ = false;
   std::vector<std::shared_ptr<Executor>> executors_;
+  std::shared_ptr<LocalTransport> transport_;
   std::shared_ptr<StepContext> context_;
   Step* step_ = nullptr;  // the kind of the step that runs or was the last to run
   std::atomic<bool> in_lane_{false};
@@ -169,7 +168,7 @@ class alignas(64) ExecutorSet : public StepGroup, public Cancellable {
   int64_t next_id_ = 0, last_id_ = 0;  // numbers for coming steps
   std::vector<Tensor> arguments_, results_;
   std::vector<bits::Loan> loans_;  // by argument
-  std::vector<std::vector<NodeTiming>> timings_;
+  std::vector<std::vector<node_run>> timings_;
   std::atomic<int> parts_left_{0};
   std::mutex mu_;  // guards status_, and context_ against Stop
   absl::Status status_;

@@ -36,7 +36,7 @@ void PartialStep::Feed(ExecutorSet* set, uint32_t index, const Tensor& value) {
   const int64_t step = set->step_id();
   for (uint32_t i = 0; i < set->executors().size(); ++i) {
     if (index >= set->executors()[i]->state().part().num_arguments) continue;
-    if (absl::Status s = set->Deliver({0, i}, argument{step, index, value}); !s.ok()) set->Stop(step, s);
+    if (absl::Status s = set->transport().Deliver({0, i}, argument{step, index, value}); !s.ok()) set->Stop(step, s);
   }
 }
 
@@ -130,7 +130,7 @@ void PartialStep::WaitFor(std::unique_lock<std::mutex>* lock, ExecutorSet* set, 
   if (set == nullptr || deadline.at == SteadyTime::max()) return changed_.wait(*lock, ready);
   if (changed_.wait_until(*lock, deadline.at, ready)) return;
   lock->unlock();
-  const absl::Status late = DeadlineStatus(deadline.ms, AskAndWait(set->executors()));
+  const absl::Status late = DeadlineStatus(deadline.ms, AskAndWait(set->executors(), &set->transport()));
   set->Abort(set->step_id(), late);
   lock->lock();
   // The executors answer in their turns, or the watch does when they do not.

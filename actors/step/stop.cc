@@ -42,24 +42,11 @@ void ExecutorSet::FailBegin(const absl::Status& status) {
   SetError(status);
 }
 
-void ExecutorSet::PartFails(Executor* executor, const absl::Status& status) {
+void ExecutorSet::PartFails(uint32_t part, const absl::Status& status) {
   if (!SetError(status)) return;
   context_->cancelled.store(true, std::memory_order_relaxed);
-  for (size_t i = 0; i < executors_.size(); ++i) {
-    if (executors_[i].get() != executor) AbortPart(i, context_->step_id, kAnotherPartFailed);
-  }
+  transport_->AbortParts(part, context_->step_id, kAnotherPartFailed);
   context_->Cancel();
-}
-
-void ExecutorSet::AbortPart(size_t part, int64_t step_id, const absl::Status& status) noexcept {
-  if (signature_->options.wire_messages) [[unlikely]] {
-    try {
-      if (Deliver({0, static_cast<uint32_t>(part)}, abort_step{step_id, status}).ok()) return;
-    } catch (const std::bad_alloc&) {
-      // Then without the bytes.
-    }
-  }
-  executors_[part]->Abort(step_id, status);
 }
 
 void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
@@ -80,7 +67,7 @@ void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
   stops_.fetch_sub(1);
   if (!runs) return;
   // A part that has not begun yet drops the message, but looks at the flag when it begins.
-  for (size_t i = 0; i < executors_.size(); ++i) AbortPart(i, step_id, status);
+  transport_->AbortParts(LocalTransport::kAll, step_id, status);
   CancelLater::Cancel(std::move(context));
 }
 
@@ -142,10 +129,8 @@ bool ExecutorSet::AnswerEarly(int64_t step_id, const std::vector<std::string>& l
   // Other steps go on meanwhile, also where this one has every thread in a turn or job.
   if (signature_->turns != nullptr) {
     std::vector<const void*> owners{context_.get()};
-    for (const auto& e : executors_) {
-      owners.push_back(e->resumable());
-      if (signature_->options.wire_messages) owners.push_back(e->own_context());
-    }
+    for (const auto& e : executors_) owners.push_back(e->resumable());
+    transport_->AddContexts(&owners);
     signature_->turns->LoseWorkers(owners);
   }
   std::string culprits;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "troupe/kernel.h"
+
 namespace troupe {
 
 uint32_t EdgeTable::Add(const std::string& name) {
@@ -65,7 +67,47 @@ caf::error inspect(caf::deserializer& f, abort_step& x) {
   return caf::none;
 }
 
+caf::error inspect(caf::serializer& f, run_step& x) {
+  if (x.input.context != nullptr) {
+    x.step = x.input.context->step_id;
+    x.cancelled = x.input.context->cancelled.load(std::memory_order_relaxed);
+    x.timed = x.input.timings != nullptr;
+    x.arguments.assign(x.input.arguments, x.input.arguments + x.num_arguments);
+  }
+  StepInput& i = x.input;
+  return f(x.step, x.cancelled, i.partial, i.token_messages, i.check_kernels, i.measure, x.timed, x.arguments);
+}
+caf::error inspect(caf::deserializer& f, run_step& x) {
+  StepInput& i = x.input;
+  if (caf::error e =
+          f(x.step, x.cancelled, i.partial, i.token_messages, i.check_kernels, i.measure, x.timed, x.arguments))
+    return e;
+  x.num_arguments = static_cast<uint32_t>(x.arguments.size());
+  return caf::none;
+}
+
+void MakeMemory(run_step* message, uint32_t num_results) {
+  struct OwnMemory : StepContext {
+    std::vector<Tensor> arguments, results;
+    std::vector<node_run> timings;
+  };
+  auto own = std::make_shared<OwnMemory>();
+  own->step_id = message->step;
+  own->cancelled.store(message->cancelled, std::memory_order_relaxed);
+  own->arguments = std::move(message->arguments);
+  own->results.resize(num_results);
+  StepInput& i = message->input;
+  i.arguments = own->arguments.data();
+  i.results = own->results.data();
+  i.timings = message->timed ? &own->timings : nullptr;
+  i.context = std::move(own);
+}
+
 caf::error inspect(caf::serializer& f, part_done& x) {
+  for (uint32_t i = 0; x.input.results != nullptr && i < x.num_results; ++i) {
+    if (x.input.results[i].valid()) x.results.emplace_back(i, x.input.results[i]);
+  }
+  if (x.input.timings != nullptr) x.statistics = *x.input.timings;
   wire::StatusFields status = wire::FieldsOf(x.status);
   return f(x.step, status, x.results, x.statistics);
 }
@@ -76,14 +118,39 @@ caf::error inspect(caf::deserializer& f, part_done& x) {
   return caf::none;
 }
 
-absl::StatusOr<part_message> ThroughBytes(caf::actor_system& system, part_message message) {
+caf::error inspect(caf::serializer& f, part_failed& x) {
+  wire::StatusFields status = wire::FieldsOf(x.status);
+  return f(x.step, status);
+}
+caf::error inspect(caf::deserializer& f, part_failed& x) {
+  wire::StatusFields status;
+  if (caf::error e = f(x.step, status)) return e;
+  x.status = wire::StatusOf(status);
+  // A part that fails has a reason.
+  if (x.status.ok()) return caf::sec::invalid_argument;
+  return caf::none;
+}
+
+namespace {
+
+template <class Variant>
+absl::StatusOr<Variant> EachThroughBytes(caf::actor_system& system, Variant& message) {
   return std::visit(
-      [&](auto& m) -> absl::StatusOr<part_message> {
+      [&](auto& m) -> absl::StatusOr<Variant> {
         auto copy = wire::ThroughBytes(system, m);
         if (!copy.ok()) return copy.status();
-        return part_message(*std::move(copy));
+        return Variant(*std::move(copy));
       },
       message);
+}
+
+}  // namespace
+
+absl::StatusOr<part_message> ThroughBytes(caf::actor_system& system, part_message message) {
+  return EachThroughBytes(system, message);
+}
+absl::StatusOr<step_message> ThroughBytes(caf::actor_system& system, step_message message) {
+  return EachThroughBytes(system, message);
 }
 
 void BindResources(Tensor* value, const std::function<ResourceContainers*(const std::string& device)>& find) {

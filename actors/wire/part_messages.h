@@ -2,20 +2,25 @@
 // process.
 //
 //   from        to      message          means
-//   step        part    begin_step       these are your arguments: begin
+//   step        part    run_step         these are your arguments: begin
 //   step        part    argument         of a partial run: an argument that comes later
 //   part        part    tensor_to_part   the value of an edge in one iteration, or that it is dead
 //   part        part    grant            the value of that edge may come
 //   step, part  part    abort_step       the step has failed elsewhere, or was told to end
+//   step        part    question         what do you wait for?
 //   part        step    result           of a partial run: a result that is there before the end
+//   part        step    part_failed      the part has met an error, and is not done yet
 //   part        step    part_done        nothing of the part is left; its results and statistics
+//   part        step    stall_report     the answer to a question
 //
 // An edge is a number, on which the session and the parts agree when the parts are registered
 // (EdgeTable); its name is the key of the rendezvous (TensorFlow white paper, 3.2.2), which says
-// sender, receiver and tensor. An iteration is told by its numbers (IterationPath). Within a process
-// a part takes the arguments from the step's memory and leaves its results there, so begin_step and
-// part_done have short forms: run_step (executor/step_state.h) and a call. With
-// SessionOptions.wire_messages each of these messages passes through its bytes.
+// sender, receiver and tensor. An iteration is told by its numbers (IterationPath).
+//
+// Who sends a message and who handles it do not know how it travels; the transport does. Within a
+// process it travels by reference: tensors share their buffers, and run_step and part_done name the
+// step's memory, in which the parts work, instead of carrying values. With
+// SessionOptions.wire_messages each message passes through its bytes.
 //
 // Thread rule: a message belongs to whoever has it.
 #ifndef TROUPE_ACTORS_WIRE_PART_MESSAGES_H_
@@ -24,17 +29,21 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
+#include "actors/wire/iteration_path.h"
+#include "actors/wire/step_report.h"
 #include "actors/wire/wire.h"
 #include "troupe/resource_container.h"
 
 namespace troupe {
+
+struct StepContext;
 
 // A part of a graph: which task it stands on, and which of the graph's parts it is.
 struct PartAddress {
@@ -43,30 +52,37 @@ struct PartAddress {
   friend bool operator==(const PartAddress&, const PartAddress&) = default;
 };
 
-// One iteration, exactly: its number in each loop around it, the outermost loop first; none outside
-// of loops. Which loops these are is not said: an edge lies in the same ones in every part.
-struct IterationPath {
-  absl::InlinedVector<int64_t, 2> numbers;
-
-  friend bool operator==(const IterationPath& a, const IterationPath& b) { return a.numbers == b.numbers; }
-  friend bool operator<(const IterationPath& a, const IterationPath& b) { return a.numbers < b.numbers; }
-  template <class H>
-  friend H AbslHashValue(H h, const IterationPath& p) {
-    return H::combine(std::move(h), p.numbers);
-  }
-};
-
 // Of the name of an edge: the tensor, and the device that sends it.
 std::string_view EdgeTensor(std::string_view name);
 std::string_view EdgeSender(std::string_view name);
 
-struct begin_step {
+// One run of a node, for RunMetadata.
+struct node_run {
+  uint32_t node = 0;
+  uint32_t thread = 0;  // 0 = the executor's turn, 1 = a job
+  int64_t start_nanos = 0, end_nanos = 0;
+};
+// How a part works on a step, and where: its arguments, its results and the step's context.
+struct StepInput {
+  std::shared_ptr<StepContext> context;
+  const Tensor* arguments = nullptr;  // by index; read only
+  Tensor* results = nullptr;          // by index; each is written by one part
+  bool partial = false;               // arguments come one by one, results are told one by one
+  bool token_messages = false;        // every token is a message (a debugging mode)
+  bool check_kernels = false;         // all outputs of all kernels are checked (a debugging mode)
+  bool measure = false;               // the step is timed, whatever its number
+  std::vector<node_run>* timings = nullptr;
+};
+// By reference it is `input`, whose memory is the step's own. Bytes carry the arguments, and the
+// part that they reach works in memory of its own (MakeMemory).
+struct run_step {
+  StepInput input;
+  uint32_t num_arguments = 0;  // that the part takes
+  // Of a message that has come through bytes, until MakeMemory:
   int64_t step = 0;
-  // The step was told to end before it began.
-  bool cancelled = false;
-  bool partial = false, token_messages = false, check_kernels = false, measure = false, timed = false;
-  std::vector<Tensor> arguments;  // by index; those that the part does not take have no value
-  uint32_t num_results = 0;
+  bool cancelled = false;  // the step was told to end before it began
+  bool timed = false;
+  std::vector<Tensor> arguments;
 };
 struct argument {
   int64_t step = 0;
@@ -96,21 +112,32 @@ struct result {
   uint32_t index = 0;
   Tensor value;
 };
-// One run of a node, for RunMetadata.
-struct node_run {
-  uint32_t node = 0;
-  uint32_t thread = 0;  // 0 = the executor's turn, 1 = a job
-  int64_t start_nanos = 0, end_nanos = 0;
-};
+// By reference the results lie in the step's memory already (`input`, of the run_step).
 struct part_done {
   int64_t step = 0;
   absl::Status status;
+  StepInput input;
+  uint32_t num_results = 0;  // places in it
+  // Of a message that has come through bytes:
   std::vector<std::pair<uint32_t, Tensor>> results;  // by index
   std::vector<node_run> statistics;
 };
+struct part_failed {
+  int64_t step = 0;
+  absl::Status status;
+};
+// What does your step wait for? Answered by stall_report with this number.
+struct question {
+  int64_t number = 0;
+};
+struct stall_report {
+  int64_t number = 0;
+  StepReport report;
+};
 
-// What a part may be sent while its step runs.
-using part_message = std::variant<tensor_to_part, grant, abort_step, argument>;
+// What a part may be sent while its step runs, and what it says to the step.
+using part_message = std::variant<tensor_to_part, grant, abort_step, argument, question>;
+using step_message = std::variant<part_done, part_failed, result, stall_report>;
 
 // The edges between the parts of one compiled graph, by number.
 //
@@ -160,21 +187,22 @@ class EdgeTable {
   absl::flat_hash_map<std::string, uint32_t> numbers_;
 };
 
-// The one way from part to part. Local delivery implements it; a link to another process will.
+// The one way from part to part, from the step to its parts and from them to the step. Senders make
+// messages of values; how these travel is decided here. Local delivery implements it
+// (step/local_transport.h); a link to another process will.
 class PartTransport {
  public:
   virtual ~PartTransport() = default;
+  // Makes a part ready to begin, which is the last thing that may fail. Throws std::bad_alloc.
+  virtual absl::Status Prepare(PartAddress part, run_step message) = 0;
   // An error when there is no such part, or the message cannot be sent. From any thread.
   virtual absl::Status Deliver(PartAddress to, part_message message) = 0;
+  // From a part, in its turn or when its actor is gone. What cannot be sent is the step's error.
+  virtual void ToStep(PartAddress from, step_message message) noexcept = 0;
 };
 
-caf::error inspect(caf::serializer& f, IterationPath& x);
-caf::error inspect(caf::deserializer& f, IterationPath& x);
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, begin_step& x) {
-  return f(x.step, x.cancelled, x.partial, x.token_messages, x.check_kernels, x.measure, x.timed, x.arguments,
-           x.num_results);
-}
+caf::error inspect(caf::serializer& f, run_step& x);
+caf::error inspect(caf::deserializer& f, run_step& x);
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, argument& x) {
   return f(x.step, x.index, x.value);
@@ -199,9 +227,24 @@ caf::error inspect(caf::serializer& f, abort_step& x);
 caf::error inspect(caf::deserializer& f, abort_step& x);
 caf::error inspect(caf::serializer& f, part_done& x);
 caf::error inspect(caf::deserializer& f, part_done& x);
+caf::error inspect(caf::serializer& f, part_failed& x);
+caf::error inspect(caf::deserializer& f, part_failed& x);
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, question& x) {
+  return f(x.number);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, stall_report& x) {
+  return f(x.number, x.report);
+}
 
 // The message after a journey through bytes (wire.h).
 absl::StatusOr<part_message> ThroughBytes(caf::actor_system& system, part_message message);
+absl::StatusOr<step_message> ThroughBytes(caf::actor_system& system, step_message message);
+
+// Gives a part whose run_step has come through bytes memory of its own, with room for so many
+// results. Throws std::bad_alloc.
+void MakeMemory(run_step* message, uint32_t num_results);
 
 // A resource crosses as its name; here its handle gets the object again. Handles that know no
 // object any more stay unbound. `find` gives the containers of a device by name, or null.

@@ -39,7 +39,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
     return absl::OkStatus();
   }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
-  void ResultReady(uint32_t index) override { log.push_back(StrCat("result ", index)); }
+  void ResultReady(uint32_t index, Tensor) override { log.push_back(StrCat("result ", index)); }
   void PostToken(Token t) override {
     log.push_back("token");
     tokens.push_back(std::move(t));
@@ -165,6 +165,27 @@ BOOST_FIXTURE_TEST_CASE(edge_8_what_comes_before_its_step_begins_is_kept, RecvGr
   BOOST_TEST(m.state.received_bytes() == 8);
 }
 
+BOOST_FIXTURE_TEST_CASE(edge_8_what_is_too_much_for_the_mailroom_ends_its_step_when_that_begins, RecvGraph) {
+  Machine m(Compile(root, {}, {out.name()}));
+  for (size_t i = 0; i <= Mailroom::kMost; ++i) m.state.PostArrival(Message(m, Tensor(), 1));
+  m.state.TakeArrivals();
+  m.state.Begin(m.input);
+  BOOST_TEST(!m.state.Drain(100));
+  BOOST_REQUIRE(m.state.done());
+  const absl::Status s = m.state.Finish();
+  BOOST_TEST(s.code() == absl::StatusCode::kResourceExhausted, s);
+  BOOST_TEST(std::string(s.message()).find("the next is of tensor 'edge' of /job:a/device:CPU:0") != std::string::npos,
+             s);
+  // The next step begins with an empty room.
+  m.input.context->step_id = 2;
+  m.state.PostArrival(Message(m, Tensor::Scalar(5.0f), 2));
+  m.state.TakeArrivals();
+  m.state.Begin(m.input);
+  BOOST_TEST(!m.state.Drain(100));
+  m.Finish();
+  BOOST_TEST(m.results[0].scalar<float>() == -5.0f);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_wrong_dtype_at_a_recv_is_an_error, RecvGraph) {
   Machine m(Compile(root, {}, {out.name()}));
   m.state.Begin(m.input);
@@ -279,7 +300,7 @@ BOOST_AUTO_TEST_CASE(edge_2_nodes_that_only_order_others_keep_the_order) {
     for (const int64_t budget : {1, 3, 50, 100000}) {
       for (const bool messages : {false, true}) {
         Machine m(part, {Tensor::Scalar(3.0f)});
-        std::vector<NodeTiming> timings;
+        std::vector<node_run> timings;
         m.input.timings = &timings;
         m.input.token_messages = messages;
         m.state.Begin(m.input);

@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(loops_may_be_nested_deeper_than_a_stack) {
     const EdgeTable& edges() const override { return table; }
     absl::Status SendToPart(part_message) override { return absl::OkStatus(); }
     std::shared_ptr<void> KeepAlive() override { return nullptr; }
-    void ResultReady(uint32_t) override {}
+    void ResultReady(uint32_t, Tensor) override {}
     void PostToken(Token) override {}
     EdgeTable table;
   } host;

@@ -55,9 +55,10 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
   const EdgeTable& edges() const override { return table; }
   absl::Status SendToPart(part_message) override { return absl::InternalError("nothing is sent"); }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
-  void ResultReady(uint32_t) override {}
+  void ResultReady(uint32_t index, Tensor value) override { (*results)[index] = std::move(value); }
   void PostToken(Token t) override { tokens.push_back(std::move(t)); }
   EdgeTable table;
+  std::vector<Tensor>* results = nullptr;  // of a partial run
   int rings = 0;
   std::vector<Token> tokens;
 };
@@ -77,6 +78,7 @@ struct Machine {
     state.reset();
     host = std::make_shared<Host>();
     host->table = EdgesBetween({part});
+    host->results = &results;
     state = std::make_unique<StepState>(part, host.get());
     results.assign(part->num_results, Tensor());
   }

@@ -27,7 +27,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
   const EdgeTable& edges() const override { return table; }
   absl::Status SendToPart(part_message) override { return absl::OkStatus(); }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
-  void ResultReady(uint32_t) override {}
+  void ResultReady(uint32_t, Tensor) override {}
   void PostToken(Token) override {}
   bool Rung(int times) const {
     for (const auto until = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < until;) {

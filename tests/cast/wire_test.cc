@@ -9,6 +9,7 @@
 
 #include "actors/wire/part_messages.h"
 #include "tests/actors/graphs.h"
+#include "troupe/kernel.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -131,16 +132,15 @@ BOOST_AUTO_TEST_CASE(statuses_keep_code_text_and_address) {
   BOOST_TEST(wire::StatusOf(many).message() == "a status with 1000 payloads: x");
 }
 
-begin_step SomeBegin() {
-  begin_step m;
+run_step SomeBegin() {
+  run_step m;
   m.step = 1ll << 40;
-  m.cancelled = m.partial = m.timed = true;
+  m.cancelled = m.input.partial = m.timed = true;
   m.arguments = {Tensor::Scalar(1.0f), Tensor(), Tensor::Scalar<std::string>("s")};
-  m.num_results = 3;
   return m;
 }
 part_done SomeEnd() {
-  return {7, Failure(), {{2, Tensor::Scalar(4.0f)}, {0, Tensor()}}, {{1, 1, 1000, 2000}, {2, 0, -1, 5}}};
+  return {7, Failure(), {}, 0, {{2, Tensor::Scalar(4.0f)}, {0, Tensor()}}, {{1, 1, 1000, 2000}, {2, 0, -1, 5}}};
 }
 run_request SomeRequest() {
   run_request r;
@@ -157,6 +157,46 @@ run_reply SomeReply() {
   return r;
 }
 
+stall_report SomeReport() {
+  stall_report m{3, {}};
+  m.report.running = true;
+  m.report.roots = {{"node", 5, {"edge", {{1, 2}}, true}, {{{"a", "b"}, {"other", {}, false}}}, {"later"}}};
+  return m;
+}
+
+// By reference a part works in the memory of the step; what has come through bytes has the same
+// values in memory of its own.
+BOOST_AUTO_TEST_CASE(a_step_and_its_end_cross_as_values) {
+  std::vector<Tensor> arguments = {Tensor::Scalar(1.0f), Tensor::Vector<int64_t>({2, 3})}, results(3);
+  std::vector<node_run> timings;
+  run_step begin;
+  begin.input.context = std::make_shared<StepContext>();
+  begin.input.context->step_id = 9;
+  begin.input.context->cancelled = true;
+  begin.input.arguments = arguments.data();
+  begin.input.results = results.data();
+  begin.input.timings = &timings;
+  begin.num_arguments = 2;
+  run_step there = wire::ThroughBytes(System(), begin).value();
+  BOOST_TEST(there.input.context == nullptr);
+  MakeMemory(&there, 3);
+  BOOST_TEST((there.input.context->step_id == 9 && there.input.context->cancelled));
+  BOOST_TEST(there.input.results != results.data());
+  for (int i = 0; i < 2; ++i) {
+    BOOST_TEST(Same(there.input.arguments[i], arguments[i]));
+    BOOST_TEST(there.input.arguments[i].raw() != arguments[i].raw());
+  }
+  there.input.results[1] = Tensor::Scalar(4.0f);
+  there.input.timings->push_back({1, 0, 10, 20});
+  part_done end{9, absl::OkStatus(), there.input, 3, {}, {}};
+  const part_done back = wire::ThroughBytes(System(), end).value();
+  BOOST_TEST((back.step == 9 && back.status.ok() && back.input.results == nullptr));
+  BOOST_REQUIRE(back.results.size() == 1u);
+  BOOST_TEST((back.results[0].first == 1 && back.results[0].second.scalar<float>() == 4.0f));
+  BOOST_REQUIRE(back.statistics.size() == 1u);
+  BOOST_TEST(back.statistics[0].end_nanos == 20);
+}
+
 BOOST_AUTO_TEST_CASE(an_edge_is_found_by_its_name) {
   EdgeTable table;
   BOOST_TEST(table.Find("a") == -1);
@@ -169,13 +209,13 @@ BOOST_AUTO_TEST_CASE(an_edge_is_found_by_its_name) {
 }
 
 BOOST_AUTO_TEST_CASE(messages_of_parts_come_back_equal) {
-  begin_step begin = SomeBegin();
-  const begin_step b = wire::ThroughBytes(System(), begin).value();
+  run_step begin = SomeBegin();
+  const run_step b = wire::ThroughBytes(System(), begin).value();
   BOOST_TEST(b.step == begin.step);
-  BOOST_TEST((b.cancelled && b.partial && b.timed && !b.measure && !b.check_kernels && !b.token_messages));
+  BOOST_TEST((b.cancelled && b.timed && b.input.partial && !b.input.measure && !b.input.check_kernels));
   BOOST_TEST(b.arguments.size() == 3u);
   for (size_t i = 0; i < 3; ++i) BOOST_TEST(Same(b.arguments[i], begin.arguments[i]));
-  BOOST_TEST(b.num_results == 3u);
+  BOOST_TEST(!b.input.token_messages);
   const auto tensor = std::get<tensor_to_part>(
       ThroughBytes(System(), tensor_to_part{5, 6, {{int64_t{1} << 40, 0, 7}}, true, Tensor::Scalar(1.5f)}).value());
   BOOST_TEST((tensor.step == 5 && tensor.edge == 6 && tensor.iteration == IterationPath{{int64_t{1} << 40, 0, 7}} &&
@@ -190,6 +230,19 @@ BOOST_AUTO_TEST_CASE(messages_of_parts_come_back_equal) {
   result some{5, 2, Tensor::Scalar(2.0f)};
   const result r = wire::ThroughBytes(System(), some).value();
   BOOST_TEST((r.step == 5 && r.index == 2 && r.value.scalar<float>() == 2.0f));
+  part_failed failed{5, Failure()};
+  const part_failed g = wire::ThroughBytes(System(), failed).value();
+  BOOST_TEST((g.step == 5 && g.status == Failure()));
+  part_failed without{5, absl::OkStatus()};
+  BOOST_TEST(!wire::ThroughBytes(System(), without).ok());
+  BOOST_TEST(std::get<question>(ThroughBytes(System(), question{1ll << 40}).value()).number == 1ll << 40);
+  stall_report report = SomeReport();
+  const stall_report answer = wire::ThroughBytes(System(), report).value();
+  BOOST_TEST((answer.number == 3 && answer.report.running && answer.report.roots.size() == 1));
+  const StepReport::Root& root = answer.report.roots.at(0);
+  BOOST_TEST((root.text == "node" && root.nanos == 5 && root.later == std::vector<std::string>{"later"}));
+  BOOST_TEST((root.takes == StepReport::Link{"edge", {{1, 2}}, true}));
+  BOOST_TEST((root.chains.size() == 1 && root.chains[0].lines.size() == 2 && root.chains[0].gives.key == "other"));
   part_done end = SomeEnd();
   const part_done e = wire::ThroughBytes(System(), end).value();
   BOOST_TEST((e.step == 7 && e.status == Failure() && e.results.size() == 2 && e.statistics.size() == 2));
@@ -240,6 +293,9 @@ BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
   Spoil(SomeBegin());
   Spoil(SomeRequest());
   Spoil(SomeEnd());
+  Spoil(part_failed{5, Failure()});
+  Spoil(question{7});
+  Spoil(SomeReport());
   Spoil(SomeReply());
   Spoil(tensor_to_part{5, 6, {{7, 1}}, false, Tensor::Vector({1.0f, 2.0f})});
   Spoil(grant{5, 6, {{7}}});

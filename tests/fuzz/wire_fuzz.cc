@@ -52,8 +52,8 @@ void ReadAs(size_t which, const std::vector<char>& bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace troupe;
   if (size == 0) return 0;
-  fuzz::ReadAs<Tensor, begin_step, argument, tensor_to_part, grant, abort_step, result, part_done, run_request,
-               run_reply, device_stats, resource_list, reset_resources, resources_reset>(
+  fuzz::ReadAs<Tensor, run_step, argument, tensor_to_part, grant, abort_step, result, part_done, part_failed, question,
+               stall_report, run_request, run_reply, device_stats, resource_list, reset_resources, resources_reset>(
       data[0], std::vector<char>(data + 1, data + size));
   return 0;
 }

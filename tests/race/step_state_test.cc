@@ -35,7 +35,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
   const EdgeTable& edges() const override { return table; }
   absl::Status SendToPart(part_message) override { return absl::InternalError("nothing is sent"); }
   std::shared_ptr<void> KeepAlive() override { return shared_from_this(); }
-  void ResultReady(uint32_t) override {}
+  void ResultReady(uint32_t, Tensor) override {}
   void PostToken(Token) override {}
   EdgeTable table;
   // False when it does not ring within a minute.
@@ -77,7 +77,7 @@ struct Machine {
   std::shared_ptr<Host> host = std::make_shared<Host>();
   StepState state;
   std::vector<Tensor> results;
-  std::vector<NodeTiming> timings;
+  std::vector<node_run> timings;
 };
 
 // `count` receives, added up.
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(costly_branches_run_as_jobs) {
     float worst = 0;
     for (const float v : values) worst = std::max(worst, std::abs(v - want));
     BOOST_TEST(worst < 1e-4f);
-    for (const NodeTiming& t : m.timings) jobs += t.thread == 1;
+    for (const node_run& t : m.timings) jobs += t.thread == 1;
   }
   BOOST_TEST(jobs > 0);
 }

@@ -6,14 +6,14 @@
 // root, the nodes that lead from it to where a value would leave the part.
 //
 // Thread rule: plain values.
-#ifndef TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
-#define TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
+#ifndef TROUPE_ACTORS_WIRE_STEP_REPORT_H_
+#define TROUPE_ACTORS_WIRE_STEP_REPORT_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "actors/wire/part_messages.h"
+#include "actors/wire/iteration_path.h"
 
 namespace troupe {
 
@@ -41,9 +41,12 @@ struct StepReport {
   std::vector<Root> roots;  // the oldest first
 };
 
+caf::error inspect(caf::serializer& f, StepReport& x);
+caf::error inspect(caf::deserializer& f, StepReport& x);
+
 // "340 ms", "3.2 s".
 std::string DurationText(int64_t nanos);
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_EXECUTOR_STEP_REPORT_H_
+#endif  // TROUPE_ACTORS_WIRE_STEP_REPORT_H_

@@ -1,0 +1,157 @@
+#include "actors/step/local_transport.h"
+
+#include "actors/runtime_impl.h"
+#include "actors/step/cancel_later.h"
+
+namespace troupe {
+namespace {
+
+// Made when the library is loaded, since memory is lacking when it is needed.
+const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+
+// What the message is replaced by when it cannot be sent.
+step_message NotSent(const step_message& message, const absl::Status& why) {
+  struct Instead {
+    const absl::Status& why;
+    step_message operator()(const part_done& m) const {
+      part_done end;
+      end.step = m.step;
+      end.status = m.status.ok() ? why : m.status;
+      return end;
+    }
+    step_message operator()(const part_failed& m) const { return m; }
+    step_message operator()(const result& m) const { return part_failed{m.step, why}; }
+    step_message operator()(const stall_report& m) const { return stall_report{m.number, {}}; }
+  };
+  return std::visit(Instead{why}, message);
+}
+
+}  // namespace
+
+LocalTransport::LocalTransport(caf::actor_system* system, bool through_bytes, const Runtime* runtime,
+                               const EdgeTable* edges, const std::vector<std::shared_ptr<Executor>>* executors,
+                               StepListener* step)
+    : system_(*system),
+      through_bytes_(through_bytes),
+      runtime_(runtime),
+      edges_(*edges),
+      executors_(*executors),
+      step_(*step) {}
+
+void LocalTransport::Bind(Tensor* value) const {
+  BindResources(value, [this](const std::string& name) -> ResourceContainers* {
+    for (const auto& d : runtime_->impl()->devices) {
+      if (d->name() == name) return d->containers();
+    }
+    return nullptr;
+  });
+}
+
+absl::Status LocalTransport::Prepare(PartAddress to, run_step message) {
+  Executor& executor = *executors_[to.part];
+  if (through_bytes_) [[unlikely]] {
+    TROUPE_ASSIGN_OR_RETURN(message, wire::ThroughBytes(system_, message));
+    for (Tensor& t : message.arguments) Bind(&t);
+    MakeMemory(&message, executor.state().part().num_results);
+    std::lock_guard<std::mutex> lock(mu_);
+    contexts_.resize(executors_.size());
+    contexts_[to.part] = message.input.context;
+  }
+  executor.Prepare(std::move(message));
+  return absl::OkStatus();
+}
+
+absl::Status LocalTransport::Deliver(PartAddress to, part_message message) {
+  if (to.part >= executors_.size()) return NotFound("the step has no part ", to.part);
+  if (through_bytes_) [[unlikely]] {
+    TROUPE_ASSIGN_OR_RETURN(message, ThroughBytes(system_, std::move(message)));
+    if (auto* m = std::get_if<tensor_to_part>(&message)) Bind(&m->value);
+    if (auto* m = std::get_if<argument>(&message)) Bind(&m->value);
+    if (auto* m = std::get_if<abort_step>(&message)) {
+      const int64_t step = m->step;
+      executors_[to.part]->Receive(std::move(message));
+      CancelOwn(to.part, step);
+      return absl::OkStatus();
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(edges_.Refuse(message));
+  executors_[to.part]->Receive(std::move(message));
+  return absl::OkStatus();
+}
+
+void LocalTransport::AbortParts(uint32_t but, int64_t step_id, const absl::Status& status) noexcept {
+  for (uint32_t part = 0; part < executors_.size(); ++part) {
+    if (part == but) continue;
+    if (through_bytes_) [[unlikely]] {
+      try {
+        if (Deliver({0, part}, abort_step{step_id, status}).ok()) continue;
+      } catch (const std::bad_alloc&) {
+        // Then without the bytes.
+      }
+      CancelOwn(part, step_id);
+    }
+    executors_[part]->Abort(step_id, status);
+  }
+}
+
+void LocalTransport::ToStep(PartAddress from, step_message message) noexcept {
+  if (!through_bytes_) [[likely]]
+    return Hear(from.part, message);
+  if (const auto* m = std::get_if<part_failed>(&message)) CancelOwn(from.part, m->step);
+  const bool done = std::holds_alternative<part_done>(message);
+  if (done) ForgetOwn(from.part);
+  absl::Status why;
+  try {
+    absl::StatusOr<step_message> copy = ThroughBytes(system_, message);
+    if (copy.ok()) {
+      if (auto* m = std::get_if<result>(&*copy)) Bind(&m->value);
+      if (auto* m = std::get_if<part_done>(&*copy)) {
+        for (auto& [index, value] : m->results) Bind(&value);
+      }
+      return Hear(from.part, *copy);
+    }
+    why = copy.status();
+  } catch (const std::bad_alloc&) {
+    why = kNoMemory;
+  }
+  step_message instead = NotSent(message, why);
+  Hear(from.part, instead);
+}
+
+void LocalTransport::Hear(uint32_t part, step_message& message) {
+  if (auto* done = std::get_if<part_done>(&message)) [[likely]]
+    return step_.PartDone(part, *done);
+  if (auto* failed = std::get_if<part_failed>(&message)) return step_.PartFails(part, failed->status);
+  if (auto* r = std::get_if<result>(&message)) return step_.ResultCame(r->index, std::move(r->value));
+  auto& report = std::get<stall_report>(message);
+  questions_.Answered(report.number, part, std::move(report.report));
+}
+
+void LocalTransport::CancelOwn(uint32_t part, int64_t step_id) const {
+  std::shared_ptr<StepContext> own;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (part < contexts_.size() && contexts_[part] != nullptr && contexts_[part]->step_id == step_id)
+      own = contexts_[part];
+  }
+  if (own != nullptr) CancelLater::Cancel(std::move(own));
+}
+
+void LocalTransport::ForgetOwn(uint32_t part) {
+  std::shared_ptr<StepContext> own;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (part < contexts_.size()) own = std::move(contexts_[part]);
+  }
+  if (own == nullptr) return;
+  own->cancellations.Clear();
+  own->cancellations.Cancel();  // a kernel that is left hears that it comes too late
+}
+
+void LocalTransport::AddContexts(std::vector<const void*>* contexts) const {
+  if (!through_bytes_) return;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& own : contexts_) contexts->push_back(own.get());
+}
+
+}  // namespace troupe

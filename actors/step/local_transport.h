@@ -1,0 +1,78 @@
+// Delivery among the parts of a step in this process, and the one place that knows how a message
+// travels: by reference, or through its bytes (SessionOptions.wire_messages).
+//
+// By reference a part works in the memory of the step (its context, arguments and results), and a
+// message costs no more than a call and the arrival that it becomes. Through bytes each part has
+// memory and a context of its own, as it would have in another process; resource handles are bound
+// where they arrive. The contexts stand here, since who ends a step ends them, too.
+//
+// Thread rule: Prepare on the thread that has leased the executors; the rest from any thread.
+// Reports of parts may arrive when the set has gone; nothing else does.
+#ifndef TROUPE_ACTORS_STEP_LOCAL_TRANSPORT_H_
+#define TROUPE_ACTORS_STEP_LOCAL_TRANSPORT_H_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "actors/executor/executor_actor.h"
+#include "actors/stall_report.h"
+#include "actors/wire/part_messages.h"
+
+namespace troupe {
+
+class Runtime;
+
+// What the parts of a step tell it.
+class StepListener {
+ public:
+  // The part is done. Its error counts unless another was told before. `message` is the callee's.
+  // Called once a part and step.
+  virtual void PartDone(uint32_t part, part_done& message) = 0;
+  // It is not done, and the whole step is to end. The first error counts.
+  virtual void PartFails(uint32_t part, const absl::Status& status) = 0;
+  virtual void ResultCame(uint32_t index, Tensor value) = 0;
+
+ protected:
+  ~StepListener() = default;
+};
+
+class LocalTransport : public PartTransport {
+ public:
+  // All that is given here outlives the last message, except for reports. `runtime` binds handles.
+  // A message on an edge of `edges` that bears an incarnation that is over is refused.
+  LocalTransport(caf::actor_system* system, bool through_bytes, const Runtime* runtime, const EdgeTable* edges,
+                 const std::vector<std::shared_ptr<Executor>>* executors, StepListener* step);
+
+  absl::Status Prepare(PartAddress part, run_step message) override;
+  absl::Status Deliver(PartAddress to, part_message message) override;
+  void ToStep(PartAddress from, step_message message) noexcept override;
+  // Delivers abort_step to every part but one (none: kAll), also where there is no memory for it.
+  static constexpr uint32_t kAll = ~0u;
+  void AbortParts(uint32_t but, int64_t step_id, const absl::Status& status) noexcept;
+  // Where parts have contexts of their own, those of the step that runs.
+  void AddContexts(std::vector<const void*>* contexts) const;
+  // The questions that reports answer.
+  OpenQuestions& questions() { return questions_; }
+
+ private:
+  void Bind(Tensor* value) const;
+  void Hear(uint32_t part, step_message& message);
+  // Of a part with a context of its own: ends the kernels of this step.
+  void CancelOwn(uint32_t part, int64_t step_id) const;
+  void ForgetOwn(uint32_t part);
+
+  caf::actor_system& system_;
+  const bool through_bytes_;
+  const Runtime* const runtime_;
+  const EdgeTable& edges_;
+  const std::vector<std::shared_ptr<Executor>>& executors_;
+  StepListener& step_;
+  OpenQuestions questions_;
+  mutable std::mutex mu_;                               // guards contexts_
+  std::vector<std::shared_ptr<StepContext>> contexts_;  // by part; empty by reference
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_STEP_LOCAL_TRANSPORT_H_

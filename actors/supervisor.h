@@ -174,7 +174,8 @@ class Children {
   uint64_t last_ = 0;
 };
 
-// The runtime's supervisor. Children are added and removed by messages (messages.h). The children are spawned in order before this returns.
+// The runtime's supervisor. `children` are spawned in order before this returns; others are added
+// and removed by messages (messages.h).
 caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children,
                            std::shared_ptr<Directory> directory);
 

@@ -80,7 +80,7 @@ enum class OpTrait : uint32_t {
   kForwardsInput = 1 << 12,            // its output 0 is the value of its input 0, and nothing else happens
   kReadsOnlyShape = 1 << 13,           // its outputs follow from its inputs' shapes alone
   kIgnoresReference = 1 << 14,         // neither reads nor writes the variables that its inputs refer to
-  kNoGradientFlows = 1 << 15,          // its gradient is none at all; set by Gradient(NoGradientFlows)
+  kNoGradientFlows = 1 << 15,          // no gradient flows to any input; set by Gradient(NoGradientFlows)
 };
 
 struct OpDef {

@@ -11,6 +11,8 @@
 // Without a scope, when each operand is empty or of a graph over which no Scope lives, the result
 // is an invalid Output; the scope that it is used in says why.
 // There is no ==, which could be mistaken for "the same Output"; ops::Equal says what it means.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_OPERATORS_H_
 #define TROUPE_OPERATORS_H_
 

@@ -3,6 +3,8 @@
 // A TensorShape holds up to six dimensions in place and never allocates below that. Sizes are
 // int64; a product that does not fit is refused where the shape is made, so num_elements() is
 // always exact.
+//
+// Thread rule: plain values; as for a std::vector.
 #ifndef TROUPE_SHAPE_H_
 #define TROUPE_SHAPE_H_
 

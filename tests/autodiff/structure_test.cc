@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(options_take_nodes_of_the_graph_only) {
 }
 
 // What is wrong, and that the graph is left as it was.
-BOOST_AUTO_TEST_CASE(errors) {
+BOOST_AUTO_TEST_CASE(what_has_no_gradient_is_refused_and_leaves_the_graph_as_it_was) {
   struct Case {
     const char *text, *y, *x, *grad_y, *message;
   };

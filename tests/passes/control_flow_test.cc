@@ -1,3 +1,4 @@
+// Which frame each node belongs to, and which graphs have none that can be told.
 #include "graph/ir/control_flow.h"
 
 #include <boost/test/unit_test.hpp>

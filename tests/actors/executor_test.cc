@@ -9,7 +9,7 @@
 #include "actors/signature.h"
 #include "actors/supervisor.h"
 #include "graph/passes/prune.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/actors/graphs.h"
 #include "troupe/node_builder.h"
 

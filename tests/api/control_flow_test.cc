@@ -4,7 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "graph/ir/control_flow.h"
+#include "graph/ir/frames.h"
 #include "tests/api/graph_text.h"
 #include "troupe/const.h"
 #include "troupe/control_flow.h"

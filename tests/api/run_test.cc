@@ -1,10 +1,32 @@
 // What the builders make, run.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 
+#include "troupe/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
 namespace {
+
+// An op of a user that only hands its input on, and how often its kernel was called.
+std::atomic<int> handed_on{0};
+
+TROUPE_OP("RunTestHandsOn")
+    .Input("x: float")
+    .Output("y: float")
+    .Trait(OpTrait::kForwardsInput)
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("it is a test");
+
+absl::Status HandOn(KernelContext& ctx) {
+  ++handed_on;
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+
+TROUPE_KERNEL("RunTestHandsOn").Device("CPU").Function<HandOn>();
 
 // The values of `fetches`, each as text; the status when building or running failed.
 std::vector<std::string> Run(const Scope& root, const OutputList& fetches, const Feeds& feeds = {},
@@ -49,6 +71,14 @@ BOOST_AUTO_TEST_CASE(literals_beside_a_tensor_take_its_type) {
             {Text(Tensor::Vector<float>({3, 5, 7})), Text(Tensor::Vector<float>({0, -1, -2})),
              Text(Tensor::Vector<float>({-0.5f, -1, -1.5f})), Text(Tensor::Vector<bool>({true, true, false})),
              Scalar(int32_t{3})});
+}
+
+BOOST_AUTO_TEST_CASE(the_kernel_of_an_op_that_only_hands_its_input_on_is_not_called) {
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  const Output y = EmitOp(root.WithOpName("y"), "RunTestHandsOn", {x * 2}).output(0);
+  handed_on = 0;
+  CHECK_RUN(Run(root, {y, y + 1}, {{"x", Tensor::Scalar(2.0f)}}), {Scalar(4.0f), Scalar(5.0f)});
+  BOOST_TEST(handed_on == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_sum_in_a_loop) {

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/random/philox.h"
 
 namespace troupe {

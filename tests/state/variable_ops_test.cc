@@ -1,5 +1,5 @@
 // Ops that read, assign and count.
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/state/state_test_util.h"
 
 namespace troupe {

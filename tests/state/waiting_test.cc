@@ -5,7 +5,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/state/variable_access.h"
 #include "tests/state/state_test_util.h"
 #include "troupe/op_def.h"

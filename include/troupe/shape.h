@@ -44,7 +44,6 @@ class TensorShape {
     for (int64_t d : dims_) n *= d;
     return n;
   }
-  bool IsScalar() const { return dims_.empty(); }
   std::string DebugString() const;  // "[2,3]"
 
   friend bool operator==(const TensorShape& a, const TensorShape& b) { return a.dims_ == b.dims_; }

@@ -1,5 +1,5 @@
-// Tells what kind of thread the caller is on: a thread that runs actors, or one that is past its
-// end.
+// Tells what kind of thread the caller is on: a thread that runs actors, or one whose thread-local
+// variables are destroyed.
 //
 // A blocking call on a thread of an actor system's scheduler delays the actors that need that
 // thread, and may wait for one of them; such calls are refused. A detached or a blocking actor has

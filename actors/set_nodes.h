@@ -1,7 +1,7 @@
 // The nodes by which Session::Set assigns a value to a variable: a placeholder that is fed with the
 // value, and a node that assigns it.
 //
-// Thread rule: values; as any value. A Variable belongs to the thread of its scope.
+// Thread rule: plain values; as for a std::string. A Variable belongs to the thread of its scope.
 #ifndef TROUPE_ACTORS_SET_NODES_H_
 #define TROUPE_ACTORS_SET_NODES_H_
 

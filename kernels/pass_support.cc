@@ -1,6 +1,6 @@
 #include "kernels/pass_support.h"
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe {

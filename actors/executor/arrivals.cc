@@ -7,7 +7,7 @@
 #include "actors/executor/async_call.h"
 #include "actors/executor/tokens.h"
 #include "actors/executor/turn.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 
 namespace troupe {
 

@@ -5,15 +5,20 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "actors/wire/part_messages.h"
-#include "graph/ir/control_flow.h"
+#include "graph/ir/frames.h"
 #include "graph/passes/partition.h"
-#include "kernels/common/op_file.h"
 #include "kernels/control/edge_key.h"
-#include "kernels/control/flow_op.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {
+
+// True when the node's output is its input, so that no kernel has to be called.
+bool HandsOn(const Node& n) {
+  if (n.num_inputs() != 1 || n.num_outputs() != 1) return false;
+  return n.IsEnter() || n.IsExit() || n.IsNextIteration() || n.op().control_flow == ControlFlow::kLoopCond ||
+         n.op().Has(OpTrait::kForwardsInput);
+}
 
 class Compiler {
  public:
@@ -54,11 +59,11 @@ class Compiler {
     if (!loops) return absl::OkStatus();
     // An Enter gives its frame a name; what hands values to the next iteration, or out of the loop,
     // has none without it.
-    std::vector<ControlFlowInfo> info;
-    TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(graph_, &info));
+    std::vector<FrameInfo> info;
+    TROUPE_RETURN_IF_ERROR(BuildFrameInfo(graph_, &info));
     absl::flat_hash_map<std::string, uint32_t> by_name{{"", 0}};
     for (const Node* n : ops) {
-      const ControlFlowInfo& i = info[n->id()];
+      const FrameInfo& i = info[n->id()];
       if (i.frame == nullptr) return n->At(InvalidArgument("nothing leads into the loop that the node is in"));
       if (n->IsNextIteration() && i.frame_name.empty()) {
         return n->At(InvalidArgument("a NextIteration must be inside of a frame, but no Enter leads to it"));
@@ -73,7 +78,7 @@ class Compiler {
     }
     for (const Node* n : ops) {
       if (!n->IsEnter()) continue;
-      const ControlFlowInfo& i = info[n->id()];
+      const FrameInfo& i = info[n->id()];
       const uint32_t inner = frame_of_[n->id()];
       const Node* outer = i.parent_frame;
       StaticFrame& f = part_->frames[inner];
@@ -227,7 +232,8 @@ class Compiler {
     c.compute = kernel.compute;
     c.state = kernel.state.get();
     c.measured = kernel.cost == Cost::kMeasured;
-    if (!kernel.library) {
+    const bool hands_on = kernel.compute_async == nullptr && HandsOn(n);
+    if (!kernel.library && !hands_on) {
       part_->has_user_kernels = true;
       part_->user_kernels.resize(order_.size());
       part_->user_kernels[i] = true;
@@ -239,8 +245,7 @@ class Compiler {
     } else if (c.num_inputs == 0 && c.num_outputs == 0 && !n.op().stateful() && kernel.state == nullptr &&
                !c.measured) {
       c.handling = Handling::kNothing;
-    } else if ((kernel.compute == &array::PassOn || kernel.compute == &control::Pass) && c.num_inputs == 1 &&
-               c.num_outputs == 1) {
+    } else if (hands_on) {
       c.handling = Handling::kForward;
     } else if (c.flow == ControlFlow::kSwitch && c.num_inputs == 2 && c.num_outputs == 2) {
       c.handling = Handling::kSwitch;

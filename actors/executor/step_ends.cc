@@ -6,7 +6,7 @@
 #include "actors/executor/tensor_bits.h"
 #include "actors/executor/turn.h"
 #include "graph/core/guarded.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/state/variable_access.h"
 
 namespace troupe {

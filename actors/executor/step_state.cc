@@ -6,7 +6,7 @@
 
 #include "actors/executor/tokens.h"
 #include "actors/executor/turn.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 
 namespace troupe {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "actors/executor/async_call.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/state/variable_access.h"
 
 namespace troupe {

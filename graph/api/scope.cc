@@ -56,6 +56,14 @@ absl::StatusOr<std::string> RequestedDevice(const DeviceEntry* entry, Node* node
   return merged.ToString();
 }
 
+std::shared_ptr<ScopeState> TopLevel(const ScopeState& state) {
+  auto s = std::make_shared<ScopeState>(state);
+  s->prefix.clear();
+  s->control.clear();
+  s->context = nullptr;
+  return s;
+}
+
 std::shared_ptr<const ScopeState> RootOver(const Graph& graph) {
   auto shared = std::static_pointer_cast<ScopeShared>(graph.scopes());
   if (shared == nullptr) return nullptr;

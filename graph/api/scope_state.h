@@ -70,6 +70,9 @@ struct ScopeState {
   SourceLocation pinned;
 };
 
+// A copy for the outermost scope: no prefix, no control dependencies, outside of loops and
+// branches.
+std::shared_ptr<ScopeState> TopLevel(const ScopeState& state);
 // The root scope over `graph`; null when no scope over it lives.
 std::shared_ptr<const ScopeState> RootOver(const Graph& graph);
 // The device that `entry` and what encloses it ask for, for `node`.

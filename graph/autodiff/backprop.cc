@@ -18,16 +18,16 @@ absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const Node
                              absl::Span<const NodeOut> grad_ys) const {
   if (graph_->frozen()) return FailedPrecondition("the graph is frozen: no gradients can be added");
   const auto check = [&](NodeOut v, std::string_view what) -> absl::Status {
-    if (!v.valid()) return InvalidArgument("a ", what, " is not a tensor");
+    if (!v.valid()) return InvalidArgument(what == "x" ? "an " : "a ", what, " is not a tensor");
     if (v.node->graph() != graph_) return InvalidArgument("the ", what, " '", v.ToString(), "' is of another graph");
     if (v.index < 0 || v.index >= v.node->num_outputs())
       return InvalidArgument("the ", what, " '", v.ToString(), "' does not exist");
     return absl::OkStatus();
   };
   for (NodeOut x : xs) {
-    TROUPE_RETURN_IF_ERROR(check(x, "source"));
+    TROUPE_RETURN_IF_ERROR(check(x, "x"));
     if (!Carries(x)) {
-      return InvalidArgument("the dtype of the source tensor '", x.ToString(),
+      return InvalidArgument("the dtype of x '", x.ToString(),
                              "' must be floating (e.g. float32) to take a gradient with respect to it, got ",
                              Name(BaseType(x.dtype())));
     }
@@ -41,10 +41,10 @@ absl::Status Backprop::Check(absl::Span<const NodeOut> ys, absl::Span<const Node
     return InvalidArgument("there are ", ys.size(), " ys, but ", grad_ys.size(), " grad_ys");
   }
   for (size_t i = 0; i < ys.size(); ++i) {
-    TROUPE_RETURN_IF_ERROR(check(ys[i], "target"));
+    TROUPE_RETURN_IF_ERROR(check(ys[i], "y"));
     const DType type = BaseType(ys[i].dtype());
     if (!IsDifferentiable(type)) {
-      return InvalidArgument("the dtype of the target tensor '", ys[i].ToString(),
+      return InvalidArgument("the dtype of y '", ys[i].ToString(),
                              "' must be floating (e.g. float32) to take its gradient, got ", Name(type));
     }
     if (grad_ys.empty() || !grad_ys[i].valid()) {
@@ -429,8 +429,7 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const Gradie
       if (const HandleInfo* h = forward_.Handle(x); dtype == DType::kResource && h != nullptr) dtype = h->dtype;
       if (dtype == DType::kResource) dtype = x.node->Attr<DType>("dtype").value_or(DType::kInvalid);
       if (!IsDifferentiable(dtype))
-        return InvalidArgument("the source tensor '", x.ToString(),
-                               "' is a handle that names no variable of floating type");
+        return InvalidArgument("the x '", x.ToString(), "' is a handle that names no variable of floating type");
       g = Zeros(x, base_, dtype);
     }
     grads->push_back(g);

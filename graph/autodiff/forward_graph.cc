@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/ir/control_flow.h"
+#include "graph/ir/frames.h"
 
 namespace troupe::autodiff {
 namespace {
@@ -35,8 +35,8 @@ void ForwardGraph::Place(const Node* n, LoopFrame* frame, int guard) {
 }
 
 absl::Status ForwardGraph::FindFrames() {
-  std::vector<ControlFlowInfo> info;
-  TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(*graph_, &info));
+  std::vector<FrameInfo> info;
+  TROUPE_RETURN_IF_ERROR(BuildFrameInfo(*graph_, &info));
   frames_.emplace_back();
   absl::flat_hash_map<std::string, LoopFrame*> by_name{{"", &frames_.front()}};
   for (Node* n : order_) {
@@ -48,7 +48,7 @@ absl::Status ForwardGraph::FindFrames() {
   frame_of_.assign(graph_->num_node_ids(), root());
   guard_of_.assign(graph_->num_node_ids(), 0);
   for (Node* n : order_) {
-    const ControlFlowInfo& i = info[n->id()];
+    const FrameInfo& i = info[n->id()];
     LoopFrame* frame = by_name[i.frame_name];
     frame_of_[n->id()] = frame;
     if (frame->parent == nullptr && frame != root()) frame->parent = by_name[info[i.parent_frame->id()].frame_name];

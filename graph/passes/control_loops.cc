@@ -76,7 +76,7 @@ absl::StatusOr<ControlLoops> ControlLoops::Add(Graph* graph) {
   TROUPE_RETURN_IF_ERROR(Colocate(*graph));
   TROUPE_RETURN_IF_ERROR(SplitConstantEnters(graph));
   TROUPE_RETURN_IF_ERROR(ReadReferencesAtHome(graph));
-  TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(*graph, &loops.info_));
+  TROUPE_RETURN_IF_ERROR(BuildFrameInfo(*graph, &loops.info_));
   nodes = graph->op_nodes();
   absl::flat_hash_set<std::string> iterating;  // LoopKeys
   for (Node* n : nodes) {
@@ -136,7 +136,7 @@ bool ControlLoops::IsFirstOnly(const Node& src) const {
 const std::string& ControlLoops::TokenFrame(const Node& src) const {
   static const std::string* root = new std::string;
   if (src.id() >= static_cast<int>(info_.size())) return *root;
-  const ControlFlowInfo& info = info_[src.id()];
+  const FrameInfo& info = info_[src.id()];
   if (info.frame == nullptr) return *root;
   return src.IsExit() ? info_[info.parent_frame->id()].frame_name : info.frame_name;
 }

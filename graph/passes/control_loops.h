@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "graph/ir/control_flow.h"
+#include "graph/ir/frames.h"
 
 namespace troupe {
 
@@ -34,7 +34,7 @@ class ControlLoops {
   // consumer. An Enter of a constant gets a copy on every device that reads it, so that the value
   // crosses once and not in each iteration. References that are read on another device are read on
   // the variable's (reference_reads.h). Errors: INVALID_ARGUMENT for a loop across devices without
-  // LoopCond, and those of BuildControlFlowInfo.
+  // LoopCond, and those of BuildFrameInfo.
   static absl::StatusOr<ControlLoops> Add(Graph* graph);
 
   // The node for which a Recv on `device` of a token from `src` must wait. Null outside of loops.
@@ -54,7 +54,7 @@ class ControlLoops {
   absl::StatusOr<Loop> MakeLoop(const Node& enter, Node* loop_cond, const std::string& device);
 
   Graph* graph_;
-  std::vector<ControlFlowInfo> info_;                     // of the nodes before loops were added
+  std::vector<FrameInfo> info_;                           // of the nodes before loops were added
   std::vector<char> first_only_;                          // of the same, within the frame in which their tokens travel
   absl::flat_hash_map<std::string, Node*> loop_conds_;    // by frame name
   absl::flat_hash_map<std::string, const Node*> enters_;  // by frame name

@@ -1,5 +1,5 @@
-// Estimates the cost of nodes and transfers: measured means where a step has run, otherwise an
-// estimate from shapes. Times are in nanoseconds.
+// Estimates the cost of nodes and transfers from shapes. A mean time that the caller sets for a
+// node (SetMeasured) comes first; sessions set none yet. Times are in nanoseconds.
 //
 // Thread rule: const methods may be called from several threads while no thread changes the model.
 #ifndef TROUPE_GRAPH_PASSES_COST_MODEL_H_

@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "graph/ir/control_flow.h"
+#include "graph/ir/frames.h"
 
 namespace troupe {
 namespace {
@@ -97,12 +97,12 @@ class LateReads {
     loop_of_.assign(graph_.num_node_ids(), -1);
     if (updates_.empty() || std::none_of(order_.begin(), order_.end(), [](const Node* n) { return n->IsExit(); }))
       return absl::OkStatus();
-    std::vector<ControlFlowInfo> info;
-    TROUPE_RETURN_IF_ERROR(BuildControlFlowInfo(graph_, &info));
+    std::vector<FrameInfo> info;
+    TROUPE_RETURN_IF_ERROR(BuildFrameInfo(graph_, &info));
     // By the name of a frame, that of the one around it.
     absl::flat_hash_map<std::string, const std::string*> parents;
     for (const Node* n : order_) {
-      const ControlFlowInfo& at = info[n->id()];
+      const FrameInfo& at = info[n->id()];
       if (!at.frame_name.empty() && at.parent_frame != nullptr)
         parents.emplace(at.frame_name, &info[at.parent_frame->id()].frame_name);
     }

@@ -14,8 +14,8 @@
 // snapshot: where neither the update nor the consumer waits for the other, TensorFlow's value
 // depends on timing, and Troupe's does not.
 //
-// A node after a loop comes after the updates that the loop made: those behind which its last
-// iteration, if there was one, handed its values on.
+// A node after a loop comes after an update in the loop if the values that leave the last iteration
+// wait for that update.
 //
 // Not looked through: other ops that hand on their input's buffer (Reshape, Switch, Enter, ...),
 // and, for a consumer in the body, the edge from one iteration of a loop to the next.

@@ -38,8 +38,6 @@ class RecvSchedule {
   // The node of device `to` that the Recv there of `value` should wait for; null when it may start
   // at once. Nodes in loops or on branches are neither held back nor gates.
   const Node* Gate(NodeOut value, int to) const;
-  // Simulated length of the step.
-  double makespan_ns() const { return makespan_; }
 
  private:
   RecvSchedule(const Graph& graph, const DeviceSet& devices, const CostModel& costs, const RecvScheduleOptions& options)

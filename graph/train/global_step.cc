@@ -7,11 +7,7 @@ namespace troupe::train {
 
 Variable GetOrCreateGlobalStep(const ScopeAt& at) {
   if (const std::vector<Variable> found = VariablesIn(at, kGlobalStep); !found.empty()) return found[0];
-  auto s = std::make_shared<internal::ScopeState>(*at->state());
-  s->prefix.clear();
-  s->control.clear();
-  s->context = nullptr;
-  const ScopeAt top(Scope(std::move(s), kGlobalStep), at.location());
+  const ScopeAt top(Scope(internal::TopLevel(*at->state()), kGlobalStep), at.location());
   VariableOptions options;
   options.trainable = false;
   options.collections = {kGlobalVariables, kGlobalStep};

@@ -14,11 +14,7 @@ namespace {
 // The outermost scope, on the device of `like`: slots are named after their variables, wherever the
 // optimizer is called.
 Scope Beside(const Scope& scope, const Variable& like) {
-  auto s = std::make_shared<internal::ScopeState>(*scope.state());
-  s->prefix.clear();
-  s->control.clear();
-  s->context = nullptr;
-  return Scope(std::move(s)).ColocateWith(like.handle());
+  return Scope(internal::TopLevel(*scope.state())).ColocateWith(like.handle());
 }
 
 // "layer1/w" -> "layer1_w": part of a node's name.

@@ -1,7 +1,7 @@
 // For programs that use actors themselves: a runtime in the program's own actor system, and the
 // messages of a session's actor. Includes CAF 0.17.6; link troupe::actors.
 //
-// Thread rule: both functions may be called from any thread.
+// Thread rule: all functions may be called from any thread; `inspect` by one thread for each value.
 #ifndef TROUPE_ACTORS_H_
 #define TROUPE_ACTORS_H_
 

@@ -1,5 +1,7 @@
 // Values of node attributes, as C++ values; their wire form is proto::AttrValue
 // (troupe/import_export.h converts).
+//
+// Thread rule: plain values; as for a std::string.
 #ifndef TROUPE_ATTR_VALUE_H_
 #define TROUPE_ATTR_VALUE_H_
 

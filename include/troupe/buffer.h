@@ -103,7 +103,7 @@ struct AllocatorStats {
   int64_t bytes_cached = 0;   // free blocks of more than 16 KB that the process keeps for reuse
 };
 
-// Who is charged for the buffers of a device. Buffers may outlive it.
+// An account for the buffers of a device, with an optional limit. Buffers may outlive it.
 //
 // Free blocks of more than 16 KB are kept for reuse, up to 1 GB in the process. When that is full,
 // blocks of the sizes that were asked for longest ago go first; and those that were not needed for

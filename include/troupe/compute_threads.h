@@ -50,9 +50,9 @@ class ComputeThreads {
   ComputeThreads& operator=(const ComputeThreads&) = delete;
 
   // Finishes what was scheduled and joins the workers. False when that takes longer than
-  // `patience`: the workers are left to themselves then, and end when they can, so what their jobs
-  // use must stay. Whoever asks again waits for those that are left; true when none is. REQUIRES:
-  // nothing is scheduled any more, except by what is left.
+  // `patience`: then the workers are detached and end by themselves, so what their jobs use must
+  // stay. A later Stop waits for them again, and returns true when none is left. REQUIRES: nothing
+  // is scheduled any more, except by the jobs that are left.
   bool Stop(std::chrono::milliseconds patience);
 
   int num_threads() const { return num_threads_; }

@@ -9,6 +9,8 @@
 // A literal keeps its C++ type (int -> int32, double -> float64, "text" -> string) unless a dtype
 // is given. Ragged or mixed lists, and values that the dtype cannot represent, are the scope's
 // error.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_CONST_H_
 #define TROUPE_CONST_H_
 

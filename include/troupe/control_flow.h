@@ -14,8 +14,7 @@
 // from outside gets a control edge from the loop's (branch's) pivot, so that it runs once in each
 // iteration (only when the branch is taken).
 //
-// graph/api/control_context.h says how contexts are tracked. Gradients do not use that record; they
-// find the frames in the graph.
+// Gradients find loops and branches in the graph itself, so they need nothing from here.
 //
 // Names are TensorFlow's: cond/Switch, cond/switch_t, cond/switch_f, cond/pred_id, cond/Merge;
 // while/Enter, while/Merge, while/LoopCond, while/Switch, while/Identity, while/NextIteration,
@@ -24,6 +23,8 @@
 // Errors are the scope's, with the line of the call: a predicate that is no bool scalar, branches
 // that return different types or numbers of values, a body whose results do not fit the loop
 // variables in number, type or shape.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_CONTROL_FLOW_H_
 #define TROUPE_CONTROL_FLOW_H_
 

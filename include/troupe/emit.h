@@ -1,5 +1,5 @@
-// The one place where a builder call becomes a node. Typed builders (generated), and the
-// hand-written ones of graph/api, are calls of Emit.
+// The one place where a builder call becomes a node: the generated builders call Emit, and so do
+// those that are written by hand (Const, Variable, Cond, ...).
 //
 // Emit checks the inputs, turns literals into Const nodes of the type that the op's other inputs
 // ask for, brings values of outer loops and branches into the scope's own (Enter, Switch), names
@@ -8,6 +8,8 @@
 //
 // ArgRef and AttrRef are borrowed views: they make a call site a few stores, so that hundreds of
 // generated builders compile in seconds.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_EMIT_H_
 #define TROUPE_EMIT_H_
 
@@ -44,8 +46,8 @@ class AttrRef {
 // The new node as an Operation; invalid (and the scope has an error) when it could not be built.
 Operation Emit(const ScopeAt& at, const char* op, std::initializer_list<ArgRef> args,
                std::initializer_list<AttrRef> attrs = {});
-// As Emit, for calls that are made at run time. Attrs that the op's other inputs tell may be left
-// out.
+// As Emit, for calls that are made at run time. Attrs that follow from the inputs' types and number
+// may be left out.
 Operation EmitOp(const ScopeAt& at, std::string_view op, const std::vector<Input>& args, AttrMap attrs = {});
 // For list args: each arg one InputList (of one element for a single arg).
 Operation EmitLists(const ScopeAt& at, std::string_view op, const std::vector<InputList>& args, AttrMap attrs = {});

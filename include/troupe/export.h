@@ -7,6 +7,8 @@
 // A function template that such a block declares, and that a source file instantiates, needs the
 // macro in front of its own declaration. TROUPE_HIDDEN hides a class that such a block declares but
 // that belongs to the library alone.
+//
+// Thread rule: macros only; nothing here runs.
 #ifndef TROUPE_EXPORT_H_
 #define TROUPE_EXPORT_H_
 

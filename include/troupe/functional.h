@@ -12,6 +12,8 @@
 //
 // Errors are the scope's: no tensors, scalars, first dimensions that are known to differ, and the
 // errors of While.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_FUNCTIONAL_H_
 #define TROUPE_FUNCTIONAL_H_
 

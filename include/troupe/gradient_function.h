@@ -5,6 +5,9 @@
 // in a loop must read the values that the forward loop saved on a stack, and Input() and Output()
 // stand for these. Build nodes with Op(). An input whose gradient is not set receives none. The
 // first error sticks; status() returns it.
+//
+// Thread rule: a context and its graph belong to the calling thread. One gradient function may run
+// on several threads at once, for different graphs.
 #ifndef TROUPE_GRADIENT_FUNCTION_H_
 #define TROUPE_GRADIENT_FUNCTION_H_
 

@@ -15,7 +15,9 @@
 // An Output that is a Variable, or a copy of one, means the variable, however the ys read it; any
 // other read of it (w.Read(scope), an imported ReadVariableOp) means the value of that read alone.
 //
-// A gradient can be differentiated again, also through loops (graph/autodiff/stacks.cc says how).
+// A gradient can be differentiated again, also through loops.
+//
+// Thread rule: the graph belongs to the calling thread during the call.
 #ifndef TROUPE_GRADIENTS_H_
 #define TROUPE_GRADIENTS_H_
 

@@ -1,4 +1,6 @@
 // Combines several operations into one, and makes values wait for operations.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_GROUP_H_
 #define TROUPE_GROUP_H_
 

@@ -3,6 +3,8 @@
 // Arithmetic is done in float and rounded to nearest even at every operation, as Eigen and
 // TensorFlow do on CPUs without native half arithmetic. The bit layout equals Eigen::half and
 // Eigen::bfloat16, so buffers can be mapped.
+//
+// Thread rule: plain values; as for a float.
 #ifndef TROUPE_HALF_H_
 #define TROUPE_HALF_H_
 

@@ -1,4 +1,7 @@
 // Imports and exports GraphDefs, and converts values and attributes to and from their wire forms.
+//
+// Thread rule: functions that read a graph may run while no thread changes it; those that change
+// one need it to themselves.
 #ifndef TROUPE_IMPORT_EXPORT_H_
 #define TROUPE_IMPORT_EXPORT_H_
 

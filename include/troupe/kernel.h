@@ -14,8 +14,12 @@
 //
 // A kernel must not throw for bad input, and must not block: one that waits is asynchronous
 // (ComputeAsync) and calls `done` exactly once, from any thread; it registers in its step's
-// cancellation list, so that a step which is told to end need not wait for it. A kernel that waits
-// only rarely has a Compute that returns KernelContext::WaitFor then.
+// cancellation list, so that a step which is told to end need not wait for it. A kernel that
+// seldom has to wait keeps Compute; when it must wait, Compute returns KernelContext::WaitFor.
+//
+// Thread rule: a kernel object may be called from several threads at once, by several steps or
+// iterations of a loop, so fields that its calls write need a lock or atomics. A KernelContext
+// belongs to its call; in an asynchronous one it may be used on any one thread until `done`.
 #ifndef TROUPE_KERNEL_H_
 #define TROUPE_KERNEL_H_
 
@@ -123,8 +127,8 @@ struct StepContext {
   ResourceContainers resources;
 };
 
-// What a kernel waits for that cannot go on now: a place in somebody's queue. Whoever destroys it
-// gives the place up.
+// A place in a queue (of a variable, say) that a kernel waits for. Destroying the object gives up
+// the place.
 class KernelWait {
  public:
   virtual ~KernelWait() = default;
@@ -202,7 +206,7 @@ class KernelContext {
   bool has_input(int i) const { return inputs_[i].valid(); }
   // The input itself, leaving nothing behind: its buffer may then be unique.
   Tensor TakeInput(int i) { return std::move(inputs_[i]); }
-  // The variable that reference input i names. Null never happens for a graph that was validated.
+  // The variable that reference input i names. Never null in a validated graph.
   VariableSlot* ref(int i) const;
   // The variable (or other object) behind resource input i; INVALID_ARGUMENT when the handle is
   // unbound or names something else.

@@ -10,7 +10,7 @@
 // FeedList and NameList are parameters, made for the length of a call. They take lists in braces,
 // vectors of builders' results, and Feeds and Names, which they refer to and do not copy.
 //
-// Thread rule: values; as any value.
+// Thread rule: plain values; as for a std::string.
 #ifndef TROUPE_NAMES_H_
 #define TROUPE_NAMES_H_
 

@@ -1,4 +1,6 @@
 // Adds nodes without their typed builders. For gradient functions, passes and importers.
+//
+// Thread rule: a builder and its graph belong to one thread at a time.
 #ifndef TROUPE_NODE_BUILDER_H_
 #define TROUPE_NODE_BUILDER_H_
 

@@ -77,10 +77,12 @@ enum class OpTrait : uint32_t {
   kArgument = 1 << 9,                  // its output is value attr "index" of what the caller hands in
   kResult = 1 << 10,                   // its input is value attr "index" of what the caller gets
   kUnknown = 1 << 11,                  // of a node that was imported though its op does not exist here
-  kForwardsInput = 1 << 12,            // its output 0 is the value of its input 0, and nothing else happens
-  kReadsOnlyShape = 1 << 13,           // its outputs follow from its inputs' shapes alone
-  kIgnoresReference = 1 << 14,         // neither reads nor writes the variables that its inputs refer to
-  kNoGradientFlows = 1 << 15,          // its gradient is none at all; set by Gradient(NoGradientFlows)
+  // Its output 0 is the value of its input 0, and nothing else happens: with one input and output
+  // the executor does not call the kernel, and gradients look through the node.
+  kForwardsInput = 1 << 12,
+  kReadsOnlyShape = 1 << 13,    // its outputs follow from its inputs' shapes alone
+  kIgnoresReference = 1 << 14,  // neither reads nor writes the variables that its inputs refer to
+  kNoGradientFlows = 1 << 15,   // no gradient flows to any input; set by Gradient(NoGradientFlows)
 };
 
 struct OpDef {

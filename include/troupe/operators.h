@@ -7,10 +7,13 @@
 //
 // + is AddV2 (Add for strings), * is Mul, / is RealDiv for floating point and complex numbers and
 // TruncateDiv (as C++) for integers; comparisons give bool tensors. An operand that no builder
-// returned (one of an import, or any NodeOut) counts as built in the root scope over its graph.
+// returned (one of an import, or any NodeOut) counts as built in the root scope over its graph; of
+// several root scopes it is the first that was made, and none when that one is gone.
 // Without a scope, when each operand is empty or of a graph over which no Scope lives, the result
 // is an invalid Output; the scope that it is used in says why.
 // There is no ==, which could be mistaken for "the same Output"; ops::Equal says what it means.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_OPERATORS_H_
 #define TROUPE_OPERATORS_H_
 

@@ -56,7 +56,6 @@ class Output {
   NodeOut out() const { return out_; }
   operator NodeOut() const { return out_; }  // NOLINT
   const std::shared_ptr<const internal::ScopeState>& scope_state() const { return scope_; }
-  friend bool SameOutput(const Output& a, const Output& b) { return a.out_ == b.out_; }
   // Of a Variable, and of each Output that is a copy of one: the variable's handle or reference.
   // Invalid for others, also for a variable's other reads. It is how Gradients tells "with respect
   // to the variable" from "with respect to this read".

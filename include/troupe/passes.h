@@ -26,12 +26,12 @@ absl::StatusOr<std::unique_ptr<Graph>> PruneGraph(const Graph& graph, absl::Span
                                                   absl::Span<const std::string> fetches,
                                                   absl::Span<const std::string> targets);
 
-// Of several nodes that compute the same from the same inputs, the first one stays. Both return
+// Of several nodes that compute the same from the same inputs, the first one stays.
 // INVALID_ARGUMENT when the graph has a cycle without NextIteration.
 absl::Status MergeCommonSubexpressions(Graph* graph);
 
 // Computes nodes that depend on constants alone, with the kernels of the CPU; what fails stays, and
-// will fail in the step.
+// will fail in the step. INVALID_ARGUMENT as above.
 absl::Status FoldGraph(Graph* graph);
 
 }  // namespace troupe

@@ -58,7 +58,7 @@ class ResourceContainers {
     std::string container, name, what;
   };
   std::vector<Listing> List() const;
-  // False while there never was an entry since the last ClearAll.
+  // True if an entry was made since the last ClearAll, or, without one, ever.
   bool used() const { return used_.load(std::memory_order_relaxed); }
   // Grows whenever an entry is removed: caches compare it before they use what they kept.
   int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }

@@ -55,8 +55,9 @@
 // Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has
 // to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
 // FAILED_PRECONDITION: Run, Get, Set, Extend, PartialRun and Reset always, Prepare and
-// PartialRunSetup when the signature is not compiled yet. Use RunAsync or the session actor's run
-// message there. Create, RunAsync, PartialRunCancel, Close and Cancel may be called everywhere.
+// PartialRunSetup when the signature is not compiled yet. Use RunAsync there, or send the session's
+// actor a `run_request`. Create, RunAsync, PartialRunCancel, Close and Cancel may be called
+// everywhere.
 #ifndef TROUPE_SESSION_H_
 #define TROUPE_SESSION_H_
 
@@ -96,7 +97,7 @@ struct SessionOptions {
   bool use_cost_model = false;  // place by simulated execution instead of "the first device that can"
   bool fold_constants = true;
   bool merge_common_subexpressions = true;
-  bool fuse = true;                  // nodes that one kernel computes together become one (graph/passes/fuse.h)
+  bool fuse = true;                  // nodes that one kernel computes together become one
   int64_t operation_timeout_ms = 0;  // default deadline of a Run; 0 = none
   int64_t stall_report_ms = 0;       // a step without progress for this long reports what it waits for; 0 = never
   // Takes the report, on a thread of the runtime. It must not block; ~Session waits for it. Empty:
@@ -138,7 +139,7 @@ class CancellationToken {
 struct RunOptions {
   // The deadline in milliseconds; 0 = the session's default, negative = none. Counts from the call,
   // compiling included. If a kernel does not return in time, it goes on in the background, and the
-  // status names it (docs/step.md). For blocking Runs see above.
+  // status names it. For blocking Runs see above.
   int64_t timeout_ms = 0;
   const CancellationToken* cancellation = nullptr;  // must live until Run returns, or RunAsync
   bool collect_stats = false;                       // fill RunMetadata.step_stats
@@ -210,7 +211,7 @@ class Session {
   // <name>/SetValue to the session's graph. Refused where Extend is.
   absl::Status Set(const Variable& variable, const Tensor& value);
 
-  // A step that is fed and fetched piece by piece (actors/partial_step.h). The handle is good until
+  // A step that is fed and fetched piece by piece. The handle is good until
   // every fetch has been taken or the step has failed. Options of the set-up: deadline and token of
   // the whole step (no deadline unless it is given); options of a call: those of the call, which
   // end the whole step, too (0 = the session's deadline). Stats and graphs are not collected.
@@ -238,7 +239,7 @@ class Session {
   // variables that are this session's own.
   absl::Status Reset(const std::vector<std::string>& containers);
   // Reports what running steps wait for: a line for each culprit, and below it the nodes that wait
-  // for it (actors/stall_report.h). Takes 100 ms when a part does not answer.
+  // for it. Takes 100 ms when a part does not answer.
   std::vector<std::string> RunningSteps() const;
 
   Runtime* runtime() const;

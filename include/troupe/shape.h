@@ -3,6 +3,8 @@
 // A TensorShape holds up to six dimensions in place and never allocates below that. Sizes are
 // int64; a product that does not fit is refused where the shape is made, so num_elements() is
 // always exact.
+//
+// Thread rule: plain values; as for a std::vector.
 #ifndef TROUPE_SHAPE_H_
 #define TROUPE_SHAPE_H_
 
@@ -42,7 +44,6 @@ class TensorShape {
     for (int64_t d : dims_) n *= d;
     return n;
   }
-  bool IsScalar() const { return dims_.empty(); }
   std::string DebugString() const;  // "[2,3]"
 
   friend bool operator==(const TensorShape& a, const TensorShape& b) { return a.dims_ == b.dims_; }

@@ -1,5 +1,7 @@
 // Statuses with an address: the error, the node at which it happened, and the line of the program
 // that made the node.
+//
+// Thread rule: all functions may be called from any thread; a status is a plain value.
 #ifndef TROUPE_STATUS_H_
 #define TROUPE_STATUS_H_
 

@@ -1,5 +1,7 @@
 // Builds strings from pieces. Abseil's own StrCat cannot be used: the distribution builds Abseil as
 // C++14, where absl::string_view is not std::string_view.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_STRINGS_H_
 #define TROUPE_STRINGS_H_
 

@@ -1,5 +1,7 @@
 // Includes the headers that most programs need: build a graph, run it, train it. Includes neither
 // CAF nor Eigen nor oneDNN nor Protocol Buffers.
+//
+// Thread rule: that of each header.
 #ifndef TROUPE_TROUPE_H_
 #define TROUPE_TROUPE_H_
 

@@ -23,6 +23,8 @@
 //
 // A Variable that is made inside of a While or Cond is built outside of it, where its initializer
 // can run; its initial value must come from outside, too.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_VARIABLE_H_
 #define TROUPE_VARIABLE_H_
 

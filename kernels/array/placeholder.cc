@@ -49,6 +49,8 @@ TROUPE_OP("PlaceholderV2")
     .Doc("As Placeholder, with a shape that must be given.");
 TROUPE_KERNEL("PlaceholderV2").Device("CPU").Class<PlaceholderKernel>();
 
+// It has no kForwardsInput: gradients would look through it to its input, and it is there to be
+// fed.
 TROUPE_OP("PlaceholderWithDefault")
     .Input("input: dtype")
     .Output("output: dtype")

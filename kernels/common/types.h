@@ -25,7 +25,6 @@ absl::Span<const DType> AllowedTypes(std::string_view op, std::string_view attr 
 #define TROUPE_CPU_KERNEL(op) TROUPE_KERNEL(op).Device("CPU").Types("T", ::troupe::AllowedTypes(op))
 
 // The types that TensorFlow's kernels of several families have.
-inline constexpr std::array kFloats = {DType::kHalf, DType::kBfloat16, DType::kFloat, DType::kDouble};
 inline constexpr std::array kFloatsAndComplex = {DType::kHalf,   DType::kBfloat16,  DType::kFloat,
                                                  DType::kDouble, DType::kComplex64, DType::kComplex128};
 inline constexpr std::array kReals = {DType::kHalf,  DType::kBfloat16, DType::kFloat,  DType::kDouble,

@@ -1,5 +1,5 @@
-// Comparisons: Less, LessEqual, Greater and GreaterEqual (an order), Equal and
-// NotEqual (an equality).
+// Comparisons: Less, LessEqual, Greater and GreaterEqual (an order), Equal and NotEqual (an
+// equality).
 #include <complex>
 #include <string>
 #include <string_view>
@@ -20,8 +20,7 @@ OpBuilder OrderOp(std::string_view name) {
       .Shape(shape_fn::BroadcastBinary)
       .NotDifferentiable("its output is bool");
 }
-// Loops of F::Do(x, y) -> bool on all real types; with kHot the common types
-// use those loops.
+// Loops of F::Do(x, y) -> bool on all real types; with kHot the common types use those loops.
 template <class F, HotBinary kHot = HotBinary::kCount>
 const BinaryTable& OrderTable() {
   static const BinaryTable table = [] {
@@ -73,8 +72,8 @@ struct GreaterEqualFn {
 const OpRegistrar greater_equal = OrderOp("GreaterEqual").Doc("x >= y, with broadcasting.");
 TROUPE_CPU_KERNEL("GreaterEqual").Factory(BinaryFactory<OrderTable<GreaterEqualFn>>);
 
-// Without incompatible_shape_error shapes may turn out not to broadcast, and
-// the output to be a scalar.
+// Without incompatible_shape_error shapes may turn out not to broadcast, and the output to be a
+// scalar.
 absl::Status EqualityShape(InferenceContext& c) {
   TROUPE_ASSIGN_OR_RETURN(const bool strict, c.Attr<bool>("incompatible_shape_error"));
   if (strict) return shape_fn::BroadcastBinary(c);
@@ -121,8 +120,7 @@ const BinaryTable& EqualityTable() {
   }();
   return table;
 }
-// The kernel of a node that gives kIfNot for shapes that do not broadcast,
-// where it may.
+// The kernel of a node that gives kIfNot for shapes that do not broadcast, where it may.
 template <const BinaryTable& (*Table)(), BinaryShapes kIfNot>
 absl::StatusOr<PreparedKernel> EqualityFactory(KernelInit& init) {
   const bool strict = init.Attr<bool>("incompatible_shape_error");

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/elementwise/element_tape.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"

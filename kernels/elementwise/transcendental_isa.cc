@@ -1,8 +1,8 @@
 // exp, log, tanh and sigmoid of floats as straight-line code without branches or tables, which the
 // compiler turns into vector code.
 //
-// Largest errors against the exact value, measured over all floats in steps (tests/math/isa_test.cc
-// holds them):
+// Largest errors against the exact value, measured over all floats in steps
+// (tests/elementwise/isa_test.cc holds them):
 //   exp 1 ulp, log 1 ulp, tanh 1.5 ulp, sigmoid 2.5 ulp. Infinities, NaN, zeros, overflow and subnormal results are as the C library's.
 // Subnormals are zeros when the thread flushes them.
 #include "kernels/elementwise/loops.h"

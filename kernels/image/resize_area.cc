@@ -87,7 +87,7 @@ TROUPE_OP("ResizeArea")
         "area "
         "that it covers.\n"
         "align_corners lays the corners onto each other.");
-TROUPE_KERNEL("ResizeArea").Device("CPU").Types("T", kReals).HostMemory("size").Class<ResizeToFloat<Area>>();
+TROUPE_CPU_KERNEL("ResizeArea").HostMemory("size").Class<ResizeToFloat<Area>>();
 
 }  // namespace
 }  // namespace troupe::image

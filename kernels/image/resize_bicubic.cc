@@ -135,7 +135,7 @@ TROUPE_OP("ResizeBicubic")
         "Images [batch, height, width, channels] in another size (height and width), by cubic interpolation in both "
         "directions.\n"
         "align_corners lays the corners onto each other, half_pixel_centers the edges.");
-TROUPE_KERNEL("ResizeBicubic").Device("CPU").Types("T", kReals).HostMemory("size").Class<ResizeToFloat<Bicubic>>();
+TROUPE_CPU_KERNEL("ResizeBicubic").HostMemory("size").Class<ResizeToFloat<Bicubic>>();
 
 TROUPE_OP("ResizeBicubicGrad")
     .Input("grads: float")

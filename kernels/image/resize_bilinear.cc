@@ -78,7 +78,7 @@ TROUPE_OP("ResizeBilinear")
         "Images [batch, height, width, channels] in another size (height and width), by linear interpolation in both "
         "directions.\n"
         "align_corners lays the corners onto each other, half_pixel_centers the edges.");
-TROUPE_KERNEL("ResizeBilinear").Device("CPU").Types("T", kReals).HostMemory("size").Class<ResizeToFloat<Bilinear>>();
+TROUPE_CPU_KERNEL("ResizeBilinear").HostMemory("size").Class<ResizeToFloat<Bilinear>>();
 
 TROUPE_OP("ResizeBilinearGrad")
     .Input("grads: float")

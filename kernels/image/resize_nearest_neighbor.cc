@@ -64,11 +64,7 @@ TROUPE_OP("ResizeNearestNeighbor")
         "Images [batch, height, width, channels] in another size (height and width), by copying the nearest pixel. "
         "align_corners lays\n"
         "the corners onto each other, half_pixel_centers the edges.");
-TROUPE_KERNEL("ResizeNearestNeighbor")
-    .Device("CPU")
-    .Types("T", kReals)
-    .HostMemory("size")
-    .Class<ResizeNearestNeighbor>();
+TROUPE_CPU_KERNEL("ResizeNearestNeighbor").HostMemory("size").Class<ResizeNearestNeighbor>();
 
 class ResizeNearestNeighborGrad {
  public:
@@ -118,11 +114,7 @@ TROUPE_OP("ResizeNearestNeighborGrad")
     .Shape(ResizeShape)
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The gradient of ResizeNearestNeighbor's images, whose height and width are `size`.");
-TROUPE_KERNEL("ResizeNearestNeighborGrad")
-    .Device("CPU")
-    .Types("T", kReals)
-    .HostMemory("size")
-    .Class<ResizeNearestNeighborGrad>();
+TROUPE_CPU_KERNEL("ResizeNearestNeighborGrad").HostMemory("size").Class<ResizeNearestNeighborGrad>();
 
 }  // namespace
 }  // namespace troupe::image

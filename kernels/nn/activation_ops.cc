@@ -1,5 +1,5 @@
-// The Relu family: functions that are applied to each element of a layer, and
-// the gradient of each as an op of its own.
+// The Relu family: functions that are applied to each element of a layer, and the gradient of each
+// as an op of its own.
 #include <string_view>
 
 #include "kernels/common/types.h"
@@ -18,8 +18,8 @@ constexpr std::string_view kFloatTypes = "T: {half, bfloat16, float, double}";
 OpBuilder FunctionOp(std::string_view name, std::string_view types = kFloatTypes) {
   return OpBuilder(name).Input("features: T").Output("activations: T").Attr(types).Shape(shape_fn::Unchanged);
 }
-// The definition of its gradient, without gradient and doc. `features`: the
-// input besides the arriving gradient, which is the function's input or output.
+// The definition of its gradient, without gradient and doc. `features`: the input besides the
+// arriving gradient, which is the function's input or output.
 OpBuilder GradOp(std::string_view name, std::string_view types = kFloatTypes,
                  std::string_view features = "features: T") {
   return OpBuilder(name)
@@ -86,8 +86,7 @@ TROUPE_OP("LeakyReluGrad")
     .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
     .Shape(shape_fn::MergeAll)
     .Gradient([](GradientContext& g) {
-      // The gradient is piecewise constant in the features: nothing flows to
-      // them.
+      // The gradient is piecewise constant in the features: nothing flows to them.
       g.Set(0, g.Op("LeakyReluGrad", {g.Grad(0), g.Input(1)}, {{"alpha", g.Attr<float>("alpha")}}));
       return g.status();
     })

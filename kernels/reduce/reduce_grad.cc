@@ -18,7 +18,7 @@ Value Vector(GradientContext& g, const std::vector<int64_t>& v) {
 // The integers that `v` has in every run: those of constants, and what tf.range and tf.stack make
 // of them. `x` is a tensor of known rank.
 bool ConstantInts(NodeOut v, NodeOut x, int rank, std::vector<int64_t>* out) {
-  while (v.valid() && v.node->op().name == "Identity") v = v.node->input(0);
+  while (v.valid() && v.node->op().Has(OpTrait::kForwardsInput)) v = v.node->input(0);
   if (!v.valid()) return false;
   const Node& n = *v.node;
   const std::string& op = n.op().name;

@@ -12,7 +12,7 @@
 #include "actors/signature.h"
 #include "actors/step/blocking_step.h"
 #include "graph/passes/prune.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/state/variable_access.h"
 #include "tests/actors/graphs.h"
 #include "troupe/kernel.h"

@@ -10,7 +10,7 @@
 #include "actors/step/blocking_step.h"
 #include "actors/supervisor.h"
 #include "graph/passes/prune.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/actors/graphs.h"
 #include "troupe/node_builder.h"
 

@@ -11,7 +11,7 @@
 #include "actors/signature.h"
 #include "actors/step/blocking_step.h"
 #include "graph/passes/prune.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/actors/graphs.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"

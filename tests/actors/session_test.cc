@@ -1,4 +1,6 @@
-// Runs of small graphs through a Session.
+// What a Session computes: runs of small graphs through the public calls.
+// tests/cast/session_test.cc drives the session actor message by message, and
+// tests/race/session_test.cc sessions from many threads.
 #include <thread>
 
 #include <boost/test/unit_test.hpp>

@@ -12,7 +12,7 @@
 
 #include "actors/executor/step_state.h"
 #include "graph/passes/prune.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/actors/graphs.h"
 #include "troupe/node_builder.h"
 

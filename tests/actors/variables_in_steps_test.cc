@@ -1,5 +1,5 @@
-// Variables in steps: a node that must wait for an update blocks no thread, and
-// updates happen in the order in which they were asked for.
+// Variables in steps: a node that must wait for an update blocks no thread, and updates happen in
+// the order in which they were asked for.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -10,7 +10,7 @@
 
 #include "actors/executor/step_state.h"
 #include "graph/passes/prune.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/state/variable_access.h"
 #include "tests/actors/graphs.h"
 #include "troupe/node_builder.h"
@@ -95,8 +95,8 @@ struct Machine {
   StepInput input;
 };
 
-// A kernel that reads by handle; a reference that an Identity reads, a kernel
-// reads, and that is itself a result; an update that has a result.
+// A kernel that reads by handle; a reference that an Identity reads, a kernel reads, and that is
+// itself a result; an update that has a result.
 BOOST_AUTO_TEST_CASE(edges_9_and_10_a_node_that_must_wait_for_a_variable_blocks_no_thread) {
   const char* const kinds[] = {"handle", "identity", "kernel", "result", "update"};
   for (const std::string kind : kinds) {
@@ -140,8 +140,7 @@ BOOST_AUTO_TEST_CASE(edges_9_and_10_a_node_that_must_wait_for_a_variable_blocks_
   }
 }
 
-// Updates that run as jobs come back to the turn with their inputs, which are
-// lent.
+// Updates that run as jobs come back to the turn with their inputs, which are lent.
 BOOST_AUTO_TEST_CASE(a_job_that_must_wait_gives_its_thread_back) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);
@@ -226,8 +225,7 @@ BOOST_AUTO_TEST_CASE(edge_5_a_step_that_ends_gives_up_what_its_nodes_wait_for) {
       BOOST_REQUIRE(slot->TryBegin());
       m.state->Begin(m.input);
       BOOST_TEST(!m.state->Drain(1000));
-      // With `granted`, the slot is the step's already, which has not had its
-      // turn yet.
+      // With `granted`, the slot is the step's already, which has not had its turn yet.
       if (granted) slot->End();
       // Its turn may be long in coming: nobody waits for that.
       if (busy) {
@@ -328,8 +326,8 @@ struct InSession {
   std::unique_ptr<Session> session;
 };
 
-// One of two threads is held in the update. On the other one many steps come to
-// wait for it, in order, and steps that have nothing to do with it go on.
+// One of two threads is held in the update. On the other one many steps come to wait for it, in
+// order, and steps that have nothing to do with it go on.
 BOOST_AUTO_TEST_CASE(steps_wait_in_order_for_an_update_and_block_no_thread) {
   InSession s;
   Gated gate;
@@ -357,8 +355,7 @@ BOOST_AUTO_TEST_CASE(steps_wait_in_order_for_an_update_and_block_no_thread) {
   for (const auto& r : later) BOOST_TEST(r->Value() == 30.0f);
 }
 
-// A blocking Run waits in its lane, whose thread is woken when the variable is
-// free.
+// A blocking Run waits in its lane, whose thread is woken when the variable is free.
 BOOST_AUTO_TEST_CASE(a_lane_waits_for_an_update_of_another_thread) {
   InSession s;
   Gated gate;
@@ -402,9 +399,8 @@ BOOST_AUTO_TEST_CASE(a_lost_variable_counts_as_one_without_a_value) {
   BOOST_TEST(slot.initialized());
 }
 
-// Eight callers: updates of one variable and of two in both orders, reads, and
-// steps that are cut off. No update is lost, none is done twice, no snapshot is
-// torn, and nobody waits for ever.
+// Eight callers: updates of one variable and of two in both orders, reads, and steps that are cut
+// off. No update is lost, none is done twice, no snapshot is torn, and nobody waits for ever.
 BOOST_AUTO_TEST_CASE(eight_threads_lose_no_update_and_tear_no_read) {
   constexpr int64_t kElements = 4096;
   constexpr int kThreads = 8, kRounds = 120;

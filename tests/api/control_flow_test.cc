@@ -4,7 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "graph/ir/control_flow.h"
+#include "graph/ir/frames.h"
 #include "tests/api/graph_text.h"
 #include "troupe/const.h"
 #include "troupe/control_flow.h"
@@ -51,7 +51,7 @@ struct Fixture {
 
 BOOST_FIXTURE_TEST_SUITE(control_flow, Fixture)
 
-BOOST_AUTO_TEST_CASE(a_while) {
+BOOST_AUTO_TEST_CASE(a_while_has_the_nodes_and_names_of_tensorflow) {
   const OutputList r = While(
       root, {Const(root.WithOpName("i0"), 0), Const(root.WithOpName("a0"), 1.0f)},
       [&](const Scope&, const OutputList& v) { return v[0] < n; },
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_while) {
   BOOST_TEST(r[1].shape().DebugString() == "[]");
 }
 
-BOOST_AUTO_TEST_CASE(a_cond) {
+BOOST_AUTO_TEST_CASE(a_cond_has_the_nodes_and_names_of_tensorflow) {
   const Output y = Cond(
       root, p, [&](const Scope& s) { return ops::AddV2(s.WithOpName("a"), x, 1); },
       [&](const Scope& s) { return Const(s.WithOpName("b"), 2.0f); });

@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(an_attr_may_be_called_as_an_input) {
       text);
 }
 
-BOOST_AUTO_TEST_CASE(names) {
+BOOST_AUTO_TEST_CASE(builders_have_names_that_cpp_allows) {
   BOOST_TEST(genops::Identifier("default") == "default_");
   BOOST_TEST(genops::Identifier("scope") == "scope_");
   BOOST_TEST(genops::Identifier("x") == "x");

@@ -1,10 +1,32 @@
 // What the builders make, run.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 
+#include "troupe/kernel.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
 namespace {
+
+// An op of a user that only hands its input on, and how often its kernel was called.
+std::atomic<int> handed_on{0};
+
+TROUPE_OP("RunTestHandsOn")
+    .Input("x: float")
+    .Output("y: float")
+    .Trait(OpTrait::kForwardsInput)
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("it is a test");
+
+absl::Status HandOn(KernelContext& ctx) {
+  ++handed_on;
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+
+TROUPE_KERNEL("RunTestHandsOn").Device("CPU").Function<HandOn>();
 
 // The values of `fetches`, each as text; the status when building or running failed.
 std::vector<std::string> Run(const Scope& root, const OutputList& fetches, const Feeds& feeds = {},
@@ -43,12 +65,20 @@ struct Fixture {
 
 BOOST_FIXTURE_TEST_SUITE(running, Fixture)
 
-BOOST_AUTO_TEST_CASE(arithmetic) {
+BOOST_AUTO_TEST_CASE(literals_beside_a_tensor_take_its_type) {
   const Output x = Const(root, {1.0f, 2.0f, 3.0f});
   CHECK_RUN(Run(root, {x * 2 + 1, 1 - x, -x / 2, x < 2.5, Const(root, 7) / 2}),
             {Text(Tensor::Vector<float>({3, 5, 7})), Text(Tensor::Vector<float>({0, -1, -2})),
              Text(Tensor::Vector<float>({-0.5f, -1, -1.5f})), Text(Tensor::Vector<bool>({true, true, false})),
              Scalar(int32_t{3})});
+}
+
+BOOST_AUTO_TEST_CASE(the_kernel_of_an_op_that_only_hands_its_input_on_is_not_called) {
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  const Output y = EmitOp(root.WithOpName("y"), "RunTestHandsOn", {x * 2}).output(0);
+  handed_on = 0;
+  CHECK_RUN(Run(root, {y, y + 1}, {{"x", Tensor::Scalar(2.0f)}}), {Scalar(4.0f), Scalar(5.0f)});
+  BOOST_TEST(handed_on == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_sum_in_a_loop) {
@@ -93,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_bounded_loop) {
   CHECK_RUN(Run(root, {r}), {Scalar(32.0f)});
 }
 
-BOOST_AUTO_TEST_CASE(both_branches) {
+BOOST_AUTO_TEST_CASE(a_cond_runs_the_branch_that_its_predicate_names) {
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
   const Output y = Cond(
       root, x > 0, [&](const Scope&) { return x * 10; }, [&](const Scope& s) { return Const(s, -1.0f); });
@@ -134,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_variable_updated_in_a_loop) {
             {Scalar(int32_t{4}), Scalar(9.0f)});
 }
 
-BOOST_AUTO_TEST_CASE(cases) {
+BOOST_AUTO_TEST_CASE(a_case_runs_the_first_branch_whose_predicate_is_true) {
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kInt32);
   const auto give = [](int v) { return [v](const Scope& s) { return OutputList{Const(s, v)}; }; };
   const OutputList r = Case(root, {{x > 10, give(2)}, {x > 5, give(1)}}, give(0));
@@ -187,7 +217,7 @@ BOOST_AUTO_TEST_CASE(gradients_through_map_and_scan) {
             {Text(Tensor::Vector<float>({3, 12, 27})), Text(Tensor::Vector<float>({1 + 2 + 6, 1 + 3, 2}))});
 }
 
-BOOST_AUTO_TEST_CASE(bad_rows) {
+BOOST_AUTO_TEST_CASE(a_map_refuses_scalars_and_lists_of_different_length) {
   Map(root, Const(root, 1.0f), [](const Scope&, const Output& row) { return row; });
   BOOST_TEST(std::string(root.status().message()).find("is a scalar") != std::string::npos, root.status().ToString());
   const Scope other = Scope::NewRootScope();
@@ -205,7 +235,7 @@ BOOST_AUTO_TEST_CASE(uninitialized_variables_are_reported) {
 }
 
 // Arrays, op by op.
-BOOST_AUTO_TEST_CASE(tensor_arrays) {
+BOOST_AUTO_TEST_CASE(tensor_arrays_give_back_what_was_written) {
   const auto run = [](auto build) {
     const Scope s = Scope::NewRootScope();
     return Run(s, OutputList{build(s)})[0];

@@ -1,3 +1,5 @@
+// Scopes: names, devices and control dependencies of new nodes, the first error and its line, and
+// literals as inputs.
 #include <boost/test/unit_test.hpp>
 
 #include "tests/api/graph_text.h"
@@ -330,7 +332,7 @@ BOOST_AUTO_TEST_CASE(tensors_keep_their_type) {
   BOOST_TEST(!root.ok());
 }
 
-BOOST_AUTO_TEST_CASE(list_args) {
+BOOST_AUTO_TEST_CASE(a_list_argument_sets_n_and_takes_literals) {
   Scope root = Scope::NewRootScope();
   const Output f = Const(root.WithOpName("f"), 1.0f);
   const InputList list = {f, 2, f};
@@ -359,7 +361,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(constants)
 
-BOOST_AUTO_TEST_CASE(literals) {
+BOOST_AUTO_TEST_CASE(literals_keep_their_cpp_type) {
   Scope root = Scope::NewRootScope();
   const auto value = [&](const Output& o) {
     return o.valid() ? o.node()->Attr<Tensor>("value")->DebugString() : root.status().ToString();
@@ -387,7 +389,7 @@ BOOST_AUTO_TEST_CASE(literals) {
   BOOST_TEST(root.status().ToString() == "OK");
 }
 
-BOOST_AUTO_TEST_CASE(bad_literals) {
+BOOST_AUTO_TEST_CASE(a_literal_that_its_type_cannot_hold_is_refused_with_its_line) {
   const auto refuses = [](auto build, const char* what) {
     Scope root = Scope::NewRootScope();
     const Output o = build(root);

@@ -477,6 +477,20 @@ BOOST_AUTO_TEST_CASE(operators_build_on_what_an_import_returned) {
   Has(root.status(), StrCat("user_code_test.cc:", line));
 }
 
+BOOST_AUTO_TEST_CASE(of_several_root_scopes_operators_build_in_the_first) {
+  auto graph = std::make_shared<Graph>();
+  const Output bare(NodeOut{*graph->AddNode("c", "Placeholder", {{"dtype", DType::kFloat}}), 0});
+  auto first = std::make_unique<Scope>(Scope::NewRootScope(graph));
+  const Scope second = Scope::NewRootScope(graph);
+  BOOST_TEST((bare + bare).valid());
+  BOOST_TEST(!(bare + Literal(true)).valid());
+  BOOST_TEST(!first->ok());
+  BOOST_TEST(second.ok());
+  first = nullptr;
+  BOOST_TEST(!(bare + bare).valid());
+  BOOST_TEST(second.ok());
+}
+
 // There is no scope to build in, and none to have the error: the one that the result is used in has
 // it.
 BOOST_AUTO_TEST_CASE(operators_on_outputs_without_a_scope_are_an_error_where_the_result_is_used) {

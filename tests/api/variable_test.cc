@@ -1,3 +1,4 @@
+// Variables as nodes of the graph: by handle and by reference, their options, finding them by name.
 #include "troupe/variable.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,7 +1,7 @@
 // Gradients of bands of diagonals against finite differences, and what the ops refuse. Values are
 // compared in tests/ops.
 #include "tests/autodiff/numeric.h"
-#include "tests/math/math_case.h"
+#include "tests/ops/run_op.h"
 
 namespace troupe::testing {
 namespace {

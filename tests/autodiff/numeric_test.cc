@@ -13,7 +13,7 @@ struct Net {
                  {"w", Numbers({1.0, 0.5, -0.3, 0.8, 0.2, -0.6}, {3, 2})}};
 };
 
-BOOST_AUTO_TEST_CASE(chain) {
+BOOST_AUTO_TEST_CASE(a_chain_of_ops_has_the_slope_of_differences) {
   Net n;
   CheckGradients(n.s, Op(n.s, "Tanh", {Op(n.s, "MatMul", {n.x, n.w})}), {n.x, n.w}, n.feeds);
 }
@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(fan_out_and_fan_in) {
   CheckGradients(n.s, a * b + c * c + h, {n.x, n.w}, n.feeds);
 }
 
-BOOST_AUTO_TEST_CASE(broadcasting) {
+BOOST_AUTO_TEST_CASE(broadcast_inputs_get_summed_gradients) {
   Scope s = Scope::NewRootScope();
   const Output x = Source(s, "x", {2, 3}), row = Source(s, "row", {3}), col = Source(s, "col", {2, 1}),
                one = Source(s, "one");
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(gradient_of_a_gradient) {
   CheckGradients(n.s, first * n.x, {n.x, n.w}, n.feeds);
 }
 
-BOOST_AUTO_TEST_CASE(stopped_gradients) {
+BOOST_AUTO_TEST_CASE(a_stopped_tensor_counts_as_a_constant) {
   Net n;
   GradientOptions options;
   const Output a = Op(n.s, "Tanh", {n.x});

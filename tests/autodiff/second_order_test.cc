@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(of_matrices_and_broadcasts) {
 }
 
 // With respect to variables: the handle, or the reference, is read in the body.
-BOOST_AUTO_TEST_CASE(of_variables) {
+BOOST_AUTO_TEST_CASE(second_gradients_of_variables_that_a_loop_reads) {
   for (const bool resource : {true, false}) {
     Scope s = Scope::NewRootScope();
     VariableOptions options;

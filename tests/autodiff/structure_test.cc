@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(options_take_nodes_of_the_graph_only) {
 }
 
 // What is wrong, and that the graph is left as it was.
-BOOST_AUTO_TEST_CASE(errors) {
+BOOST_AUTO_TEST_CASE(what_has_no_gradient_is_refused_and_leaves_the_graph_as_it_was) {
   struct Case {
     const char *text, *y, *x, *grad_y, *message;
   };
@@ -223,9 +223,9 @@ BOOST_AUTO_TEST_CASE(errors) {
       {"a = TestOne(x)\nb = TestRefuses(a)", "b", "x", nullptr,
        "node 'b' (TestRefuses): in its gradient: not with this attr"},
       {"a = Shape(x)", "a", "x", nullptr,
-       "the dtype of the target tensor 'a:0' must be floating (e.g. float32) to take its gradient, got int32"},
+       "the dtype of y 'a:0' must be floating (e.g. float32) to take its gradient, got int32"},
       {"a = Shape(x)", "x", "a", nullptr,
-       "the dtype of the source tensor 'a:0' must be floating (e.g. float32) to take a gradient with respect to it, "
+       "the dtype of x 'a:0' must be floating (e.g. float32) to take a gradient with respect to it, "
        "got int32"},
       {"a = TestOne(x)\nb = Placeholder[dtype=float64]", "a", "x", "b",
        "the grad_ys for 'a:0' is float64, but the tensor is float32"},

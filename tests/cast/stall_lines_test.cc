@@ -3,7 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "troupe/strings.h"
 
 namespace troupe {

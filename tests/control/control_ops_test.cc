@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(send_and_recv_meet_by_their_key) {
 }
 
 // The expected texts are what TensorFlow's Assert prints.
-BOOST_AUTO_TEST_CASE(summaries) {
+BOOST_AUTO_TEST_CASE(summaries_are_those_of_assert_in_tensorflow) {
   const auto range = [](std::initializer_list<int64_t> dims) {
     Tensor t(DType::kInt64, TensorShape(dims));
     for (int64_t i = 0; i < t.num_elements(); ++i) t.data<int64_t>()[i] = i;
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(summaries) {
   for (const auto& c : cases) BOOST_TEST(troupe::control::Summarize(c.t, c.entries) == c.text);
 }
 
-BOOST_AUTO_TEST_CASE(assertions) {
+BOOST_AUTO_TEST_CASE(an_assert_that_fails_names_the_values) {
   BOOST_TEST(Run("Assert", {Tensor::Scalar<bool>(true), kSeven}, {}, {1}).ok());
   const absl::Status s =
       Run("Assert", {Tensor::Scalar<bool>(false), Tensor::Scalar("x ="), Tensor::Vector<int32_t>({1, 2, 3, 4})}, {},
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(abort_ends_the_step_only) {
   BOOST_TEST((Run("Abort", {}, {{"exit_without_error", true}}).status().code() == absl::StatusCode::kCancelled));
 }
 
-BOOST_AUTO_TEST_CASE(printing) {
+BOOST_AUTO_TEST_CASE(print_forwards_its_input_and_writes_to_the_stream_named) {
   BOOST_TEST((*Run("Print", {kSeven, kSeven}, {{"message", "seven: "}, {"first_n", 0}}, {1}))[0].raw() == kSeven.raw());
   const std::string path = "/tmp/troupe_print_v2_test_" + std::to_string(reinterpret_cast<uintptr_t>(&path)) + ".txt";
   for (int i = 0; i < 2; ++i)

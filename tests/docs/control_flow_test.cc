@@ -17,7 +17,7 @@ std::string Values(const Scope& root, const Feeds& feeds, const std::vector<Outp
   return text;
 }
 
-BOOST_AUTO_TEST_CASE(conditionals) {
+BOOST_AUTO_TEST_CASE(conditionals_give_what_the_page_says) {
   const Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = TensorShape()});
   // [cond]
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(row_by_row) {
   BOOST_TEST(Values(root, {}, {both[1]}) == "int64 [3] [1 1 1]; ");
 }
 
-BOOST_AUTO_TEST_CASE(recurrent) {
+BOOST_AUTO_TEST_CASE(the_recurrent_net_of_the_page_has_gradients) {
   // [rnn]
   Scope root = Scope::NewRootScope();
   Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = {-1, 2, 3}});  // time, batch, features

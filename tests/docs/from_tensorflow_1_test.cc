@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(graphs_and_tensors) {
              "float32 [2,2] [-1 -2 -3 -4]; ");
 }
 
-BOOST_AUTO_TEST_CASE(arithmetic) {
+BOOST_AUTO_TEST_CASE(each_row_on_arithmetic_builds_and_runs) {
   const Scope root = Scope::NewRootScope();
   const Output a = Const(root, {{1.0f, 2.0f}, {3.0f, 4.0f}});
   const Output b = Const(root, {{2.0f, 2.0f}, {3.0f, 1.0f}});

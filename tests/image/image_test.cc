@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "tests/autodiff/numeric.h"
-#include "tests/math/math_case.h"
+#include "tests/ops/run_op.h"
 
 namespace troupe::testing {
 namespace {
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(gradient_of_lrn) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(errors) {
+BOOST_AUTO_TEST_CASE(inputs_and_attrs_that_do_not_fit_are_refused) {
   const Tensor image(DType::kFloat, TensorShape({1, 2, 2, 1})), flat(DType::kFloat, TensorShape({2, 2, 1}));
   const auto size = [](std::initializer_list<int32_t> v) { return Tensor::Vector<int32_t>(v); };
   const auto check = [](std::string_view op, std::vector<Tensor> in, const std::string& sentence, AttrMap attrs = {}) {

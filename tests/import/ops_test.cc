@@ -1,3 +1,4 @@
+// The ops that the tests of import use; they have no kernels.
 #include "tests/import/ops_test.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,7 +1,7 @@
 // Gradients of linear algebra against finite differences, its errors, and batches that are split
 // among threads. Values are compared in tests/ops.
 #include "tests/autodiff/numeric.h"
-#include "tests/math/math_case.h"
+#include "tests/ops/run_op.h"
 
 namespace troupe::testing {
 namespace {
@@ -35,7 +35,7 @@ void Check(std::string_view op, const std::vector<Tensor>& values, AttrMap attrs
   BOOST_TEST_CONTEXT(op) CheckGradients(s, weighed, xs, feeds, Gradients(s, {weighed}, xs));
 }
 
-BOOST_AUTO_TEST_CASE(gradients) {
+BOOST_AUTO_TEST_CASE(solvers_and_decompositions_have_the_slopes_of_differences) {
   for (const bool adjoint : {false, true}) {
     Check("MatrixInverse", {Dominant({3, 3})}, {{"adjoint", adjoint}});
     Check("MatrixSolve", {Dominant({2, 3, 3}), Random(DType::kDouble, {2, 3, 2}, -1, 1)}, {{"adjoint", adjoint}});
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(of_numbers_that_are_none) {
   CheckNumbersThatAreNone<std::complex<double>>(DType::kComplex128);
 }
 
-BOOST_AUTO_TEST_CASE(errors) {
+BOOST_AUTO_TEST_CASE(matrices_that_do_not_fit_or_cannot_be_solved_are_refused) {
   const Tensor vector = Tensor::Vector<float>({1, 2}), flat = Tensor::Of<float>({1, 2}, TensorShape({1, 2}));
   const Tensor singular = Tensor::Of<float>({1, 2, 2, 4}, TensorShape({2, 2})),
                one = Tensor::Of<float>({1, 0, 0, 1}, TensorShape({2, 2}));

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/nn/dnnl_conv.h"
 #include "tests/nn/nn_test_util.h"
 #include "troupe/node_builder.h"

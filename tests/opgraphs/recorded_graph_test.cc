@@ -1,3 +1,4 @@
+// The reader of recorded graphs, which the other files here use.
 #include "tests/opgraphs/recorded_graph.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/cases/each_op.h"
 #include "tests/ops/case_node.h"
 

@@ -1,4 +1,5 @@
-#include "graph/ir/control_flow.h"
+// Which frame each node belongs to, and which graphs have none that can be told.
+#include "graph/ir/frames.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -35,8 +36,8 @@ BOOST_AUTO_TEST_SUITE(control_flow)
 
 BOOST_AUTO_TEST_CASE(every_node_knows_its_frame_and_the_one_around) {
   auto graph = MustParse(kNested);
-  std::vector<ControlFlowInfo> info;
-  const absl::Status s = BuildControlFlowInfo(*graph, &info);
+  std::vector<FrameInfo> info;
+  const absl::Status s = BuildFrameInfo(*graph, &info);
   BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
   const struct {
     const char *nodes, *frame, *enter, *parent;
@@ -49,7 +50,7 @@ BOOST_AUTO_TEST_CASE(every_node_knows_its_frame_and_the_one_around) {
   for (const auto& c : kCases) {
     for (const std::string& name : StrSplit(c.nodes, ' ')) {
       BOOST_TEST_CONTEXT(name) {
-        const ControlFlowInfo& i = info[graph->Find(name)->id()];
+        const FrameInfo& i = info[graph->Find(name)->id()];
         BOOST_TEST(i.frame_name == c.frame);
         BOOST_TEST(i.frame->name() == c.enter);
         BOOST_TEST(i.parent_frame->name() == c.parent);
@@ -57,7 +58,7 @@ BOOST_AUTO_TEST_CASE(every_node_knows_its_frame_and_the_one_around) {
     }
   }
   graph->ConnectSourceAndSink();
-  BOOST_REQUIRE(BuildControlFlowInfo(*graph, &info).ok());
+  BOOST_REQUIRE(BuildFrameInfo(*graph, &info).ok());
   BOOST_TEST(info[graph->Find("after")->id()].frame == graph->source());
   BOOST_TEST(info[graph->Find("body2")->id()].frame_name == "inner");
 }
@@ -68,8 +69,8 @@ BOOST_AUTO_TEST_CASE(what_no_root_reaches_has_no_frame) {
     n = NextIteration[T=float32](m)
     a = TestNone
   )");
-  std::vector<ControlFlowInfo> info;
-  BOOST_REQUIRE(BuildControlFlowInfo(*graph, &info).ok());
+  std::vector<FrameInfo> info;
+  BOOST_REQUIRE(BuildFrameInfo(*graph, &info).ok());
   BOOST_TEST(info[graph->Find("m")->id()].frame == nullptr);
   BOOST_TEST(info[graph->Find("a")->id()].frame == graph->source());
 }
@@ -95,8 +96,8 @@ BOOST_AUTO_TEST_CASE(mixed_frames_are_refused_naming_both_nodes) {
   };
   for (const auto& c : kCases) {
     auto graph = MustParse(c.text);
-    std::vector<ControlFlowInfo> info;
-    const absl::Status s = BuildControlFlowInfo(*graph, &info);
+    std::vector<FrameInfo> info;
+    const absl::Status s = BuildFrameInfo(*graph, &info);
     BOOST_TEST((s.code() == absl::StatusCode::kInvalidArgument), c.text);
     const std::string message(s.message());
     for (const char* part : {c.a, c.b}) {

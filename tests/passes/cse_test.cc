@@ -1,3 +1,4 @@
+// Merging of equal nodes: graphs as text, before and after.
 #include "graph/passes/cse.h"
 
 #include <boost/test/unit_test.hpp>
@@ -13,7 +14,7 @@ struct Case {
 
 BOOST_AUTO_TEST_SUITE(cse)
 
-BOOST_AUTO_TEST_CASE(table) {
+BOOST_AUTO_TEST_CASE(each_graph_merges_to_the_one_beside_it) {
   const Case kCases[] = {
       {"equal nodes merge, then what reads them",
        R"(x = _Arg[T=float32, index=0]

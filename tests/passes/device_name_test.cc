@@ -1,3 +1,4 @@
+// Names of devices: reading, merging and matching.
 #include "graph/core/device_name.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,3 +1,4 @@
+// Folding of constants: graphs as text, before and after.
 #include "graph/passes/fold.h"
 
 #include <boost/test/unit_test.hpp>
@@ -59,7 +60,7 @@ struct Case {
 
 BOOST_AUTO_TEST_SUITE(fold)
 
-BOOST_AUTO_TEST_CASE(table) {
+BOOST_AUTO_TEST_CASE(each_graph_folds_to_the_one_beside_it) {
   const Case kCases[] = {
       {"a chain of constants becomes one",
        R"(a = Const[value=int32{1}]

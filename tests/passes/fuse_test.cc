@@ -1,3 +1,4 @@
+// Fusing of nodes that one kernel computes together: graphs as text, before and after.
 #include "graph/passes/fuse.h"
 
 #include <algorithm>
@@ -161,7 +162,7 @@ const Case kCases[] = {
      nullptr},
 };
 
-BOOST_AUTO_TEST_CASE(table) {
+BOOST_AUTO_TEST_CASE(each_graph_fuses_to_the_one_beside_it) {
   for (const Case& c : kCases) {
     BOOST_TEST_CONTEXT(c.what) {
       auto graph = MustParse(StrCat(kArgs, "\n", c.before));
@@ -258,7 +259,7 @@ const Group kGroups[] = {
           e = Exp(d))"}}},
 };
 
-BOOST_AUTO_TEST_CASE(element_wise) {
+BOOST_AUTO_TEST_CASE(element_wise_nodes_that_lead_to_one_value_fuse) {
   for (const Group& c : kGroups) {
     BOOST_TEST_CONTEXT(c.what) {
       auto graph = MustParse(StrCat(kArgs, "\n", c.before));

@@ -1,3 +1,4 @@
+// The ops and helpers that the tests of passes use.
 #include "tests/passes/graphs.h"
 
 #include <algorithm>

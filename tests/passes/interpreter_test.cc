@@ -1,3 +1,5 @@
+// A small interpreter of graphs, with frames and dead values, which shows that cut graphs compute
+// the same; and a test of itself.
 #include "tests/passes/interpreter.h"
 
 #include <algorithm>

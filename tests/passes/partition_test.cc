@@ -1,3 +1,4 @@
+// Cutting a graph by device: graphs as text and their parts, and runs of both by the interpreter.
 #include "graph/passes/partition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -72,7 +73,7 @@ struct Case {
 
 BOOST_AUTO_TEST_SUITE(partition)
 
-BOOST_AUTO_TEST_CASE(table) {
+BOOST_AUTO_TEST_CASE(each_graph_is_cut_into_the_parts_beside_it) {
   const Case kCases[] = {
       {"one device: nothing is cut",
        "a = TestRandom @A\nb = TestNeg(a, ^a) @A",
@@ -166,7 +167,7 @@ BOOST_AUTO_TEST_CASE(table) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(errors) {
+BOOST_AUTO_TEST_CASE(a_graph_that_cannot_be_cut_is_refused) {
   const struct {
     const char *graph, *a, *b;
   } kCases[] = {

@@ -1,3 +1,4 @@
+// Placement: requests, groups, kernels, memory and the cost model.
 #include "graph/passes/place.h"
 
 #include <algorithm>
@@ -242,7 +243,7 @@ BOOST_AUTO_TEST_CASE(stateful_nodes_stay_where_an_earlier_signature_put_them) {
   BOOST_TEST(!PlaceGraph(third.get(), devices, kernels, options).ok());
 }
 
-BOOST_AUTO_TEST_CASE(greedy_simulation) {
+BOOST_AUTO_TEST_CASE(the_cost_model_spreads_two_chains_over_devices) {
   // Two chains from one source, joined at the end.
   const char* kChains = R"(
     x = TestRandom

@@ -1,3 +1,4 @@
+// Pruning: graphs as text, feeds, fetches and targets, and what is left.
 #include "graph/passes/prune.h"
 
 #include <boost/test/unit_test.hpp>
@@ -32,7 +33,7 @@ const char* kGraph = R"(
 
 BOOST_AUTO_TEST_SUITE(prune)
 
-BOOST_AUTO_TEST_CASE(table) {
+BOOST_AUTO_TEST_CASE(each_graph_is_pruned_to_the_one_beside_it) {
   const Case kCases[] = {
       {"cut at the feeds",
        {"x", "y:0"},
@@ -147,7 +148,7 @@ BOOST_AUTO_TEST_CASE(a_loop_is_needed_as_a_whole) {
     _retval_exit_0 = _Retval[index=0](exit))"));
 }
 
-BOOST_AUTO_TEST_CASE(errors) {
+BOOST_AUTO_TEST_CASE(unknown_names_and_missing_feeds_are_refused) {
   const struct {
     Names feeds, fetches, targets;
     absl::StatusCode code;

@@ -1,3 +1,4 @@
+// Graphs that the tests of passes run in sessions of several kinds.
 #include "tests/passes/session_graphs.h"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Graphs as text: printing, reading, and the line that an error names.
 #include "troupe/text.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,3 +1,4 @@
+// How the tests of the program `troupe` run it.
 #include "tests/program/program_test.h"
 
 #include <algorithm>

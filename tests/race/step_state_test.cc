@@ -6,7 +6,7 @@
 
 #include "actors/executor/step_state.h"
 #include "graph/passes/prune.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/race/threads.h"
 #include "troupe/node_builder.h"
 #include "troupe/troupe.h"

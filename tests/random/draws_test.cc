@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/cases/same_value.h"
 
 namespace troupe::test {

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/random/philox.h"
 
 namespace troupe {
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(threads_never_draw_the_same_numbers) {
   BOOST_TEST(all.size() == 4u * 200 * 8);
 }
 
-BOOST_AUTO_TEST_CASE(shapes) {
+BOOST_AUTO_TEST_CASE(samples_have_the_shape_that_the_input_says) {
   const AttrMap f = {{"dtype", DType::kFloat}};
   BOOST_TEST(Draw("RandomUniform", {Tensor::Vector<int64_t>({2, 0, 3})}, f)->shape().DebugString() == "[2,0,3]");
   BOOST_TEST(Draw("RandomUniform", {Tensor(DType::kInt32, {0})}, f)->shape().DebugString() == "[]");
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(shapes) {
   BOOST_TEST(Says(Draw("RandomUniform", {Tensor::Vector<int64_t>({big, big})}, f).status(), "INVALID_ARGUMENT"));
 }
 
-BOOST_AUTO_TEST_CASE(integers) {
+BOOST_AUTO_TEST_CASE(random_integers_lie_between_their_bounds) {
   const Tensor five = Tensor::Scalar<int32_t>(5);
   BOOST_TEST(Says(Draw("RandomUniformInt", {kEight, five, five}, {}).status(), "minval must be less than maxval"));
   BOOST_TEST(Draw("RandomUniformInt", {Tensor::Vector<int32_t>({0}), five, five}, {}).ok());
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(integers) {
   BOOST_TEST(std::count_if(values.begin(), values.end(), [](int32_t v) { return v < 0; }) > 400);
 }
 
-BOOST_AUTO_TEST_CASE(moments) {
+BOOST_AUTO_TEST_CASE(samples_have_the_mean_and_variance_of_their_distribution) {
   const Tensor size = Tensor::Vector<int32_t>({100000});
   const struct {
     const char* op;
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(shuffling_keeps_rows) {
   BOOST_TEST(*Draw("RandomShuffle", {Tensor::Scalar<float>(3)}, {})->data<float>() == 3);
 }
 
-BOOST_AUTO_TEST_CASE(classes) {
+BOOST_AUTO_TEST_CASE(classes_are_drawn_as_often_as_their_logits_say) {
   const float never = -std::numeric_limits<float>::infinity();
   const Tensor logits = Tensor::Of<float>({0, never, 0, never, never, 5}, {2, 3});
   const Tensor t = *Draw("Multinomial", {logits, Tensor::Scalar<int32_t>(1000)}, {{"seed", 1}});

@@ -4,7 +4,7 @@
 #include <map>
 #include <sstream>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/cases/case_file.h"
 
 namespace troupe {

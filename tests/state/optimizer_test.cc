@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(many_threads_give_what_one_gives) {
   BOOST_TEST(std::memcmp(results[0].raw(), results[1].raw(), results[0].bytes()) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(errors) {
+BOOST_AUTO_TEST_CASE(updates_that_do_not_fit_are_refused) {
   const Tensor lr = Tensor::Scalar<float>(0.5f), two = Tensor::Vector<float>({1, 1});
   const Tensor var = NewVariable(false, Tensor::Vector<float>({1, 2}));
   CheckFails(Try("ResourceApplyGradientDescent", {var, two, two}), absl::StatusCode::kInvalidArgument,

@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(results_do_not_depend_on_threads) {
   BOOST_TEST(std::memcmp(values[0].raw(), values[1].raw(), values[0].bytes()) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(slices) {
+BOOST_AUTO_TEST_CASE(scatter_nd_updates_the_elements_named) {
   const Tensor elements = Tensor::Of<int32_t>({0, 1, 2, 0, 0, 1}, {3, 2}), values = Tensor::Vector<float>({10, 20, 30});
   for (bool by_ref : {false, true}) {
     const auto check = [&](const char* op, std::vector<float> expected) {
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(slices) {
              absl::StatusCode::kInvalidArgument, "length 3");
 }
 
-BOOST_AUTO_TEST_CASE(gather) {
+BOOST_AUTO_TEST_CASE(gather_reads_the_rows_named_of_a_variable) {
   const Tensor h = NewVariable(false, Matrix());
   const AttrMap f = {{"dtype", DType::kFloat}};
   BOOST_TEST(Text(Run("ResourceGather", {h, Tensor::Of<int32_t>({2, 0}, {2, 1})}, f)[0]) ==

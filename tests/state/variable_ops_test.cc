@@ -1,5 +1,5 @@
 // Ops that read, assign and count.
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(count_up_to) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(destroy) {
+BOOST_AUTO_TEST_CASE(a_destroyed_variable_has_no_value) {
   const std::string name = FreshName();
   const Tensor h = NewVariable(false, DType::kFloat, {1}, name);
   Run("AssignVariableOp", {h, Tensor::Vector<float>({1})});

@@ -1,12 +1,11 @@
-// Who waits for a variable, in which order, and what an update that breaks off
-// leaves. The ops are those of the registry, so that a new one that names a
-// variable cannot be forgotten.
+// Who waits for a variable, in which order, and what an update that breaks off leaves. The ops are
+// those of the registry, so that a new one that names a variable cannot be forgotten.
 #include <functional>
 #include <map>
 #include <set>
 #include <stdexcept>
 
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 #include "kernels/state/variable_access.h"
 #include "tests/state/state_test_util.h"
 #include "troupe/op_def.h"
@@ -102,8 +101,7 @@ BOOST_AUTO_TEST_CASE(edges_2_and_4_everybody_has_their_turn_in_the_order_of_aski
   slot->End();
 }
 
-// Places in several queues are taken in one moment: the orders agree, so nobody
-// waits in a circle.
+// Places in several queues are taken in one moment: the orders agree, so nobody waits in a circle.
 BOOST_AUTO_TEST_CASE(updates_of_several_variables_stand_in_one_order) {
   Held a, b;
   VariableSlot* ab[] = {&a.slot, &b.slot};
@@ -169,8 +167,7 @@ BOOST_AUTO_TEST_CASE(edge_6_an_update_that_breaks_off_loses_the_value) {
 // What an op does to the variables that it names.
 enum class Does { kUpdate, kSet, kRead, kNothing };
 
-// Those that do something else than updating in place; everything not named
-// here must be an update.
+// Those that do something else than updating in place; everything not named here must be an update.
 const std::map<std::string_view, Does> kDoes = {
     {"Assign", Does::kSet},
     {"AssignVariableOp", Does::kSet},
@@ -311,8 +308,7 @@ BOOST_AUTO_TEST_CASE(an_update_that_breaks_off_has_lost_all_its_variables) {
   });
 }
 
-// Those that set a value do it in one move, and reads change nothing: no probe
-// is called.
+// Those that set a value do it in one move, and reads change nothing: no probe is called.
 BOOST_AUTO_TEST_CASE(what_only_sets_or_reads_has_nothing_to_lose) {
   ForEachOp([](const OpDef& op, Does does) {
     if (does != Does::kSet && does != Does::kRead) return;

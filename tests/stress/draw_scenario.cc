@@ -40,7 +40,7 @@ const std::map<std::string, std::string>& ScenarioKinds() {
       {"variables", "variables"},
       {"noise", "random ops with seeds"},
       {"callbacks", "callbacks that throw"},
-      {"status", "Session::Status and stall reports"},
+      {"status", "Session::RunningSteps and stall reports"},
       {"metadata", "RunMetadata"},
       {"loose", "asynchronous steps that do not keep their session"},
   };

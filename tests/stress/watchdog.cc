@@ -55,7 +55,7 @@ void Watchdog::Hangs(const std::shared_ptr<Scenario>& scenario) {
   if (answer.wait_for(3s) == std::future_status::ready) {
     for (const std::string& line : answer.get()) std::printf("  %s\n", line.c_str());
   } else {
-    std::printf("  Session::Status does not return\n");
+    std::printf("  Session::RunningSteps does not return\n");
   }
   std::printf("what was seen:\n%s", FaultSummary().c_str());
   std::fflush(stdout);

@@ -10,7 +10,7 @@ Output Source(const Scope& s, const std::string& name, const PartialTensorShape&
   return Build(s.WithOpName(name), "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", shape}});
 }
 
-BOOST_AUTO_TEST_CASE(dense) {
+BOOST_AUTO_TEST_CASE(a_dense_layer_multiplies_adds_and_activates) {
   const Scope s = Scope::NewRootScope();
   layers::LayerOptions options;
   options.kernel_initializer = init::Constant(0.5);
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(dropout_drops_and_scales) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(initial_values) {
+BOOST_AUTO_TEST_CASE(initializers_have_the_spread_of_their_formulas) {
   const Scope s = Scope::NewRootScope();
   double in, out;
   init::ComputeFans({3, 3, 8, 16}, &in, &out);

@@ -8,7 +8,7 @@
 namespace troupe::testing {
 namespace {
 
-BOOST_AUTO_TEST_CASE(schedules) {
+BOOST_AUTO_TEST_CASE(rates_follow_their_formulas) {
   struct Case {
     const char* name;
     std::function<Output(const Scope&, const Output&)> make;
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(piecewise_constants_must_fit) {
   BOOST_TEST(s.status().ToString().find("growing boundaries") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(clips) {
+BOOST_AUTO_TEST_CASE(clipped_gradients_keep_their_direction_within_the_norm) {
   const Scope s = Scope::NewRootScope();
   using namespace train;
   const Output x = Const(s, {{3.0, -4.0}, {0.0, 0.0}}, DType::kFloat), y = Const(s, {12.0}, DType::kFloat);

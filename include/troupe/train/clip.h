@@ -1,4 +1,6 @@
 // Bounds the size of gradients.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_CLIP_H_
 #define TROUPE_TRAIN_CLIP_H_
 

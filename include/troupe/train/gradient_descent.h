@@ -1,4 +1,6 @@
 // var -= learning_rate * grad
+//
+// Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_GRADIENT_DESCENT_H_
 #define TROUPE_TRAIN_GRADIENT_DESCENT_H_
 

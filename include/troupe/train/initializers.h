@@ -2,8 +2,10 @@
 //
 //   Variable w(scope.WithOpName("w"), init::GlorotUniform()(scope, {784, 100}, DType::kFloat));
 //
-// A seed of 0 for all seeds of a program makes its random numbers differ from run to run; any other
-// makes them the same.
+// With seed 0 (the default) each session draws other numbers; with any other seed each session
+// draws the same ones.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_INITIALIZERS_H_
 #define TROUPE_TRAIN_INITIALIZERS_H_
 

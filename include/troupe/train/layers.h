@@ -5,6 +5,8 @@
 // A layer is a function from outputs to an output. Its variables are registered in the graph's
 // collections, where optimizers and initializers find them. Sizes that a layer needs for its
 // variables (the last dimension of x) must be known statically; otherwise the scope has an error.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_LAYERS_H_
 #define TROUPE_TRAIN_LAYERS_H_
 

@@ -1,6 +1,8 @@
 // accum = momentum * accum + grad;  var -= learning_rate * accum
 // With `nesterov`:  var -= learning_rate * (grad + momentum * accum)
 // Slot: "Momentum".
+//
+// Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_MOMENTUM_H_
 #define TROUPE_TRAIN_MOMENTUM_H_
 

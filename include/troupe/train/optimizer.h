@@ -17,6 +17,8 @@
 //
 // Slots (a momentum, Adam's two moments) are variables named "<variable>/<Slot>" on the variable's
 // device. They are in the collection "variables", but not trainable.
+//
+// Thread rule: an optimizer belongs, with the scopes that it is given, to one thread at a time.
 #ifndef TROUPE_TRAIN_OPTIMIZER_H_
 #define TROUPE_TRAIN_OPTIMIZER_H_
 
@@ -61,8 +63,8 @@ class Optimizer {
   virtual Operation Apply(const Scope& scope, const Output& grad, const Variable& var) = 0;
   // Called before the first Apply and after the last: what all variables share. Finish's operations
   // belong to the update.
-  virtual void Prepare(const Scope& scope, const std::vector<GradAndVar>& grads) {}
-  virtual std::vector<Operation> Finish(const Scope& scope, const std::vector<Operation>& updates) { return {}; }
+  virtual void Prepare(const Scope&, const std::vector<GradAndVar>& /*grads*/) {}
+  virtual std::vector<Operation> Finish(const Scope&, const std::vector<Operation>& /*updates*/) { return {}; }
 
   // "ResourceApplyX" or "ApplyX".
   static std::string ApplyOp(const Variable& var, std::string_view op) {

@@ -2,6 +2,8 @@
 //
 // `rate` is a number or a scalar; the result has its type (float32 for a number). `step` is any
 // scalar number, usually a Variable that Minimize increments.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_SCHEDULES_H_
 #define TROUPE_TRAIN_SCHEDULES_H_
 

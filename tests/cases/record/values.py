@@ -13,7 +13,7 @@ import values_elementwise
 import values_image
 import values_linalg
 import values_nn
-import values_sums
+import values_reduce
 from tensorflow_ops import DEFS, RECORDED, REFUSED
 
 ROOMS = text.rooms()
@@ -34,7 +34,7 @@ def file_of(op):
 
 
 def main():
-  for f in (values_elementwise.unary, values_elementwise.binary, values_sums.reductions, values_sums.segments, values_elementwise.choices, values_sums.products,
+  for f in (values_elementwise.unary, values_elementwise.binary, values_reduce.reductions, values_reduce.segments, values_elementwise.choices, values_reduce.products,
             values_nn.nn, values_linalg.matrices, values_linalg.orthogonal, values_image.images, values_image.crops, values_array.bands, values_image.boxes,
             values_elementwise.integrals, values_array.passing):
     f()

@@ -1,7 +1,7 @@
-// What the tests of math ops share: deterministic inputs of any type, values read back as complex
+// What the tests of single ops share: deterministic inputs of any type, values read back as complex
 // doubles, and running one op.
-#ifndef TROUPE_TESTS_MATH_MATH_CASE_H_
-#define TROUPE_TESTS_MATH_MATH_CASE_H_
+#ifndef TROUPE_TESTS_OPS_RUN_OP_H_
+#define TROUPE_TESTS_OPS_RUN_OP_H_
 
 #include <boost/test/unit_test.hpp>
 #include <complex>
@@ -128,4 +128,4 @@ inline int64_t BroadcastIndex(const TensorShape& out, const TensorShape& shape, 
 
 }  // namespace troupe::test
 
-#endif  // TROUPE_TESTS_MATH_MATH_CASE_H_
+#endif  // TROUPE_TESTS_OPS_RUN_OP_H_

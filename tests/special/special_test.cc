@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/autodiff/numeric.h"
-#include "tests/math/math_case.h"
+#include "tests/ops/run_op.h"
 
 namespace troupe::testing {
 namespace {
@@ -30,7 +30,7 @@ Tensor Positive(const TensorShape& shape, double low, double high, uint64_t seed
   return Random(DType::kDouble, shape, low, high, seed);
 }
 
-BOOST_AUTO_TEST_CASE(gradients) {
+BOOST_AUTO_TEST_CASE(special_functions_have_the_slopes_of_differences) {
   Check("Digamma", {Positive({7}, 0.5, 9)}, {0});
   Check("Lgamma", {Positive({7}, 0.5, 9)}, {0});
   Check("Zeta", {Positive({3}, 1.5, 5), Positive({2, 3}, 0.5, 5, 2)}, {1});

@@ -7,8 +7,8 @@
 //
 // Source of the semantics: white paper, section 4.4. Thread rule: a pure function of a graph that
 // no thread changes meanwhile.
-#ifndef TROUPE_GRAPH_IR_CONTROL_FLOW_H_
-#define TROUPE_GRAPH_IR_CONTROL_FLOW_H_
+#ifndef TROUPE_GRAPH_IR_FRAMES_H_
+#define TROUPE_GRAPH_IR_FRAMES_H_
 
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-struct ControlFlowInfo {
+struct FrameInfo {
   // An Enter that leads into the node's frame (of several, always the same one for all nodes of the
   // frame but the Enters, which have themselves); SOURCE for the root frame; null for a node that
   // nothing reaches (a cycle without an Enter).
@@ -32,8 +32,8 @@ struct ControlFlowInfo {
 // when a node has inputs from different frames, when Enters of one frame name stand in different
 // parents, or when a frame has two LoopConds; naming the node, when an Enter has no frame name or
 // an Exit is outside of any frame. Unreachable nodes are no error.
-absl::Status BuildControlFlowInfo(const Graph& graph, std::vector<ControlFlowInfo>* info);
+absl::Status BuildFrameInfo(const Graph& graph, std::vector<FrameInfo>* info);
 
 }  // namespace troupe
 
-#endif  // TROUPE_GRAPH_IR_CONTROL_FLOW_H_
+#endif  // TROUPE_GRAPH_IR_FRAMES_H_

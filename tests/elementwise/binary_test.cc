@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "tests/math/math_case.h"
+#include "tests/ops/run_op.h"
 
 namespace troupe::test {
 namespace {
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(every_type_and_shape) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(incompatible_shapes) {
+BOOST_AUTO_TEST_CASE(shapes_that_do_not_broadcast_are_refused) {
   const Tensor a(D::kFloat, {3}), b(D::kFloat, {2});
   BOOST_CHECK(Contains(ErrorOf("AddV2", {a, b}), "ncompatible shapes: [3] vs. [2]") ||
               Contains(ErrorOf("AddV2", {a, b}), "[3]"));
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(incompatible_shapes) {
   BOOST_CHECK(ErrorOf("TanhGrad", {a, b}) != "no error");
 }
 
-BOOST_AUTO_TEST_CASE(integer_division) {
+BOOST_AUTO_TEST_CASE(integers_are_not_divided_by_zero) {
   for (D type : kInts) {
     Tensor zero = Random(type, {4}, 1, 5);
     Put(&zero, 2, 0);

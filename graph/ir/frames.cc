@@ -1,4 +1,4 @@
-#include "graph/ir/control_flow.h"
+#include "graph/ir/frames.h"
 
 #include <deque>
 
@@ -11,11 +11,11 @@ std::string FrameText(const std::string& name) {
 
 class FrameFinder {
  public:
-  FrameFinder(const Graph& graph, std::vector<ControlFlowInfo>* info)
+  FrameFinder(const Graph& graph, std::vector<FrameInfo>* info)
       : graph_(graph), info_(*info), reached_by_(graph.num_node_ids()), queued_(graph.num_node_ids()) {}
 
   absl::Status Run() {
-    info_.assign(graph_.num_node_ids(), ControlFlowInfo());
+    info_.assign(graph_.num_node_ids(), FrameInfo());
     const Node* source = graph_.source();
     for (int id = 0; id < graph_.num_node_ids(); ++id) {
       const Node* n = graph_.node(id);
@@ -37,10 +37,10 @@ class FrameFinder {
   }
 
  private:
-  const ControlFlowInfo& At(const Node* n) const { return info_[n->id()]; }
+  const FrameInfo& At(const Node* n) const { return info_[n->id()]; }
 
   absl::Status VisitConsumers(const Node* n) {
-    ControlFlowInfo out = At(n);
+    FrameInfo out = At(n);
     if (n->IsExit()) {
       if (out.frame->IsSource()) {
         return n->At(InvalidArgument("an Exit must be inside a loop's frame, but no Enter node leads to it"));
@@ -54,8 +54,8 @@ class FrameFinder {
   }
 
   // `from` hands a token of the frame `in` to `to`.
-  absl::Status Visit(const Node* from, const Node* to, const ControlFlowInfo& in) {
-    ControlFlowInfo& info = info_[to->id()];
+  absl::Status Visit(const Node* from, const Node* to, const FrameInfo& in) {
+    FrameInfo& info = info_[to->id()];
     if (queued_[to->id()]) {
       const std::string& known = to->IsEnter() ? At(info.parent_frame).frame_name : info.frame_name;
       if (known == in.frame_name) return absl::OkStatus();
@@ -107,7 +107,7 @@ class FrameFinder {
       }
     }
     for (int id = 0; id < graph_.num_node_ids(); ++id) {
-      ControlFlowInfo& info = info_[id];
+      FrameInfo& info = info_[id];
       if (info.frame == nullptr || info.frame_name.empty()) continue;
       const Node* enter = frames[info.frame_name].enter;
       if (!graph_.node(id)->IsEnter()) info.frame = enter;
@@ -118,7 +118,7 @@ class FrameFinder {
   }
 
   const Graph& graph_;
-  std::vector<ControlFlowInfo>& info_;
+  std::vector<FrameInfo>& info_;
   std::vector<const Node*> reached_by_;
   std::vector<char> queued_;
   std::deque<const Node*> queue_;
@@ -126,8 +126,6 @@ class FrameFinder {
 
 }  // namespace
 
-absl::Status BuildControlFlowInfo(const Graph& graph, std::vector<ControlFlowInfo>* info) {
-  return FrameFinder(graph, info).Run();
-}
+absl::Status BuildFrameInfo(const Graph& graph, std::vector<FrameInfo>* info) { return FrameFinder(graph, info).Run(); }
 
 }  // namespace troupe

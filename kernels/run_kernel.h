@@ -2,8 +2,8 @@
 // and tests of kernels share. troupe/evaluate.h is what users see of it.
 //
 // Thread rule: all functions are thread safe.
-#ifndef TROUPE_KERNELS_EVALUATE_H_
-#define TROUPE_KERNELS_EVALUATE_H_
+#ifndef TROUPE_KERNELS_RUN_KERNEL_H_
+#define TROUPE_KERNELS_RUN_KERNEL_H_
 
 #include <vector>
 
@@ -41,4 +41,4 @@ Device* EvaluationDevice(int threads);
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_EVALUATE_H_
+#endif  // TROUPE_KERNELS_RUN_KERNEL_H_

@@ -1,4 +1,4 @@
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 
 #include <condition_variable>
 #include <map>

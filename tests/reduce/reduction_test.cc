@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "tests/math/math_case.h"
+#include "tests/ops/run_op.h"
 
 namespace troupe::test {
 namespace {
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(against_naive_loops) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(means) {
+BOOST_AUTO_TEST_CASE(means_of_integers_round_to_zero_and_do_not_overflow) {
   BOOST_CHECK_EQUAL(Run("Mean", {Tensor::Vector<float>({1, 2, 6}), Axes({0})}).scalar<float>(), 3);
   BOOST_CHECK_EQUAL(Run("Mean", {Tensor::Vector<int32_t>({-5, 2, -1}), Axes({0})}).scalar<int32_t>(), -1);
   BOOST_CHECK_EQUAL(Run("Mean", {Tensor::Vector<uint8_t>({250, 250}), Axes({0})}).scalar<uint8_t>(), 250);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(arg_reductions) {
   BOOST_CHECK_EQUAL(Run("ArgMax", {Tensor(D::kFloat, {0, 2}), dim1}).num_elements(), 0);
 }
 
-BOOST_AUTO_TEST_CASE(scans) {
+BOOST_AUTO_TEST_CASE(scans_go_along_one_axis_in_either_direction) {
   const Tensor x = Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {2, 3}), axis = Tensor::Scalar(int32_t{1});
   BOOST_CHECK_EQUAL(Run("Cumsum", {x, axis}).DebugString(), "float32 [2,3] [1 3 6 4 9 15]");
   BOOST_CHECK_EQUAL(Run("Cumsum", {x, axis}, {{"reverse", true}}).DebugString(), "float32 [2,3] [6 5 3 15 11 6]");
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(scans) {
                        "Expected scan axis in the range [-2, 2), but got 2"));
 }
 
-BOOST_AUTO_TEST_CASE(segments) {
+BOOST_AUTO_TEST_CASE(segments_sum_the_rows_of_equal_ids) {
   const Tensor x = Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {3, 2});
   const Tensor sorted = Tensor::Vector<int32_t>({0, 0, 2}), mixed = Tensor::Vector<int32_t>({1, -1, 1}),
                three = Tensor::Scalar(int32_t{3});

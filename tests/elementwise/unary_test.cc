@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "tests/math/math_case.h"
+#include "tests/ops/run_op.h"
 
 namespace troupe::test {
 namespace {
@@ -53,7 +53,7 @@ const UnaryCase kCases[] = {
     {"Sign", [](Complex x) { return x == 0.0 ? 0.0 : x / std::abs(x); }, -9, 9, true},
 };
 
-BOOST_AUTO_TEST_CASE(every_type) {
+BOOST_AUTO_TEST_CASE(each_function_gives_the_plain_loops_values_for_every_type) {
   for (const UnaryCase& c : kCases) {
     for (D type : kAll) {
       if (IsComplex(type) && !c.complex_too) continue;
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(every_type) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(integers) {
+BOOST_AUTO_TEST_CASE(functions_of_integers_are_exact) {
   for (D type : {D::kInt8, D::kInt16, D::kInt32, D::kInt64}) {
     const Tensor x = Random(type, {33}, -11, 11);
     const Tensor neg = Run("Neg", {x}), abs = Run("Abs", {x}), sign = Run("Sign", {x}), square = Run("Square", {x});
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(integers) {
   BOOST_CHECK_EQUAL(Run("Square", {Tensor::Scalar<uint16_t>(65535)}).scalar<uint16_t>(), 1);
 }
 
-BOOST_AUTO_TEST_CASE(special_values) {
+BOOST_AUTO_TEST_CASE(nan_infinity_and_zero_are_told_apart) {
   const double inf = INFINITY, nan = NAN;
   for (D type : kFloats) {
     Tensor x(type, {6});

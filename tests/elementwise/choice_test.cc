@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "tests/math/math_case.h"
+#include "tests/ops/run_op.h"
 
 namespace troupe::test {
 namespace {
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(select_broadcasts_or_chooses_rows) {
   BOOST_CHECK_EQUAL(s.data<std::string>()[0] + s.data<std::string>()[1], "cb");
 }
 
-BOOST_AUTO_TEST_CASE(clipping) {
+BOOST_AUTO_TEST_CASE(clipping_keeps_nan_and_wants_scalars_or_the_same_shape) {
   const Tensor x = Tensor::Vector<float>({-1, 0.5, 3, NAN}), low = Tensor::Scalar(0.0f), high = Tensor::Scalar(1.0f);
   const Tensor z = Run("ClipByValue", {x, low, high});
   BOOST_CHECK_EQUAL(z.data<float>()[0], 0);

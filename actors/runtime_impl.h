@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/stall_report.h"
 #include "actors/step_clock.h"
 #include "actors/supervisor.h"
 #include "actors/turn_threads.h"
@@ -53,6 +54,16 @@ struct Runtime::Impl {
   // Called when a device or container actor died: steps that run fail with this status. By session.
   std::mutex mu;
   std::map<const void*, std::function<void(const absl::Status&)>> on_failure;
+  // Asks the steps that run what they wait for and who holds memory; `answered` is called for each
+  // when all of its parts have answered. The device actors, which may end after this, share it.
+  using Questions = std::vector<std::shared_ptr<StepQuestion>>;
+  using Answered = std::function<void(const std::shared_ptr<StepQuestion>&)>;
+  struct RunningSteps {
+    std::mutex mu;
+    std::map<const void*, std::function<Questions(const Answered&)>> ask;  // by session
+    Questions Ask(const Answered& answered);
+  };
+  const std::shared_ptr<RunningSteps> steps = std::make_shared<RunningSteps>();
   void TellFailure(const absl::Status& status);
 
   // Ends the actors and the threads, then the rest. A compute thread may still run a callback in

@@ -54,6 +54,8 @@ class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
   void Ask(std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
   // The report made of the answers that have come so far.
   std::vector<std::string> Lines() const;
+  // Who holds memory of this device, as far as its parts have answered.
+  std::vector<MemoryHolder> HoldersOn(const std::string& device) const;
 
  private:
   void Answered(size_t part, StepReport report);

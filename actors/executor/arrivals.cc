@@ -39,7 +39,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
         AsyncCall* const call = answer.call();
         const ComputeThreads::LoopOwner owner(call->step.get());
         const ComputeThreads::LoopCancellation loops(&call->step->cancelled);
-        const int64_t start = NowNanos();
+        const int64_t start = call->state->Now();
         call->started.store(start, std::memory_order_relaxed);
         // It may have waited for its thread until after the step's answer.
         if (call->step->cancelled.load(std::memory_order_relaxed) || call->state->Aborted(call->step->step_id)) {
@@ -62,7 +62,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
           call->Give(std::move(status));
           return;
         }
-        call->arrival->nanos = static_cast<uint64_t>(NowNanos() - start);
+        call->arrival->nanos = static_cast<uint64_t>(call->state->Now() - start);
         call->arrival->tag = static_cast<uint64_t>(start);
         call->inputs.clear();
         call->Give(std::move(status));
@@ -242,7 +242,7 @@ void StepState::HandleNodeDone(Arrival& a) {
   if (aborting_) return;
   // A value that came from elsewhere may be of any type.
   if (a.status.ok()) a.status = CheckOutputs(a.node, a.outputs.data(), a.dead);
-  if (!a.status.ok()) return Fail(a.node, a.status);
+  if (!a.status.ok()) return Fail(a.node, WithMemoryHolders(a.node, a.status));
   FinishArrived(a.node, a.iteration, a.outputs.data(), a.dead);
 }
 

@@ -40,7 +40,7 @@ std::string DurationText(int64_t nanos) {
 
 class StepState::Reporter {
  public:
-  explicit Reporter(const StepState& s) : s_(s), p_(*s.part_), now_(NowNanos()) {}
+  explicit Reporter(const StepState& s) : s_(s), p_(*s.part_), now_(s.Now()) {}
 
   StepReport Make() {
     report_.running = true;
@@ -371,7 +371,9 @@ class StepState::Reporter {
 
 StepReport StepState::Report() const {
   if (!active_) return {};
-  return Reporter(*this).Make();
+  StepReport report = Reporter(*this).Make();
+  report.holders = Holders();
+  return report;
 }
 
 }  // namespace troupe

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "troupe/runtime.h"
+
 namespace troupe {
 
 struct StepReport {
@@ -35,8 +37,9 @@ struct StepReport {
     std::vector<Chain> chains;
     std::vector<std::string> later;  // keys of values that are sent in iterations which cannot begin before this
   };
-  bool running = false;     // false: the part has no step, or is done with its share
-  std::vector<Root> roots;  // the oldest first
+  bool running = false;               // false: the part has no step, or is done with its share
+  std::vector<Root> roots;            // the oldest first
+  std::vector<MemoryHolder> holders;  // the ten nodes that hold most of the device's memory
 };
 
 // "340 ms", "3.2 s".

@@ -20,7 +20,7 @@ std::shared_ptr<StepState::PendingWait> StepState::Hold(std::unique_ptr<KernelWa
 // told to end before, its Abort is what comes.
 void StepState::WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending) {
   PendingWait* const p = pending.get();
-  waiting_.push_back(std::make_unique<Waiting>(Waiting{node, it, dead, input, std::move(pending), NowNanos()}));
+  waiting_.push_back(std::make_unique<Waiting>(Waiting{node, it, dead, input, std::move(pending), Now()}));
   ++in_flight_;
   // Made here, so that who ends the wait need not find memory for it.
   const auto arrival = std::make_shared<std::unique_ptr<Arrival>>(std::make_unique<Arrival>());
@@ -68,7 +68,7 @@ void StepState::GiveUpWaits() {
 absl::Status StepState::Send(const std::string& key, uint64_t tag, Tensor value, bool dead) {
   // What is dead has no bytes to hold back.
   if (!dead && !part_->granted_sends.empty() && part_->granted_sends.contains(key) && grants_.erase({key, tag}) == 0) {
-    const auto [it, is_new] = held_.try_emplace(std::make_pair(key, tag), Held{std::move(value), NowNanos()});
+    const auto [it, is_new] = held_.try_emplace(std::make_pair(key, tag), Held{std::move(value), Now()});
     if (!is_new) return InvalidArgument("another node of the part sends '", key, "'");
     ++in_flight_;
     return absl::OkStatus();
@@ -147,7 +147,7 @@ void StepState::CancelReceives() {
 void StepState::Rest() {
   if (nodes_run() == rested_at_) return;
   rested_at_ = nodes_run();
-  resting_since_ = NowNanos();
+  resting_since_ = Now();
 }
 
 }  // namespace troupe

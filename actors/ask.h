@@ -5,6 +5,7 @@
 #define TROUPE_ACTORS_ASK_H_
 
 #include <caf/all.hpp>
+#include <string_view>
 #include <utility>
 
 #include "actors/actor_thread.h"
@@ -12,10 +13,12 @@
 
 namespace troupe {
 
-// The reply to `message`; ABORTED when the actor ends without one. `through_bytes`: both pass
-// through their bytes, as if the actor were in another process (wire/wire.h).
+// The reply to `message`; ABORTED when the actor ends without one, DEADLINE_EXCEEDED when `wait` is
+// over before it comes (`late`: what that is called). `through_bytes`: both pass through their
+// bytes, as if the actor were in another process (wire/wire.h).
 template <class R, class Message>
-absl::StatusOr<R> Ask(caf::actor_system& system, const caf::actor& to, Message message, bool through_bytes) {
+absl::StatusOr<R> Ask(caf::actor_system& system, const caf::actor& to, Message message, bool through_bytes,
+                      caf::duration wait = caf::infinite, std::string_view late = "the actor did not answer") {
   if (through_bytes) {
     TROUPE_ASSIGN_OR_RETURN(message, wire::ThroughBytes(system, message));
   }
@@ -23,8 +26,11 @@ absl::StatusOr<R> Ask(caf::actor_system& system, const caf::actor& to, Message m
   {
     NoLoggerAfter restore;
     caf::scoped_actor self(system, true);
-    self->request(to, caf::infinite, std::move(message))
-        .receive([&](R& reply) { answer = std::move(reply); }, [](const caf::error&) {});
+    self->request(to, wait, std::move(message))
+        .receive([&](R& reply) { answer = std::move(reply); },
+                 [&](const caf::error& e) {
+                   if (e == caf::sec::request_timeout) answer = DeadlineExceeded(late, " in time");
+                 });
   }
   if (through_bytes && answer.ok()) return wire::ThroughBytes(system, *answer);
   return answer;

@@ -1,7 +1,14 @@
 #include "actors/device_actor.h"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "actors/aside.h"
+#include "actors/executor/memory_tally.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "troupe/resource_state.h"
 
 namespace troupe {
 
@@ -11,28 +18,217 @@ DeviceStatus Describe(const Device& d, uint64_t incarnation) {
 
 namespace {
 
-struct DeviceState {
-  const char* name = "troupe.device";
-};
-struct ContainerState {
-  const char* name = "troupe.container";
-};
+constexpr std::chrono::milliseconds kAnswerTime{100};
 
-caf::behavior DeviceBehavior(caf::stateful_actor<DeviceState>* self, std::shared_ptr<Device> device,
-                             uint64_t incarnation) {
+// What is to be told when a request's answer is complete; an error if the actor ends before.
+template <class Reply>
+using Promise = caf::typed_response_promise<Reply>;
+
+struct DeviceState {
+  struct Asking {
+    Promise<device_stats> promise;
+    std::vector<std::shared_ptr<StepQuestion>> questions;
+    size_t left = 0;
+  };
+  std::shared_ptr<Device> device;
+  uint64_t incarnation = 0;
+  AskSteps ask;
+  bool aside = false;
+  std::chrono::milliseconds idle{0};
+  std::map<int64_t, Asking> asking;
+  std::map<int64_t, Promise<memory_trimmed>> trimming;
+  int64_t last_request = 0;
+  int64_t allocs_at_last_look = -1;
+  const char* name = "troupe.device";
+
+  // CAF answers no request whose promise is merely forgotten.
+  ~DeviceState() {
+    for (auto& [id, a] : asking) a.promise.deliver(caf::make_error(caf::sec::request_receiver_down));
+    for (auto& [id, promise] : trimming) promise.deliver(caf::make_error(caf::sec::request_receiver_down));
+  }
+};
+using DeviceActor = caf::stateful_actor<DeviceState>;
+
+device_stats StatsOf(const Device& device, uint64_t incarnation, const std::vector<std::shared_ptr<StepQuestion>>& questions) {
+  MemoryTally tally(device);
+  tally.AddResources(*device.containers());
+  for (const auto& q : questions) tally.Add(q->HoldersOn(device.name()));
+  return {Describe(device, incarnation), tally.Largest()};
+}
+
+Promise<device_stats> TellStats(DeviceActor* self) {
+  DeviceState& s = self->state;
+  const int64_t id = ++s.last_request;
+  auto promise = self->make_response_promise<device_stats>();
+  auto questions = s.ask([me = caf::actor_cast<caf::actor>(self), id](const std::shared_ptr<StepQuestion>&) {
+    caf::anon_send(me, holders_known{id, false});
+  });
+  if (questions.empty()) {
+    promise.deliver(StatsOf(*s.device, s.incarnation, questions));
+  } else {
+    const size_t left = questions.size();
+    s.asking.emplace(id, DeviceState::Asking{promise, std::move(questions), left});
+    self->delayed_send(self, kAnswerTime, holders_known{id, true});
+  }
+  return promise;
+}
+
+void HoldersKnown(DeviceActor* self, const holders_known& m) {
+  const auto it = self->state.asking.find(m.request);
+  if (it == self->state.asking.end()) return;
+  if (!m.time_is_over && --it->second.left > 0) return;
+  it->second.promise.deliver(StatsOf(*self->state.device, self->state.incarnation, it->second.questions));
+  self->state.asking.erase(it);
+}
+
+// Giving much memory back takes some milliseconds.
+void Trim(DeviceActor* self, int64_t request) {
+  RunAside(self->state.aside, [me = caf::actor_cast<caf::actor>(self), device = self->state.device, request] {
+    const int64_t before = device->allocator()->stats().bytes_cached;
+    device->allocator()->Trim();
+    caf::anon_send(me,
+                   blocks_returned{request, std::max<int64_t>(0, before - device->allocator()->stats().bytes_cached)});
+  });
+}
+
+void LookWhetherIdle(DeviceActor* self) {
+  DeviceState& s = self->state;
+  self->delayed_send(self, s.idle, look_whether_idle{});
+  // Those of the device and, where it has an allocator of its own, those of the process.
+  const AllocatorStats process = Allocator::Cpu()->stats();
+  const int64_t allocs = s.device->allocator()->stats().num_allocs + process.num_allocs;
+  if (std::exchange(s.allocs_at_last_look, allocs) == allocs && process.bytes_cached > 0) Trim(self, 0);
+}
+
+absl::Status SetLimit(const Device& device, int64_t bytes) {
+  if (bytes < 0) return InvalidArgument("a limit of ", bytes, " bytes is negative");
+  if (device.allocator()->SetLimit(bytes)) return absl::OkStatus();
+  return FailedPrecondition("device ", device.name(), " has the process's allocator, which does not count all that it ",
+                            "hands out: start the runtime with a memory_limit");
+}
+
+caf::behavior DeviceBehavior(DeviceActor* self, std::shared_ptr<Device> device, uint64_t incarnation, AskSteps ask,
+                             bool aside, std::chrono::milliseconds idle) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
+  DeviceState& s = self->state;
+  s.device = std::move(device);
+  s.incarnation = incarnation;
+  s.ask = std::move(ask);
+  s.aside = aside;
+  s.idle = idle;
+  if (aside && idle.count() > 0) self->delayed_send(self, idle, look_whether_idle{});
   return {
-      [device = std::move(device), incarnation](get_device_stats) {
-        return device_stats{Describe(*device, incarnation)};
+      [self](get_device_stats) { return TellStats(self); },
+      [self](holders_known m) { HoldersKnown(self, m); },
+      [self](set_memory_limit m) { return memory_limit_set{SetLimit(*self->state.device, m.bytes)}; },
+      [self](trim_memory) {
+        const int64_t id = ++self->state.last_request;
+        auto promise = self->state.trimming[id] = self->make_response_promise<memory_trimmed>();
+        Trim(self, id);
+        return promise;
       },
+      [self](blocks_returned m) {
+        auto promise = self->state.trimming.extract(m.request);
+        if (promise) promise.mapped().deliver(memory_trimmed{m.bytes});
+      },
+      [self](look_whether_idle) { LookWhetherIdle(self); },
   };
 }
 
-caf::behavior ContainerBehavior(caf::stateful_actor<ContainerState>* self,
-                                std::shared_ptr<ResourceContainers> containers) {
+// The entries of a snapshot, as they come: at once, or on the threads of the updates that had them.
+struct Gathered {
+  std::mutex mu;
+  resource_snapshot snapshot;
+  size_t left = 0;
+};
+
+struct ContainerState {
+  struct Waiting {
+    Promise<resource_snapshot> promise;
+    std::shared_ptr<Gathered> gathered;
+  };
+  std::shared_ptr<ResourceContainers> containers;
+  std::map<int64_t, Waiting> waiting;
+  int64_t last_request = 0;
+  const char* name = "troupe.container";
+
+  ~ContainerState() {
+    for (auto& [id, w] : waiting) {
+      resource_snapshot none;
+      none.status = absl::AbortedError("the container's actor ended before the updates that were under way");
+      w.promise.deliver(std::move(none));
+    }
+  }
+};
+using ContainerActor = caf::stateful_actor<ContainerState>;
+
+Promise<resource_snapshot> Snapshot(ContainerActor* self, const snapshot_resources& m) {
+  ContainerState& s = self->state;
+  const int64_t id = ++s.last_request;
+  auto promise = self->make_response_promise<resource_snapshot>();
+  std::vector<ResourceContainers::Entry> entries = s.containers->Entries();
+  std::erase_if(entries, [&](const ResourceContainers::Entry& e) {
+    return e.object == nullptr ||
+           std::find(m.containers.begin(), m.containers.end(), e.container) == m.containers.end();
+  });
+  auto gathered = std::make_shared<Gathered>();
+  gathered->snapshot.entries.resize(entries.size());
+  gathered->left = entries.size() + 1;  // and one for this loop
+  const auto one_less = [gathered, id, me = caf::actor_cast<caf::actor>(self)](bool in_turn) {
+    std::lock_guard<std::mutex> lock(gathered->mu);
+    if (--gathered->left > 0) return false;
+    if (!in_turn) caf::anon_send(me, resources_gathered{id});
+    return true;
+  };
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const ResourceContainers::Entry& e = entries[i];
+    e.object->Save([gathered, one_less, i, keep = e](absl::StatusOr<ResourceState> state) {
+      {
+        std::lock_guard<std::mutex> lock(gathered->mu);
+        if (state.ok()) {
+          gathered->snapshot.entries[i] = {keep.container, keep.name, std::move(state->kind),
+                                           std::move(state->tensors)};
+        } else if (gathered->snapshot.status.ok()) {
+          gathered->snapshot.status = Annotate(
+              state.status(), StrCat("resource '", keep.name, "' of container '", keep.container, "' cannot be saved"));
+        }
+      }
+      one_less(false);
+    });
+  }
+  if (one_less(true)) {
+    if (!gathered->snapshot.status.ok()) gathered->snapshot.entries.clear();
+    promise.deliver(std::move(gathered->snapshot));
+  } else {
+    s.waiting.emplace(id, ContainerState::Waiting{promise, std::move(gathered)});
+  }
+  return promise;
+}
+
+void ResourcesGathered(ContainerActor* self, int64_t request) {
+  auto w = self->state.waiting.extract(request);
+  if (!w) return;
+  resource_snapshot& snapshot = w.mapped().gathered->snapshot;
+  if (!snapshot.status.ok()) snapshot.entries.clear();
+  w.mapped().promise.deliver(std::move(snapshot));
+}
+
+absl::Status Restore(ResourceContainers* containers, restore_resources& m) {
+  std::vector<ResourceContainers::Entry> made;
+  for (resource_snapshot::Entry& e : m.entries) {
+    absl::StatusOr<std::shared_ptr<Resource>> object = MakeResource(e.name, {std::move(e.kind), std::move(e.tensors)});
+    if (!object.ok())
+      return Annotate(object.status(), StrCat("resource '", e.name, "' of container '", e.container, "'"));
+    made.push_back({std::move(e.container), std::move(e.name), *std::move(object)});
+  }
+  return containers->Put(made, m.whole);
+}
+
+caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceContainers> containers) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
+  self->state.containers = containers;
   return {
       [containers](list_resources) {
         resource_list list;
@@ -43,6 +239,11 @@ caf::behavior ContainerBehavior(caf::stateful_actor<ContainerState>* self,
       [containers](const reset_resources& m) {
         for (const std::string& c : m.containers) containers->Clear(c);
         return resources_reset{};
+      },
+      [self](const snapshot_resources& m) { return Snapshot(self, m); },
+      [self](resources_gathered m) { ResourcesGathered(self, m.request); },
+      [containers](restore_resources& m) {
+        return resources_restored{Guarded("making a resource", [&] { return Restore(containers.get(), m); })};
       },
   };
 }
@@ -56,8 +257,9 @@ caf::actor ContainerActorOf(const Runtime& runtime, const std::string& device) {
   return runtime.impl()->directory->Find("container:" + device);
 }
 
-caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device, uint64_t incarnation) {
-  return system.spawn<caf::hidden>(DeviceBehavior, std::move(device), incarnation);
+caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device, uint64_t incarnation, AskSteps ask,
+                       bool aside, std::chrono::milliseconds idle) {
+  return system.spawn<caf::hidden>(DeviceBehavior, std::move(device), incarnation, std::move(ask), aside, idle);
 }
 caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers) {
   return system.spawn<caf::hidden>(ContainerBehavior, std::move(containers));

@@ -52,6 +52,21 @@ struct session_stats {
 struct parts_registered {
   int64_t compile = 0;
 };
+// To a container: what a snapshot waited for has been saved. To a device: the steps that it asked
+// have answered, or have had their time; the free blocks have been given back.
+struct resources_gathered {
+  int64_t request = 0;
+};
+struct holders_known {
+  int64_t request = 0;
+  bool time_is_over = false;
+};
+struct blocks_returned {
+  int64_t request = 0;
+  int64_t bytes = 0;
+};
+// To a device, by itself: whether it has been idle since it was asked last.
+struct look_whether_idle {};
 // To a session: the step that it runs for another actor is over.
 struct step_answered {
   int64_t request = 0;
@@ -73,6 +88,10 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::get_session_stats))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::session_stats))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::parts_registered))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::step_answered))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::resources_gathered))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::holders_known))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::blocks_returned))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::look_whether_idle))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ExtendCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
@@ -89,6 +108,10 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_session_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::session_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::parts_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::step_answered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::resources_gathered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::holders_known)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::blocks_returned)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_whether_idle)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)

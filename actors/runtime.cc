@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
-#include <random>
+#include <set>
 #include <system_error>
 #include <thread>
 
@@ -16,6 +16,7 @@
 #include "actors/runtime_impl.h"
 #include "actors/signature.h"
 #include "actors/worker_actor.h"
+#include "graph/core/device_name.h"
 #include "troupe/compute_threads.h"
 
 namespace troupe {
@@ -68,7 +69,11 @@ void SpawnCast(Runtime::Impl* impl) {
     // Whoever asks what begins after the death must not meet what is told to end for it.
     ChildSpec device = SpecOf(impl, "device:" + d->name(), impl->policies.device, d->name(),
                               [incarnation] { incarnation->fetch_add(1); });
-    device.spawn = [d, incarnation](caf::actor_system& s, uint64_t) { return SpawnDevice(s, d, incarnation->load()); };
+    device.spawn = [d, incarnation, impl](caf::actor_system& s, uint64_t) {
+      return SpawnDevice(
+          s, d, incarnation->load(),
+          [steps = impl->steps](const Runtime::Impl::Answered& answered) { return steps->Ask(answered); }, impl->aside);
+    };
     impl->workers_children->Spawn(system, std::move(device));
     ChildSpec container = SpecOf(impl, "container:" + d->name(), impl->policies.container, d->name(), nullptr);
     container.spawn = [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); };
@@ -135,6 +140,26 @@ void Delete(Runtime* r) {
   spdlog::error("a runtime stays, since the system has no thread left to end it");
 }
 
+constexpr char kTask[] = "/job:localhost/replica:0/task:0";
+
+// The devices that a program brings.
+absl::Status CheckDevices(const RuntimeOptions& options) {
+  std::set<std::string> names;
+  for (const auto& d : options.devices) {
+    if (d == nullptr) return InvalidArgument("RuntimeOptions.devices has a null pointer");
+    const absl::StatusOr<DeviceName> name = DeviceName::ParseFull(d->name());
+    if (!name.ok()) return Annotate(name.status(), "RuntimeOptions.devices");
+    if (name->TaskName() != kTask || *name->type != d->type() || *name->type == "CPU") {
+      return InvalidArgument("device '", d->name(), "' of type ", d->type(), " is no device of ", kTask,
+                             " beside its CPUs, or its name tells another type");
+    }
+    if (!names.insert(d->name()).second) return InvalidArgument("device '", d->name(), "' is given twice");
+    if (d->allocator() == nullptr || d->threads() == nullptr || d->containers() == nullptr)
+      return InvalidArgument("device '", d->name(), "' lacks an allocator, threads or containers");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system,
                                               std::shared_ptr<StepClock> clock, const CastPolicies& policies) {
   if (options.threads < 0 || options.threads > 4096)
@@ -143,6 +168,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     return InvalidArgument("cpu_devices = ", options.cpu_devices, " is not between 1 and 256");
   }
   if (options.memory_limit < 0) return InvalidArgument("memory_limit is negative");
+  TROUPE_RETURN_IF_ERROR(CheckDevices(options));
   NoLoggerAfter restore;
   auto impl = std::make_unique<Runtime::Impl>();
   impl->options = options;
@@ -179,14 +205,18 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     impl->clock = std::make_shared<ThreadClock>();
     impl->turns = std::make_unique<TurnThreads>(system, compute);
   }
-  std::random_device entropy;
+  Env* const env = options.env != nullptr ? options.env : Env::Default();
   for (int i = 0; i < options.cpu_devices; ++i) {
-    const uint64_t incarnation = (static_cast<uint64_t>(entropy()) << 32 | entropy()) >> 1;
+    const uint64_t incarnation = env->Unforeseeable() >> 1;
     auto device = std::make_shared<DeviceAndMemory>(
         impl->allocator, Device(StrCat(kTask, "/device:CPU:", i), "CPU", incarnation, allocator, compute,
-                                std::make_shared<ResourceContainers>()));
+                                std::make_shared<ResourceContainers>(), env));
     impl->devices.emplace_back(device, &device->device);
     impl->incarnations.emplace_back(incarnation);
+  }
+  for (const auto& d : options.devices) {
+    impl->devices.push_back(d);
+    impl->incarnations.emplace_back(d->incarnation());
   }
   SpawnCast(impl.get());
   // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a
@@ -267,6 +297,15 @@ const std::atomic<uint64_t>* Runtime::Impl::IncarnationOf(const std::string& dev
     if (devices[i]->name() == device) return &incarnations[i];
   }
   return nullptr;
+}
+
+Runtime::Impl::Questions Runtime::Impl::RunningSteps::Ask(const Answered& answered) {
+  Questions all;
+  std::lock_guard<std::mutex> lock(mu);
+  for (const auto& [session, ask_session] : ask) {
+    for (std::shared_ptr<StepQuestion>& q : ask_session(answered)) all.push_back(std::move(q));
+  }
+  return all;
 }
 
 Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/stall_report.h"
 #include "actors/step_clock.h"
 #include "actors/supervisor.h"
 #include "actors/turn_threads.h"
@@ -77,6 +78,16 @@ struct Runtime::Impl {
   void TellFailure(const Failure& failure);
   // Of the device with this name; null when there is none.
   const std::atomic<uint64_t>* IncarnationOf(const std::string& device) const;
+  // Asks the steps that run what they wait for and who holds memory; `answered` is called for each
+  // when all of its parts have answered. The device actors, which may end after this, share it.
+  using Questions = std::vector<std::shared_ptr<StepQuestion>>;
+  using Answered = std::function<void(const std::shared_ptr<StepQuestion>&)>;
+  struct RunningSteps {
+    std::mutex mu;
+    std::map<const void*, std::function<Questions(const Answered&)>> ask;  // by session
+    Questions Ask(const Answered& answered);
+  };
+  const std::shared_ptr<RunningSteps> steps = std::make_shared<RunningSteps>();
 
   // Ends the actors and the threads, then the rest. A compute thread may still run a callback in
   // the last turn of a step, or a kernel whose executor was killed, and both use all of this. After

@@ -275,6 +275,12 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
     in.on_failure[impl.get()] = [weak = std::weak_ptr(impl->master)](const Failure& failure) {
       if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->OnFailure(failure);
     };
+    std::lock_guard<std::mutex> steps_lock(runtime.steps->mu);
+    runtime.steps->ask[impl.get()] = [master = impl->master](const Runtime::Impl::Answered& answered) {
+      Runtime::Impl::Questions questions;
+      for (Signature::Asked& a : master->Ask(answered)) questions.push_back(std::move(a.question));
+      return questions;
+    };
   }
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
@@ -288,6 +294,8 @@ Session::~Session() {
     Runtime::Impl& runtime = *impl_->runtime->impl();
     std::lock_guard<std::mutex> lock(runtime.mu);
     runtime.on_failure.erase(impl_.get());
+    std::lock_guard<std::mutex> steps_lock(runtime.steps->mu);
+    runtime.steps->ask.erase(impl_.get());
   }
   if (InsideActor()) {
     impl_->master->shared_watch()->EndReports(false);
@@ -497,6 +505,86 @@ absl::Status Session::Reset(const std::vector<std::string>& containers) {
     TROUPE_ASSIGN_OR_RETURN(
         const resources_reset reply,
         Ask<resources_reset>(*runtime.system, actor, std::move(request), impl_->options.wire_messages));
+    TROUPE_RETURN_IF_ERROR(reply.status);
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// Names of the session's own containers in a snapshot, which is of no session, and on a device.
+std::string OnDevice(const std::string& container, const std::string& session) {
+  return container == kOwnVariablesContainer ? OwnVariables(session)
+         : container == kOwnStateContainer   ? OwnState(session)
+                                             : container;
+}
+std::string InSnapshot(const std::string& container, const std::string& session) {
+  return container == OwnVariables(session) ? kOwnVariablesContainer
+         : container == OwnState(session)   ? kOwnStateContainer
+                                            : container;
+}
+
+absl::Status CheckContainers(const std::vector<std::string>& containers, bool own) {
+  for (const std::string& c : containers) {
+    if (!c.empty() && c[0] == '/' && !(own && (c == kOwnVariablesContainer || c == kOwnStateContainer)))
+      return InvalidArgument("container '", c, "' is no name for a container: it begins with '/'");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& options) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  if (InsideActor()) return RefuseInActor("SnapshotState");
+  TROUPE_RETURN_IF_ERROR(CheckContainers(options.containers, false));
+  StateSnapshot snapshot;
+  snapshot.containers = options.containers;
+  snapshot.containers.push_back(kOwnVariablesContainer);
+  snapshot.containers.push_back(kOwnStateContainer);
+  const int64_t ms = options.timeout_ms != 0 ? options.timeout_ms : impl_->options.operation_timeout_ms;
+  const caf::duration wait = ms > 0 ? caf::duration(std::chrono::milliseconds(ms)) : caf::duration(caf::infinite);
+  Runtime::Impl& runtime = *impl_->runtime->impl();
+  snapshot_resources request;
+  for (const std::string& c : snapshot.containers) request.containers.push_back(OnDevice(c, impl_->id));
+  for (const auto& device : runtime.devices) {
+    const caf::actor actor = runtime.directory->Find("container:" + device->name());
+    if (!actor) return runtime.directory->WhyDown("container:" + device->name());
+    TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply,
+                            Ask<resource_snapshot>(*runtime.system, actor, request, impl_->options.wire_messages, wait,
+                                                   "updates of variables did not end"));
+    TROUPE_RETURN_IF_ERROR(reply.status);
+    for (resource_snapshot::Entry& e : reply.entries) {
+      snapshot.entries.push_back({device->name(), InSnapshot(e.container, impl_->id), std::move(e.name),
+                                  std::move(e.kind), std::move(e.tensors)});
+    }
+  }
+  return snapshot;
+}
+
+absl::Status Session::RestoreState(const StateSnapshot& snapshot) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  if (InsideActor()) return RefuseInActor("RestoreState");
+  TROUPE_RETURN_IF_ERROR(CheckContainers(snapshot.containers, true));
+  Runtime::Impl& runtime = *impl_->runtime->impl();
+  std::map<std::string, restore_resources> requests;  // by device
+  for (const auto& device : runtime.devices) {
+    for (const std::string& c : snapshot.containers) requests[device->name()].whole.push_back(OnDevice(c, impl_->id));
+  }
+  for (const StateSnapshot::Entry& e : snapshot.entries) {
+    TROUPE_RETURN_IF_ERROR(CheckContainers({e.container}, true));
+    const bool known = std::any_of(runtime.devices.begin(), runtime.devices.end(),
+                                   [&](const auto& d) { return d->name() == e.device; });
+    if (!known)
+      return NotFound("'", e.name, "' was saved on device '", e.device, "', which this runtime does not have");
+    requests[e.device].entries.push_back({OnDevice(e.container, impl_->id), e.name, e.kind, e.tensors});
+  }
+  for (auto& [device, request] : requests) {
+    const caf::actor actor = runtime.directory->Find("container:" + device);
+    if (!actor) return runtime.directory->WhyDown("container:" + device);
+    TROUPE_ASSIGN_OR_RETURN(
+        const resources_restored reply,
+        Ask<resources_restored>(*runtime.system, actor, std::move(request), impl_->options.wire_messages));
     TROUPE_RETURN_IF_ERROR(reply.status);
   }
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "graph/passes/fold.h"
 #include "graph/passes/fuse.h"
 #include "graph/passes/late_reads.h"
+#include "graph/passes/memory_copies.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
 #include "graph/passes/prune.h"
@@ -496,6 +497,11 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
     // In the parts, where everything that somebody else needs is an edge.
     for (GraphPart& p : parts)
       TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup(), &wanted).status());
+  }
+  for (GraphPart& p : parts) {
+    const auto on = std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d->name() == p.device; });
+    if ((*on)->memory() == MemoryKind::kHost) continue;
+    TROUPE_RETURN_IF_ERROR(AddMemoryCopies(p.graph.get(), RegistryKernelLookup(), (*on)->type()).status());
   }
   for (GraphPart& p : parts) result->call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
   return absl::OkStatus();

@@ -204,6 +204,16 @@ std::vector<std::string> StepQuestion::Lines() const {
   return StallLines(parts);
 }
 
+std::vector<MemoryHolder> StepQuestion::HoldersOn(const std::string& device) const {
+  std::vector<MemoryHolder> holders;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const PartAnswer& a : parts_) {
+    if (a.report && a.part->device->name() == device)
+      holders.insert(holders.end(), a.report->holders.begin(), a.report->holders.end());
+  }
+  return holders;
+}
+
 std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts, LocalTransport* transport) {
   auto all_answered = std::make_shared<std::promise<void>>();
   const auto question = std::make_shared<StepQuestion>(parts);

@@ -76,6 +76,8 @@ class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
   std::vector<std::string> Lines() const;
   // One part's; the first one counts.
   void Answered(uint32_t part, StepReport report);
+  // Who holds memory of this device, as far as its parts have answered.
+  std::vector<MemoryHolder> HoldersOn(const std::string& device) const;
 
  private:
   const std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();

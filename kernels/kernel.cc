@@ -263,18 +263,22 @@ std::string_view LabelOf(const Node& node) {
   return label == nullptr ? std::string_view() : *label;
 }
 
+// For devices of every type.
+constexpr std::string_view kAnyDevice = "*";
+
 // Of the kernels of an op: the one that fits with the highest priority, of several the first; null
-// when none does.
+// when none does. One for every type of device is taken when none is for this type.
 template <class Kernels>
 const KernelDef* Best(const Kernels& kernels, std::string_view device_type, const Node& node) {
   const std::string_view label = LabelOf(node);
-  const KernelDef* best = nullptr;
+  const KernelDef *best = nullptr, *best_for_any = nullptr;
   for (const auto& k : kernels) {
-    if ((best != nullptr && k->priority <= best->priority) || k->device_type != device_type || k->label != label)
-      continue;
-    if (Fits(*k, node)) best = &*k;
+    if (k->device_type != device_type && k->device_type != kAnyDevice) continue;
+    const KernelDef*& so_far = k->device_type == device_type ? best : best_for_any;
+    if ((so_far != nullptr && k->priority <= so_far->priority) || k->label != label) continue;
+    if (Fits(*k, node)) so_far = &*k;
   }
-  return best;
+  return best != nullptr ? best : best_for_any;
 }
 
 std::string Describe(const KernelDef& k) {

@@ -25,11 +25,29 @@ std::vector<PartialTensorShape> ShapesFor(const Node& node, absl::Span<const Ten
 
 }  // namespace
 
-bool RegistryKernelLookup::HasKernel(const Node& node, const std::string& device_type) const {
+KernelFinder& RegistryKernelLookup::FinderOf(const std::string& device_type) const {
   for (const auto& f : finders_) {
-    if (f->device_type() == device_type) return f->Find(node) != nullptr;
+    if (f->device_type() == device_type) return *f;
   }
-  return finders_.emplace_back(std::make_unique<KernelFinder>(device_type))->Find(node) != nullptr;
+  return *finders_.emplace_back(std::make_unique<KernelFinder>(device_type));
+}
+
+bool RegistryKernelLookup::HasKernel(const Node& node, const std::string& device_type) const {
+  return FinderOf(device_type).Find(node) != nullptr;
+}
+
+bool RegistryKernelLookup::InHostMemory(const Node& node, const std::string& device_type, bool output,
+                                        int index) const {
+  const DType type = output ? node.output_type(index) : node.input_type(index);
+  if (!IsPlainBytes(type)) return true;
+  const KernelDef* const kernel = FinderOf(device_type).Find(node);
+  if (kernel == nullptr) return false;
+  for (const std::string& arg : kernel->host_memory) {
+    const absl::StatusOr<std::pair<int, int>> range =
+        ArgRange(output ? node.op().outputs : node.op().inputs, node.attrs(), arg);
+    if (range.ok() && index >= range->first && index < range->second) return true;
+  }
+  return false;
 }
 
 int RegistryKernelLookup::Priority(const Node&, const std::string& device_type) const {

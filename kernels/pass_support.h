@@ -19,8 +19,12 @@ class RegistryKernelLookup : public KernelLookup {
  public:
   bool HasKernel(const Node& node, const std::string& device_type) const override;
   int Priority(const Node& node, const std::string& device_type) const override;
+  // What its kernel declares (KernelBuilder::HostMemory); strings, handles and references always.
+  bool InHostMemory(const Node& node, const std::string& device_type, bool output, int index) const override;
 
  private:
+  KernelFinder& FinderOf(const std::string& device_type) const;
+
   mutable std::vector<std::unique_ptr<KernelFinder>> finders_;  // by device type: few
 };
 

@@ -39,7 +39,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
         AsyncCall* const call = answer.call();
         const ComputeThreads::LoopOwner owner(call->step.get());
         const ComputeThreads::LoopCancellation loops(&call->step->cancelled);
-        const int64_t start = NowNanos();
+        const int64_t start = call->state->Now();
         call->started.store(start, std::memory_order_relaxed);
         // It may have waited for its thread until after the step's answer.
         if (call->step->cancelled.load(std::memory_order_relaxed) || call->state->Aborted(call->step->step_id)) {
@@ -62,7 +62,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
           call->Give(std::move(status));
           return;
         }
-        call->end().nanos = NowNanos() - start;
+        call->end().nanos = call->state->Now() - start;
         call->end().start_nanos = start;
         call->inputs.clear();
         call->Give(std::move(status));
@@ -224,7 +224,7 @@ void StepState::Handle(node_end& m) {
   if (aborting_) return;
   // A value that came from elsewhere may be of any type.
   if (m.status.ok()) m.status = CheckOutputs(m.node, m.outputs.data(), m.dead);
-  if (!m.status.ok()) return Fail(m.node, m.status);
+  if (!m.status.ok()) return Fail(m.node, WithMemoryHolders(m.node, m.status));
   FinishArrived(m.node, m.iteration, m.outputs.data(), m.dead);
 }
 

@@ -44,7 +44,7 @@ struct AsyncCall {
   KernelContext context;
   const uint32_t node;
   Iteration* const iteration;
-  const int64_t begun = NowNanos();
+  const int64_t begun;
   std::atomic<int64_t> started{0};  // of a job: when a thread took it
   const bool job;
   std::shared_ptr<PendingWait> waits;  // of a job whose kernel must wait
@@ -64,6 +64,7 @@ struct AsyncCall {
         context(&state->part_->info[number], inputs.data(), outputs.data(), state->input_.context.get(), state),
         node(number),
         iteration(it),
+        begun(state->Now()),
         job(job),
         state(state),
         keep(state->host_->KeepAlive()),

@@ -20,6 +20,21 @@ bool HandsOn(const Node& n) {
          n.op().Has(OpTrait::kForwardsInput);
 }
 
+// A kernel that its device runs by itself.
+struct DeviceKernel {
+  Device* device;
+  ComputeFn compute;
+  std::shared_ptr<void> state;
+};
+
+absl::Status RunOnDevice(KernelContext& ctx) {
+  auto* const kernel = static_cast<DeviceKernel*>(ctx.state());
+  ctx.set_state(kernel->state.get());
+  absl::Status status = kernel->device->Run(kernel->compute, ctx);
+  ctx.set_state(kernel);  // one that waits is run again
+  return status;
+}
+
 class Compiler {
  public:
   Compiler(const Graph& graph, std::shared_ptr<Device> device, const SessionScope& session)
@@ -29,6 +44,7 @@ class Compiler {
         finder_(device->type()),
         part_(std::make_shared<CompiledPart>()) {
     part_->device = std::move(device);
+    part_->syncs = device_->runs_kernels();
   }
 
   absl::StatusOr<std::shared_ptr<const CompiledPart>> Run() {
@@ -251,6 +267,12 @@ class Compiler {
       c.handling = Handling::kSwitch;
     } else if (c.flow == ControlFlow::kMerge && c.num_outputs == 2) {
       c.handling = Handling::kMerge;
+    }
+    if (part_->syncs && kernel.compute != nullptr && c.handling != Handling::kNothing) {
+      auto run = std::make_shared<DeviceKernel>(DeviceKernel{device_, kernel.compute, std::move(kernel.state)});
+      c.compute = RunOnDevice;
+      c.state = run.get();
+      kernel.state = std::move(run);
     }
     if (kernel.state != nullptr) part_->states.push_back(std::move(kernel.state));
     return absl::OkStatus();

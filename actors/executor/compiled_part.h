@@ -146,6 +146,7 @@ class CompiledPart {
   // A share, because a kernel that answers late keeps its part after the runtime has ended.
   // Destroyed last.
   std::shared_ptr<Device> device;
+  bool syncs = false;             // the device runs kernels by itself (Device::Run) and is waited for at a step's end
   bool has_user_kernels = false;  // of KernelOrigin::kUser: nothing is known of when they return
   bool has_control_flow = false;  // frames, switches, merges or dead tokens can occur
   std::vector<CompiledNode> nodes;

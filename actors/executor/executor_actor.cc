@@ -123,9 +123,9 @@ void Executor::OnToken(Token token) {
 void Executor::Go() {
   if (state_.idle()) return;
   const bool timed = state_.timed();
-  const int64_t start = timed ? NowNanos() : 0;
+  const int64_t start = timed ? state_.Now() : 0;
   const bool more = state_.Drain(kTurnNodes);
-  if (timed) turn_nanos_ += NowNanos() - start;
+  if (timed) turn_nanos_ += state_.Now() - start;
   if (more) {
     // Without it nobody would go on.
     UntilMemoryAllows([&] { Enqueue(actor_, go_on{}, group_->Home()); });

@@ -118,10 +118,14 @@ class Mailroom {
   // The step ends.
   void Clear();
 
-  // For reports: f(place, waiter), f(place, held).
+  // For reports: f(place, waiter), f(place, held), f(place, mail).
   template <class F>
   void ForEachWaiter(F f) const {
     for (const auto& [place, waiter] : waiters_.asked) f(place, waiter);
+  }
+  template <class F>
+  void ForEachMail(F f) const {
+    for (const auto& [place, mail] : mail_) f(place, mail);
   }
   template <class F>
   void ForEachHeld(F f) const {

@@ -61,8 +61,9 @@ void StepState::KernelFailed(uint32_t node, Iteration* it, const absl::Status& s
   if (KernelWaits(kernel_context_, nullptr, &s)) {
     return WaitFor(node, it, kernel_context_.is_dead(), -1, Hold(kernel_context_.TakeWait(), input_.context.get()));
   }
+  const absl::Status with_holders = WithMemoryHolders(node, s);  // its inputs are held yet
   ConsumeInputs(nodes_[node], it->slots + nodes_[node].first_slot);
-  Fail(node, s);
+  Fail(node, with_holders);
 }
 
 // A user's kernels are held against what their nodes promise in every run, the library's in the
@@ -100,7 +101,7 @@ bool StepState::ReadReferences(uint32_t node, Iteration* it, bool dead) {
 
 // A node that the executor runs without a call stands in the step's statistics, too.
 void StepState::RecordInstant(uint32_t node) {
-  const int64_t now = NowNanos();
+  const int64_t now = Now();
   input_.timings->push_back({node, 0, now, now});
 }
 
@@ -149,7 +150,14 @@ void StepState::Forsake(const absl::Status& status) {
 
 void StepState::AbortCancelled() { Abort(absl::CancelledError("the step was cancelled")); }
 
+// What the device has been given to run has read and written the step's tensors until here.
+void StepState::Sync() {
+  absl::Status s = Guarded("the device's Sync", [&] { return part_->device->Sync(); });
+  if (status_.ok() && !s.ok()) status_ = Annotate(s, StrCat("device ", part_->device->name()));
+}
+
 absl::Status StepState::Finish(StepInput* input) {
+  if (part_->syncs) Sync();
   active_ = false;
   mailroom_.Clear();
   // After a step without error and without control flow every slot has been emptied by its

@@ -34,7 +34,7 @@ std::string WhatOf(const KernelWait& wait) {
 
 class StepState::Reporter {
  public:
-  explicit Reporter(const StepState& s) : s_(s), p_(*s.part_), now_(NowNanos()) {}
+  explicit Reporter(const StepState& s) : s_(s), p_(*s.part_), now_(s.Now()) {}
 
   StepReport Make() {
     report_.running = true;
@@ -367,7 +367,9 @@ class StepState::Reporter {
 
 StepReport StepState::Report() const {
   if (!active_) return {};
-  return Reporter(*this).Make();
+  StepReport report = Reporter(*this).Make();
+  report.holders = Holders();
+  return report;
 }
 
 }  // namespace troupe

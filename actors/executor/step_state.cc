@@ -342,13 +342,13 @@ __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* i
   }
   const bool timed = input_.timings != nullptr ||
                      (n.measured && (clock_ == Clock::kAll || (clock_ == Clock::kCostly && cost >= kCostlyNanos)));
-  const int64_t start = timed ? NowNanos() : 0;
+  const int64_t start = timed ? Now() : 0;
   const KernelWait* const had = kernel_context_.wait();
   absl::Status s = Compute(n.compute, kernel_context_);
   if (s.ok() && kernel_context_.wait() != nullptr) [[unlikely]]
     KernelWaits(kernel_context_, had, &s);
   if (timed && kernel_context_.wait() == nullptr) {
-    const int64_t end = NowNanos();
+    const int64_t end = Now();
     if (n.measured) part_->RecordCost(node, static_cast<uint64_t>(end - start), steps_ <= kTimedSteps);
     if (input_.timings != nullptr) input_.timings->push_back({node, 0, start, end});
   }
@@ -373,7 +373,7 @@ const Tensor* StepState::TakeArgument(uint32_t node) {
   const uint32_t index = nodes_[node].index;
   const Tensor& v = Argument(index);
   if (input_.partial && !v.valid()) {
-    waiting_arguments_.try_emplace(index, WaitingArgument{node, NowNanos()});
+    waiting_arguments_.try_emplace(index, WaitingArgument{node, Now()});
     ++in_flight_;
     return nullptr;
   }

@@ -59,6 +59,7 @@
 
 namespace troupe {
 
+class MemoryTally;
 class StepState;
 
 // A token on its way to a consumer, in the mode in which every token is a message.
@@ -104,6 +105,8 @@ class StepState : public TensorExchange {
   const CompiledPart& part() const { return *part_; }
   const std::shared_ptr<const CompiledPart>& shared_part() const { return part_; }
   bool idle() const { return !active_; }
+  // Nanoseconds by the device's clock.
+  int64_t Now() const { return part_->device->env()->NowNanos(); }
   // Kernels of this step are timed.
   bool timed() const { return clock_ != Clock::kOff; }
 
@@ -129,6 +132,9 @@ class StepState : public TensorExchange {
 
   // Reports what the step waits for. In the executor's turn, or when no thread has it.
   StepReport Report() const;
+  // The nodes that hold most of the device's memory, without what variables and other resources of
+  // the device hold. When Report may be called.
+  std::vector<MemoryHolder> Holders() const;
   // Called when a turn ends before the step does. The step counts as waiting from now on, if nodes
   // have run since the last call.
   void Rest();
@@ -202,6 +208,7 @@ class StepState : public TensorExchange {
     return true;
   }
   void AbortCancelled();
+  void Sync();
   void Forsake(const absl::Status& status);
   void RunDead(uint32_t node, Iteration* it);
   const Tensor* TakeArgument(uint32_t node);
@@ -272,6 +279,12 @@ class StepState : public TensorExchange {
 
   void CountRun(int64_t nodes) { nodes_run_.store(nodes_run() + nodes, std::memory_order_relaxed); }
   void Fail(uint32_t node, const absl::Status& status);
+  // Who holds memory (memory_holders.cc).
+  uint32_t MakerOf(uint32_t node) const;
+  std::string HolderName(uint32_t node) const;
+  void AddHolders(MemoryTally* tally) const;
+  void AddHolders(const Iteration& it, MemoryTally* tally) const;
+  absl::Status WithMemoryHolders(uint32_t node, const absl::Status& status) const;
   // The status of an exception that no kernel threw. REQUIRES: inside of its handler.
   static absl::Status StepException();
   // Nodes that wait for variables (waiting.cc).

@@ -50,7 +50,7 @@ const absl::Status& StepState::GoOn::kDropped =
 // told to end before, its Abort is what comes.
 void StepState::WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending) {
   PendingWait* const p = pending.get();
-  waiting_.push_back(WaitingNode{node, it, dead, input, std::move(pending), NowNanos(), {}});
+  waiting_.push_back(WaitingNode{node, it, dead, input, std::move(pending), Now(), {}});
   waiting_.back().self = std::prev(waiting_.end());
   ++in_flight_;
   auto go_on = std::make_shared<GoOn>(this, &waiting_.back());
@@ -98,7 +98,7 @@ void StepState::GiveUpWaits() {
 void StepState::Rest() {
   if (nodes_run() == rested_at_) return;
   rested_at_ = nodes_run();
-  resting_since_ = NowNanos();
+  resting_since_ = Now();
 }
 
 }  // namespace troupe

@@ -18,8 +18,8 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, StepReport::Root& x) {
   return f(x.text, x.nanos, x.takes, x.chains, x.later);
 }
-caf::error inspect(caf::serializer& f, StepReport& x) { return f(x.running, x.roots); }
-caf::error inspect(caf::deserializer& f, StepReport& x) { return f(x.running, x.roots); }
+caf::error inspect(caf::serializer& f, StepReport& x) { return f(x.running, x.roots, x.holders); }
+caf::error inspect(caf::deserializer& f, StepReport& x) { return f(x.running, x.roots, x.holders); }
 
 std::string DurationText(int64_t nanos) {
   const int64_t ms = nanos / 1000000;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actors/wire/iteration_path.h"
+#include "troupe/runtime.h"
 
 namespace troupe {
 
@@ -37,8 +38,9 @@ struct StepReport {
     std::vector<Chain> chains;
     std::vector<std::string> later;  // keys of values that are sent in iterations which cannot begin before this
   };
-  bool running = false;     // false: the part has no step, or is done with its share
-  std::vector<Root> roots;  // the oldest first
+  bool running = false;               // false: the part has no step, or is done with its share
+  std::vector<Root> roots;            // the oldest first
+  std::vector<MemoryHolder> holders;  // the ten nodes that hold most of the device's memory
 };
 
 caf::error inspect(caf::serializer& f, StepReport& x);

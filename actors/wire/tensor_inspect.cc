@@ -58,6 +58,7 @@ bool AreBools(const Tensor& t) {
 
 caf::error inspect(caf::serializer& f, Tensor& x) {
   if (x.valid() && (IsRef(x.dtype()) || x.dtype() == DType::kVariant)) return caf::sec::invalid_argument;
+  if (x.memory() != MemoryKind::kHost) return caf::sec::invalid_argument;
   auto dtype = static_cast<uint8_t>(x.valid() ? x.dtype() : DType::kInvalid);
   if (caf::error e = f(dtype)) return e;
   if (!x.valid()) return caf::none;

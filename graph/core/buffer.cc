@@ -90,22 +90,36 @@ struct ForeignOwner {
   void* arg;
 };
 
+class HostBlocks : public BlockSource {
+ public:
+  void* Take(size_t bytes) override { return std::aligned_alloc(kLine, bytes); }
+  void Give(void* block, size_t) override { std::free(block); }
+};
+
 }  // namespace
+
+BlockSource::~BlockSource() = default;
+
+BlockSource* BlockSource::Host() {
+  static BlockSource* host = new HostBlocks;
+  return host;
+}
 
 // What is charged for an allocator. The lowest bit of `in_use` is the allocator's own share, sizes
 // of blocks being multiples of 64: when the sum is zero the last that could ask for the account is
 // gone. So a tensor that outlives its allocator costs no count of its own.
 struct Allocator::Account {
-  explicit Account(int64_t bytes_limit) : limit(bytes_limit) {}
+  Account(int64_t bytes_limit, std::shared_ptr<BlockSource> source) : limit(bytes_limit), source(std::move(source)) {}
 
   // False when the limit would be passed: threads that allocate at the same time do not pass it
   // together.
   bool Reserve(int64_t bytes, int64_t* now) {
-    if (limit <= 0) {
+    const int64_t most = limit.load(std::memory_order_relaxed);
+    if (most <= 0) {
       *now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
       return true;
     }
-    for (int64_t before = in_use.load(std::memory_order_relaxed); Bytes(before) + bytes <= limit;) {
+    for (int64_t before = in_use.load(std::memory_order_relaxed); Bytes(before) + bytes <= most;) {
       if (in_use.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed)) {
         *now = before + bytes;
         return true;
@@ -129,9 +143,21 @@ struct Allocator::Account {
     }
   }
 
-  std::atomic<int64_t> in_use{1}, peak{0}, allocs{0}, largest{0};
-  const int64_t limit;
+  std::atomic<int64_t> in_use{1}, peak{0}, allocs{0}, largest{0}, limit;
+  const std::shared_ptr<BlockSource> source;  // null: the heap
 };
+
+namespace {
+
+// The owner of a buffer whose bytes came from its account's source.
+template <class Account>
+struct SourcedBlockOf {
+  Account* account;
+  void* block;
+  size_t bytes;
+};
+
+}  // namespace
 
 // Free blocks shared by all threads. Lives for ever: tensors may die after static destructors ran.
 struct Allocator::Central {
@@ -178,7 +204,7 @@ struct Allocator::Central {
     int64_t bytes = 0;
     while (first != nullptr) {
       FreeBlock* next = first->next;
-      std::free(first);
+      BlockSource::Host()->Give(first, ClassBytes(c));
       bytes += static_cast<int64_t>(ClassBytes(c));
       first = next;
     }
@@ -289,9 +315,12 @@ Allocator::ThreadCache* Allocator::Cache() {
   return &holder.cache;
 }
 
-Allocator::Allocator(std::string name, int64_t bytes_limit)
-    : name_(std::move(name)), account_(new Account(bytes_limit)), uncounted_classes_(0) {}
-Allocator::Allocator(ProcessWide) : name_("cpu"), account_(new Account(0)), uncounted_classes_(kNumSmall) {}
+Allocator::Allocator(std::string name, int64_t bytes_limit, std::shared_ptr<BlockSource> source)
+    : name_(std::move(name)), account_(new Account(bytes_limit, std::move(source))), uncounted_classes_(0) {
+  sourced_ = account_->source != nullptr;
+  if (sourced_) memory_ = account_->source->memory();
+}
+Allocator::Allocator(ProcessWide) : name_("cpu"), account_(new Account(0, nullptr)), uncounted_classes_(kNumSmall) {}
 Allocator::~Allocator() { account_->Return(1); }
 
 Allocator* Allocator::Cpu() {
@@ -300,10 +329,10 @@ Allocator* Allocator::Cpu() {
 }
 
 void* Allocator::TakeFresh(size_t bytes) {
-  void* block = std::aligned_alloc(kLine, bytes);
+  void* block = BlockSource::Host()->Take(bytes);
   if (block == nullptr && Central::Get().cached.load(std::memory_order_relaxed) > 0) {
     TrimProcess();
-    block = std::aligned_alloc(kLine, bytes);
+    block = BlockSource::Host()->Take(bytes);
   }
   return block;
 }
@@ -373,7 +402,7 @@ void Allocator::GiveLarge(void* block, int c) {
   if (central.cached.fetch_add(bytes, std::memory_order_relaxed) + bytes > kCentralQuota && !central.MakeRoomFor(c))
       [[unlikely]] {
     central.cached.fetch_sub(bytes, std::memory_order_relaxed);
-    std::free(block);
+    BlockSource::Host()->Give(block, ClassBytes(c));
     return;
   }
   std::lock_guard<std::mutex> lock(central.lists[c].mu);
@@ -401,6 +430,7 @@ inline Buffer* Allocator::Make(Account* account, int uncounted_classes, size_t b
     block = static_cast<ThreadCache*>(thread_cache)->Take(c);
   if (block == nullptr) [[unlikely]] {
     const bool counted = c >= uncounted_classes;
+    if (counted && kind == BufferKind::kPlain && account->source != nullptr) return TakeFromSource(account, bytes);
     const auto charge = static_cast<int64_t>(ClassBytes(c));
     int64_t now = 0;
     if (counted && !account->Reserve(charge, &now)) return nullptr;
@@ -427,6 +457,31 @@ inline Buffer* Allocator::Make(Account* account, int uncounted_classes, size_t b
 }
 
 Buffer* Allocator::Allocate(size_t bytes, BufferKind kind) { return Make(account_, uncounted_classes_, bytes, kind); }
+
+// The header is the heap's: the source's memory may be out of the host's reach.
+[[gnu::noinline]] Buffer* Allocator::TakeFromSource(Account* account, size_t bytes) {
+  if (bytes > (size_t{1} << 41)) return nullptr;
+  const size_t whole = (bytes + kLine - 1) / kLine * kLine;
+  const auto charge = static_cast<int64_t>(whole);
+  auto* owner = new (std::nothrow) SourcedBlockOf<Account>{account, nullptr, whole};
+  Buffer* b = owner == nullptr ? nullptr : Cpu()->Allocate(0);
+  int64_t now = 0;
+  const bool reserved = b != nullptr && account->Reserve(charge, &now);
+  if (reserved && whole > 0) owner->block = account->source->Take(whole);
+  if (!reserved || (whole > 0 && owner->block == nullptr)) {
+    if (reserved) account->Return(charge);
+    if (b != nullptr) b->Unref();
+    delete owner;
+    return nullptr;
+  }
+  account->Had(charge, now);
+  b->kind_ = BufferKind::kSourced;
+  b->memory_ = account->source->memory();
+  b->data_ = owner->block;
+  b->size_ = bytes;
+  b->owner_ = owner;
+  return b;
+}
 
 Allocator::Account* Allocator::ChargedFor(const Buffer& b) {
   return b.size_class_ < kNumSmall ? nullptr : static_cast<Account*>(b.owner_);
@@ -466,23 +521,39 @@ void Buffer::Release() {
       Allocator::Free(this, nullptr);
       return;
     }
+    case BufferKind::kSourced: {
+      // A function of its own, so that Release need save no register for it.
+      const auto give_back = [](Buffer * b) __attribute__((noinline, cold)) {
+        auto* owner = static_cast<SourcedBlockOf<Allocator::Account>*>(b->owner_);
+        if (owner->block != nullptr) owner->account->source->Give(owner->block, owner->bytes);
+        owner->account->Return(static_cast<int64_t>(owner->bytes));  // the source may go with it
+        delete owner;
+        Allocator::Free(b, nullptr);
+      };
+      return give_back(this);
+    }
   }
   Allocator::Free(this, Allocator::ChargedFor(*this));
 }
 
 Buffer* Buffer::Another(size_t bytes, BufferKind kind) {
   Buffer* r = root();
-  Allocator::Account* account = r->kind_ == BufferKind::kForeign ? nullptr : Allocator::ChargedFor(*r);
+  Allocator::Account* account = r->kind_ == BufferKind::kForeign ? nullptr
+                                : r->kind_ == BufferKind::kSourced
+                                    ? static_cast<SourcedBlockOf<Allocator::Account>*>(r->owner_)->account
+                                    : Allocator::ChargedFor(*r);
   if (account == nullptr || account == Allocator::Cpu()->account_) return Allocator::Cpu()->Allocate(bytes, kind);
   return Allocator::Make(account, 0, bytes, kind);
 }
 
 Buffer* Buffer::Slice(Buffer* buffer, size_t offset, size_t bytes) {
   Buffer* root = buffer->root();
-  Buffer* b = root->Another(0, BufferKind::kPlain);
+  Buffer* b =
+      root->kind_ == BufferKind::kSourced ? Allocator::Cpu()->Allocate(0) : root->Another(0, BufferKind::kPlain);
   if (b == nullptr) return nullptr;
   root->Ref();
   b->kind_ = BufferKind::kSlice;
+  b->memory_ = root->memory_;
   b->data_ = static_cast<char*>(buffer->data_) + offset;
   b->size_ = bytes;
   b->owner_ = root;
@@ -510,9 +581,26 @@ AllocatorStats Allocator::stats() const {
   s.peak_bytes_in_use = account_->peak.load(std::memory_order_relaxed);
   s.num_allocs = account_->allocs.load(std::memory_order_relaxed);
   s.largest_alloc = account_->largest.load(std::memory_order_relaxed);
-  s.bytes_limit = account_->limit;
-  s.bytes_cached = Central::Get().cached.load(std::memory_order_relaxed);
+  s.bytes_limit = account_->limit.load(std::memory_order_relaxed);
+  if (!sourced_) s.bytes_cached = Central::Get().cached.load(std::memory_order_relaxed);
   return s;
+}
+
+bool Allocator::SetLimit(int64_t bytes_limit) {
+  if (uncounted_classes_ != 0) return false;
+  account_->limit.store(bytes_limit, std::memory_order_relaxed);
+  return true;
+}
+
+int64_t Allocator::ChargeOf(const Buffer& b) const {
+  const Buffer* root = b.kind_ == BufferKind::kSlice ? static_cast<const Buffer*>(b.owner_) : &b;
+  if (root->kind_ == BufferKind::kSourced) {
+    const auto* owner = static_cast<const SourcedBlockOf<Account>*>(root->owner_);
+    return owner->account == account_ ? static_cast<int64_t>(owner->bytes) : 0;
+  }
+  if (root->kind_ == BufferKind::kForeign || ChargedFor(*root) != account_) return 0;
+  return static_cast<int64_t>(
+      ClassBytes(root->size_class_ < kCounted ? root->size_class_ : root->size_class_ - kCounted));
 }
 
 void Allocator::ResetPeak() { account_->peak.store(Account::Bytes(account_->in_use.load())); }
@@ -534,6 +622,9 @@ void Allocator::TrimProcess() {
 #endif
 }
 
-void Allocator::Trim() { TrimProcess(); }
+// What comes from a source of one's own is not kept.
+void Allocator::Trim() {
+  if (!sourced_) TrimProcess();
+}
 
 }  // namespace troupe

@@ -125,7 +125,9 @@ Tensor Tensor::Slice(int64_t start, int64_t limit) const {
 }
 
 Tensor Tensor::CopyTo(Allocator* allocator) const {
-  if (!valid()) return Tensor();
+  if (!valid() || memory() != MemoryKind::kHost) return Tensor();
+  if (allocator != nullptr && allocator->memory() != MemoryKind::kHost && KindOf(dtype_) == BufferKind::kPlain)
+    return Tensor();
   const BufferKind kind = KindOf(dtype_);
   Buffer* b = allocator != nullptr ? allocator->Allocate(bytes(), kind) : buffer_->Another(bytes(), kind);
   if (b == nullptr) return Tensor();
@@ -170,6 +172,7 @@ std::string Tensor::TypeAndShape() const {
 std::string Tensor::DebugString(int max_entries) const {
   std::string s = TypeAndShape();
   if (!valid()) return s;
+  if (memory() != MemoryKind::kHost) return s + " in a device's memory";
   s += " [";
   const int64_t n = num_elements();
   const int64_t shown = std::min<int64_t>(n, max_entries);

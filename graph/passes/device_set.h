@@ -54,6 +54,11 @@ class KernelLookup {
   // Of several device types with a kernel the one with the highest number is preferred; of equals,
   // the device that stands first in the set.
   virtual int Priority(const Node& node, const std::string& device_type) const { return 0; }
+  // Whether input or output `index` of the node is in host memory on a device of this type that has
+  // memory of its own.
+  virtual bool InHostMemory(const Node& node, const std::string& device_type, bool output, int index) const {
+    return true;
+  }
 };
 
 }  // namespace troupe

@@ -53,6 +53,24 @@ caf::actor ContainerActorOf(const Runtime& runtime, const std::string& device);
 struct get_device_stats {};
 struct device_stats {
   DeviceStatus device;
+  // The ten that hold most of the device's tensors now: nodes of steps that run, as far as these
+  // answered within 100 ms, and resources.
+  std::vector<MemoryHolder> holders;
+};
+// To a device's actor: the limit of its allocator from now on; 0 = none. The CPU devices of a
+// runtime share one allocator. Answered by memory_limit_set: FAILED_PRECONDITION when the device
+// has the process's allocator, which does not count all (RuntimeOptions.memory_limit is 0).
+struct set_memory_limit {
+  int64_t bytes = 0;
+};
+struct memory_limit_set {
+  absl::Status status;
+};
+// To a device's actor: gives the process's free blocks of tensors back to the system; an idle
+// device does so by itself. Answered by memory_trimmed.
+struct trim_memory {};
+struct memory_trimmed {
+  int64_t bytes = 0;  // what was kept free before, and is not after
 };
 // To a container's actor: list_resources, answered by resource_list.
 struct list_resources {};
@@ -61,6 +79,28 @@ struct resource_list {
     std::string container, name, what;  // `what`: one line, its kind and size
   };
   std::vector<Entry> entries;  // sorted by container, then by name
+};
+// To a container's actor: the state of all entries of these containers, each between two of its
+// updates. Answered by resource_snapshot, when updates that are under way have ended.
+struct snapshot_resources {
+  std::vector<std::string> containers;
+};
+struct resource_snapshot {
+  struct Entry {
+    std::string container, name, kind;
+    std::vector<std::pair<std::string, Tensor>> tensors;  // by key
+  };
+  absl::Status status;  // the first error, with the name of its resource; there are no entries then
+  std::vector<Entry> entries;
+};
+// To a container's actor: makes these entries, in place of those of their names, and drops what
+// else stands in `whole` containers, all or none. Answered by resources_restored.
+struct restore_resources {
+  std::vector<resource_snapshot::Entry> entries;
+  std::vector<std::string> whole;
+};
+struct resources_restored {
+  absl::Status status;
 };
 // To a container's actor: drops all entries of these containers ("" is the default one). Answered
 // by resources_reset.
@@ -88,15 +128,49 @@ caf::error inspect(caf::serializer& f, run_reply& x);
 caf::error inspect(caf::deserializer& f, run_reply& x);
 caf::error inspect(caf::serializer& f, resources_reset& x);
 caf::error inspect(caf::deserializer& f, resources_reset& x);
+caf::error inspect(caf::serializer& f, memory_limit_set& x);
+caf::error inspect(caf::deserializer& f, memory_limit_set& x);
+caf::error inspect(caf::serializer& f, resources_restored& x);
+caf::error inspect(caf::deserializer& f, resources_restored& x);
+caf::error inspect(caf::serializer& f, resource_snapshot& x);
+caf::error inspect(caf::deserializer& f, resource_snapshot& x);
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, get_device_stats&) {
   return f(caf::meta::type_name("get_device_stats"));
 }
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, MemoryHolder& x) {
+  return f(x.what, x.bytes, x.tensors);
+}
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, device_stats& x) {
   DeviceStatus& d = x.device;
   return f(d.name, d.type, d.incarnation, d.memory.bytes_in_use, d.memory.peak_bytes_in_use, d.memory.num_allocs,
-           d.memory.largest_alloc, d.memory.bytes_limit, d.memory.bytes_cached);
+           d.memory.largest_alloc, d.memory.bytes_limit, d.memory.bytes_cached, x.holders);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, set_memory_limit& x) {
+  return f(x.bytes);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, trim_memory&) {
+  return f(caf::meta::type_name("trim_memory"));
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, memory_trimmed& x) {
+  return f(x.bytes);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, snapshot_resources& x) {
+  return f(x.containers);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, resource_snapshot::Entry& x) {
+  return f(x.container, x.name, x.kind, x.tensors);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, restore_resources& x) {
+  return f(x.entries, x.whole);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, list_resources&) {
@@ -127,6 +201,14 @@ CAF_ADD_TYPE_ID(troupe, (troupe::list_resources))
 CAF_ADD_TYPE_ID(troupe, (troupe::resource_list))
 CAF_ADD_TYPE_ID(troupe, (troupe::reset_resources))
 CAF_ADD_TYPE_ID(troupe, (troupe::resources_reset))
+CAF_ADD_TYPE_ID(troupe, (troupe::set_memory_limit))
+CAF_ADD_TYPE_ID(troupe, (troupe::memory_limit_set))
+CAF_ADD_TYPE_ID(troupe, (troupe::trim_memory))
+CAF_ADD_TYPE_ID(troupe, (troupe::memory_trimmed))
+CAF_ADD_TYPE_ID(troupe, (troupe::snapshot_resources))
+CAF_ADD_TYPE_ID(troupe, (troupe::resource_snapshot))
+CAF_ADD_TYPE_ID(troupe, (troupe::restore_resources))
+CAF_ADD_TYPE_ID(troupe, (troupe::resources_restored))
 CAF_END_TYPE_ID_BLOCK(troupe)
 
 #endif  // TROUPE_ACTORS_H_

@@ -22,6 +22,11 @@
 // A tensor may outlive its allocator: the account is kept until the last block that is charged to
 // it is gone.
 //
+// Memory of a device. An allocator with a BlockSource of its own takes the bytes of each plain
+// buffer from there, and gives them back as soon as the buffer goes; the header is in host memory,
+// as are strings and handles. Where the source's memory is not the host's, only the device touches
+// the bytes: nobody else may follow data().
+//
 // Thread rule: counts are atomic, so a Buffer may be shared and dropped anywhere; a block freed on
 // another thread joins that thread's cache and overflows to the central lists. Allocate and Unref
 // never block on anything but a short central mutex.
@@ -31,6 +36,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "troupe/dtype.h"
@@ -47,6 +53,30 @@ enum class BufferKind : uint8_t {
   kHandles,  // ResourceHandle objects
   kSlice,    // bytes belong to `root`, which is released
   kForeign,  // bytes belong to somebody else, who is told
+  kSourced,  // bytes go back to the allocator's own BlockSource
+};
+
+// Who can read the bytes of a buffer.
+enum class MemoryKind : uint8_t {
+  kHost,    // every kernel of this process
+  kDevice,  // the kernels of the device that they belong to
+};
+
+// Where blocks of memory come from. The process's heap stands on Host(); an allocator may have a
+// source of its own.
+//
+// Thread rule: all methods are thread safe.
+class BlockSource {
+ public:
+  virtual ~BlockSource();
+  // A block of `bytes` bytes, a multiple of 64, at a multiple of 64; null when there is none.
+  virtual void* Take(size_t bytes) = 0;
+  // Takes back a block that Take gave for as many bytes.
+  virtual void Give(void* block, size_t bytes) = 0;
+  virtual MemoryKind memory() const { return MemoryKind::kHost; }
+
+  // malloc's memory. Lives for ever.
+  static BlockSource* Host();
 };
 
 class Buffer {
@@ -64,6 +94,7 @@ class Buffer {
   }
   bool Unique() const { return refs_.load(std::memory_order_acquire) == 1; }
   BufferKind kind() const { return kind_; }
+  MemoryKind memory() const { return memory_; }
   // The buffer that owns the bytes: itself unless it is a slice.
   Buffer* root() { return kind_ == BufferKind::kSlice ? static_cast<Buffer*>(owner_) : this; }
 
@@ -85,10 +116,12 @@ class Buffer {
   std::atomic<uint32_t> refs_{1};
   BufferKind kind_ = BufferKind::kPlain;
   uint8_t size_class_ = 0;
-  uint16_t unused_ = 0;
+  MemoryKind memory_ = MemoryKind::kHost;
+  uint8_t unused_ = 0;
   void* data_ = nullptr;
   size_t size_ = 0;
-  void* owner_ = nullptr;  // Account of a block, root of a slice, ForeignOwner of wrapped memory
+  // Account of a block, root of a slice, ForeignOwner of wrapped memory, SourcedBlock.
+  void* owner_ = nullptr;
 };
 static_assert(sizeof(Buffer) == 32);
 
@@ -111,7 +144,8 @@ struct AllocatorStats {
 class Allocator {
  public:
   // Counts all that it hands out; with a limit, in bytes, it refuses what would pass it.
-  explicit Allocator(std::string name, int64_t bytes_limit = 0);
+  // `source`: where the bytes of plain buffers come from; null: from the process's heap.
+  explicit Allocator(std::string name, int64_t bytes_limit = 0, std::shared_ptr<BlockSource> source = nullptr);
   ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
@@ -123,9 +157,17 @@ class Allocator {
 
   const std::string& name() const { return name_; }
   AllocatorStats stats() const;
+  // The kind of memory of its plain buffers.
+  MemoryKind memory() const { return memory_; }
+  // Changes the limit; 0 = none. What is in use beyond it stays, and nothing more is handed out
+  // until enough has gone. False for the process-wide allocator, which does not count all.
+  bool SetLimit(int64_t bytes_limit);
+  // The bytes that this allocator is charged for the block behind `b`; 0 when it is another's.
+  int64_t ChargeOf(const Buffer& b) const;
   // Sets the peak to what is in use now.
   void ResetPeak();
-  // Gives the process's free blocks of more than 16 KB back to the system.
+  // Gives the process's free blocks of more than 16 KB back to the system. From any thread; takes
+  // some milliseconds.
   void Trim();
 
   // The process-wide CPU allocator; lives for ever and has no limit.
@@ -148,12 +190,15 @@ class Allocator {
   static void GiveLarge(void* block, int size_class);
   // Whom a buffer that is no slice and wraps nothing is charged to; null for nobody.
   static Account* ChargedFor(const Buffer& buffer);
+  static Buffer* TakeFromSource(Account* account, size_t bytes);
   static void Free(Buffer* buffer, Account* account);
   static void TrimProcess();
 
   std::string name_;
   Account* account_;
   int uncounted_classes_;  // blocks of a smaller class than this are not counted
+  bool sourced_ = false;   // the account has a BlockSource
+  MemoryKind memory_ = MemoryKind::kHost;
 };
 
 }  // namespace troupe

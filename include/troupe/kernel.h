@@ -293,7 +293,7 @@ enum class KernelOrigin : uint8_t { kLibrary, kUser };
 #endif
 
 struct KernelDef {
-  std::string op, device_type, label;
+  std::string op, device_type, label;  // type "*": of devices for whose type no kernel of the op fits
   struct Constraint {
     std::string attr;
     std::vector<DType> types;

@@ -9,13 +9,18 @@
 #ifndef TROUPE_RESOURCE_H_
 #define TROUPE_RESOURCE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "troupe/export.h"
+#include "troupe/status.h"
 
 namespace TROUPE_EXPORT troupe {
+
+class Tensor;
+struct ResourceState;
 
 class Resource {
  public:
@@ -25,6 +30,19 @@ class Resource {
   virtual ~Resource() = default;
   // One line for status reports: what it is and how big.
   virtual std::string DebugString() const = 0;
+  // Calls `visit` with each tensor that it holds, as far as it can tell without waiting: for who
+  // asks where memory went.
+  virtual void VisitTensors(const std::function<void(const Tensor&)>& visit) const;
+
+  // Takes the state of one resource, or why it has none that could be saved.
+  using StateVisitor = std::function<void(absl::StatusOr<ResourceState>)>;
+  // Calls `visit` once, with the state between two updates: at once, or on the thread of the update
+  // that is under way. UNIMPLEMENTED unless the class says how it is saved (resource_state.h). The
+  // caller keeps the object alive until then.
+  virtual void Save(const StateVisitor& visit) const;
+  // Called before this object takes the place of `other` in a container. INVALID_ARGUMENT, as for
+  // an object of another class, keeps `other` there.
+  virtual absl::Status TakePlaceOf(const Resource& other);
 };
 
 class ResourceHandle {

@@ -58,6 +58,16 @@ class ResourceContainers {
     std::string container, name, what;
   };
   std::vector<Listing> List() const;
+  struct Entry {
+    std::string container, name;
+    std::shared_ptr<Resource> object;
+  };
+  // Sorted by container, then by name.
+  std::vector<Entry> Entries() const;
+  // Puts these objects into their places, and drops everything else that stands in `whole`
+  // containers: all at one moment, or, after an error of TakePlaceOf, nothing. What was there
+  // before lives on for who has it.
+  absl::Status Put(const std::vector<Entry>& entries, const std::vector<std::string>& whole);
   // True if an entry was made since the last ClearAll, or, without one, ever.
   bool used() const { return used_.load(std::memory_order_relaxed); }
   // Grows whenever an entry is removed: caches compare it before they use what they kept.

@@ -20,6 +20,7 @@
 namespace TROUPE_EXPORT troupe {
 
 class Device;
+class Env;
 
 struct RuntimeOptions {
   // The number of threads that compute at the same time, the caller's included; 0 = one for each
@@ -27,8 +28,21 @@ struct RuntimeOptions {
   int threads = 0;
   // CPU devices of this process: "/job:localhost/replica:0/task:0/device:CPU:0" and on.
   int cpu_devices = 1;
-  // Limit of tensor memory in bytes; 0 = none.
+  // Limit of tensor memory of the CPU devices, in bytes; 0 = none.
   int64_t memory_limit = 0;
+  // Devices of the program's own (troupe/device.h), beside the CPUs. Names are full, of task
+  // /job:localhost/replica:0/task:0, and differ.
+  std::vector<std::shared_ptr<Device>> devices;
+  // What the CPU devices see of time and chance; null: the process's. Must outlive the runtime and
+  // its steps.
+  Env* env = nullptr;
+};
+
+// Who holds memory of tensors: the node that made them, or a resource.
+struct MemoryHolder {
+  std::string what;  // "node 'conv1' (Conv2D)", "variable 'w'"
+  int64_t bytes = 0;
+  int64_t tensors = 0;
 };
 
 struct DeviceStatus {

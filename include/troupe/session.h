@@ -54,10 +54,10 @@
 //
 // Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has
 // to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
-// FAILED_PRECONDITION: Run, Get, Set, Extend, PartialRun and Reset always, Prepare and
-// PartialRunSetup when the signature is not compiled yet. Use RunAsync there, or send the session's
-// actor a `run_request`. Create, RunAsync, PartialRunCancel, Close and Cancel may be called
-// everywhere.
+// FAILED_PRECONDITION: Run, Get, Set, Extend, PartialRun, Reset, SnapshotState and RestoreState
+// always, Prepare and PartialRunSetup when the signature is not compiled yet. Use RunAsync there, or
+// send the session's actor a `run_request`. Create, RunAsync, PartialRunCancel, Close and Cancel may
+// be called everywhere.
 #ifndef TROUPE_SESSION_H_
 #define TROUPE_SESSION_H_
 
@@ -71,6 +71,7 @@
 #include "troupe/graph.h"
 #include "troupe/names.h"
 #include "troupe/runtime.h"
+#include "troupe/state_snapshot.h"
 #include "troupe/tensor.h"
 
 namespace troupe {
@@ -238,6 +239,21 @@ class Session {
   // use them. "" is the default one: that of shared variables without a container, and the
   // variables that are this session's own.
   absl::Status Reset(const std::vector<std::string>& containers);
+
+  // The state of the session: variables, random streams of nodes, counters. Each is as it was
+  // between two updates; taken while steps run, one may have seen an update of a step and another
+  // not. A step pays nothing but a copy of a variable that it updates while the snapshot shares its
+  // memory. What lives as long as a step (tensor arrays, stacks, temporary variables) is no state.
+  // Errors name the resource: UNIMPLEMENTED for a kind that cannot be saved, DATA_LOSS for a
+  // variable whose update was cut off; DEADLINE_EXCEEDED; ABORTED when the container's actor died.
+  absl::StatusOr<StateSnapshot> SnapshotState(const SnapshotOptions& options = {});
+  // Makes the session's state that of a snapshot, which may come from another session or process
+  // whose graph has the same names. The nodes of later steps find it; a step that runs meanwhile
+  // may go on with what it has found before, so restore between steps. The state of a device is
+  // replaced in one moment, or, after an error, kept. NOT_FOUND for a device that the runtime does
+  // not have; INVALID_ARGUMENT for a state that does not fit its kind, or the type or shape of the
+  // variable that is there; UNIMPLEMENTED for an unknown kind.
+  absl::Status RestoreState(const StateSnapshot& snapshot);
   // Reports what running steps wait for: a line for each culprit, and below it the nodes that wait
   // for it. Takes 100 ms when a part does not answer.
   std::vector<std::string> RunningSteps() const;

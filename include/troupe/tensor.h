@@ -134,6 +134,9 @@ class Tensor {
   void* raw() { return bytes_of()->data(); }
   const void* raw() const { return bytes_of()->data(); }
   Buffer* buffer() const { return buffer_; }
+  // Who can read the bytes. Of a tensor of a device's own memory nobody else may use data() and its
+  // kin; Device::Copy makes one of host memory.
+  MemoryKind memory() const { return buffer_ == nullptr ? MemoryKind::kHost : buffer_->memory(); }
   // True when no other tensor shares the bytes, so that they may be overwritten.
   bool BufferUnique() const {
     return buffer_ != nullptr && buffer_->kind() != BufferKind::kSlice && buffer_->kind() != BufferKind::kForeign &&
@@ -151,8 +154,8 @@ class Tensor {
   // exhausted. REQUIRES: a value, rank() >= 1, 0 <= start <= limit <= dim(0); else
   // std::logic_error.
   Tensor Slice(int64_t start, int64_t limit) const;
-  // A copy with a buffer of its own, without a value when memory is exhausted. It is charged as
-  // this one is (buffer.h), or to `allocator`.
+  // A copy with a buffer of its own, without a value when memory is exhausted or is not the host's.
+  // It is charged as this one is (buffer.h), or to `allocator`.
   Tensor Clone() const { return CopyTo(nullptr); }
   Tensor Clone(Allocator* allocator) const { return CopyTo(allocator); }
 

@@ -39,6 +39,7 @@ TROUPE_OP("Const")
     .NotDifferentiable("it has no inputs")
     .Doc("A constant: the value of attr `value`.");
 TROUPE_KERNEL("Const").Device("CPU").Class<ConstKernel>();
+TROUPE_KERNEL("Const").Device("*").HostMemory("output").Class<ConstKernel>();
 
 }  // namespace
 }  // namespace troupe::array

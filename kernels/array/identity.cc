@@ -17,6 +17,7 @@ TROUPE_OP("Identity")
     .Gradient(PassOnGradient)
     .Doc("The input, with the same shape and contents.");
 TROUPE_KERNEL("Identity").Device("CPU").Function<PassOn, Cost::kTrivial>();
+TROUPE_KERNEL("Identity").Device("*").Function<PassOn, Cost::kTrivial>();
 
 TROUPE_OP("Snapshot")
     .Input("input: T")

@@ -23,7 +23,7 @@ absl::Status ComputeArg(KernelContext& ctx) {
   return Internal("the value of '", ctx.node().name, "' was not handed in");
 }
 TROUPE_KERNEL("_Arg").Device("CPU").Function<ComputeArg, Cost::kTrivial>();
-TROUPE_KERNEL("_Arg").Device("GPU").Function<ComputeArg, Cost::kTrivial>();
+TROUPE_KERNEL("_Arg").Device("*").HostMemory("output").Function<ComputeArg, Cost::kTrivial>();
 
 TROUPE_OP("_Retval")
     .Input("input: T")
@@ -38,7 +38,7 @@ TROUPE_OP("_Retval")
 // The executor takes the input from its slot.
 absl::Status ComputeRetval(KernelContext&) { return absl::OkStatus(); }
 TROUPE_KERNEL("_Retval").Device("CPU").Function<ComputeRetval, Cost::kTrivial>();
-TROUPE_KERNEL("_Retval").Device("GPU").Function<ComputeRetval, Cost::kTrivial>();
+TROUPE_KERNEL("_Retval").Device("*").HostMemory("input").Function<ComputeRetval, Cost::kTrivial>();
 
 }  // namespace
 }  // namespace troupe::control

@@ -12,7 +12,7 @@ TROUPE_OP("ControlTrigger")
 
 absl::Status ComputeControlTrigger(KernelContext&) { return absl::OkStatus(); }
 TROUPE_KERNEL("ControlTrigger").Device("CPU").Function<ComputeControlTrigger, Cost::kTrivial>();
-TROUPE_KERNEL("ControlTrigger").Device("GPU").Function<ComputeControlTrigger, Cost::kTrivial>();
+TROUPE_KERNEL("ControlTrigger").Device("*").Function<ComputeControlTrigger, Cost::kTrivial>();
 
 }  // namespace
 }  // namespace troupe

@@ -34,7 +34,7 @@ const OpRegistrar ref_enter = MoveOp("RefEnter", ControlFlow::kEnter, "Ref(T)")
                                   .Doc("Enter of a variable's reference.");
 
 TROUPE_KERNEL("Enter").Device("CPU").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("Enter").Device("GPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("Enter").Device("*").Function<Pass, Cost::kTrivial>();
 TROUPE_KERNEL("RefEnter").Device("CPU").Function<Pass, Cost::kTrivial>();
 
 const OpRegistrar exit_op =
@@ -43,7 +43,7 @@ const OpRegistrar exit_op =
 const OpRegistrar ref_exit = MoveOp("RefExit", ControlFlow::kExit, "Ref(T)").Doc("Exit of a variable's reference.");
 
 TROUPE_KERNEL("Exit").Device("CPU").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("Exit").Device("GPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("Exit").Device("*").Function<Pass, Cost::kTrivial>();
 TROUPE_KERNEL("RefExit").Device("CPU").Function<Pass, Cost::kTrivial>();
 
 const OpRegistrar next_iteration = MoveOp("NextIteration", ControlFlow::kNextIteration, "T")
@@ -53,7 +53,7 @@ const OpRegistrar ref_next_iteration =
     MoveOp("RefNextIteration", ControlFlow::kNextIteration, "Ref(T)").Doc("NextIteration of a variable's reference.");
 
 TROUPE_KERNEL("NextIteration").Device("CPU").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("NextIteration").Device("GPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("NextIteration").Device("*").Function<Pass, Cost::kTrivial>();
 TROUPE_KERNEL("RefNextIteration").Device("CPU").Function<Pass, Cost::kTrivial>();
 
 TROUPE_OP("LoopCond")
@@ -69,7 +69,7 @@ TROUPE_OP("LoopCond")
     .Doc("Passes its input, the scalar that says whether the loop goes on, to the Switch nodes of the loop.");
 
 TROUPE_KERNEL("LoopCond").Device("CPU").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("LoopCond").Device("GPU").HostMemory("input").HostMemory("output").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("LoopCond").Device("*").HostMemory("input").HostMemory("output").Function<Pass, Cost::kTrivial>();
 
 }  // namespace
 }  // namespace troupe::control

@@ -59,7 +59,7 @@ absl::Status ComputeMerge(KernelContext& ctx) {
   return absl::OkStatus();
 }
 TROUPE_KERNEL("Merge").Device("CPU").Function<ComputeMerge, Cost::kTrivial>();
-TROUPE_KERNEL("Merge").Device("GPU").HostMemory("value_index").Function<ComputeMerge, Cost::kTrivial>();
+TROUPE_KERNEL("Merge").Device("*").HostMemory("value_index").Function<ComputeMerge, Cost::kTrivial>();
 TROUPE_KERNEL("RefMerge").Device("CPU").Function<ComputeMerge, Cost::kTrivial>();
 
 }  // namespace

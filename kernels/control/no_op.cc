@@ -11,7 +11,7 @@ TROUPE_OP("NoOp")
 
 absl::Status ComputeNoOp(KernelContext&) { return absl::OkStatus(); }
 TROUPE_KERNEL("NoOp").Device("CPU").Function<ComputeNoOp, Cost::kTrivial>();
-TROUPE_KERNEL("NoOp").Device("GPU").Function<ComputeNoOp, Cost::kTrivial>();
+TROUPE_KERNEL("NoOp").Device("*").Function<ComputeNoOp, Cost::kTrivial>();
 
 }  // namespace
 }  // namespace troupe

@@ -6,6 +6,7 @@
 #include "kernels/control/summarize.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
+#include "troupe/resource_state.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe::control {
@@ -32,15 +33,25 @@ TROUPE_OP("Print")
         "negative).");
 
 // How often a node has printed: shared by all steps of its session.
+constexpr char kCounter[] = "counter";
 class PrintCount : public Resource {
  public:
+  explicit PrintCount(int64_t count = 0) : count_(count) {}
   // False when the node has printed `limit` times.
   bool Take(int64_t limit) { return count_.fetch_add(1, std::memory_order_relaxed) < limit; }
   std::string DebugString() const override { return "print counter"; }
+  void Save(const StateVisitor& visit) const override {
+    visit(ResourceState{kCounter, {{"count", Tensor::Scalar(count_.load(std::memory_order_relaxed))}}});
+  }
 
  private:
-  std::atomic<int64_t> count_{0};
+  std::atomic<int64_t> count_;
 };
+const ResourceKind counter(
+    kCounter, [](const std::string&, const ResourceState& state) -> absl::StatusOr<std::shared_ptr<Resource>> {
+      TROUPE_ASSIGN_OR_RETURN(const Tensor count, state.Get("count", DType::kInt64, TensorShape()));
+      return std::make_shared<PrintCount>(count.scalar<int64_t>());
+    });
 
 class PrintKernel {
  public:

@@ -1,4 +1,4 @@
-// _Recv, _HostRecv: a value from another part.
+// _Recv, _HostRecv: a value from another part, in host memory (send.cc).
 #include "kernels/control/edge_key.h"
 #include "troupe/kernel.h"
 #include "troupe/shape_inference.h"
@@ -44,7 +44,8 @@ class RecvKernel {
 };
 TROUPE_KERNEL("_Recv").Device("CPU").Class<RecvKernel>();
 TROUPE_KERNEL("_HostRecv").Device("CPU").Class<RecvKernel>();
-TROUPE_KERNEL("_HostRecv").Device("GPU").HostMemory("tensor").Class<RecvKernel>();
+TROUPE_KERNEL("_Recv").Device("*").HostMemory("tensor").Class<RecvKernel>();
+TROUPE_KERNEL("_HostRecv").Device("*").HostMemory("tensor").Class<RecvKernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -1,4 +1,6 @@
-// _Send, _HostSend: a value to another part.
+// _Send, _HostSend: a value to another part. What crosses is in host memory, since it may leave the
+// process: on a device with memory of its own a copy stands before the _Send
+// (graph/passes/memory_copies.h).
 #include "kernels/control/edge_key.h"
 #include "troupe/kernel.h"
 #include "troupe/shape_inference.h"
@@ -29,7 +31,8 @@ class SendKernel {
 };
 TROUPE_KERNEL("_Send").Device("CPU").Class<SendKernel>();
 TROUPE_KERNEL("_HostSend").Device("CPU").Class<SendKernel>();
-TROUPE_KERNEL("_HostSend").Device("GPU").HostMemory("tensor").Class<SendKernel>();
+TROUPE_KERNEL("_Send").Device("*").HostMemory("tensor").Class<SendKernel>();
+TROUPE_KERNEL("_HostSend").Device("*").HostMemory("tensor").Class<SendKernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -40,7 +40,7 @@ absl::Status ComputeSwitch(KernelContext& ctx) {
   return absl::OkStatus();
 }
 TROUPE_KERNEL("Switch").Device("CPU").Function<ComputeSwitch, Cost::kTrivial>();
-TROUPE_KERNEL("Switch").Device("GPU").HostMemory("pred").Function<ComputeSwitch, Cost::kTrivial>();
+TROUPE_KERNEL("Switch").Device("*").HostMemory("pred").Function<ComputeSwitch, Cost::kTrivial>();
 TROUPE_KERNEL("RefSwitch").Device("CPU").Function<ComputeSwitch, Cost::kTrivial>();
 
 }  // namespace

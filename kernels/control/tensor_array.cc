@@ -149,6 +149,13 @@ void TensorArray::Close() {
   closed_ = true;
 }
 
+void TensorArray::VisitTensors(const std::function<void(const Tensor&)>& visit) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const Element& e : elements_) {
+    if (e.value.valid()) visit(e.value);
+  }
+}
+
 std::string TensorArray::DebugString() const {
   std::lock_guard<std::mutex> lock(mu_);
   return StrCat("TensorArray '", name_, "' of ", elements_.size(), " x ", Name(options_.dtype), " ",

@@ -61,6 +61,7 @@ class TensorArray : public Resource {
   // Drops the elements; later calls fail.
   void Close();
   std::string DebugString() const override;
+  void VisitTensors(const std::function<void(const Tensor&)>& visit) const override;
 
  private:
   struct Element {

@@ -1,5 +1,7 @@
 #include "troupe/resource_container.h"
 
+#include <algorithm>
+
 namespace troupe {
 
 absl::Status ResourceContainers::Delete(const std::string& container, const std::string& name) {
@@ -38,6 +40,38 @@ std::vector<ResourceContainers::Listing> ResourceContainers::List() const {
   std::vector<Listing> list;
   for (const auto& [key, object] : entries_) list.push_back({key.first, key.second, object->DebugString()});
   return list;
+}
+
+std::vector<ResourceContainers::Entry> ResourceContainers::Entries() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  std::vector<Entry> list;
+  for (const auto& [key, object] : entries_) list.push_back({key.first, key.second, object});
+  return list;
+}
+
+absl::Status ResourceContainers::Put(const std::vector<Entry>& entries, const std::vector<std::string>& whole) {
+  std::vector<std::shared_ptr<Resource>> dead;  // destroyed outside of the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const Entry& e : entries) {
+    const auto it = entries_.find({e.container, e.name});
+    if (it == entries_.end() || it->second == nullptr) continue;
+    TROUPE_RETURN_IF_ERROR(Annotate(e.object->TakePlaceOf(*it->second),
+                                    StrCat("resource '", e.name, "' of container '", e.container, "'")));
+  }
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto each = it++;
+    if (std::find(whole.begin(), whole.end(), each->first.first) == whole.end()) continue;
+    dead.push_back(std::move(each->second));
+    entries_.erase(each);
+  }
+  for (const Entry& e : entries) {
+    std::shared_ptr<Resource>& place = entries_[{e.container, e.name}];
+    if (place != nullptr) dead.push_back(std::move(place));
+    place = e.object;
+  }
+  if (!entries_.empty()) used_.store(true, std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_release);
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

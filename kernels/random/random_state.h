@@ -2,7 +2,7 @@
 //
 // A stream belongs to (session, node): every signature, step and thread that runs the node takes
 // the next stretch of one sequence, so no number comes twice. Seeds 0, 0 mean a stream that nobody
-// can foresee.
+// can foresee. Snapshots of a session's state keep streams as well as variables.
 //
 // Thread rule: Reserve may be called from any thread and never blocks.
 #ifndef TROUPE_KERNELS_RANDOM_RANDOM_STATE_H_
@@ -19,7 +19,10 @@ namespace troupe::random {
 
 class RandomState : public Resource {
  public:
-  RandomState(int64_t seed, int64_t seed2);
+  // `env` gives the seeds of a stream that nobody can foresee.
+  RandomState(int64_t seed, int64_t seed2, Env* env);
+  // The stream that begins at `start`, of which so many results have been used.
+  RandomState(const Philox& start, uint64_t used) : start_(start), used_(used) {}
   // A stream at the next unused place, which may be read for `results` results of 128 bits.
   Philox Reserve(uint64_t results) {
     Philox p = start_;
@@ -27,9 +30,12 @@ class RandomState : public Resource {
     return p;
   }
   std::string DebugString() const override;
+  // Saved as "counter" (4 x uint32) and "key" (2 x uint32) of the stream's first place, and "used"
+  // (uint64). So a stream without a seed goes on with its own numbers, too.
+  void Save(const StateVisitor& visit) const override;
 
  private:
-  Philox start_;
+  const Philox start_;
   std::atomic<uint64_t> used_{0};
 };
 

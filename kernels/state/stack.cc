@@ -29,6 +29,7 @@ class Stack : public Resource {
   // Drops the values; later calls fail.
   void Close();
   std::string DebugString() const override;
+  void VisitTensors(const std::function<void(const Tensor&)>& visit) const override;
 
  private:
   const std::string name_;
@@ -87,6 +88,11 @@ void Stack::Close() {
 std::string Stack::DebugString() const {
   std::lock_guard<std::mutex> lock(mu_);
   return StrCat("stack '", name_, "' of ", values_.size(), " x ", Name(element_type_));
+}
+
+void Stack::VisitTensors(const std::function<void(const Tensor&)>& visit) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const Tensor& t : values_) visit(t);
 }
 
 StackKernel::StackKernel(KernelInit& init)

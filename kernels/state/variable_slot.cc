@@ -5,8 +5,66 @@
 #include <thread>
 
 #include "troupe/kernel.h"
+#include "troupe/resource_state.h"
 
 namespace troupe {
+namespace {
+
+constexpr char kKind[] = "variable";
+
+absl::StatusOr<std::shared_ptr<Resource>> MakeSlot(const std::string& name, const ResourceState& state) {
+  TROUPE_ASSIGN_OR_RETURN(const Tensor number, state.Get("dtype", DType::kInt32, TensorShape()));
+  const int32_t n = number.scalar<int32_t>();
+  if (!IsValidDType(n) || IsRef(static_cast<DType>(n)))
+    return InvalidArgument("the state of a variable has the unknown dtype ", n);
+  const auto dtype = static_cast<DType>(n);
+  PartialTensorShape shape;
+  if (const Tensor* dims = state.Find("shape"); dims != nullptr && dims->valid()) {
+    if (dims->dtype() != DType::kInt64 || dims->rank() != 1)
+      return InvalidArgument("'shape' in the state of a variable is ", dims->TypeAndShape());
+    TROUPE_ASSIGN_OR_RETURN(shape, PartialTensorShape::Make(dims->flat<int64_t>()));
+  }
+  auto slot = std::make_shared<VariableSlot>(name, dtype, std::move(shape));
+  if (const Tensor* value = state.Find("value"); value != nullptr && value->valid()) {
+    // Nobody else has the slot, so this waits for nobody. As when it was saved, an assignment
+    // without validation may have given it a value of another shape.
+    TROUPE_RETURN_IF_ERROR(slot->Assign(*value, /*validate_shape=*/false));
+  }
+  return slot;
+}
+const ResourceKind kind(kKind, MakeSlot);
+
+}  // namespace
+
+void VariableSlot::VisitTensors(const std::function<void(const Tensor&)>& visit) const {
+  absl::StatusOr<Tensor> value = absl::UnknownError("");
+  if (TryRead(&value) && value.ok()) visit(*value);
+}
+
+void VariableSlot::Save(const StateVisitor& visit) const {
+  const auto tell = [this](const StateVisitor& to, absl::StatusOr<Tensor> value) {
+    if (!value.ok() && !absl::IsFailedPrecondition(value.status())) return to(value.status());
+    ResourceState state{kKind, {{"dtype", Tensor::Scalar(static_cast<int32_t>(dtype_))}}};
+    const PartialTensorShape shape = this->shape();
+    if (shape.known_rank()) {
+      std::vector<int64_t> dims;
+      for (int d = 0; d < shape.rank(); ++d) dims.push_back(shape.dim(d));
+      state.tensors.emplace_back("shape", Tensor::Vector<int64_t>(dims));
+    }
+    if (value.ok()) state.tensors.emplace_back("value", *std::move(value));
+    to(std::move(state));
+  };
+  absl::StatusOr<Tensor> value = absl::UnknownError("");
+  if (TryRead(&value)) return tell(visit, std::move(value));
+  const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForRead(const_cast<VariableSlot*>(this));
+  ticket->WhenGranted([tell, visit, ticket] { tell(visit, ticket->TakeSnapshot()); });
+}
+
+absl::Status VariableSlot::TakePlaceOf(const Resource& other) {
+  const auto* before = dynamic_cast<const VariableSlot*>(&other);
+  if (before == nullptr) return Resource::TakePlaceOf(other);
+  return Join(before->dtype_, before->shape());
+}
 
 uint32_t VariableSlot::Spin() const noexcept {
   for (int tries = 0;; ++tries) {

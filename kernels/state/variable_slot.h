@@ -18,6 +18,9 @@
 //   busy    a ticket that waits is given up    5 its places are taken back; what it has is ended        busy, or as 4
 //   busy    the update breaks off              6 the value is lost: DATA_LOSS until it is assigned       as 3, 4
 //
+// A snapshot of the session's state (Save) reads in this way, too. So it never holds half an
+// update, and costs an update a copy while it lives.
+//
 // Thread rule: all methods are thread safe, except those that say who may call them.
 //
 // Tests of the edges, tests/state/waiting_test.cc:
@@ -129,6 +132,13 @@ class VariableSlot : public Resource {
   std::string DebugString() const override {
     return StrCat("variable '", name_, "' ", Name(dtype_), " ", shape().DebugString());
   }
+  // The value, unless an update has it in hand.
+  void VisitTensors(const std::function<void(const Tensor&)>& visit) const override;
+  // Stands in the queue of the slot as a read does. Saved as "value" (none: it is not initialised),
+  // "dtype" (int32) and, when its rank is known, "shape" (int64, -1 for what is not known).
+  void Save(const StateVisitor& visit) const override;
+  // Takes over the shape that the nodes gave to `other`, which the value must fit.
+  absl::Status TakePlaceOf(const Resource& other) override;
 
  private:
   friend class SlotTicket;

@@ -169,6 +169,13 @@ class Stage {
     if (c.match_elements<resource_list>()) return "resource_list";
     if (c.match_elements<reset_resources>()) return "reset_resources";
     if (c.match_elements<resources_reset>()) return "resources_reset";
+    if (c.match_elements<snapshot_resources>()) return "snapshot_resources";
+    if (c.match_elements<resource_snapshot>()) return "resource_snapshot";
+    if (c.match_elements<resources_gathered>()) return "resources_gathered";
+    if (c.match_elements<restore_resources>()) return "restore_resources";
+    if (c.match_elements<resources_restored>()) return "resources_restored";
+    if (c.match_elements<set_memory_limit>()) return "set_memory_limit";
+    if (c.match_elements<trim_memory>()) return "trim_memory";
     if (c.match_elements<parts_registered>()) return "parts_registered";
     if (c.match_elements<add_child>()) return "add_child";
     if (c.match_elements<remove_child>()) return "remove_child";

@@ -157,10 +157,16 @@ run_reply SomeReply() {
   return r;
 }
 
+resource_snapshot SomeState() {
+  return {Failure(),
+          {{"c", "n", "variable", {{"dtype", Tensor::Scalar(1)}, {"value", Tensor::Vector({1.0f, -0.0f})}}}}};
+}
+
 stall_report SomeReport() {
   stall_report m{3, {}};
   m.report.running = true;
   m.report.roots = {{"node", 5, {"edge", {{1, 2}}, true}, {{{"a", "b"}, {"other", {}, false}}}, {"later"}}};
+  m.report.holders = {{"node 'n' (Op)", 7, 8}};
   return m;
 }
 
@@ -248,13 +254,32 @@ BOOST_AUTO_TEST_CASE(messages_of_parts_come_back_equal) {
   BOOST_TEST((e.step == 7 && e.status == Failure() && e.results.size() == 2 && e.statistics.size() == 2));
   BOOST_TEST((e.results[0].first == 2 && e.results[0].second.scalar<float>() == 4.0f && !e.results[1].second.valid()));
   BOOST_TEST((e.statistics[0].node == 1 && e.statistics[1].start_nanos == -1));
-  device_stats stats{{"d", "CPU", ~uint64_t{0}, {1, 2, 3, 4, 5, 6}}};
+  device_stats stats{{"d", "CPU", ~uint64_t{0}, {1, 2, 3, 4, 5, 6}}, {{"node 'n' (Op)", 7, 8}}};
   const device_stats d = wire::ThroughBytes(System(), stats).value();
   BOOST_TEST((d.device.name == "d" && d.device.type == "CPU" && d.device.incarnation == ~uint64_t{0}));
   BOOST_TEST((d.device.memory.bytes_in_use == 1 && d.device.memory.bytes_cached == 6));
   resource_list list{{{"c", "n", "w"}, {"", "", ""}}};
   const resource_list l = wire::ThroughBytes(System(), list).value();
   BOOST_TEST((l.entries.size() == 2 && l.entries[0].container == "c" && l.entries[0].what == "w"));
+  BOOST_TEST((d.holders.size() == 1 && d.holders[0].what == "node 'n' (Op)" && d.holders[0].tensors == 8));
+  set_memory_limit limit{-3};
+  BOOST_TEST(wire::ThroughBytes(System(), limit).value().bytes == -3);
+  memory_limit_set limited{Failure()};
+  BOOST_TEST((wire::ThroughBytes(System(), limited).value().status == Failure()));
+  memory_trimmed trimmed{1 << 30};
+  BOOST_TEST(wire::ThroughBytes(System(), trimmed).value().bytes == 1 << 30);
+  snapshot_resources ask_state{{"", "c"}};
+  BOOST_TEST((wire::ThroughBytes(System(), ask_state).value().containers == ask_state.containers));
+  resource_snapshot state = SomeState();
+  const resource_snapshot st = wire::ThroughBytes(System(), state).value();
+  BOOST_TEST((st.status == Failure() && st.entries.size() == 1 && st.entries[0].kind == "variable"));
+  BOOST_TEST(
+      (st.entries[0].tensors.size() == 2 && Same(st.entries[0].tensors[1].second, Tensor::Vector({1.0f, -0.0f}))));
+  restore_resources restore{state.entries, {"c"}};
+  const restore_resources re = wire::ThroughBytes(System(), restore).value();
+  BOOST_TEST((re.entries.size() == 1 && re.entries[0].name == "n" && re.whole == restore.whole));
+  resources_restored restored{Failure()};
+  BOOST_TEST((wire::ThroughBytes(System(), restored).value().status == Failure()));
   resources_reset reset{Failure()};
   BOOST_TEST((wire::ThroughBytes(System(), reset).value().status == Failure()));
   run_request request = SomeRequest();
@@ -291,6 +316,7 @@ BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
   Tensor handles(DType::kResource, TensorShape({2}));
   Spoil(handles);
   Spoil(SomeBegin());
+  Spoil(SomeState());
   Spoil(SomeRequest());
   Spoil(SomeEnd());
   Spoil(part_failed{5, Failure()});

@@ -34,6 +34,18 @@ BOOST_AUTO_TEST_CASE(variables_by_hand) {
   BOOST_TEST(value->DebugString() == "float32 [2,1] [0.5 0.25]");
   BOOST_TEST(session->Get(w)->DebugString() == "float32 [2,1] [3 4]");
 
+  auto other = *Session::Create();
+  BOOST_REQUIRE(other->Extend(*root.graph()).ok());
+  // [snapshot]
+  StateSnapshot snapshot = *session->SnapshotState();
+  std::string bytes = *snapshot.ToBytes();  // for a file, or another process
+  // ... later, or elsewhere; nothing need have been initialised:
+  s = other->RestoreState(*StateSnapshot::FromBytes(bytes));
+  // [/snapshot]
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  BOOST_TEST(other->Get(w)->DebugString() == "float32 [2,1] [3 4]");
+  BOOST_TEST(other->Get(steps)->scalar<int32_t>() == 1);
+
   // [save]
   std::map<std::string, Tensor> saved;
   for (const Variable& v : VariablesIn(root, kGlobalVariables)) {

@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(caches_follow_cleared_containers) {
 
 BOOST_AUTO_TEST_CASE(a_stream_gives_every_stretch_once) {
   constexpr int kThreads = 4, kTakes = 500;
-  random::RandomState state(7, 11);
+  random::RandomState state(7, 11, Env::Default());
   std::vector<std::vector<random::Philox::Words>> taken(kThreads);
   RunThreads(kThreads, [&](int t) {
     for (int i = 0; i < kTakes; ++i) {
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(a_stream_gives_every_stretch_once) {
     count += words.size();
     all.insert(words.begin(), words.end());
   }
-  random::RandomState again(7, 11);
+  random::RandomState again(7, 11, Env::Default());
   random::Philox p = again.Reserve(count);
   for (size_t i = 0; i < count; ++i) expected.insert(p());
   BOOST_TEST(all.size() == count);

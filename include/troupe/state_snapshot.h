@@ -1,0 +1,53 @@
+// The state of a session, or of some containers, at one time: what Session::SnapshotState returns
+// and Session::RestoreState takes. Beside variables it holds what a training run needs to go on
+// with equal bits: the random streams of its nodes, and counters.
+//
+// Thread rule: a plain value. Its tensors may share memory with variables, so nobody may write to
+// them.
+#ifndef TROUPE_STATE_SNAPSHOT_H_
+#define TROUPE_STATE_SNAPSHOT_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "troupe/export.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
+
+namespace TROUPE_EXPORT troupe {
+
+// Names of containers in a snapshot that stand for the session's own ones, whichever session it is.
+inline constexpr char kOwnVariablesContainer[] = "/variables";  // variables that no other session sees
+inline constexpr char kOwnStateContainer[] = "/state";          // random streams, counters
+
+struct StateSnapshot {
+  struct Entry {
+    std::string device;           // full name
+    std::string container, name;  // of the resource
+    std::string kind;             // "variable", "random stream", "counter", or a kind of the program's
+    std::vector<std::pair<std::string, Tensor>> tensors;  // by key
+  };
+  std::vector<Entry> entries;  // sorted by device (in the order of the runtime), container and name
+  // Restoring drops what stands in these containers, of every device, and is not among the entries.
+  std::vector<std::string> containers;
+
+  // As bytes, for a file or another process; a resource, a reference and a tensor of 2 GiB or more
+  // are INVALID_ARGUMENT, and so are bytes that are no snapshot.
+  absl::StatusOr<std::string> ToBytes() const;
+  static absl::StatusOr<StateSnapshot> FromBytes(std::string_view bytes);
+};
+
+struct SnapshotOptions {
+  // Beside the session's own state: these containers of the devices, whoever uses them. "" is the
+  // default one, where variables stand that sessions share (SessionOptions.share_variables).
+  std::vector<std::string> containers = {""};
+  // How long to wait for updates that are under way; 0 = the session's operation_timeout_ms,
+  // negative = for ever.
+  int64_t timeout_ms = 0;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_STATE_SNAPSHOT_H_

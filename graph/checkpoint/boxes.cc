@@ -8,7 +8,8 @@ namespace {
 
 int64_t Elements(const TensorSlice& box) { return box.shape().num_elements(); }
 
-// Calls f(offset in a box, offset in another, length) for each row of `what` along its last dimension.
+// Calls f(offset in a box, offset in another, length) for each row of `what` along its last
+// dimension.
 template <class F>
 void ForRows(const TensorSlice& what, const TensorSlice& a, const TensorSlice& b, F&& f) {
   const int rank = what.rank();

@@ -13,8 +13,8 @@ namespace troupe {
 // What two boxes of one tensor have in common; none where that is empty. REQUIRES: both came from
 // TensorSlice::Within.
 std::optional<TensorSlice> Intersect(const TensorSlice& a, const TensorSlice& b);
-// Copies the elements of box `what` of a tensor from `from`, which holds the box `from_box` of it, to
-// `to`, which holds `to_box`. REQUIRES: `what` lies in both; both have one dtype, no resources.
+// Copies the elements of box `what` of a tensor from `from`, which holds the box `from_box` of it,
+// to `to`, which holds `to_box`. REQUIRES: `what` lies in both; both have one dtype, no resources.
 void CopyBox(const TensorSlice& what, const TensorSlice& from_box, const Tensor& from, const TensorSlice& to_box,
              Tensor* to);
 // The box `want` of a tensor of which `slices` are kept. `read` gives one of them. INVALID_ARGUMENT

@@ -69,7 +69,8 @@ struct CheckpointWriter::Impl {
       TROUPE_ASSIGN_OR_RETURN(const uint32_t crc, PutStrings(value));
       entry.crc = files::MaskCrc(crc);
     } else {
-      // In pieces: the checksum and the copy into the system's cache read each from the processor's.
+      // In pieces: the checksum and the copy into the system's cache read each from the
+      // processor's.
       constexpr size_t kPiece = size_t{1} << 18;
       std::string_view bytes(static_cast<const char*>(value.raw()), value.bytes());
       uint32_t crc = 0;

@@ -13,8 +13,8 @@ bool ParseNumber(std::string_view text, int64_t* value) {
   return error == std::errc() && end == text.data() + text.size() && *value >= 0;
 }
 
-// Ordered forms of numbers and strings. An unsigned number is its length in bytes, then its bytes from
-// the highest on.
+// Ordered forms of numbers and strings. An unsigned number is its length in bytes, then its bytes
+// from the highest on.
 void PutOrdered(uint64_t value, std::string* out) {
   std::string bytes;
   for (; value > 0; value >>= 8) bytes.insert(bytes.begin(), static_cast<char>(value));
@@ -30,8 +30,8 @@ void PutOrdered(std::string_view text, std::string* out) {
   }
   out->append("\0\1", 2);
 }
-// A signed number of n bytes begins with n ones and a zero (the sign, flipped, is the first of them),
-// and has 7 n - 1 bits of its own.
+// A signed number of n bytes begins with n ones and a zero (the sign, flipped, is the first of
+// them), and has 7 n - 1 bits of its own.
 void PutOrderedSigned(int64_t value, std::string* out) {
   const uint64_t magnitude = static_cast<uint64_t>(value < 0 ? ~value : value);
   int bits = 0;

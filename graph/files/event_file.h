@@ -1,5 +1,5 @@
-// Event files: what TensorBoard reads. A record file of Event messages, the first of which tells the
-// version of the format.
+// Event files: what TensorBoard reads. A record file of Event messages, the first of which tells
+// the version of the format.
 //
 // Thread rule: one thread at a time.
 #ifndef TROUPE_GRAPH_FILES_EVENT_FILE_H_
@@ -18,8 +18,8 @@ namespace troupe::files {
 
 class EventFileWriter {
  public:
-  // A new file "PREFIX.out.tfevents.SECONDS.HOST.PROCESS.NUMBER"; TensorBoard looks for "tfevents" in
-  // the names of a folder's files. The version is in the file when this returns.
+  // A new file "PREFIX.out.tfevents.SECONDS.HOST.PROCESS.NUMBER"; TensorBoard looks for "tfevents"
+  // in the names of a folder's files. The version is in the file when this returns.
   static absl::StatusOr<std::unique_ptr<EventFileWriter>> Create(const std::string& prefix,
                                                                  const std::string& suffix = "");
   // An event without a time gets the time of this call.

@@ -1,7 +1,7 @@
 // Files in memory, with what of them a crash would leave.
 //
-// A file only grows, so what is safe of its bytes is a length. A name belongs to a file in two maps:
-// as it is now, and as it was when its folder was last synced.
+// A file only grows, so what is safe of its bytes is a length. A name belongs to a file in two
+// maps: as it is now, and as it was when its folder was last synced.
 #ifndef TROUPE_GRAPH_FILES_MEMORY_FILES_H_
 #define TROUPE_GRAPH_FILES_MEMORY_FILES_H_
 
@@ -18,9 +18,9 @@ namespace troupe::files {
 
 class MemoryFiles : public FileSystem, public std::enable_shared_from_this<MemoryFiles> {
  public:
-  // Asked, under the lock, before each operation that changes something. `append`: the bytes that are
-  // to be appended, of which fewer are when it makes the number smaller and returns an error; null
-  // for other operations.
+  // Asked, under the lock, before each operation that changes something. `append`: the bytes that
+  // are to be appended, of which fewer are when it makes the number smaller and returns an error;
+  // null for other operations.
   using Gate = std::function<absl::Status(const std::string& path, size_t* append)>;
   explicit MemoryFiles(Gate gate = nullptr) : gate_(std::move(gate)) {}
 

@@ -28,8 +28,8 @@ constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
 constexpr uint64_t kFooter = 48, kTrailer = 5;
 constexpr size_t kBlockSize = size_t{1} << 18;
 constexpr int kRestartInterval = 16;
-// Writers share prefixes of names. A file whose keys are so many times longer than itself was made to
-// keep its reader busy.
+// Writers share prefixes of names. A file whose keys are so many times longer than itself was made
+// to keep its reader busy.
 constexpr uint64_t kMostKeyBytesPerByte = 256;
 
 std::string Handle(uint64_t offset, uint64_t size) {

@@ -1,8 +1,8 @@
 // Sorted tables of keys and values in one file, in LevelDB's format: the index of a checkpoint, and
 // checkpoints of the first version.
 //
-// A table is a row of blocks, then a block that maps each block's last key to where it lies, then 48
-// bytes that tell where that index is. table.cc draws the bytes.
+// A table is a row of blocks, then a block that maps each block's last key to where it lies, then
+// 48 bytes that tell where that index is. table.cc draws the bytes.
 //
 // Thread rule: a TableReader may be used by any number of threads at once.
 #ifndef TROUPE_GRAPH_FILES_TABLE_H_

@@ -7,7 +7,8 @@
 
 namespace troupe::files {
 
-// A name beside `path` that no other call of this process, and none of another one that runs, gives.
+// A name beside `path` that no other call of this process, and none of another one that runs,
+// gives.
 std::string TemporaryName(std::string_view path);
 
 }  // namespace troupe::files

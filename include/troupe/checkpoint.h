@@ -1,5 +1,5 @@
-// Checkpoints: named tensors in files, in TensorFlow's format. TensorFlow reads what is written here,
-// and what it writes is read here.
+// Checkpoints: named tensors in files, in TensorFlow's format. TensorFlow reads what is written
+// here, and what it writes is read here.
 //
 //   auto writer = CheckpointWriter::Create("mem://run/model-100");
 //   absl::Status s = writer.ok() ? (*writer)->Add("w", w) : writer.status();
@@ -8,16 +8,16 @@
 //   auto reader = CheckpointReader::Open("mem://run/model-100");
 //   absl::StatusOr<Tensor> again = reader.ok() ? (*reader)->Read("w") : reader.status();
 //
-// Checkpoints are named by a prefix. "run/model-100.index" is a table of the names with type, shape,
-// place and checksum of each tensor; the bytes are in "run/model-100.data-00000-of-00001" and so on.
-// Checkpoints of TensorFlow's first format, one file or several that a pattern names
+// Checkpoints are named by a prefix. "run/model-100.index" is a table of the names with type,
+// shape, place and checksum of each tensor; the bytes are in "run/model-100.data-00000-of-00001"
+// and so on. Checkpoints of TensorFlow's first format, one file or several that a pattern names
 // ("model.ckpt-?????-of-?????"), are read, too.
 //
-// A tensor may be kept in slices, as a partitioned variable is: its entry names the slices, which are
-// entries of their own. It is read by its own name, as one tensor or any box of it.
+// A tensor may be kept in slices, as a partitioned variable is: its entry names the slices, which
+// are entries of their own. It is read by its own name, as one tensor or any box of it.
 //
-// Errors: NOT_FOUND with the name for a tensor, or with the path for a checkpoint that is not there;
-// DATA_LOSS with file, name and place for damaged files (every checksum is looked at);
+// Errors: NOT_FOUND with the name for a tensor, or with the path for a checkpoint that is not
+// there; DATA_LOSS with file, name and place for damaged files (every checksum is looked at);
 // INVALID_ARGUMENT for slices and types that do not fit. Memory is taken only for what the files
 // hold.
 //

@@ -1,5 +1,5 @@
-// A file system in memory that fails as a test asks it to: at the n-th operation, with a short write,
-// with a full disk, or by a crash that takes all that was not synced.
+// A file system in memory that fails as a test asks it to: at the n-th operation, with a short
+// write, with a full disk, or by a crash that takes all that was not synced.
 //
 //   auto disk = std::make_shared<files::FaultyFiles>();
 //   absl::Status s = files::RegisterFileSystem("faulty", disk);

@@ -7,14 +7,15 @@
 // The scheme in front of a path chooses the file system: "file://", or no scheme at all, is the
 // disk; "mem://" is memory that the whole process shares; others are those of RegisterFileSystem.
 //
-// What a crash leaves. Bytes are safe when Sync of their file has returned, names when SyncDirectory
-// of their folder has. Rename replaces the target in one step. So a file that must never be seen half
-// written is written under a temporary name, synced and renamed: Write does that.
+// What a crash leaves. Bytes are safe when Sync of their file has returned, names when
+// SyncDirectory of their folder has. Rename replaces the target in one step. So a file that must
+// never be seen half written is written under a temporary name, synced and renamed: Write does
+// that.
 //
-// Errors are statuses with the path and the system's own text ("no space left on device"): NOT_FOUND,
-// ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED (disk full, too many files), DATA_LOSS (the
-// device failed), FAILED_PRECONDITION (a folder where a file should be, a folder that is not empty),
-// UNIMPLEMENTED for a scheme that nobody has registered.
+// Errors are statuses with the path and the system's own text ("no space left on device"):
+// NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED (disk full, too many files),
+// DATA_LOSS (the device failed), FAILED_PRECONDITION (a folder where a file should be, a folder
+// that is not empty), UNIMPLEMENTED for a scheme that nobody has registered.
 //
 // Thread rule: a FileSystem and a ReadableFile may be used by any number of threads at once, a
 // WritableFile by one at a time.
@@ -84,8 +85,8 @@ class FileSystem {
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
 };
 
-// From now on `scheme` ("s3", without "://") is this file system. ALREADY_EXISTS when the scheme has
-// one, INVALID_ARGUMENT when it is no scheme (letters, digits, '+', '-', '.', a letter first).
+// From now on `scheme` ("s3", without "://") is this file system. ALREADY_EXISTS when the scheme
+// has one, INVALID_ARGUMENT when it is no scheme (letters, digits, '+', '-', '.', a letter first).
 absl::Status RegisterFileSystem(const std::string& scheme, std::shared_ptr<FileSystem> system);
 // The file system that a path belongs to. It lives as long as the process.
 absl::StatusOr<FileSystem*> SystemOf(std::string_view path);
@@ -109,12 +110,12 @@ absl::Status SyncDirectory(const std::string& path);
 // The whole file.
 absl::StatusOr<std::string> Read(const std::string& path);
 // Replaces the file in one step: written under a temporary name beside it, synced, renamed, the
-// folder synced. After an error, and after a crash at any instant, the file is the old one or the new
-// one.
+// folder synced. After an error, and after a crash at any instant, the file is the old one or the
+// new one.
 absl::Status Write(const std::string& path, std::string_view bytes);
-// The paths that fit `pattern`, sorted: '*' and '?' stand for any characters but '/', "[a-c]" for one
-// of a set, '\' takes the next character as it is. Nothing fitting is no error; a folder that cannot
-// be listed is.
+// The paths that fit `pattern`, sorted: '*' and '?' stand for any characters but '/', "[a-c]" for
+// one of a set, '\' takes the next character as it is. Nothing fitting is no error; a folder that
+// cannot be listed is.
 absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern);
 
 // "mem://a/b/c" -> "mem://a/b"; "c" -> "."; "/c" -> "/".

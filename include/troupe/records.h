@@ -10,11 +10,11 @@
 //   absl::StatusOr<bool> more = reader.ok() ? (*reader)->Next(&record) : reader.status();
 //   for (; more.ok() && *more; more = (*reader)->Next(&record)) std::cout << record << "\n";
 //
-// A record is: its length (8 bytes), the masked CRC32C of these, the bytes, their masked CRC32C; all
-// numbers are little-endian. With kZlib or kGzip the whole row is compressed.
+// A record is: its length (8 bytes), the masked CRC32C of these, the bytes, their masked CRC32C;
+// all numbers are little-endian. With kZlib or kGzip the whole row is compressed.
 //
-// Errors of reading are DATA_LOSS with the path and where the record begins, counted in bytes of the
-// plain row: a wrong checksum, a record that is cut off, a damaged compressed stream.
+// Errors of reading are DATA_LOSS with the path and where the record begins, counted in bytes of
+// the plain row: a wrong checksum, a record that is cut off, a damaged compressed stream.
 //
 // Thread rule: one thread at a time.
 #ifndef TROUPE_RECORDS_H_
@@ -62,8 +62,8 @@ class RecordReader {
   static absl::StatusOr<std::unique_ptr<RecordReader>> Open(const std::string& path,
                                                             Compression compression = Compression::kNone);
   ~RecordReader();
-  // The next record, which is good until the next call; false at the end of the file. After an error
-  // every call returns it again.
+  // The next record, which is good until the next call; false at the end of the file. After an
+  // error every call returns it again.
   absl::StatusOr<bool> Next(std::string_view* record);
   // Where the next record begins, in bytes of the plain row.
   uint64_t offset() const;

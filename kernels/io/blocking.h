@@ -1,5 +1,5 @@
-// Kernels that wait for files: they run on a thread of their own, so that a disk holds up none of the
-// threads that compute.
+// Kernels that wait for files: they run on a thread of their own, so that a disk holds up none of
+// the threads that compute.
 //
 //   class ReadKernel {
 //    public:

@@ -1,5 +1,6 @@
-// Any bytes as a file: an index of a checkpoint, a checkpoint of the first format, a record file, an event
-// file, a Snappy block. Each must be read, or refused with a status. The first byte says which file.
+// Any bytes as a file: an index of a checkpoint, a checkpoint of the first format, a record file,
+// an event file, a Snappy block. Each must be read, or refused with a status. The first byte says
+// which file.
 #include <cstdio>
 #include <cstdlib>
 

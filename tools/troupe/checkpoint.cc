@@ -1,4 +1,5 @@
-// troupe checkpoint: what is in a checkpoint, what differs between two, and copies under other names.
+// troupe checkpoint: what is in a checkpoint, what differs between two, and copies under other
+// names.
 #include "troupe/checkpoint.h"
 
 #include <cmath>

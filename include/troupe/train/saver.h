@@ -9,11 +9,12 @@
 //     if (s.ok() && step % 1000 == 0) s = saver.Save(*session, "mem://saver/model", step).status();
 //   }
 //
-// Files. "run/model-1000.index" and "run/model-1000.data-..." are the checkpoint (troupe/checkpoint.h),
-// "run/checkpoint" says which of them is the newest, and "run/model-1000.meta" holds the graph.
-// TensorFlow's Saver reads all of these, and they are named as it names them. Each is written under
-// a temporary name, synced and renamed, first the checkpoint and then "checkpoint"; old checkpoints
-// are deleted last. So wherever a process is killed, "checkpoint" names one that is whole.
+// Files. "run/model-1000.index" and "run/model-1000.data-..." are the checkpoint
+// (troupe/checkpoint.h), "run/checkpoint" says which of them is the newest, and
+// "run/model-1000.meta" holds the graph. TensorFlow's Saver reads all of these, and they are named
+// as it names them. Each is written under a temporary name, synced and renamed, first the
+// checkpoint and then "checkpoint"; old checkpoints are deleted last. So wherever a process is
+// killed, "checkpoint" names one that is whole.
 //
 // Nodes. A Saver adds the nodes that save and restore to the graph, below the scope "save", as
 // TensorFlow does, and a SaverDef tells their names. So a MetaGraph carries its Saver with it:
@@ -86,7 +87,8 @@ class Saver {
   Saver(const ScopeAt& at, const std::vector<Saved>& variables, const SaverOptions& options = {});
 
   // Saves; the checkpoint's prefix. The folder is made when it is not there. The first call in a
-  // folder takes over what its file `latest_filename` lists, so that max_to_keep holds across restarts.
+  // folder takes over what its file `latest_filename` lists, so that max_to_keep holds across
+  // restarts.
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, const SaveOptions& options);
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, int64_t global_step = -1) {
     return Save(session, path, SaveOptions{.global_step = global_step});
@@ -127,8 +129,8 @@ class Saver {
   double last_preserved_ = 0;  // when one was last kept for good
 };
 
-// What the file `latest_filename` of a folder says: the newest checkpoint. NOT_FOUND when there is no
-// such file, or no such checkpoint; DATA_LOSS when it cannot be read.
+// What the file `latest_filename` of a folder says: the newest checkpoint. NOT_FOUND when there is
+// no such file, or no such checkpoint; DATA_LOSS when it cannot be read.
 absl::StatusOr<std::string> LatestCheckpoint(const std::string& folder,
                                              const std::string& latest_filename = "checkpoint");
 // The checkpoints that it lists, the newest last.

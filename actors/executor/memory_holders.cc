@@ -43,6 +43,7 @@ void StepState::AddHolders(const Iteration& it, MemoryTally* tally) const {
 
 void StepState::AddHolders(MemoryTally* tally) const {
   if (!active_) return;
+  const EdgeTable& edges = host_->edges();
   tally->AddResources(input_.context->resources);
   AddHolders(root_, tally);
   for (uint32_t i = 0; i < part_->nodes.size(); ++i) {
@@ -51,10 +52,10 @@ void StepState::AddHolders(MemoryTally* tally) const {
     tally->Add(input_.results[n.index], [&] { return HolderName(part_->producers[n.first_slot].first); });
   }
   mailroom_.ForEachMail([&](const Mailroom::Place& place, const Mailroom::Mail& mail) {
-    tally->Add(mail.value, [&] { return StrCat("received '", EdgeName(place.edge), "'"); });
+    tally->Add(mail.value, [&] { return StrCat("received '", edges[place.edge].name, "'"); });
   });
   mailroom_.ForEachHeld([&](const Mailroom::Place& place, const Mailroom::Held& held) {
-    tally->Add(held.value, [&] { return StrCat("not sent yet: '", EdgeName(place.edge), "'"); });
+    tally->Add(held.value, [&] { return StrCat("not sent yet: '", edges[place.edge].name, "'"); });
   });
 }
 

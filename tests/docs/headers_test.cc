@@ -3,13 +3,18 @@
 #include <boost/test/unit_test.hpp>
 #include <iostream>
 
+#include "troupe/checkpoint.h"
 #include "troupe/evaluate.h"
+#include "troupe/faulty_files.h"
+#include "troupe/files.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/passes.h"
+#include "troupe/records.h"
 #include "troupe/registration.h"
 #include "troupe/shape_inference.h"
+#include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
 namespace {
@@ -315,6 +320,87 @@ BOOST_AUTO_TEST_CASE(the_program_of_passes) {
   BOOST_REQUIRE(MergeCommonSubexpressions(pruned->get()).ok());
   BOOST_TEST(ops_of(**pruned, "Const") == constants - 1);
   BOOST_TEST(PruneGraph(graph, {}, {"loss"}, {}).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+BOOST_AUTO_TEST_CASE(the_programs_of_files) {
+  {
+    // clang-format off
+    // [include/troupe/files.h]
+    absl::Status s = files::Write("mem://notes", "loss 0.25");  // whole, or not at all
+    absl::StatusOr<std::string> text = files::Read("mem://notes");
+    // [/include/troupe/files.h]
+    // clang-format on
+    BOOST_REQUIRE_MESSAGE(s.ok() && text.ok(), s << text.status());
+    BOOST_TEST(*text == "loss 0.25");
+  }
+  {
+    // clang-format off
+    // [include/troupe/faulty_files.h]
+    auto disk = std::make_shared<files::FaultyFiles>();
+    absl::Status s = files::RegisterFileSystem("faulty", disk);
+    if (s.ok()) s = files::Write("faulty://notes", "old");
+    disk->FailAt(3, files::FaultyFiles::Fault::kDie);  // the third write, sync, rename ... from now on
+    absl::Status stopped = files::Write("faulty://notes", "new");
+    disk->Crash(files::FaultyFiles::Names::kLost);     // the machine starts again
+    absl::StatusOr<std::string> text = files::Read("faulty://notes");  // "old"
+    // [/include/troupe/faulty_files.h]
+    // clang-format on
+    BOOST_REQUIRE_MESSAGE(s.ok() && text.ok(), s << text.status());
+    BOOST_TEST(!stopped.ok());
+    BOOST_TEST(*text == "old");
+  }
+  // clang-format off
+  // [include/troupe/records.h]
+  auto writer = files::RecordWriter::Create("mem://train.tfrecord");
+  absl::Status s = writer.ok() ? (*writer)->Write("a record") : writer.status();
+  if (s.ok()) s = (*writer)->Close();
+  auto reader = files::RecordReader::Open("mem://train.tfrecord");
+  std::string_view record;
+  absl::StatusOr<bool> more = reader.ok() ? (*reader)->Next(&record) : reader.status();
+  for (; more.ok() && *more; more = (*reader)->Next(&record)) std::cout << record << "\n";
+  // [/include/troupe/records.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(s.ok() && more.ok(), s << more.status());
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_checkpoint) {
+  const Tensor w = Tensor::Vector<float>({1, 2});
+  // clang-format off
+  // [include/troupe/checkpoint.h]
+  auto writer = CheckpointWriter::Create("mem://run/model-100");
+  absl::Status s = writer.ok() ? (*writer)->Add("w", w) : writer.status();
+  if (s.ok()) s = (*writer)->Finish();
+  auto reader = CheckpointReader::Open("mem://run/model-100");
+  absl::StatusOr<Tensor> again = reader.ok() ? (*reader)->Read("w") : reader.status();
+  // [/include/troupe/checkpoint.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(s.ok() && again.ok(), s << again.status());
+  BOOST_TEST(again->DebugString() == "float32 [2] [1 2]");
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_saver) {
+  for (int run = 0; run < 2; ++run) {
+    const Scope root = Scope::NewRootScope();
+    const Variable count(root.WithOpName("count"), int64_t{0});
+    const Operation update(count.AssignAdd(root, int64_t{1}));
+    const Operation init = GlobalVariablesInitializer(root);
+    const auto session = *Session::Create();
+    // clang-format off
+    // [include/troupe/train/saver.h]
+    train::Saver saver(root);  // all global variables
+    absl::Status s = session->Extend(*root.graph());
+    absl::StatusOr<std::string> last = train::LatestCheckpoint("mem://saver");
+    if (s.ok()) s = last.ok() ? saver.Restore(*session, *last) : session->Run({}, {}, {init}, nullptr);
+    for (int64_t step = 1; step <= 2000 && s.ok(); ++step) {
+      s = session->Run({}, {}, {update}, nullptr);
+      if (s.ok() && step % 1000 == 0) s = saver.Save(*session, "mem://saver/model", step).status();
+    }
+    // [/include/troupe/train/saver.h]
+    // clang-format on
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    BOOST_TEST(last.ok() == (run == 1));
+    BOOST_TEST(session->Get(count)->scalar<int64_t>() == 2000 * (run + 1));
+  }
 }
 
 }  // namespace

@@ -175,6 +175,33 @@ BOOST_AUTO_TEST_CASE(half_plus_two) {
   BOOST_CHECK_EQUAL(Difference(out[1], Tensor::Of<float>({3, 3.5, 4}, TensorShape({3, 1})), 0), "");
 }
 
+// The same, restored by its own nodes from the checkpoint that came with it.
+BOOST_AUTO_TEST_CASE(half_plus_two_restores_itself) {
+  const std::filesystem::path root = DataFolder("tf-half-plus-two");
+  if (root.empty()) {
+    BOOST_TEST_MESSAGE("skipped: no folder tf-half-plus-two in ${TROUPE_SHARED}/data");
+    BOOST_CHECK(true);
+    return;
+  }
+  proto::SavedModel model;
+  std::ifstream in(root / "saved_model.pb", std::ios::binary);
+  BOOST_REQUIRE(model.ParseFromIstream(&in));
+  const proto::GraphDef def = Needed(model.meta_graphs(0).graph_def(), {"y", "y3", "save/restore_all"}, {"x", "x2"});
+  auto session = Session::Create();
+  BOOST_REQUIRE(session.ok());
+  const absl::Status extended = (*session)->Extend(def);
+  BOOST_REQUIRE_MESSAGE(extended.ok(), extended.ToString());
+  std::vector<Tensor> out;
+  const Tensor prefix = Tensor::Scalar((root / "variables/variables").string());
+  const absl::Status restored = (*session)->Run({{"save/Const:0", prefix}}, {}, {"save/restore_all"}, &out);
+  BOOST_REQUIRE_MESSAGE(restored.ok(), restored.ToString());
+  const Tensor x = Tensor::Of<float>({0, 1, 2}, TensorShape({3, 1}));
+  const absl::Status s = (*session)->Run({{"x:0", x}, {"x2:0", x}}, {"y:0", "y3:0"}, {}, &out);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+  BOOST_CHECK_EQUAL(Difference(out[0], Tensor::Of<float>({2, 2.5, 3}, TensorShape({3, 1})), 0), "");
+  BOOST_CHECK_EQUAL(Difference(out[1], Tensor::Of<float>({3, 3.5, 4}, TensorShape({3, 1})), 0), "");
+}
+
 BOOST_AUTO_TEST_CASE(a_difference_is_noticed) {
   const Tensor two = Tensor::Vector<float>({1, 2});
   BOOST_CHECK_EQUAL(Difference(two, Tensor::Vector<float>({1, 2.00001f}), kTolerance), "");

@@ -15,6 +15,7 @@
 #include "troupe/proto/example.pb.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
+#include "troupe/proto/saved_tensor_slice.pb.h"
 #include "troupe/proto/tensor_bundle.pb.h"
 #include "troupe/proto/variable.pb.h"
 #include "troupe/strings.h"
@@ -65,7 +66,8 @@ Table Ours() {
   for (const Descriptor* d :
        {proto::CheckpointState::descriptor(), proto::ConfigProto::descriptor(), proto::DeviceAttributes::descriptor(),
         proto::Event::descriptor(), proto::Example::descriptor(), proto::SavedModel::descriptor(),
-        proto::BundleEntryProto::descriptor(), proto::VariableDef::descriptor()}) {
+        proto::BundleEntryProto::descriptor(), proto::SavedTensorSlices::descriptor(),
+        proto::VariableDef::descriptor()}) {
     Describe(*d->file(), &table, &seen);
   }
   return table;

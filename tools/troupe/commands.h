@@ -47,6 +47,17 @@ struct GraphFlags {
 };
 int GraphCommand(const GraphFlags& flags);
 
+struct CheckpointFlags {
+  std::string checkpoint;            // prefix, or a folder
+  std::vector<std::string> names;    // whose values are printed
+  std::string against;               // another checkpoint, to compare with
+  std::vector<std::string> renames;  // OLD=NEW
+  std::string out;                   // prefix of a copy
+  bool full = false;                 // print every element
+};
+// Ends with kFailed, too, when two that are compared differ.
+int CheckpointCommand(const CheckpointFlags& flags);
+
 // Opens shared libraries, whose ops and kernels register themselves. The status names the first
 // that could not be opened, and why.
 absl::Status LoadLibraries(const std::vector<std::string>& paths);

@@ -114,7 +114,22 @@ int Run(int argc, char** argv) {
   g->add_option("--target", graph.targets, "For prune: NAME of a node to run")->allow_extra_args(false);
   g->add_flag("--dot", graph.dot, "As a graph for Graphviz");
 
-  constexpr const char* kCommands = "the commands are run, ops and graph (troupe --help says more)";
+  CheckpointFlags checkpoint;
+  CLI::App* c =
+      command("checkpoint", "Lists the tensors of a checkpoint, prints or renames them, or compares two checkpoints.",
+              [&] { return CheckpointCommand(checkpoint); });
+  c->add_option("CHECKPOINT", checkpoint.checkpoint,
+                "A checkpoint by its prefix or one of its files, or a folder: its newest one")
+      ->required();
+  c->add_option("--print", checkpoint.names, "Print the values of this tensor; may be given again")
+      ->allow_extra_args(false);
+  c->add_flag("--full", checkpoint.full, "Print every element of tensors with more than 1000, too");
+  c->add_option("--against", checkpoint.against, "Compare with this one; ends with 1 when they differ");
+  c->add_option("--rename", checkpoint.renames, "OLD=NEW: in the copy that --out names; may be given again")
+      ->allow_extra_args(false);
+  c->add_option("--out", checkpoint.out, "Write a copy with this prefix");
+
+  constexpr const char* kCommands = "the commands are run, ops, graph and checkpoint (troupe --help says more)";
   if (argc < 2) return Complain(kUsage, std::string("name a command: ") + kCommands);
   const std::string first = argv[1];
   if (!first.starts_with('-') && app.get_subcommands([&](CLI::App* c) { return c->get_name() == first; }).empty())

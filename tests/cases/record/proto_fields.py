@@ -11,7 +11,7 @@ from tensorflow.core.example import example_pb2
 from tensorflow.core.framework import (cost_graph_pb2, device_attributes_pb2, graph_pb2, summary_pb2,
                                        tensor_slice_pb2, variable_pb2)
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, saved_model_pb2, tensor_bundle_pb2
-from tensorflow.core.util import event_pb2
+from tensorflow.core.util import event_pb2, saved_tensor_slice_pb2
 from tensorflow.python.training import checkpoint_state_pb2
 
 SCALARS = {1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "fixed64", 7: "fixed32", 8: "bool",
@@ -60,5 +60,5 @@ def visit(file):
 
 for module in (example_pb2, cost_graph_pb2, device_attributes_pb2, graph_pb2, summary_pb2, tensor_slice_pb2,
                variable_pb2, config_pb2, meta_graph_pb2, saved_model_pb2, tensor_bundle_pb2, event_pb2,
-               checkpoint_state_pb2):
+               checkpoint_state_pb2, saved_tensor_slice_pb2):
     visit(module.DESCRIPTOR)

@@ -1,0 +1,28 @@
+// Boxes of tensors: how slices of a checkpoint become one tensor, or a box of it.
+#ifndef TROUPE_GRAPH_CHECKPOINT_BOXES_H_
+#define TROUPE_GRAPH_CHECKPOINT_BOXES_H_
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "troupe/checkpoint.h"
+
+namespace troupe {
+
+// What two boxes of one tensor have in common; none where that is empty. REQUIRES: both came from
+// TensorSlice::Within.
+std::optional<TensorSlice> Intersect(const TensorSlice& a, const TensorSlice& b);
+// Copies the elements of box `what` of a tensor from `from`, which holds the box `from_box` of it,
+// to `to`, which holds `to_box`. REQUIRES: `what` lies in both; both have one dtype, no resources.
+void CopyBox(const TensorSlice& what, const TensorSlice& from_box, const Tensor& from, const TensorSlice& to_box,
+             Tensor* to);
+// The box `want` of a tensor of which `slices` are kept. `read` gives one of them. INVALID_ARGUMENT
+// when a part of the box is in no slice, or in two; checked before anything is read. REQUIRES: all
+// boxes came from Within.
+absl::StatusOr<Tensor> Assemble(DType dtype, const TensorSlice& want, const std::vector<TensorSlice>& slices,
+                                const std::function<absl::StatusOr<Tensor>(size_t)>& read);
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_CHECKPOINT_BOXES_H_

@@ -1,0 +1,43 @@
+// Kernels that wait for files: they run on a thread of their own, so that a disk holds up none of
+// the threads that compute.
+//
+//   class ReadKernel {
+//    public:
+//     explicit ReadKernel(KernelInit&) {}
+//     absl::Status Work(KernelContext& ctx);   // validate, read, set outputs; may block
+//   };
+//   TROUPE_KERNEL("Read").Device("CPU").Class<Blocking<ReadKernel>>();
+#ifndef TROUPE_KERNELS_IO_BLOCKING_H_
+#define TROUPE_KERNELS_IO_BLOCKING_H_
+
+#include <functional>
+
+#include "troupe/kernel.h"
+
+namespace troupe::io {
+
+// Calls `work`, then `done` with its status, on a new thread; on this one when the system has no
+// thread left. An exception becomes a status.
+void RunBlocking(std::function<absl::Status()> work, DoneFn done);
+
+template <class Kernel>
+class Blocking {
+ public:
+  explicit Blocking(KernelInit& init) : kernel_(init) {}
+  void ComputeAsync(KernelContext& ctx, DoneFn done) {
+    RunBlocking([this, &ctx] { return kernel_.Work(ctx); }, std::move(done));
+  }
+
+ private:
+  Kernel kernel_;
+};
+
+// The string in input `i`. INVALID_ARGUMENT unless it is a scalar; `what` is the input's name.
+absl::StatusOr<std::string> StringInput(const KernelContext& ctx, int i, std::string_view what);
+// The strings of input `i`, a vector of `n` elements (any number when negative).
+absl::StatusOr<absl::Span<const std::string>> StringsInput(const KernelContext& ctx, int i, int64_t n,
+                                                           std::string_view what);
+
+}  // namespace troupe::io
+
+#endif  // TROUPE_KERNELS_IO_BLOCKING_H_

@@ -262,7 +262,10 @@ void Executor::Grant(const std::string& key, uint64_t tag) {
   if (edge < 0) return;
   const auto number = static_cast<uint32_t>(edge);
   const EdgeTable::Edge& e = group_->edges()[number];
-  if (e.granted) group_->Deliver(e.sender, grant{step_id_, number, tag, e.incarnation}).IgnoreError();
+  if (!e.granted) return;
+  // Who is not granted the value does not send it: this part would wait for ever.
+  if (absl::Status s = group_->Deliver(e.sender, grant{step_id_, number, tag, e.incarnation}); !s.ok())
+    Abort(step_id_, s);
 }
 
 void Executor::Receive(part_message message) {

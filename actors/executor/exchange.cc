@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "actors/executor/async_call.h"
-#include "kernels/evaluate.h"
+#include "kernels/run_kernel.h"
 
 namespace troupe {
 

@@ -197,7 +197,11 @@ absl::Status Executor::SendToPart(part_message message) {
   if (auto* const g = std::get_if<grant>(&message)) {
     const EdgeTable::Edge& edge = edges[g->edge];
     g->incarnation = edge.incarnation;
-    return transport_->Deliver(edge.sender, std::move(message));
+    const int64_t step = g->step;
+    absl::Status s = transport_->Deliver(edge.sender, std::move(message));
+    // Who is not granted the value does not send it: this part would wait for ever.
+    if (!s.ok()) Abort(step, s);
+    return s;
   }
   auto& tensor = std::get<tensor_to_part>(message);
   const EdgeTable::Edge& edge = edges[tensor.edge];

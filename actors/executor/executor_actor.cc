@@ -81,7 +81,7 @@ void Executor::Spawn(caf::actor_system& system) {
   doorbell_ = Element(doorbell{});
 }
 
-void Executor::Prepare(run_step message) {
+void Executor::Prepare(run_step&& message) {
   step_id_ = message.input.context->step_id;
   if (abort_.load(std::memory_order_relaxed) == nullptr) abort_.store(new Arrival);
   run_step_ = Element(std::move(message));
@@ -137,7 +137,7 @@ void Executor::Go() {
   Done(std::move(status), std::move(input));
 }
 
-void Executor::Done(absl::Status status, StepInput input) {
+void Executor::Done(absl::Status status, StepInput&& input) {
   owes_ = false;
   transport_->ToStep(address_, step_message(std::in_place_type<part_done>, step_id_, std::move(status),
                                             std::move(input), state_.part().num_results));

@@ -80,7 +80,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
 
   // Makes the messages that begin and end a step, so that neither needs memory any more. Throws
   // std::bad_alloc. From the thread that leases the executor, as Start.
-  void Prepare(run_step message);
+  void Prepare(run_step&& message);
   // Sends run_step. REQUIRES: Prepare.
   void Start(caf::execution_unit* home) noexcept;
   // Ends the step from any thread.
@@ -117,7 +117,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
  private:
   void Go();
   // Says that the part is done; by whoever owes it.
-  void Done(absl::Status status, StepInput input = {});
+  void Done(absl::Status status, StepInput&& input = {});
   void Ring() noexcept;
 
   // Destroyed when the actor is dead and the step that it ran is over. in_group_ keeps kernels that

@@ -161,8 +161,14 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
     for (int i = 0; i < parts; ++i) {
       timings_[i].clear();
       input.timings = stats ? &timings_[i] : nullptr;
-      failed = transport_->Prepare({0, static_cast<uint32_t>(i)},
-                                   {.input = input, .num_arguments = signature_->parts[i]->num_arguments});
+      run_step message;
+      message.num_arguments = signature_->parts[i]->num_arguments;
+      if (i + 1 < parts) {
+        message.input = input;
+      } else {
+        message.input = std::move(input);
+      }
+      failed = transport_->Prepare({0, static_cast<uint32_t>(i)}, std::move(message));
       if (!failed.ok()) break;
     }
   } catch (const std::bad_alloc&) {
@@ -228,24 +234,7 @@ void ExecutorSet::DropResources() {
   context_.swap(fresh);
 }
 
-absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
-  DropResources();
-  if (!executors_.empty() && executors_.front()->state().timed()) [[unlikely]]
-    Measure();
-  for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
-  absl::Status status = TakeError();
-  if (status.ok()) {
-    try {
-      status = HandOver(outputs);
-    } catch (const std::bad_alloc&) {
-      status = kNoMemory;
-    }
-  }
-  for (Tensor& t : results_) t = Tensor();
-  return status;
-}
-
-absl::Status ExecutorSet::HandOver(std::vector<Tensor>* outputs) {
+__attribute__((always_inline)) inline absl::Status ExecutorSet::HandOver(std::vector<Tensor>* outputs) {
   for (size_t i = 0; i < results_.size(); ++i) {
     if (!results_[i].valid()) return NotTaken(signature_->fetches[i]);
   }
@@ -263,6 +252,23 @@ absl::Status ExecutorSet::HandOver(std::vector<Tensor>* outputs) {
   }
   if (!status.ok()) [[unlikely]]
     outputs->clear();
+  return status;
+}
+
+absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
+  DropResources();
+  if (!executors_.empty() && executors_.front()->state().timed()) [[unlikely]]
+    Measure();
+  for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
+  absl::Status status = TakeError();
+  if (status.ok()) {
+    try {
+      status = HandOver(outputs);
+    } catch (const std::bad_alloc&) {
+      status = kNoMemory;
+    }
+  }
+  for (Tensor& t : results_) t = Tensor();
   return status;
 }
 

@@ -47,7 +47,7 @@ void LocalTransport::Bind(Tensor* value) const {
   });
 }
 
-absl::Status LocalTransport::Prepare(PartAddress to, run_step message) {
+absl::Status LocalTransport::Prepare(PartAddress to, run_step&& message) {
   Executor& executor = *executors_[to.part];
   if (through_bytes_) [[unlikely]] {
     TROUPE_ASSIGN_OR_RETURN(message, wire::ThroughBytes(system_, message));
@@ -94,7 +94,7 @@ void LocalTransport::AbortParts(uint32_t but, int64_t step_id, const absl::Statu
   }
 }
 
-void LocalTransport::ToStep(PartAddress from, step_message message) noexcept {
+void LocalTransport::ToStep(PartAddress from, step_message&& message) noexcept {
   if (!through_bytes_) [[likely]]
     return Hear(from.part, message);
   if (const auto* m = std::get_if<part_failed>(&message)) CancelOwn(from.part, m->step);

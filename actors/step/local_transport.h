@@ -44,9 +44,9 @@ class LocalTransport : public PartTransport {
   LocalTransport(caf::actor_system* system, bool through_bytes, const Runtime* runtime, const EdgeTable* edges,
                  const std::vector<std::shared_ptr<Executor>>* executors, StepListener* step);
 
-  absl::Status Prepare(PartAddress part, run_step message) override;
+  absl::Status Prepare(PartAddress part, run_step&& message) override;
   absl::Status Deliver(PartAddress to, part_message message) override;
-  void ToStep(PartAddress from, step_message message) noexcept override;
+  void ToStep(PartAddress from, step_message&& message) noexcept override;
   // Delivers abort_step to every part but one (none: kAll), also where there is no memory for it.
   static constexpr uint32_t kAll = ~0u;
   void AbortParts(uint32_t but, int64_t step_id, const absl::Status& status) noexcept;

@@ -194,11 +194,11 @@ class PartTransport {
  public:
   virtual ~PartTransport() = default;
   // Makes a part ready to begin, which is the last thing that may fail. Throws std::bad_alloc.
-  virtual absl::Status Prepare(PartAddress part, run_step message) = 0;
+  virtual absl::Status Prepare(PartAddress part, run_step&& message) = 0;
   // An error when there is no such part, or the message cannot be sent. From any thread.
   virtual absl::Status Deliver(PartAddress to, part_message message) = 0;
   // From a part, in its turn or when its actor is gone. What cannot be sent is the step's error.
-  virtual void ToStep(PartAddress from, step_message message) noexcept = 0;
+  virtual void ToStep(PartAddress from, step_message&& message) noexcept = 0;
 };
 
 caf::error inspect(caf::serializer& f, run_step& x);

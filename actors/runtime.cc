@@ -140,8 +140,6 @@ void Delete(Runtime* r) {
   spdlog::error("a runtime stays, since the system has no thread left to end it");
 }
 
-constexpr char kTask[] = "/job:localhost/replica:0/task:0";
-
 // The devices that a program brings.
 absl::Status CheckDevices(const RuntimeOptions& options) {
   std::set<std::string> names;

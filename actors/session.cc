@@ -275,9 +275,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
     in.on_failure[impl.get()] = [weak = std::weak_ptr(impl->master)](const Failure& failure) {
       if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->OnFailure(failure);
     };
-    std::lock_guard<std::mutex> steps_lock(runtime.steps->mu);
-    runtime.steps->ask[impl.get()] = [master = impl->master](const Runtime::Impl::Answered& answered) {
+    std::lock_guard<std::mutex> steps_lock(in.steps->mu);
+    in.steps->ask[impl.get()] = [weak = std::weak_ptr(impl->master)](const Runtime::Impl::Answered& answered) {
       Runtime::Impl::Questions questions;
+      const std::shared_ptr<SessionMaster> master = weak.lock();
+      if (master == nullptr) return questions;
       for (Signature::Asked& a : master->Ask(answered)) questions.push_back(std::move(a.question));
       return questions;
     };

@@ -49,7 +49,8 @@ struct DeviceState {
 };
 using DeviceActor = caf::stateful_actor<DeviceState>;
 
-device_stats StatsOf(const Device& device, uint64_t incarnation, const std::vector<std::shared_ptr<StepQuestion>>& questions) {
+device_stats StatsOf(const Device& device, uint64_t incarnation,
+                     const std::vector<std::shared_ptr<StepQuestion>>& questions) {
   MemoryTally tally(device);
   tally.AddResources(*device.containers());
   for (const auto& q : questions) tally.Add(q->HoldersOn(device.name()));

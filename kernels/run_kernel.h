@@ -21,8 +21,8 @@ absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel,
                                                    TensorExchange* exchange = nullptr, StillWanted wanted = nullptr);
 // Whether it is the status that KernelContext::WaitFor returns.
 bool IsWait(const absl::Status& status);
-// Whether a kernel that has returned `*status` waits for what it gave to WaitFor. A new wait that it
-// leaves after another status is given up; after OK the status becomes INTERNAL. `had`: the wait
+// Whether a kernel that has returned `*status` waits for what it gave to WaitFor. A new wait that
+// it leaves after another status is given up; after OK the status becomes INTERNAL. `had`: the wait
 // that the kernel was run with, or null.
 bool KernelWaits(KernelContext& ctx, const KernelWait* had, absl::Status* status);
 // The status for the exception that a kernel threw: INTERNAL with its text, RESOURCE_EXHAUSTED for

@@ -55,9 +55,9 @@
 // Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has
 // to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
 // FAILED_PRECONDITION: Run, Get, Set, Extend, PartialRun, Reset, SnapshotState and RestoreState
-// always, Prepare and PartialRunSetup when the signature is not compiled yet. Use RunAsync there, or
-// send the session's actor a `run_request`. Create, RunAsync, PartialRunCancel, Close and Cancel may
-// be called everywhere.
+// always, Prepare and PartialRunSetup when the signature is not compiled yet. Use RunAsync there,
+// or send the session's actor a `run_request`. Create, RunAsync, PartialRunCancel, Close and Cancel
+// may be called everywhere.
 #ifndef TROUPE_SESSION_H_
 #define TROUPE_SESSION_H_
 

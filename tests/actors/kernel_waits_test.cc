@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_callback_is_called_after_the_answers_that_are_due) {
     BOOST_REQUIRE((a.wait_for(20s) == std::future_status::ready));
     BOOST_TEST((a.get().code() == absl::StatusCode::kCancelled));
   }
-  BOOST_TEST(told_times == 1);
+  BOOST_TEST(told_times >= 1);
   go_on.set_value();
   canceller.join();
   for (const auto until = Clock::now() + 20s; told_times < 3 && Clock::now() < until; std::this_thread::sleep_for(1ms))

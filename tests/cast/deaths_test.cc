@@ -10,6 +10,7 @@
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
 #include "actors/session_actor.h"
+#include "actors/step/blocking_step.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 #include "troupe/gradients.h"

@@ -4,7 +4,8 @@
 //
 // A product of a step that was answered early (a deadline) may still run when main returns, and
 // oneDNN then frees its generated code. So the end of the process waits for guarded calls that are
-// under way, at most 30 s, and holds back those that other threads would begin.
+// under way, at most 30 s, and holds back those that other threads would begin. If the main thread
+// ends the process and has made a runtime, it does so before anything else is destroyed.
 //
 // Thread rule: an object belongs to the thread that makes it.
 #ifndef TROUPE_KERNELS_COMMON_DNNL_SINGLE_THREAD_H_

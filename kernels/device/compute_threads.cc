@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/core/clock.h"
+#include "kernels/device/when_threads_are_made.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <xmmintrin.h>
@@ -309,6 +310,7 @@ ComputeThreads::ComputeThreads(int threads)
       impl_(std::make_shared<Impl>()) {
   impl_->look_out = num_threads_ <= static_cast<int>(std::thread::hardware_concurrency());
   impl_->most_helpers = num_threads_ - 1;
+  if (auto* const made = when_threads_are_made.load()) made();
   try {
     std::lock_guard<std::mutex> lock(impl_->mu);
     for (int i = 1; i < num_threads_; ++i) impl_->AddWorker(impl_);

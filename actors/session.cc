@@ -160,6 +160,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     self->send(in.supervisor, remove_child{actor_name()});
     bool removed = false;
     self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
+    // It lives on, and would keep what is left of each session's.
+    self->demonitor(in.supervisor->address());
     if (removed) return;
     // Nobody watches over it.
     const caf::actor actor = master->actor();

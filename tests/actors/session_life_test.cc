@@ -1,5 +1,7 @@
 // A session's life: its graph grows, signatures are compiled aside and kept within bounds, and its
 // end is the end of all that it does.
+#include <malloc.h>
+
 #include <condition_variable>
 #include <future>
 #include <thread>
@@ -480,6 +482,25 @@ BOOST_FIXTURE_TEST_CASE(an_empty_callable_says_so, Life) {
   TROUPE_REQUIRE_OK(moved.Run({feeds[0].second}, &out));
   BOOST_TEST((c.Run({feeds[0].second}, &out).code() == absl::StatusCode::kFailedPrecondition));
 }
+
+#ifndef __SANITIZE_ADDRESS__  // which has its own malloc
+BOOST_FIXTURE_TEST_CASE(a_session_that_has_ended_leaves_no_memory_behind, Life) {
+  SessionOptions options;
+  options.runtime = *Runtime::Start({.threads = 1});
+  const auto run = [&](int sessions) {
+    for (int i = 0; i < sessions; ++i) {
+      auto session = NewSession(root, options);
+      std::vector<Tensor> out;
+      TROUPE_REQUIRE_OK(session->Run(feeds, {"twice"}, {}, &out));
+    }
+    return static_cast<int64_t>(mallinfo2().uordblks);
+  };
+  const int64_t before = run(300);
+  constexpr int kMore = 600;
+  const int64_t each = (run(kMore) - before) / kMore;
+  BOOST_TEST(each < 200);
+}
+#endif
 
 }  // namespace
 }  // namespace troupe

@@ -77,6 +77,7 @@ TROUPE_KERNEL("FoldsWithGuest").Device("CPU").Function<ComputeWaiting>();
 // Waits for the end of its step, and then does what the test says.
 std::mutex told_mu;
 std::function<void()> when_told;
+std::atomic<int> to_be_told{0};
 TROUPE_OP("WaitsToBeTold").Input("x: float").Output("y: float").Stateful().NotDifferentiable("x").Doc("Never x.");
 class WaitsToBeTold {
  public:
@@ -91,6 +92,7 @@ class WaitsToBeTold {
       if (f) f();
       done(absl::CancelledError("told"));
     });
+    ++to_be_told;
   }
 };
 TROUPE_KERNEL("WaitsToBeTold").Device("CPU").Class<WaitsToBeTold>();
@@ -247,6 +249,7 @@ BOOST_AUTO_TEST_CASE(a_callback_is_called_after_the_answers_that_are_due) {
     ++told_times;
     may.wait();
   });
+  to_be_told = 0;
   CancellationToken token;
   RunOptions options;
   options.cancellation = &token;
@@ -257,6 +260,8 @@ BOOST_AUTO_TEST_CASE(a_callback_is_called_after_the_answers_that_are_due) {
     p.w.RunAsync(options, {Tensor::Scalar(1.f)},
                  [answer](absl::Status s, std::vector<Tensor>) { answer->set_value(s); });
   }
+  for (const auto until = Clock::now() + 20s; to_be_told < 3 && Clock::now() < until; std::this_thread::sleep_for(1ms))
+    ;
   std::thread canceller([&] { token.Cancel(); });
   // Answered early: their kernels have not ended, since nobody may tell them yet.
   for (auto& a : answers) {

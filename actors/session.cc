@@ -617,9 +617,12 @@ std::vector<std::string> Session::RunningSteps() const {
                          [&] { return answers->asked && answers->answered == answers->asked->size(); });
   std::vector<std::string> lines;
   if (!answers->asked) return lines;
-  std::sort(answers->asked->begin(), answers->asked->end(),
+  // A question that is never answered keeps what it would tell, which must not keep the question.
+  asked = *std::exchange(answers->asked, std::nullopt);
+  lock.unlock();
+  std::sort(asked.begin(), asked.end(),
             [](const Signature::Asked& a, const Signature::Asked& b) { return a.step_id < b.step_id; });
-  for (const Signature::Asked& a : *answers->asked) {
+  for (const Signature::Asked& a : asked) {
     for (const std::string& l : a.question->Lines())
       lines.push_back(l.rfind(' ', 0) == 0 ? l : StrCat("step ", a.step_id, " (", a.what, "): ", l));
   }

@@ -55,6 +55,7 @@ namespace troupe {
 
 class Tally {
  public:
+  explicit Tally(tally_counts so_far = {}) : counts_(so_far) {}
   void Count(bool ok) { ++(ok ? counts_.good : counts_.bad); }
   const tally_counts& counts() const { return counts_; }
 
@@ -62,7 +63,8 @@ class Tally {
   tally_counts counts_;
 };
 
-caf::actor SpawnTally(caf::actor_system& system);
+// `so_far`: where the counting begins.
+caf::actor SpawnTally(caf::actor_system& system, tally_counts so_far = {});
 
 }  // namespace troupe
 // [/header]
@@ -76,7 +78,8 @@ struct TallyState {
   Tally tally;
 };
 
-caf::behavior TallyBehavior(caf::stateful_actor<TallyState>* self) {
+caf::behavior TallyBehavior(caf::stateful_actor<TallyState>* self, tally_counts so_far) {
+  self->state.tally = Tally(so_far);
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   return {
@@ -87,7 +90,9 @@ caf::behavior TallyBehavior(caf::stateful_actor<TallyState>* self) {
 
 }  // namespace
 
-caf::actor SpawnTally(caf::actor_system& system) { return system.spawn<caf::hidden>(TallyBehavior); }
+caf::actor SpawnTally(caf::actor_system& system, tally_counts so_far) {
+  return system.spawn<caf::hidden>(TallyBehavior, so_far);
+}
 
 }  // namespace troupe
 // [/actor]
@@ -98,17 +103,18 @@ namespace {
 
 struct Counted {
   Stage stage;
-  caf::actor tally = SpawnTally(stage.system());
+  caf::actor tally = SpawnTally(stage.system(), {10, 0});
   std::string said;
 
   void Ask() {
-    stage.system().spawn([this](caf::event_based_actor* self) {
-      self->request(tally, caf::infinite, get_tally{})
+    const auto asker = [this](caf::event_based_actor* self, const caf::actor& to) {
+      self->request(to, caf::infinite, get_tally{})
           .then([this](const tally_counts& c) { StrAppend(&said, c.good, " good, ", c.bad, " bad"); },
                 [this](const caf::error& e) {
                   StrAppend(&said, e == caf::sec::request_receiver_down ? "it is down" : "another error");
                 });
-    });
+    };
+    stage.system().spawn(asker, tally);
   }
 };
 
@@ -121,8 +127,8 @@ tally <- (step_ended(false))
 tally <- (step_ended(true))
 scheduled_actor <- init
 tally <- (get_tally())
-scheduled_actor <- (tally_counts(2, 1)))");
-  BOOST_TEST(said == "2 good, 1 bad");
+scheduled_actor <- (tally_counts(12, 1)))");
+  BOOST_TEST(said == "12 good, 1 bad");
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_3_a_question_to_a_killed_tally_is_refused, Counted) {

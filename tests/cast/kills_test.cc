@@ -33,11 +33,12 @@ struct Scene : Play {
   template <class Reply, class Message>
   void Request(const caf::actor& to, Message message, absl::Status (*status_of)(const Reply&)) {
     if (!to) return Note(absl::UnavailableError("there is none now"));
-    stage.system().spawn([=, this](caf::event_based_actor* self) {
-      self->request(to, caf::infinite, message)
+    const auto asker = [=, this](caf::event_based_actor* self, const caf::actor& asked) {
+      self->request(asked, caf::infinite, message)
           .then([=, this](const Reply& r) { Note(status_of(r)); },
                 [this](const caf::error&) { Note(absl::AbortedError("the actor is dead")); });
-    });
+    };
+    stage.system().spawn(asker, to);
   }
   std::vector<absl::Status> said;
 };

@@ -347,11 +347,12 @@ BOOST_FIXTURE_TEST_CASE(device_and_container_answer_and_a_call_that_dies_with_th
   const std::string device = runtime->devices()[0].name;
   // An actor of the user's asks.
   const auto ask = [&](const caf::actor& to, auto message, auto got, const char* what) {
-    stage.system().spawn([=, this](caf::event_based_actor* self) {
-      self->request(to, caf::infinite, message).then(got, [this, what](const caf::error& e) {
+    const auto asker = [=, this](caf::event_based_actor* self, const caf::actor& asked) {
+      self->request(asked, caf::infinite, message).then(got, [this, what](const caf::error& e) {
         StrAppend(&said, what, e == caf::sec::request_receiver_down ? " is down; " : " failed; ");
       });
-    });
+    };
+    stage.system().spawn(asker, to);
   };
   const auto stats = [&](const caf::actor& to) {
     ask(

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <caf/actor_system.hpp>
-#include <caf/scheduler/abstract_coordinator.hpp>
 
 #include "actors/no_memory.h"
+#include "actors/surely.h"
 
 namespace troupe {
 namespace {
@@ -36,7 +36,7 @@ void Lane::Elsewhere(caf::resumable* actor) {
   if (elsewhere_ != nullptr) {
     elsewhere_->exec_later(actor);
   } else {
-    system().scheduler().enqueue(actor);
+    ScheduleSurely(system(), actor);
   }
 }
 
@@ -69,7 +69,7 @@ void Lane::exec_later(caf::resumable* actor) {
   if (std::find(own_.begin(), own_.end(), actor) != own_.end()) {
     queue_.push_back(actor);
   } else {
-    system().scheduler().enqueue(actor);
+    ScheduleSurely(system(), actor);
   }
 }
 
@@ -80,7 +80,8 @@ void Lane::Remote::exec_later(caf::resumable* actor) {
     caf::actor_system& system = this->system();
     caf::execution_unit* const elsewhere = lane_->elsewhere_;
     lock.unlock();
-    return elsewhere != nullptr ? elsewhere->exec_later(actor) : system.scheduler().enqueue(actor);
+    if (elsewhere == nullptr) return ScheduleSurely(system, actor);
+    return elsewhere->exec_later(actor);
   }
   lane_->inbox_.push_back(actor);
   lane_->woken_.store(true, std::memory_order_release);

@@ -5,10 +5,10 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/no_memory.h"
 #include "actors/signature.h"
 #include "actors/step/answers.h"
 #include "actors/step/own_result.h"
+#include "actors/surely.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -58,7 +58,8 @@ ExecutorSet::~ExecutorSet() { EndExecutors(); }
 
 void ExecutorSet::EndExecutors() {
   for (const auto& e : executors_) {
-    if (e->actor()) UntilMemoryAllows([&] { caf::anon_send_exit(e->actor(), caf::exit_reason::user_shutdown); });
+    const caf::actor& to = e->actor();
+    if (to) SendSurely(system_, to, [&] { return caf::exit_msg{to.address(), caf::exit_reason::user_shutdown}; });
   }
 }
 

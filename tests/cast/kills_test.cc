@@ -10,8 +10,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// The answers; they outlive the actors, whose end answers what waits.
+struct Answers {
+  std::vector<absl::Status> said;
+};
+
 // x -> twice on the first device -> there on the second; there is a third one.
-struct Scene : Play {
+struct Scene : Answers, Play {
   explicit Scene(SessionOptions options = {}) : Play(options, 3) {
     ops::Neg(root.WithDevice("/device:CPU:1").WithOpName("there"), twice);
     VariableOptions in;
@@ -40,7 +45,6 @@ struct Scene : Play {
     };
     stage.system().spawn(asker, to);
   }
-  std::vector<absl::Status> said;
 };
 
 template <class T>

@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(a_process_that_is_killed_goes_on_where_it_was) {
   int kills = 0, last_step = 0;
   bool done = false;
   for (int round = 0; round < 200 && !done; ++round) {
-    // Only the process that follows the last kill has an end, so that a fast one is killed as often.
+    // Only the process after the last kill has an end, so that a fast one is killed as often.
     const int end = kills < kKills ? 1'000'000 : last_step + 5;
     std::vector<std::string> env;
     for (char** e = environ; *e != nullptr; ++e) env.push_back(*e);

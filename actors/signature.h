@@ -60,11 +60,14 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // refused tensors; who holds it has it compiled anew, once for all.
   bool stale() const { return stale_.load(std::memory_order_relaxed); }
   void SetStale() { stale_.store(true); }
+  const std::atomic<bool>* stale_flag() const { return &stale_; }
   std::shared_ptr<Signature> successor() {
     std::lock_guard<std::mutex> lock(mu_);
     return successor_;
   }
+  // A signature that follows itself changes nothing: who looks for the last one would not end.
   void SetSuccessor(std::shared_ptr<Signature> next) {
+    if (next.get() == this) return;
     std::lock_guard<std::mutex> lock(mu_);
     successor_.swap(next);
   }

@@ -17,7 +17,7 @@ void SignatureCache::Add(const std::string& key, const std::shared_ptr<Signature
     Entry old;  // goes after the lock
     std::lock_guard<std::mutex> lock(r.mu);
     Entry& e = r.map[key];
-    old = std::exchange(e, Entry{std::move(counted), now});
+    old = std::exchange(e, Entry{std::move(counted), signature->stale_flag(), now});
   }
 }
 

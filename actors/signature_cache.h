@@ -51,8 +51,8 @@ class SignatureCache {
   // 0: no bound.
   explicit SignatureCache(int64_t bound) : bound_(static_cast<size_t>(bound)) {}
 
-  // The signature whose key `write` appends to an empty string. Null when there is none; `*key` is
-  // then the key.
+  // The signature whose key `write` appends to an empty string. Null when there is none, or it is
+  // stale; `*key` is then the key.
   template <class Write>
   std::shared_ptr<Signature> Find(Write&& write, std::string* key) {
     Replica& r = Mine();
@@ -60,7 +60,7 @@ class SignatureCache {
     r.key.clear();
     write(&r.key);
     const auto it = r.map.find(r.key);
-    if (it != r.map.end()) {
+    if (it != r.map.end() && !it->second.stale->load(std::memory_order_relaxed)) {
       it->second.used = time_.load(std::memory_order_relaxed) + 1;
       return it->second.signature;
     }
@@ -80,7 +80,8 @@ class SignatureCache {
  private:
   static constexpr size_t kReplicas = 16;
   struct Entry {
-    std::shared_ptr<Signature> signature;  // counts the uses of its own threads
+    std::shared_ptr<Signature> signature;      // counts the uses of its own threads
+    const std::atomic<bool>* stale = nullptr;  // the signature's
     uint64_t used = 0;
   };
   struct alignas(64) Replica {

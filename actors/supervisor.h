@@ -10,7 +10,8 @@
 //       container:<name>
 //
 // Executors are owned by their sets and are not restarted: the next lease makes a new set
-// (signature.h). What a kind of child is worth restarting, and how, is its policy (CastPolicies).
+// (signature.h). The policy of each kind of child (CastPolicies) says which deaths lead to a
+// restart, and after what delay.
 //
 //   state (of one child)  message              action                                                        next
 //   (new)                 (spawned)          1 spawn and monitor                                             watching

@@ -36,6 +36,10 @@ bool RegistryKernelLookup::HasKernel(const Node& node, const std::string& device
   return FinderOf(device_type).Find(node) != nullptr;
 }
 
+bool RegistryKernelLookup::HasAnyKernel(const Node& node) const {
+  return !KernelRegistry::Global().List(node.op().name).empty();
+}
+
 bool RegistryKernelLookup::InHostMemory(const Node& node, const std::string& device_type, bool output,
                                         int index) const {
   const DType type = output ? node.output_type(index) : node.input_type(index);

@@ -18,6 +18,7 @@ namespace troupe {
 class RegistryKernelLookup : public KernelLookup {
  public:
   bool HasKernel(const Node& node, const std::string& device_type) const override;
+  bool HasAnyKernel(const Node& node) const override;
   int Priority(const Node& node, const std::string& device_type) const override;
   // What its kernel declares (KernelBuilder::HostMemory); strings, handles and references always.
   bool InHostMemory(const Node& node, const std::string& device_type, bool output, int index) const override;

@@ -21,7 +21,7 @@ class ExecutorActor : public caf::event_based_actor {
       : caf::event_based_actor(cfg), executor_(std::move(executor)) {
     set_error_handler([](caf::error&) {});
     set_default_handler(caf::drop);
-    // CAF's own handler prints. If there is no memory for that, the actor is neither alive nor dead.
+    // CAF's own handler prints. Without memory for that, the actor would be neither alive nor dead.
     set_exception_handler([](std::exception_ptr&) { return caf::error(); });
   }
   const char* name() const override { return "troupe.executor"; }

@@ -1,7 +1,7 @@
 // Adds up who holds the memory of a device's tensors, when somebody asks: where memory has run out,
 // and for the device's actor. Nothing is noted while a step runs; the holders are walked instead
-// (StepState::Holders, Resource::VisitTensors). A buffer that several hold counts for the first that
-// is added.
+// (StepState::Holders, Resource::VisitTensors). A buffer that several hold counts for the first
+// that is added.
 //
 // Thread rule: one thread.
 #ifndef TROUPE_ACTORS_EXECUTOR_MEMORY_TALLY_H_

@@ -3,10 +3,9 @@
 //
 // Whatever it is, it keeps the first error, sets the flag that kernels and executors look at, sends
 // abort_step to the parts, and calls the step's cancellation list, the latter without a lock of the
-// library (cancel_later.h). Two answers are possible from
-// then on, and the one that comes first takes `owed_` and is the only one: the step's own, when its
-// last part is done, or the watch's, 50 ms later. None of this needs memory, except for the text of
-// the watch's answer.
+// library (cancel_later.h). Two answers are possible from then on, and the one that comes first
+// takes `owed_` and is the only one: the step's own, when its last part is done, or the watch's,
+// 50 ms later. None of this needs memory, except for the text of the watch's answer.
 #include <algorithm>
 
 #include "actors/signature.h"

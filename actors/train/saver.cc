@@ -259,7 +259,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   std::erase_if(kept_, [&](const Kept& k) { return k.path == prefix; });
   kept_.push_back({prefix, Now()});
   if (options.write_state) {
-    // What is about to be deleted is not listed: a list is never better than what is there.
+    // What is about to be deleted is not listed: every checkpoint that is listed exists.
     proto::CheckpointState state;
     state.set_model_checkpoint_path(NameIn(folder, prefix));
     const size_t most = options_.max_to_keep > 0 ? static_cast<size_t>(options_.max_to_keep) : kept_.size();
@@ -275,6 +275,28 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   TROUPE_RETURN_IF_ERROR(DropOld());
   return prefix;
 }
+
+namespace {
+
+// Why a variable that is a slice of a tensor cannot be restored from this entry; "" when it can.
+std::string SliceProblem(const std::string& name, const std::string& shape_and_slice, const PartialTensorShape& shape,
+                         const CheckpointReader::Entry& entry) {
+  const absl::StatusOr<ShapeAndSlice> at = ShapeAndSlice::Parse(shape_and_slice);
+  if (!at.ok()) return StrCat("'", name, "': ", at.status().message());
+  if (at->full_shape != entry.shape) {
+    return StrCat("'", name, "' has shape ", entry.shape.DebugString(), " there, and is a slice of ",
+                  at->full_shape.DebugString(), " here");
+  }
+  const absl::StatusOr<TensorSlice> within = at->slice.Within(entry.shape);
+  if (!within.ok()) return StrCat("'", name, "': ", within.status().message());
+  if (!shape.IsCompatibleWith(within->shape())) {
+    return StrCat("'", name, "' has shape ", shape.DebugString(), " here, and its slice has ",
+                  within->shape().DebugString());
+  }
+  return "";
+}
+
+}  // namespace
 
 absl::Status Saver::Restore(Session& session, const std::string& path, const RestoreOptions& options) {
   if (restore_.empty()) return FailedPrecondition("a Saver without nodes: it is empty, or building it failed");
@@ -295,6 +317,8 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
     } else if (a.shape_and_slice.empty() && !a.shape.IsCompatibleWith(entry->shape)) {
       problem = StrCat("'", a.name, "' has shape ", entry->shape.DebugString(), " there and ", a.shape.DebugString(),
                        " here");
+    } else if (!a.shape_and_slice.empty()) {
+      problem = SliceProblem(a.name, a.shape_and_slice, a.shape, *entry);
     }
     if (problem.empty()) {
       found.push_back(&a);

@@ -39,7 +39,8 @@ ControlFlowContext* FromInputs(const ScopeShared& shared, const Node* node) {
 absl::Status LeaksOut(const ControlFlowContext& from, NodeOut value) {
   const bool loop = from.kind == ControlFlowContext::Kind::kWhile;
   return InvalidArgument("'", value.ToString(), "' belongs to ", loop ? "the loop '" : "a branch of '", from.name,
-                         "' and cannot be used outside of it; ",
+                         "' and cannot be used outside of it; if this is the ", loop ? "loop's body" : "branch",
+                         ", build with the scope that its function gets, otherwise ",
                          loop ? "make it a loop variable" : "return it from the branch");
 }
 

@@ -61,7 +61,10 @@ Variable::Variable(const ScopeAt& at, const Input& initial_value, const Variable
   }
   AttrMap attrs{{"dtype", dtype_}, {"shape", shape_}};
   if (!options.container.empty()) attrs.Set("container", options.container);
+  // The node has this very name: asking for a name again would give the next one, and the shared
+  // name would be that of the next variable.
   const std::string name = scope.UniqueNodeName("");
+  scope = scope.WithOpName(name.substr(scope.prefix().size()));
   if (options.use_resource || !options.shared_name.empty()) {
     attrs.Set("shared_name", options.shared_name.empty() ? name : options.shared_name);
   }

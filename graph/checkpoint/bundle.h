@@ -48,9 +48,8 @@ inline bool IsSliceKey(std::string_view key) { return !key.empty() && key[0] == 
 
 std::string IndexPath(std::string_view prefix);
 std::string DataPath(std::string_view prefix, int shard, int shards);
-// How many shards a checkpoint of `prefix` should have that replaces one that may be there: the
-// first number from `least` on of which there is no data file. So what is there can be read until
-// the new index takes the place of the old one.
+// The number of shards for a new checkpoint of `prefix`: the first from `least` on for which no
+// data file exists, so that an old checkpoint stays readable until its index is replaced.
 int ShardsBeside(const std::string& prefix, int least);
 // The data files of `prefix` that do not belong to a checkpoint of so many shards are deleted, as
 // far as that goes: 0 for all.

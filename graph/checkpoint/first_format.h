@@ -1,5 +1,5 @@
-// Checkpoints of TensorFlow's first format: tables (graph/files/table.h), one or several, each of
-// which has the values in it. The empty key has the names with their types, shapes and slices, the
+// Checkpoints of TensorFlow's first format: tables (graph/files/table.h), one or several, with the
+// values inside. The empty key has the names with their types, shapes and slices, the
 // key of each slice (slice_key.h) its values, both as SavedTensorSlices.
 #ifndef TROUPE_GRAPH_CHECKPOINT_FIRST_FORMAT_H_
 #define TROUPE_GRAPH_CHECKPOINT_FIRST_FORMAT_H_

@@ -8,6 +8,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "graph/core/read_file.h"
+#include "troupe/files.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/proto/meta_graph.pb.h"
@@ -36,7 +37,9 @@ bool LooksLikeText(const std::string& bytes) {
 // What else the file may be, for messages; "" when nothing is known of it.
 std::string OtherKind(const std::string& bytes, bool text) {
   constexpr std::string_view kMeta =
-      "it is a MetaGraphDef; its field graph_def is a GraphDef, and can be written to a file of its own";
+      "it is a MetaGraphDef, which train::ReadMetaGraph reads; its field graph_def is a GraphDef, and can be written "
+      "to "
+      "a file of its own";
   constexpr std::string_view kSaved =
       "it is a SavedModel; field graph_def of one of its meta_graphs is a GraphDef, and can be written to a file of "
       "its own";
@@ -84,7 +87,8 @@ absl::Status ReadGraphDef(const std::string& path, proto::GraphDef* def) {
   if (const uintmax_t size = std::filesystem::file_size(path, error); !error && size > INT_MAX)
     return InvalidArgument(path, ": the file has ", size, " bytes; the Protocol Buffers of a GraphDef end at ",
                            INT_MAX);
-  TROUPE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  TROUPE_ASSIGN_OR_RETURN(const std::string bytes,
+                          path.find("://") == std::string::npos ? ReadFile(path) : files::Read(path));
   if (bytes.size() > INT_MAX)
     return InvalidArgument(path, ": it has ", bytes.size(), " bytes; the Protocol Buffers of a GraphDef end at ",
                            INT_MAX);

@@ -68,6 +68,9 @@ absl::Status ColocationGroups::AddNodes(const Graph& graph) {
     for (size_t t = 0; t < devices_->types().size(); ++t) {
       if (kernels_->HasKernel(*n, devices_->types()[t])) group.types |= uint64_t{1} << t;
     }
+    if (group.types == 0 && !kernels_->HasAnyKernel(*n)) {
+      return n->At(InvalidArgument("no kernel is registered for this op"));
+    }
     if (group.types == 0) {
       return n->At(InvalidArgument("the op has no kernel for these types and attrs on any type of device here (",
                                    StrJoin(devices_->types(), ", "), ")"));

@@ -51,6 +51,8 @@ class KernelLookup {
  public:
   virtual ~KernelLookup() = default;
   virtual bool HasKernel(const Node& node, const std::string& device_type) const = 0;
+  // For messages: false when no kernel is registered for the op, whatever the device and the types.
+  virtual bool HasAnyKernel(const Node& node) const { return true; }
   // Of several device types with a kernel the one with the highest number is preferred; of equals,
   // the device that stands first in the set.
   virtual int Priority(const Node& node, const std::string& device_type) const { return 0; }

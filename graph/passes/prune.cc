@@ -60,7 +60,8 @@ class Pruner {
         if (text.empty()) {
           s = InvalidArgument(
               "a ", what,
-              " has an empty name. An invalid Output has one: its builder failed, and the scope's status() says why");
+              " has an empty name. An invalid Output has one: its builder failed, and the scope's status() says why; "
+              "or its node has no such output");
         } else if (!name.ok()) {
           s = Annotate(name.status(), what);
         } else if (name->second == kControlSlot) {
@@ -88,7 +89,7 @@ class Pruner {
       if (name.empty()) {
         bad.Update(
             InvalidArgument("a target has an empty name. An invalid Operation has one: its builder failed, and the "
-                            "scope's status() says why"));
+                            "scope's status() says why; or it was made empty"));
       } else if (node == nullptr || !node->IsOp()) {
         unknown.push_back(StrCat("target '", name, "'"));
       } else {

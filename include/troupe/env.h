@@ -1,8 +1,8 @@
 // What the runtime and its kernels see of time and chance. A test, or a program that must repeat a
 // run exactly, puts its own in the place of the process's (RuntimeOptions.env).
 //
-// Deadlines have a clock of their own, which a runtime drives with threads; reading files is
-// troupe/text.h's and the importers' affair.
+// Deadlines have a clock of their own, which a runtime drives with threads; files have an interface
+// of their own, too (troupe/files.h).
 //
 // Thread rule: all methods are thread safe, in derived classes, too.
 #ifndef TROUPE_ENV_H_

@@ -66,8 +66,8 @@ void ExportGraphDef(const Graph& graph, proto::GraphDef* def, bool strip_default
 void ExportNodeDef(const Node& node, proto::NodeDef* def, bool strip_defaults = false);
 void ExportOpDef(const OpDef& op, proto::OpDef* def);
 
-// Reads a GraphDef file, binary or text (told apart by content). NOT_FOUND / INVALID_ARGUMENT with
-// the path.
+// Reads a GraphDef file, binary or text (told apart by content). `path` may have a scheme
+// ("mem://graph"). NOT_FOUND / INVALID_ARGUMENT with the path.
 absl::Status ReadGraphDef(const std::string& path, proto::GraphDef* def);
 
 absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& p);

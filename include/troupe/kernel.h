@@ -70,7 +70,7 @@ struct KernelNode {
 };
 
 // Where the tokens of a kernel that hands values to other parts go; implemented by the executor.
-// `frame_iter` tells the iteration of the value ("" outside of loops); `edge` is the canonical key
+// `frame_iter` tells the iteration of the value (0 outside of loops); `edge` is the canonical key
 // of the cut edge.
 class TensorExchange {
  public:

@@ -2,8 +2,9 @@
 // Input (an Output or a literal) and InputList.
 //
 // An Output is a cheap handle: node, output index and the scope it was built in, which is what lets
-// `a + b` build without naming a scope (troupe/operators.h). A builder call that failed returns an invalid Output;
-// handing it on is harmless, since every builder call after the first error does nothing.
+// `a + b` build without naming a scope (troupe/operators.h). A builder call that failed returns an
+// invalid Output; handing it on is harmless, since every builder call after the first error does
+// nothing.
 //
 // A literal becomes a Const node when the op that takes it is built. Plain C++ literals (2, 0.5,
 // {1, 2}) are weak: they take the type that the op's other inputs ask for where they can be

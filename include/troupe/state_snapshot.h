@@ -30,7 +30,7 @@ struct StateSnapshot {
     std::vector<std::pair<std::string, Tensor>> tensors;  // by key
   };
   std::vector<Entry> entries;  // sorted by device (in the order of the runtime), container and name
-  // Restoring drops what stands in these containers, of every device, and is not among the entries.
+  // Restoring drops what stands in these containers of every device, but for the entries.
   std::vector<std::string> containers;
 
   // As bytes, for a file or another process; a resource, a reference and a tensor of 2 GiB or more

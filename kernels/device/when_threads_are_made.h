@@ -1,5 +1,5 @@
-// What is to be done once more whenever a runtime, or anybody else, makes compute threads. For
-// rooms above this one, which set it when the library is loaded.
+// A hook that is called after compute threads have been made. For rooms above this one, which set
+// it when the library is loaded (kernels/common/dnnl_single_thread.cc).
 //
 // Thread rule: set before main; called on any thread.
 #ifndef TROUPE_KERNELS_DEVICE_WHEN_THREADS_ARE_MADE_H_

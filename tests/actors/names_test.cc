@@ -135,12 +135,13 @@ BOOST_AUTO_TEST_CASE(an_invalid_output_is_refused) {
   BOOST_TEST(s.code() == absl::StatusCode::kInvalidArgument);
   BOOST_TEST(
       s.message() ==
-      "a fetch has an empty name. An invalid Output has one: its builder failed, and the scope's status() says why");
+      "a fetch has an empty name. An invalid Output has one: its builder failed, and the scope's status() says why; or "
+      "its node has no such output");
   BOOST_TEST(session->Run({}, {}, {"Placeholder:1"}, &out).message() ==
              "the graph has no node for target 'Placeholder:1'");
   BOOST_TEST(session->Run({}, {}, {Operation()}, &out).message() ==
              "a target has an empty name. An invalid Operation has one: its builder failed, and the scope's status() "
-             "says why");
+             "says why; or it was made empty");
 }
 
 // Both kinds of variables.

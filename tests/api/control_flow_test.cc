@@ -271,14 +271,19 @@ BOOST_AUTO_TEST_CASE(inner_values_cannot_leave) {
       [&](const Scope&, const Output& v) { return leaked = v * 2; });
   BOOST_TEST(root.ok());
   BOOST_TEST(!ops::Neg(root, leaked).valid());
-  CheckError(root, "'while/mul:0' belongs to the loop 'while'");
+  CheckError(root,
+             "'while/mul:0' belongs to the loop 'while' and cannot be used outside of it; if this is the loop's body, "
+             "build with the scope that its function gets, otherwise make it a loop variable");
 }
 
 BOOST_AUTO_TEST_CASE(a_branchs_values_cannot_leave) {
   Output leaked;
   Cond(
       root, p, [&](const Scope&) { return leaked = x * 2; }, [&](const Scope&) { return leaked; });
-  CheckError(root, "'cond/mul:0' belongs to a branch of 'cond'");
+  CheckError(
+      root,
+      "'cond/mul:0' belongs to a branch of 'cond' and cannot be used outside of it; if this is the branch, build "
+      "with the scope that its function gets, otherwise return it from the branch");
 }
 
 BOOST_AUTO_TEST_CASE(branches_must_agree) {

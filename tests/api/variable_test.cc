@@ -66,6 +66,26 @@ BOOST_AUTO_TEST_CASE(a_reference_variable) {
 
 // In the graph's wire form the initializer of the foreign one would be that of the variable of the
 // same name.
+// A graph that is imported may have a variable of the name that comes next.
+BOOST_AUTO_TEST_CASE(variables_of_a_taken_name_are_numbered_as_their_shared_names) {
+  for (const bool resource : {true, false}) {
+    Scope root = Scope::NewRootScope();
+    const Scope fc = root.NewSubScope("fc");
+    VariableOptions options;
+    options.use_resource = resource;
+    for (const char* const name : {"fc/w", "fc/w_1", "fc/w_2"}) {
+      const Variable v(fc.WithOpName("w"), 1.0f, options);
+      BOOST_TEST(v.handle().node()->name() == name);
+      BOOST_TEST(v.variable_name() == name);
+      if (resource) BOOST_TEST(*v.handle().node()->Attr<std::string>("shared_name") == name);
+    }
+    const Variable unnamed(root, 1.0f, options), another(root, 1.0f, options);
+    BOOST_TEST(unnamed.variable_name() == unnamed.handle().node()->name());
+    BOOST_TEST(another.variable_name() == another.handle().node()->name());
+    BOOST_TEST(root.status().ToString() == "OK");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(variables_of_another_graph_are_not_initialized) {
   const Scope root = Scope::NewRootScope(), other = Scope::NewRootScope();
   const Variable mine(root.WithOpName("v"), 1.0f), theirs(other.WithOpName("v"), 2.0f);

@@ -105,7 +105,8 @@ BOOST_AUTO_TEST_CASE(headers_show_what_is_compiled) {
 }
 
 // The rows of docs/guide/from_tensorflow_1.md are those of from_tensorflow_1_test.cc, where each is
-// "// | Python", followed by the lines of C++ that do the same, up to an empty line or one of the test.
+// "// | Python", followed by the lines of C++ that do the same, up to an empty line or one of the
+// test.
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
 Rows CompiledRows() {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "graph/core/read_file.h"
+#include "troupe/files.h"
 #include "tests/import/ops_test.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
@@ -98,6 +99,14 @@ BOOST_AUTO_TEST_CASE(what_has_no_size_is_read_up_to_a_bound) {
     BOOST_TEST(got.ok() == good, got.status());
     if (got.ok()) BOOST_TEST(got->size() == static_cast<size_t>(bytes));
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_path_may_have_a_scheme) {
+  BOOST_REQUIRE(files::Write("mem://graphs/g.pbtxt", "node { name: 'c' op: 'NoOp' }").ok());
+  proto::GraphDef def;
+  BOOST_TEST(ReadGraphDef("mem://graphs/g.pbtxt", &def).ToString() == "OK");
+  BOOST_TEST(def.node_size() == 1);
+  BOOST_TEST(absl::IsNotFound(ReadGraphDef("mem://graphs/none.pb", &def)));
 }
 
 BOOST_AUTO_TEST_CASE(bad_files_are_said_with_their_path) {

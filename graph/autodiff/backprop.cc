@@ -230,21 +230,11 @@ bool Backprop::HasGrad(NodeOut v) const {
 NodeOut Backprop::Sum(NodeOut v, LoopFrame* target) {
   const auto it = grads_.find(v);
   if (!ok() || it == grads_.end() || it->second.empty()) return {};
-  std::vector<NodeOut> parts = it->second;
-  if (parts.size() > 1) {
-    if (options_.aggregation == Aggregation::kAddN) {
-      parts = {Add(target, "AddN", "AddN", {GradArg(parts)})};
-    }
-    while (ok() && parts.size() > 1) {
-      std::vector<NodeOut> sums;
-      for (size_t i = 0; i + 1 < parts.size(); i += 2)
-        sums.push_back(Add(target, "Add", "AddV2", {parts[i], parts[i + 1]}));
-      if (parts.size() % 2 == 1) sums.push_back(parts.back());
-      parts = std::move(sums);
-    }
-    it->second = parts;
-  }
-  return ok() ? parts[0] : NodeOut{};
+  if (it->second.size() == 1) return it->second[0];
+  // `it` may be gone when more nodes are made.
+  const NodeOut sum = Total(it->second, target);
+  if (ok()) grads_[v] = {sum};
+  return sum;
 }
 
 void Backprop::NodeGradient(Node* n, LoopFrame* target) {
@@ -398,6 +388,7 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const Gradie
   std::vector<NodeOut> xs;
   for (const GradientSource& s : sources) xs.insert(xs.end(), s.parts.begin(), s.parts.end());
   TROUPE_RETURN_IF_ERROR(Check(ys, xs, grad_ys));
+  const int before = graph_->num_node_ids();
   TROUPE_RETURN_IF_ERROR(forward_.Build());
   stops_.insert(options_.stop_gradients.begin(), options_.stop_gradients.end());
   xs_.insert(xs.begin(), xs.end());
@@ -419,9 +410,7 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const Gradie
     for (NodeOut part : source.parts) {
       if (const NodeOut g = Sum(part, base_); g.valid()) parts.push_back(g);
     }
-    NodeOut g;
-    if (parts.size() == 1) g = parts[0];
-    if (parts.size() > 1) g = Add(base_, "AddN", "AddN", {GradArg(parts)});
+    NodeOut g = Total(std::move(parts), base_);
     if (!ok()) return status_;
     if (!g.valid() && options_.unconnected == Unconnected::kError) return NotConnected(ys, source);
     if (!g.valid() && options_.unconnected == Unconnected::kZeros) {
@@ -434,6 +423,7 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const Gradie
     }
     grads->push_back(g);
   }
+  if (ok()) RemoveUnusedSums(*grads, before);
   return status_;
 }
 

@@ -13,6 +13,7 @@
 #ifndef TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 #define TROUPE_GRAPH_AUTODIFF_BACKPROP_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "graph/autodiff/forward_graph.h"
 #include "troupe/gradient_function.h"
 #include "troupe/gradients.h"
+#include "troupe/slices_mark.h"
 
 namespace troupe::autodiff {
 
@@ -117,7 +119,28 @@ class Backprop {
   bool HasGrad(NodeOut v) const;
   // The sum of the gradients that arrived at v; invalid when there are none.
   NodeOut Sum(NodeOut v, LoopFrame* target);
+  // The sum of `parts`: slices when all of them are.
+  NodeOut Total(std::vector<NodeOut> parts, LoopFrame* target);
   void NodeGradient(Node* n, LoopFrame* target);
+
+  // --- Gradients that are slices (slices.cc) ---
+  struct Slices {
+    NodeOut values, indices;
+  };
+  // The static shape of v, or of the variable that it names, when all of it is known.
+  std::optional<TensorShape> KnownShape(NodeOut v) const;
+  NodeOut AddSlices(LoopFrame* target, NodeOut values, NodeOut indices, NodeOut rows);
+  NodeOut AddSlices(LoopFrame* target, NodeOut values, NodeOut indices, const TensorShape& shape);
+  // Slices without rows of a tensor of this shape.
+  Slices NoSlices(LoopFrame* target, DType dtype, DType index, TensorShape shape);
+  NodeOut Concat(LoopFrame* target, std::vector<NodeOut> parts);
+  void SameIndexType(std::vector<NodeOut>* indices, LoopFrame* target);
+  // As SwitchGradient and AccumulateConstant, when what arrived are slices, and the shape is known.
+  // Otherwise they do nothing and return false.
+  bool MergeSlices(Node* n, const NodeOut (&sides)[2], LoopFrame* target);
+  bool AccumulateSlices(Node* enter, NodeOut grad, LoopFrame* backward, NodeOut cond, LoopFrame* target);
+  // Removes the dense forms, among the nodes from `before` on, that nothing uses.
+  void RemoveUnusedSums(const std::vector<NodeOut>& results, int before);
 
   // --- Stacks of earlier gradients (stacks.cc) ---
   struct Stack {

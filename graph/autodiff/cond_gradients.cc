@@ -1,5 +1,5 @@
 // Conditionals. A Switch's gradient is a Merge of the gradients of its two sides, and a Merge's
-// gradient is a Switch on the forward predicate.
+// gradient is a Switch on the forward predicate. Of slices, both are made of values and indices.
 #include <algorithm>
 
 #include "graph/autodiff/backprop.h"
@@ -9,32 +9,44 @@ namespace troupe::autodiff {
 NodeOut Backprop::AliveAs(NodeOut v, NodeOut grad, int guard, LoopFrame* target) {
   const int whole = forward_.GuardOf(v);
   if (!ok() || guard == whole) return grad;
-  std::vector<GuardItem> items = forward_.Items(guard), more;
+  const std::vector<GuardItem> items = forward_.Items(guard);
+  std::vector<GuardItem> more;
   const std::vector<GuardItem>& kept = forward_.Items(whole);
   std::set_difference(items.begin(), items.end(), kept.begin(), kept.end(), std::back_inserter(more));
   if (more.empty()) return grad;
-  const NodeOut zeros = Zeros(v, target, BaseType(grad.dtype()));
-  if (!ok()) return {};
   // Not every op's gradient dies with what arrives at it.
-  grad = Add(target, "guard/gradient", "Identity", {grad}, {}, {GuardNode(guard, target)});
-  // One condition after the other, the innermost first: where the rest holds and it does not there
-  // are zeros.
-  for (; !more.empty() && ok(); more.pop_back()) {
-    const GuardItem& item = more.back();
-    items.erase(std::lower_bound(items.begin(), items.end(), item));
-    const int rest = forward_.Intern(items);
-    std::vector<Node*> gate;
-    if (rest != 0) gate.push_back(GuardNode(rest, target));
-    const NodeOut s = Add(target, "guard/Switch", "Switch", {zeros, Value(item.pred, target)}, {}, gate);
+  const auto complete = [&](NodeOut part, NodeOut zeros) {
+    std::vector<GuardItem> alive = items, open = more;
+    part = Add(target, "guard/gradient", "Identity", {part}, {}, {GuardNode(guard, target)});
+    // One condition after the other, the innermost first: where the rest holds and it does not
+    // there are zeros.
+    for (; !open.empty() && ok(); open.pop_back()) {
+      const GuardItem& item = open.back();
+      alive.erase(std::lower_bound(alive.begin(), alive.end(), item));
+      const int rest = forward_.Intern(alive);
+      std::vector<Node*> gate;
+      if (rest != 0) gate.push_back(GuardNode(rest, target));
+      const NodeOut s = Add(target, "guard/Switch", "Switch", {zeros, Value(item.pred, target)}, {}, gate);
+      if (!ok()) return NodeOut{};
+      part = Add(target, "guard/Merge", "Merge", {GradArg(std::vector<NodeOut>{part, NodeOut{s.node, 1 - item.side}})});
+    }
+    return part;
+  };
+  if (const std::optional<TensorShape> shape = KnownShape(v); IsSlices(grad) && shape.has_value()) {
+    const NodeOut values = grad.node->input(0), indices = grad.node->input(1);
+    const Slices none = NoSlices(target, BaseType(values.dtype()), BaseType(indices.dtype()), *shape);
     if (!ok()) return {};
-    grad = Add(target, "guard/Merge", "Merge", {GradArg(std::vector<NodeOut>{grad, NodeOut{s.node, 1 - item.side}})});
+    const NodeOut all_values = complete(values, none.values);
+    const NodeOut all_indices = complete(indices, none.indices);
+    return ok() ? AddSlices(target, all_values, all_indices, *shape) : NodeOut{};
   }
-  return grad;
+  const NodeOut zeros = Zeros(v, target, BaseType(grad.dtype()));
+  return ok() ? complete(grad, zeros) : NodeOut{};
 }
 
 void Backprop::SwitchGradient(Node* n, LoopFrame* target) {
   NodeOut sides[2] = {Sum({n, 0}, target), Sum({n, 1}, target)};
-  if (!ok()) return;
+  if (!ok() || MergeSlices(n, sides, target)) return;
   for (int k = 0; k < 2; ++k) {
     if (sides[k].valid()) continue;
     // Nothing depends on this side, but the gradient must be alive when it is taken: zeros that

@@ -11,7 +11,8 @@
 //                         ^         \-> d(body) -> NextIteration
 //
 // Its variables are the gradients of those forward variables that lie between xs and ys. The
-// gradients of the loop's constants are summed in variables of their own. The gradients of a nested
+// gradients of the loop's constants are summed in variables of their own; slices are put one behind
+// the other. The gradients of a nested
 // loop stand in the backward loop of the outer one, where the inner n is a saved value like any
 // other.
 //
@@ -74,7 +75,7 @@ NodeOut Backprop::AddBackwardCounter(NodeOut count, LoopFrame* backward, LoopFra
 
 void Backprop::AccumulateConstant(Node* enter, LoopFrame* backward, NodeOut cond, LoopFrame* target) {
   const NodeOut grad = Sum({enter, 0}, backward);
-  if (!grad.valid()) return;
+  if (!grad.valid() || AccumulateSlices(enter, grad, backward, cond, target)) return;
   const NodeOut start = AddEnter(Zeros(enter->input(0), target, BaseType(grad.dtype())), backward, false, "sum/Enter");
   const NodeOut merge = AddLoopMerge(start, backward, "sum/Merge");
   const NodeOut branch = Add(backward, "sum/Switch", "Switch", {merge, cond});

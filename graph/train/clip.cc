@@ -5,14 +5,36 @@
 
 namespace troupe::train {
 
-Output ClipByValue(const ScopeAt& at, const Output& x, const Input& min, const Input& max) {
-  const Scope s = at.Sub("clip_by_value");
-  const Output below = Build(s, "Minimum", {x, max});
-  return Build(s, "Maximum", {below, min});
+namespace {
+
+// What clips: x itself or, of slices, their values; `f` gives them back clipped.
+template <class F>
+Output OfValues(const Scope& s, const Output& x, const F& f) {
+  std::optional<IndexedSlices> slices = SlicesOf(s, x);
+  if (!slices.has_value()) return f(x);
+  slices->values = f(slices->values);
+  return FromSlices(s, *slices);
 }
 
-Output ClipByNorm(const ScopeAt& at, const Output& x, const Input& clip_norm, const std::vector<int>& axes) {
+// x or, of slices, their values.
+Output ValuesOf(const Scope& s, const Output& x) {
+  const std::optional<IndexedSlices> slices = SlicesOf(s, x);
+  return slices.has_value() ? slices->values : x;
+}
+
+}  // namespace
+
+Output ClipByValue(const ScopeAt& at, const Output& x, const Input& min, const Input& max) {
+  const Scope s = at.Sub("clip_by_value");
+  return OfValues(s, x, [&](const Output& values) {
+    const Output below = Build(s, "Minimum", {values, max});
+    return Build(s, "Maximum", {below, min});
+  });
+}
+
+Output ClipByNorm(const ScopeAt& at, const Output& whole, const Input& clip_norm, const std::vector<int>& axes) {
   const Scope s = at.Sub("clip_by_norm");
+  const Output x = ValuesOf(s, whole);
   Output over;
   if (axes.empty()) {
     const Output rank = Build(s, "Rank", {x});
@@ -26,14 +48,16 @@ Output ClipByNorm(const ScopeAt& at, const Output& x, const Input& clip_norm, co
   const Output safe = Build(s, "Select", {some, squares, Build(s, "OnesLike", {squares})});
   const Output norm = Build(s, "Select", {some, Build(s, "Sqrt", {safe}), squares});
   const Input limit = As(s, clip_norm, BaseType(x.dtype()));
-  return Build(s, "RealDiv", {Build(s, "Mul", {x, limit}), Build(s, "Maximum", {norm, limit})});
+  return OfValues(s, whole, [&](const Output& values) {
+    return Build(s, "RealDiv", {Build(s, "Mul", {values, limit}), Build(s, "Maximum", {norm, limit})});
+  });
 }
 
 Output GlobalNorm(const ScopeAt& at, const std::vector<Output>& list) {
   const Scope s = at.Sub("global_norm");
   std::vector<Output> halves;
   for (const Output& x : list) {
-    if (x.valid()) halves.push_back(Build(s, "L2Loss", {x}));
+    if (x.valid()) halves.push_back(Build(s, "L2Loss", {ValuesOf(s, x)}));
   }
   if (halves.empty()) {
     at.Fail(InvalidArgument("there is no tensor to take the global norm of"));
@@ -55,7 +79,10 @@ std::vector<Output> ClipByGlobalNorm(const ScopeAt& at, const std::vector<Output
   // norm - norm is zero for every finite number, and NaN for the others.
   const Output scale = Build(s, "AddV2", {ratio, Build(s, "Sub", {norm, norm})});
   for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i].valid()) result[i] = Build(s, "Mul", {list[i], CastTo(s, scale, BaseType(list[i].dtype()))});
+    if (!list[i].valid()) continue;
+    result[i] = OfValues(s, list[i], [&](const Output& values) {
+      return Build(s, "Mul", {values, CastTo(s, scale, BaseType(values.dtype()))});
+    });
   }
   return result;
 }

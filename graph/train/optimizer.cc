@@ -64,7 +64,15 @@ Operation Optimizer::ApplyGradients(const ScopeAt& at, const std::vector<GradAnd
   std::vector<Operation> updates;
   for (const GradAndVar& g : used) {
     const Scope here = scope.NewSubScope(StrCat("update_", Flat(g.var.variable_name()))).ColocateWith(g.var.handle());
-    guarded([&] { updates.push_back(Apply(here, CastTo(here, g.grad, g.var.variable_dtype()), g.var)); });
+    guarded([&] {
+      const DType dtype = g.var.variable_dtype();
+      if (std::optional<IndexedSlices> slices = SlicesOf(here, g.grad)) {
+        slices->values = CastTo(here, slices->values, dtype);
+        updates.push_back(ApplySlices(here, *slices, g.var));
+      } else {
+        updates.push_back(Apply(here, CastTo(here, g.grad, dtype), g.var));
+      }
+    });
   }
   guarded([&] {
     for (const Operation& op : Finish(scope, updates)) updates.push_back(op);
@@ -86,27 +94,34 @@ Variable Optimizer::Slot(const Variable& var, std::string_view slot) const {
   return it == slots_.end() ? Variable() : it->second;
 }
 
-Variable Optimizer::ZerosSlot(const Scope& scope, const Variable& var, const std::string& slot) {
+Variable Optimizer::FilledSlot(const Scope& scope, const Variable& var, const std::string& slot, double value) {
   const std::string name = StrCat(var.variable_name(), "/", slot);
   if (const auto it = slots_.find(name); it != slots_.end()) return it->second;
   const Scope beside = Beside(scope, var);
   const DType dtype = var.variable_dtype();
-  Output zeros;
+  Output filled;
+  const auto number = [&](const Scope& s) {
+    // A whole number is one in every type.
+    return value == static_cast<double>(static_cast<int64_t>(value)) ? Const(s, static_cast<int64_t>(value), dtype)
+                                                                     : Const(s, value, dtype);
+  };
   if (var.variable_shape().IsFullyDefined()) {
     std::vector<int64_t> dims(var.variable_shape().dims().begin(), var.variable_shape().dims().end());
     const Scope below = beside.NewSubScope(StrCat(name, "/Initializer"));
     const Output shape = Const(below.WithOpName("shape"), Literal(Tensor::Vector<int64_t>(absl::MakeConstSpan(dims))));
-    zeros = Build(below.WithOpName("zeros"), "Fill", {shape, Const(below.WithOpName("zero"), 0, dtype)},
-                  {{"index_type", DType::kInt64}});
+    filled = Build(below.WithOpName(value == 0 ? "zeros" : "filled"), "Fill",
+                   {shape, number(below.WithOpName(value == 0 ? "zero" : "value"))}, {{"index_type", DType::kInt64}});
   } else {
-    zeros = Build(beside.WithOpName(StrCat(name, "/Initializer/zeros")), "ZerosLike", {var.initial_value()});
+    const Scope below = beside.NewSubScope(StrCat(name, "/Initializer"));
+    filled = Build(below.WithOpName("zeros"), "ZerosLike", {var.initial_value()});
+    if (value != 0) filled = Build(below.WithOpName("filled"), "AddV2", {filled, number(below.WithOpName("value"))});
   }
   VariableOptions options;
   options.name = name;
   options.trainable = false;
   options.use_resource = var.is_resource();
   options.shape = var.variable_shape();
-  return slots_[name] = Variable(beside, zeros, options);
+  return slots_[name] = Variable(beside, filled, options);
 }
 
 Variable Optimizer::SharedVariable(const Scope& scope, const Variable& like, const std::string& name, double initial) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "kernels/common/op_file.h"
+#include "kernels/common/slices.h"
 
 namespace troupe::array {
 namespace {
@@ -144,17 +145,17 @@ absl::Status GatherShapeFor(InferenceContext& c, KnownInt axis_arg, int64_t batc
   return absl::OkStatus();
 }
 
-// The gradient of slices of dimension 0, dense: each slice of the gradient is added at its index.
-NodeOut ScatterRows(GradientContext& g, NodeOut grad) {
+// The gradient of slices of dimension 0: each slice of the gradient is added at its index.
+NodeOut SlicesOfRows(GradientContext& g) {
   const DType index = BaseType(g.Input(1).dtype());
-  const DType shape_type = index == DType::kInt64 ? DType::kInt64 : DType::kInt32;
+  const DType type = index == DType::kInt64 ? DType::kInt64 : DType::kInt32;
   NodeOut indices = g.Input(1);
-  if (index != shape_type) indices = g.Op("Cast", {indices}, {{"DstT", shape_type}});
-  return g.Op("ScatterNd", {g.Op("ExpandDims", {indices, Int(g, -1)}), grad, ShapeOf(g, g.Input(0), shape_type)});
+  if (index != type) indices = g.Op("Cast", {indices}, {{"DstT", type}});
+  return RowsGradient(g, g.Grad(0), indices, ShapeOf(g, g.Input(0), type), g.InputShape(0));
 }
 
 absl::Status GatherGradient(GradientContext& g) {
-  g.Set(0, ScatterRows(g, g.Grad(0)));
+  g.Set(0, SlicesOfRows(g));
   return g.status();
 }
 
@@ -178,7 +179,7 @@ absl::Status GatherV2Gradient(GradientContext& g) {
   if (batch == 0 && axis_node != nullptr && axis_node->IsConstant()) {
     TROUPE_ASSIGN_OR_RETURN(const Tensor axis, axis_node->Attr<Tensor>("value"));
     if (axis.num_elements() == 1 && IntAt(axis) == 0) {
-      g.Set(0, ScatterRows(g, g.Grad(0)));
+      g.Set(0, SlicesOfRows(g));
       return g.status();
     }
   }

@@ -1,14 +1,9 @@
 // One step of an optimizer: the Apply ops, which name the variable and its slots by reference, and
 // their Resource forms, which name them by handle. Their kernel and shape function are those of
-// optimizer_op.h; here stand the rules, each with its two definitions.
-#include <array>
-#include <cmath>
-#include <cstdint>
+// optimizer_op.h, the rules those of optimizer_rules.h; here stand the two definitions of each.
 #include <string_view>
-#include <type_traits>
 
-#include "kernels/state/optimizer_op.h"
-#include "troupe/half.h"
+#include "kernels/state/optimizer_rules.h"
 
 namespace troupe::state {
 namespace {
@@ -17,9 +12,7 @@ namespace {
 template <class Rule>
 OpBuilder RefOp(std::string_view name) {
   OpBuilder op(name);
-  for (int i = 0; i < static_cast<int>(Rule::kInputs.size()); ++i) {
-    op.Input(StrCat(Rule::kInputs[i], i < Rule::kSlots ? ": Ref(T)" : ": T"));
-  }
+  AddRuleInputs<Rule>(&op, /*ref=*/true, /*sparse=*/false);
   return op.Output("out: Ref(T)")
       .Attr("T: numbertype")
       .Attr("use_locking: bool = false")
@@ -30,9 +23,7 @@ OpBuilder RefOp(std::string_view name) {
 template <class Rule>
 OpBuilder HandleOp(std::string_view of) {
   OpBuilder op(StrCat("Resource", of));
-  for (int i = 0; i < static_cast<int>(Rule::kInputs.size()); ++i) {
-    op.Input(StrCat(Rule::kInputs[i], i < Rule::kSlots ? ": resource" : ": T"));
-  }
+  AddRuleInputs<Rule>(&op, /*ref=*/false, /*sparse=*/false);
   return op.Attr("T: numbertype")
       .Attr("use_locking: bool = false")
       .Stateful()
@@ -41,17 +32,6 @@ OpBuilder HandleOp(std::string_view of) {
       .Doc(StrCat(of, " of variables that are named by handles."));
 }
 
-struct GradientDescentRule {
-  static constexpr std::array kInputs = {"var", "alpha", "delta"};
-  static constexpr int kSlots = 1, kGrad = 2;
-  static constexpr std::initializer_list<int> kScalars = {1};
-  explicit GradientDescentRule(KernelInit&) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    Loops<T>().gradient_descent(s[0], grad, Scalar<T>(ctx, 1), n);
-  }
-};
-
 const OpRegistrar apply_gradient_descent =
     RefOp<GradientDescentRule>("ApplyGradientDescent").Doc("var -= alpha * delta");
 
@@ -59,18 +39,6 @@ const OpRegistrar resource_apply_gradient_descent = HandleOp<GradientDescentRule
 
 TROUPE_KERNEL("ApplyGradientDescent").Device("CPU").Class<ApplyKernel<GradientDescentRule>>();
 TROUPE_KERNEL("ResourceApplyGradientDescent").Device("CPU").Class<ApplyKernel<GradientDescentRule>>();
-
-struct MomentumRule {
-  static constexpr std::array kInputs = {"var", "accum", "lr", "grad", "momentum"};
-  static constexpr int kSlots = 2, kGrad = 3;
-  static constexpr std::initializer_list<int> kScalars = {2, 4};
-  explicit MomentumRule(KernelInit& init) : nesterov(init.Attr<bool>("use_nesterov")) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    Loops<T>().momentum(s[0], s[1], grad, Scalar<T>(ctx, 2), Scalar<T>(ctx, 4), nesterov, n);
-  }
-  const bool nesterov;
-};
 
 const OpRegistrar apply_momentum = RefOp<MomentumRule>("ApplyMomentum")
                                        .Attr("use_nesterov: bool = false")
@@ -82,29 +50,6 @@ const OpRegistrar resource_apply_momentum = HandleOp<MomentumRule>("ApplyMomentu
 
 TROUPE_KERNEL("ApplyMomentum").Device("CPU").Class<ApplyKernel<MomentumRule>>();
 TROUPE_KERNEL("ResourceApplyMomentum").Device("CPU").Class<ApplyKernel<MomentumRule>>();
-
-struct AdamRule {
-  static constexpr std::array kInputs = {"var", "m",     "v",     "beta1_power", "beta2_power",
-                                         "lr",  "beta1", "beta2", "epsilon",     "grad"};
-  static constexpr int kSlots = 3, kGrad = 9;
-  static constexpr std::initializer_list<int> kScalars = {3, 4, 5, 6, 7, 8};
-  explicit AdamRule(KernelInit& init) : nesterov(init.Attr<bool>("use_nesterov")) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    const T alpha = Scalar<T>(ctx, 5) * Root(T(1) - Scalar<T>(ctx, 4)) / (T(1) - Scalar<T>(ctx, 3));
-    Loops<T>().adam(s[0], s[1], s[2], grad, alpha, Scalar<T>(ctx, 6), Scalar<T>(ctx, 7), Scalar<T>(ctx, 8), nesterov,
-                    n);
-  }
-  template <class T>
-  static T Root(T x) {
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      return T(std::sqrt(static_cast<float>(x)));
-    } else {
-      return std::sqrt(x);
-    }
-  }
-  const bool nesterov;
-};
 
 const OpRegistrar apply_adam =
     RefOp<AdamRule>("ApplyAdam")
@@ -119,18 +64,6 @@ const OpRegistrar resource_apply_adam = HandleOp<AdamRule>("ApplyAdam").Attr("us
 TROUPE_KERNEL("ApplyAdam").Device("CPU").Class<ApplyKernel<AdamRule>>();
 TROUPE_KERNEL("ResourceApplyAdam").Device("CPU").Class<ApplyKernel<AdamRule>>();
 
-struct AdagradRule {
-  static constexpr std::array kInputs = {"var", "accum", "lr", "grad"};
-  static constexpr int kSlots = 2, kGrad = 3;
-  static constexpr std::initializer_list<int> kScalars = {2};
-  explicit AdagradRule(KernelInit& init) : update_slots(init.Attr<bool>("update_slots")) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    Loops<T>().adagrad(s[0], s[1], grad, Scalar<T>(ctx, 2), update_slots, n);
-  }
-  const bool update_slots;
-};
-
 const OpRegistrar apply_adagrad = RefOp<AdagradRule>("ApplyAdagrad")
                                       .Attr("update_slots: bool = true")
                                       .Doc("accum += grad * grad (with update_slots); var -= lr * grad / sqrt(accum)");
@@ -139,18 +72,6 @@ const OpRegistrar resource_apply_adagrad = HandleOp<AdagradRule>("ApplyAdagrad")
 
 TROUPE_KERNEL("ApplyAdagrad").Device("CPU").Class<ApplyKernel<AdagradRule>>();
 TROUPE_KERNEL("ResourceApplyAdagrad").Device("CPU").Class<ApplyKernel<AdagradRule>>();
-
-struct AdagradV2Rule {
-  static constexpr std::array kInputs = {"var", "accum", "lr", "epsilon", "grad"};
-  static constexpr int kSlots = 2, kGrad = 4;
-  static constexpr std::initializer_list<int> kScalars = {2, 3};
-  explicit AdagradV2Rule(KernelInit& init) : update_slots(init.Attr<bool>("update_slots")) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    Loops<T>().adagrad_v2(s[0], s[1], grad, Scalar<T>(ctx, 2), Scalar<T>(ctx, 3), update_slots, n);
-  }
-  const bool update_slots;
-};
 
 const OpRegistrar apply_adagrad_v2 =
     RefOp<AdagradV2Rule>("ApplyAdagradV2")
@@ -163,18 +84,6 @@ const OpRegistrar resource_apply_adagrad_v2 =
 TROUPE_KERNEL("ApplyAdagradV2").Device("CPU").Class<ApplyKernel<AdagradV2Rule>>();
 TROUPE_KERNEL("ResourceApplyAdagradV2").Device("CPU").Class<ApplyKernel<AdagradV2Rule>>();
 
-struct RMSPropRule {
-  static constexpr std::array kInputs = {"var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad"};
-  static constexpr int kSlots = 3, kGrad = 7;
-  static constexpr std::initializer_list<int> kScalars = {3, 4, 5, 6};
-  explicit RMSPropRule(KernelInit&) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    Loops<T>().rms_prop(s[0], s[1], s[2], grad, Scalar<T>(ctx, 3), Scalar<T>(ctx, 4), Scalar<T>(ctx, 5),
-                        Scalar<T>(ctx, 6), n);
-  }
-};
-
 const OpRegistrar apply_rms_prop =
     RefOp<RMSPropRule>("ApplyRMSProp")
         .Doc("ms += (1 - rho) * (grad * grad - ms); mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom");
@@ -183,18 +92,6 @@ const OpRegistrar resource_apply_rms_prop = HandleOp<RMSPropRule>("ApplyRMSProp"
 
 TROUPE_KERNEL("ApplyRMSProp").Device("CPU").Class<ApplyKernel<RMSPropRule>>();
 TROUPE_KERNEL("ResourceApplyRMSProp").Device("CPU").Class<ApplyKernel<RMSPropRule>>();
-
-struct CenteredRMSPropRule {
-  static constexpr std::array kInputs = {"var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad"};
-  static constexpr int kSlots = 4, kGrad = 8;
-  static constexpr std::initializer_list<int> kScalars = {4, 5, 6, 7};
-  explicit CenteredRMSPropRule(KernelInit&) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    Loops<T>().centered_rms_prop(s[0], s[1], s[2], s[3], grad, Scalar<T>(ctx, 4), Scalar<T>(ctx, 5), Scalar<T>(ctx, 6),
-                                 Scalar<T>(ctx, 7), n);
-  }
-};
 
 const OpRegistrar apply_centered_rms_prop =
     RefOp<CenteredRMSPropRule>("ApplyCenteredRMSProp")
@@ -207,17 +104,6 @@ const OpRegistrar resource_apply_centered_rms_prop = HandleOp<CenteredRMSPropRul
 TROUPE_KERNEL("ApplyCenteredRMSProp").Device("CPU").Class<ApplyKernel<CenteredRMSPropRule>>();
 TROUPE_KERNEL("ResourceApplyCenteredRMSProp").Device("CPU").Class<ApplyKernel<CenteredRMSPropRule>>();
 
-struct AdadeltaRule {
-  static constexpr std::array kInputs = {"var", "accum", "accum_update", "lr", "rho", "epsilon", "grad"};
-  static constexpr int kSlots = 3, kGrad = 6;
-  static constexpr std::initializer_list<int> kScalars = {3, 4, 5};
-  explicit AdadeltaRule(KernelInit&) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    Loops<T>().adadelta(s[0], s[1], s[2], grad, Scalar<T>(ctx, 3), Scalar<T>(ctx, 4), Scalar<T>(ctx, 5), n);
-  }
-};
-
 const OpRegistrar apply_adadelta =
     RefOp<AdadeltaRule>("ApplyAdadelta")
         .Doc(
@@ -228,11 +114,6 @@ const OpRegistrar resource_apply_adadelta = HandleOp<AdadeltaRule>("ApplyAdadelt
 
 TROUPE_KERNEL("ApplyAdadelta").Device("CPU").Class<ApplyKernel<AdadeltaRule>>();
 TROUPE_KERNEL("ResourceApplyAdadelta").Device("CPU").Class<ApplyKernel<AdadeltaRule>>();
-
-template <class T>
-struct FtrlParameters {
-  T lr, l1, l2, l2_shrinkage, lr_power;
-};
 
 // `by_lr`: `linear` holds lr times the sum, so that lr may change between steps.
 template <class T>
@@ -254,20 +135,6 @@ void FtrlLoop(T* var, T* accum, T* linear, const T* grad, const FtrlParameters<T
   }
 }
 
-struct FtrlRule {
-  static constexpr std::array kInputs = {"var", "accum", "linear", "grad", "lr", "l1", "l2", "lr_power"};
-  static constexpr int kSlots = 3, kGrad = 3;
-  static constexpr std::initializer_list<int> kScalars = {4, 5, 6, 7};
-  static constexpr bool kRealOnly = true;
-  explicit FtrlRule(KernelInit& init) : by_lr(init.Attr<bool>("multiply_linear_by_lr")) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    FtrlLoop<T>(s[0], s[1], s[2], grad,
-                {Scalar<T>(ctx, 4), Scalar<T>(ctx, 5), Scalar<T>(ctx, 6), T(0), Scalar<T>(ctx, 7)}, by_lr, n);
-  }
-  const bool by_lr;
-};
-
 const OpRegistrar apply_ftrl =
     RefOp<FtrlRule>("ApplyFtrl")
         .Attr("multiply_linear_by_lr: bool = false")
@@ -279,22 +146,6 @@ const OpRegistrar resource_apply_ftrl = HandleOp<FtrlRule>("ApplyFtrl").Attr("mu
 
 TROUPE_KERNEL("ApplyFtrl").Device("CPU").Class<ApplyKernel<FtrlRule>>();
 TROUPE_KERNEL("ResourceApplyFtrl").Device("CPU").Class<ApplyKernel<FtrlRule>>();
-
-struct FtrlV2Rule {
-  static constexpr std::array kInputs = {"var", "accum", "linear",       "grad",    "lr",
-                                         "l1",  "l2",    "l2_shrinkage", "lr_power"};
-  static constexpr int kSlots = 3, kGrad = 3;
-  static constexpr std::initializer_list<int> kScalars = {4, 5, 6, 7, 8};
-  static constexpr bool kRealOnly = true;
-  explicit FtrlV2Rule(KernelInit& init) : by_lr(init.Attr<bool>("multiply_linear_by_lr")) {}
-  template <class T>
-  void Run(const KernelContext& ctx, T* const* s, const T* grad, int64_t n) const {
-    FtrlLoop<T>(s[0], s[1], s[2], grad,
-                {Scalar<T>(ctx, 4), Scalar<T>(ctx, 5), Scalar<T>(ctx, 6), Scalar<T>(ctx, 7), Scalar<T>(ctx, 8)}, by_lr,
-                n);
-  }
-  const bool by_lr;
-};
 
 const OpRegistrar apply_ftrl_v2 =
     RefOp<FtrlV2Rule>("ApplyFtrlV2")
@@ -309,6 +160,39 @@ const OpRegistrar resource_apply_ftrl_v2 =
 
 TROUPE_KERNEL("ApplyFtrlV2").Device("CPU").Class<ApplyKernel<FtrlV2Rule>>();
 TROUPE_KERNEL("ResourceApplyFtrlV2").Device("CPU").Class<ApplyKernel<FtrlV2Rule>>();
+
+const OpRegistrar apply_proximal_gradient_descent =
+    RefOp<ProximalGradientDescentRule>("ApplyProximalGradientDescent")
+        .Doc("x = var - alpha * delta; var = sign(x) * max(|x| - alpha * l1, 0) / (1 + alpha * l2)");
+
+const OpRegistrar resource_apply_proximal_gradient_descent =
+    HandleOp<ProximalGradientDescentRule>("ApplyProximalGradientDescent");
+
+TROUPE_KERNEL("ApplyProximalGradientDescent").Device("CPU").Class<ApplyKernel<ProximalGradientDescentRule>>();
+TROUPE_KERNEL("ResourceApplyProximalGradientDescent").Device("CPU").Class<ApplyKernel<ProximalGradientDescentRule>>();
+
+const OpRegistrar apply_proximal_adagrad =
+    RefOp<ProximalAdagradRule>("ApplyProximalAdagrad")
+        .Doc(
+            "accum += grad * grad; rate = lr / sqrt(accum); x = var - rate * grad; var = sign(x) * max(|x| - rate * "
+            "l1, 0) / (1 + rate * l2)");
+
+const OpRegistrar resource_apply_proximal_adagrad = HandleOp<ProximalAdagradRule>("ApplyProximalAdagrad");
+
+TROUPE_KERNEL("ApplyProximalAdagrad").Device("CPU").Class<ApplyKernel<ProximalAdagradRule>>();
+TROUPE_KERNEL("ResourceApplyProximalAdagrad").Device("CPU").Class<ApplyKernel<ProximalAdagradRule>>();
+
+const OpRegistrar apply_adagrad_da =
+    RefOp<AdagradDARule>("ApplyAdagradDA")
+        .Doc(
+            "gradient_accumulator += grad; gradient_squared_accumulator += grad * grad; x = gradient_accumulator; var "
+            "= -lr * sign(x) * max(|x| - l1 * global_step, 0) / (l2 * global_step * lr + "
+            "sqrt(gradient_squared_accumulator))");
+
+const OpRegistrar resource_apply_adagrad_da = HandleOp<AdagradDARule>("ApplyAdagradDA");
+
+TROUPE_KERNEL("ApplyAdagradDA").Device("CPU").Class<ApplyKernel<AdagradDARule>>();
+TROUPE_KERNEL("ResourceApplyAdagradDA").Device("CPU").Class<ApplyKernel<AdagradDARule>>();
 
 }  // namespace
 }  // namespace troupe::state

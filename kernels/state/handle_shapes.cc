@@ -1,13 +1,6 @@
 #include "kernels/state/handle_shapes.h"
 
 namespace troupe::state {
-namespace {
-
-PartialTensorShape ShapeBehind(const InferenceContext& c, int i) {
-  return BaseType(c.input_type(i)) == DType::kResource ? c.input_handle(i).shape : c.input(i);
-}
-
-}  // namespace
 
 absl::Status CheckHandleType(InferenceContext& c, std::string_view attr) {
   TROUPE_ASSIGN_OR_RETURN(const DType dtype, c.Attr<DType>(attr));
@@ -18,7 +11,9 @@ absl::Status CheckHandleType(InferenceContext& c, std::string_view attr) {
   return absl::OkStatus();
 }
 
-PartialTensorShape NamedShape(const InferenceContext& c) { return ShapeBehind(c, 0); }
+PartialTensorShape NamedShape(const InferenceContext& c, int i) {
+  return BaseType(c.input_type(i)) == DType::kResource ? c.input_handle(i).shape : c.input(i);
+}
 
 absl::Status ValueFitsHandle(InferenceContext& c, int value) {
   TROUPE_RETURN_IF_ERROR(CheckHandleType(c));
@@ -26,9 +21,9 @@ absl::Status ValueFitsHandle(InferenceContext& c, int value) {
 }
 
 absl::Status ApplyShape(InferenceContext& c, std::initializer_list<int> same, std::initializer_list<int> scalars) {
-  PartialTensorShape shape = ShapeBehind(c, 0);
+  PartialTensorShape shape = NamedShape(c, 0);
   for (int i : same) {
-    TROUPE_ASSIGN_OR_RETURN(shape, shape.MergeWith(ShapeBehind(c, i)));
+    TROUPE_ASSIGN_OR_RETURN(shape, shape.MergeWith(NamedShape(c, i)));
   }
   for (int i : scalars) TROUPE_RETURN_IF_ERROR(c.WithRank(i, 0).status());
   if (c.num_outputs() > 0) c.set_output(0, std::move(shape));

@@ -31,4 +31,17 @@ absl::Status CheckGradient(const KernelContext& ctx, int i, const Tensor& var) {
                          " and ", ctx.input(i).shape().DebugString());
 }
 
+absl::Status CheckRowGradients(const KernelContext& ctx, int i, const Tensor& var) {
+  const Tensor &grad = ctx.input(i), &indices = ctx.input(i + 1);
+  if (var.rank() < 1) return InvalidArgument("the variable must have at least one dimension, but is a scalar");
+  if (indices.rank() != 1)
+    return InvalidArgument("the indices must be a vector, but have shape ", indices.shape().DebugString());
+  TensorShape expected = var.shape();
+  expected.set_dim(0, indices.dim(0));
+  if (grad.HasShape(expected)) return absl::OkStatus();
+  return InvalidArgument("the gradient has shape ", grad.shape().DebugString(), ", but must have shape ",
+                         expected.DebugString(), " for ", indices.dim(0), " rows of a variable of shape ",
+                         var.shape().DebugString());
+}
+
 }  // namespace troupe::state

@@ -1,6 +1,7 @@
 // ResourceGather and ResourceGatherNd: rows and slices of a variable, without a copy of the rest.
 #include <algorithm>
 
+#include "kernels/common/slices.h"
 #include "kernels/state/handle_shapes.h"
 #include "kernels/state/scatter_rows.h"
 #include "kernels/state/variable_access.h"
@@ -30,22 +31,8 @@ absl::Status ResourceGatherShape(InferenceContext& c) {
 absl::Status ResourceGatherGrad(GradientContext& g) {
   if (g.Attr<int64_t>("batch_dims") != 0)
     return Unimplemented("there is no gradient of ResourceGather with batch_dims");
-  const DType index = g.input_type(1);
-  const NodeOut shape = g.Op("VariableShape", {g.Input(0)}, {{"out_type", index}});
-  const NodeOut flat = g.Op("Reshape", {g.Input(1), g.Const(Tensor::Vector<int32_t>({-1}))});
-  const auto number = [&](int64_t v) {
-    return g.Const(index == DType::kInt64 ? Tensor::Vector<int64_t>({v})
-                                          : Tensor::Vector<int32_t>({static_cast<int32_t>(v)}));
-  };
-  // [number of indices] + shape[1:]
-  const NodeOut end = g.Op("Shape", {shape}, {{"out_type", index}});
-  const NodeOut row = g.Op("Slice", {shape, number(1), g.Op("Sub", {end, number(1)})});
-  const NodeOut count = g.Op("Shape", {flat}, {{"out_type", index}});
-  const NodeOut rows =
-      g.Op("ConcatV2", {GradArg(std::vector<NodeOut>{count, row}), GradArg(g.Const(Tensor::Scalar<int32_t>(0)))});
-  const NodeOut num_rows =
-      g.Op("Reshape", {g.Op("Slice", {shape, number(0), number(1)}), g.Const(Tensor(DType::kInt32, TensorShape({0})))});
-  g.Set(0, g.Op("UnsortedSegmentSum", {g.Op("Reshape", {g.Grad(0), rows}), flat, num_rows}));
+  const NodeOut shape = g.Op("VariableShape", {g.Input(0)}, {{"out_type", g.input_type(1)}});
+  g.Set(0, RowsGradient(g, g.Grad(0), g.Input(1), shape, {}));
   return g.status();
 }
 

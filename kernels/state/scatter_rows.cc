@@ -135,20 +135,15 @@ void Run(KernelContext& ctx, Tensor& value, int64_t num_rows, int64_t row_elemen
   const char* const update = static_cast<const char*>(updates.raw());
   const size_t step = scalar ? 0 : row_bytes;
   const auto n = static_cast<int64_t>(rows.size());
-  const double work = static_cast<double>(n) * (5.0 + 0.1 * static_cast<double>(row_bytes));
-  // Each thread looks at all row numbers and updates those of its range, which pays when rows are
-  // long.
+  // Sharing out pays when rows are long.
   if (row_bytes < 64 || num_rows < 2) {
     for (int64_t i = 0; i < n; ++i) {
       if (rows[i] >= 0) fn(base + rows[i] * row_bytes, update + i * step, row_elements, scalar);
     }
     return;
   }
-  ctx.threads()->ParallelFor(num_rows, work / static_cast<double>(num_rows), [&](int64_t begin, int64_t end) {
-    for (int64_t i = 0; i < n; ++i) {
-      if (rows[i] >= begin && rows[i] < end) fn(base + rows[i] * row_bytes, update + i * step, row_elements, scalar);
-    }
-  });
+  ForEachRow(ctx, num_rows, rows, 5.0 + 0.1 * static_cast<double>(row_bytes),
+             [&](int64_t i, int64_t row) { fn(base + row * row_bytes, update + i * step, row_elements, scalar); });
 }
 
 absl::Status Scatter(KernelContext& ctx, VariableSlot* slot, const Tensor& indices, const Tensor& updates, ScatterOp op,

@@ -6,6 +6,7 @@
 #ifndef TROUPE_KERNELS_STATE_SCATTER_ROWS_H_
 #define TROUPE_KERNELS_STATE_SCATTER_ROWS_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/state/variable_owner.h"
@@ -39,6 +40,21 @@ absl::StatusOr<std::vector<int64_t>> CheckedSlices(const Tensor& indices, const 
 // these numbers.
 absl::Status GatherRows(KernelContext& ctx, const Tensor& value, const std::vector<int64_t>& rows, int64_t row_elements,
                         const TensorShape& shape);
+
+// Calls f(i, rows[i]) for each i with rows[i] in [0, num_rows), which takes `ns` nanoseconds. Calls
+// of one row are made one after the other, in the order of i.
+template <class F>
+void ForEachRow(KernelContext& ctx, int64_t num_rows, const std::vector<int64_t>& rows, double ns, const F& f) {
+  const auto n = static_cast<int64_t>(rows.size());
+  // Each thread looks at all row numbers and calls f for those of its range.
+  ctx.threads()->ParallelFor(num_rows,
+                             static_cast<double>(n) * ns / static_cast<double>(std::max<int64_t>(num_rows, 1)),
+                             [&](int64_t begin, int64_t end) {
+                               for (int64_t i = 0; i < n; ++i) {
+                                 if (rows[i] >= begin && rows[i] < end) f(i, rows[i]);
+                               }
+                             });
+}
 
 // Kernels of the ops: input 0 is a reference or a handle, 1 the indices, 2 the updates; output 0,
 // if there is one, is the reference.

@@ -12,14 +12,20 @@ BOOST_AUTO_TEST_SUITE(optimizers)
 
 // By the kernels alone; in sessions they run in tests/ops.
 BOOST_AUTO_TEST_CASE(two_steps_of_each) {
-  const std::vector<test::Case> cases = test::ReadCases("variables/optimizers.txt");
-  BOOST_CHECK_EQUAL(cases.size(), 150u);
+  std::vector<test::Case> cases = test::ReadCases("variables/optimizers.txt");
+  BOOST_CHECK_EQUAL(cases.size(), 174u);
+  const std::vector<test::Case> of_rows = test::ReadCases("variables/sparse_optimizers.txt");
+  BOOST_CHECK_EQUAL(of_rows.size(), 280u);
+  cases.insert(cases.end(), of_rows.begin(), of_rows.end());
   for (const test::Case& c : cases) {
     const OpDef* const def = *OpRegistry::Global().LookUp(c.op);
     std::vector<Tensor> inputs = c.inputs;
     for (size_t k = 0; k < c.outputs.size(); ++k) inputs[k] = NewVariable(def->inputs[k].is_ref, c.inputs[k]);
     AttrMap attrs = c.attrs;
     attrs.Set("T", c.inputs[0].dtype());
+    for (size_t k = 0; k < def->inputs.size(); ++k) {
+      if (def->inputs[k].name == "indices") attrs.Set("Tindices", c.inputs[k].dtype());
+    }
     for (int step = 0; step < c.runs; ++step) Run(c.op, inputs, attrs);
     std::vector<Tensor> after;
     for (size_t k = 0; k < c.outputs.size(); ++k) after.push_back(ValueOf(inputs[k]));
@@ -65,6 +71,82 @@ BOOST_AUTO_TEST_CASE(updates_that_do_not_fit_are_refused) {
                                                   Tensor::Scalar<int32_t>(1), Tensor::Vector<int32_t>({1})}),
              absl::StatusCode::kUnimplemented, "int32");
   BOOST_TEST(Text(ValueOf(var)) == Text(Tensor::Vector<float>({1, 2})));
+}
+
+// Adagrad on rows, against a plain loop: many rows, many duplicates, one thread and three.
+BOOST_AUTO_TEST_CASE(rows_equal_a_plain_loop) {
+  constexpr int64_t kRows = 4001, kWidth = 33, kSlices = 9000;
+  Tensor start(DType::kDouble, {kRows, kWidth}), sums(DType::kDouble, {kRows, kWidth}),
+      grad(DType::kDouble, {kSlices, kWidth}), indices(DType::kInt64, {kSlices});
+  for (int64_t i = 0; i < kRows * kWidth; ++i) {
+    start.data<double>()[i] = static_cast<double>(i % 101) * 0.01;
+    sums.data<double>()[i] = 0.1;
+  }
+  for (int64_t i = 0; i < kSlices * kWidth; ++i) grad.data<double>()[i] = static_cast<double>(i % 103) * 0.02 - 1;
+  for (int64_t i = 0; i < kSlices; ++i) indices.data<int64_t>()[i] = i * i % kRows;
+  Tensor want = start.Clone(), accum = sums.Clone();
+  for (int64_t i = 0; i < kSlices; ++i) {
+    for (int64_t k = 0; k < kWidth; ++k) {
+      const int64_t at = indices.data<int64_t>()[i] * kWidth + k;
+      const double g = grad.data<double>()[i * kWidth + k];
+      accum.data<double>()[at] += g * g;
+      want.data<double>()[at] -= 0.1 * g / std::sqrt(accum.data<double>()[at]);
+    }
+  }
+  for (int threads : {1, 3}) {
+    EvaluateOptions options;
+    options.threads = threads;
+    const Tensor var = NewVariable(false, start), slot = NewVariable(false, sums);
+    Run("ResourceSparseApplyAdagrad", {var, slot, Tensor::Scalar(0.1), grad, indices}, {}, options);
+    const Tensor got = ValueOf(var), got_slot = ValueOf(slot);
+    double off = 0;
+    for (int64_t i = 0; i < kRows * kWidth; ++i) {
+      off = std::max({off, std::abs(got.data<double>()[i] - want.data<double>()[i]),
+                      std::abs(got_slot.data<double>()[i] - accum.data<double>()[i])});
+    }
+    BOOST_TEST(off < 1e-12, threads << " threads");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(updates_of_rows_that_do_not_fit_are_refused) {
+  const Tensor lr = Tensor::Scalar<float>(0.5f), two = Tensor::Of<float>({1, 2, 3, 4}, {2, 2});
+  for (const bool ref : {false, true}) {
+    const std::string op = ref ? "SparseApplyAdagrad" : "ResourceSparseApplyAdagrad";
+    const Tensor var = NewVariable(ref, Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {3, 2}));
+    const Tensor accum = NewVariable(ref, Tensor::Of<float>({1, 1, 1, 1, 1, 1}, {3, 2}));
+    const auto refused = [&](const Tensor& grad, const Tensor& indices, std::string_view why) {
+      CheckFails(Try(op, {var, accum, lr, grad, indices}), absl::StatusCode::kInvalidArgument, std::string(why));
+    };
+    refused(two, Tensor::Vector<int32_t>({0, 3}), "indices[1] = 3 is not in [0, 3)");
+    refused(two, Tensor::Vector<int64_t>({-1, 0}), "indices[0] = -1 is not in [0, 3)");
+    refused(two, Tensor::Vector<int32_t>({0}), "the gradient has shape [2,2], but must have shape [1,2]");
+    refused(two, Tensor::Of<int32_t>({0, 1}, {2, 1}), "the indices must be a vector");
+    refused(Tensor::Of<float>({1, 2}, {2, 1}), Tensor::Vector<int32_t>({0, 1}), "must have shape [2,2]");
+    CheckFails(Try(op, {var, accum, Tensor::Vector<float>({1}), two, Tensor::Vector<int32_t>({0, 1})}),
+               absl::StatusCode::kInvalidArgument, "input 2 must be a scalar");
+    CheckFails(Try(op, {var, NewVariable(ref, two), lr, two, Tensor::Vector<int32_t>({0, 1})}),
+               absl::StatusCode::kInvalidArgument, "do not have the same shape");
+    // Nothing was written.
+    BOOST_TEST(Text(ValueOf(var)) == Text(Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {3, 2})));
+    BOOST_TEST(Text(ValueOf(accum)) == Text(Tensor::Of<float>({1, 1, 1, 1, 1, 1}, {3, 2})));
+  }
+  const Tensor scalar = NewVariable(false, Tensor::Scalar<float>(1)),
+               slot = NewVariable(false, Tensor::Scalar<float>(1));
+  CheckFails(Try("ResourceSparseApplyAdagrad", {scalar, slot, lr, two, Tensor::Vector<int32_t>({0, 1})}),
+             absl::StatusCode::kInvalidArgument, "at least one dimension");
+}
+
+BOOST_AUTO_TEST_CASE(no_rows_change_nothing) {
+  const Tensor var = NewVariable(false, Tensor::Of<float>({1, 2, 3, 4}, {2, 2})),
+               accum = NewVariable(false, Tensor::Of<float>({1, 1, 1, 1}, {2, 2}));
+  Run("ResourceSparseApplyAdagrad",
+      {var, accum, Tensor::Scalar<float>(0.5f), Tensor(DType::kFloat, {0, 2}), Tensor(DType::kInt32, {0})});
+  BOOST_TEST(Text(ValueOf(var)) == Text(Tensor::Of<float>({1, 2, 3, 4}, {2, 2})));
+  const Tensor none = NewVariable(false, Tensor(DType::kFloat, {0, 2})),
+               slot = NewVariable(false, Tensor(DType::kFloat, {0, 2}));
+  Run("ResourceSparseApplyAdagrad",
+      {none, slot, Tensor::Scalar<float>(0.5f), Tensor(DType::kFloat, {0, 2}), Tensor(DType::kInt32, {0})});
+  BOOST_TEST(ValueOf(none).num_elements() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(in_place_unless_a_snapshot_is_out) {

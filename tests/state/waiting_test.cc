@@ -211,6 +211,8 @@ class OneNode {
  public:
   explicit OneNode(const OpDef& op) {
     const bool counts = op.name.find("CountUpTo") != std::string::npos, nd = op.name.find("Nd") != std::string::npos;
+    // The updates of rows: one row, and its gradient.
+    const bool rows = op.name.find("SparseApply") != std::string::npos;
     const Tensor value = counts ? Tensor::Scalar<int64_t>(1) : Tensor::Vector<float>({1, 2});
     AttrMap attrs;
     for (const ArgDef& arg : op.inputs) {
@@ -221,7 +223,9 @@ class OneNode {
         slots.push_back(SlotOf(t));
         values.push_back(value);
       } else if (arg.name == "grad" || arg.name == "delta" || arg.name == "value") {
-        t = Tensor::Vector<float>({1, 1});
+        t = rows ? Tensor::Vector<float>({1}) : Tensor::Vector<float>({1, 1});
+      } else if (arg.type == DType::kInt64) {
+        t = Tensor::Scalar<int64_t>(1);
       } else if (arg.name == "indices") {
         t = nd ? Tensor::Of<int32_t>({0}, {1, 1}) : Tensor::Vector<int32_t>({0});
       } else if (arg.name == "updates") {

@@ -1,5 +1,9 @@
 // Bounds the size of gradients.
 //
+// Of slices (troupe/indexed_slices.h) the values are clipped, and the result consists of slices
+// again. As in TensorFlow, each value counts by itself: where a row is named twice, its two values
+// are clipped, and enter a norm, before they are summed.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_CLIP_H_
 #define TROUPE_TRAIN_CLIP_H_

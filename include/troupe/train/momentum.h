@@ -22,6 +22,7 @@ class Momentum : public Optimizer {
 
  protected:
   Operation Apply(const Scope& scope, const Output& grad, const Variable& var) override;
+  Operation ApplySlices(const Scope& scope, const IndexedSlices& grad, const Variable& var) override;
 
  private:
   Input learning_rate_, momentum_;

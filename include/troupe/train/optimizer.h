@@ -15,6 +15,9 @@
 // each other; a NoOp "update" after all of them; and, when there is a global step, its increment
 // after that.
 //
+// The gradient of a table of which rows are gathered consists of slices (troupe/indexed_slices.h).
+// Then the update is that of these rows alone, and nothing of the table's size is made.
+//
 // Slots (a momentum, Adam's two moments) are variables named "<variable>/<Slot>" on the variable's
 // device. They are in the collection "variables", but not trainable.
 //
@@ -28,6 +31,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "troupe/export.h"
 #include "troupe/gradients.h"
+#include "troupe/indexed_slices.h"
 #include "troupe/scope.h"
 #include "troupe/variable.h"
 
@@ -61,6 +65,11 @@ class Optimizer {
   explicit Optimizer(std::string name) : name_(std::move(name)) {}
   // Adds the update of one variable; `scope` is on the variable's device.
   virtual Operation Apply(const Scope& scope, const Output& grad, const Variable& var) = 0;
+  // As Apply, for a gradient that consists of slices, in which an index may come more than once.
+  // Otherwise it is made dense, and given to Apply.
+  virtual Operation ApplySlices(const Scope& scope, const IndexedSlices& grad, const Variable& var) {
+    return Apply(scope, FromSlices(scope, grad), var);
+  }
   // Called before the first Apply and after the last: what all variables share. Finish's operations
   // belong to the update.
   virtual void Prepare(const Scope&, const std::vector<GradAndVar>& /*grads*/) {}
@@ -71,7 +80,11 @@ class Optimizer {
     return (var.is_resource() ? "Resource" : "") + std::string(op);
   }
   // The slot, made on the first call: zeros of the variable's shape.
-  Variable ZerosSlot(const Scope& scope, const Variable& var, const std::string& slot);
+  Variable ZerosSlot(const Scope& scope, const Variable& var, const std::string& slot) {
+    return FilledSlot(scope, var, slot, 0);
+  }
+  // As ZerosSlot, with this number in place of zero.
+  Variable FilledSlot(const Scope& scope, const Variable& var, const std::string& slot, double value);
   // A variable that belongs to no single one, like Adam's powers; named `name`, beside `like`.
   static Variable SharedVariable(const Scope& scope, const Variable& like, const std::string& name, double initial);
 

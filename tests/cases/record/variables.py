@@ -34,6 +34,12 @@ OPTIMIZERS = [
     ("Ftrl", dict(multiply_linear_by_lr=False), dict(FTRL, lr_power=-0.7)),
     ("FtrlV2", dict(multiply_linear_by_lr=False), dict(FTRL, l2_shrinkage=0.05)),
     ("FtrlV2", dict(multiply_linear_by_lr=True), dict(FTRL, l2_shrinkage=0.05)),
+    ("ProximalGradientDescent", {}, dict(alpha=0.1, l1=0.2, l2=0.3)),
+    ("ProximalGradientDescent", {}, dict(alpha=0.1, l1=0, l2=0.3)),
+    ("ProximalAdagrad", {}, dict(lr=0.1, l1=0.2, l2=0.3)),
+    ("ProximalAdagrad", {}, dict(lr=0.1, l1=0, l2=0)),
+    ("AdagradDA", {}, dict(lr=0.1, l1=0.05, l2=0.3, global_step=3)),
+    ("AdagradDA", {}, dict(lr=0.1, l1=0, l2=0, global_step=3)),
 ]
 
 CASES = []  # of the file that is being made
@@ -109,8 +115,29 @@ def steps(t):
       elif arg in ("grad", "delta"):
         inputs.append(numbers(t, (2 - i) * 0.25 + 0.125, -0.25))
       else:
-        inputs.append(numbers(t, scalars[arg], 0))
+        inputs.append(numbers("int64" if kind == "int64" else t, scalars[arg], 0))
     case(op, *inputs, runs=2, **attrs)
+
+
+def sparse_steps(t):
+  """Two steps of each optimizer on some rows, of which one is named twice."""
+  n = np.arange(4 * 9 if t == "float32" else 4 * 2).reshape(4, -1)
+  for name, attrs, scalars in OPTIMIZERS:
+    for form, indices in ((f, i) for f in ("SparseApply", "ResourceSparseApply") for i in (i32(3, 0, 3), i64(1, 2))):
+      op = form + name
+      if op not in DEFS or t not in dtypes(op):
+        continue
+      inputs = []
+      for k, (arg, kind) in enumerate(DEFS[op]["inputs"]):
+        if is_variable(kind):
+          inputs.append(numbers(t, (n % 7 - 3) * 0.5 if k == 0 else 0.125 * (n % 5 + 1 + k), 0.5))
+        elif arg == "grad":
+          inputs.append(numbers(t, (2 - n[:len(indices)] % 6) * 0.25 + 0.125, -0.25))
+        elif arg == "indices":
+          inputs.append(indices)
+        else:
+          inputs.append(numbers("int64" if kind == "int64" else t, scalars[arg], 0))
+      case(op, *inputs, runs=2, **attrs)
 
 
 def is_variable(kind):
@@ -161,6 +188,12 @@ def main():
     lines += ["@tolerance " + tolerance] + recorded()
   text.write("variables/optimizers.txt", "variables.py", lines)
   print(sum(x[0] != "@" for x in lines), "of optimizers")
+  lines = ["@runs 2"]
+  for t, tolerance in TOLERANCES.items():
+    sparse_steps(t)
+    lines += ["@tolerance " + tolerance] + recorded()
+  text.write("variables/sparse_optimizers.txt", "variables.py", lines)
+  print(sum(x[0] != "@" for x in lines), "of optimizers on rows")
   for op, why in sorted(REFUSED.items()):
     print("  refused:", op, len(why), why[0])
 

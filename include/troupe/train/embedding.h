@@ -1,0 +1,36 @@
+// Rows of a table that is trained: embeddings of words, users, items.
+//
+// The gradient of a lookup consists of the rows that were read (troupe/indexed_slices.h), and so
+// does the update that an optimizer makes of it: a step costs what its rows cost, however large the
+// table is. A table may be parted among several variables, which may live on several devices.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
+#ifndef TROUPE_TRAIN_EMBEDDING_H_
+#define TROUPE_TRAIN_EMBEDDING_H_
+
+#include <vector>
+
+#include "troupe/export.h"
+#include "troupe/variable.h"
+
+namespace troupe {
+namespace TROUPE_EXPORT train {
+
+// Which part has row i of a table of n rows in k parts.
+enum class Parting {
+  kMod,  // part i mod k, as its row i / k
+  kDiv,  // one run of rows after the other, the first n mod k parts one row longer than the rest
+};
+
+// table[ids], of shape `ids` + table[1:]. `ids`: int32 or int64, of any shape; one that is not in
+// the table is INVALID_ARGUMENT in the step.
+Output EmbeddingLookup(const ScopeAt& at, const Variable& table, const Output& ids);
+// The same of a table in parts. The scope's error when there is no part, or when the parts' numbers
+// of rows are not known (kDiv).
+Output EmbeddingLookup(const ScopeAt& at, const std::vector<Variable>& parts, const Output& ids,
+                       Parting parting = Parting::kMod);
+
+}  // namespace train
+}  // namespace troupe
+
+#endif  // TROUPE_TRAIN_EMBEDDING_H_

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "actors/executor/step_state.h"
+#include "actors/wire/graph_messages.h"
 #include "troupe/actors.h"
 
 namespace troupe {
@@ -20,7 +21,6 @@ struct ChildSpec;
 struct ExtendCall;
 struct CompileCall;
 struct CloseCall;
-struct RegisterGraphCall;
 
 struct token_message {
   std::shared_ptr<Token> token;
@@ -46,11 +46,6 @@ struct get_session_stats {};
 struct session_stats {
   // Calls that wait for a signature, also those that have given up since the last sweep.
   uint64_t calls_waiting = 0;
-};
-// To a session: the parts of the compile with this number are there, or an error. What the worker
-// has made lies with the master (SessionMaster::PartsCame).
-struct parts_registered {
-  int64_t compile = 0;
 };
 // To a container: what a snapshot waited for has been saved. To a device: the steps that it asked
 // have answered, or have had their time; the free blocks have been given back.
@@ -86,7 +81,10 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::remove_child))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::child_removed))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::get_session_stats))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::session_stats))
-CAF_ADD_TYPE_ID(troupe_cast, (troupe::parts_registered))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::list_devices))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::device_list))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::register_graph))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::graph_registered))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::step_answered))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::resources_gathered))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::holders_known))
@@ -95,7 +93,6 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::look_whether_idle))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ExtendCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
-CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::RegisterGraphCall>))
 CAF_END_TYPE_ID_BLOCK(troupe_cast)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
@@ -106,7 +103,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::remove_child)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::child_removed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_session_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::session_stats)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::parts_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::step_answered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::resources_gathered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::holders_known)
@@ -116,6 +112,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_whether_idle)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CloseCall>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::RegisterGraphCall>)
 
 #endif  // TROUPE_ACTORS_MESSAGES_H_

@@ -37,8 +37,8 @@ struct DeviceAndMemory {
   Device device;
 };
 
-// The name of the task, with which the names of its devices begin.
-constexpr std::string_view kTask = "/job:localhost/replica:0/task:0";
+// Of the task of a device.
+std::string TaskOf(const std::string& device) { return DeviceName::ParseFull(device)->TaskName(); }
 
 // `failed` is called before the steps at `place` hear of it.
 ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& policy, std::string place,
@@ -58,14 +58,18 @@ ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& pol
   return c;
 }
 
-// A worker outlives none of what its children and its own factory refer to (Runtime::Impl::End).
-void SpawnCast(Runtime::Impl* impl) {
+// The actors of the devices and containers of one task, and what spawns its worker. A worker
+// outlives none of what its children and its own factory refer to (Runtime::Impl::End).
+ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
   caf::actor_system& system = *impl->system;
-  impl->directory = std::make_shared<Directory>();
-  impl->workers_children = std::make_shared<Children>(impl->directory);
+  task->children = std::make_shared<Children>(impl->directory);
+  task->graphs = std::make_shared<RegisteredGraphs>();
+  std::vector<Worker::OneDevice> own;
   for (size_t i = 0; i < impl->devices.size(); ++i) {
     const std::shared_ptr<Device>& d = impl->devices[i];
+    if (TaskOf(d->name()) != task->name) continue;
     std::atomic<uint64_t>* const incarnation = &impl->incarnations[i];
+    own.push_back({d, incarnation});
     // Whoever asks what begins after the death must not meet what is told to end for it.
     ChildSpec device = SpecOf(impl, "device:" + d->name(), impl->policies.device, d->name(),
                               [incarnation] { incarnation->fetch_add(1); });
@@ -74,18 +78,27 @@ void SpawnCast(Runtime::Impl* impl) {
           s, d, incarnation->load(),
           [steps = impl->steps](const Runtime::Impl::Answered& answered) { return steps->Ask(answered); }, impl->aside);
     };
-    impl->workers_children->Spawn(system, std::move(device));
+    task->children->Spawn(system, std::move(device));
     ChildSpec container = SpecOf(impl, "container:" + d->name(), impl->policies.container, d->name(), nullptr);
     container.spawn = [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); };
-    impl->workers_children->Spawn(system, std::move(container));
+    task->children->Spawn(system, std::move(container));
   }
-  ChildSpec worker = SpecOf(impl, "worker", impl->policies.worker, std::string(kTask), nullptr);
-  worker.spawn = [impl](caf::actor_system& s, uint64_t) {
-    return impl->worker = SpawnWorker(s, impl->devices, impl->workers_children, impl->aside);
+  ChildSpec worker = SpecOf(impl, WorkerName(task->name), impl->policies.worker, task->name, nullptr);
+  worker.spawn = [impl, task, logic = std::make_shared<const Worker>(task->name, std::move(own), task->graphs)](
+                     caf::actor_system& s, uint64_t incarnation) {
+    return task->worker = SpawnWorker(s, logic, incarnation, task->children, impl->aside);
   };
-  std::vector<ChildSpec> children;
-  children.push_back(std::move(worker));
-  impl->supervisor = SpawnSupervisor(system, std::move(children), impl->directory);
+  return worker;
+}
+
+void SpawnCast(Runtime::Impl* impl) {
+  impl->directory = std::make_shared<Directory>();
+  std::vector<ChildSpec> workers;
+  for (const std::string& name : impl->options.tasks) {
+    impl->tasks.emplace_back().name = name;
+    workers.push_back(MakeTask(impl, &impl->tasks.back()));
+  }
+  impl->supervisor = SpawnSupervisor(*impl->system, std::move(workers), impl->directory);
 }
 
 // Whether the system has so many more threads to give. CAF ends the program when it cannot start
@@ -140,6 +153,19 @@ void Delete(Runtime* r) {
   spdlog::error("a runtime stays, since the system has no thread left to end it");
 }
 
+absl::Status CheckTasks(const std::vector<std::string>& tasks) {
+  if (tasks.empty() || tasks.size() > 256) return InvalidArgument("there are ", tasks.size(), " tasks, not 1 to 256");
+  std::set<std::string> names;
+  for (const std::string& task : tasks) {
+    const absl::StatusOr<DeviceName> name = DeviceName::Parse(task);
+    if (!name.ok()) return Annotate(name.status(), "RuntimeOptions.tasks");
+    if (!name->job || !name->replica || !name->task || name->TaskName() != task)
+      return InvalidArgument("'", task, "' is no full name of a task, such as '/job:localhost/replica:0/task:0'");
+    if (!names.insert(task).second) return InvalidArgument("task '", task, "' is given twice");
+  }
+  return absl::OkStatus();
+}
+
 // The devices that a program brings.
 absl::Status CheckDevices(const RuntimeOptions& options) {
   std::set<std::string> names;
@@ -147,9 +173,10 @@ absl::Status CheckDevices(const RuntimeOptions& options) {
     if (d == nullptr) return InvalidArgument("RuntimeOptions.devices has a null pointer");
     const absl::StatusOr<DeviceName> name = DeviceName::ParseFull(d->name());
     if (!name.ok()) return Annotate(name.status(), "RuntimeOptions.devices");
-    if (name->TaskName() != kTask || *name->type != d->type() || *name->type == "CPU") {
-      return InvalidArgument("device '", d->name(), "' of type ", d->type(), " is no device of ", kTask,
-                             " beside its CPUs, or its name tells another type");
+    const bool ours = std::find(options.tasks.begin(), options.tasks.end(), name->TaskName()) != options.tasks.end();
+    if (!ours || *name->type != d->type() || *name->type == "CPU") {
+      return InvalidArgument("device '", d->name(), "' of type ", d->type(), " is no device of ",
+                             StrJoin(options.tasks, ", "), " beside its CPUs, or its name tells another type");
     }
     if (!names.insert(d->name()).second) return InvalidArgument("device '", d->name(), "' is given twice");
     if (d->allocator() == nullptr || d->threads() == nullptr || d->containers() == nullptr)
@@ -166,6 +193,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     return InvalidArgument("cpu_devices = ", options.cpu_devices, " is not between 1 and 256");
   }
   if (options.memory_limit < 0) return InvalidArgument("memory_limit is negative");
+  TROUPE_RETURN_IF_ERROR(CheckTasks(options.tasks));
   TROUPE_RETURN_IF_ERROR(CheckDevices(options));
   NoLoggerAfter restore;
   auto impl = std::make_unique<Runtime::Impl>();
@@ -204,17 +232,20 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     impl->turns = std::make_unique<TurnThreads>(system, compute);
   }
   Env* const env = options.env != nullptr ? options.env : Env::Default();
-  for (int i = 0; i < options.cpu_devices; ++i) {
-    const uint64_t incarnation = env->Unforeseeable() >> 1;
-    auto device = std::make_shared<DeviceAndMemory>(
-        impl->allocator, Device(StrCat(kTask, "/device:CPU:", i), "CPU", incarnation, allocator, compute,
-                                std::make_shared<ResourceContainers>(), env));
-    impl->devices.emplace_back(device, &device->device);
-    impl->incarnations.emplace_back(incarnation);
-  }
-  for (const auto& d : options.devices) {
-    impl->devices.push_back(d);
-    impl->incarnations.emplace_back(d->incarnation());
+  for (const std::string& task : options.tasks) {
+    for (int i = 0; i < options.cpu_devices; ++i) {
+      const uint64_t incarnation = env->Unforeseeable() >> 1;
+      auto device = std::make_shared<DeviceAndMemory>(
+          impl->allocator, Device(StrCat(task, "/device:CPU:", i), "CPU", incarnation, allocator, compute,
+                                  std::make_shared<ResourceContainers>(), env));
+      impl->devices.emplace_back(device, &device->device);
+      impl->incarnations.emplace_back(incarnation);
+    }
+    for (const auto& d : options.devices) {
+      if (TaskOf(d->name()) != task) continue;
+      impl->devices.push_back(d);
+      impl->incarnations.emplace_back(d->incarnation());
+    }
   }
   SpawnCast(impl.get());
   // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a
@@ -251,14 +282,17 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
   if (impl->supervisor) {
     NoLoggerAfter restore;
     caf::scoped_actor self(*impl->system);
-    // First the one who would spawn the other anew.
-    for (const caf::actor* a : {&impl->supervisor, &impl->worker}) {
-      self->monitor(*a);
-      self->send_exit(*a, caf::exit_reason::user_shutdown);
+    const auto end = [&](const caf::actor& a) {
+      self->monitor(a);
+      self->send_exit(a, caf::exit_reason::user_shutdown);
       self->receive([](const caf::down_msg&) {});
+    };
+    // First the one who would spawn the others anew.
+    end(std::exchange(impl->supervisor, nullptr));
+    for (Task& task : impl->tasks) {
+      end(std::exchange(task.worker, nullptr));
+      task.children->StopAll();  // of a worker that was dead
     }
-    impl->workers_children->StopAll();  // of a worker that was dead
-    impl->supervisor = impl->worker = nullptr;
   }
   // In slices: a process that was stopped meanwhile has not waited.
   constexpr std::chrono::milliseconds kSlice{100};

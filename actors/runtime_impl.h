@@ -20,6 +20,7 @@
 #include "actors/step_clock.h"
 #include "actors/supervisor.h"
 #include "actors/turn_threads.h"
+#include "actors/worker_actor.h"
 #include "troupe/actors.h"
 #include "troupe/device.h"
 
@@ -63,13 +64,19 @@ struct Runtime::Impl {
   // The incarnations of the devices, by their place in `devices`: one more with each death of a
   // device's actor. Edges between parts name that of the sending device.
   std::deque<std::atomic<uint64_t>> incarnations;
-  std::shared_ptr<Directory> directory;  // "worker", "device:<name>", "container:<name>" -> the living actor
+  // "worker:<task>", "device:<name>", "container:<name>" -> the living actor
+  std::shared_ptr<Directory> directory;
   CastPolicies policies;
   caf::actor supervisor;
-  // The latest incarnation of the worker. Set by the supervisor, and read when that has ended.
-  caf::actor worker;
-  // Those of the worker, which outlive it.
-  std::shared_ptr<Children> workers_children;
+  struct Task {
+    std::string name;
+    // The latest incarnation of its worker. Set by the supervisor, and read when that has ended.
+    caf::actor worker;
+    // These outlive it.
+    std::shared_ptr<Children> children;
+    std::shared_ptr<RegisteredGraphs> graphs;
+  };
+  std::deque<Task> tasks;  // in the order of their devices
 
   // Called when a worker, device or container actor died. By session; each may be called once more
   // while its session goes.

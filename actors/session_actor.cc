@@ -8,11 +8,10 @@
 #include "actors/messages.h"
 #include "actors/pending_run.h"
 #include "actors/step/cancel_later.h"
+#include "actors/worker_actor.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
-#include "graph/passes/fuse.h"
 #include "graph/passes/late_reads.h"
-#include "graph/passes/memory_copies.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
 #include "graph/passes/prune.h"
@@ -23,8 +22,13 @@
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
-
 namespace {
+
+std::vector<std::string> NamesOf(const std::deque<Runtime::Impl::Task>& tasks) {
+  std::vector<std::string> names;
+  for (const auto& t : tasks) names.push_back(t.name);
+  return names;
+}
 
 // By fetch: the feeds that it depends on, for partial runs.
 std::vector<std::vector<int>> FeedsOfFetches(const PrunedGraph& pruned) {
@@ -76,7 +80,8 @@ SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions op
       watch_(std::make_shared<StepWatch>(
           runtime_->impl()->clock,
           [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })),
-      cache_(std::make_shared<SignatureCache>(options_.max_signatures)) {}
+      cache_(std::make_shared<SignatureCache>(options_.max_signatures)),
+      tasks_(NamesOf(runtime_->impl()->tasks), runtime_->impl()->directory) {}
 
 void SessionState::Clear() {
   for (const auto& d : runtime_->impl()->devices) {
@@ -142,7 +147,7 @@ void SessionMaster::StartWork() {
       }
     }
     if (work.extend != nullptr) self->DoExtend(work);
-    if (work.compile != nullptr) work.compile->parts != nullptr ? self->DoExport(work) : self->DoCompile(work);
+    if (work.compile != nullptr) self->DoCompile(work);
     // Before the share: who waits for it may end the actor system next.
     work = Work();
     self = nullptr;
@@ -189,21 +194,17 @@ void SessionMaster::AnswerCalls(std::vector<Call> calls, const absl::Status& sta
 
 void SessionMaster::Attach(const caf::actor& actor) {
   std::vector<Call> held;
-  std::vector<int64_t> compiles;
   {
     std::lock_guard<std::mutex> lock(mu_);
     actor_ = actor;
     held.swap(held_);
-    for (const auto& [compile, registering] : registered_) compiles.push_back(compile);
   }
-  // What the actor before was sent may have gone with it.
-  for (const int64_t compile : compiles) caf::anon_send(actor, parts_registered{compile});
   for (Call& call : held) std::visit([&](auto& c) { caf::anon_send(actor, std::move(c)); }, call);
 }
 
 void SessionMaster::Detach(const caf::actor_addr& actor) {
   std::vector<Call> calls;
-  decltype(registered_) registered;  // goes without the lock
+  decltype(registering_) registering;  // goes without the lock
   absl::Status why;
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -217,7 +218,10 @@ void SessionMaster::Detach(const caf::actor_addr& actor) {
       if (w.extend != nullptr) calls.push_back(std::move(w.extend));
     }
     queue_.clear();
-    if (!end_.ok()) registered.swap(registered_);
+    // What the workers answer to this actor is lost.
+    registering.swap(registering_);
+    tasks_.AskAgain();
+    if (std::exchange(parked_, std::nullopt)) working_ = false;
   }
   AnswerCalls(std::move(calls), why);
 }
@@ -295,7 +299,7 @@ void SessionMaster::Compile(std::shared_ptr<CompileCall> call) {
     }
   }
   if (!refused.ok()) return CallUser("a callback", [&] { call->done(std::move(refused)); });
-  if (!worker()) return AnswerThose(work.waiting, WhyNoWorker());
+  if (absl::Status s = SomeWorker(); !s.ok()) return AnswerThose(work.waiting, s);
   work.compile = std::move(call);
   const int64_t waiting = work.waiting;
   if (absl::Status s = Queue(std::move(work)); !s.ok()) AnswerThose(waiting, s);
@@ -357,80 +361,192 @@ void SessionMaster::AnswerThose(int64_t waiting, const Answer& answer) {
   for (const auto& call : calls) CallUser("a callback", [&] { call->done(answer); });
 }
 
+absl::Status SessionMaster::SomeWorker() const {
+  for (uint32_t i = 0; i < tasks_.size(); ++i) {
+    if (tasks_.worker(i)) return absl::OkStatus();
+  }
+  return tasks_.WhyDown(0);
+}
+
+template <class Message>
+bool SessionMaster::ToWorker(uint32_t task, const caf::actor& from, Message message) {
+  const caf::actor worker = tasks_.worker(task);
+  if (worker && from) caf::send_as(from, worker, std::move(message));
+  return worker && from;
+}
+
+void SessionMaster::AskForDevices() {
+  // A task counts as asked before its worker is looked for: if that dies now, OnFailure finds the
+  // question.
+  caf::actor from;
+  std::vector<std::pair<uint32_t, list_devices>> questions;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    from = actor_;
+    questions = tasks_.ToAsk();
+  }
+  for (auto& [task, question] : questions) {
+    if (options_.wire_messages) question = wire::ThroughBytes(*runtime_->impl()->system, question).value();
+    if (ToWorker(task, from, question)) continue;
+    std::lock_guard<std::mutex> lock(mu_);
+    tasks_.AskAgain(task);
+  }
+}
+
+bool SessionMaster::WaitForDevices(const Work& work) {
+  AskForDevices();
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!tasks_.Waits()) return false;
+  parked_ = work;
+  return true;
+}
+
+void SessionMaster::GoOn() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!parked_ || tasks_.Waits()) return;
+    queue_.push_front(*std::exchange(parked_, std::nullopt));
+  }
+  StartWork();
+}
+
+void SessionMaster::DevicesCame(const device_list& answer) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    tasks_.Told(answer);
+  }
+  GoOn();
+}
+
 void SessionMaster::DoCompile(const Work& work) {
+  if (WaitForDevices(work)) return;
   auto p = std::make_shared<Registering>();
   p->under_way = UnderWay::Share(under_way_);
   p->master = shared_from_this();
   p->compile = work.compile;
   p->waiting = work.waiting;
   // From here on the next work begins when `p` goes.
-  const absl::Status s = Guarded("compiling", [&] {
+  absl::Status s = Guarded("compiling", [&] {
     return Partition(
         *work.compile, [&] { return Wanted(work.waiting); }, p.get());
   });
   if (!s.ok()) return AnswerThose(work.waiting, s);
-  const caf::actor worker = this->worker();
-  if (!worker) return AnswerThose(work.waiting, WhyNoWorker());
-  const std::shared_ptr<RegisterGraphCall> call = std::move(p->call);
-  call->wanted = [this, waiting = work.waiting] { return Wanted(waiting); };
-  // The worker answers by a message of its own.
-  call->done = [p = std::move(p), call = call.get()](auto parts) {
-    // The graphs go when the caller has its answer: he need not wait until they are taken apart.
-    p->graphs = std::move(call->graphs);
-    p->parts = std::move(parts);
-    const int64_t compile = p->waiting;
-    caf::actor self;  // without one the next takes it when it begins
-    {
-      std::lock_guard<std::mutex> lock(p->master->mu_);
-      self = p->master->actor_;
-      // After the end nobody would take it.
-      if (p->master->end_.ok()) p->master->registered_.emplace(compile, p);
+  if (p->messages.empty()) return Finish(p);  // there is nothing to run
+  std::vector<register_graph> messages = std::move(p->messages);
+  p->answers.resize(messages.size());
+  caf::actor from;
+  {
+    // Before the workers are looked for, as in AskForDevices.
+    std::lock_guard<std::mutex> lock(mu_);
+    from = actor_;
+    // Without an actor, or after the end, all who waited have been answered.
+    if (!from || !waiting_.contains(work.waiting)) return;
+    registering_.emplace(work.waiting, p);
+  }
+  for (size_t i = 0; i < messages.size() && s.ok(); ++i) {
+    if (options_.wire_messages) {
+      auto copy = wire::ThroughBytes(*runtime_->impl()->system, messages[i]);
+      s = copy.status();
+      if (!s.ok()) break;
+      messages[i] = *std::move(copy);
     }
-    if (self) caf::anon_send(self, parts_registered{compile});
-  };
-  caf::anon_send(worker, call);
+    messages[i].interest = p;
+    if (!ToWorker(p->tasks[i], from, std::move(messages[i]))) s = tasks_.WhyDown(p->tasks[i]);
+  }
+  if (s.ok()) return;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    registering_.erase(work.waiting);
+  }
+  AnswerThose(work.waiting, s);
 }
 
-void SessionMaster::PartsCame(int64_t compile) {
+void SessionMaster::GraphRegistered(graph_registered answer) {
+  const std::shared_ptr<const RegisteredGraph> until_found = answer.graph;
+  if (options_.wire_messages) {
+    auto copy = wire::ThroughBytes(*runtime_->impl()->system, answer);
+    if (copy.ok()) {
+      answer = *std::move(copy);
+    } else {
+      answer.status = copy.status();
+    }
+  }
   std::shared_ptr<Registering> p;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    auto it = registered_.extract(compile);
-    if (!it) return;
-    p = std::move(it.mapped());
+    const auto it = registering_.find(answer.compile);
+    if (it == registering_.end()) return;
+    p = it->second;
+    bool all = true;
+    for (size_t i = 0; i < p->tasks.size(); ++i) {
+      if (!p->answers[i] && tasks_.name(p->tasks[i]) == answer.task) {
+        // What came through bytes is found where it lives.
+        if (answer.status.ok() && answer.graph == nullptr)
+          answer.graph = runtime_->impl()->tasks[p->tasks[i]].graphs->Find(answer.handle);
+        p->answers[i] = answer;
+      }
+      all &= p->answers[i].has_value();
+    }
+    if (!all && answer.status.ok()) return;
+    registering_.erase(it);
   }
-  const Answer answer = p->parts.ok() ? Register(p->compile->key, p->signature, *p->parts) : p->parts.status();
+  if (!answer.status.ok()) return AnswerThose(answer.compile, answer.status);
+  Finish(p);
+}
+
+void SessionMaster::FailRegistering(const std::string& task) {
+  std::vector<std::shared_ptr<Registering>> failed;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (auto it = registering_.begin(); it != registering_.end();) {
+      const auto each = it++;
+      const Registering& r = *each->second;
+      bool waits = false;
+      for (size_t i = 0; i < r.tasks.size(); ++i) waits |= !r.answers[i] && tasks_.name(r.tasks[i]) == task;
+      if (!waits) continue;
+      failed.push_back(std::move(each->second));
+      registering_.erase(each);
+    }
+  }
+  for (const auto& r : failed)
+    AnswerThose(r->waiting, absl::AbortedError("the actor that was asked ended without an answer"));
+}
+
+void SessionMaster::Finish(const std::shared_ptr<Registering>& p) {
+  if (p->compile->parts != nullptr) return FinishExport(*p);
+  const Answer answer = Register(*p);
   if (answer.ok() && (*answer)->stale()) {
     // A device has died since its edges were named. The work begins when this one is over.
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      tasks_.ForgetAll();
+    }
     Work again;
     again.compile = p->compile;
-    again.waiting = compile;
+    again.waiting = p->waiting;
     if (Queue(std::move(again)).ok()) return;
   }
-  AnswerThose(compile, answer);
+  AnswerThose(p->waiting, answer);
 }
 
 // Compiled parts are not kept as graphs, so they are made again.
-void SessionMaster::DoExport(const Work& work) {
+void SessionMaster::FinishExport(const Registering& p) {
   proto::RunMetadata made;
-  absl::Status s = Guarded("compiling", [&] {
-    Registering r;
-    r.master = shared_from_this();
-    absl::Status partitioned = Partition(
-        *work.compile, [&] { return Wanted(work.waiting); }, &r);
-    if (!partitioned.ok()) return partitioned;
-    for (const auto& [device, part] : r.call->graphs) ExportGraphDef(*part, made.add_partition_graphs());
+  const absl::Status s = Guarded("compiling", [&] {
+    for (const auto& answer : p.answers) {
+      for (const GraphValue& part : answer->graphs) ExportGraphDef(*part.graph, made.add_partition_graphs());
+    }
     return absl::OkStatus();
   });
-  if (!s.ok()) return AnswerThose(work.waiting, s);
+  if (!s.ok()) return AnswerThose(p.waiting, s);
   {
     // Who has been answered meanwhile may have taken its metadata away.
     std::lock_guard<std::mutex> lock(mu_);
-    if (TakeLocked(work.waiting).empty()) return;
+    if (TakeLocked(p.waiting).empty()) return;
   }
-  work.compile->parts->MergeFrom(made);
-  work.compile->parts = nullptr;
-  Compile(work.compile);
+  p.compile->parts->MergeFrom(made);
+  p.compile->parts = nullptr;
+  Compile(p.compile);
 }
 
 absl::Status SessionMaster::Partition(const CompileCall& call, const std::function<absl::Status()>& wanted,
@@ -443,7 +559,6 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   Graph* graph = pruned.graph.get();
   std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);
   ClaimVariables(graph);
-  const std::vector<std::shared_ptr<Device>>& devices = runtime_->impl()->devices;
   TROUPE_RETURN_IF_ERROR(ReadAfterUpdates(graph, &wanted).status());
   if (options_.fold_constants) {
     TROUPE_RETURN_IF_ERROR(wanted());
@@ -471,12 +586,12 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   s->master = weak_from_this();
   s->turns = runtime_->impl()->turns.get();
   result->signature = std::move(s);
-  result->call = std::make_shared<RegisterGraphCall>(SessionScope(id_, options_.share_variables));
-  std::vector<DeviceInfo> infos;
-  infos.reserve(devices.size());
-  for (size_t i = 0; i < devices.size(); ++i)
-    infos.push_back({devices[i]->name(), runtime_->impl()->incarnations[i].load(), 0});
-  TROUPE_ASSIGN_OR_RETURN(const DeviceSet set, DeviceSet::Make(std::move(infos)));
+  absl::StatusOr<std::vector<DeviceInfo>> devices = [&] {
+    std::lock_guard<std::mutex> lock(mu_);
+    return tasks_.Devices();
+  }();
+  TROUPE_RETURN_IF_ERROR(devices.status());
+  TROUPE_ASSIGN_OR_RETURN(const DeviceSet set, DeviceSet::Make(*std::move(devices)));
   PlaceOptions place;
   place.allow_soft_placement = options_.allow_soft_placement;
   place.use_cost_model = options_.use_cost_model;
@@ -487,30 +602,41 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   PartitionOptions partition;
   partition.wanted = &wanted;
   CostModel costs;
-  if (options_.schedule_recvs && devices.size() > 1 && HasSeveralDevices(*graph)) {
+  if (options_.schedule_recvs && set.size() > 1 && HasSeveralDevices(*graph)) {
     TROUPE_RETURN_IF_ERROR(costs.InferShapes(*graph, &wanted));
     partition.schedule_recvs = &costs;
   }
   TROUPE_RETURN_IF_ERROR(wanted());
   TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set, partition));
-  if (options_.fuse) {
-    // In the parts, where everything that somebody else needs is an edge.
-    for (GraphPart& p : parts)
-      TROUPE_RETURN_IF_ERROR(FuseNodes(p.graph.get(), RegistryKernelLookup(), &wanted).status());
-  }
+  // The parts of one task stand together.
   for (GraphPart& p : parts) {
-    const auto on = std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d->name() == p.device; });
-    if ((*on)->memory() == MemoryKind::kHost) continue;
-    TROUPE_RETURN_IF_ERROR(AddMemoryCopies(p.graph.get(), RegistryKernelLookup(), (*on)->type()).status());
+    const auto task = static_cast<uint32_t>(tasks_.Find(p.task));
+    if (result->tasks.empty() || result->tasks.back() != task) {
+      result->tasks.push_back(task);
+      register_graph& m = result->messages.emplace_back();
+      m.compile = result->waiting;
+      m.session = id_;
+      m.share_variables = options_.share_variables;
+      m.fuse = options_.fuse;
+      m.only_graphs = call.parts != nullptr;
+    }
+    result->messages.back().parts.push_back({std::move(p.device), {std::move(p.graph)}});
   }
-  for (GraphPart& p : parts) result->call->graphs.emplace_back(std::move(p.device), std::move(p.graph));
   return absl::OkStatus();
 }
 
-SessionMaster::Answer SessionMaster::Register(const std::string& key, std::shared_ptr<Signature> signature,
-                                              std::vector<std::shared_ptr<const CompiledPart>> parts) {
-  signature->parts = std::move(parts);
-  signature->edges = EdgesBetween(signature->parts);
+SessionMaster::Answer SessionMaster::Register(const Registering& p) {
+  const std::shared_ptr<Signature>& signature = p.signature;
+  std::vector<PartEdges> edges;
+  for (size_t i = 0; i < p.answers.size(); ++i) {
+    const graph_registered& answer = *p.answers[i];
+    if (answer.graph == nullptr || answer.graph->parts.size() != answer.parts.size())
+      return absl::AbortedError(StrCat("the worker of ", answer.task, " has no graph ", answer.handle));
+    for (const auto& part : answer.graph->parts) signature->parts.push_back(part);
+    for (const PartEdges& e : answer.parts) edges.push_back(e);
+    signature->tasks.resize(signature->parts.size(), p.tasks[i]);
+  }
+  signature->edges = EdgesBetween(edges, signature->tasks);
   for (uint32_t i = 0; i < signature->edges.size(); ++i) {
     EdgeTable::Edge& edge = signature->edges[i];
     const size_t device = edge.name.find(';');
@@ -532,7 +658,7 @@ SessionMaster::Answer SessionMaster::Register(const std::string& key, std::share
     signature->SetStale();
     return signature;
   }
-  cache_->Add(key, signature);
+  cache_->Add(p.compile->key, signature);
   // Whoever ends the session meanwhile clears before or after this.
   if (closed()) cache_->Clear();
   if (signature->stale()) cache_->Remove(signature.get());
@@ -555,6 +681,12 @@ void SessionMaster::AbortAll(const absl::Status& status) {
 
 void SessionMaster::OnFailure(const Failure& failure) {
   const CancelLater later;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    tasks_.Forget(failure.place);
+  }
+  FailRegistering(failure.place);
+  GoOn();
   for (const auto& s : Living()) {
     if (!s->edges.Live()) {
       s->SetStale();
@@ -579,7 +711,7 @@ void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
 
 void SessionMaster::AnswerAll() {
   decltype(waiting_) waiting;
-  decltype(registered_) registered;  // goes without the lock
+  decltype(registering_) registering;  // goes without the lock
   std::vector<Call> calls;
   absl::Status end;
   {
@@ -589,7 +721,8 @@ void SessionMaster::AnswerAll() {
     waiting.swap(waiting_);
     calls_waiting_ = 0;
     joinable_.clear();
-    registered.swap(registered_);
+    registering.swap(registering_);
+    if (std::exchange(parked_, std::nullopt)) working_ = false;
     for (Work& w : queue_) {
       if (w.extend != nullptr) calls.push_back(std::move(w.extend));
     }
@@ -691,11 +824,13 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
   self->state.master = std::move(master);
   self->state.me = self->address();
   self->state.master->Attach(caf::actor_cast<caf::actor>(self));
+  self->state.master->AskForDevices();
   return {
       [self](const std::shared_ptr<ExtendCall>& call) { self->state.master->Extend(call); },
       [self](const std::shared_ptr<CompileCall>& call) { self->state.master->Compile(call); },
       [self](get_session_stats) { return session_stats{self->state.master->calls_waiting()}; },
-      [self](parts_registered m) { self->state.master->PartsCame(m.compile); },
+      [self](const device_list& m) { self->state.master->DevicesCame(m); },
+      [self](graph_registered& m) { self->state.master->GraphRegistered(std::move(m)); },
       [self](step_answered& m) {
         auto request = self->state.waiting.extract(m.request);
         if (request) request.mapped()->promise.deliver(std::move(m.reply));

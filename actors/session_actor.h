@@ -3,29 +3,38 @@
 //   state   message                      action                                                                reply (through the call)
 //   open    extend {graph}             1 queue; in its turn import into the graph, all or nothing              status
 //   open    compile, known             2 answer at once                                                        signature
-//   open    compile, new               3 queue; in its turn prune, fold, merge, place, partition; register_graph to the worker
-//                                                                                                              by 5, or the first error
+//   open    compile, new               3 queue; in its turn prune, fold, merge, place, partition; register_graph to the worker of each
+//                                        task that has a part                                                  by 6, or the first error
 //   open    compile, new, which another call waits for already
 //                                      4 wait with it                                                          as the other
-//   open    compile, the worker is down
-//                                      5 answer at once                                                        UNAVAILABLE, or what it died of
-//   open    parts_registered           6 keep the signature, for all who wait for it                           signature or error
+//   open    compile, all workers are down
+//                                      5 answer at once                                                        UNAVAILABLE, or what one died of
+//   open    graph_registered           6 when all tasks have answered: keep the signature, for all who wait for it
+//                                                                                                              signature, or the first error
 //   open    run_request {feeds, ...}   7 as 2 to 6, then run asynchronously; for users' actors.
 //                                        step_answered tells this actor, which replies                         run_reply {status, outputs, metadata}
-//   open    (spawned again)            8 take the calls that came meanwhile, and the worker's answers          as they say
+//   open    (spawned again)            8 take the calls that came meanwhile                                    as they say
 //   open    close                      9 refuse what comes, abort what runs, answer who waits; closed from here on
 //                                                                                                              status
-//   closed  extend, compile, run_request, parts_registered
+//   closed  extend, compile, run_request, graph_registered
 //                                     10 nothing is done                                                       CANCELLED
 //   closed  close                     11 nothing is left to do                                                 status
 //   open    exit                      12 calls that wait for an answer get one, requests' steps end; the       ABORTED
 //                                        runtime's supervisor spawns the next incarnation
 //   open    exit, too often           13 as 9; closed from here on                                             FAILED_PRECONDITION
+//   open    compile, in its turn, while the devices of a task are not known
+//                                     14 list_devices to its worker; the compile waits. Those of all tasks are asked for when
+//                                        the actor begins, and again after an actor of the task has died
+//   open    device_list               15 take note; the compile that waits begins
+//   open    (the worker of a task that was asked dies)
+//                                     16 the compile that waits for its devices begins; one that waits for its parts is answered
+//                                                                                                              ABORTED
 //
-// All that the session is lies in its SessionMaster: graph, signatures, steps and the work under
-// way. So the actor may die and be spawned again. A call that is made while there is no actor waits
-// for the next one; a piece of work under way goes on, and an Extend that is being imported gets
-// its true answer. Steps do not hear of it, except those that the actor runs for run_request.
+// All that the session is lies in its SessionMaster: graph, signatures, steps and the queue of
+// work. So the actor may die and be spawned again. A call that is made while there is no actor
+// waits for the next one; an Extend that is being imported gets its true answer. A compile that is
+// under way ends, since nobody waits for it any more. Steps do not hear of it, except those that
+// the actor runs for run_request.
 //
 // The master is also told, in the turn of a supervisor, when an actor of the runtime died
 // (Runtime::Impl::TellFailure): it aborts the steps that have a part there. Signatures whose edges
@@ -47,11 +56,14 @@
 //   5           edge_5_while_the_worker_is_down_a_compile_is_refused
 //   7           edge_7_a_users_actor_runs_steps
 //   8           edge_8_the_next_incarnation_takes_the_calls_that_came_meanwhile
-//   8, 12       edges_8_and_12_a_compile_outlives_the_actor
+//   8, 12       edges_8_and_12_a_compile_ends_with_the_actor
 //   9, 10, 11   edges_9_to_11_close_ends_what_runs_and_refuses_what_comes
 //   12          edge_12_whoever_waits_for_a_dying_session_actor_gets_an_answer
 //   12          edge_12_steps_outlive_the_session_actor
 //   13          edge_13_an_actor_that_dies_too_often_ends_the_session
+//   14, 15, 16  edges_14_to_16_devices_are_asked_for_when_they_may_have_changed
+// and tests/cast/tasks_test.cc:
+//   3, 6, 16    a_signature_is_registered_once_for_each_task
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
 #define TROUPE_ACTORS_SESSION_ACTOR_H_
 
@@ -61,17 +73,20 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "actors/aside.h"
+#include "actors/reply.h"
 #include "actors/runtime_impl.h"
 #include "actors/signature.h"
 #include "actors/signature_cache.h"
 #include "actors/step_watch.h"
-#include "actors/worker_actor.h"
+#include "actors/task_directory.h"
+#include "actors/wire/graph_messages.h"
 #include "graph/passes/session_groups.h"
 #include "graph/passes/still_wanted.h"
 
@@ -139,8 +154,11 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void AbortAll(const absl::Status& status);
   // The same for the steps that an actor's death concerns.
   void OnFailure(const Failure& failure);
-  // The worker has answered for the compile with this number.
-  void PartsCame(int64_t compile);
+  // What a worker has answered.
+  void DevicesCame(const device_list& answer);
+  void GraphRegistered(graph_registered answer);
+  // Asks for the devices that are not known yet.
+  void AskForDevices();
   // Ends the session, from any thread and without a turn of its actor: steps end with `steps`,
   // calls with `calls`. AnswerAll then answers the calls that wait, on a thread on which users'
   // callbacks may run. The first end counts.
@@ -174,18 +192,20 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
     std::shared_ptr<CompileCall> compile;  // or
     int64_t waiting = 0;                   // who wait for the compile
   };
-  // A signature's parts on their way to the worker.
-  struct Registering {
+  // A signature's parts on their way to the workers.
+  struct Registering : public Interest {
+    absl::Status Look() const override { return master->Wanted(waiting); }
+
     std::shared_ptr<void> under_way;  // goes last
     std::shared_ptr<SessionMaster> master;
     std::shared_ptr<Signature> signature;
-    std::shared_ptr<RegisterGraphCall> call;
     std::shared_ptr<CompileCall> compile;  // the first that asked
     int64_t waiting = 0;
-    // When the worker has answered.
-    std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;
-    absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> parts = absl::UnknownError("not registered yet");
-    ~Registering() { master->NextWork(); }
+    // One message for each task that has a part, in the order of the parts.
+    std::vector<uint32_t> tasks;
+    std::vector<register_graph> messages;
+    std::vector<std::optional<graph_registered>> answers;
+    ~Registering() override { master->NextWork(); }
   };
 
   // An error when the session has ended.
@@ -195,7 +215,15 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void NextWork();
   void DoExtend(const Work& work);
   void DoCompile(const Work& work);
-  void DoExport(const Work& work);
+  // True when the work waits for the devices of a task.
+  bool WaitForDevices(const Work& work);
+  // Begins the work that has waited.
+  void GoOn();
+  // In the place of the parts, when all workers have answered.
+  void Finish(const std::shared_ptr<Registering>& registering);
+  void FinishExport(const Registering& registering);
+  // Fails what waits for this task, whose worker is gone.
+  void FailRegistering(const std::string& task);
   // Prunes, folds, merges, places and partitions. CANCELLED between two passes when the compile is
   // not wanted any more.
   absl::Status Partition(const CompileCall& call, const std::function<absl::Status()>& wanted, Registering* result);
@@ -206,8 +234,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   using Calls = std::vector<std::shared_ptr<CompileCall>>;
   Calls TakeGivenUpLocked();
   // Completes the signature with its compiled parts, and keeps it unless it is stale by now.
-  Answer Register(const std::string& key, std::shared_ptr<Signature> signature,
-                  std::vector<std::shared_ptr<const CompiledPart>> parts);
+  Answer Register(const Registering& registering);
   static void AnswerCalls(std::vector<Call> calls, const absl::Status& status);
   void AnswerAside();
   void AnswerThose(int64_t waiting, const Answer& answer);
@@ -217,9 +244,11 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // Sets the container of variables that belong to the session although their nodes have a shared
   // name.
   void ClaimVariables(Graph* graph);
-  // The worker that is alive now; null while it is being restarted.
-  caf::actor worker() const { return runtime_->impl()->directory->Find("worker"); }
-  absl::Status WhyNoWorker() const { return runtime_->impl()->directory->WhyDown("worker"); }
+  // OK when a worker is alive.
+  absl::Status SomeWorker() const;
+  // Sends a message to the worker, which answers to `from`. False when it is down.
+  template <class Message>
+  bool ToWorker(uint32_t task, const caf::actor& from, Message message);
 
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
@@ -250,7 +279,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   };
   absl::flat_hash_map<int64_t, Waiting> waiting_;
   absl::flat_hash_map<std::string, int64_t> joinable_;
-  std::map<int64_t, std::shared_ptr<Registering>> registered_;  // by compile: what the worker has answered
+  std::map<int64_t, std::shared_ptr<Registering>> registering_;  // by compile: what workers are asked
+  TaskDirectory tasks_;
+  std::optional<Work> parked_;  // the work that waits for devices
   int64_t last_waiting_ = 0;
   size_t calls_waiting_ = 0, sweep_at_ = 64;  // so many make it worth while to look who has given up
   // Every signature that is alive, whether or not the cache keeps it.

@@ -47,7 +47,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::vector<PartialTensorShape> feed_shapes;
   std::vector<std::vector<int>> fetch_needs;  // by fetch: the feeds that it depends on
   std::vector<std::shared_ptr<const CompiledPart>> parts;
-  EdgeTable edges;  // between the parts
+  std::vector<uint32_t> tasks;  // by part: the number of its task in the session; empty: all are on one
+  EdgeTable edges;              // between the parts
   SessionOptions options;
   caf::actor_system* system = nullptr;
   std::shared_ptr<Runtime> runtime;  // keeps devices alive

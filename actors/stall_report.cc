@@ -165,7 +165,9 @@ void StepQuestion::Ask(LocalTransport* transport, std::function<void(const std::
   if (executors_.empty()) return answered(shared_from_this());
   answered_ = std::move(answered);
   const question q{transport->questions().Add(shared_from_this())};
-  for (uint32_t i = 0; i < executors_.size(); ++i) transport->Deliver({0, i}, q).IgnoreError();
+  for (const auto& weak : executors_) {
+    if (const auto e = weak.lock()) transport->Deliver(e->address(), q).IgnoreError();
+  }
 }
 
 void StepQuestion::Answered(uint32_t part, StepReport report) {

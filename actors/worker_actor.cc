@@ -1,25 +1,97 @@
 #include "actors/worker_actor.h"
 
+#include <functional>
+
 #include "actors/aside.h"
 #include "actors/messages.h"
+#include "graph/passes/fuse.h"
+#include "graph/passes/memory_copies.h"
+#include "kernels/pass_support.h"
 
 namespace troupe {
 
-absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> Worker::RegisterGraph(
-    const RegisterGraphCall& call) const {
-  std::vector<std::shared_ptr<const CompiledPart>> parts;
-  for (const auto& [name, graph] : call.graphs) {
-    if (call.wanted) TROUPE_RETURN_IF_ERROR(call.wanted());
-    std::shared_ptr<Device> device;
-    for (const auto& d : devices_) {
-      if (d->name() == name) device = d;
-    }
-    if (device == nullptr) return NotFound("this worker has no device '", name, "'");
-    TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledPart> part,
-                            CompiledPart::Compile(*graph, std::move(device), call.session));
-    parts.push_back(std::move(part));
+std::string WorkerName(std::string_view task) { return StrCat("worker:", task); }
+
+std::shared_ptr<const RegisteredGraph> RegisteredGraphs::Add(std::vector<std::shared_ptr<const CompiledPart>> parts) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (graphs_.size() >= look_through_) {
+    std::erase_if(graphs_, [](const auto& each) { return each.second.expired(); });
+    look_through_ = 2 * graphs_.size() + 64;
   }
-  return parts;
+  auto graph = std::make_shared<const RegisteredGraph>(++last_, std::move(parts));
+  graphs_.emplace(graph->handle, graph);
+  return graph;
+}
+
+std::shared_ptr<const RegisteredGraph> RegisteredGraphs::Find(uint64_t handle) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = graphs_.find(handle);
+  return it == graphs_.end() ? nullptr : it->second.lock();
+}
+
+size_t RegisteredGraphs::size() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return graphs_.size();
+}
+
+device_list Worker::Devices(const list_devices& question) const {
+  device_list answer;
+  answer.number = question.number;
+  answer.task = task_;
+  for (const OneDevice& d : devices_)
+    answer.devices.push_back({d.device->name(), d.device->type(), d.incarnation->load()});
+  return answer;
+}
+
+std::shared_ptr<Device> Worker::Find(const std::string& name) const {
+  for (const OneDevice& d : devices_) {
+    if (d.device->name() == name) return d.device;
+  }
+  return nullptr;
+}
+
+graph_registered Worker::Register(const register_graph& request) const {
+  graph_registered answer;
+  answer.compile = request.compile;
+  answer.task = task_;
+  absl::Status s = Guarded("compiling", [&] { return Register(request, &answer); });
+  if (s.ok()) return answer;
+  graph_registered failed;
+  failed.compile = request.compile;
+  failed.task = task_;
+  failed.status = std::move(s);
+  return failed;
+}
+
+absl::Status Worker::Register(const register_graph& request, graph_registered* answer) const {
+  const std::function<absl::Status()> wanted = [&] {
+    return request.interest == nullptr ? absl::OkStatus() : request.interest->Look();
+  };
+  const SessionScope session(request.session, request.share_variables);
+  std::vector<std::shared_ptr<const CompiledPart>> compiled;
+  for (const register_graph::Part& part : request.parts) {
+    TROUPE_RETURN_IF_ERROR(wanted());
+    std::shared_ptr<Device> device = Find(part.device);
+    if (device == nullptr) return NotFound("the worker of ", task_, " has no device '", part.device, "'");
+    if (part.graph.graph == nullptr) return InvalidArgument("the part on '", part.device, "' has no graph");
+    Graph* const graph = part.graph.graph.get();
+    // Bytes do not say it.
+    for (Node* n : graph->op_nodes()) n->set_assigned_device(part.device);
+    // In the part, where everything that somebody else needs is an edge.
+    if (request.fuse) TROUPE_RETURN_IF_ERROR(FuseNodes(graph, RegistryKernelLookup(), &wanted).status());
+    if (device->memory() != MemoryKind::kHost)
+      TROUPE_RETURN_IF_ERROR(AddMemoryCopies(graph, RegistryKernelLookup(), device->type()).status());
+    if (request.only_graphs) {
+      answer->graphs.push_back(part.graph);
+      continue;
+    }
+    TROUPE_ASSIGN_OR_RETURN(compiled.emplace_back(), CompiledPart::Compile(*graph, std::move(device), session));
+    answer->parts.push_back(EdgesOf(*compiled.back()));
+  }
+  if (request.only_graphs) return absl::OkStatus();
+  answer->graph = graphs_->Add(std::move(compiled));
+  answer->handle = answer->graph->handle;
+  return absl::OkStatus();
 }
 
 namespace {
@@ -30,11 +102,11 @@ struct WorkerState {
   const char* name = "troupe.worker";
 };
 
-caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::vector<std::shared_ptr<Device>> devices,
-                             std::shared_ptr<Children> children, bool aside) {
+caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared_ptr<const Worker> worker,
+                             uint64_t incarnation, std::shared_ptr<Children> children, bool aside) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
-  self->state.worker = std::make_shared<const Worker>(std::move(devices));
+  self->state.worker = std::move(worker);
   self->state.children = std::move(children);
   self->state.children->TakeOver(self);
   self->set_down_handler([self](caf::down_msg& down) { self->state.children->OnDown(self, down); });
@@ -45,11 +117,21 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::vector
   });
   return {
       [self](restart_child r) { self->state.children->OnRestart(self, r.number); },
-      [self, aside](const std::shared_ptr<RegisterGraphCall>& call) {
-        RunAside(aside, [worker = self->state.worker, call] {
-          auto parts = Guarded("compiling", [&] { return worker->RegisterGraph(*call); });
-          call->wanted = nullptr;
-          call->done(std::move(parts));
+      [self, incarnation](const list_devices& question) {
+        device_list answer = self->state.worker->Devices(question);
+        answer.incarnation = incarnation;
+        if (self->current_sender() != nullptr)
+          self->send(caf::actor_cast<caf::actor>(self->current_sender()), std::move(answer));
+      },
+      [self, aside](register_graph& message) {
+        RunAside(aside, [worker = self->state.worker, to = caf::actor_cast<caf::actor>(self->current_sender()),
+                         message = std::make_shared<register_graph>(std::move(message))]() mutable {
+          graph_registered answer = worker->Register(*message);
+          if (to) caf::anon_send(to, std::move(answer));
+          to = nullptr;
+          worker = nullptr;
+          // Last: who has an interest may end the actor system next.
+          message = nullptr;
         });
       },
   };
@@ -57,9 +139,9 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::vector
 
 }  // namespace
 
-caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices,
+caf::actor SpawnWorker(caf::actor_system& system, std::shared_ptr<const Worker> worker, uint64_t incarnation,
                        std::shared_ptr<Children> children, bool aside) {
-  return system.spawn<caf::hidden>(WorkerBehavior, std::move(devices), std::move(children), aside);
+  return system.spawn<caf::hidden>(WorkerBehavior, std::move(worker), incarnation, std::move(children), aside);
 }
 
 }  // namespace troupe

@@ -1,63 +1,104 @@
-// The worker: compiles the graphs that a session registers for the devices of one task. It shares
-// the devices, which the runtime owns.
+// The worker of one task: tells its devices, and compiles the parts of graphs that sessions
+// register for them. It shares the devices, which the runtime owns.
 //
-//   state  message                            action                                              reply (through the call)
-//   alive  register_graph {graphs, session} 1 compile one part per device                         parts
+//   state  message                            action                                              reply
+//   alive  list_devices                     1 nothing else                                        device_list
+//   alive  register_graph {parts, ...}      2 fuse nodes, copy between memories, choose and       graph_registered
+//                                             prepare kernels: one part for each device
 //   alive  register_graph, a part cannot be compiled, or is for a device of others
-//                                           2 stop there                                          the first error
-//   alive  exit                             3 calls in the mailbox are dropped; the supervisor    ABORTED
-//                                             ends the steps of the task and spawns the next incarnation.
-//                                             What is worked on goes on
+//                                           3 stop there                                          the first error
+//   alive  register_graph, only the graphs  4 fuse nodes, copy between memories                   their graphs
+//   alive  exit                             5 questions in the mailbox are dropped; the supervisor none
+//                                             ends the steps of the task, tells the sessions, and spawns the
+//                                             next incarnation. What is worked on goes on, and is answered
+//
+// A reply goes to the sender. A registered graph has a handle, which is never given again while the
+// runtime lives; the graph lives as long as somebody has a share of it.
 //
 // It supervises the actors of the task's devices and of their containers (supervisor.h). When the
 // worker dies, they live on; its next incarnation watches them again, and restarts those that have
 // died meanwhile. So the devices keep their incarnations.
 //
-// Each call is worked on by a thread of its own (aside.h), so that one session does not wait for
+// Each graph is worked on by a thread of its own (aside.h), so that one session does not wait for
 // another's kernels to be made. Blocks: never. Owner: the supervisor, which restarts it. Dies: with
 // the runtime.
 //
-// Thread rule: RegisterGraph is thread safe.
+// Thread rule: const methods of Worker, and all of RegisteredGraphs, are thread safe.
 //
 // Tests of the edges, tests/cast/session_test.cc:
-//   1, 2  the_worker_compiles_for_its_own_devices_only
-//   3     workers_edge_3_a_call_that_the_worker_took_with_it_is_answered
+//   1           worker_edge_1_a_task_tells_its_devices
+//   2, 3, 4     the_worker_compiles_for_its_own_devices_only
+//   5           workers_edge_5_a_call_that_the_worker_took_with_it_is_answered
 #ifndef TROUPE_ACTORS_WORKER_ACTOR_H_
 #define TROUPE_ACTORS_WORKER_ACTOR_H_
 
 #include <caf/all.hpp>
-#include <functional>
+#include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/executor/compiled_part.h"
-#include "actors/reply.h"
 #include "actors/supervisor.h"
+#include "actors/wire/graph_messages.h"
 
 namespace troupe {
 
-struct RegisterGraphCall {
-  explicit RegisterGraphCall(SessionScope of) : session(std::move(of)) {}
-  std::vector<std::pair<std::string, std::unique_ptr<Graph>>> graphs;  // by device name
-  SessionScope session;
-  std::function<absl::Status()> wanted;  // an error when no call wants the parts any more; may be empty
-  Reply<absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>>> done;
+// In the runtime's directory.
+std::string WorkerName(std::string_view task);
+
+// The parts of one graph on one task.
+class RegisteredGraph {
+ public:
+  RegisteredGraph(uint64_t handle, std::vector<std::shared_ptr<const CompiledPart>> parts)
+      : handle(handle), parts(std::move(parts)) {}
+  const uint64_t handle;
+  const std::vector<std::shared_ptr<const CompiledPart>> parts;
 };
+
+// The graphs that are registered at one task, by handle. It outlives the worker's incarnations.
+class RegisteredGraphs {
+ public:
+  std::shared_ptr<const RegisteredGraph> Add(std::vector<std::shared_ptr<const CompiledPart>> parts);
+  // Null when nobody has a share of it any more, or there never was one.
+  std::shared_ptr<const RegisteredGraph> Find(uint64_t handle) const;
+  size_t size() const;
+
+ private:
+  mutable std::mutex mu_;
+  std::map<uint64_t, std::weak_ptr<const RegisteredGraph>> graphs_;
+  uint64_t last_ = 0;
+  size_t look_through_ = 64;  // at this size those that are gone are dropped
+};
+
 // The logic of the worker, without CAF.
 class Worker {
  public:
-  explicit Worker(std::vector<std::shared_ptr<Device>> devices) : devices_(std::move(devices)) {}
-  // Thread safe.
-  absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> RegisterGraph(const RegisterGraphCall& call) const;
+  struct OneDevice {
+    std::shared_ptr<Device> device;
+    const std::atomic<uint64_t>* incarnation = nullptr;  // lives as long as the worker's actor
+  };
+  Worker(std::string task, std::vector<OneDevice> devices, std::shared_ptr<RegisteredGraphs> graphs)
+      : task_(std::move(task)), devices_(std::move(devices)), graphs_(std::move(graphs)) {}
+  // Without the worker's incarnation.
+  device_list Devices(const list_devices& question) const;
+  graph_registered Register(const register_graph& request) const;
 
  private:
-  std::vector<std::shared_ptr<Device>> devices_;
+  absl::Status Register(const register_graph& request, graph_registered* answer) const;
+  std::shared_ptr<Device> Find(const std::string& name) const;
+
+  const std::string task_;
+  const std::vector<OneDevice> devices_;
+  const std::shared_ptr<RegisteredGraphs> graphs_;
 };
 
-// `aside`: calls are worked on by threads of their own; otherwise in the actor's turn.
+// `aside`: graphs are worked on by threads of their own; otherwise in the actor's turn.
 // `children`: the actors of the devices and of their containers, which the worker takes over.
-caf::actor SpawnWorker(caf::actor_system& system, std::vector<std::shared_ptr<Device>> devices,
+caf::actor SpawnWorker(caf::actor_system& system, std::shared_ptr<const Worker> worker, uint64_t incarnation,
                        std::shared_ptr<Children> children, bool aside);
 
 }  // namespace troupe

@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "actors/wire/part_messages.h"
+#include "actors/wire/graph_messages.h"
 #include "graph/ir/frames.h"
 #include "graph/passes/partition.h"
 #include "kernels/control/edge_key.h"
@@ -592,16 +592,11 @@ absl::StatusOr<std::shared_ptr<const CompiledPart>> CompiledPart::Compile(const 
   return Compiler(graph, std::move(device), session).Run();
 }
 
-EdgeTable EdgesBetween(const std::vector<std::shared_ptr<const CompiledPart>>& parts) {
-  EdgeTable edges;
-  for (uint32_t i = 0; i < parts.size(); ++i) {
-    for (const auto& [name, node] : parts[i]->recvs) edges[edges.Add(name)].receiver = {0, i};
-    for (const std::string& name : parts[i]->granted_sends) {
-      EdgeTable::Edge& edge = edges[edges.Add(name)];
-      edge.sender = {0, i};
-      edge.granted = true;
-    }
-  }
+PartEdges EdgesOf(const CompiledPart& part) {
+  PartEdges edges;
+  edges.device = part.device->name();
+  for (const auto& [name, node] : part.recvs) edges.in.push_back({name, part.granted_recvs.contains(name)});
+  for (const auto& [name, node] : part.sends) edges.out.push_back({name, part.granted_sends.contains(name)});
   return edges;
 }
 

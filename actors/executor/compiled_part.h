@@ -29,7 +29,7 @@
 
 namespace troupe {
 
-class EdgeTable;
+struct PartEdges;
 
 inline constexpr uint32_t kMergeControlUnit = 1;
 inline constexpr uint32_t kMergeDataUnit = 1u << 15;
@@ -212,8 +212,8 @@ class CompiledPart {
   }
 };
 
-// The edges between these parts of one graph, which stand on one task.
-EdgeTable EdgesBetween(const std::vector<std::shared_ptr<const CompiledPart>>& parts);
+// The ends of the part's edges.
+PartEdges EdgesOf(const CompiledPart& part);
 
 }  // namespace troupe
 

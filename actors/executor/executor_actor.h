@@ -76,6 +76,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void Spawn(caf::actor_system& system);
   const caf::actor& actor() const { return actor_; }
   caf::resumable* resumable() const { return resumable_; }
+  PartAddress address() const { return address_; }
   bool dead() const { return dead_.load(std::memory_order_acquire); }
 
   // Makes the messages that begin and end a step, so that neither needs memory any more. Throws

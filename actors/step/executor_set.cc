@@ -38,7 +38,8 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
     std::vector<caf::resumable*> own;
     for (const auto& part : signature->parts) {
       user_kernels_ |= part->has_user_kernels;
-      const PartAddress address{0, static_cast<uint32_t>(executors_.size())};
+      const auto number = static_cast<uint32_t>(executors_.size());
+      const PartAddress address{signature->tasks.empty() ? 0 : signature->tasks[number], number};
       executors_.push_back(std::make_shared<Executor>(part, address, this, transport_));
       executors_.back()->Spawn(system);
       own.push_back(executors_.back()->resumable());
@@ -169,7 +170,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
       } else {
         message.input = std::move(input);
       }
-      failed = transport_->Prepare({0, static_cast<uint32_t>(i)}, std::move(message));
+      failed = transport_->Prepare(executors_[i]->address(), std::move(message));
       if (!failed.ok()) break;
     }
   } catch (const std::bad_alloc&) {

@@ -62,7 +62,8 @@ absl::Status LocalTransport::Prepare(PartAddress to, run_step&& message) {
 }
 
 absl::Status LocalTransport::Deliver(PartAddress to, part_message message) {
-  if (to.part >= executors_.size()) return NotFound("the step has no part ", to.part);
+  if (to.part >= executors_.size() || executors_[to.part]->address() != to)
+    return NotFound("the step has no part ", to.part, " on task ", to.task);
   if (through_bytes_) [[unlikely]] {
     TROUPE_ASSIGN_OR_RETURN(message, ThroughBytes(system_, std::move(message)));
     if (auto* m = std::get_if<tensor_to_part>(&message)) Bind(&m->value);
@@ -84,7 +85,7 @@ void LocalTransport::AbortParts(uint32_t but, int64_t step_id, const absl::Statu
     if (part == but) continue;
     if (through_bytes_) [[unlikely]] {
       try {
-        if (Deliver({0, part}, abort_step{step_id, status}).ok()) continue;
+        if (Deliver(executors_[part]->address(), abort_step{step_id, status}).ok()) continue;
       } catch (const std::bad_alloc&) {
         // Then without the bytes.
       }

@@ -36,7 +36,8 @@ void PartialStep::Feed(ExecutorSet* set, uint32_t index, const Tensor& value) {
   const int64_t step = set->step_id();
   for (uint32_t i = 0; i < set->executors().size(); ++i) {
     if (index >= set->executors()[i]->state().part().num_arguments) continue;
-    if (absl::Status s = set->transport().Deliver({0, i}, argument{step, index, value}); !s.ok()) set->Stop(step, s);
+    const PartAddress part = set->executors()[i]->address();
+    if (absl::Status s = set->transport().Deliver(part, argument{step, index, value}); !s.ok()) set->Stop(step, s);
   }
 }
 

@@ -26,16 +26,19 @@ struct RuntimeOptions {
   // The number of threads that compute at the same time, the caller's included; 0 = one for each
   // hardware thread. Asynchronous steps, whose callers do not compute, have as many.
   int threads = 0;
-  // CPU devices of this process: "/job:localhost/replica:0/task:0/device:CPU:0" and on.
+  // CPU devices of each task: "/job:localhost/replica:0/task:0/device:CPU:0" and on.
   int cpu_devices = 1;
   // Limit of tensor memory of the CPU devices, in bytes; 0 = none.
   int64_t memory_limit = 0;
-  // Devices of the program's own (troupe/device.h), beside the CPUs. Names are full, of task
-  // /job:localhost/replica:0/task:0, and differ.
+  // Devices of the program's own (troupe/device.h), beside the CPUs. Names are full, of one of
+  // `tasks`, and differ.
   std::vector<std::shared_ptr<Device>> devices;
   // What the CPU devices see of time and chance; null: the process's. Must outlive the runtime and
   // its steps.
   Env* env = nullptr;
+  // The names of the tasks that this process is. Each has a worker, and devices with named state of
+  // their own. Sessions prefer the devices of the first.
+  std::vector<std::string> tasks = {"/job:localhost/replica:0/task:0"};
 };
 
 // Who holds memory of tensors: the node that made them, or a resource.

@@ -9,6 +9,7 @@
 #include "actors/signature.h"
 #include "actors/step/blocking_step.h"
 #include "actors/supervisor.h"
+#include "actors/wire/graph_messages.h"
 #include "graph/passes/prune.h"
 #include "kernels/run_kernel.h"
 #include "tests/actors/graphs.h"
@@ -53,7 +54,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
 struct Machine {
   explicit Machine(std::shared_ptr<const CompiledPart> part, std::vector<Tensor> fed = {})
       : state(part, host.get()), arguments(std::move(fed)), results(part->num_results) {
-    host->table = EdgesBetween({part});
+    host->table = EdgesBetween({EdgesOf(*part)});
     input.context = std::make_shared<StepContext>();
     input.context->step_id = 1;
     input.arguments = arguments.data();

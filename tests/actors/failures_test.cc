@@ -210,7 +210,7 @@ BOOST_FIXTURE_TEST_CASE(a_killed_device_or_container_actor_comes_back_and_variab
   TROUPE_REQUIRE_OK(session->Run({}, {}, {Operation(add).name()}, nullptr));
   Runtime::Impl& runtime = *session->runtime()->impl();
   const std::string device = runtime.devices[0]->name();
-  for (const std::string& name : {"device:" + device, "container:" + device, std::string("worker")}) {
+  for (const std::string& name : {"device:" + device, "container:" + device, WorkerName(runtime.tasks[0].name)}) {
     const uint64_t before = runtime.directory->Incarnation(name);
     caf::anon_send_exit(runtime.directory->Find(name), caf::exit_reason::kill);
     for (int i = 0; i < 500 && (runtime.directory->Incarnation(name) == before || !runtime.directory->Find(name));

@@ -242,7 +242,7 @@ BOOST_FIXTURE_TEST_CASE(an_exception_while_compiling_is_that_calls_error, Life) 
   TROUPE_REQUIRE_OK(session->Run(feeds, {"twice"}, {}, &out));
   TROUPE_REQUIRE_OK(innocent->Run(feeds, {"twice"}, {}, &out));
   BOOST_TEST((running.wait_for(0s) == std::future_status::timeout));
-  BOOST_TEST(in.runtime->impl()->directory->Incarnation("worker") == 1u);
+  BOOST_TEST(in.runtime->impl()->directory->Incarnation(WorkerName(in.runtime->impl()->tasks[0].name)) == 1u);
   innocent = nullptr;
   BOOST_TEST((Get(std::move(running)).code() == absl::StatusCode::kCancelled));
 }

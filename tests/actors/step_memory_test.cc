@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "actors/executor/step_state.h"
+#include "actors/wire/graph_messages.h"
 #include "graph/passes/prune.h"
 #include "kernels/run_kernel.h"
 #include "tests/actors/graphs.h"
@@ -77,7 +78,7 @@ struct Machine {
   void Renew(std::shared_ptr<const CompiledPart> part) {
     state.reset();
     host = std::make_shared<Host>();
-    host->table = EdgesBetween({part});
+    host->table = EdgesBetween({EdgesOf(*part)});
     host->results = &results;
     state = std::make_unique<StepState>(part, host.get());
     results.assign(part->num_results, Tensor());

@@ -122,7 +122,9 @@ struct Deaths {
     options.runtime = nullptr;
   }
   std::string DeviceName(int d) const { return runtime->devices()[d].name; }
-  caf::actor Find(const std::string& name) const { return runtime->impl()->directory->Find(name); }
+  caf::actor Find(const std::string& name) const {
+    return runtime->impl()->directory->Find(name == "worker" ? WorkerName(runtime->impl()->tasks[0].name) : name);
+  }
   void Kill(const caf::actor& actor) {
     BOOST_REQUIRE(!!actor);
     caf::anon_send_exit(actor, caf::exit_reason::kill);
@@ -590,7 +592,7 @@ BOOST_FIXTURE_TEST_CASE(training_goes_on_through_a_thousand_deaths, Deaths) {
     }));
     BOOST_TEST(session->RunningSteps().empty());
     BOOST_TEST(Soon([&] { return runtime->impl()->directory->size() == 2u + 2u * kDevices; }));  // and worker, session
-    BOOST_TEST(runtime->impl()->workers_children->size() == 2u * kDevices);
+    BOOST_TEST(runtime->impl()->tasks[0].children->size() == 2u * kDevices);
     session = nullptr;
     runtime = nullptr;
   }

@@ -22,12 +22,14 @@ inline Output Never(const Scope& root, const Output& x) {
 // A runtime and a session in the stage's system; x -> twice, and x -> never.
 class Play {
  public:
-  explicit Play(SessionOptions options = {}, int devices = 1, int threads = 1, const CastPolicies& policies = {}) {
+  explicit Play(SessionOptions options = {}, int devices = 1, int threads = 1, const CastPolicies& policies = {},
+                const std::vector<std::string>& tasks = RuntimeOptions().tasks) {
     // How long a step took is not in the play: by default no thread is lent.
     if (options.lend_thread_us == SessionOptions().lend_thread_us) options.lend_thread_us = 0;
     stage.Inline([&] {
-      options.runtime =
-          StartRuntimeIn(stage.system(), {.threads = threads, .cpu_devices = devices}, stage.clock(), policies).value();
+      options.runtime = StartRuntimeIn(stage.system(), {.threads = threads, .cpu_devices = devices, .tasks = tasks},
+                                       stage.clock(), policies)
+                            .value();
       runtime = options.runtime;
       auto created = Session::Create(options);
       BOOST_REQUIRE_MESSAGE(created.ok(), created.status());
@@ -76,7 +78,11 @@ class Play {
   std::string Go() {
     return stage.Play([this] { return State(); });
   }
-  caf::actor Find(const std::string& name) const { return runtime->impl()->directory->Find(name); }
+  // In the runtime's directory; "worker" is that of the first task.
+  std::string NameOf(const std::string& name) const {
+    return name == "worker" ? WorkerName(runtime->impl()->tasks[0].name) : name;
+  }
+  caf::actor Find(const std::string& name) const { return runtime->impl()->directory->Find(NameOf(name)); }
 
   Stage stage;
   std::shared_ptr<Runtime> runtime;

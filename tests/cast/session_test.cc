@@ -53,7 +53,7 @@ BOOST_FIXTURE_TEST_CASE(edges_2_and_3_and_4_and_6_a_signature_is_compiled_once_b
   BOOST_TEST(Go() == R"(
 session <- compile | 
 worker <- register_graph | 
-session <- parts_registered | compile OK; )");
+session <- graph_registered | compile OK; )");
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
 session <- compile | compile OK; )");
@@ -64,7 +64,7 @@ session <- compile | compile OK; )");
 session <- compile | 
 session <- compile | 
 worker <- register_graph | 
-session <- parts_registered | compile OK; compile OK; )");
+session <- graph_registered | compile OK; compile OK; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_3_an_error_of_a_pass_answers_at_once, Asked) {
@@ -88,9 +88,9 @@ session <- extend |
 session <- compile | 
 session <- compile | 
 worker <- register_graph | 
-session <- parts_registered | compile OK; extend OK; compile INVALID_ARGUMENT; 
+session <- graph_registered | compile OK; extend OK; compile INVALID_ARGUMENT; 
 worker <- register_graph | 
-session <- parts_registered | compile OK; )");
+session <- graph_registered | compile OK; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_5_while_the_worker_is_down_a_compile_is_refused, Asked) {
@@ -108,7 +108,7 @@ session <- compile | compile UNAVAILABLE; )");
   BOOST_TEST(said == "compile OK; ");
 }
 
-BOOST_FIXTURE_TEST_CASE(workers_edge_3_a_call_that_the_worker_took_with_it_is_answered, Asked) {
+BOOST_FIXTURE_TEST_CASE(workers_edge_5_a_call_that_the_worker_took_with_it_is_answered, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(stage.Deliver() == "session <- compile");
@@ -133,7 +133,7 @@ BOOST_FIXTURE_TEST_CASE(edge_7_a_users_actor_runs_steps, Asked) {
   BOOST_TEST(Go() == R"(
 session <- run_request | 
 worker <- register_graph | 
-session <- parts_registered | 
+session <- graph_registered | 
 executor <- run_step | 
 session <- step_answered | )");
   user->send(ActorOf(*session), run_request{feeds, {"twice"}, {}, {}});
@@ -165,13 +165,13 @@ supervisor <- down | )");
 supervisor <- restart_child | 
 session2 <- init | 
 worker <- register_graph | 
-session2 <- parts_registered | 
+session2 <- graph_registered | 
 executor <- run_step | )");  // it takes the compile in its first turn
   BOOST_TEST(State() == "OK");
   BOOST_TEST((ActorOf(*session) && ActorOf(*session) != before));
 }
 
-BOOST_FIXTURE_TEST_CASE(edges_8_and_12_a_compile_outlives_the_actor, Asked) {
+BOOST_FIXTURE_TEST_CASE(edges_8_and_12_a_compile_ends_with_the_actor, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(stage.Deliver() == "session <- compile");
@@ -184,13 +184,51 @@ supervisor <- down | )");
   BOOST_TEST(Go() == R"(
 supervisor <- restart_child | 
 session2 <- init | )");
-  // What the worker has made is kept, and later work is done.
+  // It is compiled anew for who asks next, and later work is done.
   AskCompile({"x"}, {"twice"});
-  BOOST_TEST(Go() == R"(
-session2 <- compile | compile OK; )");
   AskExtend("more");
   BOOST_TEST(Go() == R"(
-session2 <- extend | extend OK; )");
+session2 <- compile | 
+session2 <- extend | 
+worker <- register_graph | 
+session2 <- graph_registered | compile OK; extend OK; )");
+}
+
+// A compile begins when the devices of all tasks are known.
+BOOST_FIXTURE_TEST_CASE(edges_14_to_16_devices_are_asked_for_when_they_may_have_changed, Asked) {
+  Extend();
+  const std::string device = runtime->devices()[0].name;
+  stage.Kill(Find("device:" + device));
+  stage.Play();
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(Go() == R"(
+session <- compile | 
+worker <- list_devices | 
+session <- device_list | 
+worker <- register_graph | 
+session <- graph_registered | compile OK; )");
+  // The worker dies with a question in its mailbox, and with a graph.
+  stage.Advance(1s);
+  stage.Play();
+  stage.Kill(Find("device:" + device));
+  stage.Play();
+  AskCompile({"x"}, {"twice", "x"});
+  stage.Kill(Find("worker"));
+  BOOST_TEST(Go() == R"(
+session <- compile | 
+worker <- exit | 
+supervisor <- down | compile UNAVAILABLE; )");
+  stage.Advance(1s);
+  stage.Play();
+  AskCompile({"x"}, {"x"});
+  stage.Play();
+  BOOST_TEST(std::exchange(said, "") == "compile OK; ");
+  AskCompile({"x"}, {"twice", "x"});
+  stage.Kill(Find("worker"));
+  BOOST_TEST(Go() == R"(
+session <- compile | 
+worker2 <- exit | 
+supervisor <- down | compile ABORTED; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(edges_9_to_11_close_ends_what_runs_and_refuses_what_comes, Asked) {
@@ -204,7 +242,7 @@ BOOST_FIXTURE_TEST_CASE(edges_9_to_11_close_ends_what_runs_and_refuses_what_come
   BOOST_TEST(Go() == R"(
 worker <- register_graph | 
 session <- close | compile CANCELLED; close OK; 
-session <- parts_registered | 
+session <- graph_registered | 
 executor <- doorbell | 
 executor <- exit | )");
   BOOST_TEST(State() == "CANCELLED");
@@ -312,29 +350,76 @@ TROUPE_OP("CastBare")
     .NotDifferentiable("it has no kernel")
     .Doc("An op that no device can run.");
 
-// The worker, edges 1 and 2, and the two small ones.
+// Sends `message` to the worker, and gives its answer.
+template <class Answer, class Message>
+Answer AskWorker(Asked* in, Message message) {
+  caf::scoped_actor asker(in->stage.system());
+  asker->send(in->Find("worker"), std::move(message));
+  in->stage.Play();
+  Answer answer;
+  bool came = false;
+  asker->receive(
+      [&](Answer& a) {
+        answer = std::move(a);
+        came = true;
+      },
+      caf::after(0s) >> [] {});
+  BOOST_TEST(came);
+  return answer;
+}
+
+BOOST_FIXTURE_TEST_CASE(worker_edge_1_a_task_tells_its_devices, Asked) {
+  const auto answer = AskWorker<device_list>(this, list_devices{7});
+  BOOST_TEST(answer.number == 7);
+  BOOST_TEST(answer.task == "/job:localhost/replica:0/task:0");
+  BOOST_TEST(answer.incarnation == 1u);
+  BOOST_REQUIRE_EQUAL(answer.devices.size(), 1u);
+  BOOST_TEST(answer.devices[0].name == runtime->devices()[0].name);
+  BOOST_TEST(answer.devices[0].type == "CPU");
+  BOOST_TEST(answer.devices[0].incarnation == runtime->devices()[0].incarnation);
+}
+
+// The worker, edges 2, 3 and 4.
 BOOST_FIXTURE_TEST_CASE(the_worker_compiles_for_its_own_devices_only, Asked) {
-  Extend();
   const std::string mine = runtime->devices()[0].name;
-  const auto ask = [&](const std::string& device, const char* op) {
-    auto call = std::make_shared<RegisterGraphCall>(SessionScope("test"));
-    auto graph = std::make_unique<Graph>();
+  const auto request = [&](const std::string& device, const char* op) {
+    register_graph message;
+    message.compile = 5;
+    message.session = "test";
+    auto graph = std::make_shared<Graph>();
     auto n = NodeBuilder(graph.get(), "n", op).Attr("dtype", DType::kFloat).Build();
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
-    (*n)->set_assigned_device(device);
-    call->graphs.emplace_back(device, std::move(graph));
-    call->done = [this](absl::StatusOr<std::vector<std::shared_ptr<const CompiledPart>>> parts) {
-      Note("register", parts.status());
-    };
-    caf::anon_send(Find("worker"), std::move(call));
+    message.parts.push_back({device, {graph}});
+    return message;
   };
-  ask(mine, "Placeholder");
-  ask("/job:other/replica:0/task:0/device:CPU:0", "Placeholder");
-  ask(mine, "CastBare");
-  BOOST_TEST(Go() == R"(
-worker <- register_graph | register OK; 
-worker <- register_graph | register NOT_FOUND; 
-worker <- register_graph | register NOT_FOUND; )");
+  const RegisteredGraphs& graphs = *runtime->impl()->tasks[0].graphs;
+  auto good = AskWorker<graph_registered>(this, request(mine, "Placeholder"));
+  TROUPE_REQUIRE_OK(good.status);
+  BOOST_TEST(good.compile == 5);
+  BOOST_TEST(good.task == "/job:localhost/replica:0/task:0");
+  BOOST_TEST(good.parts.at(0).device == mine);
+  BOOST_TEST((good.graph != nullptr && graphs.Find(good.handle) == good.graph));
+  good.graph = nullptr;
+  BOOST_TEST(graphs.Find(good.handle) == nullptr);
+  const auto others =
+      AskWorker<graph_registered>(this, request("/job:other/replica:0/task:0/device:CPU:0", "Placeholder"));
+  BOOST_TEST(absl::IsNotFound(others.status), others.status);
+  const auto bare = AskWorker<graph_registered>(this, request(mine, "CastBare"));
+  BOOST_TEST(absl::IsNotFound(bare.status), bare.status);
+  BOOST_TEST(bare.graph == nullptr);
+  // Nothing is compiled when only the graphs are asked for.
+  register_graph shown = request(mine, "CastBare");
+  shown.only_graphs = true;
+  const auto graph = AskWorker<graph_registered>(this, std::move(shown));
+  TROUPE_REQUIRE_OK(graph.status);
+  BOOST_REQUIRE_EQUAL(graph.graphs.size(), 1u);
+  BOOST_TEST(graph.graphs[0].graph->Find("n") != nullptr);
+  BOOST_TEST(graph.handle == 0u);
+  // A part without a graph, as damaged bytes may give it.
+  register_graph empty;
+  empty.parts.push_back({mine, {}});
+  const auto refused = AskWorker<graph_registered>(this, std::move(empty));
+  BOOST_TEST(absl::IsInvalidArgument(refused.status), refused.status);
 }
 
 BOOST_FIXTURE_TEST_CASE(device_and_container_answer_and_a_call_that_dies_with_them_is_aborted, Asked) {

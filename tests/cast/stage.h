@@ -162,7 +162,10 @@ class Stage {
     if (c.match_elements<std::shared_ptr<ExtendCall>>()) return "extend";
     if (c.match_elements<std::shared_ptr<CompileCall>>()) return "compile";
     if (c.match_elements<std::shared_ptr<CloseCall>>()) return "close";
-    if (c.match_elements<std::shared_ptr<RegisterGraphCall>>()) return "register_graph";
+    if (c.match_elements<register_graph>()) return "register_graph";
+    if (c.match_elements<graph_registered>()) return "graph_registered";
+    if (c.match_elements<list_devices>()) return "list_devices";
+    if (c.match_elements<device_list>()) return "device_list";
     if (c.match_elements<get_device_stats>()) return "get_device_stats";
     if (c.match_elements<device_stats>()) return "device_stats";
     if (c.match_elements<list_resources>()) return "list_resources";
@@ -176,7 +179,6 @@ class Stage {
     if (c.match_elements<resources_restored>()) return "resources_restored";
     if (c.match_elements<set_memory_limit>()) return "set_memory_limit";
     if (c.match_elements<trim_memory>()) return "trim_memory";
-    if (c.match_elements<parts_registered>()) return "parts_registered";
     if (c.match_elements<add_child>()) return "add_child";
     if (c.match_elements<remove_child>()) return "remove_child";
     if (c.match_elements<child_removed>()) return "child_removed";

@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(a_killed_device_container_or_worker_ends_its_steps_and_come
     p.Warm(p.feeds, {"read"});
     p.Start({"never"});
     p.stage.Play();
-    const std::string name = who == "worker" ? who : StrCat(who, ":", p.runtime->devices()[0].name);
+    const std::string name = who == "worker" ? p.NameOf(who) : StrCat(who, ":", p.runtime->devices()[0].name);
     const caf::actor before = p.Find(name);
     p.stage.Kill(before);
     BOOST_TEST(p.Go() == StrCat("\n", who, " <- exit | running\n", who == "worker" ? "supervisor" : "worker",

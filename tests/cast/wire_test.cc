@@ -7,9 +7,10 @@
 #include <limits>
 #include <random>
 
-#include "actors/wire/part_messages.h"
+#include "actors/wire/graph_messages.h"
 #include "tests/actors/graphs.h"
 #include "troupe/kernel.h"
+#include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -293,6 +294,77 @@ BOOST_AUTO_TEST_CASE(messages_of_parts_come_back_equal) {
   BOOST_TEST(p.metadata->SerializeAsString() == reply.metadata->SerializeAsString());
 }
 
+device_list SomeDevices() {
+  return {7, "/job:a/replica:0/task:1", 3, {{"/job:a/replica:0/task:1/device:CPU:0", "CPU", 1ull << 60}}};
+}
+register_graph SomeGraph() {
+  register_graph m;
+  m.compile = 1ll << 40;
+  m.session = "12";
+  m.share_variables = m.fuse = false;
+  m.only_graphs = true;
+  auto graph = std::make_shared<Graph>();
+  Node* const a = *NodeBuilder(graph.get(), "a", "Const")
+                       .Attr("dtype", DType::kFloat)
+                       .Attr("value", Tensor::Vector<float>({1.5f, -0.0f}))
+                       .Build();
+  Node* const b = *NodeBuilder(graph.get(), "b", "Neg").Input(NodeOut{a, 0}).Control(a).Build();
+  b->set_location({"there.cpp", 41});
+  a->set_location({});
+  m.parts.push_back({"device", {graph}});
+  m.parts.push_back({"other", {}});
+  return m;
+}
+graph_registered SomeParts() {
+  graph_registered m;
+  m.compile = 5;
+  m.task = "task";
+  m.status = Failure();
+  m.handle = 1ull << 63;
+  m.parts = {{"device", {{"in", true}}, {{"out", false}, {"more", true}}}};
+  m.graphs = {SomeGraph().parts[0].graph};
+  return m;
+}
+
+BOOST_AUTO_TEST_CASE(messages_of_workers_come_back_equal) {
+  list_devices asked{9};
+  BOOST_TEST(wire::ThroughBytes(System(), asked).value().number == 9);
+  device_list devices = SomeDevices();
+  const device_list d = wire::ThroughBytes(System(), devices).value();
+  BOOST_TEST((d.number == 7 && d.task == devices.task && d.incarnation == 3u && d.devices.size() == 1u));
+  BOOST_TEST((d.devices[0].name == devices.devices[0].name && d.devices[0].type == "CPU" &&
+              d.devices[0].incarnation == 1ull << 60));
+  register_graph request = SomeGraph();
+  const register_graph r = wire::ThroughBytes(System(), request).value();
+  BOOST_TEST((r.compile == 1ll << 40 && r.session == "12" && !r.share_variables && !r.fuse && r.only_graphs));
+  BOOST_REQUIRE_EQUAL(r.parts.size(), 2u);
+  BOOST_TEST((r.parts[0].device == "device" && r.parts[1].device == "other"));
+  BOOST_TEST(r.parts[1].graph.graph == nullptr);
+  const Graph& graph = *r.parts[0].graph.graph;
+  BOOST_TEST(&graph != request.parts[0].graph.graph.get());
+  const Node* const b = graph.Find("b");
+  BOOST_REQUIRE(b != nullptr);
+  BOOST_TEST(b->location().ToString() == "there.cpp:41");
+  BOOST_TEST(!graph.Find("a")->location().known());
+  BOOST_TEST(b->input_edge(0)->src->name() == "a");
+  BOOST_TEST(Same(*graph.Find("a")->Attr<Tensor>("value"), Tensor::Vector<float>({1.5f, -0.0f})));
+  BOOST_TEST(BytesOf(r) == BytesOf(request));
+  graph_registered answer = SomeParts();
+  const graph_registered p = wire::ThroughBytes(System(), answer).value();
+  BOOST_TEST((p.compile == 5 && p.task == "task" && p.status == Failure() && p.handle == 1ull << 63));
+  BOOST_TEST((p.graph == nullptr && p.graphs.size() == 1u && p.graphs[0].graph->Find("b") != nullptr));
+  BOOST_REQUIRE_EQUAL(p.parts.size(), 1u);
+  BOOST_TEST((p.parts[0].in.at(0).name == "in" && p.parts[0].in[0].granted));
+  BOOST_TEST((p.parts[0].out.at(1).name == "more" && p.parts[0].out[1].granted && !p.parts[0].out[0].granted));
+  // The ends meet by their names; the numbers are the table's.
+  const EdgeTable edges = EdgesBetween(
+      {{"d0", {{"x", false}}, {{"y", true}, {"z", false}}}, {"d1", {{"y", true}, {"z", false}}, {}}}, {4, 6});
+  BOOST_TEST(edges.size() == 3u);
+  const EdgeTable::Edge& y = edges[static_cast<uint32_t>(edges.Find("y"))];
+  BOOST_TEST((y.granted && y.sender == PartAddress{4, 0} && y.receiver == PartAddress{6, 1}));
+  BOOST_TEST((!edges[static_cast<uint32_t>(edges.Find("z"))].granted));
+}
+
 // Reads the bytes cut off at every length, and with random ones changed.
 template <class T>
 void Spoil(T message) {
@@ -332,6 +404,10 @@ BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
   Spoil(abort_step{5, Failure()});
   Spoil(argument{5, 6, Tensor::Scalar(1.0f)});
   Spoil(result{5, 6, Tensor::Scalar(1.0f)});
+  Spoil(list_devices{9});
+  Spoil(SomeDevices());
+  Spoil(SomeGraph());
+  Spoil(SomeParts());
 }
 
 // The header of a tensor may say anything: no memory is taken before its bytes are there.

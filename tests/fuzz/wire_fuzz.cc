@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "actors/wire/part_messages.h"
+#include "actors/wire/graph_messages.h"
 
 namespace troupe::fuzz {
 namespace {
@@ -53,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace troupe;
   if (size == 0) return 0;
   fuzz::ReadAs<Tensor, run_step, argument, tensor_to_part, grant, abort_step, result, part_done, part_failed, question,
-               stall_report, run_request, run_reply, device_stats, resource_list, reset_resources, resources_reset>(
-      data[0], std::vector<char>(data + 1, data + size));
+               stall_report, run_request, run_reply, device_stats, resource_list, reset_resources, resources_reset,
+               list_devices, device_list, register_graph, graph_registered>(data[0],
+                                                                            std::vector<char>(data + 1, data + size));
   return 0;
 }

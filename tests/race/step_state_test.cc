@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "actors/executor/step_state.h"
+#include "actors/wire/graph_messages.h"
 #include "graph/passes/prune.h"
 #include "kernels/run_kernel.h"
 #include "tests/race/threads.h"
@@ -54,7 +55,7 @@ class Host : public StepHost, public std::enable_shared_from_this<Host> {
 
 struct Machine {
   explicit Machine(std::shared_ptr<const CompiledPart> part) : state(part, host.get()), results(part->num_results) {
-    host->table = EdgesBetween({part});
+    host->table = EdgesBetween({EdgesOf(*part)});
   }
   // One step; `posts` may start threads after Begin.
   absl::Status Step(int64_t id, std::function<void()> begun = nullptr) {

@@ -178,8 +178,9 @@ void Scenario::Kill(Party& p, What what) {
   p.place->killed.Now();
   Runtime::Impl& impl = *runtime->impl();
   const std::string device = impl.devices[static_cast<size_t>(number_) % impl.devices.size()]->name();
-  const std::string name =
-      what == What::kKillWorker ? "worker" : StrCat(what == What::kKillDevice ? "device:" : "container:", device);
+  const std::string name = what == What::kKillWorker
+                               ? WorkerName(impl.tasks[0].name)
+                               : StrCat(what == What::kKillDevice ? "device:" : "container:", device);
   const caf::actor actor = impl.directory->Find(name);
   if (actor) caf::anon_send_exit(actor, caf::exit_reason::kill);
 }

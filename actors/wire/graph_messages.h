@@ -1,0 +1,133 @@
+// What a session and the workers tell each other: plain values, which could leave the process.
+//
+//   from     to       message            means
+//   session  worker   list_devices       which devices does your task have?
+//   worker   session  device_list        these, in the incarnations that live now
+//   session  worker   register_graph     here are the parts of a graph that stand on your task
+//   worker   session  graph_registered   they are compiled, or an error; the ends of their edges
+//
+// Within a process a graph travels by reference, and two messages carry short cuts beside their
+// values: register_graph to those who wait for it, graph_registered to the compiled parts. Who reads
+// a message that has come through bytes (wire.h) finds the parts by their handle, where the worker
+// lives.
+//
+// Thread rule: a message belongs to whoever has it.
+#ifndef TROUPE_ACTORS_WIRE_GRAPH_MESSAGES_H_
+#define TROUPE_ACTORS_WIRE_GRAPH_MESSAGES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/wire/part_messages.h"
+#include "actors/wire/wire.h"
+
+namespace troupe {
+
+class Graph;
+class RegisteredGraph;
+
+// A graph in a message. Its bytes are those of a GraphDef, and where in the program each node was
+// defined.
+struct GraphValue {
+  std::shared_ptr<Graph> graph;  // the message's own; may be null
+};
+
+struct list_devices {
+  int64_t number = 0;  // of the question
+};
+struct device_list {
+  struct Device {
+    std::string name;  // full
+    std::string type;
+    uint64_t incarnation = 0;
+  };
+  int64_t number = 0;  // as in the question
+  std::string task;
+  uint64_t incarnation = 0;  // of the worker
+  std::vector<Device> devices;
+};
+
+// Whether anybody waits for a compile still.
+class Interest {
+ public:
+  virtual ~Interest() = default;
+  // OK while somebody does; the reason why nobody does. From any thread.
+  virtual absl::Status Look() const = 0;
+};
+
+struct register_graph {
+  struct Part {
+    std::string device;
+    GraphValue graph;  // partitioned; the worker fuses its nodes
+  };
+  int64_t compile = 0;  // the session's number of this graph
+  std::string session;
+  bool share_variables = true;  // as in SessionScope
+  bool fuse = true;
+  bool only_graphs = false;  // nothing is compiled: the answer is the graphs as they would be
+  std::vector<Part> parts;
+  // Not sent as bytes. The session does not end before it, and the worker stops when it says so.
+  std::shared_ptr<const Interest> interest;
+};
+
+// The ends of the edges of one part.
+struct PartEdges {
+  struct End {
+    std::string name;      // the rendezvous key
+    bool granted = false;  // the value waits for the receiver's grant
+  };
+  std::string device;
+  std::vector<End> in, out;
+};
+struct graph_registered {
+  int64_t compile = 0;
+  std::string task;
+  absl::Status status;
+  uint64_t handle = 0;             // of the graph at this worker
+  std::vector<PartEdges> parts;    // in the order of the request
+  std::vector<GraphValue> graphs;  // if only they were asked for, in the same order
+  // Not sent as bytes: what the handle names.
+  std::shared_ptr<const RegisteredGraph> graph;
+};
+
+// Numbers the edges between these parts of one graph. `tasks`: by part; empty: all are on one.
+EdgeTable EdgesBetween(const std::vector<PartEdges>& parts, const std::vector<uint32_t>& tasks = {});
+
+caf::error inspect(caf::serializer& f, GraphValue& x);
+caf::error inspect(caf::deserializer& f, GraphValue& x);
+caf::error inspect(caf::serializer& f, graph_registered& x);
+caf::error inspect(caf::deserializer& f, graph_registered& x);
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, list_devices& x) {
+  return f(x.number);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, device_list::Device& x) {
+  return f(x.name, x.type, x.incarnation);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, device_list& x) {
+  return f(x.number, x.task, x.incarnation, x.devices);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, register_graph::Part& x) {
+  return f(x.device, x.graph);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, register_graph& x) {
+  return f(x.compile, x.session, x.share_variables, x.fuse, x.only_graphs, x.parts);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, PartEdges::End& x) {
+  return f(x.name, x.granted);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, PartEdges& x) {
+  return f(x.device, x.in, x.out);
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_WIRE_GRAPH_MESSAGES_H_

@@ -1,9 +1,12 @@
 #include "troupe/train/saver.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <map>
 #include <random>
+#include <set>
+#include <tuple>
 
 #include <google/protobuf/text_format.h>
 
@@ -12,6 +15,7 @@
 #include "troupe/files.h"
 #include "troupe/group.h"
 #include "troupe/proto/checkpoint_state.pb.h"
+#include "troupe/state_snapshot.h"
 
 namespace troupe::train {
 namespace {
@@ -40,6 +44,63 @@ absl::StatusOr<proto::CheckpointState> ReadState(const std::string& folder, cons
 // Names of checkpoints are written without their folder, so that it may be moved.
 std::string NameIn(const std::string& folder, const std::string& path) {
   return files::DirectoryOf(path) == folder ? files::NameOf(path) : path;
+}
+
+constexpr std::string_view kVariableKind = "variable";
+
+// State that is no variable, in a checkpoint: kOthers is a matrix of strings with device,
+// container, name and kind of each entry; the tensors of entry 3 are kOthers + "/3/" + key.
+constexpr char kOthers[] = "_troupe/state";
+
+absl::Status AddState(const std::vector<const StateSnapshot::Entry*>& entries, CheckpointWriter* to) {
+  Tensor names(DType::kString, TensorShape({static_cast<int64_t>(entries.size()), 4}));
+  std::string* text = names.data<std::string>();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const StateSnapshot::Entry& e = *entries[i];
+    for (const std::string& s : {e.device, e.container, e.name, e.kind}) *text++ = s;
+    for (const auto& [key, tensor] : e.tensors) {
+      TROUPE_RETURN_IF_ERROR(to->Add(StrCat(kOthers, "/", i, "/", key), tensor));
+    }
+  }
+  return to->Add(kOthers, names);
+}
+
+// Without entries when the checkpoint has none. Of the session's containers only the one that never
+// holds variables is replaced as a whole.
+absl::StatusOr<StateSnapshot> ReadOthers(const CheckpointReader& from) {
+  StateSnapshot snapshot;
+  snapshot.containers = {kOwnStateContainer};
+  if (from.Find(kOthers) == nullptr) return snapshot;
+  TROUPE_ASSIGN_OR_RETURN(const Tensor names, from.Read(kOthers));
+  if (names.dtype() != DType::kString || names.rank() != 2 || names.dim(1) != 4) {
+    return DataLoss("'", kOthers, "' is no list of states, but ", names.TypeAndShape());
+  }
+  const std::string* const text = names.data<std::string>();
+  for (int64_t i = 0; i < names.dim(0); ++i) {
+    const std::string* const row = text + 4 * i;
+    snapshot.entries.push_back({row[0], row[1], row[2], row[3], {}});
+  }
+  const std::string prefix = StrCat(kOthers, "/");
+  for (const CheckpointReader::Entry& e : from.entries()) {
+    if (!e.name.starts_with(prefix)) continue;
+    size_t number = 0;
+    const char* const end = e.name.data() + e.name.size();
+    const auto [after, error] = std::from_chars(e.name.data() + prefix.size(), end, number);
+    if (error != std::errc() || after == end || *after != '/' || number >= snapshot.entries.size()) {
+      return DataLoss("'", CEscape(e.name), "' belongs to no state");
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor value, from.Read(e.name));
+    snapshot.entries[number].tensors.emplace_back(std::string(after + 1, end), std::move(value));
+  }
+  return snapshot;
+}
+
+// A name that no other save has.
+std::string UniqueFolder() {
+  std::random_device random;
+  char unique[40];
+  std::snprintf(unique, sizeof(unique), "_temp_%08x%08x%08x", random(), random(), random());
+  return unique;
 }
 
 }  // namespace
@@ -99,10 +160,7 @@ void Saver::Build(const ScopeAt& at, const std::vector<Saved>& variables) {
         train::Build(s.WithOpName("control_dependency").WithControlDependencies(saved), "Identity", {prefix}).name();
   } else {
     // The parts lie in a folder that no other save has, until they are merged.
-    std::random_device random;
-    char unique[40];
-    std::snprintf(unique, sizeof(unique), "_temp_%08x%08x%08x/part", random(), random(), random());
-    const Output suffix = Const(s.WithOpName("StringJoin/suffix"), Tensor::Scalar(std::string(unique)));
+    const Output suffix = Const(s.WithOpName("StringJoin/suffix"), Tensor::Scalar(UniqueFolder() + "/part"));
     const Output base =
         EmitLists(s.WithOpName("StringJoin"), "StringJoin", {InputList({Input(prefix), Input(suffix)})}).output(0);
     const Output count = Const(s.WithOpName("num_shards"), Tensor::Scalar(static_cast<int32_t>(shards.size())));
@@ -194,14 +252,63 @@ absl::Status Saver::FindAssignments(const Graph& graph) {
     a.tensor = StrCat(value.node->name(), ":", value.index);
     a.assign = n->name();
     a.dtype = BaseType(value.node->output_type(value.index));
-    NodeOut variable = n->input(0);
-    if (auto shape = variable.node->Attr<PartialTensorShape>("shape"); shape.ok()) a.shape = *shape;
+    const Node* const variable = n->input(0).node;
+    if (auto shape = variable->Attr<PartialTensorShape>("shape"); shape.ok()) a.shape = *shape;
+    a.variable = variable->name();
+    a.device = variable->requested_device();
+    if (auto container = variable->Attr<std::string>("container"); container.ok()) a.container = *container;
+    if (auto name = variable->Attr<std::string>("shared_name"); name.ok()) a.resource = *name;
+    if (a.resource.empty()) a.resource = variable->name();
     assignments_.push_back(std::move(a));
   }
   std::sort(assignments_.begin(), assignments_.end(), [](const Assignment& a, const Assignment& b) {
     return std::tie(a.name, a.shape_and_slice) < std::tie(b.name, b.shape_and_slice);
   });
+  by_snapshot_ = SavesWhatItRestores(graph);
   return absl::OkStatus();
+}
+
+// Whether the nodes that save write the same tensors of the same variables. Other people's graphs
+// may save what is no variable.
+bool Saver::SavesWhatItRestores(const Graph& graph) const {
+  const Node* const all = graph.Find(save_.substr(0, save_.rfind(':')));
+  if (all == nullptr) return false;
+  std::set<std::tuple<std::string, std::string, std::string>> saved, restored;
+  std::vector<const Node*> todo = {all};
+  std::vector<bool> seen(static_cast<size_t>(graph.num_node_ids()));
+  while (!todo.empty()) {
+    const Node* const n = todo.back();
+    todo.pop_back();
+    if (seen[static_cast<size_t>(n->id())]) continue;
+    seen[static_cast<size_t>(n->id())] = true;
+    if (n->op().name != "SaveV2") {
+      for (const Edge* e : n->in_edges()) {
+        if (e->src->IsOp()) todo.push_back(e->src);
+      }
+      continue;
+    }
+    const auto texts = [&](int input) -> absl::StatusOr<Tensor> {
+      const NodeOut out = n->input(input);
+      if (out.node == nullptr || !out.node->IsConstant()) return NotFound("no constant");
+      return out.node->Attr<Tensor>("value");
+    };
+    const absl::StatusOr<Tensor> names = texts(1), slices = texts(2);
+    const int count = n->num_inputs() - 3;
+    if (!names.ok() || !slices.ok() || names->dtype() != DType::kString || slices->dtype() != DType::kString ||
+        names->num_elements() != count || slices->num_elements() != count) {
+      return false;
+    }
+    for (int i = 0; i < count; ++i) {
+      NodeOut value = n->input(3 + i);
+      while (value.node != nullptr &&
+             (value.node->op().name == "Identity" || value.node->op().name == "ReadVariableOp"))
+        value = value.node->input(0);
+      if (value.node == nullptr) return false;
+      saved.emplace(names->data<std::string>()[i], slices->data<std::string>()[i], value.node->name());
+    }
+  }
+  for (const Assignment& a : assignments_) restored.emplace(a.name, a.shape_and_slice, a.variable);
+  return !saved.empty() && saved == restored;
 }
 
 std::vector<std::string> Saver::checkpoints() const {
@@ -246,14 +353,99 @@ absl::Status Saver::DropOld() {
   return failed;
 }
 
+// Takes the state in memory, and then writes it.
+absl::Status Saver::SaveSnapshot(Session& session, const std::string& prefix, const SaveOptions& options) const {
+  SnapshotOptions what;
+  std::set<std::string> containers(what.containers.begin(), what.containers.end());
+  for (const Assignment& a : assignments_) containers.insert(a.container);
+  what.containers.assign(containers.begin(), containers.end());
+  TROUPE_ASSIGN_OR_RETURN(const StateSnapshot snapshot, session.SnapshotState(what));
+  return Write(snapshot, prefix, options);
+}
+
+absl::Status Saver::Write(const StateSnapshot& snapshot, const std::string& prefix, const SaveOptions& options) const {
+  using Entry = StateSnapshot::Entry;
+  std::multimap<std::string_view, const Entry*> variables;
+  std::vector<const Entry*> others;
+  for (const Entry& e : snapshot.entries) {
+    if (e.kind == kVariableKind) {
+      variables.emplace(e.name, &e);
+    } else {
+      others.push_back(&e);
+    }
+  }
+  const auto value_of = [&](const Assignment& a) -> absl::StatusOr<Tensor> {
+    const Tensor* value = nullptr;
+    int found = 0;
+    const auto [begin, end] = variables.equal_range(a.resource);
+    for (auto it = begin; it != end; ++it) {
+      const Entry& e = *it->second;
+      const bool own = e.container == kOwnVariablesContainer;
+      if (e.container != a.container && !(own && a.container.empty())) continue;
+      for (const auto& [key, tensor] : e.tensors) {
+        if (key != "value") continue;
+        value = &tensor;
+        ++found;
+      }
+    }
+    if (found == 0) return FailedPrecondition("the variable '", a.variable, "' has no value: it is not initialized");
+    if (found > 1) return FailedPrecondition("there are ", found, " variables '", a.resource, "' on several devices");
+    return *value;
+  };
+  std::map<std::string, std::vector<const Assignment*>> shards;
+  for (const Assignment& a : assignments_) shards[options_.sharded ? a.device : ""].push_back(&a);
+  const auto write = [&](const std::string& to, const std::vector<const Assignment*>& some,
+                         bool first) -> absl::Status {
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointWriter> writer, CheckpointWriter::Create(to));
+    for (const Assignment* a : some) {
+      TROUPE_ASSIGN_OR_RETURN(const Tensor value, value_of(*a));
+      if (a->shape_and_slice.empty()) {
+        TROUPE_RETURN_IF_ERROR(writer->Add(a->name, value));
+      } else {
+        TROUPE_ASSIGN_OR_RETURN(const ShapeAndSlice at, ShapeAndSlice::Parse(a->shape_and_slice));
+        TROUPE_RETURN_IF_ERROR(writer->AddSlice(a->name, at.full_shape, at.slice, value));
+      }
+    }
+    if (first) {
+      for (const auto& [name, value] : options.extra) TROUPE_RETURN_IF_ERROR(writer->Add(name, value));
+      if (options_.session_state && !others.empty()) TROUPE_RETURN_IF_ERROR(AddState(others, writer.get()));
+    }
+    return writer->Finish();
+  };
+  if (!options_.sharded) return write(prefix, shards.begin()->second, true);
+  // The parts lie in a folder that no other save has, until they are merged.
+  const std::string folder = StrCat(prefix, UniqueFolder());
+  std::vector<std::string> parts;
+  absl::Status written;
+  for (const auto& [device, some] : shards) {
+    if (!written.ok()) break;
+    char name[40];
+    std::snprintf(name, sizeof(name), "/part-%05zu-of-%05zu", parts.size(), shards.size());
+    parts.push_back(folder + name);
+    written = write(parts.back(), some, parts.size() == 1);
+  }
+  if (written.ok()) written = MergeCheckpoints(parts, prefix);
+  if (!written.ok()) {
+    for (const std::string& part : parts) DeleteCheckpoint(part).IgnoreError();
+    files::Delete(folder).IgnoreError();
+  }
+  return written;
+}
+
 absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path, const SaveOptions& options) {
   if (save_.empty()) return FailedPrecondition("a Saver without nodes: it is empty, or building it failed");
   if (files::NameOf(path).empty()) return InvalidArgument("'", CEscape(path), "' is no prefix of checkpoints");
   const std::string folder = files::DirectoryOf(path);
   const std::string prefix = options.global_step >= 0 ? StrCat(path, "-", options.global_step) : path;
   if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
-  std::vector<Tensor> saved;
-  TROUPE_RETURN_IF_ERROR(session.Run({{filename_, Tensor::Scalar(prefix)}}, {save_}, {}, &saved));
+  absl::Status saved = by_snapshot_ ? SaveSnapshot(session, prefix, options)
+                                    : Unimplemented("the nodes behind '", save_, "' save other things than variables");
+  // The nodes need not know of other state.
+  if (absl::IsUnimplemented(saved) && !options_.session_state && options.extra.empty()) {
+    std::vector<Tensor> path;
+    saved = session.Run({{filename_, Tensor::Scalar(prefix)}}, {save_}, {}, &path);
+  }
+  TROUPE_RETURN_IF_ERROR(saved);
   if (options.graph != nullptr) TROUPE_RETURN_IF_ERROR(WriteMetaGraph(prefix + ".meta", *options.graph, this));
   TakeOver(folder, options.latest_filename);
   std::erase_if(kept_, [&](const Kept& k) { return k.path == prefix; });
@@ -328,9 +520,19 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
     }
   }
   if (options.skipped != nullptr) *options.skipped = skipped;
+  const auto restore_others = [&]() -> absl::Status {
+    if (!options_.session_state) return absl::OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(const StateSnapshot others, ReadOthers(*reader));
+    if (others.entries.empty()) return absl::OkStatus();
+    const absl::Status s = session.RestoreState(others);
+    if (options.missing == Missing::kStrict || !absl::IsNotFound(s)) return s;
+    if (options.skipped != nullptr) options.skipped->push_back(kOthers);
+    return absl::OkStatus();
+  };
   if (options.missing == Missing::kStrict) {
     if (!problems.empty()) return NotFound("the checkpoint ", path, " does not fit the graph: ", problems);
-    return session.Run({{filename_, Tensor::Scalar(path)}}, {}, {restore_}, nullptr);
+    TROUPE_RETURN_IF_ERROR(session.Run({{filename_, Tensor::Scalar(path)}}, {}, {restore_}, nullptr));
+    return restore_others();
   }
   if (assignments_.empty()) {
     return Unimplemented("the nodes behind '", restore_, "' are not known, so that none can be left out");
@@ -350,7 +552,8 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
     feeds.emplace_back(a->tensor, *std::move(value));
     targets.push_back(a->assign);
   }
-  return targets.empty() ? absl::OkStatus() : session.Run(feeds, {}, targets, nullptr);
+  if (!targets.empty()) TROUPE_RETURN_IF_ERROR(session.Run(feeds, {}, targets, nullptr));
+  return restore_others();
 }
 
 absl::StatusOr<std::string> LatestCheckpoint(const std::string& folder, const std::string& latest_filename) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <sstream>
 
 namespace mnist {
 namespace {
@@ -14,6 +15,9 @@ using troupe::InvalidArgument;
 using troupe::NotFound;
 using troupe::Tensor;
 using troupe::TensorShape;
+
+// Names in a checkpoint.
+constexpr char kOrder[] = "mnist/batches/order", kAt[] = "mnist/batches/at", kRandom[] = "mnist/batches/random";
 
 // The bytes of a file, unpacked when it is gzipped (zlib reads both).
 absl::StatusOr<std::vector<unsigned char>> ReadFile(const std::string& path) {
@@ -170,6 +174,42 @@ void Batches::Next(int64_t size, Tensor* images, Tensor* labels) {
     data_->CopyLabel(from, labels->data<float>() + i * kClasses);
   }
   at_ += size;
+}
+
+std::vector<std::pair<std::string, Tensor>> Batches::Position() const {
+  std::ostringstream random;
+  random << random_;
+  return {{kOrder, Tensor::Vector<int64_t>(order_)},
+          {kAt, Tensor::Scalar(at_)},
+          {kRandom, Tensor::Scalar(std::move(random).str())}};
+}
+
+absl::Status Batches::SetPosition(const troupe::CheckpointReader& checkpoint) {
+  TROUPE_ASSIGN_OR_RETURN(const Tensor order, checkpoint.Read(kOrder));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor at, checkpoint.Read(kAt));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor random, checkpoint.Read(kRandom));
+  const int64_t n = data_->size();
+  if (order.dtype() != troupe::DType::kInt64 || order.shape() != TensorShape({n})) {
+    return InvalidArgument("the checkpoint was written with ", order.num_elements(),
+                           " images to learn from; there are ", n);
+  }
+  if (at.dtype() != troupe::DType::kInt64 || at.rank() != 0 || random.dtype() != troupe::DType::kString ||
+      random.rank() != 0) {
+    return InvalidArgument("the checkpoint's place in the data is not of this program");
+  }
+  std::istringstream text(random.scalar<std::string>());
+  std::mt19937_64 engine;
+  text >> engine;
+  std::vector<int64_t> next(order.data<int64_t>(), order.data<int64_t>() + n);
+  const int64_t place = at.scalar<int64_t>();
+  const bool in_range = std::all_of(next.begin(), next.end(), [n](int64_t i) { return i >= 0 && i < n; });
+  if (!text || !in_range || place < 0 || place > n) {
+    return InvalidArgument("the checkpoint's place in the data is damaged");
+  }
+  random_ = engine;
+  order_ = std::move(next);
+  at_ = place;
+  return absl::OkStatus();
 }
 
 }  // namespace mnist

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "troupe/checkpoint.h"
 #include "troupe/troupe.h"
 
 namespace mnist {
@@ -48,6 +50,10 @@ class Batches {
  public:
   Batches(const DataSet* data, uint64_t seed);
   void Next(int64_t size, troupe::Tensor* images, troupe::Tensor* labels);
+  // What a checkpoint holds of it, by name, and back: the batches that follow are the same.
+  // INVALID_ARGUMENT when the checkpoint was written with another number of images.
+  std::vector<std::pair<std::string, troupe::Tensor>> Position() const;
+  absl::Status SetPosition(const troupe::CheckpointReader& checkpoint);
 
  private:
   const DataSet* data_;

@@ -48,7 +48,8 @@ double Model::LearningRate(int64_t step) const {
   return falling_rate ? 0.0001 + (first_rate - 0.0001) * std::exp(-static_cast<double>(step) / 2000.0) : first_rate;
 }
 
-absl::StatusOr<Model> BuildModel(const Scope& root, const std::string& experiment, int64_t seed) {
+absl::StatusOr<Model> BuildModel(const Scope& root, const std::string& experiment, int64_t seed,
+                                 const Variable& global_step) {
   if (experiment.size() != 2 || experiment[0] != 'E' || experiment[1] < '1' || experiment[1] > '8') {
     return InvalidArgument("there is no experiment '", experiment, "': take one of E1 to E8");
   }
@@ -107,9 +108,9 @@ absl::StatusOr<Model> BuildModel(const Scope& root, const std::string& experimen
   m.accuracy = ops::Mean(root.WithOpName("accuracy"), ops::Cast(root, right, DType::kFloat), first);
 
   if (number == 1) {
-    m.train = train::GradientDescent(m.learning_rate).Minimize(root, m.loss);
+    m.train = train::GradientDescent(m.learning_rate).Minimize(root, m.loss, {}, global_step);
   } else {
-    m.train = train::Adam(m.learning_rate).Minimize(root, m.loss);
+    m.train = train::Adam(m.learning_rate).Minimize(root, m.loss, {}, global_step);
   }
   m.init = GlobalVariablesInitializer(root);
   TROUPE_RETURN_IF_ERROR(root.status());

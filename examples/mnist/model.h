@@ -38,8 +38,9 @@ struct Model {
   double LearningRate(int64_t step) const;
 };
 
-// INVALID_ARGUMENT for an unknown experiment.
-absl::StatusOr<Model> BuildModel(const troupe::Scope& root, const std::string& experiment, int64_t seed);
+// INVALID_ARGUMENT for an unknown experiment. `global_step` (optional) grows by one in each step.
+absl::StatusOr<Model> BuildModel(const troupe::Scope& root, const std::string& experiment, int64_t seed,
+                                 const troupe::Variable& global_step = {});
 
 }  // namespace mnist
 

@@ -2,8 +2,12 @@
 #include <charconv>
 #include <set>
 
+#include <google/protobuf/text_format.h>
+
 #include "troupe/gradient_function.h"
+#include "troupe/import_export.h"
 #include "troupe/op_def.h"
+#include "troupe/proto/tensor.pb.h"
 
 namespace troupe {
 namespace {
@@ -47,6 +51,19 @@ class Cursor {
     if (at_ == text_.size()) return false;
     *out = text_.substr(start, at_++ - start);
     return true;
+  }
+  // What stands between '{' and its '}'.
+  bool Braces(std::string_view* out) {
+    if (!Take("{")) return false;
+    const size_t start = at_;
+    for (int open = 1; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '{') ++open;
+      if (text_[at_] == '}' && --open == 0) {
+        *out = text_.substr(start, at_++ - start);
+        return true;
+      }
+    }
+    return false;
   }
   template <class T>
   bool Number(T* v) {
@@ -112,6 +129,16 @@ bool ParseScalar(Cursor& c, std::string_view kind, AttrValue* v) {
     }
     if (!c.Take("}")) return false;
     *v = s;
+  } else if (kind == "tensor") {
+    // "{ dtype: DT_UINT8 tensor_shape {} int_val: 1 }": a TensorProto.
+    std::string_view text;
+    if (!c.Braces(&text)) return false;
+    proto::TensorProto p;
+    const google::protobuf::LogSilencer silence;
+    if (!google::protobuf::TextFormat::ParseFromString(std::string(text), &p)) return false;
+    const absl::StatusOr<Tensor> t = TensorFromProto(p);
+    if (!t.ok()) return false;
+    *v = *t;
   } else {
     return false;
   }

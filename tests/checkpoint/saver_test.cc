@@ -305,6 +305,110 @@ BOOST_AUTO_TEST_CASE(a_meta_graph_carries_its_saver) {
   }
 }
 
+// A step that adds random numbers to a variable.
+struct Walk {
+  Scope root = Scope::NewRootScope();
+  Variable at;
+  Output go;
+  Operation init;
+  std::unique_ptr<train::Saver> saver;
+  std::unique_ptr<Session> session;
+
+  explicit Walk(const train::SaverOptions& options = {}, int devices = 1) {
+    at = Variable(root.WithOpName("at"), {0.0f, 0.0f, 0.0f});
+    const Scope second = devices > 1 ? root.WithDevice("/cpu:1") : root;
+    const Output noise =
+        ops::RandomStandardNormal(second.WithOpName("noise"), Tensor::Vector<int32_t>({3}), DType::kFloat);
+    const Output more = ops::RandomUniform(root.WithOpName("more"), Tensor::Vector<int32_t>({3}), DType::kFloat,
+                                           {.seed = 3, .seed2 = 4});
+    go = at.AssignAdd(root, noise * more);
+    init = GlobalVariablesInitializer(root);
+    saver = std::make_unique<train::Saver>(root, options);
+    REQUIRE_OK(root.status());
+    SessionOptions so;
+    so.runtime_options.cpu_devices = devices;
+    session = *Session::Create(so);
+    REQUIRE_OK(session->Extend(*root.graph()));
+  }
+  void Go() { REQUIRE_OK(session->Run({}, {}, {go}, nullptr)); }
+  std::string At() { return session->Get(at)->DebugString(); }
+};
+
+BOOST_AUTO_TEST_CASE(random_streams_and_the_programs_own_tensors_belong_to_a_checkpoint) {
+  for (const bool sharded : {false, true}) {
+    Walk a({.sharded = sharded}, 2);
+    REQUIRE_OK(a.session->Run({}, {}, {a.init}, nullptr));
+    for (int i = 0; i < 3; ++i) a.Go();
+    train::SaveOptions options{.global_step = 3, .graph = a.root.graph()};
+    options.extra = {{"place", Tensor::Vector<int64_t>({7, 8})}};
+    const auto path = a.saver->Save(*a.session, "mem://walk/m", options);
+    REQUIRE_OK(path.status());
+    const auto reader = *CheckpointReader::Open(*path);
+    BOOST_TEST(reader->Read("place")->DebugString() == "int64 [2] [7 8]");
+    for (int i = 0; i < 3; ++i) a.Go();
+    Walk b({.sharded = sharded}, 2);
+    REQUIRE_OK(b.saver->Restore(*b.session, *path));
+    for (int i = 0; i < 3; ++i) b.Go();
+    BOOST_TEST(b.At() == a.At());
+    // In the session that has gone on, too.
+    REQUIRE_OK(a.saver->Restore(*a.session, *path));
+    for (int i = 0; i < 3; ++i) a.Go();
+    BOOST_TEST(b.At() == a.At());
+    // By the Saver of the MetaGraph.
+    Graph graph;
+    auto saver = train::ReadMetaGraph(*path + ".meta", &graph);
+    REQUIRE_OK(saver.status());
+    SessionOptions so;
+    so.runtime_options.cpu_devices = 2;
+    const auto session = *Session::Create(so);
+    REQUIRE_OK(session->Extend(graph));
+    REQUIRE_OK(saver->Restore(*session, *path));
+    REQUIRE_OK(saver->Save(*session, "mem://walk/again").status());
+    for (int i = 0; i < 3; ++i) REQUIRE_OK(session->Run({}, {}, {a.go}, nullptr));
+    BOOST_TEST(session->Get("at/Read")->DebugString() == a.At());
+    BOOST_TEST((*CheckpointReader::Open("mem://walk/again"))->entries().size() == reader->entries().size() - 1);
+    // Where the second device is missing.
+    Walk c({.sharded = sharded});
+    const absl::Status strict = c.saver->Restore(*c.session, *path);
+    BOOST_TEST(absl::IsNotFound(strict), strict);
+    std::vector<std::string> skipped;
+    REQUIRE_OK(c.saver->Restore(*c.session, *path, {.missing = train::Missing::kSkip, .skipped = &skipped}));
+    BOOST_TEST(StrJoin(skipped, " ") == "_troupe/state");
+    // Variables alone.
+    Walk d({.sharded = sharded, .session_state = false}, 2);
+    REQUIRE_OK(d.saver->Restore(*d.session, *path));
+    for (int i = 0; i < 3; ++i) d.Go();
+    BOOST_TEST(d.At() != a.At());
+    REQUIRE_OK(d.saver->Save(*d.session, "mem://walk/alone").status());
+    BOOST_TEST((*CheckpointReader::Open("mem://walk/alone"))->entries().size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(state_that_cannot_be_read_is_refused) {
+  Walk a;
+  for (const auto& [name, value] : {std::pair<std::string, Tensor>("_troupe/state", Tensor::Scalar(1.0f)),
+                                    {"_troupe/state", Tensor(DType::kString, {1, 3})},
+                                    {"_troupe/state/5/key", Tensor::Scalar(1.0f)},
+                                    {"_troupe/state/x", Tensor::Scalar(1.0f)}}) {
+    const auto writer = *CheckpointWriter::Create("mem://unread/m");
+    REQUIRE_OK(writer->Add("at", Tensor::Vector<float>({1, 2, 3})));
+    REQUIRE_OK(writer->Add(name, value));
+    if (name != "_troupe/state") REQUIRE_OK(writer->Add("_troupe/state", Tensor(DType::kString, {1, 4})));
+    REQUIRE_OK(writer->Finish());
+    const absl::Status s = a.saver->Restore(*a.session, "mem://unread/m");
+    BOOST_TEST(absl::IsDataLoss(s), s);
+    BOOST_TEST(s.ToString().find("_troupe/state") != std::string::npos, s);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_variable_without_a_value_is_named) {
+  Walk a;
+  const absl::Status s = a.saver->Save(*a.session, "mem://novalue/m").status();
+  BOOST_TEST(absl::IsFailedPrecondition(s), s);
+  BOOST_TEST(s.ToString().find("'at'") != std::string::npos, s);
+  BOOST_TEST(!CheckpointExists("mem://novalue/m"));
+}
+
 BOOST_AUTO_TEST_CASE(a_damaged_list_of_checkpoints_is_refused) {
   REQUIRE_OK(files::MakeDirectory("mem://list"));
   BOOST_TEST(absl::IsNotFound(train::LatestCheckpoint("mem://list").status()));

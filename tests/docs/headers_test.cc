@@ -14,6 +14,7 @@
 #include "troupe/records.h"
 #include "troupe/registration.h"
 #include "troupe/shape_inference.h"
+#include "troupe/train/file_writer.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
@@ -401,6 +402,27 @@ BOOST_AUTO_TEST_CASE(the_program_of_saver) {
     BOOST_TEST(last.ok() == (run == 1));
     BOOST_TEST(session->Get(count)->scalar<int64_t>() == 2000 * (run + 1));
   }
+
+  Scope root = Scope::NewRootScope();
+  const Variable count(root.WithOpName("count"), 0.0f);
+  const Output update = count.AssignAdd(root, 1.0f);
+  const Output summary = ops::MergeSummary(root, {ops::ScalarSummary(root, "count", update)});
+  const Operation init = GlobalVariablesInitializer(root);
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  BOOST_REQUIRE(session->Run({}, {}, {init}, nullptr).ok());
+  std::vector<Tensor> out;
+  // clang-format off
+  // [include/troupe/train/file_writer.h]
+  auto writer = train::FileWriter::Create("mem://run");
+  absl::Status s = writer.ok() ? (*writer)->AddGraph(*root.graph()) : writer.status();
+  if (s.ok()) s = session->Run({}, {summary}, {update}, &out);  // of ops::MergeSummary
+  if (s.ok()) s = (*writer)->AddSummary(out[0].scalar<std::string>(), 1);
+  if (s.ok()) s = (*writer)->AddScalar("loss", 0.25f, 1);
+  if (s.ok()) s = (*writer)->Close();
+  // [/include/troupe/train/file_writer.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
 }
 
 }  // namespace

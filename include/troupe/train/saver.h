@@ -20,9 +20,14 @@
 // TensorFlow does, and a SaverDef tells their names. So a MetaGraph carries its Saver with it:
 // ReadMetaGraph makes one of nodes that are in the imported graph.
 //
-// What one step writes while others run: each variable has one value of its own; two variables may
-// come from before and after an update that another step makes meanwhile. Save between steps where
-// that matters.
+// State. A checkpoint holds, beside the variables, what else the session keeps between steps: the
+// random streams of nodes, counters, and resources of the program whose class says how they are
+// saved. Restore sets them again, so that training goes on with equal bits. What only the program
+// knows, like its place in the input, is given to Save as `extra` and read by a CheckpointReader.
+//
+// What is saved while steps run: each variable has one value of its own; two variables may come
+// from before and after an update that another step makes meanwhile. Save between steps where that
+// matters.
 //
 // Thread rule: a Saver is for one thread at a time, building for the thread of the scope.
 #ifndef TROUPE_TRAIN_SAVER_H_
@@ -56,8 +61,11 @@ struct SaverOptions {
   int max_to_keep = 5;  // older checkpoints are deleted; 0 = none is
   // One checkpoint in so many hours is kept for good.
   double keep_checkpoint_every_n_hours = 10000;
-  // A data file for each device on which there are variables, written there at the same time.
+  // A data file for each device on which there are variables.
   bool sharded = false;
+  // Random streams, counters and other state of the session belong to its checkpoints. False: the
+  // variables alone are saved, and Restore leaves such state as it is.
+  bool session_state = true;
 };
 
 struct SaveOptions {
@@ -65,6 +73,8 @@ struct SaveOptions {
   std::string latest_filename = "checkpoint";
   bool write_state = true;       // the file `latest_filename`
   const Graph* graph = nullptr;  // written beside the checkpoint, as ".meta"
+  // Tensors of the program's own, by names that no variable has.
+  std::vector<std::pair<std::string, Tensor>> extra;
 };
 
 // What becomes of variables that the checkpoint does not have, or has with another type or shape.
@@ -88,12 +98,14 @@ class Saver {
 
   // Saves; the checkpoint's prefix. The folder is made when it is not there. The first call in a
   // folder takes over what its file `latest_filename` lists, so that max_to_keep holds across
-  // restarts.
+  // restarts. FAILED_PRECONDITION for a variable without a value; UNIMPLEMENTED for state that
+  // cannot be saved (SaverOptions.session_state).
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, const SaveOptions& options);
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, int64_t global_step = -1) {
     return Save(session, path, SaveOptions{.global_step = global_step});
   }
-  // Sets the variables to what the checkpoint has; they need not have been initialized.
+  // Sets the variables, and other state, to what the checkpoint has; variables need not have been
+  // initialized. A checkpoint without other state leaves it as it is.
   absl::Status Restore(Session& session, const std::string& path, const RestoreOptions& options = {});
 
   const SaverOptions& options() const { return options_; }
@@ -111,6 +123,7 @@ class Saver {
     std::string name, shape_and_slice, tensor, assign;
     DType dtype = DType::kInvalid;
     PartialTensorShape shape;
+    std::string variable, device, container, resource;  // node, the device it asks for, key
   };
   struct Kept {
     std::string path;
@@ -118,12 +131,16 @@ class Saver {
   };
   void Build(const ScopeAt& at, const std::vector<Saved>& variables);
   absl::Status FindAssignments(const Graph& graph);
+  bool SavesWhatItRestores(const Graph& graph) const;
+  absl::Status SaveSnapshot(Session& session, const std::string& prefix, const SaveOptions& options) const;
+  absl::Status Write(const StateSnapshot& snapshot, const std::string& prefix, const SaveOptions& options) const;
   void TakeOver(const std::string& folder, const std::string& latest_filename);
   absl::Status DropOld();
 
   SaverOptions options_;
   std::string filename_, save_, restore_;
   std::vector<Assignment> assignments_;
+  bool by_snapshot_ = false;  // `assignments_` are all that its nodes save, too
   std::vector<Kept> kept_;
   std::string folder_;         // of which `kept_` is
   double last_preserved_ = 0;  // when one was last kept for good

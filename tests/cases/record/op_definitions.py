@@ -15,6 +15,7 @@ import sys
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf import text_format
 from tensorflow.python.framework import kernels as tf_kernels
 from tensorflow.python.framework import op_def_registry
 
@@ -55,6 +56,8 @@ def scalar(kind, v):
     return type_name(v.type)
   if kind == "shape":
     return shape(v.shape)
+  if kind == "tensor":
+    return "{ %s }" % text_format.MessageToString(v.tensor, as_one_line=True)
   raise ValueError(kind)
 
 

@@ -14,6 +14,7 @@ import values_image
 import values_linalg
 import values_nn
 import values_reduce
+import values_summary
 from tensorflow_ops import DEFS, RECORDED, REFUSED
 
 ROOMS = text.rooms()
@@ -36,8 +37,10 @@ def file_of(op):
 def main():
   for f in (values_elementwise.unary, values_elementwise.binary, values_reduce.reductions, values_reduce.segments, values_elementwise.choices, values_reduce.products,
             values_nn.nn, values_linalg.matrices, values_linalg.orthogonal, values_image.images, values_image.crops, values_array.bands, values_image.boxes,
-            values_elementwise.integrals, values_array.passing):
+            values_elementwise.integrals, values_array.passing,
+            values_summary.summaries):
     f()
+  values_summary.images()
   files = collections.defaultdict(list)
   for op, line in RECORDED:
     files[file_of(op)].append(line)

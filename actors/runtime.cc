@@ -15,6 +15,7 @@
 #include "actors/process.h"
 #include "actors/runtime_impl.h"
 #include "actors/signature.h"
+#include "actors/state/state_actors.h"
 #include "actors/worker_actor.h"
 #include "graph/core/device_name.h"
 #include "troupe/compute_threads.h"
@@ -76,7 +77,13 @@ void SpawnCast(Runtime::Impl* impl) {
     };
     impl->workers_children->Spawn(system, std::move(device));
     ChildSpec container = SpecOf(impl, "container:" + d->name(), impl->policies.container, d->name(), nullptr);
-    container.spawn = [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); };
+    const auto states = std::make_shared<StateActors>(&system, impl->directory, d->name(), impl->policies.container,
+                                                      /*on_askers_thread=*/impl->turns != nullptr);
+    impl->states.push_back(states);
+    SetStateHost(d->containers(), states);
+    container.spawn = [d, states](caf::actor_system& s, uint64_t) {
+      return SpawnContainer(s, d->shared_containers(), states);
+    };
     impl->workers_children->Spawn(system, std::move(container));
   }
   ChildSpec worker = SpecOf(impl, "worker", impl->policies.worker, std::string(kTask), nullptr);
@@ -258,6 +265,8 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
       self->receive([](const caf::down_msg&) {});
     }
     impl->workers_children->StopAll();  // of a worker that was dead
+    for (const auto& d : impl->devices) SetStateHost(d->containers(), nullptr);
+    for (const auto& s : impl->states) s->Close();
     impl->supervisor = impl->worker = nullptr;
   }
   // In slices: a process that was stopped meanwhile has not waited.

@@ -25,6 +25,8 @@
 
 namespace troupe {
 
+class StateActors;
+
 // Keeps an actor system from ending while this object lives, as a running actor would. May be
 // destroyed on any thread.
 struct RunningIn {
@@ -70,6 +72,8 @@ struct Runtime::Impl {
   caf::actor worker;
   // Those of the worker, which outlive it.
   std::shared_ptr<Children> workers_children;
+  // The actors of resources, by device (state/state_actors.h).
+  std::vector<std::shared_ptr<StateActors>> states;
 
   // Called when a worker, device or container actor died. By session; each may be called once more
   // while its session goes.

@@ -8,6 +8,7 @@
 #include "actors/executor/memory_tally.h"
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
+#include "actors/state/state_actors.h"
 #include "troupe/resource_state.h"
 
 namespace troupe {
@@ -150,6 +151,7 @@ struct ContainerState {
     std::shared_ptr<Gathered> gathered;
   };
   std::shared_ptr<ResourceContainers> containers;
+  std::shared_ptr<StateActors> states;
   std::map<int64_t, Waiting> waiting;
   int64_t last_request = 0;
   const char* name = "troupe.container";
@@ -221,15 +223,27 @@ absl::Status Restore(ResourceContainers* containers, restore_resources& m) {
     absl::StatusOr<std::shared_ptr<Resource>> object = MakeResource(e.name, {std::move(e.kind), std::move(e.tensors)});
     if (!object.ok())
       return Annotate(object.status(), StrCat("resource '", e.name, "' of container '", e.container, "'"));
+    if (auto* const asked = dynamic_cast<StateResource*>(object->get())) asked->LiveIn(containers);
     made.push_back({std::move(e.container), std::move(e.name), *std::move(object)});
   }
   return containers->Put(made, m.whole);
 }
 
-caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceContainers> containers) {
+caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceContainers> containers,
+                                std::shared_ptr<StateActors> states) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.containers = containers;
+  if (states != nullptr) {
+    self->state.states = states;
+    states->TakeOver(self);
+    self->set_down_handler([states, self](caf::down_msg& down) { states->OnDown(self, down); });
+    self->set_exit_handler([states, self](caf::exit_msg& e) {
+      // As for a worker: a normal end is the runtime's.
+      if (e.reason == caf::exit_reason::user_shutdown) states->StopAll();
+      self->quit(e.reason);
+    });
+  }
   return {
       [containers](list_resources) {
         resource_list list;
@@ -243,6 +257,12 @@ caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceCo
       },
       [self](const snapshot_resources& m) { return Snapshot(self, m); },
       [self](resources_gathered m) { ResourcesGathered(self, m.request); },
+      [self](states_came) {
+        if (self->state.states != nullptr) self->state.states->TakeNew(self);
+      },
+      [self](restart_child r) {
+        if (self->state.states != nullptr) self->state.states->OnRestart(self, r.number);
+      },
       [containers](restore_resources& m) {
         return resources_restored{Guarded("making a resource", [&] { return Restore(containers.get(), m); })};
       },
@@ -262,8 +282,9 @@ caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device
                        bool aside, std::chrono::milliseconds idle) {
   return system.spawn<caf::hidden>(DeviceBehavior, std::move(device), incarnation, std::move(ask), aside, idle);
 }
-caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers) {
-  return system.spawn<caf::hidden>(ContainerBehavior, std::move(containers));
+caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers,
+                          std::shared_ptr<StateActors> states) {
+  return system.spawn<caf::hidden>(ContainerBehavior, std::move(containers), std::move(states));
 }
 
 }  // namespace troupe

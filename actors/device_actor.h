@@ -27,8 +27,12 @@
 //   restore_resources {entries, whole}
 //                             10 make the entries, then put them into   resources_restored {status}
 //                                their places, all at one moment
+//   states_came               12 watch the actors of the resources that were made (state/state_actors.h)
+//   down of one of them, its restart timer
+//                             13 restart it, as its policy says
 //   exit (failure)            11 as 5, but the device keeps its incarnation; the entries belong to the runtime,
-//                                so variables are still there. Snapshots that wait are ABORTED
+//                                so variables are still there. Snapshots that wait are ABORTED.
+//                                The actors of its resources live on; the next incarnation watches them
 //
 // Kernels do not ask it for their slots: a node finds its slot in the containers when it runs
 // first, and again after an entry went (kernels/state/variable_owner.h). A part is compiled before
@@ -47,6 +51,8 @@
 //   8, 9  edges_8_and_9_a_snapshot_waits_for_an_update
 //   10    edge_10_restoring_is_all_or_nothing
 //   11    edge_11_a_snapshot_that_waits_for_a_dying_container_is_aborted
+// and tests/queue/state_actors_test.cc:
+//   12, 13  edges_12_and_13_a_container_watches_its_queues
 // and tests/cast/supervisor_test.cc:
 //   5, 11         a_killed_device_container_or_worker_ends_its_steps_and_comes_back
 #ifndef TROUPE_ACTORS_DEVICE_ACTOR_H_
@@ -66,6 +72,8 @@
 
 namespace troupe {
 
+class StateActors;
+
 DeviceStatus Describe(const Device& device, uint64_t incarnation);
 
 // Asks all steps that run; `answered` is called for each when its parts have answered.
@@ -76,7 +84,9 @@ using AskSteps = std::function<std::vector<std::shared_ptr<StepQuestion>>(
 // without being asked when nothing was allocated for `idle`.
 caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device, uint64_t incarnation, AskSteps ask,
                        bool aside, std::chrono::milliseconds idle = std::chrono::seconds(10));
-caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers);
+// `states`: the actors of its resources; null: it has none.
+caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers,
+                          std::shared_ptr<StateActors> states = nullptr);
 
 }  // namespace troupe
 

@@ -62,6 +62,13 @@ struct blocks_returned {
 };
 // To a device, by itself: whether it has been idle since it was asked last.
 struct look_whether_idle {};
+// To the actor of a resource that is asked (state/state_actors.h).
+struct StateEnvelope;
+struct state_letter {
+  std::shared_ptr<StateEnvelope> envelope;
+};
+// To a container: resources with actors of their own have been made, which it watches from now on.
+struct states_came {};
 // To a session: the step that it runs for another actor is over.
 struct step_answered {
   int64_t request = 0;
@@ -90,6 +97,8 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::resources_gathered))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::holders_known))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::blocks_returned))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::look_whether_idle))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::state_letter))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::states_came))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ExtendCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
@@ -108,6 +117,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::resources_gathered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::holders_known)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::blocks_returned)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_whether_idle)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::state_letter)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::states_came)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)

@@ -15,6 +15,7 @@
 #include "actors/process.h"
 #include "actors/runtime_impl.h"
 #include "actors/signature.h"
+#include "actors/state/state_actors.h"
 #include "actors/worker_actor.h"
 #include "graph/core/device_name.h"
 #include "troupe/compute_threads.h"
@@ -80,7 +81,13 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
     };
     task->children->Spawn(system, std::move(device));
     ChildSpec container = SpecOf(impl, "container:" + d->name(), impl->policies.container, d->name(), nullptr);
-    container.spawn = [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); };
+    const auto states = std::make_shared<StateActors>(&system, impl->directory, d->name(), impl->policies.container,
+                                                      /*on_askers_thread=*/impl->turns != nullptr);
+    impl->states.push_back(states);
+    SetStateHost(d->containers(), states);
+    container.spawn = [d, states](caf::actor_system& s, uint64_t) {
+      return SpawnContainer(s, d->shared_containers(), states);
+    };
     task->children->Spawn(system, std::move(container));
   }
   ChildSpec worker = SpecOf(impl, WorkerName(task->name), impl->policies.worker, task->name, nullptr);
@@ -293,6 +300,8 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
       end(std::exchange(task.worker, nullptr));
       task.children->StopAll();  // of a worker that was dead
     }
+    for (const auto& d : impl->devices) SetStateHost(d->containers(), nullptr);
+    for (const auto& s : impl->states) s->Close();
   }
   // In slices: a process that was stopped meanwhile has not waited.
   constexpr std::chrono::milliseconds kSlice{100};

@@ -26,6 +26,8 @@
 
 namespace troupe {
 
+class StateActors;
+
 // Keeps an actor system from ending while this object lives, as a running actor would. May be
 // destroyed on any thread.
 struct RunningIn {
@@ -77,6 +79,8 @@ struct Runtime::Impl {
     std::shared_ptr<RegisteredGraphs> graphs;
   };
   std::deque<Task> tasks;  // in the order of their devices
+  // The actors of resources, by device (state/state_actors.h).
+  std::vector<std::shared_ptr<StateActors>> states;
 
   // Called when a worker, device or container actor died. By session; each may be called once more
   // while its session goes.

@@ -183,6 +183,8 @@ class Stage {
     if (c.match_elements<remove_child>()) return "remove_child";
     if (c.match_elements<child_removed>()) return "child_removed";
     if (c.match_elements<step_answered>()) return "step_answered";
+    if (c.match_elements<state_letter>()) return "state_letter";
+    if (c.match_elements<states_came>()) return "states_came";
     if (c.match_elements<caf::down_msg>()) return "down";
     if (c.match_elements<caf::exit_msg>()) return "exit";
     return caf::to_string(c);

@@ -1,0 +1,310 @@
+#include "actors/state/state_actors.h"
+
+#include <spdlog/spdlog.h>
+
+#include <caf/scheduler/abstract_coordinator.hpp>
+
+#include "actors/actor_thread.h"
+#include "actors/messages.h"
+#include "actors/no_memory.h"
+
+namespace troupe {
+namespace {
+
+// Resumes an actor on the thread that woke it.
+class AskersThread : public caf::execution_unit {
+ public:
+  using caf::execution_unit::execution_unit;
+  void exec_later(caf::resumable* actor) override {
+    constexpr size_t kThroughput = 64;
+    switch (actor->resume(this, kThroughput)) {
+      case caf::resumable::resume_later:
+        return system().scheduler().enqueue(actor);
+      case caf::resumable::awaiting_message:
+      case caf::resumable::done:
+        return caf::intrusive_ptr_release(actor);
+      case caf::resumable::shutdown_execution_unit:
+        return;
+    }
+  }
+};
+
+}  // namespace
+
+// A letter on its way. One that is dropped unopened, because its actor died, goes back.
+struct StateEnvelope {
+  StateEnvelope(std::shared_ptr<StateSeat> to, uint64_t incarnation, StateLetter letter)
+      : to(std::move(to)), incarnation(incarnation), letter(std::move(letter)) {}
+  ~StateEnvelope();
+  const std::shared_ptr<StateSeat> to;
+  const uint64_t incarnation;
+  StateLetter letter;
+  bool opened = false;
+};
+
+// The place of one machine's actor, whichever incarnation sits there.
+class StateSeat : public std::enable_shared_from_this<StateSeat> {
+ public:
+  StateSeat(caf::actor_system* system, caf::execution_unit* home, std::shared_ptr<StateMachine> machine)
+      : system_(system), home_(home), machine_(std::move(machine)) {}
+  ~StateSeat() {
+    for (const StateLetter& l : waiting_) l.request->Answer(Aborted(machine_->DebugString(), " is gone"));
+  }
+
+  // The next incarnation; null when the seat has ended.
+  caf::actor Spawn();
+  void Send(StateLetter letter);
+  // Of an actor that is dead.
+  void Undelivered(uint64_t incarnation, StateLetter letter);
+  void Open(const StateLetter& letter) { machine_->Open(letter); }
+  // In the last turn of an actor.
+  void Left(uint64_t incarnation);
+  // No incarnation follows; letters get this answer.
+  void End(const absl::Status& why);
+  bool ended() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return !why_.ok();
+  }
+  caf::actor actor() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return actor_;
+  }
+  std::string What() const { return machine_->DebugString(); }
+
+ private:
+  // To `actor`, or back to the seat.
+  void Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter letter);
+
+  caf::actor_system* const system_;
+  caf::execution_unit* const home_;
+  const std::shared_ptr<StateMachine> machine_;
+  mutable std::mutex mu_;  // guards:
+  caf::actor actor_;
+  uint64_t incarnation_ = 0, left_ = 0;  // the last one, and the last that has died
+  std::vector<StateLetter> waiting_;
+  absl::Status why_;
+};
+
+namespace {
+
+class StateActor : public caf::event_based_actor {
+ public:
+  StateActor(caf::actor_config& cfg, std::shared_ptr<StateSeat> seat, uint64_t incarnation)
+      : caf::event_based_actor(cfg), seat_(std::move(seat)), incarnation_(incarnation) {
+    set_error_handler([](caf::error&) {});
+    set_default_handler(caf::drop);
+  }
+  const char* name() const override { return "troupe.state"; }
+  caf::behavior make_behavior() override {
+    return {[this](const state_letter& m) {
+      m.envelope->opened = true;
+      seat_->Open(m.envelope->letter);
+    }};
+  }
+  void on_exit() override {
+    if (seat_ != nullptr) std::exchange(seat_, nullptr)->Left(incarnation_);
+  }
+
+ private:
+  std::shared_ptr<StateSeat> seat_;
+  const uint64_t incarnation_;
+};
+
+// A resource's mailbox, with which the actor ends.
+class SeatMailbox : public StateMailbox {
+ public:
+  explicit SeatMailbox(std::shared_ptr<StateSeat> seat) : seat_(std::move(seat)) {}
+  ~SeatMailbox() override { seat_->End(Aborted(seat_->What(), " is gone")); }
+  void Send(StateLetter letter) override { seat_->Send(std::move(letter)); }
+  const StateSeat& seat() const { return *seat_; }
+
+ private:
+  const std::shared_ptr<StateSeat> seat_;
+};
+
+}  // namespace
+
+StateEnvelope::~StateEnvelope() {
+  if (!opened) to->Undelivered(incarnation, std::move(letter));
+}
+
+caf::actor StateSeat::Spawn() {
+  std::vector<StateLetter> letters;
+  caf::actor actor;
+  uint64_t incarnation;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!why_.ok()) return nullptr;
+    incarnation = ++incarnation_;
+    NoLoggerAfter restore;
+    actor = system_->spawn<StateActor, caf::hidden + caf::lazy_init>(shared_from_this(), incarnation);
+  }
+  // It is named when all letters that have waited lie in its mailbox, so that none overtakes them.
+  for (;;) {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (!why_.ok() || left_ == incarnation) return actor;
+      letters.swap(waiting_);
+      if (letters.empty()) {
+        actor_ = actor;
+        return actor;
+      }
+    }
+    for (StateLetter& l : letters) Deliver(actor, incarnation, std::move(l));
+    letters.clear();
+  }
+}
+
+void StateSeat::Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter letter) {
+  actor->enqueue(caf::make_mailbox_element(
+                     nullptr, caf::make_message_id(), caf::no_stages,
+                     state_letter{std::make_shared<StateEnvelope>(shared_from_this(), incarnation, std::move(letter))}),
+                 home_);
+}
+
+void StateSeat::Send(StateLetter letter) {
+  caf::actor actor;
+  uint64_t incarnation;
+  {
+    std::unique_lock<std::mutex> lock(mu_);
+    if (!why_.ok()) {
+      const absl::Status why = why_;
+      lock.unlock();
+      return letter.request->Answer(why);
+    }
+    if (!actor_) return waiting_.push_back(std::move(letter));
+    actor = actor_;
+    incarnation = incarnation_;
+  }
+  Deliver(actor, incarnation, std::move(letter));
+}
+
+void StateSeat::Undelivered(uint64_t incarnation, StateLetter letter) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    // An actor that ended without a last turn, with its actor system, is still named here.
+    if (why_.ok() && (!actor_ || incarnation_ == incarnation)) return waiting_.push_back(std::move(letter));
+  }
+  Send(std::move(letter));
+}
+
+void StateSeat::Left(uint64_t incarnation) {
+  absl::Status why;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    actor_ = nullptr;
+    left_ = incarnation;
+    why = why_;
+  }
+  machine_->AbortWaiting(!why.ok() ? why
+                                   : Aborted("the actor of ", machine_->DebugString(),
+                                             " died while the request waited; it is restarted with its elements"));
+}
+
+void StateSeat::End(const absl::Status& why) {
+  std::vector<StateLetter> letters;
+  caf::actor actor;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!why_.ok()) return;
+    why_ = why;
+    actor = std::move(actor_);
+    actor_ = nullptr;
+    letters.swap(waiting_);
+  }
+  for (const StateLetter& l : letters) l.request->Answer(why);
+  if (actor) caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+}
+
+StateActors::StateActors(caf::actor_system* system, std::shared_ptr<Directory> directory, std::string device,
+                         RestartPolicy policy, bool on_askers_thread)
+    : system_(system),
+      directory_(directory),
+      device_(std::move(device)),
+      policy_(std::move(policy)),
+      askers_thread_(on_askers_thread ? std::make_unique<AskersThread>(system) : nullptr),
+      children_(directory) {}
+
+StateActors::~StateActors() = default;
+
+std::unique_ptr<StateMailbox> StateActors::Open(std::shared_ptr<StateMachine> machine) {
+  auto seat = std::make_shared<StateSeat>(system_, askers_thread_.get(), std::move(machine));
+  auto mailbox = std::make_unique<SeatMailbox>(seat);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closed_) {
+      seat->End(Aborted("the runtime has ended"));
+      return mailbox;
+    }
+    if (all_.size() >= sweep_at_) {
+      std::erase_if(all_, [](const std::weak_ptr<StateSeat>& s) { return s.expired(); });
+      sweep_at_ = 2 * all_.size() + 16;
+    }
+    all_.push_back(seat);
+    new_.push_back(seat);
+    seat->Spawn();
+  }
+  // While it is down there is nobody to tell; the next incarnation looks by itself.
+  if (const caf::actor container = directory_->Find("container:" + device_)) caf::anon_send(container, states_came{});
+  return mailbox;
+}
+
+void StateActors::Close() {
+  std::vector<std::weak_ptr<StateSeat>> all;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    closed_ = true;
+    all.swap(all_);
+    new_.clear();
+  }
+  for (const std::weak_ptr<StateSeat>& s : all) {
+    if (const std::shared_ptr<StateSeat> seat = s.lock())
+      seat->End(Aborted("the runtime of ", seat->What(), " has ended"));
+  }
+}
+
+void StateActors::TakeOver(caf::event_based_actor* container) {
+  children_.TakeOver(container);
+  TakeNew(container);
+}
+
+void StateActors::TakeNew(caf::event_based_actor* container) {
+  std::vector<std::shared_ptr<StateSeat>> seats;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    seats.swap(new_);
+  }
+  for (const std::shared_ptr<StateSeat>& seat : seats) {
+    caf::actor first = seat->actor();
+    if (!first && seat->ended()) continue;
+    ChildSpec spec;
+    spec.name = StrCat("state:", device_, ":", ++last_);
+    spec.policy = policy_;
+    spec.spawn = [seat](caf::actor_system&, uint64_t) { return seat->Spawn(); };
+    spec.failed = [seat](const std::string& why) {
+      if (!seat->ended()) spdlog::warn("the actor of {} failed ({}); it is restarted", seat->What(), why);
+    };
+    spec.gave_up = [seat](const std::string& why) {
+      spdlog::error("the actor of {} failed too often ({}); it is not restarted", seat->What(), why);
+      seat->End(FailedPrecondition("the actor of ", seat->What(), " failed too often and is not restarted: ", why));
+    };
+    // One that died before it was watched.
+    if (!first) first = seat->Spawn();
+    if (first) children_.Add(container, std::move(spec), std::move(first));
+  }
+}
+
+void StateActors::OnDown(caf::event_based_actor* container, const caf::down_msg& down) {
+  children_.OnDown(container, down);
+}
+void StateActors::OnRestart(caf::event_based_actor* container, uint64_t number) {
+  children_.OnRestart(container, number);
+}
+void StateActors::StopAll() { children_.StopAll(); }
+
+caf::actor StateActorOf(const StateResource& resource) {
+  const auto* const mailbox = dynamic_cast<const SeatMailbox*>(resource.mailbox());
+  return mailbox == nullptr ? caf::actor() : mailbox->seat().actor();
+}
+
+}  // namespace troupe

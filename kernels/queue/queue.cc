@@ -1,0 +1,442 @@
+#include "kernels/queue/queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "kernels/common/elements.h"
+#include "kernels/common/strided_copy.h"
+
+namespace troupe::queue {
+namespace {
+
+std::map<std::string, QueueKind::Maker, std::less<>>& Kinds() {
+  static auto* const kinds = new std::map<std::string, QueueKind::Maker, std::less<>>;
+  return *kinds;
+}
+
+std::string Types(absl::Span<const DType> types) {
+  std::string text;
+  for (const DType t : types) StrAppend(&text, text.empty() ? "" : ", ", Name(t));
+  return StrCat("(", text, ")");
+}
+std::string Shapes(absl::Span<const PartialTensorShape> shapes) {
+  if (shapes.empty()) return "(any)";
+  std::string text;
+  for (const PartialTensorShape& s : shapes) StrAppend(&text, text.empty() ? "" : ", ", s.DebugString());
+  return StrCat("(", text, ")");
+}
+
+int64_t BytesOf(const Element& e) {
+  size_t bytes = 0;
+  for (const Tensor& t : e) {
+    bytes += t.bytes();
+    if (t.dtype() != DType::kString) continue;
+    for (const std::string& s : t.flat<std::string>()) bytes += s.size();
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+// Without threads: elements are small, and a machine has none.
+void Copy(DType t, void* dst, const void* src, int64_t n) {
+  if (IsPlainBytes(t)) {
+    std::memcpy(dst, src, static_cast<size_t>(n) * SizeOf(t));
+  } else {
+    std::copy_n(static_cast<const std::string*>(src), n, static_cast<std::string*>(dst));
+  }
+}
+
+Tensor Numbers(const std::vector<int64_t>& values) { return Tensor::Vector<int64_t>(values); }
+
+}  // namespace
+
+absl::Status QueueSpec::CheckTypes(absl::Span<const DType> components) const {
+  if (absl::MakeConstSpan(types) == components) return absl::OkStatus();
+  return InvalidArgument(What(), " has components of types ", Types(types), ", not ", Types(components));
+}
+
+absl::Status QueueSpec::CheckElement(absl::Span<const Tensor> components, bool many) const {
+  if (components.size() != types.size()) {
+    return InvalidArgument("wrong number of components for ", What(), ": expected ", types.size(), ", got ",
+                           components.size());
+  }
+  for (size_t c = 0; c < types.size(); ++c) {
+    const Tensor& t = components[c];
+    if (t.dtype() != types[c]) {
+      return InvalidArgument("type mismatch in component ", c, " of ", What(), ": expected ", Name(types[c]), ", got ",
+                             Name(t.dtype()));
+    }
+    if (many && t.rank() == 0)
+      return InvalidArgument("component ", c, " for ", What(), " is a scalar, but must have a dimension of elements");
+    if (many && t.dim(0) != components[0].dim(0)) {
+      return InvalidArgument("all components for ", What(), " must have the same size in dimension 0: component 0 has ",
+                             components[0].dim(0), ", component ", c, " has ", t.dim(0));
+    }
+    if (!has_shapes()) continue;
+    TensorShape shape = t.shape();
+    if (many) shape.RemoveDim(0);
+    if (!shapes[c].IsCompatibleWith(shape)) {
+      return InvalidArgument("shape mismatch in component ", c, " of ", What(), ": expected ", shapes[c].DebugString(),
+                             ", got ", shape.DebugString(), many ? " for each element" : "");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueueSpec::CheckShared(const QueueSpec& other) const {
+  const auto differs = [&](std::string_view what, const auto& has, const auto& asked) {
+    return InvalidArgument("shared queue '", name, "' has ", what, " ", has, ", but the node asks for ", asked);
+  };
+  if (kind != other.kind) return differs("type", kind, other.kind);
+  if (std::max<int64_t>(capacity, -1) != std::max<int64_t>(other.capacity, -1))
+    return differs("capacity", capacity, other.capacity);
+  if (capacity_bytes != other.capacity_bytes) return differs("_capacity_bytes", capacity_bytes, other.capacity_bytes);
+  if (types != other.types) return differs("component types", Types(types), Types(other.types));
+  if (shapes != other.shapes) return differs("component shapes", Shapes(shapes), Shapes(other.shapes));
+  if (min_after_dequeue != other.min_after_dequeue)
+    return differs("min_after_dequeue", min_after_dequeue, other.min_after_dequeue);
+  // Without a seed any queue will do.
+  if ((other.seed != 0 || other.seed2 != 0) && (seed != other.seed || seed2 != other.seed2))
+    return differs("seeds", StrCat(seed, ", ", seed2), StrCat(other.seed, ", ", other.seed2));
+  return absl::OkStatus();
+}
+
+absl::Status QueueSpec::Check() const {
+  if (types.empty()) return InvalidArgument("a queue needs at least one component");
+  if (has_shapes() && shapes.size() != types.size()) {
+    return InvalidArgument("a queue of ", types.size(), " components has shapes for ", shapes.size());
+  }
+  for (const DType t : types) {
+    if (t == DType::kInvalid || IsRef(t) || t == DType::kResource || t == DType::kVariant)
+      return InvalidArgument("a queue cannot hold elements of type ", Name(t));
+  }
+  if (capacity_bytes < 0) return InvalidArgument("_capacity_bytes is negative");
+  return absl::OkStatus();
+}
+
+void QueueMachine::Handle(const StateRequestPtr& request, StateAnswers* answers) {
+  auto r = std::static_pointer_cast<QueueRequest>(request);
+  // What follows needs no memory for its answers.
+  answers->Reserve(enqueues_.size() + dequeues_.size() + 1);
+  switch (r->kind) {
+    case QueueRequest::Kind::kSize:
+      r->number = Count();
+      return answers->Add(std::move(r), absl::OkStatus());
+    case QueueRequest::Kind::kIsClosed:
+      r->number = closed_;
+      return answers->Add(std::move(r), absl::OkStatus());
+    case QueueRequest::Kind::kCloseAndCancel:
+      closed_ = true;
+      for (QueueRequestPtr& e : enqueues_) {
+        answers->Add(std::move(e), Cancelled("the enqueue was cancelled: ", spec_.What(), " was closed"));
+      }
+      enqueues_.clear();
+      answers->Add(std::move(r), absl::OkStatus());
+      break;
+    case QueueRequest::Kind::kEnqueue:
+    case QueueRequest::Kind::kClose:
+      enqueues_.push_back(std::move(r));
+      break;
+    case QueueRequest::Kind::kDequeue:
+    case QueueRequest::Kind::kDequeueUpTo:
+      dequeues_.push_back(std::move(r));
+      break;
+  }
+  Flush(answers);
+}
+
+void QueueMachine::Flush(StateAnswers* answers) {
+  for (bool changed = true; changed;) {
+    changed = ServeEnqueues(answers);
+    changed = ServeDequeues(answers) || changed;
+  }
+}
+
+bool QueueMachine::HasRoom(const Element& element) const {
+  const int64_t count = Count();
+  if (spec_.capacity >= 0 && count >= spec_.capacity) return false;
+  return spec_.capacity_bytes == 0 || count == 0 || bytes_ + BytesOf(element) <= spec_.capacity_bytes;
+}
+
+void QueueMachine::PutIn(Element element) {
+  const int64_t bytes = spec_.capacity_bytes > 0 ? BytesOf(element) : 0;
+  Put(std::move(element));
+  bytes_ += bytes;
+}
+
+bool QueueMachine::ServeEnqueues(StateAnswers* answers) {
+  bool progress = false;
+  while (!enqueues_.empty()) {
+    QueueRequestPtr& r = enqueues_.front();
+    absl::Status status;
+    if (r->kind == QueueRequest::Kind::kClose) {
+      if (closed_) status = Cancelled("queue '", spec_.name, "' is already closed");
+      closed_ = true;
+    } else if (closed_) {
+      status = Cancelled(spec_.What(), " is closed");
+    } else {
+      for (; r->done < r->elements.size() && HasRoom(r->elements[r->done]); progress = true) {
+        PutIn(std::move(r->elements[r->done]));
+        ++r->done;
+      }
+      if (r->done < r->elements.size()) return progress;
+    }
+    progress = true;
+    answers->Add(std::move(r), std::move(status));
+    enqueues_.pop_front();
+  }
+  return progress;
+}
+
+bool QueueMachine::ServeDequeues(StateAnswers* answers) {
+  bool progress = false;
+  while (!dequeues_.empty()) {
+    const Progress p = Serve(dequeues_.front(), answers);
+    progress = progress || p != Progress::kNone;
+    if (p != Progress::kAnswered) return progress;
+    dequeues_.pop_front();
+  }
+  return progress;
+}
+
+QueueMachine::Progress QueueMachine::Serve(const QueueRequestPtr& r, StateAnswers* answers) {
+  const auto missing = [&] { return r->wanted - static_cast<int64_t>(r->elements.size()); };
+  if (closed_ && Count() < missing()) {
+    GiveBack(r.get());
+    const int64_t left = Count();
+    if (r->kind == QueueRequest::Kind::kDequeueUpTo && left > 0) {
+      r->wanted = left;
+    } else {
+      answers->Add(r, OutOfRange(spec_.What(), " is closed and has insufficient elements (requested ", r->wanted,
+                                 ", current size ", left, ")"));
+      return Progress::kAnswered;
+    }
+  }
+  int64_t available = std::min(Count() - (closed_ ? 0 : HeldBack()), missing());
+  const Progress progress = available > 0 ? Progress::kSome : Progress::kNone;
+  if (available > 0) r->elements.reserve(r->elements.size() + static_cast<size_t>(available));
+  for (; available > 0; --available) {
+    r->elements.push_back(TakeNext());
+    if (spec_.capacity_bytes > 0) bytes_ -= BytesOf(r->elements.back());
+  }
+  if (missing() > 0) return progress;
+  answers->Add(r, absl::OkStatus());
+  return Progress::kAnswered;
+}
+
+void QueueMachine::GiveBack(QueueRequest* r) {
+  while (!r->elements.empty()) {
+    const int64_t bytes = spec_.capacity_bytes > 0 ? BytesOf(r->elements.back()) : 0;
+    PutBack(std::move(r->elements.back()));
+    bytes_ += bytes;
+    r->elements.pop_back();
+  }
+}
+
+void QueueMachine::Withdraw(const StateRequestPtr& request, StateAnswers* answers) {
+  answers->Reserve(enqueues_.size() + dequeues_.size());
+  auto& r = static_cast<QueueRequest&>(*request);
+  for (Line* line : {&enqueues_, &dequeues_}) {
+    const auto it = std::find(line->begin(), line->end(), request);
+    if (it != line->end()) line->erase(it);
+  }
+  if (r.kind == QueueRequest::Kind::kDequeue || r.kind == QueueRequest::Kind::kDequeueUpTo) GiveBack(&r);
+  Flush(answers);
+}
+
+void QueueMachine::AbortWaiting(const absl::Status& why, StateAnswers* answers) {
+  answers->Reserve(enqueues_.size() + dequeues_.size());
+  // The last to take gives back first, so that the elements are in their order again.
+  for (auto it = dequeues_.rbegin(); it != dequeues_.rend(); ++it) GiveBack(it->get());
+  for (Line* line : {&enqueues_, &dequeues_}) {
+    for (QueueRequestPtr& r : *line) answers->Add(std::move(r), why);
+    line->clear();
+  }
+}
+
+void QueueMachine::Visit(const std::function<void(const Tensor&)>& visit) const {
+  const auto visit_all = [&](const Element& e) {
+    for (const Tensor& t : e) visit(t);
+  };
+  VisitElements(visit_all);
+  for (const Line* line : {&enqueues_, &dequeues_}) {
+    for (const QueueRequestPtr& r : *line) std::for_each(r->elements.begin(), r->elements.end(), visit_all);
+  }
+}
+
+std::string QueueMachine::HowMuch() const {
+  return StrCat(Count(), " elements", closed_ ? ", closed" : "",
+                enqueues_.empty() ? "" : StrCat(", ", enqueues_.size(), " enqueues wait"),
+                dequeues_.empty() ? "" : StrCat(", ", dequeues_.size(), " dequeues wait"));
+}
+
+absl::StatusOr<ResourceState> QueueMachine::Save() const {
+  ResourceState state;
+  state.kind = spec_.kind;
+  const auto add = [&](std::string key, Tensor t) { state.tensors.emplace_back(std::move(key), std::move(t)); };
+  std::vector<int64_t> types;
+  for (const DType t : spec_.types) types.push_back(static_cast<int64_t>(t));
+  add("types", Numbers(types));
+  add("numbers", Numbers({spec_.capacity, spec_.capacity_bytes, spec_.min_after_dequeue, spec_.seed, spec_.seed2,
+                          closed_ ? 1 : 0, spec_.has_shapes() ? 1 : 0}));
+  for (size_t c = 0; c < spec_.shapes.size(); ++c) {
+    const PartialTensorShape& s = spec_.shapes[c];
+    std::vector<int64_t> dims = {s.known_rank() ? 1 : 0};
+    if (s.known_rank()) dims.insert(dims.end(), s.dims().begin(), s.dims().end());
+    add(StrCat("shape_", c), Numbers(dims));
+  }
+  // What a dequeue has taken, and may give back, comes first.
+  std::vector<const Element*> elements;
+  for (const QueueRequestPtr& r : dequeues_) {
+    for (const Element& e : r->elements) elements.push_back(&e);
+  }
+  VisitElements([&](const Element& e) { elements.push_back(&e); });
+  add("count", Tensor::Scalar(static_cast<int64_t>(elements.size())));
+  for (size_t c = 0; c < spec_.types.size(); ++c) {
+    const bool equal = std::all_of(elements.begin(), elements.end(),
+                                   [&](const Element* e) { return (*e)[c].SameShape((*elements[0])[c]); });
+    if (!equal) {
+      for (size_t i = 0; i < elements.size(); ++i) add(StrCat(c, "_", i), (*elements[i])[c]);
+      continue;
+    }
+    if (elements.empty()) continue;
+    TensorShape shape = (*elements[0])[c].shape();
+    const int64_t each = shape.num_elements();
+    shape.InsertDim(0, static_cast<int64_t>(elements.size()));
+    Tensor packed(spec_.types[c], shape);
+    if (!packed.valid()) return ResourceExhausted("no memory to save ", spec_.What());
+    for (size_t i = 0; i < elements.size(); ++i) {
+      Copy(packed.dtype(), array::ElementAt(packed.dtype(), packed.raw(), each * static_cast<int64_t>(i)),
+           (*elements[i])[c].raw(), each);
+    }
+    add(StrCat("component_", c), std::move(packed));
+  }
+  SaveMore(&state);
+  return state;
+}
+
+absl::Status QueueMachine::RestoreElements(const ResourceState& state) {
+  TROUPE_ASSIGN_OR_RETURN(const Tensor count, state.Get("count", DType::kInt64, TensorShape()));
+  const int64_t n = count.scalar<int64_t>();
+  for (int64_t i = 0; i < n; ++i) {
+    Element e;
+    for (size_t c = 0; c < spec_.types.size(); ++c) {
+      const Tensor* packed = state.Find(StrCat("component_", c));
+      if (packed != nullptr) {
+        if (packed->rank() < 1 || packed->dim(0) != n)
+          return InvalidArgument("component ", c, " of ", spec_.What(), " is saved as ", packed->TypeAndShape());
+        TROUPE_ASSIGN_OR_RETURN(Element row, Row({packed, 1}, i));
+        e.push_back(std::move(row[0]));
+        continue;
+      }
+      const Tensor* one = state.Find(StrCat(c, "_", i));
+      if (one == nullptr)
+        return InvalidArgument("component ", c, " of element ", i, " of ", spec_.What(), " is missing");
+      e.push_back(*one);
+    }
+    TROUPE_RETURN_IF_ERROR(spec_.CheckElement(e, /*many=*/false));
+    PutIn(std::move(e));
+  }
+  return RestoreMore(state);
+}
+
+QueueKind::QueueKind(std::string_view kind, Maker make) { Kinds().emplace(kind, make); }
+
+absl::StatusOr<std::shared_ptr<QueueMachine>> MakeMachine(QueueSpec spec) {
+  TROUPE_RETURN_IF_ERROR(spec.Check());
+  const auto it = Kinds().find(spec.kind);
+  if (it == Kinds().end()) return Unimplemented("there is no queue of the kind '", spec.kind, "'");
+  return it->second(std::move(spec));
+}
+
+absl::StatusOr<std::shared_ptr<Resource>> MakeSavedQueue(const std::string& name, const ResourceState& state) {
+  TROUPE_ASSIGN_OR_RETURN(const Tensor numbers, state.Get("numbers", DType::kInt64, TensorShape({7})));
+  const int64_t* n = numbers.data<int64_t>();
+  QueueSpec spec;
+  spec.kind = state.kind;
+  spec.name = name;
+  spec.capacity = n[0], spec.capacity_bytes = n[1], spec.min_after_dequeue = n[2], spec.seed = n[3], spec.seed2 = n[4];
+  const Tensor* types = state.Find("types");
+  if (types == nullptr || types->dtype() != DType::kInt64 || types->rank() != 1)
+    return InvalidArgument("the saved queue has no vector 'types'");
+  for (const int64_t t : types->flat<int64_t>()) {
+    if (t != static_cast<int>(t) || !IsValidDType(static_cast<int>(t)))
+      return InvalidArgument("the saved queue has the unknown dtype ", t);
+    spec.types.push_back(static_cast<DType>(t));
+  }
+  for (size_t c = 0; n[6] != 0 && c < spec.types.size(); ++c) {
+    const Tensor* dims = state.Find(StrCat("shape_", c));
+    if (dims == nullptr || dims->dtype() != DType::kInt64 || dims->rank() != 1 || dims->dim(0) < 1)
+      return InvalidArgument("the saved queue has no vector 'shape_", c, "'");
+    const absl::Span<const int64_t> d = dims->flat<int64_t>();
+    PartialTensorShape shape;
+    if (d[0] != 0) {
+      TROUPE_ASSIGN_OR_RETURN(shape, PartialTensorShape::Make(d.subspan(1)));
+    }
+    spec.shapes.push_back(std::move(shape));
+  }
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<QueueMachine> machine, MakeMachine(std::move(spec)));
+  TROUPE_RETURN_IF_ERROR(machine->RestoreElements(state));
+  machine->closed_ = n[5] != 0;
+  return std::make_shared<Queue>(std::move(machine));
+}
+
+absl::Status Queue::TakePlaceOf(const Resource& other) {
+  const auto* before = dynamic_cast<const Queue*>(&other);
+  if (before == nullptr) return Resource::TakePlaceOf(other);
+  return before->spec().CheckShared(spec_);
+}
+
+absl::StatusOr<Element> Row(absl::Span<const Tensor> components, int64_t i) {
+  Element row;
+  for (const Tensor& t : components) {
+    TensorShape shape = t.shape();
+    shape.RemoveDim(0);
+    const int64_t each = shape.num_elements();
+    Tensor one(t.dtype(), shape);
+    if (!one.valid()) return ResourceExhausted("no memory for an element of shape ", shape.DebugString());
+    Copy(t.dtype(), one.raw(), array::ElementAt(t.dtype(), t.raw(), each * i), each);
+    row.push_back(std::move(one));
+  }
+  return row;
+}
+
+absl::StatusOr<Tensor> Stack(KernelContext& ctx, absl::Span<const Element> elements, size_t c, DType type,
+                             const PartialTensorShape& known, bool padded) {
+  TensorShape shape;
+  if (elements.empty()) {
+    for (int d = 0; d < known.rank(); ++d) shape.AddDim(std::max<int64_t>(0, known.dim(d)));
+  } else {
+    shape = elements[0][c].shape();
+  }
+  bool fill = false;
+  for (const Element& e : elements) {
+    for (int d = 0; padded && d < shape.rank(); ++d) {
+      fill = fill || e[c].dim(d) != shape.dim(d);
+      shape.set_dim(d, std::max(shape.dim(d), e[c].dim(d)));
+    }
+  }
+  const int64_t each = shape.num_elements();
+  TensorShape whole = shape;
+  whole.InsertDim(0, static_cast<int64_t>(elements.size()));
+  TROUPE_ASSIGN_OR_RETURN(const TensorShape checked, TensorShape::Make(whole.dims()));
+  TROUPE_ASSIGN_OR_RETURN(Tensor all, ctx.AllocateTemp(type, checked));
+  if (fill) array::ZeroElements(ctx.threads(), type, all.raw(), all.num_elements());
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const Tensor& one = elements[i][c];
+    void* const to = array::ElementAt(type, all.raw(), each * static_cast<int64_t>(i));
+    if (!fill) {
+      array::CopyElements(ctx.threads(), type, to, one.raw(), each);
+      continue;
+    }
+    const array::Strides dst = array::DenseStrides(shape.dims()), src = array::DenseStrides(one.shape().dims());
+    array::StridedCopy copy;
+    for (int d = 0; d < one.rank(); ++d) {
+      copy.Add(one.dim(d), dst[static_cast<size_t>(d)], src[static_cast<size_t>(d)]);
+    }
+    copy.Run(ctx.threads(), type, to, one.raw());
+  }
+  return all;
+}
+
+}  // namespace troupe::queue

@@ -18,6 +18,11 @@ inline absl::StatusOr<Node*> AddCaseNode(const Case& c, const std::string& name,
     const size_t n = arg.IsList() ? static_cast<size_t>(c.list_sizes[list++]) : 1;
     if (!arg.number_attr.empty()) attrs.Set(arg.number_attr, static_cast<int64_t>(n));
     if (!arg.type_attr.empty() && !attrs.Has(arg.type_attr)) attrs.Set(arg.type_attr, c.inputs[at].dtype());
+    if (!arg.type_list_attr.empty() && !attrs.Has(arg.type_list_attr)) {
+      std::vector<DType> types;
+      for (size_t i = 0; i < n; ++i) types.push_back(c.inputs[at + i].dtype());
+      attrs.Set(arg.type_list_attr, std::move(types));
+    }
     at += n;
   }
   return graph->AddNode(name, c.op, std::move(attrs));

@@ -20,7 +20,7 @@ def case(op, inputs, kinds, **attrs):
     values = dict(zip(kinds, inputs))
     given = {k: tf.as_dtype(v) if isinstance(v, type) else v for k, v in attrs.items()}
     node = getattr(tf.raw_ops, op)(**{k: tf.constant(v) for k, v in values.items()}, **given)
-    outs = [session.run(node) for _ in range(2)]
+    outs = [x for _ in range(2) for x in tf.nest.flatten(session.run(node))]
   kept = {k: text.Type(np.dtype(v).name) if isinstance(v, type) else v for k, v in attrs.items()}
   lines.append(text.case_text(op, [], kept, inputs, outs))
 
@@ -42,6 +42,13 @@ def main():
       case("ParameterizedTruncatedNormal", [i32(30)] + [np.array(x, t) for x in b], names, seed=42, seed2=7)
     case("ParameterizedTruncatedNormal", [i32(1, 3, 7)] + [np.array([x], t) for x in bounds[1]], names, seed=1, seed2=2)
     case("ParameterizedTruncatedNormal", [i32(1, 41)] + [np.array(x, t) for x in bounds[1]], names, seed=1, seed2=2)
+  boxes = np.array([[[0.1, 0.2, 0.6, 0.7], [0.5, 0.0, 1.0, 0.4]]], np.float32)
+  for t in (np.uint8, np.int32, np.int64):
+    for size in ((40, 60, 3), (100, 7, 1), (1, 1, 3)):
+      for a in (dict(), dict(area_range=[0.3, 0.9], aspect_ratio_range=[0.5, 2.0], max_attempts=10)):
+        case("SampleDistortedBoundingBox", [np.array(size, t), boxes], ["image_size", "bounding_boxes"], seed=42, seed2=7, **a)
+        case("SampleDistortedBoundingBoxV2", [np.array(size, t), boxes, np.float32(0.5)], ["image_size", "bounding_boxes", "min_object_covered"], seed=3, seed2=1, **a)
+  case("SampleDistortedBoundingBox", [i32(33, 44, 3), boxes[:, :0]], ["image_size", "bounding_boxes"], seed=9, seed2=9, use_image_if_no_bounding_boxes=True)
   text.write("draws/random.txt", "draws.py", lines)
   print(len(lines), "cases")
 

@@ -87,7 +87,7 @@ def case(op, *inputs, unset=(), **attrs):
   try:
     with tf.device("/CPU:0"):
       out = getattr(tf.raw_ops, op)(**kwargs)
-    out = [o.numpy() for o in (out if isinstance(out, (list, tuple)) else [out])]
+    out = [o.numpy() for o in tf.nest.flatten(out)]
   except Exception as e:  # TensorFlow refuses it: not a case of values
     REFUSED.setdefault(op, []).append(str(e).split("\n")[0][:110])
     return

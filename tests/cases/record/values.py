@@ -13,6 +13,7 @@ import values_elementwise
 import values_image
 import values_linalg
 import values_nn
+import values_parse
 import values_reduce
 import values_summary
 from tensorflow_ops import DEFS, RECORDED, REFUSED
@@ -26,9 +27,15 @@ def file_of(op):
   if room == "elementwise" and len(DEFS[op]["inputs"]) == 1:
     return "elementwise_one_argument"
   if room == "image":
+    if op.startswith(("Decode", "Encode", "Extract")) and op != "ExtractImagePatches":
+      return "image_files"
+    if "HSV" in op or "Adjust" in op:
+      return "image_colors"
     return "image_boxes" if "Suppression" in op or "Crop" in op else "image_resize" if "Resize" in op else "image_patches"
   if room == "nn" and "conv" in op.lower():
     return "nn_convolutions"
+  if room == "parse":
+    return "parse_examples" if "Example" in op else "parse_texts"
   if room == "array":
     return "array_diagonals" if "Diag" in op else "array_passing"
   return room
@@ -37,7 +44,8 @@ def file_of(op):
 def main():
   for f in (values_elementwise.unary, values_elementwise.binary, values_reduce.reductions, values_reduce.segments, values_elementwise.choices, values_reduce.products,
             values_nn.nn, values_linalg.matrices, values_linalg.orthogonal, values_image.images, values_image.crops, values_array.bands, values_image.boxes,
-            values_elementwise.integrals, values_array.passing,
+            values_elementwise.integrals, values_array.passing, values_image.pictures, values_image.colors,
+            values_parse.texts, values_parse.examples, values_parse.sequences,
             values_summary.summaries):
     f()
   values_summary.images()

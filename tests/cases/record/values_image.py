@@ -1,5 +1,7 @@
-"""Cases of images and boxes."""
+"""Cases of images, boxes and files of pictures."""
 import itertools
+import struct
+import zlib
 
 import numpy as np
 import tensorflow as tf
@@ -74,3 +76,117 @@ def boxes():
     for sigma in (0.1, 1):
       case("NonMaxSuppressionV5", corners, scores, np.int32(12), number(0.5), number(0), number(sigma))
     case("NonMaxSuppressionV3", corners[:0], scores[:0], np.int32(3), number(0.5), number(0))
+
+
+def png(pixels, depth, color, palette=b"", transparent=b"", interlace=False):
+  """A PNG of rows of samples, [height, width, channels], without filters."""
+  pixels = np.asarray(pixels)
+  chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+  def row(samples):
+    flat = samples.reshape(-1)
+    if depth == 16:
+      return b"\0" + flat.astype(">u2").tobytes()
+    if depth == 8:
+      return b"\0" + flat.astype(np.uint8).tobytes()
+    bits = "".join(format(int(v), "0%db" % depth) for v in flat)
+    bits += "0" * (-len(bits) % 8)
+    return b"\0" + bytes(int(bits[i:i + 8], 2) for i in range(0, len(bits), 8))
+  passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)] if interlace else [(0, 0, 1, 1)]
+  data = b""
+  for y, x, dy, dx in passes:
+    part = pixels[y::dy, x::dx]
+    if part.size:
+      data += b"".join(row(r) for r in part)
+  out = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", pixels.shape[1], pixels.shape[0], depth, color, 0, 0, int(interlace)))
+  out += chunk(b"PLTE", palette) if palette else b""
+  out += chunk(b"tRNS", transparent) if transparent else b""
+  return out + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
+
+
+def bmp(width, height, bits, top_down=False):
+  row = (width * bits // 8 + 3) // 4 * 4
+  data = bytes(i * 37 % 251 for i in range(row * height))
+  return b"BM" + struct.pack("<IHHI", 54 + len(data), 0, 0, 54) + struct.pack("<IiiHHIIiiII", 40, width, -height if top_down else height, 1, bits, 0, len(data), 0, 0, 0, 0) + data
+
+
+def gif(size, frames, colors, local=None):
+  """Frames (left, top, indices [height, width], transparent index or None), of codes of 9 bits with a new start after each."""
+  table = lambda c: b"".join(bytes(x) for x in c) + b"\0\0\0" * (256 - len(c))
+  out = b"GIF89a" + struct.pack("<HHBBB", size[1], size[0], 0xf7, 0, 0) + table(colors)
+  for left, top, indices, transparent in frames:
+    indices = np.asarray(indices)
+    out += b"\x21\xf9\x04" + struct.pack("<BHB", 0 if transparent is None else 1, 5, transparent or 0) + b"\0"
+    out += b"\x2c" + struct.pack("<HHHHB", left, top, indices.shape[1], indices.shape[0], 0x87 if local else 0) + (table(local) if local else b"") + b"\x08"
+    codes = [c for i in indices.reshape(-1) for c in (256, int(i))] + [257]
+    bits = sum(c << 9 * k for k, c in enumerate(codes))
+    data = bits.to_bytes((9 * len(codes) + 7) // 8, "little")
+    out += b"".join(bytes([len(data[i:i + 255])]) + data[i:i + 255] for i in range(0, len(data), 255)) + b"\0"
+  return out + b"\x3b"
+
+
+def pictures():
+  """Files of every form, by every op that reads files."""
+  scalar = lambda data: np.array(data, dtype=object)
+  r = np.random.RandomState(5)
+  smooth = (np.add.outer(np.arange(10) * 9, np.arange(13) * 7)[..., None] + np.array([0, 40, 90])).astype(np.uint8)
+  pngs = [png(r.randint(0, 1 << d, (3, 5, {0: 1, 2: 3, 4: 2, 6: 4}[c])), d, c) for d, c in [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0), (8, 2), (16, 2), (8, 4), (16, 4), (8, 6), (16, 6)]]
+  pngs += [png(r.randint(0, 4, (3, 5, 1)), d, 3, palette=bytes(range(50, 62))) for d in (2, 4, 8)]
+  pngs += [png(r.randint(0, 4, (3, 5, 1)), 8, 3, palette=bytes(range(50, 62)), transparent=b"\0\x80"), png(r.randint(0, 256, (9, 10, 3)), 8, 2, interlace=True),
+           png(r.randint(0, 3, (2, 3, 1)), 8, 0, transparent=b"\0\1"), png(r.randint(0, 3, (2, 3, 3)), 8, 2, transparent=b"\0\1\0\1\0\2")]
+  jpeg = lambda x, **a: tf.io.encode_jpeg(tf.constant(x), **a).numpy()
+  jpegs = [jpeg(smooth), jpeg(smooth[..., :1]), jpeg(smooth, progressive=True, quality=60), jpeg(smooth, chroma_downsampling=False), jpeg(smooth[:1, :1]), jpeg(smooth, optimize_size=True)]
+  gifs = [gif((4, 5), [(0, 0, r.randint(0, 6, (4, 5)), None)], [(i * 40, 9 * i, 255 - i) for i in range(6)]),
+          gif((4, 5), [(0, 0, r.randint(0, 6, (4, 5)), None), (1, 2, r.randint(0, 6, (2, 3)), 2)], [(i * 40, 9 * i, 255 - i) for i in range(6)]),
+          gif((4, 5), [(0, 0, r.randint(0, 3, (4, 5)), 1), (0, 1, r.randint(0, 3, (1, 2)), None), (3, 3, r.randint(0, 3, (1, 2)), None)], [(1, 2, 3)] * 3, [(9, 8, 7), (6, 5, 4), (3, 2, 1)])]
+  bmps = [bmp(3, 4, 24), bmp(3, 4, 32), bmp(5, 2, 8), bmp(5, 3, 24, True)]
+  for data, channels in itertools.product(pngs, range(5)):
+    for t in types("DecodePng", "dtype"):
+      case("DecodePng", scalar(data), channels=channels, dtype=Type(t))
+  for data in pngs[3:11:2] + jpegs[:2] + gifs + bmps:
+    # TensorFlow crashes when it makes floats of a BMP.
+    for t, expand in itertools.product(["uint8"] if data in bmps else types("DecodeImage", "dtype"), (True, False)):
+      case("DecodeImage", scalar(data), dtype=Type(t), expand_animations=expand)
+    for channels in (1, 3, 4):
+      case("DecodeImage", scalar(data), channels=channels)
+  for data in jpegs:
+    for channels, ratio in itertools.product((0, 1, 3), (1, 2, 4, 8)) if data is jpegs[0] else [(0, 1), (1, 2), (3, 4)]:
+      case("DecodeJpeg", scalar(data), channels=channels, ratio=ratio)
+    for method, fancy in itertools.product(("INTEGER_FAST", "INTEGER_ACCURATE"), (True, False)):
+      case("DecodeJpeg", scalar(data), dct_method=method, fancy_upscaling=fancy)
+    for t in types("ExtractJpegShape", "output_type"):
+      case("ExtractJpegShape", scalar(data), output_type=Type(t))
+  for part in (0.0, 0.5, 1.0):
+    case("DecodeJpeg", scalar(jpegs[0][:-2]), try_recover_truncated=True, acceptable_fraction=part)
+  for data in [pngs[5], jpegs[0], gifs[0], gifs[1]]:
+    case("DecodeGif", scalar(data))
+    case("DecodePng", scalar(data))
+    case("DecodeJpeg", scalar(data))
+  case("DecodeGif", scalar(gifs[2]))
+  for data in bmps:
+    for channels in (0, 1, 3, 4):
+      case("DecodeBmp", scalar(data), channels=channels)
+  for x in (smooth, smooth[..., :1]):
+    for a in [dict(), dict(quality=30), dict(progressive=True), dict(chroma_downsampling=False, density_unit="cm", x_density=7), dict(optimize_size=True), dict(xmp_metadata="<x/>")]:
+      case("EncodeJpeg", x, **a)
+  case("EncodeJpeg", smooth[..., :1], format="grayscale")
+  for t in types("EncodePng"):
+    for channels in (1, 2, 3, 4):
+      case("EncodePng", values(t, (3, 2, channels), "png", 0, 250), compression=0)
+      case("EncodePng", values(t, (2, 3, 2, channels), "png", 0, 250))
+
+
+def colors():
+  for op in ("RGBToHSV", "HSVToRGB"):
+    for t in types(op):
+      case(op, values(t, (2, 5, 3), op, 0, 1))
+      case(op, np.array([[0, 0, 0], [1, 1, 1], [0.5, 0.5, 0.5], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0.2, 0.2, 0.1], [0.1, 0.3, 0.3]]).astype(tf.as_dtype(t).as_numpy_dtype))
+  for t in types("AdjustHue"):
+    for delta in (0.0, 0.25, -0.4, 0.9, 1.0):
+      case("AdjustHue", values(t, (2, 3, 2, 3), "hue", 0, 1), np.float32(delta))
+  for t in types("AdjustSaturation"):
+    for scale in (0.0, 0.5, 1.0, 3.0):
+      case("AdjustSaturation", values(t, (2, 3, 2, 3), "saturation", 0, 1), np.float32(scale))
+  for t in types("AdjustContrastv2"):
+    for factor in (0.0, 0.5, 2.5):
+      case("AdjustContrastv2", values(t, (2, 3, 2, 4), "contrast", 0, 1), np.float32(factor))
+      case("AdjustContrastv2", values(t, (3, 2, 1), "contrast", 0, 1), np.float32(factor))

@@ -1,0 +1,49 @@
+// Texts as numbers, with TensorFlow's rules: blanks around the number and one '+' or '-' before it
+// are allowed, and nothing else may stand beside it. Whole numbers are decimal and must fit their
+// type; floating numbers beyond the range of their type become infinities or zeros.
+//
+// Thread rule: pure functions.
+#ifndef TROUPE_KERNELS_PARSE_TEXT_NUMBERS_H_
+#define TROUPE_KERNELS_PARSE_TEXT_NUMBERS_H_
+
+#include <charconv>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace troupe::parse {
+
+inline bool IsBlank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+inline std::string_view WithoutBlanks(std::string_view text) {
+  while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// False when `text` is no number of this type.
+template <class T>
+bool TextToNumber(std::string_view text, T* value) {
+  text = WithoutBlanks(text);
+  if (!text.empty() && text.front() == '+') {
+    text.remove_prefix(1);
+    if (!text.empty() && text.front() == '-') return false;
+  }
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  if (stop != end) return false;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (error == std::errc::result_out_of_range) {
+      const std::string copy(text);
+      *value = std::is_same_v<T, float> ? static_cast<T>(std::strtof(copy.c_str(), nullptr))
+                                        : static_cast<T>(std::strtod(copy.c_str(), nullptr));
+      return true;
+    }
+  }
+  return error == std::errc();
+}
+
+}  // namespace troupe::parse
+
+#endif  // TROUPE_KERNELS_PARSE_TEXT_NUMBERS_H_

@@ -1,5 +1,6 @@
-// Messages between the runtime's own actors. They stay within one process and are never serialised.
-// Messages for users' actors are declared in troupe/actors.h.
+// Messages between the runtime's own actors, and the numbers of all of them for CAF. What stands
+// here stays within one process; what may leave it is declared in wire/ and, for users' actors, in
+// troupe/actors.h.
 //
 // Thread rule: a message belongs to its receiver once it is sent.
 #ifndef TROUPE_ACTORS_MESSAGES_H_
@@ -17,7 +18,6 @@
 namespace troupe {
 
 class SessionMaster;
-struct ChildSpec;
 struct ExtendCall;
 struct CompileCall;
 struct CloseCall;
@@ -31,10 +31,9 @@ struct go_on {};
 struct restart_child {
   uint64_t number = 0;
 };
-// To the runtime's supervisor: a child that runs already.
+// To a supervisor: there is another child in its list, which runs already (Children::Adopt).
 struct add_child {
-  std::shared_ptr<ChildSpec> spec;
-  caf::actor first;
+  std::string name;
 };
 // Answered by child_removed when the child is gone, also if there was none of that name.
 struct remove_child {
@@ -75,6 +74,59 @@ struct step_answered {
   run_reply reply;
 };
 
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, doorbell&) {
+  return f(caf::meta::type_name("doorbell"));
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, go_on&) {
+  return f(caf::meta::type_name("go_on"));
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, restart_child& x) {
+  return f(x.number);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, add_child& x) {
+  return f(x.name);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, remove_child& x) {
+  return f(x.name);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, child_removed&) {
+  return f(caf::meta::type_name("child_removed"));
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, get_session_stats&) {
+  return f(caf::meta::type_name("get_session_stats"));
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, session_stats& x) {
+  return f(x.calls_waiting);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, resources_gathered& x) {
+  return f(x.request);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, holders_known& x) {
+  return f(x.request, x.time_is_over);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, blocks_returned& x) {
+  return f(x.request, x.bytes);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, look_whether_idle&) {
+  return f(caf::meta::type_name("look_whether_idle"));
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, step_answered& x) {
+  return f(x.request, x.reply);
+}
+
 }  // namespace troupe
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe_cast, caf::id_block::troupe::end)
@@ -104,19 +156,6 @@ CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
 CAF_END_TYPE_ID_BLOCK(troupe_cast)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::doorbell)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::go_on)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::restart_child)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::add_child)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::remove_child)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::child_removed)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_session_stats)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::session_stats)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::step_answered)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::resources_gathered)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::holders_known)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::blocks_returned)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_whether_idle)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::state_letter)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::states_came)
 

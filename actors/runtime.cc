@@ -100,12 +100,13 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
 
 void SpawnCast(Runtime::Impl* impl) {
   impl->directory = std::make_shared<Directory>();
-  std::vector<ChildSpec> workers;
+  const auto children = std::make_shared<Children>(impl->directory);
   for (const std::string& name : impl->options.tasks) {
     impl->tasks.emplace_back().name = name;
-    workers.push_back(MakeTask(impl, &impl->tasks.back()));
+    children->Spawn(*impl->system, MakeTask(impl, &impl->tasks.back()));
   }
-  impl->supervisor = SpawnSupervisor(*impl->system, std::move(workers), impl->directory);
+  impl->root = std::make_shared<RootSupervisor>(children, impl->policies.supervisor);
+  impl->root->Start(*impl->system);
 }
 
 // Whether the system has so many more threads to give. CAF ends the program when it cannot start
@@ -286,16 +287,17 @@ RunningIn::~RunningIn() {
 }
 
 void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
-  if (impl->supervisor) {
+  if (impl->root != nullptr) {
     NoLoggerAfter restore;
     caf::scoped_actor self(*impl->system);
     const auto end = [&](const caf::actor& a) {
+      if (!a) return;
       self->monitor(a);
       self->send_exit(a, caf::exit_reason::user_shutdown);
       self->receive([](const caf::down_msg&) {});
     };
     // First the one who would spawn the others anew.
-    end(std::exchange(impl->supervisor, nullptr));
+    end(impl->root->End());
     for (Task& task : impl->tasks) {
       end(std::exchange(task.worker, nullptr));
       task.children->StopAll();  // of a worker that was dead

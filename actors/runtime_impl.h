@@ -69,7 +69,7 @@ struct Runtime::Impl {
   // "worker:<task>", "device:<name>", "container:<name>" -> the living actor
   std::shared_ptr<Directory> directory;
   CastPolicies policies;
-  caf::actor supervisor;
+  std::shared_ptr<RootSupervisor> root;
   struct Task {
     std::string name;
     // The latest incarnation of its worker. Set by the supervisor, and read when that has ended.

@@ -156,13 +156,16 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   void EndActor() {
     Runtime::Impl& in = *runtime->impl();
     caf::scoped_actor self(*in.system);
-    self->monitor(in.supervisor);
-    self->send(in.supervisor, remove_child{actor_name()});
-    bool removed = false;
-    self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
-    // It lives on, and would keep what is left of each session's.
-    self->demonitor(in.supervisor->address());
-    if (removed) return;
+    in.root->children()->Doom(actor_name());
+    while (const caf::actor supervisor = in.root->actor()) {
+      self->monitor(supervisor);
+      self->send(supervisor, remove_child{actor_name()});
+      bool removed = false;
+      self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
+      // It lives on, and would keep what is left of each session's.
+      self->demonitor(supervisor->address());
+      if (removed) return;
+    }
     // Nobody watches over it.
     const caf::actor actor = master->actor();
     if (!actor) return;
@@ -271,7 +274,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   };
   const caf::actor first = spec.spawn(*in.system, 1);
   impl->master->Attach(first);
-  caf::anon_send(in.supervisor, add_child{std::make_shared<ChildSpec>(std::move(spec)), first});
+  in.root->children()->Adopt(std::move(spec), first);
+  caf::anon_send(in.root->actor(), add_child{impl->actor_name()});
   {
     std::lock_guard<std::mutex> lock(in.mu);
     in.on_failure[impl.get()] = [weak = std::weak_ptr(impl->master)](const Failure& failure) {
@@ -304,7 +308,9 @@ Session::~Session() {
   if (InsideActor()) {
     impl_->master->shared_watch()->EndReports(false);
     impl_->End();
-    caf::anon_send(impl_->runtime->impl()->supervisor, remove_child{impl_->actor_name()});
+    RootSupervisor& root = *impl_->runtime->impl()->root;
+    root.children()->Doom(impl_->actor_name());
+    caf::anon_send(root.actor(), remove_child{impl_->actor_name()});
     return;
   }
   OnSoundThread([this] {

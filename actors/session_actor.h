@@ -123,7 +123,7 @@ class SessionState {
   const std::string id_;
 };
 
-// The logic of the session actor, without CAF.
+// The logic of the session actor, without CAF (session_master.cc; session_compile.cc).
 //
 // Thread rule: all methods are thread safe. The graph belongs to the piece of work that runs; only
 // one runs at a time.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
 #include "actors/messages.h"
 
 namespace troupe {
@@ -54,119 +56,206 @@ size_t Directory::size() const {
   return actors_.size();
 }
 
+void Children::Insert(ChildSpec spec, caf::actor first) {
+  directory_->Set(spec.name, first, 1);
+  std::lock_guard<std::mutex> lock(mu_);
+  const uint64_t number = ++last_;
+  by_name_[spec.name] = number;
+  by_actor_[first.id()] = number;
+  const RestartPolicy policy = spec.policy;
+  children_.emplace(number, Child{std::move(spec), RestartDecision(policy), std::move(first)});
+}
+
 void Children::Spawn(caf::actor_system& system, ChildSpec spec) {
   caf::actor first = spec.spawn(system, 1);
-  directory_->Set(spec.name, first, 1);
-  const RestartPolicy policy = spec.policy;
-  children_.emplace(++last_, Child{std::move(spec), RestartDecision(policy), std::move(first)});
+  Insert(std::move(spec), std::move(first));
+}
+
+void Children::Adopt(ChildSpec spec, caf::actor first) { Insert(std::move(spec), std::move(first)); }
+
+void Children::Doom(const std::string& name) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = by_name_.find(name);
+  if (it != by_name_.end()) children_.at(it->second).doomed = true;
+}
+
+Children::Child* Children::Find(uint64_t number) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = children_.find(number);
+  return it == children_.end() ? nullptr : &it->second;
+}
+
+Children::Child* Children::Find(const std::string& name, uint64_t* number) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = by_name_.find(name);
+  if (it == by_name_.end()) return nullptr;
+  *number = it->second;
+  return &children_.at(it->second);
+}
+
+void Children::SetActor(uint64_t number, Child* child, caf::actor actor) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (child->actor) by_actor_.erase(child->actor.id());
+  if (actor) by_actor_[actor.id()] = number;
+  child->actor = std::move(actor);
+  child->watched_by = 0;
+}
+
+void Children::Monitor(caf::event_based_actor* self, Child* child) {
+  if (std::exchange(child->watched_by, self->id()) != self->id()) self->monitor(child->actor);
 }
 
 void Children::TakeOver(caf::event_based_actor* self) {
-  for (auto it = children_.begin(); it != children_.end();) {
-    const auto each = it++;
-    if (each->second.state == State::kWatching) self->monitor(each->second.actor);  // of a dead one news comes at once
-    // The timer went with the supervisor that had set it.
-    if (each->second.state == State::kBackingOff) Start(self, each);
+  std::vector<std::pair<uint64_t, bool>> all;  // and whether it is doomed
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& [number, child] : children_) all.emplace_back(number, child.doomed);
+  }
+  for (const auto& [number, doomed] : all) {
+    Child* const c = Find(number);
+    if (c == nullptr) continue;
+    // Whoever asked the supervisor before has heard that it is gone.
+    c->gone = nullptr;
+    if (c->state == State::kWatching) Monitor(self, c);  // of a dead one news comes at once
+    if (doomed) {
+      c->state == State::kWatching ? self->send_exit(c->actor, caf::exit_reason::user_shutdown) : Forget(number);
+    } else if (c->state == State::kBackingOff) {
+      // The timer went with the supervisor that had set it.
+      Start(self, number, c);
+    }
   }
 }
 
-void Children::Add(caf::event_based_actor* self, ChildSpec spec, caf::actor first) {
-  directory_->Set(spec.name, first, 1);
-  self->monitor(first);
-  const RestartPolicy policy = spec.policy;
-  children_.emplace(++last_, Child{std::move(spec), RestartDecision(policy), std::move(first)});
+void Children::Watch(caf::event_based_actor* self, const std::string& name) {
+  uint64_t number = 0;
+  Child* const c = Find(name, &number);
+  if (c != nullptr && c->state == State::kWatching) Monitor(self, c);
 }
 
 void Children::Remove(caf::event_based_actor* self, const std::string& name, std::function<void()> gone) {
-  for (auto it = children_.begin(); it != children_.end(); ++it) {
-    Child& c = it->second;
-    if (c.spec.name != name) continue;
-    c.gone = std::move(gone);
-    if (c.state == State::kWatching) return self->send_exit(c.actor, caf::exit_reason::user_shutdown);
-    return Forget(it);
+  Doom(name);
+  uint64_t number = 0;
+  Child* const c = Find(name, &number);
+  if (c == nullptr) return gone();
+  c->gone = std::move(gone);
+  if (c->state != State::kWatching) return Forget(number);
+  // Its add_child may have gone with another supervisor.
+  Monitor(self, c);
+  self->send_exit(c->actor, caf::exit_reason::user_shutdown);
+}
+
+void Children::Forget(uint64_t number) {
+  std::map<uint64_t, Child>::node_type child;  // goes without the lock
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    child = children_.extract(number);
+    if (!child) return;
+    const auto it = by_name_.find(child.mapped().spec.name);
+    if (it != by_name_.end() && it->second == number) by_name_.erase(it);
+    if (child.mapped().actor) by_actor_.erase(child.mapped().actor.id());
   }
-  gone();
+  directory_->Forget(child.mapped().spec.name);
+  if (child.mapped().gone) child.mapped().gone();
 }
 
-void Children::Forget(std::map<uint64_t, Child>::iterator it) {
-  const std::function<void()> gone = std::move(it->second.gone);
-  directory_->Forget(it->second.spec.name);
-  children_.erase(it);
-  if (gone) gone();
-}
-
-void Children::Start(caf::event_based_actor* self, std::map<uint64_t, Child>::iterator it) {
-  Child& c = it->second;
-  c.actor = c.spec.spawn(self->system(), c.incarnation);
-  if (!c.actor) return Forget(it);
-  c.state = State::kWatching;
-  self->monitor(c.actor);
-  directory_->Set(c.spec.name, c.actor, c.incarnation);
-  if (c.spec.restarted) c.spec.restarted(c.incarnation);
+void Children::Start(caf::event_based_actor* self, uint64_t number, Child* c) {
+  caf::actor next = c->spec.spawn(self->system(), c->incarnation);
+  if (!next) return Forget(number);
+  SetActor(number, c, next);
+  c->state = State::kWatching;
+  Monitor(self, c);
+  directory_->Set(c->spec.name, next, c->incarnation);
+  if (c->spec.restarted) c->spec.restarted(c->incarnation);
 }
 
 void Children::OnRestart(caf::event_based_actor* self, uint64_t number) {
-  const auto it = children_.find(number);
-  if (it != children_.end() && it->second.state == State::kBackingOff) Start(self, it);
+  Child* const c = Find(number);
+  if (c != nullptr && c->state == State::kBackingOff) Start(self, number, c);
 }
 
 void Children::StopAll() {
+  std::lock_guard<std::mutex> lock(mu_);
   for (auto& [number, c] : children_) {
     if (c.actor) caf::anon_send_exit(c.actor, caf::exit_reason::user_shutdown);
     directory_->Set(c.spec.name, nullptr, c.incarnation);
   }
 }
 
-void Children::OnDown(caf::event_based_actor* self, const caf::down_msg& down) {
-  const auto it = std::find_if(children_.begin(), children_.end(), [&](const auto& each) {
-    return each.second.actor && each.second.actor.address() == down.source;
-  });
-  if (it == children_.end()) return;
-  const uint64_t number = it->first;
-  Child& c = it->second;
-  c.actor = nullptr;
-  if (c.gone) return Forget(it);
+size_t Children::size() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return children_.size();
+}
+
+bool Children::OnDown(caf::event_based_actor* self, const caf::down_msg& down) {
+  uint64_t number = 0;
+  bool doomed = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = by_actor_.find(down.source.id());
+    if (it == by_actor_.end()) return true;
+    number = it->second;
+    doomed = children_.at(number).doomed;
+  }
+  Child& c = *Find(number);
+  SetActor(number, &c, nullptr);
+  if (doomed) {
+    Forget(number);
+    return true;
+  }
   const bool normal = !down.reason || down.reason == caf::exit_reason::user_shutdown;
   c.state = State::kStopped;
   directory_->Set(c.spec.name, nullptr, ++c.incarnation);
-  if (normal && c.spec.policy.restart != Restart::kAlways) return;
+  if (normal && c.spec.policy.restart != Restart::kAlways) return true;
   const std::string why = self->system().render(down.reason);
   if (c.spec.failed) c.spec.failed(why);
   const auto delay = c.spec.policy.restart == Restart::kNever ? std::chrono::milliseconds(-1)
                                                               : c.decision.OnFailure(self->clock().now());
   if (delay.count() >= 0) {
     c.state = State::kBackingOff;
-    return self->delayed_send(self, delay, restart_child{number});
+    self->delayed_send(self, delay, restart_child{number});
+    return true;
   }
   directory_->GiveUp(c.spec.name, why);
   if (c.spec.gave_up) c.spec.gave_up(why);
-  if (!c.spec.policy.escalate) return;
+  if (!c.spec.policy.escalate) return true;
   StopAll();
   self->quit(down.reason);
+  return false;
 }
 
 namespace {
 
 struct SupervisorState {
-  std::unique_ptr<Children> children;
+  std::shared_ptr<Children> children;
+  std::function<void()> died;
   const char* name = "troupe.supervisor";
+  ~SupervisorState() {
+    if (died) died();
+  }
 };
 using SupervisorActor = caf::stateful_actor<SupervisorState>;
 
-// The children's first incarnations run already.
-caf::behavior SupervisorBehavior(SupervisorActor* self, std::shared_ptr<std::unique_ptr<Children>> children) {
+caf::behavior SupervisorBehavior(SupervisorActor* self, std::shared_ptr<Children> children,
+                                 std::function<void()> died) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
-  self->state.children = std::move(*children);
+  self->state.children = std::move(children);
+  self->state.died = std::move(died);
   self->state.children->TakeOver(self);
-  self->set_down_handler([self](caf::down_msg& down) { self->state.children->OnDown(self, down); });
+  self->set_down_handler([self](caf::down_msg& down) {
+    if (!self->state.children->OnDown(self, down)) self->state.died = nullptr;
+  });
   self->set_exit_handler([self](caf::exit_msg& e) {
-    self->state.children->StopAll();
+    // With a failure the children wait for the next incarnation.
+    if (e.reason == caf::exit_reason::user_shutdown) {
+      self->state.died = nullptr;
+      self->state.children->StopAll();
+    }
     self->quit(e.reason);
   });
   return {
       [self](restart_child r) { self->state.children->OnRestart(self, r.number); },
-      [self](add_child& a) { self->state.children->Add(self, std::move(*a.spec), std::move(a.first)); },
+      [self](const add_child& a) { self->state.children->Watch(self, a.name); },
       [self](const remove_child& r) {
         auto promise = self->make_response_promise<child_removed>();
         self->state.children->Remove(self, r.name, [promise]() mutable { promise.deliver(child_removed{}); });
@@ -177,14 +266,41 @@ caf::behavior SupervisorBehavior(SupervisorActor* self, std::shared_ptr<std::uni
 
 }  // namespace
 
-caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> specs,
-                           std::shared_ptr<Directory> directory) {
-  // A behaviour function runs at its actor's first turn, later than this returns; callers look the
-  // children up at once.
-  auto children = std::make_unique<Children>(std::move(directory));
-  for (ChildSpec& c : specs) children->Spawn(system, std::move(c));
-  return system.spawn<caf::hidden>(SupervisorBehavior,
-                                   std::make_shared<std::unique_ptr<Children>>(std::move(children)));
+caf::actor SpawnSupervisor(caf::actor_system& system, std::shared_ptr<Children> children, std::function<void()> died) {
+  return system.spawn<caf::hidden>(SupervisorBehavior, std::move(children), std::move(died));
+}
+
+void RootSupervisor::Start(caf::actor_system& system) {
+  std::lock_guard<std::mutex> lock(mu_);
+  actor_ = Spawn(system);
+}
+
+caf::actor RootSupervisor::actor() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return actor_;
+}
+
+caf::actor RootSupervisor::End() {
+  std::lock_guard<std::mutex> lock(mu_);
+  over_ = true;
+  return std::exchange(actor_, nullptr);
+}
+
+caf::actor RootSupervisor::Spawn(caf::actor_system& system) {
+  return SpawnSupervisor(system, children_, [me = shared_from_this(), &system] { me->Died(system); });
+}
+
+void RootSupervisor::Died(caf::actor_system& system) {
+  caf::actor dead;  // goes without the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  if (over_) return;
+  dead = std::exchange(actor_, nullptr);
+  if (decision_.OnFailure(std::chrono::steady_clock::now()).count() < 0) {
+    spdlog::error("the supervisor failed too often and is not restarted: nobody restarts its children any more");
+    return;
+  }
+  spdlog::warn("the supervisor failed; it is restarted");
+  actor_ = Spawn(system);
 }
 
 }  // namespace troupe

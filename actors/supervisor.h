@@ -3,9 +3,9 @@
 //
 // The tree of a runtime:
 //
-//   runtime's supervisor
+//   runtime's supervisor   watched by the runtime itself (RootSupervisor)
 //     session:<id>         one for each session that lives
-//     worker               itself a supervisor, of the devices of its task:
+//     worker:<task>        itself a supervisor, of the devices of its task:
 //       device:<name>
 //       container:<name>
 //
@@ -21,20 +21,25 @@
 //   watching              down (too often)   5 tell `failed` and `gave_up`; the name is dead                 stopped
 //   watching              down (too often), and the policy says escalate
 //                                            6 as 5, stop all other children, and fail                       gone
-//   any                   exit               7 stop all children; a restart that is due is dropped           gone
+//   any                   exit (normal stop) 7 stop all children; a restart that is due is dropped           gone
 //   any                   down of an incarnation that is not the child's own
 //                                            8 ignored                                                       as before
-//   (new)                 add_child          9 watch an actor that runs already                              watching
+//   (new)                 add_child          9 watch an actor that runs already and is in the list           watching
 //   watching              remove_child      10 stop it; answered when it is gone                             (none)
 //   backing off, stopped  remove_child      11 forget it, with the restart that is due; answered at once     (none)
 //   watching              exit of the supervisor by a failure, and a next incarnation of it
 //                                           12 the children live on; the next incarnation watches them       watching
 //   backing off           as 12             13 spawn anew at once                                            watching
+//   any, to be removed    as 12             14 stop it, or forget it if it is down                           (none)
 //
 // A child does not own the objects that it works on (a device, its containers, the master of a
 // session): factory functions capture them. So a restarted child finds them again. The list of
-// children is such an object, too (Children), so that a supervisor may itself be restarted. Blocks:
-// never.
+// children is such an object, too (Children), so that a supervisor may itself be restarted. Who adds
+// a child, or has one removed, writes it into the list before it sends the message: if the message
+// dies with the supervisor, the next incarnation finds it there. Blocks: never.
+//
+// Nobody supervises the root. Its actor tells the runtime when it dies, which spawns the next one at
+// once (RootSupervisor); after too many deaths no more, and then nobody restarts its children.
 //
 // Tests of the edges, tests/cast/supervisor_test.cc:
 //   1, 3, 4  edges_1_and_3_and_4_a_child_that_fails_is_spawned_again_after_its_delay
@@ -47,6 +52,7 @@
 //   9, 10    edges_9_and_10_a_child_is_added_and_removed
 //   11       edge_11_a_child_is_removed_while_it_is_down
 //   12, 13   edges_12_and_13_children_outlive_their_supervisor
+//   9, 12, 14  edges_9_and_12_and_14_what_a_dead_supervisor_was_told_is_not_lost
 #ifndef TROUPE_ACTORS_SUPERVISOR_H_
 #define TROUPE_ACTORS_SUPERVISOR_H_
 
@@ -61,6 +67,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -83,9 +90,10 @@ struct RestartPolicy {
   bool escalate = false;  // giving up ends the supervisor, and its own supervisor decides; else the child stays stopped
 };
 
-// What the runtime declares for each kind of child.
+// What the runtime declares for each kind of child, and for the supervisor of them, which is
+// restarted without a delay.
 struct CastPolicies {
-  RestartPolicy session, worker, device, container;
+  RestartPolicy session, worker, device, container, supervisor;
 };
 
 // Decides whether and when a child is restarted, without an actor or a clock.
@@ -138,24 +146,30 @@ class Directory {
 };
 
 // The children of one supervisor. Belongs to whoever owns the supervisor, and is handed from its
-// one incarnation to the next.
+// one incarnation to the next. Finding a child takes the same time whatever their number.
 //
 // Thread rule: the methods that take the supervisor's actor belong to its turn; Spawn and StopAll
-// to a time at which there is no supervisor.
+// to a time at which there is no supervisor, or to its turn; Adopt, Doom and size to any thread.
 class Children {
  public:
   explicit Children(std::shared_ptr<Directory> directory) : directory_(std::move(directory)) {}
   // Adds a child and spawns it. Its supervisor, which takes over later, hears of its death.
   void Spawn(caf::actor_system& system, ChildSpec spec);
-  // Adds what there is to a new supervisor's behaviour.
+  // Adds a child that runs already. To be followed by add_child to the supervisor.
+  void Adopt(ChildSpec spec, caf::actor first);
+  // The child is to go. To be followed by remove_child.
+  void Doom(const std::string& name);
+  // A new supervisor watches all that there are.
   void TakeOver(caf::event_based_actor* self);
-  void Add(caf::event_based_actor* self, ChildSpec spec, caf::actor first);
-  // `gone` is called when the child is no more.
+  // For add_child.
+  void Watch(caf::event_based_actor* self, const std::string& name);
+  // For remove_child. `gone` is called when the child is no more.
   void Remove(caf::event_based_actor* self, const std::string& name, std::function<void()> gone);
-  void OnDown(caf::event_based_actor* self, const caf::down_msg& down);
+  // False when the supervisor has ended with the child that it gave up.
+  bool OnDown(caf::event_based_actor* self, const caf::down_msg& down);
   void OnRestart(caf::event_based_actor* self, uint64_t number);
   void StopAll();
-  size_t size() const { return children_.size(); }
+  size_t size() const;
 
  private:
   enum class State : uint8_t { kWatching, kBackingOff, kStopped };
@@ -165,20 +179,57 @@ class Children {
     caf::actor actor;
     uint64_t incarnation = 1;
     State state = State::kWatching;
-    std::function<void()> gone = nullptr;  // set when it is being removed
+    bool doomed = false;                   // it is being removed, or is to be
+    std::function<void()> gone = nullptr;  // called then
+    caf::actor_id watched_by = 0;          // the supervisor that monitors `actor`
   };
-  void Forget(std::map<uint64_t, Child>::iterator it);
-  void Start(caf::event_based_actor* self, std::map<uint64_t, Child>::iterator it);
+  void Insert(ChildSpec spec, caf::actor first);
+  // Null when there is none. The child stays where it is until the supervisor's turn forgets it.
+  Child* Find(uint64_t number);
+  Child* Find(const std::string& name, uint64_t* number);
+  void SetActor(uint64_t number, Child* child, caf::actor actor);
+  void Monitor(caf::event_based_actor* self, Child* child);
+  void Forget(uint64_t number);
+  void Start(caf::event_based_actor* self, uint64_t number, Child* child);
 
   const std::shared_ptr<Directory> directory_;
+  mutable std::mutex mu_;  // guards the maps, and `doomed`; the rest of a child belongs to the supervisor's turn
   std::map<uint64_t, Child> children_;  // in the order in which they came
+  absl::flat_hash_map<std::string, uint64_t> by_name_;
+  absl::flat_hash_map<caf::actor_id, uint64_t> by_actor_;
   uint64_t last_ = 0;
 };
 
-// The runtime's supervisor. `children` are spawned in order before this returns; others are added
-// and removed by messages (messages.h).
-caf::actor SpawnSupervisor(caf::actor_system& system, std::vector<ChildSpec> children,
-                           std::shared_ptr<Directory> directory);
+// A supervisor of these children, which run already. `died` is called when it ends although nobody
+// told it to, on the thread on which it ended; may be empty.
+caf::actor SpawnSupervisor(caf::actor_system& system, std::shared_ptr<Children> children,
+                           std::function<void()> died = nullptr);
+
+// The supervisor at the root, which the runtime keeps alive.
+//
+// Thread rule: all methods are thread safe.
+class RootSupervisor : public std::enable_shared_from_this<RootSupervisor> {
+ public:
+  RootSupervisor(std::shared_ptr<Children> children, const RestartPolicy& policy)
+      : children_(std::move(children)), decision_(policy) {}
+  // `system` lives until the supervisor that End gives has ended.
+  void Start(caf::actor_system& system);
+  // The one that is alive, or is about to be replaced; null when it died too often, and after End.
+  caf::actor actor() const;
+  // From now on none is spawned. The last one, which the caller has to end; may be null.
+  caf::actor End();
+  const std::shared_ptr<Children>& children() const { return children_; }
+
+ private:
+  void Died(caf::actor_system& system);
+  caf::actor Spawn(caf::actor_system& system);
+
+  const std::shared_ptr<Children> children_;
+  mutable std::mutex mu_;
+  RestartDecision decision_;
+  caf::actor actor_;
+  bool over_ = false;
+};
 
 }  // namespace troupe
 

@@ -80,6 +80,8 @@ caf::error inspect(caf::serializer& f, GraphValue& x) {
   if (x.graph != nullptr) {
     proto::GraphDef def;
     ExportGraphDef(*x.graph, &def);
+    // The graph is placed. What asks to stand beside a node of another part stands there already.
+    for (proto::NodeDef& node : *def.mutable_node()) node.mutable_attr()->erase("_class");
     locations = LocationsOf(*x.graph, def);
     // Equal graphs are equal bytes.
     google::protobuf::io::StringOutputStream stream(&bytes);

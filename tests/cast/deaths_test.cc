@@ -112,7 +112,7 @@ struct Deaths {
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
     return Output({*n, 0}, in.scope_state());
   }
-  void Start(const CastPolicies& policies = {Quick(), Quick(), Quick(), Quick()}, bool wire = false) {
+  void Start(const CastPolicies& policies = {Quick(), Quick(), Quick(), Quick(), Quick()}, bool wire = false) {
     auto started = StartRuntime({.threads = 3, .cpu_devices = kDevices}, policies);
     BOOST_REQUIRE_MESSAGE(started.ok(), started.status());
     runtime = *std::move(started);
@@ -123,6 +123,7 @@ struct Deaths {
   }
   std::string DeviceName(int d) const { return runtime->devices()[d].name; }
   caf::actor Find(const std::string& name) const {
+    if (name == "supervisor") return runtime->impl()->root->actor();
     return runtime->impl()->directory->Find(name == "worker" ? WorkerName(runtime->impl()->tasks[0].name) : name);
   }
   void Kill(const caf::actor& actor) {
@@ -538,7 +539,8 @@ BOOST_FIXTURE_TEST_CASE(training_goes_on_through_a_thousand_deaths, Deaths) {
     std::atomic<int> kills{0};
     std::thread killer([&] {
       std::mt19937 random(20);
-      std::vector<std::string> names = {"worker", "worker", "executor", "executor", "executor", "session", "session"};
+      std::vector<std::string> names = {"worker",   "worker",  "executor", "executor",
+                                        "executor", "session", "session",  "supervisor"};
       for (int d = 0; d < kDevices; ++d) {
         for (const char* kind : {"device:", "container:"}) names.push_back(kind + DeviceName(d));
       }
@@ -615,7 +617,8 @@ BOOST_FIXTURE_TEST_CASE(training_goes_on_through_a_thousand_deaths, Deaths) {
   }
   BOOST_TEST(different == 0);
   BOOST_TEST(aborted >= 20);
-  for (const char* kind : {"device", "container", "worker", "session", "executor"}) BOOST_TEST(died[kind] > 0, kind);
+  for (const char* kind : {"device", "container", "worker", "session", "executor", "supervisor"})
+    BOOST_TEST(died[kind] > 0, kind);
   BOOST_TEST_MESSAGE(curve.size() << " steps, " << aborted << " aborted");
 }
 

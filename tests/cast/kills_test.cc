@@ -28,7 +28,7 @@ struct Scene : Answers, Play {
   }
   caf::actor Who(const std::string& who) {
     if (who == "session") return ActorOf(*session);
-    if (who == "worker") return Find(who);
+    if (who == "worker" || who == "supervisor") return Find(who);
     if (who.rfind("executor", 0) == 0) return stage.Actor(who);
     const size_t colon = who.find(':');
     return Find(StrCat(who.substr(0, colon), ":", runtime->devices()[std::stoi(who.substr(colon + 1))].name));
@@ -135,7 +135,7 @@ std::vector<Kind> Kinds() {
 }
 
 BOOST_AUTO_TEST_CASE(a_death_at_any_edge_is_answered_and_the_next_call_works) {
-  const std::vector<std::string> all = {"session",     "worker",      "device:0",    "device:1", "device:2",
+  const std::vector<std::string> all = {"supervisor",  "session",     "worker",      "device:0", "device:1", "device:2",
                                         "container:0", "container:1", "container:2", "executor", "executor2"};
   int kills = 0;
   std::set<std::string> cost;  // who cost somebody something
@@ -167,8 +167,9 @@ BOOST_AUTO_TEST_CASE(a_death_at_any_edge_is_answered_and_the_next_call_works) {
             const std::string line = s.stage.Deliver();
             if (line.empty()) break;
             StrAppend(&before, line, "\n");
-            const bool news = line.find(who.rfind("executor", 0) == 0 || who == "session" ? "<- exit" : "<- down") !=
-                              std::string::npos;
+            const bool news = line.find(who.rfind("executor", 0) == 0 || who == "session" || who == "supervisor"
+                                            ? "<- exit"
+                                            : "<- down") != std::string::npos;
             if (!news || std::exchange(heard, true)) continue;
             begun = has_begun;
             answered = has_answer;
@@ -216,7 +217,7 @@ BOOST_AUTO_TEST_CASE(a_death_at_any_edge_is_answered_and_the_next_call_works) {
 
 // The end of a session, with a step under way.
 BOOST_AUTO_TEST_CASE(a_session_is_closed_whoever_dies_meanwhile) {
-  for (const std::string who : {"session", "worker", "device:0", "container:0", "executor"}) {
+  for (const std::string who : {"supervisor", "session", "worker", "device:0", "container:0", "executor"}) {
     for (int position = 0;; ++position) {
       BOOST_TEST_CONTEXT(who << " killed after " << position << " messages") {
         Scene s;

@@ -82,7 +82,10 @@ class Play {
   std::string NameOf(const std::string& name) const {
     return name == "worker" ? WorkerName(runtime->impl()->tasks[0].name) : name;
   }
-  caf::actor Find(const std::string& name) const { return runtime->impl()->directory->Find(NameOf(name)); }
+  caf::actor Find(const std::string& name) const {
+    if (name == "supervisor") return runtime->impl()->root->actor();
+    return runtime->impl()->directory->Find(NameOf(name));
+  }
 
   Stage stage;
   std::shared_ptr<Runtime> runtime;

@@ -21,7 +21,7 @@ struct Family {
   explicit Family(RestartPolicy policy, int children = 1) {
     policy.seed = 7;
     stage.Inline([&] {
-      std::vector<ChildSpec> specs;
+      const auto list = std::make_shared<Children>(directory);
       for (int i = 0; i < children; ++i) {
         ChildSpec c;
         c.name = std::string(1, static_cast<char>('a' + i));
@@ -35,9 +35,10 @@ struct Family {
         c.restarted = [this, name = c.name](uint64_t incarnation) {
           StrAppend(&log, "restarted ", name, incarnation, "; ");
         };
-        specs.push_back(std::move(c));
+        list->Spawn(stage.system(), std::move(c));
       }
-      supervisor = SpawnSupervisor(stage.system(), std::move(specs), directory);
+      supervisor = SpawnSupervisor(stage.system(), list);
+      this->list = list;
     });
   }
   ~Family() {
@@ -54,6 +55,7 @@ struct Family {
   }
   Stage stage;
   std::shared_ptr<Directory> directory = std::make_shared<Directory>();
+  std::shared_ptr<Children> list;
   std::string log;
   caf::actor supervisor;
 };
@@ -235,7 +237,8 @@ BOOST_AUTO_TEST_CASE(edges_9_and_10_a_child_is_added_and_removed) {
   Family f(Policy());
   const auto spec = SpecOfB(f);
   const caf::actor first = spec->spawn(f.stage.system(), 1);
-  caf::anon_send(f.supervisor, add_child{spec, first});
+  f.list->Adopt(*spec, first);
+  caf::anon_send(f.supervisor, add_child{"b"});
   f.stage.Play();
   BOOST_TEST((f.directory->Find("b") == first));
   f.log.clear();
@@ -266,7 +269,8 @@ supervisor <- down | )");
 BOOST_AUTO_TEST_CASE(edge_11_a_child_is_removed_while_it_is_down) {
   Family f(Policy());
   const auto spec = SpecOfB(f);
-  caf::anon_send(f.supervisor, add_child{spec, spec->spawn(f.stage.system(), 1)});
+  f.list->Adopt(*spec, spec->spawn(f.stage.system(), 1));
+  caf::anon_send(f.supervisor, add_child{"b"});
   f.stage.Play();
   f.Fail("b");
   f.log.clear();
@@ -282,7 +286,8 @@ BOOST_AUTO_TEST_CASE(edge_11_a_child_is_removed_while_it_is_down) {
   BOOST_TEST(f.directory->size() == 1u);
   // One whose factory has nothing to spawn it for is forgotten, too.
   const auto again = SpecOfB(f);
-  caf::anon_send(f.supervisor, add_child{again, again->spawn(f.stage.system(), 1)});
+  f.list->Adopt(*again, again->spawn(f.stage.system(), 1));
+  caf::anon_send(f.supervisor, add_child{"b"});
   f.stage.Play();
   for (int i = 0; i < 3; ++i) {
     f.Fail("b");
@@ -332,6 +337,74 @@ container4 <- init)");
   p.stage.Advance(10ms);
   p.stage.Play();
   BOOST_TEST((p.Find(device) && p.Find(device) != lives));
+}
+
+BOOST_AUTO_TEST_CASE(edges_9_and_12_and_14_what_a_dead_supervisor_was_told_is_not_lost) {
+  Family f(Policy());
+  f.stage.Kill(f.supervisor);
+  // Behind the exit in its mailbox.
+  const auto spec = SpecOfB(f);
+  f.list->Adopt(*spec, spec->spawn(f.stage.system(), 1));
+  caf::anon_send(f.supervisor, add_child{"b"});
+  f.list->Doom("a");
+  caf::anon_send(f.supervisor, remove_child{"a"});
+  BOOST_TEST(f.stage.Play() == R"(
+supervisor <- exit
+child <- init)");
+  BOOST_TEST((f.directory->Find("a") && f.directory->Find("b")));
+  f.supervisor = SpawnSupervisor(f.stage.system(), f.list);
+  f.log.clear();
+  BOOST_TEST(f.Go() == R"(
+supervisor2 <- init | 
+child2 <- exit | 
+supervisor2 <- down | )");
+  BOOST_TEST(!f.directory->Find("a"));
+  BOOST_TEST(f.list->size() == 1u);
+  // It is watched, and comes back.
+  (void)f.Fail("b");
+  f.stage.Advance(10ms);
+  f.stage.Play();
+  BOOST_TEST(f.log == "spawn b2; ");
+}
+
+BOOST_AUTO_TEST_CASE(the_runtime_restarts_its_supervisor) {
+  CastPolicies policies;
+  policies.supervisor.max_failures = 3;
+  Play p({}, 1, 1, policies);
+  p.Extend();
+  for (int deaths = 1; deaths <= 3; ++deaths) {
+    const caf::actor before = p.Find("supervisor");
+    p.stage.Kill(before);
+    p.stage.Play();
+    const caf::actor now = p.Find("supervisor");
+    BOOST_TEST((now && now != before));
+    // It watches those whom the one before watched.
+    const caf::actor worker = p.Find("worker"), session = ActorOf(*p.session);
+    p.stage.Kill(worker);
+    p.stage.Kill(session);
+    p.stage.Play();
+    p.stage.Advance(20s);
+    p.stage.Play();
+    BOOST_TEST((p.Find("worker") && p.Find("worker") != worker));
+    BOOST_TEST((ActorOf(*p.session) && ActorOf(*p.session) != session));
+    p.Start({"twice"});
+    p.stage.Play();
+    BOOST_TEST(p.State() == "OK");
+  }
+  // Too often: sessions come and go nevertheless.
+  p.stage.Kill(p.Find("supervisor"));
+  p.stage.Play();
+  BOOST_TEST(!p.Find("supervisor"));
+  p.stage.Inline([&] {
+    SessionOptions options;
+    options.runtime = p.runtime;
+    auto another = Session::Create(options).value();
+    TROUPE_REQUIRE_OK(another->Extend(*p.root.graph()));
+    TROUPE_REQUIRE_OK(another->Run(p.feeds, {"twice"}, {}, nullptr));
+  });
+  p.Start({"twice"});
+  p.stage.Play();
+  BOOST_TEST(p.State() == "OK");
 }
 
 // What the failure of a child means to the steps that run.

@@ -137,6 +137,7 @@ absl::StatusOr<Saver> ReadMetaGraph(const std::string& path, Graph* graph) {
   saver.save_ = def.save_tensor_name();
   saver.restore_ = def.restore_op_name();
   TROUPE_RETURN_IF_ERROR(saver.FindAssignments(*graph));
+  saver.FindSuffix(*graph);
   return saver;
 }
 

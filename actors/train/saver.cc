@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include <google/protobuf/text_format.h>
+#include <spdlog/spdlog.h>
 
 #include "graph/train/build.h"
 #include "troupe/const.h"
@@ -21,6 +22,16 @@ namespace troupe::train {
 namespace {
 
 double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// Behind the prefix: the folder where the parts of a sharded save lie until they are merged. No
+// other save has it.
+std::string UniqueFolder() {
+  std::random_device random;
+  char unique[40];
+  std::snprintf(unique, sizeof(unique), "_temp_%08x%08x%08x", random(), random(), random());
+  return unique;
+}
+std::string NewSuffix() { return UniqueFolder() + "/part"; }
 
 bool IsAbsolute(const std::string& path) { return path.starts_with('/') || path.find("://") != std::string::npos; }
 
@@ -95,14 +106,6 @@ absl::StatusOr<StateSnapshot> ReadOthers(const CheckpointReader& from) {
   return snapshot;
 }
 
-// A name that no other save has.
-std::string UniqueFolder() {
-  std::random_device random;
-  char unique[40];
-  std::snprintf(unique, sizeof(unique), "_temp_%08x%08x%08x", random(), random(), random());
-  return unique;
-}
-
 }  // namespace
 
 Saver::Saver(const ScopeAt& at, const SaverOptions& options) : options_(options) {
@@ -159,8 +162,9 @@ void Saver::Build(const ScopeAt& at, const std::vector<Saved>& variables) {
     save_ =
         train::Build(s.WithOpName("control_dependency").WithControlDependencies(saved), "Identity", {prefix}).name();
   } else {
-    // The parts lie in a folder that no other save has, until they are merged.
-    const Output suffix = Const(s.WithOpName("StringJoin/suffix"), Tensor::Scalar(UniqueFolder() + "/part"));
+    // The parts lie in a folder until they are merged. The constant is TensorFlow's way; Save feeds
+    // another name each time.
+    const Output suffix = Const(s.WithOpName("StringJoin/suffix"), Tensor::Scalar(NewSuffix()));
     const Output base =
         EmitLists(s.WithOpName("StringJoin"), "StringJoin", {InputList({Input(prefix), Input(suffix)})}).output(0);
     const Output count = Const(s.WithOpName("num_shards"), Tensor::Scalar(static_cast<int32_t>(shards.size())));
@@ -210,6 +214,30 @@ void Saver::Build(const ScopeAt& at, const std::vector<Saved>& variables) {
   filename_ = prefix.name();
   if (!at.ok()) return;
   if (const absl::Status found = FindAssignments(*at->graph()); !found.ok()) at.Fail(found);
+  FindSuffix(*at->graph());
+}
+
+// From the merging op back to the constant with which the names of its parts end. Graphs of others
+// may make that name in another way; then it stays as it is, and saves to one prefix share a folder.
+void Saver::FindSuffix(const Graph& graph) {
+  const Node* const all = graph.Find(save_.substr(0, save_.rfind(':')));
+  if (all == nullptr) return;
+  const auto input = [](const Node* n, int i, std::string_view op) -> const Node* {
+    if (n == nullptr || n->num_inputs() <= i) return nullptr;
+    const Node* const from = n->input(i).node;
+    return from != nullptr && from->op().name == op ? from : nullptr;
+  };
+  for (const Edge* e : all->in_edges()) {
+    if (!e->src->IsOp() || e->src->op().name != "MergeV2Checkpoints") continue;
+    const Node* const join = input(input(input(e->src, 0, "Pack"), 0, "ShardedFilename"), 0, "StringJoin");
+    const Node* const suffix = input(join, 1, "Const");
+    if (suffix == nullptr || join->num_inputs() != 2) continue;
+    const absl::StatusOr<Tensor> value = suffix->Attr<Tensor>("value");
+    if (value.ok() && value->dtype() == DType::kString && value->rank() == 0 &&
+        value->scalar<std::string>().starts_with("_temp_")) {
+      suffix_ = StrCat(suffix->name(), ":0");
+    }
+  }
 }
 
 // From the restore op back to the RestoreV2 nodes: also of graphs that somebody else wrote.
@@ -333,24 +361,55 @@ void Saver::TakeOver(const std::string& folder, const std::string& latest_filena
   if (state->last_preserved_timestamp() > 0) last_preserved_ = state->last_preserved_timestamp();
 }
 
-absl::Status Saver::DropOld() {
-  if (options_.max_to_keep <= 0) return absl::OkStatus();
-  absl::Status failed;
+// What cannot be deleted now is tried again after the next save: this one has done its work.
+void Saver::DropOld() {
+  if (options_.max_to_keep <= 0) return;
   while (kept_.size() > static_cast<size_t>(options_.max_to_keep)) {
     const Kept old = kept_.front();
     kept_.erase(kept_.begin());
     if (old.time > last_preserved_ + options_.keep_checkpoint_every_n_hours * 3600) {
       last_preserved_ = old.time;
-      continue;
+    } else {
+      old_.push_back(old.path);
     }
-    absl::Status deleted = DeleteCheckpoint(old.path);
+  }
+  std::erase_if(old_, [](const std::string& path) {
+    absl::Status deleted = DeleteCheckpoint(path);
     if (deleted.ok()) {
-      deleted = files::Delete(old.path + ".meta");
+      deleted = files::Delete(path + ".meta");
       if (absl::IsNotFound(deleted)) deleted = absl::OkStatus();
     }
-    if (failed.ok()) failed = deleted;
+    if (!deleted.ok()) spdlog::warn("the old checkpoint {} could not be deleted: {}", path, deleted.ToString());
+    return deleted.ok();
+  });
+}
+
+// A kernel of the failed save may still have a file open there; then the folder goes the next time.
+void Saver::DeleteLeft() {
+  std::erase_if(left_, [](const Left& left) {
+    const absl::StatusOr<std::vector<std::string>> names = files::List(left.folder);
+    if (!names.ok()) return absl::IsNotFound(names.status());
+    for (const std::string& name : *names) {
+      if (name.starts_with(left.begin)) (void)files::Delete(files::Join(left.folder, name));
+    }
+    return files::Delete(left.folder).ok();
+  });
+}
+
+// Runs the nodes that save.
+absl::Status Saver::SaveByNodes(Session& session, const std::string& prefix) {
+  DeleteLeft();
+  Feeds feeds = {{filename_, Tensor::Scalar(prefix)}};
+  std::string parts;
+  if (!suffix_.empty()) {
+    const std::string suffix = NewSuffix();
+    parts = prefix + suffix;
+    feeds.emplace_back(suffix_, Tensor::Scalar(suffix));
   }
-  return failed;
+  std::vector<Tensor> path;
+  absl::Status s = session.Run(feeds, {save_}, {}, &path);
+  if (!s.ok() && !parts.empty()) left_.push_back({files::DirectoryOf(parts), files::NameOf(parts)});
+  return s;
 }
 
 // Takes the state in memory, and then writes it.
@@ -442,13 +501,13 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
                                     : Unimplemented("the nodes behind '", save_, "' save other things than variables");
   // The nodes need not know of other state.
   if (absl::IsUnimplemented(saved) && !options_.session_state && options.extra.empty()) {
-    std::vector<Tensor> path;
-    saved = session.Run({{filename_, Tensor::Scalar(prefix)}}, {save_}, {}, &path);
+    saved = SaveByNodes(session, prefix);
   }
   TROUPE_RETURN_IF_ERROR(saved);
   if (options.graph != nullptr) TROUPE_RETURN_IF_ERROR(WriteMetaGraph(prefix + ".meta", *options.graph, this));
   TakeOver(folder, options.latest_filename);
   std::erase_if(kept_, [&](const Kept& k) { return k.path == prefix; });
+  std::erase(old_, prefix);
   kept_.push_back({prefix, Now()});
   if (options.write_state) {
     // What is about to be deleted is not listed: every checkpoint that is listed exists.
@@ -464,7 +523,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
     google::protobuf::TextFormat::PrintToString(state, &text);
     TROUPE_RETURN_IF_ERROR(files::Write(files::Join(folder, options.latest_filename), text));
   }
-  TROUPE_RETURN_IF_ERROR(DropOld());
+  DropOld();
   return prefix;
 }
 

@@ -48,12 +48,11 @@ inline bool IsSliceKey(std::string_view key) { return !key.empty() && key[0] == 
 
 std::string IndexPath(std::string_view prefix);
 std::string DataPath(std::string_view prefix, int shard, int shards);
-// The number of shards for a new checkpoint of `prefix`: the first from `least` on for which no
-// data file exists, so that an old checkpoint stays readable until its index is replaced.
-int ShardsBeside(const std::string& prefix, int least);
-// The data files of `prefix` that do not belong to a checkpoint of so many shards are deleted, as
-// far as that goes: 0 for all.
-void DeleteOtherData(const std::string& prefix, int shards);
+// How many shards the index of `prefix` names: 0 when there is none.
+absl::StatusOr<int> ShardsThere(const std::string& prefix);
+// The data files of a checkpoint of so many shards are deleted, as far as that goes, the first one
+// last: as long as it is there, no writer takes the number. 0: those of any number.
+void DeleteData(const std::string& prefix, int shards);
 
 class BundleReader : public CheckpointReader {
  public:

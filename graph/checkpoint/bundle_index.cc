@@ -115,25 +115,26 @@ absl::Status BundleIndex::Write(const std::string& to) const {
   return file->Close();
 }
 
-int ShardsBeside(const std::string& prefix, int least) {
-  int shards = least;
-  while (shards < least + 100 && files::Exists(DataPath(prefix, 0, shards))) ++shards;
-  return shards;
+absl::StatusOr<int> ShardsThere(const std::string& prefix) {
+  const absl::StatusOr<BundleIndex> index = BundleIndex::Read(prefix);
+  if (absl::IsNotFound(index.status())) return 0;
+  if (!index.ok()) return index.status();
+  return index->shards;
 }
 
-void DeleteOtherData(const std::string& prefix, int shards) {
+void DeleteData(const std::string& prefix, int shards) {
   const std::string folder = files::DirectoryOf(prefix), begin = files::NameOf(prefix) + ".data-";
   const absl::StatusOr<std::vector<std::string>> names = files::List(folder);
   if (!names.ok()) return;
-  char keep[16];
-  std::snprintf(keep, sizeof(keep), "-of-%05d", shards);
-  for (const std::string& name : *names) {
-    if (!name.starts_with(begin)) continue;
-    const std::string_view rest = std::string_view(name).substr(begin.size());
+  char number[16];
+  std::snprintf(number, sizeof(number), "-of-%05d", shards);
+  for (auto name = names->rbegin(); name != names->rend(); ++name) {
+    if (!name->starts_with(begin)) continue;
+    const std::string_view rest = std::string_view(*name).substr(begin.size());
     const size_t of = rest.find("-of-");
-    if (of == 0 || of == std::string_view::npos || rest.substr(of) == keep) continue;
+    if (of == 0 || of == std::string_view::npos || (shards != 0 && rest.substr(of) != number)) continue;
     if (rest.find_first_not_of("0123456789-of") != std::string_view::npos) continue;
-    (void)files::Delete(files::Join(folder, name));
+    (void)files::Delete(files::Join(folder, *name));
   }
 }
 

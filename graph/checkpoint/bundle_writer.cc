@@ -1,7 +1,9 @@
 #include <set>
 
 #include "graph/checkpoint/bundle.h"
+#include "graph/checkpoint/prefix_claim.h"
 #include "graph/checkpoint/slice_key.h"
+#include "graph/core/guarded.h"
 #include "graph/files/coding.h"
 #include "graph/files/crc32c.h"
 #include "graph/files/temporary_name.h"
@@ -9,7 +11,14 @@
 namespace troupe {
 
 struct CheckpointWriter::Impl {
-  std::string prefix, temporary_data, temporary_index;
+  explicit Impl(const std::string& p)
+      : prefix(p),
+        temporary_data(files::TemporaryName(p + ".data")),
+        temporary_index(files::TemporaryName(IndexPath(p))),
+        claim(p) {}
+  const std::string prefix, temporary_data, temporary_index;
+  PrefixClaim claim;
+  std::string renamed_data;  // the data's name in the checkpoint, from when it is to get it
   std::unique_ptr<files::WritableFile> data;
   BundleIndex index;
   uint64_t offset = 0;
@@ -93,19 +102,20 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const
   if (files::NameOf(prefix).empty()) return InvalidArgument("'", CEscape(prefix), "' is no prefix of a checkpoint");
   const std::string folder = files::DirectoryOf(prefix);
   if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
-  auto impl = std::make_unique<Impl>();
-  impl->prefix = prefix;
-  impl->temporary_data = files::TemporaryName(prefix + ".data");
-  impl->temporary_index = files::TemporaryName(IndexPath(prefix));
+  auto impl = std::make_unique<Impl>(prefix);
   TROUPE_ASSIGN_OR_RETURN(impl->data, files::OpenToWrite(impl->temporary_data));
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(std::move(impl)));
 }
 
 CheckpointWriter::~CheckpointWriter() {
   if (impl_->finished) return;
-  impl_->data = nullptr;
-  (void)files::Delete(impl_->temporary_data);
-  (void)files::Delete(impl_->temporary_index);
+  // An exception may be on its way already.
+  (void)Guarded("deleting the files of a checkpoint that is not finished", [this] {
+    impl_->data = nullptr;
+    (void)files::Delete(impl_->temporary_data);
+    (void)files::Delete(impl_->temporary_index);
+    if (!impl_->renamed_data.empty()) (void)files::Delete(impl_->renamed_data);
+  });
 }
 
 absl::Status CheckpointWriter::Add(std::string_view name, const Tensor& value) {
@@ -144,35 +154,58 @@ absl::Status CheckpointWriter::AddSlice(std::string_view name, const TensorShape
   return absl::OkStatus();
 }
 
-absl::Status CheckpointWriter::Finish() {
+absl::Status CheckpointWriter::Finish(const std::function<bool()>& cancelled) {
   Impl& i = *impl_;
   TROUPE_RETURN_IF_ERROR(i.failed);
   if (i.finished) return FailedPrecondition(i.prefix, ": the checkpoint is finished");
   i.failed = FailedPrecondition(i.prefix, ": finishing the checkpoint has failed");
   TROUPE_RETURN_IF_ERROR(i.data->Sync());
   TROUPE_RETURN_IF_ERROR(i.data->Close());
-  i.index.shards = ShardsBeside(i.prefix, 1);
+  const std::string folder = files::DirectoryOf(i.prefix);
+  // A disk may take its time to sync; a newer writer does not wait for that.
+  TROUPE_RETURN_IF_ERROR(i.claim.IfNewest(cancelled, [&] {
+    i.index.shards = i.claim.TakeShards(1);
+    i.renamed_data = DataPath(i.prefix, 0, i.index.shards);
+    return files::Rename(i.temporary_data, i.renamed_data);
+  }));
   TROUPE_RETURN_IF_ERROR(i.index.Write(i.temporary_index));
-  const std::string data = DataPath(i.prefix, 0, i.index.shards), folder = files::DirectoryOf(i.prefix);
-  TROUPE_RETURN_IF_ERROR(files::Rename(i.temporary_data, data));
-  // From here on the destructor does not find the data under its temporary name.
-  i.temporary_data = data;
   TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder));
-  TROUPE_RETURN_IF_ERROR(files::Rename(i.temporary_index, IndexPath(i.prefix)));
+  int replaced = 0;
+  const absl::Status named = i.claim.IfNewest(cancelled, [&] {
+    replaced = ShardsThere(i.prefix).value_or(0);
+    const absl::Status renamed = files::Rename(i.temporary_index, IndexPath(i.prefix));
+    // An error does not mean that the index has not got its name, and then the data belong to it.
+    if (!renamed.ok()) {
+      const absl::StatusOr<int> there = ShardsThere(i.prefix);
+      if (!there.ok() || *there == i.index.shards) i.renamed_data.clear();
+    } else {
+      i.claim.ShardsAreNamed();
+    }
+    return renamed;
+  });
+  TROUPE_RETURN_IF_ERROR(named);
   i.finished = true;
   i.failed = absl::OkStatus();
   TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder));
-  DeleteOtherData(i.prefix, i.index.shards);
+  i.claim.DeleteReplaced(replaced);
   return absl::OkStatus();
 }
 
 absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::string& destination,
                               const MergeOptions& options) {
   if (parts.empty()) return InvalidArgument(destination, ": there is nothing to merge");
+  PrefixClaim claim(destination);
+  // Of a part that is written anew meanwhile nothing is moved or deleted.
+  std::map<std::string, PrefixClaim> others;
+  for (const std::string& part : parts) {
+    if (part != destination) others.try_emplace(part, part);
+  }
   BundleIndex merged;
   struct Move {
+    const std::string* part;
     std::string from;
     int shard;
+    bool tried = false;
   };
   std::vector<Move> moves;
   std::vector<std::string> used;
@@ -188,7 +221,7 @@ absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::
     std::map<int, int> number;
     for (const int shard : shards) {
       number[shard] = static_cast<int>(moves.size());
-      moves.push_back({DataPath(part, shard, index->shards), static_cast<int>(moves.size())});
+      moves.push_back({&part, DataPath(part, shard, index->shards), static_cast<int>(moves.size())});
     }
     for (auto& [key, entry] : index->entries) {
       if (entry.slices.empty()) entry.shard = number[entry.shard];
@@ -207,28 +240,59 @@ absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::
   if (used.empty()) return NotFound(destination, ": none of the ", parts.size(), " parts to merge is there");
   const std::string folder = files::DirectoryOf(destination), index_name = files::TemporaryName(IndexPath(destination));
   if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
-  // A checkpoint without bytes has a data file, too.
-  merged.shards = ShardsBeside(destination, std::max(1, static_cast<int>(moves.size())));
+  const auto is_newest = [&](const std::string& part) { return part == destination || others.at(part).newest(); };
+  int replaced = 0;
+  bool named = false;  // or perhaps
   const auto move = [&]() -> absl::Status {
+    TROUPE_RETURN_IF_ERROR(claim.IfNewest(options.cancelled, [&] {
+      // A checkpoint without bytes has a data file, too.
+      merged.shards = claim.TakeShards(std::max(1, static_cast<int>(moves.size())));
+      return absl::OkStatus();
+    }));
     TROUPE_RETURN_IF_ERROR(merged.Write(index_name));
-    for (const Move& m : moves) {
-      TROUPE_RETURN_IF_ERROR(files::Rename(m.from, DataPath(destination, m.shard, merged.shards)));
+    for (Move& m : moves) {
+      TROUPE_RETURN_IF_ERROR(claim.IfNewest(options.cancelled, [&]() -> absl::Status {
+        if (!is_newest(*m.part)) {
+          return absl::AbortedError(StrCat(*m.part, ": the part is being written again in this process"));
+        }
+        m.tried = true;
+        return files::Rename(m.from, DataPath(destination, m.shard, merged.shards));
+      }));
     }
     TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder));
-    return files::Rename(index_name, IndexPath(destination));
+    return claim.IfNewest(options.cancelled, [&] {
+      replaced = ShardsThere(destination).value_or(0);
+      const absl::Status renamed = files::Rename(index_name, IndexPath(destination));
+      if (!renamed.ok()) {
+        const absl::StatusOr<int> there = ShardsThere(destination);
+        named = !there.ok() || *there == merged.shards;
+      } else {
+        claim.ShardsAreNamed();
+      }
+      return renamed;
+    });
   };
   const absl::Status moved = move();
   if (!moved.ok()) {
     (void)files::Delete(index_name);
+    // The parts can be merged again.
+    for (const Move& m : moves) {
+      if (!m.tried || named || files::Exists(m.from)) continue;
+      const std::string to = DataPath(destination, m.shard, merged.shards);
+      (void)(is_newest(*m.part) ? files::Rename(to, m.from) : files::Delete(to));
+    }
     return moved;
   }
   TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder));
-  DeleteOtherData(destination, merged.shards);
+  claim.DeleteReplaced(replaced);
   std::set<std::string> folders;
   for (const std::string& part : used) {
     if (part == destination) continue;
-    (void)files::Delete(IndexPath(part));
-    DeleteOtherData(part, 0);
+    (void)others.at(part).IfNewest({}, [&] {
+      (void)files::Delete(IndexPath(part));
+      DeleteData(part, 0);
+      return absl::OkStatus();
+    });
     folders.insert(files::DirectoryOf(part));
   }
   folders.erase(folder);
@@ -239,9 +303,13 @@ absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::
 }
 
 absl::Status DeleteCheckpoint(const std::string& prefix) {
-  const absl::Status gone = files::Delete(IndexPath(prefix));
+  const PrefixClaim claim(prefix);
+  absl::Status gone;
+  claim.InAnyCase([&] {
+    gone = files::Delete(IndexPath(prefix));
+    if (gone.ok() || absl::IsNotFound(gone)) DeleteData(prefix, 0);
+  });
   if (!gone.ok() && !absl::IsNotFound(gone)) return gone;
-  DeleteOtherData(prefix, 0);
   // One of the first format is the file itself.
   const absl::StatusOr<files::FileStat> file = files::Stat(prefix);
   return file.ok() && !file->is_directory ? files::Delete(prefix) : absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "graph/checkpoint/boxes.h"
+#include "graph/checkpoint/prefix_claim.h"
 #include "graph/checkpoint/slice_key.h"
 #include "graph/files/temporary_name.h"
 #include "troupe/import_export.h"
@@ -187,7 +188,9 @@ absl::StatusOr<Tensor> FirstFormatReader::ReadSlice(std::string_view name, const
   return all;
 }
 
-absl::Status WriteFirstFormat(const std::string& path, const std::vector<FirstFormatTensor>& tensors) {
+absl::Status WriteFirstFormat(const std::string& path, const std::vector<FirstFormatTensor>& tensors,
+                              const std::function<bool()>& cancelled) {
+  const PrefixClaim claim(path);
   proto::SavedTensorSlices head;
   std::map<std::string, proto::SavedSliceMeta*> metas;
   std::map<std::string, const FirstFormatTensor*> by_key;
@@ -228,7 +231,7 @@ absl::Status WriteFirstFormat(const std::string& path, const std::vector<FirstFo
     TROUPE_RETURN_IF_ERROR(table.Finish());
     TROUPE_RETURN_IF_ERROR(file->Sync());
     TROUPE_RETURN_IF_ERROR(file->Close());
-    TROUPE_RETURN_IF_ERROR(files::Rename(temporary, path));
+    TROUPE_RETURN_IF_ERROR(claim.IfNewest(cancelled, [&] { return files::Rename(temporary, path); }));
     return files::SyncDirectory(files::DirectoryOf(path));
   };
   const absl::Status written = write();

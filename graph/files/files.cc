@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "graph/files/guarded_files.h"
 #include "graph/files/memory_files.h"
 #include "graph/files/posix_files.h"
 #include "graph/files/temporary_name.h"
@@ -133,7 +134,7 @@ absl::Status RegisterFileSystem(const std::string& scheme, std::shared_ptr<FileS
     return InvalidArgument("'", CEscape(scheme), "' cannot be the scheme of a file system");
   }
   if (system == nullptr) return InvalidArgument("no file system is given for the scheme '", scheme, "'");
-  return Systems::All().Register(scheme, std::move(system));
+  return Systems::All().Register(scheme, GuardedFileSystem(std::move(system)));
 }
 absl::StatusOr<FileSystem*> SystemOf(std::string_view path) { return Systems::All().Of(path); }
 std::shared_ptr<FileSystem> NewMemoryFileSystem() { return std::make_shared<MemoryFiles>(); }

@@ -26,6 +26,7 @@
 #ifndef TROUPE_CHECKPOINT_H_
 #define TROUPE_CHECKPOINT_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -119,7 +120,11 @@ class CheckpointWriter {
   // Syncs the bytes, then gives the files their names, the index last: a checkpoint that was there
   // under this prefix is whole until then, also when the process is killed, and is replaced in one
   // step.
-  absl::Status Finish();
+  //
+  // Of the writers of one prefix in a process the one that was made last counts: Finish of an older
+  // one is ABORTED, and what is there stays. `cancelled`, which may be empty, is asked before each
+  // file gets its name: once it says yes, Finish is CANCELLED.
+  absl::Status Finish(const std::function<bool()>& cancelled = {});
 
   struct TROUPE_HIDDEN Impl;
 
@@ -129,14 +134,18 @@ class CheckpointWriter {
 };
 
 struct MergeOptions {
-  bool delete_old_folders = true;  // that the parts leave empty
-  bool allow_missing = false;      // parts that are not there are left out; else they are NOT_FOUND
+  bool delete_old_folders = true;        // that the parts leave empty
+  bool allow_missing = false;            // parts that are not there are left out; else they are NOT_FOUND
+  std::function<bool()> cancelled = {};  // as for Finish
 };
 // One checkpoint of several, whose data files it takes over: slices of one tensor join, and a name
-// may otherwise be in one part only. The same rule as for Finish holds for `destination`.
+// may otherwise be in one part only. The same rules as for Finish hold for `destination`, and
+// writers of the parts that were made before are refused, too. After an error the parts can be
+// merged again, as far as the file system lets them be moved back.
 absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::string& destination,
                               const MergeOptions& options = {});
-// Deletes the files of a checkpoint: the index first. Nothing there is no error.
+// Deletes the files of a checkpoint: the index first. Nothing there is no error. Writers of it that
+// were made before are refused.
 absl::Status DeleteCheckpoint(const std::string& prefix);
 // Whether there is a checkpoint of this prefix, or pattern: not whether it can be read.
 bool CheckpointExists(const std::string& prefix);

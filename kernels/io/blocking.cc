@@ -1,7 +1,14 @@
 #include "kernels/io/blocking.h"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include <pthread.h>
 
@@ -9,25 +16,114 @@
 
 namespace troupe::io {
 
-void RunBlocking(std::function<absl::Status()> work, DoneFn done) {
-  struct Job {
-    std::function<absl::Status()> work;
-    DoneFn done;
-    void Run() {
-      const absl::Status status = Guarded("a kernel that waits for files", [&] { return work(); });
-      work = nullptr;
-      done(status);
-    }
-  };
-  const auto job = std::make_shared<Job>(Job{std::move(work), std::move(done)});
-  try {
-    std::thread([job] {
-      pthread_setname_np(pthread_self(), "troupe.files");
-      job->Run();
-    }).detach();
-  } catch (const std::system_error&) {
-    job->Run();
+namespace {
+
+struct Job {
+  const KernelContext* ctx;
+  std::function<absl::Status()> work;
+  DoneFn done;
+  void Run() {
+    Answer(ctx->cancelled() ? Cancelled("the step ended before the kernel began")
+                            : Guarded("a kernel that waits for files", work));
   }
+  void Answer(const absl::Status& status) {
+    work = nullptr;
+    (void)Guarded("an answer", [&] { done(status); });
+  }
+};
+
+class FileThreads {
+ public:
+  static FileThreads& All() { return *all_.load(); }
+
+  void Add(Job job) {
+    std::vector<Job> dropped;
+    std::unique_lock<std::mutex> lock(mu_);
+    queue_.push_back(std::move(job));
+    if (queue_.size() >= sweep_at_) dropped = TakeCancelled();
+    // A thread that is about to be woken counts as idle until it has taken its job.
+    const bool start = queue_.size() > static_cast<size_t>(idle_) && threads_ < kFileThreads;
+    if (start) ++threads_;
+    const bool wake = !start && idle_ > 0;
+    lock.unlock();
+    if (wake) more_.notify_one();
+    if (start) Start();
+    for (Job& j : dropped) j.Answer(Cancelled("the step ended before the kernel began"));
+  }
+
+ private:
+  static void Renew() { all_.store(new FileThreads()); }
+  static FileThreads* First() {
+    // A child of fork has none of the threads, and perhaps the lock.
+    ::pthread_atfork(nullptr, nullptr, Renew);
+    return new FileThreads();
+  }
+  void Start() {
+    try {
+      std::thread([this] {
+        pthread_setname_np(pthread_self(), "troupe.files");
+        Work();
+      }).detach();
+      return;
+    } catch (const std::system_error&) {
+    }
+    std::unique_lock<std::mutex> lock(mu_);
+    // The others will come to it.
+    if (--threads_ > 0) return;
+    while (!queue_.empty()) RunNext(&lock);
+  }
+  void Work() {
+    std::unique_lock<std::mutex> lock(mu_);
+    for (;;) {
+      if (queue_.empty()) {
+        ++idle_;
+        const bool more = more_.wait_for(lock, std::chrono::seconds(1), [this] { return !queue_.empty(); });
+        --idle_;
+        if (!more) break;
+      }
+      RunNext(&lock);
+    }
+    --threads_;
+  }
+  void RunNext(std::unique_lock<std::mutex>* lock) {
+    {
+      Job job = std::move(queue_.front());
+      queue_.pop_front();
+      lock->unlock();
+      job.Run();
+    }
+    lock->lock();
+  }
+  // When all threads are stuck, nobody else would let go of what steps have left here.
+  std::vector<Job> TakeCancelled() {
+    std::vector<Job> cancelled;
+    cancelled.reserve(queue_.size());  // nothing throws while jobs are moved
+    size_t kept = 0;
+    for (Job& j : queue_) {
+      if (j.ctx->cancelled()) {
+        cancelled.push_back(std::move(j));
+      } else {
+        std::swap(j, queue_[kept++]);
+      }
+    }
+    while (queue_.size() > kept) queue_.pop_back();
+    sweep_at_ = std::max<size_t>(2 * kept, kFileThreads);
+    return cancelled;
+  }
+
+  static std::atomic<FileThreads*> all_;  // never destroyed: kernels may go on until the process is over
+  std::mutex mu_;
+  std::condition_variable more_;
+  std::deque<Job> queue_;
+  size_t sweep_at_ = kFileThreads;
+  int threads_ = 0, idle_ = 0;
+};
+std::atomic<FileThreads*> FileThreads::all_{First()};
+
+}  // namespace
+
+void RunBlocking(const KernelContext& ctx, std::function<absl::Status()> work, DoneFn done) {
+  FileThreads::All().Add(Job{&ctx, std::move(work), std::move(done)});
 }
 
 absl::StatusOr<std::string> StringInput(const KernelContext& ctx, int i, std::string_view what) {

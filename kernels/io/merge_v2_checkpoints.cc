@@ -32,7 +32,9 @@ class MergeKernel {
   absl::Status Work(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const auto parts, StringsInput(ctx, 0, -1, "checkpoint_prefixes"));
     TROUPE_ASSIGN_OR_RETURN(const std::string to, StringInput(ctx, 1, "destination_prefix"));
-    return MergeCheckpoints({parts.begin(), parts.end()}, to, options_);
+    MergeOptions options = options_;
+    options.cancelled = [&ctx] { return ctx.cancelled(); };
+    return MergeCheckpoints({parts.begin(), parts.end()}, to, options);
   }
 
  private:

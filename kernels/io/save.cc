@@ -63,7 +63,7 @@ class SaveKernel {
       }
       tensors.push_back(std::move(t));
     }
-    return WriteFirstFormat(path, tensors);
+    return WriteFirstFormat(path, tensors, [&ctx] { return ctx.cancelled(); });
   }
 };
 TROUPE_KERNEL("Save").Device("CPU").Class<Blocking<SaveKernel<false>>>();

@@ -48,7 +48,7 @@ class SaveV2Kernel {
         TROUPE_RETURN_IF_ERROR(writer->AddSlice(name, at.full_shape, at.slice, value));
       }
     }
-    return writer->Finish();
+    return writer->Finish([&ctx] { return ctx.cancelled(); });
   }
 };
 TROUPE_KERNEL("SaveV2").Device("CPU").Class<Blocking<SaveV2Kernel>>();

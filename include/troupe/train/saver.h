@@ -16,6 +16,9 @@
 // checkpoint and then "checkpoint"; old checkpoints are deleted last. So wherever a process is
 // killed, "checkpoint" names one that is whole.
 //
+// A Save that missed its deadline may go on in the background. It changes nothing once another Save
+// to the same prefix has begun in this process.
+//
 // Nodes. A Saver adds the nodes that save and restore to the graph, below the scope "save", as
 // TensorFlow does, and a SaverDef tells their names. So a MetaGraph carries its Saver with it:
 // ReadMetaGraph makes one of nodes that are in the imported graph.
@@ -129,21 +132,31 @@ class Saver {
     std::string path;
     double time = 0;
   };
+  // A folder that a sharded save which failed may have left, with its parts.
+  struct Left {
+    std::string folder, begin;
+  };
   void Build(const ScopeAt& at, const std::vector<Saved>& variables);
   absl::Status FindAssignments(const Graph& graph);
   bool SavesWhatItRestores(const Graph& graph) const;
   absl::Status SaveSnapshot(Session& session, const std::string& prefix, const SaveOptions& options) const;
   absl::Status Write(const StateSnapshot& snapshot, const std::string& prefix, const SaveOptions& options) const;
+  absl::Status SaveByNodes(Session& session, const std::string& prefix);
+  void FindSuffix(const Graph& graph);
   void TakeOver(const std::string& folder, const std::string& latest_filename);
-  absl::Status DropOld();
+  void DropOld();
+  void DeleteLeft();
 
   SaverOptions options_;
   std::string filename_, save_, restore_;
   std::vector<Assignment> assignments_;
   bool by_snapshot_ = false;  // `assignments_` are all that its nodes save, too
+  std::string suffix_;  // the Const that names the folder of a sharded save's parts; empty: none is known
+  std::vector<Left> left_;
   std::vector<Kept> kept_;
-  std::string folder_;         // of which `kept_` is
-  double last_preserved_ = 0;  // when one was last kept for good
+  std::vector<std::string> old_;  // checkpoints that could not be deleted yet
+  std::string folder_;            // of which `kept_` is
+  double last_preserved_ = 0;     // when one was last kept for good
 };
 
 // What the file `latest_filename` of a folder says: the newest checkpoint. NOT_FOUND when there is

@@ -302,9 +302,9 @@ void StateActors::OnRestart(caf::event_based_actor* container, uint64_t number) 
 }
 void StateActors::StopAll() { children_.StopAll(); }
 
-caf::actor StateActorOf(const StateResource& resource) {
-  const auto* const mailbox = dynamic_cast<const SeatMailbox*>(resource.mailbox());
-  return mailbox == nullptr ? caf::actor() : mailbox->seat().actor();
+caf::actor StateActorOf(const StateMailbox& mailbox) {
+  const auto* const seat = dynamic_cast<const SeatMailbox*>(&mailbox);
+  return seat == nullptr ? caf::actor() : seat->seat().actor();
 }
 
 }  // namespace troupe

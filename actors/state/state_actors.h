@@ -83,8 +83,9 @@ class StateActors : public StateHost {
   bool closed_ = false;
 };
 
-// The actor of a resource that lives in a runtime; null while it is down. For tests.
-caf::actor StateActorOf(const StateResource& resource);
+// The actor that has this mailbox, of a runtime; null while it is down. For tests.
+caf::actor StateActorOf(const StateMailbox& mailbox);
+inline caf::actor StateActorOf(const StateResource& resource) { return StateActorOf(*resource.mailbox()); }
 
 }  // namespace troupe
 

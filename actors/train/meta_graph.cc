@@ -1,8 +1,9 @@
 // MetaGraphDefs: a graph with its collections and the names of its saver's nodes.
 //
 // A collection here is a list of names. In files those of variables hold VariableDefs, from which
-// the names of the variables are taken; lists of names are read as they are; others (ints, floats,
-// messages of other kinds) mean nothing here and are left out.
+// the names of the variables are taken, and "queue_runners" holds QueueRunnerDefs; lists of names are
+// read as they are; others (ints, floats, messages of other kinds) mean nothing here and are left
+// out.
 #include <google/protobuf/text_format.h>
 
 #include <climits>
@@ -11,7 +12,9 @@
 #include "troupe/files.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/meta_graph.pb.h"
+#include "troupe/proto/queue_runner.pb.h"
 #include "troupe/proto/variable.pb.h"
+#include "troupe/queues.h"
 #include "troupe/train/saver.h"
 
 namespace troupe::train {
@@ -44,6 +47,49 @@ void DescribeVariable(const Graph& graph, const std::string& name, bool trainabl
   }
 }
 
+absl::Status WriteRunners(const Graph& graph, proto::CollectionDef* collection) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<QueueRunner> runners, QueueRunnersOf(graph));
+  for (const QueueRunner& r : runners) {
+    proto::QueueRunnerDef def;
+    def.set_queue_name(r.queue);
+    for (const std::string& op : r.enqueue_ops) def.add_enqueue_op_name(op);
+    def.set_close_op_name(r.close_op);
+    def.set_cancel_op_name(r.cancel_op);
+    for (const absl::StatusCode c : r.queue_closed) def.add_queue_closed_exception_types(static_cast<int>(c));
+    collection->mutable_bytes_list()->add_value(def.SerializeAsString());
+  }
+  return absl::OkStatus();
+}
+
+// Those that the graph has already are not added again.
+absl::Status ReadRunners(const std::string& path, const proto::CollectionDef& collection, Graph* graph) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<QueueRunner> before, QueueRunnersOf(*graph));
+  for (const std::string& item : collection.bytes_list().value()) {
+    proto::QueueRunnerDef def;
+    if (!def.ParseFromString(item)) return DataLoss(path, ": the collection '", kQueueRunners, "' is damaged");
+    QueueRunner r;
+    r.queue = def.queue_name();
+    r.enqueue_ops.assign(def.enqueue_op_name().begin(), def.enqueue_op_name().end());
+    r.close_op = def.close_op_name();
+    r.cancel_op = def.cancel_op_name();
+    std::vector<std::string> names = r.enqueue_ops;
+    names.insert(names.end(), {r.queue, r.close_op, r.cancel_op});
+    for (const std::string& name : names) {
+      if (graph->Find(NodeOf(name)) == nullptr && !name.empty()) {
+        return DataLoss(path, ": a queue runner names the node '", CEscape(name), "', which is not in the graph");
+      }
+    }
+    if (def.queue_closed_exception_types_size() > 0) r.queue_closed.clear();
+    for (const int code : def.queue_closed_exception_types()) {
+      if (code < 1 || code > 16) return DataLoss(path, ": a queue runner has the unknown status code ", code);
+      r.queue_closed.push_back(static_cast<absl::StatusCode>(code));
+    }
+    const auto same = [&](const QueueRunner& b) { return b.queue == r.queue && b.enqueue_ops == r.enqueue_ops; };
+    if (std::none_of(before.begin(), before.end(), same)) AddQueueRunner(graph, r);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const Saver* saver) {
@@ -63,6 +109,10 @@ absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const S
   for (const auto& [name, list] : graph.collections()) {
     if (list.empty() || name == kBadConsumers) continue;
     proto::CollectionDef& collection = (*meta.mutable_collection_def())[name];
+    if (name == kQueueRunners) {
+      TROUPE_RETURN_IF_ERROR(WriteRunners(graph, &collection));
+      continue;
+    }
     for (const std::string& item : list) {
       if (HoldsVariables(name)) {
         proto::VariableDef def;
@@ -106,6 +156,10 @@ absl::StatusOr<Saver> ReadMetaGraph(const std::string& path, Graph* graph) {
     return Annotate(imported.status(), path);
   }
   for (const auto& [name, collection] : meta.collection_def()) {
+    if (name == kQueueRunners) {
+      TROUPE_RETURN_IF_ERROR(ReadRunners(path, collection, graph));
+      continue;
+    }
     std::vector<std::string>& list = graph->collection(name);
     const auto add = [&](const std::string& item) {
       if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);

@@ -168,6 +168,10 @@ bool QueueMachine::ServeEnqueues(StateAnswers* answers) {
   bool progress = false;
   while (!enqueues_.empty()) {
     QueueRequestPtr& r = enqueues_.front();
+    if (r->left()) {
+      enqueues_.pop_front();
+      continue;
+    }
     absl::Status status;
     if (r->kind == QueueRequest::Kind::kClose) {
       if (closed_) status = Cancelled("queue '", spec_.name, "' is already closed");
@@ -191,6 +195,12 @@ bool QueueMachine::ServeEnqueues(StateAnswers* answers) {
 bool QueueMachine::ServeDequeues(StateAnswers* answers) {
   bool progress = false;
   while (!dequeues_.empty()) {
+    if (dequeues_.front()->left()) {
+      GiveBack(dequeues_.front().get());
+      dequeues_.pop_front();
+      progress = true;
+      continue;
+    }
     const Progress p = Serve(dequeues_.front(), answers);
     progress = progress || p != Progress::kNone;
     if (p != Progress::kAnswered) return progress;

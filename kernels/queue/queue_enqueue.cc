@@ -42,7 +42,7 @@ class EnqueueManyKernel : public EnqueueKernel {
   absl::Status Compute(KernelContext& ctx) { return Ask(ctx, &EnqueueManyKernel::Rows); }
 
  private:
-  // The rows are copied here, on the asker's thread: the queue has nothing left to do but keep them.
+  // The rows are copied here, on the thread of the asker: the queue only keeps them.
   static absl::Status Rows(const Queue& queue, Components components, QueueRequest* request) {
     TROUPE_RETURN_IF_ERROR(queue.spec().CheckElement(components, /*many=*/true));
     const int64_t n = components[0].dim(0);

@@ -155,7 +155,12 @@ void StateResource::Save(const StateVisitor& visit) const {
 }
 
 StateWait::~StateWait() {
-  if (request_ != nullptr) resource_->Withdraw(std::move(request_));
+  if (request_ == nullptr) return;
+  try {
+    resource_->Withdraw(std::move(request_));
+  } catch (...) {
+    // No memory for the letter. The request says itself that its asker has left.
+  }
 }
 
 }  // namespace troupe

@@ -60,7 +60,8 @@ class StateRequest {
   const absl::Status& status() const { return status_; }
   // Calls `f` once when the request is answered: at once, or on the thread that answers.
   void WhenAnswered(std::function<void()> f);
-  // The asker is gone: nothing is called any more, and nobody takes what is answered.
+  // The asker is gone: nothing is called any more, and nobody takes what is answered. A machine
+  // drops such a request when it meets it, since the letter that withdraws it may be lost.
   void Leave();
   bool left() const { return left_.load(std::memory_order_acquire); }
 
@@ -155,7 +156,7 @@ class StateResource : public Resource {
   // From now on the containers' host has its mailbox. REQUIRES: nobody has asked.
   void LiveIn(const ResourceContainers* containers);
   void Ask(StateRequestPtr request) const { mailbox_->Send({StateLetter::Kind::kAsk, std::move(request)}); }
-  // The asker is gone.
+  // The asker is gone. Throws std::bad_alloc when there is no memory for the letter.
   void Withdraw(StateRequestPtr request) const {
     request->Leave();
     mailbox_->Send({StateLetter::Kind::kWithdraw, std::move(request)});
@@ -203,18 +204,21 @@ auto AskState(KernelContext& ctx, int i, const StateResource& resource, F&& make
   }
   absl::StatusOr<Pointer> request = make();
   if (!request.ok()) return request.status();
-  resource.Ask(*request);
-  if (!(*request)->answered()) [[unlikely]] {
-    const auto& handle = *static_cast<const ResourceHandle*>(ctx.input(i).raw());
-    std::unique_ptr<KernelWait> wait;
-    try {
-      wait = std::make_unique<StateWait>(
-          std::static_pointer_cast<const StateResource>(std::dynamic_pointer_cast<StateResource>(handle.object())),
-          *request, resource.DebugString());
-    } catch (...) {
-      resource.Withdraw(*request);
-      throw;
+  std::unique_ptr<KernelWait> wait;
+  try {
+    resource.Ask(*request);
+    if (!(*request)->answered()) [[unlikely]] {
+      const auto& handle = *static_cast<const ResourceHandle*>(ctx.input(i).raw());
+      wait = std::make_unique<StateWait>(std::dynamic_pointer_cast<const StateResource>(handle.object()), *request,
+                                         resource.DebugString());
     }
+  } catch (...) {
+    // No memory. Nobody would take the answer.
+    (*request)->Leave();
+    resource.Withdraw(*request);
+    throw;
+  }
+  if (wait != nullptr) [[unlikely]] {
     return ctx.WaitFor(std::move(wait));
   }
   TROUPE_RETURN_IF_ERROR((*request)->status());

@@ -57,6 +57,14 @@ BOOST_AUTO_TEST_CASE(edges_4_and_5_what_a_withdrawn_request_had_taken_goes_back)
   q->Ask(late);
   Enqueue(*q, {9});
   BOOST_TEST(Size(*q) == "OK 1");
+  // Nor does one that waited, and whose withdrawal was lost.
+  const auto two = Dequeue(*q, 2);
+  two->Leave();
+  BOOST_TEST(Outcome(Dequeue(*q)) == "OK 9");
+  const auto more = Enqueue(*q, {1, 2, 3, 4, 5, 6});
+  more->Leave();
+  BOOST_TEST(Outcome(Dequeue(*q, 4)) == "OK 1 2 3 4");
+  BOOST_TEST(Size(*q) == "OK 0");
 }
 
 BOOST_AUTO_TEST_CASE(edge_6_what_an_aborted_request_had_taken_goes_back) {

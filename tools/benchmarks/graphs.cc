@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "troupe/queues.h"
+
 namespace troupe::bench {
 namespace {
 
@@ -158,6 +160,7 @@ const std::vector<std::string>& GraphNames() {
                                                  "mlp7200",
                                                  "branches512",
                                                  "e5x100",
+                                                 "queue1000",
                                                  "add1"};
   return names;
 }
@@ -197,6 +200,15 @@ absl::Status BuildGraph(const std::string& name, const std::shared_ptr<Graph>& g
     Branches(s, static_cast<int64_t>(a));
   } else if (is("e5x%zu%n", false)) {
     E5(s, static_cast<int64_t>(a));
+  } else if (is("queue%zu%n", false)) {
+    const Queue q = Queue::Fifo(s, {DType::kFloat}, {.capacity = 10, .shapes = {TensorShape()}});
+    const Output value = Const(s, 1.0f);
+    Scope after = s;
+    for (size_t i = 0; i < a; ++i) {
+      const Operation put = q.Enqueue(after, {value});
+      after = s.WithControlDependencies(q.Dequeue(s.WithControlDependencies(put))[0]);
+    }
+    ops::NoOp(after.WithOpName("done"));
   } else if (name == "add1") {
     const Output x = ScalarInput(s, "x"), y = ScalarInput(s, "y");
     ops::Add(s.WithOpName("z"), x, y);

@@ -14,6 +14,7 @@
 //   mlpN                N layers of an 8x8 MatMul, an Add and a Tanh; layer i's result is the node "layer<i>"
 //   branchesN           two independent chains of eight NxN MatMuls
 //   e5xB                experiment E5's network with constant weights, B images a step
+//   queueN              N enqueues of a scalar, each followed by a dequeue
 //   add1                z = x + y
 //
 // Convention: the node "done", if there is one, is the target; "z", if there is one, the fetch; "x"

@@ -104,6 +104,10 @@ def run(ctx):
     yield actor.relative(actor.ours.median / names.ours.median, "the plain thread", "<=", 1.5)
 
 
+def queue(ctx):
+    yield row_of("queue", "enqueue and dequeue of a scalar, one after the other", "us/pair", pair(ctx, "queue1000", "steps"), 1e6 / 1000).against("TensorFlow", "<=", 0.2)
+
+
 def scale(ctx):
     for name in ("add1", "mlp200", "e5x100"):
         rate, cpu = {}, {}
@@ -272,4 +276,4 @@ def clean_build(ctx):
     yield Row("build", "clean release build with tests, without ccache", "min", Series([(time.monotonic() - start) / 60])).below(10)
 
 
-GROUPS = {"dispatch": dispatch, "run": run, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "build": build}
+GROUPS = {"dispatch": dispatch, "run": run, "queue": queue, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "build": build}

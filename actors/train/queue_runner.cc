@@ -1,0 +1,102 @@
+#include "troupe/train/queue_runner.h"
+
+#include <spdlog/spdlog.h>
+
+#include "actors/train/coordinator_impl.h"
+#include "actors/train/runner_machine.h"
+
+namespace troupe::train {
+namespace {
+
+using Kind = RunnerRequest::Kind;
+
+// Starts the steps that the machine asks for, and tells it how they end. Lives as long as one of
+// them runs; the coordinator's list of those who wait for the stop has it, too, until it leaves.
+class Runner : public std::enable_shared_from_this<Runner> {
+ public:
+  Runner(const Session& session, const Coordinator& coordinator, const QueueRunner& spec)
+      : coordinator_(coordinator.impl()),
+        mailbox_(OpenMailbox(*session.runtime(),
+                             std::make_shared<RunnerMachine>(spec.queue, spec.enqueue_ops.size(), spec.queue_closed))) {
+  }
+  absl::Status Prepare(Session& session, const QueueRunner& spec) {
+    for (const std::string& op : spec.enqueue_ops) {
+      TROUPE_ASSIGN_OR_RETURN(Callable c, session.Prepare({}, {}, {op}));
+      enqueue_.push_back(std::move(c));
+    }
+    if (!spec.close_op.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(close_, session.Prepare({}, {}, {spec.close_op}));
+    }
+    if (!spec.cancel_op.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(cancel_, session.Prepare({}, {}, {spec.cancel_op}));
+    }
+    return absl::OkStatus();
+  }
+  void Start(const std::string& queue) {
+    if (enqueue_.empty()) return;
+    member_ = coordinator_->Enter(StrCat("runner of queue '", queue, "'"));
+    when_stopped_ = std::make_shared<CoordinatorRequest>(CoordinatorRequest::Kind::kWaitStopped);
+    when_stopped_->WhenAnswered([self = shared_from_this()] {
+      // Of a runtime that has ended, or a coordinator that went without a word.
+      self->Tell(std::make_shared<RunnerRequest>(Kind::kStop), 0);
+    });
+    coordinator_->Ask(when_stopped_);
+    for (size_t i = 0; i < enqueue_.size(); ++i) Enqueue(i);
+  }
+
+ private:
+  void Enqueue(size_t i) { Run(enqueue_[i], Kind::kEnqueueEnded, i); }
+  void Run(const Callable& op, Kind ended, size_t i) {
+    op.RunAsync({}, [self = shared_from_this(), ended, i](absl::Status s, std::vector<Tensor>) {
+      self->Tell(std::make_shared<RunnerRequest>(ended, std::move(s)), i);
+    });
+  }
+  void Tell(const std::shared_ptr<RunnerRequest>& request, size_t i) {
+    request->WhenAnswered([self = shared_from_this(), r = request.get(), i] { self->Do(*r, i); });
+    mailbox_->Send({StateLetter::Kind::kAsk, request});
+  }
+  void Do(const RunnerRequest& r, size_t i) {
+    if (!r.status().ok()) return Leave();  // its actor is gone for good, and with it the runtime
+    if (!r.failure.ok()) coordinator_->Stop(r.failure);
+    if (r.again) Enqueue(i);
+    if (r.close) RunIfAny(close_);
+    if (r.cancel) RunIfAny(cancel_);
+    if (r.leave) Leave();
+  }
+  void RunIfAny(const Callable& op) {
+    if (op.valid()) return Run(op, Kind::kCloseEnded, 0);
+    Tell(std::make_shared<RunnerRequest>(Kind::kCloseEnded), 0);
+  }
+  void Leave() {
+    // What was given to the coordinator keeps this object alive.
+    coordinator_->Withdraw(when_stopped_);
+    coordinator_->Leave(member_);
+  }
+
+  const std::shared_ptr<Coordinator::Impl> coordinator_;
+  const std::unique_ptr<StateMailbox> mailbox_;
+  std::vector<Callable> enqueue_;
+  Callable close_, cancel_;
+  int64_t member_ = 0;
+  std::shared_ptr<CoordinatorRequest> when_stopped_;
+};
+
+}  // namespace
+
+absl::Status StartQueueRunners(Session& session, Coordinator& coordinator, const std::vector<QueueRunner>& runners) {
+  std::vector<std::shared_ptr<Runner>> made;
+  for (const QueueRunner& spec : runners) {
+    made.push_back(std::make_shared<Runner>(session, coordinator, spec));
+    TROUPE_RETURN_IF_ERROR(
+        Annotate(made.back()->Prepare(session, spec), StrCat("the runner of queue '", spec.queue, "'")));
+  }
+  for (size_t i = 0; i < made.size(); ++i) made[i]->Start(runners[i].queue);
+  return absl::OkStatus();
+}
+
+absl::Status StartQueueRunners(Session& session, Coordinator& coordinator, const Graph& graph) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<QueueRunner> runners, QueueRunnersOf(graph));
+  return StartQueueRunners(session, coordinator, runners);
+}
+
+}  // namespace troupe::train

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(distributions_with_parameters_draw_tensorflows_numbers) {
       }
     }
   }
-  BOOST_CHECK_EQUAL(cases.size(), 65u);
+  BOOST_CHECK_EQUAL(cases.size(), 77u);
 }
 
 // Mean and variance of many draws.

@@ -20,7 +20,9 @@ def case(op, inputs, kinds, **attrs):
     values = dict(zip(kinds, inputs))
     given = {k: tf.as_dtype(v) if isinstance(v, type) else v for k, v in attrs.items()}
     node = getattr(tf.raw_ops, op)(**{k: tf.constant(v) for k, v in values.items()}, **given)
-    outs = [session.run(node) for _ in range(2)]
+    # Of a candidate sampler, the classes.
+    first = node.sampled_candidates if hasattr(node, "sampled_candidates") else node
+    outs = [session.run(first) for _ in range(2)]
   kept = {k: text.Type(np.dtype(v).name) if isinstance(v, type) else v for k, v in attrs.items()}
   lines.append(text.case_text(op, [], kept, inputs, outs))
 
@@ -42,6 +44,10 @@ def main():
       case("ParameterizedTruncatedNormal", [i32(30)] + [np.array(x, t) for x in b], names, seed=42, seed2=7)
     case("ParameterizedTruncatedNormal", [i32(1, 3, 7)] + [np.array([x], t) for x in bounds[1]], names, seed=1, seed2=2)
     case("ParameterizedTruncatedNormal", [i32(1, 41)] + [np.array(x, t) for x in bounds[1]], names, seed=1, seed2=2)
+  for op in ("UniformCandidateSampler", "LogUniformCandidateSampler"):
+    for unique in (False, True):
+      for size in (16, 17, 100000):
+        case(op, [np.array([[1, 3], [0, 2]], np.int64)], ["true_classes"], num_true=2, num_sampled=15, unique=unique, range_max=size, seed=42, seed2=7)
   text.write("draws/random.txt", "draws.py", lines)
   print(len(lines), "cases")
 

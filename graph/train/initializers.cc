@@ -113,4 +113,25 @@ Initializer LecunNormal(int64_t seed) {
   return VarianceScaling(1, FanMode::kFanIn, Distribution::kTruncatedNormal, seed);
 }
 
+Initializer Orthogonal(double gain, int64_t seed) {
+  return [=](const ScopeAt& at, const TensorShape& shape, DType dtype) -> Output {
+    if (shape.rank() < 2) {
+      at.Fail(InvalidArgument("orthogonal values need a shape of rank 2 or more, not ", shape.DebugString()));
+      return {};
+    }
+    const Scope s = at.Sub("orthogonal");
+    int64_t rows = 1;
+    for (int d = 0; d + 1 < shape.rank(); ++d) rows *= shape.dim(d);
+    const int64_t columns = shape.dim(shape.rank() - 1);
+    const TensorShape tall({std::max(rows, columns), std::min(rows, columns)});
+    const Operation qr = EmitOp(s, "Qr", {RandomNormal(0, 1, seed)(s, tall, dtype)});
+    // Signs that make the decomposition unique, so that all directions are equally likely.
+    const Output signs = Build(s, "Sign", {Build(s, "MatrixDiagPart", {qr.output(1)})});
+    Output q = Build(s, "Mul", {qr.output(0), signs});
+    if (rows < columns) q = Build(s, "Transpose", {q, Const(s, {1, 0})});
+    const Output whole = Build(s, "Reshape", {q, ShapeConst(s, shape)});
+    return gain == 1 ? whole : Build(s, "Mul", {whole, gain});
+  };
+}
+
 }  // namespace troupe::init

@@ -91,4 +91,12 @@ Output CosineDecay(const ScopeAt& at, const Input& rate, const Output& step, dou
   return Build(t.s, "Mul", {t.rate, Build(t.s, "AddV2", {half, alpha})});
 }
 
+Output WarmUp(const ScopeAt& at, const Input& rate, const Output& step, double warm_steps, double start) {
+  const Start t(at, "WarmUp", rate, step);
+  const Output part = Build(t.s, "Minimum", {Build(t.s, "RealDiv", {t.step, warm_steps}), 1.0});
+  const Output grown = Build(t.s, "Mul", {Build(t.s, "Sub", {t.rate, start}), part});
+  const Output warm = Build(t.s, "Less", {t.step, warm_steps});
+  return Build(t.s, "Select", {warm, Build(t.s, "AddV2", {grown, start}), t.rate});
+}
+
 }  // namespace troupe::train

@@ -7,8 +7,6 @@
 // (the optimizers, clipping) takes values and indices from it instead, and then the dense tensor is
 // never made.
 //
-// The guide's page on sparse gradients shows how they are used.
-//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_INDEXED_SLICES_H_
 #define TROUPE_INDEXED_SLICES_H_

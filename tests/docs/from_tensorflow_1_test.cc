@@ -3,7 +3,12 @@
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/train/adagrad.h"
+#include "troupe/train/embedding.h"
+#include "troupe/train/ftrl.h"
 #include "troupe/train/global_step.h"
+#include "troupe/train/moving_average.h"
+#include "troupe/train/rms_prop.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
@@ -301,7 +306,7 @@ BOOST_AUTO_TEST_CASE(layers_and_losses) {
 
   const Variable table(root.WithOpName("table"), init::RandomNormal()(root, {100, 16}, DType::kFloat));
   // | tf.nn.embedding_lookup(table, labels)
-  Output rows = ops::GatherV2(root, table, labels, 0);
+  Output rows = train::EmbeddingLookup(root, table, labels);
 
   const Operation init = GlobalVariablesInitializer(root);
   std::unique_ptr<Session> session = SessionOf(root);
@@ -361,6 +366,21 @@ BOOST_AUTO_TEST_CASE(variables_and_training) {
 
   // | tf.train.MomentumOptimizer(0.01, 0.9).minimize(loss, var_list=[w])
   Operation momentum = train::Momentum(0.01f, 0.9f).Minimize(root, loss, {w});
+
+  // | tf.train.AdagradOptimizer(0.1).minimize(loss)
+  Operation adagrad = train::Adagrad(0.1f).Minimize(root, loss);
+
+  // | tf.train.RMSPropOptimizer(0.001, momentum=0.9).minimize(loss)
+  Operation rms_prop = train::RMSProp(0.001f, 0.9, 0.9f).Minimize(root, loss);
+
+  // | tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01).minimize(loss)
+  Operation ftrl = train::Ftrl(0.1f, {.l1 = 0.01}).Minimize(root, loss);
+
+  // | averages = tf.train.ExponentialMovingAverage(0.999)
+  train::ExponentialMovingAverage averages(0.999);
+
+  // | averages.apply([w])
+  Operation averaged = averages.Apply(root, {w});
 
   // | optimizer = tf.train.AdamOptimizer(0.001)
   train::Adam optimizer(0.001f);

@@ -34,6 +34,8 @@ class Drawn {
       StepContext step;
       auto out = EvaluateKernel(kernel_, described_, inputs_, &step);
       if (!out.ok()) return out.status();
+      // The other outputs of a candidate sampler are expected counts, which draw nothing.
+      if (node_->op().name.ends_with("CandidateSampler")) out->resize(1);
       left_.assign(out->rbegin(), out->rend());
     }
     Tensor next = std::move(left_.back());
@@ -69,7 +71,7 @@ BOOST_AUTO_TEST_CASE(distributions_with_parameters_draw_tensorflows_numbers) {
       }
     }
   }
-  BOOST_CHECK_EQUAL(cases.size(), 102u);
+  BOOST_CHECK_EQUAL(cases.size(), 114u);
 }
 
 // Mean and variance of many draws.

@@ -40,6 +40,10 @@ Initializer HeNormal(int64_t seed = 0);
 Initializer LecunUniform(int64_t seed = 0);
 Initializer LecunNormal(int64_t seed = 0);
 
+// For shapes of rank 2 and more, seen as a matrix [all but the last, last]: its rows, or its
+// columns where there are more rows than columns, are orthogonal and have length `gain`.
+Initializer Orthogonal(double gain = 1.0, int64_t seed = 0);
+
 // The inputs and outputs of one unit of a layer whose weights have this shape.
 void ComputeFans(const TensorShape& shape, double* fan_in, double* fan_out);
 

@@ -36,6 +36,10 @@ Output PolynomialDecay(const ScopeAt& at, const Input& rate, const Output& step,
 // decay_steps.
 Output CosineDecay(const ScopeAt& at, const Input& rate, const Output& step, double decay_steps, double alpha = 0.0);
 
+// The first `warm_steps` steps grow from `start` to `rate` in a line; then it is `rate`, which may
+// be another schedule.
+Output WarmUp(const ScopeAt& at, const Input& rate, const Output& step, double warm_steps, double start = 0.0);
+
 }  // namespace train
 }  // namespace troupe
 

@@ -20,7 +20,9 @@ def case(op, inputs, kinds, **attrs):
     values = dict(zip(kinds, inputs))
     given = {k: tf.as_dtype(v) if isinstance(v, type) else v for k, v in attrs.items()}
     node = getattr(tf.raw_ops, op)(**{k: tf.constant(v) for k, v in values.items()}, **given)
-    outs = [x for _ in range(2) for x in tf.nest.flatten(session.run(node))]
+    # Of a candidate sampler, the classes.
+    first = node.sampled_candidates if hasattr(node, "sampled_candidates") else node
+    outs = [x for _ in range(2) for x in tf.nest.flatten(session.run(first))]
   kept = {k: text.Type(np.dtype(v).name) if isinstance(v, type) else v for k, v in attrs.items()}
   lines.append(text.case_text(op, [], kept, inputs, outs))
 
@@ -49,6 +51,10 @@ def main():
         case("SampleDistortedBoundingBox", [np.array(size, t), boxes], ["image_size", "bounding_boxes"], seed=42, seed2=7, **a)
         case("SampleDistortedBoundingBoxV2", [np.array(size, t), boxes, np.float32(0.5)], ["image_size", "bounding_boxes", "min_object_covered"], seed=3, seed2=1, **a)
   case("SampleDistortedBoundingBox", [i32(33, 44, 3), boxes[:, :0]], ["image_size", "bounding_boxes"], seed=9, seed2=9, use_image_if_no_bounding_boxes=True)
+  for op in ("UniformCandidateSampler", "LogUniformCandidateSampler"):
+    for unique in (False, True):
+      for size in (16, 17, 100000):
+        case(op, [np.array([[1, 3], [0, 2]], np.int64)], ["true_classes"], num_true=2, num_sampled=15, unique=unique, range_max=size, seed=42, seed2=7)
   text.write("draws/random.txt", "draws.py", lines)
   print(len(lines), "cases")
 

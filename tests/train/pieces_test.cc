@@ -1,0 +1,265 @@
+// Averages, metrics, sampled losses, penalties and accumulated gradients: against what TensorFlow 1
+// gives for the same (tests/cases/training/pieces.txt), or against a plain computation.
+#include <map>
+
+#include "tests/cases/case_file.h"
+#include "tests/train/run.h"
+#include "troupe/indexed_slices.h"
+#include "troupe/train/accumulate.h"
+#include "troupe/train/adam.h"
+#include "troupe/train/gradient_descent.h"
+#include "troupe/train/initializers.h"
+#include "troupe/train/metrics.h"
+#include "troupe/train/moving_average.h"
+#include "troupe/train/regularizers.h"
+#include "troupe/train/sampled_loss.h"
+#include "troupe/train/schedules.h"
+
+namespace troupe::testing {
+namespace {
+
+std::vector<Tensor> Recorded(const std::string& name) {
+  std::vector<Tensor> tensors;
+  for (const test::CaseLine& line : test::ReadLines("training/pieces.txt")) {
+    const std::string begin = name + " | ";
+    if (line.text.rfind(begin, 0) != 0) continue;
+    for (size_t at = begin.size(); at < line.text.size();) {
+      const size_t end = std::min(line.text.find(" ; ", at), line.text.size());
+      tensors.push_back(test::ParseTensor(line.text.substr(at, end - at)));
+      at = end + 3;
+    }
+  }
+  BOOST_REQUIRE_MESSAGE(!tensors.empty(), "nothing is recorded of " << name);
+  return tensors;
+}
+
+// As Start, with the local variables.
+std::unique_ptr<Session> StartAll(const Scope& s) {
+  const Operation locals = LocalVariablesInitializer(s.WithOpName("locals"));
+  auto session = Start(s);
+  Fetch(*session, {}, {}, {locals.name()});
+  return session;
+}
+
+Output Fed(const Scope& s, const char* name, DType dtype, TensorShape shape) {
+  return Build(s.WithOpName(name), "Placeholder", {}, {{"dtype", dtype}, {"shape", PartialTensorShape(shape)}});
+}
+
+BOOST_AUTO_TEST_CASE(moving_averages_equal_tensorflows) {
+  for (const bool resource : {true, false}) {
+    for (const std::string name : {"average", "average_num_updates", "average_debiased"}) {
+      const Scope s = Scope::NewRootScope();
+      VariableOptions kind;
+      kind.use_resource = resource;
+      const Variable w(s.WithOpName("w"), Const(s, {1.0, -2.0, 0.5}), kind);
+      VariableOptions fixed;
+      fixed.trainable = false;
+      const Variable n(s.WithOpName("n"), int64_t{0}, fixed);
+      train::MovingAverageOptions options;
+      if (name == "average_num_updates") options.num_updates = n;
+      options.zero_debias = name == "average_debiased";
+      train::ExponentialMovingAverage ema(0.75, options);
+      const Operation step(w.AssignAdd(s, Const(s, {0.5, 0.25, -1.0})));
+      const Scope after = s.WithControlDependencies({step, Operation(n.AssignAdd(s, 1))});
+      if (options.num_updates.valid()) {
+        options.num_updates = n.Read(after);
+        ema = train::ExponentialMovingAverage(0.75, options);
+      }
+      Operation update;
+      Variable average;
+      if (options.zero_debias) {
+        const Output value = Build(after.WithOpName("value"), "Identity", {w.Read(after)});
+        update = ema.ApplyToTensors(after, {value});
+        average = ema.Average(value);
+        BOOST_TEST(average.variable_name() == "value/ExponentialMovingAverage");
+      } else {
+        BOOST_TEST(!ema.Average(w).handle().valid());
+        update = ema.Apply(after);
+        average = ema.Average(w);
+        BOOST_TEST(average.variable_name() == "w/ExponentialMovingAverage");
+        BOOST_TEST(ema.AverageName(w) == average.variable_name());
+        const std::map<std::string, Variable> restore = ema.VariablesToRestore(s);
+        BOOST_TEST(restore.size() == 2u);
+        BOOST_TEST(restore.at("w/ExponentialMovingAverage").variable_name() == "w");
+        BOOST_TEST(restore.at("n").variable_name() == "n");
+      }
+      BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+      const Output read = average.Read(s);
+      const auto session = Start(s);
+      for (int i = 0; i < 5; ++i) Fetch(*session, {}, {}, {update.name()});
+      CheckNear(Doubles(Fetch(*session, {read})[0]), Doubles(Recorded(name)[0]), 1e-12, name);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(metrics_equal_tensorflows) {
+  const std::vector<Feeds> feeds = {{{"labels", Tensor::Vector<int64_t>({1, 0, 1, 1, 0, 0})},
+                                     {"scores", Tensor::Vector<float>({0.9f, 0.2f, 0.4f, 0.7f, 0.6f, 0.1f})},
+                                     {"weights", Tensor::Vector<float>({1, 2, 0.5f, 1, 1, 3})}},
+                                    {{"labels", Tensor::Vector<int64_t>({0, 1, 1, 0, 1, 0})},
+                                     {"scores", Tensor::Vector<float>({0.3f, 0.8f, 0.55f, 0.5f, 0.15f, 0.45f})},
+                                     {"weights", Tensor::Vector<float>({0.5f, 1, 1, 2, 1, 1})}}};
+  for (const std::string name : {"mean", "accuracy", "precision", "recall", "auc_roc", "auc_pr"}) {
+    for (const bool weighted : {false, true}) {
+      const Scope s = Scope::NewRootScope();
+      const Output labels = Fed(s, "labels", DType::kInt64, {6}), scores = Fed(s, "scores", DType::kFloat, {6});
+      const Output all = Fed(s, "weights", DType::kFloat, {6}), weights = weighted ? all : Output();
+      const Output said = Build(s, "Greater", {scores, 0.5f});
+      const Output number = Build(s, "Cast", {said}, {{"DstT", DType::kInt64}});
+      const train::Metric metric =
+          name == "mean"        ? train::MeanMetric(s, scores, weights)
+          : name == "accuracy"  ? train::AccuracyMetric(s, labels, number, weights)
+          : name == "precision" ? train::PrecisionMetric(s, labels, number, weights)
+          : name == "recall"
+              ? train::RecallMetric(s, labels, said, weights)
+              : train::AucMetric(s, labels, scores, weights, 50,
+                                 name == "auc_roc" ? train::AucCurve::kRoc : train::AucCurve::kPrecisionRecall);
+      BOOST_REQUIRE_MESSAGE(s.ok(), name << ": " << s.status().ToString());
+      const auto session = StartAll(s);
+      double last = 0;
+      for (const Feeds& f : feeds) last = Doubles(Fetch(*session, {metric.update}, f)[0])[0];
+      const std::vector<double> want = Doubles(Recorded(name + (weighted ? "_weighted" : ""))[0]);
+      CheckNear(Doubles(Fetch(*session, {metric.value})[0]), want, 1e-6, name);
+      CheckNear({last}, want, 1e-6, name);
+      BOOST_TEST(metric.variables.size() >= 2u);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(sampled_losses_equal_tensorflows) {
+  for (const std::string name : {"nce_1", "nce_2", "softmax_1", "softmax_2", "nce_hits", "nce_drawn"}) {
+    const Scope s = Scope::NewRootScope();
+    Tensor w0(DType::kFloat, {7, 3}), b0(DType::kFloat, {7}), x0(DType::kFloat, {4, 3});
+    for (int i = 0; i < 21; ++i) w0.data<float>()[i] = static_cast<float>(i % 8 - 3) * 0.25f;
+    for (int i = 0; i < 7; ++i) b0.data<float>()[i] = static_cast<float>(i * 0.1 - 0.3);
+    for (int i = 0; i < 12; ++i) x0.data<float>()[i] = static_cast<float>(i % 5 - 2) * 0.5f;
+    const Variable w(s.WithOpName("w"), Const(s, Literal(w0))), b(s.WithOpName("b"), Const(s, Literal(b0)));
+    const Output x = Const(s, Literal(x0));
+    train::SampledLossOptions options;
+    options.num_true = name == "nce_2" || name == "softmax_2" || name == "nce_hits" ? 2 : 1;
+    options.remove_accidental_hits = name == "nce_hits";
+    const int64_t k = options.num_true, all[4][2] = {{1, 5}, {0, 2}, {6, 3}, {3, 4}};
+    Tensor labels(DType::kInt64, {4, k}), expected(DType::kFloat, {4, k});
+    for (int64_t i = 0; i < 4 * k; ++i) {
+      labels.data<int64_t>()[i] = all[i / k][i % k];
+      expected.data<float>()[i] = static_cast<float>((i + 1) * 0.1);
+    }
+    const Output classes = Const(s, Literal(labels));
+    if (name == "nce_drawn") {
+      options.seed = 11;
+    } else {
+      options.sampled = {Const(s, Literal(Tensor::Vector<int64_t>({5, 0, 3, 3}))), Const(s, Literal(expected)),
+                         Const(s, {0.5f, 0.25f, 0.75f, 0.75f})};
+    }
+    const Output y = name.rfind("nce", 0) == 0 ? train::NceLoss(s, {w}, {b}, classes, x, 4, 7, options)
+                                               : train::SampledSoftmaxLoss(s, {w}, {b}, classes, x, 4, 7, options);
+    const std::vector<Output> grads = Gradients(s, {y}, {w, b});
+    BOOST_REQUIRE_MESSAGE(s.ok(), name << ": " << s.status().ToString());
+    for (const Output& g : grads) BOOST_TEST(IsSlices(g.out()));
+    const auto session = Start(s);
+    const std::vector<Tensor> got = Fetch(*session, {y, grads[0], grads[1]}), want = Recorded(name);
+    for (int i = 0; i < 3; ++i) CheckNear(Doubles(got[i]), Doubles(want[i]), 2e-6, StrCat(name, " ", i));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(penalties) {
+  const Scope s = Scope::NewRootScope();
+  const Variable a(s.WithOpName("a"), Const(s, {1.0, -2.0})), b(s.WithOpName("b"), Const(s, {{3.0}}));
+  const train::Regularizer l1 = train::L1Regularizer(0.1), l2 = train::L2Regularizer(0.2);
+  const Output sizes = train::RegularizationLoss(s, l1), squares = train::RegularizationLoss(s, l2, {a});
+  const Output both = train::RegularizationLoss(s, train::SumRegularizer({l1, l2}), {b});
+  const auto session = Start(s);
+  const std::vector<Tensor> got = Fetch(*session, {sizes, squares, both});
+  CheckNear({got[0].scalar<double>(), got[1].scalar<double>(), got[2].scalar<double>()}, {0.6, 0.5, 0.3 + 0.9}, 1e-12,
+            "penalties");
+  const Scope none = Scope::NewRootScope();
+  train::RegularizationLoss(none, l1);
+  BOOST_TEST(!none.ok());
+}
+
+// Three parts of a batch, added up, move the variables as their mean does.
+BOOST_AUTO_TEST_CASE(accumulated_gradients_are_a_larger_batch) {
+  for (const bool resource : {true, false}) {
+    const Scope s = Scope::NewRootScope();
+    VariableOptions options;
+    options.use_resource = resource;
+    const Variable table(s.WithOpName("table"), Const(s, {{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}}), options);
+    const Variable b(s.WithOpName("b"), Const(s, {0.5, -0.5}), options);
+    const Output ids = Fed(s, "ids", DType::kInt32, {2});
+    const Output rows = train::EmbeddingLookup(s, table, ids) + b;
+    const Output loss = Build(s, "Sum", {rows * rows, Const(s, {0, 1})});
+    train::GradientDescent sgd(0.1);
+    train::GradientAccumulator sums;
+    const Operation add = sums.Add(s, sgd.ComputeGradients(s, loss));
+    const Operation apply = sums.Apply(s, sgd);
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+    const Output table_now = table.Read(s), b_now = b.Read(s), count = sums.count().Read(s);
+    const auto session = Start(s);
+    std::vector<Tensor> out;
+    BOOST_TEST(!session->Run({}, {}, {apply.name()}, &out).ok());
+    std::vector<double> want = {1, 2, 3, 4, 5, 6}, want_b = {0.5, -0.5};
+    for (int round = 0; round < 2; ++round) {
+      std::vector<double> d(6), db(2);
+      for (const auto& [i, j] : std::vector<std::pair<int, int>>{{0, 2}, {2, 2}, {1, 0}}) {
+        Fetch(*session, {}, {{"ids", Tensor::Vector<int32_t>({i, j})}}, {add.name()});
+        for (const int row : {i, j}) {
+          for (int c = 0; c < 2; ++c) {
+            const double slope = 2 * (want[2 * row + c] + want_b[c]);
+            d[2 * row + c] += slope / 3;
+            db[c] += slope / 3;
+          }
+        }
+      }
+      BOOST_TEST(Fetch(*session, {count})[0].scalar<int64_t>() == 3);
+      Fetch(*session, {}, {}, {apply.name()});
+      for (int i = 0; i < 6; ++i) want[i] -= 0.1 * d[i];
+      for (int i = 0; i < 2; ++i) want_b[i] -= 0.1 * db[i];
+      CheckNear(Doubles(Fetch(*session, {table_now})[0]), want, 1e-12, "table");
+      CheckNear(Doubles(Fetch(*session, {b_now})[0]), want_b, 1e-12, "b");
+      BOOST_TEST(Fetch(*session, {count})[0].scalar<int64_t>() == 0);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_rate_that_warms_up) {
+  const Scope s = Scope::NewRootScope();
+  const Output step = Fed(s, "step", DType::kInt64, {});
+  const Output line = train::WarmUp(s, 0.5f, step, 4, 0.1);
+  const Output decayed = train::WarmUp(s, train::ExponentialDecay(s, 1.0f, step, 1, 0.5), step, 2);
+  const auto session = Start(s);
+  for (int64_t i = 0; i < 7; ++i) {
+    const std::vector<Tensor> got = Fetch(*session, {line, decayed}, {{"step", Tensor::Scalar(i)}});
+    CheckNear(Doubles(got[0]), {i < 4 ? 0.1 + 0.1 * static_cast<double>(i) : 0.5}, 1e-6, "line");
+    const double rate = std::pow(0.5, static_cast<double>(i));
+    CheckNear(Doubles(got[1]), {i < 2 ? rate * static_cast<double>(i) / 2 : rate}, 1e-6, "decayed");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(orthogonal_values) {
+  for (const TensorShape& shape : {TensorShape({5, 3}), TensorShape({3, 5}), TensorShape({2, 3, 4})}) {
+    const Scope s = Scope::NewRootScope();
+    const Output q = init::Orthogonal(2.0, 7)(s, shape, DType::kDouble);
+    const auto session = Start(s);
+    const Tensor t = Fetch(*session, {q})[0];
+    BOOST_REQUIRE((t.shape() == shape));
+    const int64_t columns = shape.dim(shape.rank() - 1), rows = shape.num_elements() / columns;
+    const bool tall = rows >= columns;
+    const int64_t n = std::min(rows, columns), m = std::max(rows, columns);
+    const auto at = [&](int64_t vector, int64_t k) {
+      return t.data<double>()[tall ? k * columns + vector : vector * columns + k];
+    };
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double dot = 0;
+        for (int64_t k = 0; k < m; ++k) dot += at(i, k) * at(j, k);
+        BOOST_TEST(std::abs(dot - (i == j ? 4 : 0)) < 1e-9);
+      }
+    }
+  }
+  const Scope s = Scope::NewRootScope();
+  init::Orthogonal()(s, TensorShape({3}), DType::kFloat);
+  BOOST_TEST(!s.ok());
+}
+
+}  // namespace
+}  // namespace troupe::testing

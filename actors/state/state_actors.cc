@@ -290,7 +290,10 @@ void StateActors::TakeNew(caf::event_based_actor* container) {
     };
     // One that died before it was watched.
     if (!first) first = seat->Spawn();
-    if (first) children_.Add(container, std::move(spec), std::move(first));
+    if (!first) continue;
+    const std::string name = spec.name;
+    children_.Adopt(std::move(spec), std::move(first));
+    children_.Watch(container, name);
   }
 }
 

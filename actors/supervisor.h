@@ -34,12 +34,12 @@
 //
 // A child does not own the objects that it works on (a device, its containers, the master of a
 // session): factory functions capture them. So a restarted child finds them again. The list of
-// children is such an object, too (Children), so that a supervisor may itself be restarted. Who adds
-// a child, or has one removed, writes it into the list before it sends the message: if the message
-// dies with the supervisor, the next incarnation finds it there. Blocks: never.
+// children is such an object, too (Children), so that a supervisor may itself be restarted. Who
+// adds a child, or has one removed, writes it into the list before the message is sent: if the
+// message dies with the supervisor, the next incarnation finds it there. Blocks: never.
 //
-// Nobody supervises the root. Its actor tells the runtime when it dies, which spawns the next one at
-// once (RootSupervisor); after too many deaths no more, and then nobody restarts its children.
+// Nobody supervises the root. Its actor tells the runtime when it dies, which spawns the next one
+// at once (RootSupervisor); after too many deaths no more, and then nobody restarts its children.
 //
 // Tests of the edges, tests/cast/supervisor_test.cc:
 //   1, 3, 4  edges_1_and_3_and_4_a_child_that_fails_is_spawned_again_after_its_delay

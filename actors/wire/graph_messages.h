@@ -7,9 +7,9 @@
 //   worker   session  graph_registered   they are compiled, or an error; the ends of their edges
 //
 // Within a process a graph travels by reference, and two messages carry short cuts beside their
-// values: register_graph to those who wait for it, graph_registered to the compiled parts. Who reads
-// a message that has come through bytes (wire.h) finds the parts by their handle, where the worker
-// lives.
+// values: register_graph to those who wait for it, graph_registered to the compiled parts. Who
+// reads a message that has come through bytes (wire.h) finds the parts by their handle, where the
+// worker lives.
 //
 // Thread rule: a message belongs to whoever has it.
 #ifndef TROUPE_ACTORS_WIRE_GRAPH_MESSAGES_H_

@@ -1,9 +1,9 @@
 // MetaGraphDefs: a graph with its collections and the names of its saver's nodes.
 //
 // A collection here is a list of names. In files those of variables hold VariableDefs, from which
-// the names of the variables are taken, and "queue_runners" holds QueueRunnerDefs; lists of names are
-// read as they are; others (ints, floats, messages of other kinds) mean nothing here and are left
-// out.
+// the names of the variables are taken, and "queue_runners" holds QueueRunnerDefs. Lists of names
+// are read as they are; others (ints, floats, messages of other kinds) mean nothing here and are
+// left out.
 #include <google/protobuf/text_format.h>
 
 #include <climits>

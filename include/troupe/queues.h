@@ -6,8 +6,8 @@
 //   AddQueueRunner(scope, MakeQueueRunner(scope, q, {put, put}));  // two steps at a time
 //
 // An element is a tuple of tensors, its components. Steps that enqueue wait while the queue is
-// full, those that dequeue while it is empty; a deadline, a CancellationToken or Session::Close ends
-// the wait. When the queue is closed, dequeues give what is left, and then OUT_OF_RANGE.
+// full, those that dequeue while it is empty; a deadline, a CancellationToken or Session::Close
+// ends the wait. When the queue is closed, dequeues give what is left, and then OUT_OF_RANGE.
 //
 // A QueueRunner says which ops fill a queue. It stands in the collection "queue_runners" of the
 // graph, and in MetaGraphs as TensorFlow's QueueRunnerDef; StartQueueRunners
@@ -45,9 +45,8 @@ class Queue {
   // As Fifo, but shapes may have unknown dimensions. Elements that are dequeued together are filled
   // up with zeros.
   static Queue PaddingFifo(const ScopeAt& at, const std::vector<DType>& types, const QueueOptions& options);
-  // A random element leaves; `min_after_dequeue` stay until the queue is closed. The seed is the
-  // scope's and the op's, as for other random ops; 0 for `seed` and `seed2`: one that nobody can
-  // foresee.
+  // A random element leaves; `min_after_dequeue` stay until the queue is closed. 0 for `seed` and
+  // `seed2`: an order that nobody can foresee.
   static Queue RandomShuffle(const ScopeAt& at, const std::vector<DType>& types, int64_t min_after_dequeue,
                              const QueueOptions& options = {}, int64_t seed = 0, int64_t seed2 = 0);
   // The smallest int64 leaves first: a scalar, the first component, which types and shapes do not

@@ -17,6 +17,7 @@
 #include "troupe/group.h"
 #include "troupe/proto/checkpoint_state.pb.h"
 #include "troupe/state_snapshot.h"
+#include "troupe/train/partitioned.h"
 
 namespace troupe::train {
 namespace {
@@ -109,8 +110,15 @@ absl::StatusOr<StateSnapshot> ReadOthers(const CheckpointReader& from) {
 }  // namespace
 
 Saver::Saver(const ScopeAt& at, const SaverOptions& options) : options_(options) {
-  const std::vector<Variable> all = VariablesIn(at, kGlobalVariables);
-  Build(at, {all.begin(), all.end()});
+  std::vector<Saved> all;
+  for (const Variable& v : VariablesIn(at, kGlobalVariables)) {
+    if (const std::optional<PartOfWhole> part = WholeOf(v)) {
+      all.emplace_back(part->name, v, part->shape_and_slice);
+    } else {
+      all.emplace_back(v);
+    }
+  }
+  Build(at, all);
 }
 
 Saver::Saver(const ScopeAt& at, const std::vector<Saved>& variables, const SaverOptions& options) : options_(options) {

@@ -5,6 +5,7 @@
 #include "graph/api/scope_state.h"
 #include "graph/core/guarded.h"
 #include "graph/train/build.h"
+#include "graph/train/parts.h"
 #include "troupe/const.h"
 #include "troupe/group.h"
 
@@ -121,7 +122,11 @@ Variable Optimizer::FilledSlot(const Scope& scope, const Variable& var, const st
   options.trainable = false;
   options.use_resource = var.is_resource();
   options.shape = var.variable_shape();
-  return slots_[name] = Variable(beside, filled, options);
+  const Variable made(beside, filled, options);
+  // A slot of a part is that part of the slot of the whole.
+  if (const std::optional<PartOfWhole> part = WholeOf(var))
+    SetWhole(made, {StrCat(part->name, "/", slot), part->shape_and_slice});
+  return slots_[name] = made;
 }
 
 Variable Optimizer::SharedVariable(const Scope& scope, const Variable& like, const std::string& name, double initial) {

@@ -1,0 +1,15 @@
+// The mark of a variable that is a part of another: an attr of its node.
+#ifndef TROUPE_GRAPH_TRAIN_PARTS_H_
+#define TROUPE_GRAPH_TRAIN_PARTS_H_
+
+#include "troupe/train/partitioned.h"
+
+namespace troupe::train {
+
+inline constexpr char kWholeAttr[] = "_save_slice";  // two strings: PartOfWhole
+
+void SetWhole(const Variable& part, const PartOfWhole& whole);
+
+}  // namespace troupe::train
+
+#endif  // TROUPE_GRAPH_TRAIN_PARTS_H_

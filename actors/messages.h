@@ -6,6 +6,7 @@
 #define TROUPE_ACTORS_MESSAGES_H_
 
 #include <caf/all.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -67,6 +68,17 @@ struct blocks_returned {
 };
 // To a device, by itself: whether it has been idle since it was asked last.
 struct look_whether_idle {};
+// To the readiness actor: a chief has made its variables ready; how often it was told that; answer
+// when it is more than that.
+struct chief_ready {};
+struct get_ready_count {};
+struct await_ready {
+  uint64_t after = 0;
+  std::chrono::steady_clock::time_point until;  // who asks waits no longer
+};
+struct ready_count {
+  uint64_t count = 0;
+};
 // To a session: the step that it runs for another actor is over.
 struct step_answered {
   int64_t request = 0;
@@ -92,6 +104,10 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::resources_gathered))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::holders_known))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::blocks_returned))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::look_whether_idle))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::chief_ready))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::get_ready_count))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::await_ready))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::ready_count))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ExtendCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
@@ -112,6 +128,10 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::resources_gathered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::holders_known)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::blocks_returned)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_whether_idle)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::chief_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_ready_count)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::await_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ready_count)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)

@@ -467,6 +467,7 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   s->system = runtime_->impl()->system;
   s->runtime = std::shared_ptr<Runtime>(state_, runtime_.get());
   s->closed = closed_;
+  s->gate = gate_;
   s->watch = watch_;
   s->master = weak_from_this();
   s->turns = runtime_->impl()->turns.get();
@@ -537,6 +538,12 @@ SessionMaster::Answer SessionMaster::Register(const std::string& key, std::share
   if (closed()) cache_->Clear();
   if (signature->stale()) cache_->Remove(signature.get());
   return signature;
+}
+
+int SessionMaster::UpdatesUnderWay() const {
+  int n = 0;
+  for (const auto& s : Living()) n += s->UpdatesUnderWay();
+  return n;
 }
 
 std::vector<std::shared_ptr<Signature>> SessionMaster::Living() const {

@@ -3,6 +3,8 @@
 // A collection here is a list of names. In files those of variables hold VariableDefs, from which
 // the names of the variables are taken; lists of names are read as they are; others (ints, floats,
 // messages of other kinds) mean nothing here and are left out.
+#include "actors/train/meta_graph.h"
+
 #include <google/protobuf/text_format.h>
 
 #include <climits>
@@ -46,7 +48,7 @@ void DescribeVariable(const Graph& graph, const std::string& name, bool trainabl
 
 }  // namespace
 
-absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const Saver* saver) {
+absl::StatusOr<std::string> MetaGraphBytes(const Graph& graph, const Saver* saver) {
   proto::MetaGraphDef meta;
   ExportGraphDef(graph, meta.mutable_graph_def());
   meta.mutable_meta_info_def()->set_stripped_default_attrs(false);
@@ -84,9 +86,14 @@ absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const S
     def->set_version(proto::SaverDef::V2);
   }
   if (meta.ByteSizeLong() > static_cast<size_t>(INT_MAX)) {
-    return InvalidArgument(path, ": the graph is larger than a MetaGraphDef may be, 2 GiB");
+    return InvalidArgument("the graph is larger than a MetaGraphDef may be, 2 GiB");
   }
-  return files::Write(path, meta.SerializeAsString());
+  return meta.SerializeAsString();
+}
+
+absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const Saver* saver) {
+  const absl::StatusOr<std::string> bytes = MetaGraphBytes(graph, saver);
+  return bytes.ok() ? files::Write(path, *bytes) : Annotate(bytes.status(), path);
 }
 
 absl::StatusOr<Saver> ReadMetaGraph(const std::string& path, Graph* graph) {

@@ -4,12 +4,16 @@
 #include <charconv>
 #include <chrono>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <tuple>
 
 #include <google/protobuf/text_format.h>
 
+#include "actors/aside.h"
+#include "actors/train/meta_graph.h"
 #include "graph/train/build.h"
 #include "troupe/const.h"
 #include "troupe/files.h"
@@ -311,59 +315,130 @@ bool Saver::SavesWhatItRestores(const Graph& graph) const {
   return !saved.empty() && saved == restored;
 }
 
+// The checkpoints of a folder, and the saves that are under way.
+struct Saver::Disk {
+  struct Kept {
+    std::string path;
+    double time = 0;
+  };
+  std::mutex mu;  // held while a save writes; guards what follows
+  std::vector<Kept> kept;
+  std::string folder;         // of which `kept` is
+  double last_preserved = 0;  // when one was last kept for good
+  const std::shared_ptr<UnderWay> saves = std::make_shared<UnderWay>();
+
+  // Takes over what the list of a folder says, if that is another folder.
+  void TakeOver(const std::string& of, const std::string& latest_filename) {
+    if (of == folder) return;
+    folder = of;
+    kept.clear();
+    last_preserved = Now();
+    const absl::StatusOr<proto::CheckpointState> state = ReadState(folder, latest_filename);
+    if (!state.ok()) return;
+    for (int i = 0; i < state->all_model_checkpoint_paths_size(); ++i) {
+      const std::string& path = state->all_model_checkpoint_paths(i);
+      if (!CheckpointExists(path)) continue;
+      const bool timed = i < state->all_model_checkpoint_timestamps_size();
+      kept.push_back({path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved});
+    }
+    if (state->last_preserved_timestamp() > 0) last_preserved = state->last_preserved_timestamp();
+  }
+
+  // What is about to be deleted is not listed: a list is never better than what is there.
+  absl::Status WriteList(const SaverOptions& options, const std::string& prefix, const std::string& latest_filename) {
+    proto::CheckpointState state;
+    state.set_model_checkpoint_path(NameIn(folder, prefix));
+    const size_t most = options.max_to_keep > 0 ? static_cast<size_t>(options.max_to_keep) : kept.size();
+    for (size_t i = kept.size() - std::min(most, kept.size()); i < kept.size(); ++i) {
+      state.add_all_model_checkpoint_paths(NameIn(folder, kept[i].path));
+      state.add_all_model_checkpoint_timestamps(kept[i].time);
+    }
+    state.set_last_preserved_timestamp(last_preserved);
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(state, &text);
+    return files::Write(files::Join(folder, latest_filename), text);
+  }
+
+  absl::Status DropOld(const SaverOptions& options) {
+    if (options.max_to_keep <= 0) return absl::OkStatus();
+    absl::Status failed;
+    while (kept.size() > static_cast<size_t>(options.max_to_keep)) {
+      const Kept old = kept.front();
+      kept.erase(kept.begin());
+      if (old.time > last_preserved + options.keep_checkpoint_every_n_hours * 3600) {
+        last_preserved = old.time;
+        continue;
+      }
+      absl::Status deleted = DeleteCheckpoint(old.path);
+      if (deleted.ok()) {
+        deleted = files::Delete(old.path + ".meta");
+        if (absl::IsNotFound(deleted)) deleted = absl::OkStatus();
+      }
+      if (failed.ok()) failed = deleted;
+    }
+    return failed;
+  }
+};
+
+// What one save writes.
+struct Saver::Job {
+  std::string folder, prefix;
+  SaveOptions options;                    // without the graph
+  std::optional<StateSnapshot> snapshot;  // none: the graph's nodes have written the checkpoint
+  std::string meta;                       // the bytes of the MetaGraph; "" = none
+};
+
+std::shared_ptr<Saver::Disk> Saver::NewDisk() { return std::make_shared<Disk>(); }
+
 std::vector<std::string> Saver::checkpoints() const {
+  std::lock_guard<std::mutex> lock(disk_->mu);
   std::vector<std::string> paths;
-  for (const Kept& k : kept_) paths.push_back(k.path);
+  for (const Disk::Kept& k : disk_->kept) paths.push_back(k.path);
   return paths;
 }
 
-void Saver::TakeOver(const std::string& folder, const std::string& latest_filename) {
-  if (folder == folder_) return;
-  folder_ = folder;
-  kept_.clear();
-  last_preserved_ = Now();
-  const absl::StatusOr<proto::CheckpointState> state = ReadState(folder, latest_filename);
-  if (!state.ok()) return;
-  for (int i = 0; i < state->all_model_checkpoint_paths_size(); ++i) {
-    const std::string& path = state->all_model_checkpoint_paths(i);
-    if (!CheckpointExists(path)) continue;
-    const bool timed = i < state->all_model_checkpoint_timestamps_size();
-    kept_.push_back({path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved_});
+void Saver::WaitForSaves() const {
+  while (!disk_->saves->WaitUntilNone(std::chrono::seconds(1))) {
   }
-  if (state->last_preserved_timestamp() > 0) last_preserved_ = state->last_preserved_timestamp();
 }
 
-absl::Status Saver::DropOld() {
-  if (options_.max_to_keep <= 0) return absl::OkStatus();
-  absl::Status failed;
-  while (kept_.size() > static_cast<size_t>(options_.max_to_keep)) {
-    const Kept old = kept_.front();
-    kept_.erase(kept_.begin());
-    if (old.time > last_preserved_ + options_.keep_checkpoint_every_n_hours * 3600) {
-      last_preserved_ = old.time;
-      continue;
-    }
-    absl::Status deleted = DeleteCheckpoint(old.path);
-    if (deleted.ok()) {
-      deleted = files::Delete(old.path + ".meta");
-      if (absl::IsNotFound(deleted)) deleted = absl::OkStatus();
-    }
-    if (failed.ok()) failed = deleted;
+// Takes the values. Where only the graph's nodes can save, they write the checkpoint.
+absl::Status Saver::Prepare(Session& session, const std::string& path, const SaveOptions& options, Job* job) const {
+  if (save_.empty()) return FailedPrecondition("a Saver without nodes: it is empty, or building it failed");
+  if (files::NameOf(path).empty()) return InvalidArgument("'", CEscape(path), "' is no prefix of checkpoints");
+  job->folder = files::DirectoryOf(path);
+  job->prefix = options.global_step >= 0 ? StrCat(path, "-", options.global_step) : path;
+  job->options = options;
+  job->options.graph = nullptr;
+  if (!files::Exists(job->folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(job->folder));
+  if (options.graph != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(job->meta, MetaGraphBytes(*options.graph, this));
   }
-  return failed;
+  absl::Status taken = Unimplemented("the nodes behind '", save_, "' save other things than variables");
+  if (by_snapshot_) {
+    SnapshotOptions what;
+    std::set<std::string> containers(what.containers.begin(), what.containers.end());
+    for (const Assignment& a : assignments_) containers.insert(a.container);
+    what.containers.assign(containers.begin(), containers.end());
+    what.between_steps = true;
+    what.timeout_ms = options.timeout_ms;
+    absl::StatusOr<StateSnapshot> snapshot = session.SnapshotState(what);
+    taken = snapshot.status();
+    if (snapshot.ok()) job->snapshot = *std::move(snapshot);
+  }
+  // The nodes need not know of other state.
+  if (absl::IsUnimplemented(taken) && !options_.session_state && options.extra.empty()) {
+    std::vector<Tensor> written;
+    taken = session.Run({{filename_, Tensor::Scalar(job->prefix)}}, {save_}, {}, &written);
+  }
+  return taken;
 }
 
-// Takes the state in memory, and then writes it.
-absl::Status Saver::SaveSnapshot(Session& session, const std::string& prefix, const SaveOptions& options) const {
-  SnapshotOptions what;
-  std::set<std::string> containers(what.containers.begin(), what.containers.end());
-  for (const Assignment& a : assignments_) containers.insert(a.container);
-  what.containers.assign(containers.begin(), containers.end());
-  TROUPE_ASSIGN_OR_RETURN(const StateSnapshot snapshot, session.SnapshotState(what));
-  return Write(snapshot, prefix, options);
-}
-
-absl::Status Saver::Write(const StateSnapshot& snapshot, const std::string& prefix, const SaveOptions& options) const {
+// The checkpoint, without what stands beside it.
+absl::Status Saver::WriteValues(const Job& job) const {
+  const StateSnapshot& snapshot = *job.snapshot;
+  const std::string& prefix = job.prefix;
+  const SaveOptions& options = job.options;
   using Entry = StateSnapshot::Entry;
   std::multimap<std::string_view, const Entry*> variables;
   std::vector<const Entry*> others;
@@ -432,40 +507,39 @@ absl::Status Saver::Write(const StateSnapshot& snapshot, const std::string& pref
   return written;
 }
 
+absl::StatusOr<std::string> Saver::Write(const Job& job) const {
+  std::lock_guard<std::mutex> lock(disk_->mu);
+  if (job.snapshot.has_value()) TROUPE_RETURN_IF_ERROR(WriteValues(job));
+  if (!job.meta.empty()) TROUPE_RETURN_IF_ERROR(files::Write(job.prefix + ".meta", job.meta));
+  disk_->TakeOver(job.folder, job.options.latest_filename);
+  std::erase_if(disk_->kept, [&](const Disk::Kept& k) { return k.path == job.prefix; });
+  disk_->kept.push_back({job.prefix, Now()});
+  if (job.options.write_state) {
+    TROUPE_RETURN_IF_ERROR(disk_->WriteList(options_, job.prefix, job.options.latest_filename));
+  }
+  TROUPE_RETURN_IF_ERROR(disk_->DropOld(options_));
+  return job.prefix;
+}
+
 absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path, const SaveOptions& options) {
-  if (save_.empty()) return FailedPrecondition("a Saver without nodes: it is empty, or building it failed");
-  if (files::NameOf(path).empty()) return InvalidArgument("'", CEscape(path), "' is no prefix of checkpoints");
-  const std::string folder = files::DirectoryOf(path);
-  const std::string prefix = options.global_step >= 0 ? StrCat(path, "-", options.global_step) : path;
-  if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
-  absl::Status saved = by_snapshot_ ? SaveSnapshot(session, prefix, options)
-                                    : Unimplemented("the nodes behind '", save_, "' save other things than variables");
-  // The nodes need not know of other state.
-  if (absl::IsUnimplemented(saved) && !options_.session_state && options.extra.empty()) {
-    std::vector<Tensor> path;
-    saved = session.Run({{filename_, Tensor::Scalar(prefix)}}, {save_}, {}, &path);
-  }
-  TROUPE_RETURN_IF_ERROR(saved);
-  if (options.graph != nullptr) TROUPE_RETURN_IF_ERROR(WriteMetaGraph(prefix + ".meta", *options.graph, this));
-  TakeOver(folder, options.latest_filename);
-  std::erase_if(kept_, [&](const Kept& k) { return k.path == prefix; });
-  kept_.push_back({prefix, Now()});
-  if (options.write_state) {
-    // What is about to be deleted is not listed: a list is never better than what is there.
-    proto::CheckpointState state;
-    state.set_model_checkpoint_path(NameIn(folder, prefix));
-    const size_t most = options_.max_to_keep > 0 ? static_cast<size_t>(options_.max_to_keep) : kept_.size();
-    for (size_t i = kept_.size() - std::min(most, kept_.size()); i < kept_.size(); ++i) {
-      state.add_all_model_checkpoint_paths(NameIn(folder, kept_[i].path));
-      state.add_all_model_checkpoint_timestamps(kept_[i].time);
-    }
-    state.set_last_preserved_timestamp(last_preserved_);
-    std::string text;
-    google::protobuf::TextFormat::PrintToString(state, &text);
-    TROUPE_RETURN_IF_ERROR(files::Write(files::Join(folder, options.latest_filename), text));
-  }
-  TROUPE_RETURN_IF_ERROR(DropOld());
-  return prefix;
+  Job job;
+  TROUPE_RETURN_IF_ERROR(Prepare(session, path, options, &job));
+  return Write(job);
+}
+
+void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done) {
+  auto job = std::make_shared<Job>();
+  absl::Status prepared = Prepare(session, path, options, job.get());
+  if (!prepared.ok()) return done(std::move(prepared));
+  if (!job->snapshot.has_value()) return done(Write(*job));
+  RunAside(true, [saver = *this, job, done = std::move(done), share = UnderWay::Share(disk_->saves)]() mutable {
+    absl::StatusOr<std::string> written = saver.Write(*job);
+    job = nullptr;
+    CallUser("a callback of SaveAsync", [&] { done(std::move(written)); });
+    // The save is under way until its caller knows.
+    done = nullptr;
+    share = nullptr;
+  });
 }
 
 absl::Status Saver::Restore(Session& session, const std::string& path, const RestoreOptions& options) {

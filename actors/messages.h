@@ -7,6 +7,7 @@
 #define TROUPE_ACTORS_MESSAGES_H_
 
 #include <caf/all.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -68,6 +69,17 @@ struct state_letter {
 };
 // To a container: resources with actors of their own have been made, which it watches from now on.
 struct states_came {};
+// To the readiness actor: a chief has made its variables ready; how often it was told that; answer
+// when it is more than that.
+struct chief_ready {};
+struct get_ready_count {};
+struct await_ready {
+  uint64_t after = 0;
+  std::chrono::steady_clock::time_point until;  // who asks waits no longer
+};
+struct ready_count {
+  uint64_t count = 0;
+};
 // To a session: the step that it runs for another actor is over.
 struct step_answered {
   int64_t request = 0;
@@ -151,6 +163,10 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::blocks_returned))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::look_whether_idle))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::state_letter))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::states_came))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::chief_ready))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::get_ready_count))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::await_ready))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::ready_count))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ExtendCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
 CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
@@ -158,6 +174,10 @@ CAF_END_TYPE_ID_BLOCK(troupe_cast)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::state_letter)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::states_came)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::chief_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_ready_count)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::await_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ready_count)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)

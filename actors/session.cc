@@ -557,18 +557,26 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
   Runtime::Impl& runtime = *impl_->runtime->impl();
   snapshot_resources request;
   for (const std::string& c : snapshot.containers) request.containers.push_back(OnDevice(c, impl_->id));
-  for (const auto& device : runtime.devices) {
-    const caf::actor actor = runtime.directory->Find("container:" + device->name());
-    if (!actor) return runtime.directory->WhyDown("container:" + device->name());
-    TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply,
-                            Ask<resource_snapshot>(*runtime.system, actor, request, impl_->options.wire_messages, wait,
-                                                   "updates of variables did not end"));
-    TROUPE_RETURN_IF_ERROR(reply.status);
-    for (resource_snapshot::Entry& e : reply.entries) {
-      snapshot.entries.push_back({device->name(), InSnapshot(e.container, impl_->id), std::move(e.name),
-                                  std::move(e.kind), std::move(e.tensors)});
+  const auto take = [&]() -> absl::Status {
+    for (const auto& device : runtime.devices) {
+      const caf::actor actor = runtime.directory->Find("container:" + device->name());
+      if (!actor) return runtime.directory->WhyDown("container:" + device->name());
+      TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply,
+                              Ask<resource_snapshot>(*runtime.system, actor, request, impl_->options.wire_messages,
+                                                     wait, "updates of variables did not end"));
+      TROUPE_RETURN_IF_ERROR(reply.status);
+      for (resource_snapshot::Entry& e : reply.entries) {
+        snapshot.entries.push_back({device->name(), InSnapshot(e.container, impl_->id), std::move(e.name),
+                                    std::move(e.kind), std::move(e.tensors)});
+      }
     }
-  }
+    return absl::OkStatus();
+  };
+  const SteadyTime at = ms > 0 ? TimeAfter(std::chrono::steady_clock::now(), ms) : SteadyTime::max();
+  const SessionMaster& master = *impl_->master;
+  TROUPE_RETURN_IF_ERROR(options.between_steps ? master.gate().WhileShut(
+                                                     at, [&] { return master.UpdatesUnderWay(); }, take)
+                                               : take());
   return snapshot;
 }
 

@@ -182,6 +182,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   }
   // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;
+  // Where steps that update variables wait for a snapshot, and how many are under way.
+  StepGate& gate() const { return *gate_; }
+  int UpdatesUnderWay() const;
   // Asks every step that runs what it waits for.
   std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;
 
@@ -255,6 +258,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   const std::string id_;
   const std::shared_ptr<SessionState> state_;
   const std::shared_ptr<std::atomic<bool>> closed_;
+  const std::shared_ptr<StepGate> gate_ = std::make_shared<StepGate>(closed_);
   const std::shared_ptr<StepWatch> watch_;
   const std::shared_ptr<SignatureCache> cache_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();

@@ -37,7 +37,8 @@ std::unique_ptr<ExecutorSet> Signature::Lease() {
   for (size_t i = 0; i < kSlots; ++i) {
     Slot& s = free_[(mine + i) % kSlots];
     if (s.set.load(std::memory_order_relaxed) == nullptr) continue;
-    if (ExecutorSet* set = s.set.exchange(nullptr, std::memory_order_acquire)) {
+    // Before the gate is looked at, in an order that all threads see (step_gate.h).
+    if (ExecutorSet* set = s.set.exchange(nullptr, std::memory_order_seq_cst)) {
       if (set->usable()) return std::unique_ptr<ExecutorSet>(set);
       Release(std::unique_ptr<ExecutorSet>(set));
     }
@@ -54,14 +55,43 @@ void Signature::Release(std::unique_ptr<ExecutorSet> set) {
     for (size_t i = 0; i < kSlots; ++i) {
       Slot& s = free_[(mine + i) % kSlots];
       ExecutorSet* expected = nullptr;
-      if (s.set.compare_exchange_strong(expected, set.get(), std::memory_order_release, std::memory_order_relaxed)) {
+      if (s.set.compare_exchange_strong(expected, set.get(), std::memory_order_seq_cst, std::memory_order_relaxed)) {
         (void)set.release();  // the slot has it
+        if (gate != nullptr && gate->shut()) [[unlikely]]
+          gate->StepOver();
         return;
       }
     }
   }
   std::lock_guard<std::mutex> lock(mu_);
   all_.erase(set.get());
+}
+
+bool Signature::Updates() {
+  int8_t updates = updates_.load(std::memory_order_relaxed);
+  if (updates >= 0) return updates != 0;
+  updates = 0;
+  for (const auto& part : parts) {
+    for (const KernelNode& node : part->info) {
+      const bool refers =
+          std::any_of(node.input_types.begin(), node.input_types.end(), [](DType t) { return IsRef(t); });
+      const bool resource = node.op.starts_with("Resource") || node.op.starts_with("Assign");
+      if (refers || (resource && !node.op.starts_with("ResourceGather"))) updates = 1;
+    }
+  }
+  updates_.store(updates, std::memory_order_relaxed);
+  return updates != 0;
+}
+
+int Signature::UpdatesUnderWay() {
+  if (!Updates()) return 0;
+  std::lock_guard<std::mutex> lock(mu_);
+  // A set that moves from slot to slot meanwhile is seen twice, and must count once.
+  std::unordered_set<ExecutorSet*> free;
+  for (Slot& s : free_) {
+    if (ExecutorSet* set = s.set.load(std::memory_order_seq_cst)) free.insert(set);
+  }
+  return static_cast<int>(all_.size() - free.size());
 }
 
 std::string Signature::Describe() const {
@@ -111,6 +141,11 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadlin
   std::unique_ptr<ExecutorSet> set;
   try {
     set = Lease();
+    while (gate != nullptr && gate->shut() && Updates()) [[unlikely]] {
+        Release(std::move(set));
+        TROUPE_RETURN_IF_ERROR(gate->Wait(deadline, run_options.cancellation));
+        set = Lease();
+      }
     if ((!limited && !set->user_kernels()) || (turns != nullptr && !turns->Start().ok())) {
       absl::Status s = BlockingStep(set.get()).Run(run_options, deadline, values, outputs, metadata);
       Release(std::move(set));
@@ -146,6 +181,11 @@ void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline
   std::unique_ptr<ExecutorSet> set;
   try {
     set = Lease();
+    while (gate != nullptr && gate->shut() && Updates()) [[unlikely]] {
+        Release(std::move(set));
+        if (RunLater(run_options, deadline, values, done, metadata)) return;
+        set = Lease();
+      }
     set->async().Reserve(run_options, values);
   } catch (const std::bad_alloc&) {
     if (set != nullptr) Release(std::move(set));
@@ -154,6 +194,19 @@ void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline
   // The set belongs to the step until its last part releases it.
   set.release()->async().RunAsync(deadline, run_options.cancellation, std::move(done), metadata, shared_from_this(),
                                   lend_us < 0 ? options.lend_thread_us : lend_us);
+}
+
+bool Signature::RunLater(const RunOptions& run_options, const Deadline& deadline, const FeedValues& values,
+                         const RunCallback& done, proto::RunMetadata* metadata) {
+  std::vector<Tensor> feeds;
+  for (size_t i = 0; i < values.size(); ++i) feeds.push_back(values[i]);
+  return gate->Queue(
+      deadline, run_options.cancellation,
+      [self = shared_from_this(), run_options, deadline, feeds = std::move(feeds), done, metadata](absl::Status s) {
+        if (!s.ok()) return CallDone(done, std::move(s), {});
+        // Not on the thread that opens the gate.
+        self->RunAsync(run_options, deadline, absl::MakeConstSpan(feeds), done, metadata, 0);
+      });
 }
 
 void Signature::AbortAll(const absl::Status& status) {

@@ -31,6 +31,7 @@
 #include "actors/stall_report.h"
 #include "actors/step/answers.h"
 #include "actors/step/executor_set.h"
+#include "actors/step_gate.h"
 #include "actors/step_watch.h"
 #include "actors/turn_threads.h"
 #include "actors/wire/part_messages.h"
@@ -55,6 +56,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::shared_ptr<std::atomic<bool>> closed;
   std::shared_ptr<StepWatch> watch;     // null: asynchronous steps have no deadlines
   TurnThreads* turns = nullptr;         // the runtime's; null: asynchronous steps run under the scheduler
+  std::shared_ptr<StepGate> gate;       // null: no snapshot waits for its steps
   std::weak_ptr<SessionMaster> master;  // who compiled it, and may compile it anew
 
   // A stale signature has edges that name an incarnation of a device that is over. Its steps are
@@ -98,10 +100,17 @@ class Signature : public std::enable_shared_from_this<Signature> {
     std::shared_ptr<StepQuestion> question;
   };
   void Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered, std::vector<Asked>* asked);
+  // Whether its steps may update variables.
+  bool Updates();
+  // How many sets are leased, if it does. REQUIRES: the gate is shut.
+  int UpdatesUnderWay();
   // The executors of the steps that run now.
   std::vector<caf::actor> RunningExecutors();
 
  private:
+  // Queues an asynchronous step at the gate. False when that is open.
+  bool RunLater(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, const RunCallback& done,
+                proto::RunMetadata* metadata);
   static constexpr size_t kSlots = 32;
   struct alignas(64) Slot {
     std::atomic<ExecutorSet*> set{nullptr};
@@ -112,6 +121,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // finds no memory.
   std::unordered_set<ExecutorSet*> all_;
   std::atomic<bool> stale_{false};
+  std::atomic<int8_t> updates_{-1};  // -1: nobody has looked
   std::shared_ptr<Signature> successor_;
 };
 

@@ -4,6 +4,8 @@
 // the names of the variables are taken, and "queue_runners" holds QueueRunnerDefs. Lists of names
 // are read as they are; others (ints, floats, messages of other kinds) mean nothing here and are
 // left out.
+#include "actors/train/meta_graph.h"
+
 #include <google/protobuf/text_format.h>
 
 #include <climits>
@@ -92,7 +94,7 @@ absl::Status ReadRunners(const std::string& path, const proto::CollectionDef& co
 
 }  // namespace
 
-absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const Saver* saver) {
+absl::StatusOr<std::string> MetaGraphBytes(const Graph& graph, const Saver* saver) {
   proto::MetaGraphDef meta;
   ExportGraphDef(graph, meta.mutable_graph_def());
   meta.mutable_meta_info_def()->set_stripped_default_attrs(false);
@@ -134,9 +136,14 @@ absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const S
     def->set_version(proto::SaverDef::V2);
   }
   if (meta.ByteSizeLong() > static_cast<size_t>(INT_MAX)) {
-    return InvalidArgument(path, ": the graph is larger than a MetaGraphDef may be, 2 GiB");
+    return InvalidArgument("the graph is larger than a MetaGraphDef may be, 2 GiB");
   }
-  return files::Write(path, meta.SerializeAsString());
+  return meta.SerializeAsString();
+}
+
+absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const Saver* saver) {
+  const absl::StatusOr<std::string> bytes = MetaGraphBytes(graph, saver);
+  return bytes.ok() ? files::Write(path, *bytes) : Annotate(bytes.status(), path);
 }
 
 absl::StatusOr<Saver> ReadMetaGraph(const std::string& path, Graph* graph) {

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <tuple>
@@ -11,6 +14,9 @@
 #include <google/protobuf/text_format.h>
 #include <spdlog/spdlog.h>
 
+#include "actors/aside.h"
+#include "actors/train/meta_graph.h"
+#include "graph/checkpoint/first_format.h"
 #include "graph/train/build.h"
 #include "troupe/const.h"
 #include "troupe/files.h"
@@ -53,9 +59,34 @@ absl::StatusOr<proto::CheckpointState> ReadState(const std::string& folder, cons
   return state;
 }
 
+// The same text for every spelling of a path: "m", "./m", "run/../m", and through a link to the
+// folder. For comparing alone.
+std::string KeyOf(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr std::string_view kDisk = "file://";
+  const size_t scheme = path.find("://");
+  if (scheme != std::string::npos && !path.starts_with(kDisk)) {
+    return StrCat(path.substr(0, scheme + 3), fs::path("/" + path.substr(scheme + 3)).lexically_normal().string());
+  }
+  const fs::path plain = path.starts_with(kDisk) ? path.substr(kDisk.size()) : path;
+  std::error_code bad;
+  fs::path folder = fs::absolute(plain, bad).parent_path();
+  if (bad) return path;
+  if (fs::path real = fs::weakly_canonical(folder, bad); !bad) folder = std::move(real);
+  return (folder / plain.filename()).lexically_normal().string();
+}
+// Of a folder: as the key of a checkpoint in it begins.
+std::string KeyOfFolder(const std::string& folder) { return KeyOf(files::Join(folder, "m")); }
+
 // Names of checkpoints are written without their folder, so that it may be moved.
-std::string NameIn(const std::string& folder, const std::string& path) {
-  return files::DirectoryOf(path) == folder ? files::NameOf(path) : path;
+std::string NameIn(const std::string& folder_key, const std::string& path) {
+  return KeyOfFolder(files::DirectoryOf(path)) == folder_key ? files::NameOf(path) : path;
+}
+
+// The graph beside a checkpoint; that of several files of the first format has the name without
+// their numbers.
+std::string MetaPath(const std::string& checkpoint) {
+  return StrCat(checkpoint.substr(0, ShardPattern(checkpoint)), ".meta");
 }
 
 constexpr std::string_view kVariableKind = "variable";
@@ -347,90 +378,191 @@ bool Saver::SavesWhatItRestores(const Graph& graph) const {
   return !saved.empty() && saved == restored;
 }
 
+// The checkpoints of a folder, and the saves that are under way.
+struct Saver::Disk {
+  struct Kept {
+    std::string path;
+    std::string key;  // the same for every spelling of the path
+    double time = 0;
+  };
+  // A folder that a sharded save which failed may have left, with its parts.
+  struct Left {
+    std::string folder, begin;
+  };
+  std::mutex mu;  // held while a save writes; guards what follows
+  std::vector<Kept> kept;
+  std::vector<std::string> old;  // checkpoints that could not be deleted yet
+  std::vector<Left> left;
+  std::string folder;         // of which `kept` is, as it was spelled
+  std::string folder_key;     // likewise, the same for every spelling
+  double last_preserved = 0;  // when one was last kept for good
+  const std::shared_ptr<UnderWay> saves = std::make_shared<UnderWay>();
+
+  // The newest from now on.
+  void Keep(const std::string& path, double time) {
+    std::string key = KeyOf(path);
+    std::erase_if(kept, [&](const Kept& k) { return k.key == key; });
+    std::erase_if(old, [&](const std::string& o) { return KeyOf(o) == key; });
+    kept.push_back({path, std::move(key), time});
+  }
+
+  // Takes over what the list of a folder says, if that is another folder. Spelled otherwise, or in
+  // another current folder, it is read anew: the paths in `kept` are of the old spelling.
+  void TakeOver(const std::string& of, const std::string& latest_filename) {
+    const std::string key = KeyOfFolder(of);
+    if (of == folder && key == folder_key) return;
+    folder = of;
+    folder_key = key;
+    kept.clear();
+    last_preserved = Now();
+    const absl::StatusOr<proto::CheckpointState> state = ReadState(folder, latest_filename);
+    if (!state.ok()) return;
+    for (int i = 0; i < state->all_model_checkpoint_paths_size(); ++i) {
+      const std::string& path = state->all_model_checkpoint_paths(i);
+      if (!CheckpointExists(path)) continue;
+      const bool timed = i < state->all_model_checkpoint_timestamps_size();
+      Keep(path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved);
+    }
+    if (state->last_preserved_timestamp() > 0) last_preserved = state->last_preserved_timestamp();
+  }
+
+  // What is about to be deleted is not listed: every checkpoint that is listed exists.
+  absl::Status WriteList(const SaverOptions& options, const std::string& newest, const std::string& latest_filename) {
+    proto::CheckpointState state;
+    state.set_model_checkpoint_path(NameIn(folder_key, newest));
+    const size_t most = options.max_to_keep > 0 ? static_cast<size_t>(options.max_to_keep) : kept.size();
+    for (size_t i = kept.size() - std::min(most, kept.size()); i < kept.size(); ++i) {
+      state.add_all_model_checkpoint_paths(NameIn(folder_key, kept[i].path));
+      state.add_all_model_checkpoint_timestamps(kept[i].time);
+    }
+    state.set_last_preserved_timestamp(last_preserved);
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(state, &text);
+    return files::Write(files::Join(folder, latest_filename), text);
+  }
+
+  // Each checkpoint stands in `kept` once, so that what goes is neither the newest nor one that the
+  // list has now. What cannot be deleted is tried again after the next save: this one has done its
+  // work.
+  void DropOld(const SaverOptions& options) {
+    if (options.max_to_keep <= 0) return;
+    while (kept.size() > static_cast<size_t>(options.max_to_keep)) {
+      const Kept oldest = kept.front();
+      kept.erase(kept.begin());
+      if (oldest.time > last_preserved + options.keep_checkpoint_every_n_hours * 3600) {
+        last_preserved = oldest.time;
+      } else {
+        old.push_back(oldest.path);
+      }
+    }
+    std::erase_if(old, [](const std::string& path) {
+      absl::Status deleted = DeleteCheckpoint(path);
+      if (deleted.ok()) {
+        deleted = files::Delete(MetaPath(path));
+        if (absl::IsNotFound(deleted)) deleted = absl::OkStatus();
+      }
+      if (!deleted.ok()) spdlog::warn("the old checkpoint {} could not be deleted: {}", path, deleted.ToString());
+      return deleted.ok();
+    });
+  }
+
+  // A kernel of the failed save may still have a file open there; then the folder goes the next
+  // time.
+  void DeleteLeft() {
+    std::erase_if(left, [](const Left& l) {
+      const absl::StatusOr<std::vector<std::string>> names = files::List(l.folder);
+      if (!names.ok()) return absl::IsNotFound(names.status());
+      for (const std::string& name : *names) {
+        if (name.starts_with(l.begin)) (void)files::Delete(files::Join(l.folder, name));
+      }
+      return files::Delete(l.folder).ok();
+    });
+  }
+};
+
+// What one save writes.
+struct Saver::Job {
+  std::string folder, prefix;
+  std::string name;                       // of the checkpoint: the prefix, or what the nodes call it
+  SaveOptions options;                    // without the graph
+  std::optional<StateSnapshot> snapshot;  // none: the graph's nodes have written the checkpoint
+  std::string meta;                       // the bytes of the MetaGraph; "" = none
+};
+
+std::shared_ptr<Saver::Disk> Saver::NewDisk() { return std::make_shared<Disk>(); }
+
 std::vector<std::string> Saver::checkpoints() const {
+  std::lock_guard<std::mutex> lock(disk_->mu);
   std::vector<std::string> paths;
-  for (const Kept& k : kept_) paths.push_back(k.path);
+  for (const Disk::Kept& k : disk_->kept) paths.push_back(k.path);
   return paths;
 }
 
-void Saver::TakeOver(const std::string& folder, const std::string& latest_filename) {
-  if (folder == folder_) return;
-  folder_ = folder;
-  kept_.clear();
-  last_preserved_ = Now();
-  const absl::StatusOr<proto::CheckpointState> state = ReadState(folder, latest_filename);
-  if (!state.ok()) return;
-  for (int i = 0; i < state->all_model_checkpoint_paths_size(); ++i) {
-    const std::string& path = state->all_model_checkpoint_paths(i);
-    if (!CheckpointExists(path)) continue;
-    const bool timed = i < state->all_model_checkpoint_timestamps_size();
-    kept_.push_back({path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved_});
+void Saver::WaitForSaves() const {
+  while (!disk_->saves->WaitUntilNone(std::chrono::seconds(1))) {
   }
-  if (state->last_preserved_timestamp() > 0) last_preserved_ = state->last_preserved_timestamp();
 }
 
-// What cannot be deleted now is tried again after the next save: this one has done its work.
-void Saver::DropOld() {
-  if (options_.max_to_keep <= 0) return;
-  while (kept_.size() > static_cast<size_t>(options_.max_to_keep)) {
-    const Kept old = kept_.front();
-    kept_.erase(kept_.begin());
-    if (old.time > last_preserved_ + options_.keep_checkpoint_every_n_hours * 3600) {
-      last_preserved_ = old.time;
-    } else {
-      old_.push_back(old.path);
-    }
+// Takes the values. Where only the graph's nodes can save, they write the checkpoint.
+absl::Status Saver::Prepare(Session& session, const std::string& path, const SaveOptions& options, Job* job) const {
+  if (save_.empty()) return FailedPrecondition("a Saver without nodes: it is empty, or building it failed");
+  if (files::NameOf(path).empty()) return InvalidArgument("'", CEscape(path), "' is no prefix of checkpoints");
+  job->folder = files::DirectoryOf(path);
+  job->prefix = options.global_step >= 0 ? StrCat(path, "-", options.global_step) : path;
+  job->name = job->prefix;
+  job->options = options;
+  job->options.graph = nullptr;
+  if (!files::Exists(job->folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(job->folder));
+  if (options.graph != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(job->meta, MetaGraphBytes(*options.graph, this));
   }
-  std::erase_if(old_, [](const std::string& path) {
-    absl::Status deleted = DeleteCheckpoint(path);
-    if (deleted.ok()) {
-      deleted = files::Delete(path + ".meta");
-      if (absl::IsNotFound(deleted)) deleted = absl::OkStatus();
-    }
-    if (!deleted.ok()) spdlog::warn("the old checkpoint {} could not be deleted: {}", path, deleted.ToString());
-    return deleted.ok();
-  });
+  absl::Status taken = Unimplemented("the nodes behind '", save_, "' save other things than variables");
+  if (by_snapshot_) {
+    SnapshotOptions what;
+    std::set<std::string> containers(what.containers.begin(), what.containers.end());
+    for (const Assignment& a : assignments_) containers.insert(a.container);
+    what.containers.assign(containers.begin(), containers.end());
+    what.between_steps = true;
+    what.timeout_ms = options.timeout_ms;
+    absl::StatusOr<StateSnapshot> snapshot = session.SnapshotState(what);
+    taken = snapshot.status();
+    if (snapshot.ok()) job->snapshot = *std::move(snapshot);
+  }
+  // The nodes need not know of other state.
+  if (absl::IsUnimplemented(taken) && !options_.session_state && options.extra.empty()) {
+    taken = SaveByNodes(session, job);
+  }
+  return taken;
 }
 
-// A kernel of the failed save may still have a file open there; then the folder goes the next time.
-void Saver::DeleteLeft() {
-  std::erase_if(left_, [](const Left& left) {
-    const absl::StatusOr<std::vector<std::string>> names = files::List(left.folder);
-    if (!names.ok()) return absl::IsNotFound(names.status());
-    for (const std::string& name : *names) {
-      if (name.starts_with(left.begin)) (void)files::Delete(files::Join(left.folder, name));
-    }
-    return files::Delete(left.folder).ok();
-  });
-}
-
-// Runs the nodes that save.
-absl::Status Saver::SaveByNodes(Session& session, const std::string& prefix) {
-  DeleteLeft();
-  Feeds feeds = {{filename_, Tensor::Scalar(prefix)}};
+// Runs the nodes that save, and learns what the checkpoint is called.
+absl::Status Saver::SaveByNodes(Session& session, Job* job) const {
+  Feeds feeds = {{filename_, Tensor::Scalar(job->prefix)}};
   std::string parts;
   if (!suffix_.empty()) {
     const std::string suffix = NewSuffix();
-    parts = prefix + suffix;
+    parts = job->prefix + suffix;
     feeds.emplace_back(suffix_, Tensor::Scalar(suffix));
+    std::lock_guard<std::mutex> lock(disk_->mu);
+    disk_->DeleteLeft();
   }
   std::vector<Tensor> path;
   absl::Status s = session.Run(feeds, {save_}, {}, &path);
-  if (!s.ok() && !parts.empty()) left_.push_back({files::DirectoryOf(parts), files::NameOf(parts)});
+  if (!s.ok() && !parts.empty()) {
+    std::lock_guard<std::mutex> lock(disk_->mu);
+    disk_->left.push_back({files::DirectoryOf(parts), files::NameOf(parts)});
+  }
+  TROUPE_RETURN_IF_ERROR(s);
+  // A graph that was imported may name what it wrote otherwise: by a pattern of several files.
+  if (path[0].dtype() == DType::kString && path[0].num_elements() == 1) job->name = path[0].scalar<std::string>();
   return s;
 }
 
-// Takes the state in memory, and then writes it.
-absl::Status Saver::SaveSnapshot(Session& session, const std::string& prefix, const SaveOptions& options) const {
-  SnapshotOptions what;
-  std::set<std::string> containers(what.containers.begin(), what.containers.end());
-  for (const Assignment& a : assignments_) containers.insert(a.container);
-  what.containers.assign(containers.begin(), containers.end());
-  TROUPE_ASSIGN_OR_RETURN(const StateSnapshot snapshot, session.SnapshotState(what));
-  return Write(snapshot, prefix, options);
-}
-
-absl::Status Saver::Write(const StateSnapshot& snapshot, const std::string& prefix, const SaveOptions& options) const {
+// The checkpoint, without what stands beside it.
+absl::Status Saver::WriteValues(const Job& job) const {
+  const StateSnapshot& snapshot = *job.snapshot;
+  const std::string& prefix = job.prefix;
+  const SaveOptions& options = job.options;
   using Entry = StateSnapshot::Entry;
   std::multimap<std::string_view, const Entry*> variables;
   std::vector<const Entry*> others;
@@ -499,40 +631,37 @@ absl::Status Saver::Write(const StateSnapshot& snapshot, const std::string& pref
   return written;
 }
 
+absl::StatusOr<std::string> Saver::Write(const Job& job) const {
+  std::lock_guard<std::mutex> lock(disk_->mu);
+  if (job.snapshot.has_value()) TROUPE_RETURN_IF_ERROR(WriteValues(job));
+  if (!job.meta.empty()) TROUPE_RETURN_IF_ERROR(files::Write(MetaPath(job.name), job.meta));
+  if (!job.options.write_state) return job.name;
+  disk_->TakeOver(job.folder, job.options.latest_filename);
+  disk_->Keep(job.name, Now());
+  TROUPE_RETURN_IF_ERROR(disk_->WriteList(options_, job.name, job.options.latest_filename));
+  disk_->DropOld(options_);
+  return job.name;
+}
+
 absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path, const SaveOptions& options) {
-  if (save_.empty()) return FailedPrecondition("a Saver without nodes: it is empty, or building it failed");
-  if (files::NameOf(path).empty()) return InvalidArgument("'", CEscape(path), "' is no prefix of checkpoints");
-  const std::string folder = files::DirectoryOf(path);
-  const std::string prefix = options.global_step >= 0 ? StrCat(path, "-", options.global_step) : path;
-  if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
-  absl::Status saved = by_snapshot_ ? SaveSnapshot(session, prefix, options)
-                                    : Unimplemented("the nodes behind '", save_, "' save other things than variables");
-  // The nodes need not know of other state.
-  if (absl::IsUnimplemented(saved) && !options_.session_state && options.extra.empty()) {
-    saved = SaveByNodes(session, prefix);
-  }
-  TROUPE_RETURN_IF_ERROR(saved);
-  if (options.graph != nullptr) TROUPE_RETURN_IF_ERROR(WriteMetaGraph(prefix + ".meta", *options.graph, this));
-  TakeOver(folder, options.latest_filename);
-  std::erase_if(kept_, [&](const Kept& k) { return k.path == prefix; });
-  std::erase(old_, prefix);
-  kept_.push_back({prefix, Now()});
-  if (options.write_state) {
-    // What is about to be deleted is not listed: every checkpoint that is listed exists.
-    proto::CheckpointState state;
-    state.set_model_checkpoint_path(NameIn(folder, prefix));
-    const size_t most = options_.max_to_keep > 0 ? static_cast<size_t>(options_.max_to_keep) : kept_.size();
-    for (size_t i = kept_.size() - std::min(most, kept_.size()); i < kept_.size(); ++i) {
-      state.add_all_model_checkpoint_paths(NameIn(folder, kept_[i].path));
-      state.add_all_model_checkpoint_timestamps(kept_[i].time);
-    }
-    state.set_last_preserved_timestamp(last_preserved_);
-    std::string text;
-    google::protobuf::TextFormat::PrintToString(state, &text);
-    TROUPE_RETURN_IF_ERROR(files::Write(files::Join(folder, options.latest_filename), text));
-  }
-  DropOld();
-  return prefix;
+  Job job;
+  TROUPE_RETURN_IF_ERROR(Prepare(session, path, options, &job));
+  return Write(job);
+}
+
+void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done) {
+  auto job = std::make_shared<Job>();
+  absl::Status prepared = Prepare(session, path, options, job.get());
+  if (!prepared.ok()) return done(std::move(prepared));
+  if (!job->snapshot.has_value()) return done(Write(*job));
+  RunAside(true, [saver = *this, job, done = std::move(done), share = UnderWay::Share(disk_->saves)]() mutable {
+    absl::StatusOr<std::string> written = saver.Write(*job);
+    job = nullptr;
+    CallUser("a callback of SaveAsync", [&] { done(std::move(written)); });
+    // The save is under way until its caller knows.
+    done = nullptr;
+    share = nullptr;
+  });
 }
 
 namespace {

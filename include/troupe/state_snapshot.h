@@ -43,8 +43,11 @@ struct SnapshotOptions {
   // Beside the session's own state: these containers of the devices, whoever uses them. "" is the
   // default one, where variables stand that sessions share (SessionOptions.share_variables).
   std::vector<std::string> containers = {""};
-  // How long to wait for updates that are under way; 0 = the session's operation_timeout_ms,
-  // negative = for ever.
+  // Whether it is a cut between steps: steps that update variables are waited for, and those that
+  // would begin meanwhile wait until it is taken. Otherwise steps may be in it by half.
+  bool between_steps = false;
+  // How long to wait for steps and updates that are under way; 0 = the session's
+  // operation_timeout_ms, negative = for ever.
   int64_t timeout_ms = 0;
 };
 

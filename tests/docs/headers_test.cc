@@ -15,6 +15,9 @@
 #include "troupe/registration.h"
 #include "troupe/shape_inference.h"
 #include "troupe/train/file_writer.h"
+#include "troupe/train/global_step.h"
+#include "troupe/train/hooks.h"
+#include "troupe/train/monitored_session.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
@@ -423,6 +426,33 @@ BOOST_AUTO_TEST_CASE(the_program_of_saver) {
   // [/include/troupe/train/file_writer.h]
   // clang-format on
   BOOST_REQUIRE_MESSAGE(s.ok(), s);
+}
+
+BOOST_AUTO_TEST_CASE(sample_of_monitored_sessions) {
+  Scope root = Scope::NewRootScope();
+  const Output loss = ops::Cast(root, train::GetOrCreateGlobalStep(root), DType::kFloat);
+  const Output update = train::GetOrCreateGlobalStep(root).AssignAdd(root, int64_t{1});
+  {
+    // clang-format off
+    // [include/troupe/train/monitored_session.h]
+    train::MonitoredTrainingOptions options{.checkpoint_folder = "mem://monitored"};
+    options.hooks.push_back(std::make_shared<train::StopAtStepHook>(train::StopAtStepHook::LastStep(100)));
+    auto session = train::MonitoredTrainingSession(root, options);
+    absl::Status s = session.status();
+    while (s.ok() && !(*session)->ShouldStop()) s = (*session)->Run({}, {}, {update}, nullptr);
+    if (session.ok()) s.Update((*session)->Close());
+    // [/include/troupe/train/monitored_session.h]
+    // clang-format on
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  }
+  // clang-format off
+  // [include/troupe/train/hooks.h]
+  auto stop = std::make_shared<train::StopAtStepHook>(train::StopAtStepHook::LastStep(1000));
+  auto log = std::make_shared<train::LoggingHook>(
+      std::vector<std::pair<std::string, GraphName>>{{"loss", loss}}, train::Every{.steps = 100});
+  // [/include/troupe/train/hooks.h]
+  // clang-format on
+  BOOST_TEST((stop != nullptr && log != nullptr));
 }
 
 }  // namespace

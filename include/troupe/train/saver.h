@@ -28,15 +28,21 @@
 // saved. Restore sets them again, so that training goes on with equal bits. What only the program
 // knows, like its place in the input, is given to Save as `extra` and read by a CheckpointReader.
 //
-// What is saved while steps run: each variable has one value of its own; two variables may come
-// from before and after an update that another step makes meanwhile. Save between steps where that
-// matters.
+// Steps that run meanwhile. What is saved is a cut between steps: no step is in it by half. Save
+// waits until the steps that update variables and are under way have ended; those that would begin
+// wait until the values are taken. Taking them copies nothing, and what is slow, the writing, is
+// done while steps run. SaveAsync writes on a thread of its own. This holds for the steps of the
+// session that is given: those of other sessions with which it shares variables do not wait.
 //
-// Thread rule: a Saver is for one thread at a time, building for the thread of the scope.
+// Thread rule: building belongs to the thread of the scope. Save, SaveAsync, Restore and
+// WaitForSaves may be called from any thread; saves of one Saver and its copies are written one
+// after the other.
 #ifndef TROUPE_TRAIN_SAVER_H_
 #define TROUPE_TRAIN_SAVER_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +84,8 @@ struct SaveOptions {
   const Graph* graph = nullptr;  // written beside the checkpoint, as ".meta"
   // Tensors of the program's own, by names that no variable has.
   std::vector<std::pair<std::string, Tensor>> extra;
+  // How long to wait for steps that are under way; negative = for ever.
+  int64_t timeout_ms = 60'000;
 };
 
 // What becomes of variables that the checkpoint does not have, or has with another type or shape.
@@ -102,11 +110,18 @@ class Saver {
   // Saves; the checkpoint's prefix. The folder is made when it is not there. The first call in a
   // folder takes over what its file `latest_filename` lists, so that max_to_keep holds across
   // restarts. FAILED_PRECONDITION for a variable without a value; UNIMPLEMENTED for state that
-  // cannot be saved (SaverOptions.session_state).
+  // cannot be saved (SaverOptions.session_state); DEADLINE_EXCEEDED when steps do not end.
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, const SaveOptions& options);
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, int64_t global_step = -1) {
     return Save(session, path, SaveOptions{.global_step = global_step});
   }
+  // Takes the values before it returns, and writes them on a thread of its own, which calls `done`
+  // with what Save returns. `done` must not throw. When the values cannot be taken, or
+  // only the graph's own nodes can save them, `done` is called before this returns.
+  using SaveCallback = std::function<void(absl::StatusOr<std::string>)>;
+  void SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done);
+  // Waits until no save of this Saver or its copies is under way.
+  void WaitForSaves() const;
   // Sets the variables, and other state, to what the checkpoint has; variables need not have been
   // initialized. A checkpoint without other state leaves it as it is.
   absl::Status Restore(Session& session, const std::string& path, const RestoreOptions& options = {});
@@ -128,35 +143,23 @@ class Saver {
     PartialTensorShape shape;
     std::string variable, device, container, resource;  // node, the device it asks for, key
   };
-  struct Kept {
-    std::string path;
-    double time = 0;
-  };
-  // A folder that a sharded save which failed may have left, with its parts.
-  struct Left {
-    std::string folder, begin;
-  };
+  struct TROUPE_HIDDEN Disk;  // what copies of a Saver share
+  struct Job;
+  static std::shared_ptr<Disk> NewDisk();
   void Build(const ScopeAt& at, const std::vector<Saved>& variables);
   absl::Status FindAssignments(const Graph& graph);
-  bool SavesWhatItRestores(const Graph& graph) const;
-  absl::Status SaveSnapshot(Session& session, const std::string& prefix, const SaveOptions& options) const;
-  absl::Status Write(const StateSnapshot& snapshot, const std::string& prefix, const SaveOptions& options) const;
-  absl::Status SaveByNodes(Session& session, const std::string& prefix);
   void FindSuffix(const Graph& graph);
-  void TakeOver(const std::string& folder, const std::string& latest_filename);
-  void DropOld();
-  void DeleteLeft();
-
+  bool SavesWhatItRestores(const Graph& graph) const;
+  absl::Status Prepare(Session& session, const std::string& path, const SaveOptions& options, Job* job) const;
+  absl::Status SaveByNodes(Session& session, Job* job) const;
+  absl::Status WriteValues(const Job& job) const;
+  absl::StatusOr<std::string> Write(const Job& job) const;
   SaverOptions options_;
   std::string filename_, save_, restore_;
   std::vector<Assignment> assignments_;
+  std::string suffix_;        // the Const that names the folder of a sharded save's parts; empty: none is known
   bool by_snapshot_ = false;  // `assignments_` are all that its nodes save, too
-  std::string suffix_;  // the Const that names the folder of a sharded save's parts; empty: none is known
-  std::vector<Left> left_;
-  std::vector<Kept> kept_;
-  std::vector<std::string> old_;  // checkpoints that could not be deleted yet
-  std::string folder_;            // of which `kept_` is
-  double last_preserved_ = 0;     // when one was last kept for good
+  std::shared_ptr<Disk> disk_ = NewDisk();
 };
 
 // What the file `latest_filename` of a folder says: the newest checkpoint. NOT_FOUND when there is

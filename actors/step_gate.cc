@@ -1,0 +1,95 @@
+#include "actors/step_gate.h"
+
+#include <chrono>
+
+namespace troupe {
+namespace {
+
+// How often who waits looks whether the session is closed, or the call is cancelled.
+constexpr auto kLook = std::chrono::milliseconds(5);
+
+}  // namespace
+
+absl::Status StepGate::Ended(const Deadline& deadline, const CancellationToken* token) const {
+  if (closed_->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+  if (token != nullptr && token->cancelled()) return CancelledByCaller();
+  if (std::chrono::steady_clock::now() >= deadline.at) {
+    return DeadlineExceeded("the step has not begun within ", deadline.ms,
+                            " ms: it waited until a snapshot of the session's state was taken");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepGate::Wait(const Deadline& deadline, const CancellationToken* token) {
+  std::unique_lock<std::mutex> lock(mu_);
+  while (shut()) {
+    TROUPE_RETURN_IF_ERROR(Ended(deadline, token));
+    changed_.wait_for(lock, kLook);
+  }
+  return absl::OkStatus();
+}
+
+bool StepGate::Queue(const Deadline& deadline, const CancellationToken* token,
+                     std::function<void(absl::Status)> begin) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!shut()) return false;
+  queue_.push_back({deadline, token, std::move(begin)});
+  return true;
+}
+
+void StepGate::StepOver() {
+  std::lock_guard<std::mutex> lock(mu_);
+  changed_.notify_all();
+}
+
+void StepGate::LookThroughQueue() {
+  std::list<std::pair<Queued, absl::Status>> ended;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (auto it = queue_.begin(); it != queue_.end();) {
+      absl::Status s = Ended(it->deadline, it->token);
+      if (s.ok()) {
+        ++it;
+        continue;
+      }
+      ended.emplace_back(std::move(*it), std::move(s));
+      it = queue_.erase(it);
+    }
+  }
+  for (auto& [call, status] : ended) call.begin(std::move(status));
+}
+
+absl::Status StepGate::WhileShut(SteadyTime at, const std::function<int()>& busy,
+                                 const std::function<absl::Status()>& work) {
+  std::lock_guard<std::mutex> one(one_);
+  struct Opener {
+    StepGate* gate;
+    ~Opener() { gate->Open(); }
+  } opener{this};
+  shut_.store(true, std::memory_order_seq_cst);
+  for (;;) {
+    const int under_way = busy();
+    if (under_way == 0) return work();
+    if (closed_->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    if (std::chrono::steady_clock::now() >= at) {
+      return DeadlineExceeded(under_way, " steps that update variables have not ended in time");
+    }
+    LookThroughQueue();
+    // A step that ends meanwhile is seen at the next look at the latest.
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait_for(lock, kLook);
+  }
+}
+
+void StepGate::Open() {
+  std::list<Queued> begin;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    shut_.store(false, std::memory_order_seq_cst);
+    begin.swap(queue_);
+    changed_.notify_all();
+  }
+  for (Queued& call : begin) call.begin(absl::OkStatus());
+}
+
+}  // namespace troupe

@@ -1,0 +1,326 @@
+#include "troupe/train/hooks.h"
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include <spdlog/spdlog.h>
+
+#include "troupe/files.h"
+#include "troupe/proto/config.pb.h"
+#include "troupe/train/global_step.h"
+#include "troupe/train/monitored_session.h"
+#include "troupe/variable.h"
+
+namespace troupe::train {
+namespace {
+
+// The name of the node whose value is the global step.
+absl::StatusOr<std::string> GlobalStepOf(const Scope& root, std::string_view hook) {
+  const std::vector<Variable> found = VariablesIn(root, kGlobalStep);
+  if (found.empty()) return FailedPrecondition(hook, " needs a global step: train::GetOrCreateGlobalStep makes one");
+  return Output(found[0]).name();
+}
+
+absl::StatusOr<int64_t> AsStep(const Tensor& t) {
+  if (t.rank() == 0 && t.dtype() == DType::kInt64) return t.scalar<int64_t>();
+  if (t.rank() == 0 && t.dtype() == DType::kInt32) return t.scalar<int32_t>();
+  return InvalidArgument("the global step is ", t.TypeAndShape(), ", but should be an integer scalar");
+}
+
+absl::StatusOr<int64_t> StepNow(Session& session, const std::string& global_step) {
+  TROUPE_ASSIGN_OR_RETURN(const Tensor t, session.Get(global_step));
+  return AsStep(t);
+}
+
+absl::Status CheckEvery(Every every, std::string_view hook) {
+  return every.valid() ? absl::OkStatus()
+                       : InvalidArgument(hook, " needs either a number of steps above 0 or of seconds");
+}
+
+std::atomic<int> told_to_end{0};
+
+}  // namespace
+
+Hook::~Hook() = default;
+absl::Status Hook::Begin(const Scope&) { return absl::OkStatus(); }
+absl::Status Hook::AfterCreateSession(Session&) { return absl::OkStatus(); }
+absl::StatusOr<RunArgs> Hook::BeforeRun(RunContext&) { return RunArgs{}; }
+absl::Status Hook::AfterRun(RunContext&, const RunValues&) { return absl::OkStatus(); }
+absl::Status Hook::End(Session&) { return absl::OkStatus(); }
+
+bool StepTimer::IsDue(int64_t step) const {
+  if (!last_step_) return true;
+  if (step == *last_step_) return false;
+  if (every_.steps > 0) return step >= *last_step_ + every_.steps;
+  return std::chrono::steady_clock::now() - last_time_ >= std::chrono::duration<double>(every_.seconds);
+}
+
+std::pair<int64_t, double> StepTimer::Update(int64_t step) {
+  const auto now = std::chrono::steady_clock::now();
+  std::pair<int64_t, double> since{0, 0.0};
+  if (last_step_) since = {step - *last_step_, std::chrono::duration<double>(now - last_time_).count()};
+  last_step_ = step;
+  last_time_ = now;
+  return since;
+}
+
+absl::Status StopAtStepHook::Begin(const Scope& root) {
+  TROUPE_ASSIGN_OR_RETURN(global_step_, GlobalStepOf(root, "StopAtStepHook"));
+  return absl::OkStatus();
+}
+absl::Status StopAtStepHook::AfterCreateSession(Session& session) {
+  if (last_ >= 0) return absl::OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const int64_t step, StepNow(session, global_step_));
+  last_ = step + steps_;
+  return absl::OkStatus();
+}
+absl::StatusOr<RunArgs> StopAtStepHook::BeforeRun(RunContext&) { return RunArgs{.fetches = {global_step_}}; }
+absl::Status StopAtStepHook::AfterRun(RunContext& context, const RunValues& values) {
+  // What was fetched may be from before the step's own update.
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
+  if (step + 1 < last_) return absl::OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
+  if (step >= last_) context.RequestStop();
+  return absl::OkStatus();
+}
+
+StopOnSignalHook::~StopOnSignalHook() {
+  if (!installed_) return;
+  ::sigaction(SIGINT, &before_[0], nullptr);
+  ::sigaction(SIGTERM, &before_[1], nullptr);
+}
+absl::Status StopOnSignalHook::Begin(const Scope&) {
+  if (installed_) return absl::OkStatus();
+  told_to_end = 0;
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { told_to_end.store(signal, std::memory_order_relaxed); };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGINT, &action, &before_[0]);
+  ::sigaction(SIGTERM, &action, &before_[1]);
+  installed_ = true;
+  return absl::OkStatus();
+}
+absl::Status StopOnSignalHook::AfterRun(RunContext& context, const RunValues&) {
+  if (told_to_end.load(std::memory_order_relaxed) != 0) context.RequestStop();
+  return absl::OkStatus();
+}
+
+struct CheckpointSaverHook::Saves {
+  std::mutex mu;
+  absl::Status failed;  // the first error that nobody has been told
+  absl::Status Take() {
+    std::lock_guard<std::mutex> lock(mu);
+    return std::exchange(failed, absl::OkStatus());
+  }
+};
+
+CheckpointSaverHook::CheckpointSaverHook(CheckpointSaverOptions options, std::optional<Saver> saver)
+    : options_(std::move(options)),
+      saver_(std::move(saver)),
+      timer_(options_.every),
+      saves_(std::make_shared<Saves>()) {}
+CheckpointSaverHook::~CheckpointSaverHook() {
+  if (saver_) saver_->WaitForSaves();
+}
+absl::Status CheckpointSaverHook::Begin(const Scope& root) {
+  TROUPE_RETURN_IF_ERROR(CheckEvery(options_.every, "CheckpointSaverHook"));
+  TROUPE_ASSIGN_OR_RETURN(global_step_, GlobalStepOf(root, "CheckpointSaverHook"));
+  if (!saver_ && options_.scaffold == nullptr) saver_.emplace(root);
+  graph_ = root.graph();
+  return root.status();
+}
+absl::Status CheckpointSaverHook::Save(Session& session, int64_t step, bool wait) {
+  SaveOptions how{.global_step = step, .graph = graph_};
+  const auto done = [saves = saves_, events = options_.events, after = options_.after_save,
+                     step](absl::StatusOr<std::string> path) {
+    absl::Status s = path.status();
+    if (s.ok() && events != nullptr) s = events->AddSessionLog(SessionEvent::kCheckpoint, step, *path);
+    if (s.ok() && after) after(*path, step);
+    std::lock_guard<std::mutex> lock(saves->mu);
+    if (saves->failed.ok()) saves->failed = std::move(s);
+  };
+  const std::string path = files::Join(options_.folder, options_.name);
+  if (options_.beside_steps && !wait) {
+    saver_->SaveAsync(session, path, how, done);
+  } else {
+    done(saver_->Save(session, path, how));
+  }
+  if (wait) saver_->WaitForSaves();
+  return saves_->Take();
+}
+absl::Status CheckpointSaverHook::AfterCreateSession(Session& session) {
+  if (!saver_) saver_ = options_.scaffold->saver;
+  if (!saver_) return FailedPrecondition("CheckpointSaverHook has no Saver: the graph has no variables");
+  TROUPE_ASSIGN_OR_RETURN(const int64_t step, StepNow(session, global_step_));
+  timer_.Update(step);
+  return Save(session, step, true);
+}
+absl::StatusOr<RunArgs> CheckpointSaverHook::BeforeRun(RunContext&) { return RunArgs{.fetches = {global_step_}}; }
+absl::Status CheckpointSaverHook::AfterRun(RunContext& context, const RunValues& values) {
+  TROUPE_RETURN_IF_ERROR(saves_->Take());
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
+  if (!timer_.IsDue(step + 1)) return absl::OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
+  if (!timer_.IsDue(step)) return absl::OkStatus();
+  timer_.Update(step);
+  return Save(context.session(), step, false);
+}
+absl::Status CheckpointSaverHook::End(Session& session) {
+  saver_->WaitForSaves();
+  TROUPE_RETURN_IF_ERROR(saves_->Take());
+  TROUPE_ASSIGN_OR_RETURN(const int64_t step, StepNow(session, global_step_));
+  return timer_.last_step() == step ? absl::OkStatus() : Save(session, step, true);
+}
+
+StepCounterHook::StepCounterHook(std::shared_ptr<FileWriter> events, Every every)
+    : events_(std::move(events)), timer_(every) {}
+absl::Status StepCounterHook::Begin(const Scope& root) {
+  TROUPE_RETURN_IF_ERROR(CheckEvery(timer_.every(), "StepCounterHook"));
+  TROUPE_ASSIGN_OR_RETURN(global_step_, GlobalStepOf(root, "StepCounterHook"));
+  return events_ != nullptr ? absl::OkStatus() : InvalidArgument("StepCounterHook needs a FileWriter");
+}
+absl::StatusOr<RunArgs> StepCounterHook::BeforeRun(RunContext&) { return RunArgs{.fetches = {global_step_}}; }
+absl::Status StepCounterHook::AfterRun(RunContext& context, const RunValues& values) {
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
+  if (!timer_.IsDue(step + 1)) return absl::OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
+  if (!timer_.IsDue(step)) return absl::OkStatus();
+  const auto [steps, seconds] = timer_.Update(step);
+  if (steps <= 0 || seconds <= 0) return absl::OkStatus();
+  return events_->AddScalar("global_step/sec", static_cast<float>(static_cast<double>(steps) / seconds), step);
+}
+
+SummarySaverHook::SummarySaverHook(std::shared_ptr<FileWriter> events, const GraphName& summary, Every every)
+    : events_(std::move(events)), summary_(summary.text()), timer_(every) {}
+absl::Status SummarySaverHook::Begin(const Scope& root) {
+  TROUPE_RETURN_IF_ERROR(CheckEvery(timer_.every(), "SummarySaverHook"));
+  TROUPE_ASSIGN_OR_RETURN(global_step_, GlobalStepOf(root, "SummarySaverHook"));
+  return events_ != nullptr ? absl::OkStatus() : InvalidArgument("SummarySaverHook needs a FileWriter");
+}
+absl::StatusOr<RunArgs> SummarySaverHook::BeforeRun(RunContext&) {
+  requested_ = !next_step_ || timer_.IsDue(*next_step_);
+  RunArgs args{.fetches = {global_step_}};
+  if (requested_) args.fetches.push_back(summary_);
+  return args;
+}
+absl::Status SummarySaverHook::AfterRun(RunContext& context, const RunValues& values) {
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
+  ++step;
+  if (!next_step_ || requested_) {
+    TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
+  }
+  if (!next_step_) TROUPE_RETURN_IF_ERROR(events_->AddSessionLog(SessionEvent::kStart, step));
+  next_step_ = step + 1;
+  if (!requested_) return absl::OkStatus();
+  timer_.Update(step);
+  const Tensor& summary = values.fetches[1];
+  if (summary.dtype() != DType::kString || summary.rank() != 0) {
+    return InvalidArgument("'", summary_, "' is ", summary.TypeAndShape(), " and no summary");
+  }
+  return events_->AddSummary(summary.scalar<std::string>(), step);
+}
+absl::Status SummarySaverHook::End(Session&) { return events_->Flush(); }
+
+LoggingHook::LoggingHook(Tensors tensors, Every every, std::function<void(const std::string&)> print)
+    : tensors_(std::move(tensors)), timer_(every), print_(std::move(print)) {}
+absl::Status LoggingHook::Begin(const Scope&) { return CheckEvery(timer_.every(), "LoggingHook"); }
+absl::StatusOr<RunArgs> LoggingHook::BeforeRun(RunContext&) {
+  RunArgs args;
+  due_ = timer_.IsDue(step_ + 1);
+  for (const auto& [name, tensor] : tensors_) {
+    if (due_) args.fetches.push_back(tensor.text());
+  }
+  return args;
+}
+absl::Status LoggingHook::AfterRun(RunContext&, const RunValues& values) {
+  ++step_;
+  if (!due_) return absl::OkStatus();
+  timer_.Update(step_);
+  std::string line = StrCat("step ", step_, ":");
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& t = values.fetches[i];
+    std::string text = t.DebugString();
+    // Of a scalar its value alone.
+    if (const size_t open = text.find('['); t.rank() == 0 && open != std::string::npos) {
+      if (const size_t at = text.find('[', open + 1); at != std::string::npos)
+        text = text.substr(at + 1, text.size() - at - 2);
+    }
+    StrAppend(&line, i == 0 ? " " : ", ", tensors_[i].first, " = ", text);
+  }
+  if (print_) {
+    print_(line);
+  } else {
+    spdlog::info("{}", line);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunArgs> NanHook::BeforeRun(RunContext&) { return RunArgs{.fetches = {tensor_}}; }
+absl::Status NanHook::AfterRun(RunContext& context, const RunValues& values) {
+  const Tensor& t = values.fetches[0];
+  const bool bad = VisitNumeric(t.dtype(), false, [&]<class T>() {
+    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      for (int64_t i = 0; i < t.num_elements(); ++i) {
+        if (std::isnan(static_cast<double>(t.data<T>()[i]))) return true;
+      }
+    }
+    return false;
+  });
+  if (!bad) return absl::OkStatus();
+  if (fail_) return InvalidArgument("'", tensor_, "' is not a number");
+  context.RequestStop();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunArgs> FeedHook::BeforeRun(RunContext&) {
+  TROUPE_ASSIGN_OR_RETURN(Feeds feeds, next_());
+  return RunArgs{.feeds = std::move(feeds)};
+}
+
+absl::Status GlobalStepWaiterHook::Begin(const Scope& root) {
+  TROUPE_ASSIGN_OR_RETURN(global_step_, GlobalStepOf(root, "GlobalStepWaiterHook"));
+  return absl::OkStatus();
+}
+absl::StatusOr<RunArgs> GlobalStepWaiterHook::BeforeRun(RunContext& context) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(max_wait_ms_);
+  for (auto pause = std::chrono::milliseconds(1); !reached_;
+       pause = std::min(2 * pause, std::chrono::milliseconds(500))) {
+    TROUPE_ASSIGN_OR_RETURN(const int64_t step, StepNow(context.session(), global_step_));
+    reached_ = step >= until_;
+    if (reached_) break;
+    if (std::chrono::steady_clock::now() >= limit) {
+      return DeadlineExceeded("the global step is ", step, " and not yet ", until_, " after ", max_wait_ms_, " ms");
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  return RunArgs{};
+}
+
+ProfilerHook::ProfilerHook(std::shared_ptr<FileWriter> events, Every every)
+    : events_(std::move(events)), timer_(every) {}
+absl::Status ProfilerHook::Begin(const Scope& root) {
+  TROUPE_RETURN_IF_ERROR(CheckEvery(timer_.every(), "ProfilerHook"));
+  TROUPE_ASSIGN_OR_RETURN(global_step_, GlobalStepOf(root, "ProfilerHook"));
+  return events_ != nullptr ? absl::OkStatus() : InvalidArgument("ProfilerHook needs a FileWriter");
+}
+absl::StatusOr<RunArgs> ProfilerHook::BeforeRun(RunContext&) {
+  // Not the first step, which compiles and allocates.
+  requested_ = next_step_ && timer_.IsDue(*next_step_);
+  return RunArgs{.fetches = {global_step_}, .collect_stats = requested_};
+}
+absl::Status ProfilerHook::AfterRun(RunContext& context, const RunValues& values) {
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
+  ++step;
+  if (!next_step_) timer_.Update(step);
+  if (requested_ && values.metadata != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
+    timer_.Update(step);
+    TROUPE_RETURN_IF_ERROR(events_->AddRunMetadata(*values.metadata, StrCat("step_", step), step));
+  }
+  next_step_ = step + 1;
+  return absl::OkStatus();
+}
+
+}  // namespace troupe::train

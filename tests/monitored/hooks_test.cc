@@ -1,0 +1,232 @@
+// The hooks of hooks.h, each with a session.
+#include "troupe/train/hooks.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include "troupe/files.h"
+#include "troupe/proto/config.pb.h"
+#include "troupe/proto/event.pb.h"
+#include "troupe/records.h"
+#include "troupe/train/global_step.h"
+#include "troupe/train/monitored_session.h"
+#include "troupe/troupe.h"
+
+namespace troupe {
+namespace {
+
+using namespace train;  // NOLINT
+
+#define REQUIRE_OK(expr)                                 \
+  do {                                                   \
+    const absl::Status s_ = (expr);                      \
+    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
+  } while (false)
+
+// A step that counts, and computes 1 / (3 - count), which is no number at the fourth.
+struct Counting {
+  Scope root = Scope::NewRootScope();
+  Variable step = GetOrCreateGlobalStep(root);
+  Output x, loss, summary, update;
+  std::vector<std::shared_ptr<Hook>> hooks;
+
+  Counting() {
+    x = ops::Cast(root.WithOpName("x"), step, DType::kFloat);
+    const Output zero = ops::Sub(root, 3.0f, x);
+    loss = ops::RealDiv(root.WithOpName("loss"), zero, zero);
+    summary = ops::MergeSummary(root, {ops::ScalarSummary(root, "x", x)});
+    const Scope later = root.WithControlDependencies({Operation(x), Operation(loss), Operation(summary)});
+    update = step.AssignAdd(later, int64_t{1});
+    REQUIRE_OK(root.status());
+  }
+  std::unique_ptr<MonitoredSession> Start(std::string folder = {}) {
+    auto made = MonitoredSession::Create(
+        root, std::make_unique<ChiefSessionCreator>(root, std::make_shared<Scaffold>(), SessionOptions(), folder),
+        {.hooks = hooks});
+    REQUIRE_OK(made.status());
+    return *std::move(made);
+  }
+  // How many steps it runs until it should stop, at most `most`.
+  int Run(MonitoredSession& session, int most, absl::Status* s = nullptr) {
+    for (int i = 0; i < most; ++i) {
+      if (session.ShouldStop()) return i;
+      const absl::Status status = session.Run({}, {}, {update}, nullptr);
+      if (s != nullptr) *s = status;
+      if (!status.ok()) {
+        BOOST_REQUIRE_MESSAGE(s != nullptr, status);
+        return i;
+      }
+    }
+    return most;
+  }
+};
+
+std::vector<proto::Event> ReadEvents(const std::string& path) {
+  const auto reader = files::RecordReader::Open(path);
+  BOOST_REQUIRE_MESSAGE(reader.ok(), reader.status());
+  std::vector<proto::Event> events;
+  std::string_view record;
+  while (*(*reader)->Next(&record)) BOOST_REQUIRE(events.emplace_back().ParseFromString(std::string(record)));
+  return events;
+}
+
+std::shared_ptr<FileWriter> Events(const std::string& folder) {
+  auto made = FileWriter::Create(folder);
+  BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+  return *std::move(made);
+}
+
+BOOST_AUTO_TEST_CASE(stops_at_a_step) {
+  Counting c;
+  c.hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(4))};
+  BOOST_TEST(c.Run(*c.Start(), 100) == 4);
+  c.hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::Steps(2))};
+  BOOST_TEST(c.Run(*c.Start(), 100) == 2);
+  // A hook that needs a global step says so.
+  const Scope bare = Scope::NewRootScope();
+  BOOST_TEST(absl::IsFailedPrecondition(StopAtStepHook::LastStep(4).Begin(bare)));
+}
+
+BOOST_AUTO_TEST_CASE(timers_count_steps_or_seconds) {
+  StepTimer steps({.steps = 3});
+  BOOST_TEST(steps.IsDue(5));
+  BOOST_TEST((steps.Update(5) == std::pair<int64_t, double>(0, 0.0)));
+  BOOST_TEST(!steps.IsDue(5));
+  BOOST_TEST(!steps.IsDue(7));
+  BOOST_TEST(steps.IsDue(8));
+  BOOST_TEST(steps.Update(9).first == 4);
+  StepTimer always({.seconds = 0}), never({.seconds = 1e9});
+  always.Update(1);
+  never.Update(1);
+  BOOST_TEST(!always.IsDue(1));
+  BOOST_TEST(always.IsDue(2));
+  BOOST_TEST(!never.IsDue(2));
+  BOOST_TEST(!Every().valid());
+  BOOST_TEST(!Every({.steps = 1, .seconds = 1}).valid());
+}
+
+BOOST_AUTO_TEST_CASE(checkpoints_are_saved_at_the_start_every_so_often_and_at_the_end) {
+  for (const bool beside : {false, true}) {
+    const std::string folder = beside ? "mem://hooks/beside" : "mem://hooks/between";
+    Counting c;
+    const auto events = Events(folder);
+    std::vector<int64_t> saved;
+    CheckpointSaverOptions options;
+    options.folder = folder;
+    options.every = {.steps = 3};
+    options.beside_steps = beside;
+    options.events = events;
+    options.after_save = [&](const std::string& path, int64_t step) {
+      BOOST_TEST(path == StrCat(folder, "/model.ckpt-", step));
+      saved.push_back(step);
+    };
+    c.hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(8)),
+               std::make_shared<CheckpointSaverHook>(options)};
+    const auto session = c.Start();
+    BOOST_TEST(c.Run(*session, 100) == 8);
+    REQUIRE_OK(session->Close());
+    BOOST_TEST(saved == (std::vector<int64_t>{0, 3, 6, 8}), boost::test_tools::per_element());
+    REQUIRE_OK(events->Close());
+    int told = 0;
+    for (const proto::Event& e : ReadEvents(events->path())) told += e.has_session_log() ? 1 : 0;
+    BOOST_TEST(told == 4);
+    BOOST_TEST(files::Exists(folder + "/model.ckpt-8.meta"));
+  }
+  // A save that fails is the error of a step, or of the end.
+  Counting c;
+  CheckpointSaverOptions options;
+  options.folder = "mem://hooks/fails";
+  options.every = {.steps = 2};
+  c.hooks = {std::make_shared<CheckpointSaverHook>(options)};
+  const auto session = c.Start();
+  REQUIRE_OK(files::MakeDirectory("mem://hooks/fails/model.ckpt-2.index"));
+  absl::Status s;
+  c.Run(*session, 4, &s);
+  if (s.ok()) s = session->Close();
+  BOOST_TEST(!s.ok());
+  options.every = {};
+  Counting d;
+  BOOST_TEST(absl::IsInvalidArgument(CheckpointSaverHook(options).Begin(d.root)));
+}
+
+BOOST_AUTO_TEST_CASE(summaries_steps_a_second_and_metadata_are_written) {
+  Counting c;
+  const auto events = Events("mem://hooks/events");
+  c.hooks = {std::make_shared<SummarySaverHook>(events, c.summary, Every{.steps = 3}),
+             std::make_shared<StepCounterHook>(events, Every{.steps = 2}),
+             std::make_shared<ProfilerHook>(events, Every{.steps = 4})};
+  const auto session = c.Start();
+  BOOST_TEST(c.Run(*session, 10) == 10);
+  REQUIRE_OK(session->Close());
+  REQUIRE_OK(events->Close());
+  std::string told;
+  for (const proto::Event& e : ReadEvents(events->path())) {
+    if (e.has_session_log()) StrAppend(&told, "start ", e.step(), "; ");
+    for (const auto& v : e.summary().value()) {
+      if (v.tag() == "x") StrAppend(&told, "x ", e.step(), " ", static_cast<int>(v.simple_value()), "; ");
+      if (v.tag() == "global_step/sec") BOOST_TEST(v.simple_value() > 0);
+      if (v.tag() == "global_step/sec") StrAppend(&told, "rate ", e.step(), "; ");
+    }
+    if (!e.has_tagged_run_metadata()) continue;
+    proto::RunMetadata metadata;
+    BOOST_REQUIRE(metadata.ParseFromString(e.tagged_run_metadata().run_metadata()));
+    BOOST_TEST(metadata.step_stats().dev_stats_size() > 0);
+    StrAppend(&told, e.tagged_run_metadata().tag(), "; ");
+  }
+  BOOST_TEST(told == "start 1; x 1 0; rate 3; x 4 3; rate 5; step_5; x 7 6; rate 7; rate 9; step_9; x 10 9; ");
+}
+
+BOOST_AUTO_TEST_CASE(values_are_logged) {
+  Counting c;
+  std::vector<std::string> lines;
+  c.hooks = {std::make_shared<LoggingHook>(LoggingHook::Tensors{{"x", c.x}, {"step", "global_step/Read"}},
+                                           Every{.steps = 2}, [&](const std::string& line) { lines.push_back(line); })};
+  const auto session = c.Start();
+  c.Run(*session, 5);
+  BOOST_REQUIRE_EQUAL(lines.size(), 3u);
+  BOOST_TEST(lines[0].starts_with("step 1: x = 0, step = "), lines[0]);
+  BOOST_TEST(lines[2].starts_with("step 5: x = 4, step = "), lines[2]);
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_that_is_no_number_fails_or_stops) {
+  Counting c;
+  c.hooks = {std::make_shared<NanHook>(c.loss)};
+  absl::Status s;
+  BOOST_TEST(c.Run(*c.Start(), 100, &s) == 3);
+  BOOST_TEST(absl::IsInvalidArgument(s), s);
+  BOOST_TEST(s.ToString().find("'loss:0' is not a number") != std::string::npos, s);
+  Counting d;
+  d.hooks = {std::make_shared<NanHook>(d.loss, false)};
+  BOOST_TEST(d.Run(*d.Start(), 100) == 4);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_waits_for_others) {
+  Counting c;
+  c.hooks = {std::make_shared<GlobalStepWaiterHook>(1, 20)};
+  absl::Status s;
+  BOOST_TEST(c.Run(*c.Start(), 1, &s) == 0);
+  BOOST_TEST(absl::IsDeadlineExceeded(s), s);
+  Counting d;
+  d.hooks = {std::make_shared<GlobalStepWaiterHook>(5)};
+  const auto session = d.Start();
+  REQUIRE_OK(session->session()->Set(d.step, Tensor::Scalar<int64_t>(5)));
+  BOOST_TEST(d.Run(*session, 3) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_stops_with_a_checkpoint) {
+  Counting c;
+  CheckpointSaverOptions options;
+  options.folder = "mem://hooks/signal";
+  options.every = {.seconds = 1e9};
+  c.hooks = {std::make_shared<StopOnSignalHook>(), std::make_shared<CheckpointSaverHook>(options)};
+  const auto session = c.Start();
+  BOOST_TEST(c.Run(*session, 3) == 3);
+  ::raise(SIGINT);
+  BOOST_TEST(c.Run(*session, 3) == 1);
+  REQUIRE_OK(session->Close());
+  BOOST_TEST(*LatestCheckpoint("mem://hooks/signal") == "mem://hooks/signal/model.ckpt-4");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,140 @@
+// The gate of steps by itself, without a session.
+#include "actors/step_gate.h"
+
+#include <boost/test/unit_test.hpp>
+#include <thread>
+
+namespace troupe {
+namespace {
+
+struct Closed {
+  std::shared_ptr<std::atomic<bool>> flag = std::make_shared<std::atomic<bool>>(false);
+  StepGate gate{flag};
+};
+
+// Runs `work` while the gate is shut: as soon as it is, and until it returns.
+absl::Status Shut(StepGate& gate, std::function<void()> work) {
+  return gate.WhileShut(
+      SteadyTime::max(), [] { return 0; },
+      [&] {
+        work();
+        return absl::OkStatus();
+      });
+}
+
+BOOST_AUTO_TEST_CASE(edges_1_and_2_and_6_a_snapshot_waits_for_steps_of_updates_alone) {
+  Closed c;
+  BOOST_TEST(!c.gate.shut());
+  BOOST_TEST(c.gate.Wait({}, nullptr).ok());
+  BOOST_TEST(!c.gate.Queue({}, nullptr, [](absl::Status) {}));
+  // Three looks find a step under way.
+  int looks = 0, taken = 0;
+  const auto busy = [&] {
+    BOOST_TEST(c.gate.shut());
+    return ++looks < 4 ? 1 : 0;
+  };
+  BOOST_TEST(c.gate.WhileShut(SteadyTime::max(), busy, [&] {
+    BOOST_TEST(c.gate.shut());
+    ++taken;
+    return InvalidArgument("what the work says");
+  }) == InvalidArgument("what the work says"));
+  BOOST_TEST(looks == 4);
+  BOOST_TEST(taken == 1);
+  BOOST_TEST(!c.gate.shut());
+  // One that does not end in time.
+  const absl::Status late = c.gate.WhileShut(
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(20), [] { return 2; },
+      [&] {
+        ++taken;
+        return absl::OkStatus();
+      });
+  BOOST_TEST(absl::IsDeadlineExceeded(late), late);
+  BOOST_TEST(late.ToString().find("2 steps") != std::string::npos, late);
+  BOOST_TEST(taken == 1);
+  BOOST_TEST(!c.gate.shut());
+}
+
+BOOST_AUTO_TEST_CASE(edges_3_and_5_a_run_waits_for_the_snapshot_and_the_snapshot_for_a_step) {
+  Closed c;
+  std::atomic<int> under_way{1};
+  std::atomic<bool> taken{false}, waits{false}, begun{false};
+  std::thread run;
+  std::thread snapshot([&] {
+    BOOST_TEST(c.gate
+                   .WhileShut(
+                       SteadyTime::max(), [&] { return under_way.load(); },
+                       [&] {
+                         taken = true;
+                         return absl::OkStatus();
+                       })
+                   .ok());
+  });
+  while (!c.gate.shut()) std::this_thread::yield();
+  run = std::thread([&] {
+    waits = true;
+    BOOST_TEST(c.gate.Wait({}, nullptr).ok());
+    BOOST_TEST(taken.load());
+    begun = true;
+  });
+  while (!waits) std::this_thread::yield();
+  BOOST_TEST(!taken.load());
+  BOOST_TEST(!begun.load());
+  under_way = 0;
+  c.gate.StepOver();
+  snapshot.join();
+  run.join();
+  BOOST_TEST(begun.load());
+}
+
+BOOST_AUTO_TEST_CASE(edge_3_a_run_that_waits_is_ended_by_its_deadline_its_token_and_close) {
+  Closed c;
+  CancellationToken token, other;
+  BOOST_TEST(Shut(c.gate, [&] {
+               const absl::Status late = c.gate.Wait(Deadline::In(1, std::chrono::steady_clock::now()), &other);
+               BOOST_TEST(absl::IsDeadlineExceeded(late), late);
+               BOOST_TEST(late.ToString().find("1 ms") != std::string::npos, late);
+               token.Cancel();
+               BOOST_TEST(absl::IsCancelled(c.gate.Wait({}, &token)));
+               c.flag->store(true);
+               BOOST_TEST(absl::IsCancelled(c.gate.Wait({}, nullptr)));
+             }).ok());
+  // A closed session is not waited for.
+  const absl::Status closed = c.gate.WhileShut(
+      SteadyTime::max(), [] { return 1; }, [] { return absl::OkStatus(); });
+  BOOST_TEST(absl::IsCancelled(closed), closed);
+}
+
+BOOST_AUTO_TEST_CASE(edge_4_a_call_that_is_queued_begins_or_is_ended) {
+  Closed c;
+  CancellationToken token;
+  std::vector<std::string> told;
+  const auto tell = [&](std::string name) {
+    return [&told, name = std::move(name)](const absl::Status& s) {
+      told.push_back(StrCat(name, " ", absl::StatusCodeToString(s.code())));
+    };
+  };
+  int looks = 0;
+  const auto busy = [&] {
+    if (++looks == 1) {
+      BOOST_TEST(c.gate.Queue({}, nullptr, tell("a")));
+      BOOST_TEST(c.gate.Queue({}, &token, tell("b")));
+      BOOST_TEST(c.gate.Queue(Deadline::In(1, std::chrono::steady_clock::now()), nullptr, tell("c")));
+      token.Cancel();
+    }
+    // Until both that end have been told.
+    return told.size() < 2 ? 1 : 0;
+  };
+  BOOST_TEST(c.gate
+                 .WhileShut(SteadyTime::max(), busy,
+                            [&] {
+                              BOOST_TEST(told.size() == 2u);
+                              return absl::OkStatus();
+                            })
+                 .ok());
+  BOOST_REQUIRE_EQUAL(told.size(), 3u);
+  std::sort(told.begin(), told.begin() + 2);
+  BOOST_TEST(StrJoin(told, ", ") == "b CANCELLED, c DEADLINE_EXCEEDED, a OK");
+}
+
+}  // namespace
+}  // namespace troupe

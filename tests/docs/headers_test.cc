@@ -17,7 +17,9 @@
 #include "troupe/train/file_writer.h"
 #include "troupe/train/global_step.h"
 #include "troupe/train/hooks.h"
+#include "troupe/train/input.h"
 #include "troupe/train/monitored_session.h"
+#include "troupe/train/queue_runner.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
@@ -453,6 +455,58 @@ BOOST_AUTO_TEST_CASE(sample_of_monitored_sessions) {
   // [/include/troupe/train/hooks.h]
   // clang-format on
   BOOST_TEST((stop != nullptr && log != nullptr));
+}
+
+Output Decode(const Scope& s, const Output& file) { return Const(s.WithControlDependencies(file), {1.0f, 2.0f}); }
+
+BOOST_AUTO_TEST_CASE(the_programs_of_queues) {
+  const Scope root = Scope::NewRootScope(), scope = root;
+  const Output image = ops::ZerosLike(root, Const(root, Tensor(DType::kFloat, TensorShape({28, 28})))),
+               label = Const(root, 1);
+  // clang-format off
+  // [include/troupe/queues.h]
+  Queue q = Queue::Fifo(scope, {DType::kFloat, DType::kInt32}, {.capacity = 100, .shapes = {{28, 28}, TensorShape()}});
+  Operation put = q.Enqueue(scope, {image, label});            // waits while 100 elements are there
+  OutputList batch = q.DequeueMany(scope, 32);                 // [32,28,28] and [32], when there are 32
+  AddQueueRunner(scope, MakeQueueRunner(scope, q, {put, put}));  // two steps at a time
+  // [/include/troupe/queues.h]
+  // clang-format on
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  BOOST_TEST(session->Run({}, {}, {put}, nullptr).ok());
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_coordinators) {
+  const Scope root = Scope::NewRootScope();
+  const Queue numbers = train::RangeInputProducer(root, 5, {.num_epochs = 1});
+  const Operation train_op = ops::NoOp(root.WithControlDependencies(numbers.Dequeue(root)[0]));
+  const Operation init = LocalVariablesInitializer(root);
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  BOOST_REQUIRE(session->Run({}, {}, {init}, nullptr).ok());
+  // clang-format off
+  // [include/troupe/train/coordinator.h]
+  train::Coordinator coordinator(*session);
+  absl::Status s = train::StartQueueRunners(*session, coordinator, *root.graph());
+  while (s.ok() && !coordinator.ShouldStop()) s = session->Run({}, {}, {train_op}, nullptr);
+  coordinator.RequestStop(s);
+  s = coordinator.Join();  // the first error, if there was one
+  // [/include/troupe/train/coordinator.h]
+  // clang-format on
+  BOOST_TEST(s.ok(), s);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_input_pipelines) {
+  const Scope root = Scope::NewRootScope();
+  // clang-format off
+  // [include/troupe/train/input.h]
+  Queue files = train::StringInputProducer(root, {"a.txt", "b.txt"}, {.num_epochs = 2, .seed = 1});
+  Output image = Decode(root, ops::ReadFile(root, files.Dequeue(root)[0]));
+  Output batch = train::ShuffleBatch(root, {image}, {.batch_size = 32, .capacity = 1000}, 500)[0];
+  // [/include/troupe/train/input.h]
+  // clang-format on
+  BOOST_TEST(batch.shape().DebugString() == "[32,2]");
+  BOOST_TEST(QueueRunnersOf(*root.graph())->size() == 2u);
 }
 
 }  // namespace

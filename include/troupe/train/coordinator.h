@@ -1,7 +1,7 @@
 // Coordinator: threads and queue runners that work together and end together.
 //
 //   train::Coordinator coordinator(*session);
-//   absl::Status s = train::StartQueueRunners(*session, coordinator);
+//   absl::Status s = train::StartQueueRunners(*session, coordinator, *root.graph());
 //   while (s.ok() && !coordinator.ShouldStop()) s = session->Run({}, {}, {train_op}, nullptr);
 //   coordinator.RequestStop(s);
 //   s = coordinator.Join();  // the first error, if there was one

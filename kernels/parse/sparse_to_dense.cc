@@ -20,8 +20,8 @@ TROUPE_OP("SparseToDense")
       return absl::OkStatus();
     })
     .Gradient([](GradientContext& g) {
-      // What stands at the indices is the values' gradient, a row for each; the rest is the default's.
-      // Of indices that come twice only the last one's value counts, but each gets the gradient: such
+      // What stands at the indices is the gradient of the values; the rest is the default's.
+      // Of an index that comes twice the last value counts, but each gets the gradient: such
       // indices are refused unless validate_indices is false.
       const NodeOut width = g.Op("Size", {g.Input(1)});
       const NodeOut rows = g.Op("Pack", std::vector<GradArg>{GradArg(std::vector<NodeOut>{array::Int(g, -1), width})});

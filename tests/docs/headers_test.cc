@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "troupe/checkpoint.h"
+#include "troupe/dataset.h"
 #include "troupe/evaluate.h"
 #include "troupe/faulty_files.h"
 #include "troupe/files.h"
@@ -367,6 +368,30 @@ BOOST_AUTO_TEST_CASE(the_programs_of_files) {
   // [/include/troupe/records.h]
   // clang-format on
   BOOST_REQUIRE_MESSAGE(s.ok() && more.ok(), s << more.status());
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_dataset) {
+  const std::vector<std::string> paths = {"mem://dataset.tfrecord"};
+  const auto decode = [](Element in) -> absl::StatusOr<Element> { return in; };
+  {
+    const auto writer = files::RecordWriter::Create(paths[0]);
+    BOOST_REQUIRE((*writer)->Write("a record").ok() && (*writer)->Close().ok());
+  }
+  // clang-format off
+  // [include/troupe/dataset.h]
+  Dataset data = Dataset::Records(paths)  // each element: one scalar string
+                     .Shuffle(1000, /*seed=*/7)
+                     .Map(decode, /*in_flight=*/4)
+                     .Batch(32)
+                     .Prefetch(2);
+  auto batches = data.Iterate();
+  Element batch;
+  absl::StatusOr<bool> more = batches.ok() ? (*batches)->Next(&batch) : batches.status();
+  for (; more.ok() && *more; more = (*batches)->Next(&batch)) std::cout << batch[0].DebugString() << "\n";
+  // [/include/troupe/dataset.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(more.ok(), more.status());
+  BOOST_TEST(batch[0].DebugString() == "string [1] [\"a record\"]");
 }
 
 BOOST_AUTO_TEST_CASE(the_program_of_checkpoint) {

@@ -1,0 +1,117 @@
+// Data sets: elements that are read, transformed and handed out one after the other, to feed steps.
+//
+//   Dataset data = Dataset::Records(paths)  // each element: one scalar string
+//                      .Shuffle(1000, /*seed=*/7)
+//                      .Map(decode, /*in_flight=*/4)
+//                      .Batch(32)
+//                      .Prefetch(2);
+//   auto batches = data.Iterate();
+//   Element batch;
+//   absl::StatusOr<bool> more = batches.ok() ? (*batches)->Next(&batch) : batches.status();
+//   for (; more.ok() && *more; more = (*batches)->Next(&batch)) std::cout << batch[0].DebugString() << "\n";
+//
+// An element is a list of tensors. A Dataset only describes; Iterate begins to read. The order of
+// the elements follows from the description and its seeds alone, whatever the number of threads.
+//
+// Position. DatasetIterator::Save gives the whole position as named tensors (what shuffling and
+// prefetching hold included), which may be kept in a checkpoint. Iterate(state) of an equal
+// description goes on exactly there. Files are read again up to the position, a generator is called
+// again as often, and Cache reads its input again: these must give the same elements.
+//
+// Errors are those of the files (with path and byte) and of the functions. After an error every
+// Next returns it again. A function that throws is an error, INTERNAL.
+//
+// Thread rule: a Dataset is a plain value. An iterator belongs to one thread at a time. Functions
+// of Map with several calls in flight run on threads of the iterator, several at once; what stands
+// before a Prefetch runs on a thread of its own. These threads end with the iterator, which waits
+// for calls that run.
+#ifndef TROUPE_DATASET_H_
+#define TROUPE_DATASET_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "troupe/export.h"
+#include "troupe/records.h"
+#include "troupe/resource_state.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
+
+namespace TROUPE_EXPORT troupe {
+
+using Element = std::vector<Tensor>;
+
+class DatasetIterator {
+ public:
+  virtual ~DatasetIterator();
+  // The next element; false at the end.
+  virtual absl::StatusOr<bool> Next(Element* element) = 0;
+  // The position, for Dataset::Iterate.
+  virtual ResourceState Save() = 0;
+};
+
+class Dataset {
+ public:
+  // The rows of tensors that have as many rows each: the tensors without their dimension 0.
+  static Dataset FromTensors(Element tensors);
+  // Scalars (int64) begin, begin + step, ... before `end`.
+  static Dataset Range(int64_t begin, int64_t end, int64_t step = 1);
+  // What a function gives until it returns false. `make` makes such a function for each iteration.
+  using Generator = std::function<absl::StatusOr<bool>(Element*)>;
+  static Dataset FromGenerator(std::function<Generator()> make);
+  // The records of record files; the lines of text files, without their line ends; pieces of
+  // `record_bytes` bytes behind a header and before a footer. Each is one scalar string.
+  static Dataset Records(std::vector<std::string> paths, files::Compression compression = files::Compression::kNone);
+  static Dataset TextLines(std::vector<std::string> paths, files::Compression compression = files::Compression::kNone);
+  static Dataset FixedLength(std::vector<std::string> paths, uint64_t record_bytes, uint64_t header_bytes = 0,
+                             uint64_t footer_bytes = 0);
+  // Elements of one of each, side by side; ends with the first that ends.
+  static Dataset Zip(std::vector<Dataset> sets);
+
+  using MapFn = std::function<absl::StatusOr<Element>(Element)>;
+  // f of each element, in the elements' order. `in_flight`: how many calls run at once; with 1 they
+  // run on the thread that asks.
+  Dataset Map(MapFn f, int in_flight = 1) const;
+  using Predicate = std::function<absl::StatusOr<bool>(const Element&)>;
+  Dataset Filter(Predicate keep) const;
+  // Each element is drawn from the next `buffer` ones. Each repetition has an order of its own
+  // unless `reshuffle` is false.
+  Dataset Shuffle(int64_t buffer, uint64_t seed, bool reshuffle = true) const;
+  // `n` elements of equal shapes stacked in a new dimension 0. The last batch may be smaller, or is
+  // left out with `drop_remainder`.
+  Dataset Batch(int64_t n, bool drop_remainder = false) const;
+  // As Batch, of elements of equal ranks, filled with zeros (or "") up to the largest size of each
+  // dimension in the batch, or to `shapes`, one for each tensor, where those are known.
+  Dataset PaddedBatch(int64_t n, std::vector<PartialTensorShape> shapes = {}, bool drop_remainder = false) const;
+  // As often as `count` says; for ever when it is negative.
+  Dataset Repeat(int64_t count = -1) const;
+  // The elements of the sets that `f` makes of the elements: `cycle` sets at a time, `block`
+  // elements of each in turn.
+  using FlatFn = std::function<absl::StatusOr<Dataset>(const Element&)>;
+  Dataset Interleave(FlatFn f, int cycle, int64_t block = 1) const;
+  // Up to `n` elements are made ahead, on another thread.
+  Dataset Prefetch(int n) const;
+  Dataset Take(int64_t n) const;
+  Dataset Skip(int64_t n) const;
+  // Elements number index, index + n, index + 2 n, ...
+  Dataset Shard(int64_t n, int64_t index) const;
+  // The first whole iteration keeps its elements in memory, for those that begin afterwards.
+  Dataset Cache() const;
+
+  absl::StatusOr<std::unique_ptr<DatasetIterator>> Iterate() const;
+  // INVALID_ARGUMENT when the position is of another description, as far as can be seen.
+  absl::StatusOr<std::unique_ptr<DatasetIterator>> Iterate(const ResourceState& position) const;
+
+  struct TROUPE_HIDDEN Source;
+
+ private:
+  explicit Dataset(std::shared_ptr<const Source> source);
+  std::shared_ptr<const Source> source_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_DATASET_H_

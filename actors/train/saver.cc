@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <random>
 
@@ -37,9 +38,28 @@ absl::StatusOr<proto::CheckpointState> ReadState(const std::string& folder, cons
   return state;
 }
 
+// The same text for every spelling of a path: "m", "./m", "run/../m", and through a link to the
+// folder. For comparing alone.
+std::string KeyOf(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr std::string_view kDisk = "file://";
+  const size_t scheme = path.find("://");
+  if (scheme != std::string::npos && !path.starts_with(kDisk)) {
+    return StrCat(path.substr(0, scheme + 3), fs::path("/" + path.substr(scheme + 3)).lexically_normal().string());
+  }
+  const fs::path plain = path.starts_with(kDisk) ? path.substr(kDisk.size()) : path;
+  std::error_code bad;
+  fs::path folder = fs::absolute(plain, bad).parent_path();
+  if (bad) return path;
+  if (fs::path real = fs::weakly_canonical(folder, bad); !bad) folder = std::move(real);
+  return (folder / plain.filename()).lexically_normal().string();
+}
+// Of a folder: as the key of a checkpoint in it begins.
+std::string KeyOfFolder(const std::string& folder) { return KeyOf(files::Join(folder, "m")); }
+
 // Names of checkpoints are written without their folder, so that it may be moved.
-std::string NameIn(const std::string& folder, const std::string& path) {
-  return files::DirectoryOf(path) == folder ? files::NameOf(path) : path;
+std::string NameIn(const std::string& folder_key, const std::string& path) {
+  return KeyOfFolder(files::DirectoryOf(path)) == folder_key ? files::NameOf(path) : path;
 }
 
 }  // namespace
@@ -211,8 +231,12 @@ std::vector<std::string> Saver::checkpoints() const {
 }
 
 void Saver::TakeOver(const std::string& folder, const std::string& latest_filename) {
-  if (folder == folder_) return;
+  // Spelled otherwise, or in another current folder, it is read anew: the paths in `kept_` are of
+  // the old spelling.
+  const std::string folder_key = KeyOfFolder(folder);
+  if (folder == folder_ && folder_key == folder_key_) return;
   folder_ = folder;
+  folder_key_ = folder_key;
   kept_.clear();
   last_preserved_ = Now();
   const absl::StatusOr<proto::CheckpointState> state = ReadState(folder, latest_filename);
@@ -221,11 +245,19 @@ void Saver::TakeOver(const std::string& folder, const std::string& latest_filena
     const std::string& path = state->all_model_checkpoint_paths(i);
     if (!CheckpointExists(path)) continue;
     const bool timed = i < state->all_model_checkpoint_timestamps_size();
-    kept_.push_back({path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved_});
+    Keep(path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved_);
   }
   if (state->last_preserved_timestamp() > 0) last_preserved_ = state->last_preserved_timestamp();
 }
 
+void Saver::Keep(const std::string& path, double time) {
+  std::string key = KeyOf(path);
+  std::erase_if(kept_, [&](const Kept& k) { return k.key == key; });
+  kept_.push_back({path, std::move(key), time});
+}
+
+// Each checkpoint stands in `kept_` once, so that what goes is neither the newest nor one that the
+// list has now.
 absl::Status Saver::DropOld() {
   if (options_.max_to_keep <= 0) return absl::OkStatus();
   absl::Status failed;
@@ -256,15 +288,14 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   TROUPE_RETURN_IF_ERROR(session.Run({{filename_, Tensor::Scalar(prefix)}}, {save_}, {}, &saved));
   if (options.graph != nullptr) TROUPE_RETURN_IF_ERROR(WriteMetaGraph(prefix + ".meta", *options.graph, this));
   TakeOver(folder, options.latest_filename);
-  std::erase_if(kept_, [&](const Kept& k) { return k.path == prefix; });
-  kept_.push_back({prefix, Now()});
+  Keep(prefix, Now());
   if (options.write_state) {
     // What is about to be deleted is not listed: a list is never better than what is there.
     proto::CheckpointState state;
-    state.set_model_checkpoint_path(NameIn(folder, prefix));
+    state.set_model_checkpoint_path(NameIn(folder_key_, prefix));
     const size_t most = options_.max_to_keep > 0 ? static_cast<size_t>(options_.max_to_keep) : kept_.size();
     for (size_t i = kept_.size() - std::min(most, kept_.size()); i < kept_.size(); ++i) {
-      state.add_all_model_checkpoint_paths(NameIn(folder, kept_[i].path));
+      state.add_all_model_checkpoint_paths(NameIn(folder_key_, kept_[i].path));
       state.add_all_model_checkpoint_timestamps(kept_[i].time);
     }
     state.set_last_preserved_timestamp(last_preserved_);

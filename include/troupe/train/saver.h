@@ -114,18 +114,22 @@ class Saver {
   };
   struct Kept {
     std::string path;
+    std::string key;  // the same for every spelling of the path
     double time = 0;
   };
   void Build(const ScopeAt& at, const std::vector<Saved>& variables);
   absl::Status FindAssignments(const Graph& graph);
   void TakeOver(const std::string& folder, const std::string& latest_filename);
+  // The newest from now on.
+  void Keep(const std::string& path, double time);
   absl::Status DropOld();
 
   SaverOptions options_;
   std::string filename_, save_, restore_;
   std::vector<Assignment> assignments_;
   std::vector<Kept> kept_;
-  std::string folder_;         // of which `kept_` is
+  std::string folder_;         // of which `kept_` is, as it was spelled
+  std::string folder_key_;     // likewise, the same for every spelling
   double last_preserved_ = 0;  // when one was last kept for good
 };
 

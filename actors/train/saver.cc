@@ -287,22 +287,21 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   std::vector<Tensor> saved;
   TROUPE_RETURN_IF_ERROR(session.Run({{filename_, Tensor::Scalar(prefix)}}, {save_}, {}, &saved));
   if (options.graph != nullptr) TROUPE_RETURN_IF_ERROR(WriteMetaGraph(prefix + ".meta", *options.graph, this));
+  if (!options.write_state) return prefix;
   TakeOver(folder, options.latest_filename);
   Keep(prefix, Now());
-  if (options.write_state) {
-    // What is about to be deleted is not listed: a list is never better than what is there.
-    proto::CheckpointState state;
-    state.set_model_checkpoint_path(NameIn(folder_key_, prefix));
-    const size_t most = options_.max_to_keep > 0 ? static_cast<size_t>(options_.max_to_keep) : kept_.size();
-    for (size_t i = kept_.size() - std::min(most, kept_.size()); i < kept_.size(); ++i) {
-      state.add_all_model_checkpoint_paths(NameIn(folder_key_, kept_[i].path));
-      state.add_all_model_checkpoint_timestamps(kept_[i].time);
-    }
-    state.set_last_preserved_timestamp(last_preserved_);
-    std::string text;
-    google::protobuf::TextFormat::PrintToString(state, &text);
-    TROUPE_RETURN_IF_ERROR(files::Write(files::Join(folder, options.latest_filename), text));
+  // What is about to be deleted is not listed: a list is never better than what is there.
+  proto::CheckpointState state;
+  state.set_model_checkpoint_path(NameIn(folder_key_, prefix));
+  const size_t most = options_.max_to_keep > 0 ? static_cast<size_t>(options_.max_to_keep) : kept_.size();
+  for (size_t i = kept_.size() - std::min(most, kept_.size()); i < kept_.size(); ++i) {
+    state.add_all_model_checkpoint_paths(NameIn(folder_key_, kept_[i].path));
+    state.add_all_model_checkpoint_timestamps(kept_[i].time);
   }
+  state.set_last_preserved_timestamp(last_preserved_);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(state, &text);
+  TROUPE_RETURN_IF_ERROR(files::Write(files::Join(folder, options.latest_filename), text));
   TROUPE_RETURN_IF_ERROR(DropOld());
   return prefix;
 }

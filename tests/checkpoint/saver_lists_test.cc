@@ -106,5 +106,17 @@ BOOST_AUTO_TEST_CASE(one_checkpoint_in_many_spellings_is_one) {
   BOOST_TEST(CheckpointExists("two"));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_saved_without_the_list_counts_for_nothing) {
+  Model m({.max_to_keep = 3});
+  m.Save("mem://unlisted/m", {.global_step = 1});
+  for (int i = 2; i <= 5; ++i) m.Save("mem://unlisted/m", {.global_step = i, .write_state = false});
+  ListIsRight("mem://unlisted", 1);
+  BOOST_TEST(*train::LatestCheckpoint("mem://unlisted") == "mem://unlisted/m-1");
+  for (int i = 6; i <= 8; ++i) m.Save("mem://unlisted/m", {.global_step = i});
+  ListIsRight("mem://unlisted", 3);
+  BOOST_TEST(!CheckpointExists("mem://unlisted/m-1"));
+  for (int i = 2; i <= 8; ++i) BOOST_TEST(CheckpointExists(StrCat("mem://unlisted/m-", i)), i);
+}
+
 }  // namespace
 }  // namespace troupe

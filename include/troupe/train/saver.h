@@ -63,7 +63,9 @@ struct SaverOptions {
 struct SaveOptions {
   int64_t global_step = -1;  // "-STEP" behind the path; negative: none
   std::string latest_filename = "checkpoint";
-  bool write_state = true;       // the file `latest_filename`
+  // The file `latest_filename`. Without it the checkpoint counts for nothing: max_to_keep does not
+  // see it, and no other is deleted.
+  bool write_state = true;
   const Graph* graph = nullptr;  // written beside the checkpoint, as ".meta"
 };
 

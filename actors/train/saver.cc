@@ -8,6 +8,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include "graph/checkpoint/first_format.h"
 #include "graph/train/build.h"
 #include "troupe/const.h"
 #include "troupe/files.h"
@@ -60,6 +61,12 @@ std::string KeyOfFolder(const std::string& folder) { return KeyOf(files::Join(fo
 // Names of checkpoints are written without their folder, so that it may be moved.
 std::string NameIn(const std::string& folder_key, const std::string& path) {
   return KeyOfFolder(files::DirectoryOf(path)) == folder_key ? files::NameOf(path) : path;
+}
+
+// The graph beside a checkpoint; that of several files of the first format has the name without
+// their numbers.
+std::string MetaPath(const std::string& checkpoint) {
+  return StrCat(checkpoint.substr(0, ShardPattern(checkpoint)), ".meta");
 }
 
 }  // namespace
@@ -270,7 +277,7 @@ absl::Status Saver::DropOld() {
     }
     absl::Status deleted = DeleteCheckpoint(old.path);
     if (deleted.ok()) {
-      deleted = files::Delete(old.path + ".meta");
+      deleted = files::Delete(MetaPath(old.path));
       if (absl::IsNotFound(deleted)) deleted = absl::OkStatus();
     }
     if (failed.ok()) failed = deleted;
@@ -286,13 +293,16 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
   std::vector<Tensor> saved;
   TROUPE_RETURN_IF_ERROR(session.Run({{filename_, Tensor::Scalar(prefix)}}, {save_}, {}, &saved));
-  if (options.graph != nullptr) TROUPE_RETURN_IF_ERROR(WriteMetaGraph(prefix + ".meta", *options.graph, this));
-  if (!options.write_state) return prefix;
+  // A graph that was imported may name what it wrote otherwise: by a pattern of several files.
+  const bool named = saved[0].dtype() == DType::kString && saved[0].num_elements() == 1;
+  const std::string name = named ? saved[0].scalar<std::string>() : prefix;
+  if (options.graph != nullptr) TROUPE_RETURN_IF_ERROR(WriteMetaGraph(MetaPath(name), *options.graph, this));
+  if (!options.write_state) return name;
   TakeOver(folder, options.latest_filename);
-  Keep(prefix, Now());
+  Keep(name, Now());
   // What is about to be deleted is not listed: a list is never better than what is there.
   proto::CheckpointState state;
-  state.set_model_checkpoint_path(NameIn(folder_key_, prefix));
+  state.set_model_checkpoint_path(NameIn(folder_key_, name));
   const size_t most = options_.max_to_keep > 0 ? static_cast<size_t>(options_.max_to_keep) : kept_.size();
   for (size_t i = kept_.size() - std::min(most, kept_.size()); i < kept_.size(); ++i) {
     state.add_all_model_checkpoint_paths(NameIn(folder_key_, kept_[i].path));
@@ -303,7 +313,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   google::protobuf::TextFormat::PrintToString(state, &text);
   TROUPE_RETURN_IF_ERROR(files::Write(files::Join(folder, options.latest_filename), text));
   TROUPE_RETURN_IF_ERROR(DropOld());
-  return prefix;
+  return name;
 }
 
 absl::Status Saver::Restore(Session& session, const std::string& path, const RestoreOptions& options) {

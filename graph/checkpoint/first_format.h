@@ -14,6 +14,10 @@
 
 namespace troupe {
 
+// Where "-?????-of-00002" begins in the name of a checkpoint in several files; npos when it is no
+// such name.
+size_t ShardPattern(std::string_view prefix);
+
 class FirstFormatReader : public CheckpointReader {
  public:
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::vector<std::string>& paths);

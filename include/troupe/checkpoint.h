@@ -136,7 +136,8 @@ struct MergeOptions {
 // may otherwise be in one part only. The same rule as for Finish holds for `destination`.
 absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::string& destination,
                               const MergeOptions& options = {});
-// Deletes the files of a checkpoint: the index first. Nothing there is no error.
+// Deletes the files of a checkpoint: the index first. Nothing there is no error. Of the first
+// format's shards "PREFIX-?????-of-00002", every file that fits goes.
 absl::Status DeleteCheckpoint(const std::string& prefix);
 // Whether there is a checkpoint of this prefix, or pattern: not whether it can be read.
 bool CheckpointExists(const std::string& prefix);

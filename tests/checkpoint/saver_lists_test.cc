@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "troupe/files.h"
+#include "troupe/import_export.h"
+#include "troupe/proto/meta_graph.pb.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
@@ -116,6 +118,68 @@ BOOST_AUTO_TEST_CASE(what_is_saved_without_the_list_counts_for_nothing) {
   ListIsRight("mem://unlisted", 3);
   BOOST_TEST(!CheckpointExists("mem://unlisted/m-1"));
   for (int i = 2; i <= 8; ++i) BOOST_TEST(CheckpointExists(StrCat("mem://unlisted/m-", i)), i);
+}
+
+// The graph of TensorFlow's Saver(sharded=True, write_version=V1).
+BOOST_AUTO_TEST_CASE(shards_of_the_first_format_are_named_by_their_pattern) {
+  const Scope root = Scope::NewRootScope();
+  const Variable w(root.WithOpName("w"), {1.0f, 2.0f}, {.use_resource = false});
+  const Operation init = GlobalVariablesInitializer(root);
+  const Output path =
+      ops::PlaceholderWithDefault(root.WithOpName("save/Const"), Tensor::Scalar("model"), TensorShape());
+  std::vector<Operation> shards;
+  for (int i = 0; i < 2; ++i) {
+    const Output file = ops::ShardedFilename(root, path, i, 2);
+    shards.push_back(ops::SaveSlices(root, file, Const(root, Tensor::Vector<std::string>({i == 0 ? "w" : "v"})),
+                                     Const(root, Tensor::Vector<std::string>({""})), {w}));
+  }
+  const Output spec = ops::ShardedFilespec(root.WithOpName("save/spec").WithControlDependencies(shards), path, 2);
+  const OutputList restored =
+      ops::RestoreV2(root.WithOpName("save/RestoreV2"), path, Const(root, Tensor::Vector<std::string>({"w"})),
+                     Const(root, Tensor::Vector<std::string>({""})), {DType::kFloat});
+  const Output assigned = ops::Assign(root.WithOpName("save/Assign"), w.handle(), restored[0]);
+  Group(root.WithOpName("save/restore_all"), {Operation(assigned.node())});
+  REQUIRE_OK(root.status());
+  REQUIRE_OK(files::MakeDirectory("mem://v1shards"));
+  REQUIRE_OK(train::WriteMetaGraph("mem://v1shards/graph.meta", *root.graph()));
+  proto::MetaGraphDef meta;
+  BOOST_REQUIRE(meta.ParseFromString(*files::Read("mem://v1shards/graph.meta")));
+  proto::SaverDef* const def = meta.mutable_saver_def();
+  def->set_filename_tensor_name("save/Const:0");
+  def->set_save_tensor_name("save/spec:0");
+  def->set_restore_op_name("save/restore_all");
+  def->set_max_to_keep(2);
+  def->set_sharded(true);
+  def->set_version(proto::SaverDef::V1);
+  REQUIRE_OK(files::Write("mem://v1shards/graph.meta", meta.SerializeAsString()));
+
+  Graph graph;
+  auto saver = train::ReadMetaGraph("mem://v1shards/graph.meta", &graph);
+  REQUIRE_OK(saver.status());
+  const auto session = *Session::Create();
+  REQUIRE_OK(session->Extend(graph));
+  REQUIRE_OK(session->Run({}, {}, {init.name()}, nullptr));
+  for (int i = 0; i < 4; ++i) {
+    const auto saved = saver->Save(*session, "mem://v1shards/run/o", {.global_step = i, .graph = &graph});
+    REQUIRE_OK(saved.status());
+    BOOST_TEST(*saved == StrCat("mem://v1shards/run/o-", i, "-?\?\?\?\?-of-00002"));
+    ListIsRight("mem://v1shards/run", i == 0 ? 1u : 2u);
+  }
+  BOOST_TEST(
+      StrJoin(*files::List("mem://v1shards/run"), " ") ==
+      "checkpoint o-2-00000-of-00002 o-2-00001-of-00002 o-2.meta o-3-00000-of-00002 o-3-00001-of-00002 o-3.meta");
+  REQUIRE_OK(session->Set(w, Tensor::Vector<float>({0, 0})));
+  REQUIRE_OK(saver->Restore(*session, *train::LatestCheckpoint("mem://v1shards/run")));
+  BOOST_TEST(session->Get(w)->DebugString() == "float32 [2] [1 2]");
+  // Nothing but what fits the pattern goes, and characters of other patterns stand for themselves.
+  for (const char* name : {"o-3-0000x-of-00002", "o-3-00000-of-00003", "xo-3-00000-of-00002"})
+    REQUIRE_OK(files::Write(StrCat("mem://v1shards/run/", name), ""));
+  REQUIRE_OK(DeleteCheckpoint("mem://v1shards/run/*-?\?\?\?\?-of-00002"));
+  REQUIRE_OK(DeleteCheckpoint("mem://v1shards/run/o-3-?\?\?\?\?-of-00002"));
+  REQUIRE_OK(DeleteCheckpoint("mem://v1shards/none/o-3-?\?\?\?\?-of-00002"));
+  BOOST_TEST(StrJoin(*files::List("mem://v1shards/run"), " ") ==
+             "checkpoint o-2-00000-of-00002 o-2-00001-of-00002 o-2.meta o-3-00000-of-00003 o-3-0000x-of-00002 "
+             "o-3.meta xo-3-00000-of-00002");
 }
 
 }  // namespace

@@ -88,9 +88,10 @@ class Saver {
   explicit Saver(const ScopeAt& at, const SaverOptions& options = {});
   Saver(const ScopeAt& at, const std::vector<Saved>& variables, const SaverOptions& options = {});
 
-  // Saves; the checkpoint's prefix. The folder is made when it is not there. The first call in a
-  // folder takes over what its file `latest_filename` lists, so that max_to_keep holds across
-  // restarts.
+  // Saves; the checkpoint's prefix, or what `save_tensor` gives: shards of the first format, which
+  // an imported graph may write, are named by a pattern, "run/m-3-?????-of-00002". The folder is
+  // made when it is not there. The first call in a folder takes over what its file
+  // `latest_filename` lists, so that max_to_keep holds across restarts.
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, const SaveOptions& options);
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, int64_t global_step = -1) {
     return Save(session, path, SaveOptions{.global_step = global_step});

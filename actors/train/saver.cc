@@ -76,10 +76,6 @@ Saver::Saver(const ScopeAt& at, const SaverOptions& options) : options_(options)
   Build(at, {all.begin(), all.end()});
 }
 
-Saver::Saver(const ScopeAt& at, const std::vector<Saved>& variables, const SaverOptions& options) : options_(options) {
-  Build(at, variables);
-}
-
 void Saver::Build(const ScopeAt& at, const std::vector<Saved>& variables) {
   if (!at.ok()) return;
   std::map<std::string, const Saved*> names;

@@ -120,6 +120,32 @@ BOOST_AUTO_TEST_CASE(what_is_saved_without_the_list_counts_for_nothing) {
   for (int i = 2; i <= 8; ++i) BOOST_TEST(CheckpointExists(StrCat("mem://unlisted/m-", i)), i);
 }
 
+BOOST_AUTO_TEST_CASE(options_in_braces_are_no_list_of_variables) {
+  const Scope root = Scope::NewRootScope();
+  const Variable a(root.WithOpName("a"), 1.0f), b(root.WithOpName("b"), 2.0f);
+  const train::Saver three(root, {.max_to_keep = 3}), sharded(root, {.sharded = true});
+  BOOST_TEST(three.options().max_to_keep == 3);
+  BOOST_TEST(sharded.options().sharded);
+  const std::vector<train::Saved> some = {train::Saved("x", a), b};
+  train::Saver listed(root, some, {.max_to_keep = 2}), braces(root, {train::Saved("y", a)}, {.max_to_keep = 4});
+  BOOST_TEST(listed.options().max_to_keep == 2);
+  BOOST_TEST(braces.options().max_to_keep == 4);
+  const Operation init = GlobalVariablesInitializer(root);
+  REQUIRE_OK(root.status());
+  const auto session = *Session::Create();
+  REQUIRE_OK(session->Extend(*root.graph()));
+  REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  const auto names = [&](train::Saver& saver) {
+    const std::string path = *saver.Save(*session, "mem://braces/m");
+    const auto reader = *CheckpointReader::Open(path);
+    std::string names;
+    for (const auto& entry : reader->entries()) StrAppend(&names, entry.name, " ");
+    return names;
+  };
+  BOOST_TEST(names(listed) == "b x ");
+  BOOST_TEST(names(braces) == "y ");
+}
+
 // The graph of TensorFlow's Saver(sharded=True, write_version=V1).
 BOOST_AUTO_TEST_CASE(shards_of_the_first_format_are_named_by_their_pattern) {
   const Scope root = Scope::NewRootScope();

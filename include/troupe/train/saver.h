@@ -28,7 +28,9 @@
 #ifndef TROUPE_TRAIN_SAVER_H_
 #define TROUPE_TRAIN_SAVER_H_
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,7 +88,13 @@ class Saver {
   // Of all variables in the graph's collection "variables". INVALID_ARGUMENT as the scope's error
   // when there is none, or two have one name (unless they are slices of one tensor).
   explicit Saver(const ScopeAt& at, const SaverOptions& options = {});
-  Saver(const ScopeAt& at, const std::vector<Saved>& variables, const SaverOptions& options = {});
+  Saver(const ScopeAt& at, std::initializer_list<Saved> variables, const SaverOptions& options = {})
+      : Saver(at, std::vector<Saved>(variables), options) {}
+  // A template, so that `{.max_to_keep = 3}` is never taken for a list of variables.
+  template <std::same_as<std::vector<Saved>> List>
+  Saver(const ScopeAt& at, const List& variables, const SaverOptions& options = {}) : options_(options) {
+    Build(at, variables);
+  }
 
   // Saves; the checkpoint's prefix, or what `save_tensor` gives: shards of the first format, which
   // an imported graph may write, are named by a pattern, "run/m-3-?????-of-00002". The folder is

@@ -99,6 +99,8 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
   }
   fed_ = fed;
   fetched_ = fetched;
+  const auto all = [](const std::vector<bool>& v) { return std::all_of(v.begin(), v.end(), [](bool b) { return b; }); };
+  const bool last = all(fed) && all(fetched);
   // Null when the step has ended, or is about to say so.
   const std::shared_ptr<ExecutorSet> set = set_;
   lock.unlock();
@@ -109,8 +111,9 @@ absl::Status PartialStep::Run(const RunOptions& options, const Feeds& feeds, con
     if (cancellation->cancelled()) set->OnCancel();
   }
   lock.lock();
-  WaitFor(&lock, set.get(), deadline,
-          [&] { return done_ || std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return ready_[i]; }); });
+  WaitFor(&lock, set.get(), deadline, [&] {
+    return done_ || (!last && std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return ready_[i]; }));
+  });
   lock.unlock();
   cancellation.reset();
   lock.lock();

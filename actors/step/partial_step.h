@@ -8,7 +8,9 @@
 //   open     Run                             1 check it all, then send the feeds to the executors                  waiting
 //   open     Run: a name, a value or an order that is wrong
 //                                            2 nothing is fed                                                      open
-//   waiting  all fetches of this Run are there 3 hand them over                                                    open; over when they were the last
+//   waiting  all fetches of this Run are there 3 hand them over                                                    open
+//   waiting  the step has ended, and no feed or fetch is left for a later Run
+//                                            9 hand the fetches over, or return the step's error                   over
 //   waiting  the step failed                 4 return its error                                                    over
 //   waiting  the time of this Run is up      5 ask the parts what they wait for, end the step with their answers   waiting
 //   open     GiveUp, the step's deadline, its token, the session's end
@@ -19,7 +21,8 @@
 //
 // A partial run is one step: every node runs once, as soon as its inputs are there. The running
 // step keeps this object alive, so that dropping the handle need not wait. Thread rule: all methods
-// are thread safe; a call waits for its fetches.
+// are thread safe; a call waits for its fetches, the last one for the end of the step: what the
+// targets do is done then, and their errors are told.
 //
 // Tests of the edges, tests/cast/partial_step_test.cc:
 //   1, 3  edges_1_and_3_a_step_is_fed_and_fetched_piece_by_piece
@@ -31,6 +34,7 @@
 //   6     edge_6_the_end_of_the_session_ends_what_is_open
 //   7     edge_7_executors_are_free_before_the_last_fetch_is_taken
 //   8     edge_8_a_step_that_does_not_end_is_answered
+//   9     edge_9_the_last_call_waits_for_the_targets
 #ifndef TROUPE_ACTORS_STEP_PARTIAL_STEP_H_
 #define TROUPE_ACTORS_STEP_PARTIAL_STEP_H_
 

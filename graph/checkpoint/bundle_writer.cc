@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <set>
 
 #include "graph/checkpoint/bundle.h"
+#include "graph/checkpoint/first_format.h"
 #include "graph/checkpoint/prefix_claim.h"
 #include "graph/checkpoint/slice_key.h"
 #include "graph/core/guarded.h"
@@ -310,7 +312,18 @@ absl::Status DeleteCheckpoint(const std::string& prefix) {
     if (gone.ok() || absl::IsNotFound(gone)) DeleteData(prefix, 0);
   });
   if (!gone.ok() && !absl::IsNotFound(gone)) return gone;
-  // One of the first format is the file itself.
+  // One of the first format is the file itself, or the files that a pattern names.
+  if (const size_t dash = ShardPattern(prefix); dash != std::string::npos) {
+    const std::string folder = files::DirectoryOf(prefix), pattern = files::NameOf(prefix);
+    const absl::StatusOr<std::vector<std::string>> names = files::List(folder);
+    if (!names.ok()) return absl::IsNotFound(names.status()) ? absl::OkStatus() : names.status();
+    const auto fits = [](char c, char p) { return c == p || (p == '?' && c >= '0' && c <= '9'); };
+    for (const std::string& name : *names) {
+      if (!std::equal(name.begin(), name.end(), pattern.begin(), pattern.end(), fits)) continue;
+      TROUPE_RETURN_IF_ERROR(files::Delete(files::Join(folder, name)));
+    }
+    return absl::OkStatus();
+  }
   const absl::StatusOr<files::FileStat> file = files::Stat(prefix);
   return file.ok() && !file->is_directory ? files::Delete(prefix) : absl::OkStatus();
 }

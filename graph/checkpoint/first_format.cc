@@ -98,6 +98,18 @@ absl::Status Fill(const Tensor& t, proto::TensorProto* p) {
 
 }  // namespace
 
+size_t ShardPattern(std::string_view prefix) {
+  constexpr std::string_view kOf = "-of-";
+  const size_t last = prefix.find_last_not_of("0123456789");
+  if (last == std::string_view::npos || last + 1 == prefix.size()) return std::string_view::npos;
+  std::string_view front = prefix.substr(0, last + 1);
+  if (!front.ends_with(kOf)) return std::string_view::npos;
+  front.remove_suffix(kOf.size());
+  const size_t dash = front.find_last_not_of('?');
+  if (dash == std::string_view::npos || dash + 1 == front.size() || front[dash] != '-') return std::string_view::npos;
+  return dash;
+}
+
 absl::StatusOr<std::unique_ptr<CheckpointReader>> FirstFormatReader::Open(const std::vector<std::string>& paths) {
   std::unique_ptr<FirstFormatReader> r(new FirstFormatReader());
   for (const std::string& path : paths) TROUPE_RETURN_IF_ERROR(r->AddFile(path));

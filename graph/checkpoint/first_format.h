@@ -14,6 +14,10 @@
 
 namespace troupe {
 
+// Where "-?????-of-00002" begins in the name of a checkpoint in several files; npos when it is no
+// such name.
+size_t ShardPattern(std::string_view prefix);
+
 class FirstFormatReader : public CheckpointReader {
  public:
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::vector<std::string>& paths);
@@ -43,8 +47,8 @@ struct FirstFormatTensor {
   Tensor value;
 };
 // Replaces the file in one step (files::Write). UNIMPLEMENTED for types that the format does not
-// have; INVALID_ARGUMENT for a tensor of 2 GiB or more, and for one that is given twice; ABORTED and
-// CANCELLED as CheckpointWriter::Finish.
+// have; INVALID_ARGUMENT for a tensor of 2 GiB or more, and for one that is given twice; ABORTED
+// and CANCELLED as CheckpointWriter::Finish.
 absl::Status WriteFirstFormat(const std::string& path, const std::vector<FirstFormatTensor>& tensors,
                               const std::function<bool()>& cancelled = {});
 

@@ -144,8 +144,9 @@ struct MergeOptions {
 // merged again, as far as the file system lets them be moved back.
 absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::string& destination,
                               const MergeOptions& options = {});
-// Deletes the files of a checkpoint: the index first. Nothing there is no error. Writers of it that
-// were made before are refused.
+// Deletes the files of a checkpoint: the index first. Nothing there is no error. Of the first
+// format's shards "PREFIX-?????-of-00002", every file that fits goes. Writers of it that were made
+// before are refused.
 absl::Status DeleteCheckpoint(const std::string& prefix);
 // Whether there is a checkpoint of this prefix, or pattern: not whether it can be read.
 bool CheckpointExists(const std::string& prefix);

@@ -212,8 +212,10 @@ class Session {
   // <name>/SetValue to the session's graph. Refused where Extend is.
   absl::Status Set(const Variable& variable, const Tensor& value);
 
-  // A step that is fed and fetched piece by piece. The handle is good until every fetch has been
-  // taken or the step has failed. Options of the set-up: deadline and token of the whole step (no
+  // A step that is fed and fetched piece by piece. A call waits for its fetches. The last call,
+  // with which every feed has been given and every fetch taken, waits for the end of the step,
+  // targets included, and returns the step's status. The handle is good until then, or until the
+  // step has failed. Options of the set-up: deadline and token of the whole step (no
   // deadline unless it is given); options of a call: those of the call, which end the whole step,
   // too (0 = the session's deadline). Stats and graphs are not collected.
   absl::StatusOr<std::string> PartialRunSetup(const NameList& feeds, const NameList& fetches, const NameList& targets) {

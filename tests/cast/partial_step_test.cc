@@ -1,4 +1,8 @@
 // The partial step: every numbered edge of partial_step.h.
+#include <atomic>
+#include <condition_variable>
+#include <thread>
+
 #include "tests/cast/play.h"
 
 namespace troupe {
@@ -187,6 +191,87 @@ BOOST_AUTO_TEST_CASE(edge_8_a_step_that_does_not_end_is_answered) {
   BOOST_TEST(run({}, {"deaf"}).code() == absl::StatusCode::kInvalidArgument);  // the handle is over
   for (const DoneFn& done : std::exchange(deaf, {})) done(absl::OkStatus());
   p.stage.Play();
+}
+
+// A kernel whose end another thread tells: `told` is what is still to be told.
+TROUPE_OP("CastTold").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("Waits.");
+struct Told {
+  std::mutex mu;
+  std::condition_variable came;
+  std::vector<DoneFn> waiting;
+} told;
+class ToldKernel {
+ public:
+  explicit ToldKernel(KernelInit&) {}
+  void ComputeAsync(KernelContext& ctx, DoneFn done) {
+    ctx.set_output(0, ctx.input(0));
+    std::lock_guard<std::mutex> lock(told.mu);
+    told.waiting.push_back(std::move(done));
+    told.came.notify_all();
+  }
+};
+TROUPE_KERNEL("CastTold").Device("CPU").Class<ToldKernel>();
+
+// Waits until the kernel has been called, and then as long as a call that does not wait needs.
+void Tell(absl::Status status, std::atomic<bool>* ended) {
+  std::unique_lock<std::mutex> lock(told.mu);
+  told.came.wait(lock, [] { return !told.waiting.empty(); });
+  const DoneFn done = std::move(told.waiting.back());
+  told.waiting.pop_back();
+  lock.unlock();
+  std::this_thread::sleep_for(50ms);
+  *ended = true;
+  done(std::move(status));
+}
+
+BOOST_AUTO_TEST_CASE(edge_9_the_last_call_waits_for_the_targets) {
+  const Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), y = ops::Neg(root.WithOpName("y"), x);
+  const Variable w(root.WithOpName("w"), 0.0f);
+  auto n = NodeBuilder(root.graph(), "told", "CastTold").Input(NodeOut{x.node(), x.index()}).Build();
+  BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+  const std::string update = w.AssignAdd(root, Output({*n, 0}, x.scope_state())).node()->name();
+  Never(root, x);
+  const Operation init = GlobalVariablesInitializer(root);
+  TROUPE_REQUIRE_OK(root.status());
+  const Feeds feed = {{"x", Tensor::Scalar(1.0f)}};
+  for (const bool wire : {false, true}) {
+    SessionOptions options;
+    options.wire_messages = wire;
+    options.runtime_options.threads = 2;
+    const auto session = Session::Create(options).value();
+    TROUPE_REQUIRE_OK(session->Extend(*root.graph()));
+    TROUPE_REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+    float updates = 0;
+    // The feed with the fetch, before it, and with no fetch at all; each twice, the second time
+    // with a signature that is known.
+    for (int way = 0; way < 6; ++way) {
+      const Names fetches = way % 3 == 2 ? Names{} : Names{"y"};
+      const auto step = [&](const std::string& target, absl::Status end, const RunOptions& last) {
+        const bool tells = target == update;
+        const auto handle = session->PartialRunSetup({"x"}, fetches, {target});
+        BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+        std::vector<Tensor> out;
+        if (way % 3 == 1) TROUPE_REQUIRE_OK(session->PartialRun(*handle, feed, {}, &out));
+        std::atomic<bool> ended = false;
+        std::thread other;
+        if (tells) other = std::thread([&] { Tell(end, &ended); });
+        const absl::Status s = session->PartialRun(last, *handle, way % 3 == 1 ? Feeds{} : feed, fetches, &out);
+        BOOST_TEST(ended == tells, "way " << way);
+        if (tells) other.join();
+        if (s.ok() && way % 3 != 2) BOOST_TEST(out.at(0).scalar<float>() == -1.0f);
+        BOOST_TEST(session->PartialRun(*handle, {}, {}, &out).code() == absl::StatusCode::kInvalidArgument);
+        return s;
+      };
+      TROUPE_REQUIRE_OK(step(update, absl::OkStatus(), {}));
+      BOOST_TEST(session->Get(w)->scalar<float>() == ++updates);
+      const absl::Status failed = step(update, absl::DataLossError("the target failed"), {});
+      BOOST_TEST(failed.code() == absl::StatusCode::kDataLoss, failed);
+      const absl::Status late = step("never", absl::OkStatus(), {.timeout_ms = 20});
+      BOOST_TEST(late.code() == absl::StatusCode::kDeadlineExceeded, late);
+      BOOST_TEST(session->Get(w)->scalar<float>() == updates);
+    }
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_6_the_end_of_the_session_ends_what_is_open, Piecewise) {

@@ -40,8 +40,10 @@
 #ifndef TROUPE_TRAIN_SAVER_H_
 #define TROUPE_TRAIN_SAVER_H_
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -80,7 +82,9 @@ struct SaverOptions {
 struct SaveOptions {
   int64_t global_step = -1;  // "-STEP" behind the path; negative: none
   std::string latest_filename = "checkpoint";
-  bool write_state = true;       // the file `latest_filename`
+  // The file `latest_filename`. Without it the checkpoint counts for nothing: max_to_keep does not
+  // see it, and no other is deleted.
+  bool write_state = true;
   const Graph* graph = nullptr;  // written beside the checkpoint, as ".meta"
   // Tensors of the program's own, by names that no variable has.
   std::vector<std::pair<std::string, Tensor>> extra;
@@ -105,12 +109,20 @@ class Saver {
   // Of all variables in the graph's collection "variables". INVALID_ARGUMENT as the scope's error
   // when there is none, or two have one name (unless they are slices of one tensor).
   explicit Saver(const ScopeAt& at, const SaverOptions& options = {});
-  Saver(const ScopeAt& at, const std::vector<Saved>& variables, const SaverOptions& options = {});
+  Saver(const ScopeAt& at, std::initializer_list<Saved> variables, const SaverOptions& options = {})
+      : Saver(at, std::vector<Saved>(variables), options) {}
+  // A template, so that `{.max_to_keep = 3}` is never taken for a list of variables.
+  template <std::same_as<std::vector<Saved>> List>
+  Saver(const ScopeAt& at, const List& variables, const SaverOptions& options = {}) : options_(options) {
+    Build(at, variables);
+  }
 
-  // Saves; the checkpoint's prefix. The folder is made when it is not there. The first call in a
-  // folder takes over what its file `latest_filename` lists, so that max_to_keep holds across
-  // restarts. FAILED_PRECONDITION for a variable without a value; UNIMPLEMENTED for state that
-  // cannot be saved (SaverOptions.session_state); DEADLINE_EXCEEDED when steps do not end.
+  // Saves; the checkpoint's prefix, or what `save_tensor` gives: shards of the first format, which
+  // an imported graph may write, are named by a pattern, "run/m-3-?????-of-00002". The folder is
+  // made when it is not there. The first call in a folder takes over what its file
+  // `latest_filename` lists, so that max_to_keep holds across restarts. FAILED_PRECONDITION for a
+  // variable without a value; UNIMPLEMENTED for state that cannot be saved
+  // (SaverOptions.session_state); DEADLINE_EXCEEDED when steps do not end.
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, const SaveOptions& options);
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, int64_t global_step = -1) {
     return Save(session, path, SaveOptions{.global_step = global_step});

@@ -163,7 +163,8 @@ void Saver::Build(const ScopeAt& at, const std::vector<Saved>& variables) {
 }
 
 // From the merging op back to the constant with which the names of its parts end. Graphs of others
-// may make that name in another way; then it stays as it is, and saves to one prefix share a folder.
+// may make that name in another way; then it stays as it is, and saves to one prefix share a
+// folder.
 void Saver::FindSuffix(const Graph& graph) {
   const Node* const all = graph.Find(save_.substr(0, save_.rfind(':')));
   if (all == nullptr) return;

@@ -43,8 +43,8 @@ struct FirstFormatTensor {
   Tensor value;
 };
 // Replaces the file in one step (files::Write). UNIMPLEMENTED for types that the format does not
-// have; INVALID_ARGUMENT for a tensor of 2 GiB or more, and for one that is given twice; ABORTED and
-// CANCELLED as CheckpointWriter::Finish.
+// have; INVALID_ARGUMENT for a tensor of 2 GiB or more, and for one that is given twice; ABORTED
+// and CANCELLED as CheckpointWriter::Finish.
 absl::Status WriteFirstFormat(const std::string& path, const std::vector<FirstFormatTensor>& tensors,
                               const std::function<bool()>& cancelled = {});
 

@@ -16,7 +16,8 @@ struct PrefixClaim::Prefix {
   std::atomic<int64_t> newest{0};
   int64_t claims = 0;  // that live; under the table's lock
 
-  // Of all prefixes that have a claim. Never destroyed: writers may go on until the process is over.
+  // Of all prefixes that have a claim. Never destroyed: writers may go on until the process is
+  // over.
   struct Table {
     std::mutex mu;
     std::map<std::string, std::shared_ptr<Prefix>> prefixes;

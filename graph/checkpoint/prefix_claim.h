@@ -33,9 +33,9 @@ class PrefixClaim {
   absl::Status IfNewest(const std::function<bool()>& cancelled, const std::function<absl::Status()>& change) const;
   // The same whether or not there is a newer one.
   void InAnyCase(const std::function<void()>& change) const;
-  // How many shards the checkpoint shall have: the first number from `least` on that belongs neither
-  // to a data file nor to another claim. So what is there can be read until the new index takes the
-  // place of the old one. REQUIRES: within IfNewest, once a claim.
+  // How many shards the checkpoint shall have: the first number from `least` on that belongs
+  // neither to a data file nor to another claim. So what is there can be read until the new index
+  // takes the place of the old one. REQUIRES: within IfNewest, once a claim.
   int TakeShards(int least);
   // The index names that number now, so a claim that replaces it may delete its data. REQUIRES:
   // within IfNewest.

@@ -66,8 +66,8 @@ enum class WriteMode {
   kCreate,   // ALREADY_EXISTS when there is one
 };
 
-// Paths are given as the user wrote them, with their scheme. What a registered file system or one of
-// its files throws becomes INTERNAL with the path.
+// Paths are given as the user wrote them, with their scheme. What a registered file system or one
+// of its files throws becomes INTERNAL with the path.
 class FileSystem {
  public:
   virtual ~FileSystem();
@@ -89,8 +89,8 @@ class FileSystem {
 // From now on `scheme` ("s3", without "://") is this file system. ALREADY_EXISTS when the scheme
 // has one, INVALID_ARGUMENT when it is no scheme (letters, digits, '+', '-', '.', a letter first).
 absl::Status RegisterFileSystem(const std::string& scheme, std::shared_ptr<FileSystem> system);
-// The file system that a path belongs to; one that was registered is reached through another object,
-// which throws nothing. It lives as long as the process.
+// The file system that a path belongs to; one that was registered is reached through another
+// object, which throws nothing. It lives as long as the process.
 absl::StatusOr<FileSystem*> SystemOf(std::string_view path);
 // A file system in memory, empty. Its paths may have any scheme, which it ignores.
 std::shared_ptr<FileSystem> NewMemoryFileSystem();

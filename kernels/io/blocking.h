@@ -1,6 +1,6 @@
-// Kernels that wait for files: they run on threads of their own, so that a disk holds up none of the
-// threads that compute. The process has at most kFileThreads of these; other work waits for one of
-// them in a queue. So work may wait for files, but not for other work: a kernel that waits for
+// Kernels that wait for files: they run on threads of their own, so that a disk holds up none of
+// the threads that compute. The process has at most kFileThreads of these; other work waits for one
+// of them in a queue. So work may wait for files, but not for other work: a kernel that waits for
 // another one must not wait here.
 //
 //   class ReadKernel {
@@ -22,8 +22,8 @@ constexpr int kFileThreads = 64;
 
 // Calls `work`, then `done` with its status, on a thread for files; on this one when there is none
 // and the system has no thread left. An exception becomes a status. When the step of `ctx` is
-// cancelled before the work has begun, it never does: the status is CANCELLED. REQUIRES: `ctx` lives
-// until `done` has been destroyed.
+// cancelled before the work has begun, it never does: the status is CANCELLED. REQUIRES: `ctx`
+// lives until `done` has been destroyed.
 void RunBlocking(const KernelContext& ctx, std::function<absl::Status()> work, DoneFn done);
 
 template <class Kernel>

@@ -191,7 +191,8 @@ BOOST_AUTO_TEST_CASE(parts_of_two_saves_are_not_mixed) {
                                     first.Wait();
                                   }
                                   if (op == "Sync" && data && Has(path, "part-00001") && ++syncs_1 == 2) second.Wait();
-                                  // A writer's end: its index has its name, or its temporary data are deleted.
+                                  // A writer's end: its index has its name, or its temporary data
+                                  // are deleted.
                                   const bool index = op == "Renamed" && part_0 && path.ends_with(".index");
                                   if (index && ++indexes_0 == 1) second_has_part_0.set_value();
                                   if ((index || (op == "Delete" && part_0 && data)) && ++ends_0 == 2)

@@ -9,6 +9,7 @@
 #include "actors/messages.h"
 #include "actors/runtime_impl.h"
 #include "actors/state/state_actors.h"
+#include "kernels/device/resource_calls.h"
 #include "troupe/resource_state.h"
 
 namespace troupe {
@@ -56,6 +57,16 @@ device_stats StatsOf(const Device& device, uint64_t incarnation,
   tally.AddResources(*device.containers());
   for (const auto& q : questions) tally.Add(q->HoldersOn(device.name()));
   return {Describe(device, incarnation), tally.Largest()};
+}
+
+// What a handler throws ends its actor, and CAF tells nobody who waits for its answer.
+template <class Reply, class F>
+void OrError(Promise<Reply>* promise, F&& f) {
+  try {
+    f();
+  } catch (...) {
+    promise->deliver(caf::make_error(caf::sec::runtime_error));
+  }
 }
 
 Promise<device_stats> TellStats(DeviceActor* self) {
@@ -166,11 +177,16 @@ struct ContainerState {
 };
 using ContainerActor = caf::stateful_actor<ContainerState>;
 
-Promise<resource_snapshot> Snapshot(ContainerActor* self, const snapshot_resources& m) {
-  ContainerState& s = self->state;
-  const int64_t id = ++s.last_request;
-  auto promise = self->make_response_promise<resource_snapshot>();
-  std::vector<ResourceContainers::Entry> entries = s.containers->Entries();
+void ResourcesGathered(ContainerActor* self, int64_t request) {
+  auto w = self->state.waiting.extract(request);
+  if (!w) return;
+  resource_snapshot& snapshot = w.mapped().gathered->snapshot;
+  if (!snapshot.status.ok()) snapshot.entries.clear();
+  w.mapped().promise.deliver(std::move(snapshot));
+}
+
+void Gather(ContainerActor* self, int64_t id, const snapshot_resources& m) {
+  std::vector<ResourceContainers::Entry> entries = self->state.containers->Entries();
   std::erase_if(entries, [&](const ResourceContainers::Entry& e) {
     return e.object == nullptr ||
            std::find(m.containers.begin(), m.containers.end(), e.container) == m.containers.end();
@@ -178,6 +194,7 @@ Promise<resource_snapshot> Snapshot(ContainerActor* self, const snapshot_resourc
   auto gathered = std::make_shared<Gathered>();
   gathered->snapshot.entries.resize(entries.size());
   gathered->left = entries.size() + 1;  // and one for this loop
+  self->state.waiting.at(id).gathered = gathered;
   const auto one_less = [gathered, id, me = caf::actor_cast<caf::actor>(self)](bool in_turn) {
     std::lock_guard<std::mutex> lock(gathered->mu);
     if (--gathered->left > 0) return false;
@@ -186,35 +203,41 @@ Promise<resource_snapshot> Snapshot(ContainerActor* self, const snapshot_resourc
   };
   for (size_t i = 0; i < entries.size(); ++i) {
     const ResourceContainers::Entry& e = entries[i];
-    e.object->Save([gathered, one_less, i, keep = e](absl::StatusOr<ResourceState> state) {
+    SaveResource(*e.object, [gathered, one_less, i, keep = e](absl::StatusOr<ResourceState> state) {
       {
         std::lock_guard<std::mutex> lock(gathered->mu);
-        if (state.ok()) {
+        absl::Status taken = Guarded("taking the state of a resource", [&]() -> absl::Status {
+          if (!state.ok()) {
+            return Annotate(state.status(),
+                            StrCat("resource '", keep.name, "' of container '", keep.container, "' cannot be saved"));
+          }
           gathered->snapshot.entries[i] = {keep.container, keep.name, std::move(state->kind),
                                            std::move(state->tensors)};
-        } else if (gathered->snapshot.status.ok()) {
-          gathered->snapshot.status = Annotate(
-              state.status(), StrCat("resource '", keep.name, "' of container '", keep.container, "' cannot be saved"));
-        }
+          return absl::OkStatus();
+        });
+        if (gathered->snapshot.status.ok()) gathered->snapshot.status = std::move(taken);
       }
       one_less(false);
     });
   }
-  if (one_less(true)) {
-    if (!gathered->snapshot.status.ok()) gathered->snapshot.entries.clear();
-    promise.deliver(std::move(gathered->snapshot));
-  } else {
-    s.waiting.emplace(id, ContainerState::Waiting{promise, std::move(gathered)});
-  }
-  return promise;
+  if (one_less(true)) ResourcesGathered(self, id);
 }
 
-void ResourcesGathered(ContainerActor* self, int64_t request) {
-  auto w = self->state.waiting.extract(request);
-  if (!w) return;
-  resource_snapshot& snapshot = w.mapped().gathered->snapshot;
-  if (!snapshot.status.ok()) snapshot.entries.clear();
-  w.mapped().promise.deliver(std::move(snapshot));
+Promise<resource_snapshot> Snapshot(ContainerActor* self, const snapshot_resources& m) {
+  ContainerState& s = self->state;
+  const int64_t id = ++s.last_request;
+  auto promise = self->make_response_promise<resource_snapshot>();
+  const absl::Status begun = Guarded("beginning a snapshot", [&] {
+    s.waiting.emplace(id, ContainerState::Waiting{promise, nullptr});
+    Gather(self, id, m);
+  });
+  if (!begun.ok()) {
+    s.waiting.erase(id);
+    resource_snapshot none;
+    none.status = begun;
+    promise.deliver(std::move(none));
+  }
+  return promise;
 }
 
 absl::Status Restore(ResourceContainers* containers, restore_resources& m) {
@@ -245,11 +268,15 @@ caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceCo
     });
   }
   return {
-      [containers](list_resources) {
-        resource_list list;
-        for (ResourceContainers::Listing& l : containers->List())
-          list.entries.push_back({std::move(l.container), std::move(l.name), std::move(l.what)});
-        return list;
+      [self](list_resources) {
+        auto promise = self->make_response_promise<resource_list>();
+        OrError(&promise, [&] {
+          resource_list list;
+          for (ResourceContainers::Listing& l : self->state.containers->List())
+            list.entries.push_back({std::move(l.container), std::move(l.name), std::move(l.what)});
+          promise.deliver(std::move(list));
+        });
+        return promise;
       },
       [containers](const reset_resources& m) {
         for (const std::string& c : m.containers) containers->Clear(c);

@@ -16,6 +16,7 @@
 #include "actors/runtime_impl.h"
 #include "actors/signature.h"
 #include "actors/state/state_actors.h"
+#include "actors/step/cancel_later.h"
 #include "actors/worker_actor.h"
 #include "graph/core/device_name.h"
 #include "troupe/compute_threads.h"
@@ -331,8 +332,11 @@ void Runtime::Impl::TellFailure(const Failure& failure) {
     std::lock_guard<std::mutex> lock(mu);
     sessions = on_failure;
   }
-  // Without the lock: kernels that are told to end may be users'.
+  // Steps are marked here. What their kernels have registered is called elsewhere: it is users',
+  // and the caller, a worker or its supervisor, has others to restart.
+  CancelLater later;
   for (const auto& [session, tell] : sessions) tell(failure);
+  later.FlushAside(aside);
 }
 
 const std::atomic<uint64_t>* Runtime::Impl::IncarnationOf(const std::string& device) const {

@@ -207,14 +207,15 @@ bool Children::OnDown(caf::event_based_actor* self, const caf::down_msg& down) {
   directory_->Set(c.spec.name, nullptr, ++c.incarnation);
   if (normal && c.spec.policy.restart != Restart::kAlways) return true;
   const std::string why = self->system().render(down.reason);
-  if (c.spec.failed) c.spec.failed(why);
   const auto delay = c.spec.policy.restart == Restart::kNever ? std::chrono::milliseconds(-1)
                                                               : c.decision.OnFailure(self->clock().now());
+  // First what others wait for; it happens in a later turn than what hears of the failure here.
   if (delay.count() >= 0) {
     c.state = State::kBackingOff;
     self->delayed_send(self, delay, restart_child{number});
-    return true;
   }
+  if (c.spec.failed) c.spec.failed(why);
+  if (delay.count() >= 0) return true;
   directory_->GiveUp(c.spec.name, why);
   if (c.spec.gave_up) c.spec.gave_up(why);
   if (!c.spec.policy.escalate) return true;

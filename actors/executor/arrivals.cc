@@ -166,12 +166,12 @@ void StepState::HandleArrival(std::unique_ptr<Arrival> a) {
   }
 }
 
-// Whoever asks waits for an answer, also when there is no memory for a report.
+// Whoever asks waits for an answer, also when a report cannot be made: for want of memory, say.
 void StepState::Answered(const question& q) const {
   StepReport report;
   try {
     report = Report();
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     report.running = active_;
   }
   host_->Answer({q.number, std::move(report)});

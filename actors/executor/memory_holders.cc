@@ -1,7 +1,5 @@
 // Which nodes of a step hold memory: the values that lie in the slots of all iterations, results,
 // tensors of other parts, and what the step's resources (tensor arrays, stacks) keep.
-#include <new>
-
 #include "actors/executor/memory_tally.h"
 #include "actors/executor/step_state.h"
 
@@ -70,7 +68,7 @@ absl::Status StepState::WithMemoryHolders(uint32_t node, const absl::Status& sta
     AddHolders(&tally);
     for (const Tensor& t : out_) tally.Add(t, [&] { return HolderName(node); });
     return WithHolders(status, tally);
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     return status;
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "absl/strings/cord.h"
+#include "kernels/device/resource_calls.h"
 
 namespace troupe {
 namespace {
@@ -36,18 +37,18 @@ void MemoryTally::AddResources(const ResourceContainers& containers) {
   for (const ResourceContainers::Entry& e : containers.Entries()) {
     if (e.object == nullptr) continue;
     std::vector<int64_t> taken;  // the object may have its lock while it is visited
-    e.object->VisitTensors([&](const Tensor& t) {
+    VisitTensorsOf(*e.object, [&](const Tensor& t) {
       if (const int64_t bytes = Take(t); bytes > 0) taken.push_back(bytes);
     });
     if (taken.empty()) continue;
-    const std::string what = e.object->DebugString();
+    const std::string what = DescriptionOf(*e.object);
     for (const int64_t bytes : taken) Count(what, bytes);
   }
 }
 
 void MemoryTally::IgnoreResources(const ResourceContainers& containers) {
   for (const ResourceContainers::Entry& e : containers.Entries()) {
-    if (e.object != nullptr) e.object->VisitTensors([&](const Tensor& t) { Take(t); });
+    if (e.object != nullptr) VisitTensorsOf(*e.object, [&](const Tensor& t) { Take(t); });
   }
 }
 

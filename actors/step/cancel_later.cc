@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include "actors/aside.h"
+
 namespace troupe {
 namespace {
 
@@ -36,6 +38,20 @@ void CancelLater::Flush() noexcept {
   // What is called may leave others here.
   while (!contexts_.empty()) {
     for (const auto& context : std::exchange(contexts_, {})) context->Cancel();
+  }
+}
+
+void CancelLater::FlushAside(bool aside) noexcept {
+  if (!outermost_ || contexts_.empty()) return;
+  if (!aside) return Flush();
+  try {
+    // Told twice, a context calls its list once; so it stays here until it is sure to be told.
+    RunAside(true, [contexts = std::make_shared<Contexts>(contexts_)] {
+      for (const auto& context : *contexts) context->Cancel();
+    });
+    contexts_.clear();
+  } catch (const std::bad_alloc&) {
+    Flush();
   }
 }
 

@@ -34,10 +34,14 @@ class CancelLater {
   static void Cancel(std::shared_ptr<StepContext> context) noexcept;
   // Calls what has been left so far, if this is the outermost object.
   void Flush() noexcept;
+  // As Flush, but on a thread aside, for a thread on which nobody may wait for kernels' callbacks:
+  // a supervisor's. As Flush if `aside` is false, and when there is no memory for it.
+  void FlushAside(bool aside) noexcept;
 
  private:
+  using Contexts = std::vector<std::shared_ptr<StepContext>>;
   const bool outermost_;
-  std::vector<std::shared_ptr<StepContext>> contexts_;
+  Contexts contexts_;
 };
 
 }  // namespace troupe

@@ -81,8 +81,8 @@ caf::actor ReadyBoard::Board() {
   spec.spawn = [](caf::actor_system& system, uint64_t) { return SpawnReadyBoard(system); };
   spec.failed = [](const std::string& why) { spdlog::warn("actor '{}' failed ({}); it is restarted", kName, why); };
   const caf::actor first = SpawnReadyBoard(*in.system);
-  in.directory->Set(kName, first, 1);
-  caf::anon_send(in.supervisor, add_child{std::make_shared<ChildSpec>(std::move(spec)), first});
+  in.root->children()->Adopt(std::move(spec), first);
+  caf::anon_send(in.root->actor(), add_child{kName});
   return first;
 }
 

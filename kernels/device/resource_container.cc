@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/device/resource_calls.h"
+
 namespace troupe {
 
 absl::Status ResourceContainers::Delete(const std::string& container, const std::string& name) {
@@ -36,9 +38,8 @@ void ResourceContainers::ClearAll() {
 }
 
 std::vector<ResourceContainers::Listing> ResourceContainers::List() const {
-  std::lock_guard<std::mutex> lock(mu_);
   std::vector<Listing> list;
-  for (const auto& [key, object] : entries_) list.push_back({key.first, key.second, object->DebugString()});
+  for (const Entry& e : Entries()) list.push_back({e.container, e.name, DescriptionOf(*e.object)});
   return list;
 }
 

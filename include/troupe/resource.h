@@ -38,7 +38,8 @@ class Resource {
   using StateVisitor = std::function<void(absl::StatusOr<ResourceState>)>;
   // Calls `visit` once, with the state between two updates: at once, or on the thread of the update
   // that is under way. UNIMPLEMENTED unless the class says how it is saved (resource_state.h). The
-  // caller keeps the object alive until then.
+  // caller keeps the object alive until then. A second call counts for nothing; an exception before
+  // the first, or a visitor that is dropped without a call, means that it cannot be saved.
   virtual void Save(const StateVisitor& visit) const;
   // Called before this object takes the place of `other` in a container. INVALID_ARGUMENT, as for
   // an object of another class, keeps `other` there.

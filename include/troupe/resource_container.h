@@ -28,23 +28,27 @@ namespace TROUPE_EXPORT troupe {
 class ResourceContainers {
  public:
   // The entry as a T; made by `create` when there is none. INVALID_ARGUMENT when the entry is of
-  // another class.
+  // another class, INTERNAL when `create` gives null; what it throws passes through, and leaves no
+  // entry.
+  //
+  // `create` is called without a lock, and may look up and make other entries. Others who ask for
+  // this one wait until it returns; LookUp, Delete and the lists do not see the entry before. It must
+  // not wait for anybody who asks for the entry: FAILED_PRECONDITION when it asks itself.
   template <class T>
   absl::StatusOr<std::shared_ptr<T>> LookUpOrCreate(const std::string& container, const std::string& name,
                                                     const std::function<std::shared_ptr<T>()>& create) {
-    std::lock_guard<std::mutex> lock(mu_);
-    std::shared_ptr<Resource>& entry = entries_[{container, name}];
-    if (entry == nullptr) entry = create();
-    used_.store(true, std::memory_order_relaxed);
+    TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Resource> entry,
+                            FindOrMake(container, name, [&create]() -> std::shared_ptr<Resource> { return create(); }));
     if (auto t = std::dynamic_pointer_cast<T>(entry)) return t;
-    return InvalidArgument("resource '", name, "' of container '", container, "' is ", entry->DebugString(),
-                           ", not of the class that the op needs");
+    return OfAnotherClass(container, name, *entry);
   }
   template <class T>
   absl::StatusOr<std::shared_ptr<T>> LookUp(const std::string& container, const std::string& name) const {
     std::lock_guard<std::mutex> lock(mu_);
     const auto it = entries_.find({container, name});
-    if (it == entries_.end()) return NotFound("no resource '", name, "' in container '", container, "'");
+    if (it == entries_.end() || IsBeingMade(it->second)) {
+      return NotFound("no resource '", name, "' in container '", container, "'");
+    }
     if (auto t = std::dynamic_pointer_cast<T>(it->second)) return t;
     return InvalidArgument("resource '", name, "' is of another class");
   }
@@ -74,6 +78,13 @@ class ResourceContainers {
   int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
  private:
+  // Stands in an entry while its object is made.
+  class Making;
+  static bool IsBeingMade(const std::shared_ptr<Resource>& entry);
+  absl::StatusOr<std::shared_ptr<Resource>> FindOrMake(const std::string& container, const std::string& name,
+                                                       const std::function<std::shared_ptr<Resource>()>& make);
+  static absl::Status OfAnotherClass(const std::string& container, const std::string& name, const Resource& entry);
+
   mutable std::mutex mu_;
   std::map<std::pair<std::string, std::string>, std::shared_ptr<Resource>> entries_;
   std::atomic<int64_t> epoch_{0};

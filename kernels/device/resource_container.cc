@@ -1,16 +1,106 @@
 #include "troupe/resource_container.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <thread>
+#include <typeinfo>
 
 #include "kernels/device/resource_calls.h"
 
 namespace troupe {
 
+class ResourceContainers::Making : public Resource {
+ public:
+  std::string DebugString() const override { return "a resource that is being made"; }
+  void Wait() {
+    std::unique_lock<std::mutex> lock(mu_);
+    ended_.wait(lock, [this] { return over_; });
+  }
+  void End() {
+    std::lock_guard<std::mutex> lock(mu_);
+    over_ = true;
+    ended_.notify_all();
+  }
+  const std::thread::id maker = std::this_thread::get_id();
+
+ private:
+  std::mutex mu_;
+  std::condition_variable ended_;
+  bool over_ = false;
+};
+
+bool ResourceContainers::IsBeingMade(const std::shared_ptr<Resource>& entry) {
+  const Resource& object = *entry;
+  return typeid(object) == typeid(Making);
+}
+
+absl::Status ResourceContainers::OfAnotherClass(const std::string& container, const std::string& name,
+                                                const Resource& entry) {
+  return InvalidArgument("resource '", name, "' of container '", container, "' is ", DescriptionOf(entry),
+                         ", not of the class that the op needs");
+}
+
+absl::StatusOr<std::shared_ptr<Resource>> ResourceContainers::FindOrMake(
+    const std::string& container, const std::string& name, const std::function<std::shared_ptr<Resource>()>& make) {
+  const std::pair<std::string, std::string> key(container, name);
+  std::shared_ptr<Making> making;
+  for (;;) {
+    std::shared_ptr<Making> of_another;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      used_.store(true, std::memory_order_relaxed);
+      const auto it = entries_.find(key);
+      if (it == entries_.end()) {
+        making = std::make_shared<Making>();
+        entries_.emplace(key, making);
+        break;
+      }
+      if (!IsBeingMade(it->second)) return it->second;
+      of_another = std::static_pointer_cast<Making>(it->second);
+    }
+    if (of_another->maker == std::this_thread::get_id()) {
+      return FailedPrecondition("resource '", name, "' of container '", container, "' is asked for while it is made");
+    }
+    of_another->Wait();
+  }
+  // However the making ends, the others go on, and nothing stays but an object.
+  struct AtEnd {
+    ResourceContainers* all;
+    const std::pair<std::string, std::string>& key;
+    Making* making;
+    ~AtEnd() {
+      {
+        std::lock_guard<std::mutex> lock(all->mu_);
+        const auto it = all->entries_.find(key);
+        if (it != all->entries_.end() && it->second.get() == making) all->entries_.erase(it);
+      }
+      making->End();
+    }
+  };
+  const AtEnd end{this, key, making.get()};
+  std::shared_ptr<Resource> made = make();
+  if (made == nullptr) {
+    return Internal("resource '", name, "' of container '", container, "' was made as a null pointer");
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = entries_.find(key);
+  // The container was cleared meanwhile: the object is its caller's alone.
+  if (it == entries_.end()) return made;
+  if (it->second == making) {
+    it->second = made;
+    return made;
+  }
+  // Put, or another who came after the clearing, was first.
+  return IsBeingMade(it->second) ? made : it->second;
+}
+
 absl::Status ResourceContainers::Delete(const std::string& container, const std::string& name) {
   std::shared_ptr<Resource> dead;  // destroyed outside of the lock
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = entries_.find({container, name});
-  if (it == entries_.end()) return NotFound("no resource '", name, "' in container '", container, "'");
+  if (it == entries_.end() || IsBeingMade(it->second)) {
+    return NotFound("no resource '", name, "' in container '", container, "'");
+  }
   dead = std::move(it->second);
   entries_.erase(it);
   epoch_.fetch_add(1, std::memory_order_release);
@@ -46,16 +136,23 @@ std::vector<ResourceContainers::Listing> ResourceContainers::List() const {
 std::vector<ResourceContainers::Entry> ResourceContainers::Entries() const {
   std::lock_guard<std::mutex> lock(mu_);
   std::vector<Entry> list;
-  for (const auto& [key, object] : entries_) list.push_back({key.first, key.second, object});
+  for (const auto& [key, object] : entries_) {
+    if (!IsBeingMade(object)) list.push_back({key.first, key.second, object});
+  }
   return list;
 }
 
 absl::Status ResourceContainers::Put(const std::vector<Entry>& entries, const std::vector<std::string>& whole) {
+  for (const Entry& e : entries) {
+    if (e.object == nullptr) {
+      return Internal("resource '", e.name, "' of container '", e.container, "' was made as a null pointer");
+    }
+  }
   std::vector<std::shared_ptr<Resource>> dead;  // destroyed outside of the lock
   std::lock_guard<std::mutex> lock(mu_);
   for (const Entry& e : entries) {
     const auto it = entries_.find({e.container, e.name});
-    if (it == entries_.end() || it->second == nullptr) continue;
+    if (it == entries_.end() || IsBeingMade(it->second)) continue;
     TROUPE_RETURN_IF_ERROR(Annotate(e.object->TakePlaceOf(*it->second),
                                     StrCat("resource '", e.name, "' of container '", e.container, "'")));
   }

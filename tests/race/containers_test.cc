@@ -1,7 +1,11 @@
 // State that kernels of many steps look up, clear and share: containers, caches of them, random
 // streams.
 #include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <future>
 #include <set>
+#include <stdexcept>
 
 #include "kernels/random/random_state.h"
 #include "tests/race/threads.h"
@@ -38,6 +42,70 @@ BOOST_AUTO_TEST_CASE(an_entry_is_made_once) {
     BOOST_TEST(alive == 1);
     BOOST_TEST(wrong.count() == 0);
   }
+}
+
+// What a program's `create` does concerns nobody but those who ask for the same entry.
+BOOST_AUTO_TEST_CASE(an_entry_is_made_without_the_lock) {
+  std::atomic<int> alive{0};
+  ResourceContainers containers;
+  const auto make = [&] { return std::make_shared<Thing>(&alive); };
+  std::promise<void> begun, gate;
+  auto first = std::async(std::launch::async, [&] {
+    return containers.LookUpOrCreate<Thing>("c", "slow", [&] {
+      begun.set_value();
+      gate.get_future().wait();
+      return containers.LookUpOrCreate<Thing>("c", "inner", make).value();
+    });
+  });
+  begun.get_future().wait();
+  auto second = std::async(std::launch::async, [&] { return containers.LookUpOrCreate<Thing>("c", "slow", make); });
+  // Others go on, and do not see what is not there yet.
+  auto others = std::async(std::launch::async, [&] {
+    BOOST_TEST(containers.LookUpOrCreate<Thing>("c", "quick", make).ok());
+    BOOST_TEST(!containers.LookUp<Thing>("c", "slow").ok());
+    BOOST_TEST(!containers.Delete("c", "slow").ok());
+    BOOST_TEST(containers.List().size() == 1u);
+    containers.Clear("d");
+  });
+  const bool went_on = others.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  BOOST_TEST(went_on);
+  gate.set_value();
+  if (!went_on) std::_Exit(1);  // the lock is held for good
+  const auto a = first.get(), b = second.get();
+  BOOST_REQUIRE(a.ok());
+  BOOST_REQUIRE(b.ok());
+  BOOST_TEST((*a == *b));
+  BOOST_TEST((*containers.LookUp<Thing>("c", "slow") == *a));
+  BOOST_TEST(alive == 2);  // "slow" is "inner"
+}
+
+BOOST_AUTO_TEST_CASE(an_entry_that_could_not_be_made_leaves_nothing) {
+  std::atomic<int> alive{0};
+  ResourceContainers containers;
+  const auto make = [&] { return std::make_shared<Thing>(&alive); };
+  const auto throws = []() -> std::shared_ptr<Thing> { throw std::runtime_error("no"); };
+  BOOST_CHECK_THROW((void)containers.LookUpOrCreate<Thing>("c", "n", throws), std::runtime_error);
+  BOOST_TEST(containers.List().empty());
+  const auto null = containers.LookUpOrCreate<Thing>("c", "n", [] { return std::shared_ptr<Thing>(); });
+  BOOST_TEST(absl::IsInternal(null.status()));
+  BOOST_TEST(containers.List().empty());
+  BOOST_TEST(containers.Entries().empty());
+  // Who asks for the entry while it makes it gets an error, and the others go on.
+  absl::Status again;
+  const auto made = containers.LookUpOrCreate<Thing>("c", "n", [&] {
+    again = containers.LookUpOrCreate<Thing>("c", "n", make).status();
+    return make();
+  });
+  BOOST_TEST(absl::IsFailedPrecondition(again));
+  BOOST_REQUIRE(made.ok());
+  // Cleared meanwhile, it is its maker's alone.
+  const auto cleared = containers.LookUpOrCreate<Thing>("d", "n", [&] {
+    containers.Clear("d");
+    return make();
+  });
+  BOOST_REQUIRE(cleared.ok());
+  BOOST_TEST(!containers.LookUp<Thing>("d", "n").ok());
+  BOOST_TEST(containers.List().size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(caches_follow_cleared_containers) {

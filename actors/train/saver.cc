@@ -327,7 +327,9 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
       const std::vector<std::string> like = reader->NamesLike(a.name);
       if (!like.empty()) StrAppend(&problem, " (most like it: '", StrJoin(like, "', '"), "')");
     } else if (entry->dtype != a.dtype) {
-      problem = StrCat("'", a.name, "' is ", Name(entry->dtype), " there and ", Name(a.dtype), " here");
+      problem = StrCat("'", a.name, "' is ",
+                       entry->dtype != DType::kInvalid ? Name(entry->dtype) : StrCat("of type ", entry->unknown_type),
+                       " there and ", Name(a.dtype), " here");
     } else if (a.shape_and_slice.empty() && !a.shape.IsCompatibleWith(entry->shape)) {
       problem = StrCat("'", a.name, "' has shape ", entry->shape.DebugString(), " there and ", a.shape.DebugString(),
                        " here");

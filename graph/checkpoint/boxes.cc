@@ -105,4 +105,9 @@ absl::StatusOr<Tensor> Assemble(DType dtype, const TensorSlice& want, const std:
   return out;
 }
 
+absl::Status UnknownType(std::string_view path, std::string_view name, int type) {
+  return Unimplemented(path, ": the tensor '", CEscape(name), "' cannot be read: its type, number ", type,
+                       ", is not known here");
+}
+
 }  // namespace troupe

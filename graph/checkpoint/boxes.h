@@ -23,6 +23,9 @@ void CopyBox(const TensorSlice& what, const TensorSlice& from_box, const Tensor&
 absl::StatusOr<Tensor> Assemble(DType dtype, const TensorSlice& want, const std::vector<TensorSlice>& slices,
                                 const std::function<absl::StatusOr<Tensor>(size_t)>& read);
 
+// What readers of both formats answer.
+absl::Status UnknownType(std::string_view path, std::string_view name, int type);
+
 }  // namespace troupe
 
 #endif  // TROUPE_GRAPH_CHECKPOINT_BOXES_H_

@@ -28,6 +28,7 @@ class BundleEntryProto;
 
 struct BundleEntry {
   DType dtype = DType::kInvalid;
+  int unknown_type = 0;  // as CheckpointReader::Entry's
   TensorShape shape;
   int shard = 0;
   uint64_t offset = 0, size = 0;

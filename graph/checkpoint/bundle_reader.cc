@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> BundleReader::Open(const std::
   r->prefix_ = prefix;
   TROUPE_ASSIGN_OR_RETURN(r->index_, BundleIndex::Read(prefix));
   for (const auto& [key, entry] : r->index_.entries) {
-    if (!IsSliceKey(key)) r->entries_.push_back({key, entry.dtype, entry.shape, entry.slices});
+    if (!IsSliceKey(key)) r->entries_.push_back({key, entry.dtype, entry.shape, entry.slices, entry.unknown_type});
   }
   return r;
 }
@@ -126,6 +126,7 @@ absl::StatusOr<Tensor> BundleReader::ReadSlice(std::string_view name, const Tens
   const auto it = IsSliceKey(name) ? index_.entries.end() : index_.entries.find(name);
   if (it == index_.entries.end()) return NotFound(prefix_, ": there is no tensor '", CEscape(name), "'");
   const BundleEntry& entry = it->second;
+  if (entry.dtype == DType::kInvalid) return UnknownType(prefix_, name, entry.unknown_type);
   absl::StatusOr<TensorSlice> want = slice.Within(entry.shape);
   if (!want.ok()) return Annotate(want.status(), StrCat(prefix_, ": the tensor '", CEscape(name), "'"));
   if (entry.slices.empty()) {

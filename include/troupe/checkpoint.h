@@ -86,6 +86,9 @@ class CheckpointReader {
     DType dtype = DType::kInvalid;
     TensorShape shape;
     std::vector<TensorSlice> slices;  // empty: it is kept whole
+    // Where `dtype` is kInvalid: the number of its type, which is of a newer TensorFlow. Reading it
+    // is UNIMPLEMENTED.
+    int unknown_type = 0;
   };
   // Sorted by name.
   const std::vector<Entry>& entries() const { return entries_; }

@@ -215,9 +215,26 @@ void ResourcesGathered(ContainerActor* self, int64_t request) {
   w.mapped().promise.deliver(std::move(snapshot));
 }
 
-absl::Status Restore(ResourceContainers* containers, restore_resources& m) {
+// What stays on a device is charged to it, as what its kernels make.
+absl::Status Charge(const Device& device, const resource_snapshot::Entry& entry, Tensor* tensor) {
+  Allocator* const allocator = device.allocator();
+  if (allocator == Allocator::Cpu() || device.memory() != MemoryKind::kHost || !tensor->valid() ||
+      tensor->memory() != MemoryKind::kHost || allocator->ChargeOf(*tensor->buffer()) > 0) {
+    return absl::OkStatus();
+  }
+  Tensor own = tensor->Clone(allocator);
+  if (!own.valid()) {
+    return ResourceExhausted("no memory for resource '", entry.name, "' of container '", entry.container, "', ",
+                             tensor->TypeAndShape(), ", on device ", device.name());
+  }
+  *tensor = std::move(own);
+  return absl::OkStatus();
+}
+
+absl::Status Restore(ResourceContainers* containers, const Device& device, restore_resources& m) {
   std::vector<ResourceContainers::Entry> made;
   for (resource_snapshot::Entry& e : m.entries) {
+    for (auto& [key, tensor] : e.tensors) TROUPE_RETURN_IF_ERROR(Charge(device, e, &tensor));
     absl::StatusOr<std::shared_ptr<Resource>> object = MakeResource(e.name, {std::move(e.kind), std::move(e.tensors)});
     if (!object.ok())
       return Annotate(object.status(), StrCat("resource '", e.name, "' of container '", e.container, "'"));
@@ -226,7 +243,8 @@ absl::Status Restore(ResourceContainers* containers, restore_resources& m) {
   return containers->Put(made, m.whole);
 }
 
-caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceContainers> containers) {
+caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceContainers> containers,
+                                std::shared_ptr<const Device> device) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.containers = containers;
@@ -243,8 +261,8 @@ caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceCo
       },
       [self](const snapshot_resources& m) { return Snapshot(self, m); },
       [self](resources_gathered m) { ResourcesGathered(self, m.request); },
-      [containers](restore_resources& m) {
-        return resources_restored{Guarded("making a resource", [&] { return Restore(containers.get(), m); })};
+      [containers, device](restore_resources& m) {
+        return resources_restored{Guarded("making a resource", [&] { return Restore(containers.get(), *device, m); })};
       },
   };
 }
@@ -262,8 +280,9 @@ caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device
                        bool aside, std::chrono::milliseconds idle) {
   return system.spawn<caf::hidden>(DeviceBehavior, std::move(device), incarnation, std::move(ask), aside, idle);
 }
-caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers) {
-  return system.spawn<caf::hidden>(ContainerBehavior, std::move(containers));
+caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers,
+                          std::shared_ptr<const Device> device) {
+  return system.spawn<caf::hidden>(ContainerBehavior, std::move(containers), std::move(device));
 }
 
 }  // namespace troupe

@@ -76,7 +76,8 @@ using AskSteps = std::function<std::vector<std::shared_ptr<StepQuestion>>(
 // without being asked when nothing was allocated for `idle`.
 caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device, uint64_t incarnation, AskSteps ask,
                        bool aside, std::chrono::milliseconds idle = std::chrono::seconds(10));
-caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers);
+caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers,
+                          std::shared_ptr<const Device> device);
 
 }  // namespace troupe
 

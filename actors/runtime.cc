@@ -76,7 +76,7 @@ void SpawnCast(Runtime::Impl* impl) {
     };
     impl->workers_children->Spawn(system, std::move(device));
     ChildSpec container = SpecOf(impl, "container:" + d->name(), impl->policies.container, d->name(), nullptr);
-    container.spawn = [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers()); };
+    container.spawn = [d](caf::actor_system& s, uint64_t) { return SpawnContainer(s, d->shared_containers(), d); };
     impl->workers_children->Spawn(system, std::move(container));
   }
   ChildSpec worker = SpecOf(impl, "worker", impl->policies.worker, std::string(kTask), nullptr);

@@ -8,6 +8,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include "actors/runtime_impl.h"
 #include "graph/checkpoint/first_format.h"
 #include "graph/train/build.h"
 #include "troupe/const.h"
@@ -349,7 +350,10 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
   if (assignments_.empty()) {
     return Unimplemented("the nodes behind '", restore_, "' are not known, so that none can be left out");
   }
-  // The others: what RestoreV2 would give is fed, to those nodes alone that assign it.
+  // The others: what RestoreV2 would give is fed, to those nodes alone that assign it. It stays in
+  // the variables, so that the memory limit counts it.
+  if (const auto& allocator = session.runtime()->impl()->allocator; allocator != nullptr)
+    reader->ReadInto(allocator.get());
   Feeds feeds;
   Names targets;
   for (const Assignment* a : found) {

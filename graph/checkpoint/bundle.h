@@ -73,8 +73,9 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<const Shard*> Data(int shard) const;
   // Where the bytes lie. DATA_LOSS when they cannot be there.
   absl::StatusOr<const Shard*> Locate(std::string_view name, const BundleEntry& entry) const;
-  absl::StatusOr<Tensor> ReadEntry(std::string_view name, const BundleEntry& entry) const;
-  absl::StatusOr<Tensor> ReadStrings(std::string_view name, const BundleEntry& entry, const Shard& shard) const;
+  absl::StatusOr<Tensor> ReadEntry(std::string_view name, const BundleEntry& entry, Allocator* allocator) const;
+  absl::StatusOr<Tensor> ReadStrings(std::string_view name, const BundleEntry& entry, const Shard& shard,
+                                     Allocator* allocator) const;
   absl::Status Damaged(const Shard& shard, std::string_view name, const BundleEntry& entry, std::string_view why) const;
 
   std::string prefix_;

@@ -194,9 +194,15 @@ absl::StatusOr<Tensor> FirstFormatReader::ReadSlice(std::string_view name, const
     TROUPE_ASSIGN_OR_RETURN(TensorSlice box, s.Within(kept.shape));
     boxes.push_back(std::move(box));
   }
-  absl::StatusOr<Tensor> all = Assemble(kept.dtype, *want, boxes, [&](size_t i) {
-    return ReadPart(name, kept.dtype, kept.slices[i].first, boxes[i].shape(), *kept.slices[i].second);
-  });
+  absl::StatusOr<Tensor> all =
+      Assemble(allocator_, kept.dtype, *want, boxes, [&](size_t i, Allocator* to) -> absl::StatusOr<Tensor> {
+        absl::StatusOr<Tensor> part =
+            ReadPart(name, kept.dtype, kept.slices[i].first, boxes[i].shape(), *kept.slices[i].second);
+        if (!part.ok() || to == Allocator::Cpu()) return part;
+        Tensor own = part->Clone(to);
+        if (!own.valid()) return NoMemoryToRead(name, part->bytes(), *to);
+        return own;
+      });
   if (absl::IsInvalidArgument(all.status())) {
     return DataLoss(tables_[0]->path(), ": the tensor '", CEscape(name), "': ", all.status().message());
   }

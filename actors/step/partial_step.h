@@ -21,8 +21,8 @@
 //
 // A partial run is one step: every node runs once, as soon as its inputs are there. The running
 // step keeps this object alive, so that dropping the handle need not wait. Thread rule: all methods
-// are thread safe; a call waits for its fetches, the last one for the end of the step: what the targets
-// do is done then, and their errors are told.
+// are thread safe; a call waits for its fetches, the last one for the end of the step: what the
+// targets do is done then, and their errors are told.
 //
 // Tests of the edges, tests/cast/partial_step_test.cc:
 //   1, 3  edges_1_and_3_a_step_is_fed_and_fetched_piece_by_piece

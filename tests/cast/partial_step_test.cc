@@ -243,8 +243,8 @@ BOOST_AUTO_TEST_CASE(edge_9_the_last_call_waits_for_the_targets) {
     TROUPE_REQUIRE_OK(session->Extend(*root.graph()));
     TROUPE_REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
     float updates = 0;
-    // The feed with the fetch, before it, and with no fetch at all; each twice, the second time with
-    // a signature that is known.
+    // The feed with the fetch, before it, and with no fetch at all; each twice, the second time
+    // with a signature that is known.
     for (int way = 0; way < 6; ++way) {
       const Names fetches = way % 3 == 2 ? Names{} : Names{"y"};
       const auto step = [&](const std::string& target, absl::Status end, const RunOptions& last) {

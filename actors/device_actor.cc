@@ -240,9 +240,26 @@ Promise<resource_snapshot> Snapshot(ContainerActor* self, const snapshot_resourc
   return promise;
 }
 
-absl::Status Restore(ResourceContainers* containers, restore_resources& m) {
+// What stays on a device is charged to it, as what its kernels make.
+absl::Status Charge(const Device& device, const resource_snapshot::Entry& entry, Tensor* tensor) {
+  Allocator* const allocator = device.allocator();
+  if (allocator == Allocator::Cpu() || device.memory() != MemoryKind::kHost || !tensor->valid() ||
+      tensor->memory() != MemoryKind::kHost || allocator->ChargeOf(*tensor->buffer()) > 0) {
+    return absl::OkStatus();
+  }
+  Tensor own = tensor->Clone(allocator);
+  if (!own.valid()) {
+    return ResourceExhausted("no memory for resource '", entry.name, "' of container '", entry.container, "', ",
+                             tensor->TypeAndShape(), ", on device ", device.name());
+  }
+  *tensor = std::move(own);
+  return absl::OkStatus();
+}
+
+absl::Status Restore(ResourceContainers* containers, const Device& device, restore_resources& m) {
   std::vector<ResourceContainers::Entry> made;
   for (resource_snapshot::Entry& e : m.entries) {
+    for (auto& [key, tensor] : e.tensors) TROUPE_RETURN_IF_ERROR(Charge(device, e, &tensor));
     absl::StatusOr<std::shared_ptr<Resource>> object = MakeResource(e.name, {std::move(e.kind), std::move(e.tensors)});
     if (!object.ok())
       return Annotate(object.status(), StrCat("resource '", e.name, "' of container '", e.container, "'"));
@@ -253,7 +270,7 @@ absl::Status Restore(ResourceContainers* containers, restore_resources& m) {
 }
 
 caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceContainers> containers,
-                                std::shared_ptr<StateActors> states) {
+                                std::shared_ptr<const Device> device, std::shared_ptr<StateActors> states) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.containers = containers;
@@ -290,8 +307,8 @@ caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceCo
       [self](restart_child r) {
         if (self->state.states != nullptr) self->state.states->OnRestart(self, r.number);
       },
-      [containers](restore_resources& m) {
-        return resources_restored{Guarded("making a resource", [&] { return Restore(containers.get(), m); })};
+      [containers, device](restore_resources& m) {
+        return resources_restored{Guarded("making a resource", [&] { return Restore(containers.get(), *device, m); })};
       },
   };
 }
@@ -310,8 +327,8 @@ caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device
   return system.spawn<caf::hidden>(DeviceBehavior, std::move(device), incarnation, std::move(ask), aside, idle);
 }
 caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers,
-                          std::shared_ptr<StateActors> states) {
-  return system.spawn<caf::hidden>(ContainerBehavior, std::move(containers), std::move(states));
+                          std::shared_ptr<const Device> device, std::shared_ptr<StateActors> states) {
+  return system.spawn<caf::hidden>(ContainerBehavior, std::move(containers), std::move(device), std::move(states));
 }
 
 }  // namespace troupe

@@ -86,7 +86,7 @@ caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device
                        bool aside, std::chrono::milliseconds idle = std::chrono::seconds(10));
 // `states`: the actors of its resources; null: it has none.
 caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers,
-                          std::shared_ptr<StateActors> states = nullptr);
+                          std::shared_ptr<const Device> device, std::shared_ptr<StateActors> states = nullptr);
 
 }  // namespace troupe
 

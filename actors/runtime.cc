@@ -87,7 +87,7 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
     impl->states.push_back(states);
     SetStateHost(d->containers(), states);
     container.spawn = [d, states](caf::actor_system& s, uint64_t) {
-      return SpawnContainer(s, d->shared_containers(), states);
+      return SpawnContainer(s, d->shared_containers(), d, states);
     };
     task->children->Spawn(system, std::move(container));
   }

@@ -421,8 +421,8 @@ absl::Status Session::Set(const Variable& variable, const Tensor& value) {
       impl_->set_nodes.insert(nodes.assign);
     }
   }
-  // The variable may keep what it is given.
-  Tensor copy = value.Clone();
+  // The variable may keep what it is given, which the memory limit counts.
+  Tensor copy = value.Clone(impl_->runtime->impl()->allocator.get());
   if (!copy.valid()) return ResourceExhausted("Set of '", name, "': no memory for ", value.shape().DebugString());
   return Run({{nodes.value, std::move(copy)}}, {}, {nodes.assign}, nullptr);
 }

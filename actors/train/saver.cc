@@ -15,6 +15,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/aside.h"
+#include "actors/runtime_impl.h"
 #include "actors/train/meta_graph.h"
 #include "graph/checkpoint/first_format.h"
 #include "graph/train/build.h"
@@ -698,7 +699,9 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
       const std::vector<std::string> like = reader->NamesLike(a.name);
       if (!like.empty()) StrAppend(&problem, " (most like it: '", StrJoin(like, "', '"), "')");
     } else if (entry->dtype != a.dtype) {
-      problem = StrCat("'", a.name, "' is ", Name(entry->dtype), " there and ", Name(a.dtype), " here");
+      problem = StrCat("'", a.name, "' is ",
+                       entry->dtype != DType::kInvalid ? Name(entry->dtype) : StrCat("of type ", entry->unknown_type),
+                       " there and ", Name(a.dtype), " here");
     } else if (a.shape_and_slice.empty() && !a.shape.IsCompatibleWith(entry->shape)) {
       problem = StrCat("'", a.name, "' has shape ", entry->shape.DebugString(), " there and ", a.shape.DebugString(),
                        " here");
@@ -730,7 +733,10 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
   if (assignments_.empty()) {
     return Unimplemented("the nodes behind '", restore_, "' are not known, so that none can be left out");
   }
-  // The others: what RestoreV2 would give is fed, to those nodes alone that assign it.
+  // The others: what RestoreV2 would give is fed, to those nodes alone that assign it. It stays in
+  // the variables, so that the memory limit counts it.
+  if (const auto& allocator = session.runtime()->impl()->allocator; allocator != nullptr)
+    reader->ReadInto(allocator.get());
   Feeds feeds;
   Names targets;
   for (const Assignment* a : found) {

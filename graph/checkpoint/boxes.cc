@@ -61,8 +61,9 @@ void CopyBox(const TensorSlice& what, const TensorSlice& from_box, const Tensor&
   });
 }
 
-absl::StatusOr<Tensor> Assemble(DType dtype, const TensorSlice& want, const std::vector<TensorSlice>& slices,
-                                const std::function<absl::StatusOr<Tensor>(size_t)>& read) {
+absl::StatusOr<Tensor> Assemble(Allocator* allocator, DType dtype, const TensorSlice& want,
+                                const std::vector<TensorSlice>& slices,
+                                const std::function<absl::StatusOr<Tensor>(size_t, Allocator*)>& read) {
   const TensorShape shape = want.shape();
   const int64_t elements = shape.num_elements();
   struct Piece {
@@ -72,7 +73,7 @@ absl::StatusOr<Tensor> Assemble(DType dtype, const TensorSlice& want, const std:
   std::vector<Piece> pieces;
   int64_t covered = 0;
   for (size_t i = 0; i < slices.size(); ++i) {
-    if (slices[i] == want) return read(i);
+    if (slices[i] == want) return read(i, allocator);
     std::optional<TensorSlice> common = Intersect(slices[i], want);
     if (!common.has_value()) continue;
     const int64_t more = Elements(*common);
@@ -83,7 +84,7 @@ absl::StatusOr<Tensor> Assemble(DType dtype, const TensorSlice& want, const std:
   if (covered != elements) {
     return InvalidArgument("its slices have ", covered, " of the ", elements, " elements of '", want.ToString(), "'");
   }
-  Tensor out(dtype, shape);
+  Tensor out(allocator, dtype, shape);
   if (!out.valid()) return ResourceExhausted("no memory for ", shape.DebugString(), " of ", Name(dtype));
   // There are as many elements as there should be, so that one which comes twice hides one which is
   // missing.
@@ -99,10 +100,18 @@ absl::StatusOr<Tensor> Assemble(DType dtype, const TensorSlice& want, const std:
       });
       if (twice) return InvalidArgument("slices of it overlap in '", want.ToString(), "'");
     }
-    TROUPE_ASSIGN_OR_RETURN(const Tensor part, read(piece.slice));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor part, read(piece.slice, Allocator::Cpu()));
     CopyBox(piece.what, slices[piece.slice], part, want, &out);
   }
   return out;
+}
+
+absl::Status UnknownType(std::string_view path, std::string_view name, int type) {
+  return Unimplemented(path, ": the tensor '", CEscape(name), "' cannot be read: its type, number ", type,
+                       ", is not known here");
+}
+absl::Status NoMemoryToRead(std::string_view name, size_t bytes, const Allocator& allocator) {
+  return ResourceExhausted("no memory for '", CEscape(name), "', ", bytes, " bytes, from allocator ", allocator.name());
 }
 
 }  // namespace troupe

@@ -18,10 +18,16 @@ std::optional<TensorSlice> Intersect(const TensorSlice& a, const TensorSlice& b)
 void CopyBox(const TensorSlice& what, const TensorSlice& from_box, const Tensor& from, const TensorSlice& to_box,
              Tensor* to);
 // The box `want` of a tensor of which `slices` are kept. `read` gives one of them. INVALID_ARGUMENT
-// when a part of the box is in no slice, or in two; checked before anything is read. REQUIRES: all
-// boxes came from Within.
-absl::StatusOr<Tensor> Assemble(DType dtype, const TensorSlice& want, const std::vector<TensorSlice>& slices,
-                                const std::function<absl::StatusOr<Tensor>(size_t)>& read);
+// when a part of the box is in no slice, or in two; checked before anything is read. The result is
+// `allocator`'s, and so is what `read` gives for it; parts that are copied are the process's.
+// REQUIRES: all boxes came from Within.
+absl::StatusOr<Tensor> Assemble(Allocator* allocator, DType dtype, const TensorSlice& want,
+                                const std::vector<TensorSlice>& slices,
+                                const std::function<absl::StatusOr<Tensor>(size_t, Allocator*)>& read);
+
+// What readers of both formats answer.
+absl::Status UnknownType(std::string_view path, std::string_view name, int type);
+absl::Status NoMemoryToRead(std::string_view name, size_t bytes, const Allocator& allocator);
 
 }  // namespace troupe
 

@@ -28,6 +28,7 @@ class BundleEntryProto;
 
 struct BundleEntry {
   DType dtype = DType::kInvalid;
+  int unknown_type = 0;  // as CheckpointReader::Entry's
   TensorShape shape;
   int shard = 0;
   uint64_t offset = 0, size = 0;
@@ -70,8 +71,9 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<const Shard*> Data(int shard) const;
   // Where the bytes lie. DATA_LOSS when they cannot be there.
   absl::StatusOr<const Shard*> Locate(std::string_view name, const BundleEntry& entry) const;
-  absl::StatusOr<Tensor> ReadEntry(std::string_view name, const BundleEntry& entry) const;
-  absl::StatusOr<Tensor> ReadStrings(std::string_view name, const BundleEntry& entry, const Shard& shard) const;
+  absl::StatusOr<Tensor> ReadEntry(std::string_view name, const BundleEntry& entry, Allocator* allocator) const;
+  absl::StatusOr<Tensor> ReadStrings(std::string_view name, const BundleEntry& entry, const Shard& shard,
+                                     Allocator* allocator) const;
   absl::Status Damaged(const Shard& shard, std::string_view name, const BundleEntry& entry, std::string_view why) const;
 
   std::string prefix_;

@@ -39,9 +39,14 @@ absl::StatusOr<BundleEntry> ReadEntry(std::string_view value, int shards) {
   proto::BundleEntryProto p;
   if (!Parse(value, &p)) return DataLoss("it cannot be parsed");
   BundleEntry entry;
-  if (!IsValidDType(p.dtype()) || p.dtype() > kRefOffset)
-    return DataLoss("it has no type that is known: ", static_cast<int>(p.dtype()));
-  entry.dtype = static_cast<DType>(p.dtype());
+  const int type = p.dtype();
+  if (type <= 0 || type >= kRefOffset) return DataLoss("its type is impossible: ", type);
+  // A type of a newer TensorFlow: the other tensors can be read.
+  if (IsValidDType(type)) {
+    entry.dtype = static_cast<DType>(type);
+  } else {
+    entry.unknown_type = type;
+  }
   TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape shape, ShapeFromProto(p.shape()));
   if (!shape.IsFullyDefined()) return DataLoss("its shape is not known: ", shape.DebugString());
   entry.shape = shape.AsTensorShape();
@@ -99,7 +104,7 @@ absl::Status BundleIndex::Write(const std::string& to) const {
   TROUPE_RETURN_IF_ERROR(table.Add("", header.SerializeAsString()));
   for (const auto& [key, entry] : entries) {
     proto::BundleEntryProto p;
-    p.set_dtype(static_cast<proto::DataType>(entry.dtype));
+    p.set_dtype(static_cast<proto::DataType>(static_cast<int>(entry.dtype) + entry.unknown_type));
     ShapeToProto(entry.shape, p.mutable_shape());
     for (const TensorSlice& slice : entry.slices) SliceToProto(slice, p.add_slices());
     if (entry.slices.empty()) {

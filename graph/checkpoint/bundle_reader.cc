@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> BundleReader::Open(const std::
   r->prefix_ = prefix;
   TROUPE_ASSIGN_OR_RETURN(r->index_, BundleIndex::Read(prefix));
   for (const auto& [key, entry] : r->index_.entries) {
-    if (!IsSliceKey(key)) r->entries_.push_back({key, entry.dtype, entry.shape, entry.slices});
+    if (!IsSliceKey(key)) r->entries_.push_back({key, entry.dtype, entry.shape, entry.slices, entry.unknown_type});
   }
   return r;
 }
@@ -43,10 +43,11 @@ absl::StatusOr<const BundleReader::Shard*> BundleReader::Locate(std::string_view
   return shard;
 }
 
-absl::StatusOr<Tensor> BundleReader::ReadEntry(std::string_view name, const BundleEntry& entry) const {
+absl::StatusOr<Tensor> BundleReader::ReadEntry(std::string_view name, const BundleEntry& entry,
+                                               Allocator* allocator) const {
   if (!entry.slices.empty()) return DataLoss(prefix_, ": a slice of '", CEscape(name), "' has slices of its own");
   TROUPE_ASSIGN_OR_RETURN(const Shard* const shard, Locate(name, entry));
-  if (entry.dtype == DType::kString) return ReadStrings(name, entry, *shard);
+  if (entry.dtype == DType::kString) return ReadStrings(name, entry, *shard, allocator);
   if (!IsPlainBytes(entry.dtype)) {
     return Unimplemented(prefix_, ": the tensor '", CEscape(name), "' is a ", Name(entry.dtype),
                          ", which cannot be read");
@@ -57,8 +58,8 @@ absl::StatusOr<Tensor> BundleReader::ReadEntry(std::string_view name, const Bund
     return Damaged(*shard, name, entry,
                    StrCat("has another size than ", Name(entry.dtype), " ", entry.shape.DebugString()));
   }
-  Tensor out(entry.dtype, entry.shape);
-  if (!out.valid()) return ResourceExhausted("no memory for '", name, "', ", entry.size, " bytes");
+  Tensor out(allocator, entry.dtype, entry.shape);
+  if (!out.valid()) return NoMemoryToRead(name, static_cast<size_t>(entry.size), *allocator);
   // The checksum of a piece is computed while its bytes are in the cache.
   constexpr uint64_t kPiece = uint64_t{1} << 18;
   uint32_t crc = 0;
@@ -78,8 +79,8 @@ absl::StatusOr<Tensor> BundleReader::ReadEntry(std::string_view name, const Bund
   return out;
 }
 
-absl::StatusOr<Tensor> BundleReader::ReadStrings(std::string_view name, const BundleEntry& entry,
-                                                 const Shard& shard) const {
+absl::StatusOr<Tensor> BundleReader::ReadStrings(std::string_view name, const BundleEntry& entry, const Shard& shard,
+                                                 Allocator* allocator) const {
   const auto elements = static_cast<uint64_t>(entry.shape.num_elements());
   if (elements > entry.size || entry.size - elements < 4) return Damaged(shard, name, entry, "is too short");
   std::string bytes;
@@ -112,7 +113,7 @@ absl::StatusOr<Tensor> BundleReader::ReadStrings(std::string_view name, const Bu
   if (files::MaskCrc(files::Crc32c(in, crc)) != entry.crc) {
     return Damaged(shard, name, entry, "has a wrong checksum");
   }
-  Tensor out(DType::kString, entry.shape);
+  Tensor out(allocator, DType::kString, entry.shape);
   if (!out.valid()) return ResourceExhausted("no memory for '", name, "', ", elements, " strings");
   std::string* to = out.data<std::string>();
   for (const uint64_t length : lengths) {
@@ -126,13 +127,14 @@ absl::StatusOr<Tensor> BundleReader::ReadSlice(std::string_view name, const Tens
   const auto it = IsSliceKey(name) ? index_.entries.end() : index_.entries.find(name);
   if (it == index_.entries.end()) return NotFound(prefix_, ": there is no tensor '", CEscape(name), "'");
   const BundleEntry& entry = it->second;
+  if (entry.dtype == DType::kInvalid) return UnknownType(prefix_, name, entry.unknown_type);
   absl::StatusOr<TensorSlice> want = slice.Within(entry.shape);
   if (!want.ok()) return Annotate(want.status(), StrCat(prefix_, ": the tensor '", CEscape(name), "'"));
   if (entry.slices.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(const Tensor all, ReadEntry(name, entry));
     TROUPE_ASSIGN_OR_RETURN(const TensorSlice whole, TensorSlice::Full(entry.shape.rank()).Within(entry.shape));
-    if (*want == whole) return all;
-    Tensor out(entry.dtype, want->shape());
+    if (*want == whole) return ReadEntry(name, entry, allocator_);
+    TROUPE_ASSIGN_OR_RETURN(const Tensor all, ReadEntry(name, entry, Allocator::Cpu()));
+    Tensor out(allocator_, entry.dtype, want->shape());
     if (!out.valid()) return ResourceExhausted("no memory for a slice of '", name, "'");
     if (out.num_elements() > 0) CopyBox(*want, whole, all, *want, &out);
     return out;
@@ -159,7 +161,8 @@ absl::StatusOr<Tensor> BundleReader::ReadSlice(std::string_view name, const Tens
     boxes.push_back(std::move(box));
     kept.push_back(&p);
   }
-  absl::StatusOr<Tensor> all = Assemble(entry.dtype, *want, boxes, [&](size_t i) { return ReadEntry(name, *kept[i]); });
+  absl::StatusOr<Tensor> all = Assemble(allocator_, entry.dtype, *want, boxes,
+                                        [&](size_t i, Allocator* to) { return ReadEntry(name, *kept[i], to); });
   if (absl::IsInvalidArgument(all.status())) {
     return DataLoss(prefix_, ": the tensor '", CEscape(name), "': ", all.status().message());
   }

@@ -233,7 +233,7 @@ absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::
       if (there.slices.empty() || entry.slices.empty()) {
         return InvalidArgument(destination, ": the tensor '", CEscape(key), "' is in more than one part");
       }
-      if (there.dtype != entry.dtype || there.shape != entry.shape) {
+      if (there.dtype != entry.dtype || there.unknown_type != entry.unknown_type || there.shape != entry.shape) {
         return InvalidArgument(destination, ": the tensor '", CEscape(key), "' has different types or shapes in parts");
       }
       there.slices.insert(there.slices.end(), entry.slices.begin(), entry.slices.end());

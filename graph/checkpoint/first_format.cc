@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> FirstFormatReader::Open(const 
   std::unique_ptr<FirstFormatReader> r(new FirstFormatReader());
   for (const std::string& path : paths) TROUPE_RETURN_IF_ERROR(r->AddFile(path));
   for (const auto& [name, kept] : r->kept_) {
-    Entry entry{name, kept.dtype, kept.shape, {}};
+    Entry entry{name, kept.dtype, kept.shape, {}, kept.unknown_type};
     for (const auto& [slice, table] : kept.slices) {
       if (!slice.IsFull()) entry.slices.push_back(slice);
     }
@@ -133,15 +133,18 @@ absl::Status FirstFormatReader::AddFile(const std::string& path) {
     const auto bad = [&](std::string_view why) {
       return DataLoss(path, ": the entry of '", CEscape(tensor.name()), "' is damaged: ", why);
     };
-    if (!IsValidDType(tensor.type()) || tensor.type() > kRefOffset) return bad("it has no type that is known");
+    const int number = tensor.type();
+    if (number <= 0 || number >= kRefOffset) return bad(StrCat("it has an impossible type: ", number));
+    const DType dtype = IsValidDType(number) ? static_cast<DType>(number) : DType::kInvalid;
     const absl::StatusOr<PartialTensorShape> shape = ShapeFromProto(tensor.shape());
     if (!shape.ok() || !shape->IsFullyDefined()) return bad("its shape is not known");
     const auto [it, added] = kept_.try_emplace(tensor.name());
     Kept& kept = it->second;
     if (added) {
-      kept.dtype = static_cast<DType>(tensor.type());
+      kept.dtype = dtype;
+      kept.unknown_type = dtype == DType::kInvalid ? number : 0;
       kept.shape = shape->AsTensorShape();
-    } else if (kept.dtype != static_cast<DType>(tensor.type()) || kept.shape != shape->AsTensorShape()) {
+    } else if (static_cast<int>(kept.dtype) + kept.unknown_type != number || kept.shape != shape->AsTensorShape()) {
       return bad("it has another type or shape in another file");
     }
     for (const auto& p : tensor.slice()) {
@@ -178,6 +181,7 @@ absl::StatusOr<Tensor> FirstFormatReader::ReadSlice(std::string_view name, const
   const auto it = kept_.find(name);
   if (it == kept_.end()) return NotFound(tables_[0]->path(), ": there is no tensor '", CEscape(name), "'");
   const Kept& kept = it->second;
+  if (kept.dtype == DType::kInvalid) return UnknownType(tables_[0]->path(), name, kept.unknown_type);
   absl::StatusOr<TensorSlice> want = slice.Within(kept.shape);
   if (!want.ok()) return Annotate(want.status(), StrCat(tables_[0]->path(), ": the tensor '", CEscape(name), "'"));
   std::vector<TensorSlice> boxes;
@@ -191,9 +195,15 @@ absl::StatusOr<Tensor> FirstFormatReader::ReadSlice(std::string_view name, const
     TROUPE_ASSIGN_OR_RETURN(TensorSlice box, s.Within(kept.shape));
     boxes.push_back(std::move(box));
   }
-  absl::StatusOr<Tensor> all = Assemble(kept.dtype, *want, boxes, [&](size_t i) {
-    return ReadPart(name, kept.dtype, kept.slices[i].first, boxes[i].shape(), *kept.slices[i].second);
-  });
+  absl::StatusOr<Tensor> all =
+      Assemble(allocator_, kept.dtype, *want, boxes, [&](size_t i, Allocator* to) -> absl::StatusOr<Tensor> {
+        absl::StatusOr<Tensor> part =
+            ReadPart(name, kept.dtype, kept.slices[i].first, boxes[i].shape(), *kept.slices[i].second);
+        if (!part.ok() || to == Allocator::Cpu()) return part;
+        Tensor own = part->Clone(to);
+        if (!own.valid()) return NoMemoryToRead(name, part->bytes(), *to);
+        return own;
+      });
   if (absl::IsInvalidArgument(all.status())) {
     return DataLoss(tables_[0]->path(), ": the tensor '", CEscape(name), "': ", all.status().message());
   }

@@ -28,6 +28,7 @@ class FirstFormatReader : public CheckpointReader {
   struct Kept {
     DType dtype = DType::kInvalid;
     TensorShape shape;
+    int unknown_type = 0;  // as Entry's
     std::vector<std::pair<TensorSlice, const files::TableReader*>> slices;
   };
   FirstFormatReader() = default;

@@ -87,7 +87,14 @@ class CheckpointReader {
     DType dtype = DType::kInvalid;
     TensorShape shape;
     std::vector<TensorSlice> slices;  // empty: it is kept whole
+    // Where `dtype` is kInvalid: the number of its type, which is of a newer TensorFlow. Reading it
+    // is UNIMPLEMENTED.
+    int unknown_type = 0;
   };
+  // What is read from now on lies in memory of `allocator`, and is charged to it; at first that is
+  // the process's. Not while another thread reads.
+  void ReadInto(Allocator* allocator) { allocator_ = allocator; }
+
   // Sorted by name.
   const std::vector<Entry>& entries() const { return entries_; }
   // Null when there is none of this name.
@@ -103,6 +110,7 @@ class CheckpointReader {
  protected:
   CheckpointReader() = default;
   std::vector<Entry> entries_;
+  Allocator* allocator_ = Allocator::Cpu();
 };
 
 // Writes in the second format, without slices of other writers: MergeCheckpoints joins several.

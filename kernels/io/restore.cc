@@ -52,6 +52,7 @@ class RestoreKernel {
       TROUPE_ASSIGN_OR_RETURN(slice, StringInput(ctx, 2, "shape_and_slice"));
     }
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, CheckpointReader::Open(pattern));
+    reader->ReadInto(ctx.allocator());
     absl::StatusOr<Tensor> value = Restored(*reader, name, slice, ctx.output_type(0));
     if (!value.ok()) return Annotate(value.status(), pattern);
     ctx.set_output(0, *std::move(value));

@@ -39,6 +39,7 @@ class RestoreV2Kernel {
     TROUPE_ASSIGN_OR_RETURN(const auto names, StringsInput(ctx, 1, ctx.num_outputs(), "tensor_names"));
     TROUPE_ASSIGN_OR_RETURN(const auto slices, StringsInput(ctx, 2, ctx.num_outputs(), "shape_and_slices"));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, CheckpointReader::Open(prefix));
+    reader->ReadInto(ctx.allocator());
     for (int o = 0; o < ctx.num_outputs(); ++o) {
       if (ctx.cancelled()) return Cancelled("restoring ", prefix, " was cancelled");
       const auto i = static_cast<size_t>(o);

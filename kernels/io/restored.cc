@@ -10,7 +10,8 @@ absl::StatusOr<Tensor> Restored(const CheckpointReader& reader, const std::strin
     return NotFound("there is no tensor '", CEscape(name), "' in the checkpoint, which has ", reader.entries().size(),
                     like.empty() ? "" : "; most like it: '", StrJoin(like, "', '"), like.empty() ? "" : "'");
   }
-  if (entry->dtype != dtype) {
+  // Of a type that is not known the reader tells.
+  if (entry->dtype != dtype && entry->dtype != DType::kInvalid) {
     return InvalidArgument("the tensor '", CEscape(name), "' of the checkpoint is ", Name(entry->dtype), ", not ",
                            Name(dtype));
   }

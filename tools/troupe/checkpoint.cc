@@ -33,8 +33,8 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(std::string path) {
 }
 
 std::string Describe(const Entry& e) {
-  return StrCat(Name(e.dtype), " ", e.shape.DebugString(),
-                e.slices.empty() ? "" : StrCat(" in ", e.slices.size(), " slices"));
+  return StrCat(e.dtype != DType::kInvalid ? Name(e.dtype) : StrCat("type ", e.unknown_type), " ",
+                e.shape.DebugString(), e.slices.empty() ? "" : StrCat(" in ", e.slices.size(), " slices"));
 }
 
 absl::Status List(const CheckpointReader& reader) {

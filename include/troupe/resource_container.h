@@ -32,8 +32,8 @@ class ResourceContainers {
   // entry.
   //
   // `create` is called without a lock, and may look up and make other entries. Others who ask for
-  // this one wait until it returns; LookUp, Delete and the lists do not see the entry before. It must
-  // not wait for anybody who asks for the entry: FAILED_PRECONDITION when it asks itself.
+  // this one wait until it returns; LookUp, Delete and the lists do not see the entry before. It
+  // must not wait for anybody who asks for the entry: FAILED_PRECONDITION when it asks itself.
   template <class T>
   absl::StatusOr<std::shared_ptr<T>> LookUpOrCreate(const std::string& container, const std::string& name,
                                                     const std::function<std::shared_ptr<T>()>& create) {

@@ -184,9 +184,16 @@ BOOST_FIXTURE_TEST_CASE(a_kernel_that_does_not_return_takes_nobodys_thread, Fixt
   auto session = NewSession(root, options);
   RunOptions short_time;
   short_time.timeout_ms = 20;
+  const auto inside = [] {
+    std::lock_guard<std::mutex> lock(m.mu);
+    return m.inside;
+  };
   for (int stuck = 1; stuck <= 3; ++stuck) {
-    const absl::Status s = session->Run(short_time, feeds, {"meet"}, {}, nullptr, nullptr);
-    BOOST_TEST(absl::IsDeadlineExceeded(s), s);
+    // On a busy machine the deadline may come before the kernel has begun.
+    for (int tries = 0; inside() < stuck && tries < 500; ++tries) {
+      const absl::Status s = session->Run(short_time, feeds, {"meet"}, {}, nullptr, nullptr);
+      BOOST_TEST(absl::IsDeadlineExceeded(s), s);
+    }
     auto done = std::make_shared<std::promise<absl::Status>>();
     std::future<absl::Status> answer = done->get_future();
     session->RunAsync(feeds, {"y"}, {}, [done](absl::Status s, std::vector<Tensor>) { done->set_value(s); });
@@ -194,7 +201,7 @@ BOOST_FIXTURE_TEST_CASE(a_kernel_that_does_not_return_takes_nobodys_thread, Fixt
     BOOST_TEST(answer.get().ok());
   }
   std::lock_guard<std::mutex> lock(m.mu);
-  BOOST_TEST(m.inside == 3);
+  BOOST_TEST(m.inside >= 3);
   m.met = true;
   m.came.notify_all();
 }
@@ -212,9 +219,10 @@ BOOST_FIXTURE_TEST_CASE(a_blocking_run_gives_its_thread_to_steps_that_give_it_ba
     return m.threads.count(std::this_thread::get_id()) == 1;
   };
   BOOST_TEST(!here({}));
-  // Of the steps that follow each but the first few finds a set of executors that was timed.
+  // Of the steps that follow each but the first few finds a set of executors that was timed. On a
+  // busy machine such a step may have taken so long that the next one is not given the thread.
   int times = 0;
-  for (int i = 0; i < 20; ++i) times += here({});
+  for (int i = 0; i < 5000 && times == 0; ++i) times += here({});
   BOOST_TEST(times > 0);
   CancellationToken token;
   for (int i = 0; i < 20; ++i) {

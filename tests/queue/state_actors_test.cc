@@ -29,7 +29,7 @@ struct OneQueue {
     stage.Play();
   }
   void NewContainer() {
-    container = SpawnContainer(stage.system(), containers, states);
+    container = SpawnContainer(stage.system(), containers, device, states);
     directory->Set("container:d", container, 1);
   }
   caf::actor Actor() const { return StateActorOf(*queue); }
@@ -37,6 +37,9 @@ struct OneQueue {
   Stage stage;
   const std::shared_ptr<Directory> directory = std::make_shared<Directory>();
   const std::shared_ptr<ResourceContainers> containers = std::make_shared<ResourceContainers>();
+  const std::shared_ptr<Device> device =
+      std::make_shared<Device>("/job:localhost/replica:0/task:0/device:CPU:0", "CPU", 1, Allocator::Cpu(),
+                               std::make_shared<ComputeThreads>(1), containers);
   std::shared_ptr<StateActors> states;
   caf::actor container;
   std::shared_ptr<Queue> queue;

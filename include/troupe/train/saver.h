@@ -87,7 +87,7 @@ struct SaveOptions {
   bool write_state = true;
   const Graph* graph = nullptr;  // written beside the checkpoint, as ".meta"
   // Tensors of the program's own, by names that no variable has.
-  std::vector<std::pair<std::string, Tensor>> extra;
+  std::vector<std::pair<std::string, Tensor>> extra = {};
   // How long to wait for steps that are under way; negative = for ever.
   int64_t timeout_ms = 60'000;
 };

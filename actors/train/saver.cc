@@ -526,8 +526,8 @@ absl::Status Saver::Prepare(Session& session, const std::string& path, const Sav
     taken = snapshot.status();
     if (snapshot.ok()) job->snapshot = *std::move(snapshot);
   }
-  // The nodes need not know of other state.
-  if (absl::IsUnimplemented(taken) && !options_.session_state && options.extra.empty()) {
+  // The nodes know of no other state. Those of an imported graph may be all that can save.
+  if (absl::IsUnimplemented(taken) && (!by_snapshot_ || !options_.session_state) && options.extra.empty()) {
     taken = SaveByNodes(session, job);
   }
   return taken;

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(variables_by_hand) {
   BOOST_REQUIRE(other->Extend(*root.graph()).ok());
   // [snapshot]
   StateSnapshot snapshot = *session->SnapshotState();
-  std::string bytes = *snapshot.ToBytes();  // for a file, or another process
+  std::string bytes = *snapshot.ToBytes();  // for a file (files::Write), or another process
   // ... later, or elsewhere; nothing need have been initialised:
   s = other->RestoreState(*StateSnapshot::FromBytes(bytes));
   // [/snapshot]

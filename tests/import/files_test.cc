@@ -102,11 +102,11 @@ BOOST_AUTO_TEST_CASE(what_has_no_size_is_read_up_to_a_bound) {
 }
 
 BOOST_AUTO_TEST_CASE(a_path_may_have_a_scheme) {
-  BOOST_REQUIRE(files::Write("mem://graphs/g.pbtxt", "node { name: 'c' op: 'NoOp' }").ok());
+  BOOST_REQUIRE(files::Write("mem://g.pbtxt", "node { name: 'c' op: 'NoOp' }").ok());
   proto::GraphDef def;
-  BOOST_TEST(ReadGraphDef("mem://graphs/g.pbtxt", &def).ToString() == "OK");
+  BOOST_TEST(ReadGraphDef("mem://g.pbtxt", &def).ToString() == "OK");
   BOOST_TEST(def.node_size() == 1);
-  BOOST_TEST(absl::IsNotFound(ReadGraphDef("mem://graphs/none.pb", &def)));
+  BOOST_TEST(absl::IsNotFound(ReadGraphDef("mem://none.pb", &def)));
 }
 
 BOOST_AUTO_TEST_CASE(bad_files_are_said_with_their_path) {

@@ -199,7 +199,8 @@ const std::map<std::string_view, Does> kDoes = {
 };
 
 bool NamesVariable(const OpDef& op) {
-  if (op.name.rfind("TensorArray", 0) == 0) return false;  // a resource of its step
+  if (op.name.starts_with("TensorArray")) return false;  // a resource of its step
+  if (op.name.starts_with("Queue")) return false;        // what it names is a queue
   for (const ArgDef& arg : op.inputs) {
     if (arg.is_ref || arg.type == DType::kResource) return true;
   }

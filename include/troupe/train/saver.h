@@ -75,7 +75,8 @@ struct SaverOptions {
   // A data file for each device on which there are variables.
   bool sharded = false;
   // Random streams, counters and other state of the session belong to its checkpoints. False: the
-  // variables alone are saved, and Restore leaves such state as it is.
+  // variables alone are saved, and Restore leaves such state as it is. So it is with an imported
+  // Saver whose nodes save other things than variables: they do the saving then.
   bool session_state = true;
 };
 

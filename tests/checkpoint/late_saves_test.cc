@@ -214,7 +214,10 @@ BOOST_AUTO_TEST_CASE(parts_of_two_saves_are_not_mixed) {
   REQUIRE_OK(b.get());
   BOOST_TEST(ValueIn("parts://d/m", "v") == 2);
   BOOST_TEST(ValueIn("parts://d/m", "u") == 2);
-  BOOST_TEST(NamesIn("parts://d") == "m.data-00000-of-00002 m.data-00001-of-00002 m.index");
+  // The folder of the parts goes, too, unless the late save still had a file there.
+  std::vector<std::string> names = *files::List("parts://d");
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("m_temp_"); });
+  BOOST_TEST(StrJoin(names, " ") == "m.data-00000-of-00002 m.data-00001-of-00002 m.index");
 }
 
 BOOST_AUTO_TEST_CASE(a_save_whose_step_was_cancelled_gives_no_names) {

@@ -27,7 +27,8 @@ struct State {
 };
 using BoardActor = caf::stateful_actor<State>;
 
-caf::behavior Behavior(BoardActor* self) {
+caf::behavior Behavior(BoardActor* self, uint64_t count) {
+  self->state.count = count;
   return {
       [self](const chief_ready&) {
         State& s = self->state;
@@ -69,7 +70,7 @@ bool AskBoard(caf::actor_system& system, const caf::actor& board, const Question
 
 }  // namespace
 
-caf::actor SpawnReadyBoard(caf::actor_system& system) { return system.spawn(Behavior); }
+caf::actor SpawnReadyBoard(caf::actor_system& system) { return system.spawn<caf::hidden>(Behavior, uint64_t{0}); }
 
 caf::actor ReadyBoard::Board() {
   static std::mutex* const one = new std::mutex();  // threads that come first at once

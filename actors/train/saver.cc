@@ -283,22 +283,22 @@ absl::Status Saver::FindAssignments(const Graph& graph) {
   const auto node_of = [](const std::string& name) { return name.substr(0, name.rfind(':')); };
   const Node* const all = graph.Find(node_of(restore_));
   if (all == nullptr) return NotFound("the graph has no node '", restore_, "', which restores its variables");
-  std::vector<const Node*> todo = {all};
+  std::vector<const Node*> pending = {all};
   std::vector<bool> seen(static_cast<size_t>(graph.num_node_ids()));
   // A value of a Const node, through nodes that pass it on.
   const auto constant = [](const NodeOut& out) -> absl::StatusOr<Tensor> {
     if (out.node == nullptr || !out.node->IsConstant()) return NotFound("no constant");
     return out.node->Attr<Tensor>("value");
   };
-  while (!todo.empty()) {
-    const Node* const n = todo.back();
-    todo.pop_back();
+  while (!pending.empty()) {
+    const Node* const n = pending.back();
+    pending.pop_back();
     if (seen[static_cast<size_t>(n->id())]) continue;
     seen[static_cast<size_t>(n->id())] = true;
     const std::string_view op = n->op().name;
     if (op == "NoOp") {
       for (const Edge* e : n->in_edges()) {
-        if (e->src->IsOp()) todo.push_back(e->src);
+        if (e->src->IsOp()) pending.push_back(e->src);
       }
       continue;
     }
@@ -339,16 +339,16 @@ bool Saver::SavesWhatItRestores(const Graph& graph) const {
   const Node* const all = graph.Find(save_.substr(0, save_.rfind(':')));
   if (all == nullptr) return false;
   std::set<std::tuple<std::string, std::string, std::string>> saved, restored;
-  std::vector<const Node*> todo = {all};
+  std::vector<const Node*> pending = {all};
   std::vector<bool> seen(static_cast<size_t>(graph.num_node_ids()));
-  while (!todo.empty()) {
-    const Node* const n = todo.back();
-    todo.pop_back();
+  while (!pending.empty()) {
+    const Node* const n = pending.back();
+    pending.pop_back();
     if (seen[static_cast<size_t>(n->id())]) continue;
     seen[static_cast<size_t>(n->id())] = true;
     if (n->op().name != "SaveV2") {
       for (const Edge* e : n->in_edges()) {
-        if (e->src->IsOp()) todo.push_back(e->src);
+        if (e->src->IsOp()) pending.push_back(e->src);
       }
       continue;
     }

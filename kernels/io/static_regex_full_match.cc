@@ -212,18 +212,18 @@ class Pattern {
 
   // Adds `from`, and what is entered from it without a character.
   void Enter(int from, size_t at, size_t size, std::vector<int>* to, std::vector<bool>* in) const {
-    std::vector<int> todo = {from};
-    while (!todo.empty()) {
-      const int s = todo.back();
-      todo.pop_back();
+    std::vector<int> pending = {from};
+    while (!pending.empty()) {
+      const int s = pending.back();
+      pending.pop_back();
       if (s < 0 || (*in)[static_cast<size_t>(s)]) continue;
       (*in)[static_cast<size_t>(s)] = true;
       const State& state = states_[static_cast<size_t>(s)];
       const bool passes = state.kind == State::kSplit || (state.kind == State::kBegin && at == 0) ||
                           (state.kind == State::kEnd && at == size);
       if (passes) {
-        todo.push_back(state.other);
-        todo.push_back(state.next);
+        pending.push_back(state.other);
+        pending.push_back(state.next);
       } else if (state.kind == State::kSet || state.kind == State::kMatch) {
         to->push_back(s);
       }

@@ -30,7 +30,11 @@ set(TROUPE_LIGHT_OPTIMISATION $<$<NOT:$<CONFIG:Debug>>:-O1>)
 
 # What include/troupe/export.h marks is seen outside the library, and nothing else.
 function(troupe_hide_names target)
-  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  # With clang every name is shown: there a namespace's visibility does not hold for what another
+  # block of the namespace defines, and the library would hide most of its functions.
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endif()
 endfunction()
 
 # troupe_floor(name FILES... LIBS ... [PCH NAME] [SHOWN]): an object library that becomes part of

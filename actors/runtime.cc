@@ -29,6 +29,9 @@ class Config : public caf::actor_system_config {
   explicit Config(int threads) {
     set("scheduler.max-threads", static_cast<size_t>(threads));
     set("scheduler.max-throughput", static_cast<size_t>(50));
+    // A scheduler's thread without work looks for some every 100 us for 50 ms, and takes a processor
+    // from kernels and compiles meanwhile; after 1 ms it sleeps until a message wakes it.
+    set("work-stealing.moderate-poll-attempts", static_cast<size_t>(10));
   }
 };
 

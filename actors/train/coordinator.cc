@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "actors/actor_thread.h"
+#include "actors/aside.h"
 #include "actors/runtime_impl.h"
 #include "actors/train/coordinator_impl.h"
 
@@ -129,7 +130,7 @@ void Coordinator::RequestStop(absl::Status why) { impl_->Stop(std::move(why)); }
 
 void Coordinator::WhenStopped(std::function<void()> f) {
   auto request = std::make_shared<CoordinatorRequest>(Kind::kWaitStopped);
-  request->WhenAnswered(std::move(f));
+  request->WhenAnswered([f = std::move(f)] { CallUser("what is called when a coordinator has stopped", f); });
   impl_->Ask(std::move(request));
 }
 

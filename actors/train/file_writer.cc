@@ -57,10 +57,14 @@ absl::Status FileWriter::AddSummary(std::string_view summary, int64_t step) {
     return InvalidArgument(path(), ": what is to be added is no Summary message");
   }
   std::lock_guard<std::mutex> lock(impl_->mu);
+  std::set<std::string> described;
   for (proto::Summary::Value& value : *event.mutable_summary()->mutable_value()) {
-    if (value.has_metadata() && !impl_->described.insert(value.tag()).second) value.clear_metadata();
+    if (!value.has_metadata()) continue;
+    if (impl_->described.contains(value.tag()) || !described.insert(value.tag()).second) value.clear_metadata();
   }
-  return impl_->WriteLocked(event);
+  TROUPE_RETURN_IF_ERROR(impl_->WriteLocked(event));
+  impl_->described.merge(described);
+  return absl::OkStatus();
 }
 
 absl::Status FileWriter::AddScalar(std::string_view tag, float value, int64_t step) {
@@ -105,10 +109,12 @@ absl::Status FileWriter::AddRunMetadata(const proto::RunMetadata& metadata, std:
     return InvalidArgument(path(), ": metadata of 2 GiB or more");
   }
   std::lock_guard<std::mutex> lock(impl_->mu);
-  if (!impl_->run_tags.insert(tagged->tag()).second) {
+  if (impl_->run_tags.contains(tagged->tag())) {
     return AlreadyExists(path(), ": the tag '", CEscape(tag), "' has metadata of a run already");
   }
-  return impl_->WriteLocked(event);
+  TROUPE_RETURN_IF_ERROR(impl_->WriteLocked(event));
+  impl_->run_tags.insert(tagged->tag());
+  return absl::OkStatus();
 }
 
 absl::Status FileWriter::Flush() {

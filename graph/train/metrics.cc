@@ -9,14 +9,20 @@ namespace {
 Output Flat(const Scope& s, const Output& x, DType dtype) {
   return Build(s, "Reshape", {CastTo(s, x, dtype), Const(s, {-1})});
 }
+// The vector `x`, which must be as long as the vector `like`: nothing is broadcast in silence.
+Output SizedAs(const Scope& s, const Output& x, const Output& like) {
+  return Build(s, "Reshape", {x, Build(s, "Shape", {like})});
+}
 Output Total(const Scope& s, const Output& x) { return Build(s, "Sum", {x, AllAxes(s, x)}); }
 // Weights as a vector as long as `like`, or ones.
 Output Weights(const Scope& s, const Output& weights, const Output& like) {
   const Output ones = Build(s, "OnesLike", {like});
   if (!weights.valid()) return ones;
   const PartialTensorShape shape = s.ShapeOf(weights);
-  const bool scalar = shape.known_rank() && shape.rank() == 0;
-  return Build(s, "Mul", {ones, scalar ? CastTo(s, weights, DType::kFloat) : Flat(s, weights, DType::kFloat)});
+  if (shape.known_rank() && shape.rank() == 0) return Build(s, "Mul", {ones, CastTo(s, weights, DType::kFloat)});
+  const Output flat = Flat(s, weights, DType::kFloat);
+  // Of unknown rank it may be one number for all.
+  return Build(s, "Mul", {ones, shape.known_rank() ? SizedAs(s, flat, like) : flat});
 }
 
 Variable Zeros(const Scope& s, const char* name, const TensorShape& shape) {
@@ -70,14 +76,15 @@ Metric MeanMetric(const ScopeAt& at, const Output& values, const Output& weights
 Metric AccuracyMetric(const ScopeAt& at, const Output& labels, const Output& predictions, const Output& weights) {
   const Scope s = at.Sub("accuracy");
   if (!s.ok()) return {};
-  const Output predicted = CastTo(s, predictions, BaseType(labels.dtype()));
-  return MeanMetric(s, Build(s, "Equal", {predicted, labels}), weights);
+  const Output expected = Flat(s, labels, BaseType(labels.dtype()));
+  const Output predicted = SizedAs(s, Flat(s, predictions, BaseType(labels.dtype())), expected);
+  return MeanMetric(s, Build(s, "Equal", {predicted, expected}), weights);
 }
 
 Metric PrecisionMetric(const ScopeAt& at, const Output& labels, const Output& predictions, const Output& weights) {
   const Scope s = at.Sub("precision");
   if (!s.ok()) return {};
-  const Output yes = Flat(s, labels, DType::kBool), said = Flat(s, predictions, DType::kBool);
+  const Output yes = Flat(s, labels, DType::kBool), said = SizedAs(s, Flat(s, predictions, DType::kBool), yes);
   const Output w = Weights(s, weights, CastTo(s, yes, DType::kFloat));
   return Ratio(s, "true_positives", Both(s, yes, said, w), "false_positives",
                Both(s, Build(s, "LogicalNot", {yes}), said, w));
@@ -86,7 +93,7 @@ Metric PrecisionMetric(const ScopeAt& at, const Output& labels, const Output& pr
 Metric RecallMetric(const ScopeAt& at, const Output& labels, const Output& predictions, const Output& weights) {
   const Scope s = at.Sub("recall");
   if (!s.ok()) return {};
-  const Output yes = Flat(s, labels, DType::kBool), said = Flat(s, predictions, DType::kBool);
+  const Output yes = Flat(s, labels, DType::kBool), said = SizedAs(s, Flat(s, predictions, DType::kBool), yes);
   const Output w = Weights(s, weights, CastTo(s, yes, DType::kFloat));
   return Ratio(s, "true_positives", Both(s, yes, said, w), "false_negatives",
                Both(s, yes, Build(s, "LogicalNot", {said}), w));
@@ -107,7 +114,7 @@ Metric AucMetric(const ScopeAt& at, const Output& labels, const Output& predicti
   limits.data<float>()[0] = static_cast<float>(-kBeyond);
   limits.data<float>()[thresholds - 1] = static_cast<float>(1 + kBeyond);
   const Output yes = Flat(s, labels, DType::kBool), no = Build(s, "LogicalNot", {yes});
-  const Output score = Flat(s, predictions, DType::kFloat), w = Weights(s, weights, score);
+  const Output score = SizedAs(s, Flat(s, predictions, DType::kFloat), yes), w = Weights(s, weights, score);
   const Output said = Build(s, "Greater", {Build(s, "ExpandDims", {score, 0}), Const(s, Literal(limits))});
   const Output not_said = Build(s, "LogicalNot", {said});
   const auto count = [&](const Output& a, const Output& b) {

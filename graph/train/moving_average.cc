@@ -35,7 +35,11 @@ std::string ExponentialMovingAverage::AverageName(const Variable& var) const {
 Output ExponentialMovingAverage::Decay(const Scope& s) const {
   const Output decay = Const(s, static_cast<float>(decay_));
   if (!options_.num_updates.valid()) return decay;
-  const Output n = CastTo(s, options_.num_updates, DType::kFloat);
+  // Of a variable, the value that it has where the averages move: after the update of the step.
+  const NodeOut counter = options_.num_updates.variable();
+  const Output updates =
+      counter.valid() ? Variable::Find(s, counter.node->name()).Read(s) : Output(options_.num_updates);
+  const Output n = CastTo(s, updates, DType::kFloat);
   return Build(s, "Minimum", {decay, Build(s, "RealDiv", {Build(s, "AddV2", {n, 1.0}), Build(s, "AddV2", {n, 10.0})})});
 }
 

@@ -136,8 +136,7 @@ Variable Optimizer::SharedVariable(const Scope& scope, const Variable& like, con
   options.trainable = false;
   options.use_resource = like.is_resource();
   return Variable(beside,
-                  Const(beside.WithOpName(StrCat(options.name, "/initial_value")), initial, like.variable_dtype()),
-                  options);
+                  Const(beside.WithOpName(StrCat(options.name, "/initial_value")), initial, DType::kFloat), options);
 }
 
 }  // namespace troupe::train

@@ -63,13 +63,21 @@ struct JpegOptions {
   bool try_recover_truncated = false;
   float acceptable_fraction = 1;
   bool fast_dct = true;  // as TensorFlow's default
+  // Of the picture (after `ratio`), what is given; all of it when `height` is 0.
+  struct Crop {
+    int64_t y = 0, x = 0, height = 0, width = 0;
+  };
+  Crop crop;
 };
 
 class JpegReader {
  public:
+  // INVALID_ARGUMENT when `options.crop` does not lie in the picture.
   static absl::StatusOr<std::unique_ptr<JpegReader>> Open(std::string_view bytes, const JpegOptions& options);
   ~JpegReader();
   const Size& size() const { return size_; }
+  // What the file itself has: 4 of CMYK, which is given as 3 or 1.
+  int components() const;
   absl::Status Read(uint8_t* pixels);
 
  private:

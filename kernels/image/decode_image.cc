@@ -1,7 +1,7 @@
-// DecodePng, DecodeJpeg, DecodeGif, DecodeBmp and DecodeImage; ExtractJpegShape.
+// DecodePng, DecodeJpeg, DecodeAndCropJpeg, DecodeGif, DecodeBmp and DecodeImage; ExtractJpegShape.
 //
 // The ops differ in their attrs and in the shape of what they give, not in what they read: each but
-// DecodeBmp takes any form of file, as TensorFlow's do.
+// DecodeBmp and DecodeAndCropJpeg takes any form of file, as TensorFlow's do.
 #include <cmath>
 
 #include "kernels/common/op_file.h"
@@ -49,6 +49,35 @@ TROUPE_OP("DecodeJpeg")
         "try_recover_truncated fills missing rows when acceptable_fraction of all are there; dct_method: "
         "\"INTEGER_ACCURATE\" or \"INTEGER_FAST\".");
 
+TROUPE_OP("DecodeAndCropJpeg")
+    .Input("contents: string")
+    .Input("crop_window: int32")
+    .Output("image: uint8")
+    .Attr("channels: int = 0")
+    .Attr("ratio: int = 1")
+    .Attr("fancy_upscaling: bool = true")
+    .Attr("try_recover_truncated: bool = false")
+    .Attr("acceptable_fraction: float = 1")
+    .Attr("dct_method: string = ''")
+    .Shape([](InferenceContext& c) -> absl::Status {
+      TROUPE_RETURN_IF_ERROR(PictureShape(c));
+      TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape window_shape, c.WithRank(1, 1));
+      if (window_shape.dim(0) >= 0 && window_shape.dim(0) != 4) {
+        return InvalidArgument("crop_window must have 4 elements, but has shape ", window_shape.DebugString());
+      }
+      PartialTensorShape shape = c.output(0);
+      if (const Tensor* window = c.input_tensor(1)) {
+        const auto w = window->flat<int32_t>();
+        if (w.size() == 4 && w[2] > 0 && w[3] > 0) shape = PartialTensorShape{w[2], w[3], shape.dim(2)};
+      }
+      c.set_output(0, shape);
+      return absl::OkStatus();
+    })
+    .NotDifferentiable(kWhyNoGradient)
+    .Doc(
+        "A window [row, column, height, width] of a JPEG's pixels, [height, width, channels], without the rest being "
+        "computed. The attrs are those of DecodeJpeg; the window is counted after the division by ratio.");
+
 TROUPE_OP("DecodeGif")
     .Input("contents: string")
     .Output("image: uint8")
@@ -87,7 +116,7 @@ TROUPE_OP("DecodeImage")
         "The pixels of a picture of any known form, [height, width, channels]; of a GIF [frames, height, width, 3], or "
         "its first frame without expand_animations. Floats are of [0, 1].");
 
-enum class Which : uint8_t { kPng, kJpeg, kGif, kBmp, kImage };
+enum class Which : uint8_t { kPng, kJpeg, kCropJpeg, kGif, kBmp, kImage };
 
 template <Which kWhich>
 class DecodeKernel {
@@ -100,7 +129,7 @@ class DecodeKernel {
         init.Fail(InvalidArgument("channels must be 0, 1, 3 or 4, but is ", channels));
       }
     }
-    if constexpr (kWhich == Which::kJpeg) {
+    if constexpr (kWhich == Which::kJpeg || kWhich == Which::kCropJpeg) {
       const auto ratio = init.Attr<int64_t>("ratio");
       jpeg_.ratio = static_cast<int>(ratio);
       if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8) {
@@ -127,11 +156,25 @@ class DecodeKernel {
     const FileForm form = FormOf(bytes);
     if (kWhich == Which::kBmp && form != FileForm::kBmp)
       return InvalidArgument("the ", bytes.size(), " bytes are no BMP");
+    if constexpr (kWhich == Which::kCropJpeg) {
+      if (form != FileForm::kJpeg) return InvalidArgument("the ", bytes.size(), " bytes are no JPEG");
+      const Tensor& window = ctx.input(1);
+      if (window.num_elements() != 4 || window.rank() != 1) {
+        return InvalidArgument("crop_window must have 4 elements, but has shape ", window.shape().DebugString());
+      }
+      const int32_t* const w = window.data<int32_t>();
+      JpegOptions options = jpeg_;
+      options.crop = {w[0], w[1], w[2], w[3]};
+      if (w[2] <= 0 || w[3] <= 0) {
+        return InvalidArgument("crop_window must have a height and a width, but they are ", w[2], " and ", w[3]);
+      }
+      return Jpeg(ctx, bytes, options);
+    }
     switch (form) {
       case FileForm::kPng:
         return Png(ctx, bytes);
       case FileForm::kJpeg:
-        return Jpeg(ctx, bytes);
+        return Jpeg(ctx, bytes, jpeg_);
       case FileForm::kGif:
         return Gif(ctx, bytes);
       case FileForm::kBmp:
@@ -186,9 +229,9 @@ class DecodeKernel {
     TROUPE_RETURN_IF_ERROR(reader->Read(room.raw()));
     return Give(ctx, std::move(room));
   }
-  absl::Status Jpeg(KernelContext& ctx, const std::string& bytes) const {
+  absl::Status Jpeg(KernelContext& ctx, const std::string& bytes, const JpegOptions& options) const {
     if (channels_ == 4 || channels_ == 2) return InvalidArgument("a JPEG has no ", channels_, " channels");
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<JpegReader> reader, JpegReader::Open(bytes, jpeg_));
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<JpegReader> reader, JpegReader::Open(bytes, options));
     if (kWhich == Which::kGif && reader->size().channels != 3) {
       return InvalidArgument("a frame has 3 channels, but the JPEG has ", reader->size().channels);
     }
@@ -225,6 +268,7 @@ class DecodeKernel {
 };
 TROUPE_KERNEL("DecodePng").Device("CPU").Class<DecodeKernel<Which::kPng>>();
 TROUPE_KERNEL("DecodeJpeg").Device("CPU").Class<DecodeKernel<Which::kJpeg>>();
+TROUPE_KERNEL("DecodeAndCropJpeg").Device("CPU").Class<DecodeKernel<Which::kCropJpeg>>();
 TROUPE_KERNEL("DecodeGif").Device("CPU").Class<DecodeKernel<Which::kGif>>();
 TROUPE_KERNEL("DecodeBmp").Device("CPU").Class<DecodeKernel<Which::kBmp>>();
 TROUPE_KERNEL("DecodeImage").Device("CPU").Class<DecodeKernel<Which::kImage>>();
@@ -248,7 +292,7 @@ absl::Status ExtractShape(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const auto reader, JpegReader::Open(ctx.input(0).scalar<std::string>(), {}));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, TensorShape({3})));
   const Size& size = reader->size();
-  return array::WriteInts({size.height, size.width, size.channels}, out);
+  return array::WriteInts({size.height, size.width, reader->components()}, out);
 }
 TROUPE_KERNEL("ExtractJpegShape").Device("CPU").Function<ExtractShape>();
 

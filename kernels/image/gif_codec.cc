@@ -30,11 +30,14 @@ class Walk {
   absl::StatusOr<bool> Next() {
     transparent_ = NO_TRANSPARENT_COLOR;
     for (;;) {
+      // Many files lack the byte that ends them.
+      if (frames_ > 0 && at_ == bytes_.size()) return false;
       GifRecordType type = UNDEFINED_RECORD_TYPE;
       if (DGifGetRecordType(gif_, &type) == GIF_ERROR) return Error(gif_->Error);
       if (type == TERMINATE_RECORD_TYPE) return false;
       if (type == IMAGE_DESC_RECORD_TYPE) {
         if (DGifGetImageDesc(gif_) == GIF_ERROR) return Error(gif_->Error);
+        ++frames_;
         return true;
       }
       if (type != EXTENSION_RECORD_TYPE) continue;
@@ -95,6 +98,7 @@ class Walk {
 
   const std::string_view bytes_;
   size_t at_ = 0;
+  int64_t frames_ = 0;  // begun
   GifFileType* gif_ = nullptr;
   int transparent_ = NO_TRANSPARENT_COLOR;
 };

@@ -103,21 +103,43 @@ struct JpegReader::Impl {
     return true;
   }
 
-  // Rows of `stride` bytes; of CMYK through `ink`, which holds one row.
-  bool ReadRows(uint8_t* to, size_t stride, uint8_t* ink) {
+  bool cropped() const { return options.crop.height > 0; }
+  bool HasCrop() const {
+    const JpegOptions::Crop& o = options.crop;
+    return o.y >= 0 && o.x >= 0 && o.height > 0 && o.width > 0 && o.height <= c.output_height - o.y &&
+           o.width <= c.output_width - o.x && o.y <= c.output_height && o.x <= c.output_width;
+  }
+
+  // Rows of `stride` bytes; of CMYK and of a crop through `whole`, which holds a row of the file.
+  bool ReadRows(uint8_t* to, size_t stride, uint8_t* whole) {
     if (setjmp(errors.jump) != 0) return false;
     jpeg_start_decompress(&c);
-    while (row < c.output_height) {
-      JSAMPROW at = cmyk ? ink : to + row * stride;
+    size_t rows = c.output_height, skipped = 0;
+    if (cropped()) {
+      // Columns of blocks are left out by the library: it begins where a block does.
+      auto x = static_cast<JDIMENSION>(options.crop.x), width = static_cast<JDIMENSION>(options.crop.width);
+      jpeg_crop_scanline(&c, &x, &width);
+      skipped = static_cast<size_t>(options.crop.x) - x;
+      rows = static_cast<size_t>(options.crop.height);
+      const auto above = static_cast<JDIMENSION>(options.crop.y);
+      if (above > 0 && jpeg_skip_scanlines(&c, above) != above) return true;
+    }
+    while (row < rows) {
+      uint8_t* const out = to + row * stride;
+      JSAMPROW at = cmyk || cropped() ? whole : out;
       if (jpeg_read_scanlines(&c, &at, 1) != 1) break;
       if (ended && !options.try_recover_truncated) break;  // this row is not all there
-      if (cmyk) ToRgb(ink, to + row * stride);
+      if (cmyk) {
+        ToRgb(whole + skipped * 4, stride / 3, out);
+      } else if (cropped()) {
+        std::memcpy(out, whole + skipped * static_cast<size_t>(channels), stride);
+      }
       ++row;
     }
     return true;
   }
-  void ToRgb(const uint8_t* ink, uint8_t* rgb) const {
-    for (size_t x = 0; x < c.output_width; ++x, ink += 4, rgb += 3) {
+  void ToRgb(const uint8_t* ink, size_t width, uint8_t* rgb) const {
+    for (size_t x = 0; x < width; ++x, ink += 4, rgb += 3) {
       const int k = ink[3];
       for (int i = 0; i < 3; ++i) {
         // Adobe's programs write the inks inverted.
@@ -145,6 +167,7 @@ struct JpegReader::Impl {
 
 JpegReader::JpegReader() : impl_(std::make_unique<Impl>()) {}
 JpegReader::~JpegReader() = default;
+int JpegReader::components() const { return impl_->c.num_components; }
 
 absl::StatusOr<std::unique_ptr<JpegReader>> JpegReader::Open(std::string_view bytes, const JpegOptions& options) {
   std::unique_ptr<JpegReader> r(new JpegReader);
@@ -157,14 +180,22 @@ absl::StatusOr<std::unique_ptr<JpegReader>> JpegReader::Open(std::string_view by
   TROUPE_RETURN_IF_ERROR(CheckClaim("JPEG", i.c.image_width, i.c.image_height, 1, bytes.size(), 512));
   if (!i.Start()) return i.Error();
   r->size_ = {i.c.output_height, i.c.output_width, i.channels};
+  if (i.cropped()) {
+    const JpegOptions::Crop& o = options.crop;
+    if (!i.HasCrop()) {
+      return InvalidArgument("the window of ", o.height, " x ", o.width, " at row ", o.y, ", column ", o.x,
+                             " does not lie in the picture of ", r->size_.height, " x ", r->size_.width);
+    }
+    r->size_ = {o.height, o.width, i.channels};
+  }
   return r;
 }
 
 absl::Status JpegReader::Read(uint8_t* pixels) {
   Impl& i = *impl_;
   const size_t stride = static_cast<size_t>(size_.width) * static_cast<size_t>(size_.channels);
-  std::string ink(i.cmyk ? static_cast<size_t>(size_.width) * 4 : 0, '\0');
-  const bool read = i.ReadRows(pixels, stride, reinterpret_cast<uint8_t*>(ink.data()));
+  std::string whole(i.cmyk || i.cropped() ? static_cast<size_t>(i.c.output_width) * 4 : 0, '\0');
+  const bool read = i.ReadRows(pixels, stride, reinterpret_cast<uint8_t*>(whole.data()));
   const auto height = static_cast<size_t>(size_.height);
   if (i.row == height) return absl::OkStatus();
   if (!i.options.try_recover_truncated ||

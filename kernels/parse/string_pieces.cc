@@ -70,6 +70,7 @@ TROUPE_OP("Substr")
     .NotDifferentiable("its output is text")
     .Doc(
         "At most `len` characters of each text from character `pos` on, which counts from the end when it is negative. "
+        "A negative `len` means all the rest of the bytes, and none of UTF8_CHAR. "
         "Texts, and positions and lengths, are broadcast against each other.");
 
 class SubstrKernel {
@@ -93,7 +94,8 @@ class SubstrKernel {
         return InvalidArgument("pos ", begin, " is out of range for the text of ", size, " characters at index ", i);
       }
       const int64_t from = begin < 0 ? begin + size : begin;
-      const int64_t most = std::clamp<int64_t>(length, 0, size - from);
+      const int64_t rest = size - from;
+      const int64_t most = length < 0 ? (utf8_ ? 0 : rest) : std::min(length, rest);
       const size_t first = Byte(text, from);
       out->data<std::string>()[i] = text.substr(first, Byte(text, from + most) - first);
     }

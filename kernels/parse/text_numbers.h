@@ -1,5 +1,6 @@
 // Texts as numbers, with TensorFlow's rules: blanks around the number and one '+' or '-' before it
-// are allowed, and nothing else may stand beside it. Whole numbers are decimal and must fit their
+// are allowed, and nothing else may stand beside it. A floating number may be hexadecimal, "0x1.8p1".
+// Whole numbers are decimal and must fit their
 // type; floating numbers beyond the range of their type become infinities or zeros.
 //
 // Thread rule: pure functions.
@@ -29,6 +30,18 @@ bool TextToNumber(std::string_view text, T* value) {
   if (!text.empty() && text.front() == '+') {
     text.remove_prefix(1);
     if (!text.empty() && text.front() == '-') return false;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    const bool negative = !text.empty() && text.front() == '-';
+    const std::string_view digits = text.substr(negative ? 1 : 0);
+    if (digits.size() > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X')) {
+      if (digits[2] == '-') return false;
+      const char* const end = digits.data() + digits.size();
+      const auto [stop, error] = std::from_chars(digits.data() + 2, end, *value, std::chars_format::hex);
+      if (stop != end || error != std::errc()) return false;
+      if (negative) *value = -*value;
+      return true;
+    }
   }
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *value);

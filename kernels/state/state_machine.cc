@@ -63,7 +63,10 @@ void StateRequest::Leave() {
 }
 
 void StateAnswers::Give() {
-  for (auto& [request, status] : list_) request->Answer(std::move(status));
+  // What one of them calls may throw; the others wait for their answers all the same.
+  for (auto& [request, status] : list_) {
+    (void)Guarded("who waits for a resource", [&request, &status] { request->Answer(std::move(status)); });
+  }
   list_.clear();
 }
 

@@ -69,6 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 2:
       Run("DecodeJpeg", {bytes}, {{"channels", int64_t{data[0] / 12 % 2 * 3}}});
+      Run("DecodeAndCropJpeg", {bytes, Tensor::Vector<int32_t>({data[0] / 24 % 4, static_cast<int>(size % 5), 2, 3})});
       break;
     case 3:
       Run("DecodeJpeg", {bytes},

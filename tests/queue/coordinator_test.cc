@@ -45,6 +45,17 @@ BOOST_FIXTURE_TEST_CASE(edges_1_2_and_6_members_come_and_go, Alone) {
   BOOST_TEST(!stopped->answered());
 }
 
+BOOST_FIXTURE_TEST_CASE(what_one_of_them_throws_keeps_no_answer_from_the_others, Alone) {
+  const auto before = impl.Ask(Kind::kWaitStopped);
+  auto thrower = std::make_shared<CoordinatorRequest>(Kind::kWaitStopped);
+  thrower->WhenAnswered([] { throw std::runtime_error("of the user"); });
+  impl.Ask(thrower);
+  const auto behind = impl.Ask(Kind::kWaitStopped);
+  impl.Stop(InvalidArgument("enough"));
+  BOOST_TEST(before->answered());
+  BOOST_TEST(behind->answered());
+}
+
 BOOST_FIXTURE_TEST_CASE(edges_3_to_5_the_first_who_stops_counts, Alone) {
   const int64_t a = impl.Enter("a");
   const auto stopped = impl.Ask(Kind::kWaitStopped), either = impl.Ask(Kind::kWaitEither);

@@ -169,6 +169,12 @@ BOOST_AUTO_TEST_CASE(errors_of_files_are_told) {
   disk->FailAt(1, files::FaultyFiles::Fault::kError);
   BOOST_TEST(!FileWriter::Create("eventdisk://e/f").ok());
   BOOST_TEST(absl::IsUnimplemented(FileWriter::Create("nowhere://e").status()));
+  // What could not be written is not taken for written.
+  REQUIRE_OK((*writer)->Close());
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status closed = (*writer)->AddRunMetadata(proto::RunMetadata(), "run", 1);
+    BOOST_TEST(absl::IsFailedPrecondition(closed), closed);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(tensorflow_reads_the_file) {

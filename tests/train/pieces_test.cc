@@ -126,6 +126,66 @@ BOOST_AUTO_TEST_CASE(metrics_equal_tensorflows) {
   }
 }
 
+// 3 of 4 are right, whatever the shapes: nothing is compared with every other.
+BOOST_AUTO_TEST_CASE(metrics_broadcast_nothing) {
+  const auto run = [](const TensorShape& of_labels, const TensorShape& of_predictions, int64_t weights) {
+    const Scope s = Scope::NewRootScope();
+    const Output labels =
+        Build(s, "Reshape", {Const(s, {1, 0, 1, 1}), Const(s, Literal(Tensor::Vector<int64_t>(of_labels.dims())))});
+    const Output all = Const(s, {1, 0, 1, 0});
+    const Output predictions =
+        Build(s, "Reshape",
+              {Build(s, "Slice", {all, Const(s, {0}), Const(s, {static_cast<int>(of_predictions.num_elements())})}),
+               Const(s, Literal(Tensor::Vector<int64_t>(of_predictions.dims())))});
+    const Output weighed = weights == 0 ? Output() : Const(s, 1.0f, TensorShape({weights}));
+    const train::Metric metric = train::AccuracyMetric(s, labels, predictions, weighed);
+    return s.ok() ? Doubles(Fetch(*StartAll(s), {metric.update})[0])[0] : -1.0;
+  };
+  const TensorShape flat({4}), column({4, 1}), one({1});
+  BOOST_TEST(run(flat, flat, 0) == 0.75);
+  BOOST_TEST(run(flat, column, 0) == 0.75);
+  BOOST_TEST(run(column, flat, 4) == 0.75);
+  BOOST_TEST(run(flat, one, 0) == -1);
+  BOOST_TEST(run(flat, flat, 3) == -1);
+}
+
+// However threads run: the step counts before the average moves.
+BOOST_AUTO_TEST_CASE(an_average_reads_the_number_of_updates_behind_the_update) {
+  for (int i = 0; i < 20; ++i) {
+    const Scope s = Scope::NewRootScope();
+    const Variable w(s.WithOpName("w"), Const(s, {0.0})), n(s.WithOpName("n"), Const(s, 0));
+    const Operation step(w.AssignAdd(s, Const(s, {1.0})));
+    const Scope after = s.WithControlDependencies({step, Operation(n.AssignAdd(s, 1))});
+    train::MovingAverageOptions options;
+    options.num_updates = n;
+    train::ExponentialMovingAverage ema(0.9999, options);
+    const Operation update = ema.Apply(after);
+    const Output read = ema.Average(w).Read(s);
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+    const auto session = Start(s);
+    Fetch(*session, {}, {}, {update.name()});
+    // Of 1 update the decay is 2 / 11, of none 1 / 10.
+    CheckNear(Doubles(Fetch(*session, {read})[0]), {9.0 / 11}, 1e-6, "average");
+  }
+}
+
+// In bfloat16, 0.999 is 1, and a rate made of its powers is zero.
+BOOST_AUTO_TEST_CASE(adam_counts_its_powers_in_float32) {
+  for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16}) {
+    const Scope s = Scope::NewRootScope();
+    const Variable w(s.WithOpName("w"), Build(s, "Cast", {Const(s, {1.0, -2.0})}, {{"DstT", dtype}}));
+    train::Adam adam(0.125);
+    const Operation step = adam.ApplyGradients(s, {{Build(s, "OnesLike", {w.Read(s)}), w}});
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+    for (const char* name : {"beta1_power", "beta2_power"})
+      BOOST_TEST((Variable::Find(s, name).variable_dtype() == DType::kFloat), Name(dtype));
+    const Output read = Build(s, "Cast", {w.Read(s)}, {{"DstT", DType::kDouble}});
+    const auto session = Start(s);
+    for (int i = 0; i < 4; ++i) Fetch(*session, {}, {}, {step.name()});
+    CheckNear(Doubles(Fetch(*session, {read})[0]), {0.5, -2.5}, dtype == DType::kBfloat16 ? 0.2 : 0.02, "moved");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(sampled_losses_equal_tensorflows) {
   for (const std::string name : {"nce_1", "nce_2", "softmax_1", "softmax_2", "nce_hits", "nce_drawn"}) {
     const Scope s = Scope::NewRootScope();

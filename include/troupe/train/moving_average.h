@@ -26,7 +26,8 @@ inline constexpr char kMovingAverageVariables[] = "moving_average_variables";
 
 struct MovingAverageOptions {
   // A scalar number: the decay of a step is at most (1 + num_updates) / (10 + num_updates), so that
-  // an average moves faster in the beginning.
+  // an average moves faster in the beginning. A variable is read after the control dependencies of
+  // Apply's scope, as the averaged variables are.
   Output num_updates;
   // Averages of tensors (not those of variables) begin with zero; this divides the zeros out.
   bool zero_debias = false;

@@ -155,6 +155,11 @@ def pictures():
       case("DecodeJpeg", scalar(data), dct_method=method, fancy_upscaling=fancy)
     for t in types("ExtractJpegShape", "output_type"):
       case("ExtractJpegShape", scalar(data), output_type=Type(t))
+  for data in jpegs[:4]:
+    for window in ([0, 0, 10, 13], [2, 3, 5, 7], [9, 12, 1, 1], [0, 9, 10, 4], [8, 0, 2, 13]):
+      case("DecodeAndCropJpeg", scalar(data), i32(*window))
+      case("DecodeAndCropJpeg", scalar(data), i32(*window), dct_method="INTEGER_ACCURATE", fancy_upscaling=False, channels=1)
+    case("DecodeAndCropJpeg", scalar(data), i32(1, 2, 3, 4), ratio=2)
   for part in (0.0, 0.5, 1.0):
     case("DecodeJpeg", scalar(jpegs[0][:-2]), try_recover_truncated=True, acceptable_fraction=part)
   for data in [pngs[5], jpegs[0], gifs[0], gifs[1]]:
@@ -162,6 +167,7 @@ def pictures():
     case("DecodePng", scalar(data))
     case("DecodeJpeg", scalar(data))
   case("DecodeGif", scalar(gifs[2]))
+  case("DecodeGif", scalar(gifs[1][:-1]))
   for data in bmps:
     for channels in (0, 1, 3, 4):
       case("DecodeBmp", scalar(data), channels=channels)

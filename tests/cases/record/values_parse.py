@@ -45,7 +45,7 @@ def texts():
   case("DecodeCompressed", s(*[gzip(p) for p in plain]), compression_type="GZIP")
   case("DecodeCompressed", s(*plain))
   numbers = ["0", "1", "-1", " 12 ", "+7", "2147483647", "-2147483648", "4294967295", "9223372036854775807", "18446744073709551615", "007", "\t5\n"]
-  reals = numbers + ["1.5", "-2.5e-3", "1e10", "inf", "-inf", "nan", "infinity", "1e40", "1e400", "1e-50", "1e-400", ".5", "5.", "0.1", "3.4028236e38"]
+  reals = numbers + ["1.5", "-2.5e-3", "1e10", "inf", "-inf", "nan", "infinity", "1e40", "1e400", "1e-50", "1e-400", ".5", "5.", "0.1", "3.4028236e38", "0x1F", "-0X1f", "+0x1.8p1", " 0x10 "]
   for t in types("StringToNumber", "out_type"):
     for n in (reals if "float" in t else numbers):
       case("StringToNumber", s(n), out_type=Type(t))
@@ -56,6 +56,13 @@ def texts():
   case("StringSplit", sentences[:0], one(" "))
   for sep, most in itertools.product(["", " ", "l", "lo", "<>"], [-1, 0, 1, 2]):
     case("StringSplitV2", np.append(sentences, s("a<><>b<>", "\t x\ny \v")), one(sep), maxsplit=most)
+  for pattern, rewrite in [("a+", "<\\0>"), ("(\\w)(\\w)", "\\2\\1"), ("", "-"), ("^.", ""), ("l|o", "é"), ("[^a-z ]", "?"), ("(?i)HELLO", "x")]:
+    for everywhere in (True, False):
+      case("RegexReplace", np.append(sentences, s("naïve aaa")), one(pattern), one(rewrite), replace_global=everywhere)
+      case("StaticRegexReplace", np.append(sentences, s("naïve aaa")), pattern=pattern, rewrite=rewrite, replace_global=everywhere)
+  for pattern in ("", "[a-z ]*", "one|trail ", ".*\\bb\\b.*", "(?:a|)  ?b.c", "\\pL+ \\pL+"):
+    case("RegexFullMatch", sentences.reshape(2, 3), one(pattern))
+    case("StaticRegexFullMatch", sentences.reshape(2, 3), pattern=pattern)
   case("StringStrip", s("  a b ", "", "\t\n", "c\r\n", "d").reshape(5, 1))
   words = s("naïve", "日本語", "", "plain", b"a\xff")
   for unit in ("BYTE", "UTF8_CHAR"):
@@ -67,6 +74,8 @@ def texts():
     case("Substr", s("hello", "world"), n(1, 2), n(2, 3))
     case("Substr", s("hello", "world").reshape(2, 1), n(1, 2, 3), n(2, 3, 0))
     case("Substr", one("broadcast"), n(1, 2, 3), n(2, 3, 9))
+    case("Substr", s("hello", "world"), n(2, -2), n(-1, -3))
+    case("Substr", s("hello", "world"), n(2, 1), n(-1, -3), unit="UTF8_CHAR")
     case("Substr", s("naïve", "日本語"), n(1, -2), n(2, 1), unit="UTF8_CHAR")
   grid = s(*["%s%d" % (c, i) for c in "abc" for i in range(4)]).reshape(3, 4)
   for axes in ([], [0], [1], [-1], [0, 1], [1, 0]):

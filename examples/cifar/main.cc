@@ -133,6 +133,7 @@ absl::Status Run(const Flags& flags) {
   absl::StatusOr<Callable> learn = Internal("not started"), judge = Internal("not started");
   example::Job job;
   job.unit = "images";
+  job.begin = [&](Session& session) { return session.Run({}, {}, {m.init}, nullptr); };
   job.start = [&](Session& session) -> absl::Status {
     learn = session.Prepare({m.records, m.training}, {m.loss}, {m.train});
     judge = session.Prepare({m.records, m.training}, {m.accuracy}, {});
@@ -183,7 +184,7 @@ absl::Status Run(const Flags& flags) {
     TROUPE_ASSIGN_OR_RETURN(batches, learned.Iterate(state));
     return absl::OkStatus();
   };
-  return example::Train(flags, root, m.init, job);
+  return example::Train(flags, root, job);
 }
 
 }  // namespace

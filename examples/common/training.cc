@@ -142,8 +142,8 @@ absl::Status RunFolder::Close(int64_t step) {
 
 namespace {
 
-absl::Status DoSteps(const Flags& flags, const troupe::Operation& init, const Job& job, troupe::Session& session,
-                     std::optional<RunFolder>& folder, int64_t* step) {
+absl::Status DoSteps(const Flags& flags, const Job& job, troupe::Session& session, std::optional<RunFolder>& folder,
+                     int64_t* step) {
   double loss = NAN;
   const auto restore = [&](const troupe::CheckpointReader& reader) -> absl::StatusOr<int64_t> {
     TROUPE_ASSIGN_OR_RETURN(const Tensor steps, reader.Read(kSteps));
@@ -164,7 +164,7 @@ absl::Status DoSteps(const Flags& flags, const troupe::Operation& init, const Jo
     if (goes_on && !flags.json)
       std::printf("going on from step %lld in %s\n", static_cast<long long>(*step), flags.model_dir.c_str());
   }
-  if (!goes_on) TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {init}, nullptr));
+  if (!goes_on) TROUPE_RETURN_IF_ERROR(job.begin(session));
   if (job.start) TROUPE_RETURN_IF_ERROR(job.start(session));
 
   const auto numbers = [&]() -> absl::StatusOr<Numbers> {
@@ -216,7 +216,7 @@ absl::Status DoSteps(const Flags& flags, const troupe::Operation& init, const Jo
 
 }  // namespace
 
-absl::Status Train(const Flags& flags, const troupe::Scope& root, const troupe::Operation& init, const Job& job,
+absl::Status Train(const Flags& flags, const troupe::Scope& root, const Job& job,
                    const std::function<absl::Status(troupe::Session&)>& after) {
   std::optional<RunFolder> folder;
   if (!flags.model_dir.empty()) folder.emplace(root, flags.model_dir);
@@ -226,7 +226,7 @@ absl::Status Train(const Flags& flags, const troupe::Scope& root, const troupe::
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<troupe::Session> session, troupe::Session::Create(options));
   TROUPE_RETURN_IF_ERROR(session->Extend(*root.graph()));
   int64_t step = 0;
-  absl::Status s = DoSteps(flags, init, job, *session, folder, &step);
+  absl::Status s = DoSteps(flags, job, *session, folder, &step);
   if (s.ok() && after && step >= flags.steps) s = after(*session);
   if (job.stop) s.Update(job.stop());
   s.Update(session->Close());

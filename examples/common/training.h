@@ -90,6 +90,8 @@ class RunFolder {
 // What a program does in its steps.
 struct Job {
   std::string unit;  // for the progress bar
+  // Gives the variables their first values, where there is no checkpoint.
+  std::function<absl::Status(troupe::Session&)> begin;
   // Called once the variables have values: prepares Callables, starts queue runners. May be empty.
   std::function<absl::Status(troupe::Session&)> start;
   // Step number `step`, from 0: its loss. Adds to *units what it worked on.
@@ -102,9 +104,9 @@ struct Job {
   // Called before the session closes, also after an error. May be empty.
   std::function<absl::Status()> stop;
 };
-// Does the steps that are left of flags.steps, saves, and tells of it. `init` is run where there is
-// no checkpoint. `after` is called in the end of a run that was not told to end before.
-absl::Status Train(const Flags& flags, const troupe::Scope& root, const troupe::Operation& init, const Job& job,
+// Does the steps that are left of flags.steps, saves, and tells of it. `after` is called in the end
+// of a run that was not told to end before.
+absl::Status Train(const Flags& flags, const troupe::Scope& root, const Job& job,
                    const std::function<absl::Status(troupe::Session&)>& after = {});
 
 }  // namespace example

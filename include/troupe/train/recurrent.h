@@ -1,8 +1,8 @@
 // Recurrent layers: a cell, and its steps over the time of a sequence.
 //
 //   layers::RnnResult r = layers::Lstm(root.WithOpName("lstm"), words, 650);  // words [batch, time, n]
-//   r.outputs                                                                // [batch, time, 650]
-//   r.state                                                                  // c and h [batch, 650] after the last step
+//   Output outputs = r.outputs;  // [batch, time, 650]
+//   OutputList state = r.state;  // c and h [batch, 650] after the last step
 //
 // Layers are stacked by calling the next one with the outputs. What a step needs of the inputs
 // alone is computed for all time steps in one product; a step multiplies the state only. Steps are

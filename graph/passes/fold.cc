@@ -153,6 +153,8 @@ class Folder {
     for (int i = 0; i < n.num_inputs(); ++i) {
       const NodeOut in = n.input(i);
       if (!in.valid()) return false;
+      // A control edge of a Switch does not say which branch was taken.
+      if (in.node->IsSwitch()) return false;
       shapes.push_back(shapes_->shape(in));
       if (conditional_[in.node->id()] && !AddWaitsFor(in.node, &result.waits)) return false;
     }

@@ -85,4 +85,46 @@ Output EmbeddingLookup(const ScopeAt& at, const std::vector<Variable>& parts, co
   return result;
 }
 
+Output EmbeddingLookupSparse(const ScopeAt& at, const std::vector<Variable>& parts, const SparseIds& ids,
+                             const Output& weights, Combiner combiner, Parting parting) {
+  const Scope s = at.Sub("embedding_lookup_sparse");
+  if (!s.ok()) return {};
+  const PartialTensorShape of_table = parts.empty() ? PartialTensorShape() : parts[0].variable_shape();
+  if (!parts.empty() && (!of_table.known_rank() || of_table.rank() < 1)) {
+    at.Fail(InvalidArgument("the rank of the table '", parts[0].variable_name(), "' must be known, but its shape is ",
+                            of_table.DebugString()));
+    return {};
+  }
+  Output found = EmbeddingLookup(s, parts, ids.values, parting);
+  const auto entry = [&](const Output& of, std::vector<int32_t> begin, std::vector<int32_t> end, int64_t shrink,
+                         int64_t masked) {
+    const std::vector<int32_t> ones(begin.size(), 1);
+    return Build(s, "StridedSlice", {of, Const(s, Literal(begin)), Const(s, Literal(end)), Const(s, Literal(ones))},
+                 {{"shrink_axis_mask", shrink}, {"begin_mask", masked}, {"end_mask", masked}});
+  };
+  const Output row = entry(ids.indices, {0, 0}, {0, 1}, 2, 1), rows = entry(ids.dense_shape, {0}, {1}, 1, 0);
+  const auto sum = [&](const Output& of) { return Build(s, "UnsortedSegmentSum", {of, row, rows}); };
+  // A number for each id, or row, beside its vector.
+  const auto beside = [&](const Output& numbers) {
+    std::vector<int32_t> shape(of_table.rank(), 1);
+    shape[0] = -1;
+    return Build(s, "Reshape", {numbers, Const(s, Literal(shape))});
+  };
+  if (!s.ok()) return {};
+  const DType dtype = BaseType(found.dtype());
+  Output each = weights;
+  if (each.valid()) {
+    each = CastTo(s, each, dtype);
+    found = Build(s, "Mul", {found, beside(each)});
+  } else if (combiner != Combiner::kSum) {
+    each = Build(s, "Fill", {Build(s, "Shape", {ids.values}), Const(s, 1, dtype)});
+  }
+  Output result = sum(found);
+  if (combiner == Combiner::kMean) result = Build(s, "DivNoNan", {result, beside(sum(each))});
+  if (combiner == Combiner::kSqrtN) {
+    result = Build(s, "DivNoNan", {result, beside(Build(s, "Sqrt", {sum(Build(s, "Square", {each}))}))});
+  }
+  return result;
+}
+
 }  // namespace troupe::train

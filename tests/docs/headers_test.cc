@@ -21,6 +21,7 @@
 #include "troupe/train/input.h"
 #include "troupe/train/monitored_session.h"
 #include "troupe/train/queue_runner.h"
+#include "troupe/train/recurrent.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
@@ -217,6 +218,22 @@ BOOST_AUTO_TEST_CASE(the_program_of_layers) {
   BOOST_REQUIRE(variables.size() == 2);
   BOOST_TEST(variables[0].variable_name() == "fc1/kernel");
   BOOST_TEST(variables[1].variable_name() == "fc1/bias");
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_recurrent) {
+  const Scope root = Scope::NewRootScope();
+  const Output words = ops::Placeholder(root, DType::kFloat, {.shape = {-1, -1, 300}});
+  // clang-format off
+  // [include/troupe/train/recurrent.h]
+  layers::RnnResult r = layers::Lstm(root.WithOpName("lstm"), words, 650);  // words [batch, time, n]
+  Output outputs = r.outputs;  // [batch, time, 650]
+  OutputList state = r.state;  // c and h [batch, 650] after the last step
+  // [/include/troupe/train/recurrent.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  BOOST_TEST(outputs.shape().DebugString() == "[?,?,650]");
+  BOOST_TEST(state.size() == 2u);
+  BOOST_TEST(state[1].shape().DebugString() == "[?,650]");
 }
 
 BOOST_AUTO_TEST_CASE(the_program_of_variable) {

@@ -84,6 +84,8 @@ BOOST_AUTO_TEST_CASE(dropout_drops_and_scales) {
                either = layers::Dropout(s, x, 0.25, p, 7);
   const auto session = Start(s);
   const std::vector<Tensor> got = Fetch(*session, {dropped, same, either}, {{"p", Tensor::Scalar(false)}});
+  // Where it did not train, nothing was drawn: it begins where the other one began.
+  CheckNear(Doubles(Fetch(*session, {either}, {{"p", Tensor::Scalar(true)}})[0]), Doubles(got[0]), 0, "the first draw");
   int zeros = 0;
   for (double v : Doubles(got[0])) {
     BOOST_TEST((v == 0 || std::abs(v - 4.0 / 3) < 1e-6));

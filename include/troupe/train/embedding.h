@@ -30,6 +30,24 @@ Output EmbeddingLookup(const ScopeAt& at, const Variable& table, const Output& i
 Output EmbeddingLookup(const ScopeAt& at, const std::vector<Variable>& parts, const Output& ids,
                        Parting parting = Parting::kMod);
 
+// Lists of ids, one for each row, as a sparse matrix: id values[k] belongs to row indices[k, 0]. It
+// is what ParseExample gives of a feature of any length.
+struct SparseIds {
+  Output indices;      // int64 [n, 2], by rows
+  Output values;       // int32 or int64 [n]
+  Output dense_shape;  // int64 [2]: the number of rows is dense_shape[0]
+};
+enum class Combiner {
+  kSum,
+  kMean,   // the sum divided by that of the weights
+  kSqrtN,  // the sum divided by the root of the sum of the squared weights
+};
+// One vector for each row, [rows] + table[1:]: the rows of the table for its ids, times their
+// `weights` [n] (1 where there are none), combined. A row without ids is zero.
+Output EmbeddingLookupSparse(const ScopeAt& at, const std::vector<Variable>& parts, const SparseIds& ids,
+                             const Output& weights = {}, Combiner combiner = Combiner::kMean,
+                             Parting parting = Parting::kMod);
+
 }  // namespace train
 }  // namespace troupe
 

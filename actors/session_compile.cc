@@ -277,6 +277,7 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   PruneOptions prune;
   prune.wanted = &wanted;
   prune.trust_feed_shapes = true;  // CheckFeeds refuses others
+  prune.unknown_hint = "; nodes that were made after the last Extend reach the session by another one";
   TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(graph_, call.feeds, call.fetches, call.targets, prune));
   Graph* graph = pruned.graph.get();
   std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);

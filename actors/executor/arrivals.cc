@@ -183,16 +183,16 @@ void StepState::Handle(argument& m) {
   if (aborting_ || index >= held_arguments_.size() || held_arguments_[index].valid()) return;
   held_arguments_[index] = std::move(m.value);
   const Tensor& value = held_arguments_[index];
-  if (std::binary_search(part_->lent_arguments.begin(), part_->lent_arguments.end(), index)) bits::AddBias(value);
+  if (std::binary_search(part_->loaned_arguments.begin(), part_->loaned_arguments.end(), index)) bits::AddBias(value);
   const auto waiting = waiting_arguments_.find(index);
   if (waiting == waiting_arguments_.end()) return;
   const uint32_t node = waiting->second.node;
   waiting_arguments_.erase(waiting);
   --in_flight_;
   if (part_->has_control_flow) {
-    FinishLender<true>(node, &root_, value);
+    FinishLoaned<true>(node, &root_, value);
   } else {
-    FinishLender<false>(node, &root_, value);
+    FinishLoaned<false>(node, &root_, value);
   }
 }
 

@@ -72,7 +72,7 @@ struct AsyncCall {
     const CompiledNode& n = state->nodes_[number];
     for (uint32_t i = 0; i < n.num_inputs; ++i) {
       Tensor& in = it->slots[n.first_slot + i];
-      if (i >= kMaxLentInputs || !(n.lent >> i & 1)) {
+      if (i >= kMaxLoanedInputs || !(n.loaned >> i & 1)) {
         inputs[i] = std::move(in);
       } else {
         inputs[i] = in;
@@ -95,10 +95,10 @@ struct AsyncCall {
     const CompiledNode& n = state->nodes_[node];
     for (uint32_t i = 0; i < n.num_inputs; ++i) {
       Tensor& in = iteration->slots[n.first_slot + i];
-      if (i >= kMaxLentInputs || !(n.lent >> i & 1)) {
+      if (i >= kMaxLoanedInputs || !(n.loaned >> i & 1)) {
         in = std::move(inputs[i]);
       } else if (!(n.pinned >> i & 1)) {
-        bits::CopyBits(state->LenderOf(n.first_slot + i), &in);
+        bits::CopyBits(state->OwnerOf(n.first_slot + i), &in);
       }
     }
   }

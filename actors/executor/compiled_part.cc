@@ -51,7 +51,7 @@ class Compiler {
     TROUPE_RETURN_IF_ERROR(FindFrames());
     TROUPE_RETURN_IF_ERROR(NumberNodes());
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(PrepareNode(i));
-    FindLenders();
+    FindLoans();
     for (size_t i = 0; i < order_.size(); ++i) TROUPE_RETURN_IF_ERROR(ConnectNode(i));
     FindTurns();
     FindSharedUpdates();
@@ -156,12 +156,12 @@ class Compiler {
     std::vector<Node*> stack, order, queue;
     size_t head = 0;
     std::vector<bool> done(graph_.num_node_ids(), false);
-    const auto lent = [](const Node* n) { return n->IsConstant() && n->in_edges().empty(); };
+    const auto loaned = [](const Node* n) { return n->IsConstant() && n->in_edges().empty(); };
     for (Node* n : order_) {
-      for (const Edge* e : n->in_edges()) missing[n->id()] += e->src->IsOp() && !lent(e->src);
+      for (const Edge* e : n->in_edges()) missing[n->id()] += e->src->IsOp() && !loaned(e->src);
     }
     for (size_t i = order_.size(); i-- > 0;) {
-      if (missing[order_[i]->id()] == 0 && !lent(order_[i])) stack.push_back(order_[i]);
+      if (missing[order_[i]->id()] == 0 && !loaned(order_[i])) stack.push_back(order_[i]);
     }
     order.reserve(order_.size());
     const auto orders = [](const Node* n) {
@@ -337,10 +337,10 @@ class Compiler {
         part_->controls.push_back(dst | (e->dst->IsMerge() ? kControlToMerge : 0));
         continue;
       }
-      if (lender_[i] != kNobody && TakesLent(part_->nodes[dst], e->dst_input) && Lend(i, *e)) continue;
+      if (owner_[i] != kNobody && TakesLoaned(part_->nodes[dst], e->dst_input) && LoanTo(i, *e)) continue;
       OutEdge o{};
       o.dst = dst;
-      o.lent = part_->nodes[dst].lent >> std::min(e->dst_input, 31) & 1;
+      o.loaned = part_->nodes[dst].loaned >> std::min(e->dst_input, 31) & 1;
       o.consumer = e->dst->IsMerge()                               ? Consumer::kMerge
                    : e->dst->IsExit() || e->dst->IsNextIteration() ? Consumer::kIgnoresDead
                                                                    : Consumer::kPlain;
@@ -362,49 +362,49 @@ class Compiler {
     c.unused_outputs = used < n.num_outputs();
   }
 
-  // The value of node i's `e` is lent to its consumer. True: the edge carries a control token
+  // The value of node i's `e` is loaned to its consumer. True: the edge carries a control token
   // instead, since the value is where the consumer finds it before the step begins.
-  bool Lend(size_t i, const Edge& e) {
+  bool LoanTo(size_t i, const Edge& e) {
     const uint32_t dst = number_[e.dst->id()];
     const uint32_t slot = part_->nodes[dst].first_slot + static_cast<uint32_t>(e.dst_input);
-    part_->lenders.resize(part_->num_slots);
-    part_->lenders[slot] = lender_[i];
-    part_->nodes[dst].lent |= 1u << e.dst_input;
-    if ((lender_[i] & kLentArgument) != 0) {
-      lent_arguments_.insert(lender_[i] & ~kLentArgument);
+    part_->owners.resize(part_->num_slots);
+    part_->owners[slot] = owner_[i];
+    part_->nodes[dst].loaned |= 1u << e.dst_input;
+    if ((owner_[i] & kLoanedArgument) != 0) {
+      loaned_arguments_.insert(owner_[i] & ~kLoanedArgument);
       return false;
     }
     part_->nodes[dst].pinned |= 1u << e.dst_input;
-    part_->frames[frame_of_[e.dst->id()]].pinned.emplace_back(slot, lender_[i]);
+    part_->frames[frame_of_[e.dst->id()]].pinned.emplace_back(slot, owner_[i]);
     part_->controls.push_back(dst);
     return true;
   }
 
   // Who may be handed a value without a reference: what only looks at its inputs, or hands them on.
-  static bool TakesLent(const CompiledNode& n, int input) {
-    return input < kMaxLentInputs && n.flow == ControlFlow::kNone && !n.dead_aware &&
+  static bool TakesLoaned(const CompiledNode& n, int input) {
+    return input < kMaxLoanedInputs && n.flow == ControlFlow::kNone && !n.dead_aware &&
            (n.handling == Handling::kKernel || n.handling == Handling::kForward || n.handling == Handling::kResult ||
             n.handling == Handling::kAsyncKernel);
   }
 
   // Constants, arguments and what is handed on of them.
-  void FindLenders() {
+  void FindLoans() {
     constexpr uint32_t kUnknown = kNobody - 1;
-    lender_.assign(order_.size(), kUnknown);
+    owner_.assign(order_.size(), kUnknown);
     std::vector<uint32_t> chain;
     for (uint32_t i = 0; i < order_.size(); ++i) {
       chain.clear();
-      uint32_t at = i, lender = kNobody;
+      uint32_t at = i, owner = kNobody;
       for (;;) {
-        if (lender_[at] != kUnknown) {
-          lender = lender_[at];
+        if (owner_[at] != kUnknown) {
+          owner = owner_[at];
           break;
         }
         chain.push_back(at);
         const CompiledNode& n = part_->nodes[at];
         if (n.handling == Handling::kConstant || n.handling == Handling::kArgument) {
           if (!IsRef(order_[at]->output_type(0)))
-            lender = n.handling == Handling::kConstant ? n.index : n.index | kLentArgument;
+            owner = n.handling == Handling::kConstant ? n.index : n.index | kLoanedArgument;
           break;
         }
         if (n.handling != Handling::kForward || n.flow != ControlFlow::kNone || order_[at]->input_edge(0) == nullptr ||
@@ -414,8 +414,8 @@ class Compiler {
         at = number_[order_[at]->input(0).node->id()];
       }
       for (const uint32_t node : chain) {
-        lender_[node] = lender;
-        part_->nodes[node].lends = lender != kNobody;
+        owner_[node] = owner;
+        part_->nodes[node].loans = owner != kNobody;
       }
     }
   }
@@ -430,15 +430,15 @@ class Compiler {
       if (n.handling != Handling::kConstant || n.first_edge != n.last_edge) continue;
       // Its value is where it is needed; what is left of it is when.
       n.handling = Handling::kNothing;
-      n.unused_outputs = n.lends = false;
+      n.unused_outputs = n.loans = false;
       bool all = i < p.frames[0].num_nodes && p.counts[i] == 0;
       for (uint32_t e = n.first_control; e < n.last_control; ++e) all &= p.controls[e] < p.frames[0].num_nodes;
       if (!all) continue;
       left_out_[i] = true;
       for (uint32_t e = n.first_control; e < n.last_control; ++e) --p.counts[p.controls[e]];
     }
-    p.lent_arguments.assign(lent_arguments_.begin(), lent_arguments_.end());
-    std::sort(p.lent_arguments.begin(), p.lent_arguments.end());
+    p.loaned_arguments.assign(loaned_arguments_.begin(), loaned_arguments_.end());
+    std::sort(p.loaned_arguments.begin(), p.loaned_arguments.end());
   }
 
   // What runs when, matters for more than its inputs and outputs. An op that takes a reference may
@@ -580,8 +580,8 @@ class Compiler {
   std::vector<bool> back_;      // by number: a Merge that a NextIteration leads back to
   std::vector<bool> left_out_;  // by number: a constant that is not run
   static constexpr uint32_t kNobody = ~0u;
-  std::vector<uint32_t> lender_;  // by number: whose the output is, as in CompiledPart::lenders
-  absl::flat_hash_set<uint32_t> lent_arguments_;
+  std::vector<uint32_t> owner_;  // by number: whose the output is, as in CompiledPart::owners
+  absl::flat_hash_set<uint32_t> loaned_arguments_;
 };
 
 }  // namespace

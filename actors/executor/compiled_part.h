@@ -68,16 +68,17 @@ struct OutEdge {
   int32_t slot;          // input of dst; -1 in a token that stands for a control edge
   uint32_t shares;       // of an output's first edge: how many more it has
   uint16_t output : 15;  // of the source
-  uint16_t lent : 1;     // the value is lent (tensor_bits.h), not given
+  uint16_t loaned : 1;   // the value is loaned (tensor_bits.h), not given
   bool last;             // last use of that output: the value is moved
   Consumer consumer;
 };
 static_assert(sizeof(OutEdge) == 16);
 inline constexpr int kMaxOutputs = (1 << 15) - 1;  // of a node
-// A lent value's owner, by the slot that it is lent to: a constant's number, or an argument's index
+// A loaned value's owner, by the slot that it is loaned to: a constant's number, or an argument's
+// index
 // with this bit.
-inline constexpr uint32_t kLentArgument = 1u << 31;
-inline constexpr int kMaxLentInputs = 16;
+inline constexpr uint32_t kLoanedArgument = 1u << 31;
+inline constexpr int kMaxLoanedInputs = 16;
 
 // The flow of a stateful node of a loop, in a compiled part: like kNone, but its runs follow the
 // order of the iterations (StaticFrame::in_turn).
@@ -97,10 +98,10 @@ struct CompiledNode {
   uint32_t index = 0;
   uint32_t num_inputs = 0;
   uint16_t num_outputs = 0;
-  uint16_t frame = 0;  // of an Enter: the frame it leads into
-  uint16_t lent = 0;   // by input: the slot's value is lent
+  uint16_t frame = 0;   // of an Enter: the frame it leads into
+  uint16_t loaned = 0;  // by input: the slot's value is loaned
   uint16_t pinned =
-      0;  // by input: lent for good: the slot holds a constant in every step, and its edge is a control edge
+      0;  // by input: loaned for good: the slot holds a constant in every step, and its edge is a control edge
   Handling handling = Handling::kKernel;
   ControlFlow flow = ControlFlow::kNone;
   bool deref : 1 = false;           // some input is a reference that must be read
@@ -109,7 +110,7 @@ struct CompiledNode {
   bool unused_outputs : 1 = false;  // some output has no consumer
   bool constant_enter : 1 = false;
   bool uses_index : 1 = false;  // of a Merge: its index output has a consumer
-  bool lends : 1 = false;       // its output is a constant or argument
+  bool loans : 1 = false;       // its output is a constant or argument
 };
 static_assert(sizeof(CompiledNode) <= 64);
 
@@ -159,8 +160,8 @@ class CompiledPart {
   std::vector<StaticFrame> frames;  // [0] is the root
   std::vector<uint32_t> roots;  // nodes that wait for nothing; all in the root frame; those to start first come last
   uint32_t num_slots = 0;
-  std::vector<uint32_t> lenders;         // by slot; only of lent ones
-  std::vector<uint32_t> lent_arguments;  // indices
+  std::vector<uint32_t> owners;            // by slot; only of loaned ones
+  std::vector<uint32_t> loaned_arguments;  // indices
   uint32_t max_outputs = 0;
   uint32_t num_arguments = 0, num_results = 0;  // highest index + 1
   std::vector<Tensor> constants;

@@ -50,7 +50,7 @@ struct Frame {
     Tensor value;
   };
   std::vector<Value> deferred;    // NextIteration tokens for iteration newest + 1, which may not start yet
-  std::vector<Value> invariants;  // of constant Enters: lent to every iteration
+  std::vector<Value> invariants;  // of constant Enters: loaned to every iteration
   std::vector<bool> exit_alive;   // by Exit: it has given its value to the parent
 
   Iteration*& at(int64_t number) { return iterations[static_cast<size_t>(number) % iterations.size()]; }

@@ -166,7 +166,7 @@ absl::Status StepState::Finish(StepInput* input) {
     FreeFrames(&root_frame_);
     ClearSlots(&root_);
   }
-  for (const uint32_t i : part_->lent_arguments) {
+  for (const uint32_t i : part_->loaned_arguments) {
     if (!input_.partial || (i < held_arguments_.size() && held_arguments_[i].valid())) bits::RemoveBias(Argument(i));
   }
   held_arguments_.clear();

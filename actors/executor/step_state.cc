@@ -46,7 +46,7 @@ void StepState::Begin(const StepInput& input) {
   ++steps_;
   kernel_context_ = KernelContext(nullptr, nullptr, out_.data(), input_.context.get(), this);
   if (!input.partial) {
-    for (const uint32_t i : p.lent_arguments) bits::AddBias(input.arguments[i]);
+    for (const uint32_t i : p.loaned_arguments) bits::AddBias(input.arguments[i]);
   }
   std::memcpy(root_.counts, p.counts.data(), p.frames[0].num_nodes * sizeof(uint32_t));
   ordering_head_ = ordering_tail_ = 0;
@@ -102,7 +102,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
     case Handling::kNothing:
       break;
     case Handling::kForward:
-      if (n.deref || n.lends || input_.timings != nullptr) [[unlikely]] {
+      if (n.deref || n.loans || input_.timings != nullptr) [[unlikely]] {
         if (!PrepareForward<kFlow>(node, it, in, dead)) return;
       }
       out = in;
@@ -159,7 +159,7 @@ __attribute__((always_inline)) inline void StepState::RunNode(uint32_t node, Ite
         if (!s.ok()) [[unlikely]]
           return KernelFailed(node, it, s);
       }
-      if (n.lent == 0) [[likely]] {
+      if (n.loaned == 0) [[likely]] {
         for (Tensor *i = in, *end = in + n.num_inputs; i != end; ++i) bits::Consume(i);
       } else {
         ConsumeInputs(n, in);
@@ -273,8 +273,8 @@ bool StepState::PrepareForward(uint32_t node, Iteration* it, Tensor* in, bool de
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it, dead)) return false;
   if (input_.timings != nullptr) RecordInstant(node);
-  if (!n.lends) return true;
-  FinishLender<kFlow>(node, it, in[0]);
+  if (!n.loans) return true;
+  FinishLoaned<kFlow>(node, it, in[0]);
   if (n.pinned == 0) bits::GiveBack(&in[0]);
   return false;
 }
@@ -283,14 +283,14 @@ bool StepState::PrepareForward(uint32_t node, Iteration* it, Tensor* in, bool de
 template <bool kFlow>
 void StepState::RunSource(uint32_t node, Iteration* it) {
   if (nodes_[node].handling == Handling::kConstant)
-    return FinishLender<kFlow>(node, it, constants_[nodes_[node].index]);
-  if (const Tensor* v = TakeArgument(node)) FinishLender<kFlow>(node, it, *v);
+    return FinishLoaned<kFlow>(node, it, constants_[nodes_[node].index]);
+  if (const Tensor* v = TakeArgument(node)) FinishLoaned<kFlow>(node, it, *v);
 }
 
 bool StepState::TakeResult(uint32_t node, Iteration* it, Tensor* in, bool dead) {
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it, dead)) return false;
-  if (n.lent != 0) {
+  if (n.loaned != 0) {
     input_.results[n.index] = in[0];
     ForgetInputs(n, in);
   } else {
@@ -300,17 +300,17 @@ bool StepState::TakeResult(uint32_t node, Iteration* it, Tensor* in, bool dead) 
   return true;
 }
 
-// Empties the inputs of a kernel that ran, some of them lent.
+// Empties the inputs of a kernel that ran, some of them loaned.
 void StepState::ConsumeInputs(const CompiledNode& n, Tensor* in) {
-  uint32_t lent = n.lent, pinned = n.pinned;
-  for (uint32_t i = 0; i < n.num_inputs; ++i, lent >>= 1, pinned >>= 1) {
-    if (!(lent & 1)) {
+  uint32_t loaned = n.loaned, pinned = n.pinned;
+  for (uint32_t i = 0; i < n.num_inputs; ++i, loaned >>= 1, pinned >>= 1) {
+    if (!(loaned & 1)) {
       bits::Consume(&in[i]);
     } else if (!in[i].valid()) [[unlikely]] {
       // The kernel took it for its own: it has a reference now, and a pinned constant is put back.
-      const Tensor& lender = LenderOf(n.first_slot + i);
-      lender.buffer()->Ref();
-      if (pinned & 1) bits::CopyBits(lender, &in[i]);
+      const Tensor& owner = OwnerOf(n.first_slot + i);
+      owner.buffer()->Ref();
+      if (pinned & 1) bits::CopyBits(owner, &in[i]);
     } else if (!(pinned & 1)) {
       bits::GiveBack(&in[i]);
     }
@@ -319,9 +319,9 @@ void StepState::ConsumeInputs(const CompiledNode& n, Tensor* in) {
 
 // Empties the inputs of a node that does not run.
 void StepState::ForgetInputs(const CompiledNode& n, Tensor* in) {
-  uint32_t lent = n.lent, pinned = n.pinned;
-  for (uint32_t i = 0; i < n.num_inputs; ++i, lent >>= 1, pinned >>= 1) {
-    if (!(lent & 1)) {
+  uint32_t loaned = n.loaned, pinned = n.pinned;
+  for (uint32_t i = 0; i < n.num_inputs; ++i, loaned >>= 1, pinned >>= 1) {
+    if (!(loaned & 1)) {
       bits::Consume(&in[i]);
     } else if (!(pinned & 1)) {
       bits::GiveBack(&in[i]);

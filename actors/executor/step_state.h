@@ -212,11 +212,11 @@ class StepState : public TensorExchange {
   void Forsake(const absl::Status& status);
   void RunDead(uint32_t node, Iteration* it);
   const Tensor* TakeArgument(uint32_t node);
-  // The owner of the value that is lent to a slot.
-  const Tensor& LenderOf(uint32_t slot) const {
-    const uint32_t lender = part_->lenders[slot];
-    if (!(lender & kLentArgument)) return constants_[lender];
-    return Argument(lender & ~kLentArgument);
+  // The owner of the value that is loaned to a slot.
+  const Tensor& OwnerOf(uint32_t slot) const {
+    const uint32_t owner = part_->owners[slot];
+    if (!(owner & kLoanedArgument)) return constants_[owner];
+    return Argument(owner & ~kLoanedArgument);
   }
   const Tensor& Argument(uint32_t index) const {
     return input_.partial ? held_arguments_[index] : input_.arguments[index];
@@ -235,11 +235,11 @@ class StepState : public TensorExchange {
   template <bool kFlow>
   void Propagate(uint32_t node, Iteration* it, Tensor* out, bool dead);
   template <bool kFlow>
-  void FinishLender(uint32_t node, Iteration* it, const Tensor& value);
+  void FinishLoaned(uint32_t node, Iteration* it, const Tensor& value);
   template <bool kFlow>
-  void PropagateLent(uint32_t node, Iteration* it, const Tensor& value);
+  void PropagateLoaned(uint32_t node, Iteration* it, const Tensor& value);
   template <bool kFlow>
-  void DeliverLent(Iteration* it, const OutEdge& e, const Tensor& value);
+  void DeliverLoaned(Iteration* it, const OutEdge& e, const Tensor& value);
   template <bool kFlow>
   void DeliverValue(Iteration* it, const OutEdge& e, Tensor& value, bool last);
   void DeliverDead(Iteration* it, uint32_t dst, Consumer consumer);

@@ -1,15 +1,15 @@
-// Moves, shares and lends tensors within an executor, without touching reference counts each time.
+// Moves, shares and loans tensors within an executor, without touching reference counts each time.
 // For the executor's own files.
 //
 // A value with one consumer is moved; a value with several takes all its references at once.
-// Constants and arguments outlive the step, so they are lent: the consumer's slot holds their bits
-// without a reference, and the compiled part tells the code that empties the slot that there is no
-// reference to give back. A kernel sees an ordinary tensor. Its buffer never looks unique, since
-// the lender holds extra references (kBias). When a kernel keeps a lent input, the executor adds
-// the missing reference afterwards.
+// Constants and arguments outlive the step, so they are loaned: the consumer's slot holds their
+// bits without a reference, and the compiled part tells the code that empties the slot that there
+// is no reference to give back. A kernel sees an ordinary tensor. Its buffer never looks unique,
+// since the owner holds extra references (kBias). When a kernel keeps a loaned input, the executor
+// adds the missing reference afterwards.
 //
 // This is the only place that knows how a Tensor and a Buffer lie in memory;
-// tests/actors/lent_values_test.cc fails when that changes.
+// tests/actors/loaned_values_test.cc fails when that changes.
 #ifndef TROUPE_ACTORS_EXECUTOR_TENSOR_BITS_H_
 #define TROUPE_ACTORS_EXECUTOR_TENSOR_BITS_H_
 
@@ -23,7 +23,7 @@
 
 namespace troupe::bits {
 
-// More than the lent inputs of a node: references that its kernel drops, before the executor adds
+// More than the loaned inputs of a node: references that its kernel drops, before the executor adds
 // them again, never bring a count near one.
 inline constexpr uint32_t kBias = 64;
 static_assert(std::is_standard_layout_v<Buffer> && std::is_standard_layout_v<Tensor>);
@@ -70,7 +70,7 @@ inline void Move(Tensor* from, Tensor* to) {
 __attribute__((noinline)) inline void CopyHeapDims(const Tensor& from, Tensor* to) {
   std::construct_at(to, from.dtype(), from.shape(), from.buffer());
 }
-// A copy whose reference is lent, or was taken by Share.
+// A copy whose reference is loaned, or was taken by Share.
 inline void CopyBits(const Tensor& from, Tensor* to) {
   std::memcpy(static_cast<void*>(to), &from, sizeof(Tensor));
   if (HasHeapDims(from)) [[unlikely]]
@@ -83,7 +83,7 @@ inline void Consume(Tensor* t) {
   std::destroy_at(t);
   Forget(t);
 }
-// Empties `t`, whose value was lent.
+// Empties `t`, whose value was loaned.
 inline void GiveBack(Tensor* t) {
   if (t->valid() && HasHeapDims(*t)) [[unlikely]] {
     t->buffer()->Ref();
@@ -92,13 +92,13 @@ inline void GiveBack(Tensor* t) {
   Forget(t);
 }
 
-// Lends a tensor of the caller's for the time of a step without writing to its reference count:
+// Loans a tensor of the caller's for the time of a step without writing to its reference count:
 // threads that feed the same tensor would pass the count's cache line from core to core in every
 // step. The loan has a header of its own over the tensor's bytes. Only if something keeps the bytes
 // beyond the step (a variable, a tensor array, a result) does the loan take a reference, and gives
 // its header away.
 //
-// Lent bytes are never overwritten, like those of a slice (Tensor::BufferUnique). Thread rule:
+// Loaned bytes are never overwritten, like those of a slice (Tensor::BufferUnique). Thread rule:
 // Begin and End are called by one thread at a time.
 class Loan {
  public:
@@ -150,7 +150,7 @@ class Loan {
   }
 
   Buffer* header_ = nullptr;
-  Bytes own_{};  // of the header while it lends nothing
+  Bytes own_{};  // of the header while it loans nothing
 };
 static_assert(sizeof(Buffer) == 32);
 

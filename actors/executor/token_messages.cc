@@ -51,8 +51,8 @@ void StepState::Place(Token token) {
   if (!part_->has_control_flow) {
     if (e.slot < 0) {
       DeliverControl<false>(it, e.dst, false);
-    } else if (e.lent) {
-      DeliverLent<false>(it, e, LenderOf(static_cast<uint32_t>(e.slot)));
+    } else if (e.loaned) {
+      DeliverLoaned<false>(it, e, OwnerOf(static_cast<uint32_t>(e.slot)));
     } else {
       DeliverValue<false>(it, e, token.value, true);
     }
@@ -62,8 +62,8 @@ void StepState::Place(Token token) {
     DeliverControl<true>(it, e.dst, token.dead);
   } else if (token.dead) {
     DeliverDead(it, e.dst, e.consumer);
-  } else if (e.lent) {
-    DeliverLent<true>(it, e, LenderOf(static_cast<uint32_t>(e.slot)));
+  } else if (e.loaned) {
+    DeliverLoaned<true>(it, e, OwnerOf(static_cast<uint32_t>(e.slot)));
   } else {
     DeliverValue<true>(it, e, token.value, true);
   }

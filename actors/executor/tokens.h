@@ -2,7 +2,7 @@
 //
 // A value is moved along the last edge of its output and shared along the others. The references
 // for all of these are taken at once, before the first delivery, so a value with many readers costs
-// at most one atomic operation. Constants and arguments are lent, without references
+// at most one atomic operation. Constants and arguments are loaned, without references
 // (tensor_bits.h).
 //
 // Source of the semantics: white paper, section 4.4. Thread rule: in the executor's turn only.
@@ -57,8 +57,8 @@ __attribute__((always_inline)) inline void StepState::DeliverValue(Iteration* it
 }
 
 template <bool kFlow>
-__attribute__((always_inline)) inline void StepState::DeliverLent(Iteration* it, const OutEdge& e,
-                                                                  const Tensor& value) {
+__attribute__((always_inline)) inline void StepState::DeliverLoaned(Iteration* it, const OutEdge& e,
+                                                                    const Tensor& value) {
   uint32_t* count = &it->counts[e.dst];
   bits::CopyBits(value, &it->slots[e.slot]);
   if constexpr (kFlow) {
@@ -125,15 +125,15 @@ __attribute__((always_inline)) inline void StepState::Propagate(uint32_t node, I
 // The same for a node whose output is a constant or argument. A consumer to which it is pinned has
 // a control edge instead.
 template <bool kFlow>
-inline void StepState::PropagateLent(uint32_t node, Iteration* it, const Tensor& value) {
+inline void StepState::PropagateLoaned(uint32_t node, Iteration* it, const Tensor& value) {
   const CompiledNode& n = nodes_[node];
   if (input_.token_messages) [[unlikely]] {
     Tensor copy = value;
     return PostTokens<kFlow>(node, it, &copy, false);
   }
   for (const OutEdge *e = edges_ + n.first_edge, *end = edges_ + n.last_edge; e != end; ++e) {
-    if (e->lent) {
-      DeliverLent<kFlow>(it, *e, value);
+    if (e->loaned) {
+      DeliverLoaned<kFlow>(it, *e, value);
     } else {
       Tensor copy = value;
       DeliverValue<kFlow>(it, *e, copy, true);
@@ -145,8 +145,8 @@ inline void StepState::PropagateLent(uint32_t node, Iteration* it, const Tensor&
 }
 
 template <bool kFlow>
-inline void StepState::FinishLender(uint32_t node, Iteration* it, const Tensor& value) {
-  PropagateLent<kFlow>(node, it, value);
+inline void StepState::FinishLoaned(uint32_t node, Iteration* it, const Tensor& value) {
+  PropagateLoaned<kFlow>(node, it, value);
   if constexpr (kFlow) NodeLeaves(it);
 }
 

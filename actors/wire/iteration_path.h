@@ -1,3 +1,6 @@
+// Which iteration of the loops around an edge a value belongs to, in a message between parts.
+//
+// Thread rule: a plain value.
 #ifndef TROUPE_ACTORS_WIRE_ITERATION_PATH_H_
 #define TROUPE_ACTORS_WIRE_ITERATION_PATH_H_
 

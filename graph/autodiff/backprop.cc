@@ -70,7 +70,7 @@ void Backprop::ChoosePrefix() {
   for (const Node* n : forward_.order()) {
     const std::string_view name = n->name();
     if (name.starts_with(options_.name)) taken.emplace(name.substr(0, name.find('/', options_.name.size())));
-    if (n->op().name == "TensorArrayGradV3") taken.insert(n->Attr<std::string>("source").value_or(""));
+    if (n->op().Has(OpTrait::kArrayHandle)) taken.insert(n->Attr<std::string>("source").value_or(""));
   }
   prefix_ = options_.name;
   for (int i = 1; taken.contains(prefix_); ++i) prefix_ = StrCat(options_.name, "_", i);

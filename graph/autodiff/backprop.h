@@ -102,10 +102,10 @@ class Backprop {
   absl::Status CheckLoops() const;
   // The error for an x that has no gradient (unconnected.cc).
   absl::Status NotConnected(absl::Span<const NodeOut> ys, const GradientSource& x) const;
-  // True for values that can have a gradient: numbers, and handles of variables. The handle of a
-  // TensorArray only names the array; the array's gradient follows its flow, which is a number.
+  // True for values that can have a gradient: numbers, and handles of variables. The handle of an
+  // array only names the array; the array's gradient follows its flow, which is a number.
   bool Carries(NodeOut v) const {
-    if (BaseType(v.dtype()) == DType::kResource) return !v.node->op().name.starts_with("TensorArray");
+    if (BaseType(v.dtype()) == DType::kResource) return !v.node->op().Has(OpTrait::kArrayHandle);
     return IsDifferentiable(BaseType(v.dtype()));
   }
   bool Relevant(const Node* n) const { return n->id() < static_cast<int>(relevant_.size()) && relevant_[n->id()]; }

@@ -24,6 +24,74 @@ bool IsReadOf(NodeOut value, NodeOut handle) {
   return value.valid();
 }
 
+// The gradients that one call of Gradients asks for, as the pass takes them: tensors of the scope's
+// graph, as they are called in the loop or branch that the scope is in.
+class Request {
+ public:
+  Request(const ScopeAt& at, const Scope& sub) : at_(at), sub_(sub), status_(internal::CheckOpen(state().context)) {}
+
+  NodeOut Inside(NodeOut v, std::string_view what) {
+    if (!status_.ok()) return v;
+    if (!v.valid() || v.node->graph() != at_->graph()) {
+      status_ =
+          InvalidArgument("a ", what, " of Gradients is ", v.valid() ? "a tensor of another graph" : "an empty Output");
+      return v;
+    }
+    if (state().context == nullptr) return v;
+    absl::StatusOr<NodeOut> captured =
+        internal::Capture(*state().shared, state().context, v, {sub_.prefix() + std::string(what), at_.location()});
+    if (captured.ok()) return *captured;
+    status_ = captured.status();
+    return v;
+  }
+  autodiff::GradientSource Source(const Output& x) {
+    const NodeOut variable = x.variable();
+    autodiff::GradientSource source;
+    source.outside = variable.valid() ? variable : x.out();
+    source.parts.push_back(Inside(source.outside, "x"));
+    if (!variable.valid() || state().context == nullptr || !status_.ok()) return source;
+    // In the order in which they were built: that of the table differs from run to run.
+    std::vector<NodeOut> reads;
+    for (const auto& [value, called] : state().context->external) {
+      if (value != variable && IsReadOf(value, variable)) reads.push_back(called);
+    }
+    std::sort(reads.begin(), reads.end(), [](NodeOut a, NodeOut b) { return a.node->id() < b.node->id(); });
+    source.parts.insert(source.parts.end(), reads.begin(), reads.end());
+    return source;
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const internal::ScopeState& state() const { return *at_->state(); }
+
+  const ScopeAt& at_;
+  const Scope& sub_;
+  absl::Status status_;
+};
+
+// The nodes from number `before` on belong to the scope: its context, and its device unless they
+// have their own.
+absl::Status TakeIntoScope(const internal::ScopeState& state, Graph* graph, int before, bool set_device) {
+  for (int id = before; id < graph->num_node_ids(); ++id) {
+    Node* n = graph->node(id);
+    if (n == nullptr) continue;
+    // Backward loops are closed: to scopes all of it stands where the gradients do.
+    state.shared->contexts[n] = state.context;
+    if (!set_device || state.device == nullptr) continue;
+    TROUPE_ASSIGN_OR_RETURN(std::string device, internal::RequestedDevice(state.device.get(), n));
+    n->set_requested_device(std::move(device));
+  }
+  return absl::OkStatus();
+}
+
+// Infers the shapes of the nodes from number `before` on.
+absl::Status RefineFrom(internal::ScopeShared& shared, Graph* graph, int before) {
+  for (int id = graph->num_node_ids() - 1; id >= before; --id) {
+    if (graph->node(id) != nullptr) return shared.Refine(graph->node(id));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, const std::vector<Output>& xs,
@@ -34,45 +102,14 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
   const internal::ScopeState& state = *at->state();
   internal::ScopeShared& shared = *state.shared;
   Graph* graph = at->graph();
-  absl::Status status = internal::CheckOpen(state.context);
-
-  // Tensors of this graph, as they are called in the loop or branch that the scope is in.
-  const auto inside = [&](NodeOut v, std::string_view what) {
-    if (!status.ok()) return v;
-    if (!v.valid() || v.node->graph() != graph) {
-      status =
-          InvalidArgument("a ", what, " of Gradients is ", v.valid() ? "a tensor of another graph" : "an empty Output");
-      return v;
-    }
-    if (state.context == nullptr) return v;
-    absl::StatusOr<NodeOut> captured =
-        internal::Capture(shared, state.context, v, {sub.prefix() + std::string(what), at.location()});
-    if (captured.ok()) return *captured;
-    status = captured.status();
-    return v;
-  };
-  std::vector<NodeOut> y, x, dy;
+  Request request(at, sub);
+  std::vector<NodeOut> y, dy;
   std::vector<autodiff::GradientSource> sources;
-  for (const Output& o : ys) y.push_back(inside(o, "y"));
-  for (const Output& o : xs) {
-    const NodeOut variable = o.variable();
-    autodiff::GradientSource source;
-    source.outside = variable.valid() ? variable : o.out();
-    source.parts.push_back(inside(source.outside, "x"));
-    if (variable.valid() && state.context != nullptr && status.ok()) {
-      // In the order in which they were built: that of the table differs from run to run.
-      std::vector<NodeOut> reads;
-      for (const auto& [value, called] : state.context->external) {
-        if (value != variable && IsReadOf(value, variable)) reads.push_back(called);
-      }
-      std::sort(reads.begin(), reads.end(), [](NodeOut a, NodeOut b) { return a.node->id() < b.node->id(); });
-      source.parts.insert(source.parts.end(), reads.begin(), reads.end());
-    }
-    x.push_back(source.parts[0]);
-    sources.push_back(std::move(source));
-  }
-  for (const Output& o : grad_ys) dy.push_back(o.valid() ? inside(o, "grad_y") : NodeOut{});
-  for (NodeOut& o : options.stop_gradients) o = inside(o, "stop_gradient");
+  for (const Output& o : ys) y.push_back(request.Inside(o, "y"));
+  for (const Output& o : xs) sources.push_back(request.Source(o));
+  for (const Output& o : grad_ys) dy.push_back(o.valid() ? request.Inside(o, "grad_y") : NodeOut{});
+  for (NodeOut& o : options.stop_gradients) o = request.Inside(o, "stop_gradient");
+  absl::Status status = request.status();
   if (!status.ok()) {
     at.Fail(status);
     return result;
@@ -84,38 +121,21 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
   const int before = graph->num_node_ids();
   std::vector<NodeOut> grads;
   status = autodiff::AddGradientsOf(graph, y, sources, dy, options, &grads);
-  for (int id = before; id < graph->num_node_ids() && status.ok(); ++id) {
-    Node* n = graph->node(id);
-    if (n == nullptr) continue;
-    // Backward loops are closed: to scopes all of it stands where the gradients do.
-    shared.contexts[n] = state.context;
-    if (options.colocate_gradients_with_ops || state.device == nullptr) continue;
-    absl::StatusOr<std::string> device = internal::RequestedDevice(state.device.get(), n);
-    if (device.ok()) {
-      n->set_requested_device(*std::move(device));
-    } else {
-      status = device.status();
-    }
-  }
+  if (status.ok()) status = TakeIntoScope(state, graph, before, !options.colocate_gradients_with_ops);
   if (!status.ok()) {
     at.Fail(status);
     return result;
   }
   // A gradient has its source's shape, which cannot always be told from its nodes: those of a loop,
   // say.
-  if (graph->num_node_ids() > before) {
-    for (int id = graph->num_node_ids() - 1; id >= before; --id) {
-      if (graph->node(id) == nullptr) continue;
-      status = shared.Refine(graph->node(id));
-      break;
-    }
-  }
+  status = RefineFrom(shared, graph, before);
   for (size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].valid()) continue;
     result[i] = Output(grads[i], at->state());
-    const HandleInfo* handle = BaseType(x[i].dtype()) == DType::kResource ? shared.refiner.handle(x[i]) : nullptr;
+    const NodeOut x = sources[i].parts[0];
+    const HandleInfo* handle = BaseType(x.dtype()) == DType::kResource ? shared.refiner.handle(x) : nullptr;
     if (status.ok())
-      status = shared.refiner.SetShape(grads[i], handle != nullptr ? handle->shape : shared.refiner.shape(x[i]));
+      status = shared.refiner.SetShape(grads[i], handle != nullptr ? handle->shape : shared.refiner.shape(x));
   }
   if (!status.ok()) at.Fail(status);
   return result;

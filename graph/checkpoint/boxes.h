@@ -1,4 +1,6 @@
 // Boxes of tensors: how slices of a checkpoint become one tensor, or a box of it.
+//
+// Thread rule: pure functions; `read` is called on the calling thread.
 #ifndef TROUPE_GRAPH_CHECKPOINT_BOXES_H_
 #define TROUPE_GRAPH_CHECKPOINT_BOXES_H_
 

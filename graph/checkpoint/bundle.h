@@ -7,6 +7,9 @@
 //   numbers    the elements, row-major, little-endian
 //   strings    the length of each, a varint; the checksum of the lengths, 4 bytes, masked; the bytes.
 //              Checksums count lengths as numbers of 4 bytes (8 where they need them), little-endian
+//
+// Thread rule: a BundleReader may be used by any number of threads at once. Of the functions that
+// write and delete, one thread at a time calls those of one prefix (prefix_claim.h).
 #ifndef TROUPE_GRAPH_CHECKPOINT_BUNDLE_H_
 #define TROUPE_GRAPH_CHECKPOINT_BUNDLE_H_
 

@@ -193,115 +193,156 @@ absl::Status CheckpointWriter::Finish(const std::function<bool()>& cancelled) {
   return absl::OkStatus();
 }
 
-absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::string& destination,
-                              const MergeOptions& options) {
-  if (parts.empty()) return InvalidArgument(destination, ": there is nothing to merge");
-  PrefixClaim claim(destination);
-  // Of a part that is written anew meanwhile nothing is moved or deleted.
-  std::map<std::string, PrefixClaim> others;
-  for (const std::string& part : parts) {
-    if (part != destination) others.try_emplace(part, part);
+namespace {
+
+// One merge: reads the parts' indices, moves their data files, names the whole, deletes the parts.
+class Merge {
+ public:
+  Merge(const std::vector<std::string>& parts, const std::string& destination, const MergeOptions& options)
+      : parts_(parts),
+        destination_(destination),
+        folder_(files::DirectoryOf(destination)),
+        index_name_(files::TemporaryName(IndexPath(destination))),
+        options_(options),
+        claim_(destination) {
+    for (const std::string& part : parts) {
+      if (part != destination) others_.try_emplace(part, part);
+    }
   }
-  BundleIndex merged;
+
+  absl::Status Run() {
+    for (const std::string& part : parts_) TROUPE_RETURN_IF_ERROR(Read(part));
+    if (used_.empty()) return NotFound(destination_, ": none of the ", parts_.size(), " parts to merge is there");
+    if (!files::Exists(folder_)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder_));
+    if (absl::Status moved = MoveAll(); !moved.ok()) {
+      MoveBack();
+      return moved;
+    }
+    TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder_));
+    claim_.DeleteReplaced(replaced_);
+    DeleteParts();
+    return absl::OkStatus();
+  }
+
+ private:
+  // Of one data file, which becomes number `shard` of the whole.
   struct Move {
     const std::string* part;
     std::string from;
     int shard;
     bool tried = false;
   };
-  std::vector<Move> moves;
-  std::vector<std::string> used;
-  for (const std::string& part : parts) {
+
+  // Adds the entries and data files of one part.
+  absl::Status Read(const std::string& part) {
     absl::StatusOr<BundleIndex> index = BundleIndex::Read(part);
-    if (options.allow_missing && absl::IsNotFound(index.status())) continue;
+    if (options_.allow_missing && absl::IsNotFound(index.status())) return absl::OkStatus();
     if (!index.ok()) return index.status();
-    used.push_back(part);
+    used_.push_back(part);
     std::set<int> shards;
     for (auto& [key, entry] : index->entries) {
       if (entry.slices.empty()) shards.insert(entry.shard);
     }
     std::map<int, int> number;
     for (const int shard : shards) {
-      number[shard] = static_cast<int>(moves.size());
-      moves.push_back({&part, DataPath(part, shard, index->shards), static_cast<int>(moves.size())});
+      number[shard] = static_cast<int>(moves_.size());
+      moves_.push_back({&part, DataPath(part, shard, index->shards), static_cast<int>(moves_.size())});
     }
     for (auto& [key, entry] : index->entries) {
       if (entry.slices.empty()) entry.shard = number[entry.shard];
-      const auto [it, added] = merged.entries.try_emplace(key, entry);
+      const auto [it, added] = merged_.entries.try_emplace(key, entry);
       if (added) continue;
       BundleEntry& there = it->second;
       if (there.slices.empty() || entry.slices.empty()) {
-        return InvalidArgument(destination, ": the tensor '", CEscape(key), "' is in more than one part");
+        return InvalidArgument(destination_, ": the tensor '", CEscape(key), "' is in more than one part");
       }
       if (there.dtype != entry.dtype || there.unknown_type != entry.unknown_type || there.shape != entry.shape) {
-        return InvalidArgument(destination, ": the tensor '", CEscape(key), "' has different types or shapes in parts");
+        return InvalidArgument(destination_, ": the tensor '", CEscape(key),
+                               "' has different types or shapes in parts");
       }
       there.slices.insert(there.slices.end(), entry.slices.begin(), entry.slices.end());
     }
+    return absl::OkStatus();
   }
-  if (used.empty()) return NotFound(destination, ": none of the ", parts.size(), " parts to merge is there");
-  const std::string folder = files::DirectoryOf(destination), index_name = files::TemporaryName(IndexPath(destination));
-  if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
-  const auto is_newest = [&](const std::string& part) { return part == destination || others.at(part).newest(); };
-  int replaced = 0;
-  bool named = false;  // or perhaps
-  const auto move = [&]() -> absl::Status {
-    TROUPE_RETURN_IF_ERROR(claim.IfNewest(options.cancelled, [&] {
+
+  bool IsNewest(const std::string& part) const { return part == destination_ || others_.at(part).newest(); }
+
+  absl::Status MoveAll() {
+    TROUPE_RETURN_IF_ERROR(claim_.IfNewest(options_.cancelled, [&] {
       // A checkpoint without bytes has a data file, too.
-      merged.shards = claim.TakeShards(std::max(1, static_cast<int>(moves.size())));
+      merged_.shards = claim_.TakeShards(std::max(1, static_cast<int>(moves_.size())));
       return absl::OkStatus();
     }));
-    TROUPE_RETURN_IF_ERROR(merged.Write(index_name));
-    for (Move& m : moves) {
-      TROUPE_RETURN_IF_ERROR(claim.IfNewest(options.cancelled, [&]() -> absl::Status {
-        if (!is_newest(*m.part)) {
+    TROUPE_RETURN_IF_ERROR(merged_.Write(index_name_));
+    for (Move& m : moves_) {
+      TROUPE_RETURN_IF_ERROR(claim_.IfNewest(options_.cancelled, [&]() -> absl::Status {
+        if (!IsNewest(*m.part)) {
           return absl::AbortedError(StrCat(*m.part, ": the part is being written again in this process"));
         }
         m.tried = true;
-        return files::Rename(m.from, DataPath(destination, m.shard, merged.shards));
+        return files::Rename(m.from, DataPath(destination_, m.shard, merged_.shards));
       }));
     }
-    TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder));
-    return claim.IfNewest(options.cancelled, [&] {
-      replaced = ShardsThere(destination).value_or(0);
-      const absl::Status renamed = files::Rename(index_name, IndexPath(destination));
+    TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder_));
+    return claim_.IfNewest(options_.cancelled, [&] {
+      replaced_ = ShardsThere(destination_).value_or(0);
+      const absl::Status renamed = files::Rename(index_name_, IndexPath(destination_));
       if (!renamed.ok()) {
-        const absl::StatusOr<int> there = ShardsThere(destination);
-        named = !there.ok() || *there == merged.shards;
+        const absl::StatusOr<int> there = ShardsThere(destination_);
+        named_ = !there.ok() || *there == merged_.shards;
       } else {
-        claim.ShardsAreNamed();
+        claim_.ShardsAreNamed();
       }
       return renamed;
     });
-  };
-  const absl::Status moved = move();
-  if (!moved.ok()) {
-    (void)files::Delete(index_name);
-    // The parts can be merged again.
-    for (const Move& m : moves) {
-      if (!m.tried || named || files::Exists(m.from)) continue;
-      const std::string to = DataPath(destination, m.shard, merged.shards);
-      (void)(is_newest(*m.part) ? files::Rename(to, m.from) : files::Delete(to));
+  }
+
+  // So that the parts can be merged again.
+  void MoveBack() {
+    (void)files::Delete(index_name_);
+    for (const Move& m : moves_) {
+      if (!m.tried || named_ || files::Exists(m.from)) continue;
+      const std::string to = DataPath(destination_, m.shard, merged_.shards);
+      (void)(IsNewest(*m.part) ? files::Rename(to, m.from) : files::Delete(to));
     }
-    return moved;
   }
-  TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder));
-  claim.DeleteReplaced(replaced);
-  std::set<std::string> folders;
-  for (const std::string& part : used) {
-    if (part == destination) continue;
-    (void)others.at(part).IfNewest({}, [&] {
-      (void)files::Delete(IndexPath(part));
-      DeleteData(part, 0);
-      return absl::OkStatus();
-    });
-    folders.insert(files::DirectoryOf(part));
-  }
-  folders.erase(folder);
-  if (options.delete_old_folders) {
+
+  void DeleteParts() {
+    std::set<std::string> folders;
+    for (const std::string& part : used_) {
+      if (part == destination_) continue;
+      (void)others_.at(part).IfNewest({}, [&] {
+        (void)files::Delete(IndexPath(part));
+        DeleteData(part, 0);
+        return absl::OkStatus();
+      });
+      folders.insert(files::DirectoryOf(part));
+    }
+    folders.erase(folder_);
+    if (!options_.delete_old_folders) return;
     for (const std::string& old : folders) (void)files::Delete(old);  // fails when something else is in it
   }
-  return absl::OkStatus();
+
+  const std::vector<std::string>& parts_;
+  const std::string& destination_;
+  const std::string folder_, index_name_;
+  const MergeOptions& options_;
+  PrefixClaim claim_;
+  // Of a part that is written anew meanwhile nothing is moved or deleted.
+  std::map<std::string, PrefixClaim> others_;
+  BundleIndex merged_;
+  std::vector<Move> moves_;
+  std::vector<std::string> used_;
+  int replaced_ = 0;
+  bool named_ = false;  // or perhaps
+};
+
+}  // namespace
+
+absl::Status MergeCheckpoints(const std::vector<std::string>& parts, const std::string& destination,
+                              const MergeOptions& options) {
+  if (parts.empty()) return InvalidArgument(destination, ": there is nothing to merge");
+  return Merge(parts, destination, options).Run();
 }
 
 absl::Status DeleteCheckpoint(const std::string& prefix) {

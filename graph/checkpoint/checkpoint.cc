@@ -1,29 +1,14 @@
 #include "troupe/checkpoint.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "graph/checkpoint/bundle.h"
 #include "graph/checkpoint/first_format.h"
+#include "graph/core/near_names.h"
 #include "troupe/files.h"
 
 namespace troupe {
 namespace {
-
-// How many characters must be put in, taken out or replaced to make one of the other.
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t before = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = before + (a[i] == b[j] ? 0 : 1);
-      before = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
 
 // The paths of a checkpoint of the first format.
 absl::StatusOr<std::vector<std::string>> FirstFormatPaths(const std::string& pattern) {
@@ -60,14 +45,13 @@ std::vector<std::string> CheckpointReader::NamesLike(std::string_view name, size
   std::vector<std::pair<size_t, const Entry*>> near;
   for (const Entry& e : entries_) {
     // A name that differs in its scope alone is near, however long the scope is.
-    const bool ends_alike = e.name.size() != name.size() && (std::string_view(e.name).ends_with(StrCat("/", name)) ||
-                                                             name.ends_with(StrCat("/", e.name)));
+    const bool ends_alike = EndAlike(e.name, name);
     const size_t longest = std::max(e.name.size(), name.size());
     if (!ends_alike &&
         (longest > 1000 || std::max(e.name.size(), name.size()) > 2 * std::min(e.name.size(), name.size()) + 2)) {
       continue;
     }
-    const size_t distance = ends_alike ? 0 : Distance(e.name, name);
+    const size_t distance = ends_alike ? 0 : EditDistance(e.name, name);
     if (distance <= longest / 2) near.emplace_back(distance, &e);
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

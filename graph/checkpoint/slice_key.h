@@ -1,5 +1,7 @@
 // Where the slice of a tensor stands in a checkpoint's table: a key whose order as bytes is that of
 // name, rank and extents.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_GRAPH_CHECKPOINT_SLICE_KEY_H_
 #define TROUPE_GRAPH_CHECKPOINT_SLICE_KEY_H_
 

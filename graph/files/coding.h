@@ -2,6 +2,8 @@
 //
 // The readers take what they read off the front of `in`, and are false (and `in` is anything) when
 // it ends too early.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_GRAPH_FILES_CODING_H_
 #define TROUPE_GRAPH_FILES_CODING_H_
 

@@ -1,4 +1,6 @@
 // CRC32C (Castagnoli), the checksum of record files, tables and checkpoints.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_GRAPH_FILES_CRC32C_H_
 #define TROUPE_GRAPH_FILES_CRC32C_H_
 

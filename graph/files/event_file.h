@@ -1,7 +1,10 @@
-// Event files: what TensorBoard reads. A record file of Event messages, the first of which tells
-// the version of the format.
+// Event files: the files that TensorBoard reads, with what a training run reported.
 //
-// Thread rule: one thread at a time.
+// An event file is a record file (troupe/records.h) of Event messages (proto/event.proto). The
+// first one tells the version of the format. Each later one has a step, a time in seconds since
+// 1970, and summaries, a graph, or what a step took. Errors are those of record files.
+//
+// Thread rule: a writer, and a reader, belongs to one thread at a time.
 #ifndef TROUPE_GRAPH_FILES_EVENT_FILE_H_
 #define TROUPE_GRAPH_FILES_EVENT_FILE_H_
 

@@ -1,4 +1,6 @@
-// Statuses of failed file operations.
+// Statuses of failed file operations: the code that fits an error number, and the path.
+//
+// Thread rule: a pure function.
 #ifndef TROUPE_GRAPH_FILES_FILE_ERROR_H_
 #define TROUPE_GRAPH_FILES_FILE_ERROR_H_
 

@@ -2,6 +2,8 @@
 //
 // A file only grows, so what is safe of its bytes is a length. A name belongs to a file in two
 // maps: as it is now, and as it was when its folder was last synced.
+//
+// Thread rule: as troupe/files.h says. Crash may be called by any thread, too.
 #ifndef TROUPE_GRAPH_FILES_MEMORY_FILES_H_
 #define TROUPE_GRAPH_FILES_MEMORY_FILES_H_
 

@@ -1,4 +1,4 @@
-// Images as PNG, of 8 bits a channel.
+// Images as PNG, of 8 bits a channel: what image summaries hold.
 //
 // Thread rule: may be called from any thread.
 #ifndef TROUPE_GRAPH_FILES_PNG_H_

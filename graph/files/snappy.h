@@ -1,4 +1,6 @@
-// Reads blocks that Snappy compressed: tables of other writers have them.
+// Reads blocks that Snappy compressed: tables of other writers have them. Troupe writes none.
+//
+// Thread rule: a pure function.
 #ifndef TROUPE_GRAPH_FILES_SNAPPY_H_
 #define TROUPE_GRAPH_FILES_SNAPPY_H_
 

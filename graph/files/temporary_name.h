@@ -1,4 +1,7 @@
-// Names for files that are not finished.
+// Names for files that are not finished: a file is written under such a name, synced, and renamed
+// when it is whole.
+//
+// Thread rule: any thread.
 #ifndef TROUPE_GRAPH_FILES_TEMPORARY_NAME_H_
 #define TROUPE_GRAPH_FILES_TEMPORARY_NAME_H_
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "graph/core/near_names.h"
 #include "troupe/registration.h"
 
 namespace troupe {
@@ -61,25 +62,6 @@ const OpDef* OpRegistry::Find(std::string_view name) const {
   const auto it = impl_->ops.find(name);
   return it == impl_->ops.end() ? nullptr : it->second.get();
 }
-
-namespace {
-
-int EditDistance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const int up = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
-}
-
-}  // namespace
 
 absl::StatusOr<const OpDef*> OpRegistry::LookUp(std::string_view name) const {
   if (const OpDef* def = Find(name)) return def;

@@ -6,6 +6,8 @@
 // there. Nodes that are imported later may take further outputs. Nodes of unknown ops can be cut
 // off by feeding what they would compute, and exported again. A step that needs one is refused by
 // the pruner.
+//
+// Thread rule: pure functions, of nodes that no thread changes meanwhile.
 #ifndef TROUPE_GRAPH_IR_UNKNOWN_OPS_H_
 #define TROUPE_GRAPH_IR_UNKNOWN_OPS_H_
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/core/near_names.h"
 #include "graph/ir/unknown_ops.h"
 #include "troupe/shape_inference.h"
 
@@ -50,7 +51,7 @@ class Pruner {
  private:
   absl::Status LookUp(absl::Span<const std::string> feeds, absl::Span<const std::string> fetches,
                       absl::Span<const std::string> targets) {
-    std::vector<std::string> unknown;
+    std::vector<std::string> unknown, unknown_nodes;
     absl::Status bad = absl::OkStatus();
     const auto tensors = [&](std::string_view what, absl::Span<const std::string> names, std::vector<NodeOut>* outs) {
       for (const std::string& text : names) {
@@ -68,6 +69,7 @@ class Pruner {
           s = InvalidArgument(what, " '", text, "' is a control edge, which has no value");
         } else if (node == nullptr || !node->IsOp()) {
           unknown.push_back(StrCat(what, " '", text, "'"));
+          unknown_nodes.push_back(name->first);
         } else if (name->second >= node->num_outputs()) {
           s = InvalidArgument(what, " '", text, "': node '", node->name(), "' (", node->op().name, ") has ",
                               node->num_outputs(), node->num_outputs() == 1 ? " output" : " outputs");
@@ -92,13 +94,29 @@ class Pruner {
                             "scope's status() says why; or it was made empty"));
       } else if (node == nullptr || !node->IsOp()) {
         unknown.push_back(StrCat("target '", name, "'"));
+        unknown_nodes.push_back(name);
       } else {
         targets_.push_back(node);
       }
     }
     TROUPE_RETURN_IF_ERROR(bad);
     if (unknown.empty()) return absl::OkStatus();
-    return NotFound("the graph has no node for ", StrJoin(unknown, ", "));
+    const std::string like = NamesLike(unknown_nodes);
+    return NotFound("the graph has no node for ", StrJoin(unknown, ", "), like.empty() ? options_.unknown_hint : like);
+  }
+
+  // "; did you mean 'a', 'b'?" with names of nodes; "" when none is near.
+  std::string NamesLike(const std::vector<std::string>& names) const {
+    std::vector<std::string> like;
+    const std::vector<Node*> nodes = graph_.op_nodes();
+    for (size_t i = 0; i < std::min<size_t>(names.size(), 3); ++i) {
+      NearNames near(names[i]);
+      for (const Node* n : nodes) near.Offer(n->name());
+      for (std::string& name : near.Best(3)) {
+        if (std::find(like.begin(), like.end(), name) == like.end()) like.push_back(std::move(name));
+      }
+    }
+    return like.empty() ? "" : StrCat("; did you mean '", StrJoin(like, "', '"), "'?");
   }
 
   int FeedOf(const Node* node, int output) const {

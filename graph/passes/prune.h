@@ -33,6 +33,9 @@ struct PruneOptions {
   // PrunedGraph::feed_shapes.
   bool trust_feed_shapes = false;
   StillWanted wanted = nullptr;
+  // What to do about a name that the graph does not have, behind the error's text when no name is
+  // like it. "" for nothing.
+  std::string_view unknown_hint = "";
 };
 
 struct PrunedGraph {
@@ -51,10 +54,10 @@ struct PrunedGraph {
 // Feeds and fetches are tensor names ("x", "x:1"), targets node names. A name may be fetched twice,
 // a fed tensor may be fetched, and feeds that nothing needs are accepted. A control edge out of a
 // node that has a fed output, and that is not needed for another output, comes from the _Arg
-// instead. Errors: NOT_FOUND with all unknown names at once; INVALID_ARGUMENT for "^n", a bad
-// output number, a tensor that is fed twice, a reference that is fed although a node must write to
-// it, and a placeholder that is needed but not fed: "placeholder 'x' (float32 [2,?]) must be fed;
-// node 'loss' needs it"; that of `wanted`.
+// instead. Errors: NOT_FOUND with all unknown names at once and the names most like the first
+// three; INVALID_ARGUMENT for "^n", a bad output number, a tensor that is fed twice, a reference
+// that is fed although a node must write to it, and a placeholder that is needed but not fed:
+// "placeholder 'x' (float32 [2,?]) must be fed; node 'loss' needs it"; that of `wanted`.
 absl::StatusOr<PrunedGraph> PruneForExecution(const Graph& graph, absl::Span<const std::string> feeds,
                                               absl::Span<const std::string> fetches,
                                               absl::Span<const std::string> targets, const PruneOptions& options = {});

@@ -7,6 +7,8 @@
 // caller waits any more; null means that one always does. The pass calls it about once in a
 // thousand steps, on its own thread, and returns the error. The graph is then left half changed and
 // must not be used.
+//
+// Thread rule: a WantedCheck belongs to the thread of its pass.
 #ifndef TROUPE_GRAPH_PASSES_STILL_WANTED_H_
 #define TROUPE_GRAPH_PASSES_STILL_WANTED_H_
 

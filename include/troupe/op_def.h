@@ -83,6 +83,10 @@ enum class OpTrait : uint32_t {
   kReadsOnlyShape = 1 << 13,    // its outputs follow from its inputs' shapes alone
   kIgnoresReference = 1 << 14,  // neither reads nor writes the variables that its inputs refer to
   kNoGradientFlows = 1 << 15,   // no gradient flows to any input; set by Gradient(NoGradientFlows)
+  // Its output 0 is the handle of an array of tensors whose gradient follows the array's flow, a
+  // number: no gradient flows through the handle. Attr "source", if it has one, names the call for
+  // gradients that the array belongs to.
+  kArrayHandle = 1 << 16,
 };
 
 struct OpDef {

@@ -71,7 +71,7 @@ TROUPE_OP("GatherNd")
     .Output("output: Tparams")
     .Attr("Tparams: type")
     .Attr("Tindices: {int16, int32, int64}")
-    .Attr("bad_indices_policy: string = ''")
+    .Attr(kBadIndicesAttr)
     .Shape(GatherNdShape)
     .Gradient(GatherNdGradient)
     .Doc(

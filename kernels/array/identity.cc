@@ -13,7 +13,7 @@ TROUPE_OP("Identity")
     .Output("output: T")
     .Attr("T: type")
     .Trait(OpTrait::kForwardsInput)
-    .Shape(SameAsInput)
+    .Shape(shape_fn::Unchanged)
     .Gradient(PassOnGradient)
     .Doc("The input, with the same shape and contents.");
 TROUPE_KERNEL("Identity").Device("CPU").Function<PassOn, Cost::kTrivial>();
@@ -63,7 +63,7 @@ TROUPE_OP("StopGradient")
     .Output("output: T")
     .Attr("T: type")
     .Trait(OpTrait::kForwardsInput)
-    .Shape(SameAsInput)
+    .Shape(shape_fn::Unchanged)
     .Gradient(NoGradientFlows)
     .Doc("The input; for gradients its output is a constant.");
 TROUPE_KERNEL("StopGradient").Device("CPU").Function<PassOn, Cost::kTrivial>();

@@ -2,15 +2,6 @@
 
 namespace troupe::array {
 
-BadIndexPolicy ReadBadIndexPolicy(KernelInit& init) {
-  const std::string policy = init.Attr<std::string>("bad_indices_policy");
-  if (policy == "IGNORE") return BadIndexPolicy::kIgnore;
-  if (!policy.empty() && policy != "DEFAULT" && policy != "ERROR") {
-    init.Fail(InvalidArgument("bad_indices_policy must be DEFAULT, ERROR or IGNORE, got '", policy, "'"));
-  }
-  return BadIndexPolicy::kError;
-}
-
 absl::Status IndexTuples::BadTuple(const Tensor& indices, const TensorShape& shape) const {
   const int64_t n = indices.dim(indices.rank() - 1);
   Ints tuple, place;

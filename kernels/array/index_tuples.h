@@ -1,18 +1,17 @@
 // Index tuples of GatherNd, ScatterNd and TensorScatter*: a tensor [outer..., n] whose last
 // dimension holds indices into the first n dimensions of a value.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_ARRAY_INDEX_TUPLES_H_
 #define TROUPE_KERNELS_ARRAY_INDEX_TUPLES_H_
 
 #include <vector>
 
+#include "kernels/common/bad_indices.h"
 #include "kernels/common/int_args.h"
 #include "troupe/kernel.h"
 
 namespace troupe::array {
-
-enum class BadIndexPolicy { kError, kIgnore };
-// Attr bad_indices_policy: "", "DEFAULT", "ERROR" or "IGNORE"; anything else refuses the node.
-BadIndexPolicy ReadBadIndexPolicy(KernelInit& init);
 
 struct IndexTuples {
   std::vector<int64_t> offsets;  // of each slice in the value, in elements; -1 when the tuple is out of range

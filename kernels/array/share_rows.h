@@ -1,4 +1,6 @@
 // An output that is some rows of an input, without a copy.
+//
+// Thread rule: the function belongs to the thread of its context.
 #ifndef TROUPE_KERNELS_ARRAY_SHARE_ROWS_H_
 #define TROUPE_KERNELS_ARRAY_SHARE_ROWS_H_
 

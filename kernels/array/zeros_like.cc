@@ -25,7 +25,7 @@ TROUPE_OP("ZerosLike")
     .Input("x: T")
     .Output("y: T")
     .Attr("T: type")
-    .Shape(SameAsInput)
+    .Shape(shape_fn::Unchanged)
     .Gradient(NoGradientFlows)
     .Doc("Zeros (empty strings, false) with the dtype and shape of `x`.");
 TROUPE_KERNEL("ZerosLike").Device("CPU").Types("T", MovableTypes()).Function<ComputeZerosLike>();

@@ -30,12 +30,6 @@ inline absl::Status PassOnReshaped(KernelContext& ctx, const TensorShape& shape)
   ctx.set_output(0, ctx.TakeInput(0).ReshapedMove(shape));
   return absl::OkStatus();
 }
-// Shape function: output 0 has input 0's shape, and names what it names.
-inline absl::Status SameAsInput(InferenceContext& c) {
-  c.set_output(0, c.input(0));
-  c.set_output_handle(0, c.input_handle(0));
-  return absl::OkStatus();
-}
 // Gradient: what arrives at output 0 flows to input 0 as it is.
 inline absl::Status PassOnGradient(GradientContext& g) {
   g.Set(0, g.Grad(0));

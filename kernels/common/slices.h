@@ -1,4 +1,6 @@
 // The gradient of picked rows with respect to all of them, as slices (troupe/slices_mark.h).
+//
+// Thread rule: as for GradientContext: one thread builds a graph.
 #ifndef TROUPE_KERNELS_COMMON_SLICES_H_
 #define TROUPE_KERNELS_COMMON_SLICES_H_
 

@@ -7,6 +7,8 @@
 //   TROUPE_CPU_KERNEL("Elu").Class<ActivationOf<Activation::kElu>>();
 //
 // A kernel for fewer of them names its own: one of the lists below, or .Type<float, double>("T").
+//
+// Thread rule: lists are constants. AllowedTypes may be called by any thread.
 #ifndef TROUPE_KERNELS_COMMON_TYPES_H_
 #define TROUPE_KERNELS_COMMON_TYPES_H_
 

@@ -11,7 +11,7 @@ OpBuilder CopyOp(std::string_view name) {
       .Input("input: T")
       .Output("output: T")
       .Attr("T: type")
-      .Shape(SameAsInput0)
+      .Shape(shape_fn::Unchanged)
       .NotDifferentiable("it stands in compiled parts only");
 }
 const OpRegistrar to_host = CopyOp("_CopyToHost").Doc("Its input, copied from the device's memory into the host's.");

@@ -3,6 +3,8 @@
 // A `_Send` and its `_Recv` find each other by a string that both can compute from their attrs
 // alone. Within a step it is unique together with the iteration of the value; the incarnation keeps
 // a tensor of a device's predecessor from being taken for one of its own.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_CONTROL_EDGE_KEY_H_
 #define TROUPE_KERNELS_CONTROL_EDGE_KEY_H_
 

@@ -14,7 +14,7 @@ OpBuilder MoveOp(std::string_view name, ControlFlow flow, std::string_view type)
       .Output(StrCat("output: ", type))
       .Attr("T: type")
       .Flow(flow)
-      .Shape(SameAsInput0)
+      .Shape(shape_fn::Unchanged)
       .Gradient(GradientByPass);
 }
 
@@ -33,18 +33,18 @@ const OpRegistrar ref_enter = MoveOp("RefEnter", ControlFlow::kEnter, "Ref(T)")
                                   .Attr("parallel_iterations: int = 10")
                                   .Doc("Enter of a variable's reference.");
 
-TROUPE_KERNEL("Enter").Device("CPU").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("Enter").Device("*").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("RefEnter").Device("CPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("Enter").Device("CPU").Function<array::PassOn, Cost::kTrivial>();
+TROUPE_KERNEL("Enter").Device("*").Function<array::PassOn, Cost::kTrivial>();
+TROUPE_KERNEL("RefEnter").Device("CPU").Function<array::PassOn, Cost::kTrivial>();
 
 const OpRegistrar exit_op =
     MoveOp("Exit", ControlFlow::kExit, "T").Doc("Passes its input to the frame that the current one was entered from.");
 
 const OpRegistrar ref_exit = MoveOp("RefExit", ControlFlow::kExit, "Ref(T)").Doc("Exit of a variable's reference.");
 
-TROUPE_KERNEL("Exit").Device("CPU").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("Exit").Device("*").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("RefExit").Device("CPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("Exit").Device("CPU").Function<array::PassOn, Cost::kTrivial>();
+TROUPE_KERNEL("Exit").Device("*").Function<array::PassOn, Cost::kTrivial>();
+TROUPE_KERNEL("RefExit").Device("CPU").Function<array::PassOn, Cost::kTrivial>();
 
 const OpRegistrar next_iteration = MoveOp("NextIteration", ControlFlow::kNextIteration, "T")
                                        .Doc("Passes its input to the next iteration of the current frame.");
@@ -52,9 +52,9 @@ const OpRegistrar next_iteration = MoveOp("NextIteration", ControlFlow::kNextIte
 const OpRegistrar ref_next_iteration =
     MoveOp("RefNextIteration", ControlFlow::kNextIteration, "Ref(T)").Doc("NextIteration of a variable's reference.");
 
-TROUPE_KERNEL("NextIteration").Device("CPU").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("NextIteration").Device("*").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("RefNextIteration").Device("CPU").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("NextIteration").Device("CPU").Function<array::PassOn, Cost::kTrivial>();
+TROUPE_KERNEL("NextIteration").Device("*").Function<array::PassOn, Cost::kTrivial>();
+TROUPE_KERNEL("RefNextIteration").Device("CPU").Function<array::PassOn, Cost::kTrivial>();
 
 TROUPE_OP("LoopCond")
     .Input("input: bool")
@@ -68,8 +68,12 @@ TROUPE_OP("LoopCond")
     .NotDifferentiable("its value is bool")
     .Doc("Passes its input, the scalar that says whether the loop goes on, to the Switch nodes of the loop.");
 
-TROUPE_KERNEL("LoopCond").Device("CPU").Function<Pass, Cost::kTrivial>();
-TROUPE_KERNEL("LoopCond").Device("*").HostMemory("input").HostMemory("output").Function<Pass, Cost::kTrivial>();
+TROUPE_KERNEL("LoopCond").Device("CPU").Function<array::PassOn, Cost::kTrivial>();
+TROUPE_KERNEL("LoopCond")
+    .Device("*")
+    .HostMemory("input")
+    .HostMemory("output")
+    .Function<array::PassOn, Cost::kTrivial>();
 
 }  // namespace
 }  // namespace troupe::control

@@ -22,7 +22,7 @@ TROUPE_OP("Print")
     .Attr("first_n: int = -1")
     .Attr("summarize: int = 3")
     .Stateful()
-    .Shape(SameAsInput0)
+    .Shape(shape_fn::Unchanged)
     .Gradient([](GradientContext& g) {
       g.Set(0, g.Grad(0));
       return g.status();

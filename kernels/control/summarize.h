@@ -1,4 +1,7 @@
-// Tensor values in one line, for the messages of Assert and Print.
+// Tensor values in one line, for the messages of Assert and Print: the first values, and "..." for
+// the rest.
+//
+// Thread rule: a pure function.
 #ifndef TROUPE_KERNELS_CONTROL_SUMMARIZE_H_
 #define TROUPE_KERNELS_CONTROL_SUMMARIZE_H_
 

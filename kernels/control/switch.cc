@@ -6,7 +6,7 @@ namespace {
 
 absl::Status SwitchShape(InferenceContext& c) {
   TROUPE_RETURN_IF_ERROR(c.WithRank(1, 0).status());
-  return control::SameAsInput0(c);
+  return shape_fn::Unchanged(c);
 }
 
 TROUPE_OP("Switch")

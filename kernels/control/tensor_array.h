@@ -56,7 +56,7 @@ class TensorArray : public Resource {
   // INVALID_ARGUMENT: an index out of range, an element that was cleared by a read, or never
   // written while the element shape is not known.
   absl::StatusOr<Tensor> Read(int64_t index);
-  // The elements, each in its own slot of the result. As Read.
+  // The elements, each in its own place of the result. As Read.
   absl::StatusOr<std::vector<Tensor>> ReadAll(absl::Span<const int32_t> indices);
   // Drops the elements; later calls fail.
   void Close();

@@ -25,6 +25,7 @@ TROUPE_OP("TensorArrayV3")
     .Attr("identical_element_shapes: bool = false")
     .Attr("tensor_array_name: string = ''")
     .Stateful()
+    .Trait(OpTrait::kArrayHandle)
     .Shape(ArrayShape)
     .NotDifferentiable("an array is made before anything flows through it")
     .Doc(
@@ -69,6 +70,7 @@ TROUPE_OP("TensorArrayGradV3")
     .Output("flow_out: float")
     .Attr("source: string")
     .Stateful()
+    .Trait(OpTrait::kArrayHandle)
     .Shape(shape_fn::Scalar)
     .Gradient([](GradientContext& g) {
       // What was written to the array before, and what was read, is as it was: the order of what

@@ -1,5 +1,7 @@
 // The loops of the activation functions (Relu and its kin) and of their gradients, one per element
 // type and instruction level.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_ACTIVATION_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_ACTIVATION_LOOPS_H_
 

@@ -1,5 +1,7 @@
 // The loops inside a kernel made by the factories of elementwise.h, for who runs several of them
 // over blocks.
+//
+// Thread rule: a pure function.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_BARE_LOOPS_H_
 

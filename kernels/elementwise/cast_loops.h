@@ -5,6 +5,8 @@
 // result. uint32 is the low half of the 64-bit result. Integers keep their low bits; a complex
 // number gives its real part; a number is true when it is not zero. Nothing here is undefined
 // behaviour.
+//
+// Thread rule: pure functions; a loop runs on the calling thread.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_CAST_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_CAST_LOOPS_H_
 

@@ -1,4 +1,6 @@
 // What functions of one real or complex number share: definition and loops.
+//
+// Thread rule: tables are immutable once made; any thread may ask for them.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_FLOAT_FUNCTION_H_
 #define TROUPE_KERNELS_ELEMENTWISE_FLOAT_FUNCTION_H_
 

@@ -10,6 +10,9 @@
 //
 // A loop gets untyped pointers to dense elements. `out` may be exactly an input's address (in
 // place), never overlap it otherwise.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller. A table is
+// filled once (hot_table.h), by one thread.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_HOT_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_HOT_LOOPS_H_
 

@@ -1,5 +1,8 @@
 // Loop templates over one function of one or two elements: F::Do(x) or F::Do(x, y). Everything has
 // internal linkage, so that every instruction level of a *_isa.cc file keeps its own copy.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller. Tables are
+// filled by one thread.
 #ifndef TROUPE_KERNELS_ELEMENTWISE_LOOPS_H_
 #define TROUPE_KERNELS_ELEMENTWISE_LOOPS_H_
 

@@ -83,47 +83,47 @@ absl::Status PixelsShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
-TROUPE_OP("RGBToHSV")
-    .Input("images: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
-    .Shape(PixelsShape<1>)
-    .NotDifferentiable(kWhyNoGradient)
-    .Doc("Hue, saturation and value, each of [0, 1], of pixels of red, green and blue of [0, 1].");
-
-TROUPE_OP("HSVToRGB")
-    .Input("images: T")
-    .Output("output: T")
-    .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
-    .Shape(PixelsShape<1>)
-    .NotDifferentiable(kWhyNoGradient)
-    .Doc("Red, green and blue of pixels of hue, saturation and value.");
-
-absl::Status ComputeToHsv(KernelContext& ctx) {
-  TROUPE_RETURN_IF_ERROR(CheckPixels(ctx.input(0), 1));
-  return MapPixels(ctx, []<class T>(const Pixel<T>& p) { return ToHsv(p); });
+// An op from pixels of one color space to those of the other. Without doc.
+OpBuilder ColorSpaceOp(std::string_view name) {
+  return OpBuilder(name)
+      .Input("images: T")
+      .Output("output: T")
+      .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
+      .Shape(PixelsShape<1>)
+      .NotDifferentiable(kWhyNoGradient);
 }
-TROUPE_CPU_KERNEL("RGBToHSV").Function<ComputeToHsv>();
-
-absl::Status ComputeToRgb(KernelContext& ctx) {
-  TROUPE_RETURN_IF_ERROR(CheckPixels(ctx.input(0), 1));
-  return MapPixels(ctx, []<class T>(const Pixel<T>& p) { return ToRgb(p); });
+// An op on images by an amount, the scalar input `amount`. Without doc.
+OpBuilder AdjustOp(std::string_view name, std::string_view amount, ShapeFn shape) {
+  return OpBuilder(name)
+      .Input("images: T")
+      .Input(StrCat(amount, ": float"))
+      .Output("output: T")
+      .Attr("T: {half, float} = DT_FLOAT")
+      .Shape(shape)
+      .NotDifferentiable(kWhyNoGradient);
 }
-TROUPE_CPU_KERNEL("HSVToRGB").Function<ComputeToRgb>();
-
 absl::StatusOr<float> Amount(const KernelContext& ctx, std::string_view what) {
   if (ctx.input(1).rank() == 0) return ctx.input(1).scalar<float>();
   return InvalidArgument(what, " must be a scalar, but has shape ", ctx.input(1).shape().DebugString());
 }
 
-TROUPE_OP("AdjustHue")
-    .Input("images: T")
-    .Input("delta: float")
-    .Output("output: T")
-    .Attr("T: {half, float} = DT_FLOAT")
-    .Shape(PixelsShape<3>)
-    .NotDifferentiable(kWhyNoGradient)
-    .Doc("Pixels of red, green and blue whose hue is turned by delta, of [-1, 1].");
+const OpRegistrar rgb_to_hsv =
+    ColorSpaceOp("RGBToHSV")
+        .Doc("Hue, saturation and value, each of [0, 1], of pixels of red, green and blue of [0, 1].");
+
+const OpRegistrar hsv_to_rgb =
+    ColorSpaceOp("HSVToRGB").Doc("Red, green and blue of pixels of hue, saturation and value.");
+
+template <bool kToHsv>
+absl::Status ConvertColors(KernelContext& ctx) {
+  TROUPE_RETURN_IF_ERROR(CheckPixels(ctx.input(0), 1));
+  return MapPixels(ctx, []<class T>(const Pixel<T>& p) { return kToHsv ? ToHsv(p) : ToRgb(p); });
+}
+TROUPE_CPU_KERNEL("RGBToHSV").Function<ConvertColors<true>>();
+TROUPE_CPU_KERNEL("HSVToRGB").Function<ConvertColors<false>>();
+
+const OpRegistrar adjust_hue = AdjustOp("AdjustHue", "delta", PixelsShape<3>)
+                                   .Doc("Pixels of red, green and blue whose hue is turned by delta, of [-1, 1].");
 
 absl::Status ComputeHue(KernelContext& ctx) {
   TROUPE_RETURN_IF_ERROR(CheckPixels(ctx.input(0), 3));
@@ -137,14 +137,9 @@ absl::Status ComputeHue(KernelContext& ctx) {
 }
 TROUPE_CPU_KERNEL("AdjustHue").HostMemory("delta").Function<ComputeHue>();
 
-TROUPE_OP("AdjustSaturation")
-    .Input("images: T")
-    .Input("scale: float")
-    .Output("output: T")
-    .Attr("T: {half, float} = DT_FLOAT")
-    .Shape(PixelsShape<3>)
-    .NotDifferentiable(kWhyNoGradient)
-    .Doc("Pixels of red, green and blue whose saturation is multiplied by scale, and kept in [0, 1].");
+const OpRegistrar adjust_saturation =
+    AdjustOp("AdjustSaturation", "scale", PixelsShape<3>)
+        .Doc("Pixels of red, green and blue whose saturation is multiplied by scale, and kept in [0, 1].");
 
 absl::Status ComputeSaturation(KernelContext& ctx) {
   TROUPE_RETURN_IF_ERROR(CheckPixels(ctx.input(0), 3));
@@ -157,21 +152,18 @@ absl::Status ComputeSaturation(KernelContext& ctx) {
 }
 TROUPE_CPU_KERNEL("AdjustSaturation").HostMemory("scale").Function<ComputeSaturation>();
 
-TROUPE_OP("AdjustContrastv2")
-    .Input("images: T")
-    .Input("contrast_factor: float")
-    .Output("output: T")
-    .Attr("T: {half, float} = DT_FLOAT")
-    .Shape([](InferenceContext& c) -> absl::Status {
-      TROUPE_ASSIGN_OR_RETURN(PartialTensorShape shape, c.WithRankAtLeast(0, 3));
-      TROUPE_RETURN_IF_ERROR(c.WithRank(1, 0).status());
-      c.set_output(0, std::move(shape));
-      return absl::OkStatus();
-    })
-    .NotDifferentiable(kWhyNoGradient)
-    .Doc(
-        "Images [..., height, width, channels] whose distances from the mean of their channel are multiplied by "
-        "contrast_factor.");
+absl::Status ContrastShape(InferenceContext& c) {
+  TROUPE_ASSIGN_OR_RETURN(PartialTensorShape shape, c.WithRankAtLeast(0, 3));
+  TROUPE_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
+const OpRegistrar adjust_contrast =
+    AdjustOp("AdjustContrastv2", "contrast_factor", ContrastShape)
+        .Doc(
+            "Images [..., height, width, channels] whose distances from the mean of their channel are multiplied by "
+            "contrast_factor.");
 
 absl::Status ComputeContrast(KernelContext& ctx) {
   const Tensor in = Widened(ctx, ctx.input(0));

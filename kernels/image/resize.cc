@@ -83,6 +83,32 @@ absl::Status ResizeShape(InferenceContext& c) {
   return absl::OkStatus();
 }
 
+OpBuilder ResizeOp(std::string_view name, std::string_view output, bool half_pixel_centers) {
+  OpBuilder op(name);
+  op.Input("images: T")
+      .Input("size: int32")
+      .Output(StrCat("resized_images: ", output))
+      .Attr("T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}")
+      .Attr("align_corners: bool = false");
+  if (half_pixel_centers) op.Attr("half_pixel_centers: bool = false");
+  op.Shape(ResizeShape);
+  return op;
+}
+OpBuilder ResizeGradOp(std::string_view name, std::string_view types) {
+  return OpBuilder(name)
+      .Input("grads: float")
+      .Input("original_image: T")
+      .Output("output: T")
+      .Attr(StrCat("T: ", types))
+      .Attr("align_corners: bool = false")
+      .Attr("half_pixel_centers: bool = false")
+      .Shape(ResizeGradShape)
+      .NotDifferentiable(kNoResizeGradient);
+}
+AttrMap ResizeAttrMap(GradientContext& g) {
+  return {{"align_corners", g.Attr<bool>("align_corners")}, {"half_pixel_centers", g.Attr<bool>("half_pixel_centers")}};
+}
+
 absl::Status ResizeGradShape(InferenceContext& c) {
   TROUPE_RETURN_IF_ERROR(c.WithRank(0, 4).status());
   TROUPE_RETURN_IF_ERROR(c.WithRank(1, 4).status());

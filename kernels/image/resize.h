@@ -52,6 +52,16 @@ std::vector<int64_t> Nearest(int64_t in, int64_t out, const ResizeAttrs& attrs);
 // Shape function: images at input 0, size at input 1.
 absl::Status ResizeShape(InferenceContext& c);
 
+// The definition of a way of resizing, whose output is of type `output` ("float" or "T"). Without
+// gradient and doc.
+OpBuilder ResizeOp(std::string_view name, std::string_view output, bool half_pixel_centers = true);
+// The definition of the gradient of ways of resizing to float, for these types of the images.
+// Without doc.
+OpBuilder ResizeGradOp(std::string_view name, std::string_view types);
+// The attrs that a way of resizing and its gradient share.
+AttrMap ResizeAttrMap(GradientContext& g);
+inline constexpr char kNoResizeGradient[] = "TensorFlow defines no gradient for it";
+
 // Of gradients with inputs (grads, original_image): the shape function, and INVALID_ARGUMENT when
 // they differ in batch or channels.
 absl::Status ResizeGradShape(InferenceContext& c);

@@ -74,19 +74,14 @@ class Area {
   const int64_t in_row_, channels_;
 };
 
-TROUPE_OP("ResizeArea")
-    .Input("images: T")
-    .Input("size: int32")
-    .Output("resized_images: float")
-    .Attr("T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}")
-    .Attr("align_corners: bool = false")
-    .Shape(ResizeShape)
-    .NotDifferentiable("TensorFlow defines no gradient for it")
-    .Doc(
-        "Images [batch, height, width, channels] in another size (height and width): each pixel is the mean of the "
-        "area "
-        "that it covers.\n"
-        "align_corners lays the corners onto each other.");
+const OpRegistrar resize =
+    ResizeOp("ResizeArea", "float", false)
+        .NotDifferentiable(kNoResizeGradient)
+        .Doc(
+            "Images [batch, height, width, channels] in another size (height and width): each pixel is the mean of the "
+            "area "
+            "that it covers.\n"
+            "align_corners lays the corners onto each other.");
 TROUPE_CPU_KERNEL("ResizeArea").HostMemory("size").Class<ResizeToFloat<Area>>();
 
 }  // namespace

@@ -116,37 +116,23 @@ class Bicubic {
   const int64_t in_row_, channels_;
 };
 
-TROUPE_OP("ResizeBicubic")
-    .Input("images: T")
-    .Input("size: int32")
-    .Output("resized_images: float")
-    .Attr("T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}")
-    .Attr("align_corners: bool = false")
-    .Attr("half_pixel_centers: bool = false")
-    .Shape(ResizeShape)
-    .Gradient([](GradientContext& g) {
-      if (g.input_type(0) != DType::kFloat && g.input_type(0) != DType::kDouble) return absl::OkStatus();
-      g.Set(0, g.Op("ResizeBicubicGrad", {g.Grad(0), g.Input(0)},
-                    {{"align_corners", g.Attr<bool>("align_corners")},
-                     {"half_pixel_centers", g.Attr<bool>("half_pixel_centers")}}));
-      return g.status();
-    })
-    .Doc(
-        "Images [batch, height, width, channels] in another size (height and width), by cubic interpolation in both "
-        "directions.\n"
-        "align_corners lays the corners onto each other, half_pixel_centers the edges.");
+const OpRegistrar resize = ResizeOp("ResizeBicubic", "float")
+                               .Gradient([](GradientContext& g) {
+                                 if (g.input_type(0) != DType::kFloat && g.input_type(0) != DType::kDouble)
+                                   return absl::OkStatus();
+                                 g.Set(0, g.Op("ResizeBicubicGrad", {g.Grad(0), g.Input(0)}, ResizeAttrMap(g)));
+                                 return g.status();
+                               })
+                               .Doc(
+                                   "Images [batch, height, width, channels] in another size (height and width), by "
+                                   "cubic interpolation in both "
+                                   "directions.\n"
+                                   "align_corners lays the corners onto each other, half_pixel_centers the edges.");
 TROUPE_CPU_KERNEL("ResizeBicubic").HostMemory("size").Class<ResizeToFloat<Bicubic>>();
 
-TROUPE_OP("ResizeBicubicGrad")
-    .Input("grads: float")
-    .Input("original_image: T")
-    .Output("output: T")
-    .Attr("T: {float, double}")
-    .Attr("align_corners: bool = false")
-    .Attr("half_pixel_centers: bool = false")
-    .Shape(ResizeGradShape)
-    .NotDifferentiable("TensorFlow defines no gradient for it")
-    .Doc("The gradient of ResizeBicubic's images; of original_image only type and shape count.");
+const OpRegistrar resize_grad =
+    ResizeGradOp("ResizeBicubicGrad", "{float, double}")
+        .Doc("The gradient of ResizeBicubic's images; of original_image only type and shape count.");
 TROUPE_CPU_KERNEL("ResizeBicubicGrad").Class<ResizeToFloatGrad<Bicubic>>();
 
 }  // namespace

@@ -45,25 +45,17 @@ class ResizeNearestNeighbor {
 absl::Status ResizeNearestNeighborGradient(GradientContext& g) {
   const auto ints = [&g](std::initializer_list<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };
   const NodeOut size = g.Op("StridedSlice", {g.Op("Shape", {g.Input(0)}), ints({1}), ints({3}), ints({1})});
-  g.Set(0, g.Op("ResizeNearestNeighborGrad", {g.Grad(0), size},
-                {{"align_corners", g.Attr<bool>("align_corners")},
-                 {"half_pixel_centers", g.Attr<bool>("half_pixel_centers")}}));
+  g.Set(0, g.Op("ResizeNearestNeighborGrad", {g.Grad(0), size}, ResizeAttrMap(g)));
   return g.status();
 }
 
-TROUPE_OP("ResizeNearestNeighbor")
-    .Input("images: T")
-    .Input("size: int32")
-    .Output("resized_images: T")
-    .Attr("T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}")
-    .Attr("align_corners: bool = false")
-    .Attr("half_pixel_centers: bool = false")
-    .Shape(ResizeShape)
-    .Gradient(ResizeNearestNeighborGradient)
-    .Doc(
-        "Images [batch, height, width, channels] in another size (height and width), by copying the nearest pixel. "
-        "align_corners lays\n"
-        "the corners onto each other, half_pixel_centers the edges.");
+const OpRegistrar resize =
+    ResizeOp("ResizeNearestNeighbor", "T")
+        .Gradient(ResizeNearestNeighborGradient)
+        .Doc(
+            "Images [batch, height, width, channels] in another size (height and width), by copying the nearest pixel. "
+            "align_corners lays\n"
+            "the corners onto each other, half_pixel_centers the edges.");
 TROUPE_CPU_KERNEL("ResizeNearestNeighbor").HostMemory("size").Class<ResizeNearestNeighbor>();
 
 class ResizeNearestNeighborGrad {
@@ -112,7 +104,7 @@ TROUPE_OP("ResizeNearestNeighborGrad")
     .Attr("align_corners: bool = false")
     .Attr("half_pixel_centers: bool = false")
     .Shape(ResizeShape)
-    .NotDifferentiable("TensorFlow defines no gradient for it")
+    .NotDifferentiable(kNoResizeGradient)
     .Doc("The gradient of ResizeNearestNeighbor's images, whose height and width are `size`.");
 TROUPE_CPU_KERNEL("ResizeNearestNeighborGrad").HostMemory("size").Class<ResizeNearestNeighborGrad>();
 

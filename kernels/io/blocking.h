@@ -9,6 +9,8 @@
 //     absl::Status Work(KernelContext& ctx);   // validate, read, set outputs; may block
 //   };
 //   TROUPE_KERNEL("Read").Device("CPU").Class<Blocking<ReadKernel>>();
+//
+// Thread rule: any thread; `work` and `done` run as RunBlocking says.
 #ifndef TROUPE_KERNELS_IO_BLOCKING_H_
 #define TROUPE_KERNELS_IO_BLOCKING_H_
 

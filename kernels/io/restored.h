@@ -1,4 +1,7 @@
-// What the ops that restore tensors share.
+// What the ops that restore tensors (Restore, RestoreSlice, RestoreV2) share: one tensor of a
+// checkpoint, or a slice of it, and its static shape.
+//
+// Thread rule: any thread; SetRestoredShape as all shape functions (troupe/shape_inference.h).
 #ifndef TROUPE_KERNELS_IO_RESTORED_H_
 #define TROUPE_KERNELS_IO_RESTORED_H_
 

@@ -1,4 +1,6 @@
 // The bodies of decompositions.h; only decompositions_*.cc include this, each for one type.
+//
+// Thread rule: pure functions, on the calling thread.
 #ifndef TROUPE_KERNELS_LINALG_DECOMPOSITIONS_INL_H_
 #define TROUPE_KERNELS_LINALG_DECOMPOSITIONS_INL_H_
 

@@ -1,5 +1,7 @@
 // Plain arrays as matrices of Eigen. Only the files behind the walls of decompositions.h and
 // orthogonal.h include this.
+//
+// Thread rule: pure functions; a map refers to the array of its caller.
 #ifndef TROUPE_KERNELS_LINALG_EIGEN_MAPS_H_
 #define TROUPE_KERNELS_LINALG_EIGEN_MAPS_H_
 

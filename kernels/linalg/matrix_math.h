@@ -1,5 +1,7 @@
 // Matrices in gradients that read like their formulas: what math::Value lacks, for tensors whose
 // last two dimensions are matrices.
+//
+// Thread rule: as for the GradientContext of the values: one thread builds a graph.
 #ifndef TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 #define TROUPE_KERNELS_LINALG_MATRIX_MATH_H_
 

@@ -1,4 +1,7 @@
 // The bodies of orthogonal.h; only orthogonal_*.cc include this, each for one type.
+//
+// Thread rule: pure functions, on the calling thread. ScopedDenormals changes how that thread
+// computes, as long as the object lives.
 #ifndef TROUPE_KERNELS_LINALG_ORTHOGONAL_INL_H_
 #define TROUPE_KERNELS_LINALG_ORTHOGONAL_INL_H_
 

@@ -5,6 +5,8 @@
 // stack (pset1<Packet2cf> of arch/SSE/Complex.h), where the type's alignment is four bytes:
 // undefined, and reported by UndefinedBehaviorSanitizer. The name is changed because templates of
 // one name must be the same in every file.
+//
+// Thread rule: none, since the header only defines names.
 #ifndef TROUPE_KERNELS_LINALG_WITHOUT_VECTORS_H_
 #define TROUPE_KERNELS_LINALG_WITHOUT_VECTORS_H_
 

@@ -1,4 +1,7 @@
 // What the ops of the Relu family share: kernels over the tables of activation_isa.cc.
+//
+// Thread rule: as for all kernels (troupe/kernel.h); the elements are shared out among the compute
+// threads.
 #ifndef TROUPE_KERNELS_NN_ACTIVATION_H_
 #define TROUPE_KERNELS_NN_ACTIVATION_H_
 

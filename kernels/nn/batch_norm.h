@@ -1,4 +1,7 @@
 // What the three versions of FusedBatchNorm and of its gradient share.
+//
+// Thread rule: as for all kernels (troupe/kernel.h); the rows are shared out among the compute
+// threads.
 #ifndef TROUPE_KERNELS_NN_BATCH_NORM_H_
 #define TROUPE_KERNELS_NN_BATCH_NORM_H_
 

@@ -1,5 +1,7 @@
 // The loops of batch normalisation over a matrix [rows, channels]; one function per instruction
 // level. Sums are kept in float64.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller.
 #ifndef TROUPE_KERNELS_NN_BATCH_NORM_LOOPS_H_
 #define TROUPE_KERNELS_NN_BATCH_NORM_LOOPS_H_
 

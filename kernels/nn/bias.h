@@ -1,5 +1,7 @@
 // Adding a vector along the channels of a tensor, and the sum over everything but the channels: the
 // computing half of BiasAdd, BiasAddV1 and BiasAddGrad, for every numeric dtype.
+//
+// Thread rule: any thread; the work is shared out among `threads`, and done when the call returns.
 #ifndef TROUPE_KERNELS_NN_BIAS_H_
 #define TROUPE_KERNELS_NN_BIAS_H_
 

@@ -1,6 +1,8 @@
 // The loops of BiasAdd and BiasAddGrad. A bias of few channels would leave most of a vector empty,
 // so it is repeated to a pattern of `period` elements (a multiple of the channels) first, and the
 // loops know patterns only.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller.
 #ifndef TROUPE_KERNELS_NN_BIAS_LOOPS_H_
 #define TROUPE_KERNELS_NN_BIAS_LOOPS_H_
 

@@ -1,4 +1,7 @@
 // What the convolution ops (Conv2D and DepthwiseConv2dNative with their backward halves) share.
+//
+// Source of the semantics: TensorFlow's ops of these names; docs/convolutions.md tells which loops
+// compute them. Thread rule: as for all kernels (troupe/kernel.h).
 #ifndef TROUPE_KERNELS_NN_CONV_H_
 #define TROUPE_KERNELS_NN_CONV_H_
 

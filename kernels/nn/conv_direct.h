@@ -1,4 +1,6 @@
 // float32 convolutions of few channels by the loops of conv_direct_isa.cc, on the calling thread.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_NN_CONV_DIRECT_H_
 #define TROUPE_KERNELS_NN_CONV_DIRECT_H_
 

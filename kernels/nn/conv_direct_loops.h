@@ -11,6 +11,8 @@
 // chunk of a few units of the channels that are written is computed at a time, for up to 8 pixels
 // (or taps): the sums stay in registers. An even number of 512-bit units is computed in whole
 // vectors, 1 or 3 in halves.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller.
 #ifndef TROUPE_KERNELS_NN_CONV_DIRECT_LOOPS_H_
 #define TROUPE_KERNELS_NN_CONV_DIRECT_LOOPS_H_
 

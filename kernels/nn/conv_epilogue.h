@@ -1,8 +1,10 @@
-// What a convolution may compute along the way, while its numbers are still in registers: a pass of
-// its own over the output costs E8 162 us a step for ReluGrad alone.
+// What a convolution may compute along the way, while its numbers are still in registers: another
+// pass over the output reads and writes it once more.
 //
 // The results are those of the separate ops (BiasAdd, Relu, Relu6, Elu, ReluGrad, BiasAddGrad), to
 // rounding. A NaN stays one, whichever way computes: not so in TensorFlow's fused convolutions.
+//
+// Thread rule: pure functions, on the calling thread.
 #ifndef TROUPE_KERNELS_NN_CONV_EPILOGUE_H_
 #define TROUPE_KERNELS_NN_CONV_EPILOGUE_H_
 

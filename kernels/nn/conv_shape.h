@@ -1,4 +1,6 @@
 // One convolution: every size that a kernel needs, in one value that can be compared.
+//
+// Thread rule: a plain value.
 #ifndef TROUPE_KERNELS_NN_CONV_SHAPE_H_
 #define TROUPE_KERNELS_NN_CONV_SHAPE_H_
 

@@ -1,5 +1,8 @@
 // Moving the channels of images: [n, rows, columns] -> [n, columns, rows]. NCHW to NHWC has rows =
 // C, columns = H * W; back, the other way round.
+//
+// Thread rule: any thread; the work is shared out among compute threads, and done when the call
+// returns.
 #ifndef TROUPE_KERNELS_NN_LAYOUT_H_
 #define TROUPE_KERNELS_NN_LAYOUT_H_
 

@@ -1,4 +1,7 @@
 // What the pooling ops share: kernels over the loops of pool_isa.cc, shape functions, attrs.
+//
+// Thread rule: as for all kernels (troupe/kernel.h); the images are shared out among the compute
+// threads.
 #ifndef TROUPE_KERNELS_NN_POOL_H_
 #define TROUPE_KERNELS_NN_POOL_H_
 

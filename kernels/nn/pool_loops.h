@@ -1,5 +1,7 @@
 // The loops of pooling over NHWC images, one image at a time; one function per element type and
 // instruction level. The channels, which lie side by side, are the lanes.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller.
 #ifndef TROUPE_KERNELS_NN_POOL_LOOPS_H_
 #define TROUPE_KERNELS_NN_POOL_LOOPS_H_
 

@@ -1,6 +1,7 @@
 // Softmax and its losses, row by row; one function per element type and instruction level. In every
-// function a matrix is dense
-// [rows, columns] with columns >= 1, and x may be y.
+// function a matrix is dense [rows, columns] with columns >= 1, and x may be y.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller.
 #ifndef TROUPE_KERNELS_NN_SOFTMAX_LOOPS_H_
 #define TROUPE_KERNELS_NN_SOFTMAX_LOOPS_H_
 

@@ -3,6 +3,8 @@
 // Attrs: strides, ksize and dilations have 4 entries in the order of data_format; padding is SAME,
 // VALID or EXPLICIT with 8 explicit_paddings (before and after for each of the 4 dimensions).
 // Windows slide over height and width only.
+//
+// Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_NN_WINDOW_H_
 #define TROUPE_KERNELS_NN_WINDOW_H_
 

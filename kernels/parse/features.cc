@@ -175,6 +175,135 @@ absl::StatusOr<Tensor> Splits(KernelContext& ctx, const FeatureSpec& spec, int64
   return splits;
 }
 
+// A dense feature of one Example, to its place in `to`; the default where the Example has none.
+absl::Status ReadDense(KernelContext& ctx, const Messages& m, int64_t b, const FeatureSpec& spec, const Part& feature,
+                       Cell* cell, Tensor* to) {
+  size_t bad = 0;
+  if (!ReadFeature(feature, &cell->values, &bad)) return Damaged(m, b, &spec, bad);
+  const int64_t want = spec.shape.num_elements();
+  if (cell->values.type == DType::kInvalid) {
+    if (!spec.default_value.valid() || spec.default_value.num_elements() == 0) {
+      return InvalidArgument(Place(m, b, &spec), ": it is missing, and has no default");
+    }
+    array::CopyElements(ctx.threads(), spec.type, array::ElementAt(spec.type, to->raw(), b * want),
+                        spec.default_value.raw(), want);
+    return absl::OkStatus();
+  }
+  if (cell->values.type != spec.type) return WrongType(m, b, spec, cell->values);
+  cell->count = VisitType(spec.type,
+                          [&]<class T>() { return ReadValues<T>(cell->values, to->data<T>() + b * want, want, &bad); });
+  if (cell->count < 0) return Damaged(m, b, &spec, bad);
+  if (cell->count != want) return WrongCount(m, b, spec, *cell);
+  return absl::OkStatus();
+}
+
+// A feature of the form kVariable: cell(b) holds the values of Example b, at most `most`. What lies
+// behind them is filled up.
+template <class F>
+absl::Status MakeVariable(KernelContext& ctx, const Messages& m, const FeatureSpec& spec, int64_t n, int64_t most,
+                          const F& cell, Tensor* out) {
+  const int64_t row = spec.shape.num_elements(), rows = row == 0 ? 0 : most / row;
+  TROUPE_ASSIGN_OR_RETURN(
+      *out, m.single ? Make(ctx, spec.type, {rows}, spec.shape) : Make(ctx, spec.type, {n, rows}, spec.shape));
+  const bool has_default = spec.default_value.valid() && spec.default_value.num_elements() > 0;
+  for (int64_t b = 0; b < n; ++b) {
+    WriteCell(cell(b), out, b * most);
+    void* const rest = array::ElementAt(spec.type, out->raw(), b * most + cell(b).count);
+    const int64_t left = most - cell(b).count;
+    if (left == 0) continue;
+    if (has_default) {
+      array::FillElements(ctx.threads(), spec.type, rest, spec.default_value.raw(), left);
+    } else {
+      array::ZeroElements(ctx.threads(), spec.type, rest, left);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Indices and shape of a sparse feature with `total` values, of one Example at most `most`.
+template <class F>
+absl::Status MakeIndices(KernelContext& ctx, const Messages& m, int64_t n, int64_t total, int64_t most, const F& cell,
+                         Tensor* parts) {
+  const int64_t width = m.single ? 1 : 2;
+  TROUPE_ASSIGN_OR_RETURN(parts[0], Make(ctx, DType::kInt64, {total, width}));
+  TROUPE_ASSIGN_OR_RETURN(parts[2], Make(ctx, DType::kInt64, {width}));
+  int64_t* at = parts[0].data<int64_t>();
+  for (int64_t b = 0; b < n; ++b) {
+    for (int64_t i = 0; i < cell(b).count; ++i) {
+      if (!m.single) *at++ = b;
+      *at++ = i;
+    }
+  }
+  if (!m.single) parts[2].data<int64_t>()[0] = n;
+  parts[2].data<int64_t>()[width - 1] = most;
+  return absl::OkStatus();
+}
+
+// A dense feature list: steps(b) are those of Example b, at most `most_steps`, with zeros behind
+// them; and the number of steps of each Example.
+template <class F>
+absl::Status MakeDenseList(KernelContext& ctx, const Messages& m, const FeatureSpec& spec, int64_t n,
+                           int64_t most_steps, const F& steps, Tensor* parts) {
+  const int64_t row = spec.shape.num_elements();
+  TROUPE_ASSIGN_OR_RETURN(parts[0], m.single ? Make(ctx, spec.type, {most_steps}, spec.shape)
+                                             : Make(ctx, spec.type, {n, most_steps}, spec.shape));
+  TROUPE_ASSIGN_OR_RETURN(parts[1], m.single ? Make(ctx, DType::kInt64, {}) : Make(ctx, DType::kInt64, {n}));
+  for (int64_t b = 0; b < n; ++b) {
+    int64_t at = b * most_steps * row;
+    for (const Cell& c : steps(b)) {
+      WriteCell(c, &parts[0], at);
+      at += c.count;
+    }
+    const int64_t end = (b + 1) * most_steps * row;
+    array::ZeroElements(ctx.threads(), spec.type, array::ElementAt(spec.type, parts[0].raw(), at), end - at);
+    parts[1].data<int64_t>()[b] = static_cast<int64_t>(steps(b).size());
+  }
+  return absl::OkStatus();
+}
+
+// Row splits of a ragged feature list: of the steps in Examples, and of the values in steps.
+template <class F>
+absl::Status MakeListSplits(KernelContext& ctx, const Messages& m, const FeatureSpec& spec, int64_t n, const F& steps,
+                            Tensor* parts) {
+  std::vector<int64_t> counts;
+  for (int64_t b = 0; b < n; ++b) {
+    for (const Cell& c : steps(b)) counts.push_back(c.count);
+  }
+  if (m.single) {
+    TROUPE_ASSIGN_OR_RETURN(parts[1], Make(ctx, spec.splits, {0}));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(parts[1],
+                            Splits(ctx, spec, n, [&](int64_t b) { return static_cast<int64_t>(steps(b).size()); }));
+  }
+  TROUPE_ASSIGN_OR_RETURN(parts[2], Splits(ctx, spec, static_cast<int64_t>(counts.size()),
+                                           [&](int64_t i) { return counts[static_cast<size_t>(i)]; }));
+  return absl::OkStatus();
+}
+
+// Indices and shape of a sparse feature list.
+template <class F>
+absl::Status MakeListIndices(KernelContext& ctx, const Messages& m, int64_t n, int64_t total, int64_t most_steps,
+                             int64_t most_values, const F& steps, Tensor* parts) {
+  const int64_t width = m.single ? 2 : 3;
+  TROUPE_ASSIGN_OR_RETURN(parts[0], Make(ctx, DType::kInt64, {total, width}));
+  TROUPE_ASSIGN_OR_RETURN(parts[2], Make(ctx, DType::kInt64, {width}));
+  int64_t* index = parts[0].data<int64_t>();
+  for (int64_t b = 0; b < n; ++b) {
+    for (size_t t = 0; t < steps(b).size(); ++t) {
+      for (int64_t i = 0; i < steps(b)[t].count; ++i) {
+        if (!m.single) *index++ = b;
+        *index++ = static_cast<int64_t>(t);
+        *index++ = i;
+      }
+    }
+  }
+  int64_t* const shape = parts[2].data<int64_t>();
+  if (!m.single) shape[0] = n;
+  shape[width - 2] = most_steps;
+  shape[width - 1] = most_values;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status SetDenseShape(const PartialTensorShape& shape, FeatureSpec* spec) {
@@ -232,23 +361,7 @@ absl::StatusOr<std::vector<FeatureTensors>> ParseFeatures(KernelContext& ctx, co
       const FeatureSpec& spec = specs[f];
       Cell& cell = cells[static_cast<size_t>(b) * k + f];
       if (spec.form == Form::kDense) {
-        size_t bad = 0;
-        if (!ReadFeature(found[f], &cell.values, &bad)) return Damaged(m, b, &spec, bad);
-        const int64_t want = spec.shape.num_elements();
-        if (cell.values.type == DType::kInvalid) {
-          if (!spec.default_value.valid() || spec.default_value.num_elements() == 0) {
-            return InvalidArgument(Place(m, b, &spec), ": it is missing, and has no default");
-          }
-          array::CopyElements(ctx.threads(), spec.type, array::ElementAt(spec.type, out[f].parts[0].raw(), b * want),
-                              spec.default_value.raw(), want);
-          continue;
-        }
-        if (cell.values.type != spec.type) return WrongType(m, b, spec, cell.values);
-        cell.count = VisitType(spec.type, [&]<class T>() {
-          return ReadValues<T>(cell.values, out[f].parts[0].data<T>() + b * want, want, &bad);
-        });
-        if (cell.count < 0) return Damaged(m, b, &spec, bad);
-        if (cell.count != want) return WrongCount(m, b, spec, cell);
+        TROUPE_RETURN_IF_ERROR(ReadDense(ctx, m, b, spec, found[f], &cell, &out[f].parts[0]));
         continue;
       }
       TROUPE_RETURN_IF_ERROR(ReadCell(m, b, spec, found[f], &cell));
@@ -275,21 +388,7 @@ absl::StatusOr<std::vector<FeatureTensors>> ParseFeatures(KernelContext& ctx, co
     const int64_t total = starts.back();
     Tensor* const parts = out[f].parts;
     if (spec.form == Form::kVariable) {
-      const int64_t row = spec.shape.num_elements(), rows = row == 0 ? 0 : most / row;
-      TROUPE_ASSIGN_OR_RETURN(
-          parts[0], m.single ? Make(ctx, spec.type, {rows}, spec.shape) : Make(ctx, spec.type, {n, rows}, spec.shape));
-      const bool has_default = spec.default_value.valid() && spec.default_value.num_elements() > 0;
-      for (int64_t b = 0; b < n; ++b) {
-        WriteCell(cell(b), &parts[0], b * most);
-        void* const rest = array::ElementAt(spec.type, parts[0].raw(), b * most + cell(b).count);
-        const int64_t left = most - cell(b).count;
-        if (left == 0) continue;
-        if (has_default) {
-          array::FillElements(ctx.threads(), spec.type, rest, spec.default_value.raw(), left);
-        } else {
-          array::ZeroElements(ctx.threads(), spec.type, rest, left);
-        }
-      }
+      TROUPE_RETURN_IF_ERROR(MakeVariable(ctx, m, spec, n, most, cell, &parts[0]));
       continue;
     }
     const int values = spec.form == Form::kSparse ? 1 : 0;
@@ -303,18 +402,7 @@ absl::StatusOr<std::vector<FeatureTensors>> ParseFeatures(KernelContext& ctx, co
       }
       continue;
     }
-    const int64_t width = m.single ? 1 : 2;
-    TROUPE_ASSIGN_OR_RETURN(parts[0], Make(ctx, DType::kInt64, {total, width}));
-    TROUPE_ASSIGN_OR_RETURN(parts[2], Make(ctx, DType::kInt64, {width}));
-    int64_t* at = parts[0].data<int64_t>();
-    for (int64_t b = 0; b < n; ++b) {
-      for (int64_t i = 0; i < cell(b).count; ++i) {
-        if (!m.single) *at++ = b;
-        *at++ = i;
-      }
-    }
-    if (!m.single) parts[2].data<int64_t>()[0] = n;
-    parts[2].data<int64_t>()[width - 1] = most;
+    TROUPE_RETURN_IF_ERROR(MakeIndices(ctx, m, n, total, most, cell, parts));
   }
   return out;
 }
@@ -353,9 +441,8 @@ absl::StatusOr<std::vector<FeatureTensors>> ParseFeatureLists(KernelContext& ctx
   for (size_t f = 0; f < k; ++f) {
     const FeatureSpec& spec = specs[f];
     const auto steps = [&](int64_t b) -> const std::vector<Cell>& { return lists[static_cast<size_t>(b) * k + f]; };
-    int64_t total = 0, all_steps = 0, most_steps = 0, most_values = 0;
+    int64_t total = 0, most_steps = 0, most_values = 0;
     for (int64_t b = 0; b < n; ++b) {
-      all_steps += static_cast<int64_t>(steps(b).size());
       most_steps = std::max(most_steps, static_cast<int64_t>(steps(b).size()));
       for (const Cell& c : steps(b)) {
         total += c.count;
@@ -364,20 +451,7 @@ absl::StatusOr<std::vector<FeatureTensors>> ParseFeatureLists(KernelContext& ctx
     }
     Tensor* const parts = out[f].parts;
     if (spec.form == Form::kDense) {
-      const int64_t row = spec.shape.num_elements();
-      TROUPE_ASSIGN_OR_RETURN(parts[0], m.single ? Make(ctx, spec.type, {most_steps}, spec.shape)
-                                                 : Make(ctx, spec.type, {n, most_steps}, spec.shape));
-      TROUPE_ASSIGN_OR_RETURN(parts[1], m.single ? Make(ctx, DType::kInt64, {}) : Make(ctx, DType::kInt64, {n}));
-      for (int64_t b = 0; b < n; ++b) {
-        int64_t at = b * most_steps * row;
-        for (const Cell& c : steps(b)) {
-          WriteCell(c, &parts[0], at);
-          at += c.count;
-        }
-        const int64_t end = (b + 1) * most_steps * row;
-        array::ZeroElements(ctx.threads(), spec.type, array::ElementAt(spec.type, parts[0].raw(), at), end - at);
-        parts[1].data<int64_t>()[b] = static_cast<int64_t>(steps(b).size());
-      }
+      TROUPE_RETURN_IF_ERROR(MakeDenseList(ctx, m, spec, n, most_steps, steps, parts));
       continue;
     }
     const int values = spec.form == Form::kSparse ? 1 : 0;
@@ -390,37 +464,10 @@ absl::StatusOr<std::vector<FeatureTensors>> ParseFeatureLists(KernelContext& ctx
       }
     }
     if (spec.form == Form::kRagged) {
-      std::vector<int64_t> counts;
-      for (int64_t b = 0; b < n; ++b) {
-        for (const Cell& c : steps(b)) counts.push_back(c.count);
-      }
-      if (m.single) {
-        TROUPE_ASSIGN_OR_RETURN(parts[1], Make(ctx, spec.splits, {0}));
-      } else {
-        TROUPE_ASSIGN_OR_RETURN(parts[1],
-                                Splits(ctx, spec, n, [&](int64_t b) { return static_cast<int64_t>(steps(b).size()); }));
-      }
-      TROUPE_ASSIGN_OR_RETURN(parts[2],
-                              Splits(ctx, spec, all_steps, [&](int64_t i) { return counts[static_cast<size_t>(i)]; }));
+      TROUPE_RETURN_IF_ERROR(MakeListSplits(ctx, m, spec, n, steps, parts));
       continue;
     }
-    const int64_t width = m.single ? 2 : 3;
-    TROUPE_ASSIGN_OR_RETURN(parts[0], Make(ctx, DType::kInt64, {total, width}));
-    TROUPE_ASSIGN_OR_RETURN(parts[2], Make(ctx, DType::kInt64, {width}));
-    int64_t* index = parts[0].data<int64_t>();
-    for (int64_t b = 0; b < n; ++b) {
-      for (size_t t = 0; t < steps(b).size(); ++t) {
-        for (int64_t i = 0; i < steps(b)[t].count; ++i) {
-          if (!m.single) *index++ = b;
-          *index++ = static_cast<int64_t>(t);
-          *index++ = i;
-        }
-      }
-    }
-    int64_t* const shape = parts[2].data<int64_t>();
-    if (!m.single) shape[0] = n;
-    shape[width - 2] = most_steps;
-    shape[width - 1] = most_values;
+    TROUPE_RETURN_IF_ERROR(MakeListIndices(ctx, m, n, total, most_steps, most_values, steps, parts));
   }
   return out;
 }

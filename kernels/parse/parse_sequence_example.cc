@@ -256,6 +256,11 @@ class SequenceParser {
       for (int g = first; g < group; ++g) i += parser.counts_[g];
       return (group < 3 ? context : lists)[i];
     }
+    // The feature lists of these keys may be missing: they are empty then.
+    void AssumeEmpty(absl::Span<const std::string> keys) {
+      for (FeatureSpec& spec : lists)
+        spec.missing_is_empty = std::find(keys.begin(), keys.end(), spec.key) != keys.end();
+    }
   };
   Specs specs() const { return {context_, lists_}; }
 
@@ -334,10 +339,7 @@ class ParseSequenceExampleKernel {
       }
       for (size_t i = 0; i < keys.size(); ++i) specs_.At(parser_, group, i).key = keys[i];
     }
-    const auto empty = init.Attr<std::vector<std::string>>("feature_list_dense_missing_assumed_empty");
-    for (FeatureSpec& spec : specs_.lists) {
-      spec.missing_is_empty = std::find(empty.begin(), empty.end(), spec.key) != empty.end();
-    }
+    specs_.AssumeEmpty(init.Attr<std::vector<std::string>>("feature_list_dense_missing_assumed_empty"));
   }
   absl::Status Compute(KernelContext& ctx) {
     if (ctx.input(0).rank() != 1) {
@@ -408,10 +410,7 @@ class ParseSingleSequenceExampleKernel {
         specs.At(parser_, group, i).key = key.scalar<std::string>();
       }
     }
-    const auto empty = ctx.input(1).flat<std::string>();
-    for (FeatureSpec& spec : specs.lists) {
-      spec.missing_is_empty = std::find(empty.begin(), empty.end(), spec.key) != empty.end();
-    }
+    specs.AssumeEmpty(ctx.input(1).flat<std::string>());
     return parser_.Parse(ctx, {ctx.input(0).flat<std::string>(), name.flat<std::string>(), true}, std::move(specs), at,
                          false);
   }

@@ -1,5 +1,8 @@
 // A vector added to the rows of a matrix and a function of the sum, in one pass: what follows a
 // product in a fused node.
+//
+// Thread rule: any thread; the work is shared out among `threads`, and done when the call returns.
+// A loop of the table runs on the calling thread.
 #ifndef TROUPE_KERNELS_PRODUCT_BIAS_ACTIVATION_H_
 #define TROUPE_KERNELS_PRODUCT_BIAS_ACTIVATION_H_
 

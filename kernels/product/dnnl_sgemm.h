@@ -1,4 +1,6 @@
-// oneDNN's float32 product, on the calling thread alone.
+// oneDNN's float32 product, on the calling thread alone: callers share out the work themselves.
+//
+// Thread rule: any thread.
 #ifndef TROUPE_KERNELS_PRODUCT_DNNL_SGEMM_H_
 #define TROUPE_KERNELS_PRODUCT_DNNL_SGEMM_H_
 

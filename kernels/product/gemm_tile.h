@@ -4,6 +4,8 @@
 // C[i,j] (row stride ldc) is set to, or with `accumulate` increased by, sum over p of A(i,p) *
 // B(p,j), where A(i,p) = a[i*a_row + p*a_col] and B(p,j) = b[p*b_row + j*b_col]: a transpose is a
 // choice of strides.
+//
+// Thread rule: a product runs on the calling thread; C belongs to the caller.
 #ifndef TROUPE_KERNELS_PRODUCT_GEMM_TILE_H_
 #define TROUPE_KERNELS_PRODUCT_GEMM_TILE_H_
 

@@ -3,6 +3,8 @@
 // A distribution gives kGroup numbers per call: from one Philox result, or (kVariable) from as many
 // words as it takes, of at most kReserved results per number, in which case every group has its own
 // place in the stream.
+//
+// Thread rule: a distribution has no state; the Philox that it is given belongs to the caller.
 #ifndef TROUPE_KERNELS_RANDOM_DISTRIBUTIONS_H_
 #define TROUPE_KERNELS_RANDOM_DISTRIBUTIONS_H_
 

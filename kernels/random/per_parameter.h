@@ -4,6 +4,8 @@
 // Sample s of parameter p is number p * samples + s of the op: it has a place of its own in the
 // random stream, 256 results wide, so that it does not depend on how the work is split. In the
 // output it stands at s * parameters + p.
+//
+// Thread rule: as for all kernels (troupe/kernel.h); a SampleStream belongs to one thread.
 #ifndef TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 #define TROUPE_KERNELS_RANDOM_PER_PARAMETER_H_
 

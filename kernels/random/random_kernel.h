@@ -1,5 +1,7 @@
 // The kernels of ops that fill a tensor with numbers of one distribution: of a node's own stream,
 // and of a seed that is an input.
+//
+// Thread rule: as for all kernels (troupe/kernel.h).
 #ifndef TROUPE_KERNELS_RANDOM_RANDOM_KERNEL_H_
 #define TROUPE_KERNELS_RANDOM_RANDOM_KERNEL_H_
 

@@ -1,4 +1,6 @@
 // Uniform float32 numbers, sixteen Philox results at a time at the processor's instruction level.
+//
+// Thread rule: the loop runs on the calling thread; what it writes belongs to the caller.
 #ifndef TROUPE_KERNELS_RANDOM_UNIFORM_LOOP_H_
 #define TROUPE_KERNELS_RANDOM_UNIFORM_LOOP_H_
 

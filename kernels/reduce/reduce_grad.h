@@ -1,4 +1,6 @@
 // Gradients of reductions: bringing values of the output's shape back to the input's.
+//
+// Thread rule: as for GradientContext: one thread builds a graph.
 #ifndef TROUPE_KERNELS_REDUCE_REDUCE_GRAD_H_
 #define TROUPE_KERNELS_REDUCE_REDUCE_GRAD_H_
 

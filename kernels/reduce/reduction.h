@@ -8,6 +8,8 @@
 //
 // An empty set of elements gives the identity: 0 for Sum, 1 for Prod, the lowest value for Max, NaN
 // for a Mean of floats.
+//
+// Thread rule: tables and prepared kernels are immutable; any number of threads may use them.
 #ifndef TROUPE_KERNELS_REDUCE_REDUCTION_H_
 #define TROUPE_KERNELS_REDUCE_REDUCTION_H_
 

@@ -1,4 +1,6 @@
 // Shape functions of ops that take a variable by handle or reference.
+//
+// Thread rule: as for all shape functions (troupe/shape_inference.h).
 #ifndef TROUPE_KERNELS_STATE_HANDLE_SHAPES_H_
 #define TROUPE_KERNELS_STATE_HANDLE_SHAPES_H_
 

@@ -3,6 +3,8 @@
 // Float and double run at the processor's instruction level (optimizer_loops_isa.cc), the other
 // types at the baseline. All pointers are distinct buffers of n elements. Formulas are those of
 // TensorFlow's kernels, in its order of operations.
+//
+// Thread rule: a loop runs on the calling thread; what it writes belongs to the caller.
 #ifndef TROUPE_KERNELS_STATE_OPTIMIZER_LOOPS_H_
 #define TROUPE_KERNELS_STATE_OPTIMIZER_LOOPS_H_
 

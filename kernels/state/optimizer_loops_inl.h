@@ -1,5 +1,7 @@
 // The loops of optimizer_loops.h as templates, for the two files that instantiate them. Everything
 // has internal linkage, since one of them is compiled several times.
+//
+// Thread rule: as in optimizer_loops.h.
 #ifndef TROUPE_KERNELS_STATE_OPTIMIZER_LOOPS_INL_H_
 #define TROUPE_KERNELS_STATE_OPTIMIZER_LOOPS_INL_H_
 

@@ -12,6 +12,8 @@
 //   };
 //
 // The sparse forms have the same inputs, and the indices of the rows behind the gradient.
+//
+// Thread rule: as for all kernels (troupe/kernel.h).
 #ifndef TROUPE_KERNELS_STATE_OPTIMIZER_OP_H_
 #define TROUPE_KERNELS_STATE_OPTIMIZER_OP_H_
 

@@ -1,5 +1,8 @@
 // The rules of the optimizers, each for n elements: what the dense updates (apply.cc) and those of
 // single rows (sparse_apply.cc) share. optimizer_op.h tells what a rule is.
+//
+// Thread rule: a rule is immutable, and any number of threads may run it, each on elements of its
+// own.
 #ifndef TROUPE_KERNELS_STATE_OPTIMIZER_RULES_H_
 #define TROUPE_KERNELS_STATE_OPTIMIZER_RULES_H_
 

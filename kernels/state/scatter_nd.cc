@@ -20,7 +20,7 @@ OpBuilder RefOp(std::string_view name, std::string_view update, std::string_view
       .Attr(StrCat("T: ", types))
       .Attr("Tindices: {int32, int64}")
       .Attr(use_locking ? "use_locking: bool = true" : "use_locking: bool = false")
-      .Attr("bad_indices_policy: string = ''")
+      .Attr(kBadIndicesAttr)
       .Shape(ScatterNdShape)
       .NotDifferentiable("an update is not a value")
       .Doc(StrCat(update,
@@ -36,7 +36,7 @@ OpBuilder HandleOp(std::string_view of) {
       .Attr("T: type")
       .Attr("Tindices: {int32, int64}")
       .Attr("use_locking: bool = true")
-      .Attr("bad_indices_policy: string = ''")
+      .Attr(kBadIndicesAttr)
       .Stateful()
       .Shape(ScatterNdShape)
       .NotDifferentiable("an update is not a value")

@@ -3,12 +3,16 @@
 // Indices become row numbers that are checked first, so that a refused update writes nothing. Rows
 // are then shared out among the threads by row number: updates of one row happen on one thread, in
 // the order of the indices, and results do not depend on the number of threads.
+//
+// Thread rule: each function belongs to the thread of its context; a kernel has no state of its
+// own.
 #ifndef TROUPE_KERNELS_STATE_SCATTER_ROWS_H_
 #define TROUPE_KERNELS_STATE_SCATTER_ROWS_H_
 
 #include <algorithm>
 #include <vector>
 
+#include "kernels/common/bad_indices.h"
 #include "kernels/state/variable_owner.h"
 #include "kernels/state/variable_slot.h"
 #include "troupe/kernel.h"
@@ -64,13 +68,7 @@ absl::Status ComputeScatter(KernelContext& ctx);
 template <ScatterOp kOp>
 class ScatterNdKernel {
  public:
-  explicit ScatterNdKernel(KernelInit& init) {
-    const std::string policy = init.Attr<std::string>("bad_indices_policy");
-    skip_bad_ = policy == "IGNORE";
-    if (!policy.empty() && policy != "DEFAULT" && policy != "ERROR" && policy != "IGNORE") {
-      init.Fail(InvalidArgument("bad_indices_policy is '", policy, "', but must be '', DEFAULT, ERROR or IGNORE"));
-    }
-  }
+  explicit ScatterNdKernel(KernelInit& init) : skip_bad_(ReadBadIndexPolicy(init) == BadIndexPolicy::kIgnore) {}
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(VariableSlot* const slot, Slot(ctx, 0, ctx.input(2).dtype()));
     TROUPE_RETURN_IF_ERROR(ScatterSlices(ctx, slot, ctx.input(1), ctx.input(2), kOp, skip_bad_));
@@ -79,7 +77,7 @@ class ScatterNdKernel {
   }
 
  private:
-  bool skip_bad_ = false;
+  const bool skip_bad_;
 };
 
 // Shape functions: of the forms by index along dimension 0, and of those by slice.

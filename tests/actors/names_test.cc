@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(an_invalid_output_is_refused) {
       "a fetch has an empty name. An invalid Output has one: its builder failed, and the scope's status() says why; or "
       "its node has no such output");
   BOOST_TEST(session->Run({}, {}, {"Placeholder:1"}, &out).message() ==
-             "the graph has no node for target 'Placeholder:1'");
+             "the graph has no node for target 'Placeholder:1'; did you mean 'Placeholder'?");
   BOOST_TEST(session->Run({}, {}, {Operation()}, &out).message() ==
              "a target has an empty name. An invalid Operation has one: its builder failed, and the scope's status() "
              "says why; or it was made empty");

@@ -60,6 +60,26 @@ TROUPE_OP("TestRefuses").Input("a: T").Output("o: T").Attr("T: type").Gradient([
   return InvalidArgument("not with this attr");
 });
 
+// An array as TensorArrayV3 is one, of another name: what flows goes by output 1.
+TROUPE_OP("TestArray")
+    .Input("x: float")
+    .Output("handle: resource")
+    .Output("flow: float")
+    .Stateful()
+    .Trait(OpTrait::kArrayHandle)
+    .Gradient([](GradientContext& g) {
+      g.Set(0, g.Grad(1));
+      return g.status();
+    });
+TROUPE_OP("TestReadArray")
+    .Input("handle: resource")
+    .Input("flow: float")
+    .Output("o: float")
+    .Gradient([](GradientContext& g) {
+      g.Set(1, g.Grad(0));
+      return g.status();
+    });
+
 constexpr char kTwoInputs[] = "x = Placeholder[dtype=float32]\ny = Placeholder[dtype=float32]\n";
 
 BOOST_AUTO_TEST_CASE(a_chain_is_walked_backwards) {
@@ -143,6 +163,16 @@ BOOST_AUTO_TEST_CASE(unconnected_sources_get_zeros_or_nothing) {
   d = Differentiate(text, {"a"}, {"y"}, options);
   BOOST_REQUIRE(d.status.ok());
   BOOST_TEST(d.Grad(0) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(no_gradient_flows_through_the_handle_of_an_array) {
+  const std::string text =
+      std::string(kTwoInputs) + "a = TestArray(x)\nof_flow = TestReadArray(a, a:1)\nof_handle = TestReadArray(a, y)\n";
+  BOOST_TEST(MustDifferentiate(text, {"of_flow"}, {"x"}).Grad(0) == "g/grad_ys:0");
+  const Differentiated d = Differentiate(text, {"of_handle"}, {"x"});
+  BOOST_TEST(d.status.message().find(
+                 "only through values that carry no gradient: node 'a' (TestArray) hands none on") != std::string::npos,
+             d.status);
 }
 
 BOOST_AUTO_TEST_CASE(outputs_without_gradient_count_as_zeros) {

@@ -186,6 +186,8 @@ BOOST_AUTO_TEST_CASE(unknown_names_and_missing_feeds_are_refused) {
        absl::StatusCode::kInvalidArgument,
        "node 'assign' (TestAssign): the node writes to 'v:0'; that tensor is fed"},
       {{}, {"_SOURCE"}, {}, absl::StatusCode::kNotFound, "fetch '_SOURCE'"},
+      {{}, {"lost"}, {}, absl::StatusCode::kNotFound, "for fetch 'lost'; did you mean 'loss'?"},
+      {{}, {}, {"model/loss"}, absl::StatusCode::kNotFound, "for target 'model/loss'; did you mean 'loss'?"},
   };
   auto graph = MustParse(kGraph);
   for (const auto& c : kCases) {
@@ -195,6 +197,18 @@ BOOST_AUTO_TEST_CASE(unknown_names_and_missing_feeds_are_refused) {
     const std::string message(pruned.status().message());
     BOOST_TEST(message.find(c.message) != std::string::npos, message);
   }
+}
+
+// What the caller can do is told when no name is near.
+BOOST_AUTO_TEST_CASE(an_unknown_name_is_answered_with_near_names_or_a_hint) {
+  auto graph = MustParse(kGraph);
+  PruneOptions options;
+  options.unknown_hint = "; ask for another";
+  const Names none;
+  BOOST_TEST(PruneForExecution(*graph, none, Names{"nothing_like_it"}, none, options).status().message() ==
+             "the graph has no node for fetch 'nothing_like_it'; ask for another");
+  BOOST_TEST(PruneForExecution(*graph, none, Names{"lossy:0"}, none, options).status().message() ==
+             "the graph has no node for fetch 'lossy:0'; did you mean 'loss'?");
 }
 
 BOOST_AUTO_TEST_CASE(shapes_of_fed_placeholders_are_told_and_trusted_on_request) {

@@ -1,4 +1,4 @@
-// Values on their way through an executor: moved, shared at once, or lent. Counts of references
+// Values on their way through an executor: moved, shared at once, or loaned. Counts of references
 // tell whether each one that was taken is given back, and shapes that do not lie within a tensor
 // show that the executor knows how tensors lie in memory.
 #include <boost/test/unit_test.hpp>

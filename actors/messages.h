@@ -8,20 +8,14 @@
 
 #include <caf/all.hpp>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "actors/executor/step_state.h"
-#include "actors/wire/graph_messages.h"
+#include "actors/wire/session_messages.h"
 #include "troupe/actors.h"
 
 namespace troupe {
-
-class SessionMaster;
-struct ExtendCall;
-struct CompileCall;
-struct CloseCall;
 
 struct token_message {
   std::shared_ptr<Token> token;
@@ -167,9 +161,13 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::chief_ready))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::get_ready_count))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::await_ready))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::ready_count))
-CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::ExtendCall>))
-CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CompileCall>))
-CAF_ADD_TYPE_ID(troupe_cast, (std::shared_ptr<troupe::CloseCall>))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::extend_request))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::extend_reply))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::compile_request))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::compile_reply))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::withdraw_compile))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::close_request))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::close_reply))
 CAF_END_TYPE_ID_BLOCK(troupe_cast)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::state_letter)
@@ -178,9 +176,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::chief_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_ready_count)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::await_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ready_count)
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::ExtendCall>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CompileCall>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::CloseCall>)
 
 #endif  // TROUPE_ACTORS_MESSAGES_H_

@@ -19,24 +19,32 @@ std::shared_ptr<PendingRun> PendingRun::Begin(std::shared_ptr<StepWatch> watch, 
 PendingRun::Taken PendingRun::Take() {
   cancellation_.reset();
   watch_->Remove(this);
+  std::function<void()> given_up;  // goes without the lock
   std::lock_guard<std::mutex> lock(mu_);
+  given_up.swap(given_up_);
   return std::exchange(run_, Taken());
 }
 
-bool PendingRun::answered() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return run_.done == nullptr;
+void PendingRun::WhenGivenUp(std::function<void()> tell) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (run_.done != nullptr) return given_up_.swap(tell);
+  }
+  tell();
 }
 
 void PendingRun::TimeIsUp() {
   Taken run;
+  std::function<void()> given_up;
   bool cancelled = false;
   {
     std::lock_guard<std::mutex> lock(mu_);
     run = std::exchange(run_, Taken());
+    given_up.swap(given_up_);
     cancelled = cancelled_;
   }
   if (!run.done) return;
+  if (given_up) given_up();
   run.feeds.clear();
   CallDone(run.done,
            cancelled ? CancelledByCaller()

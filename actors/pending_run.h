@@ -1,6 +1,7 @@
 // An asynchronous call whose signature is still being compiled. Its deadline counts from the call
 // and applies during the compile, as does its token. The feeds are released when the call is
-// answered, even if the compile still holds a share of this object.
+// answered, even if the compile still holds a share of this object; who compiles is told that
+// nobody waits any more.
 //
 //   state    event                     action                                        next
 //   pending  Take                      1 callback and feeds are the taker's          taken
@@ -18,6 +19,7 @@
 #ifndef TROUPE_ACTORS_PENDING_RUN_H_
 #define TROUPE_ACTORS_PENDING_RUN_H_
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,8 +41,8 @@ class PendingRun : public WatchedCall, public Cancellable, public std::enable_sh
     std::vector<Tensor> feeds;
   };
   Taken Take();
-  // True when the call has been answered and no longer needs its signature.
-  bool answered() const;
+  // Calls `tell` when the call is answered without its signature; now, if it has been already.
+  void WhenGivenUp(std::function<void()> tell);
 
   void TimeIsUp() override;
   void OnCancel() override;
@@ -54,6 +56,7 @@ class PendingRun : public WatchedCall, public Cancellable, public std::enable_sh
   std::optional<Cancellation> cancellation_;
   mutable std::mutex mu_;
   Taken run_;
+  std::function<void()> given_up_;
   bool cancelled_ = false;
 };
 

@@ -11,7 +11,6 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/actor_thread.h"
-#include "actors/add_graph.h"
 #include "actors/ask.h"
 #include "actors/call_wait.h"
 #include "actors/device_actor.h"
@@ -23,7 +22,6 @@
 #include "actors/step/partial_step.h"
 #include "graph/core/guarded.h"
 #include "kernels/device/session_containers.h"
-#include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/variable.h"
@@ -38,63 +36,91 @@ absl::Status RefuseInActor(std::string_view what) {
                             " waits for other threads, so it may not be called in an actor's handler or a callback");
 }
 
-// With `parts`, the graphs of the parts are written there first. An empty key is made here.
-void Compile(SessionMaster& master, std::string key, Names feeds, Names fetches, Names targets,
-             proto::RunMetadata* parts, SignatureCallback done, std::function<bool()> given_up) {
-  auto call = std::make_shared<CompileCall>();
-  call->key = std::move(key);
-  call->feeds = std::move(feeds);
-  call->fetches = std::move(fetches);
-  call->targets = std::move(targets);
-  call->parts = parts;
-  call->given_up = std::move(given_up);
-  call->done = std::move(done);
-  if (call->key.empty()) call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-  master.Send(std::move(call));
+std::atomic<int64_t> next_compile{1};
+
+// Sends a request to the session's actor, which may be elsewhere: in wire mode both the request and
+// its reply pass through their bytes. `heard` is called once; returns what names the asker.
+template <class R, class Message>
+caf::actor_addr Ask(const std::shared_ptr<SessionMaster>& master, Message message, Reply<R> heard) {
+  caf::actor_system& system = master->system();
+  if (master->wire_messages()) {
+    absl::StatusOr<Message> copy = wire::ThroughBytes(system, message);
+    if (!copy.ok()) {
+      heard(R{copy.status()});
+      return {};
+    }
+    message = *std::move(copy);
+    heard = [&system, to = std::make_shared<Reply<R>>(std::move(heard)), weak = std::weak_ptr(master)](R reply) {
+      absl::StatusOr<R> read = wire::ThroughBytes(system, reply);
+      if (!read.ok()) return (*to)(R{read.status()});
+      if constexpr (std::is_same_v<R, compile_reply>) {
+        const std::shared_ptr<SessionMaster> session = weak.lock();
+        if (session != nullptr && read->status.ok()) read->found = session->Find(read->signature);
+        if (read->status.ok() && read->found == nullptr)
+          read->status = Aborted("the session has no signature ", read->signature);
+      }
+      (*to)(*std::move(read));
+    };
+  }
+  const caf::strong_actor_ptr me = NewListener<R>(system, std::move(heard));
+  master->Send(AsRequest(me, std::move(message)));
+  return caf::actor_cast<caf::actor_addr>(me);
 }
 
-absl::StatusOr<std::shared_ptr<Signature>> CompileAndWait(SessionMaster& master, std::string key, Names feeds,
-                                                          Names fetches, Names targets, const Deadline& deadline,
+// Asks for a signature. Returns what takes the question back, if it has not been answered.
+std::function<void()> AskForSignature(const std::shared_ptr<SessionMaster>& master, compile_request request,
+                                      Reply<compile_reply> heard) {
+  const int64_t number = request.number = next_compile.fetch_add(1);
+  return
+      [asker = Ask<compile_reply>(master, std::move(request), std::move(heard)), number, weak = std::weak_ptr(master)] {
+        const std::shared_ptr<SessionMaster> session = weak.lock();
+        caf::strong_actor_ptr me = caf::actor_cast<caf::strong_actor_ptr>(asker);
+        if (session == nullptr || me == nullptr) return;  // it has been answered
+        session->Send(caf::make_mailbox_element(std::move(me), caf::make_message_id(), {}, withdraw_compile{number}));
+      };
+}
+
+absl::StatusOr<std::shared_ptr<Signature>> CompileAndWait(const std::shared_ptr<SessionMaster>& master,
+                                                          compile_request request, const Deadline& deadline,
                                                           const CancellationToken* token, proto::RunMetadata* parts) {
-  // The compile goes on when the call has ended, so it writes to what it shares.
-  auto made = parts == nullptr ? nullptr : std::make_shared<proto::RunMetadata>();
-  auto wait = std::make_shared<CallWait<absl::StatusOr<std::shared_ptr<Signature>>>>();
-  Compile(
-      master, std::move(key), std::move(feeds), std::move(fetches), std::move(targets), made.get(),
-      [wait, made](auto s) { wait->Set(std::move(s)); },
-      [w = std::weak_ptr(wait)] { return w.use_count() <= 1; });  // the other share is the answer's
-  auto s = wait->Wait(deadline, token, "the step's signature was not compiled");
-  if (s.ok() && parts != nullptr) parts->MergeFrom(*made);
-  return s;
+  auto wait = std::make_shared<CallWait<compile_reply>>();
+  request.graphs = parts != nullptr;
+  const auto withdraw =
+      AskForSignature(master, std::move(request), [wait](compile_reply reply) { wait->Set(std::move(reply)); });
+  compile_reply reply = wait->Wait(deadline, token, "the step's signature was not compiled");
+  if (!reply.status.ok()) {
+    withdraw();
+    return reply.status;
+  }
+  if (parts != nullptr) AddPartitionGraphs(reply, parts);
+  return std::move(reply.found);
 }
 
 // Runs a step when its signature has been compiled. `keep` lives until then; `compiled` may be
 // empty.
-void CompileAndRun(const std::shared_ptr<SessionMaster>& master, std::shared_ptr<void> keep, std::string key,
-                   Names feeds, Names fetches, Names targets, const RunOptions& run_options, const Deadline& deadline,
-                   const FeedValues& feed_values, RunCallback done, proto::RunMetadata* metadata,
+void CompileAndRun(const std::shared_ptr<SessionMaster>& master, std::shared_ptr<void> keep, compile_request request,
+                   const RunOptions& run_options, const Deadline& deadline, const FeedValues& feed_values,
+                   RunCallback done, proto::RunMetadata* metadata,
                    std::function<void(const std::shared_ptr<Signature>&)> compiled) {
   std::vector<Tensor> values;
   for (size_t i = 0; i < feed_values.size(); ++i) values.push_back(feed_values[i]);
   auto pending =
       PendingRun::Begin(master->shared_watch(), deadline, run_options.cancellation, std::move(values), std::move(done));
-  // The compile goes on when the call has been answered, so it writes to what it shares.
-  auto made = run_options.partition_graphs && metadata != nullptr ? std::make_shared<proto::RunMetadata>() : nullptr;
+  request.graphs = run_options.partition_graphs && metadata != nullptr;
   // The token may be gone by the actor's turn; what it stands for is shared.
   const CancellationToken token = run_options.cancellation != nullptr ? *run_options.cancellation : CancellationToken();
-  Compile(
-      *master, std::move(key), std::move(feeds), std::move(fetches), std::move(targets), made.get(),
-      [pending, made, keep = std::move(keep), options = RunOptions(run_options), deadline, token, metadata,
-       compiled = std::move(compiled)](auto s) mutable {
-        PendingRun::Taken run = pending->Take();
-        if (s.ok() && compiled) compiled(*s);
-        if (!run.done) return;
-        if (!s.ok()) return CallDone(run.done, s.status(), {});
-        if (made != nullptr) metadata->MergeFrom(*made);
-        if (options.cancellation != nullptr) options.cancellation = &token;
-        (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata);
-      },
-      [pending] { return pending->answered(); });
+  pending->WhenGivenUp(AskForSignature(master, std::move(request),
+                                       [pending, keep = std::move(keep), options = RunOptions(run_options), deadline,
+                                        token, metadata, compiled = std::move(compiled)](compile_reply reply) mutable {
+                                         PendingRun::Taken run = pending->Take();
+                                         if (reply.status.ok() && compiled) compiled(reply.found);
+                                         if (!run.done) return;
+                                         if (!reply.status.ok()) return CallDone(run.done, std::move(reply.status), {});
+                                         if (metadata != nullptr) AddPartitionGraphs(reply, metadata);
+                                         if (options.cancellation != nullptr) options.cancellation = &token;
+                                         reply.found->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds),
+                                                               std::move(run.done), metadata);
+                                       }));
 }
 
 // There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
@@ -197,6 +223,14 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return absl::OkStatus();
   }
 
+  absl::Status Extend(extend_request request) {
+    TROUPE_RETURN_IF_ERROR(Usable());
+    if (InsideActor()) return RefuseInActor("Extend");
+    CallWait<absl::Status> waiter;
+    Ask<extend_reply>(master, std::move(request), [&](extend_reply reply) { waiter.Set(std::move(reply.status)); });
+    return waiter.Wait();
+  }
+
   // A call's deadline counts from its beginning: compiling and running share it.
   Deadline DeadlineOf(int64_t timeout_ms) const {
     return timeout_ms <= 0 ? Deadline() : Deadline::In(timeout_ms, runtime->impl()->clock->Now());
@@ -214,7 +248,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     std::string key;
     if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
     if (InsideActor()) return RefuseInActor("the first Run of a signature");
-    return CompileAndWait(*master, std::move(key), FeedNamesOf(feeds), fetches, targets, deadline, token, parts);
+    return CompileAndWait(master, {0, FeedNamesOf(feeds), fetches, targets, false}, deadline, token, parts);
   }
   static proto::RunMetadata* PartsOf(const RunOptions& options, proto::RunMetadata* metadata) {
     return options.partition_graphs ? metadata : nullptr;
@@ -326,25 +360,12 @@ Session::~Session() {
 }
 
 absl::Status Session::Extend(const proto::GraphDef& def) {
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
-  if (InsideActor()) return RefuseInActor("Extend");
-  CallWait<absl::Status> waiter;
-  auto call = std::make_shared<ExtendCall>();
-  call->import = [&](Graph* graph) { return ImportGraphDef(def, {}, graph).status(); };
-  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
-  impl_->master->Send(std::move(call));
-  return waiter.Wait();
+  // Lent: this call lasts until the answer.
+  return impl_->Extend({std::shared_ptr<const proto::GraphDef>(std::shared_ptr<void>(), &def), nullptr});
 }
 
 absl::Status Session::Extend(const Graph& from) {
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
-  if (InsideActor()) return RefuseInActor("Extend");
-  CallWait<absl::Status> waiter;
-  auto call = std::make_shared<ExtendCall>();
-  call->import = [&](Graph* to) { return AddGraph(from, to); };
-  call->done = [&](absl::Status s) { waiter.Set(std::move(s)); };
-  impl_->master->Send(std::move(call));
-  return waiter.Wait();
+  return impl_->Extend({nullptr, std::shared_ptr<const Graph>(std::shared_ptr<void>(), &from)});
 }
 
 absl::Status Session::Run(const FeedList& feeds, const NameList& fetches, const NameList& targets,
@@ -376,8 +397,8 @@ void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const N
     return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds.get()), std::move(done), metadata);
   // The callback, which may come before this returns, may destroy the session.
   const std::shared_ptr<Impl> impl = impl_;
-  CompileAndRun(impl->master, impl, std::move(key), Impl::FeedNamesOf(feeds.get()), fetches.get(), targets.get(),
-                options, impl->DeadlineOf(options), FeedValues(feeds.get()), std::move(done), metadata, nullptr);
+  CompileAndRun(impl->master, impl, {0, Impl::FeedNamesOf(feeds.get()), fetches.get(), targets.get(), false}, options,
+                impl->DeadlineOf(options), FeedValues(feeds.get()), std::move(done), metadata, nullptr);
 }
 
 absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets) {
@@ -651,8 +672,9 @@ absl::StatusOr<std::shared_ptr<Signature>> Renew(const std::shared_ptr<Signature
   const std::shared_ptr<SessionMaster> master = old->master.lock();
   if (master == nullptr) return old;  // the session is closed, which is what a step of it says
   if (InsideActor()) return RefuseInActor("the first Run after a device was restarted");
-  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> fresh, CompileAndWait(*master, "", old->feeds, old->fetches,
-                                                                           old->targets, deadline, token, nullptr));
+  TROUPE_ASSIGN_OR_RETURN(
+      std::shared_ptr<Signature> fresh,
+      CompileAndWait(master, {0, old->feeds, old->fetches, old->targets, false}, deadline, token, nullptr));
   old->SetSuccessor(fresh);
   return fresh;
 }
@@ -688,8 +710,8 @@ void RunRenewedAsync(const std::shared_ptr<Signature>& signature, const RunOptio
   if (absl::Status wrong = s->CheckFeeds(feeds); !wrong.ok()) return CallDone(done, std::move(wrong), {});
   RunOptions plain = options;
   plain.partition_graphs = false;  // a Callable has none to give
-  CompileAndRun(master, s, "", s->feeds, s->fetches, s->targets, plain, deadline, feeds, std::move(done), metadata,
-                [s](const std::shared_ptr<Signature>& fresh) { s->SetSuccessor(fresh); });
+  CompileAndRun(master, s, {0, s->feeds, s->fetches, s->targets, false}, plain, deadline, feeds, std::move(done),
+                metadata, [s](const std::shared_ptr<Signature>& fresh) { s->SetSuccessor(fresh); });
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include "actors/actor_thread.h"
 #include "actors/messages.h"
 #include "actors/pending_run.h"
+#include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
+#include "troupe/proto/graph.pb.h"
 
 namespace troupe {
 namespace {
@@ -71,39 +73,32 @@ void RunFor(SessionActor* self, int64_t id, const std::shared_ptr<Request>& requ
   auto answer = [me = caf::actor_cast<caf::actor>(self), id, metadata](absl::Status s, std::vector<Tensor> outputs) {
     caf::anon_send(me, step_answered{id, {std::move(s), std::move(outputs), metadata}});
   };
-  auto call = std::make_shared<CompileCall>();
+  compile_request asked{id, {}, r.fetches, r.targets, r.options.partition_graphs};
   std::vector<Tensor> values;
   for (const auto& [name, value] : r.feeds) {
-    call->feeds.push_back(name);
+    asked.feeds.push_back(name);
     values.push_back(value);
   }
-  call->fetches = r.fetches;
-  call->targets = r.targets;
-  call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-  // The compile goes on when the request has been answered, so it writes to what it shares.
-  auto made = r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
-  call->parts = made.get();
   // The request may be gone when the signature has been compiled; what its token stands for is
   // shared.
   const CancellationToken token = request->token;
   const Deadline deadline = self->state.master->DeadlineOf(r.options);
   auto pending =
       PendingRun::Begin(self->state.master->shared_watch(), deadline, &request->token, std::move(values), answer);
-  call->given_up = [pending] { return pending->answered(); };
-  call->done = [pending, made, options = r.options, deadline, token,
-                metadata](absl::StatusOr<std::shared_ptr<Signature>> s) mutable {
+  pending->WhenGivenUp([me = caf::actor_cast<caf::actor>(self), id] { caf::send_as(me, me, withdraw_compile{id}); });
+  Reply<compile_reply> run_it = [pending, options = r.options, deadline, token, metadata](compile_reply reply) mutable {
     PendingRun::Taken run = pending->Take();
     if (!run.done) return;
-    if (!s.ok()) return run.done(s.status(), {});
-    if (made != nullptr) metadata->MergeFrom(*made);
+    if (!reply.status.ok()) return run.done(reply.status, {});
+    AddPartitionGraphs(reply, metadata.get());
     options.cancellation = &token;
     // Others wait for this actor's turn: only a step that takes no longer than sending it elsewhere
     // runs here.
     constexpr int64_t kLendMicros = 5;
-    (*s)->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata.get(),
-                   std::min(kLendMicros, (*s)->options.lend_thread_us));
+    reply.found->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds), std::move(run.done), metadata.get(),
+                          std::min(kLendMicros, reply.found->options.lend_thread_us));
   };
-  self->state.master->Compile(std::move(call));
+  self->state.master->Compile(std::move(asked), self->address(), std::move(run_it));
 }
 
 caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
@@ -114,8 +109,15 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
   self->state.master->Attach(caf::actor_cast<caf::actor>(self));
   self->state.master->AskForDevices();
   return {
-      [self](const std::shared_ptr<ExtendCall>& call) { self->state.master->Extend(call); },
-      [self](const std::shared_ptr<CompileCall>& call) { self->state.master->Compile(call); },
+      [self](extend_request& m) { self->state.master->Extend(std::move(m), ReplyToSender<extend_reply>(self)); },
+      [self](compile_request& m) {
+        const caf::response_promise asked = self->make_response_promise();
+        self->state.master->Compile(std::move(m), caf::actor_cast<caf::actor_addr>(asked.source()),
+                                    ReplyTo<compile_reply>(asked.source(), asked.id()));
+      },
+      [self](withdraw_compile m) {
+        self->state.master->Withdraw(caf::actor_cast<caf::actor_addr>(self->current_sender()), m.number);
+      },
       [self](get_session_stats) { return session_stats{self->state.master->calls_waiting()}; },
       [self](const device_list& m) { self->state.master->DevicesCame(m); },
       [self](graph_registered& m) { self->state.master->GraphRegistered(std::move(m)); },
@@ -134,16 +136,20 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
         RunFor(self, id, request, r);
         return request->promise;
       },
-      [self](const std::shared_ptr<CloseCall>& call) {
+      [self](close_request) {
         self->state.master->End(absl::CancelledError("the session was closed"),
                                 absl::CancelledError("the session is closed"));
         self->state.master->AnswerAll();
-        call->done(absl::OkStatus());
+        return close_reply{};
       },
   };
 }
 
 }  // namespace
+
+void AddPartitionGraphs(const compile_reply& reply, proto::RunMetadata* metadata) {
+  for (const GraphValue& part : reply.graphs) ExportGraphDef(*part.graph, metadata->add_partition_graphs());
+}
 
 caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master) {
   NoLoggerAfter restore;

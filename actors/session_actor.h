@@ -1,34 +1,35 @@
 // The session actor (master): owns the graph and the signatures of one session.
 //
-//   state   message                      action                                                                reply (through the call)
-//   open    extend {graph}             1 queue; in its turn import into the graph, all or nothing              status
-//   open    compile, known             2 answer at once                                                        signature
-//   open    compile, new               3 queue; in its turn prune, fold, merge, place, partition; register_graph to the worker of each
+//   state   message                      action                                                                reply
+//   open    extend_request {graph}     1 queue; in its turn import into the graph, all or nothing              extend_reply
+//   open    compile_request, known     2 answer at once                                                        compile_reply {signature}
+//   open    compile_request, new       3 queue; in its turn prune, fold, merge, place, partition; register_graph to the worker of each
 //                                        task that has a part                                                  by 6, or the first error
-//   open    compile, new, which another call waits for already
+//   open    compile_request, new, which another call waits for already
 //                                      4 wait with it                                                          as the other
-//   open    compile, all workers are down
+//   open    compile_request, all workers are down
 //                                      5 answer at once                                                        UNAVAILABLE, or what one died of
 //   open    graph_registered           6 when all tasks have answered: keep the signature, for all who wait for it
-//                                                                                                              signature, or the first error
+//                                                                                                              compile_reply, or the first error
 //   open    run_request {feeds, ...}   7 as 2 to 6, then run asynchronously; for users' actors.
 //                                        step_answered tells this actor, which replies                         run_reply {status, outputs, metadata}
 //   open    (spawned again)            8 take the calls that came meanwhile                                    as they say
-//   open    close                      9 refuse what comes, abort what runs, answer who waits; closed from here on
-//                                                                                                              status
-//   closed  extend, compile, run_request, graph_registered
+//   open    close_request              9 refuse what comes, abort what runs, answer who waits; closed from here on
+//                                                                                                              close_reply
+//   closed  extend_request, compile_request, run_request, graph_registered
 //                                     10 nothing is done                                                       CANCELLED
-//   closed  close                     11 nothing is left to do                                                 status
+//   closed  close_request             11 nothing is left to do                                                 close_reply
 //   open    exit                      12 calls that wait for an answer get one, requests' steps end; the       ABORTED
 //                                        runtime's supervisor spawns the next incarnation
 //   open    exit, too often           13 as 9; closed from here on                                             FAILED_PRECONDITION
-//   open    compile, in its turn, while the devices of a task are not known
+//   open    compile_request, in its turn, while the devices of a task are not known
 //                                     14 list_devices to its worker; the compile waits. Those of all tasks are asked for when
 //                                        the actor begins, and again after an actor of the task has died
 //   open    device_list               15 take note; the compile that waits begins
 //   open    (the worker of a task that was asked dies)
 //                                     16 the compile that waits for its devices begins; one that waits for its parts is answered
 //                                                                                                              ABORTED
+//   any     withdraw_compile          17 its request is answered; the compile ends if nobody else waits for it  CANCELLED
 //
 // All that the session is lies in its SessionMaster: graph, signatures, steps and the queue of
 // work. So the actor may die and be spawned again. A call that is made while there is no actor
@@ -62,6 +63,7 @@
 //   12          edge_12_steps_outlive_the_session_actor
 //   13          edge_13_an_actor_that_dies_too_often_ends_the_session
 //   14, 15, 16  edges_14_to_16_devices_are_asked_for_when_they_may_have_changed
+//   17          edge_17_a_compile_for_which_nobody_waits_ends
 // and tests/cast/tasks_test.cc:
 //   3, 6, 16    a_signature_is_registered_once_for_each_task
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
@@ -75,7 +77,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -87,27 +88,12 @@
 #include "actors/step_watch.h"
 #include "actors/task_directory.h"
 #include "actors/wire/graph_messages.h"
+#include "actors/wire/session_messages.h"
 #include "graph/passes/session_groups.h"
 #include "graph/passes/still_wanted.h"
 
 namespace troupe {
 
-using SignatureCallback = std::function<void(absl::StatusOr<std::shared_ptr<Signature>>)>;
-
-struct ExtendCall {
-  std::function<absl::Status(Graph*)> import;
-  Reply<absl::Status> done;
-};
-struct CompileCall {
-  std::string key;
-  Names feeds, fetches, targets;
-  proto::RunMetadata* parts = nullptr;  // not null: the parts' graphs are exported here before `done` is called
-  std::function<bool()> given_up;       // true when the caller has gone; empty: never
-  Reply<absl::StatusOr<std::shared_ptr<Signature>>> done;
-};
-struct CloseCall {
-  Reply<absl::Status> done;
-};
 // The state that one session owns on the runtime's devices: variables, random streams, counters. It
 // is cleared when the session ends, and once more with the session's last signature, since a step
 // that still ran then may have made new state.
@@ -137,10 +123,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   caf::actor actor() const;
   void Attach(const caf::actor& actor);
   void Detach(const caf::actor_addr& actor);
-  // Sends a call to the session's actor, or to the next one when there is none now. After the end a
-  // call is answered at once if there is no actor.
-  using Call = std::variant<std::shared_ptr<ExtendCall>, std::shared_ptr<CompileCall>>;
-  void Send(Call call);
+  // Sends a request to the session's actor, or to the next one when there is none now. After the
+  // end it is answered at once if there is no actor.
+  void Send(caf::mailbox_element_ptr request);
   // Ends the session at once, and answers who waits in the actor's turn, or aside when there is no
   // actor. Under a deterministic scheduler all of it is done in the turn.
   void Close();
@@ -148,8 +133,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void GiveUp(const std::string& why);
 
   // In the actor's turn.
-  void Extend(std::shared_ptr<ExtendCall> call);
-  void Compile(std::shared_ptr<CompileCall> call);
+  void Extend(extend_request request, Reply<extend_reply> reply);
+  void Compile(compile_request request, const caf::actor_addr& asker, Reply<compile_reply> reply);
+  void Withdraw(const caf::actor_addr& asker, int64_t number);
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
   // The same for the steps that an actor's death concerns.
@@ -173,13 +159,16 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // Waits until no work is under way. False when some is after that time.
   bool WaitForWork(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
   const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
+  caf::actor_system& system() const { return *runtime_->impl()->system; }
+  bool wire_messages() const { return options_.wire_messages; }
   const std::shared_ptr<SignatureCache>& cache() const { return cache_; }
-  // The number of calls that wait for a signature. Calls that have given up since the last sweep
-  // are counted, too.
+  // The number of calls that wait for a signature.
   size_t calls_waiting() const {
     std::lock_guard<std::mutex> lock(mu_);
-    return calls_waiting_;
+    return requests_.size();
   }
+  // A signature that a message names. Null when nobody has it any more, or there never was one.
+  std::shared_ptr<Signature> Find(uint64_t number) const;
   // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;
   // Where steps that update variables wait for a snapshot, and how many are under way.
@@ -190,6 +179,19 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
 
  private:
   using Answer = absl::StatusOr<std::shared_ptr<Signature>>;
+  struct ExtendCall {
+    extend_request asked;
+    Reply<extend_reply> reply;
+  };
+  struct CompileCall {
+    compile_request asked;
+    caf::actor_addr asker;
+    std::string key;
+    std::vector<GraphValue> graphs;  // that were made for it
+    Reply<compile_reply> reply;
+    void Tell(const Answer& answer);
+  };
+  using Calls = std::vector<std::shared_ptr<CompileCall>>;
   struct Work {
     std::shared_ptr<ExtendCall> extend;    // either
     std::shared_ptr<CompileCall> compile;  // or
@@ -229,20 +231,22 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void FailRegistering(const std::string& task);
   // Prunes, folds, merges, places and partitions. CANCELLED between two passes when the compile is
   // not wanted any more.
-  absl::Status Partition(const CompileCall& call, const std::function<absl::Status()>& wanted, Registering* result);
+  absl::Status Partition(const compile_request& asked, const std::function<absl::Status()>& wanted,
+                         Registering* result);
   // The reason why no call wants this compile any more; OK while one does.
   absl::Status Wanted(int64_t waiting);
-  // Removes calls that have given up from their compiles, and compiles for which no call waits then
-  // from the queue. The caller destroys the removed calls without the lock.
-  using Calls = std::vector<std::shared_ptr<CompileCall>>;
-  Calls TakeGivenUpLocked();
   // Completes the signature with its compiled parts, and keeps it unless it is stale by now.
   Answer Register(const Registering& registering);
-  static void AnswerCalls(std::vector<Call> calls, const absl::Status& status);
+  void Compile(std::shared_ptr<CompileCall> call);
+  static void AnswerCalls(const std::vector<std::shared_ptr<ExtendCall>>& extends, const Calls& compiles,
+                          const absl::Status& status);
+  static void Refuse(caf::mailbox_element& request, const absl::Status& status);
   void AnswerAside();
   void AnswerThose(int64_t waiting, const Answer& answer);
   // The caller has to answer the calls that it takes.
-  std::vector<std::shared_ptr<CompileCall>> TakeLocked(int64_t waiting);
+  Calls TakeLocked(int64_t waiting);
+  // All that wait: for an extend, and for a signature.
+  void TakeAllLocked(std::vector<std::shared_ptr<ExtendCall>>* extends, Calls* compiles);
   std::vector<std::shared_ptr<Signature>> Living() const;
   // Sets the container of variables that belong to the session although their nodes have a shared
   // name.
@@ -272,28 +276,34 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   mutable std::mutex mu_;
   absl::Status end_;  // what calls are told; OK while the session is open
   caf::actor actor_;
-  std::vector<Call> held_;  // while there is no actor
+  std::vector<caf::mailbox_element_ptr> held_;  // while there is no actor
   std::deque<Work> queue_;
   bool working_ = false;
   // Calls that wait for one compile. Others of the key join them; not those that ask for the parts'
   // graphs.
   struct Waiting {
     std::string key;
-    std::vector<std::shared_ptr<CompileCall>> calls;
+    std::map<int64_t, std::shared_ptr<CompileCall>> calls;  // in the order in which they came
   };
   absl::flat_hash_map<int64_t, Waiting> waiting_;
+  // Which compile a request waits for, and its place among those calls: by asker and number.
+  std::map<std::pair<caf::actor_addr, int64_t>, std::pair<int64_t, int64_t>> requests_;
   absl::flat_hash_map<std::string, int64_t> joinable_;
   std::map<int64_t, std::shared_ptr<Registering>> registering_;  // by compile: what workers are asked
   TaskDirectory tasks_;
   std::optional<Work> parked_;  // the work that waits for devices
-  int64_t last_waiting_ = 0;
-  size_t calls_waiting_ = 0, sweep_at_ = 64;  // so many make it worth while to look who has given up
+  int64_t last_waiting_ = 0, last_call_ = 0;
+  size_t withdrawn_ = 0;  // so much of the queue's work nobody waits for
   // Every signature that is alive, whether or not the cache keeps it.
   std::vector<std::weak_ptr<Signature>> signatures_;
+  uint64_t last_signature_ = 0;
   size_t look_through_ = 64;  // at this size the dead are dropped from the list
 };
 
 caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master);
+
+// Adds the parts' graphs that came with a signature, if they were asked for.
+void AddPartitionGraphs(const compile_reply& reply, proto::RunMetadata* metadata);
 
 // The key of a signature in caches.
 std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets);

@@ -14,9 +14,6 @@
 #include "graph/passes/prune.h"
 #include "kernels/device/session_containers.h"
 #include "kernels/pass_support.h"
-#include "troupe/import_export.h"
-#include "troupe/proto/config.pb.h"
-#include "troupe/proto/graph.pb.h"
 
 namespace troupe {
 namespace {
@@ -169,7 +166,7 @@ void SessionMaster::DoCompile(const Work& work) {
   };
   const absl::Status s = Guarded("compiling", [&]() -> absl::Status {
     TROUPE_RETURN_IF_ERROR(Partition(
-        *work.compile, [&] { return Wanted(work.waiting); }, p.get()));
+        work.compile->asked, [&] { return Wanted(work.waiting); }, p.get()));
     return send();
   });
   if (s.ok()) {
@@ -235,7 +232,7 @@ void SessionMaster::FailRegistering(const std::string& task) {
 }
 
 void SessionMaster::Finish(const std::shared_ptr<Registering>& p) {
-  if (p->compile->parts != nullptr) return FinishExport(*p);
+  if (p->compile->asked.graphs) return FinishExport(*p);
   const Answer answer = Register(*p);
   if (answer.ok() && (*answer)->stale()) {
     // A device has died since its edges were named. The work begins when this one is over.
@@ -253,32 +250,29 @@ void SessionMaster::Finish(const std::shared_ptr<Registering>& p) {
 
 // Compiled parts are not kept as graphs, so they are made again.
 void SessionMaster::FinishExport(const Registering& p) {
-  proto::RunMetadata made;
-  const absl::Status s = Guarded("compiling", [&] {
-    for (const auto& answer : p.answers) {
-      for (const GraphValue& part : answer->graphs) ExportGraphDef(*part.graph, made.add_partition_graphs());
-    }
-    return absl::OkStatus();
-  });
-  if (!s.ok()) return AnswerThose(p.waiting, s);
+  Calls calls;
   {
-    // Who has been answered meanwhile may have taken its metadata away.
     std::lock_guard<std::mutex> lock(mu_);
-    if (TakeLocked(p.waiting).empty()) return;
+    calls = TakeLocked(p.waiting);
   }
-  p.compile->parts->MergeFrom(made);
-  p.compile->parts = nullptr;
-  Compile(p.compile);
+  for (const auto& call : calls) {
+    for (const auto& answer : p.answers) {
+      for (const GraphValue& part : answer->graphs) call->graphs.push_back(part);
+    }
+    call->asked.graphs = false;
+    Compile(call);
+  }
 }
 
-absl::Status SessionMaster::Partition(const CompileCall& call, const std::function<absl::Status()>& wanted,
+absl::Status SessionMaster::Partition(const compile_request& asked, const std::function<absl::Status()>& wanted,
                                       Registering* result) {
   TROUPE_RETURN_IF_ERROR(wanted());
   PruneOptions prune;
   prune.wanted = &wanted;
   prune.trust_feed_shapes = true;  // CheckFeeds refuses others
   prune.unknown_hint = "; nodes that were made after the last Extend reach the session by another one";
-  TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned, PruneForExecution(graph_, call.feeds, call.fetches, call.targets, prune));
+  TROUPE_ASSIGN_OR_RETURN(PrunedGraph pruned,
+                          PruneForExecution(graph_, asked.feeds, asked.fetches, asked.targets, prune));
   Graph* graph = pruned.graph.get();
   std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);
   ClaimVariables(graph);
@@ -294,9 +288,9 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   if (options_.merge_common_subexpressions)
     TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph, &wanted).status());
   auto s = std::make_shared<Signature>();
-  s->feeds = call.feeds;
-  s->fetches = call.fetches;
-  s->targets = call.targets;
+  s->feeds = asked.feeds;
+  s->fetches = asked.fetches;
+  s->targets = asked.targets;
   s->fetch_needs = std::move(needs);
   s->feed_types = pruned.feed_types;
   s->feed_shapes = pruned.feed_shapes;
@@ -342,7 +336,7 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
       m.session = id_;
       m.share_variables = options_.share_variables;
       m.fuse = options_.fuse;
-      m.only_graphs = call.parts != nullptr;
+      m.only_graphs = asked.graphs;
     }
     result->messages.back().parts.push_back({std::move(p.device), {std::move(p.graph)}});
   }
@@ -375,6 +369,7 @@ SessionMaster::Answer SessionMaster::Register(const Registering& p) {
       std::erase_if(signatures_, [](const std::weak_ptr<Signature>& s) { return s.expired(); });
       look_through_ = 2 * signatures_.size() + 64;
     }
+    signature->number = ++last_signature_;
     signatures_.push_back(signature);
   }
   // From here on OnFailure finds it.

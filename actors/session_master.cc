@@ -1,11 +1,12 @@
 // The session's calls and its queue of work; what runs, and what ends it.
 #include <algorithm>
-#include <iterator>
 
+#include "actors/add_graph.h"
 #include "actors/messages.h"
 #include "actors/session_actor.h"
 #include "actors/step/cancel_later.h"
 #include "kernels/device/session_containers.h"
+#include "troupe/import_export.h"
 
 namespace troupe {
 namespace {
@@ -97,62 +98,84 @@ caf::actor SessionMaster::actor() const {
   return actor_;
 }
 
-void SessionMaster::Send(Call call) {
+void SessionMaster::Send(caf::mailbox_element_ptr request) {
   caf::actor to;
   absl::Status end;
   {
     std::lock_guard<std::mutex> lock(mu_);
     to = actor_;
     end = end_;
-    if (!to && end.ok()) return held_.push_back(std::move(call));
+    if (!to && end.ok()) return held_.push_back(std::move(request));
   }
-  if (to) return std::visit([&](auto& c) { caf::anon_send(to, std::move(c)); }, call);
-  AnswerCalls({std::move(call)}, end);
+  if (to) return caf::actor_cast<caf::abstract_actor*>(to)->enqueue(std::move(request), nullptr);
+  Refuse(*request, end);
 }
 
-void SessionMaster::AnswerCalls(std::vector<Call> calls, const absl::Status& status) {
-  struct Answerer {
-    const absl::Status& status;
-    void operator()(const std::shared_ptr<ExtendCall>& call) const { call->done(status); }
-    void operator()(const std::shared_ptr<CompileCall>& call) const {
-      CallUser("a callback", [&] { call->done(status); });
-    }
-  };
-  for (const Call& call : calls) std::visit(Answerer{status}, call);
+void SessionMaster::Refuse(caf::mailbox_element& request, const absl::Status& status) {
+  const caf::type_erased_tuple& content = request.content();
+  if (content.match_elements<extend_request>()) ReplyTo<extend_reply>(request.sender, request.mid)({status});
+  if (content.match_elements<compile_request>()) ReplyTo<compile_reply>(request.sender, request.mid)({status});
+}
+
+void SessionMaster::CompileCall::Tell(const Answer& answer) {
+  compile_reply m;
+  m.status = answer.status();
+  if (answer.ok()) {
+    m.found = *answer;
+    m.signature = m.found->number;
+    m.graphs = std::move(graphs);
+  }
+  CallUser("a callback", [&] { reply(std::move(m)); });
+}
+
+void SessionMaster::AnswerCalls(const std::vector<std::shared_ptr<ExtendCall>>& extends, const Calls& compiles,
+                                const absl::Status& status) {
+  for (const auto& call : compiles) call->Tell(status);
+  for (const auto& call : extends) call->reply({status});
 }
 
 void SessionMaster::Attach(const caf::actor& actor) {
-  std::vector<Call> held;
+  std::vector<caf::mailbox_element_ptr> held;
   {
     std::lock_guard<std::mutex> lock(mu_);
     actor_ = actor;
     held.swap(held_);
   }
-  for (Call& call : held) std::visit([&](auto& c) { caf::anon_send(actor, std::move(c)); }, call);
+  for (caf::mailbox_element_ptr& request : held)
+    caf::actor_cast<caf::abstract_actor*>(actor)->enqueue(std::move(request), nullptr);
+}
+
+void SessionMaster::TakeAllLocked(std::vector<std::shared_ptr<ExtendCall>>* extends, Calls* compiles) {
+  // In the order in which they began.
+  std::vector<int64_t> ids;
+  for (const auto& [id, waiting] : waiting_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const int64_t id : ids) {
+    for (auto& call : TakeLocked(id)) compiles->push_back(std::move(call));
+  }
+  if (std::exchange(parked_, std::nullopt)) working_ = false;
+  for (Work& w : queue_) {
+    if (w.extend != nullptr) extends->push_back(std::move(w.extend));
+  }
+  queue_.clear();
+  withdrawn_ = 0;
 }
 
 void SessionMaster::Detach(const caf::actor_addr& actor) {
-  std::vector<Call> calls;
+  std::vector<std::shared_ptr<ExtendCall>> extends;
+  Calls compiles;
   decltype(registering_) registering;  // goes without the lock
   absl::Status why;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (actor_ && actor_.address() == actor) actor_ = nullptr;
     why = !end_.ok() ? end_ : absl::AbortedError("the session's actor has died; it is restarted");
-    for (auto& [id, waiting] : waiting_) calls.insert(calls.end(), waiting.calls.begin(), waiting.calls.end());
-    waiting_.clear();
-    calls_waiting_ = 0;
-    joinable_.clear();
-    for (Work& w : queue_) {
-      if (w.extend != nullptr) calls.push_back(std::move(w.extend));
-    }
-    queue_.clear();
     // What the workers answer to this actor is lost.
     registering.swap(registering_);
     tasks_.AskAgain();
-    if (std::exchange(parked_, std::nullopt)) working_ = false;
+    TakeAllLocked(&extends, &compiles);
   }
-  AnswerCalls(std::move(calls), why);
+  AnswerCalls(extends, compiles, why);
 }
 
 void SessionMaster::Close() {
@@ -160,12 +183,12 @@ void SessionMaster::Close() {
   const bool aside = runtime_->impl()->aside;
   if (aside) End(steps, calls);
   if (const caf::actor to = actor()) {
-    auto call = std::make_shared<CloseCall>();
-    call->done = [weak = weak_from_this()](const absl::Status& s) {
+    const auto closed = [weak = weak_from_this()](const close_reply& r) {
       // The actor has died instead; of an end that it knew of it has told who waits.
-      if (const auto self = weak.lock(); !s.ok() && self != nullptr && self->end().ok()) self->Close();
+      const auto self = weak.lock();
+      if (!r.status.ok() && self != nullptr && self->end().ok()) self->Close();
     };
-    return caf::anon_send(to, std::move(call));
+    return AskThen<close_reply>(system(), to, close_request{}, Reply<close_reply>(closed));
   }
   End(steps, calls);
   AnswerAside();
@@ -185,10 +208,12 @@ void SessionMaster::AnswerAside() {
   });
 }
 
-void SessionMaster::Extend(std::shared_ptr<ExtendCall> call) {
+void SessionMaster::Extend(extend_request request, Reply<extend_reply> reply) {
   Work work;
-  work.extend = call;
-  if (absl::Status s = Queue(std::move(work)); !s.ok()) call->done(std::move(s));
+  const auto call = work.extend = std::make_shared<ExtendCall>();
+  call->asked = std::move(request);
+  call->reply = std::move(reply);
+  if (absl::Status s = Queue(std::move(work)); !s.ok()) call->reply({std::move(s)});
 }
 
 void SessionMaster::DoExtend(const Work& work) {
@@ -196,98 +221,119 @@ void SessionMaster::DoExtend(const Work& work) {
     std::lock_guard<std::mutex> lock(mu_);
     return end_;
   }();
-  if (s.ok()) s = Guarded("Extend", [&] { return work.extend->import(&graph_); });
-  work.extend->import = nullptr;  // what it refers to goes when the caller hears
-  work.extend->done(std::move(s));
+  extend_request& asked = work.extend->asked;
+  if (s.ok()) {
+    s = Guarded("Extend", [&]() -> absl::Status {
+      if (asked.graph != nullptr) return AddGraph(*asked.graph, &graph_);
+      if (asked.def != nullptr) return ImportGraphDef(*asked.def, {}, &graph_).status();
+      return InvalidArgument("the request to extend the graph has no nodes");
+    });
+  }
+  asked = {};  // what it refers to goes when the caller hears
+  work.extend->reply({std::move(s)});
   NextWork();
+}
+
+void SessionMaster::Compile(compile_request request, const caf::actor_addr& asker, Reply<compile_reply> reply) {
+  auto call = std::make_shared<CompileCall>();
+  call->key = SignatureKey(request.feeds, request.fetches, request.targets);
+  call->asked = std::move(request);
+  call->asker = asker;
+  call->reply = std::move(reply);
+  Compile(std::move(call));
 }
 
 void SessionMaster::Compile(std::shared_ptr<CompileCall> call) {
   Work work;
-  Calls given_up;
   absl::Status refused;
-  if (call->parts == nullptr && !closed()) {
-    if (auto known = cache_->Find(call->key)) return CallUser("a callback", [&] { call->done(std::move(known)); });
+  if (!call->asked.graphs && !closed()) {
+    if (auto known = cache_->Find(call->key)) return call->Tell(std::move(known));
   }
   {
     std::lock_guard<std::mutex> lock(mu_);
     refused = end_;
     if (refused.ok()) {
-      // A compile that does not end holds up all others; meanwhile only those stay that wait.
-      if (calls_waiting_ >= sweep_at_) given_up = TakeGivenUpLocked();
       // One who asks for the parts' graphs as well has them made first, and alone.
-      const bool joins = call->parts == nullptr;
+      const bool joins = !call->asked.graphs;
       work.waiting = last_waiting_ + 1;
       if (joins) work.waiting = joinable_.try_emplace(call->key, work.waiting).first->second;
       Waiting& waiting = waiting_[work.waiting];
-      waiting.calls.push_back(call);
-      ++calls_waiting_;
+      waiting.calls.emplace(++last_call_, call);
+      requests_[{call->asker, call->asked.number}] = {work.waiting, last_call_};
       if (waiting.calls.size() > 1) return;
       ++last_waiting_;
       if (joins) waiting.key = call->key;
     }
   }
-  if (!refused.ok()) return CallUser("a callback", [&] { call->done(std::move(refused)); });
+  if (!refused.ok()) return call->Tell(refused);
   if (absl::Status s = SomeWorker(); !s.ok()) return AnswerThose(work.waiting, s);
   work.compile = std::move(call);
   const int64_t waiting = work.waiting;
   if (absl::Status s = Queue(std::move(work)); !s.ok()) AnswerThose(waiting, s);
 }
 
-absl::Status SessionMaster::Wanted(int64_t waiting) {
-  std::vector<std::shared_ptr<CompileCall>> gone;
-  std::lock_guard<std::mutex> lock(mu_);
-  if (!end_.ok()) return end_;
-  const auto it = waiting_.find(waiting);
-  if (it != waiting_.end()) {
-    for (const auto& call : it->second.calls) {
-      if (!call->given_up || !call->given_up()) return absl::OkStatus();
+void SessionMaster::Withdraw(const caf::actor_addr& asker, int64_t number) {
+  Calls gone;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto request = requests_.find({asker, number});
+    if (request == requests_.end()) return;
+    const auto [waiting, place] = request->second;
+    auto& calls = waiting_.at(waiting).calls;
+    if (calls.size() == 1) {
+      // Who asks from now on has the compile begin anew.
+      gone = TakeLocked(waiting);
+      // A compile that does not end holds up all others; meanwhile only those stay that are waited
+      // for.
+      constexpr size_t kFew = 16;
+      if (++withdrawn_ > queue_.size() / 2 + kFew) {
+        std::erase_if(queue_, [&](const Work& w) { return w.compile != nullptr && !waiting_.contains(w.waiting); });
+        withdrawn_ = 0;
+      }
+    } else {
+      gone.push_back(std::move(calls.extract(place).mapped()));
+      requests_.erase(request);
     }
-    // Who asks from now on has the compile begin anew.
-    gone = TakeLocked(waiting);
   }
-  return Cancelled("nobody waits for the signature any more");
+  for (const auto& call : gone) call->Tell(Cancelled("the request was withdrawn"));
 }
 
-std::vector<std::shared_ptr<CompileCall>> SessionMaster::TakeLocked(int64_t waiting) {
+absl::Status SessionMaster::Wanted(int64_t waiting) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!end_.ok()) return end_;
+  return waiting_.contains(waiting) ? absl::OkStatus() : Cancelled("nobody waits for the signature any more");
+}
+
+SessionMaster::Calls SessionMaster::TakeLocked(int64_t waiting) {
   const auto it = waiting_.find(waiting);
   if (it == waiting_.end()) return {};
-  std::vector<std::shared_ptr<CompileCall>> calls = std::move(it->second.calls);
-  calls_waiting_ -= calls.size();
+  Calls calls;
+  for (auto& [place, call] : it->second.calls) {
+    // An asker that gives a number twice withdraws the later one.
+    const auto request = requests_.find({call->asker, call->asked.number});
+    if (request != requests_.end() && request->second == std::pair(waiting, place)) requests_.erase(request);
+    calls.push_back(std::move(call));
+  }
   const auto joinable = joinable_.find(it->second.key);
   if (joinable != joinable_.end() && joinable->second == waiting) joinable_.erase(joinable);
   waiting_.erase(it);
   return calls;
 }
 
-SessionMaster::Calls SessionMaster::TakeGivenUpLocked() {
-  Calls taken;
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    const auto each = it++;
-    Calls& calls = each->second.calls;
-    const auto gone = std::stable_partition(calls.begin(), calls.end(), [](const std::shared_ptr<CompileCall>& call) {
-      return !call->given_up || !call->given_up();
-    });
-    taken.insert(taken.end(), std::make_move_iterator(gone), std::make_move_iterator(calls.end()));
-    calls.erase(gone, calls.end());
-    if (!calls.empty()) continue;
-    const auto joinable = joinable_.find(each->second.key);
-    if (joinable != joinable_.end() && joinable->second == each->first) joinable_.erase(joinable);
-    waiting_.erase(each);
-  }
-  std::erase_if(queue_, [&](const Work& w) { return w.compile != nullptr && !waiting_.contains(w.waiting); });
-  calls_waiting_ -= taken.size();
-  sweep_at_ = 2 * calls_waiting_ + 64;
-  return taken;
-}
-
 void SessionMaster::AnswerThose(int64_t waiting, const Answer& answer) {
-  std::vector<std::shared_ptr<CompileCall>> calls;
+  Calls calls;
   {
     std::lock_guard<std::mutex> lock(mu_);
     calls = TakeLocked(waiting);
   }
-  for (const auto& call : calls) CallUser("a callback", [&] { call->done(answer); });
+  for (const auto& call : calls) call->Tell(answer);
+}
+
+std::shared_ptr<Signature> SessionMaster::Find(uint64_t number) const {
+  for (auto& s : Living()) {
+    if (s->number == number) return std::move(s);
+  }
+  return nullptr;
 }
 
 int SessionMaster::UpdatesUnderWay() const {
@@ -341,26 +387,20 @@ void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
 }
 
 void SessionMaster::AnswerAll() {
-  decltype(waiting_) waiting;
+  std::vector<std::shared_ptr<ExtendCall>> extends;
+  Calls compiles;
   decltype(registering_) registering;  // goes without the lock
-  std::vector<Call> calls;
+  decltype(held_) held;
   absl::Status end;
   {
     std::lock_guard<std::mutex> lock(mu_);
     end = end_;
-    calls.swap(held_);
-    waiting.swap(waiting_);
-    calls_waiting_ = 0;
-    joinable_.clear();
+    held.swap(held_);
     registering.swap(registering_);
-    if (std::exchange(parked_, std::nullopt)) working_ = false;
-    for (Work& w : queue_) {
-      if (w.extend != nullptr) calls.push_back(std::move(w.extend));
-    }
-    queue_.clear();
+    TakeAllLocked(&extends, &compiles);
   }
-  for (const auto& [id, those] : waiting) calls.insert(calls.end(), those.calls.begin(), those.calls.end());
-  AnswerCalls(std::move(calls), end);
+  for (const caf::mailbox_element_ptr& request : held) Refuse(*request, end);
+  AnswerCalls(extends, compiles, end);
 }
 
 std::vector<Signature::Asked> SessionMaster::Ask(

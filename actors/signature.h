@@ -43,6 +43,7 @@ class SessionMaster;
 
 class Signature : public std::enable_shared_from_this<Signature> {
  public:
+  uint64_t number = 0;  // in its session
   Names feeds, fetches, targets;
   std::vector<DType> feed_types;
   std::vector<PartialTensorShape> feed_shapes;

@@ -8,30 +8,12 @@ namespace troupe {
 
 void AddMessageTypes(caf::actor_system_config* config) { config->add_message_types<caf::id_block::troupe>(); }
 
-namespace {
-
-// A message that is a status and nothing else.
-template <class Message>
-caf::error WriteStatus(caf::serializer& f, const Message& x) {
-  wire::StatusFields status = wire::FieldsOf(x.status);
-  return f(status);
-}
-template <class Message>
-caf::error ReadStatus(caf::deserializer& f, Message* x) {
-  wire::StatusFields status;
-  if (caf::error e = f(status)) return e;
-  x->status = wire::StatusOf(status);
-  return caf::none;
-}
-
-}  // namespace
-
-caf::error inspect(caf::serializer& f, resources_reset& x) { return WriteStatus(f, x); }
-caf::error inspect(caf::deserializer& f, resources_reset& x) { return ReadStatus(f, &x); }
-caf::error inspect(caf::serializer& f, memory_limit_set& x) { return WriteStatus(f, x); }
-caf::error inspect(caf::deserializer& f, memory_limit_set& x) { return ReadStatus(f, &x); }
-caf::error inspect(caf::serializer& f, resources_restored& x) { return WriteStatus(f, x); }
-caf::error inspect(caf::deserializer& f, resources_restored& x) { return ReadStatus(f, &x); }
+caf::error inspect(caf::serializer& f, resources_reset& x) { return wire::WriteStatus(f, x); }
+caf::error inspect(caf::deserializer& f, resources_reset& x) { return wire::ReadStatus(f, &x); }
+caf::error inspect(caf::serializer& f, memory_limit_set& x) { return wire::WriteStatus(f, x); }
+caf::error inspect(caf::deserializer& f, memory_limit_set& x) { return wire::ReadStatus(f, &x); }
+caf::error inspect(caf::serializer& f, resources_restored& x) { return wire::WriteStatus(f, x); }
+caf::error inspect(caf::deserializer& f, resources_restored& x) { return wire::ReadStatus(f, &x); }
 
 caf::error inspect(caf::serializer& f, resource_snapshot& x) {
   wire::StatusFields status = wire::FieldsOf(x.status);

@@ -32,6 +32,20 @@ StatusFields FieldsOf(const absl::Status& status);
 // INVALID_ARGUMENT in place of a code that does not exist.
 absl::Status StatusOf(const StatusFields& fields);
 
+// A message that is a status and nothing else.
+template <class Message>
+caf::error WriteStatus(caf::serializer& f, const Message& x) {
+  StatusFields status = FieldsOf(x.status);
+  return f(status);
+}
+template <class Message>
+caf::error ReadStatus(caf::deserializer& f, Message* x) {
+  StatusFields status;
+  if (caf::error e = f(status)) return e;
+  x->status = StatusOf(status);
+  return caf::none;
+}
+
 // `message` as it is after a journey through bytes. INVALID_ARGUMENT when it cannot make it.
 template <class T>
 absl::StatusOr<T> ThroughBytes(caf::actor_system& system, T& message) {

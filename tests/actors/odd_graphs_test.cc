@@ -21,7 +21,10 @@ Node* Build(NodeBuilder& b) {
 // What a step of `target` says; it must come soon.
 absl::Status RunTarget(const Scope& root, const Names& targets, SessionOptions options = {},
                        int64_t timeout_ms = 20000) {
-  auto session = NewSession(root, options);
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  auto session = Session::Create(options).value();
+  // In bytes a graph is read, and so refused, before it is run.
+  TROUPE_RETURN_IF_ERROR(session->Extend(*root.graph()));
   RunOptions run;
   run.timeout_ms = timeout_ms;
   return session->Run(run, {}, {}, targets, nullptr, nullptr);

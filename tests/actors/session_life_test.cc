@@ -222,16 +222,6 @@ BOOST_FIXTURE_TEST_CASE(an_exception_while_compiling_is_that_calls_error, Life) 
     BOOST_TEST((status.ok() || status.ToString().find("no shape today") != std::string::npos), status);
   }
   shapes_throw = false;
-  {
-    absl::Status s;
-    auto call = std::make_shared<ExtendCall>();
-    std::promise<absl::Status> answer;
-    call->import = [](Graph*) -> absl::Status { throw std::runtime_error("an importer's"); };
-    call->done = [&](absl::Status st) { answer.set_value(st); };
-    caf::anon_send(ActorOf(*session), std::move(call));
-    s = Get(answer.get_future());
-    BOOST_TEST(s.ToString().find("an importer's") != std::string::npos, s);
-  }
   // A callback that throws is its own affair.
   std::promise<void> thrown;
   session->RunAsync(feeds, {"nix"}, {}, [&](absl::Status, std::vector<Tensor>) {

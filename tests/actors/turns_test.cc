@@ -15,6 +15,7 @@
 #include "actors/runtime_impl.h"
 #include "actors/session_actor.h"
 #include "tests/actors/graphs.h"
+#include "tests/actors/signatures.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
@@ -268,15 +269,7 @@ BOOST_FIXTURE_TEST_CASE(costly_nodes_keep_all_threads_busy, Fixture) {
 BOOST_FIXTURE_TEST_CASE(a_stop_that_comes_late_leaves_the_next_step_alone, Fixture) {
   ops::Add(root.WithOpName("twice"), x, x);
   auto session = NewSession(root);
-  std::shared_ptr<Signature> signature;
-  auto call = std::make_shared<CompileCall>();
-  call->feeds = {"x"};
-  call->fetches = {"twice"};
-  call->key = SignatureKey(call->feeds, call->fetches, {});
-  std::promise<std::shared_ptr<Signature>> made;
-  call->done = [&](auto s) { made.set_value(s.ok() ? *s : nullptr); };
-  caf::anon_send(ActorOf(*session), std::move(call));
-  signature = made.get_future().get();
+  const std::shared_ptr<Signature> signature = SignatureOf(*session, {"x"}, {"twice"});
   BOOST_REQUIRE(signature != nullptr);
   std::unique_ptr<ExecutorSet> set = signature->Lease();
   const Tensor value = Tensor::Scalar(2.0f);

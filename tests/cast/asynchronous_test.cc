@@ -44,12 +44,7 @@ struct Muted : Play {
   }
   std::shared_ptr<Signature> Compiled() {
     std::shared_ptr<Signature> s;
-    auto call = std::make_shared<CompileCall>();
-    call->feeds = {"x"};
-    call->fetches = {"mute"};
-    call->key = SignatureKey(call->feeds, call->fetches, {});
-    call->done = [&](auto made) { s = made.value(); };
-    stage.Inline([&] { caf::anon_send(ActorOf(*session), std::move(call)); });
+    stage.Inline([&] { s = SignatureOf(*session, {"x"}, {"mute"}); });
     return s;
   }
 };

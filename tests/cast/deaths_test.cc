@@ -12,6 +12,7 @@
 #include "actors/session_actor.h"
 #include "actors/step/blocking_step.h"
 #include "tests/actors/graphs.h"
+#include "tests/actors/signatures.h"
 #include "troupe/actors.h"
 #include "troupe/gradients.h"
 #include "troupe/kernel.h"
@@ -298,20 +299,6 @@ BOOST_FIXTURE_TEST_CASE(a_device_has_one_incarnation_and_who_holds_a_signature_o
     }
     session = nullptr;
   }
-}
-
-std::shared_ptr<Signature> SignatureOf(Session& session, const Names& feeds, const Names& fetches,
-                                       const Names& targets = {}) {
-  auto call = std::make_shared<CompileCall>();
-  call->feeds = feeds;
-  call->fetches = fetches;
-  call->targets = targets;
-  call->key = SignatureKey(feeds, fetches, targets);
-  auto made = std::make_shared<std::promise<std::shared_ptr<Signature>>>();
-  call->done = [made](auto s) { made->set_value(s.ok() ? *s : nullptr); };
-  caf::anon_send(ActorOf(session), std::move(call));
-  call = nullptr;  // it stays here when there is no actor
-  return made->get_future().get();
 }
 
 BOOST_FIXTURE_TEST_CASE(a_tensor_of_an_incarnation_that_is_over_is_refused, Deaths) {

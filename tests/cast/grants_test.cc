@@ -63,15 +63,8 @@ struct Late {
   }
   std::shared_ptr<Signature> Compiled() {
     std::shared_ptr<Signature> s;
-    auto call = std::make_shared<CompileCall>();
-    call->feeds = {"big", "start"};
-    call->fetches = {fetch};
-    call->key = SignatureKey(call->feeds, call->fetches, {});
-    call->done = [&](absl::StatusOr<std::shared_ptr<Signature>> made) {
-      BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
-      s = *made;
-    };
-    play.stage.Inline([&] { caf::anon_send(ActorOf(*play.session), std::move(call)); });
+    play.stage.Inline([&] { s = SignatureOf(*play.session, {"big", "start"}, {fetch}); });
+    BOOST_REQUIRE(s != nullptr);
     return s;
   }
   // Runs a step, and returns the most bytes that had come to the receiver before anybody took them.

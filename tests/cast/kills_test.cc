@@ -97,13 +97,8 @@ std::vector<Kind> Kinds() {
                    {},
                    nothing,
                    [](Scene& s, int round) {
-                     auto call = std::make_shared<ExtendCall>();
-                     const std::string name = StrCat("more", round);
-                     call->import = [name](Graph* g) {
-                       return g->AddNode(name, "Placeholder", {{"dtype", DType::kFloat}}).status();
-                     };
-                     call->done = [&s](const absl::Status& st) { s.Note(st); };
-                     caf::anon_send(ActorOf(*s.session), std::move(call));
+                     AskThen<extend_reply>(s.stage.system(), ActorOf(*s.session), OneMore(StrCat("more", round)),
+                                           [&s](const extend_reply& r) { s.Note(r.status); });
                    },
                    true});
   kinds.push_back({"a question to a device",

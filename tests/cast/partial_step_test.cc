@@ -32,12 +32,7 @@ struct Piecewise : Play {
   }
   std::shared_ptr<Signature> Compiled(const Names& fetches) {
     std::shared_ptr<Signature> s;
-    auto call = std::make_shared<CompileCall>();
-    call->feeds = {"x", "y"};
-    call->fetches = fetches;
-    call->key = SignatureKey(call->feeds, call->fetches, {});
-    call->done = [&](auto made) { s = made.value(); };
-    stage.Inline([&] { caf::anon_send(ActorOf(*session), std::move(call)); });
+    stage.Inline([&] { s = SignatureOf(*session, {"x", "y"}, fetches); });
     return s;
   }
   // The executors that the next step would have.

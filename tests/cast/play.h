@@ -4,7 +4,9 @@
 
 #include <optional>
 
+#include "tests/actors/signatures.h"
 #include "tests/cast/stage.h"
+#include "troupe/import_export.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
@@ -17,6 +19,15 @@ inline Output Never(const Scope& root, const Output& x) {
   auto n = NodeBuilder(root.graph(), "never", "CastNever").Input(NodeOut{x.node(), x.index()}).Build();
   BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
   return Output({*n, 0}, x.scope_state());
+}
+
+// A placeholder of this name, as a new node for a session.
+inline extend_request OneMore(const std::string& name) {
+  Graph graph;
+  BOOST_REQUIRE(graph.AddNode(name, "Placeholder", {{"dtype", DType::kFloat}}).ok());
+  auto def = std::make_shared<proto::GraphDef>();
+  ExportGraphDef(graph, def.get());
+  return {std::move(def), nullptr};
 }
 
 // A runtime and a session in the stage's system; x -> twice, and x -> never.

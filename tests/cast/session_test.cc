@@ -18,23 +18,26 @@ struct Asked : Play {
   }
 
   void AskExtend(const char* name) {
-    auto call = std::make_shared<ExtendCall>();
-    call->import = [name](Graph* g) { return g->AddNode(name, "Placeholder", {{"dtype", DType::kFloat}}).status(); };
-    call->done = [this](absl::Status s) { Note("extend", s); };
-    caf::anon_send(ActorOf(*session), std::move(call));
+    AskThen<extend_reply>(stage.system(), ActorOf(*session), OneMore(name),
+                          [this](const extend_reply& r) { Note("extend", r.status); });
   }
-  void AskCompile(const Names& feeds, const Names& fetches) {
-    auto call = std::make_shared<CompileCall>();
-    call->key = SignatureKey(feeds, fetches, {});
-    call->feeds = feeds;
-    call->fetches = fetches;
-    call->done = [this](absl::StatusOr<std::shared_ptr<Signature>> s) { Note("compile", s.status()); };
-    caf::anon_send(ActorOf(*session), std::move(call));
+  // Returns who asks.
+  caf::strong_actor_ptr AskCompile(const Names& feeds, const Names& fetches) {
+    auto asker = NewListener<compile_reply>(stage.system(), Reply<compile_reply>([this](const compile_reply& r) {
+                                              BOOST_TEST(r.status.ok() == (r.found != nullptr));
+                                              Note("compile", r.status);
+                                            }));
+    caf::actor_cast<caf::abstract_actor*>(ActorOf(*session))
+        ->enqueue(AsRequest(asker, compile_request{7, feeds, fetches, {}, false}), nullptr);
+    return asker;
+  }
+  void Withdraw(const caf::strong_actor_ptr& asker) {
+    caf::actor_cast<caf::abstract_actor*>(ActorOf(*session))
+        ->enqueue(caf::make_mailbox_element(asker, caf::make_message_id(), {}, withdraw_compile{7}), nullptr);
   }
   void AskClose() {
-    auto call = std::make_shared<CloseCall>();
-    call->done = [this](absl::Status s) { Note("close", s); };
-    caf::anon_send(ActorOf(*session), std::move(call));
+    AskThen<close_reply>(stage.system(), ActorOf(*session), close_request{},
+                         [this](const close_reply& r) { Note("close", r.status); });
   }
 };
 
@@ -43,26 +46,26 @@ BOOST_FIXTURE_TEST_CASE(edge_1_extend_is_all_or_nothing, Asked) {
   AskExtend("more");
   AskExtend("more");
   BOOST_TEST(Go() == R"(
-session <- extend | extend OK; 
-session <- extend | extend ALREADY_EXISTS; )");
+session <- extend_request | extend OK; 
+session <- extend_request | extend ALREADY_EXISTS; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(edges_2_and_3_and_4_and_6_a_signature_is_compiled_once_by_the_worker, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
-session <- compile | 
+session <- compile_request | 
 worker <- register_graph | 
 session <- graph_registered | compile OK; )");
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
-session <- compile | compile OK; )");
+session <- compile_request | compile OK; )");
   // Who comes while it is compiled waits with the first.
   AskCompile({"x"}, {"twice", "x"});
   AskCompile({"x"}, {"twice", "x"});
   BOOST_TEST(Go() == R"(
-session <- compile | 
-session <- compile | 
+session <- compile_request | 
+session <- compile_request | 
 worker <- register_graph | 
 session <- graph_registered | compile OK; compile OK; )");
 }
@@ -72,8 +75,8 @@ BOOST_FIXTURE_TEST_CASE(edge_3_an_error_of_a_pass_answers_at_once, Asked) {
   AskCompile({}, {"nix"});
   AskCompile({}, {"twice"});
   BOOST_TEST(Go() == R"(
-session <- compile | compile NOT_FOUND; 
-session <- compile | compile INVALID_ARGUMENT; )");
+session <- compile_request | compile NOT_FOUND; 
+session <- compile_request | compile INVALID_ARGUMENT; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(edges_1_and_3_work_is_done_in_the_order_in_which_it_came, Asked) {
@@ -83,10 +86,10 @@ BOOST_FIXTURE_TEST_CASE(edges_1_and_3_work_is_done_in_the_order_in_which_it_came
   AskCompile({}, {"more"});
   AskCompile({"x"}, {"twice", "x"});
   BOOST_TEST(Go() == R"(
-session <- compile | 
-session <- extend | 
-session <- compile | 
-session <- compile | 
+session <- compile_request | 
+session <- extend_request | 
+session <- compile_request | 
+session <- compile_request | 
 worker <- register_graph | 
 session <- graph_registered | compile OK; extend OK; compile INVALID_ARGUMENT; 
 worker <- register_graph | 
@@ -101,7 +104,7 @@ worker <- exit |
 supervisor <- down | )");
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
-session <- compile | compile UNAVAILABLE; )");
+session <- compile_request | compile UNAVAILABLE; )");
   stage.Advance(2ms);
   AskCompile({"x"}, {"twice"});
   stage.Play();
@@ -111,7 +114,7 @@ session <- compile | compile UNAVAILABLE; )");
 BOOST_FIXTURE_TEST_CASE(workers_edge_5_a_call_that_the_worker_took_with_it_is_answered, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
-  BOOST_TEST(stage.Deliver() == "session <- compile");
+  BOOST_TEST(stage.Deliver() == "session <- compile_request");
   BOOST_TEST(stage.Queue() == "worker <- register_graph");
   stage.Kill(Find("worker"));  // urgent or not, the call must not be lost: send it behind the exit
   AskCompile({"x"}, {"twice", "x"});
@@ -174,7 +177,7 @@ executor <- run_step | )");  // it takes the compile in its first turn
 BOOST_FIXTURE_TEST_CASE(edges_8_and_12_a_compile_ends_with_the_actor, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
-  BOOST_TEST(stage.Deliver() == "session <- compile");
+  BOOST_TEST(stage.Deliver() == "session <- compile_request");
   stage.Kill(ActorOf(*session));
   BOOST_TEST(Go() == R"(
 worker <- register_graph | 
@@ -188,8 +191,8 @@ session2 <- init | )");
   AskCompile({"x"}, {"twice"});
   AskExtend("more");
   BOOST_TEST(Go() == R"(
-session2 <- compile | 
-session2 <- extend | 
+session2 <- compile_request | 
+session2 <- extend_request | 
 worker <- register_graph | 
 session2 <- graph_registered | compile OK; extend OK; )");
 }
@@ -202,7 +205,7 @@ BOOST_FIXTURE_TEST_CASE(edges_14_to_16_devices_are_asked_for_when_they_may_have_
   stage.Play();
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
-session <- compile | 
+session <- compile_request | 
 worker <- list_devices | 
 session <- device_list | 
 worker <- register_graph | 
@@ -215,7 +218,7 @@ session <- graph_registered | compile OK; )");
   AskCompile({"x"}, {"twice", "x"});
   stage.Kill(Find("worker"));
   BOOST_TEST(Go() == R"(
-session <- compile | 
+session <- compile_request | 
 worker <- exit | 
 supervisor <- down | compile UNAVAILABLE; )");
   stage.Advance(1s);
@@ -226,9 +229,47 @@ supervisor <- down | compile UNAVAILABLE; )");
   AskCompile({"x"}, {"twice", "x"});
   stage.Kill(Find("worker"));
   BOOST_TEST(Go() == R"(
-session <- compile | 
+session <- compile_request | 
 worker2 <- exit | 
 supervisor <- down | compile ABORTED; )");
+}
+
+// One caller after the other goes; the last one takes the compile along, whatever it has come to.
+BOOST_FIXTURE_TEST_CASE(edge_17_a_compile_for_which_nobody_waits_ends, Asked) {
+  Extend();
+  const auto first = AskCompile({"x"}, {"twice"}), second = AskCompile({"x"}, {"twice"});
+  for (int i = 0; i < 2; ++i) BOOST_TEST(stage.Deliver() == "session <- compile_request");
+  Withdraw(first);
+  BOOST_TEST(stage.Deliver() == "worker <- register_graph");
+  BOOST_TEST(said == "");
+  BOOST_TEST(Go() == R"(
+session <- withdraw_compile | compile CANCELLED; 
+session <- graph_registered | compile OK; )");
+  // What waits behind another compile is not begun.
+  AskCompile({"x"}, {"twice", "x"});
+  const auto behind = AskCompile({"x"}, {"x", "twice"});
+  for (int i = 0; i < 2; ++i) BOOST_TEST(stage.Deliver() == "session <- compile_request");
+  Withdraw(behind);
+  Withdraw(behind);  // it is known no more
+  Withdraw(first);
+  BOOST_TEST(Go() == R"(
+worker <- register_graph | 
+session <- withdraw_compile | compile CANCELLED; 
+session <- withdraw_compile | 
+session <- withdraw_compile | 
+session <- graph_registered | compile OK; )");
+  caf::scoped_actor user(stage.system());
+  uint64_t waiting = 1;
+  user->send(ActorOf(*session), get_session_stats{});
+  stage.Play();
+  user->receive([&](const session_stats& s) { waiting = s.calls_waiting; }, caf::after(0s) >> [] {});
+  BOOST_TEST(waiting == 0u);
+  // Who asks then has it compiled.
+  AskCompile({"x"}, {"x", "twice"});
+  BOOST_TEST(Go() == R"(
+session <- compile_request | 
+worker <- register_graph | 
+session <- graph_registered | compile OK; )");
 }
 
 BOOST_FIXTURE_TEST_CASE(edges_9_to_11_close_ends_what_runs_and_refuses_what_comes, Asked) {
@@ -237,11 +278,11 @@ BOOST_FIXTURE_TEST_CASE(edges_9_to_11_close_ends_what_runs_and_refuses_what_come
   Start({"never"});
   stage.Play();
   AskCompile({"x"}, {"twice"});
-  BOOST_TEST(stage.Deliver() == "session <- compile");
+  BOOST_TEST(stage.Deliver() == "session <- compile_request");
   AskClose();
   BOOST_TEST(Go() == R"(
 worker <- register_graph | 
-session <- close | compile CANCELLED; close OK; 
+session <- close_request | compile CANCELLED; close OK; 
 session <- graph_registered | 
 executor <- doorbell | 
 executor <- exit | )");
@@ -251,9 +292,9 @@ executor <- exit | )");
   AskCompile({"x"}, {"twice"});
   AskClose();
   BOOST_TEST(Go() == R"(
-session <- extend | extend CANCELLED; 
-session <- compile | compile CANCELLED; 
-session <- close | close OK; )");
+session <- extend_request | extend CANCELLED; 
+session <- compile_request | compile CANCELLED; 
+session <- close_request | close OK; )");
   Start({"twice"});
   BOOST_TEST(State() == "CANCELLED");
   caf::scoped_actor user(stage.system());
@@ -267,7 +308,7 @@ session <- close | close OK; )");
 BOOST_FIXTURE_TEST_CASE(edge_12_whoever_waits_for_a_dying_session_actor_gets_an_answer, Asked) {
   Extend();
   AskCompile({"x"}, {"twice"});
-  BOOST_TEST(stage.Deliver() == "session <- compile");
+  BOOST_TEST(stage.Deliver() == "session <- compile_request");
   caf::scoped_actor user(stage.system());
   user->send(ActorOf(*session), run_request{feeds, {"never"}, {}, {}});
   AskExtend("behind");
@@ -297,7 +338,8 @@ BOOST_FIXTURE_TEST_CASE(edge_12_steps_outlive_the_session_actor, Asked) {
   stage.Play();
   AskCompile({"x"}, {"twice", "x"});
   AskExtend("queued");
-  for (int i = 0; i < 2; ++i) BOOST_TEST(stage.Deliver() == (i == 0 ? "session <- compile" : "session <- extend"));
+  for (int i = 0; i < 2; ++i)
+    BOOST_TEST(stage.Deliver() == (i == 0 ? "session <- compile_request" : "session <- extend_request"));
   stage.Kill(ActorOf(*session));
   stage.Play();
   BOOST_TEST(said == "compile ABORTED; extend ABORTED; ");

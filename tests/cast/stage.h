@@ -159,9 +159,10 @@ class Stage {
     if (c.match_elements<run_request>()) return "run_request";
     if (c.match_elements<run_reply>()) return "run_reply";
     if (c.match_elements<restart_child>()) return "restart_child";
-    if (c.match_elements<std::shared_ptr<ExtendCall>>()) return "extend";
-    if (c.match_elements<std::shared_ptr<CompileCall>>()) return "compile";
-    if (c.match_elements<std::shared_ptr<CloseCall>>()) return "close";
+    if (c.match_elements<extend_request>()) return "extend_request";
+    if (c.match_elements<compile_request>()) return "compile_request";
+    if (c.match_elements<withdraw_compile>()) return "withdraw_compile";
+    if (c.match_elements<close_request>()) return "close_request";
     if (c.match_elements<register_graph>()) return "register_graph";
     if (c.match_elements<graph_registered>()) return "graph_registered";
     if (c.match_elements<list_devices>()) return "list_devices";

@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(a_signature_is_registered_once_for_each_task) {
     Tasks t(Options(wire));
     t.Start({"back"});
     BOOST_TEST(t.Go() == R"(
-session <- compile | running
+session <- compile_request | running
 worker <- register_graph | running
 worker2 <- register_graph | running
 session <- graph_registered | running
@@ -65,7 +65,7 @@ executor <- doorbell | OK)");
     // One that has all its parts on one task does not concern the other.
     t.Start({"far"});
     BOOST_TEST(t.Go() == R"(
-session <- compile | running
+session <- compile_request | running
 worker2 <- register_graph | running
 session <- graph_registered | running
 executor3 <- run_step | OK)");

@@ -7,11 +7,12 @@
 #include <limits>
 #include <random>
 
-#include "actors/wire/graph_messages.h"
+#include "actors/wire/session_messages.h"
 #include "tests/actors/graphs.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
+#include "troupe/proto/graph.pb.h"
 
 namespace troupe {
 namespace {
@@ -365,6 +366,72 @@ BOOST_AUTO_TEST_CASE(messages_of_workers_come_back_equal) {
   BOOST_TEST((!edges[static_cast<uint32_t>(edges.Find("z"))].granted));
 }
 
+extend_request SomeNodes() {
+  extend_request m;
+  auto def = std::make_shared<proto::GraphDef>();
+  proto::NodeDef* const n = def->add_node();
+  n->set_name("more");
+  n->set_op("Neg");
+  n->add_input("there");
+  n->mutable_attr();
+  (*n->mutable_attr())["T"].set_type(proto::DT_FLOAT);
+  m.def = std::move(def);
+  auto graph = std::make_shared<Graph>();
+  Node* const a =
+      *NodeBuilder(graph.get(), "a", "Placeholder").Attr("dtype", DType::kFloat).Device("/device:CPU:1").Build();
+  Node* const b = *NodeBuilder(graph.get(), "b", "Neg")
+                       .Input(NodeOut{a, 0})
+                       .Attr("_class", std::vector<std::string>{"loc:@a"})
+                       .Build();
+  b->set_location({"there.cpp", 41});
+  m.graph = std::move(graph);
+  return m;
+}
+compile_reply SomeSignature() {
+  compile_reply m;
+  m.status = Failure();
+  m.signature = 1ull << 63;
+  m.graphs = {SomeGraph().parts[0].graph, {}};
+  m.found = nullptr;
+  return m;
+}
+
+BOOST_AUTO_TEST_CASE(messages_of_sessions_come_back_equal) {
+  extend_request nodes = SomeNodes();
+  const extend_request n = wire::ThroughBytes(System(), nodes).value();
+  BOOST_TEST(n.def != nodes.def);
+  BOOST_TEST(n.def->SerializeAsString() == nodes.def->SerializeAsString());
+  BOOST_TEST(n.graph != nodes.graph);
+  const Node* const b = n.graph->Find("b");
+  BOOST_REQUIRE(b != nullptr);
+  BOOST_TEST(b->location().ToString() == "there.cpp:41");
+  BOOST_TEST(n.graph->Find("a")->requested_device() == "/device:CPU:1");
+  // It is to be placed yet.
+  BOOST_TEST((b->Attr<std::vector<std::string>>("_class").value() == std::vector<std::string>{"loc:@a"}));
+  for (const bool def : {false, true}) {
+    extend_request one = SomeNodes();
+    def ? one.graph.reset() : one.def.reset();
+    const extend_request o = wire::ThroughBytes(System(), one).value();
+    BOOST_TEST(((o.def != nullptr) == def && (o.graph != nullptr) == !def));
+  }
+  extend_reply extended{Failure()};
+  BOOST_TEST((wire::ThroughBytes(System(), extended).value().status == Failure()));
+  compile_request asked{1ll << 40, {"x", "y:1"}, {"a"}, {"t"}, true};
+  const compile_request q = wire::ThroughBytes(System(), asked).value();
+  BOOST_TEST((q.number == asked.number && q.feeds == asked.feeds && q.fetches == asked.fetches && q.graphs));
+  BOOST_TEST(q.targets == asked.targets);
+  compile_reply answer = SomeSignature();
+  const compile_reply r = wire::ThroughBytes(System(), answer).value();
+  BOOST_TEST((r.status == Failure() && r.signature == 1ull << 63 && r.graphs.size() == 2u && r.found == nullptr));
+  BOOST_TEST((r.graphs[0].graph->Find("b") != nullptr && r.graphs[1].graph == nullptr));
+  withdraw_compile withdrawn{-7};
+  BOOST_TEST(wire::ThroughBytes(System(), withdrawn).value().number == -7);
+  close_request close;
+  BOOST_TEST(wire::ThroughBytes(System(), close).ok());
+  close_reply closed{Failure()};
+  BOOST_TEST((wire::ThroughBytes(System(), closed).value().status == Failure()));
+}
+
 // Reads the bytes cut off at every length, and with random ones changed.
 template <class T>
 void Spoil(T message) {
@@ -408,6 +475,12 @@ BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
   Spoil(SomeDevices());
   Spoil(SomeGraph());
   Spoil(SomeParts());
+  Spoil(SomeNodes());
+  Spoil(extend_reply{Failure()});
+  Spoil(compile_request{5, {"x"}, {"a", "b"}, {}, true});
+  Spoil(SomeSignature());
+  Spoil(withdraw_compile{5});
+  Spoil(close_reply{Failure()});
 }
 
 // The header of a tensor may say anything: no memory is taken before its bytes are there.

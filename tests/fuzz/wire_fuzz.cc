@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "actors/wire/graph_messages.h"
+#include "actors/wire/session_messages.h"
 
 namespace troupe::fuzz {
 namespace {
@@ -54,7 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   fuzz::ReadAs<Tensor, run_step, argument, tensor_to_part, grant, abort_step, result, part_done, part_failed, question,
                stall_report, run_request, run_reply, device_stats, resource_list, reset_resources, resources_reset,
-               list_devices, device_list, register_graph, graph_registered>(data[0],
-                                                                            std::vector<char>(data + 1, data + size));
+               list_devices, device_list, register_graph, graph_registered, extend_request, extend_reply,
+               compile_request, compile_reply, withdraw_compile, close_request, close_reply, set_memory_limit,
+               memory_limit_set, memory_trimmed, snapshot_resources, resource_snapshot, restore_resources,
+               resources_restored>(data[0], std::vector<char>(data + 1, data + size));
   return 0;
 }

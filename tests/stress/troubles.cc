@@ -129,13 +129,9 @@ void Scenario::HarvestExecutors(Party& p) {
   for (size_t i = 0; i < p.signatures.size() && i < 3; ++i) {
     Names fetches;
     for (const int f : p.signatures[i]) fetches.push_back(p.model->fetches()[static_cast<size_t>(f)].name);
-    auto call = std::make_shared<CompileCall>();
-    call->feeds = Model::FeedNames();
-    call->fetches = fetches;
-    call->key = SignatureKey(call->feeds, call->fetches, call->targets);
-    call->done = [me = shared_from_this(), index](const absl::StatusOr<std::shared_ptr<Signature>>& signature) {
-      if (!signature.ok()) return;
-      auto set = (*signature)->Lease();
+    const auto harvest = [me = shared_from_this(), index](const compile_reply& reply) {
+      if (reply.found == nullptr) return;
+      auto set = reply.found->Lease();
       if (set == nullptr) return;
       {
         std::lock_guard<std::mutex> lock(me->mu_);
@@ -143,9 +139,11 @@ void Scenario::HarvestExecutors(Party& p) {
           if (!me->cast_.empty()) me->cast_[index].push_back(e->actor());
         }
       }
-      (*signature)->Release(std::move(set));
+      reply.found->Release(std::move(set));
     };
-    caf::anon_send(session_actors_[index], std::move(call));
+    if (const caf::actor& session = session_actors_[index])
+      AskThen<compile_reply>(session.home_system(), session, compile_request{1, Model::FeedNames(), fetches, {}, false},
+                             Reply<compile_reply>(harvest));
   }
 }
 

@@ -65,6 +65,8 @@ void StateRequest::Leave() {
 void StateAnswers::Give() {
   for (auto& [request, status] : list_) request->Answer(std::move(status));
   list_.clear();
+  for (const std::function<void()>& f : then_) f();
+  then_.clear();
 }
 
 void StateMachine::Open(const StateLetter& letter) {

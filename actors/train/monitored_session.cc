@@ -4,6 +4,8 @@
 
 #include "actors/train/ready_board.h"
 #include "troupe/files.h"
+#include "troupe/group.h"
+#include "troupe/lookup.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/variable.h"
 
@@ -36,7 +38,11 @@ absl::Status Scaffold::Finalize(const Scope& root) {
   if (finalized_) return absl::OkStatus();
   const std::vector<Variable> globals = VariablesIn(root, kGlobalVariables);
   if (!init.valid()) init = GlobalVariablesInitializer(root);
-  if (!local_init.valid()) local_init = LocalVariablesInitializer(root);
+  if (!local_init.valid()) {
+    local_init = LocalVariablesInitializer(root);
+    if (root.graph()->collections().contains(kTableInitializers))
+      local_init = Group(root, {local_init, TablesInitializer(root)});
+  }
   if (!ready.valid()) ready = ReportUninitializedVariables(root);
   if (!ready_for_local_init.valid()) ready_for_local_init = ReportUninitializedVariables(root, globals);
   if (!saver && !globals.empty()) saver.emplace(root);

@@ -13,7 +13,7 @@ constexpr size_t kBuffer = size_t{1} << 18;
 
 class PlainSource : public ByteSource {
  public:
-  explicit PlainSource(std::unique_ptr<ReadableFile> file) : file_(std::move(file)) {}
+  PlainSource(std::unique_ptr<ReadableFile> file, uint64_t from) : file_(std::move(file)), at_(from) {}
   absl::StatusOr<size_t> Read(size_t n, char* to) override {
     TROUPE_ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(at_, n, to));
     at_ += got;
@@ -22,7 +22,7 @@ class PlainSource : public ByteSource {
 
  private:
   const std::unique_ptr<ReadableFile> file_;
-  uint64_t at_ = 0;
+  uint64_t at_;
 };
 
 class InflatingSource : public ByteSource {
@@ -178,12 +178,19 @@ class DeflatingSink : public ByteSink {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path, Compression compression) {
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path, Compression compression,
+                                                       uint64_t from) {
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, OpenToRead(path));
-  auto plain = std::make_unique<PlainSource>(std::move(file));
-  if (compression == Compression::kNone) return plain;
-  auto inflating = std::make_unique<InflatingSource>(path, std::move(plain));
+  if (compression == Compression::kNone) return std::make_unique<PlainSource>(std::move(file), from);
+  auto inflating = std::make_unique<InflatingSource>(path, std::make_unique<PlainSource>(std::move(file), 0));
   TROUPE_RETURN_IF_ERROR(inflating->Begin());
+  std::vector<char> passed(from > 0 ? kBuffer : 0);
+  while (from > 0) {
+    TROUPE_ASSIGN_OR_RETURN(
+        const size_t got, inflating->Read(static_cast<size_t>(std::min<uint64_t>(from, passed.size())), passed.data()));
+    if (got == 0) break;
+    from -= got;
+  }
   return inflating;
 }
 

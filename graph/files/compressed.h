@@ -17,7 +17,9 @@ class ByteSource {
   // At least one byte and at most `n`; 0 at the end. REQUIRES: n > 0.
   virtual absl::StatusOr<size_t> Read(size_t n, char* to) = 0;
 };
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path, Compression compression);
+// `from`: so many plain bytes are passed over; none that the file does not have.
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path, Compression compression,
+                                                       uint64_t from = 0);
 
 class ByteSink {
  public:

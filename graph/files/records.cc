@@ -131,10 +131,12 @@ struct RecordReader::Impl {
 RecordReader::RecordReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RecordReader::~RecordReader() = default;
 
-absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(const std::string& path, Compression compression) {
+absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(const std::string& path, Compression compression,
+                                                                 uint64_t from) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
-  TROUPE_ASSIGN_OR_RETURN(impl->source, OpenSource(path, compression));
+  impl->offset = from;
+  TROUPE_ASSIGN_OR_RETURN(impl->source, OpenSource(path, compression, from));
   return std::unique_ptr<RecordReader>(new RecordReader(std::move(impl)));
 }
 

@@ -59,8 +59,10 @@ class RecordWriter {
 
 class RecordReader {
  public:
+  // `from`: where the first record begins, as offset() tells it.
   static absl::StatusOr<std::unique_ptr<RecordReader>> Open(const std::string& path,
-                                                            Compression compression = Compression::kNone);
+                                                            Compression compression = Compression::kNone,
+                                                            uint64_t from = 0);
   ~RecordReader();
   // The next record, which is good until the next call; false at the end of the file. After an
   // error every call returns it again.

@@ -19,12 +19,13 @@ namespace troupe::io {
 namespace {
 
 struct Job {
-  const KernelContext* ctx;
+  const KernelContext* ctx;  // null: of no step
   std::function<absl::Status()> work;
   DoneFn done;
+  bool cancelled() const { return ctx != nullptr && ctx->cancelled(); }
   void Run() {
-    Answer(ctx->cancelled() ? Cancelled("the step ended before the kernel began")
-                            : Guarded("a kernel that waits for files", work));
+    Answer(cancelled() ? Cancelled("the step ended before the kernel began")
+                       : Guarded("a kernel that waits for files", work));
   }
   void Answer(const absl::Status& status) {
     work = nullptr;
@@ -100,7 +101,7 @@ class FileThreads {
     cancelled.reserve(queue_.size());  // nothing throws while jobs are moved
     size_t kept = 0;
     for (Job& j : queue_) {
-      if (j.ctx->cancelled()) {
+      if (j.cancelled()) {
         cancelled.push_back(std::move(j));
       } else {
         std::swap(j, queue_[kept++]);
@@ -124,6 +125,15 @@ std::atomic<FileThreads*> FileThreads::all_{First()};
 
 void RunBlocking(const KernelContext& ctx, std::function<absl::Status()> work, DoneFn done) {
   FileThreads::All().Add(Job{&ctx, std::move(work), std::move(done)});
+}
+
+void RunOnFileThread(std::function<void()> work) {
+  FileThreads::All().Add(Job{nullptr,
+                             [work = std::move(work)] {
+                               work();
+                               return absl::OkStatus();
+                             },
+                             [](const absl::Status&) {}});
 }
 
 absl::StatusOr<std::string> StringInput(const KernelContext& ctx, int i, std::string_view what) {

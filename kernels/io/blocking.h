@@ -28,6 +28,10 @@ constexpr int kFileThreads = 64;
 // lives until `done` has been destroyed.
 void RunBlocking(const KernelContext& ctx, std::function<absl::Status()> work, DoneFn done);
 
+// Calls `work` on a thread for files, as above: what no step waits for by itself. An exception is
+// dropped.
+void RunOnFileThread(std::function<void()> work);
+
 template <class Kernel>
 class Blocking {
  public:

@@ -68,6 +68,8 @@ void StateAnswers::Give() {
     (void)Guarded("who waits for a resource", [&request, &status] { request->Answer(std::move(status)); });
   }
   list_.clear();
+  for (const std::function<void()>& f : then_) f();
+  then_.clear();
 }
 
 void StateMachine::Open(const StateLetter& letter) {

@@ -79,10 +79,14 @@ class StateAnswers {
   // Before the machine changes anything, so that answering needs no memory.
   void Reserve(size_t n) { list_.reserve(list_.size() + n); }
   void Add(StateRequestPtr request, absl::Status status) { list_.emplace_back(std::move(request), std::move(status)); }
+  // What the machine sets going: `f` is called when the answers have been given. It may ask other
+  // machines, and this one.
+  void Then(std::function<void()> f) { then_.push_back(std::move(f)); }
   void Give();
 
  private:
   absl::InlinedVector<std::pair<StateRequestPtr, absl::Status>, 4> list_;
+  absl::InlinedVector<std::function<void()>, 1> then_;
 };
 
 struct StateLetter {

@@ -171,7 +171,11 @@ BOOST_AUTO_TEST_CASE(ops_are_defined_as_in_tensorflow) {
     OpBuilder builder(f[0]);
     for (const std::string& s : Specs(f[1])) builder.Input(s);
     for (const std::string& s : Specs(f[2])) builder.Output(s);
-    for (const std::string& s : Specs(f[3])) builder.Attr(s);
+    for (std::string s : Specs(f[3])) {
+      // Fields are parted by tabs, so one in a default value is escaped.
+      if (const size_t tab = s.find("\\t"); tab != std::string::npos) s.replace(tab, 2, "\t");
+      builder.Attr(s);
+    }
     for (const std::string& flag : StrSplit(f[4], ' ')) {
       if (flag == "stateful") builder.Stateful();
       if (flag == "commutative") builder.Commutative();

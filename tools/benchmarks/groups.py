@@ -108,6 +108,28 @@ def queue(ctx):
     yield row_of("queue", "enqueue and dequeue of a scalar, one after the other", "us/pair", pair(ctx, "queue1000", "steps"), 1e6 / 1000).against("TensorFlow", "<=", 0.2)
 
 
+def input(ctx):
+    folder = os.path.join(ctx.scratch, "input")
+    if not os.path.exists(os.path.join(folder, "pictures.tfrecord")):
+        os.makedirs(folder, exist_ok=True)
+        subprocess.run([os.path.join(ctx.programs, "input"), "write", folder], check=True)
+    script = os.path.join(ctx.root, "tools", "benchmarks", "rivals", "tensorflow_input.py")
+
+    def both(mode, threads):
+        rival = lambda: Program([ctx.rivals.python, "-B", script, mode, folder, threads, 0.5]) if ctx.rivals.tensorflow else None
+        return ctx.side_by_side({"Troupe": lambda: ctx.ours("input", mode, folder, "--threads", threads), "TensorFlow": rival}, ctx.rounds())
+
+    row = row_of("input", "records of 8 KiB from the page cache, checksums included", "GB/s a core", both("records", 1), 1)
+    yield row.relative(row.ours.median, "1 GB/s", ">=", 1.5)
+    for threads in (1, 2):
+        row = row_of("input", "pictures: read, decode, crop, resize, batch, %d thread%s" % (threads, "" if threads == 1 else "s"), "images/s", both("pictures", threads), 1)
+        yield row.against("TensorFlow", ">=", 1.2)
+    rates = ctx.side_by_side({name: lambda name=name: ctx.ours("input", name) for name in ("memory", "dataset", "queue")}, ctx.rounds())
+    for name, what in (("dataset", "a data set"), ("queue", "a queue")):
+        row = Row("input", "E5 from %s, batch 100" % what, "images/s", rates[name][0])
+        yield row.relative(rates[name][0].median / rates["memory"][0].median, "data in memory", ">=", 0.97)
+
+
 def scale(ctx):
     for name in ("add1", "mlp200", "e5x100"):
         rate, cpu = {}, {}
@@ -276,4 +298,4 @@ def clean_build(ctx):
     yield Row("build", "clean release build with tests, without ccache", "min", Series([(time.monotonic() - start) / 60])).below(10)
 
 
-GROUPS = {"dispatch": dispatch, "run": run, "queue": queue, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "build": build}
+GROUPS = {"dispatch": dispatch, "run": run, "queue": queue, "input": input, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "build": build}

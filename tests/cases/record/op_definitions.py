@@ -45,7 +45,7 @@ def shape(s):
 
 def scalar(kind, v):
   if kind == "string":
-    return '"%s"' % v.s.decode().replace("\n", "\\n")
+    return '"%s"' % v.s.decode().replace("\n", "\\n").replace("\t", "\\t")
   if kind == "int":
     return str(v.i)
   if kind == "float":

@@ -16,8 +16,8 @@ namespace troupe {
 struct Iteration;
 
 // What a kernel waits for, until its node is run again or the step is told to end. The latter is
-// heard through the step's cancellation list, at once: a turn may be long, and what has been
-// granted to the step meanwhile is wanted by others. Thread rule: `wait` is guarded by `mu`.
+// heard through the step's cancellation list, at once: a turn may be long, and others want what the
+// step has got meanwhile. Thread rule: `wait` is guarded by `mu`.
 struct PendingWait {
   std::mutex mu;
   std::unique_ptr<KernelWait> wait;  // null: given up, or taken by who runs the node

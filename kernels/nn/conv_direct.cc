@@ -181,42 +181,33 @@ struct Phase {
   }
 };
 
-void BackwardInput(const ConvDirectTable& table, const ConvShape& s, ConvRows written, int64_t together, const float* f,
-                   const float* d, float* dx, const ConvEpilogue<float>& e) {
-  const int64_t element = together * sizeof(float), is4 = together == kFour;
-  std::vector<Phase> ys, xs;
-  for (int64_t p = 0; p < std::min(s.stride_h, s.h); ++p)
-    ys.emplace_back(p, s.h, s.stride_h, s.dilation_h, s.kh, s.top);
-  for (int64_t p = 0; p < std::min(s.stride_w, s.w); ++p)
-    xs.emplace_back(p, s.w, s.stride_w, s.dilation_w, s.kw, s.left);
-  // The output's gradient is padded so that every phase finds zeros where there is no output.
-  int64_t top = 0, left = 0, rows = s.oh, columns = s.ow;
-  for (const Phase& y : ys) {
-    if (y.shift.empty()) continue;
-    top = std::max(top, -y.shift.front()), rows = std::max(rows, y.count + y.shift.back());
-  }
-  for (const Phase& x : xs) {
-    if (x.shift.empty()) continue;
-    left = std::max(left, -x.shift.front()), columns = std::max(columns, x.count + x.shift.back());
-  }
-  rows += top, columns += left;
-  Images images(table, together, s.oh, s.ow, s.oc, top, left, rows, columns);
-  const std::vector<Chunk> chunks = Chunks(table, s.c, together);
-  Finisher finish(chunks, {});
+std::vector<Phase> PhasesOf(int64_t size, int64_t stride, int64_t dilation, int64_t kernel, int64_t before) {
+  std::vector<Phase> phases;
+  for (int64_t p = 0; p < std::min(stride, size); ++p) phases.emplace_back(p, size, stride, dilation, kernel, before);
+  return phases;
+}
+
+// What a row of the input's gradient is computed of, for one chunk of channels and one phase each
+// way.
+struct PhasePart {
+  std::vector<int64_t> offset;
+  int64_t run = 0, products = 0;
+  float* weights = nullptr;
+};
+
+// [chunk][y phase][x phase]. The output's gradient is padded by `top` rows and `left` columns, to
+// `columns` of them.
+std::vector<PhasePart> PackPhases(const std::vector<Chunk>& chunks, const std::vector<Phase>& ys,
+                                  const std::vector<Phase>& xs, const ConvShape& s, int64_t together, int64_t top,
+                                  int64_t left, int64_t columns, const float* f) {
   int64_t lanes = 0;
   for (const Chunk& c : chunks) lanes += c.lanes;
-  // [chunk][y phase][x phase]
-  struct Part {
-    std::vector<int64_t> offset;
-    int64_t run = 0, products = 0;
-    float* weights = nullptr;
-  };
-  std::vector<Part> parts;
+  std::vector<PhasePart> parts;
   float* weights = Scratch(kWeights, s.kh * s.kw * s.oc * lanes);
   for (const Chunk& c : chunks) {
     for (const Phase& y : ys) {
       for (const Phase& x : xs) {
-        Part part;
+        PhasePart part;
         const bool joined = x.neighbours();
         std::vector<const float*> from;  // the filter's [channels][outputs] of each tap
         for (size_t i = 0; i < y.shift.size(); ++i) {
@@ -234,11 +225,34 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, ConvRows wr
       }
     }
   }
+  return parts;
+}
+
+void BackwardInput(const ConvDirectTable& table, const ConvShape& s, ConvRows written, int64_t together, const float* f,
+                   const float* d, float* dx, const ConvEpilogue<float>& e) {
+  const int64_t element = together * sizeof(float), is4 = together == kFour;
+  const std::vector<Phase> ys = PhasesOf(s.h, s.stride_h, s.dilation_h, s.kh, s.top);
+  const std::vector<Phase> xs = PhasesOf(s.w, s.stride_w, s.dilation_w, s.kw, s.left);
+  // The output's gradient is padded so that every phase finds zeros where there is no output.
+  int64_t top = 0, left = 0, rows = s.oh, columns = s.ow;
+  for (const Phase& y : ys) {
+    if (y.shift.empty()) continue;
+    top = std::max(top, -y.shift.front()), rows = std::max(rows, y.count + y.shift.back());
+  }
+  for (const Phase& x : xs) {
+    if (x.shift.empty()) continue;
+    left = std::max(left, -x.shift.front()), columns = std::max(columns, x.count + x.shift.back());
+  }
+  rows += top, columns += left;
+  Images images(table, together, s.oh, s.ow, s.oc, top, left, rows, columns);
+  const std::vector<Chunk> chunks = Chunks(table, s.c, together);
+  Finisher finish(chunks, {});
+  const std::vector<PhasePart> parts = PackPhases(chunks, ys, xs, s, together, top, left, columns, f);
   for (int64_t n = 0; n < s.n; n += together) {
     finish.f.images = static_cast<int>(std::min(together, s.n - n));
     images.Start(d + n * s.oh * s.ow * s.oc, finish.f.images);
     images.Place(rows);
-    const Part* part = parts.data();
+    const PhasePart* part = parts.data();
     const float* bias = finish.bias.data();
     for (const Chunk& c : chunks) {
       ConvRow row;
@@ -248,9 +262,9 @@ void BackwardInput(const ConvDirectTable& table, const ConvShape& s, ConvRows wr
       finish.f.row = row.out, finish.f.lanes = row.out_lanes, finish.f.channels = c.channels, finish.f.bias = bias,
       finish.f.out_column = s.stride_w * s.c;
       for (int64_t r = written.begin; r < written.end; ++r) {
-        const Part* of_row = part + r % s.stride_h * static_cast<int64_t>(xs.size());
+        const PhasePart* of_row = part + r % s.stride_h * static_cast<int64_t>(xs.size());
         for (size_t j = 0; j < xs.size(); ++j) {
-          const Part& p = of_row[j];
+          const PhasePart& p = of_row[j];
           row.offset = p.offset.data(), row.taps = p.products > 0 ? p.offset.size() : 0, row.run = p.run;
           row.columns = xs[j].count;
           row.image = images.data + r / s.stride_h * images.row * together;

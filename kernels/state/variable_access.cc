@@ -9,9 +9,9 @@ class UpdateWait : public KernelWait {
  public:
   UpdateWait(VariableSlot* const* slots, int n) : ticket_(SlotTicket::ForUpdate(slots, n)) {}
   ~UpdateWait() override { ticket_->GiveUp(); }
-  void Await(std::function<void()> go_on) override { ticket_->WhenGranted(std::move(go_on)); }
+  void Await(std::function<void()> go_on) override { ticket_->WhenAdmitted(std::move(go_on)); }
   std::string What() const override { return ticket_->What(); }
-  bool granted() const { return ticket_->granted(); }
+  bool admitted() const { return ticket_->admitted(); }
   void Take() { ticket_->Take(); }
 
  private:
@@ -53,7 +53,7 @@ absl::Status VariableUpdate::BeginLate(VariableSlot* const* slots, int n) {
   std::unique_ptr<KernelWait> wait = ctx_.TakeWait();
   if (wait == nullptr) {
     auto ticket = std::make_unique<UpdateWait>(slots, n);
-    if (!ticket->granted()) return ctx_.WaitFor(std::move(ticket));
+    if (!ticket->admitted()) return ctx_.WaitFor(std::move(ticket));
     wait = std::move(ticket);
   }
   static_cast<UpdateWait*>(wait.get())->Take();

@@ -34,7 +34,7 @@ class SnapshotWait : public KernelWait {
  public:
   explicit SnapshotWait(VariableSlot* slot) : ticket_(SlotTicket::ForRead(slot)) {}
   ~SnapshotWait() override { ticket_->GiveUp(); }
-  void Await(std::function<void()> go_on) override { ticket_->WhenGranted(std::move(go_on)); }
+  void Await(std::function<void()> go_on) override { ticket_->WhenAdmitted(std::move(go_on)); }
   std::string What() const override { return ticket_->What(); }
   // REQUIRES: go_on has been called.
   absl::StatusOr<Tensor> Take() { return ticket_->TakeSnapshot(); }

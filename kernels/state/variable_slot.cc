@@ -57,7 +57,7 @@ void VariableSlot::Save(const StateVisitor& visit) const {
   absl::StatusOr<Tensor> value = absl::UnknownError("");
   if (TryRead(&value)) return tell(visit, std::move(value));
   const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForRead(const_cast<VariableSlot*>(this));
-  ticket->WhenGranted([tell, visit, ticket] { tell(visit, ticket->TakeSnapshot()); });
+  ticket->WhenAdmitted([tell, visit, ticket] { tell(visit, ticket->TakeSnapshot()); });
 }
 
 absl::Status VariableSlot::TakePlaceOf(const Resource& other) {
@@ -134,7 +134,7 @@ bool VariableSlot::TryBeginLocked() noexcept {
 }
 
 void VariableSlot::EndLocked() noexcept {
-  std::shared_ptr<SlotTicket> granted, *end = &granted;
+  std::shared_ptr<SlotTicket> admitted, *end = &admitted;
   {
     Lock lock(this);
     lock.state &= ~kBusy;
@@ -158,23 +158,23 @@ void VariableSlot::EndLocked() noexcept {
     }
     if (first_ == nullptr) lock.state &= ~kQueued;
   }
-  SlotTicket::GrantAll(std::move(granted));
+  SlotTicket::AdmitAll(std::move(admitted));
 }
 
 namespace {
 
-// Blocks until the ticket is granted.
+// Blocks until the ticket is admitted.
 void Wait(SlotTicket* ticket) {
   std::mutex mu;
   std::condition_variable come;
-  bool granted = false;
-  ticket->WhenGranted([&] {
+  bool admitted = false;
+  ticket->WhenAdmitted([&] {
     std::lock_guard<std::mutex> lock(mu);
-    granted = true;
+    admitted = true;
     come.notify_one();
   });
   std::unique_lock<std::mutex> lock(mu);
-  come.wait(lock, [&] { return granted; });
+  come.wait(lock, [&] { return admitted; });
 }
 
 }  // namespace
@@ -280,10 +280,10 @@ std::shared_ptr<SlotTicket> SlotTicket::ForRead(VariableSlot* slot) {
   return ticket;
 }
 
-void SlotTicket::WhenGranted(std::function<void()> f) {
+void SlotTicket::WhenAdmitted(std::function<void()> f) {
   {
     std::lock_guard<std::mutex> lock(mu_);
-    if (!told_ && !granted()) {
+    if (!told_ && !admitted()) {
       call_ = std::move(f);
       return;
     }
@@ -292,7 +292,7 @@ void SlotTicket::WhenGranted(std::function<void()> f) {
   f();
 }
 
-void SlotTicket::Granted() {
+void SlotTicket::Admitted() {
   std::function<void()> call;
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -302,9 +302,9 @@ void SlotTicket::Granted() {
   if (call) call();
 }
 
-void SlotTicket::GrantAll(std::shared_ptr<SlotTicket> first) {
+void SlotTicket::AdmitAll(std::shared_ptr<SlotTicket> first) {
   while (first != nullptr) {
-    first->Granted();
+    first->Admitted();
     first = std::exchange(first->next_, nullptr);
   }
 }

@@ -201,11 +201,11 @@ class SlotTicket : public std::enable_shared_from_this<SlotTicket> {
 
   // Calls `f` when all slots are the ticket's, or the snapshot is taken: at once, or on the thread
   // of who had the last of them. Called once.
-  void WhenGranted(std::function<void()> f);
-  bool granted() const { return missing_.load(std::memory_order_acquire) == 0; }
-  // The slots are the caller's, who ends each. REQUIRES: an update that is granted.
+  void WhenAdmitted(std::function<void()> f);
+  bool admitted() const { return missing_.load(std::memory_order_acquire) == 0; }
+  // The slots are the caller's, who ends each. REQUIRES: an update that is admitted.
   void Take();
-  // REQUIRES: a read that is granted.
+  // REQUIRES: a read that is admitted.
   absl::StatusOr<Tensor> TakeSnapshot() { return std::move(snapshot_); }
   // Gives places back, and ends slots that were not taken. Nothing is called after that.
   void GiveUp();
@@ -215,9 +215,9 @@ class SlotTicket : public std::enable_shared_from_this<SlotTicket> {
  private:
   friend class VariableSlot;
   SlotTicket() = default;
-  void Granted();
-  // Calls Granted of each, in order.
-  static void GrantAll(std::shared_ptr<SlotTicket> first);
+  void Admitted();
+  // Calls Admitted of each, in order.
+  static void AdmitAll(std::shared_ptr<SlotTicket> first);
 
   int n_ = 0;
   bool reads_ = false;
@@ -225,7 +225,7 @@ class SlotTicket : public std::enable_shared_from_this<SlotTicket> {
   VariableSlot::Place places_[kMaxSlots];
   std::atomic<int> missing_{0};  // slots, or the snapshot
   absl::StatusOr<Tensor> snapshot_ = absl::UnknownError("");
-  std::shared_ptr<SlotTicket> next_;  // of those that are granted at once
+  std::shared_ptr<SlotTicket> next_;  // of those that are admitted at once
   std::mutex mu_;                     // guards:
   std::function<void()> call_;
   bool told_ = false;

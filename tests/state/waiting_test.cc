@@ -53,9 +53,9 @@ BOOST_AUTO_TEST_CASE(edges_1_and_3_who_comes_alone_waits_for_nothing) {
   slot.End();
   VariableSlot* one = &slot;
   const auto ticket = SlotTicket::ForUpdate(&one, 1);
-  BOOST_TEST(ticket->granted());
+  BOOST_TEST(ticket->admitted());
   bool called = false;
-  ticket->WhenGranted([&] { called = true; });
+  ticket->WhenAdmitted([&] { called = true; });
   BOOST_TEST(called);
   ticket->GiveUp();
   BOOST_TEST(Number(SlotTicket::ForRead(&slot)->TakeSnapshot()) == 7);
@@ -67,12 +67,12 @@ BOOST_AUTO_TEST_CASE(edges_2_and_4_everybody_has_their_turn_in_the_order_of_aski
   std::string log;
   const auto update = [&](const char* name) {
     auto t = SlotTicket::ForUpdate(&slot, 1);
-    t->WhenGranted([&log, name] { log += name; });
+    t->WhenAdmitted([&log, name] { log += name; });
     return t;
   };
   const auto read = [&](const char* name) {
     auto t = SlotTicket::ForRead(slot);
-    t->WhenGranted([&log, name] { log += name; });
+    t->WhenAdmitted([&log, name] { log += name; });
     return t;
   };
   const auto a = update("A"), b = update("B");
@@ -109,18 +109,18 @@ BOOST_AUTO_TEST_CASE(updates_of_several_variables_stand_in_one_order) {
   const auto first = SlotTicket::ForUpdate(ab, 2), second = SlotTicket::ForUpdate(ba, 2);
   const auto third = SlotTicket::ForUpdate(&ab[1], 1);
   b.End(1);
-  BOOST_TEST(!first->granted());  // it has b, and waits for a
-  BOOST_TEST(!third->granted());
+  BOOST_TEST(!first->admitted());  // it has b, and waits for a
+  BOOST_TEST(!third->admitted());
   a.End(1);
-  BOOST_TEST(first->granted());
-  BOOST_TEST(!second->granted());
+  BOOST_TEST(first->admitted());
+  BOOST_TEST(!second->admitted());
   first->Take();
   a.End(2);
   b.End(2);
-  BOOST_TEST(second->granted());
+  BOOST_TEST(second->admitted());
   second->Take();
   b.End(3);
-  BOOST_TEST(third->granted());
+  BOOST_TEST(third->admitted());
   third->GiveUp();
   a.End(3);
   BOOST_TEST(Number(a.slot.Read()) == 123);
@@ -132,20 +132,20 @@ BOOST_AUTO_TEST_CASE(edge_5_a_ticket_that_is_given_up_leaves_no_trace) {
   VariableSlot* both[] = {&v.slot, &w.slot};
   bool called = false;
   const auto two = SlotTicket::ForUpdate(both, 2);
-  two->WhenGranted([&] { called = true; });
+  two->WhenAdmitted([&] { called = true; });
   const auto update = SlotTicket::ForUpdate(both, 1);
   const auto read = SlotTicket::ForRead(&v.slot);
   v.End(1);  // for `two`, which still waits for w
-  BOOST_TEST(!update->granted());
+  BOOST_TEST(!update->admitted());
   two->GiveUp();
-  BOOST_TEST(update->granted());
+  BOOST_TEST(update->admitted());
   w.End(1);
   BOOST_TEST(!called);
   absl::StatusOr<Tensor> value = absl::UnknownError("");
   BOOST_TEST(w.slot.TryRead(&value));
   // One that has its slot but has not begun to write.
   update->GiveUp();
-  BOOST_TEST(read->granted());
+  BOOST_TEST(read->admitted());
   BOOST_TEST(Number(read->TakeSnapshot()) == 1);
   BOOST_TEST(Number(v.slot.Read()) == 1);
 }
@@ -350,11 +350,11 @@ BOOST_AUTO_TEST_CASE(every_kernel_waits_for_an_update_of_any_of_its_variables) {
       BOOST_TEST(!go_on);
       node.slots[held]->End();
       BOOST_REQUIRE(go_on);
-      if (does != Does::kRead) BOOST_TEST(!behind->granted());
+      if (does != Does::kRead) BOOST_TEST(!behind->admitted());
       const absl::Status s = node.kernel.compute(ctx);
       BOOST_TEST(ctx.wait() == nullptr);
       BOOST_TEST((s.ok() || op.name == "DestroyTemporaryVariable"), s);
-      BOOST_TEST(behind->granted());
+      BOOST_TEST(behind->admitted());
       if (does == Does::kUpdate) BOOST_TEST(node.slots[held]->version() == before + 1);
       node.Fill();
     }

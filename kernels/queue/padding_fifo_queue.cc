@@ -22,42 +22,30 @@ absl::Status KnownRanks(const QueueSpec& spec) {
   return absl::OkStatus();
 }
 
-class PaddingHandle : public QueueHandle {
+class PaddingNode : public QueueNode {
  public:
-  static constexpr Cost kCost = Cost::kTrivial;
-  explicit PaddingHandle(KernelInit& init) : PaddingHandle(init, SpecOf(init, kKind)) {}
+  explicit PaddingNode(KernelInit& init) : PaddingNode(init, SpecOf(init, kKind)) {}
 
  private:
-  PaddingHandle(KernelInit& init, QueueSpec spec) : QueueHandle(init, spec, KnownRanks(spec)) {}
+  PaddingNode(KernelInit& init, QueueSpec spec) : QueueNode(init, spec, KnownRanks(spec)) {}
 };
 
-TROUPE_OP("PaddingFIFOQueueV2")
-    .Output("handle: resource")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .Stateful()
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("its value is a handle")
-    .Doc(
-        "FIFOQueueV2, whose `shapes` may have unknown dimensions. Where elements are dequeued together, each is filled "
-        "up with zeros (empty strings) to the largest size of each such dimension.");
-TROUPE_OP("PaddingFIFOQueue")
-    .Output("handle: Ref(string)")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .Stateful()
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("its value is a handle")
-    .Doc("PaddingFIFOQueueV2 with a handle as old graphs have it.");
-
-TROUPE_KERNEL("PaddingFIFOQueueV2").Device("CPU").Class<PaddingHandle>();
-TROUPE_KERNEL("PaddingFIFOQueue").Device("CPU").Class<PaddingHandle>();
+const state::OpForms op(kKind, "PaddingFIFOQueueV2", state::OpForms::kMakes,
+                        [](OpBuilder& op, std::string_view handle) {
+                          op.Output(StrCat("handle: ", handle))
+                              .Attr("component_types: list(type) >= 1")
+                              .Attr("shapes: list(shape) >= 0 = []")
+                              .Attr("capacity: int = -1")
+                              .Attr("container: string = ''")
+                              .Attr("shared_name: string = ''")
+                              .Shape(shape_fn::Scalar)
+                              .NotDifferentiable("its value is a handle")
+                              .Doc(
+                                  "FIFOQueueV2, whose `shapes` may have unknown dimensions. Where elements are "
+                                  "dequeued together, each is filled "
+                                  "up with zeros (empty strings) to the largest size of each such dimension.");
+                        });
+const state::KernelForms<state::HandleOf<PaddingNode>> kernel(kKind, "PaddingFIFOQueueV2");
 
 }  // namespace
 }  // namespace troupe::queue

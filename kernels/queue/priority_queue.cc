@@ -44,13 +44,12 @@ const QueueKind kind(kKind, [](QueueSpec spec) -> std::shared_ptr<QueueMachine> 
 });
 const ResourceKind saved(kKind, MakeSavedQueue);
 
-class PriorityHandle : public QueueHandle {
+class PriorityNode : public QueueNode {
  public:
-  static constexpr Cost kCost = Cost::kTrivial;
-  explicit PriorityHandle(KernelInit& init) : PriorityHandle(init, Spec(init)) {}
+  explicit PriorityNode(KernelInit& init) : PriorityNode(init, Spec(init)) {}
 
  private:
-  PriorityHandle(KernelInit& init, QueueSpec spec) : QueueHandle(init, spec, Check(spec)) {}
+  PriorityNode(KernelInit& init, QueueSpec spec) : QueueNode(init, spec, Check(spec)) {}
   static QueueSpec Spec(KernelInit& init) {
     QueueSpec spec = SpecOf(init, kKind);
     spec.types.insert(spec.types.begin(), DType::kInt64);
@@ -67,34 +66,21 @@ class PriorityHandle : public QueueHandle {
   }
 };
 
-TROUPE_OP("PriorityQueueV2")
-    .Output("handle: resource")
-    .Attr("component_types: list(type) >= 0 = []")
-    .Attr("shapes: list(shape) >= 0")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .Stateful()
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("its value is a handle")
-    .Doc(
-        "FIFOQueueV2, but the element of the smallest priority leaves first. The priority is the first component, an "
-        "int64 scalar, which `component_types` and `shapes` do not name. Of equal ones the first to come leaves "
-        "first.");
-TROUPE_OP("PriorityQueue")
-    .Output("handle: Ref(string)")
-    .Attr("component_types: list(type) >= 0 = []")
-    .Attr("shapes: list(shape) >= 0")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .Stateful()
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("its value is a handle")
-    .Doc("PriorityQueueV2 with a handle as old graphs have it.");
-
-TROUPE_KERNEL("PriorityQueueV2").Device("CPU").Class<PriorityHandle>();
-TROUPE_KERNEL("PriorityQueue").Device("CPU").Class<PriorityHandle>();
+const state::OpForms op(kKind, "PriorityQueueV2", state::OpForms::kMakes, [](OpBuilder& op, std::string_view handle) {
+  op.Output(StrCat("handle: ", handle))
+      .Attr("component_types: list(type) >= 0 = []")
+      .Attr("shapes: list(shape) >= 0")
+      .Attr("capacity: int = -1")
+      .Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .Shape(shape_fn::Scalar)
+      .NotDifferentiable("its value is a handle")
+      .Doc(
+          "FIFOQueueV2, but the element of the smallest priority leaves first. The priority is the first component, an "
+          "int64 scalar, which `component_types` and `shapes` do not name. Of equal ones the first to come leaves "
+          "first.");
+});
+const state::KernelForms<state::HandleOf<PriorityNode>> kernel(kKind, "PriorityQueueV2");
 
 }  // namespace
 }  // namespace troupe::queue

@@ -22,25 +22,21 @@ class CloseKernel {
   const QueueRequest::Kind kind_;
 };
 
-TROUPE_OP("QueueCloseV2")
-    .Input("handle: resource")
-    .Attr("cancel_pending_enqueues: bool = false")
-    .Stateful()
-    .Shape(shape_fn::NoOutputs)
-    .NotDifferentiable("it has no outputs")
-    .Doc(
-        "Closes the queue: later enqueues are CANCELLED, and dequeues give what is left, then OUT_OF_RANGE. Enqueues "
-        "that wait are done before the queue is closed, or cancelled if `cancel_pending_enqueues`. Closing a closed "
-        "queue is CANCELLED, too, unless it cancels.");
-TROUPE_OP("QueueClose")
-    .Input("handle: Ref(string)")
-    .Attr("cancel_pending_enqueues: bool = false")
-    .Shape(shape_fn::NoOutputs)
-    .NotDifferentiable("it has no outputs")
-    .Doc("QueueCloseV2 with a handle as old graphs have it.");
+const state::OpForms close("QueueClose", "QueueCloseV2", state::OpForms::kUses,
+                           [](OpBuilder& op, std::string_view handle) {
+                             op.Input(StrCat("handle: ", handle))
+                                 .Attr("cancel_pending_enqueues: bool = false")
+                                 .Shape(shape_fn::NoOutputs)
+                                 .NotDifferentiable("it has no outputs")
+                                 .Doc(
+                                     "Closes the queue: later enqueues are CANCELLED, and dequeues give what is left, "
+                                     "then OUT_OF_RANGE. Enqueues "
+                                     "that wait are done before the queue is closed, or cancelled if "
+                                     "`cancel_pending_enqueues`. Closing a closed "
+                                     "queue is CANCELLED, too, unless it cancels.");
+                           });
 
-TROUPE_KERNEL("QueueCloseV2").Device("CPU").Class<CloseKernel>();
-TROUPE_KERNEL("QueueClose").Device("CPU").Class<CloseKernel>();
+const state::KernelForms<CloseKernel> close_kernel("QueueClose", "QueueCloseV2");
 
 }  // namespace
 }  // namespace troupe::queue

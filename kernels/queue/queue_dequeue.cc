@@ -71,74 +71,50 @@ class DequeueManyKernel {
   const QueueRequest::Kind kind_;
 };
 
-TROUPE_OP("QueueDequeueV2")
-    .Input("handle: resource")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Stateful()
-    .Shape(DequeueShape<Rows::kOne>)
-    .NotDifferentiable("what is in a queue was computed by another step")
-    .Doc("Takes one element from the queue, waiting for it; OUT_OF_RANGE when the queue is closed and empty.");
-TROUPE_OP("QueueDequeue")
-    .Input("handle: Ref(string)")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Shape(DequeueShape<Rows::kOne>)
-    .NotDifferentiable("what is in a queue was computed by another step")
-    .Doc("QueueDequeueV2 with a handle as old graphs have it.");
+const state::OpForms dequeue(
+    "QueueDequeue", "QueueDequeueV2", state::OpForms::kUses, [](OpBuilder& op, std::string_view handle) {
+      op.Input(StrCat("handle: ", handle))
+          .Output("components: component_types")
+          .Attr("component_types: list(type) >= 1")
+          .Attr("timeout_ms: int = -1")
+          .Shape(DequeueShape<Rows::kOne>)
+          .NotDifferentiable("what is in a queue was computed by another step")
+          .Doc("Takes one element from the queue, waiting for it; OUT_OF_RANGE when the queue is closed and empty.");
+    });
 
-TROUPE_OP("QueueDequeueManyV2")
-    .Input("handle: resource")
-    .Input("n: int32")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Stateful()
-    .Shape(DequeueShape<Rows::kExactly>)
-    .NotDifferentiable("what is in a queue was computed by another step")
-    .Doc(
-        "Takes `n` elements from the queue as they come, and stacks each component. OUT_OF_RANGE when the queue is "
-        "closed with fewer, which then stay there.");
-TROUPE_OP("QueueDequeueMany")
-    .Input("handle: Ref(string)")
-    .Input("n: int32")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Shape(DequeueShape<Rows::kExactly>)
-    .NotDifferentiable("what is in a queue was computed by another step")
-    .Doc("QueueDequeueManyV2 with a handle as old graphs have it.");
+const state::OpForms dequeue_many("QueueDequeueMany", "QueueDequeueManyV2", state::OpForms::kUses,
+                                  [](OpBuilder& op, std::string_view handle) {
+                                    op.Input(StrCat("handle: ", handle))
+                                        .Input("n: int32")
+                                        .Output("components: component_types")
+                                        .Attr("component_types: list(type) >= 1")
+                                        .Attr("timeout_ms: int = -1")
+                                        .Shape(DequeueShape<Rows::kExactly>)
+                                        .NotDifferentiable("what is in a queue was computed by another step")
+                                        .Doc(
+                                            "Takes `n` elements from the queue as they come, and stacks each "
+                                            "component. OUT_OF_RANGE when the queue is "
+                                            "closed with fewer, which then stay there.");
+                                  });
 
-TROUPE_OP("QueueDequeueUpToV2")
-    .Input("handle: resource")
-    .Input("n: int32")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Stateful()
-    .Shape(DequeueShape<Rows::kUpTo>)
-    .NotDifferentiable("what is in a queue was computed by another step")
-    .Doc(
-        "QueueDequeueManyV2, but once the queue is closed it gives what is left, if that is fewer than `n` elements; "
-        "OUT_OF_RANGE when there are none.");
-TROUPE_OP("QueueDequeueUpTo")
-    .Input("handle: Ref(string)")
-    .Input("n: int32")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Shape(DequeueShape<Rows::kUpTo>)
-    .NotDifferentiable("what is in a queue was computed by another step")
-    .Doc("QueueDequeueUpToV2 with a handle as old graphs have it.");
+const state::OpForms dequeue_up_to("QueueDequeueUpTo", "QueueDequeueUpToV2", state::OpForms::kUses,
+                                   [](OpBuilder& op, std::string_view handle) {
+                                     op.Input(StrCat("handle: ", handle))
+                                         .Input("n: int32")
+                                         .Output("components: component_types")
+                                         .Attr("component_types: list(type) >= 1")
+                                         .Attr("timeout_ms: int = -1")
+                                         .Shape(DequeueShape<Rows::kUpTo>)
+                                         .NotDifferentiable("what is in a queue was computed by another step")
+                                         .Doc(
+                                             "QueueDequeueManyV2, but once the queue is closed it gives what is left, "
+                                             "if that is fewer than `n` elements; "
+                                             "OUT_OF_RANGE when there are none.");
+                                   });
 
-TROUPE_KERNEL("QueueDequeueV2").Device("CPU").Class<DequeueKernel>();
-TROUPE_KERNEL("QueueDequeue").Device("CPU").Class<DequeueKernel>();
-TROUPE_KERNEL("QueueDequeueManyV2").Device("CPU").Class<DequeueManyKernel>();
-TROUPE_KERNEL("QueueDequeueMany").Device("CPU").Class<DequeueManyKernel>();
-TROUPE_KERNEL("QueueDequeueUpToV2").Device("CPU").Class<DequeueManyKernel>();
-TROUPE_KERNEL("QueueDequeueUpTo").Device("CPU").Class<DequeueManyKernel>();
+const state::KernelForms<DequeueKernel> dequeue_kernel("QueueDequeue", "QueueDequeueV2");
+const state::KernelForms<DequeueManyKernel> dequeue_many_kernel("QueueDequeueMany", "QueueDequeueManyV2");
+const state::KernelForms<DequeueManyKernel> dequeue_up_to_kernel("QueueDequeueUpTo", "QueueDequeueUpToV2");
 
 }  // namespace
 }  // namespace troupe::queue

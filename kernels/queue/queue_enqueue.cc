@@ -55,48 +55,34 @@ class EnqueueManyKernel : public EnqueueKernel {
   }
 };
 
-TROUPE_OP("QueueEnqueueV2")
-    .Input("handle: resource")
-    .Input("components: Tcomponents")
-    .Attr("Tcomponents: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Stateful()
-    .Shape(shape_fn::NoOutputs)
-    .NotDifferentiable("it has no outputs")
-    .Doc("Puts one element into the queue, waiting while it is full; CANCELLED when it is closed.");
-TROUPE_OP("QueueEnqueue")
-    .Input("handle: Ref(string)")
-    .Input("components: Tcomponents")
-    .Attr("Tcomponents: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Shape(shape_fn::NoOutputs)
-    .NotDifferentiable("it has no outputs")
-    .Doc("QueueEnqueueV2 with a handle as old graphs have it.");
+const state::OpForms enqueue(
+    "QueueEnqueue", "QueueEnqueueV2", state::OpForms::kUses, [](OpBuilder& op, std::string_view handle) {
+      op.Input(StrCat("handle: ", handle))
+          .Input("components: Tcomponents")
+          .Attr("Tcomponents: list(type) >= 1")
+          .Attr("timeout_ms: int = -1")
+          .Shape(shape_fn::NoOutputs)
+          .NotDifferentiable("it has no outputs")
+          .Doc("Puts one element into the queue, waiting while it is full; CANCELLED when it is closed.");
+    });
 
-TROUPE_OP("QueueEnqueueManyV2")
-    .Input("handle: resource")
-    .Input("components: Tcomponents")
-    .Attr("Tcomponents: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Stateful()
-    .Shape(shape_fn::NoOutputs)
-    .NotDifferentiable("it has no outputs")
-    .Doc(
-        "Puts one element into the queue for each row of the `components`, which must have as many rows; waits while "
-        "the queue is full. If the queue is closed meanwhile, those that are in it stay, and the op is CANCELLED.");
-TROUPE_OP("QueueEnqueueMany")
-    .Input("handle: Ref(string)")
-    .Input("components: Tcomponents")
-    .Attr("Tcomponents: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .Shape(shape_fn::NoOutputs)
-    .NotDifferentiable("it has no outputs")
-    .Doc("QueueEnqueueManyV2 with a handle as old graphs have it.");
+const state::OpForms enqueue_many("QueueEnqueueMany", "QueueEnqueueManyV2", state::OpForms::kUses,
+                                  [](OpBuilder& op, std::string_view handle) {
+                                    op.Input(StrCat("handle: ", handle))
+                                        .Input("components: Tcomponents")
+                                        .Attr("Tcomponents: list(type) >= 1")
+                                        .Attr("timeout_ms: int = -1")
+                                        .Shape(shape_fn::NoOutputs)
+                                        .NotDifferentiable("it has no outputs")
+                                        .Doc(
+                                            "Puts one element into the queue for each row of the `components`, which "
+                                            "must have as many rows; waits while "
+                                            "the queue is full. If the queue is closed meanwhile, those that are in it "
+                                            "stay, and the op is CANCELLED.");
+                                  });
 
-TROUPE_KERNEL("QueueEnqueueV2").Device("CPU").Class<EnqueueKernel>();
-TROUPE_KERNEL("QueueEnqueue").Device("CPU").Class<EnqueueKernel>();
-TROUPE_KERNEL("QueueEnqueueManyV2").Device("CPU").Class<EnqueueManyKernel>();
-TROUPE_KERNEL("QueueEnqueueMany").Device("CPU").Class<EnqueueManyKernel>();
+const state::KernelForms<EnqueueKernel> enqueue_kernel("QueueEnqueue", "QueueEnqueueV2");
+const state::KernelForms<EnqueueManyKernel> enqueue_many_kernel("QueueEnqueueMany", "QueueEnqueueManyV2");
 
 }  // namespace
 }  // namespace troupe::queue

@@ -1,10 +1,8 @@
 #include "kernels/queue/queue_handle.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "kernels/common/int_args.h"
-#include "kernels/state/variable_owner.h"
 #include "troupe/shape_inference.h"
 
 namespace troupe::queue {
@@ -28,36 +26,24 @@ absl::Status AllDefined(const QueueSpec& spec) {
   return absl::OkStatus();
 }
 
-QueueHandle::QueueHandle(KernelInit& init, QueueSpec spec, absl::Status check)
-    : handle_type_(init.node().output_type(0)), spec_(std::move(spec)), key_(init.ResourceKey(/*per_session=*/false)) {
+QueueNode::QueueNode(KernelInit& init, QueueSpec spec, const absl::Status& check) : spec_(std::move(spec)) {
   init.Fail(spec_.Check());
   init.Fail(check);
 }
 
-absl::Status QueueHandle::Compute(KernelContext& ctx) {
-  ResourceContainers* const containers = ctx.device()->containers();
-  std::lock_guard<std::mutex> lock(mu_);
-  const int64_t epoch = containers->epoch();
-  if (!handle_.valid() || epoch != epoch_) {
-    QueueSpec mine = spec_;
-    const bool seeded = mine.seed != 0 || mine.seed2 != 0;
-    mine.stream[0] = seeded ? static_cast<uint64_t>(mine.seed) : ctx.device()->env()->Unforeseeable();
-    mine.stream[1] = seeded ? static_cast<uint64_t>(mine.seed2) : ctx.device()->env()->Unforeseeable();
-    TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<QueueMachine> machine, MakeMachine(std::move(mine)));
-    TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Queue> queue,
-                            containers->LookUpOrCreate<Queue>(key_.first, key_.second, [&] {
-                              auto made = std::make_shared<Queue>(std::move(machine));
-                              made->LiveIn(containers);
-                              return made;
-                            }));
-    TROUPE_RETURN_IF_ERROR(queue->spec().CheckShared(spec_));
-    handle_ = state::MakeHandle(handle_type_,
-                                ResourceHandle(ctx.device()->name(), key_.first, key_.second, std::move(queue)));
-    if (!handle_.valid()) return ResourceExhausted("no memory for a handle of queue '", key_.second, "'");
-    epoch_ = epoch;
-  }
-  ctx.set_output(0, handle_);
-  return absl::OkStatus();
+absl::StatusOr<std::shared_ptr<StateResource>> QueueNode::Make(const KernelContext& ctx, const std::string&) const {
+  QueueSpec mine = spec_;
+  const bool seeded = mine.seed != 0 || mine.seed2 != 0;
+  mine.stream[0] = seeded ? static_cast<uint64_t>(mine.seed) : ctx.device()->env()->Unforeseeable();
+  mine.stream[1] = seeded ? static_cast<uint64_t>(mine.seed2) : ctx.device()->env()->Unforeseeable();
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<QueueMachine> machine, MakeMachine(std::move(mine)));
+  return std::make_shared<Queue>(std::move(machine));
+}
+
+absl::Status QueueNode::CheckShared(const StateResource& there) const {
+  const auto* const queue = dynamic_cast<const Queue*>(&there);
+  if (queue != nullptr) return queue->spec().CheckShared(spec_);
+  return InvalidArgument("'", spec_.name, "' is ", there.DebugString(), ", but the node asks for a ", spec_.kind);
 }
 
 absl::StatusOr<Queue*> QueueOf(const KernelContext& ctx) { return ctx.resource<Queue>(0); }
@@ -66,17 +52,11 @@ namespace {
 
 // The shapes that the node of the queue gives to its components; none when it is not known here.
 std::vector<PartialTensorShape> ComponentShapes(const InferenceContext& c) {
-  NodeOut from = c.node().input(0);
-  // Into a loop or a branch.
-  constexpr std::string_view kPassOn[] = {"Enter", "RefEnter", "Switch", "RefSwitch", "Identity", "RefIdentity"};
-  for (int hops = 0; from.node != nullptr && hops < 64; ++hops) {
-    if (std::find(std::begin(kPassOn), std::end(kPassOn), from.node->op().name) == std::end(kPassOn)) break;
-    from = from.node->input(0);
-  }
-  if (from.node == nullptr || !from.node->attrs().Has("shapes")) return {};
-  absl::StatusOr<std::vector<PartialTensorShape>> shapes = from.node->Attr<std::vector<PartialTensorShape>>("shapes");
+  const Node* const queue = state::HandleNode(c, 0);
+  if (queue == nullptr || !queue->attrs().Has("shapes")) return {};
+  absl::StatusOr<std::vector<PartialTensorShape>> shapes = queue->Attr<std::vector<PartialTensorShape>>("shapes");
   if (!shapes.ok()) return {};
-  if (from.node->op().name.starts_with("PriorityQueue")) shapes->insert(shapes->begin(), TensorShape());
+  if (queue->op().name.starts_with("PriorityQueue")) shapes->insert(shapes->begin(), TensorShape());
   if (static_cast<int>(shapes->size()) != c.num_outputs()) return {};
   return *std::move(shapes);
 }

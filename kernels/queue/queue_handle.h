@@ -1,16 +1,14 @@
-// What the ops that name a queue share: attrs, checks, and the one handle of the node.
-//
-// The V1 ops give a reference to a string, the V2 ops a resource; both hold a ResourceHandle.
+// What the ops that name a queue share: attrs, checks, and how a queue is made.
 //
 // Thread rule: Compute may be called from any thread.
 #ifndef TROUPE_KERNELS_QUEUE_QUEUE_HANDLE_H_
 #define TROUPE_KERNELS_QUEUE_QUEUE_HANDLE_H_
 
-#include <mutex>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "kernels/queue/queue.h"
+#include "kernels/state/state_kind.h"
 #include "troupe/kernel.h"
 
 namespace troupe::queue {
@@ -18,19 +16,16 @@ namespace troupe::queue {
 // The spec that the attrs of a node ask for. `kind`: the op without "V2".
 QueueSpec SpecOf(KernelInit& init, std::string kind);
 
-class QueueHandle {
+// The node of a kind of queue.
+class QueueNode : public state::StateKind {
  public:
   // Refuses the node unless spec.Check(), and `check` too, is OK.
-  QueueHandle(KernelInit& init, QueueSpec spec, absl::Status check);
-  absl::Status Compute(KernelContext& ctx);
+  QueueNode(KernelInit& init, QueueSpec spec, const absl::Status& check);
+  absl::StatusOr<std::shared_ptr<StateResource>> Make(const KernelContext& ctx, const std::string& name) const override;
+  absl::Status CheckShared(const StateResource& there) const override;
 
  private:
-  const DType handle_type_;
-  QueueSpec spec_;
-  const std::pair<std::string, std::string> key_;
-  std::mutex mu_;
-  Tensor handle_;
-  int64_t epoch_ = -1;
+  const QueueSpec spec_;
 };
 
 // INVALID_ARGUMENT unless the shapes of all components are known: what most kinds ask for.

@@ -18,33 +18,23 @@ absl::Status Number(KernelContext& ctx) {
 constexpr auto Size = &Number<QueueRequest::Kind::kSize, int32_t>;
 constexpr auto IsClosed = &Number<QueueRequest::Kind::kIsClosed, bool>;
 
-TROUPE_OP("QueueSizeV2")
-    .Input("handle: resource")
-    .Output("size: int32")
-    .Stateful()
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("it counts")
-    .Doc("The number of elements in the queue. What a dequeue that waits has taken already is not in it.");
-TROUPE_OP("QueueSize")
-    .Input("handle: Ref(string)")
-    .Output("size: int32")
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("it counts")
-    .Doc("QueueSizeV2 with a handle as old graphs have it.");
+const state::OpForms size(
+    "QueueSize", "QueueSizeV2", state::OpForms::kUses, [](OpBuilder& op, std::string_view handle) {
+      op.Input(StrCat("handle: ", handle))
+          .Output("size: int32")
+          .Shape(shape_fn::Scalar)
+          .NotDifferentiable("it counts")
+          .Doc("The number of elements in the queue. What a dequeue that waits has taken already is not in it.");
+    });
 
-TROUPE_OP("QueueIsClosedV2")
-    .Input("handle: resource")
-    .Output("is_closed: bool")
-    .Stateful()
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("its value is a truth value")
-    .Doc("Whether the queue is closed.");
-TROUPE_OP("QueueIsClosed")
-    .Input("handle: Ref(string)")
-    .Output("is_closed: bool")
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("its value is a truth value")
-    .Doc("QueueIsClosedV2 with a handle as old graphs have it.");
+const state::OpForms is_closed("QueueIsClosed", "QueueIsClosedV2", state::OpForms::kUses,
+                               [](OpBuilder& op, std::string_view handle) {
+                                 op.Input(StrCat("handle: ", handle))
+                                     .Output("is_closed: bool")
+                                     .Shape(shape_fn::Scalar)
+                                     .NotDifferentiable("its value is a truth value")
+                                     .Doc("Whether the queue is closed.");
+                               });
 
 TROUPE_KERNEL("QueueSizeV2").Device("CPU").Function<Size, Cost::kTrivial>();
 TROUPE_KERNEL("QueueSize").Device("CPU").Function<Size, Cost::kTrivial>();

@@ -61,13 +61,12 @@ const QueueKind kind(kKind, [](QueueSpec spec) -> std::shared_ptr<QueueMachine> 
 });
 const ResourceKind saved(kKind, MakeSavedQueue);
 
-class ShuffleHandle : public QueueHandle {
+class ShuffleNode : public QueueNode {
  public:
-  static constexpr Cost kCost = Cost::kTrivial;
-  explicit ShuffleHandle(KernelInit& init) : ShuffleHandle(init, Spec(init)) {}
+  explicit ShuffleNode(KernelInit& init) : ShuffleNode(init, Spec(init)) {}
 
  private:
-  ShuffleHandle(KernelInit& init, QueueSpec spec) : QueueHandle(init, spec, Check(spec)) {}
+  ShuffleNode(KernelInit& init, QueueSpec spec) : QueueNode(init, spec, Check(spec)) {}
   static QueueSpec Spec(KernelInit& init) {
     QueueSpec spec = SpecOf(init, kKind);
     spec.min_after_dequeue = init.Attr<int64_t>("min_after_dequeue");
@@ -86,40 +85,26 @@ class ShuffleHandle : public QueueHandle {
   }
 };
 
-TROUPE_OP("RandomShuffleQueueV2")
-    .Output("handle: resource")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("min_after_dequeue: int = 0")
-    .Attr("seed: int = 0")
-    .Attr("seed2: int = 0")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .Stateful()
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("its value is a handle")
-    .Doc(
-        "FIFOQueueV2, but a dequeue takes a random element. Until the queue is closed, dequeues wait while no more "
-        "than "
-        "`min_after_dequeue` elements are there. Seeds of 0 stand for ones that nobody can foresee.");
-TROUPE_OP("RandomShuffleQueue")
-    .Output("handle: Ref(string)")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("min_after_dequeue: int = 0")
-    .Attr("seed: int = 0")
-    .Attr("seed2: int = 0")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .Stateful()
-    .Shape(shape_fn::Scalar)
-    .NotDifferentiable("its value is a handle")
-    .Doc("RandomShuffleQueueV2 with a handle as old graphs have it.");
-
-TROUPE_KERNEL("RandomShuffleQueueV2").Device("CPU").Class<ShuffleHandle>();
-TROUPE_KERNEL("RandomShuffleQueue").Device("CPU").Class<ShuffleHandle>();
+const state::OpForms op(
+    kKind, "RandomShuffleQueueV2", state::OpForms::kMakes, [](OpBuilder& op, std::string_view handle) {
+      op.Output(StrCat("handle: ", handle))
+          .Attr("component_types: list(type) >= 1")
+          .Attr("shapes: list(shape) >= 0 = []")
+          .Attr("capacity: int = -1")
+          .Attr("min_after_dequeue: int = 0")
+          .Attr("seed: int = 0")
+          .Attr("seed2: int = 0")
+          .Attr("container: string = ''")
+          .Attr("shared_name: string = ''")
+          .Shape(shape_fn::Scalar)
+          .NotDifferentiable("its value is a handle")
+          .Doc(
+              "FIFOQueueV2, but a dequeue takes a random element. Until the queue is closed, dequeues wait while no "
+              "more "
+              "than "
+              "`min_after_dequeue` elements are there. Seeds of 0 stand for ones that nobody can foresee.");
+    });
+const state::KernelForms<state::HandleOf<ShuffleNode>> kernel(kKind, "RandomShuffleQueueV2");
 
 }  // namespace
 }  // namespace troupe::queue

@@ -23,7 +23,11 @@ const state::OpForms op(kKind, "FixedLengthRecordReaderV2", state::OpForms::kMak
                               .Attr("hop_bytes: int = 0")
                               .Attr("container: string = ''")
                               .Attr("shared_name: string = ''");
-                          if (handle == "resource") op.Attr("encoding: string = ''");
+                          if (handle == "resource") {
+                            op.Attr("encoding: string = ''");
+                          } else {
+                            op.Deprecated(26, "Use FixedLengthRecordReaderV2.");
+                          }
                           op.Shape(shape_fn::Scalar)
                               .NotDifferentiable("its value is a handle")
                               .Doc(

@@ -20,6 +20,7 @@ const state::OpForms op(kKind, "IdentityReaderV2", state::OpForms::kMakes, [](Op
       .Shape(shape_fn::Scalar)
       .NotDifferentiable("its value is a handle")
       .Doc("A reader whose records are the names of its works: key and value are both the name.");
+  if (handle != "resource") op.Deprecated(26, "Use IdentityReaderV2.");
 });
 const state::KernelForms<state::HandleOf<Identity>> kernel(kKind, "IdentityReaderV2");
 

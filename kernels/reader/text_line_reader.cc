@@ -24,6 +24,7 @@ const state::OpForms op(kKind, "TextLineReaderV2", state::OpForms::kMakes, [](Op
           "A reader of lines. The key of a record is \"file:number\" with the line counted from 1. Lines end with "
           "\"\\n\" or \"\\r\\n\", which is no part of the value. The first `skip_header_lines` of each file are passed "
           "over.");
+  if (handle != "resource") op.Deprecated(26, "Use TextLineReaderV2.");
 });
 const state::KernelForms<state::HandleOf<TextLine>> kernel(kKind, "TextLineReaderV2");
 

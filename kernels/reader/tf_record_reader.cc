@@ -23,6 +23,7 @@ const state::OpForms op(kKind, "TFRecordReaderV2", state::OpForms::kMakes, [](Op
       .Doc(
           "A reader of record files. The key of a record is \"file:offset\", with the plain byte where it begins. "
           "`compression_type` is '', 'ZLIB' or 'GZIP'.");
+  if (handle != "resource") op.Deprecated(26, "Use TFRecordReaderV2.");
 });
 const state::KernelForms<state::HandleOf<TfRecord>> kernel(kKind, "TFRecordReaderV2");
 

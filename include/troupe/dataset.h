@@ -19,7 +19,7 @@
 // again as often, and Cache reads its input again: these must give the same elements.
 //
 // Errors are those of the files (with path and byte) and of the functions. After an error every
-// Next returns it again. A function that throws is an error, INTERNAL.
+// Next returns it again. From the position after an error an iterator meets the same element again. A function that throws is an error, INTERNAL.
 //
 // Thread rule: a Dataset is a plain value. An iterator belongs to one thread at a time. Functions
 // of Map with several calls in flight run on threads of the iterator, several at once; what stands
@@ -73,7 +73,8 @@ class Dataset {
 
   using MapFn = std::function<absl::StatusOr<Element>(Element)>;
   // f of each element, in the elements' order. `in_flight`: how many calls run at once; with 1 they
-  // run on the thread that asks.
+  // run on the thread that asks. An element's tensors may be held by others (a Cache, a position):
+  // f does not write to them.
   Dataset Map(MapFn f, int in_flight = 1) const;
   using Predicate = std::function<absl::StatusOr<bool>(const Element&)>;
   Dataset Filter(Predicate keep) const;

@@ -96,21 +96,34 @@ class BatchStage : public InputStage {
   BatchStage(StagePtr input, int64_t n, bool drop_remainder, bool pad, std::vector<PartialTensorShape> shapes)
       : InputStage(std::move(input)), n_(n), drop_(drop_remainder), pad_(pad), shapes_(std::move(shapes)) {}
   absl::StatusOr<bool> Next(Element* element) override {
-    std::vector<Element> rows;
-    while (static_cast<int64_t>(rows.size()) < n_) {
+    while (static_cast<int64_t>(rows_.size()) < n_) {
       Element row;
       TROUPE_ASSIGN_OR_RETURN(const bool more, input_->Next(&row));
       if (!more) break;
-      rows.push_back(std::move(row));
+      rows_.push_back(std::move(row));
     }
-    if (rows.empty() || (drop_ && static_cast<int64_t>(rows.size()) < n_)) return false;
+    if (rows_.empty() || (drop_ && static_cast<int64_t>(rows_.size()) < n_)) {
+      rows_.clear();
+      return false;
+    }
     element->clear();
-    for (size_t part = 0; part < rows[0].size(); ++part) {
-      TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, ShapeOf(rows, part));
-      TROUPE_ASSIGN_OR_RETURN(Tensor batch, Stacked(rows, part, shape, pad_));
+    for (size_t part = 0; part < rows_[0].size(); ++part) {
+      TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, ShapeOf(rows_, part));
+      TROUPE_ASSIGN_OR_RETURN(Tensor batch, Stacked(rows_, part, shape, pad_));
       element->push_back(std::move(batch));
     }
+    rows_.clear();
     return true;
+  }
+  void Save(const std::string& prefix, ResourceState* to) override {
+    InputStage::Save(prefix, to);
+    PutElements(to, prefix + "rows", rows_);
+  }
+  absl::Status Restore(const std::string& prefix, const ResourceState& from) override {
+    TROUPE_ASSIGN_OR_RETURN(rows_, TakeElements(from, prefix + "rows"));
+    if (static_cast<int64_t>(rows_.size()) > n_)
+      return InvalidArgument("the position holds ", rows_.size(), " elements of a batch of ", n_);
+    return InputStage::Restore(prefix, from);
   }
 
  private:
@@ -147,6 +160,7 @@ class BatchStage : public InputStage {
   const int64_t n_;
   const bool drop_, pad_;
   const std::vector<PartialTensorShape> shapes_;
+  std::vector<Element> rows_;  // between two calls: of a batch that failed
 };
 
 }  // namespace

@@ -12,14 +12,46 @@ namespace troupe {
 namespace dataset {
 namespace {
 
-class MapStage : public InputStage {
+// A stage that takes an element and may fail with it: `kept_` has it then.
+class KeepingStage : public InputStage {
  public:
-  MapStage(StagePtr input, Dataset::MapFn f) : InputStage(std::move(input)), f_(std::move(f)) {}
+  using InputStage::InputStage;
+  void Save(const std::string& prefix, ResourceState* to) override {
+    InputStage::Save(prefix, to);
+    PutElements(to, prefix + "kept", kept_);
+  }
+  absl::Status Restore(const std::string& prefix, const ResourceState& from) override {
+    TROUPE_ASSIGN_OR_RETURN(kept_, TakeElements(from, prefix + "kept"));
+    return InputStage::Restore(prefix, from);
+  }
+
+ protected:
+  // The element that was kept, or the next one of the input.
+  absl::StatusOr<bool> TakeNext(Element* element) {
+    if (kept_.empty()) return input_->Next(element);
+    *element = std::move(kept_.front());
+    kept_.clear();
+    return true;
+  }
+  void Keep(Element element) { kept_.push_back(std::move(element)); }
+
+ private:
+  std::vector<Element> kept_;  // at most one
+};
+
+class MapStage : public KeepingStage {
+ public:
+  MapStage(StagePtr input, Dataset::MapFn f) : KeepingStage(std::move(input)), f_(std::move(f)) {}
   absl::StatusOr<bool> Next(Element* element) override {
     Element in;
-    TROUPE_ASSIGN_OR_RETURN(const bool more, input_->Next(&in));
+    TROUPE_ASSIGN_OR_RETURN(const bool more, TakeNext(&in));
     if (!more) return false;
-    TROUPE_ASSIGN_OR_RETURN(*element, Guarded("Map", [&] { return f_(std::move(in)); }));
+    absl::StatusOr<Element> out = Guarded("Map", [&] { return f_(in); });
+    if (!out.ok()) {
+      Keep(std::move(in));
+      return out.status();
+    }
+    *element = *std::move(out);
     return true;
   }
 
@@ -60,13 +92,15 @@ class ParallelMapStage : public InputStage {
       std::unique_lock lock(mu_);
       done_.wait(lock, [&] { return first->done; });
     }
+    // What has failed stays, and is tried again by whoever goes on from here.
+    if (!first->out.ok()) return first->out.status();
     calls_.pop_front();
-    TROUPE_ASSIGN_OR_RETURN(*element, std::move(first->out));
+    *element = *std::move(first->out);
     return true;
   }
   void Save(const std::string& prefix, ResourceState* to) override {
     InputStage::Save(prefix, to);
-    // An error of the input comes again when it is asked again.
+    // An error of the input comes again when it is asked again: it has kept what it failed with.
     const bool failed = !calls_.empty() && calls_.back()->is_end;
     const size_t n = calls_.size() - (failed ? 1 : 0);
     Put(to, prefix + "calls", static_cast<int64_t>(n));
@@ -141,15 +175,19 @@ class ParallelMapStage : public InputStage {
   std::vector<std::thread> threads_;
 };
 
-class FilterStage : public InputStage {
+class FilterStage : public KeepingStage {
  public:
-  FilterStage(StagePtr input, Dataset::Predicate keep) : InputStage(std::move(input)), keep_(std::move(keep)) {}
+  FilterStage(StagePtr input, Dataset::Predicate keep) : KeepingStage(std::move(input)), keep_(std::move(keep)) {}
   absl::StatusOr<bool> Next(Element* element) override {
     for (;;) {
-      TROUPE_ASSIGN_OR_RETURN(const bool more, input_->Next(element));
+      TROUPE_ASSIGN_OR_RETURN(const bool more, TakeNext(element));
       if (!more) return false;
-      TROUPE_ASSIGN_OR_RETURN(const bool kept, Guarded("Filter", [&] { return keep_(*element); }));
-      if (kept) return true;
+      const absl::StatusOr<bool> kept = Guarded("Filter", [&] { return keep_(*element); });
+      if (!kept.ok()) {
+        Keep(*element);
+        return kept.status();
+      }
+      if (*kept) return true;
     }
   }
 

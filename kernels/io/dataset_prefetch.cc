@@ -71,7 +71,7 @@ class PrefetchStage : public InputStage {
       }
       const std::lock_guard input_lock(input_mu_);
       Element element;
-      const absl::StatusOr<bool> next = input_->Next(&element);
+      const absl::StatusOr<bool> next = Guarded("Prefetch's input", [&] { return input_->Next(&element); });
       more = next.ok() && *next;
       const std::lock_guard lock(mu_);
       if (more) {

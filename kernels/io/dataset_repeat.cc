@@ -125,11 +125,11 @@ class InterleaveStage : public InputStage {
     size_t empty = 0;
     while (empty < places_.size()) {
       Opened& at = places_[now_];
-      if (at.stage == nullptr && !ended_) {
-        TROUPE_ASSIGN_OR_RETURN(const bool more, input_->Next(&at.element));
-        ended_ = !more;
-        if (more) TROUPE_RETURN_IF_ERROR(Open(&at));
+      if (at.stage == nullptr && !at.taken && !ended_) {
+        TROUPE_ASSIGN_OR_RETURN(at.taken, input_->Next(&at.element));
+        ended_ = !at.taken;
       }
+      if (at.stage == nullptr && at.taken) TROUPE_RETURN_IF_ERROR(Open(&at));
       if (at.stage == nullptr) {
         ++empty;
         Turn();
@@ -139,6 +139,7 @@ class InterleaveStage : public InputStage {
       if (!more) {
         // The next set takes this place when its turn comes again.
         at.stage.reset();
+        at.taken = false;
         empty = 0;
         Turn();
         continue;
@@ -155,10 +156,11 @@ class InterleaveStage : public InputStage {
     Put(to, prefix + "ended", ended_);
     for (size_t i = 0; i < places_.size(); ++i) {
       const std::string place = StrCat(prefix, "s", i, ".");
-      Put(to, place + "open", places_[i].stage != nullptr);
-      if (places_[i].stage == nullptr) continue;
+      Put(to, place + "taken", places_[i].taken);
+      if (!places_[i].taken) continue;
       PutElement(to, place + "of", places_[i].element);
-      places_[i].stage->Save(place, to);
+      Put(to, place + "open", places_[i].stage != nullptr);
+      if (places_[i].stage != nullptr) places_[i].stage->Save(place + "i", to);
     }
   }
   absl::Status Restore(const std::string& prefix, const ResourceState& from) override {
@@ -171,19 +173,23 @@ class InterleaveStage : public InputStage {
     ended_ = ended != 0;
     for (size_t i = 0; i < places_.size(); ++i) {
       const std::string place = StrCat(prefix, "s", i, ".");
+      TROUPE_ASSIGN_OR_RETURN(const int64_t taken, Take(from, place + "taken"));
+      places_[i].taken = taken != 0;
+      if (taken == 0) continue;
+      TROUPE_ASSIGN_OR_RETURN(places_[i].element, TakeElement(from, place + "of"));
       TROUPE_ASSIGN_OR_RETURN(const int64_t open, Take(from, place + "open"));
       if (open == 0) continue;
-      TROUPE_ASSIGN_OR_RETURN(places_[i].element, TakeElement(from, place + "of"));
       TROUPE_RETURN_IF_ERROR(Open(&places_[i]));
-      TROUPE_RETURN_IF_ERROR(places_[i].stage->Restore(place, from));
+      TROUPE_RETURN_IF_ERROR(places_[i].stage->Restore(place + "i", from));
     }
     return absl::OkStatus();
   }
 
  private:
   struct Opened {
-    Element element;  // of which the set was made
-    StagePtr stage;
+    Element element;     // of which the set is made
+    bool taken = false;  // there is such an element
+    StagePtr stage;      // of the set; null when it could not be made
   };
   absl::Status Open(Opened* at) {
     TROUPE_ASSIGN_OR_RETURN(const Dataset set, Guarded("Interleave", [&] { return f_(at->element); }));

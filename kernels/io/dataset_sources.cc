@@ -41,13 +41,16 @@ class RowsStage : public Stage {
 
 class RangeStage : public Stage {
  public:
-  RangeStage(int64_t begin, int64_t end, int64_t step) : begin_(begin), step_(step) {
-    if (step > 0 && end > begin) count_ = (end - begin + step - 1) / step;
-    if (step < 0 && end < begin) count_ = (begin - end - step - 1) / -step;
+  // In numbers without a sign, in which no distance of two ends overflows.
+  RangeStage(int64_t begin, int64_t end, int64_t step)
+      : begin_(static_cast<uint64_t>(begin)), step_(static_cast<uint64_t>(step)) {
+    const auto far = static_cast<uint64_t>(end);
+    if (step > 0 && end > begin) count_ = (far - begin_ - 1) / step_ + 1;
+    if (step < 0 && end < begin) count_ = (begin_ - far - 1) / (0 - step_) + 1;
   }
   absl::StatusOr<bool> Next(Element* element) override {
-    if (at_ >= count_) return false;
-    *element = {Tensor::Scalar<int64_t>(begin_ + at_++ * step_)};
+    if (static_cast<uint64_t>(at_) >= count_) return false;
+    *element = {Tensor::Scalar(static_cast<int64_t>(begin_ + static_cast<uint64_t>(at_++) * step_))};
     return true;
   }
   void Save(const std::string& prefix, ResourceState* to) override { Put(to, prefix + "range", at_); }
@@ -57,8 +60,9 @@ class RangeStage : public Stage {
   }
 
  private:
-  const int64_t begin_, step_;
-  int64_t count_ = 0, at_ = 0;
+  const uint64_t begin_, step_;
+  uint64_t count_ = 0;
+  int64_t at_ = 0;
 };
 
 class GeneratorStage : public Stage {
@@ -90,19 +94,23 @@ class ZipStage : public Stage {
  public:
   explicit ZipStage(std::vector<StagePtr> inputs) : inputs_(std::move(inputs)) {}
   absl::StatusOr<bool> Next(Element* element) override {
-    element->clear();
-    for (const StagePtr& input : inputs_) {
+    while (parts_.size() < inputs_.size()) {
       Element part;
-      TROUPE_ASSIGN_OR_RETURN(const bool more, input->Next(&part));
+      TROUPE_ASSIGN_OR_RETURN(const bool more, inputs_[parts_.size()]->Next(&part));
       if (!more) return false;
-      std::move(part.begin(), part.end(), std::back_inserter(*element));
+      parts_.push_back(std::move(part));
     }
+    element->clear();
+    for (Element& part : parts_) std::move(part.begin(), part.end(), std::back_inserter(*element));
+    parts_.clear();
     return !inputs_.empty();
   }
   void Save(const std::string& prefix, ResourceState* to) override {
+    PutElements(to, prefix + "parts", parts_);
     for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i]->Save(StrCat(prefix, "z", i, "."), to);
   }
   absl::Status Restore(const std::string& prefix, const ResourceState& from) override {
+    TROUPE_ASSIGN_OR_RETURN(parts_, TakeElements(from, prefix + "parts"));
     for (size_t i = 0; i < inputs_.size(); ++i) {
       TROUPE_RETURN_IF_ERROR(inputs_[i]->Restore(StrCat(prefix, "z", i, "."), from));
     }
@@ -111,6 +119,7 @@ class ZipStage : public Stage {
 
  private:
   const std::vector<StagePtr> inputs_;
+  std::vector<Element> parts_;  // between two calls: those of an element whose next part failed
 };
 
 }  // namespace
@@ -140,7 +149,10 @@ Dataset Dataset::Range(int64_t begin, int64_t end, int64_t step) {
 Dataset Dataset::FromGenerator(std::function<Generator()> make) {
   return Dataset(
       dataset::NewSource({}, [make](std::vector<dataset::StagePtr>, uint64_t) -> absl::StatusOr<dataset::StagePtr> {
-        return std::make_unique<dataset::GeneratorStage>(make());
+        TROUPE_ASSIGN_OR_RETURN(
+            Generator generator,
+            dataset::Guarded("FromGenerator", [&]() -> absl::StatusOr<Generator> { return make(); }));
+        return std::make_unique<dataset::GeneratorStage>(std::move(generator));
       }));
 }
 Dataset Dataset::Zip(std::vector<Dataset> sets) {

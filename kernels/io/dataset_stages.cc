@@ -35,6 +35,20 @@ absl::StatusOr<Element> TakeElement(const ResourceState& from, const std::string
   }
   return element;
 }
+void PutElements(ResourceState* to, const std::string& key, const std::vector<Element>& elements) {
+  Put(to, key, static_cast<int64_t>(elements.size()));
+  for (size_t i = 0; i < elements.size(); ++i) PutElement(to, StrCat(key, i), elements[i]);
+}
+absl::StatusOr<std::vector<Element>> TakeElements(const ResourceState& from, const std::string& key) {
+  std::vector<Element> elements;
+  if (from.Find(key) == nullptr) return elements;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t n, Take(from, key));
+  for (int64_t i = 0; i < n; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(Element element, TakeElement(from, StrCat(key, i)));
+    elements.push_back(std::move(element));
+  }
+  return elements;
+}
 
 void Copy(DType type, void* to, const void* from, int64_t n) {
   if (IsPlainBytes(type)) {

@@ -23,6 +23,9 @@ namespace troupe {
 namespace dataset {
 
 // A part of an iterator. REQUIRES: Restore, if at all, before the first Next.
+//
+// A stage that fails keeps what it took from its input and could not give: it belongs to the
+// position, so that an iterator that goes on from there meets the same element again.
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -55,6 +58,9 @@ void Put(ResourceState* to, const std::string& key, int64_t value);
 absl::StatusOr<int64_t> Take(const ResourceState& from, const std::string& key, int64_t least = 0);
 void PutElement(ResourceState* to, const std::string& key, const Element& element);
 absl::StatusOr<Element> TakeElement(const ResourceState& from, const std::string& key);
+// Several under keys that begin with `key`; none when the position has no such key.
+void PutElements(ResourceState* to, const std::string& key, const std::vector<Element>& elements);
+absl::StatusOr<std::vector<Element>> TakeElements(const ResourceState& from, const std::string& key);
 
 // to[0, n) = from[0, n). `to` is new: its strings are empty.
 void Copy(DType type, void* to, const void* from, int64_t n);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <limits>
 #include <set>
 
 namespace troupe {
@@ -38,7 +39,11 @@ void CheckPositions(const Dataset& set, int most = 40) {
   const auto it = set.Iterate();
   BOOST_REQUIRE(it.ok());
   for (size_t n = 0; n <= all.size(); ++n) {
-    const auto other = set.Iterate((*it)->Save());
+    const ResourceState position = (*it)->Save();
+    // It may stand in a checkpoint: each name is there once.
+    std::set<std::string> names;
+    for (const auto& [name, tensor] : position.tensors) BOOST_TEST(names.insert(name).second, name);
+    const auto other = set.Iterate(position);
     BOOST_REQUIRE_MESSAGE(other.ok(), other.status());
     const std::vector<std::string> rest = Rest(other->get(), most - static_cast<int>(n));
     BOOST_TEST(rest == std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(n), all.end()),
@@ -170,6 +175,107 @@ BOOST_AUTO_TEST_CASE(what_a_function_says_or_throws_is_the_error) {
   }
 }
 
+// What is said of the elements until the error, and after it.
+std::vector<std::string> Said(DatasetIterator* it, int most) {
+  std::vector<std::string> said;
+  for (int i = 0; i < most; ++i) {
+    Element element;
+    const absl::StatusOr<bool> more = it->Next(&element);
+    said.push_back(!more.ok() ? "error" : *more ? Text(element) : "end");
+    if (said.back() == "end" || said.back() == "error") break;
+  }
+  return said;
+}
+
+// However far a stage has run ahead when the position is taken: no element is left out in silence.
+BOOST_AUTO_TEST_CASE(an_element_that_failed_comes_again) {
+  const auto fails = [](Element in) -> absl::StatusOr<Element> {
+    if (Number(in) == 5) return InvalidArgument("five");
+    return in;
+  };
+  const auto refuses = [](const Element& in) -> absl::StatusOr<bool> {
+    if (Number(in) == 5) return InvalidArgument("five");
+    return true;
+  };
+  const auto opens = [](const Element& in) -> absl::StatusOr<Dataset> {
+    if (Number(in) == 5) return InvalidArgument("five");
+    return Dataset::FromTensors({Tensor::Vector<int64_t>({Number(in), -Number(in)})});
+  };
+  const Dataset ten = Dataset::Range(0, 10), mapped = ten.Map(fails);
+  const std::vector<Dataset> sets = {
+      mapped,
+      mapped.Prefetch(8),
+      mapped.Batch(4),
+      mapped.Batch(4).Prefetch(3),
+      ten.Map(fails, 4),
+      ten.Map(fails, 4).Prefetch(8),
+      mapped.Map(Square, 8),
+      mapped.Shuffle(4, 1),
+      ten.Filter(refuses).Prefetch(8),
+      ten.Interleave(opens, 2, 1),
+      ten.Interleave(opens, 2, 1).Prefetch(8),
+      Dataset::Zip({ten, mapped}),
+      mapped.Repeat(2).Batch(3).Prefetch(2),
+  };
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const auto whole = sets[i].Iterate();
+    BOOST_REQUIRE(whole.ok());
+    const std::vector<std::string> all = Said(whole->get(), 50);
+    BOOST_TEST(all.back() == "error", "set " << i);
+    for (size_t n = 0; n <= all.size(); ++n) {
+      const auto it = sets[i].Iterate();
+      BOOST_REQUIRE(it.ok());
+      (void)Said(it->get(), static_cast<int>(n));
+      const auto other = sets[i].Iterate((*it)->Save());
+      BOOST_REQUIRE_MESSAGE(other.ok(), other.status());
+      const size_t from = std::min(n, all.size() - 1);
+      BOOST_TEST(Said(other->get(), 50) ==
+                     std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(from), all.end()),
+                 "set " << i << " from " << n);
+    }
+  }
+}
+
+// What was wrong has been put right when the iteration goes on.
+BOOST_AUTO_TEST_CASE(a_position_behind_an_error_goes_on_with_the_element) {
+  const auto broken = std::make_shared<std::atomic<bool>>(true);
+  const Dataset set = Dataset::Range(0, 6)
+                          .Map([broken](Element in) -> absl::StatusOr<Element> {
+                            if (*broken && Number(in) == 2) return DataLoss("two");
+                            return in;
+                          })
+                          .Batch(2)
+                          .Prefetch(4);
+  const auto it = set.Iterate();
+  BOOST_REQUIRE(it.ok());
+  BOOST_TEST(Said(it->get(), 9).size() == 2u);
+  const ResourceState position = (*it)->Save();
+  *broken = false;
+  const auto other = set.Iterate(position);
+  BOOST_REQUIRE(other.ok());
+  BOOST_TEST(Rest(other->get()).size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_generator_that_cannot_be_made_is_an_error) {
+  const Dataset set = Dataset::FromGenerator([]() -> Dataset::Generator { throw std::runtime_error("no"); });
+  BOOST_TEST(absl::IsInternal(set.Iterate().status()));
+  for (const Dataset& behind : {set.Repeat(2), set.Repeat(2).Prefetch(2), set.Repeat().Map(Square, 2).Prefetch(2)}) {
+    const auto it = behind.Iterate();
+    BOOST_REQUIRE(it.ok());
+    Element element;
+    BOOST_TEST(absl::IsInternal((*it)->Next(&element).status()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ranges_may_have_far_ends) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  BOOST_TEST(Numbers(Dataset::Range(0, kMost, 2), 3) == (Ints{0, 2, 4}));
+  BOOST_TEST(Numbers(Dataset::Range(-2, kMost), 3) == (Ints{-2, -1, 0}));
+  BOOST_TEST(Numbers(Dataset::Range(kLeast, kMost, kMost)) == (Ints{kLeast, -1, kMost - 1}));
+  BOOST_TEST(Numbers(Dataset::Range(kMost, kLeast, kLeast)) == (Ints{kMost, -1}));
+  BOOST_TEST(Numbers(Dataset::Range(5, 5, -1)).empty());
+}
+
 BOOST_AUTO_TEST_CASE(take_skip_shard_and_filter_count_elements) {
   const Dataset ten = Dataset::Range(0, 10);
   BOOST_TEST(Numbers(ten.Take(3)) == (Ints{0, 1, 2}));
@@ -243,6 +349,9 @@ BOOST_AUTO_TEST_CASE(interleaving_takes_turns) {
   BOOST_TEST(Numbers(set) == (Ints{10, 20, 21, 30, 31, 32, 40, 41, 42, 43}));
   CheckPositions(set);
   CheckPositions(Dataset::Range(0, 6).Interleave(set_of, 3));
+  // Sets that have the same keys as the place in which they stand.
+  CheckPositions(Dataset::Range(0, 3).Interleave(
+      [](const Element& in) -> absl::StatusOr<Dataset> { return Dataset::Range(0, Number(in)).Repeat(2); }, 2, 1));
 }
 
 BOOST_AUTO_TEST_CASE(zip_prefetch_and_cache_change_no_value) {

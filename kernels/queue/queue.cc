@@ -6,6 +6,7 @@
 
 #include "kernels/common/elements.h"
 #include "kernels/common/strided_copy.h"
+#include "kernels/state/state_kind.h"
 
 namespace troupe::queue {
 namespace {
@@ -284,17 +285,10 @@ absl::StatusOr<ResourceState> QueueMachine::Save() const {
   ResourceState state;
   state.kind = spec_.kind;
   const auto add = [&](std::string key, Tensor t) { state.tensors.emplace_back(std::move(key), std::move(t)); };
-  std::vector<int64_t> types;
-  for (const DType t : spec_.types) types.push_back(static_cast<int64_t>(t));
-  add("types", Numbers(types));
+  state::PutTypes(&state, "types", spec_.types);
   add("numbers", Numbers({spec_.capacity, spec_.capacity_bytes, spec_.min_after_dequeue, spec_.seed, spec_.seed2,
                           closed_ ? 1 : 0, spec_.has_shapes() ? 1 : 0}));
-  for (size_t c = 0; c < spec_.shapes.size(); ++c) {
-    const PartialTensorShape& s = spec_.shapes[c];
-    std::vector<int64_t> dims = {s.known_rank() ? 1 : 0};
-    if (s.known_rank()) dims.insert(dims.end(), s.dims().begin(), s.dims().end());
-    add(StrCat("shape_", c), Numbers(dims));
-  }
+  for (size_t c = 0; c < spec_.shapes.size(); ++c) state::PutShape(&state, StrCat("shape_", c), spec_.shapes[c]);
   // What a dequeue has taken, and may give back, comes first.
   std::vector<const Element*> elements;
   for (const QueueRequestPtr& r : dequeues_) {
@@ -366,23 +360,9 @@ absl::StatusOr<std::shared_ptr<Resource>> MakeSavedQueue(const std::string& name
   spec.kind = state.kind;
   spec.name = name;
   spec.capacity = n[0], spec.capacity_bytes = n[1], spec.min_after_dequeue = n[2], spec.seed = n[3], spec.seed2 = n[4];
-  const Tensor* types = state.Find("types");
-  if (types == nullptr || types->dtype() != DType::kInt64 || types->rank() != 1)
-    return InvalidArgument("the saved queue has no vector 'types'");
-  for (const int64_t t : types->flat<int64_t>()) {
-    if (t != static_cast<int>(t) || !IsValidDType(static_cast<int>(t)))
-      return InvalidArgument("the saved queue has the unknown dtype ", t);
-    spec.types.push_back(static_cast<DType>(t));
-  }
+  TROUPE_ASSIGN_OR_RETURN(spec.types, state::TakeTypes(state, "types"));
   for (size_t c = 0; n[6] != 0 && c < spec.types.size(); ++c) {
-    const Tensor* dims = state.Find(StrCat("shape_", c));
-    if (dims == nullptr || dims->dtype() != DType::kInt64 || dims->rank() != 1 || dims->dim(0) < 1)
-      return InvalidArgument("the saved queue has no vector 'shape_", c, "'");
-    const absl::Span<const int64_t> d = dims->flat<int64_t>();
-    PartialTensorShape shape;
-    if (d[0] != 0) {
-      TROUPE_ASSIGN_OR_RETURN(shape, PartialTensorShape::Make(d.subspan(1)));
-    }
+    TROUPE_ASSIGN_OR_RETURN(PartialTensorShape shape, state::TakeShape(state, StrCat("shape_", c)));
     spec.shapes.push_back(std::move(shape));
   }
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<QueueMachine> machine, MakeMachine(std::move(spec)));

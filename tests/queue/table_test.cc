@@ -15,6 +15,7 @@
 #include "troupe/files.h"
 #include "troupe/lookup.h"
 #include "troupe/resource_state.h"
+#include "troupe/train/monitored_session.h"
 
 namespace troupe::table {
 namespace {
@@ -342,6 +343,16 @@ BOOST_FIXTURE_TEST_CASE(words_have_ids_and_unknown_ones_have_buckets, Growing) {
   BOOST_TEST(Run({plain.Size(root), file.Size(root)}) == "int64 [] [3] | int64 [] [8]");
   BOOST_TEST(Run({back.Lookup(root, Ints(root, {1, 7}))}) == "string [2] [\"lake\" \"UNK\"]");
   BOOST_TEST(Run({back_file.Lookup(root, Ints(root, {2, -1}))}) == "string [2] [\"palmer\" \"?\"]");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_scaffold_fills_the_tables, Growing) {
+  const IndexTable index = IndexTable::FromTensor(root, Words(root, {"a", "b"}));
+  const Output ids = index.Lookup(root, Words(root, {"b", "c"}));
+  train::Scaffold scaffold;
+  TROUPE_REQUIRE_OK(scaffold.Finalize(root));
+  BOOST_TEST(Run({ids}) == "FAILED_PRECONDITION");
+  BOOST_TEST(Do(scaffold.local_init) == "OK");
+  BOOST_TEST(Run({ids}) == "int64 [2] [1 -1]");
 }
 
 BOOST_AUTO_TEST_CASE(old_graphs_have_tables_as_references) {

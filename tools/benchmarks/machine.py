@@ -71,7 +71,7 @@ class Rivals:
         program = os.path.join(self.scratch, "tensorflow_steps-" + self.tensorflow)
         if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
             done = subprocess.run(
-                [compiler, "-O2", "-std=c++17", "-I" + os.path.join(self.root, "tools", "benchmarks"), source, "-I" + folders[0], "-L" + package,
+                [compiler, "-O2", "-std=c++17", "-I" + self.root, source, "-I" + folders[0], "-L" + package,
                  "-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2", "-Wl,-rpath," + package, "-o", program], capture_output=True, text=True)
             if done.returncode != 0:
                 line = next((e for e in done.stderr.splitlines() if "error" in e or "cannot find" in e), done.stderr.strip()[-200:])

@@ -49,7 +49,7 @@ struct Scaffold {
   Operation init;                                       // run when there is no checkpoint; else all global variables'
   Feeds init_feeds;                                     // of `init`
   std::function<absl::Status(Session&)> init_function;  // after `init`
-  Operation local_init;                                 // run in each new session; else all local variables'
+  Operation local_init;         // run in each new session; else all local variables' and tables'
   Output ready;                 // names of what has no value: an empty string vector when all is ready
   Output ready_for_local_init;  // the same, before `local_init`
   std::optional<Saver> saver;   // else one of all global variables

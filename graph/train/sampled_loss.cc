@@ -66,20 +66,53 @@ Logits SampledLogits(const ScopeAt& at, const std::vector<Variable>& weights, co
   return {beside(known, sampled), beside(share, Build(s, "ZerosLike", {sampled}))};
 }
 
-}  // namespace
-
-SampledClasses SampleClasses(const ScopeAt& at, const Output& labels, int64_t num_true, int64_t num_sampled,
-                             int64_t num_classes, ClassSampler sampler, bool unique, int64_t seed) {
-  AttrMap attrs = {
-      {"num_true", num_true}, {"num_sampled", num_sampled}, {"unique", unique}, {"range_max", num_classes}};
+SampledClasses Sampled(const ScopeAt& at, const char* name, const Output& labels, AttrMap attrs, int64_t seed) {
   if (seed != 0) {
     attrs.Set("seed", int64_t{87654321});
     attrs.Set("seed2", seed);
   }
-  const bool uniform = sampler == ClassSampler::kUniform;
-  const Operation op = EmitOp(at, uniform ? "UniformCandidateSampler" : "LogUniformCandidateSampler",
-                              {CastTo(at, labels, DType::kInt64)}, std::move(attrs));
+  const Operation op = EmitOp(at, name, {CastTo(at, labels, DType::kInt64)}, std::move(attrs));
   return {op.output(0), op.output(1), op.output(2)};
+}
+
+}  // namespace
+
+SampledClasses SampleClasses(const ScopeAt& at, const Output& labels, int64_t num_true, int64_t num_sampled,
+                             int64_t num_classes, ClassSampler sampler, bool unique, int64_t seed) {
+  if (sampler == ClassSampler::kAll && num_sampled != num_classes) {
+    at.Fail(InvalidArgument("all ", num_classes, " classes are sampled, but num_sampled is ", num_sampled));
+    return {};
+  }
+  AttrMap attrs = {{"num_true", num_true}, {"num_sampled", num_sampled}, {"unique", unique}};
+  if (sampler != ClassSampler::kAll) attrs.Set("range_max", num_classes);
+  const char* op = "";
+  switch (sampler) {
+    case ClassSampler::kLogUniform:
+      op = "LogUniformCandidateSampler";
+      break;
+    case ClassSampler::kUniform:
+      op = "UniformCandidateSampler";
+      break;
+    case ClassSampler::kLearnedUnigram:
+      op = "LearnedUnigramCandidateSampler";
+      break;
+    case ClassSampler::kAll:
+      op = "AllCandidateSampler";
+      break;
+  }
+  return Sampled(at, op, labels, std::move(attrs), seed);
+}
+
+SampledClasses SampleClassesByWeight(const ScopeAt& at, const Output& labels, int64_t num_true, int64_t num_sampled,
+                                     const std::vector<float>& weights, float distortion, bool unique, int64_t seed) {
+  return Sampled(at, "FixedUnigramCandidateSampler", labels,
+                 {{"num_true", num_true},
+                  {"num_sampled", num_sampled},
+                  {"unique", unique},
+                  {"range_max", static_cast<int64_t>(weights.size())},
+                  {"distortion", distortion},
+                  {"unigrams", weights}},
+                 seed);
 }
 
 Output NceLoss(const ScopeAt& at, const std::vector<Variable>& weights, const std::vector<Variable>& biases,

@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(distributions_with_parameters_draw_tensorflows_numbers) {
       }
     }
   }
-  BOOST_CHECK_EQUAL(cases.size(), 114u);
+  BOOST_CHECK_EQUAL(cases.size(), 136u);
 }
 
 // Mean and variance of many draws.

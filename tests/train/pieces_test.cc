@@ -222,6 +222,36 @@ BOOST_AUTO_TEST_CASE(sampled_losses_equal_tensorflows) {
   }
 }
 
+// With every class drawn, the loss is that of all classes: log of the sum of exp.
+BOOST_AUTO_TEST_CASE(all_classes_and_classes_by_weight) {
+  const Scope s = Scope::NewRootScope();
+  const Variable w(s.WithOpName("w"), Const(s, {{0.5f, 1.0f}, {-1.0f, 0.25f}, {0.0f, 2.0f}}));
+  const Variable b(s.WithOpName("b"), Const(s, {0.1f, -0.2f, 0.3f}));
+  const Output x = Const(s, {{1.0f, -0.5f}}), labels = Const<int64_t>(s, {{2}});
+  train::SampledLossOptions options;
+  options.sampled = train::SampleClasses(s, labels, 1, 3, 3, train::ClassSampler::kAll);
+  const Output loss = train::SampledSoftmaxLoss(s, {w}, {b}, labels, x, 3, 3, options);
+  const train::SampledClasses drawn = train::SampleClassesByWeight(s, labels, 1, 4, {1, 0, 3}, 1, false, 5);
+  const train::SampledClasses learned = train::SampleClasses(s, labels, 1, 2, 3, train::ClassSampler::kLearnedUnigram);
+  const auto session = Start(s);
+  const std::vector<Tensor> got =
+      Fetch(*session, {loss, drawn.expected_true, drawn.expected_sampled, drawn.classes, learned.classes});
+  const double logits[] = {0.5 - 0.5 + 0.1, -1.0 - 0.125 - 0.2, 0.0 - 1.0 + 0.3};
+  double sum = 0;
+  for (const double l : logits) sum += std::exp(l);
+  CheckNear(Doubles(got[0]), {std::log(sum) - logits[2]}, 1e-5, "the loss of all classes");
+  CheckNear(Doubles(got[1]), {4 * 0.75}, 1e-6, "expected of the label");
+  for (int i = 0; i < 4; ++i) {
+    const int64_t c = got[3].data<int64_t>()[i];
+    BOOST_TEST(c != 1);
+    BOOST_TEST(std::abs(got[2].data<float>()[i] - (c == 0 ? 1 : 3)) < 1e-6);
+  }
+  BOOST_TEST(got[4].num_elements() == 2);
+  const Scope wrong = Scope::NewRootScope();
+  train::SampleClasses(wrong, Const<int64_t>(wrong, {{2}}), 1, 2, 3, train::ClassSampler::kAll);
+  BOOST_TEST(wrong.status().ToString().find("all 3 classes are sampled, but num_sampled is 2") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(penalties) {
   const Scope s = Scope::NewRootScope();
   const Variable a(s.WithOpName("a"), Const(s, {1.0, -2.0})), b(s.WithOpName("b"), Const(s, {{3.0}}));

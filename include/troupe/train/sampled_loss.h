@@ -25,11 +25,19 @@ struct SampledClasses {
 enum class ClassSampler {
   kLogUniform,  // of classes by falling frequency, as of words
   kUniform,
+  // Of classes by how often they have been labels of this op, and once more.
+  kLearnedUnigram,
+  kAll,  // every class once; num_sampled is num_classes
 };
 // `labels` int64 [batch, num_true]. With seed 0 each session draws other classes.
 SampledClasses SampleClasses(const ScopeAt& at, const Output& labels, int64_t num_true, int64_t num_sampled,
                              int64_t num_classes, ClassSampler sampler = ClassSampler::kLogUniform, bool unique = true,
                              int64_t seed = 0);
+// As SampleClasses, of classes in proportion to weight^distortion, where `weights` has one number
+// for each class: how often a word is in a text, say.
+SampledClasses SampleClassesByWeight(const ScopeAt& at, const Output& labels, int64_t num_true, int64_t num_sampled,
+                                     const std::vector<float>& weights, float distortion = 1, bool unique = true,
+                                     int64_t seed = 0);
 
 struct SampledLossOptions {
   int64_t num_true = 1;    // columns of the labels

@@ -55,6 +55,17 @@ def main():
     for unique in (False, True):
       for size in (16, 17, 100000):
         case(op, [np.array([[1, 3], [0, 2]], np.int64)], ["true_classes"], num_true=2, num_sampled=15, unique=unique, range_max=size, seed=42, seed2=7)
+  known = np.array([[1, 3], [0, 2]], np.int64)
+  weights = [3.0, 0.5, 7.25, 1.0, 2.0, 0.125, 11.0, 4.0]
+  for unique in (False, True):
+    common = dict(num_true=2, unique=unique, seed=42, seed2=7)
+    for op in ("LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler"):
+      for size in (8, 9, 1000):
+        case(op, [known], ["true_classes"], num_sampled=6, range_max=size, **common)
+    for more in (dict(), dict(distortion=0.75), dict(num_reserved_ids=3), dict(num_reserved_ids=1, num_shards=2, shard=1)):
+      kept = 4 if "shard" in more else 8 + more.get("num_reserved_ids", 0)
+      case("FixedUnigramCandidateSampler", [known], ["true_classes"], num_sampled=4, range_max=kept, unigrams=weights, **common, **more)
+    case("AllCandidateSampler", [known], ["true_classes"], num_sampled=5, **common)
   text.write("draws/random.txt", "draws.py", lines)
   print(len(lines), "cases")
 

@@ -305,6 +305,7 @@ absl::Status SessionMaster::Partition(const CompileCall& call, const std::functi
   s->runtime = std::shared_ptr<Runtime>(state_, runtime_.get());
   s->closed = closed_;
   s->gate = gate_;
+  s->queues = QueueUse::Of(*graph);
   s->watch = watch_;
   s->master = weak_from_this();
   s->turns = runtime_->impl()->turns.get();

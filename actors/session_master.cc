@@ -290,12 +290,6 @@ void SessionMaster::AnswerThose(int64_t waiting, const Answer& answer) {
   for (const auto& call : calls) CallUser("a callback", [&] { call->done(answer); });
 }
 
-int SessionMaster::UpdatesUnderWay() const {
-  int n = 0;
-  for (const auto& s : Living()) n += s->UpdatesUnderWay();
-  return n;
-}
-
 std::vector<std::shared_ptr<Signature>> SessionMaster::Living() const {
   std::vector<std::shared_ptr<Signature>> living;
   std::lock_guard<std::mutex> lock(mu_);

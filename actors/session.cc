@@ -20,6 +20,7 @@
 #include "actors/session_actor.h"
 #include "actors/set_nodes.h"
 #include "actors/step/partial_step.h"
+#include "actors/step_cut.h"
 #include "graph/core/guarded.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/proto/config.pb.h"
@@ -595,8 +596,9 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
   };
   const SteadyTime at = ms > 0 ? TimeAfter(std::chrono::steady_clock::now(), ms) : SteadyTime::max();
   const SessionMaster& master = *impl_->master;
+  StepCut cut(&master.gate(), [&] { return master.Living(); });
   TROUPE_RETURN_IF_ERROR(options.between_steps ? master.gate().WhileShut(
-                                                     at, [&] { return master.UpdatesUnderWay(); }, take)
+                                                     at, [&] { return cut.Busy(); }, take)
                                                : take());
   return snapshot;
 }

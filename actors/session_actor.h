@@ -171,9 +171,10 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   std::shared_ptr<Signature> Find(uint64_t number) const;
   // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;
-  // Where steps that update variables wait for a snapshot, and how many are under way.
+  // Where steps that update variables or fill queues wait for a snapshot.
   StepGate& gate() const { return *gate_; }
-  int UpdatesUnderWay() const;
+  // The signatures that somebody holds.
+  std::vector<std::shared_ptr<Signature>> Living() const;
   // Asks every step that runs what it waits for.
   std::vector<Signature::Asked> Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const;
 
@@ -247,7 +248,6 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   Calls TakeLocked(int64_t waiting);
   // All that wait: for an extend, and for a signature.
   void TakeAllLocked(std::vector<std::shared_ptr<ExtendCall>>* extends, Calls* compiles);
-  std::vector<std::shared_ptr<Signature>> Living() const;
   // Sets the container of variables that belong to the session although their nodes have a shared
   // name.
   void ClaimVariables(Graph* graph);

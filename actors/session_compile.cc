@@ -300,6 +300,7 @@ absl::Status SessionMaster::Partition(const compile_request& asked, const std::f
   s->runtime = std::shared_ptr<Runtime>(state_, runtime_.get());
   s->closed = closed_;
   s->gate = gate_;
+  s->queues = QueueUse::Of(*graph);
   s->watch = watch_;
   s->master = weak_from_this();
   s->turns = runtime_->impl()->turns.get();

@@ -336,12 +336,6 @@ std::shared_ptr<Signature> SessionMaster::Find(uint64_t number) const {
   return nullptr;
 }
 
-int SessionMaster::UpdatesUnderWay() const {
-  int n = 0;
-  for (const auto& s : Living()) n += s->UpdatesUnderWay();
-  return n;
-}
-
 std::vector<std::shared_ptr<Signature>> SessionMaster::Living() const {
   std::vector<std::shared_ptr<Signature>> living;
   std::lock_guard<std::mutex> lock(mu_);

@@ -83,15 +83,21 @@ bool Signature::Updates() {
   return updates != 0;
 }
 
-int Signature::UpdatesUnderWay() {
-  if (!Updates()) return 0;
+int Signature::Level() {
+  if (queues.parks) return level_.load(std::memory_order_relaxed);
+  return Updates() ? 0 : -1;
+}
+
+void Signature::Leased(const std::function<void(ExecutorSet*, bool)>& each) {
   std::lock_guard<std::mutex> lock(mu_);
   // A set that moves from slot to slot meanwhile is seen twice, and must count once.
   std::unordered_set<ExecutorSet*> free;
   for (Slot& s : free_) {
     if (ExecutorSet* set = s.set.load(std::memory_order_seq_cst)) free.insert(set);
   }
-  return static_cast<int>(all_.size() - free.size());
+  for (ExecutorSet* set : all_) {
+    if (!free.contains(set)) each(set, set->running());
+  }
 }
 
 std::string Signature::Describe() const {
@@ -141,9 +147,9 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadlin
   std::unique_ptr<ExecutorSet> set;
   try {
     set = Lease();
-    while (gate != nullptr && gate->shut() && Updates()) [[unlikely]] {
+    while (gate != nullptr && gate->shut() && gate->Holds(Level())) [[unlikely]] {
         Release(std::move(set));
-        TROUPE_RETURN_IF_ERROR(gate->Wait(deadline, run_options.cancellation));
+        TROUPE_RETURN_IF_ERROR(gate->Wait(deadline, run_options.cancellation, Level()));
         set = Lease();
       }
     if ((!limited && !set->user_kernels()) || (turns != nullptr && !turns->Start().ok())) {
@@ -181,7 +187,7 @@ void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline
   std::unique_ptr<ExecutorSet> set;
   try {
     set = Lease();
-    while (gate != nullptr && gate->shut() && Updates()) [[unlikely]] {
+    while (gate != nullptr && gate->shut() && gate->Holds(Level())) [[unlikely]] {
         Release(std::move(set));
         if (RunLater(run_options, deadline, values, done, metadata)) return;
         set = Lease();
@@ -206,7 +212,8 @@ bool Signature::RunLater(const RunOptions& run_options, const Deadline& deadline
         if (!s.ok()) return CallDone(done, std::move(s), {});
         // Not on the thread that opens the gate.
         self->RunAsync(run_options, deadline, absl::MakeConstSpan(feeds), done, metadata, 0);
-      });
+      },
+      Level());
 }
 
 void Signature::AbortAll(const absl::Status& status) {

@@ -28,6 +28,7 @@
 #include "actors/call_wait.h"
 #include "actors/executor/compiled_part.h"
 #include "actors/feed_values.h"
+#include "actors/queue_use.h"
 #include "actors/stall_report.h"
 #include "actors/step/answers.h"
 #include "actors/step/executor_set.h"
@@ -51,6 +52,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::vector<std::shared_ptr<const CompiledPart>> parts;
   std::vector<uint32_t> tasks;  // by part: the number of its task in the session; empty: all are on one
   EdgeTable edges;              // between the parts
+  QueueUse queues;
   SessionOptions options;
   caf::actor_system* system = nullptr;
   std::shared_ptr<Runtime> runtime;  // keeps devices alive
@@ -101,14 +103,17 @@ class Signature : public std::enable_shared_from_this<Signature> {
     std::shared_ptr<StepQuestion> question;
   };
   void Ask(const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered, std::vector<Asked>* asked);
-  // Whether its steps may update variables.
-  bool Updates();
-  // How many sets are leased, if it does. REQUIRES: the gate is shut.
-  int UpdatesUnderWay();
+  // The level of its steps at the gate (step_cut.h); negative: they pass.
+  int Level();
+  void SetLevel(int level) { level_.store(level, std::memory_order_relaxed); }
+  // Calls `each` for every leased set; none is released meanwhile. REQUIRES: the gate is shut.
+  void Leased(const std::function<void(ExecutorSet* set, bool running)>& each);
   // The executors of the steps that run now.
   std::vector<caf::actor> RunningExecutors();
 
  private:
+  // Whether its steps may update variables.
+  bool Updates();
   // Queues an asynchronous step at the gate. False when that is open.
   bool RunLater(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, const RunCallback& done,
                 proto::RunMetadata* metadata);
@@ -122,7 +127,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // finds no memory.
   std::unordered_set<ExecutorSet*> all_;
   std::atomic<bool> stale_{false};
-  std::atomic<int8_t> updates_{-1};  // -1: nobody has looked
+  std::atomic<int8_t> updates_{-1};                   // -1: nobody has looked
+  std::atomic<int> level_{StepGate::kAllLevels - 1};  // of a signature that may park
   std::shared_ptr<Signature> successor_;
 };
 

@@ -216,6 +216,17 @@ std::vector<MemoryHolder> StepQuestion::HoldersOn(const std::string& device) con
   return holders;
 }
 
+bool StepQuestion::WaitsAt(const std::set<std::string>& nodes) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const PartAnswer& a : parts_) {
+    if (!a.report) continue;
+    for (const StepReport::Root& r : a.report->roots) {
+      if (!r.waits.empty() && nodes.contains(r.waits)) return true;
+    }
+  }
+  return false;
+}
+
 std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts, LocalTransport* transport) {
   auto all_answered = std::make_shared<std::promise<void>>();
   const auto question = std::make_shared<StepQuestion>(parts);

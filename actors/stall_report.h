@@ -24,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,8 @@ class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
   void Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
   // The report made of the answers that have come so far.
   std::vector<std::string> Lines() const;
+  // Whether some part has answered that the kernel of one of these nodes waits.
+  bool WaitsAt(const std::set<std::string>& nodes) const;
   // One part's; the first one counts.
   void Answered(uint32_t part, StepReport report);
   // Who holds memory of this device, as far as its parts have answered.

@@ -20,19 +20,19 @@ absl::Status StepGate::Ended(const Deadline& deadline, const CancellationToken* 
   return absl::OkStatus();
 }
 
-absl::Status StepGate::Wait(const Deadline& deadline, const CancellationToken* token) {
+absl::Status StepGate::Wait(const Deadline& deadline, const CancellationToken* token, int level) {
   std::unique_lock<std::mutex> lock(mu_);
-  while (shut()) {
+  while (Holds(level)) {
     TROUPE_RETURN_IF_ERROR(Ended(deadline, token));
     changed_.wait_for(lock, kLook);
   }
   return absl::OkStatus();
 }
 
-bool StepGate::Queue(const Deadline& deadline, const CancellationToken* token,
-                     std::function<void(absl::Status)> begin) {
+bool StepGate::Queue(const Deadline& deadline, const CancellationToken* token, std::function<void(absl::Status)> begin,
+                     int level) {
   std::lock_guard<std::mutex> lock(mu_);
-  if (!shut()) return false;
+  if (!Holds(level)) return false;
   queue_.push_back({deadline, token, std::move(begin)});
   return true;
 }
@@ -66,13 +66,13 @@ absl::Status StepGate::WhileShut(SteadyTime at, const std::function<int()>& busy
     StepGate* gate;
     ~Opener() { gate->Open(); }
   } opener{this};
-  shut_.store(true, std::memory_order_seq_cst);
+  ShutBelow(1);
   for (;;) {
     const int under_way = busy();
     if (under_way == 0) return work();
     if (closed_->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
     if (std::chrono::steady_clock::now() >= at) {
-      return DeadlineExceeded(under_way, " steps that update variables have not ended in time");
+      return DeadlineExceeded(under_way, " steps that update variables or fill queues have not ended in time");
     }
     LookThroughQueue();
     // A step that ends meanwhile is seen at the next look at the latest.
@@ -85,7 +85,7 @@ void StepGate::Open() {
   std::list<Queued> begin;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    shut_.store(false, std::memory_order_seq_cst);
+    ShutBelow(0);
     begin.swap(queue_);
     changed_.notify_all();
   }

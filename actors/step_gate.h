@@ -1,5 +1,5 @@
-// Keeps steps that update variables from beginning while a snapshot of their session is taken, so
-// that it is a cut between steps: no step is in it by half.
+// Keeps steps that update variables or fill queues from beginning while a snapshot of their session
+// is taken, so that it is a cut between steps: no step is in it by half.
 //
 //   state   event                                  action                                        next
 //   open    an updating step begins             1 nothing                                       open
@@ -10,14 +10,19 @@
 //   shut    an updating step is over            5 wake the snapshot, which looks again          shut
 //   shut    the snapshot is taken, or has
 //           waited too long                     6 begin what is queued                          open
+//   shut    the snapshot shuts it further       7 hold steps of higher levels, too              shut
+//
+// Levels. A step that takes elements from a queue ends only if others go on filling it. So steps
+// have levels (step_cut.h), and the gate is shut for one level after the other: first for 0, the
+// steps that update and fill no queue.
 //
 // A step that is under way has a set of executors, leased from its signature. Whoever begins a step
 // leases first and looks at the gate then; whoever shuts it shuts first and looks at the sets then.
 // So one of the two sees the other. A step reads one word that nobody writes while no snapshot is
 // taken.
 //
-// Steps that update no variable pass: a step that waits for a queue to be filled is not waited for,
-// and may fill it. An open partial run of updates is waited for.
+// Steps that neither update a variable nor fill a queue pass: one that only waits for elements is
+// not waited for. An open partial run of updates is waited for.
 //
 // Thread rule: all methods are thread safe.
 //
@@ -26,12 +31,14 @@
 //   3, 5     edges_3_and_5_a_run_waits_for_the_snapshot_and_the_snapshot_for_a_step
 //   3        edge_3_a_run_that_waits_is_ended_by_its_deadline_its_token_and_close
 //   4        edge_4_a_call_that_is_queued_begins_or_is_ended
+//   7        edge_7_higher_levels_pass_until_the_gate_is_shut_for_them
 #ifndef TROUPE_ACTORS_STEP_GATE_H_
 #define TROUPE_ACTORS_STEP_GATE_H_
 
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -45,18 +52,24 @@ class StepGate {
   // `closed`: whether the session is.
   explicit StepGate(std::shared_ptr<std::atomic<bool>> closed) : closed_(std::move(closed)) {}
 
-  bool shut() const { return shut_.load(std::memory_order_seq_cst); }
+  static constexpr int kAllLevels = std::numeric_limits<int>::max();
+  bool shut() const { return shut_.load(std::memory_order_seq_cst) != 0; }
+  // Whether steps of this level wait; negative: those never do.
+  bool Holds(int level) const { return level >= 0 && level < shut_.load(std::memory_order_seq_cst); }
   // Returns when the gate is open. CANCELLED, DEADLINE_EXCEEDED: the call ended before.
-  absl::Status Wait(const Deadline& deadline, const CancellationToken* token);
+  absl::Status Wait(const Deadline& deadline, const CancellationToken* token, int level = 0);
   // Calls `begin` with OK when the gate is open, or with what ended the call. False: it is open.
-  bool Queue(const Deadline& deadline, const CancellationToken* token, std::function<void(absl::Status)> begin);
-  // An updating step is over.
+  bool Queue(const Deadline& deadline, const CancellationToken* token, std::function<void(absl::Status)> begin,
+             int level = 0);
+  // A step is over that the gate would hold.
   void StepOver();
 
-  // Shuts the gate, waits until `busy` gives 0, calls `work` and opens the gate; one caller at a
+  // Shuts the gate for level 0, waits until `busy` gives 0, calls `work` and opens the gate; one
+  // caller at a time. `busy` may shut it for all levels below a number (ShutBelow), higher each
   // time. DEADLINE_EXCEEDED when steps are still under way after `at`, and CANCELLED when the
   // session is closed; `work` is not called then.
   absl::Status WhileShut(SteadyTime at, const std::function<int()>& busy, const std::function<absl::Status()>& work);
+  void ShutBelow(int level) { shut_.store(level, std::memory_order_seq_cst); }
 
  private:
   struct Queued {
@@ -71,8 +84,8 @@ class StepGate {
   void Open();
 
   const std::shared_ptr<std::atomic<bool>> closed_;
-  std::atomic<bool> shut_{false};
-  std::mutex one_;  // held by who has shut it
+  std::atomic<int> shut_{0};  // holds steps of lower levels
+  std::mutex one_;            // held by who has shut it
   std::mutex mu_;
   std::condition_variable changed_;
   std::list<Queued> queue_;  // guarded by mu_

@@ -64,6 +64,7 @@ class StepState::Reporter {
     std::string does;  // behind the node and the place
     const char* state;
     StepReport::Link takes;
+    bool waits = false;  // the kernel, for what it asked
   };
 
   std::string Place(const Iteration* it) const {
@@ -114,7 +115,8 @@ class StepState::Reporter {
                          w.since,
                          StrCat(" has waited ", Since(w.since), " for ", WhatOf(*w.pending->wait)),
                          "waiting for a variable",
-                         {}});
+                         {},
+                         w.input < 0});
     }
     for (const auto& [index, a] : s_.waiting_arguments_)
       sources.push_back(
@@ -141,7 +143,10 @@ class StepState::Reporter {
       const Source& s = sources[i];
       AddVisit(s.node, s.it, -1, std::min(i, shown));
       state_[{s.it, s.node}] = s.state;
-      if (i < shown) report_.roots.push_back({StrCat(Name(s.node, s.it), s.does), now_ - s.since, s.takes, {}, {}});
+      if (i < shown) {
+        report_.roots.push_back({StrCat(Name(s.node, s.it), s.does), now_ - s.since, s.takes, {}, {}});
+        if (s.waits) report_.roots.back().waits = p_.info[s.node].name;
+      }
     }
     if (sources.size() > shown)
       report_.roots.push_back(

@@ -159,6 +159,10 @@ absl::StatusOr<Saver> ReadMetaGraph(const std::string& path, Graph* graph) {
       return DataLoss(path, ": it is no MetaGraphDef, or a damaged one");
     }
   }
+  return Saver::OfMetaGraph(path, meta, graph);
+}
+
+absl::StatusOr<Saver> Saver::OfMetaGraph(const std::string& path, const proto::MetaGraphDef& meta, Graph* graph) {
   if (const auto imported = ImportGraphDef(meta.graph_def(), {}, graph); !imported.ok()) {
     return Annotate(imported.status(), path);
   }

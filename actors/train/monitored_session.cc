@@ -90,6 +90,8 @@ absl::StatusOr<std::unique_ptr<Session>> SessionManager::RecoverSession(const Se
   Saver saver = *scaffold_->saver;
   TROUPE_RETURN_IF_ERROR(saver.Restore(*session, path));
   TROUPE_RETURN_IF_ERROR(MakeReady(*session));
+  // Local variables have been initialized; those that were saved go on.
+  TROUPE_RETURN_IF_ERROR(saver.Restore(*session, path, {.variables = false}));
   *restored = true;
   return session;
 }

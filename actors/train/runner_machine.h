@@ -6,16 +6,17 @@
 //   running    an enqueue says: no more       2 nothing; of the last one: run the close op        running; ending
 //   running    an enqueue failed              3 stop the coordinator with its error; of the last
 //                                               one: leave                                        running; ended
-//   running    stop                           4 run the cancel op                                 stopping
+//   running, ending    stop                   4 run the cancel op: a close may wait behind
+//                                               enqueues that nobody makes room for               stopping
 //   stopping   an enqueue ended               5 nothing; of the last one, when the cancel op has
 //                                               ended, too: leave                                 stopping; ended
 //   ending, stopping   close or cancel ended  6 leave, if no enqueue is left                      ended
-//   ending, ended      stop                   7 nothing                                           as before
+//   ended      stop                           7 nothing                                           ended
 //
 // Thread rule: as for StateMachine.
 //
 // Tests of the edges, tests/queue/coordinator_test.cc:
-//   1, 2, 6  edges_1_2_and_6_of_a_runner_the_last_to_end_closes_the_queue
+//   1, 2, 4, 6, 7  edges_1_2_and_6_of_a_runner_the_last_to_end_closes_the_queue
 //   3        edge_3_of_a_runner_a_failure_stops_all
 //   4, 5, 7  edges_4_5_and_7_of_a_runner_a_stop_cancels
 #ifndef TROUPE_ACTORS_TRAIN_RUNNER_MACHINE_H_
@@ -57,7 +58,7 @@ class RunnerMachine : public StateMachine {
         --closing_;
         break;
       case RunnerRequest::Kind::kStop:
-        r.cancel = running_ > 0 && !stopped_;
+        r.cancel = (running_ > 0 || closing_ > 0) && !stopped_;
         stopped_ = true;
         closing_ += r.cancel;
         break;

@@ -330,6 +330,15 @@ absl::Status Saver::FindAssignments(const Graph& graph) {
     return std::tie(a.name, a.shape_and_slice) < std::tie(b.name, b.shape_and_slice);
   });
   by_snapshot_ = SavesWhatItRestores(graph);
+  locals_.clear();
+  const auto locals = graph.collections().find(kLocalVariables);
+  if (locals == graph.collections().end()) return absl::OkStatus();
+  for (const std::string& name : locals->second) {
+    const Node* const n = graph.Find(name);
+    if (n == nullptr) continue;
+    const std::string shared = n->Attr<std::string>("shared_name").value_or("");
+    locals_.emplace_back(n->Attr<std::string>("container").value_or(""), shared.empty() ? name : shared);
+  }
   return absl::OkStatus();
 }
 
@@ -564,8 +573,15 @@ absl::Status Saver::WriteValues(const Job& job) const {
   using Entry = StateSnapshot::Entry;
   std::multimap<std::string_view, const Entry*> variables;
   std::vector<const Entry*> others;
+  const auto is_local = [&](const Entry& e) {
+    const std::string& container = e.container == kOwnVariablesContainer ? "" : e.container;
+    const bool saved = std::any_of(assignments_.begin(), assignments_.end(), [&](const Assignment& a) {
+      return a.resource == e.name && a.container == container;
+    });
+    return !saved && std::find(locals_.begin(), locals_.end(), std::pair(container, e.name)) != locals_.end();
+  };
   for (const Entry& e : snapshot.entries) {
-    if (e.kind == kVariableKind) {
+    if (e.kind == kVariableKind && !is_local(e)) {
       variables.emplace(e.name, &e);
     } else {
       others.push_back(&e);
@@ -647,6 +663,13 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   return Write(job);
 }
 
+absl::Status Saver::SaveVariablesAlone(Session& session, const std::string& prefix) const {
+  Saver alone = *this;
+  alone.options_.session_state = false;
+  alone.disk_ = NewDisk();
+  return alone.Save(session, prefix, SaveOptions{.write_state = false}).status();
+}
+
 void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done) {
   auto job = std::make_shared<Job>();
   absl::Status prepared = Prepare(session, path, options, job.get());
@@ -725,6 +748,7 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
     if (options.skipped != nullptr) options.skipped->push_back(kOthers);
     return absl::OkStatus();
   };
+  if (!options.variables) return restore_others();
   if (options.missing == Missing::kStrict) {
     if (!problems.empty()) return NotFound("the checkpoint ", path, " does not fit the graph: ", problems);
     TROUPE_RETURN_IF_ERROR(session.Run({{filename_, Tensor::Scalar(path)}}, {}, {restore_}, nullptr));

@@ -16,7 +16,7 @@ typename Inspector::result_type inspect(Inspector& f, StepReport::Chain& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, StepReport::Root& x) {
-  return f(x.text, x.nanos, x.takes, x.chains, x.later);
+  return f(x.text, x.nanos, x.takes, x.chains, x.later, x.waits);
 }
 caf::error inspect(caf::serializer& f, StepReport& x) { return f(x.running, x.roots, x.holders); }
 caf::error inspect(caf::deserializer& f, StepReport& x) { return f(x.running, x.roots, x.holders); }

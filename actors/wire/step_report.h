@@ -37,6 +37,7 @@ struct StepReport {
     Link takes;         // what it waits for from another part
     std::vector<Chain> chains;
     std::vector<std::string> later;  // keys of values that are sent in iterations which cannot begin before this
+    std::string waits = {};          // the name of a node whose kernel waits (KernelWait); else empty
   };
   bool running = false;               // false: the part has no step, or is done with its share
   std::vector<Root> roots;            // the oldest first

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "kernels/common/elements.h"
@@ -260,8 +261,10 @@ void QueueMachine::AbortWaiting(const absl::Status& why, StateAnswers* answers) 
   // The last to take gives back first, so that the elements are in their order again.
   for (auto it = dequeues_.rbegin(); it != dequeues_.rend(); ++it) GiveBack(it->get());
   for (Line* line : {&enqueues_, &dequeues_}) {
-    for (QueueRequestPtr& r : *line) answers->Add(std::move(r), why);
-    line->clear();
+    for (QueueRequestPtr& r : *line) {
+      if (!r->restored) answers->Add(std::move(r), why);
+    }
+    std::erase(*line, nullptr);
   }
 }
 
@@ -296,6 +299,17 @@ absl::StatusOr<ResourceState> QueueMachine::Save() const {
   }
   VisitElements([&](const Element& e) { elements.push_back(&e); });
   add("count", Tensor::Scalar(static_cast<int64_t>(elements.size())));
+  std::vector<int64_t> line;
+  for (const QueueRequestPtr& r : enqueues_) {
+    if (r->left()) continue;
+    if (r->kind == QueueRequest::Kind::kClose) {
+      line.push_back(-1);
+      continue;
+    }
+    for (size_t i = r->done; i < r->elements.size(); ++i) elements.push_back(&r->elements[i]);
+    line.push_back(static_cast<int64_t>(r->elements.size() - r->done));
+  }
+  if (!line.empty()) add("line", Numbers(line));
   for (size_t c = 0; c < spec_.types.size(); ++c) {
     const bool equal = std::all_of(elements.begin(), elements.end(),
                                    [&](const Element* e) { return (*e)[c].SameShape((*elements[0])[c]); });
@@ -321,7 +335,20 @@ absl::StatusOr<ResourceState> QueueMachine::Save() const {
 
 absl::Status QueueMachine::RestoreElements(const ResourceState& state) {
   TROUPE_ASSIGN_OR_RETURN(const Tensor count, state.Get("count", DType::kInt64, TensorShape()));
-  const int64_t n = count.scalar<int64_t>();
+  const int64_t held = count.scalar<int64_t>();
+  absl::Span<const int64_t> line;
+  if (const Tensor* const saved = state.Find("line"); saved != nullptr) {
+    if (saved->dtype() != DType::kInt64 || saved->rank() != 1)
+      return InvalidArgument("the line of ", spec_.What(), " is saved as ", saved->TypeAndShape());
+    line = saved->flat<int64_t>();
+  }
+  int64_t n = held;
+  for (const int64_t each : line) {
+    if (each < -1 || each > std::numeric_limits<int64_t>::max() - std::max<int64_t>(n, 0))
+      return InvalidArgument("the line of ", spec_.What(), " has an entry of ", each, " elements");
+    n += std::max<int64_t>(each, 0);
+  }
+  std::deque<Element> waiting;
   for (int64_t i = 0; i < n; ++i) {
     Element e;
     for (size_t c = 0; c < spec_.types.size(); ++c) {
@@ -339,9 +366,28 @@ absl::Status QueueMachine::RestoreElements(const ResourceState& state) {
       e.push_back(*one);
     }
     TROUPE_RETURN_IF_ERROR(spec_.CheckElement(e, /*many=*/false));
-    PutIn(std::move(e));
+    if (i < held) {
+      PutIn(std::move(e));
+    } else {
+      waiting.push_back(std::move(e));
+    }
   }
+  TROUPE_RETURN_IF_ERROR(RestoreLine(line, std::move(waiting)));
   return RestoreMore(state);
+}
+
+absl::Status QueueMachine::RestoreLine(absl::Span<const int64_t> line, std::deque<Element> elements) {
+  for (const int64_t each : line) {
+    auto r = std::make_shared<QueueRequest>(each < 0 ? QueueRequest::Kind::kClose : QueueRequest::Kind::kEnqueue);
+    r->restored = true;
+    for (int64_t i = 0; i < each; ++i) {
+      if (elements.empty()) return InvalidArgument("the line of ", spec_.What(), " has more enqueues than elements");
+      r->elements.push_back(std::move(elements.front()));
+      elements.pop_front();
+    }
+    enqueues_.push_back(std::move(r));
+  }
+  return absl::OkStatus();
 }
 
 QueueKind::QueueKind(std::string_view kind, Maker make) { Kinds().emplace(kind, make); }

@@ -70,8 +70,9 @@ struct QueueRequest : StateRequest {
   // Of an enqueue: what is to be put in, and how many of them are. Of a dequeue: what was taken.
   absl::InlinedVector<Element, 1> elements;
   size_t done = 0;
-  int64_t wanted = 1;  // of a dequeue
-  int64_t number = 0;  // the answer of kSize and kIsClosed
+  bool restored = false;  // nobody asks: it waited when the queue was saved, and its step counts as done
+  int64_t wanted = 1;     // of a dequeue
+  int64_t number = 0;     // the answer of kSize and kIsClosed
 };
 using QueueRequestPtr = std::shared_ptr<QueueRequest>;
 
@@ -117,6 +118,7 @@ class QueueMachine : public StateMachine {
   void PutIn(Element element);
   void GiveBack(QueueRequest* dequeue);
   absl::Status RestoreElements(const ResourceState& state);
+  absl::Status RestoreLine(absl::Span<const int64_t> line, std::deque<Element> elements);
 
   const QueueSpec spec_;
   Line enqueues_, dequeues_;
@@ -132,8 +134,11 @@ struct QueueKind {
   QueueKind(std::string_view kind, Maker make);
 };
 
-// A queue in its container. Saved as its spec, "closed", and its elements: component c of all of
-// them packed as "component_c" when their shapes are equal, else one tensor "c_i" for each.
+// A queue in its container. Saved as its spec, "closed", "count" and its elements: component c of
+// all of them packed as "component_c" when their shapes are equal, else one tensor "c_i" for each.
+// Behind the elements stand those that enqueues wait to put in; "line" has the number of elements
+// of each of these enqueues, and -1 for a close. Made again, the queue has them in its line, as
+// requests that nobody asks: the steps that asked count as done (actors/queue_use.h).
 class Queue : public StateResource {
  public:
   explicit Queue(std::shared_ptr<QueueMachine> machine) : StateResource(machine), spec_(machine->spec()) {}

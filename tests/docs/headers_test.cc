@@ -22,6 +22,7 @@
 #include "troupe/train/monitored_session.h"
 #include "troupe/train/queue_runner.h"
 #include "troupe/train/recurrent.h"
+#include "troupe/train/saved_model.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
@@ -549,6 +550,36 @@ BOOST_AUTO_TEST_CASE(the_program_of_input_pipelines) {
   // clang-format on
   BOOST_TEST(batch.shape().DebugString() == "[32,2]");
   BOOST_TEST(QueueRunnersOf(*root.graph())->size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(saved_models_of_the_header) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = TensorShape()});
+  const Variable w(root.WithOpName("w"), 3.0f);
+  const Output y = w * x;
+  const Operation init = GlobalVariablesInitializer(root);
+  const auto session = *Session::Create(), later = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  BOOST_REQUIRE(session->Run({}, {}, {init}, nullptr).ok());
+  // clang-format off
+  // [include/troupe/train/saved_model.h]
+  train::Saver saver(root);  // ... and train
+  train::SavedModelOptions options;
+  options.signatures["serving_default"] = {.inputs = {{"x", x}}, .outputs = {{"y", y}}};
+  absl::Status s = train::WriteSavedModel("mem://m", *session, *root.graph(), &saver, options);
+  Graph graph;
+  absl::StatusOr<train::SavedModel> model = train::ReadSavedModel("mem://m", &graph);
+  if (model.ok() && s.ok()) s = later->Extend(graph);
+  if (model.ok() && s.ok()) s = model->Load(*later);  // the variables' values
+  // [/include/troupe/train/saved_model.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(model.ok(), model.status());
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  const train::ModelSignature& serve = model->signatures.at("serving_default");
+  std::vector<Tensor> out;
+  s = later->Run({{serve.inputs.at("x"), Tensor::Scalar(2.0f)}}, {serve.outputs.at("y")}, {}, &out);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  BOOST_TEST(out[0].scalar<float>() == 6.0f);
 }
 
 }  // namespace

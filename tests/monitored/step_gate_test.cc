@@ -136,5 +136,29 @@ BOOST_AUTO_TEST_CASE(edge_4_a_call_that_is_queued_begins_or_is_ended) {
   BOOST_TEST(StrJoin(told, ", ") == "b CANCELLED, c DEADLINE_EXCEEDED, a OK");
 }
 
+BOOST_AUTO_TEST_CASE(edge_7_higher_levels_pass_until_the_gate_is_shut_for_them) {
+  Closed c;
+  BOOST_TEST(!c.gate.Holds(0));
+  std::vector<std::string> held;
+  std::vector<std::string> begun;
+  const auto busy = [&] {
+    std::string levels;
+    for (const int level : {-1, 0, 1, 2, StepGate::kAllLevels - 1}) levels += c.gate.Holds(level) ? 'h' : 'p';
+    held.push_back(levels);
+    // A step of level 1 begins as long as it may, and is queued afterwards.
+    const bool queued = c.gate.Queue(
+        {}, nullptr, [&](absl::Status s) { begun.push_back(s.ToString()); }, 1);
+    BOOST_TEST(queued == (levels[2] == 'h'));
+    if (held.size() == 1) BOOST_TEST(c.gate.Wait({}, nullptr, 1).ok());
+    if (held.size() == 3) return 0;
+    c.gate.ShutBelow(held.size() == 1 ? 2 : StepGate::kAllLevels);
+    return 1;
+  };
+  BOOST_TEST(c.gate.WhileShut(SteadyTime::max(), busy, [] { return absl::OkStatus(); }).ok());
+  BOOST_TEST(StrJoin(held, " ") == "phppp phhpp phhhh");
+  BOOST_TEST(StrJoin(begun, " ") == "OK OK");
+  BOOST_TEST(!c.gate.Holds(0));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -41,7 +41,16 @@ BOOST_AUTO_TEST_CASE(checkpoints_are_listed_and_printed) {
   BOOST_TEST(RunProgram({"checkpoint", folder.Path("gone")}).status == 1);
   const Ended empty = RunProgram({"checkpoint", folder.Path(".")});
   BOOST_TEST(empty.status == 1);
-  BOOST_TEST(empty.err.find("/checkpoint: opening to read: No such file") != std::string::npos, empty.err);
+  BOOST_TEST(empty.err.find("no file 'checkpoint' says which one is the newest; name one of those that are there: ") !=
+                 std::string::npos,
+             empty.err);
+  BOOST_TEST(empty.err.find("/m\n") != std::string::npos, empty.err);
+  folder.Write("checkpoint", "model_checkpoint_path: \"gone\"\n");
+  const Ended gone = RunProgram({"checkpoint", folder.Path(".")});
+  BOOST_TEST(gone.err.find("gone, which is not there; name one of those") != std::string::npos, gone.err);
+  const Folder nothing;
+  const Ended bare = RunProgram({"checkpoint", nothing.Path(".")});
+  BOOST_TEST(bare.err.find("there is no checkpoint in this folder") != std::string::npos, bare.err);
   folder.Write("checkpoint", "model_checkpoint_path: \"m\"\n");
   BOOST_TEST(RunProgram({"checkpoint", folder.Path(".")}).out == list);
   folder.Write("m.data-00000-of-00001", "short");

@@ -100,7 +100,9 @@ BOOST_FIXTURE_TEST_CASE(edges_1_2_and_6_of_a_runner_the_last_to_end_closes_the_q
   BOOST_TEST(Tell(RunnerKind::kEnqueueEnded, OutOfRange("")) == "");
   BOOST_TEST(Tell(RunnerKind::kEnqueueEnded) == "again");
   BOOST_TEST(Tell(RunnerKind::kEnqueueEnded, OutOfRange("")) == "close");
-  BOOST_TEST(Tell(RunnerKind::kStop) == "");
+  // The close may wait behind enqueues for which nobody makes room.
+  BOOST_TEST(Tell(RunnerKind::kStop) == "cancel");
+  BOOST_TEST(Tell(RunnerKind::kCloseEnded) == "");
   BOOST_TEST(Tell(RunnerKind::kCloseEnded) == "leave");
   BOOST_TEST(Tell(RunnerKind::kStop) == "");
 }

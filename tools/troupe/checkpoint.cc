@@ -18,12 +18,39 @@ namespace {
 
 using Entry = CheckpointReader::Entry;
 
+// Why a folder does not stand for a checkpoint, and which ones may be meant.
+absl::Status NoNewest(const std::string& folder, const absl::Status& why) {
+  const auto names = files::List(folder);
+  if (!names.ok()) return why;
+  if (files::Exists(files::Join(folder, "saved_model.pb")) &&
+      files::Exists(files::Join(folder, "variables/variables.index"))) {
+    return NotFound(folder, ": it is a SavedModel; its checkpoint is ", files::Join(folder, "variables/variables"));
+  }
+  constexpr size_t kShown = 10;
+  std::vector<std::string> there;
+  for (const std::string& name : *names) {
+    if (name.ends_with(".index")) there.push_back(files::Join(folder, name.substr(0, name.size() - 6)));
+  }
+  std::sort(there.begin(), there.end());
+  if (there.empty()) return NotFound(folder, ": there is no checkpoint in this folder");
+  const size_t more = there.size() - std::min(there.size(), kShown);
+  there.resize(there.size() - more);
+  const bool listed = files::Exists(files::Join(folder, "checkpoint"));
+  const std::string reason =
+      listed ? std::string(why.message()) : StrCat(folder, ": no file 'checkpoint' says which one is the newest");
+  return NotFound(reason, "; name one of those that are there: ", StrJoin(there, ", "),
+                  more > 0 ? StrCat(" and ", more, " more") : "");
+}
+
 // A folder stands for its newest checkpoint; the files of one may be named, too, as shells complete
 // them.
 absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(std::string path) {
   const auto stat = files::Stat(path);
   if (stat.ok() && stat->is_directory) {
-    TROUPE_ASSIGN_OR_RETURN(path, train::LatestCheckpoint(path));
+    absl::StatusOr<std::string> newest = train::LatestCheckpoint(path);
+    if (absl::IsNotFound(newest.status())) return NoNewest(path, newest.status());
+    if (!newest.ok()) return newest.status();
+    path = *std::move(newest);
   } else if (path.ends_with(".index")) {
     path.resize(path.size() - 6);
   } else if (const size_t data = path.rfind(".data-"); data != std::string::npos) {

@@ -24,13 +24,19 @@
 // ReadMetaGraph makes one of nodes that are in the imported graph.
 //
 // State. A checkpoint holds, beside the variables, what else the session keeps between steps: the
-// random streams of nodes, counters, and resources of the program whose class says how they are
-// saved. Restore sets them again, so that training goes on with equal bits. What only the program
-// knows, like its place in the input, is given to Save as `extra` and read by a CheckpointReader.
+// random streams of nodes, counters, what is in queues, the graph's local variables (which count
+// epochs), and resources of the program whose class says how they are saved. Restore sets them
+// again, so that training goes on with equal bits. What only the program knows, like its place in
+// the input, is given to Save as `extra` and read by a CheckpointReader. An initializer of local
+// variables runs before Restore, or else is followed by a Restore with RestoreOptions.variables
+// false.
 //
 // Steps that run meanwhile. What is saved is a cut between steps: no step is in it by half. Save
-// waits until the steps that update variables and are under way have ended; those that would begin
-// wait until the values are taken. Taking them copies nothing, and what is slow, the writing, is
+// waits until the steps that update variables or fill queues and are under way have ended; those
+// that would begin wait until the values are taken. A step that does nothing after it has put its
+// elements in counts as done while it waits for room, and the elements are saved with the queue;
+// one that does nothing before it has elements counts as not begun while it waits for them. So
+// queue runners may run on. Taking them copies nothing, and what is slow, the writing, is
 // done while steps run. SaveAsync writes on a thread of its own. This holds for the steps of the
 // session that is given: those of other sessions with which it shares variables do not wait.
 //
@@ -56,7 +62,14 @@
 #include "troupe/variable.h"
 
 namespace troupe {
+namespace proto {
+class MetaGraphDef;
+}  // namespace proto
+
 namespace TROUPE_EXPORT train {
+
+struct SavedModel;
+struct SavedModelOptions;
 
 // A variable and the name that it has in checkpoints.
 struct Saved {
@@ -100,6 +113,7 @@ enum class Missing {
 };
 struct RestoreOptions {
   Missing missing = Missing::kStrict;
+  bool variables = true;                        // false: only what else the checkpoint holds of the session's state
   std::vector<std::string>* skipped = nullptr;  // kSkip: their names
 };
 
@@ -149,6 +163,10 @@ class Saver {
 
  private:
   friend absl::StatusOr<Saver> ReadMetaGraph(const std::string& path, Graph* graph);
+  friend absl::StatusOr<SavedModel> ReadSavedModel(const std::string& folder, Graph* graph,
+                                                   const std::vector<std::string>& tags);
+  friend absl::Status WriteSavedModel(const std::string& folder, Session& session, const Graph& graph, Saver* saver,
+                                      const SavedModelOptions& options);
   // A tensor that RestoreV2 gives, and the node that assigns it.
   struct Assignment {
     std::string name, shape_and_slice, tensor, assign;
@@ -159,6 +177,9 @@ class Saver {
   struct TROUPE_HIDDEN Disk;  // what copies of a Saver share
   struct Job;
   static std::shared_ptr<Disk> NewDisk();
+  // Adds the nodes and collections, which stood in `path`.
+  static absl::StatusOr<Saver> OfMetaGraph(const std::string& path, const proto::MetaGraphDef& meta, Graph* graph);
+  absl::Status SaveVariablesAlone(Session& session, const std::string& prefix) const;
   void Build(const ScopeAt& at, const std::vector<Saved>& variables);
   absl::Status FindAssignments(const Graph& graph);
   void FindSuffix(const Graph& graph);
@@ -170,6 +191,7 @@ class Saver {
   SaverOptions options_;
   std::string filename_, save_, restore_;
   std::vector<Assignment> assignments_;
+  std::vector<std::pair<std::string, std::string>> locals_;  // container and key of the graph's local variables
   std::string suffix_;        // the Const that names the folder of a sharded save's parts; empty: none is known
   bool by_snapshot_ = false;  // `assignments_` are all that its nodes save, too
   std::shared_ptr<Disk> disk_ = NewDisk();

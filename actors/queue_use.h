@@ -1,0 +1,37 @@
+// What the steps of one signature do with queues, for a snapshot that is a cut between steps
+// (step_gate.h): which queues they take elements from, and which they fill.
+//
+// A step that fills a queue may wait for room as long as nobody takes elements. If nothing of the
+// step can have an effect after that wait, the step counts as done while it waits: what it is to
+// put in is saved with the queue. Such a signature parks. If nothing of a step can have an effect
+// before the wait for its elements, the step counts as not begun while it waits for them.
+//
+// Thread rule: a plain value; Of is a pure function.
+#ifndef TROUPE_ACTORS_QUEUE_USE_H_
+#define TROUPE_ACTORS_QUEUE_USE_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "troupe/graph.h"
+
+namespace troupe {
+
+struct QueueUse {
+  // The nodes that make the queues' handles, by container and shared name or name.
+  std::set<std::string> takes, fills;
+  bool parks = false;
+  std::set<std::string> rests;  // the nodes at which a step that waits counts as done, or as not begun
+
+  // Of the graph of a signature.
+  static QueueUse Of(const Graph& graph);
+  // An order in which steps can be held back, so that each of them comes to its end or parks: first
+  // those that fill nothing (0); a step that fills a queue has a higher number than those that take
+  // from it. Of two steps that feed each other one has the higher number.
+  static std::vector<int> Order(const std::vector<const QueueUse*>& uses);
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_QUEUE_USE_H_

@@ -253,10 +253,11 @@ void StepState::DrainLoop(int64_t budget) {
     if (heavy_.empty()) return;
     // Only costly nodes are left: all but one go to the compute threads, as many as these are about
     // to take, the last runs here and may use all threads itself. A lane takes back what nobody has
-    // begun when it has nothing else to do (ComputeThreads::Help).
+    // begun when it has nothing else to do (ComputeThreads::Help). While a node waits for a
+    // variable the turn stays free: others wait for what is granted to it.
     const Ready r = heavy_.back();
     heavy_.pop_back();
-    if (!heavy_.empty() && part_->device->threads()->WantsJobs()) {
+    if ((!heavy_.empty() || !waiting_.empty()) && part_->device->threads()->WantsJobs()) {
       RunAsJob(r.node, r.iteration);
     } else {
       RunHeavy<kFlow>(r.node, r.iteration);

@@ -12,21 +12,40 @@ namespace troupe {
 class ResourceContainers::Making : public Resource {
  public:
   std::string DebugString() const override { return "a resource that is being made"; }
-  void Wait() {
-    std::unique_lock<std::mutex> lock(mu_);
+  // False, without a wait, when the maker waits for this thread: directly, or for one who does.
+  bool Wait() {
+    std::unique_lock<std::mutex> lock(waits_mu);
+    const std::thread::id me = std::this_thread::get_id();
+    // One that is over holds nobody up, although who waited for it may not have had the lock yet.
+    for (const Making* next = this; next != nullptr && !next->over_;) {
+      if (next->maker_ == me) return false;
+      const auto it = waits().find(next->maker_);
+      next = it == waits().end() ? nullptr : it->second;
+    }
+    if (over_) return true;
+    waits()[me] = this;
     ended_.wait(lock, [this] { return over_; });
+    waits().erase(me);
+    return true;
   }
   void End() {
-    std::lock_guard<std::mutex> lock(mu_);
+    std::lock_guard<std::mutex> lock(waits_mu);
     over_ = true;
     ended_.notify_all();
   }
-  const std::thread::id maker = std::this_thread::get_id();
 
  private:
-  std::mutex mu_;
+  // Who waits, in all containers of the process, and for what.
+  using Waits = std::map<std::thread::id, const Making*>;
+  static Waits& waits() {
+    static Waits& all = *new Waits;
+    return all;
+  }
+  static inline std::mutex waits_mu;
+
+  const std::thread::id maker_ = std::this_thread::get_id();
   std::condition_variable ended_;
-  bool over_ = false;
+  bool over_ = false;  // guarded by waits_mu
 };
 
 bool ResourceContainers::IsBeingMade(const std::shared_ptr<Resource>& entry) {
@@ -58,10 +77,10 @@ absl::StatusOr<std::shared_ptr<Resource>> ResourceContainers::FindOrMake(
       if (!IsBeingMade(it->second)) return it->second;
       of_another = std::static_pointer_cast<Making>(it->second);
     }
-    if (of_another->maker == std::this_thread::get_id()) {
-      return FailedPrecondition("resource '", name, "' of container '", container, "' is asked for while it is made");
+    if (!of_another->Wait()) {
+      return FailedPrecondition("resource '", name, "' of container '", container,
+                                "' is asked for while it is made, by what makes it or by what that waits for");
     }
-    of_another->Wait();
   }
   // However the making ends, the others go on, and nothing stays but an object.
   struct AtEnd {

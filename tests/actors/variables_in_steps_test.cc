@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(edge_5_a_step_that_ends_gives_up_what_its_nodes_wait_for) {
 
 // ---- in sessions ----
 
-std::atomic<bool> hold{false};
+std::atomic<bool> hold{false}, hold_slow{false};
 std::atomic<int> held{0};
 std::mutex gate_mu;
 std::condition_variable gate_opened;
@@ -325,6 +325,48 @@ struct InSession {
   Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
   std::unique_ptr<Session> session;
 };
+
+// Takes a millisecond, so that it is known to be costly, and longer while `hold_slow` is set.
+TROUPE_OP("VariablesSlow").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+std::atomic<int> slow_begun{0};
+absl::Status Slow(KernelContext& ctx) {
+  std::this_thread::sleep_for(1ms);
+  ++slow_begun;
+  std::unique_lock<std::mutex> lock(gate_mu);
+  gate_opened.wait_for(lock, 60s, [] { return !hold_slow; });
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("VariablesSlow").Device("CPU").Function<Slow>();
+
+// A step whose update waits has a costly kernel besides. When the update's turn comes, it does not
+// wait for that kernel; nor does anybody else who asks for the variable.
+BOOST_AUTO_TEST_CASE(what_is_granted_to_a_step_does_not_wait_for_its_costly_kernels) {
+  InSession s(4);
+  Add(s.root, "later", "AssignAddVariableOp", {NodeOut{s.root.graph()->Find("v_node"), 0}, At(s.x)});
+  Add(s.root, "slow", "VariablesSlow", {At(s.x)});
+  TROUPE_REQUIRE_OK(s.session->Extend(*s.root.graph()));
+  for (int i = 0; i < 4; ++i) s.Start(1, {"slow:0"}, {"later"})->Value();  // it is measured
+  const float before = s.Start(0, {"read:0"})->Value();
+  Gated gate;
+  const auto add = s.Start(1, {}, {"held_add"});
+  gate.Reached();
+  slow_begun = 0;
+  hold_slow = true;
+  const auto both = s.Start(1, {"slow:0"}, {"later"});
+  for (int i = 0; i < 30000 && slow_begun == 0; ++i) std::this_thread::sleep_for(1ms);
+  BOOST_TEST(slow_begun == 1);
+  gate.Open();
+  add->Value();
+  BOOST_TEST(s.Start(0, {"read:0"})->Value() == before + 2);
+  BOOST_TEST(!both->Ready());
+  {
+    std::lock_guard<std::mutex> lock(gate_mu);
+    hold_slow = false;
+    gate_opened.notify_all();
+  }
+  both->Value();
+}
 
 // One of two threads is held in the update. On the other one many steps come to wait for it, in
 // order, and steps that have nothing to do with it go on.

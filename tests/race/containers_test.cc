@@ -6,6 +6,8 @@
 #include <future>
 #include <set>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "kernels/random/random_state.h"
 #include "tests/race/threads.h"
@@ -41,6 +43,38 @@ BOOST_AUTO_TEST_CASE(an_entry_is_made_once) {
     });
     BOOST_TEST(alive == 1);
     BOOST_TEST(wrong.count() == 0);
+  }
+}
+
+// Each makes an entry that asks for what the next one makes, all at the same time. Whoever would
+// close the circle gets an error; all others get what they ask for.
+BOOST_AUTO_TEST_CASE(those_who_make_what_the_others_ask_for_do_not_wait_for_ever) {
+  for (const int threads : {1, 2, 3, 5}) {
+    for (int round = 0; round < 50; ++round) {
+      std::atomic<int> alive{0}, begun{0}, refused{0};
+      std::vector<ResourceContainers> containers(2);  // they may be of different devices
+      const auto name = [&](int t) { return StrCat("n", t % threads); };
+      Wrong wrong;
+      RunThreads(threads, [&](int t) {
+        auto& mine = containers[static_cast<size_t>(t % threads % 2)];
+        const auto made = mine.LookUpOrCreate<Thing>("c", name(t), [&] {
+          begun.fetch_add(1);
+          while (begun.load() < threads) std::this_thread::yield();
+          auto& its = containers[static_cast<size_t>((t + 1) % threads % 2)];
+          const auto next =
+              its.LookUpOrCreate<Thing>("c", name(t + 1), [&] { return std::make_shared<Thing>(&alive); });
+          if (!next.ok()) {
+            refused.fetch_add(1);
+            wrong.Unless(absl::IsFailedPrecondition(next.status()));
+          }
+          return std::make_shared<Thing>(&alive);
+        });
+        wrong.Unless(made.ok());
+      });
+      BOOST_TEST(refused == 1);
+      BOOST_TEST(alive == threads);
+      BOOST_TEST(wrong.count() == 0);
+    }
   }
 }
 

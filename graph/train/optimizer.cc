@@ -135,8 +135,8 @@ Variable Optimizer::SharedVariable(const Scope& scope, const Variable& like, con
   options.name = beside.UniqueNodeName(name);
   options.trainable = false;
   options.use_resource = like.is_resource();
-  return Variable(beside,
-                  Const(beside.WithOpName(StrCat(options.name, "/initial_value")), initial, DType::kFloat), options);
+  return Variable(beside, Const(beside.WithOpName(StrCat(options.name, "/initial_value")), initial, DType::kFloat),
+                  options);
 }
 
 }  // namespace troupe::train

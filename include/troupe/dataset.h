@@ -19,7 +19,8 @@
 // again as often, and Cache reads its input again: these must give the same elements.
 //
 // Errors are those of the files (with path and byte) and of the functions. After an error every
-// Next returns it again. From the position after an error an iterator meets the same element again. A function that throws is an error, INTERNAL.
+// Next returns it again; an iterator that goes on from the position then meets the same element. A
+// function that throws is an error, INTERNAL.
 //
 // Thread rule: a Dataset is a plain value. An iterator belongs to one thread at a time. Functions
 // of Map with several calls in flight run on threads of the iterator, several at once; what stands

@@ -1,7 +1,7 @@
 // Texts as numbers, with TensorFlow's rules: blanks around the number and one '+' or '-' before it
-// are allowed, and nothing else may stand beside it. A floating number may be hexadecimal, "0x1.8p1".
-// Whole numbers are decimal and must fit their
-// type; floating numbers beyond the range of their type become infinities or zeros.
+// are allowed, and nothing else may stand beside it. Whole numbers are decimal and must fit their
+// type. Floating numbers may be hexadecimal ("0x1.8p1"); those beyond the range of their type
+// become infinities or zeros.
 //
 // Thread rule: pure functions.
 #ifndef TROUPE_KERNELS_PARSE_TEXT_NUMBERS_H_

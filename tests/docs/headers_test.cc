@@ -15,6 +15,9 @@
 #include "troupe/records.h"
 #include "troupe/registration.h"
 #include "troupe/shape_inference.h"
+#include "troupe/lookup.h"
+#include "troupe/readers.h"
+#include "troupe/train/bucket.h"
 #include "troupe/train/file_writer.h"
 #include "troupe/train/global_step.h"
 #include "troupe/train/hooks.h"
@@ -580,6 +583,33 @@ BOOST_AUTO_TEST_CASE(saved_models_of_the_header) {
   s = later->Run({{serve.inputs.at("x"), Tensor::Scalar(2.0f)}}, {serve.outputs.at("y")}, {}, &out);
   BOOST_REQUIRE_MESSAGE(s.ok(), s);
   BOOST_TEST(out[0].scalar<float>() == 6.0f);
+}
+
+BOOST_AUTO_TEST_CASE(readers_tables_and_buckets) {
+  const Scope root = Scope::NewRootScope();
+  const Output words = ops::Placeholder(root, DType::kString, {.shape = TensorShape({3})});
+  const Output numbers = ops::Placeholder(root, DType::kInt64),
+               size = ops::Placeholder(root, DType::kInt32, {.shape = TensorShape()});
+  // clang-format off
+  // [include/troupe/readers.h]
+  Queue files = train::StringInputProducer(root, {"a.txt", "b.txt"}, {.num_epochs = 1});
+  auto [key, line] = Reader::TextLines(root).Read(root, files);  // "a.txt:1" and the line
+  // [/include/troupe/readers.h]
+  // [include/troupe/lookup.h]
+  IndexTable ids = IndexTable::FromFile(root, "vocabulary.txt", {.num_oov_buckets = 10});
+  Output id = ids.Lookup(root, words);      // int64; words that the file does not have: the buckets
+  LookupTable counts = LookupTable::Mutable(root, DType::kString, DType::kInt64);
+  Operation put = counts.Insert(root, words, numbers);
+  // [/include/troupe/lookup.h]
+  // [include/troupe/train/bucket.h]
+  auto [length, batch] = train::BucketBySequenceLength(root, size, {words}, {10, 20, 40},
+                                                       {.batch_size = 32, .dynamic_pad = true});
+  // [/include/troupe/train/bucket.h]
+  // clang-format on
+  BOOST_TEST(root.ok(), root.status());
+  BOOST_TEST((key.valid() && line.valid() && put.valid() && length.valid()));
+  BOOST_TEST(id.shape().DebugString() == "[3]");
+  BOOST_TEST(batch[0].shape().DebugString() == "[32,3]");
 }
 
 }  // namespace

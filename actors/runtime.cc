@@ -12,11 +12,12 @@
 
 #include "actors/actor_thread.h"
 #include "actors/device_actor.h"
+#include "actors/messages.h"
 #include "actors/process.h"
+#include "actors/reply.h"
 #include "actors/runtime_impl.h"
 #include "actors/signature.h"
 #include "actors/state/state_actors.h"
-#include "actors/step/cancel_later.h"
 #include "actors/worker_actor.h"
 #include "graph/core/device_name.h"
 #include "troupe/compute_threads.h"
@@ -45,17 +46,20 @@ struct DeviceAndMemory {
 // Of the task of a device.
 std::string TaskOf(const std::string& device) { return DeviceName::ParseFull(device)->TaskName(); }
 
-// `failed` is called before the steps at `place` hear of it.
+// `renew` is called before the steps at `place` hear of it, and gives the device's next
+// incarnation.
 ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& policy, std::string place,
-                 std::function<void()> failed) {
+                 std::function<uint64_t()> renew) {
   ChildSpec c;
   c.policy = policy;
-  c.failed = [impl, name, place = std::move(place), failed = std::move(failed)](const std::string& why) {
+  c.failed = [impl, name, place = std::move(place), renew = std::move(renew)](const std::string& why) {
     spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
-    if (failed) failed();
+    const uint64_t incarnation = renew ? renew() : 0;
     impl->TellFailure(
-        {place, absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted"))});
+        {place, incarnation,
+         absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted"))});
   };
+  c.may_restart = [news = impl->news] { return news->load() == 0; };
   c.gave_up = [name](const std::string& why) {
     spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
   };
@@ -75,9 +79,8 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
     if (TaskOf(d->name()) != task->name) continue;
     std::atomic<uint64_t>* const incarnation = &impl->incarnations[i];
     own.push_back({d, incarnation});
-    // Whoever asks what begins after the death must not meet what is told to end for it.
     ChildSpec device = SpecOf(impl, "device:" + d->name(), impl->policies.device, d->name(),
-                              [incarnation] { incarnation->fetch_add(1); });
+                              [incarnation] { return incarnation->fetch_add(1) + 1; });
     device.spawn = [d, incarnation, impl](caf::actor_system& s, uint64_t) {
       return SpawnDevice(
           s, d, incarnation->load(),
@@ -329,24 +332,18 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
   }
 }
 
-void Runtime::Impl::TellFailure(const Failure& failure) {
-  decltype(on_failure) sessions;
+void Runtime::Impl::TellFailure(const actor_failed& failure) {
+  decltype(to_session) sessions;
   {
     std::lock_guard<std::mutex> lock(mu);
-    sessions = on_failure;
+    sessions = to_session;
   }
-  // Steps are marked here. What their kernels have registered is called elsewhere: it is users',
-  // and the caller, a worker or its supervisor, has others to restart.
-  CancelLater later;
-  for (const auto& [session, tell] : sessions) tell(failure);
-  later.FlushAside(aside);
-}
-
-const std::atomic<uint64_t>* Runtime::Impl::IncarnationOf(const std::string& device) const {
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i]->name() == device) return &incarnations[i];
+  for (const auto& [session, send] : sessions) {
+    // Also a session that ends meanwhile answers, or its mailbox does.
+    news->fetch_add(1);
+    const auto noted = [n = news](const failure_noted&) { n->fetch_sub(1); };
+    send(AsRequest(NewListener<failure_noted>(*system, noted), failure));
   }
-  return nullptr;
 }
 
 Runtime::Impl::Questions Runtime::Impl::RunningSteps::Ask(const Answered& answered) {

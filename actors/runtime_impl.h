@@ -1,7 +1,7 @@
 // The implementation of a Runtime. Uses CAF types, which troupe/runtime.h does not.
 //
 // Thread rule: the members are set before the runtime is shared and do not change until it ends,
-// except on_failure, which mu guards, the incarnations, and what the supervisor sets.
+// except to_session, which mu guards, the incarnations, and what the supervisor sets.
 #ifndef TROUPE_ACTORS_RUNTIME_IMPL_H_
 #define TROUPE_ACTORS_RUNTIME_IMPL_H_
 
@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "actors/stall_report.h"
@@ -33,15 +32,6 @@ class StateActors;
 struct RunningIn {
   caf::actor_system* system = nullptr;
   ~RunningIn();
-};
-
-// What an actor was doing ends with it: the steps that have a part at its place, and no others.
-struct Failure {
-  std::string place;  // the name of a device, or of a task, which is the beginning of its devices' names
-  absl::Status status;
-  bool Concerns(std::string_view device) const {
-    return device.starts_with(place) && (device.size() == place.size() || device[place.size()] == '/');
-  }
 };
 
 struct Runtime::Impl {
@@ -64,7 +54,7 @@ struct Runtime::Impl {
   std::shared_ptr<Allocator> allocator;     // set when there is a limit; the devices have shares
   std::vector<std::shared_ptr<Device>> devices;
   // The incarnations of the devices, by their place in `devices`: one more with each death of a
-  // device's actor. Edges between parts name that of the sending device.
+  // device's actor. Edges between parts name that of the sending device; sessions are told.
   std::deque<std::atomic<uint64_t>> incarnations;
   // "worker:<task>", "device:<name>", "container:<name>" -> the living actor
   std::shared_ptr<Directory> directory;
@@ -82,13 +72,14 @@ struct Runtime::Impl {
   // The actors of resources, by device (state/state_actors.h).
   std::vector<std::shared_ptr<StateActors>> states;
 
-  // Called when a worker, device or container actor died. By session; each may be called once more
-  // while its session goes.
+  // Sends a message to a session's actor, or to the next one when there is none now. By session;
+  // each may be called once more while its session goes.
   std::mutex mu;
-  std::map<const void*, std::function<void(const Failure&)>> on_failure;
-  void TellFailure(const Failure& failure);
-  // Of the device with this name; null when there is none.
-  const std::atomic<uint64_t>* IncarnationOf(const std::string& device) const;
+  std::map<const void*, std::function<void(caf::mailbox_element_ptr)>> to_session;
+  // Tells all sessions that a worker, device or container actor died.
+  void TellFailure(const actor_failed& failure);
+  // So many times a session has been told, and has not noted it yet.
+  const std::shared_ptr<std::atomic<int64_t>> news = std::make_shared<std::atomic<int64_t>>(0);
   // Asks the steps that run what they wait for and who holds memory; `answered` is called for each
   // when all of its parts have answered. The device actors, which may end after this, share it.
   using Questions = std::vector<std::shared_ptr<StepQuestion>>;

@@ -3,264 +3,47 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
-#include <deque>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include <spdlog/spdlog.h>
 
 #include "actors/actor_thread.h"
-#include "actors/ask.h"
 #include "actors/call_wait.h"
-#include "actors/device_actor.h"
 #include "actors/messages.h"
-#include "actors/pending_run.h"
-#include "actors/process.h"
-#include "actors/session_actor.h"
-#include "actors/set_nodes.h"
-#include "actors/step/partial_step.h"
-#include "actors/step_cut.h"
+#include "actors/session_impl.h"
+#include "actors/step/answers.h"
 #include "graph/core/guarded.h"
-#include "kernels/device/session_containers.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
-#include "troupe/variable.h"
 
 namespace troupe {
 namespace {
 
 std::atomic<int64_t> next_session{1};
 
-absl::Status RefuseInActor(std::string_view what) {
-  return FailedPrecondition(what,
-                            " waits for other threads, so it may not be called in an actor's handler or a callback");
-}
-
-std::atomic<int64_t> next_compile{1};
-
-// Sends a request to the session's actor, which may be elsewhere: in wire mode both the request and
-// its reply pass through their bytes. `heard` is called once; returns what names the asker.
-template <class R, class Message>
-caf::actor_addr Ask(const std::shared_ptr<SessionMaster>& master, Message message, Reply<R> heard) {
-  caf::actor_system& system = master->system();
-  if (master->wire_messages()) {
-    absl::StatusOr<Message> copy = wire::ThroughBytes(system, message);
-    if (!copy.ok()) {
-      heard(R{copy.status()});
-      return {};
-    }
-    message = *std::move(copy);
-    heard = [&system, to = std::make_shared<Reply<R>>(std::move(heard)), weak = std::weak_ptr(master)](R reply) {
-      absl::StatusOr<R> read = wire::ThroughBytes(system, reply);
-      if (!read.ok()) return (*to)(R{read.status()});
-      if constexpr (std::is_same_v<R, compile_reply>) {
-        const std::shared_ptr<SessionMaster> session = weak.lock();
-        if (session != nullptr && read->status.ok()) read->found = session->Find(read->signature);
-        if (read->status.ok() && read->found == nullptr)
-          read->status = Aborted("the session has no signature ", read->signature);
-      }
-      (*to)(*std::move(read));
-    };
-  }
-  const caf::strong_actor_ptr me = NewListener<R>(system, std::move(heard));
-  master->Send(AsRequest(me, std::move(message)));
-  return caf::actor_cast<caf::actor_addr>(me);
-}
-
-// Asks for a signature. Returns what takes the question back, if it has not been answered.
-std::function<void()> AskForSignature(const std::shared_ptr<SessionMaster>& master, compile_request request,
-                                      Reply<compile_reply> heard) {
-  const int64_t number = request.number = next_compile.fetch_add(1);
-  return
-      [asker = Ask<compile_reply>(master, std::move(request), std::move(heard)), number, weak = std::weak_ptr(master)] {
-        const std::shared_ptr<SessionMaster> session = weak.lock();
-        caf::strong_actor_ptr me = caf::actor_cast<caf::strong_actor_ptr>(asker);
-        if (session == nullptr || me == nullptr) return;  // it has been answered
-        session->Send(caf::make_mailbox_element(std::move(me), caf::make_message_id(), {}, withdraw_compile{number}));
-      };
-}
-
-absl::StatusOr<std::shared_ptr<Signature>> CompileAndWait(const std::shared_ptr<SessionMaster>& master,
-                                                          compile_request request, const Deadline& deadline,
-                                                          const CancellationToken* token, proto::RunMetadata* parts) {
-  auto wait = std::make_shared<CallWait<compile_reply>>();
-  request.graphs = parts != nullptr;
-  const auto withdraw =
-      AskForSignature(master, std::move(request), [wait](compile_reply reply) { wait->Set(std::move(reply)); });
-  compile_reply reply = wait->Wait(deadline, token, "the step's signature was not compiled");
-  if (!reply.status.ok()) {
-    withdraw();
-    return reply.status;
-  }
-  if (parts != nullptr) AddPartitionGraphs(reply, parts);
-  return std::move(reply.found);
-}
-
-// Runs a step when its signature has been compiled. `keep` lives until then; `compiled` may be
-// empty.
-void CompileAndRun(const std::shared_ptr<SessionMaster>& master, std::shared_ptr<void> keep, compile_request request,
-                   const RunOptions& run_options, const Deadline& deadline, const FeedValues& feed_values,
-                   RunCallback done, proto::RunMetadata* metadata,
-                   std::function<void(const std::shared_ptr<Signature>&)> compiled) {
-  std::vector<Tensor> values;
-  for (size_t i = 0; i < feed_values.size(); ++i) values.push_back(feed_values[i]);
-  auto pending =
-      PendingRun::Begin(master->shared_watch(), deadline, run_options.cancellation, std::move(values), std::move(done));
-  request.graphs = run_options.partition_graphs && metadata != nullptr;
-  // The token may be gone by the actor's turn; what it stands for is shared.
-  const CancellationToken token = run_options.cancellation != nullptr ? *run_options.cancellation : CancellationToken();
-  pending->WhenGivenUp(AskForSignature(master, std::move(request),
-                                       [pending, keep = std::move(keep), options = RunOptions(run_options), deadline,
-                                        token, metadata, compiled = std::move(compiled)](compile_reply reply) mutable {
-                                         PendingRun::Taken run = pending->Take();
-                                         if (reply.status.ok() && compiled) compiled(reply.found);
-                                         if (!run.done) return;
-                                         if (!reply.status.ok()) return CallDone(run.done, std::move(reply.status), {});
-                                         if (metadata != nullptr) AddPartitionGraphs(reply, metadata);
-                                         if (options.cancellation != nullptr) options.cancellation = &token;
-                                         reply.found->RunAsync(options, deadline, absl::Span<const Tensor>(run.feeds),
-                                                               std::move(run.done), metadata);
-                                       }));
-}
-
-// There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
-// said of the wrong call.
-void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
-
 }  // namespace
 
-struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
-  const int process = ThisProcess();
-  std::shared_ptr<Runtime> runtime;
-  SessionOptions options;
-  std::string id;
-  std::shared_ptr<SessionMaster> master;
-  std::shared_ptr<SignatureCache> cache;  // the master's
-  std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
-
-  std::mutex partial_mu;
-  int64_t partial_runs = 0;
-  absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial;
-  size_t partial_sweep = 16;  // so many make it worth while to look for those that have failed
-  // Why those failed that nobody has asked since; the oldest are forgotten.
-  std::deque<std::pair<std::string, absl::Status>> partial_failed;
-
-  std::mutex set_mu;
-  absl::flat_hash_set<std::string> set_nodes;  // by which variables are set: the graph has them
-
-  // Lets go of partial runs that are over: they have failed, or have ended without a fetch that a
-  // call would take.
-  void SweepPartialRunsLocked() {
-    constexpr size_t kRemembered = 64;
-    for (auto it = partial.begin(); it != partial.end();) {
-      const auto each = it++;
-      if (!each->second->over()) continue;
-      absl::Status why = each->second->failure();
-      if (!why.ok()) partial_failed.emplace_back(each->first, std::move(why));
-      partial.erase(each);
-    }
-    while (partial_failed.size() > kRemembered) partial_failed.pop_front();
-    partial_sweep = 2 * partial.size() + 16;
+void Session::Impl::EndActor() {
+  Runtime::Impl& in = *runtime->impl();
+  caf::scoped_actor self(*in.system);
+  in.root->children()->Doom(actor_name());
+  while (const caf::actor supervisor = in.root->actor()) {
+    self->monitor(supervisor);
+    self->send(supervisor, remove_child{actor_name()});
+    bool removed = false;
+    self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
+    // It lives on, and would keep what is left of each session's.
+    self->demonitor(supervisor->address());
+    if (removed) return;
   }
-  // Why a call names a partial run that is not there; of one that failed, its error, once.
-  absl::Status NoPartialRunLocked(const std::string& handle) {
-    for (auto it = partial_failed.begin(); it != partial_failed.end(); ++it) {
-      if (it->first != handle) continue;
-      absl::Status why = std::move(it->second);
-      partial_failed.erase(it);
-      return why;
-    }
-    return InvalidArgument("there is no partial run '", handle, "': it has not been set up, or is over");
-  }
-
-  void End() {
-    master->Close();
-    GiveUpPartialRuns();
-  }
-  std::string actor_name() const { return StrCat("session:", id); }
-  // Waits until there is no actor any more, nor will be.
-  void EndActor() {
-    Runtime::Impl& in = *runtime->impl();
-    caf::scoped_actor self(*in.system);
-    in.root->children()->Doom(actor_name());
-    while (const caf::actor supervisor = in.root->actor()) {
-      self->monitor(supervisor);
-      self->send(supervisor, remove_child{actor_name()});
-      bool removed = false;
-      self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
-      // It lives on, and would keep what is left of each session's.
-      self->demonitor(supervisor->address());
-      if (removed) return;
-    }
-    // Nobody watches over it.
-    const caf::actor actor = master->actor();
-    if (!actor) return;
-    self->monitor(actor);
-    self->send_exit(actor, caf::exit_reason::user_shutdown);
-    self->receive([](const caf::down_msg&) {});
-  }
-
-  ~Impl() { GiveUpPartialRuns(); }
-  void GiveUpPartialRuns() {
-    decltype(partial) runs;
-    {
-      std::lock_guard<std::mutex> lock(partial_mu);
-      runs.swap(partial);
-    }
-    for (const auto& [handle, step] : runs) step->GiveUp();
-  }
-
-  template <class FeedNames>
-  std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets,
-                                    std::string* key) {
-    return cache->Find([&](std::string* k) { AppendSignatureKey(feeds, fetches, targets, k); }, key);
-  }
-
-  // Why no call can be made any more.
-  absl::Status Usable() const {
-    if (process != ThisProcess()) return OfAnotherProcess("session");
-    if (closed->load(std::memory_order_relaxed)) return master->end();
-    return absl::OkStatus();
-  }
-
-  absl::Status Extend(extend_request request) {
-    TROUPE_RETURN_IF_ERROR(Usable());
-    if (InsideActor()) return RefuseInActor("Extend");
-    CallWait<absl::Status> waiter;
-    Ask<extend_reply>(master, std::move(request), [&](extend_reply reply) { waiter.Set(std::move(reply.status)); });
-    return waiter.Wait();
-  }
-
-  // A call's deadline counts from its beginning: compiling and running share it.
-  Deadline DeadlineOf(int64_t timeout_ms) const {
-    return timeout_ms <= 0 ? Deadline() : Deadline::In(timeout_ms, runtime->impl()->clock->Now());
-  }
-  Deadline DeadlineOf(const RunOptions& run) const {
-    return DeadlineOf(run.timeout_ms != 0 ? run.timeout_ms : options.operation_timeout_ms);
-  }
-
-  template <class FeedNames>
-  absl::StatusOr<std::shared_ptr<Signature>> Find(const FeedNames& feeds, const Names& fetches, const Names& targets,
-                                                  const Deadline& deadline = {},
-                                                  const CancellationToken* token = nullptr,
-                                                  proto::RunMetadata* parts = nullptr) {
-    TROUPE_RETURN_IF_ERROR(Usable());
-    std::string key;
-    if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
-    if (InsideActor()) return RefuseInActor("the first Run of a signature");
-    return CompileAndWait(master, {0, FeedNamesOf(feeds), fetches, targets, false}, deadline, token, parts);
-  }
-  static proto::RunMetadata* PartsOf(const RunOptions& options, proto::RunMetadata* metadata) {
-    return options.partition_graphs ? metadata : nullptr;
-  }
-  static Names FeedNamesOf(const Names& names) { return names; }
-  static Names FeedNamesOf(const Feeds& feeds) {
-    Names names;
-    for (const auto& [name, value] : feeds) names.push_back(name);
-    return names;
-  }
-};
+  // Nobody watches over it.
+  const caf::actor actor = master->actor();
+  if (!actor) return;
+  self->monitor(actor);
+  self->send_exit(actor, caf::exit_reason::user_shutdown);
+  self->receive([](const caf::down_msg&) {});
+}
 
 Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
@@ -280,8 +63,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   KnowThreadsEnd();
   CountForks();
   TROUPE_RETURN_IF_ERROR(CheckOptions(options));
-  auto impl = std::make_shared<Impl>();
-  impl->options = options;
+  auto impl = std::make_shared<Impl>(options);
   if (const char* wire = std::getenv("TROUPE_WIRE_MESSAGES"); wire != nullptr && std::string_view(wire) == "1")
     impl->options.wire_messages = true;
   impl->runtime = options.runtime;
@@ -313,8 +95,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   caf::anon_send(in.root->actor(), add_child{impl->actor_name()});
   {
     std::lock_guard<std::mutex> lock(in.mu);
-    in.on_failure[impl.get()] = [weak = std::weak_ptr(impl->master)](const Failure& failure) {
-      if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->OnFailure(failure);
+    in.to_session[impl.get()] = [weak = std::weak_ptr(impl->master)](caf::mailbox_element_ptr message) {
+      if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Send(std::move(message));
     };
     std::lock_guard<std::mutex> steps_lock(in.steps->mu);
     in.steps->ask[impl.get()] = [weak = std::weak_ptr(impl->master)](const Runtime::Impl::Answered& answered) {
@@ -336,7 +118,7 @@ Session::~Session() {
   {
     Runtime::Impl& runtime = *impl_->runtime->impl();
     std::lock_guard<std::mutex> lock(runtime.mu);
-    runtime.on_failure.erase(impl_.get());
+    runtime.to_session.erase(impl_.get());
     std::lock_guard<std::mutex> steps_lock(runtime.steps->mu);
     runtime.steps->ask.erase(impl_.get());
   }
@@ -412,222 +194,9 @@ absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList&
   return c;
 }
 
-absl::StatusOr<Tensor> Session::Get(const GraphName& tensor) {
-  if (InsideActor()) return RefuseInActor("Get");
-  std::vector<Tensor> out;
-  TROUPE_RETURN_IF_ERROR(Run({}, {tensor}, {}, &out));
-  if (out[0].dtype() == DType::kResource) {
-    const std::string_view name = std::string_view(tensor.text()).substr(0, tensor.text().find(':'));
-    return InvalidArgument("Get of '", name, "': this is a resource handle, not a value; to get the value of a ",
-                           "variable, give Get the Variable, or the name of a node that reads it ('", name,
-                           "/Read' when a Variable built it)");
-  }
-  return std::move(out[0]);
-}
-
-absl::Status Session::Set(const Variable& variable, const Tensor& value) {
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
-  if (InsideActor()) return RefuseInActor("Set");
-  TROUPE_RETURN_IF_ERROR(CheckSet(variable, value));
-  const std::string name = variable.variable_name();
-  const SetNodes nodes(variable);
-  {
-    std::lock_guard<std::mutex> lock(impl_->set_mu);
-    if (!impl_->set_nodes.contains(nodes.assign)) {
-      const absl::Status added = Extend(nodes.Graph());
-      if (absl::IsInvalidArgument(added)) {
-        return NotFound("Set of '", name, "': the session has no such variable (", added.message(),
-                        "); call Extend with the variable's graph first");
-      }
-      TROUPE_RETURN_IF_ERROR(Annotate(added, StrCat("Set of '", name, "'")));
-      impl_->set_nodes.insert(nodes.assign);
-    }
-  }
-  // The variable may keep what it is given, which the memory limit counts.
-  Tensor copy = value.Clone(impl_->runtime->impl()->allocator.get());
-  if (!copy.valid()) return ResourceExhausted("Set of '", name, "': no memory for ", value.shape().DebugString());
-  return Run({{nodes.value, std::move(copy)}}, {}, {nodes.assign}, nullptr);
-}
-
-absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, const NameList& feeds,
-                                                     const NameList& fetches, const NameList& targets) {
-  const Deadline deadline = impl_->DeadlineOf(options.timeout_ms);
-  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s,
-                          impl_->Find(feeds.get(), fetches.get(), targets.get(), deadline, options.cancellation));
-  if (options.cancellation != nullptr && options.cancellation->cancelled()) return CancelledByCaller();
-  {
-    std::lock_guard<std::mutex> lock(impl_->partial_mu);
-    const auto bound = static_cast<size_t>(impl_->options.max_partial_runs);
-    if (impl_->partial.size() >= std::min(impl_->partial_sweep, bound)) impl_->SweepPartialRunsLocked();
-    if (impl_->partial.size() >= bound) {
-      return ResourceExhausted(bound, " partial runs are open, which is SessionOptions.max_partial_runs: ",
-                               "take their fetches, give them a deadline, or give them up by PartialRunCancel");
-    }
-  }
-  if (s->turns != nullptr) TROUPE_RETURN_IF_ERROR(s->turns->Start());
-  auto step = std::make_shared<PartialStep>(std::move(s));
-  step->Start(options, deadline);
-  std::string handle;
-  {
-    std::lock_guard<std::mutex> lock(impl_->partial_mu);
-    handle = StrCat("partial/", ++impl_->partial_runs);
-    impl_->partial[handle] = std::move(step);
-  }
-  // Close gives up what it finds.
-  if (impl_->closed->load()) impl_->GiveUpPartialRuns();
-  return handle;
-}
-
-absl::Status Session::PartialRun(const RunOptions& options, const std::string& handle, const FeedList& feeds,
-                                 const NameList& fetches, std::vector<Tensor>* outputs) {
-  if (InsideActor()) return RefuseInActor("PartialRun");
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
-  std::shared_ptr<PartialStep> step;
-  {
-    std::lock_guard<std::mutex> lock(impl_->partial_mu);
-    const auto it = impl_->partial.find(handle);
-    if (it == impl_->partial.end()) return impl_->NoPartialRunLocked(handle);
-    step = it->second;
-  }
-  absl::Status s;
-  try {
-    s = step->Run(options, feeds.get(), fetches.get(), outputs);
-  } catch (const std::bad_alloc&) {
-    // Some of the feeds may have come, others not.
-    step->GiveUp();
-    s = ThrownStatus("the partial run");
-  }
-  if (step->over()) {
-    std::lock_guard<std::mutex> lock(impl_->partial_mu);
-    impl_->partial.erase(handle);
-  }
-  return s;
-}
-
-absl::Status Session::PartialRunCancel(const std::string& handle) {
-  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
-  std::shared_ptr<PartialStep> step;
-  {
-    std::lock_guard<std::mutex> lock(impl_->partial_mu);
-    const auto it = impl_->partial.find(handle);
-    if (it == impl_->partial.end()) return impl_->NoPartialRunLocked(handle);
-    step = std::move(it->second);
-    impl_->partial.erase(it);
-  }
-  step->GiveUp();
-  return absl::OkStatus();
-}
-
 absl::Status Session::Close() {
   if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
   if (!impl_->closed->load()) impl_->End();
-  return absl::OkStatus();
-}
-
-absl::Status Session::Reset(const std::vector<std::string>& containers) {
-  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
-  if (InsideActor()) return RefuseInActor("Reset");
-  Runtime::Impl& runtime = *impl_->runtime->impl();
-  for (const auto& device : runtime.devices) {
-    const caf::actor actor = runtime.directory->Find("container:" + device->name());
-    if (!actor) return runtime.directory->WhyDown("container:" + device->name());
-    reset_resources request{containers};
-    if (std::find(containers.begin(), containers.end(), "") != containers.end())
-      request.containers.push_back(OwnVariables(impl_->id));
-    TROUPE_ASSIGN_OR_RETURN(
-        const resources_reset reply,
-        Ask<resources_reset>(*runtime.system, actor, std::move(request), impl_->options.wire_messages));
-    TROUPE_RETURN_IF_ERROR(reply.status);
-  }
-  return absl::OkStatus();
-}
-
-namespace {
-
-// Names of the session's own containers in a snapshot, which is of no session, and on a device.
-std::string OnDevice(const std::string& container, const std::string& session) {
-  return container == kOwnVariablesContainer ? OwnVariables(session)
-         : container == kOwnStateContainer   ? OwnState(session)
-                                             : container;
-}
-std::string InSnapshot(const std::string& container, const std::string& session) {
-  return container == OwnVariables(session) ? kOwnVariablesContainer
-         : container == OwnState(session)   ? kOwnStateContainer
-                                            : container;
-}
-
-absl::Status CheckContainers(const std::vector<std::string>& containers, bool own) {
-  for (const std::string& c : containers) {
-    if (!c.empty() && c[0] == '/' && !(own && (c == kOwnVariablesContainer || c == kOwnStateContainer)))
-      return InvalidArgument("container '", c, "' is no name for a container: it begins with '/'");
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& options) {
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
-  if (InsideActor()) return RefuseInActor("SnapshotState");
-  TROUPE_RETURN_IF_ERROR(CheckContainers(options.containers, false));
-  StateSnapshot snapshot;
-  snapshot.containers = options.containers;
-  snapshot.containers.push_back(kOwnVariablesContainer);
-  snapshot.containers.push_back(kOwnStateContainer);
-  const int64_t ms = options.timeout_ms != 0 ? options.timeout_ms : impl_->options.operation_timeout_ms;
-  const caf::duration wait = ms > 0 ? caf::duration(std::chrono::milliseconds(ms)) : caf::duration(caf::infinite);
-  Runtime::Impl& runtime = *impl_->runtime->impl();
-  snapshot_resources request;
-  for (const std::string& c : snapshot.containers) request.containers.push_back(OnDevice(c, impl_->id));
-  const auto take = [&]() -> absl::Status {
-    for (const auto& device : runtime.devices) {
-      const caf::actor actor = runtime.directory->Find("container:" + device->name());
-      if (!actor) return runtime.directory->WhyDown("container:" + device->name());
-      TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply,
-                              Ask<resource_snapshot>(*runtime.system, actor, request, impl_->options.wire_messages,
-                                                     wait, "updates of variables did not end"));
-      TROUPE_RETURN_IF_ERROR(reply.status);
-      for (resource_snapshot::Entry& e : reply.entries) {
-        snapshot.entries.push_back({device->name(), InSnapshot(e.container, impl_->id), std::move(e.name),
-                                    std::move(e.kind), std::move(e.tensors)});
-      }
-    }
-    return absl::OkStatus();
-  };
-  const SteadyTime at = ms > 0 ? TimeAfter(std::chrono::steady_clock::now(), ms) : SteadyTime::max();
-  const SessionMaster& master = *impl_->master;
-  StepCut cut(&master.gate(), [&] { return master.Living(); });
-  TROUPE_RETURN_IF_ERROR(options.between_steps ? master.gate().WhileShut(
-                                                     at, [&] { return cut.Busy(); }, take)
-                                               : take());
-  return snapshot;
-}
-
-absl::Status Session::RestoreState(const StateSnapshot& snapshot) {
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
-  if (InsideActor()) return RefuseInActor("RestoreState");
-  TROUPE_RETURN_IF_ERROR(CheckContainers(snapshot.containers, true));
-  Runtime::Impl& runtime = *impl_->runtime->impl();
-  std::map<std::string, restore_resources> requests;  // by device
-  for (const auto& device : runtime.devices) {
-    for (const std::string& c : snapshot.containers) requests[device->name()].whole.push_back(OnDevice(c, impl_->id));
-  }
-  for (const StateSnapshot::Entry& e : snapshot.entries) {
-    TROUPE_RETURN_IF_ERROR(CheckContainers({e.container}, true));
-    const bool known = std::any_of(runtime.devices.begin(), runtime.devices.end(),
-                                   [&](const auto& d) { return d->name() == e.device; });
-    if (!known)
-      return NotFound("'", e.name, "' was saved on device '", e.device, "', which this runtime does not have");
-    requests[e.device].entries.push_back({OnDevice(e.container, impl_->id), e.name, e.kind, e.tensors});
-  }
-  for (auto& [device, request] : requests) {
-    const caf::actor actor = runtime.directory->Find("container:" + device);
-    if (!actor) return runtime.directory->WhyDown("container:" + device);
-    TROUPE_ASSIGN_OR_RETURN(
-        const resources_restored reply,
-        Ask<resources_restored>(*runtime.system, actor, std::move(request), impl_->options.wire_messages));
-    TROUPE_RETURN_IF_ERROR(reply.status);
-  }
   return absl::OkStatus();
 }
 
@@ -664,85 +233,6 @@ std::vector<std::string> Session::RunningSteps() const {
       lines.push_back(l.rfind(' ', 0) == 0 ? l : StrCat("step ", a.step_id, " (", a.what, "): ", l));
   }
   return lines;
-}
-
-namespace {
-
-// Compiles what `old` was compiled for anew. Blocks.
-absl::StatusOr<std::shared_ptr<Signature>> Renew(const std::shared_ptr<Signature>& old, const Deadline& deadline,
-                                                 const CancellationToken* token) {
-  const std::shared_ptr<SessionMaster> master = old->master.lock();
-  if (master == nullptr) return old;  // the session is closed, which is what a step of it says
-  if (InsideActor()) return RefuseInActor("the first Run after a device was restarted");
-  TROUPE_ASSIGN_OR_RETURN(
-      std::shared_ptr<Signature> fresh,
-      CompileAndWait(master, {0, old->feeds, old->fetches, old->targets, false}, deadline, token, nullptr));
-  old->SetSuccessor(fresh);
-  return fresh;
-}
-
-// The one that `s` has been followed by, or itself.
-std::shared_ptr<Signature> Latest(std::shared_ptr<Signature> s) {
-  const std::shared_ptr<Signature> first = s;
-  while (s->stale()) {
-    std::shared_ptr<Signature> next = s->successor();
-    if (next == nullptr) break;
-    s = std::move(next);
-  }
-  if (s != first) first->SetSuccessor(s);
-  return s;
-}
-
-absl::Status RunRenewed(const std::shared_ptr<Signature>& signature, const RunOptions& options,
-                        absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
-  const Deadline deadline = signature->DeadlineOf(options);
-  std::shared_ptr<Signature> s = Latest(signature);
-  if (s->stale()) {
-    TROUPE_ASSIGN_OR_RETURN(s, Renew(s, deadline, options.cancellation));
-  }
-  return s->RunBlocking(options, deadline, feeds, outputs, metadata);
-}
-
-void RunRenewedAsync(const std::shared_ptr<Signature>& signature, const RunOptions& options,
-                     absl::Span<const Tensor> feeds, RunCallback done, proto::RunMetadata* metadata) {
-  const Deadline deadline = signature->DeadlineOf(options);
-  const std::shared_ptr<Signature> s = Latest(signature);
-  const std::shared_ptr<SessionMaster> master = s->stale() ? s->master.lock() : nullptr;
-  if (master == nullptr) return s->RunAsync(options, deadline, feeds, std::move(done), metadata);
-  if (absl::Status wrong = s->CheckFeeds(feeds); !wrong.ok()) return CallDone(done, std::move(wrong), {});
-  RunOptions plain = options;
-  plain.partition_graphs = false;  // a Callable has none to give
-  CompileAndRun(master, s, {0, s->feeds, s->fetches, s->targets, false}, plain, deadline, feeds, std::move(done),
-                metadata, [s](const std::shared_ptr<Signature>& fresh) { s->SetSuccessor(fresh); });
-}
-
-}  // namespace
-
-absl::Status Callable::Usable() const {
-  if (signature_ == nullptr)
-    return FailedPrecondition("the Callable is empty: it was not made by Session::Prepare, or was moved from");
-  return process_ == ThisProcess() ? absl::OkStatus() : OfAnotherProcess("session");
-}
-absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
-  return Run({}, feeds, outputs);
-}
-absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
-                           proto::RunMetadata* metadata) const {
-  if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
-    return Usable();
-  if (signature_->stale()) [[unlikely]]
-    return RunRenewed(signature_, options, feeds, outputs, metadata);
-  return signature_->RunBlocking(options, signature_->DeadlineOf(options), feeds, outputs, metadata);
-}
-void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
-                        proto::RunMetadata* metadata) const {
-  if (done == nullptr) [[unlikely]]
-    return NoCallback();
-  if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
-    return CallDone(done, Usable(), {});
-  if (signature_->stale()) [[unlikely]]
-    return RunRenewedAsync(signature_, options, feeds, std::move(done), metadata);
-  signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);
 }
 
 caf::actor ActorOf(const Session& session) { return session.impl()->master->actor(); }

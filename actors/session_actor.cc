@@ -120,6 +120,14 @@ caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster>
       },
       [self](get_session_stats) { return session_stats{self->state.master->calls_waiting()}; },
       [self](const device_list& m) { self->state.master->DevicesCame(m); },
+      [self](actor_failed& m) {
+        SessionMaster& master = *self->state.master;
+        if (master.wire_messages()) {
+          if (auto copy = wire::ThroughBytes(master.system(), m); copy.ok()) m = *std::move(copy);
+        }
+        master.OnFailure(m);
+        return failure_noted{};
+      },
       [self](graph_registered& m) { self->state.master->GraphRegistered(std::move(m)); },
       [self](step_answered& m) {
         auto request = self->state.waiting.extract(m.request);

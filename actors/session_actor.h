@@ -29,6 +29,8 @@
 //   open    (the worker of a task that was asked dies)
 //                                     16 the compile that waits for its devices begins; one that waits for its parts is answered
 //                                                                                                              ABORTED
+//   any     actor_failed              18 abort the steps that have a part there; signatures whose edges name an incarnation
+//                                        of a device that is over are compiled anew                            failure_noted
 //   any     withdraw_compile          17 its request is answered; the compile ends if nobody else waits for it  CANCELLED
 //
 // All that the session is lies in its SessionMaster: graph, signatures, steps and the queue of
@@ -36,10 +38,6 @@
 // waits for the next one; an Extend that is being imported gets its true answer. A compile that is
 // under way ends, since nobody waits for it any more. Steps do not hear of it, except those that
 // the actor runs for run_request.
-//
-// The master is also told, in the turn of a supervisor, when an actor of the runtime died
-// (Runtime::Impl::TellFailure): it aborts the steps that have a part there. Signatures whose edges
-// name an incarnation of a device that is over leave the cache, and are compiled anew.
 //
 // Queued work (1, 3) runs on a thread of its own, one piece at a time in the order of the messages;
 // the actor answers everything else meanwhile (aside.h). A compile for which no call waits any more
@@ -64,6 +62,7 @@
 //   13          edge_13_an_actor_that_dies_too_often_ends_the_session
 //   14, 15, 16  edges_14_to_16_devices_are_asked_for_when_they_may_have_changed
 //   17          edge_17_a_compile_for_which_nobody_waits_ends
+//   18          edge_18_a_death_is_told_in_a_message
 // and tests/cast/tasks_test.cc:
 //   3, 6, 16    a_signature_is_registered_once_for_each_task
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
@@ -138,8 +137,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void Withdraw(const caf::actor_addr& asker, int64_t number);
   // Fails the steps that run now; the session stays usable.
   void AbortAll(const absl::Status& status);
-  // The same for the steps that an actor's death concerns.
-  void OnFailure(const Failure& failure);
+  // The same for the steps that an actor's death concerns. Signatures whose edges name an
+  // incarnation of a device that is over leave the cache.
+  void OnFailure(const actor_failed& failure);
   // What a worker has answered.
   void DevicesCame(const device_list& answer);
   void GraphRegistered(graph_registered answer);

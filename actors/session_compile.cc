@@ -360,7 +360,6 @@ SessionMaster::Answer SessionMaster::Register(const Registering& p) {
     EdgeTable::Edge& edge = signature->edges[i];
     const size_t device = edge.name.find(';');
     if (device == std::string::npos) continue;
-    edge.living = runtime_->impl()->IncarnationOf(edge.name.substr(0, device));
     edge.incarnation = std::strtoull(edge.name.c_str() + device + 1, nullptr, 16);
   }
   {
@@ -372,6 +371,8 @@ SessionMaster::Answer SessionMaster::Register(const Registering& p) {
     }
     signature->number = ++last_signature_;
     signatures_.push_back(signature);
+    // Edges are named as their devices were told; some may have died since.
+    for (const PartEdges& e : edges) signature->edges.Renew(e.device, tasks_.IncarnationOf(e.device));
   }
   // From here on OnFailure finds it.
   if (!signature->edges.Live()) {

@@ -115,6 +115,7 @@ void SessionMaster::Refuse(caf::mailbox_element& request, const absl::Status& st
   const caf::type_erased_tuple& content = request.content();
   if (content.match_elements<extend_request>()) ReplyTo<extend_reply>(request.sender, request.mid)({status});
   if (content.match_elements<compile_request>()) ReplyTo<compile_reply>(request.sender, request.mid)({status});
+  if (content.match_elements<actor_failed>()) ReplyTo<failure_noted>(request.sender, request.mid)({status});
 }
 
 void SessionMaster::CompileCall::Tell(const Answer& answer) {
@@ -350,15 +351,17 @@ void SessionMaster::AbortAll(const absl::Status& status) {
   for (const auto& s : Living()) s->AbortAll(status);
 }
 
-void SessionMaster::OnFailure(const Failure& failure) {
-  const CancelLater later;
+void SessionMaster::OnFailure(const actor_failed& failure) {
+  CancelLater later;
   {
     std::lock_guard<std::mutex> lock(mu_);
     tasks_.Forget(failure.place);
+    if (failure.incarnation != 0) tasks_.Renew(failure.place, failure.incarnation);
   }
   FailRegistering(failure.place);
   GoOn();
   for (const auto& s : Living()) {
+    if (failure.incarnation != 0) s->edges.Renew(failure.place, failure.incarnation);
     if (!s->edges.Live()) {
       s->SetStale();
       cache_->Remove(s.get());
@@ -366,6 +369,8 @@ void SessionMaster::OnFailure(const Failure& failure) {
     const auto there = [&](const auto& part) { return failure.Concerns(part->device->name()); };
     if (std::any_of(s->parts.begin(), s->parts.end(), there)) s->AbortAll(failure.status);
   }
+  // What kernels have registered is users': nobody may wait for it here.
+  later.FlushAside(runtime_->impl()->aside);
 }
 
 void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {

@@ -121,7 +121,7 @@ void Children::TakeOver(caf::event_based_actor* self) {
       c->state == State::kWatching ? self->send_exit(c->actor, caf::exit_reason::user_shutdown) : Forget(number);
     } else if (c->state == State::kBackingOff) {
       // The timer went with the supervisor that had set it.
-      Start(self, number, c);
+      OnRestart(self, number);
     }
   }
 }
@@ -170,7 +170,10 @@ void Children::Start(caf::event_based_actor* self, uint64_t number, Child* c) {
 
 void Children::OnRestart(caf::event_based_actor* self, uint64_t number) {
   Child* const c = Find(number);
-  if (c != nullptr && c->state == State::kBackingOff) Start(self, number, c);
+  if (c == nullptr || c->state != State::kBackingOff) return;
+  if (!c->spec.may_restart || c->spec.may_restart()) return Start(self, number, c);
+  constexpr std::chrono::milliseconds kSoon{1};
+  self->delayed_send(self, kSoon, restart_child{number});
 }
 
 void Children::StopAll() {

@@ -121,6 +121,8 @@ struct ChildSpec {
   std::function<caf::actor(caf::actor_system&, uint64_t incarnation)> spawn;
   // Called in the supervisor's turn. May be empty.
   std::function<void(const std::string&why)> failed, gave_up;
+  // While it says false, the next incarnation is not spawned yet. May be empty.
+  std::function<bool()> may_restart;
   std::function<void(uint64_t incarnation)> restarted;
 };
 

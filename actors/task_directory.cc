@@ -56,6 +56,23 @@ void TaskDirectory::ForgetAll() {
   for (Task& t : tasks_) t.state = State::kUnknown;
 }
 
+uint64_t TaskDirectory::IncarnationOf(std::string_view device) const {
+  for (const Task& t : tasks_) {
+    for (const device_list::Device& d : t.devices) {
+      if (d.name == device) return d.incarnation;
+    }
+  }
+  return 0;
+}
+
+void TaskDirectory::Renew(std::string_view device, uint64_t incarnation) {
+  for (Task& t : tasks_) {
+    for (device_list::Device& d : t.devices) {
+      if (d.name == device) d.incarnation = incarnation;
+    }
+  }
+}
+
 void TaskDirectory::AskAgain() {
   for (uint32_t i = 0; i < tasks_.size(); ++i) AskAgain(i);
 }

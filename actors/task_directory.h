@@ -48,6 +48,9 @@ class TaskDirectory {
   // `place`: the name of a task, or of a device of it.
   void Forget(std::string_view place);
   void ForgetAll();
+  // The incarnation of a device that lives, as told last; 0: the device is not known.
+  uint64_t IncarnationOf(std::string_view device) const;
+  void Renew(std::string_view device, uint64_t incarnation);
   // The answers that are to come may be lost. That of one task is.
   void AskAgain();
   void AskAgain(uint32_t task);

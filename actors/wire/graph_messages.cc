@@ -38,6 +38,21 @@ caf::error inspect(caf::deserializer& f, GraphValue& x) {
   return caf::none;
 }
 
+caf::error inspect(caf::serializer& f, actor_failed& x) {
+  wire::StatusFields status = wire::FieldsOf(x.status);
+  return f(x.place, x.incarnation, status);
+}
+caf::error inspect(caf::deserializer& f, actor_failed& x) {
+  wire::StatusFields status;
+  if (caf::error e = f(x.place, x.incarnation, status)) return e;
+  x.status = wire::StatusOf(status);
+  // A step that is told to end must have a reason.
+  return x.status.ok() ? caf::error(caf::sec::invalid_argument) : caf::error();
+}
+
+caf::error inspect(caf::serializer& f, failure_noted& x) { return wire::WriteStatus(f, x); }
+caf::error inspect(caf::deserializer& f, failure_noted& x) { return wire::ReadStatus(f, &x); }
+
 caf::error inspect(caf::serializer& f, graph_registered& x) {
   wire::StatusFields status = wire::FieldsOf(x.status);
   return f(x.compile, x.task, status, x.handle, x.parts, x.graphs);

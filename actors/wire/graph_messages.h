@@ -5,6 +5,8 @@
 //   worker   session  device_list        these, in the incarnations that live now
 //   session  worker   register_graph     here are the parts of a graph that stand on your task
 //   worker   session  graph_registered   they are compiled, or an error; the ends of their edges
+//   runtime  session  actor_failed       an actor has died: what it was doing is over
+//   session  runtime  failure_noted      the steps that it concerns have been told to end
 //
 // Within a process a graph travels by reference, and two messages carry short cuts beside their
 // values: register_graph to those who wait for it, graph_registered to the compiled parts. Who
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/wire/part_messages.h"
@@ -72,6 +75,21 @@ struct register_graph {
   std::shared_ptr<const Interest> interest;
 };
 
+// What an actor was doing ends with it: the steps that have a part at its place, and no others.
+// Nobody is spawned in its place before all sessions have noted it; so no step that begins
+// afterwards is taken for one that ran before.
+struct actor_failed {
+  std::string place;         // the name of a device, or of a task, which is the beginning of its devices' names
+  uint64_t incarnation = 0;  // of the device from now on; 0: as before
+  absl::Status status;       // of those steps
+  bool Concerns(std::string_view device) const {
+    return device.starts_with(place) && (device.size() == place.size() || device[place.size()] == '/');
+  }
+};
+struct failure_noted {
+  absl::Status status;  // an error: there is no session any more
+};
+
 // The ends of the edges of one part.
 struct PartEdges {
   struct End {
@@ -99,6 +117,10 @@ caf::error inspect(caf::serializer& f, GraphValue& x);
 caf::error inspect(caf::deserializer& f, GraphValue& x);
 caf::error inspect(caf::serializer& f, graph_registered& x);
 caf::error inspect(caf::deserializer& f, graph_registered& x);
+caf::error inspect(caf::serializer& f, actor_failed& x);
+caf::error inspect(caf::deserializer& f, actor_failed& x);
+caf::error inspect(caf::serializer& f, failure_noted& x);
+caf::error inspect(caf::deserializer& f, failure_noted& x);
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, list_devices& x) {
   return f(x.number);

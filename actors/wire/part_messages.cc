@@ -16,6 +16,13 @@ bool EdgeTable::Live() const {
   return std::all_of(edges_.begin(), edges_.end(), [](const Edge& e) { return e.Lives(); });
 }
 
+void EdgeTable::Renew(std::string_view device, uint64_t incarnation) const {
+  for (const Edge& e : edges_) {
+    if (EdgeSender(e.name) != device) continue;
+    std::atomic_ref<bool>(e.over).store(e.incarnation != incarnation, std::memory_order_relaxed);
+  }
+}
+
 absl::Status EdgeTable::Outdated(const Edge& edge, uint64_t incarnation) {
   return absl::AbortedError(StrCat("a message on edge '", edge.name, "' is refused: it comes from incarnation ",
                                    incarnation, " of its device, which is not the one that lives now"));

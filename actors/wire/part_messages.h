@@ -141,7 +141,7 @@ using step_message = std::variant<part_done, part_failed, result, stall_report>;
 
 // The edges between the parts of one compiled graph, by number.
 //
-// Thread rule: made by one thread, then read by all.
+// Thread rule: made by one thread, then read by all; Renew from any.
 class EdgeTable {
  public:
   struct Edge {
@@ -150,11 +150,10 @@ class EdgeTable {
     // The value stays with its sender until the receiver grants it (graph/passes/recv_schedule.h).
     bool granted = false;
     PartAddress sender;  // of one that is granted
-    // Of the sender's device: the one that the name bears, and the one that lives now. Null: it is
-    // not known here.
+    // Of the sender's device, as the name bears it; and whether it is over.
     uint64_t incarnation = 0;
-    const std::atomic<uint64_t>* living = nullptr;
-    bool Lives() const { return living == nullptr || living->load(std::memory_order_relaxed) == incarnation; }
+    mutable bool over = false;
+    bool Lives() const { return !std::atomic_ref<bool>(over).load(std::memory_order_relaxed); }
   };
   // The number of the edge with this name; a new one when there is none.
   uint32_t Add(const std::string& name);
@@ -164,8 +163,10 @@ class EdgeTable {
   Edge& operator[](uint32_t number) { return edges_[number]; }
   const Edge& operator[](uint32_t number) const { return edges_[number]; }
   size_t size() const { return edges_.size(); }
-  // Whether the names of all edges bear incarnations that live.
+  // Whether the names of all edges bear incarnations that live, as far as is known here.
   bool Live() const;
+  // Takes note of which incarnation of a device lives. From any thread.
+  void Renew(std::string_view device, uint64_t incarnation) const;
   // ABORTED for a message whose edge bears an incarnation that is over, or that bears another one
   // than its edge.
   absl::Status Refuse(const part_message& message) const {

@@ -316,13 +316,14 @@ BOOST_FIXTURE_TEST_CASE(a_tensor_of_an_incarnation_that_is_over_is_refused, Deat
       return status;
     };
     TROUPE_REQUIRE_OK(run());
-    runtime->impl()->incarnations[1].fetch_add(1);
+    const uint64_t lives = s->edges[0].incarnation;
+    s->edges.Renew(std::string(EdgeSender(s->edges[0].name)), lives + 1);
     BOOST_TEST(!s->edges.Live());
     const absl::Status refused = run();
     BOOST_TEST(absl::IsAborted(refused), refused);
     BOOST_TEST(refused.message().find("is refused: it comes from incarnation") != std::string::npos, refused);
     // A message that bears another incarnation than its edge.
-    runtime->impl()->incarnations[1].fetch_sub(1);
+    s->edges.Renew(std::string(EdgeSender(s->edges[0].name)), lives);
     TROUPE_REQUIRE_OK(s->edges.Refuse(tensor_to_part{1, 0, {}, false, {}, s->edges[0].incarnation}));
     BOOST_TEST(absl::IsAborted(s->edges.Refuse(tensor_to_part{1, 0, {}, false, {}, s->edges[0].incarnation + 1})));
     BOOST_TEST(absl::IsAborted(s->edges.Refuse(grant{1, 0, {}, s->edges[0].incarnation - 1})));

@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(a_death_at_any_edge_is_answered_and_the_next_call_works) {
           if (!target) continue;  // an executor that nobody has made yet
           s.stage.Kill(target);
           ++kills;
-          // How far the call has come when the actor dies, and its supervisor hears of it.
+          // How far the call has come when the actor dies, and who is concerned hears of it.
           bool begun = false, answered = false, heard = false;
           for (;;) {
             const bool has_begun = (before + s.stage.Queue()).find("run_step") != std::string::npos;
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_death_at_any_edge_is_answered_and_the_next_call_works) {
             StrAppend(&before, line, "\n");
             const bool news = line.find(who.rfind("executor", 0) == 0 || who == "session" || who == "supervisor"
                                             ? "<- exit"
-                                            : "<- down") != std::string::npos;
+                                            : "<- actor_failed") != std::string::npos;
             if (!news || std::exchange(heard, true)) continue;
             begun = has_begun;
             answered = has_answer;

@@ -101,7 +101,8 @@ BOOST_FIXTURE_TEST_CASE(edge_5_while_the_worker_is_down_a_compile_is_refused, As
   stage.Kill(Find("worker"));
   BOOST_TEST(Go() == R"(
 worker <- exit | 
-supervisor <- down | )");
+supervisor <- down | 
+session <- actor_failed | )");
   AskCompile({"x"}, {"twice"});
   BOOST_TEST(Go() == R"(
 session <- compile_request | compile UNAVAILABLE; )");
@@ -220,7 +221,8 @@ session <- graph_registered | compile OK; )");
   BOOST_TEST(Go() == R"(
 session <- compile_request | 
 worker <- exit | 
-supervisor <- down | compile UNAVAILABLE; )");
+supervisor <- down | 
+session <- actor_failed | compile UNAVAILABLE; )");
   stage.Advance(1s);
   stage.Play();
   AskCompile({"x"}, {"x"});
@@ -231,7 +233,8 @@ supervisor <- down | compile UNAVAILABLE; )");
   BOOST_TEST(Go() == R"(
 session <- compile_request | 
 worker2 <- exit | 
-supervisor <- down | compile ABORTED; )");
+supervisor <- down | 
+session <- actor_failed | compile ABORTED; )");
 }
 
 // One caller after the other goes; the last one takes the compile along, whatever it has come to.
@@ -270,6 +273,47 @@ session <- graph_registered | compile OK; )");
 session <- compile_request | 
 worker <- register_graph | 
 session <- graph_registered | compile OK; )");
+}
+
+BOOST_FIXTURE_TEST_CASE(edge_18_a_death_is_told_in_a_message, Asked) {
+  Extend();
+  Warm(feeds, {"never"});
+  Start({"never"});
+  stage.Play();
+  const std::string device = "device:" + runtime->devices()[0].name;
+  stage.Kill(Find(device));
+  BOOST_TEST(stage.Deliver() == "device <- exit");
+  BOOST_TEST(stage.Deliver() == "worker <- down");
+  BOOST_TEST(State() == "running");
+  BOOST_TEST(stage.Queue() == "session <- actor_failed");
+  stage.Play();
+  BOOST_TEST(State() == "ABORTED");
+  BOOST_TEST(*runtime->impl()->news == 0);
+  stage.Advance(2ms);
+  stage.Play();
+  BOOST_TEST(!!Find(device));
+  // Nobody takes the place of a dead actor before all sessions have heard: not while a session has
+  // no actor either.
+  Start({"never"});
+  stage.Play();
+  stage.Kill(ActorOf(*session));
+  stage.Play();
+  stage.Kill(Find(device));
+  stage.Play();
+  BOOST_TEST(*runtime->impl()->news == 1);
+  BOOST_TEST(State() == "running");
+  for (int i = 0; i < 100 && !ActorOf(*session); ++i) {
+    BOOST_TEST(!Find(device));
+    stage.Advance(1ms);
+    stage.Play();
+  }
+  BOOST_TEST(State() == "ABORTED");
+  for (int i = 0; i < 100 && !Find(device); ++i) {
+    stage.Advance(1ms);
+    stage.Play();
+  }
+  BOOST_TEST(!!Find(device));
+  BOOST_TEST(*runtime->impl()->news == 0);
 }
 
 BOOST_FIXTURE_TEST_CASE(edges_9_to_11_close_ends_what_runs_and_refuses_what_comes, Asked) {

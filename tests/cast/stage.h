@@ -167,6 +167,7 @@ class Stage {
     if (c.match_elements<graph_registered>()) return "graph_registered";
     if (c.match_elements<list_devices>()) return "list_devices";
     if (c.match_elements<device_list>()) return "device_list";
+    if (c.match_elements<actor_failed>()) return "actor_failed";
     if (c.match_elements<get_device_stats>()) return "get_device_stats";
     if (c.match_elements<device_stats>()) return "device_stats";
     if (c.match_elements<list_resources>()) return "list_resources";

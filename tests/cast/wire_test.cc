@@ -430,6 +430,13 @@ BOOST_AUTO_TEST_CASE(messages_of_sessions_come_back_equal) {
   BOOST_TEST(wire::ThroughBytes(System(), close).ok());
   close_reply closed{Failure()};
   BOOST_TEST((wire::ThroughBytes(System(), closed).value().status == Failure()));
+  actor_failed death{"/job:a", 9, Failure()};
+  const actor_failed f = wire::ThroughBytes(System(), death).value();
+  BOOST_TEST((f.place == "/job:a" && f.incarnation == 9u && f.status == Failure()));
+  death.status = absl::OkStatus();
+  BOOST_TEST(!wire::ThroughBytes(System(), death).ok());  // nothing ends without a reason
+  failure_noted noted{Failure()};
+  BOOST_TEST((wire::ThroughBytes(System(), noted).value().status == Failure()));
 }
 
 // Reads the bytes cut off at every length, and with random ones changed.
@@ -481,6 +488,8 @@ BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
   Spoil(SomeSignature());
   Spoil(withdraw_compile{5});
   Spoil(close_reply{Failure()});
+  Spoil(actor_failed{"/job:a", 9, Failure()});
+  Spoil(failure_noted{Failure()});
 }
 
 // The header of a tensor may say anything: no memory is taken before its bytes are there.

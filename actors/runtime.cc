@@ -30,8 +30,9 @@ class Config : public caf::actor_system_config {
   explicit Config(int threads) {
     set("scheduler.max-threads", static_cast<size_t>(threads));
     set("scheduler.max-throughput", static_cast<size_t>(50));
-    // A scheduler's thread without work looks for some every 100 us, by default for 50 ms, and takes
-    // a processor from kernels and compiles meanwhile. After 1 ms it sleeps until a message comes.
+    // A scheduler's thread without work looks for some every 100 us, by default for 50 ms, and
+    // takes a processor from kernels and compiles meanwhile. After 1 ms it sleeps until a message
+    // comes.
     set("work-stealing.moderate-poll-attempts", static_cast<size_t>(10));
   }
 };

@@ -61,7 +61,12 @@ void StepGate::LookThroughQueue() {
 
 absl::Status StepGate::WhileShut(SteadyTime at, const std::function<int()>& busy,
                                  const std::function<absl::Status()>& work) {
-  std::lock_guard<std::mutex> one(one_);
+  std::unique_lock<std::timed_mutex> one(one_, std::defer_lock);
+  while (!one.try_lock_for(kLook)) {
+    if (closed_->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    if (std::chrono::steady_clock::now() >= at)
+      return DeadlineExceeded("another snapshot of the session's state has not ended in time");
+  }
   struct Opener {
     StepGate* gate;
     ~Opener() { gate->Open(); }

@@ -66,8 +66,8 @@ class StepGate {
 
   // Shuts the gate for level 0, waits until `busy` gives 0, calls `work` and opens the gate; one
   // caller at a time. `busy` may shut it for all levels below a number (ShutBelow), higher each
-  // time. DEADLINE_EXCEEDED when steps are still under way after `at`, and CANCELLED when the
-  // session is closed; `work` is not called then.
+  // time. DEADLINE_EXCEEDED when steps, or another caller, are still under way after `at`, and
+  // CANCELLED when the session is closed; `work` is not called then.
   absl::Status WhileShut(SteadyTime at, const std::function<int()>& busy, const std::function<absl::Status()>& work);
   void ShutBelow(int level) { shut_.store(level, std::memory_order_seq_cst); }
 
@@ -85,7 +85,7 @@ class StepGate {
 
   const std::shared_ptr<std::atomic<bool>> closed_;
   std::atomic<int> shut_{0};  // holds steps of lower levels
-  std::mutex one_;            // held by who has shut it
+  std::timed_mutex one_;      // held by who has shut it
   std::mutex mu_;
   std::condition_variable changed_;
   std::list<Queued> queue_;  // guarded by mu_

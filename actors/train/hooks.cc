@@ -7,6 +7,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "actors/aside.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/train/global_step.h"
@@ -137,7 +138,7 @@ absl::Status CheckpointSaverHook::Save(Session& session, int64_t step, bool wait
                      step](absl::StatusOr<std::string> path) {
     absl::Status s = path.status();
     if (s.ok() && events != nullptr) s = events->AddSessionLog(SessionEvent::kCheckpoint, step, *path);
-    if (s.ok() && after) after(*path, step);
+    if (s.ok() && after) CallUser("after_save of a CheckpointSaverHook", [&] { after(*path, step); });
     std::lock_guard<std::mutex> lock(saves->mu);
     if (saves->failed.ok()) saves->failed = std::move(s);
   };

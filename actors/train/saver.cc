@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -396,6 +397,41 @@ struct Saver::Disk {
   struct Left {
     std::string folder, begin;
   };
+  // The order of saves: each that has taken its values draws a ticket, and they are written in turn.
+  static constexpr uint64_t kMostUnwritten = 8;
+  std::mutex order;
+  std::condition_variable moved_on;
+  uint64_t drawn = 0, written = 0;  // guarded by `order`
+  // Waits until few enough are unwritten that another may hold values in memory.
+  void WaitForRoom() {
+    std::unique_lock<std::mutex> lock(order);
+    moved_on.wait(lock, [this] { return drawn - written < kMostUnwritten; });
+  }
+  // A place in the order, given up when this is destroyed.
+  class Ticket {
+   public:
+    explicit Ticket(std::shared_ptr<Disk> disk) : disk_(std::move(disk)) {
+      std::lock_guard<std::mutex> lock(disk_->order);
+      number_ = disk_->drawn++;
+    }
+    ~Ticket() {
+      WaitForTurn();
+      std::lock_guard<std::mutex> lock(disk_->order);
+      ++disk_->written;
+      disk_->moved_on.notify_all();
+    }
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    void WaitForTurn() const {
+      std::unique_lock<std::mutex> lock(disk_->order);
+      disk_->moved_on.wait(lock, [this] { return disk_->written == number_; });
+    }
+
+   private:
+    const std::shared_ptr<Disk> disk_;
+    uint64_t number_ = 0;
+  };
+
   std::mutex mu;  // held while a save writes; guards what follows
   std::vector<Kept> kept;
   std::vector<std::string> old;  // checkpoints that could not be deleted yet
@@ -490,10 +526,11 @@ struct Saver::Disk {
 // What one save writes.
 struct Saver::Job {
   std::string folder, prefix;
-  std::string name;                       // of the checkpoint: the prefix, or what the nodes call it
-  SaveOptions options;                    // without the graph
-  std::optional<StateSnapshot> snapshot;  // none: the graph's nodes have written the checkpoint
-  std::string meta;                       // the bytes of the MetaGraph; "" = none
+  std::string name;                            // of the checkpoint: the prefix, or what the nodes call it
+  SaveOptions options;                         // without the graph
+  std::optional<StateSnapshot> snapshot;       // none: the graph's nodes have written the checkpoint
+  std::string meta;                            // the bytes of the MetaGraph; "" = none
+  std::shared_ptr<const Disk::Ticket> ticket;  // drawn when the values have been taken
 };
 
 std::shared_ptr<Saver::Disk> Saver::NewDisk() { return std::make_shared<Disk>(); }
@@ -646,6 +683,7 @@ absl::Status Saver::WriteValues(const Job& job) const {
 }
 
 absl::StatusOr<std::string> Saver::Write(const Job& job) const {
+  job.ticket->WaitForTurn();
   std::lock_guard<std::mutex> lock(disk_->mu);
   if (job.snapshot.has_value()) TROUPE_RETURN_IF_ERROR(WriteValues(job));
   if (!job.meta.empty()) TROUPE_RETURN_IF_ERROR(files::Write(MetaPath(job.name), job.meta));
@@ -660,6 +698,7 @@ absl::StatusOr<std::string> Saver::Write(const Job& job) const {
 absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path, const SaveOptions& options) {
   Job job;
   TROUPE_RETURN_IF_ERROR(Prepare(session, path, options, &job));
+  job.ticket = std::make_shared<const Disk::Ticket>(disk_);
   return Write(job);
 }
 
@@ -672,9 +711,15 @@ absl::Status Saver::SaveVariablesAlone(Session& session, const std::string& pref
 
 void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done) {
   auto job = std::make_shared<Job>();
+  disk_->WaitForRoom();
   absl::Status prepared = Prepare(session, path, options, job.get());
   if (!prepared.ok()) return done(std::move(prepared));
-  if (!job->snapshot.has_value()) return done(Write(*job));
+  job->ticket = std::make_shared<const Disk::Ticket>(disk_);
+  if (!job->snapshot.has_value()) {
+    absl::StatusOr<std::string> written = Write(*job);
+    job = nullptr;  // `done` may save again
+    return done(std::move(written));
+  }
   RunAside(true, [saver = *this, job, done = std::move(done), share = UnderWay::Share(disk_->saves)]() mutable {
     absl::StatusOr<std::string> written = saver.Write(*job);
     job = nullptr;

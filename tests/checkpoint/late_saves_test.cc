@@ -246,6 +246,69 @@ BOOST_AUTO_TEST_CASE(a_save_whose_step_was_cancelled_gives_no_names) {
   BOOST_TEST(!CheckpointExists("givenup://d/m"));
 }
 
+// The last one counts, however their threads run; and no more than eight hold values in memory.
+BOOST_AUTO_TEST_CASE(saves_beside_steps_are_written_in_the_order_of_their_values) {
+  static std::atomic<Gate*> gate{nullptr};
+  static std::atomic<int> begun{0};
+  REQUIRE_OK(files::RegisterFileSystem("inorder",
+                                       std::make_shared<HeldFiles>([](std::string_view op, const std::string& path) {
+                                         if (op != "OpenToWrite" || !Has(path, ".index")) return;
+                                         ++begun;
+                                         if (Gate* const closed = gate) closed->Wait();
+                                       })));
+  Model m({});
+  for (int round = 0; round < 5; ++round) {
+    Gate closed;
+    gate = &closed;
+    begun = 0;
+    std::mutex mu;
+    std::vector<int> ended;
+    const auto save = [&](int value) {
+      m.Set(static_cast<float>(value));
+      m.saver.SaveAsync(*m.session, "inorder://d/m", {}, [&, value](absl::StatusOr<std::string> path) {
+        BOOST_CHECK_MESSAGE(path.ok(), path.status());
+        std::lock_guard<std::mutex> lock(mu);
+        ended.push_back(value);
+      });
+    };
+    for (int i = 1; i <= 8; ++i) save(i);
+    std::promise<void> ninth_begun;
+    std::atomic<bool> ninth_over{false};
+    std::thread ninth([&] {
+      ninth_begun.set_value();
+      save(9);
+      ninth_over = true;
+    });
+    ninth_begun.get_future().wait();
+    BOOST_TEST(!ninth_over);
+    gate = nullptr;
+    closed.Open();
+    ninth.join();
+    // A Save takes its place behind them, too.
+    m.Set(10);
+    REQUIRE_OK(m.saver.Save(*m.session, "inorder://d/m").status());
+    m.saver.WaitForSaves();
+    BOOST_TEST(ValueIn("inorder://d/m") == 10);
+    std::lock_guard<std::mutex> lock(mu);
+    std::sort(ended.begin(), ended.end());
+    BOOST_TEST(ended == (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9}), boost::test_tools::per_element());
+  }
+}
+
+// A callback may save again: its own save has left the row.
+BOOST_AUTO_TEST_CASE(a_callback_of_a_save_may_save) {
+  Model m({});
+  m.Set(1);
+  std::promise<void> both;
+  m.saver.SaveAsync(*m.session, "mem://again/m", {}, [&](absl::StatusOr<std::string> path) {
+    BOOST_CHECK_MESSAGE(path.ok(), path.status());
+    m.saver.SaveAsync(*m.session, "mem://again/n", {}, [&](absl::StatusOr<std::string>) { both.set_value(); });
+  });
+  BOOST_TEST((both.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready));
+  m.saver.WaitForSaves();
+  BOOST_TEST(ValueIn("mem://again/n") == 1);
+}
+
 BOOST_AUTO_TEST_CASE(each_sharded_save_has_a_folder_of_its_own) {
   static std::set<std::string> folders;
   static std::mutex mu;

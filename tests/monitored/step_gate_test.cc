@@ -54,6 +54,35 @@ BOOST_AUTO_TEST_CASE(edges_1_and_2_and_6_a_snapshot_waits_for_steps_of_updates_a
   BOOST_TEST(!c.gate.shut());
 }
 
+// Its time counts also while another has shut the gate.
+BOOST_AUTO_TEST_CASE(a_second_snapshot_waits_no_longer_than_its_time) {
+  Closed c;
+  bool taken = false;
+  const auto second = [&](SteadyTime at) {
+    absl::Status s;
+    std::thread([&] {
+      s = c.gate.WhileShut(
+          at, [] { return 0; },
+          [&] {
+            taken = true;
+            return absl::OkStatus();
+          });
+    }).join();
+    return s;
+  };
+  BOOST_TEST(Shut(c.gate, [&] {
+               const absl::Status late = second(std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
+               BOOST_TEST(absl::IsDeadlineExceeded(late), late);
+               *c.flag = true;
+               const absl::Status closed = second(SteadyTime::max());
+               BOOST_TEST(absl::IsCancelled(closed), closed);
+               *c.flag = false;
+             }).ok());
+  BOOST_TEST(!taken);
+  BOOST_TEST(second(SteadyTime::max()).ok());
+  BOOST_TEST(taken);
+}
+
 BOOST_AUTO_TEST_CASE(edges_3_and_5_a_run_waits_for_the_snapshot_and_the_snapshot_for_a_step) {
   Closed c;
   std::atomic<int> under_way{1};

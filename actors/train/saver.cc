@@ -397,7 +397,7 @@ struct Saver::Disk {
   struct Left {
     std::string folder, begin;
   };
-  // The order of saves: each that has taken its values draws a ticket, and they are written in turn.
+  // The order of saves: each that has taken its values draws a ticket; they are written in turn.
   static constexpr uint64_t kMostUnwritten = 8;
   std::mutex order;
   std::condition_variable moved_on;

@@ -6,13 +6,11 @@
 
 #include <string>
 
-#include "troupe/export.h"
 #include "troupe/graph.h"
 #include "troupe/status.h"
+#include "troupe/train/saver.h"
 
 namespace troupe::train {
-
-class TROUPE_EXPORT Saver;
 
 // What WriteMetaGraph writes. INVALID_ARGUMENT for a graph of 2 GiB or more.
 absl::StatusOr<std::string> MetaGraphBytes(const Graph& graph, const Saver* saver);

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-class ResourceContainers::Making : public Resource {
+class TROUPE_HIDDEN ResourceContainers::Making : public Resource {
  public:
   std::string DebugString() const override { return "a resource that is being made"; }
   // False, without a wait, when the maker waits for this thread: directly, or for one who does.

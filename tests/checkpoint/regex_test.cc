@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(wrong_patterns_are_refused) {
     const auto s = Fits(bad, "a").status();
     BOOST_TEST(absl::IsInvalidArgument(s), bad << ": " << s);
   }
-  BOOST_TEST(absl::IsInvalidArgument(Fits(std::string(5000, '(') + std::string(5000, ')'), "a").status()));
+  BOOST_TEST(absl::IsInvalidArgument(Fits("((a{100}){100}){100}", "a").status()));
 }
 
 BOOST_AUTO_TEST_CASE(a_pattern_that_is_an_input_may_change) {

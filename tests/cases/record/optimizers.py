@@ -23,6 +23,19 @@ def number(x):
   return np.float64(x)
 
 
+class Adam(tf1.train.AdamOptimizer):
+  """With powers in float32, as Adam has them when its constants are plain numbers, and constants in float64."""
+
+  def _create_non_slot_variable(self, initial_value, name, colocate_with):
+    return super()._create_non_slot_variable(tf.cast(initial_value, tf.float32), name, colocate_with)
+
+  def _finish(self, update_ops, name_scope):
+    powers = self._get_beta_accumulators()
+    with tf.control_dependencies(update_ops), tf1.colocate_with(powers[0]):
+      moved = [p.assign(p * tf.cast(b, tf.float32)) for p, b in zip(powers, (self._beta1_t, self._beta2_t))]
+    return tf.group(*update_ops + moved, name=name_scope)
+
+
 def optimizers(step):
   """Name in the file -> an optimizer, and what is done to the gradients."""
   t, n = tf1.train, number
@@ -38,8 +51,8 @@ def optimizers(step):
       "Adadelta": (t.AdadeltaOptimizer(rate(0.5), rate(0.9), rate(0.01)), none),
       "RMSProp": (t.RMSPropOptimizer(rate(0.01), rate(0.8), rate(0.5), rate(0.01)), none),
       "CenteredRMSProp": (t.RMSPropOptimizer(rate(0.01), rate(0.8), rate(0.5), rate(1.0), centered=True), none),
-      "Adam": (t.AdamOptimizer(rate(0.05), rate(0.8), rate(0.95), rate(0.001)), none),
-      "AdamW": (t.AdamOptimizer(rate(0.05), rate(0.8), rate(0.95), rate(0.001), name="AdamW"), none),
+      "Adam": (Adam(rate(0.05), rate(0.8), rate(0.95), rate(0.001)), none),
+      "AdamW": (Adam(rate(0.05), rate(0.8), rate(0.95), rate(0.001), name="AdamW"), none),
       "Ftrl": (t.FtrlOptimizer(n(0.2), n(-0.5), 0.3, n(0.01), n(0.02)), none),
       "FtrlV2": (t.FtrlOptimizer(n(0.2), n(-0.6), 0.3, n(0.01), n(0.02), l2_shrinkage_regularization_strength=n(0.03)), none),
       "ProximalGradientDescent": (t.ProximalGradientDescentOptimizer(rate(0.05), n(0.1), n(0.2)), none),

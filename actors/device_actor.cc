@@ -59,11 +59,12 @@ device_stats StatsOf(const Device& device, uint64_t incarnation,
   return {Describe(device, incarnation), tally.Largest()};
 }
 
-// What a handler throws ends its actor, and CAF tells nobody who waits for its answer.
+// Answers with what f makes. What a handler throws ends its actor, and CAF tells nobody who waits
+// for its answer; so what f throws, above all for want of memory, is the answer.
 template <class Reply, class F>
-void OrError(Promise<Reply>* promise, F&& f) {
+void Answer(Promise<Reply>* promise, F&& f) {
   try {
-    f();
+    promise->deliver(f());
   } catch (...) {
     promise->deliver(caf::make_error(caf::sec::runtime_error));
   }
@@ -73,15 +74,20 @@ Promise<device_stats> TellStats(DeviceActor* self) {
   DeviceState& s = self->state;
   const int64_t id = ++s.last_request;
   auto promise = self->make_response_promise<device_stats>();
-  auto questions = s.ask([me = caf::actor_cast<caf::actor>(self), id](const std::shared_ptr<StepQuestion>&) {
-    caf::anon_send(me, holders_known{id, false});
-  });
-  if (questions.empty()) {
-    promise.deliver(StatsOf(*s.device, s.incarnation, questions));
-  } else {
-    const size_t left = questions.size();
-    s.asking.emplace(id, DeviceState::Asking{promise, std::move(questions), left});
-    self->delayed_send(self, kAnswerTime, holders_known{id, true});
+  try {
+    auto questions = s.ask([me = caf::actor_cast<caf::actor>(self), id](const std::shared_ptr<StepQuestion>&) {
+      caf::anon_send(me, holders_known{id, false});
+    });
+    if (questions.empty()) {
+      Answer(&promise, [&] { return StatsOf(*s.device, s.incarnation, questions); });
+    } else {
+      const size_t left = questions.size();
+      self->delayed_send(self, kAnswerTime, holders_known{id, true});
+      s.asking.emplace(id, DeviceState::Asking{promise, std::move(questions), left});
+    }
+  } catch (...) {
+    // Steps that were asked may still answer; nobody waits for these answers.
+    promise.deliver(caf::make_error(caf::sec::runtime_error));
   }
   return promise;
 }
@@ -90,8 +96,9 @@ void HoldersKnown(DeviceActor* self, const holders_known& m) {
   const auto it = self->state.asking.find(m.request);
   if (it == self->state.asking.end()) return;
   if (!m.time_is_over && --it->second.left > 0) return;
-  it->second.promise.deliver(StatsOf(*self->state.device, self->state.incarnation, it->second.questions));
-  self->state.asking.erase(it);
+  auto asking = self->state.asking.extract(it);
+  Answer(&asking.mapped().promise,
+         [&] { return StatsOf(*self->state.device, self->state.incarnation, asking.mapped().questions); });
 }
 
 // Giving much memory back takes some milliseconds.
@@ -287,11 +294,11 @@ caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceCo
   return {
       [self](list_resources) {
         auto promise = self->make_response_promise<resource_list>();
-        OrError(&promise, [&] {
+        Answer(&promise, [&] {
           resource_list list;
           for (ResourceContainers::Listing& l : self->state.containers->List())
             list.entries.push_back({std::move(l.container), std::move(l.name), std::move(l.what)});
-          promise.deliver(std::move(list));
+          return list;
         });
         return promise;
       },

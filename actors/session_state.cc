@@ -106,7 +106,13 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
   snapshot.containers.push_back(kOwnVariablesContainer);
   snapshot.containers.push_back(kOwnStateContainer);
   const int64_t ms = options.timeout_ms != 0 ? options.timeout_ms : impl_->options.operation_timeout_ms;
-  const caf::duration wait = ms > 0 ? caf::duration(std::chrono::milliseconds(ms)) : caf::duration(caf::infinite);
+  // One time for the gate and all devices together.
+  const SteadyTime at = ms > 0 ? TimeAfter(std::chrono::steady_clock::now(), ms) : SteadyTime::max();
+  const auto left = [&] {
+    if (at == SteadyTime::max()) return caf::duration(caf::infinite);
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(at - std::chrono::steady_clock::now());
+    return caf::duration(std::max(rest, std::chrono::milliseconds(1)));
+  };
   Runtime::Impl& runtime = *impl_->runtime->impl();
   snapshot_resources request;
   for (const std::string& c : snapshot.containers) request.containers.push_back(OnDevice(c, impl_->id));
@@ -116,7 +122,7 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
       if (!actor) return runtime.directory->WhyDown("container:" + device->name());
       TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply,
                               Ask<resource_snapshot>(*runtime.system, actor, request, impl_->options.wire_messages,
-                                                     wait, "updates of variables did not end"));
+                                                     left(), "updates of variables did not end"));
       TROUPE_RETURN_IF_ERROR(reply.status);
       for (resource_snapshot::Entry& e : reply.entries) {
         snapshot.entries.push_back({device->name(), InSnapshot(e.container, impl_->id), std::move(e.name),
@@ -125,7 +131,6 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
     }
     return absl::OkStatus();
   };
-  const SteadyTime at = ms > 0 ? TimeAfter(std::chrono::steady_clock::now(), ms) : SteadyTime::max();
   const SessionMaster& master = *impl_->master;
   StepCut cut(&master.gate(), [&] { return master.Living(); });
   TROUPE_RETURN_IF_ERROR(options.between_steps ? master.gate().WhileShut(

@@ -1,13 +1,16 @@
 #include "troupe/train/hooks.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <thread>
 
 #include <spdlog/spdlog.h>
 
 #include "actors/aside.h"
+#include "actors/call_wait.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/train/global_step.h"
@@ -40,7 +43,17 @@ absl::Status CheckEvery(Every every, std::string_view hook) {
                        : InvalidArgument(hook, " needs either a number of steps above 0 or of seconds");
 }
 
+// The signal that told the process to end; 0 = none yet. StopOnSignalHook's.
 std::atomic<int> told_to_end{0};
+std::atomic<bool> signals_taken{false};
+
+// Safe in a signal handler: lock-free atomics, signal and raise alone.
+void OnSignal(int signal) {
+  static_assert(std::atomic<int>::is_always_lock_free);
+  if (told_to_end.exchange(signal, std::memory_order_relaxed) == 0) return;
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);  // taken when this handler returns
+}
 
 }  // namespace
 
@@ -49,7 +62,9 @@ absl::Status Hook::Begin(const Scope&) { return absl::OkStatus(); }
 absl::Status Hook::AfterCreateSession(Session&) { return absl::OkStatus(); }
 absl::StatusOr<RunArgs> Hook::BeforeRun(RunContext&) { return RunArgs{}; }
 absl::Status Hook::AfterRun(RunContext&, const RunValues&) { return absl::OkStatus(); }
+absl::Status Hook::SessionEnded() { return absl::OkStatus(); }
 absl::Status Hook::End(Session&) { return absl::OkStatus(); }
+bool Hook::ShouldStop() const { return false; }
 
 bool StepTimer::IsDue(int64_t step) const {
   if (!last_step_) return true;
@@ -72,18 +87,20 @@ absl::Status StopAtStepHook::Begin(const Scope& root) {
   return absl::OkStatus();
 }
 absl::Status StopAtStepHook::AfterCreateSession(Session& session) {
-  if (last_ >= 0) return absl::OkStatus();
   TROUPE_ASSIGN_OR_RETURN(const int64_t step, StepNow(session, global_step_));
-  last_ = step + steps_;
+  if (last_ < 0) last_ = step + std::min(steps_, std::numeric_limits<int64_t>::max() - std::max<int64_t>(step, 0));
+  // A session that goes on from a checkpoint may have nothing left to do.
+  reached_ = step >= last_;
   return absl::OkStatus();
 }
 absl::StatusOr<RunArgs> StopAtStepHook::BeforeRun(RunContext&) { return RunArgs{.fetches = {global_step_}}; }
 absl::Status StopAtStepHook::AfterRun(RunContext& context, const RunValues& values) {
   // What was fetched may be from before the step's own update.
   TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
-  if (step + 1 < last_) return absl::OkStatus();
+  if (step < last_ - 1) return absl::OkStatus();
   TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
-  if (step >= last_) context.RequestStop();
+  reached_ = step >= last_;
+  if (reached_) context.RequestStop();
   return absl::OkStatus();
 }
 
@@ -91,26 +108,32 @@ StopOnSignalHook::~StopOnSignalHook() {
   if (!installed_) return;
   ::sigaction(SIGINT, &before_[0], nullptr);
   ::sigaction(SIGTERM, &before_[1], nullptr);
+  signals_taken = false;
 }
 absl::Status StopOnSignalHook::Begin(const Scope&) {
   if (installed_) return absl::OkStatus();
+  if (signals_taken.exchange(true)) return FailedPrecondition("there is another StopOnSignalHook already");
   told_to_end = 0;
   struct sigaction action {};
-  action.sa_handler = [](int signal) { told_to_end.store(signal, std::memory_order_relaxed); };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  ::sigaction(SIGINT, &action, &before_[0]);
-  ::sigaction(SIGTERM, &action, &before_[1]);
+  action.sa_handler = OnSignal;
+  const int signals[] = {SIGINT, SIGTERM};
+  for (int i = 0; i < 2; ++i) {
+    ::sigaction(signals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) ::sigaction(signals[i], &action, nullptr);
+  }
   installed_ = true;
   return absl::OkStatus();
 }
-absl::Status StopOnSignalHook::AfterRun(RunContext& context, const RunValues&) {
-  if (told_to_end.load(std::memory_order_relaxed) != 0) context.RequestStop();
-  return absl::OkStatus();
-}
+bool StopOnSignalHook::ShouldStop() const { return told_to_end.load(std::memory_order_relaxed) != 0; }
 
 struct CheckpointSaverHook::Saves {
   std::mutex mu;
   absl::Status failed;  // the first error that nobody has been told
+  bool writing = false;
+  bool Writing() {
+    std::lock_guard<std::mutex> lock(mu);
+    return writing;
+  }
   absl::Status Take() {
     std::lock_guard<std::mutex> lock(mu);
     return std::exchange(failed, absl::OkStatus());
@@ -127,6 +150,7 @@ CheckpointSaverHook::~CheckpointSaverHook() {
 }
 absl::Status CheckpointSaverHook::Begin(const Scope& root) {
   TROUPE_RETURN_IF_ERROR(CheckEvery(options_.every, "CheckpointSaverHook"));
+  if (options_.folder.empty()) return InvalidArgument("CheckpointSaverHook needs a folder");
   TROUPE_ASSIGN_OR_RETURN(global_step_, GlobalStepOf(root, "CheckpointSaverHook"));
   if (!saver_ && options_.scaffold == nullptr) saver_.emplace(root);
   graph_ = root.graph();
@@ -140,8 +164,13 @@ absl::Status CheckpointSaverHook::Save(Session& session, int64_t step, bool wait
     if (s.ok() && events != nullptr) s = events->AddSessionLog(SessionEvent::kCheckpoint, step, *path);
     if (s.ok() && after) CallUser("after_save of a CheckpointSaverHook", [&] { after(*path, step); });
     std::lock_guard<std::mutex> lock(saves->mu);
+    saves->writing = false;
     if (saves->failed.ok()) saves->failed = std::move(s);
   };
+  {
+    std::lock_guard<std::mutex> lock(saves_->mu);
+    saves_->writing = true;
+  }
   const std::string path = files::Join(options_.folder, options_.name);
   if (options_.beside_steps && !wait) {
     saver_->SaveAsync(session, path, how, done);
@@ -162,11 +191,20 @@ absl::StatusOr<RunArgs> CheckpointSaverHook::BeforeRun(RunContext&) { return Run
 absl::Status CheckpointSaverHook::AfterRun(RunContext& context, const RunValues& values) {
   TROUPE_RETURN_IF_ERROR(saves_->Take());
   TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
-  if (!timer_.IsDue(step + 1)) return absl::OkStatus();
+  // A disk that is slower than the steps must not collect snapshots without bound.
+  if (!timer_.IsDue(step + 1) || saves_->Writing()) return absl::OkStatus();
   TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
   if (!timer_.IsDue(step)) return absl::OkStatus();
   timer_.Update(step);
   return Save(context.session(), step, false);
+}
+absl::Status CheckpointSaverHook::SessionEnded() {
+  if (!saver_) return absl::OkStatus();
+  saver_->WaitForSaves();
+  const absl::Status s = saves_->Take();
+  // That the session was lost is known.
+  const bool known = absl::IsAborted(s) || absl::IsUnavailable(s) || absl::IsCancelled(s);
+  return known ? absl::OkStatus() : s;
 }
 absl::Status CheckpointSaverHook::End(Session& session) {
   saver_->WaitForSaves();
@@ -276,6 +314,7 @@ absl::Status NanHook::AfterRun(RunContext& context, const RunValues& values) {
 }
 
 absl::StatusOr<RunArgs> FeedHook::BeforeRun(RunContext&) {
+  if (!next_) return InvalidArgument("FeedHook has no function that gives what to feed");
   TROUPE_ASSIGN_OR_RETURN(Feeds feeds, next_());
   return RunArgs{.feeds = std::move(feeds)};
 }
@@ -285,7 +324,7 @@ absl::Status GlobalStepWaiterHook::Begin(const Scope& root) {
   return absl::OkStatus();
 }
 absl::StatusOr<RunArgs> GlobalStepWaiterHook::BeforeRun(RunContext& context) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(max_wait_ms_);
+  const SteadyTime limit = TimeAfter(std::chrono::steady_clock::now(), max_wait_ms_);
   for (auto pause = std::chrono::milliseconds(1); !reached_;
        pause = std::min(2 * pause, std::chrono::milliseconds(500))) {
     TROUPE_ASSIGN_OR_RETURN(const int64_t step, StepNow(context.session(), global_step_));
@@ -318,7 +357,9 @@ absl::Status ProfilerHook::AfterRun(RunContext& context, const RunValues& values
   if (requested_ && values.metadata != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
     timer_.Update(step);
-    TROUPE_RETURN_IF_ERROR(events_->AddRunMetadata(*values.metadata, StrCat("step_", step), step));
+    // A step that is done again after a failure has its place in the file already.
+    const absl::Status added = events_->AddRunMetadata(*values.metadata, StrCat("step_", step), step);
+    if (!added.ok() && !absl::IsAlreadyExists(added)) return added;
   }
   next_step_ = step + 1;
   return absl::OkStatus();

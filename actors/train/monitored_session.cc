@@ -1,12 +1,18 @@
 #include "troupe/train/monitored_session.h"
 
+#include <algorithm>
 #include <set>
 
+#include "actors/call_wait.h"
 #include "actors/train/ready_board.h"
+#include "graph/core/guarded.h"
 #include "troupe/files.h"
 #include "troupe/group.h"
 #include "troupe/lookup.h"
 #include "troupe/proto/config.pb.h"
+#include "troupe/queues.h"
+#include "troupe/train/coordinator.h"
+#include "troupe/train/queue_runner.h"
 #include "troupe/variable.h"
 
 namespace troupe::train {
@@ -52,6 +58,7 @@ absl::Status Scaffold::Finalize(const Scope& root) {
 }
 
 absl::StatusOr<std::unique_ptr<Session>> SessionManager::NewSession(const SessionOptions& options) const {
+  if (graph_ == nullptr || scaffold_ == nullptr) return InvalidArgument("a session without a graph or a scaffold");
   if (!scaffold_->finalized()) return FailedPrecondition("the scaffold of a session is not finalized");
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(options));
   TROUPE_RETURN_IF_ERROR(session->Extend(*graph_));
@@ -115,9 +122,8 @@ absl::StatusOr<std::unique_ptr<Session>> SessionManager::PrepareSession(const Se
 absl::StatusOr<std::unique_ptr<Session>> SessionManager::WaitForSession(const SessionOptions& options,
                                                                         int64_t max_wait_ms) const {
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, NewSession(options));
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point limit =
-      max_wait_ms < 0 ? Clock::time_point::max() : Clock::now() + std::chrono::milliseconds(max_wait_ms);
+  const SteadyTime limit =
+      max_wait_ms < 0 ? SteadyTime::max() : TimeAfter(std::chrono::steady_clock::now(), max_wait_ms);
   ReadyBoard board(*session->runtime());
   for (;;) {
     // The count first: a chief that tells of itself from here on is not missed.
@@ -140,6 +146,7 @@ ChiefSessionCreator::ChiefSessionCreator(const Scope& root, std::shared_ptr<Scaf
       checkpoint_(std::move(checkpoint)) {}
 
 absl::StatusOr<std::unique_ptr<Session>> ChiefSessionCreator::CreateSession() {
+  if (scaffold_ == nullptr) return InvalidArgument("a ChiefSessionCreator without a scaffold");
   TROUPE_RETURN_IF_ERROR(scaffold_->Finalize(root_));
   return SessionManager(root_.graph(), scaffold_).PrepareSession(options_, folder_, checkpoint_);
 }
@@ -149,9 +156,29 @@ WorkerSessionCreator::WorkerSessionCreator(const Scope& root, std::shared_ptr<Sc
     : root_(root), scaffold_(std::move(scaffold)), options_(std::move(options)), max_wait_ms_(max_wait_ms) {}
 
 absl::StatusOr<std::unique_ptr<Session>> WorkerSessionCreator::CreateSession() {
+  if (scaffold_ == nullptr) return InvalidArgument("a WorkerSessionCreator without a scaffold");
   TROUPE_RETURN_IF_ERROR(scaffold_->Finalize(root_));
   return SessionManager(root_.graph(), scaffold_).WaitForSession(options_, max_wait_ms_);
 }
+
+namespace {
+
+// The queue runners of a graph, as long as one session lives.
+class RunnersOfGraph : public Companions {
+ public:
+  explicit RunnersOfGraph(const Session& session) : coordinator_(session) {}
+  absl::Status Start(Session& session, const Graph& graph) { return StartQueueRunners(session, coordinator_, graph); }
+  bool should_stop() const override { return coordinator_.ShouldStop(); }
+  absl::Status Stop() override {
+    coordinator_.RequestStop();
+    return coordinator_.Join();
+  }
+
+ private:
+  Coordinator coordinator_;
+};
+
+}  // namespace
 
 struct MonitoredSession::Impl {
   explicit Impl(const Scope& r) : root(r) {}
@@ -159,32 +186,65 @@ struct MonitoredSession::Impl {
   std::unique_ptr<SessionCreator> creator;
   MonitoredSessionOptions options;
   std::unique_ptr<Session> session;
-  std::unique_ptr<Companions> companions;
+  std::vector<std::unique_ptr<Companions>> companions;
   bool stop = false, closed = false;
   absl::Status failed;
+  absl::Status beside;  // the error of companions that ended before the steps did; Close gives it
   int made = 0;
 
+  // A call of a hook; what it throws is its error.
+  template <class F>
+  static auto Call(const char* what, F&& f) {
+    return Guarded(what, std::forward<F>(f));
+  }
+
+  // The first error of those that worked beside the steps.
+  absl::Status StopCompanions() {
+    absl::Status first;
+    for (auto& c : companions) first.Update(Guarded("Companions::Stop", [&] { return c->Stop(); }));
+    companions.clear();
+    return first;
+  }
   // What ends with a session.
   absl::Status Drop() {
-    absl::Status s = companions != nullptr ? companions->Stop() : absl::OkStatus();
-    companions = nullptr;
+    const absl::Status s = StopCompanions();
     if (session != nullptr) session->Close().IgnoreError();
     session = nullptr;
     return s;
   }
+  bool CompanionsEnded() const {
+    return std::any_of(companions.begin(), companions.end(), [](const auto& c) { return c->should_stop(); });
+  }
   absl::Status MakeOnce() {
-    TROUPE_ASSIGN_OR_RETURN(session, creator->CreateSession());
+    TROUPE_ASSIGN_OR_RETURN(session,
+                            Guarded("SessionCreator::CreateSession", [&] { return creator->CreateSession(); }));
+    if (session == nullptr) return InvalidArgument("SessionCreator::CreateSession gave no session");
     ++made;
-    if (options.start_companions) {
-      TROUPE_ASSIGN_OR_RETURN(companions, options.start_companions(*session));
+    if (options.start_queue_runners && root.graph()->collections().contains(kQueueRunners)) {
+      auto runners = std::make_unique<RunnersOfGraph>(*session);
+      TROUPE_RETURN_IF_ERROR(runners->Start(*session, *root.graph()));
+      companions.push_back(std::move(runners));
     }
-    for (const auto& hook : options.hooks) TROUPE_RETURN_IF_ERROR(hook->AfterCreateSession(*session));
+    if (options.start_companions) {
+      TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Companions> own,
+                              Guarded("start_companions", [&] { return options.start_companions(*session); }));
+      if (own != nullptr) companions.push_back(std::move(own));
+    }
+    for (const auto& hook : options.hooks) {
+      TROUPE_RETURN_IF_ERROR(Call("Hook::AfterCreateSession", [&] { return hook->AfterCreateSession(*session); }));
+    }
     return absl::OkStatus();
   }
   // `left`: how many more may be made after a failure that can be recovered.
   absl::Status Make(int* left) {
     for (;;) {
-      Drop().IgnoreError();
+      if (session != nullptr) {
+        Drop().IgnoreError();
+        absl::Status ended;
+        for (const auto& hook : options.hooks)
+          ended.Update(Call("Hook::SessionEnded", [&] { return hook->SessionEnded(); }));
+        TROUPE_RETURN_IF_ERROR(ended);
+      }
       const absl::Status s = MakeOnce();
       if (s.ok() || !IsRecoverable(s) || --*left < 0) {
         if (!s.ok()) Drop().IgnoreError();
@@ -206,7 +266,7 @@ absl::Status MonitoredSession::Impl::Step(const Feeds& feeds, const Names& fetch
   std::vector<size_t> counts;
   bool stats = false;
   for (const auto& hook : options.hooks) {
-    TROUPE_ASSIGN_OR_RETURN(RunArgs args, hook->BeforeRun(context));
+    TROUPE_ASSIGN_OR_RETURN(RunArgs args, Call("Hook::BeforeRun", [&] { return hook->BeforeRun(context); }));
     counts.push_back(args.fetches.size());
     stats |= args.collect_stats;
     all_fetches.insert(all_fetches.end(), args.fetches.begin(), args.fetches.end());
@@ -229,7 +289,7 @@ absl::Status MonitoredSession::Impl::Step(const Feeds& feeds, const Names& fetch
     values.fetches.assign(next, end);
     next = end;
     values.metadata = stats ? &metadata : nullptr;
-    TROUPE_RETURN_IF_ERROR(options.hooks[i]->AfterRun(context, values));
+    TROUPE_RETURN_IF_ERROR(Call("Hook::AfterRun", [&] { return options.hooks[i]->AfterRun(context, values); }));
   }
   stop |= context.stop_requested();
   all.resize(fetches.size());
@@ -244,9 +304,14 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(const
                                                                            std::unique_ptr<SessionCreator> creator,
                                                                            MonitoredSessionOptions options) {
   auto impl = std::make_unique<Impl>(root);
+  if (creator == nullptr) return InvalidArgument("a MonitoredSession without a SessionCreator");
   impl->creator = std::move(creator);
   impl->options = std::move(options);
-  for (const auto& hook : impl->options.hooks) TROUPE_RETURN_IF_ERROR(hook->Begin(root));
+  for (const auto& hook : impl->options.hooks) {
+    if (hook == nullptr) return InvalidArgument("a hook of a MonitoredSession is null");
+  }
+  for (const auto& hook : impl->options.hooks)
+    TROUPE_RETURN_IF_ERROR(Impl::Call("Hook::Begin", [&] { return hook->Begin(root); }));
   TROUPE_RETURN_IF_ERROR(root.status());
   int left = impl->options.max_recoveries;
   TROUPE_RETURN_IF_ERROR(impl->Make(&left));
@@ -263,9 +328,8 @@ absl::Status MonitoredSession::Run(const FeedList& feeds, const NameList& fetche
     absl::Status s = m.Step(feeds.get(), fetches.get(), targets.get(), outputs);
     if (s.ok()) return s;
     // The step may have failed because of what has failed beside it.
-    if (m.companions != nullptr && m.companions->should_stop()) {
-      const absl::Status first = m.companions->Stop();
-      m.companions = nullptr;
+    if (m.CompanionsEnded()) {
+      const absl::Status first = m.StopCompanions();
       if (!first.ok()) s = first;
     }
     if (IsRecoverable(s) && --left >= 0) {
@@ -277,18 +341,31 @@ absl::Status MonitoredSession::Run(const FeedList& feeds, const NameList& fetche
   }
 }
 
+// Companions may meet the loss of a session before a step does.
 bool MonitoredSession::ShouldStop() {
-  const Impl& m = *impl_;
-  return m.closed || m.stop || !m.failed.ok() || (m.companions != nullptr && m.companions->should_stop());
+  Impl& m = *impl_;
+  if (m.closed || m.stop || !m.failed.ok() || !m.beside.ok()) return true;
+  if (std::any_of(m.options.hooks.begin(), m.options.hooks.end(), [](const auto& h) { return h->ShouldStop(); })) {
+    return true;
+  }
+  if (!m.CompanionsEnded()) return false;
+  m.beside = m.StopCompanions();
+  m.stop = true;
+  int left = m.options.max_recoveries;
+  if (!IsRecoverable(m.beside) || --left < 0) return true;
+  m.beside = m.Make(&left);
+  m.stop = !m.beside.ok();
+  return m.stop;
 }
 
 absl::Status MonitoredSession::Close() {
   Impl& m = *impl_;
   if (m.closed) return absl::OkStatus();
   m.closed = true;
-  absl::Status first;
+  absl::Status first = absl::IsOutOfRange(m.beside) ? absl::OkStatus() : m.beside;
   if (m.session != nullptr && (m.failed.ok() || absl::IsOutOfRange(m.failed))) {
-    for (const auto& hook : m.options.hooks) first.Update(hook->End(*m.session));
+    for (const auto& hook : m.options.hooks)
+      first.Update(Impl::Call("Hook::End", [&] { return hook->End(*m.session); }));
   }
   const absl::Status dropped = m.Drop();
   if (!absl::IsOutOfRange(dropped)) first.Update(dropped);
@@ -302,6 +379,14 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredTrainingSession(const
                                                                            MonitoredTrainingOptions options) {
   if (options.scaffold == nullptr) options.scaffold = std::make_shared<Scaffold>();
   MonitoredSessionOptions how;
+  for (const auto& [name, every] :
+       {std::pair("save_checkpoint", options.save_checkpoint), std::pair("save_summaries", options.save_summaries),
+        std::pair("count_steps", options.count_steps)}) {
+    if (every.valid() || every.never()) continue;
+    return InvalidArgument("MonitoredTrainingOptions.", name, " has ", every.steps, " steps and ", every.seconds,
+                           " seconds: give one of them, as Every{.steps = 100}, or neither");
+  }
+  how.start_queue_runners = options.start_queue_runners;
   how.start_companions = options.start_companions;
   how.hooks = options.hooks;
   std::unique_ptr<SessionCreator> creator;

@@ -750,6 +750,34 @@ std::string SliceProblem(const std::string& name, const std::string& shape_and_s
   return "";
 }
 
+// What the checkpoint holds of the session's state beside variables.
+absl::Status RestoreOthers(Session& session, const CheckpointReader& reader, const RestoreOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(StateSnapshot others, ReadOthers(reader));
+  if (others.entries.empty()) return absl::OkStatus();
+  const absl::Status whole = session.RestoreState(others);
+  const auto fits_not = [](const absl::Status& s) {
+    return absl::IsNotFound(s) || absl::IsInvalidArgument(s) || absl::IsUnimplemented(s);
+  };
+  if (options.missing == Missing::kStrict || !fits_not(whole)) return whole;
+  // What does not fit is left out. Each is tried by itself, and then those that fit are restored
+  // with what else the session had dropped.
+  StateSnapshot fitting;
+  fitting.containers = others.containers;
+  for (StateSnapshot::Entry& e : others.entries) {
+    StateSnapshot one;
+    one.entries = {e};
+    const absl::Status alone = session.RestoreState(one);
+    if (alone.ok()) {
+      fitting.entries.push_back(std::move(e));
+    } else if (!fits_not(alone)) {
+      return alone;
+    } else if (options.skipped != nullptr) {
+      options.skipped->push_back(e.name);
+    }
+  }
+  return session.RestoreState(fitting);
+}
+
 }  // namespace
 
 absl::Status Saver::Restore(Session& session, const std::string& path, const RestoreOptions& options) {
@@ -784,24 +812,21 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
     }
   }
   if (options.skipped != nullptr) *options.skipped = skipped;
-  const auto restore_others = [&]() -> absl::Status {
-    if (!options_.session_state) return absl::OkStatus();
-    TROUPE_ASSIGN_OR_RETURN(const StateSnapshot others, ReadOthers(*reader));
-    if (others.entries.empty()) return absl::OkStatus();
-    const absl::Status s = session.RestoreState(others);
-    if (options.missing == Missing::kStrict || !absl::IsNotFound(s)) return s;
-    if (options.skipped != nullptr) options.skipped->push_back(kOthers);
-    return absl::OkStatus();
+  // The other state first: that fits or not as a whole, and then the variables, of which it is known
+  // that they fit.
+  const auto restore_others = [&] {
+    return options_.session_state ? RestoreOthers(session, *reader, options) : absl::OkStatus();
   };
   if (!options.variables) return restore_others();
   if (options.missing == Missing::kStrict) {
     if (!problems.empty()) return NotFound("the checkpoint ", path, " does not fit the graph: ", problems);
-    TROUPE_RETURN_IF_ERROR(session.Run({{filename_, Tensor::Scalar(path)}}, {}, {restore_}, nullptr));
-    return restore_others();
+    TROUPE_RETURN_IF_ERROR(restore_others());
+    return session.Run({{filename_, Tensor::Scalar(path)}}, {}, {restore_}, nullptr);
   }
   if (assignments_.empty()) {
     return Unimplemented("the nodes behind '", restore_, "' are not known, so that none can be left out");
   }
+  TROUPE_RETURN_IF_ERROR(restore_others());
   // The others: what RestoreV2 would give is fed, to those nodes alone that assign it. It stays in
   // the variables, so that the memory limit counts it.
   if (const auto& allocator = session.runtime()->impl()->allocator; allocator != nullptr)
@@ -820,8 +845,7 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
     feeds.emplace_back(a->tensor, *std::move(value));
     targets.push_back(a->assign);
   }
-  if (!targets.empty()) TROUPE_RETURN_IF_ERROR(session.Run(feeds, {}, targets, nullptr));
-  return restore_others();
+  return targets.empty() ? absl::OkStatus() : session.Run(feeds, {}, targets, nullptr);
 }
 
 absl::StatusOr<std::string> LatestCheckpoint(const std::string& folder, const std::string& latest_filename) {

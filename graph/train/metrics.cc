@@ -9,20 +9,48 @@ namespace {
 Output Flat(const Scope& s, const Output& x, DType dtype) {
   return Build(s, "Reshape", {CastTo(s, x, dtype), Const(s, {-1})});
 }
-// The vector `x`, which must be as long as the vector `like`: nothing is broadcast in silence.
-Output SizedAs(const Scope& s, const Output& x, const Output& like) {
-  return Build(s, "Reshape", {x, Build(s, "Shape", {like})});
-}
 Output Total(const Scope& s, const Output& x) { return Build(s, "Sum", {x, AllAxes(s, x)}); }
-// Weights as a vector as long as `like`, or ones.
+
+// A shape without its dimensions of one element.
+std::vector<int64_t> Squeezed(const PartialTensorShape& shape) {
+  std::vector<int64_t> dims;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape.dim(i) != 1) dims.push_back(shape.dim(i));
+  }
+  return dims;
+}
+// `flat`, the elements of `x`, to be paired with those of `like`. Their shapes must be equal but for
+// dimensions of one element, so that neither a transposed tensor is paired in silence nor anything
+// is broadcast: seen while the graph is built where the shapes are known, else in the step.
+Output Paired(const ScopeAt& at, const Output& flat, const Output& x, const Output& like, const char* what) {
+  const Scope& s = at.scope();
+  const PartialTensorShape a = s.ShapeOf(x), b = s.ShapeOf(like);
+  if (a.IsFullyDefined() && b.IsFullyDefined()) {
+    if (Squeezed(a) == Squeezed(b)) return flat;
+    at.Fail(InvalidArgument(what, " of shape ", a.DebugString(), " cannot be paired with ", b.DebugString()));
+    return flat;
+  }
+  const Output dims = Build(s, "Shape", {Build(s, "Squeeze", {x})});
+  const Output expected = Build(s, "Shape", {Build(s, "Squeeze", {like})});
+  const auto check = [&](const Output& holds) {
+    return EmitLists(s, "Assert",
+                     {InputList({holds}), InputList({Input(StrCat(what, " do not have the shape of their partners")),
+                                                     Build(s, "Shape", {x}), Build(s, "Shape", {like})})});
+  };
+  const Operation ranks = check(Build(s, "Equal", {Build(s, "Size", {dims}), Build(s, "Size", {expected})}));
+  const Output equal = Build(s.WithControlDependencies(ranks), "Equal", {dims, expected});
+  const Operation same = check(Build(s, "All", {equal, AllAxes(s, equal)}));
+  return Build(s.WithControlDependencies(same), "Identity", {flat});
+}
+// Weights as a vector of as many as `like` has elements, or ones.
 Output Weights(const Scope& s, const Output& weights, const Output& like) {
-  const Output ones = Build(s, "OnesLike", {like});
+  const Output ones = Build(s, "OnesLike", {Flat(s, like, DType::kFloat)});
   if (!weights.valid()) return ones;
   const PartialTensorShape shape = s.ShapeOf(weights);
   if (shape.known_rank() && shape.rank() == 0) return Build(s, "Mul", {ones, CastTo(s, weights, DType::kFloat)});
   const Output flat = Flat(s, weights, DType::kFloat);
   // Of unknown rank it may be one number for all.
-  return Build(s, "Mul", {ones, shape.known_rank() ? SizedAs(s, flat, like) : flat});
+  return shape.known_rank() ? Paired(s, flat, weights, like, "weights") : Build(s, "Mul", {ones, flat});
 }
 
 Variable Zeros(const Scope& s, const char* name, const TensorShape& shape) {
@@ -65,7 +93,7 @@ Output Both(const Scope& s, const Output& a, const Output& b, const Output& weig
 Metric MeanMetric(const ScopeAt& at, const Output& values, const Output& weights) {
   const Scope s = at.Sub("mean");
   if (!s.ok()) return {};
-  const Output flat = Flat(s, values, DType::kFloat), w = Weights(s, weights, flat);
+  const Output flat = Flat(s, values, DType::kFloat), w = Weights(s, weights, values);
   return Gathered(s, {Zeros(s, "total", TensorShape()), Zeros(s, "count", TensorShape())},
                   {Total(s, Build(s, "Mul", {flat, w})), Total(s, w)},
                   [](const Scope& r, const std::vector<Output>& sums) {
@@ -77,15 +105,19 @@ Metric AccuracyMetric(const ScopeAt& at, const Output& labels, const Output& pre
   const Scope s = at.Sub("accuracy");
   if (!s.ok()) return {};
   const Output expected = Flat(s, labels, BaseType(labels.dtype()));
-  const Output predicted = SizedAs(s, Flat(s, predictions, BaseType(labels.dtype())), expected);
-  return MeanMetric(s, Build(s, "Equal", {predicted, expected}), weights);
+  const Output predicted =
+      Paired(s, Flat(s, predictions, BaseType(labels.dtype())), predictions, labels, "predictions");
+  // In the shape that the weights must have.
+  const Output right = Build(s, "Equal", {predicted, expected});
+  return MeanMetric(s, Build(s, "Reshape", {right, Build(s, "Shape", {labels})}), weights);
 }
 
 Metric PrecisionMetric(const ScopeAt& at, const Output& labels, const Output& predictions, const Output& weights) {
   const Scope s = at.Sub("precision");
   if (!s.ok()) return {};
-  const Output yes = Flat(s, labels, DType::kBool), said = SizedAs(s, Flat(s, predictions, DType::kBool), yes);
-  const Output w = Weights(s, weights, CastTo(s, yes, DType::kFloat));
+  const Output yes = Flat(s, labels, DType::kBool);
+  const Output said = Paired(s, Flat(s, predictions, DType::kBool), predictions, labels, "predictions");
+  const Output w = Weights(s, weights, labels);
   return Ratio(s, "true_positives", Both(s, yes, said, w), "false_positives",
                Both(s, Build(s, "LogicalNot", {yes}), said, w));
 }
@@ -93,8 +125,9 @@ Metric PrecisionMetric(const ScopeAt& at, const Output& labels, const Output& pr
 Metric RecallMetric(const ScopeAt& at, const Output& labels, const Output& predictions, const Output& weights) {
   const Scope s = at.Sub("recall");
   if (!s.ok()) return {};
-  const Output yes = Flat(s, labels, DType::kBool), said = SizedAs(s, Flat(s, predictions, DType::kBool), yes);
-  const Output w = Weights(s, weights, CastTo(s, yes, DType::kFloat));
+  const Output yes = Flat(s, labels, DType::kBool);
+  const Output said = Paired(s, Flat(s, predictions, DType::kBool), predictions, labels, "predictions");
+  const Output w = Weights(s, weights, labels);
   return Ratio(s, "true_positives", Both(s, yes, said, w), "false_negatives",
                Both(s, yes, Build(s, "LogicalNot", {said}), w));
 }
@@ -114,7 +147,8 @@ Metric AucMetric(const ScopeAt& at, const Output& labels, const Output& predicti
   limits.data<float>()[0] = static_cast<float>(-kBeyond);
   limits.data<float>()[thresholds - 1] = static_cast<float>(1 + kBeyond);
   const Output yes = Flat(s, labels, DType::kBool), no = Build(s, "LogicalNot", {yes});
-  const Output score = SizedAs(s, Flat(s, predictions, DType::kFloat), yes), w = Weights(s, weights, score);
+  const Output score = Paired(s, Flat(s, predictions, DType::kFloat), predictions, labels, "predictions");
+  const Output w = Weights(s, weights, labels);
   const Output said = Build(s, "Greater", {Build(s, "ExpandDims", {score, 0}), Const(s, Literal(limits))});
   const Output not_said = Build(s, "LogicalNot", {said});
   const auto count = [&](const Output& a, const Output& b) {

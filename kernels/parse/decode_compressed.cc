@@ -14,7 +14,9 @@ TROUPE_OP("DecodeCompressed")
     .Attr("compression_type: string = ''")
     .Shape(shape_fn::Unchanged)
     .NotDifferentiable("its input is text")
-    .Doc("Each string decompressed; compression_type is \"ZLIB\", \"GZIP\" or \"\" (nothing to do).");
+    .Doc(
+        "Each string decompressed; compression_type is \"ZLIB\", \"GZIP\" or \"\" (nothing to do). "
+        "An empty string stays empty.");
 
 // `bits`: zlib's number for the form.
 absl::Status Inflate(KernelContext& ctx, const std::string& from, int bits, std::string* to) {
@@ -66,6 +68,7 @@ class DecodeCompressedKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
     const auto texts = ctx.input(0).flat<std::string>();
     for (size_t i = 0; i < texts.size(); ++i) {
+      if (texts[i].empty()) continue;  // of nothing, as in TensorFlow, nothing comes
       absl::Status done = Inflate(ctx, texts[i], bits_, out->data<std::string>() + i);
       if (!done.ok()) return Annotate(done, StrCat("element ", i));
     }

@@ -131,6 +131,30 @@ BOOST_AUTO_TEST_CASE(edges_3_and_4_free_blocks_go_back_when_asked_and_when_idle)
 #endif
 }
 
+// Whoever asks hears of it when there is no memory for the answer.
+BOOST_AUTO_TEST_CASE(a_question_without_memory_is_answered_with_an_error) {
+  OneDevice one;
+  Runtime::Impl& impl = *one.runtime->impl();
+  bool none = true;
+  const caf::actor device = SpawnDevice(
+      *impl.system, impl.devices[0], 1,
+      [&](const auto&) {
+        if (none) throw std::bad_alloc();
+        return std::vector<std::shared_ptr<StepQuestion>>();
+      },
+      false);
+  const auto ask = [&] {
+    return Ask<device_stats>(*impl.system, device, get_device_stats{}, false, caf::duration(std::chrono::seconds(10)));
+  };
+  const auto asked = ask();
+  BOOST_TEST(!asked.ok());
+  BOOST_TEST(!absl::IsDeadlineExceeded(asked.status()), asked.status());
+  none = false;
+  const auto again = ask();
+  BOOST_TEST(again.ok(), again.status());
+  caf::anon_send_exit(device, caf::exit_reason::user_shutdown);
+}
+
 const Tensor* ValueIn(const resource_snapshot& s, const std::string& name) {
   for (const resource_snapshot::Entry& e : s.entries) {
     if (e.name != name) continue;

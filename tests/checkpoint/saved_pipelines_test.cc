@@ -211,6 +211,48 @@ BOOST_AUTO_TEST_CASE(runners_that_wait_are_not_waited_for) {
   }
 }
 
+// State beside variables that does not fit is seen before anything is changed, or left out alone.
+BOOST_AUTO_TEST_CASE(a_restore_that_does_not_fit_changes_nothing_or_leaves_out_what_does_not) {
+  const Scope root = Scope::NewRootScope();
+  const Variable w(root.WithOpName("w"), 1.0f);
+  const Queue queue = Queue::Fifo(root, {DType::kInt32}, {.capacity = 8, .shapes = {PartialTensorShape({})}});
+  const Operation put = queue.Enqueue(root, {Const(root, 7)});
+  const Output size = queue.Size(root);
+  const Operation init = GlobalVariablesInitializer(root);
+  Saver saver(root);
+  REQUIRE_OK(root.status());
+  // Saved where there are two devices: what stood on the second has no place later.
+  RuntimeOptions two;
+  two.cpu_devices = 2;
+  SessionOptions there;
+  there.runtime = *Runtime::Start(two);
+  const std::string path = "mem://restores/model";
+  {
+    const auto session = *Session::Create(there);
+    REQUIRE_OK(session->Extend(*root.graph()));
+    REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+    REQUIRE_OK(session->Run({}, {}, {put}, nullptr));
+    // A state of the program's own, on the second device.
+    StateSnapshot more;
+    more.entries.push_back(
+        {there.runtime->devices()[1].name, "", "elsewhere", "counter", {{"count", Tensor::Scalar<int64_t>(3)}}});
+    REQUIRE_OK(session->RestoreState(more));
+    REQUIRE_OK(saver.Save(*session, path, SaveOptions{.write_state = false}).status());
+  }
+  const auto session = *Session::Create();
+  REQUIRE_OK(session->Extend(*root.graph()));
+  REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  REQUIRE_OK(session->Set(w, Tensor::Scalar(5.0f)));
+  const absl::Status strict = saver.Restore(*session, path);
+  BOOST_TEST(absl::IsNotFound(strict), strict);
+  BOOST_TEST(session->Get(w)->scalar<float>() == 5.0f);
+  std::vector<std::string> skipped;
+  REQUIRE_OK(saver.Restore(*session, path, {.missing = Missing::kSkip, .skipped = &skipped}));
+  BOOST_TEST(skipped == (std::vector<std::string>{"elsewhere"}), boost::test_tools::per_element());
+  BOOST_TEST(session->Get(w)->scalar<float>() == 1.0f);
+  BOOST_TEST(session->Get(size)->scalar<int32_t>() == 1);
+}
+
 BOOST_AUTO_TEST_CASE(what_a_step_does_with_queues_decides_where_it_rests) {
   Scope root = Scope::NewRootScope();
   const Queue a = Queue::Fifo(root.WithOpName("a"), {DType::kFloat}, {.shapes = {TensorShape()}});

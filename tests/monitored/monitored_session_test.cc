@@ -12,6 +12,7 @@
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
 #include "troupe/train/global_step.h"
+#include "troupe/train/input.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
@@ -282,7 +283,7 @@ BOOST_AUTO_TEST_CASE(companions_live_with_their_session) {
   now->result = absl::OutOfRangeError("all is read");
   BOOST_TEST(t.session->ShouldStop());
   REQUIRE_OK(t.session->Close());
-  BOOST_TEST(t.Told() == "a.end b.end stopped");
+  BOOST_TEST(t.Told() == "stopped a.end b.end");
   // Their first error is that of a step that failed because of it.
   t.Start();
   now->stop = true;
@@ -295,6 +296,96 @@ BOOST_AUTO_TEST_CASE(companions_live_with_their_session) {
   now->stop = true;
   now->result = absl::DataLossError("a file is damaged");
   BOOST_TEST(absl::IsDataLoss(t.session->Close()));
+  // Companions may meet the loss of the session first.
+  t.Start();
+  (void)t.Told();
+  now->stop = true;
+  now->result = absl::AbortedError("the device is gone");
+  BOOST_TEST(!t.session->ShouldStop());
+  BOOST_TEST(t.session->sessions_made() == 2);
+  BOOST_TEST(t.Told() == "stopped started a.created b.created");
+  REQUIRE_OK(t.Run());
+  now->stop = true;
+  now->result = absl::DataLossError("a file is damaged");
+  BOOST_TEST(t.session->ShouldStop());
+  BOOST_TEST(absl::IsDataLoss(t.session->Close()));
+}
+
+// The graph's queue runners need no word of the program.
+BOOST_AUTO_TEST_CASE(queue_runners_work_beside_the_steps) {
+  const Scope root = Scope::NewRootScope();
+  const Output element =
+      StringInputProducer(root, {"a", "b", "c"}, {.num_epochs = 1, .shuffle = false}).Dequeue(root)[0];
+  REQUIRE_OK(root.status());
+  const auto chief = [&] { return std::make_unique<ChiefSessionCreator>(root, std::make_shared<Scaffold>()); };
+  auto made = MonitoredSession::Create(root, chief());
+  REQUIRE_OK(made.status());
+  std::string all;
+  absl::Status s;
+  while (s.ok() && !(*made)->ShouldStop()) {
+    std::vector<Tensor> out;
+    s = (*made)->Run({}, {element}, {}, &out);
+    if (s.ok()) all += out[0].scalar<std::string>();
+  }
+  BOOST_TEST(absl::IsOutOfRange(s), s);
+  BOOST_TEST(all == "abc");
+  REQUIRE_OK((*made)->Close());
+  // Not started: the step waits for an element.
+  MonitoredSessionOptions without;
+  without.start_queue_runners = false;
+  auto idle = MonitoredSession::Create(root, chief(), without);
+  REQUIRE_OK(idle.status());
+  RunOptions soon;
+  soon.timeout_ms = 50;
+  std::vector<Tensor> out;
+  BOOST_TEST(absl::IsDeadlineExceeded((*idle)->session()->Run(soon, {}, {element}, {}, &out, nullptr)));
+}
+
+// What is missing, and what throws, is told.
+BOOST_AUTO_TEST_CASE(bad_parts_are_errors) {
+  Model m;
+  BOOST_TEST(absl::IsInvalidArgument(MonitoredSession::Create(m.root, nullptr).status()));
+  MonitoredSessionOptions options;
+  options.hooks = {nullptr};
+  BOOST_TEST(absl::IsInvalidArgument(MonitoredSession::Create(m.root, m.Chief(), options).status()));
+  BOOST_TEST(absl::IsInvalidArgument(ChiefSessionCreator(m.root, nullptr).CreateSession().status()));
+  BOOST_TEST(absl::IsInvalidArgument(WorkerSessionCreator(m.root, nullptr, {}, 1).CreateSession().status()));
+  class NoSession : public SessionCreator {
+    absl::StatusOr<std::unique_ptr<Session>> CreateSession() override { return nullptr; }
+  };
+  BOOST_TEST(absl::IsInvalidArgument(MonitoredSession::Create(m.root, std::make_unique<NoSession>()).status()));
+  class Throws : public Hook {
+   public:
+    explicit Throws(int at) : at_(at) {}
+    absl::Status Begin(const Scope&) override { return At(0); }
+    absl::Status AfterCreateSession(Session&) override { return At(1); }
+    absl::StatusOr<RunArgs> BeforeRun(RunContext&) override {
+      TROUPE_RETURN_IF_ERROR(At(2));
+      return RunArgs();
+    }
+    absl::Status AfterRun(RunContext&, const RunValues&) override { return At(3); }
+    absl::Status End(Session&) override { return At(4); }
+
+   private:
+    absl::Status At(int now) const {
+      if (now == at_) throw std::runtime_error(StrCat("thrown at ", now));
+      return absl::OkStatus();
+    }
+    const int at_;
+  };
+  for (int at = 0; at <= 4; ++at) {
+    options.hooks = {std::make_shared<Throws>(at)};
+    auto made = MonitoredSession::Create(m.root, m.Chief(), options);
+    absl::Status s = made.status();
+    if (s.ok()) s = (*made)->Run({}, {}, {m.update}, nullptr);
+    if (s.ok()) s = (*made)->Close();
+    BOOST_TEST(absl::IsInternal(s), s);
+    BOOST_TEST(s.message().find(StrCat("thrown at ", at)) != std::string::npos, s);
+  }
+  // Two sayings of when would mean never.
+  MonitoredTrainingOptions both;
+  both.save_checkpoint.steps = 100;
+  BOOST_TEST(absl::IsInvalidArgument(MonitoredTrainingSession(m.root, both).status()));
 }
 
 BOOST_AUTO_TEST_CASE(a_chief_goes_on_from_its_checkpoint) {

@@ -147,6 +147,39 @@ BOOST_AUTO_TEST_CASE(metrics_broadcast_nothing) {
   BOOST_TEST(run(column, flat, 4) == 0.75);
   BOOST_TEST(run(flat, one, 0) == -1);
   BOOST_TEST(run(flat, flat, 3) == -1);
+  // As many elements in another shape are no pairs.
+  const TensorShape square({2, 2}), row({1, 4});
+  BOOST_TEST(run(square, square, 0) == 0.75);
+  BOOST_TEST(run(flat, row, 0) == 0.75);
+  BOOST_TEST(run(square, flat, 0) == -1);
+}
+
+// Shapes that are known in the step alone are looked at there.
+BOOST_AUTO_TEST_CASE(metrics_pair_by_the_shapes_of_the_step) {
+  const Scope s = Scope::NewRootScope();
+  const Output labels = Build(s, "Placeholder", {}, {{"dtype", DType::kInt32}});
+  const Output predictions = Build(s, "Placeholder", {}, {{"dtype", DType::kInt32}});
+  const std::vector<train::Metric> metrics = {
+      train::AccuracyMetric(s, labels, predictions), train::PrecisionMetric(s, labels, predictions),
+      train::RecallMetric(s, labels, predictions), train::AucMetric(s, labels, predictions)};
+  BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+  const auto session = StartAll(s);
+  const auto of = [](const TensorShape& shape) {
+    Tensor t(DType::kInt32, shape);
+    for (int64_t i = 0; i < t.num_elements(); ++i) t.data<int32_t>()[i] = i % 2;
+    return t;
+  };
+  using Shapes = std::pair<TensorShape, TensorShape>;
+  for (const train::Metric& metric : metrics) {
+    const auto run = [&](const Shapes& shapes) {
+      std::vector<Tensor> out;
+      return session->Run({{labels, of(shapes.first)}, {predictions, of(shapes.second)}}, {metric.update}, {}, &out);
+    };
+    for (const Shapes& fit : {Shapes({2, 3}, {2, 3}), Shapes({6}, {6, 1}), Shapes({1, 6}, {6}), Shapes({1}, {1, 1})})
+      BOOST_TEST(run(fit).ok(), run(fit));
+    for (const Shapes& bad : {Shapes({2, 3}, {3, 2}), Shapes({6}, {2, 3}), Shapes({6}, {1}), Shapes({2, 1}, {3})})
+      BOOST_TEST(absl::IsInvalidArgument(run(bad)), run(bad));
+  }
 }
 
 // However threads run: the step counts before the average moves.

@@ -11,10 +11,12 @@
 // AfterCreateSession: whenever a session was made, also after a failure (MonitoredSession).
 // BeforeRun: before each step; what the hook wants to be fetched and fed besides.
 // AfterRun: after each step that did not fail.
+// SessionEnded: when a session was lost and closed, before the next one is made.
 // End: once, when the session is closed, unless a step failed for good.
+// ShouldStop: at any time between these.
 //
 // A step that is done again on a new session has BeforeRun again. An error of a hook is the error
-// of the call that met it.
+// of the call that met it; an exception is such an error (INTERNAL).
 //
 // Thread rule: all calls of a hook come from the thread that uses its MonitoredSession.
 #ifndef TROUPE_TRAIN_HOOKS_H_
@@ -84,7 +86,13 @@ class Hook {
   virtual absl::Status AfterCreateSession(Session& session);
   virtual absl::StatusOr<RunArgs> BeforeRun(RunContext& context);
   virtual absl::Status AfterRun(RunContext& context, const RunValues& values);
+  // Ends what the hook still does with the lost session. A checkpoint that is being written must be
+  // whole, or given up, before the next session looks for the newest one.
+  virtual absl::Status SessionEnded();
   virtual absl::Status End(Session& session);
+  // True when no further step should begin: the MonitoredSession's ShouldStop asks it. So a hook
+  // can end training before the first step, too.
+  virtual bool ShouldStop() const;
 };
 
 // When a hook acts: at most one of the two is set.
@@ -92,6 +100,8 @@ struct Every {
   int64_t steps = 0;
   double seconds = -1;
   bool valid() const { return (steps > 0) != (seconds >= 0); }
+  // Neither of the two is set.
+  bool never() const { return steps == 0 && seconds < 0; }
 };
 
 // Tells when so many steps or seconds are over. The first step is always due.
@@ -110,7 +120,8 @@ class StepTimer {
   std::chrono::steady_clock::time_point last_time_;
 };
 
-// Stops when the global step has been reached.
+// Stops when the global step has been reached; without a step, if it is reached when a session is
+// made.
 class StopAtStepHook : public Hook {
  public:
   static StopAtStepHook LastStep(int64_t step) { return StopAtStepHook(step, -1); }
@@ -120,21 +131,24 @@ class StopAtStepHook : public Hook {
   absl::Status AfterCreateSession(Session& session) override;
   absl::StatusOr<RunArgs> BeforeRun(RunContext& context) override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;
+  bool ShouldStop() const override { return reached_; }
 
  private:
   StopAtStepHook(int64_t last, int64_t steps) : last_(last), steps_(steps) {}
   int64_t last_, steps_;
+  bool reached_ = false;
   std::string global_step_;
 };
 
-// Stops when the process is told to end by SIGINT (Ctrl-C) or SIGTERM; a second signal ends it at
-// once. With a CheckpointSaverHook the session's end then saves. The signals have their former
-// handlers again when the hook is destroyed. One such hook at a time.
+// Stops when the process is told to end by SIGINT (Ctrl-C) or SIGTERM; a second signal, of either
+// kind, ends it at once. A signal that the process ignores stays ignored. With a
+// CheckpointSaverHook the session's end then saves. The signals have their former handlers again
+// when the hook is destroyed. One such hook at a time: FAILED_PRECONDITION for a second one.
 class StopOnSignalHook : public Hook {
  public:
   ~StopOnSignalHook() override;
   absl::Status Begin(const Scope& root) override;
-  absl::Status AfterRun(RunContext& context, const RunValues& values) override;
+  bool ShouldStop() const override;
 
  private:
   bool installed_ = false;
@@ -146,7 +160,8 @@ struct CheckpointSaverOptions {
   std::string name = "model.ckpt";
   Every every{.seconds = 600};
   // Writes on a thread of its own, beside the steps. The error of such a save is that of the next
-  // step, or of End.
+  // step, or of End. While one is being written no other begins: the next one is then due with the
+  // first step after it.
   bool beside_steps = true;
   // Whose Saver saves, if the hook is given none; may be null.
   std::shared_ptr<Scaffold> scaffold;
@@ -166,6 +181,7 @@ class CheckpointSaverHook : public Hook {
   absl::Status AfterCreateSession(Session& session) override;
   absl::StatusOr<RunArgs> BeforeRun(RunContext& context) override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;
+  absl::Status SessionEnded() override;
   absl::Status End(Session& session) override;
 
   struct TROUPE_HIDDEN Saves;  // those under way
@@ -268,7 +284,8 @@ class GlobalStepWaiterHook : public Hook {
   std::string global_step_;
 };
 
-// Measures a step every so often, and writes its RunMetadata ("step_100") for TensorBoard.
+// Measures a step every so often, and writes its RunMetadata ("step_100") for TensorBoard. A step
+// that is done again after a failure is not written again.
 class ProfilerHook : public Hook {
  public:
   ProfilerHook(std::shared_ptr<FileWriter> events, Every every);

@@ -16,8 +16,8 @@
 // Recovery: on ABORTED and UNAVAILABLE the session is closed, a new one is made (with Companions of
 // its own, and AfterCreateSession of the hooks), and the step is done again. Other errors are the
 // caller's.
-// Coordination: what works beside the steps (Companions) is started with each session, and ended
-// with it; its first error ends training.
+// Coordination: what works beside the steps is started with each session, and ended with it; its
+// first error ends training. These are the queue runners of the graph, and Companions of one's own.
 // Hooks: hooks.h.
 //
 // The end. After an error that is not recovered ShouldStop is true. Close calls End of the hooks,
@@ -133,14 +133,16 @@ using StartCompanions = std::function<absl::StatusOr<std::unique_ptr<Companions>
 
 struct MonitoredSessionOptions {
   std::vector<std::shared_ptr<Hook>> hooks;
-  StartCompanions start_companions;  // may be empty
+  bool start_queue_runners = true;   // those in the graph's collection "queue_runners"
+  StartCompanions start_companions;  // may be empty; called when the queue runners work
   // How many sessions one call makes anew before it gives the error to the caller; 0 = none.
   int max_recoveries = 100;
 };
 
 class MonitoredSession {
  public:
-  // Calls Begin of the hooks, and makes the first session.
+  // Calls Begin of the hooks, and makes the first session. INVALID_ARGUMENT when the creator, what
+  // it makes or a hook is null. What a hook, a creator or Companions throw is an error (INTERNAL).
   static absl::StatusOr<std::unique_ptr<MonitoredSession>> Create(const Scope& root,
                                                                   std::unique_ptr<SessionCreator> creator,
                                                                   MonitoredSessionOptions options = {});
@@ -171,10 +173,13 @@ struct MonitoredTrainingOptions {
   std::shared_ptr<Scaffold> scaffold;
   SessionOptions session;
   std::vector<std::shared_ptr<Hook>> hooks, chief_only_hooks;
-  Every save_checkpoint{.seconds = 600};  // neither steps nor seconds: never
+  // Neither steps nor seconds: never. Both: INVALID_ARGUMENT; so who wants steps assigns
+  // Every{.steps = 100} as a whole.
+  Every save_checkpoint{.seconds = 600};
   Every save_summaries{.steps = 100};
   Every count_steps{.steps = 100};
   int64_t max_wait_ms = 1'800'000;  // of a worker
+  bool start_queue_runners = true;
   StartCompanions start_companions;
 };
 // A MonitoredSession with the hooks that training mostly has: of the chief with a folder

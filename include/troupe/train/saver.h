@@ -106,15 +106,16 @@ struct SaveOptions {
   int64_t timeout_ms = 60'000;
 };
 
-// What becomes of variables that the checkpoint does not have, or has with another type or shape.
+// What becomes of variables that the checkpoint does not have, or has with another type or shape,
+// and of other state in it that does not fit the session (RestoreState of session.h).
 enum class Missing {
-  kStrict,  // nothing is restored; the error lists all of them, and the names most like those
-  kSkip,    // they keep their value
+  kStrict,  // nothing is restored; the error lists the variables, and the names most like those
+  kSkip,    // they keep their value; other state is left out, each by itself
 };
 struct RestoreOptions {
   Missing missing = Missing::kStrict;
   bool variables = true;                        // false: only what else the checkpoint holds of the session's state
-  std::vector<std::string>* skipped = nullptr;  // kSkip: their names
+  std::vector<std::string>* skipped = nullptr;  // kSkip: the names of all these
 };
 
 class Saver {

@@ -44,6 +44,8 @@ def texts():
   case("DecodeCompressed", s(*[zlib.compress(p) for p in plain]), compression_type="ZLIB")
   case("DecodeCompressed", s(*[gzip(p) for p in plain]), compression_type="GZIP")
   case("DecodeCompressed", s(*plain))
+  case("DecodeCompressed", s(b""), compression_type="ZLIB")
+  case("DecodeCompressed", s(b""), compression_type="GZIP")
   numbers = ["0", "1", "-1", " 12 ", "+7", "2147483647", "-2147483648", "4294967295", "9223372036854775807", "18446744073709551615", "007", "\t5\n"]
   reals = numbers + ["1.5", "-2.5e-3", "1e10", "inf", "-inf", "nan", "infinity", "1e40", "1e400", "1e-50", "1e-400", ".5", "5.", "0.1", "3.4028236e38", "0x1F", "-0X1f", "+0x1.8p1", " 0x10 "]
   for t in types("StringToNumber", "out_type"):

@@ -91,8 +91,8 @@ class VariableSlot : public Resource {
     return state_.compare_exchange_strong(free, kBusy, std::memory_order_acquire, std::memory_order_relaxed) ||
            TryBeginLocked();
   }
-  // Says who has begun; it lives, and does not change, until End. Without it those who wait are told
-  // the variable's name only.
+  // Says who has begun; it lives, and does not change, until End. Without it those who wait are
+  // told the variable's name only.
   void SetHolder(const SlotHolder* holder) noexcept { holder_.store(holder, std::memory_order_release); }
   void End() noexcept {
     holder_.store(nullptr, std::memory_order_relaxed);

@@ -74,6 +74,7 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
   caf::actor_system& system = *impl->system;
   task->children = std::make_shared<Children>(impl->directory);
   task->graphs = std::make_shared<RegisteredGraphs>();
+  task->in_work = std::make_shared<GraphsInWork>();
   std::vector<Worker::OneDevice> own;
   for (size_t i = 0; i < impl->devices.size(); ++i) {
     const std::shared_ptr<Device>& d = impl->devices[i];
@@ -99,7 +100,8 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
     task->children->Spawn(system, std::move(container));
   }
   ChildSpec worker = SpecOf(impl, WorkerName(task->name), impl->policies.worker, task->name, nullptr);
-  worker.spawn = [impl, task, logic = std::make_shared<const Worker>(task->name, std::move(own), task->graphs)](
+  worker.spawn = [impl, task,
+                  logic = std::make_shared<const Worker>(task->name, std::move(own), task->graphs, task->in_work)](
                      caf::actor_system& s, uint64_t incarnation) {
     return task->worker = SpawnWorker(s, logic, incarnation, task->children, impl->aside);
   };
@@ -313,17 +315,23 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
     for (const auto& d : impl->devices) SetStateHost(d->containers(), nullptr);
     for (const auto& s : impl->states) s->Close();
   }
+  const auto stopped = [](Impl& of, std::chrono::milliseconds at_most) {
+    for (const Task& task : of.tasks) {
+      if (!task.in_work->WaitUntilNone(at_most)) return false;
+    }
+    return of.compute->Stop(at_most);
+  };
   // In slices: a process that was stopped meanwhile has not waited.
   constexpr std::chrono::milliseconds kSlice{100};
   constexpr int kSlices = 10;
   for (int i = 0; i < kSlices; ++i) {
-    if (impl->compute->Stop(kSlice)) return;
+    if (stopped(*impl, kSlice)) return;
   }
   spdlog::warn("a kernel or a callback has not returned, although its step is over; its runtime ends when it has");
   auto rest = std::make_shared<std::unique_ptr<Impl>>(std::move(impl));
   try {
-    std::thread([rest] {
-      while (!(*rest)->compute->Stop(std::chrono::hours(1))) {
+    std::thread([rest, stopped] {
+      while (!stopped(**rest, std::chrono::hours(1))) {
       }
       *rest = nullptr;
     }).detach();

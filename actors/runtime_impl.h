@@ -67,6 +67,7 @@ struct Runtime::Impl {
     // These outlive it.
     std::shared_ptr<Children> children;
     std::shared_ptr<RegisteredGraphs> graphs;
+    std::shared_ptr<GraphsInWork> in_work;
   };
   std::deque<Task> tasks;  // in the order of their devices
   // The actors of resources, by device (state/state_actors.h).

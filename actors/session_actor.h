@@ -31,7 +31,8 @@
 //                                                                                                              ABORTED
 //   any     actor_failed              18 abort the steps that have a part there; signatures whose edges name an incarnation
 //                                        of a device that is over are compiled anew                            failure_noted
-//   any     withdraw_compile          17 its request is answered; the compile ends if nobody else waits for it  CANCELLED
+//   any     withdraw_compile          17 its request is answered; the compile ends if nobody else waits for it:  CANCELLED
+//                                        withdraw_graph to the workers that have not answered
 //
 // All that the session is lies in its SessionMaster: graph, signatures, steps and the queue of
 // work. So the actor may die and be spawned again. A call that is made while there is no actor
@@ -41,7 +42,8 @@
 //
 // Queued work (1, 3) runs on a thread of its own, one piece at a time in the order of the messages;
 // the actor answers everything else meanwhile (aside.h). A compile for which no call waits any more
-// ends before its next pass.
+// ends before its next pass, or at the workers before their next part. So it does when the session
+// ends (9, 13) or its actor dies (12).
 //
 // Blocks: never. Run, RunAsync and partial runs of a known signature do not involve this actor:
 // their callers lease executors from the signature directly. Only misses and run_request come here.
@@ -65,6 +67,8 @@
 //   18          edge_18_a_death_is_told_in_a_message
 // and tests/cast/tasks_test.cc:
 //   3, 6, 16    a_signature_is_registered_once_for_each_task
+// and tests/cast/withdrawn_graphs_test.cc:
+//   9, 12, 17   edges_9_and_12_and_17_workers_are_told_that_nobody_waits
 #ifndef TROUPE_ACTORS_SESSION_ACTOR_H_
 #define TROUPE_ACTORS_SESSION_ACTOR_H_
 
@@ -199,9 +203,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
     int64_t waiting = 0;                   // who wait for the compile
   };
   // A signature's parts on their way to the workers.
-  struct Registering : public Interest {
-    absl::Status Look() const override { return master->Wanted(waiting); }
-
+  struct Registering {
     std::shared_ptr<void> under_way;  // goes last
     std::shared_ptr<SessionMaster> master;
     std::shared_ptr<Signature> signature;
@@ -211,7 +213,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
     std::vector<uint32_t> tasks;
     std::vector<register_graph> messages;
     std::vector<std::optional<graph_registered>> answers;
-    ~Registering() override { master->NextWork(); }
+    std::vector<uint32_t> Unanswered() const;
+    ~Registering() { master->NextWork(); }
   };
 
   // An error when the session has ended.
@@ -253,6 +256,10 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void ClaimVariables(Graph* graph);
   // OK when a worker is alive.
   absl::Status SomeWorker() const;
+  // Tells these workers that nobody waits for the graph any more.
+  void WithdrawGraph(const std::vector<uint32_t>& tasks, int64_t waiting);
+  // Tells all workers that the session has ended, if one may work for it still.
+  void WithdrawAllGraphs();
   // Sends a message to the worker, which answers to `from`. False when it is down.
   template <class Message>
   bool ToWorker(uint32_t task, const caf::actor& from, Message message);
@@ -290,6 +297,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   std::map<std::pair<caf::actor_addr, int64_t>, std::pair<int64_t, int64_t>> requests_;
   absl::flat_hash_map<std::string, int64_t> joinable_;
   std::map<int64_t, std::shared_ptr<Registering>> registering_;  // by compile: what workers are asked
+  bool lost_ = false;                                            // a worker may work on what nobody waits for
   TaskDirectory tasks_;
   std::optional<Work> parked_;  // the work that waits for devices
   int64_t last_waiting_ = 0, last_call_ = 0;

@@ -91,6 +91,37 @@ bool SessionMaster::ToWorker(uint32_t task, const caf::actor& from, Message mess
   return worker && from;
 }
 
+std::vector<uint32_t> SessionMaster::Registering::Unanswered() const {
+  std::vector<uint32_t> waits;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i]) waits.push_back(tasks[i]);
+  }
+  return waits;
+}
+
+void SessionMaster::WithdrawGraph(const std::vector<uint32_t>& tasks, int64_t waiting) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    lost_ |= waiting != 0 && !tasks.empty();
+    if (!end_.ok()) waiting = 0;
+  }
+  for (const uint32_t task : tasks) {
+    withdraw_graph message{id_, waiting};
+    if (options_.wire_messages) message = wire::ThroughBytes(*runtime_->impl()->system, message).value();
+    if (const caf::actor worker = tasks_.worker(task)) caf::anon_send(worker, std::move(message));
+  }
+}
+
+void SessionMaster::WithdrawAllGraphs() {
+  std::vector<uint32_t> all;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!std::exchange(lost_, false)) return;
+  }
+  for (uint32_t i = 0; i < tasks_.size(); ++i) all.push_back(i);
+  WithdrawGraph(all, 0);
+}
+
 void SessionMaster::AskForDevices() {
   // A task counts as asked before its worker is looked for: if that dies now, OnFailure finds the
   // question.
@@ -159,9 +190,13 @@ void SessionMaster::DoCompile(const Work& work) {
       if (options_.wire_messages) {
         TROUPE_ASSIGN_OR_RETURN(messages[i], wire::ThroughBytes(*runtime_->impl()->system, messages[i]));
       }
-      messages[i].interest = p;
-      if (!ToWorker(p->tasks[i], from, std::move(messages[i]))) return tasks_.WhyDown(p->tasks[i]);
+      if (!ToWorker(p->tasks[i], from, std::move(messages[i]))) {
+        WithdrawGraph(p->tasks, work.waiting);
+        return tasks_.WhyDown(p->tasks[i]);
+      }
     }
+    // Whoever withdrew it meanwhile may have told workers that did not know of it yet.
+    if (!Wanted(work.waiting).ok()) WithdrawGraph(p->tasks, work.waiting);
     return absl::OkStatus();
   };
   const absl::Status s = Guarded("compiling", [&]() -> absl::Status {
@@ -191,6 +226,7 @@ void SessionMaster::GraphRegistered(graph_registered answer) {
     }
   }
   std::shared_ptr<Registering> p;
+  std::vector<uint32_t> unanswered;
   {
     std::lock_guard<std::mutex> lock(mu_);
     const auto it = registering_.find(answer.compile);
@@ -207,8 +243,10 @@ void SessionMaster::GraphRegistered(graph_registered answer) {
       all &= p->answers[i].has_value();
     }
     if (!all && answer.status.ok()) return;
+    unanswered = p->Unanswered();
     registering_.erase(it);
   }
+  WithdrawGraph(unanswered, answer.compile);
   if (!answer.status.ok()) return AnswerThose(answer.compile, answer.status);
   Finish(p);
 }
@@ -227,8 +265,10 @@ void SessionMaster::FailRegistering(const std::string& task) {
       registering_.erase(each);
     }
   }
-  for (const auto& r : failed)
+  for (const auto& r : failed) {
+    WithdrawGraph(r->Unanswered(), r->waiting);
     AnswerThose(r->waiting, absl::AbortedError("the actor that was asked ended without an answer"));
+  }
 }
 
 void SessionMaster::Finish(const std::shared_ptr<Registering>& p) {

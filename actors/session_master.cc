@@ -176,6 +176,7 @@ void SessionMaster::Detach(const caf::actor_addr& actor) {
     tasks_.AskAgain();
     TakeAllLocked(&extends, &compiles);
   }
+  for (const auto& [compile, r] : registering) WithdrawGraph(r->Unanswered(), compile);
   AnswerCalls(extends, compiles, why);
 }
 
@@ -275,6 +276,8 @@ void SessionMaster::Compile(std::shared_ptr<CompileCall> call) {
 
 void SessionMaster::Withdraw(const caf::actor_addr& asker, int64_t number) {
   Calls gone;
+  std::vector<uint32_t> unanswered;
+  int64_t compile = 0;
   {
     std::lock_guard<std::mutex> lock(mu_);
     const auto request = requests_.find({asker, number});
@@ -284,6 +287,9 @@ void SessionMaster::Withdraw(const caf::actor_addr& asker, int64_t number) {
     if (calls.size() == 1) {
       // Who asks from now on has the compile begin anew.
       gone = TakeLocked(waiting);
+      compile = waiting;
+      if (const auto asked = registering_.find(compile); asked != registering_.end())
+        unanswered = asked->second->Unanswered();
       // A compile that does not end holds up all others; meanwhile only those stay that are waited
       // for.
       constexpr size_t kFew = 16;
@@ -296,6 +302,7 @@ void SessionMaster::Withdraw(const caf::actor_addr& asker, int64_t number) {
       requests_.erase(request);
     }
   }
+  WithdrawGraph(unanswered, compile);
   for (const auto& call : gone) call->Tell(Cancelled("the request was withdrawn"));
 }
 
@@ -396,8 +403,10 @@ void SessionMaster::AnswerAll() {
     end = end_;
     held.swap(held_);
     registering.swap(registering_);
+    lost_ |= !registering.empty();
     TakeAllLocked(&extends, &compiles);
   }
+  WithdrawAllGraphs();
   for (const caf::mailbox_element_ptr& request : held) Refuse(*request, end);
   AnswerCalls(extends, compiles, end);
 }

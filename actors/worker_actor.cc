@@ -2,10 +2,10 @@
 
 #include <functional>
 
-#include "actors/aside.h"
 #include "actors/messages.h"
 #include "graph/passes/fuse.h"
 #include "graph/passes/memory_copies.h"
+#include "kernels/device/session_containers.h"
 #include "kernels/pass_support.h"
 
 namespace troupe {
@@ -34,6 +34,36 @@ size_t RegisteredGraphs::size() const {
   return graphs_.size();
 }
 
+std::shared_ptr<GraphsInWork::Job> GraphsInWork::Begin(const register_graph& request) {
+  auto job = std::make_shared<Job>();
+  job->session = request.session;
+  job->compile = request.compile;
+  job->under_way = UnderWay::Share(under_way_);
+  std::lock_guard<std::mutex> lock(mu_);
+  jobs_.push_back(job);
+  return job;
+}
+
+bool GraphsInWork::End(const Job& job) {
+  std::lock_guard<std::mutex> lock(mu_);
+  std::erase_if(jobs_, [&](const auto& each) { return each.get() == &job; });
+  return job.session_ended;
+}
+
+void GraphsInWork::Withdraw(const withdraw_graph& message) {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& job : jobs_) {
+    if (job->session != message.session || (message.compile != 0 && job->compile != message.compile)) continue;
+    job->withdrawn.store(true);
+    job->session_ended |= message.compile == 0;
+  }
+}
+
+void GraphsInWork::WithdrawAll() {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& job : jobs_) job->withdrawn.store(true);
+}
+
 device_list Worker::Devices(const list_devices& question) const {
   device_list answer;
   answer.number = question.number;
@@ -50,11 +80,30 @@ std::shared_ptr<Device> Worker::Find(const std::string& name) const {
   return nullptr;
 }
 
-graph_registered Worker::Register(const register_graph& request) const {
+void Worker::Withdraw(const withdraw_graph& message) const {
+  in_work_->Withdraw(message);
+  // Work that is over may have made state after the session removed its own. What goes on removes
+  // what it makes when it is over.
+  if (message.compile == 0) ClearStateOf(message.session);
+}
+
+void Worker::ClearStateOf(const std::string& session) const {
+  for (const OneDevice& d : devices_) {
+    d.device->containers()->Clear(OwnVariables(session));
+    d.device->containers()->Clear(OwnState(session));
+  }
+}
+
+graph_registered Worker::Register(const register_graph& request, const GraphsInWork::Job& work) const {
   graph_registered answer;
   answer.compile = request.compile;
   answer.task = task_;
-  absl::Status s = Guarded("compiling", [&] { return Register(request, &answer); });
+  absl::Status s = Guarded("compiling", [&] { return Register(request, work, &answer); });
+  if (in_work_->End(work)) {
+    answer.graph = nullptr;  // with what its kernels hold
+    ClearStateOf(request.session);
+    if (s.ok()) s = Cancelled("the session has ended");
+  }
   if (s.ok()) return answer;
   graph_registered failed;
   failed.compile = request.compile;
@@ -63,9 +112,10 @@ graph_registered Worker::Register(const register_graph& request) const {
   return failed;
 }
 
-absl::Status Worker::Register(const register_graph& request, graph_registered* answer) const {
+absl::Status Worker::Register(const register_graph& request, const GraphsInWork::Job& work,
+                              graph_registered* answer) const {
   const std::function<absl::Status()> wanted = [&] {
-    return request.interest == nullptr ? absl::OkStatus() : request.interest->Look();
+    return work.withdrawn.load() ? Cancelled("nobody waits for the graph any more") : absl::OkStatus();
   };
   const SessionScope session(request.session, request.share_variables);
   std::vector<std::shared_ptr<const CompiledPart>> compiled;
@@ -109,6 +159,8 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
   self->state.worker = std::move(worker);
   self->state.children = std::move(children);
   self->state.children->TakeOver(self);
+  // The first has none, and whoever waited for work of another incarnation has been answered.
+  self->state.worker->in_work()->WithdrawAll();
   self->set_down_handler([self](caf::down_msg& down) { self->state.children->OnDown(self, down); });
   self->set_exit_handler([self](caf::exit_msg& e) {
     // A normal end is the runtime's: with a failure the children wait for the next incarnation.
@@ -125,15 +177,19 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
       },
       [self, aside](register_graph& message) {
         RunAside(aside, [worker = self->state.worker, to = caf::actor_cast<caf::actor>(self->current_sender()),
+                         work = self->state.worker->in_work()->Begin(message),
                          message = std::make_shared<register_graph>(std::move(message))]() mutable {
-          graph_registered answer = worker->Register(*message);
+          graph_registered answer = worker->Register(*message, *work);
+          message = nullptr;
           if (to) caf::anon_send(to, std::move(answer));
           to = nullptr;
+          answer = {};
           worker = nullptr;
-          // Last: who has an interest may end the actor system next.
-          message = nullptr;
+          // Last: whoever waits for it may end the actor system next.
+          work = nullptr;
         });
       },
+      [self](const withdraw_graph& message) { self->state.worker->Withdraw(message); },
   };
 }
 

@@ -5,13 +5,13 @@
 //   worker   session  device_list        these, in the incarnations that live now
 //   session  worker   register_graph     here are the parts of a graph that stand on your task
 //   worker   session  graph_registered   they are compiled, or an error; the ends of their edges
+//   session  worker   withdraw_graph     nobody waits for that compile any more, or the session has ended
 //   runtime  session  actor_failed       an actor has died: what it was doing is over
 //   session  runtime  failure_noted      the steps that it concerns have been told to end
 //
-// Within a process a graph travels by reference, and two messages carry short cuts beside their
-// values: register_graph to those who wait for it, graph_registered to the compiled parts. Who
-// reads a message that has come through bytes (wire.h) finds the parts by their handle, where the
-// worker lives.
+// Within a process a graph travels by reference, and graph_registered carries a short cut to the
+// compiled parts beside its values. Who reads a message that has come through bytes (wire.h) finds
+// the parts by their handle, where the worker lives.
 //
 // Thread rule: a message belongs to whoever has it.
 #ifndef TROUPE_ACTORS_WIRE_GRAPH_MESSAGES_H_
@@ -52,14 +52,6 @@ struct device_list {
   std::vector<Device> devices;
 };
 
-// Whether anybody waits for a compile still.
-class Interest {
- public:
-  virtual ~Interest() = default;
-  // OK while somebody does; the reason why nobody does. From any thread.
-  virtual absl::Status Look() const = 0;
-};
-
 struct register_graph {
   struct Part {
     std::string device;
@@ -71,8 +63,11 @@ struct register_graph {
   bool fuse = true;
   bool only_graphs = false;  // nothing is compiled: the answer is the graphs as they would be
   std::vector<Part> parts;
-  // Not sent as bytes. The session does not end before it, and the worker stops when it says so.
-  std::shared_ptr<const Interest> interest;
+};
+// Has no answer of its own: a graph that is worked on still is answered by its graph_registered.
+struct withdraw_graph {
+  std::string session;
+  int64_t compile = 0;  // as in register_graph; 0: all of the session, which has ended
 };
 
 // What an actor was doing ends with it: the steps that have a part at its place, and no others.
@@ -140,6 +135,10 @@ typename Inspector::result_type inspect(Inspector& f, register_graph::Part& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, register_graph& x) {
   return f(x.compile, x.session, x.share_variables, x.fuse, x.only_graphs, x.parts);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, withdraw_graph& x) {
+  return f(x.session, x.compile);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PartEdges::End& x) {

@@ -7,12 +7,13 @@ namespace {
 
 class UpdateWait : public KernelWait {
  public:
-  UpdateWait(VariableSlot* const* slots, int n) : ticket_(SlotTicket::ForUpdate(slots, n)) {}
+  UpdateWait(VariableSlot* const* slots, int n, const SlotHolder& asker)
+      : ticket_(SlotTicket::ForUpdate(slots, n, asker)) {}
   ~UpdateWait() override { ticket_->GiveUp(); }
   void Await(std::function<void()> go_on) override { ticket_->WhenAdmitted(std::move(go_on)); }
   std::string What() const override { return ticket_->What(); }
   bool admitted() const { return ticket_->admitted(); }
-  void Take() { ticket_->Take(); }
+  void Take(const SlotHolder* holder) { ticket_->Take(holder); }
 
  private:
   const std::shared_ptr<SlotTicket> ticket_;
@@ -38,7 +39,7 @@ absl::Status VariableUpdate::Begin(VariableSlot* const* slots, int n) {
   if (ctx_.wait() == nullptr) [[likely]] {
     while (n_ < n && slots[n_]->TryBegin()) {
       slots_[n_] = slots[n_];
-      ++n_;
+      slots[n_++]->SetHolder(&holder_);
     }
     if (n_ == n) [[likely]]
       return absl::OkStatus();
@@ -52,11 +53,11 @@ absl::Status VariableUpdate::Begin(VariableSlot* const* slots, int n) {
 absl::Status VariableUpdate::BeginLate(VariableSlot* const* slots, int n) {
   std::unique_ptr<KernelWait> wait = ctx_.TakeWait();
   if (wait == nullptr) {
-    auto ticket = std::make_unique<UpdateWait>(slots, n);
+    auto ticket = std::make_unique<UpdateWait>(slots, n, holder_);
     if (!ticket->admitted()) return ctx_.WaitFor(std::move(ticket));
     wait = std::move(ticket);
   }
-  static_cast<UpdateWait*>(wait.get())->Take();
+  static_cast<UpdateWait*>(wait.get())->Take(&holder_);
   for (n_ = 0; n_ < n; ++n_) slots_[n_] = slots[n_];
   return absl::OkStatus();
 }

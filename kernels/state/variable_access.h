@@ -45,7 +45,7 @@ class SnapshotWait : public KernelWait {
 
 class VariableUpdate {
  public:
-  explicit VariableUpdate(KernelContext& ctx) : ctx_(ctx) {}
+  explicit VariableUpdate(KernelContext& ctx) : ctx_(ctx), holder_{&ctx.node(), ctx.step()->step_id} {}
   ~VariableUpdate() {
     for (int i = 0; i < n_; ++i) slots_[i]->End();
   }
@@ -57,6 +57,7 @@ class VariableUpdate {
   absl::Status Begin(VariableSlot* slot) {
     if (ctx_.wait() == nullptr && slot->TryBegin()) [[likely]] {
       slots_[n_++] = slot;
+      slot->SetHolder(&holder_);
       return absl::OkStatus();
     }
     return BeginLate(&slot, 1);
@@ -79,6 +80,7 @@ class VariableUpdate {
   absl::Status BeginLate(VariableSlot* const* slots, int n);
 
   KernelContext& ctx_;
+  const SlotHolder holder_;
   int n_ = 0;
   VariableSlot* slots_[SlotTicket::kMaxSlots];  // in the order of Begin
   std::optional<ComputeThreads::LoopCancellation> whole_;

@@ -11,6 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr char kKind[] = "variable";
+constexpr SlotHolder kNoStep;
 
 absl::StatusOr<std::shared_ptr<Resource>> MakeSlot(const std::string& name, const ResourceState& state) {
   TROUPE_ASSIGN_OR_RETURN(const Tensor number, state.Get("dtype", DType::kInt32, TensorShape()));
@@ -150,6 +151,7 @@ void VariableSlot::EndLocked() noexcept {
       } else {
         place->has = true;
         lock.state |= kBusy;
+        SetHolder(&ticket->asker_);
       }
       if (ticket->missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         *end = std::move(ticket);
@@ -180,11 +182,11 @@ void Wait(SlotTicket* ticket) {
 }  // namespace
 
 void VariableSlot::BeginBlocking() {
-  if (TryBegin()) return;
+  if (TryBegin()) return SetHolder(&kNoStep);
   VariableSlot* slot = this;
   const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForUpdate(&slot, 1);
   Wait(ticket.get());
-  ticket->Take();
+  ticket->Take(&kNoStep);
 }
 
 absl::StatusOr<Tensor> VariableSlot::Read() {
@@ -232,8 +234,9 @@ void VariableSlot::Clear() {
   End();
 }
 
-std::shared_ptr<SlotTicket> SlotTicket::ForUpdate(VariableSlot* const* slots, int n) {
+std::shared_ptr<SlotTicket> SlotTicket::ForUpdate(VariableSlot* const* slots, int n, const SlotHolder& asker) {
   std::shared_ptr<SlotTicket> ticket(new SlotTicket);
+  ticket->asker_ = asker;
   ticket->n_ = n;
   std::copy(slots, slots + n, ticket->slots_);
   std::sort(ticket->slots_, ticket->slots_ + n, std::less<VariableSlot*>());
@@ -255,6 +258,7 @@ std::shared_ptr<SlotTicket> SlotTicket::ForUpdate(VariableSlot* const* slots, in
     if (states[i] == 0) {
       ticket->places_[i].has = true;
       states[i] = VariableSlot::kBusy;
+      slot->SetHolder(&ticket->asker_);
     } else {
       slot->Append(&ticket->places_[i], ticket);
       states[i] |= VariableSlot::kQueued;
@@ -309,8 +313,13 @@ void SlotTicket::AdmitAll(std::shared_ptr<SlotTicket> first) {
   }
 }
 
-void SlotTicket::Take() {
-  for (int i = 0; i < n_; ++i) places_[i].has = false;
+void SlotTicket::Take(const SlotHolder* holder) {
+  for (int i = 0; i < n_; ++i) {
+    places_[i].has = false;
+    // Whoever looks at the holder has the lock, and the ticket goes next.
+    const VariableSlot::Lock lock(slots_[i]);
+    slots_[i]->SetHolder(holder);
+  }
 }
 
 void SlotTicket::GiveUp() {
@@ -338,8 +347,17 @@ void SlotTicket::GiveUp() {
 
 std::string SlotTicket::What() const {
   std::string text(n_ == 1 ? "variable" : "variables");
-  for (int i = 0; i < n_; ++i) StrAppend(&text, i == 0 ? " '" : ", '", slots_[i]->name(), "'");
+  for (int i = 0; i < n_; ++i)
+    StrAppend(&text, i == 0 ? " '" : ", '", slots_[i]->name(), "'", slots_[i]->HeldBy(&places_[i]));
   return text;
+}
+
+std::string VariableSlot::HeldBy(const Place* asks) const {
+  const Lock lock(this);
+  const SlotHolder* const holder = holder_.load(std::memory_order_acquire);
+  if (asks->has || !(lock.state & kBusy) || holder == nullptr) return "";
+  if (holder->node == nullptr) return ", held outside of steps";
+  return StrCat(", held by node '", holder->node->name, "' (", holder->node->op, ") of step ", holder->step_id);
 }
 
 VariableSlot* KernelContext::ref(int i) const {

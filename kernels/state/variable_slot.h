@@ -45,6 +45,13 @@
 namespace troupe {
 
 class SlotTicket;
+struct KernelNode;
+
+// Which step's node has a slot to itself, or is the next to have it, for those who wait.
+struct SlotHolder {
+  const KernelNode* node = nullptr;  // null: a thread that runs no step
+  int64_t step_id = 0;
+};
 
 class VariableSlot : public Resource {
  public:
@@ -84,7 +91,11 @@ class VariableSlot : public Resource {
     return state_.compare_exchange_strong(free, kBusy, std::memory_order_acquire, std::memory_order_relaxed) ||
            TryBeginLocked();
   }
+  // Says who has begun; it lives, and does not change, until End. Without it those who wait are
+  // told the variable's name only.
+  void SetHolder(const SlotHolder* holder) noexcept { holder_.store(holder, std::memory_order_release); }
   void End() noexcept {
+    holder_.store(nullptr, std::memory_order_relaxed);
     if (lost_) [[unlikely]]
       initialized_.store(false, std::memory_order_release);
     uint32_t alone = kBusy;
@@ -175,6 +186,9 @@ class VariableSlot : public Resource {
   absl::Status UpdateBy(const std::function<absl::Status(Tensor&)>& f);
   // Blocks until the slot is the caller's.
   void BeginBlocking();
+  // ", held by node 'a' (AssignAdd) of step 6"; empty when that is not known, or nobody has it but
+  // who asks.
+  std::string HeldBy(const Place* asks) const;
   // Under the lock.
   void Append(Place* place, std::shared_ptr<SlotTicket> ticket) noexcept;
   std::shared_ptr<SlotTicket> Unlink(Place* place) noexcept;
@@ -186,6 +200,9 @@ class VariableSlot : public Resource {
   Place *first_ = nullptr, *last_ = nullptr;
   PartialTensorShape shape_;
   Tensor value_;
+  // Of the update that has the slot. It goes only after End, which waits for the lock: whoever has
+  // that may look at it.
+  std::atomic<const SlotHolder*> holder_{nullptr};
   std::atomic<bool> initialized_{false};
   std::atomic<uint64_t> version_{0};
 };
@@ -196,20 +213,20 @@ class SlotTicket : public std::enable_shared_from_this<SlotTicket> {
  public:
   static constexpr int kMaxSlots = 4;
   // Asks for an update of these variables, which differ, or for a snapshot of one.
-  static std::shared_ptr<SlotTicket> ForUpdate(VariableSlot* const* slots, int n);
+  static std::shared_ptr<SlotTicket> ForUpdate(VariableSlot* const* slots, int n, const SlotHolder& asker = {});
   static std::shared_ptr<SlotTicket> ForRead(VariableSlot* slot);
 
   // Calls `f` when all slots are the ticket's, or the snapshot is taken: at once, or on the thread
   // of who had the last of them. Called once.
   void WhenAdmitted(std::function<void()> f);
   bool admitted() const { return missing_.load(std::memory_order_acquire) == 0; }
-  // The slots are the caller's, who ends each. REQUIRES: an update that is admitted.
-  void Take();
+  // The slots are the caller's, who ends each (SetHolder). REQUIRES: an update that is admitted.
+  void Take(const SlotHolder* holder = nullptr);
   // REQUIRES: a read that is admitted.
   absl::StatusOr<Tensor> TakeSnapshot() { return std::move(snapshot_); }
   // Gives places back, and ends slots that were not taken. Nothing is called after that.
   void GiveUp();
-  // Who is waited for: the variables.
+  // What is waited for: the variables, and who has each that the ticket has not.
   std::string What() const;
 
  private:
@@ -221,6 +238,7 @@ class SlotTicket : public std::enable_shared_from_this<SlotTicket> {
 
   int n_ = 0;
   bool reads_ = false;
+  SlotHolder asker_;
   VariableSlot* slots_[kMaxSlots] = {};
   VariableSlot::Place places_[kMaxSlots];
   std::atomic<int> missing_{0};  // slots, or the snapshot

@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(steps_wait_in_order_for_an_update_and_block_no_thread) {
   std::vector<Tensor> out;
   const absl::Status late = s.session->Run(RunOptions{.timeout_ms = 50}, {}, {"read:0"}, {}, &out, nullptr);
   BOOST_TEST(absl::IsDeadlineExceeded(late), late);
-  BOOST_TEST(late.ToString().find(" for variable 'v'") != std::string::npos, late);
+  BOOST_TEST(late.ToString().find(" for variable 'v', held by node 'held_add' (") != std::string::npos, late);
   for (const auto& list : {reads, sets, later}) {
     for (const auto& call : list) BOOST_TEST(!call->Ready());
   }

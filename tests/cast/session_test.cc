@@ -1,45 +1,11 @@
 // The session actor: every numbered edge of session_actor.h; and the worker, the device and the
 // container that it works with.
-#include "tests/cast/play.h"
+#include "tests/cast/asked.h"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Calls whose answers are written down.
-struct Asked : Play {
-  std::string said;
-  std::string Go() {
-    return stage.Play([this] { return std::exchange(said, ""); });
-  }
-  void Note(const char* what, const absl::Status& s) {
-    StrAppend(&said, what, " ", absl::StatusCodeToString(s.code()), "; ");
-  }
-
-  void AskExtend(const char* name) {
-    AskThen<extend_reply>(stage.system(), ActorOf(*session), OneMore(name),
-                          [this](const extend_reply& r) { Note("extend", r.status); });
-  }
-  // Returns who asks.
-  caf::strong_actor_ptr AskCompile(const Names& feeds, const Names& fetches) {
-    auto asker = NewListener<compile_reply>(stage.system(), Reply<compile_reply>([this](const compile_reply& r) {
-                                              BOOST_TEST(r.status.ok() == (r.found != nullptr));
-                                              Note("compile", r.status);
-                                            }));
-    caf::actor_cast<caf::abstract_actor*>(ActorOf(*session))
-        ->enqueue(AsRequest(asker, compile_request{7, feeds, fetches, {}, false}), nullptr);
-    return asker;
-  }
-  void Withdraw(const caf::strong_actor_ptr& asker) {
-    caf::actor_cast<caf::abstract_actor*>(ActorOf(*session))
-        ->enqueue(caf::make_mailbox_element(asker, caf::make_message_id(), {}, withdraw_compile{7}), nullptr);
-  }
-  void AskClose() {
-    AskThen<close_reply>(stage.system(), ActorOf(*session), close_request{},
-                         [this](const close_reply& r) { Note("close", r.status); });
-  }
-};
 
 BOOST_FIXTURE_TEST_CASE(edge_1_extend_is_all_or_nothing, Asked) {
   Extend();
@@ -183,6 +149,7 @@ BOOST_FIXTURE_TEST_CASE(edges_8_and_12_a_compile_ends_with_the_actor, Asked) {
   BOOST_TEST(Go() == R"(
 worker <- register_graph | 
 session <- exit | compile ABORTED; 
+worker <- withdraw_graph | 
 supervisor <- down | )");
   stage.Advance(2ms);
   BOOST_TEST(Go() == R"(
@@ -329,7 +296,8 @@ worker <- register_graph |
 session <- close_request | compile CANCELLED; close OK; 
 session <- graph_registered | 
 executor <- doorbell | 
-executor <- exit | )");
+executor <- exit | 
+worker <- withdraw_graph | )");
   BOOST_TEST(State() == "CANCELLED");
   BOOST_TEST(Message() == "the session was closed");
   AskExtend("late");

@@ -98,6 +98,19 @@ class Stage {
     scheduler_.run_once();
     return line;
   }
+  // Delivers the next message of this actor, before those of others that came earlier.
+  std::string DeliverTo(const std::string& name) {
+    auto& jobs = scheduler_.jobs;
+    for (auto it = jobs.begin(); it != jobs.end(); ++it) {
+      caf::resumable* const job = *it;
+      auto* const actor = dynamic_cast<caf::scheduled_actor*>(job);
+      if (actor == nullptr || NameOf(actor) != name) continue;
+      jobs.erase(it);
+      jobs.push_front(job);
+      return Deliver();
+    }
+    return "";
+  }
   // Delivers all that is there, one line a message, each after a line feed. `state` is asked after
   // each, and what it says is added.
   std::string Play(const std::function<std::string()>& state = nullptr) {
@@ -165,6 +178,7 @@ class Stage {
     if (c.match_elements<close_request>()) return "close_request";
     if (c.match_elements<register_graph>()) return "register_graph";
     if (c.match_elements<graph_registered>()) return "graph_registered";
+    if (c.match_elements<withdraw_graph>()) return "withdraw_graph";
     if (c.match_elements<list_devices>()) return "list_devices";
     if (c.match_elements<device_list>()) return "device_list";
     if (c.match_elements<actor_failed>()) return "actor_failed";

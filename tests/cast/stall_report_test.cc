@@ -4,6 +4,7 @@
 #include <regex>
 #include <thread>
 
+#include "kernels/state/variable_slot.h"
 #include "tests/cast/play.h"
 #include "troupe/shape_inference.h"
 
@@ -271,6 +272,40 @@ BOOST_AUTO_TEST_CASE(a_heavy_kernel_that_runs_as_a_job) {
   p.stage.Play();
   BOOST_TEST(p.State() == "OK", p.Message());
   BOOST_TEST(*p.outputs.at(0).data<float>() == 4.0f);
+}
+
+BOOST_AUTO_TEST_CASE(who_has_the_variable_that_a_node_waits_for) {
+  Hanging p;
+  const Variable v(p.root.WithOpName("v"), 1.0f);
+  const Operation init = GlobalVariablesInitializer(p.root.WithOpName("init"));
+  auto add = NodeBuilder(p.root.graph(), "add", "AssignAddVariableOp").Input(NodeOut{v.handle().node(), 0});
+  auto n = add.Input(NodeOut{p.x.node(), 0}).Build();
+  BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+  p.Extend();
+  p.stage.Inline([&] { TROUPE_REQUIRE_OK(p.session->Run({}, {}, {init.name()}, nullptr)); });
+  const std::shared_ptr<Device> device = p.runtime->impl()->devices[0];
+  std::shared_ptr<VariableSlot> slot;
+  for (const auto& e : device->containers()->Entries()) {
+    if (e.name == "v") slot = std::dynamic_pointer_cast<VariableSlot>(e.object);
+  }
+  BOOST_REQUIRE(slot != nullptr);
+  BOOST_REQUIRE(slot->TryBegin());
+  std::optional<absl::Status> done;
+  p.session->RunAsync({}, p.feeds, {}, {"add"}, [&](const absl::Status& s, const std::vector<Tensor>&) { done = s; });
+  p.stage.Play();
+  const std::string waits = "\nstep N (add): node 'add' (AssignAddVariableOp) on CPU:0 has waited T for variable 'v'";
+  BOOST_TEST(p.StatusNow() == waits);  // nobody has said who has it
+  const SlotHolder no_step;
+  slot->SetHolder(&no_step);
+  BOOST_TEST(p.StatusNow() == waits + ", held outside of steps");
+  const KernelNode other(**n, device.get());
+  const SlotHolder step{&other, 7};
+  slot->SetHolder(&step);
+  BOOST_TEST(p.StatusNow() == waits + ", held by node 'add' (AssignAddVariableOp) of step 7");
+  slot->End();
+  p.stage.Play();
+  BOOST_REQUIRE(done.has_value());
+  TROUPE_REQUIRE_OK(*done);
 }
 
 }  // namespace

@@ -335,6 +335,9 @@ BOOST_AUTO_TEST_CASE(messages_of_workers_come_back_equal) {
   BOOST_TEST((d.number == 7 && d.task == devices.task && d.incarnation == 3u && d.devices.size() == 1u));
   BOOST_TEST((d.devices[0].name == devices.devices[0].name && d.devices[0].type == "CPU" &&
               d.devices[0].incarnation == 1ull << 60));
+  withdraw_graph withdrawn{"12", 1ll << 40};
+  const withdraw_graph w = wire::ThroughBytes(System(), withdrawn).value();
+  BOOST_TEST((w.session == "12" && w.compile == 1ll << 40));
   register_graph request = SomeGraph();
   const register_graph r = wire::ThroughBytes(System(), request).value();
   BOOST_TEST((r.compile == 1ll << 40 && r.session == "12" && !r.share_variables && !r.fuse && r.only_graphs));
@@ -482,6 +485,7 @@ BOOST_AUTO_TEST_CASE(wrong_bytes_give_an_error_or_a_value) {
   Spoil(SomeDevices());
   Spoil(SomeGraph());
   Spoil(SomeParts());
+  Spoil(withdraw_graph{"12", 5});
   Spoil(SomeNodes());
   Spoil(extend_reply{Failure()});
   Spoil(compile_request{5, {"x"}, {"a", "b"}, {}, true});

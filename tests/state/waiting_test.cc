@@ -127,6 +127,42 @@ BOOST_AUTO_TEST_CASE(updates_of_several_variables_stand_in_one_order) {
   BOOST_TEST(Number(b.slot.Read()) == 123);
 }
 
+// Who waits learns who has the variable now, be it an update or a ticket that waits for others.
+BOOST_AUTO_TEST_CASE(who_waits_can_tell_who_has_the_variable) {
+  Graph graph;
+  const auto node = [&](const char* name) {
+    return KernelNode(**graph.AddNode(name, "Placeholder", {{"dtype", DType::kFloat}}), nullptr);
+  };
+  const KernelNode first = node("first"), second = node("second"), third = node("third");
+  Held v, w;
+  VariableSlot *both[] = {&v.slot, &w.slot}, *one = &v.slot;
+  const SlotHolder holder{&first, 5};
+  v.slot.SetHolder(&holder);
+  const auto two = SlotTicket::ForUpdate(both, 2, {&second, 6});
+  const auto update = SlotTicket::ForUpdate(&one, 1, {&third, 7});
+  const auto read = SlotTicket::ForRead(one);
+  const std::string by_first = "'v', held by node 'first' (Placeholder) of step 5";
+  BOOST_TEST(update->What() == "variable " + by_first);
+  BOOST_TEST(read->What() == "variable " + by_first);
+  const std::string of_two = two->What();
+  BOOST_TEST(of_two.find(by_first) != std::string::npos, of_two);
+  v.End(1);
+  // It has v, and nobody has said who has w.
+  BOOST_TEST(two->What() == "variables 'v', 'v'");
+  BOOST_TEST(update->What() == "variable 'v', held by node 'second' (Placeholder) of step 6");
+  w.End(1);
+  const SlotHolder taken{&second, 6};
+  two->Take(&taken);
+  BOOST_TEST(read->What() == "variable 'v', held by node 'second' (Placeholder) of step 6");
+  v.End(2);
+  w.End(2);
+  BOOST_TEST(update->What() == "variable 'v'");  // its own
+  BOOST_TEST(read->What() == "variable 'v', held by node 'third' (Placeholder) of step 7");
+  update->GiveUp();
+  BOOST_TEST(read->What() == "variable 'v'");
+  BOOST_TEST(Number(read->TakeSnapshot()) == 12);
+}
+
 BOOST_AUTO_TEST_CASE(edge_5_a_ticket_that_is_given_up_leaves_no_trace) {
   Held v, w;
   VariableSlot* both[] = {&v.slot, &w.slot};

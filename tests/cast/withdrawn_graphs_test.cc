@@ -1,0 +1,216 @@
+// Graphs that workers compile while nobody waits for them any more: withdraw_graph, from the
+// session that sends it to the worker that stops.
+#include <condition_variable>
+#include <mutex>
+
+#include "kernels/device/session_containers.h"
+#include "tests/cast/asked.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Called by the constructor of CastDoor's kernel.
+std::function<void(KernelInit&)> at_the_door;
+
+TROUPE_OP("CastDoor")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("it has no inputs")
+    .Doc("Calls the test when its kernel is made.");
+class DoorKernel {
+ public:
+  explicit DoorKernel(KernelInit& init) { at_the_door(init); }
+  absl::Status Compute(KernelContext& ctx) {
+    ctx.set_output(0, Tensor::Scalar(1.0f));
+    return absl::OkStatus();
+  }
+};
+TROUPE_KERNEL("CastDoor").Device("CPU").Class<DoorKernel>();
+
+struct Withdrawn : Asked {
+  Withdrawn() {
+    at_the_door = [this](KernelInit&) { ++doors; };
+  }
+  ~Withdrawn() { at_the_door = nullptr; }
+  // Two parts with a door each.
+  register_graph Doors(int64_t compile) const {
+    register_graph message;
+    message.compile = compile;
+    message.session = "test";
+    for (int i = 0; i < 2; ++i) {
+      auto graph = std::make_shared<Graph>();
+      auto n = NodeBuilder(graph.get(), StrCat("door", i), "CastDoor").Build();
+      BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+      message.parts.push_back({runtime->devices()[0].name, {graph}});
+    }
+    return message;
+  }
+  // A worker whose graphs have threads of their own.
+  caf::actor NewWorker(uint64_t incarnation) {
+    return SpawnWorker(stage.system(), logic, incarnation, children, /*aside=*/true);
+  }
+  std::atomic<int> doors{0};
+  const std::shared_ptr<GraphsInWork> in_work = std::make_shared<GraphsInWork>();
+  const std::shared_ptr<const Worker> logic = std::make_shared<const Worker>(
+      "/job:localhost/replica:0/task:0", std::vector<Worker::OneDevice>{{runtime->impl()->devices[0], nullptr}},
+      std::make_shared<RegisteredGraphs>(), in_work);
+  const std::shared_ptr<Children> children = std::make_shared<Children>(std::make_shared<Directory>());
+};
+
+// A compile whose parts a worker has in its mailbox.
+BOOST_FIXTURE_TEST_CASE(edges_9_and_12_and_17_workers_are_told_that_nobody_waits, Withdrawn) {
+  Extend();
+  const auto begin = [&](const Names& fetches, const std::string& by = "session") {
+    const auto asker = AskCompile({"x"}, fetches);
+    BOOST_TEST(stage.Deliver() == by + " <- compile_request");
+    return asker;
+  };
+  const auto first = begin({"twice"}), second = AskCompile({"x"}, {"twice"});
+  BOOST_TEST(stage.DeliverTo("session") == "session <- compile_request");
+  Withdraw(first);
+  BOOST_TEST(stage.DeliverTo("session") == "session <- withdraw_compile");
+  BOOST_TEST(stage.Queue() == "worker <- register_graph");  // the second waits
+  Withdraw(second);
+  BOOST_TEST(stage.DeliverTo("session") == "session <- withdraw_compile");
+  BOOST_TEST(Go() == R"(
+worker <- register_graph | compile CANCELLED; compile CANCELLED; 
+worker <- withdraw_graph | 
+session <- graph_registered | )");
+  // The session's actor dies.
+  begin({"twice", "x"});
+  stage.Kill(ActorOf(*session));
+  BOOST_TEST(stage.DeliverTo("session") == "session <- exit");
+  BOOST_TEST(std::exchange(said, "") == "compile ABORTED; ");
+  BOOST_TEST(Go() == R"(
+worker <- register_graph | 
+worker <- withdraw_graph | 
+supervisor <- down | )");
+  stage.Advance(1s);
+  stage.Play();
+  AskCompile({"x"}, {"x"});
+  stage.Play();
+  BOOST_TEST(std::exchange(said, "") == "compile OK; ");
+  // The session ends. The worker hears of all that it may work on.
+  begin({"x", "twice"}, "session2");
+  AskClose();
+  BOOST_TEST(stage.DeliverTo("session2") == "session2 <- close_request");
+  BOOST_TEST(Go() == R"(
+worker <- register_graph | compile CANCELLED; close OK; 
+worker <- withdraw_graph | 
+session2 <- graph_registered | )");
+}
+
+BOOST_FIXTURE_TEST_CASE(worker_edge_6_work_for_which_nobody_waits_ends, Withdrawn) {
+  const caf::actor worker = NewWorker(1);
+  std::mutex mu;
+  std::condition_variable changed;
+  bool open = false;
+  at_the_door = [&](KernelInit&) {
+    std::unique_lock<std::mutex> lock(mu);
+    ++doors;
+    changed.notify_all();
+    changed.wait(lock, [&] { return open; });
+  };
+  const auto stand = [&] {
+    std::unique_lock<std::mutex> lock(mu);
+    changed.wait(lock, [&] { return doors.load() == 1; });
+  };
+  const auto go = [&] {
+    std::lock_guard<std::mutex> lock(mu);
+    open = true;
+    changed.notify_all();
+  };
+  caf::scoped_actor asker(stage.system());
+  asker->send(worker, Doors(5));
+  stage.Play();
+  stand();
+  // Others' graphs, and the session's others, are not meant.
+  for (const withdraw_graph& m : {withdraw_graph{"other", 5}, withdraw_graph{"test", 6}, withdraw_graph{"test", 5}})
+    asker->send(worker, m);
+  stage.Play();
+  go();
+  absl::Status status;
+  asker->receive([&](const graph_registered& a) { status = a.status; });
+  BOOST_TEST(absl::IsCancelled(status), status);
+  BOOST_TEST(doors.load() == 1);
+  BOOST_TEST(in_work->WaitUntilNone(1min));
+  // One that nobody withdraws is compiled whole.
+  asker->send(worker, withdraw_graph{"test", 5});
+  asker->send(worker, Doors(7));
+  stage.Play();
+  asker->receive([&](const graph_registered& a) { status = a.status; });
+  TROUPE_REQUIRE_OK(status);
+  BOOST_TEST(doors.load() == 3);
+  stage.Kill(worker);
+  stage.Play();
+}
+
+BOOST_FIXTURE_TEST_CASE(worker_edge_7_what_a_dead_worker_worked_on_ends, Withdrawn) {
+  const caf::actor worker = NewWorker(1);
+  std::mutex mu;
+  std::condition_variable changed;
+  bool open = false;
+  at_the_door = [&](KernelInit&) {
+    std::unique_lock<std::mutex> lock(mu);
+    ++doors;
+    changed.notify_all();
+    changed.wait(lock, [&] { return open; });
+  };
+  caf::scoped_actor asker(stage.system());
+  asker->send(worker, Doors(5));
+  stage.Play();
+  {
+    std::unique_lock<std::mutex> lock(mu);
+    changed.wait(lock, [&] { return doors.load() == 1; });
+  }
+  stage.Kill(worker);
+  stage.Play();
+  const caf::actor next = NewWorker(2);
+  stage.Play();
+  {
+    std::lock_guard<std::mutex> lock(mu);
+    open = true;
+    changed.notify_all();
+  }
+  BOOST_TEST(in_work->WaitUntilNone(1min));
+  BOOST_TEST(doors.load() == 1);
+  stage.Kill(next);
+  stage.Play();
+}
+
+// The session ends while a kernel is made. What that puts into the session's containers goes, too.
+BOOST_FIXTURE_TEST_CASE(worker_edge_6_nothing_is_left_of_a_session_that_has_ended, Withdrawn) {
+  class State : public Resource {
+   public:
+    std::string DebugString() const override { return "state"; }
+  };
+  ResourceContainers* const containers = runtime->impl()->devices[0]->containers();
+  const auto states = [&] { return containers->List().size(); };
+  bool ends = true;
+  at_the_door = [&](KernelInit& init) {
+    ++doors;
+    if (ends) logic->Withdraw({"test", 0});
+    const auto [container, name] = init.ResourceKey(/*per_session=*/true);
+    TROUPE_REQUIRE_OK(
+        containers->LookUpOrCreate<State>(container, name, [] { return std::make_shared<State>(); }).status());
+    BOOST_TEST(states() == (ends ? 1u : static_cast<size_t>(doors.load()) - 1));
+  };
+  const register_graph first = Doors(1);
+  graph_registered answer = logic->Register(first, *in_work->Begin(first));
+  BOOST_TEST(absl::IsCancelled(answer.status), answer.status);
+  BOOST_TEST(doors.load() == 1);
+  BOOST_TEST(states() == 0u);
+  ends = false;
+  const register_graph second = Doors(2);
+  answer = logic->Register(second, *in_work->Begin(second));
+  TROUPE_REQUIRE_OK(answer.status);
+  BOOST_TEST(states() == 2u);
+  // Nothing is worked on: what was made before goes at once.
+  logic->Withdraw({"test", 0});
+  BOOST_TEST(states() == 0u);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -7,18 +7,12 @@
 namespace troupe {
 namespace {
 
-bool IsHandleOp(std::string_view op) {
-  return op.ends_with("Queue") || op.ends_with("QueueV2");  // FIFOQueueV2, PriorityQueue
-}
-bool Fills(std::string_view op) { return op.starts_with("QueueEnqueue") || op.starts_with("QueueClose"); }
-bool Asks(std::string_view op) { return op.starts_with("QueueSize") || op.starts_with("QueueIsClosed"); }
-
 // The node that makes the value, behind nodes that pass it on.
 const Node* Maker(NodeOut from) {
   constexpr int kMost = 64;
   for (int i = 0; i < kMost && from.node != nullptr; ++i) {
     const Node& n = *from.node;
-    if (IsHandleOp(n.op().name)) return &n;
+    if (n.op().Has(OpTrait::kElementsHandle)) return &n;
     const bool passes = n.IsEnter() || n.IsSwitch() || n.op().Has(OpTrait::kForwardsInput);
     if (!passes || n.num_inputs() == 0) return nullptr;
     from = n.input(0);
@@ -34,9 +28,7 @@ std::string KeyOf(const Node& handle) {
 
 // Whether a run of the node may be seen by later steps.
 bool HasEffect(const Node& n) {
-  const std::string_view op = n.op().name;
-  if (IsHandleOp(op) || Asks(op) || op == "VarHandleOp" || op == "ReadVariableOp") return false;
-  if (op == "Variable" || op == "VariableV2" || n.op().Has(OpTrait::kForwardsInput)) return false;
+  if (n.op().Has(OpTrait::kNoEffect) || n.op().Has(OpTrait::kForwardsInput)) return false;
   const auto& types = n.input_types();
   return n.op().stateful() || std::any_of(types.begin(), types.end(), [](DType t) { return IsRef(t); });
 }
@@ -65,40 +57,56 @@ QueueUse QueueUse::Of(const Graph& graph) {
   QueueUse use;
   std::vector<const Node*> filling, taking, effects;
   for (const Node* n : graph.op_nodes()) {
-    const std::string_view op = n->op().name;
     if (HasEffect(*n)) effects.push_back(n);
-    if (Asks(op)) continue;
-    if (Fills(op)) filling.push_back(n);
+    const bool fills = n->op().Has(OpTrait::kPutsElements), waits = !n->op().Has(OpTrait::kNeverWaits);
+    if (n->op().Has(OpTrait::kElementsHandle) || (!fills && !waits)) continue;
+    if (fills) filling.push_back(n);
+    bool takes = false;
     for (int i = 0; i < n->num_inputs(); ++i) {
       const DType type = n->input_type(i);
       if (type != DType::kResource && BaseType(type) != DType::kString) continue;
       if (n->op().Has(OpTrait::kForwardsInput) || n->IsControlFlow()) continue;
       const Node* const handle = Maker(n->input(i));
       if (handle == nullptr) continue;
-      (Fills(op) ? use.fills : use.takes).insert(KeyOf(*handle));
-      if (!Fills(op)) taking.push_back(n);
+      (fills ? use.fills : use.takes).insert(KeyOf(*handle));
+      takes = !fills;
     }
+    if (takes) taking.push_back(n);
   }
   if (filling.empty() && taking.empty()) return use;
   const std::set<const Node*> after = Behind(filling);
   use.parks = !filling.empty() &&
               std::none_of(effects.begin(), effects.end(), [&](const Node* n) { return after.contains(n); });
+  use.fills_at_once = !filling.empty() && std::all_of(filling.begin(), filling.end(),
+                                                      [](const Node* n) { return n->op().Has(OpTrait::kNeverWaits); });
   for (const Node* n : filling) {
-    if (use.parks) use.rests.insert(n->name());
+    if (use.parks && !n->op().Has(OpTrait::kNeverWaits)) use.ends.insert(n->name());
   }
-  if (taking.size() != 1) return use;
-  // Not in a loop, where it would run again.
   const std::set<const Node*> of_element = Behind(taking);
-  const bool first = !of_element.contains(taking[0]) && std::all_of(effects.begin(), effects.end(), [&](const Node* n) {
-    return n == taking[0] || of_element.contains(n);
+  const bool first = std::all_of(effects.begin(), effects.end(), [&](const Node* n) {
+    return of_element.contains(n) || std::find(taking.begin(), taking.end(), n) != taking.end();
   });
-  if (first) use.rests.insert(taking[0]->name());
+  if (!first) return use;
+  for (const Node* n : taking) {
+    // Not in a loop, where it would run again.
+    if (Behind({n}).contains(n)) {
+      use.begins.clear();
+      return use;
+    }
+    if (!of_element.contains(n)) use.begins.insert(n->name());
+  }
   return use;
+}
+
+bool QueueUse::RestsAt(const std::set<std::string>& waits) const {
+  if (waits.empty()) return false;
+  if (std::includes(ends.begin(), ends.end(), waits.begin(), waits.end())) return true;
+  return !begins.empty() && waits == begins;
 }
 
 std::vector<int> QueueUse::Order(const std::vector<const QueueUse*>& uses) {
   std::vector<int> order(uses.size());
-  for (size_t i = 0; i < uses.size(); ++i) order[i] = uses[i]->parks ? 1 : 0;
+  for (size_t i = 0; i < uses.size(); ++i) order[i] = uses[i]->Ordered() ? 1 : 0;
   // Each round raises those that fill what others of the last round take. Circles end with the
   // number of rounds.
   for (size_t round = 0; round < uses.size(); ++round) {

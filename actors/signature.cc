@@ -84,7 +84,7 @@ bool Signature::Updates() {
 }
 
 int Signature::Level() {
-  if (queues.parks) return level_.load(std::memory_order_relaxed);
+  if (queues.Ordered()) return level_.load(std::memory_order_relaxed);
   return Updates() ? 0 : -1;
 }
 

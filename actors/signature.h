@@ -128,7 +128,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::unordered_set<ExecutorSet*> all_;
   std::atomic<bool> stale_{false};
   std::atomic<int8_t> updates_{-1};                   // -1: nobody has looked
-  std::atomic<int> level_{StepGate::kAllLevels - 1};  // of a signature that may park
+  std::atomic<int> level_{StepGate::kAllLevels - 1};  // of a signature that fills queues
   std::shared_ptr<Signature> successor_;
 };
 

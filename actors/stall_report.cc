@@ -216,15 +216,19 @@ std::vector<MemoryHolder> StepQuestion::HoldersOn(const std::string& device) con
   return holders;
 }
 
-bool StepQuestion::WaitsAt(const std::set<std::string>& nodes) const {
+std::set<std::string> StepQuestion::OnlyWaits() const {
+  std::set<std::string> nodes;
   std::lock_guard<std::mutex> lock(mu_);
   for (const PartAnswer& a : parts_) {
-    if (!a.report) continue;
+    if (!a.report) return {};
     for (const StepReport::Root& r : a.report->roots) {
-      if (!r.waits.empty() && nodes.contains(r.waits)) return true;
+      // What waits for another part runs when that one has gone on.
+      if (!r.takes.key.empty()) continue;
+      if (r.waits.empty()) return {};
+      nodes.insert(r.waits);
     }
   }
-  return false;
+  return nodes;
 }
 
 std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts, LocalTransport* transport) {

@@ -75,8 +75,9 @@ class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
   void Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
   // The report made of the answers that have come so far.
   std::vector<std::string> Lines() const;
-  // Whether some part has answered that the kernel of one of these nodes waits.
-  bool WaitsAt(const std::set<std::string>& nodes) const;
+  // The nodes whose kernels wait for what they have asked, if all parts have answered and nothing
+  // else of the step runs or can run; else none.
+  std::set<std::string> OnlyWaits() const;
   // One part's; the first one counts.
   void Answered(uint32_t part, StepReport report);
   // Who holds memory of this device, as far as its parts have answered.

@@ -19,7 +19,7 @@ int StepCut::Look(std::vector<Step>* resting) const {
   for (const auto& s : signatures) {
     if (!gate_->Holds(s->Level())) continue;
     s->Leased([&](ExecutorSet* set, bool running) {
-      if (!running || s->queues.rests.empty()) {
+      if (!running || !s->queues.CanRest()) {
         ++busy;
         return;
       }
@@ -32,7 +32,8 @@ int StepCut::Look(std::vector<Step>* resting) const {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   resting->clear();
   for (Asked& a : asked) {
-    const bool rests = a.answered.wait_until(limit) == std::future_status::ready && a.question->WaitsAt(a.use->rests);
+    const bool rests =
+        a.answered.wait_until(limit) == std::future_status::ready && a.use->RestsAt(a.question->OnlyWaits());
     if (rests) {
       resting->push_back(a.step);
     } else {
@@ -50,7 +51,7 @@ int StepCut::Busy() {
     for (const auto& s : signatures) uses.push_back(&s->queues);
     const std::vector<int> order = QueueUse::Order(uses);
     for (size_t i = 0; i < order.size(); ++i) {
-      if (uses[i]->parks) signatures[i]->SetLevel(order[i]);
+      if (uses[i]->Ordered()) signatures[i]->SetLevel(order[i]);
       last_ = std::max(last_, order[i]);
     }
     held_ = 1;

@@ -2,9 +2,10 @@
 // (step_gate.h).
 //
 // A pipeline is stopped from its end: first the steps that only take elements (level 0), then those
-// that fill the queues which these took from, and so on up to the source (QueueUse::Order). So each
-// step finds what it waits for, until it ends, or comes to a wait at which it counts as done or as
-// not begun (QueueUse::rests). Steps that neither update nor fill are let through.
+// that fill the queues, barriers and accumulators which these took from, and so on up to the source
+// (QueueUse::Order). So each step finds what it waits for, until it ends, or comes to a wait at
+// which it counts as done or as not begun (QueueUse::RestsAt). Steps that neither update nor fill
+// are let through.
 //
 // That a step waits for elements is no answer for good, since another may put some in. So when all
 // levels are held and all steps seem to rest, they are asked once more: those that rested twice in

@@ -4,13 +4,17 @@
 #include <google/protobuf/text_format.h>
 
 #include <climits>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "actors/train/meta_graph.h"
+#include "actors/train/model_needs.h"
 #include "troupe/files.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/proto/saved_model.pb.h"
+#include "troupe/train/partitioned.h"
 
 namespace troupe::train {
 namespace {
@@ -112,12 +116,62 @@ std::string InitOpOf(const proto::MetaGraphDef& meta) {
   return "";
 }
 
+std::string NodeText(const Node& n) { return StrCat("'", n.name(), "' (", n.op().name, ")"); }
+
+// Tables are in no checkpoint's variables.
+absl::Status CheckTables(const ModelNeeds& needs) {
+  if (needs.tables.empty()) return absl::OkStatus();
+  const ModelNeeds::One& t = needs.tables[0];
+  return FailedPrecondition(t.used_by, " uses the table ", NodeText(*t.node),
+                            ", which nothing fills where the model is loaded: name its initializer, or a group "
+                            "of all initializers, as `init_op`");
+}
+
+// A Saver of these variables, in a graph that has them.
+absl::StatusOr<Saver> SaverOf(const std::vector<ModelNeeds::One>& variables, Graph* graph) {
+  const Scope root = Scope::NewRootScope(graph);
+  std::vector<Saved> saved;
+  for (const ModelNeeds::One& v : variables) {
+    const Variable variable = Variable::Find(root, v.node->name());
+    const std::optional<PartOfWhole> part = WholeOf(variable);
+    saved.emplace_back(part ? part->name : variable.variable_name(), variable, part ? part->shape_and_slice : "");
+  }
+  Saver saver(root, saved);
+  TROUPE_RETURN_IF_ERROR(root.status());
+  return saver;
+}
+
 }  // namespace
+
+// Whether what the model uses is saved by `saver`, or set when the model is loaded.
+absl::Status Saver::CheckSaves(const Graph& graph, const ModelNeeds& needs) const {
+  if (save_.empty()) return FailedPrecondition("a Saver without nodes: it is empty, or building it failed");
+  const std::string all = restore_.substr(0, restore_.rfind(':'));
+  if (graph.Find(all) == nullptr)
+    return FailedPrecondition("the Saver was made for another graph: this one has no node '", all, "'");
+  std::set<std::pair<std::string, std::string>> saved;
+  for (const Assignment& a : assignments_) saved.emplace(a.container, a.resource);
+  for (const ModelNeeds::One& v : needs.variables) {
+    if (saved.contains(ResourceOf(*v.node))) continue;
+    return FailedPrecondition(v.used_by, " uses the variable ", NodeText(*v.node), ", which the Saver does not save",
+                              " and the init op does not set: make the Saver when all variables are there, list this "
+                              "one, too, or give no Saver, so that all that are used are saved");
+  }
+  return absl::OkStatus();
+}
 
 absl::Status WriteSavedModel(const std::string& folder, Session& session, const Graph& graph, Saver* saver,
                              const SavedModelOptions& options) {
   const std::string path = files::Join(folder, kFile);
   if (files::Exists(path)) return absl::AlreadyExistsError(StrCat(path, ": there is a SavedModel already"));
+  const ModelNeeds needs = NeedsOf(graph, options);
+  TROUPE_RETURN_IF_ERROR(CheckTables(needs));
+  if (saver == nullptr && !needs.variables.empty()) {
+    const std::unique_ptr<Graph> copy = graph.Clone();
+    TROUPE_ASSIGN_OR_RETURN(Saver all, SaverOf(needs.variables, copy.get()));
+    return WriteSavedModel(folder, session, *copy, &all, options);
+  }
+  if (saver != nullptr) TROUPE_RETURN_IF_ERROR(saver->CheckSaves(graph, needs));
   TROUPE_ASSIGN_OR_RETURN(const std::string bytes, MetaGraphBytes(graph, saver));
   proto::SavedModel model;
   model.set_saved_model_schema_version(1);

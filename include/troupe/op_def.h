@@ -87,6 +87,14 @@ enum class OpTrait : uint32_t {
   // number: no gradient flows through the handle. Attr "source", if it has one, names the call for
   // gradients that the array belongs to.
   kArrayHandle = 1 << 16,
+  // What steps do with resources that make them wait for each other: a snapshot of a session's
+  // state goes by these. Its output 0 is the handle of such a resource: a queue, a barrier, an
+  // accumulator. An op that gets the handle takes elements, and may wait until another step puts
+  // some in, unless it has one of the next two.
+  kElementsHandle = 1 << 17,
+  kPutsElements = 1 << 18,  // others may wait for what it does: it puts elements in, or closes
+  kNeverWaits = 1 << 19,    // for elements, or for room
+  kNoEffect = 1 << 20,      // though it is stateful, no later step sees whether it ran
 };
 
 struct OpDef {

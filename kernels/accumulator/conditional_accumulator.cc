@@ -176,13 +176,13 @@ void Make(OpBuilder& op, std::string_view handle, std::string_view doc) {
       .Doc(doc);
 }
 
-const OpForms dense(kDense, "ResourceConditionalAccumulator", OpForms::kMakes,
+const OpForms dense(kDense, "ResourceConditionalAccumulator", OpForms::kMakesElements,
                     [](OpBuilder& op, std::string_view handle) {
                       Make(op, handle,
                            "Gathers gradients of several steps, and gives their mean or sum when there are enough. "
                            "Gradients that are older than its step are dropped.");
                     });
-const OpForms sparse(kSparse, "", OpForms::kMakes, [](OpBuilder& op, std::string_view handle) {
+const OpForms sparse(kSparse, "", OpForms::kMakesElements, [](OpBuilder& op, std::string_view handle) {
   Make(op, handle,
        "A ConditionalAccumulator of gradients that name a few rows. The mean of a row is over the gradients that have "
        "it.");
@@ -194,6 +194,8 @@ const OpForms apply("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradien
                           .Input("gradient: dtype")
                           .Attr(kDtype)
                           .Shape(NoOutputsShape<1>)
+                          .Trait(OpTrait::kPutsElements)
+                          .Trait(OpTrait::kNeverWaits)
                           .NotDifferentiable(kNoOutputs)
                           .Doc(
                               "Adds a gradient that was computed at `local_step`, unless the accumulator's step is "
@@ -209,6 +211,8 @@ const OpForms apply_rows("SparseAccumulatorApplyGradient", "", OpForms::kUses,
                                .Attr(kDtype)
                                .Attr("has_known_shape: bool")
                                .Shape(NoOutputsShape<1>)
+                               .Trait(OpTrait::kPutsElements)
+                               .Trait(OpTrait::kNeverWaits)
                                .NotDifferentiable(kNoOutputs)
                                .Doc(
                                    "Adds the rows `gradient_values` at `gradient_indices`, computed at `local_step`. "
@@ -243,6 +247,8 @@ const OpForms count("AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumula
                       op.Input(StrCat("handle: ", handle))
                           .Output("num_accumulated: int32")
                           .Shape(shape_fn::Scalar)
+                          .Trait(OpTrait::kNeverWaits)
+                          .Trait(OpTrait::kNoEffect)
                           .NotDifferentiable("it counts")
                           .Doc("How many gradients are in the accumulator.");
                     });
@@ -251,6 +257,7 @@ const OpForms set_step("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobal
                          op.Input(StrCat("handle: ", handle))
                              .Input("new_global_step: int64")
                              .Shape(NoOutputsShape<1>)
+                             .Trait(OpTrait::kNeverWaits)
                              .NotDifferentiable(kNoOutputs)
                              .Doc("Sets the step of the accumulator.");
                        });

@@ -410,6 +410,8 @@ TROUPE_OP("Barrier")
     .Attr("shared_name: string = ''")
     .Stateful()
     .Shape(shape_fn::Scalar)
+    .Trait(OpTrait::kElementsHandle)
+    .Trait(OpTrait::kNoEffect)
     .NotDifferentiable("its value is a handle")
     .Doc(
         "A handle of a barrier: elements with keys, whose components are inserted one by one, and which are taken "
@@ -421,6 +423,8 @@ TROUPE_OP("BarrierInsertMany")
     .Attr("T: type")
     .Attr("component_index: int")
     .Shape([](InferenceContext& c) { return c.WithRank(1, 1).status(); })
+    .Trait(OpTrait::kPutsElements)
+    .Trait(OpTrait::kNeverWaits)
     .NotDifferentiable("it has no outputs")
     .Doc(
         "Gives the elements `keys` their component `component_index`, from the rows of `values`. A key that is not "
@@ -444,18 +448,24 @@ TROUPE_OP("BarrierClose")
     .Input("handle: Ref(string)")
     .Attr("cancel_pending_enqueues: bool = false")
     .Shape(shape_fn::NoOutputs)
+    .Trait(OpTrait::kPutsElements)
+    .Trait(OpTrait::kNeverWaits)
     .NotDifferentiable("it has no outputs")
     .Doc("No new keys may come. With `cancel_pending_enqueues` elements that are not whole are dropped.");
 TROUPE_OP("BarrierReadySize")
     .Input("handle: Ref(string)")
     .Output("size: int32")
     .Shape(shape_fn::Scalar)
+    .Trait(OpTrait::kNeverWaits)
+    .Trait(OpTrait::kNoEffect)
     .NotDifferentiable("it counts")
     .Doc("How many elements are whole.");
 TROUPE_OP("BarrierIncompleteSize")
     .Input("handle: Ref(string)")
     .Output("size: int32")
     .Shape(shape_fn::Scalar)
+    .Trait(OpTrait::kNeverWaits)
+    .Trait(OpTrait::kNoEffect)
     .NotDifferentiable("it counts")
     .Doc("How many elements are not whole.");
 

@@ -20,22 +20,25 @@ class FifoNode : public QueueNode {
   FifoNode(KernelInit& init, QueueSpec spec) : QueueNode(init, spec, AllDefined(spec)) {}
 };
 
-const state::OpForms op(kKind, "FIFOQueueV2", state::OpForms::kMakes, [](OpBuilder& op, std::string_view handle) {
-  op.Output(StrCat("handle: ", handle))
-      .Attr("component_types: list(type) >= 1")
-      .Attr("shapes: list(shape) >= 0 = []")
-      .Attr("capacity: int = -1")
-      .Attr("container: string = ''")
-      .Attr("shared_name: string = ''")
-      .Shape(shape_fn::Scalar)
-      .NotDifferentiable("its value is a handle")
-      .Doc(
-          "A handle of the queue `shared_name` (or the node's name) of `container`, which gives its elements in the "
-          "order "
-          "in which they came. An element is a tuple of tensors of `component_types` and, unless that list is empty, "
-          "of "
-          "`shapes`. Enqueues wait while there are `capacity` elements (negative: they never do).");
-});
+const state::OpForms op(
+    kKind, "FIFOQueueV2", state::OpForms::kMakesElements, [](OpBuilder& op, std::string_view handle) {
+      op.Output(StrCat("handle: ", handle))
+          .Attr("component_types: list(type) >= 1")
+          .Attr("shapes: list(shape) >= 0 = []")
+          .Attr("capacity: int = -1")
+          .Attr("container: string = ''")
+          .Attr("shared_name: string = ''")
+          .Shape(shape_fn::Scalar)
+          .NotDifferentiable("its value is a handle")
+          .Doc(
+              "A handle of the queue `shared_name` (or the node's name) of `container`, which gives its elements in "
+              "the "
+              "order "
+              "in which they came. An element is a tuple of tensors of `component_types` and, unless that list is "
+              "empty, "
+              "of "
+              "`shapes`. Enqueues wait while there are `capacity` elements (negative: they never do).");
+    });
 const state::KernelForms<state::HandleOf<FifoNode>> kernel(kKind, "FIFOQueueV2");
 
 }  // namespace

@@ -30,7 +30,7 @@ class PaddingNode : public QueueNode {
   PaddingNode(KernelInit& init, QueueSpec spec) : QueueNode(init, spec, KnownRanks(spec)) {}
 };
 
-const state::OpForms op(kKind, "PaddingFIFOQueueV2", state::OpForms::kMakes,
+const state::OpForms op(kKind, "PaddingFIFOQueueV2", state::OpForms::kMakesElements,
                         [](OpBuilder& op, std::string_view handle) {
                           op.Output(StrCat("handle: ", handle))
                               .Attr("component_types: list(type) >= 1")

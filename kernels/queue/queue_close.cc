@@ -27,6 +27,7 @@ const state::OpForms close("QueueClose", "QueueCloseV2", state::OpForms::kUses,
                              op.Input(StrCat("handle: ", handle))
                                  .Attr("cancel_pending_enqueues: bool = false")
                                  .Shape(shape_fn::NoOutputs)
+                                 .Trait(OpTrait::kPutsElements)
                                  .NotDifferentiable("it has no outputs")
                                  .Doc(
                                      "Closes the queue: later enqueues are CANCELLED, and dequeues give what is left, "

@@ -62,6 +62,7 @@ const state::OpForms enqueue(
           .Attr("Tcomponents: list(type) >= 1")
           .Attr("timeout_ms: int = -1")
           .Shape(shape_fn::NoOutputs)
+          .Trait(OpTrait::kPutsElements)
           .NotDifferentiable("it has no outputs")
           .Doc("Puts one element into the queue, waiting while it is full; CANCELLED when it is closed.");
     });
@@ -73,6 +74,7 @@ const state::OpForms enqueue_many("QueueEnqueueMany", "QueueEnqueueManyV2", stat
                                         .Attr("Tcomponents: list(type) >= 1")
                                         .Attr("timeout_ms: int = -1")
                                         .Shape(shape_fn::NoOutputs)
+                                        .Trait(OpTrait::kPutsElements)
                                         .NotDifferentiable("it has no outputs")
                                         .Doc(
                                             "Puts one element into the queue for each row of the `components`, which "

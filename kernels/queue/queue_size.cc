@@ -23,6 +23,8 @@ const state::OpForms size(
       op.Input(StrCat("handle: ", handle))
           .Output("size: int32")
           .Shape(shape_fn::Scalar)
+          .Trait(OpTrait::kNeverWaits)
+          .Trait(OpTrait::kNoEffect)
           .NotDifferentiable("it counts")
           .Doc("The number of elements in the queue. What a dequeue that waits has taken already is not in it.");
     });
@@ -32,6 +34,8 @@ const state::OpForms is_closed("QueueIsClosed", "QueueIsClosedV2", state::OpForm
                                  op.Input(StrCat("handle: ", handle))
                                      .Output("is_closed: bool")
                                      .Shape(shape_fn::Scalar)
+                                     .Trait(OpTrait::kNeverWaits)
+                                     .Trait(OpTrait::kNoEffect)
                                      .NotDifferentiable("its value is a truth value")
                                      .Doc("Whether the queue is closed.");
                                });

@@ -86,7 +86,7 @@ class ShuffleNode : public QueueNode {
 };
 
 const state::OpForms op(
-    kKind, "RandomShuffleQueueV2", state::OpForms::kMakes, [](OpBuilder& op, std::string_view handle) {
+    kKind, "RandomShuffleQueueV2", state::OpForms::kMakesElements, [](OpBuilder& op, std::string_view handle) {
       op.Output(StrCat("handle: ", handle))
           .Attr("component_types: list(type) >= 1")
           .Attr("shapes: list(shape) >= 0 = []")

@@ -28,6 +28,7 @@ TROUPE_OP("VarIsInitializedOp")
     .Input("resource: resource")
     .Output("is_initialized: bool")
     .Stateful()
+    .Trait(OpTrait::kNoEffect)
     .Shape(shape_fn::Scalar)
     .NotDifferentiable("its value is bool")
     .Doc("Whether the variable that the handle names has a value.");

@@ -12,6 +12,7 @@ TROUPE_OP("ReadVariableOp")
     .Output("value: dtype")
     .Attr("dtype: type")
     .Stateful()
+    .Trait(OpTrait::kNoEffect)
     .Shape([](InferenceContext& c) -> absl::Status {
       TROUPE_RETURN_IF_ERROR(state::CheckHandleType(c));
       c.set_output(0, state::NamedShape(c));

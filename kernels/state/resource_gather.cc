@@ -45,6 +45,7 @@ TROUPE_OP("ResourceGather")
     .Attr("dtype: type")
     .Attr("Tindices: {int32, int64}")
     .Stateful()
+    .Trait(OpTrait::kNoEffect)
     .Shape(ResourceGatherShape)
     .Gradient(ResourceGatherGrad)
     .Doc(
@@ -114,6 +115,7 @@ TROUPE_OP("ResourceGatherNd")
     .Attr("dtype: type")
     .Attr("Tindices: {int32, int64}")
     .Stateful()
+    .Trait(OpTrait::kNoEffect)
     .Shape(ResourceGatherNdShape)
     .Gradient([](GradientContext& g) {
       const NodeOut shape = g.Op("VariableShape", {g.Input(0)}, {{"out_type", g.input_type(1)}});

@@ -36,15 +36,26 @@ absl::Status StateHandle::Compute(KernelContext& ctx, const StateKind& kind) {
   return absl::OkStatus();
 }
 
+namespace {
+
+void AddTraits(OpBuilder* op, OpForms::Role role) {
+  if (role != OpForms::kUses) op->Trait(OpTrait::kNoEffect);
+  if (role == OpForms::kMakesElements) op->Trait(OpTrait::kElementsHandle);
+}
+
+}  // namespace
+
 OpForms::OpForms(std::string_view with_reference, std::string_view with_resource, Role role, Define define) {
   if (!with_resource.empty()) {
     OpBuilder op(with_resource);
     define(op, "resource");
+    AddTraits(&op, role);
     OpRegistrar registrar(op.Stateful());
   }
   OpBuilder op(with_reference);
   define(op, "Ref(string)");
-  if (role == kMakes) op.Stateful();
+  if (role != kUses) op.Stateful();
+  AddTraits(&op, role);
   if (!with_resource.empty()) op.Doc(StrCat(with_resource, " with a handle as old graphs have it."));
   OpRegistrar registrar(op);
 }

@@ -68,7 +68,8 @@ class HandleOf {
 // only the old one. Those that make a resource are stateful in both forms, those that use one in
 // the newer: this is what TensorFlow says of them.
 struct OpForms {
-  enum Role { kMakes, kUses };
+  // kMakes: a resource; kMakesElements: one with OpTrait::kElementsHandle.
+  enum Role { kMakes, kMakesElements, kUses };
   using Define = void (*)(OpBuilder& op, std::string_view handle);
   OpForms(std::string_view with_reference, std::string_view with_resource, Role role, Define define);
 };

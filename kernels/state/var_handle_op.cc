@@ -14,6 +14,7 @@ TROUPE_OP("VarHandleOp")
     .Attr("shape: shape")
     .Attr("allowed_devices: list(string) = []")
     .Stateful()
+    .Trait(OpTrait::kNoEffect)
     .Trait(OpTrait::kVariable)
     .Shape([](InferenceContext& c) -> absl::Status {
       TROUPE_ASSIGN_OR_RETURN(const DType dtype, c.Attr<DType>("dtype"));

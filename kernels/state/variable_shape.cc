@@ -12,6 +12,7 @@ TROUPE_OP("VariableShape")
     .Output("output: out_type")
     .Attr("out_type: {int32, int64} = DT_INT32")
     .Stateful()
+    .Trait(OpTrait::kNoEffect)
     .Shape([](InferenceContext& c) -> absl::Status {
       c.set_output(0, PartialTensorShape({state::NamedShape(c).rank()}));
       return absl::OkStatus();

@@ -125,6 +125,7 @@ const OpForms find("LookupTableFind", "LookupTableFindV2", kUses, [](OpBuilder& 
       .Attr("Tin: type")
       .Attr("Tout: type")
       .Shape(FindShape)
+      .Trait(OpTrait::kNoEffect)
       .NotDifferentiable("what is in a table was computed by another step")
       .Doc(
           "The values of `keys` in the table. `default_value` stands for keys that it does not have: one value for "
@@ -169,6 +170,7 @@ const OpForms size("LookupTableSize", "LookupTableSizeV2", kUses, [](OpBuilder& 
   op.Input(StrCat("table_handle: ", handle))
       .Output("size: int64")
       .Shape(shape_fn::Scalar)
+      .Trait(OpTrait::kNoEffect)
       .NotDifferentiable("it counts")
       .Doc("How many keys the table has.");
 });
@@ -183,6 +185,7 @@ const OpForms export_all("LookupTableExport", "LookupTableExportV2", kUses, [](O
         c.set_output(1, PartialTensorShape());
         return absl::OkStatus();
       })
+      .Trait(OpTrait::kNoEffect)
       .NotDifferentiable("what is in a table was computed by another step")
       .Doc("All keys of the table, in the order in which they came until one is removed, and their values.");
 });

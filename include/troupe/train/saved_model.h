@@ -54,8 +54,12 @@ struct SavedModelOptions {
   std::vector<std::pair<GraphName, std::string>> assets;
 };
 
-// `saver`: of all variables of the graph; null when it has none. ALREADY_EXISTS when the folder has
-// a "saved_model.pb"; NOT_FOUND for a signature, node or asset that is not there.
+// `saver`: of the variables that the signatures (without signatures: the graph) and the init op
+// use. Null: all these are saved, and the file's graph has the nodes that restore them; what the
+// init op sets needs no saver. ALREADY_EXISTS when the folder has a "saved_model.pb"; NOT_FOUND for
+// a signature, node or asset that is not there; FAILED_PRECONDITION, naming it, for a variable that
+// is used and neither saved nor set by the init op, for one without a value, and for a table that
+// the init op does not fill.
 absl::Status WriteSavedModel(const std::string& folder, Session& session, const Graph& graph, Saver* saver,
                              const SavedModelOptions& options);
 

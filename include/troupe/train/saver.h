@@ -68,6 +68,7 @@ class MetaGraphDef;
 
 namespace TROUPE_EXPORT train {
 
+struct ModelNeeds;
 struct SavedModel;
 struct SavedModelOptions;
 
@@ -182,6 +183,7 @@ class Saver {
   static std::shared_ptr<Disk> NewDisk();
   // Adds the nodes and collections, which stood in `path`.
   static absl::StatusOr<Saver> OfMetaGraph(const std::string& path, const proto::MetaGraphDef& meta, Graph* graph);
+  absl::Status CheckSaves(const Graph& graph, const ModelNeeds& needs) const;
   absl::Status SaveVariablesAlone(Session& session, const std::string& prefix) const;
   void Build(const ScopeAt& at, const std::vector<Saved>& variables);
   absl::Status FindAssignments(const Graph& graph);

@@ -1,0 +1,235 @@
+// Saves while steps wait for each other in accumulators and barriers: what these hold belongs to
+// the checkpoint, and no save waits for what nobody sends.
+#include <boost/test/unit_test.hpp>
+#include <atomic>
+#include <thread>
+
+#include "actors/queue_use.h"
+#include "tests/actors/graphs.h"
+#include "troupe/emit.h"
+#include "troupe/op_def.h"
+#include "troupe/shape_inference.h"
+#include "troupe/train/saver.h"
+
+namespace troupe::train {
+namespace {
+
+BOOST_AUTO_TEST_SUITE(saves_beside_waits)
+
+constexpr auto kShort = std::chrono::milliseconds(20);
+
+// A chief that adds sums of gradients from two accumulators to `w`, and workers that put one into
+// each. All gradients are ones.
+struct Replicas {
+  Scope root = Scope::NewRootScope();
+  Output w, applied, sums[2], held[2];
+  Operation chief, worker, init;
+  std::unique_ptr<Saver> saver;
+
+  // Old graphs have references. `early`: the chief has an effect before it takes.
+  Replicas(bool old, int required, bool early) {
+    const std::string of = old ? "" : "Resource";
+    const Variable weight(root.WithOpName("w"), 0.0f), count(root.WithOpName("applied"), 0.0f);
+    const Output step = Const(root, int64_t{1} << 40), one = Const(root, 1.0f);
+    std::vector<Operation> puts;
+    for (int i = 0; i < 2; ++i) {
+      const Output a =
+          EmitOp(root.WithOpName(StrCat("acc", i)), of + "ConditionalAccumulator", {},
+                 {{"dtype", DType::kFloat}, {"shape", PartialTensorShape(TensorShape())}, {"reduction_type", "SUM"}})
+              .output(0);
+      puts.push_back(EmitOp(root, of + "AccumulatorApplyGradient", {a, step, one}, {{"dtype", DType::kFloat}}));
+      sums[i] = EmitOp(root, of + "AccumulatorTakeGradient", {a, Const(root, required)}, {{"dtype", DType::kFloat}})
+                    .output(0);
+      held[i] = EmitOp(root, of + "AccumulatorNumAccumulated", {a}).output(0);
+    }
+    std::vector<Operation> chiefs = {Operation(weight.AssignAdd(root, sums[0] + sums[1]))};
+    if (early) {
+      const Variable steps(root.WithOpName("steps"), 0.0f);
+      chiefs.emplace_back(steps.AssignAdd(root, 1.0f));
+    }
+    puts.emplace_back(count.AssignAdd(root, 1.0f));
+    chief = Group(root.WithOpName("chief"), chiefs);
+    worker = Group(root.WithOpName("worker"), puts);
+    init = GlobalVariablesInitializer(root.WithOpName("init"));
+    w = weight.Read(root);
+    applied = count.Read(root);
+    saver = std::make_unique<Saver>(root, SaverOptions{.max_to_keep = 0});
+    TROUPE_REQUIRE_OK(root.status());
+  }
+  float Number(Session& session, const Output& of) const { return RunOne(session, {}, of).scalar<float>(); }
+};
+
+BOOST_AUTO_TEST_CASE(a_step_that_waits_for_gradients_does_not_hold_up_a_save) {
+  for (const bool old : {false, true}) {
+    Replicas r(old, /*required=*/2, /*early=*/false);
+    auto session = NewSession(r.root);
+    TROUPE_REQUIRE_OK(session->Run({}, {}, {r.init}, nullptr));
+    TROUPE_REQUIRE_OK(session->Run({}, {}, {r.worker}, nullptr));
+    absl::Status chief;
+    std::thread waits([&] { chief = session->Run({}, {}, {r.chief}, nullptr); });
+    std::this_thread::sleep_for(kShort);
+    const auto path = r.saver->Save(*session, StrCat("mem://replicas", old, "/m"), SaveOptions{.timeout_ms = 10'000});
+    BOOST_TEST(path.ok(), path.status());
+    TROUPE_REQUIRE_OK(session->Run({}, {}, {r.worker}, nullptr));
+    waits.join();
+    TROUPE_REQUIRE_OK(chief);
+    BOOST_TEST(r.Number(*session, r.w) == 4.0f);
+    BOOST_REQUIRE(path.ok());
+    auto again = NewSession(r.root);
+    TROUPE_REQUIRE_OK(r.saver->Restore(*again, *path));
+    BOOST_TEST(r.Number(*again, r.w) == 0.0f);
+    for (const Output& held : r.held) BOOST_TEST(RunOne(*again, {}, held).scalar<int32_t>() == 1);
+    TROUPE_REQUIRE_OK(again->Run({}, {}, {r.worker}, nullptr));
+    TROUPE_REQUIRE_OK(again->Run({}, {}, {r.chief}, nullptr));
+    BOOST_TEST(r.Number(*again, r.w) == 4.0f);
+  }
+}
+
+// Each gradient is in `w` or in the accumulators, also where the chief, having begun, must go on to
+// the end of its step: then the workers are the last that are held back.
+BOOST_AUTO_TEST_CASE(each_gradient_is_in_the_variable_or_held) {
+  constexpr int kWorkers = 4, kSaves = 12;
+  for (const bool early : {false, true}) {
+    Replicas r(/*old=*/false, /*required=*/3, early);
+    std::vector<std::string> saved;
+    {
+      auto session = NewSession(r.root);
+      TROUPE_REQUIRE_OK(session->Run({}, {}, {r.init}, nullptr));
+      std::atomic<bool> chief_over{false}, over{false};
+      std::atomic<int> wrong{0};
+      std::vector<std::thread> threads;
+      for (int i = 0; i < kWorkers; ++i) {
+        threads.emplace_back([&] {
+          while (!over) wrong += !session->Run({}, {}, {r.worker}, nullptr).ok();
+        });
+      }
+      std::thread chief([&] {
+        while (!chief_over) wrong += !session->Run({}, {}, {r.chief}, nullptr).ok();
+      });
+      for (int i = 0; i < kSaves; ++i) {
+        const auto path = r.saver->Save(*session, StrCat("mem://gradients", early, "/m"),
+                                        SaveOptions{.global_step = i, .timeout_ms = 20'000});
+        BOOST_TEST(path.ok(), path.status());
+        if (path.ok()) saved.push_back(*path);
+      }
+      chief_over = true;
+      chief.join();  // the workers go on, so it gets what it waits for
+      over = true;
+      for (std::thread& t : threads) t.join();
+      BOOST_TEST(wrong == 0);
+    }
+    for (const std::string& path : saved) {
+      auto again = NewSession(r.root);
+      TROUPE_REQUIRE_OK(r.saver->Restore(*again, path));
+      float held = 0;
+      for (const Output& h : r.held) held += static_cast<float>(RunOne(*again, {}, h).scalar<int32_t>());
+      BOOST_TEST(r.Number(*again, r.w) + held == 2 * r.Number(*again, r.applied), path);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_waits_for_whole_elements_does_not_hold_up_a_save) {
+  const Scope root = Scope::NewRootScope();
+  const Variable w(root.WithOpName("w"), 0.0f);
+  const Output b = EmitOp(root.WithOpName("b"), "Barrier", {},
+                          {{"component_types", std::vector<DType>{DType::kFloat}},
+                           {"shapes", std::vector<PartialTensorShape>{PartialTensorShape(TensorShape())}}})
+                       .output(0);
+  const Output key = ops::Placeholder(root.WithOpName("key"), DType::kString);
+  const Operation put =
+      EmitOp(root.WithOpName("put"), "BarrierInsertMany", {b, key, Const(root, {3.0f})}, {{"component_index", 0}});
+  const Operation take = EmitOp(root.WithOpName("take"), "BarrierTakeMany", {b, Const(root, 2)},
+                                {{"component_types", std::vector<DType>{DType::kFloat}}});
+  const Operation add(w.AssignAdd(root, ops::Sum(root, take.output(2), {0})));
+  const Operation init = GlobalVariablesInitializer(root);
+  Saver saver(root);
+  auto session = NewSession(root);
+  const auto insert = [&](Session& into, const std::string& name) {
+    TROUPE_REQUIRE_OK(into.Run({{key, Tensor::Vector<std::string>({name})}}, {}, {put}, nullptr));
+  };
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  insert(*session, "first");
+  absl::Status added;
+  std::thread waits([&] { added = session->Run({}, {}, {add}, nullptr); });
+  std::this_thread::sleep_for(kShort);
+  const auto path = saver.Save(*session, "mem://barrier/m", SaveOptions{.timeout_ms = 10'000});
+  BOOST_TEST(path.ok(), path.status());
+  insert(*session, "second");
+  waits.join();
+  TROUPE_REQUIRE_OK(added);
+  BOOST_REQUIRE(path.ok());
+  auto again = NewSession(root);
+  TROUPE_REQUIRE_OK(saver.Restore(*again, *path));
+  insert(*again, "third");
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(again->Run({}, {take.output(1).name()}, {add}, &out));
+  BOOST_TEST(out[0].DebugString() == "string [2] [\"first\" \"third\"]");
+  BOOST_TEST(again->Get("w/Read")->scalar<float>() == 6.0f);
+}
+
+TROUPE_OP("TestBox")
+    .Output("box: resource")
+    .Attr("container: string = ''")
+    .Attr("shared_name: string = ''")
+    .Stateful()
+    .Trait(OpTrait::kElementsHandle)
+    .Trait(OpTrait::kNoEffect)
+    .Shape(shape_fn::Scalar)
+    .NotDifferentiable("a test")
+    .Doc("A user's resource.");
+TROUPE_OP("TestPut")
+    .Input("box: resource")
+    .Stateful()
+    .Trait(OpTrait::kPutsElements)
+    .Trait(OpTrait::kNeverWaits)
+    .Shape(shape_fn::NoOutputs)
+    .NotDifferentiable("a test")
+    .Doc("Fills it.");
+TROUPE_OP("TestTake").Input("box: resource").Output("x: float").Stateful().NotDifferentiable("a test").Doc("Takes.");
+TROUPE_OP("TestLook")
+    .Input("box: resource")
+    .Output("x: float")
+    .Stateful()
+    .Trait(OpTrait::kNeverWaits)
+    .NotDifferentiable("a test")
+    .Doc("Looks.");
+
+BOOST_AUTO_TEST_CASE(users_ops_count_by_their_traits) {
+  const Scope root = Scope::NewRootScope();
+  const Output box = EmitOp(root.WithOpName("box"), "TestBox", {}).output(0);
+  EmitOp(root.WithOpName("take"), "TestTake", {box});
+  QueueUse use = QueueUse::Of(*root.graph());
+  BOOST_TEST((use.takes == std::set<std::string>{"\nbox"}));
+  BOOST_TEST((use.begins == std::set<std::string>{"take"}));
+  BOOST_TEST(!use.Ordered());
+  EmitOp(root.WithOpName("look"), "TestLook", {box});
+  use = QueueUse::Of(*root.graph());
+  BOOST_TEST(use.begins.empty());  // what looks is an effect that does not wait
+  EmitOp(root.WithOpName("put"), "TestPut", {box});
+  TROUPE_REQUIRE_OK(root.status());
+  use = QueueUse::Of(*root.graph());
+  BOOST_TEST((use.fills == std::set<std::string>{"\nbox"}));
+  BOOST_TEST(use.fills_at_once);
+  BOOST_TEST(use.ends.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_step_rests_where_nothing_of_it_is_done_by_half) {
+  const Scope root = Scope::NewRootScope();
+  const auto box = [&](const std::string& name) { return EmitOp(root.WithOpName(name), "TestBox", {}).output(0); };
+  const Output a = box("a"), b = box("b");
+  const Operation first = EmitOp(root.WithOpName("first"), "TestTake", {a});
+  EmitOp(root.WithOpName("second"), "TestTake", {b});
+  EmitOp(root.WithControlDependencies(first).WithOpName("third"), "TestTake", {b});
+  TROUPE_REQUIRE_OK(root.status());
+  const QueueUse use = QueueUse::Of(*root.graph());
+  BOOST_TEST((use.begins == std::set<std::string>{"first", "second"}));
+  BOOST_TEST(use.RestsAt({"first", "second"}));
+  BOOST_TEST(!use.RestsAt({"first"}));
+  BOOST_TEST(!use.RestsAt({"second", "third"}));
+  BOOST_TEST(!use.RestsAt({}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe::train

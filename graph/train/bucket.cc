@@ -8,33 +8,48 @@
 
 namespace troupe::train {
 
-std::pair<Output, OutputList> Bucket(const ScopeAt& at, const OutputList& tensors, const Output& which_bucket,
-                                     int num_buckets, const BatchOptions& options) {
-  const Scope scope = at.Sub("bucket");
-  const ScopeAt in(scope, at.location());
-  const std::pair<Output, OutputList> nothing(Output(), OutputList(tensors.size()));
+namespace {
+
+// What the elements of each bucket, and the batches of all of them, look like.
+struct Contents {
+  std::vector<DType> types;
+  std::vector<PartialTensorShape> shapes, batch_shapes;
+};
+
+// False after an error.
+bool FindContents(const ScopeAt& at, const OutputList& tensors, int num_buckets, const BatchOptions& options,
+                  Contents* contents) {
   if (tensors.empty() || options.num_threads < 1 || options.batch_size < 1 || num_buckets < 1)
     at.Fail(InvalidArgument("buckets need tensors, a thread, a batch and a number of at least 1"));
   if (options.enqueue_many) at.Fail(InvalidArgument("buckets take one element at a time, not enqueue_many"));
   if (!options.shapes.empty() && options.shapes.size() != tensors.size())
     at.Fail(InvalidArgument("there are ", options.shapes.size(), " shapes for ", tensors.size(), " tensors"));
-  if (!at.ok()) return nothing;
-  std::vector<DType> types;
-  std::vector<PartialTensorShape> shapes, batch_shapes;
+  if (!at.ok()) return false;
   for (size_t c = 0; c < tensors.size(); ++c) {
-    types.push_back(tensors[c].dtype());
-    shapes.push_back(options.shapes.empty() ? tensors[c].shape() : options.shapes[c]);
-    if (options.dynamic_pad ? !shapes[c].known_rank() : !shapes[c].IsFullyDefined()) {
-      at.Fail(InvalidArgument("tensor ", c, " has shape ", shapes[c].DebugString(), "; a batch needs a known ",
+    contents->types.push_back(tensors[c].dtype());
+    const PartialTensorShape shape = options.shapes.empty() ? tensors[c].shape() : options.shapes[c];
+    if (options.dynamic_pad ? !shape.known_rank() : !shape.IsFullyDefined()) {
+      at.Fail(InvalidArgument("tensor ", c, " has shape ", shape.DebugString(), "; a batch needs a known ",
                               options.dynamic_pad ? "rank" : "shape", ": say it in BatchOptions.shapes"));
-      return nothing;
+      return false;
     }
     PartialTensorShape batch = {options.allow_smaller_final_batch ? -1 : options.batch_size};
-    for (int d = 0; d < shapes[c].rank(); ++d) batch.AddDim(shapes[c].dim(d));
-    batch_shapes.push_back(std::move(batch));
+    for (int d = 0; d < shape.rank(); ++d) batch.AddDim(shape.dim(d));
+    contents->shapes.push_back(shape);
+    contents->batch_shapes.push_back(std::move(batch));
   }
+  return true;
+}
 
-  // An element goes into one of the queues: as one row there, and as none into the others.
+std::string SharedName(const BatchOptions& options, std::string_view suffix) {
+  return options.shared_name.empty() ? std::string() : StrCat(options.shared_name, "_", suffix);
+}
+
+// A queue for each bucket, and the runner that fills them. An element goes into one of the queues:
+// as one row there, and as none into the others.
+std::vector<Queue> FillBuckets(const ScopeAt& in, const OutputList& tensors, const Output& which_bucket,
+                               int num_buckets, const Contents& contents, const BatchOptions& options) {
+  const Scope& scope = in.scope();
   OutputList rows;
   for (const Output& t : tensors) rows.push_back(ops::ExpandDims(scope, t, Const(scope, 0)));
   Output which = ops::Reshape(scope, which_bucket, Const(scope, {1}));
@@ -43,12 +58,10 @@ std::pair<Output, OutputList> Bucket(const ScopeAt& at, const OutputList& tensor
   const Scope idle = scope.WithNoControlDependencies();
   for (int b = 0; b < num_buckets; ++b) {
     const QueueOptions queue_options = {
-        .capacity = options.capacity,
-        .shapes = shapes,
-        .shared_name = options.shared_name.empty() ? std::string() : StrCat(options.shared_name, "_", b)};
+        .capacity = options.capacity, .shapes = contents.shapes, .shared_name = SharedName(options, StrCat(b))};
     const Scope named = scope.WithOpName(StrCat("queue_", b));
-    buckets.push_back(options.dynamic_pad ? Queue::PaddingFifo(named, types, queue_options)
-                                          : Queue::Fifo(named, types, queue_options));
+    buckets.push_back(options.dynamic_pad ? Queue::PaddingFifo(named, contents.types, queue_options)
+                                          : Queue::Fifo(named, contents.types, queue_options));
     Output here = ops::Equal(scope, which, Const(scope, b));
     if (options.keep_input.valid())
       here = ops::LogicalAnd(scope, here, ops::Reshape(scope, options.keep_input, Const(scope, {1})));
@@ -66,16 +79,26 @@ std::pair<Output, OutputList> Bucket(const ScopeAt& at, const OutputList& tensor
   fill.close_op = Group(ScopeAt(idle.WithOpName("close")), closes).name();
   fill.cancel_op = Group(ScopeAt(idle.WithOpName("cancel")), cancels).name();
   AddQueueRunner(in, fill);
+  return buckets;
+}
 
+}  // namespace
+
+std::pair<Output, OutputList> Bucket(const ScopeAt& at, const OutputList& tensors, const Output& which_bucket,
+                                     int num_buckets, const BatchOptions& options) {
+  const Scope scope = at.Sub("bucket");
+  const ScopeAt in(scope, at.location());
+  Contents contents;
+  if (!FindContents(at, tensors, num_buckets, options, &contents)) return {Output(), OutputList(tensors.size())};
+  const std::vector<Queue> buckets = FillBuckets(in, tensors, which_bucket, num_buckets, contents, options);
   // Whole batches, with the number of their bucket.
   std::vector<DType> batch_types(1, DType::kInt32);
-  for (const DType t : types) batch_types.push_back(t);
-  batch_shapes.insert(batch_shapes.begin(), PartialTensorShape(TensorShape()));
+  for (const DType t : contents.types) batch_types.push_back(t);
+  std::vector<PartialTensorShape> batch_shapes = {PartialTensorShape(TensorShape())};
+  for (PartialTensorShape& s : contents.batch_shapes) batch_shapes.push_back(std::move(s));
   const Queue ready = Queue::PaddingFifo(
       scope.WithOpName("ready"), batch_types,
-      {.capacity = options.capacity,
-       .shapes = batch_shapes,
-       .shared_name = options.shared_name.empty() ? std::string() : StrCat(options.shared_name, "_ready")});
+      {.capacity = options.capacity, .shapes = batch_shapes, .shared_name = SharedName(options, "ready")});
   std::vector<Operation> passes;
   const Output size = Const(scope, static_cast<int32_t>(options.batch_size));
   for (int b = 0; b < num_buckets; ++b) {

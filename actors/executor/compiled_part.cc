@@ -123,6 +123,7 @@ class Compiler {
     part_->nodes.resize(order_.size());
     part_->counts.assign(order_.size(), 0);
     part_->info.reserve(order_.size());
+    part_->properties.reserve(order_.size());
     part_->cost = std::make_unique<std::atomic<uint32_t>[]>(order_.size());
     int64_t slots = 0;
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -197,6 +198,7 @@ class Compiler {
     const Node& n = *order_[i];
     CompiledNode& c = part_->nodes[i];
     part_->info.emplace_back(n, device_);
+    part_->properties.push_back(n.properties());
     c.num_inputs = static_cast<uint32_t>(n.num_inputs());
     c.num_outputs = static_cast<uint16_t>(n.num_outputs());
     c.flow = n.control_flow();

@@ -5,11 +5,19 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/executor/async_call.h"
+#include "actors/executor/run_rows.h"
 #include "actors/executor/tokens.h"
 #include "actors/executor/turn.h"
+#include "kernels/numerics_check.h"
 #include "kernels/run_kernel.h"
 
 namespace troupe {
+
+uint32_t rows::OfThisThread() {
+  static std::atomic<uint32_t> last{kTurn};
+  thread_local const uint32_t own = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return own;
+}
 
 void StepState::RunAsyncKernel(uint32_t node, Iteration* it, bool dead) {
   const CompiledNode& n = nodes_[node];
@@ -20,7 +28,14 @@ void StepState::RunAsyncKernel(uint32_t node, Iteration* it, bool dead) {
   current_.store(node, std::memory_order_relaxed);
   asking_ = call;
   try {
-    part_->async[node](call->context, answer);
+    absl::Status checked;
+    if (call->numerics != nullptr) [[unlikely]]
+      checked = CheckUpdateInputs(node, call->held_inputs);
+    if (checked.ok()) {
+      part_->async[node](call->context, answer);
+    } else {
+      call->Give(std::move(checked));
+    }
   } catch (...) {
     // The copy that the kernel had is gone, this one is not: the exception is the answer, not the
     // lost `done`.
@@ -34,6 +49,9 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
   const CompiledNode& n = nodes_[node];
   if (n.deref && !ReadReferences(node, it)) return;
   const Answer answer(Call(node, it, true));
+  if (AsyncCall* const call = answer.call(); call->numerics != nullptr) [[unlikely]] {
+    if (absl::Status s = CheckUpdateInputs(node, call->held_inputs); !s.ok()) return (void)call->Give(std::move(s));
+  }
   part_->device->threads()->Schedule(
       [answer, compute = n.compute] {
         AsyncCall* const call = answer.call();
@@ -41,11 +59,13 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
         const ComputeThreads::LoopCancellation loops(&call->step->cancelled);
         const int64_t start = call->state->Now();
         call->started.store(start, std::memory_order_relaxed);
+        call->row = rows::OfThisThread();
         // It may have waited for its thread until after the step's answer.
         if (call->step->cancelled.load(std::memory_order_relaxed) || call->state->Aborted(call->step->step_id)) {
           call->Give(absl::CancelledError("the step ended"));
           return;
         }
+        const NumericsScope numerics(call->numerics);
         absl::Status status;
         try {
           status = compute(call->context);
@@ -200,6 +220,9 @@ void StepState::Handle(node_end& m) {
   --in_flight_;
   AsyncCall* const call = m.call;
   std::shared_ptr<PendingWait> waits = std::move(call->waits);
+  const std::vector<Tensor> inputs = std::move(call->held_inputs);
+  const uint32_t row = call->row;
+  const int64_t begun = call->begun;
   if (waits != nullptr) {
     jobs_.fetch_sub(1, std::memory_order_relaxed);
     if (aborting_) {
@@ -218,12 +241,16 @@ void StepState::Handle(node_end& m) {
     if (m.nanos != 0) part_->RecordCost(m.node, static_cast<uint64_t>(m.nanos), false);
     CountRun(1);
     if (input_.timings != nullptr) {
-      input_.timings->push_back({m.node, 1, m.start_nanos, m.start_nanos + m.nanos});
+      input_.timings->push_back({m.node, row, m.start_nanos, m.start_nanos + m.nanos});
     }
+  } else if (input_.timings != nullptr) {
+    input_.timings->push_back({m.node, rows::kAsynchronous, begun, Now()});
   }
   if (aborting_) return;
   // A value that came from elsewhere may be of any type.
   if (m.status.ok()) m.status = CheckOutputs(m.node, m.outputs.data(), m.dead);
+  if (input_.numerics != nullptr) [[unlikely]]
+    m.status = CheckArrived(m, inputs);
   if (!m.status.ok()) return Fail(m.node, WithMemoryHolders(m.node, m.status));
   FinishArrived(m.node, m.iteration, m.outputs.data(), m.dead);
 }

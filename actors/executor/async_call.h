@@ -45,9 +45,13 @@ struct AsyncCall {
   const uint32_t node;
   Iteration* const iteration;
   const int64_t begun;
-  std::atomic<int64_t> started{0};  // of a job: when a thread took it
+  std::atomic<int64_t> started{0};  // of a job: when a thread took it,
+  uint32_t row = 0;                 // and the thread's row in statistics
   const bool job;
   std::shared_ptr<PendingWait> waits;  // of a job whose kernel must wait
+  // Of a step that checks itself for NaN and infinities.
+  const NumericsCheck* const numerics;
+  std::vector<Tensor> held_inputs;  // the kernel may take its own
   StepState* const state;
   AsyncCall *before = nullptr, *after = nullptr;  // in the step's list
   // Of the answers.
@@ -66,6 +70,7 @@ struct AsyncCall {
         iteration(it),
         begun(state->Now()),
         job(job),
+        numerics(state->input_.numerics),
         state(state),
         keep(state->host_->KeepAlive()),
         step(state->input_.context) {
@@ -79,6 +84,8 @@ struct AsyncCall {
         if (!(n.pinned >> i & 1)) bits::GiveBack(&in);
       }
     }
+    if (numerics != nullptr) [[unlikely]]
+      held_inputs = inputs;
     context.set_state(n.state);
     context.set_frame_iter(it->id);
     node_end& e = end();

@@ -166,7 +166,8 @@ class CompiledPart {
   uint32_t num_arguments = 0, num_results = 0;  // highest index + 1
   std::vector<Tensor> constants;
   std::vector<KernelNode> info;
-  std::vector<bool> user_kernels;  // by node; empty when there is none
+  std::vector<SharedProperties> properties;  // by node
+  std::vector<bool> user_kernels;            // by node; empty when there is none
   bool IsUserKernel(uint32_t node) const { return !user_kernels.empty() && user_kernels[node]; }
   // Of nodes whose outputs are checked and whose op tells their shapes: what is known of them, by
   // output.

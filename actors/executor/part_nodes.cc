@@ -37,6 +37,7 @@ absl::Status PartCompiler::PrepareNode(size_t i) {
   const Node& n = *order_[i];
   CompiledNode& c = part_->nodes[i];
   part_->info.emplace_back(n, device_);
+  part_->properties.push_back(n.properties());
   c.num_inputs = static_cast<uint32_t>(n.num_inputs());
   c.num_outputs = static_cast<uint16_t>(n.num_outputs());
   c.flow = n.control_flow();

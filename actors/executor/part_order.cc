@@ -67,6 +67,7 @@ absl::Status PartCompiler::NumberNodes() {
   part_->nodes.resize(order_.size());
   part_->counts.assign(order_.size(), 0);
   part_->info.reserve(order_.size());
+  part_->properties.reserve(order_.size());
   part_->cost = std::make_unique<std::atomic<uint32_t>[]>(order_.size());
   int64_t slots = 0;
   for (size_t i = 0; i < order_.size(); ++i) {

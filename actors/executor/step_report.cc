@@ -67,15 +67,9 @@ class StepState::Reporter {
     bool waits = false;  // the kernel, for what it asked
   };
 
-  std::string Place(const Iteration* it) const {
-    std::string text;
-    for (; it->frame != &s_.root_frame_; it = it->frame->parent_iteration)
-      StrAppend(&text, " in iteration ", it->number, " of loop '", p_.frames[it->frame->id].name, "'");
-    return text;
-  }
   std::string Name(uint32_t node, const Iteration* it) const {
     const KernelNode& n = p_.info[node];
-    return StrCat("node '", n.name, "' (", n.op, ") on ", n.device->name(), Place(it));
+    return StrCat("node '", n.name, "' (", n.op, ") on ", n.device->name(), s_.PlaceText(it));
   }
   std::string Since(int64_t since) const { return DurationText(now_ - since); }
 

@@ -41,8 +41,8 @@ void StepState::Begin(const StepInput& input) {
   clock_ = all ? Clock::kAll : steps_ % kTimeCostlyEvery == 0 ? Clock::kCostly : Clock::kOff;
   if ((clock_ != Clock::kOff || steps_ == kTimedSteps) && p.has_heavy.load(std::memory_order_relaxed)) p.LookForHeavy();
   check_ = clock_ == Clock::kAll || input.check_kernels;
-  watch_ =
-      clock_ != Clock::kOff || p.has_user_kernels || input.check_kernels || p.has_heavy.load(std::memory_order_relaxed);
+  watch_ = clock_ != Clock::kOff || p.has_user_kernels || input.check_kernels || input.numerics != nullptr ||
+           p.has_heavy.load(std::memory_order_relaxed);
   ++steps_;
   kernel_context_ = KernelContext(nullptr, nullptr, out_.data(), input_.context.get(), this);
   if (!input.partial) {
@@ -345,7 +345,7 @@ __attribute__((noinline)) bool StepState::RunWatched(uint32_t node, Iteration* i
                      (n.measured && (clock_ == Clock::kAll || (clock_ == Clock::kCostly && cost >= kCostlyNanos)));
   const int64_t start = timed ? Now() : 0;
   const KernelWait* const had = kernel_context_.wait();
-  absl::Status s = Compute(n.compute, kernel_context_);
+  absl::Status s = input_.numerics == nullptr ? Compute(n.compute, kernel_context_) : ComputeChecked(node, it);
   if (s.ok() && kernel_context_.wait() != nullptr) [[unlikely]]
     KernelWaits(kernel_context_, had, &s);
   if (timed && kernel_context_.wait() == nullptr) {

@@ -287,6 +287,14 @@ class StepState : public TensorExchange {
   absl::Status WithMemoryHolders(uint32_t node, const absl::Status& status) const;
   // The status of an exception that no kernel threw. REQUIRES: inside of its handler.
   static absl::Status StepException();
+  // NaN and infinities (numerics.cc).
+  std::string PlaceText(const Iteration* it) const;
+  bool IsRecv(uint32_t node) const;
+  absl::Status CheckUpdateInputs(uint32_t node, absl::Span<const Tensor> inputs) const;
+  absl::Status CheckFinite(uint32_t node, const Tensor* outputs) const;
+  absl::Status ComputeChecked(uint32_t node, Iteration* it);
+  absl::Status CheckArrived(const node_end& end, absl::Span<const Tensor> inputs);
+  absl::Status NotFinite(uint32_t node, Iteration* it, absl::Status status, absl::Span<const Tensor> inputs);
   // Nodes that wait for variables (waiting.cc).
   static std::shared_ptr<PendingWait> Hold(std::unique_ptr<KernelWait> wait, StepContext* step);
   void WaitFor(uint32_t node, Iteration* it, bool dead, int input, std::shared_ptr<PendingWait> pending);

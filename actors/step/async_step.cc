@@ -21,6 +21,7 @@ void AsyncStep::Begin(const Deadline& deadline, const CancellationToken* token, 
   metadata_ = metadata;
   keep_ = std::move(keep);
   set_.Begin(this, absl::Span<const Tensor>(feeds_), true);
+  set_.CheckNumerics(options_);
   set_.Guard(token, deadline);
 }
 

@@ -15,6 +15,7 @@ absl::Status BlockingStep::Run(const RunOptions& options, const Deadline& deadli
     const ScopedFlushDenormals flush;
     const NoLoggerMeanwhile quiet(&set_.lane().system());
     set_.Begin(this, feeds, false);
+    set_.CheckNumerics(options);
     set_.Guard(options.cancellation, deadline);
     set_.Launch(&set_.lane(), options.collect_stats && metadata != nullptr);
     for (;;) {

@@ -5,10 +5,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include "actors/executor/run_rows.h"
 #include "actors/signature.h"
 #include "actors/step/answers.h"
 #include "actors/step/own_result.h"
 #include "actors/surely.h"
+#include "kernels/numerics_check.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -148,6 +150,20 @@ void ExecutorSet::Begin(Step* step, const FeedValues& feeds, bool answers) {
   }
 }
 
+void ExecutorSet::BeginNumerics(const std::string& folder) noexcept {
+  try {
+    numerics_ = std::make_unique<NumericsCheck>();
+    numerics_->folder = folder;
+  } catch (const std::bad_alloc&) {
+    FailBegin(kNoMemory);
+  }
+}
+
+void ExecutorSet::EndNumerics() {
+  const std::unique_ptr<NumericsCheck> numerics = std::move(numerics_);
+  if (numerics->log->failed()) numerics->log->UndoAll();
+}
+
 void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   StepInput input;
   input.context = context_;
@@ -157,6 +173,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   input.token_messages = signature_->options.token_messages;
   input.check_kernels = signature_->options.check_kernels;
   input.measure = cost_.TakeMeasureNext();
+  input.numerics = numerics_.get();
   const int parts = static_cast<int>(executors_.size());
   absl::Status failed;
   try {
@@ -258,6 +275,8 @@ __attribute__((always_inline)) inline absl::Status ExecutorSet::HandOver(std::ve
 }
 
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
+  if (numerics_ != nullptr) [[unlikely]]
+    EndNumerics();
   DropResources();
   if (!executors_.empty() && executors_.front()->state().timed()) [[unlikely]]
     Measure();
@@ -275,6 +294,8 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
 }
 
 absl::Status ExecutorSet::FinishPartial() {
+  if (numerics_ != nullptr) [[unlikely]]
+    EndNumerics();
   for (Tensor& t : results_) t = Tensor();
   DropResources();
   return TakeError();
@@ -308,6 +329,7 @@ void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* me
       n->set_all_start_nanos(t.start_nanos);
       n->set_all_end_rel_nanos(t.end_nanos - t.start_nanos);
       n->set_thread_id(t.thread);
+      device->mutable_thread_names()->try_emplace(t.thread, rows::Name(t.thread));
     }
   }
 } catch (const std::bad_alloc&) {

@@ -60,6 +60,7 @@
 
 namespace troupe {
 
+struct NumericsCheck;
 class Signature;
 
 class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Cancellable {
@@ -111,6 +112,11 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   void Renew();
   // Registers the step with its token and with the watch, and the reverse.
   void Guard(const CancellationToken* token, const Deadline& deadline) noexcept;
+  // The step checks itself for NaN and infinities, if `options` say so. REQUIRES: Begin.
+  void CheckNumerics(const RunOptions& options) noexcept {
+    if (options.check_numerics) [[unlikely]]
+      BeginNumerics(options.numerics_folder);
+  }
   void EndGuard();
   // The step is over: neither a token nor the watch may know the set any more. True when nobody has
   // answered for it.
@@ -141,6 +147,9 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   // Of a part that has not left them in the set's memory.
   void TakeResults(uint32_t part, part_done& message);
   void DropResources();
+  void BeginNumerics(const std::string& folder) noexcept;
+  // Takes back the step's updates if it failed by its check.
+  void EndNumerics();
   bool RenewLate() noexcept;
   // Records how long the step's turns and jobs took, and with which feeds. REQUIRES: the step is
   // over, and its arguments are still there.
@@ -169,6 +178,7 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   std::vector<Tensor> arguments_, results_;
   std::vector<bits::Loan> loans_;  // by argument
   std::vector<std::vector<node_run>> timings_;
+  std::unique_ptr<NumericsCheck> numerics_;  // null: the step does not check itself
   std::atomic<int> parts_left_{0};
   std::mutex mu_;  // guards status_, and context_ against Stop
   absl::Status status_;

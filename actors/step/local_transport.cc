@@ -2,6 +2,7 @@
 
 #include "actors/runtime_impl.h"
 #include "actors/step/cancel_later.h"
+#include "kernels/numerics_check.h"
 
 namespace troupe {
 namespace {
@@ -50,9 +51,11 @@ void LocalTransport::Bind(Tensor* value) const {
 absl::Status LocalTransport::Prepare(PartAddress to, run_step&& message) {
   Executor& executor = *executors_[to.part];
   if (through_bytes_) [[unlikely]] {
+    // The updates of all parts are taken back together, so they are noted in one place.
+    const auto updates = message.input.numerics != nullptr ? message.input.numerics->log : nullptr;
     TROUPE_ASSIGN_OR_RETURN(message, wire::ThroughBytes(system_, message));
     for (Tensor& t : message.arguments) Bind(&t);
-    MakeMemory(&message, executor.state().part().num_results);
+    MakeMemory(&message, executor.state().part().num_results, updates);
     std::lock_guard<std::mutex> lock(mu_);
     contexts_.resize(executors_.size());
     contexts_[to.part] = message.input.context;

@@ -27,6 +27,7 @@ void PartialStep::Start(const RunOptions& options, const Deadline& deadline) {
   me_ = shared_from_this();
   running_ = set.get();
   set->Begin(this, {}, true);
+  set->CheckNumerics(options);
   set->Guard(options.cancellation, deadline);
   if (set->executors().empty()) return Over();
   set->LaunchElsewhere(false);

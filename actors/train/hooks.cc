@@ -313,6 +313,18 @@ absl::Status NanHook::AfterRun(RunContext& context, const RunValues& values) {
   return absl::OkStatus();
 }
 
+absl::Status NumericsHook::Begin(const Scope&) { return CheckEvery(timer_.every(), "NumericsHook"); }
+absl::StatusOr<RunArgs> NumericsHook::BeforeRun(RunContext&) {
+  RunArgs args;
+  if (timer_.IsDue(step_)) {
+    timer_.Update(step_);
+    args.check_numerics = true;
+    args.numerics_folder = folder_;
+  }
+  ++step_;
+  return args;
+}
+
 absl::StatusOr<RunArgs> FeedHook::BeforeRun(RunContext&) {
   if (!next_) return InvalidArgument("FeedHook has no function that gives what to feed");
   TROUPE_ASSIGN_OR_RETURN(Feeds feeds, next_());

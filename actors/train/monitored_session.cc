@@ -265,10 +265,13 @@ absl::Status MonitoredSession::Impl::Step(const Feeds& feeds, const Names& fetch
   for (const auto& [name, value] : feeds) fed.insert(TensorKey(name));
   std::vector<size_t> counts;
   bool stats = false;
+  RunOptions run;
   for (const auto& hook : options.hooks) {
     TROUPE_ASSIGN_OR_RETURN(RunArgs args, Call("Hook::BeforeRun", [&] { return hook->BeforeRun(context); }));
     counts.push_back(args.fetches.size());
     stats |= args.collect_stats;
+    run.check_numerics |= args.check_numerics;
+    if (run.numerics_folder.empty()) run.numerics_folder = args.numerics_folder;
     all_fetches.insert(all_fetches.end(), args.fetches.begin(), args.fetches.end());
     for (auto& [name, value] : args.feeds) {
       if (!fed.insert(TensorKey(name)).second) {
@@ -277,7 +280,6 @@ absl::Status MonitoredSession::Impl::Step(const Feeds& feeds, const Names& fetch
       all_feeds.emplace_back(std::move(name), std::move(value));
     }
   }
-  RunOptions run;
   run.collect_stats = stats;
   proto::RunMetadata metadata;
   std::vector<Tensor> all;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/numerics_check.h"
 #include "troupe/kernel.h"
 
 namespace troupe {
@@ -79,24 +80,28 @@ caf::error inspect(caf::serializer& f, run_step& x) {
     x.step = x.input.context->step_id;
     x.cancelled = x.input.context->cancelled.load(std::memory_order_relaxed);
     x.timed = x.input.timings != nullptr;
+    x.checks_numerics = x.input.numerics != nullptr;
+    if (x.checks_numerics) x.numerics_folder = x.input.numerics->folder;
     x.arguments.assign(x.input.arguments, x.input.arguments + x.num_arguments);
   }
   StepInput& i = x.input;
-  return f(x.step, x.cancelled, i.partial, i.token_messages, i.check_kernels, i.measure, x.timed, x.arguments);
+  return f(x.step, x.cancelled, i.partial, i.token_messages, i.check_kernels, i.measure, x.timed, x.checks_numerics,
+           x.numerics_folder, x.arguments);
 }
 caf::error inspect(caf::deserializer& f, run_step& x) {
   StepInput& i = x.input;
-  if (caf::error e =
-          f(x.step, x.cancelled, i.partial, i.token_messages, i.check_kernels, i.measure, x.timed, x.arguments))
+  if (caf::error e = f(x.step, x.cancelled, i.partial, i.token_messages, i.check_kernels, i.measure, x.timed,
+                       x.checks_numerics, x.numerics_folder, x.arguments))
     return e;
   x.num_arguments = static_cast<uint32_t>(x.arguments.size());
   return caf::none;
 }
 
-void MakeMemory(run_step* message, uint32_t num_results) {
+void MakeMemory(run_step* message, uint32_t num_results, std::shared_ptr<UpdateLog> updates) {
   struct OwnMemory : StepContext {
     std::vector<Tensor> arguments, results;
     std::vector<node_run> timings;
+    NumericsCheck numerics;
   };
   auto own = std::make_shared<OwnMemory>();
   own->step_id = message->step;
@@ -107,6 +112,11 @@ void MakeMemory(run_step* message, uint32_t num_results) {
   i.arguments = own->arguments.data();
   i.results = own->results.data();
   i.timings = message->timed ? &own->timings : nullptr;
+  if (message->checks_numerics) {
+    own->numerics.folder = std::move(message->numerics_folder);
+    if (updates != nullptr) own->numerics.log = std::move(updates);
+    i.numerics = &own->numerics;
+  }
   i.context = std::move(own);
 }
 

@@ -43,6 +43,8 @@
 
 namespace troupe {
 
+struct NumericsCheck;
+class UpdateLog;
 struct StepContext;
 
 // A part of a graph: which task it stands on, and which of the graph's parts it is.
@@ -59,7 +61,7 @@ std::string_view EdgeSender(std::string_view name);
 // One run of a node, for RunMetadata.
 struct node_run {
   uint32_t node = 0;
-  uint32_t thread = 0;  // 0 = the executor's turn, 1 = a job
+  uint32_t thread = 0;  // its row (executor/run_rows.h)
   int64_t start_nanos = 0, end_nanos = 0;
 };
 // How a part works on a step, and where: its arguments, its results and the step's context.
@@ -72,6 +74,7 @@ struct StepInput {
   bool check_kernels = false;         // all outputs of all kernels are checked (a debugging mode)
   bool measure = false;               // the step is timed, whatever its number
   std::vector<node_run>* timings = nullptr;
+  const NumericsCheck* numerics = nullptr;  // null: the step does not check itself
 };
 // By reference it is `input`, whose memory is the step's own. Bytes carry the arguments, and the
 // part that they reach works in memory of its own (MakeMemory).
@@ -81,7 +84,8 @@ struct run_step {
   // Of a message that has come through bytes, until MakeMemory:
   int64_t step = 0;
   bool cancelled = false;  // the step was told to end before it began
-  bool timed = false;
+  bool timed = false, checks_numerics = false;
+  std::string numerics_folder;
   std::vector<Tensor> arguments;
 };
 struct argument {
@@ -244,8 +248,9 @@ absl::StatusOr<part_message> ThroughBytes(caf::actor_system& system, part_messag
 absl::StatusOr<step_message> ThroughBytes(caf::actor_system& system, step_message message);
 
 // Gives a part whose run_step has come through bytes memory of its own, with room for so many
-// results. Throws std::bad_alloc.
-void MakeMemory(run_step* message, uint32_t num_results);
+// results. `updates`: where a step that checks itself notes its updates; null: the part does by
+// itself. Throws std::bad_alloc.
+void MakeMemory(run_step* message, uint32_t num_results, std::shared_ptr<UpdateLog> updates = nullptr);
 
 // A resource crosses as its name; here its handle gets the object again. Handles that know no
 // object any more stay unbound. `find` gives the containers of a device by name, or null.

@@ -28,13 +28,15 @@ caf::error inspect(caf::deserializer& f, resource_snapshot& x) {
 
 caf::error inspect(caf::serializer& f, run_request& x) {
   RunOptions& o = x.options;
-  return f(x.feeds, x.fetches, x.targets, o.timeout_ms, o.collect_stats, o.partition_graphs);
+  return f(x.feeds, x.fetches, x.targets, o.timeout_ms, o.collect_stats, o.partition_graphs, o.check_numerics,
+           o.numerics_folder);
 }
 
 caf::error inspect(caf::deserializer& f, run_request& x) {
   RunOptions& o = x.options;
   o.cancellation = nullptr;
-  return f(x.feeds, x.fetches, x.targets, o.timeout_ms, o.collect_stats, o.partition_graphs);
+  return f(x.feeds, x.fetches, x.targets, o.timeout_ms, o.collect_stats, o.partition_graphs, o.check_numerics,
+           o.numerics_folder);
 }
 
 caf::error inspect(caf::serializer& f, run_reply& x) {

@@ -145,6 +145,18 @@ struct RunOptions {
   const CancellationToken* cancellation = nullptr;  // must live until Run returns, or RunAsync
   bool collect_stats = false;                       // fill RunMetadata.step_stats
   bool partition_graphs = false;                    // fill RunMetadata.partition_graphs
+  // Debugging: the step fails with INVALID_ARGUMENT when a kernel computes a NaN or an infinity, or
+  // a variable or other state is about to be given one. The status names the node, its iteration,
+  // the output, how many there are and the first. The step's updates of variables are taken back
+  // then, except where another step has updated the variable since; if a kernel has not returned
+  // when the call is answered, they are taken back when it has. Feeds, constants, and what control
+  // flow hands on are not checked themselves. A fused node is checked as one (SessionOptions.fuse).
+  // Takes a copy of each variable that the step updates. Of a partial run it is set in the set-up.
+  bool check_numerics = false;
+  // With check_numerics: the inputs of the node that failed are written into a new folder below
+  // this one, whose replay.sh runs the node again with the program `troupe`; the status names it.
+  // Empty: nowhere.
+  std::string numerics_folder;
 };
 
 using RunCallback = std::function<void(absl::Status, std::vector<Tensor>)>;

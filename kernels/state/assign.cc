@@ -36,7 +36,7 @@ class AssignKernel {
     // Without validation the variable takes on the value's shape, whatever its own says: that is
     // what was asked for.
     if (validate_) TROUPE_RETURN_IF_ERROR(CheckShape(*slot, update.value(), ctx.input(1)));
-    update.Set(ctx.TakeInput(1));
+    TROUPE_RETURN_IF_ERROR(update.Set(ctx.TakeInput(1)));
     ctx.set_output(0, ctx.TakeInput(0));
     return absl::OkStatus();
   }
@@ -89,7 +89,7 @@ class AssignVariableKernel {
       return InvalidArgument("variable '", slot->name(), "' has shape ", slot->shape().DebugString(),
                              ", which does not fit a value of shape ", value.shape().DebugString());
     }
-    update.Set(ctx.TakeInput(1));
+    TROUPE_RETURN_IF_ERROR(update.Set(ctx.TakeInput(1)));
     return absl::OkStatus();
   }
 

@@ -66,8 +66,7 @@ absl::Status UpdateDense(KernelContext& ctx, VariableSlot* slot, const Tensor& d
   const char* const d = static_cast<const char*>(delta.raw());
   ctx.threads()->ParallelFor(value.num_elements(), 0.1 * static_cast<double>(size),
                              [&](int64_t begin, int64_t end) { fn(v + begin * size, d + begin * size, end - begin); });
-  update.Commit();
-  return absl::OkStatus();
+  return update.Commit();
 }
 
 // The kernel of an op with inputs (variable, delta), which passes a reference on.

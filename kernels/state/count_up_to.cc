@@ -53,7 +53,7 @@ class CountUpToKernel {
     } else {
       *value.data<int32_t>() = static_cast<int32_t>(before + 1);
     }
-    update.Commit();
+    TROUPE_RETURN_IF_ERROR(update.Commit());
     ctx.set_output(0, ctx.output_type(0) == DType::kInt64 ? Tensor::Scalar<int64_t>(before)
                                                           : Tensor::Scalar<int32_t>(static_cast<int32_t>(before)));
     return absl::OkStatus();

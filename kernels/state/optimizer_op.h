@@ -121,8 +121,7 @@ class ApplyKernel {
       for (int i = 0; i < Rule::kSlots; ++i) at[i] = slots.value(i).template data<T>() + begin;
       rule_.template Run<T>(in, at, g + begin, end - begin);
     });
-    slots.Commit();
-    return absl::OkStatus();
+    return slots.Commit();
   }
   const Rule rule_;
 };

@@ -188,8 +188,7 @@ absl::Status Scatter(KernelContext& ctx, VariableSlot* slot, const Tensor& indic
                           nd ? CheckedSlices(indices, shape, skip_bad) : CheckedRows(indices, shape.dim(0)));
   TROUPE_RETURN_IF_ERROR(update.Write());
   Run(ctx, value, num_rows, row_elements, rows, updates, scalar, fn);
-  update.Commit();
-  return absl::OkStatus();
+  return update.Commit();
 }
 
 int64_t IndexAt(const Tensor& indices, int64_t i) {

@@ -89,8 +89,7 @@ class SparseApplyKernel {
       for (int k = 0; k < Rule::kSlots; ++k) at[k] = base[k] + row * n;
       rule_.template Run<T>(in, at, g + i * n, n);
     });
-    slots.Commit();
-    return absl::OkStatus();
+    return slots.Commit();
   }
   const Rule rule_;
 };

@@ -68,6 +68,10 @@ absl::Status VariableUpdate::CheckReadable() const {
 }
 
 absl::Status VariableUpdate::Write() {
+  if (CurrentNumericsCheck() != nullptr) [[unlikely]] {
+    before_ = std::make_unique<Before>();
+    for (int i = 0; i < n_; ++i) before_->values[i] = slots_[i]->value();
+  }
   for (int i = 0; i < n_; ++i) TROUPE_RETURN_IF_ERROR(slots_[i]->MakeUnique());
   for (int i = 0; i < n_; ++i) slots_[i]->BeginWriting();
   whole_.emplace(static_cast<const std::atomic<bool>*>(nullptr));
@@ -76,8 +80,61 @@ absl::Status VariableUpdate::Write() {
   return absl::OkStatus();
 }
 
-void VariableUpdate::Commit() {
+absl::Status VariableUpdate::Commit() {
+  if (before_ != nullptr) [[unlikely]] {
+    absl::Status finite;
+    for (int i = 0; i < n_ && finite.ok(); ++i) finite = CheckNew(slots_[i]->value(), i);
+    for (int i = 0; i < n_; ++i) {
+      if (!finite.ok()) {
+        slots_[i]->PutBack(std::move(before_->values[i]), slots_[i]->version());
+      } else {
+        Log(i, std::move(before_->values[i]), slots_[i]->version());
+      }
+    }
+    TROUPE_RETURN_IF_ERROR(finite);
+  }
   for (int i = 0; i < n_; ++i) slots_[i]->Commit();
+  return absl::OkStatus();
+}
+
+absl::Status VariableUpdate::Set(Tensor value) {
+  if (CurrentNumericsCheck() != nullptr) [[unlikely]] {
+    TROUPE_RETURN_IF_ERROR(CheckNew(value, 0));
+    Log(0, slots_[0]->value(), slots_[0]->version());
+  }
+  old_ = slots_[0]->Exchange(std::move(value));
+  return absl::OkStatus();
+}
+
+absl::Status VariableUpdate::CheckNew(const Tensor& value, int i) const {
+  const NonFinite found = CountNonFinite(value);
+  if (!found.any()) return absl::OkStatus();
+  return NotFiniteError(StrCat("the new value of variable '", slots_[i]->name(), "' (", value.TypeAndShape(), ") has ",
+                               NonFiniteText(found, value), "; the variable keeps the value that it had"));
+}
+
+// Notes how the update of variable `i`, whose version is `version` before it, is taken back.
+void VariableUpdate::Log(int i, Tensor before, uint64_t version) {
+  VariableSlot* const slot = slots_[i];
+  // A share in the variable: that of the handle by which the kernel knows it.
+  std::shared_ptr<Resource> share;
+  for (int k = 0; k < ctx_.num_inputs() && share == nullptr; ++k) {
+    const DType type = ctx_.node().input_types[k];
+    if ((type != DType::kResource && !IsRef(type)) || !ctx_.has_input(k)) continue;
+    const auto& handle = *static_cast<const ResourceHandle*>(ctx_.input(k).raw());
+    if (handle.As<VariableSlot>() == slot) share = handle.object();
+  }
+  if (share == nullptr) return;
+  CurrentNumericsCheck()->log->Add([share, slot, version, before = std::move(before)] {
+    VariableSlot* slots[] = {slot};
+    const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForUpdate(slots, 1);
+    ticket->WhenAdmitted([ticket, share, slot, version, before] {
+      ticket->Take();
+      // What another step has made of it since stays.
+      if (slot->version() == version + 1) slot->PutBack(before, version);
+      slot->End();
+    });
+  });
 }
 
 }  // namespace troupe::state

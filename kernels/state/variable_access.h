@@ -7,7 +7,7 @@
 //     ... check everything ...
 //     TROUPE_RETURN_IF_ERROR(update.Write());        // from here on the update must be finished
 //     ... change update.value() ...
-//     update.Commit();
+//     return update.Commit();
 //   }
 //
 // An update that ends between Write and Commit, by an error or an exception, has lost its
@@ -15,12 +15,16 @@
 // depend on who holds a snapshot. Before Write it leaves them as they were. Between the two nothing
 // cuts its loops off: a step that is told to end waits for them.
 //
+// In a step that checks itself for NaN and infinities (kernels/numerics_check.h), Commit and Set
+// refuse a value that has some: the variables keep the values that they had, all of an update.
+//
 // Thread rule: as for the kernel's context.
 #ifndef TROUPE_KERNELS_STATE_VARIABLE_ACCESS_H_
 #define TROUPE_KERNELS_STATE_VARIABLE_ACCESS_H_
 
 #include <optional>
 
+#include "kernels/numerics_check.h"
 #include "kernels/state/variable_slot.h"
 #include "troupe/kernel.h"
 
@@ -70,21 +74,30 @@ class VariableUpdate {
   absl::Status CheckReadable() const;
   // Makes the buffers of all values unique, and begins to write.
   absl::Status Write();
-  void Commit();
+  // INVALID_ARGUMENT in a step that checks itself, see above.
+  absl::Status Commit();
   // Instead of Write and Commit: sets the value.
-  void Set(Tensor value) { old_ = slots_[0]->Exchange(std::move(value)); }
+  absl::Status Set(Tensor value);
   // Leaves the variable without a value; the one that it had, if any.
   Tensor Forget() { return slots_[0]->Forget(); }
 
  private:
   absl::Status BeginLate(VariableSlot* const* slots, int n);
+  // The values before the update, in a step that checks itself. While they are held, the update
+  // works on copies.
+  struct Before {
+    Tensor values[SlotTicket::kMaxSlots];
+  };
+  absl::Status CheckNew(const Tensor& value, int i) const;
+  void Log(int i, Tensor before, uint64_t version);
 
   KernelContext& ctx_;
   const SlotHolder holder_;
   int n_ = 0;
   VariableSlot* slots_[SlotTicket::kMaxSlots];  // in the order of Begin
   std::optional<ComputeThreads::LoopCancellation> whole_;
-  Tensor old_;  // freed when nobody waits for it any more
+  Tensor old_;                      // freed when nobody waits for it any more
+  std::unique_ptr<Before> before_;  // null in a step that does not check itself
 };
 
 // Called by each update when it begins to write: a test holds it there, or throws.

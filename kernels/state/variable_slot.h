@@ -121,6 +121,13 @@ class VariableSlot : public Resource {
     Commit();
     return value;
   }
+  // Takes back the last update, or one that is under way: the value and the version before it.
+  void PutBack(Tensor value, uint64_t version) {
+    value_ = std::move(value);
+    lost_ = false;
+    initialized_.store(value_.valid(), std::memory_order_release);
+    version_.store(version, std::memory_order_release);
+  }
   // Forgets the value.
   Tensor Forget() {
     initialized_.store(false, std::memory_order_release);

@@ -96,6 +96,28 @@ BOOST_AUTO_TEST_CASE(steps_of_many_forms) {
   BOOST_TEST(metadata.step_stats().dev_stats(0).node_stats_size() >= 2);
 }
 
+BOOST_AUTO_TEST_CASE(steps_that_check_themselves) {
+  // [numerics]
+  Scope root = Scope::NewRootScope();
+  Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = {-1}});
+  Variable w(root.WithOpName("w"), std::vector<float>{1, 2});
+  Output next = w.Assign(root.WithOpName("next"), ops::Log(root.WithOpName("log"), x));
+  std::unique_ptr<Session> session = *Session::Create();
+  absl::Status s = session->Extend(*root.graph());
+  if (s.ok()) s = session->Run({}, {}, {w.initializer()}, nullptr);
+
+  RunOptions options;
+  options.check_numerics = true;
+  options.numerics_folder = "mem://nan";  // mostly a folder on disk
+  std::vector<Tensor> out;
+  s = session->Run(options, {{x, Tensor::Vector<float>({1, 0})}}, {next}, {}, &out, nullptr);  // w is still {1, 2}
+  // [/numerics]
+  const auto kept = session->Get(w);
+  BOOST_REQUIRE(kept.ok());
+  BOOST_TEST((kept->data<float>()[0] == 1 && kept->data<float>()[1] == 2));
+  BOOST_TEST(Like(s.ToString() + "\n", BlockOf(kPage, "numerics")), s);
+}
+
 BOOST_AUTO_TEST_CASE(partial_runs) {
   // [partial]
   Scope root = Scope::NewRootScope();

@@ -232,6 +232,20 @@ BOOST_AUTO_TEST_CASE(a_loss_that_is_no_number_fails_or_stops) {
   BOOST_TEST(d.Run(*d.Start(), 100) == 4);
 }
 
+BOOST_AUTO_TEST_CASE(a_step_that_checks_itself_names_the_node_and_updates_nothing) {
+  Counting c;
+  c.hooks = {std::make_shared<NumericsHook>()};
+  absl::Status s;
+  const auto session = c.Start();
+  BOOST_TEST(c.Run(*session, 100, &s) == 3);
+  BOOST_TEST(absl::IsInvalidArgument(s), s);
+  BOOST_TEST(s.ToString().find("node 'loss' (RealDiv)") != std::string::npos, s);
+  // Every second of its steps: the first, the third and on.
+  Counting d;
+  d.hooks = {std::make_shared<NumericsHook>(Every{.steps = 2})};
+  BOOST_TEST(d.Run(*d.Start(), 100, &s) == 100);  // the fourth step is not looked at
+}
+
 BOOST_AUTO_TEST_CASE(a_step_waits_for_others) {
   Counting c;
   c.hooks = {std::make_shared<GlobalStepWaiterHook>(1, 20)};

@@ -1,8 +1,4 @@
-// NumPy's .npy files: one tensor each. Read in both byte orders, and row by row or column by
-// column; written little-endian, row by row.
-//
-// Numbers and bools map to NumPy's types of the same name. NumPy has no bfloat16, so such a tensor
-// is written as float32, which holds it exactly. Strings and handles have no form here.
+// Tensors in NumPy's .npy files (graph/files/npy.h).
 #ifndef TROUPE_TOOLS_TROUPE_NPY_H_
 #define TROUPE_TOOLS_TROUPE_NPY_H_
 

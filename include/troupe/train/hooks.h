@@ -50,6 +50,9 @@ struct RunArgs {
   Names fetches;
   Feeds feeds;                 // INVALID_ARGUMENT when somebody else feeds one of them
   bool collect_stats = false;  // RunValues.metadata
+  // As in RunOptions. The folder of the first hook that names one counts.
+  bool check_numerics = false;
+  std::string numerics_folder;
 };
 
 // A step of a MonitoredSession, before and after it is run.
@@ -256,6 +259,22 @@ class NanHook : public Hook {
  private:
   const std::string tensor_;
   const bool fail_;
+};
+
+// Lets the step check itself every so often (RunOptions.check_numerics): it then fails
+// (INVALID_ARGUMENT) at the first NaN or infinity that a node computes, and leaves the variables as
+// they were. Steps are counted from the hook's first. `folder`: RunOptions.numerics_folder.
+class NumericsHook : public Hook {
+ public:
+  explicit NumericsHook(Every every = {.steps = 1}, std::string folder = "")
+      : timer_(every), folder_(std::move(folder)) {}
+  absl::Status Begin(const Scope& root) override;
+  absl::StatusOr<RunArgs> BeforeRun(RunContext& context) override;
+
+ private:
+  StepTimer timer_;
+  const std::string folder_;
+  int64_t step_ = 0;
 };
 
 // Feeds what a function gives for each step; its error is that of the step: OUT_OF_RANGE ends

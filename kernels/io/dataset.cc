@@ -11,6 +11,7 @@ class WholeIterator : public DatasetIterator {
  public:
   explicit WholeIterator(StagePtr stage) : stage_(std::move(stage)) {}
   absl::StatusOr<bool> Next(Element* element) override {
+    if (element == nullptr) return InvalidArgument("Next is given no place for the element");
     TROUPE_RETURN_IF_ERROR(failed_);
     absl::StatusOr<bool> more = stage_->Next(element);
     if (!more.ok()) failed_ = more.status();

@@ -106,6 +106,10 @@ class BatchStage : public InputStage {
       rows_.clear();
       return false;
     }
+    for (const Element& row : rows_) {
+      if (row.size() == rows_[0].size()) continue;
+      return InvalidArgument("elements of a batch have ", rows_[0].size(), " and ", row.size(), " tensors");
+    }
     element->clear();
     for (size_t part = 0; part < rows_[0].size(); ++part) {
       TROUPE_ASSIGN_OR_RETURN(const TensorShape shape, ShapeOf(rows_, part));
@@ -130,9 +134,6 @@ class BatchStage : public InputStage {
   absl::StatusOr<TensorShape> ShapeOf(const std::vector<Element>& rows, size_t part) const {
     TensorShape shape = rows[0][part].shape();
     for (size_t r = 1; r < rows.size(); ++r) {
-      if (rows[r].size() != rows[0].size()) {
-        return InvalidArgument("elements of a batch have ", rows[0].size(), " and ", rows[r].size(), " tensors");
-      }
       const Tensor& t = rows[r][part];
       if (t.dtype() != rows[0][part].dtype() || t.rank() != shape.rank() || (!pad_ && t.shape() != shape)) {
         return InvalidArgument("tensor ", part, " of the elements of a batch is ", rows[0][part].TypeAndShape(),
@@ -166,24 +167,32 @@ class BatchStage : public InputStage {
 }  // namespace
 }  // namespace dataset
 
-Dataset Dataset::Shuffle(int64_t buffer, uint64_t seed, bool reshuffle) const {
-  if (buffer < 1) return Dataset(dataset::Refused(InvalidArgument("Shuffle needs a buffer of at least one element")));
+namespace {
+
+absl::Status NotPositive(std::string_view what, int64_t n) {
+  return InvalidArgument("it needs ", what, " of at least one element, and got ", n);
+}
+
+}  // namespace
+
+Dataset Dataset::Shuffle(int64_t buffer, uint64_t seed, bool reshuffle, Here here) const {
+  if (buffer < 1) return Dataset(dataset::Refused("Shuffle", here, NotPositive("a buffer", buffer)));
   return Dataset(dataset::NewSource(
       {source_}, [=](std::vector<dataset::StagePtr> in, uint64_t epoch) -> absl::StatusOr<dataset::StagePtr> {
         return std::make_unique<dataset::ShuffleStage>(std::move(in[0]), buffer,
                                                        dataset::Mixed(seed) ^ (reshuffle ? epoch : 0));
       }));
 }
-Dataset Dataset::Batch(int64_t n, bool drop_remainder) const {
-  if (n < 1) return Dataset(dataset::Refused(InvalidArgument("Batch needs at least one element")));
+Dataset Dataset::Batch(int64_t n, bool drop_remainder, Here here) const {
+  if (n < 1) return Dataset(dataset::Refused("Batch", here, NotPositive("batches", n)));
   return Dataset(dataset::NewSource(
       {source_}, [=](std::vector<dataset::StagePtr> in, uint64_t) -> absl::StatusOr<dataset::StagePtr> {
         return std::make_unique<dataset::BatchStage>(std::move(in[0]), n, drop_remainder, false,
                                                      std::vector<PartialTensorShape>());
       }));
 }
-Dataset Dataset::PaddedBatch(int64_t n, std::vector<PartialTensorShape> shapes, bool drop_remainder) const {
-  if (n < 1) return Dataset(dataset::Refused(InvalidArgument("PaddedBatch needs at least one element")));
+Dataset Dataset::PaddedBatch(int64_t n, std::vector<PartialTensorShape> shapes, bool drop_remainder, Here here) const {
+  if (n < 1) return Dataset(dataset::Refused("PaddedBatch", here, NotPositive("batches", n)));
   return Dataset(dataset::NewSource(
       {source_}, [=](std::vector<dataset::StagePtr> in, uint64_t) -> absl::StatusOr<dataset::StagePtr> {
         return std::make_unique<dataset::BatchStage>(std::move(in[0]), n, drop_remainder, true, shapes);

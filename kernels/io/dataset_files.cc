@@ -81,9 +81,10 @@ Dataset Dataset::TextLines(std::vector<std::string> paths, files::Compression co
       std::move(paths), [compression](const std::string& path) { return io::OpenLines(path, compression); }));
 }
 Dataset Dataset::FixedLength(std::vector<std::string> paths, uint64_t record_bytes, uint64_t header_bytes,
-                             uint64_t footer_bytes) {
-  if (record_bytes == 0)
-    return Dataset(dataset::Refused(InvalidArgument("FixedLength needs records of at least one byte")));
+                             uint64_t footer_bytes, Here here) {
+  if (record_bytes == 0) {
+    return Dataset(dataset::Refused("FixedLength", here, InvalidArgument("it needs records of at least one byte")));
+  }
   return Dataset(dataset::FilesSource(
       std::move(paths), [=](const std::string& path) -> absl::StatusOr<std::unique_ptr<io::Cursor>> {
         TROUPE_ASSIGN_OR_RETURN(const files::FileStat stat, files::Stat(path));

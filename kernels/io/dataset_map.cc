@@ -233,24 +233,30 @@ SourcePtr Counting(SourcePtr input, int64_t first, int64_t step, int64_t end) {
 }  // namespace
 }  // namespace dataset
 
-Dataset Dataset::Map(MapFn f, int in_flight) const {
+Dataset Dataset::Map(MapFn f, int in_flight, Here here) const {
+  if (dataset::SourcePtr refused = dataset::RefusedWithout(f, "Map", here)) return Dataset(std::move(refused));
+  if (in_flight < 1)
+    return Dataset(dataset::Refused("Map", here, InvalidArgument("it cannot have ", in_flight, " calls in flight")));
   return Dataset(dataset::NewSource(
       {source_}, [f, in_flight](std::vector<dataset::StagePtr> in, uint64_t) -> absl::StatusOr<dataset::StagePtr> {
         if (in_flight <= 1) return std::make_unique<dataset::MapStage>(std::move(in[0]), f);
         return std::make_unique<dataset::ParallelMapStage>(std::move(in[0]), f, std::min(in_flight, 1024));
       }));
 }
-Dataset Dataset::Filter(Predicate keep) const {
+Dataset Dataset::Filter(Predicate keep, Here here) const {
+  if (dataset::SourcePtr refused = dataset::RefusedWithout(keep, "Filter", here)) return Dataset(std::move(refused));
   return Dataset(dataset::NewSource(
       {source_}, [keep](std::vector<dataset::StagePtr> in, uint64_t) -> absl::StatusOr<dataset::StagePtr> {
         return std::make_unique<dataset::FilterStage>(std::move(in[0]), keep);
       }));
 }
-Dataset Dataset::Take(int64_t n) const { return Dataset(dataset::Counting(source_, 0, 1, std::max<int64_t>(n, 0))); }
-Dataset Dataset::Skip(int64_t n) const { return Dataset(dataset::Counting(source_, std::max<int64_t>(n, 0), 1, -1)); }
-Dataset Dataset::Shard(int64_t n, int64_t index) const {
+Dataset Dataset::Take(int64_t n) const { return Dataset(dataset::Counting(source_, 0, 1, std::max<int64_t>(n, -1))); }
+Dataset Dataset::Skip(int64_t n) const {
+  return Dataset(n < 0 ? dataset::Counting(source_, 0, 1, 0) : dataset::Counting(source_, n, 1, -1));
+}
+Dataset Dataset::Shard(int64_t n, int64_t index, Here here) const {
   if (n < 1 || index < 0 || index >= n) {
-    return Dataset(dataset::Refused(InvalidArgument("there is no part ", index, " of ", n)));
+    return Dataset(dataset::Refused("Shard", here, InvalidArgument("there is no part ", index, " of ", n)));
   }
   return Dataset(dataset::Counting(source_, index, n, -1));
 }

@@ -97,8 +97,9 @@ class PrefetchStage : public InputStage {
 }  // namespace
 }  // namespace dataset
 
-Dataset Dataset::Prefetch(int n) const {
-  if (n < 1) return Dataset(dataset::Refused(InvalidArgument("Prefetch needs room for at least one element")));
+Dataset Dataset::Prefetch(int n, Here here) const {
+  if (n == 0) return *this;
+  if (n < 0) return Dataset(dataset::Refused("Prefetch", here, InvalidArgument("it has no room for ", n, " elements")));
   return Dataset(dataset::NewSource(
       {source_}, [n](std::vector<dataset::StagePtr> in, uint64_t) -> absl::StatusOr<dataset::StagePtr> {
         return std::make_unique<dataset::PrefetchStage>(std::move(in[0]), n);

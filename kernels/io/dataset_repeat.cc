@@ -220,9 +220,13 @@ Dataset Dataset::Repeat(int64_t count) const {
         return std::make_unique<dataset::RepeatStage>(source, count, epoch);
       }));
 }
-Dataset Dataset::Interleave(FlatFn f, int cycle, int64_t block) const {
-  if (cycle < 1 || block < 1)
-    return Dataset(dataset::Refused(InvalidArgument("Interleave needs a cycle and blocks of at least 1")));
+Dataset Dataset::Interleave(FlatFn f, int cycle, int64_t block, Here here) const {
+  if (dataset::SourcePtr refused = dataset::RefusedWithout(f, "Interleave", here)) return Dataset(std::move(refused));
+  if (cycle < 1 || block < 1) {
+    return Dataset(dataset::Refused(
+        "Interleave", here,
+        InvalidArgument("it needs a cycle and blocks of at least 1, and got ", cycle, " and ", block)));
+  }
   return Dataset(dataset::NewSource(
       {source_}, [=](std::vector<dataset::StagePtr> in, uint64_t epoch) -> absl::StatusOr<dataset::StagePtr> {
         const auto make = [epoch](const Dataset& set) { return set.source_->Make(epoch); };

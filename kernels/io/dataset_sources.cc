@@ -125,11 +125,13 @@ class ZipStage : public Stage {
 }  // namespace
 }  // namespace dataset
 
-Dataset Dataset::FromTensors(Element tensors) {
+Dataset Dataset::FromTensors(Element tensors, Here here) {
+  if (tensors.empty()) return Dataset(dataset::Refused("FromTensors", here, InvalidArgument("it is given no tensors")));
   for (const Tensor& t : tensors) {
     if (!t.valid() || (!IsPlainBytes(t.dtype()) && t.dtype() != DType::kString) || t.rank() == 0 ||
         t.dim(0) != tensors[0].dim(0)) {
-      return Dataset(dataset::Refused(InvalidArgument("FromTensors takes tensors of equally many rows, and got ",
+      return Dataset(dataset::Refused("FromTensors", here,
+                                      InvalidArgument("it takes tensors of equally many rows, and got ",
                                                       tensors[0].TypeAndShape(), " and ", t.TypeAndShape())));
     }
   }
@@ -139,23 +141,28 @@ Dataset Dataset::FromTensors(Element tensors) {
         return std::make_unique<dataset::RowsStage>(shared);
       }));
 }
-Dataset Dataset::Range(int64_t begin, int64_t end, int64_t step) {
-  if (step == 0) return Dataset(dataset::Refused(InvalidArgument("Range cannot go by steps of 0")));
+Dataset Dataset::Range(int64_t begin, int64_t end, int64_t step, Here here) {
+  if (step == 0) return Dataset(dataset::Refused("Range", here, InvalidArgument("it cannot go by steps of 0")));
   return Dataset(
       dataset::NewSource({}, [=](std::vector<dataset::StagePtr>, uint64_t) -> absl::StatusOr<dataset::StagePtr> {
         return std::make_unique<dataset::RangeStage>(begin, end, step);
       }));
 }
-Dataset Dataset::FromGenerator(std::function<Generator()> make) {
+Dataset Dataset::FromGenerator(std::function<Generator()> make, Here here) {
+  if (dataset::SourcePtr refused = dataset::RefusedWithout(make, "FromGenerator", here))
+    return Dataset(std::move(refused));
   return Dataset(
       dataset::NewSource({}, [make](std::vector<dataset::StagePtr>, uint64_t) -> absl::StatusOr<dataset::StagePtr> {
         TROUPE_ASSIGN_OR_RETURN(
             Generator generator,
             dataset::Guarded("FromGenerator", [&]() -> absl::StatusOr<Generator> { return make(); }));
+        if (generator == nullptr)
+          return InvalidArgument("what FromGenerator calls has made a function without a target");
         return std::make_unique<dataset::GeneratorStage>(std::move(generator));
       }));
 }
-Dataset Dataset::Zip(std::vector<Dataset> sets) {
+Dataset Dataset::Zip(std::vector<Dataset> sets, Here here) {
+  if (sets.empty()) return Dataset(dataset::Refused("Zip", here, InvalidArgument("it is given no data sets")));
   std::vector<dataset::SourcePtr> inputs;
   for (const Dataset& set : sets) inputs.push_back(set.source_);
   return Dataset(dataset::NewSource(

@@ -59,8 +59,11 @@ void Copy(DType type, void* to, const void* from, int64_t n) {
   }
 }
 
-SourcePtr Refused(absl::Status why) {
-  return NewSource({}, [why](std::vector<StagePtr>, uint64_t) -> absl::StatusOr<StagePtr> { return why; });
+SourcePtr Refused(std::string_view what, const std::source_location& here, const absl::Status& why) {
+  const SourceLocation line{here.file_name(), static_cast<uint32_t>(here.line())};
+  return NewSource({},
+                   [why = Annotate(why, StrCat(what, " at ", line.ToString()))](
+                       std::vector<StagePtr>, uint64_t) -> absl::StatusOr<StagePtr> { return why; });
 }
 
 }  // namespace troupe::dataset

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <source_location>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -96,8 +98,14 @@ template <class F>
 SourcePtr NewSource(std::vector<SourcePtr> inputs, F make_stage) {
   return std::make_shared<SimpleSource<F>>(std::move(inputs), std::move(make_stage));
 }
-// A source that only gives the error.
-SourcePtr Refused(absl::Status why);
+// A source that only gives the error; `what` was asked for in the line `here`.
+SourcePtr Refused(std::string_view what, const std::source_location& here, const absl::Status& why);
+// The same when `f` has no target; else null.
+template <class F>
+SourcePtr RefusedWithout(const F& f, std::string_view what, const std::source_location& here) {
+  if (f != nullptr) return nullptr;
+  return Refused(what, here, InvalidArgument("it is given a function without a target"));
+}
 
 // A stage with one input.
 class InputStage : public Stage {

@@ -396,11 +396,16 @@ BOOST_AUTO_TEST_CASE(a_position_of_something_else_is_refused) {
 
 BOOST_AUTO_TEST_CASE(descriptions_that_make_no_sense_are_refused) {
   const Dataset five = Dataset::Range(0, 5);
+  const auto same = [](Element e) -> absl::StatusOr<Element> { return e; };
+  const auto one = [](const Element&) -> absl::StatusOr<Dataset> { return Dataset::Range(0, 1); };
   for (const Dataset& set :
-       {five.Batch(0), five.PaddedBatch(0), five.Shuffle(0, 1), five.Prefetch(0), five.Shard(2, 2),
+       {five.Batch(0), five.Batch(-1), five.PaddedBatch(0), five.Shuffle(0, 1), five.Shuffle(-1, 1), five.Prefetch(-1),
+        five.Shard(2, 2), five.Shard(2, -1), five.Shard(0, 0), five.Map(same, 0), five.Map(same, -1),
         Dataset::Range(0, 1, 0), Dataset::FixedLength({}, 0), Dataset::FromTensors({Tensor::Scalar(1)}),
-        five.Interleave([](const Element&) -> absl::StatusOr<Dataset> { return Dataset::Range(0, 1); }, 0)}) {
-    BOOST_TEST(absl::IsInvalidArgument(set.Iterate().status()));
+        five.Interleave(one, 0), five.Interleave(one, 1, 0)}) {
+    const absl::Status s = set.Iterate().status();
+    BOOST_TEST(absl::IsInvalidArgument(s), s);
+    BOOST_TEST(s.message().find(" at dataset_test.cc:") != std::string::npos, s);
     BOOST_TEST(absl::IsInvalidArgument(set.Batch(2).Repeat().Iterate().ok()
                                            ? [&] {
                                                Element e;
@@ -409,6 +414,45 @@ BOOST_AUTO_TEST_CASE(descriptions_that_make_no_sense_are_refused) {
                                            : set.Batch(2).Iterate().status()));
   }
   BOOST_TEST(Numbers(five.Take(0).Repeat()).empty());  // nothing, for ever, ends
+}
+
+BOOST_AUTO_TEST_CASE(counts_below_one_mean_what_they_do_in_tensorflow) {
+  const Dataset three = Dataset::Range(0, 3);
+  const std::vector<int64_t> all = {0, 1, 2}, none;
+  BOOST_TEST(Numbers(three.Take(-1)) == all);
+  BOOST_TEST(Numbers(three.Take(-7)) == all);
+  BOOST_TEST(Numbers(three.Take(9)) == all);
+  BOOST_TEST(Numbers(three.Skip(-1)) == none);
+  BOOST_TEST(Numbers(three.Skip(0)) == all);
+  BOOST_TEST(Numbers(three.Skip(9)) == none);
+  BOOST_TEST(Numbers(three.Repeat(0)) == none);
+  BOOST_TEST(Numbers(three.Repeat(-1).Take(4)) == (std::vector<int64_t>{0, 1, 2, 0}));
+  BOOST_TEST(Numbers(three.Prefetch(0)) == all);
+  CheckPositions(three.Repeat(2).Take(-1).Prefetch(0).Batch(2));
+}
+
+BOOST_AUTO_TEST_CASE(elements_of_no_bytes_and_of_no_tensors_are_elements) {
+  const Dataset rows = Dataset::FromTensors({Tensor(DType::kFloat, {3, 0})});
+  for (const Dataset& set : {rows.Batch(2), rows.PaddedBatch(2), rows.Shuffle(2, 1).Batch(2)}) {
+    const auto it = *set.Iterate();
+    Element e;
+    BOOST_TEST(*it->Next(&e));
+    BOOST_TEST(e[0].DebugString() == "float32 [2,0] []");
+    BOOST_TEST(*it->Next(&e));
+    BOOST_TEST(e[0].DebugString() == "float32 [1,0] []");
+    BOOST_TEST(!*it->Next(&e));
+  }
+  // No rows at all; and elements of no tensors, which must all be so.
+  BOOST_TEST(!*(*Dataset::FromTensors({Tensor(DType::kFloat, {0, 2})}).Batch(2).Iterate())->Next([] {
+    static Element e;
+    return &e;
+  }()));
+  const auto emptied = [](Element e) -> absl::StatusOr<Element> { return e[0].scalar<int64_t>() == 3 ? e : Element(); };
+  const auto it = *Dataset::Range(0, 4).Map(emptied).Batch(2).Iterate();
+  Element e = {Tensor::Scalar(1)};
+  BOOST_TEST(*it->Next(&e));
+  BOOST_TEST(e.empty());
+  BOOST_TEST(absl::IsInvalidArgument(it->Next(&e).status()));
 }
 
 }  // namespace

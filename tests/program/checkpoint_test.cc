@@ -39,23 +39,50 @@ BOOST_AUTO_TEST_CASE(checkpoints_are_listed_and_printed) {
   BOOST_TEST(none.status == 1);
   BOOST_TEST(none.err.find("did you mean layer/w") != std::string::npos, none.err);
   BOOST_TEST(RunProgram({"checkpoint", folder.Path("gone")}).status == 1);
-  const Ended empty = RunProgram({"checkpoint", folder.Path(".")});
+  const Ended empty = RunProgram({"checkpoint", folder.Path("."), "--print", "rows"});
   BOOST_TEST(empty.status == 1);
   BOOST_TEST(empty.err.find("no file 'checkpoint' says which one is the newest; name one of those that are there: ") !=
                  std::string::npos,
              empty.err);
   BOOST_TEST(empty.err.find("/m\n") != std::string::npos, empty.err);
   folder.Write("checkpoint", "model_checkpoint_path: \"gone\"\n");
-  const Ended gone = RunProgram({"checkpoint", folder.Path(".")});
+  const Ended gone = RunProgram({"checkpoint", folder.Path("."), "--print", "rows"});
   BOOST_TEST(gone.err.find("gone, which is not there; name one of those") != std::string::npos, gone.err);
   const Folder nothing;
   const Ended bare = RunProgram({"checkpoint", nothing.Path(".")});
   BOOST_TEST(bare.err.find("there is no checkpoint in this folder") != std::string::npos, bare.err);
   folder.Write("checkpoint", "model_checkpoint_path: \"m\"\n");
-  BOOST_TEST(RunProgram({"checkpoint", folder.Path(".")}).out == list);
+  BOOST_TEST(RunProgram({"checkpoint", folder.Path("."), "--print", "names"}).out ==
+             "names  string [2]\n[\"a\", \"b\"]\n");
   folder.Write("m.data-00000-of-00001", "short");
   const Ended damaged = RunProgram({"checkpoint", m, "--print", "rows"});
   BOOST_TEST(damaged.status == 1);
+  BOOST_TEST(damaged.err.find("DATA_LOSS") != std::string::npos, damaged.err);
+}
+
+BOOST_AUTO_TEST_CASE(the_checkpoints_of_a_folder_are_listed) {
+  const Folder folder;
+  for (const char* name : {"m-9", "m-100", "m-20", "other"}) Save(folder.Path(name), 1, false);
+  const auto lines = [&](const std::string& newest) {
+    std::string text;
+    for (const char* name : {"m-9", "m-20", "m-100", "other"})
+      text += folder.Path(name) + (name == newest ? "  newest\n" : "\n");
+    return text + "4 checkpoints\n";
+  };
+  const Ended unknown = RunProgram({"checkpoint", folder.Path("")});
+  BOOST_TEST(unknown.status == 0, unknown.err);
+  BOOST_TEST(unknown.out == lines("none"));
+  folder.Write("checkpoint", "model_checkpoint_path: \"m-100\"\nall_model_checkpoint_paths: \"m-100\"\n");
+  BOOST_TEST(RunProgram({"checkpoint", folder.Path("")}).out == lines("m-100"));
+  // Lists of other programs have whole paths.
+  folder.Write("checkpoint", "model_checkpoint_path: \"" + folder.Path("m-20") + "\"\n");
+  BOOST_TEST(RunProgram({"checkpoint", folder.Path("")}).out == lines("m-20"));
+  folder.Write("checkpoint", "model_checkpoint_path: \"gone\"\n");
+  BOOST_TEST(RunProgram({"checkpoint", folder.Path("")}).out == lines("none"));
+  folder.Write("checkpoint", "no list");
+  const Ended damaged = RunProgram({"checkpoint", folder.Path("")});
+  BOOST_TEST(damaged.status == 1);
+  BOOST_TEST(damaged.out == lines("none"));
   BOOST_TEST(damaged.err.find("DATA_LOSS") != std::string::npos, damaged.err);
 }
 

@@ -1,7 +1,9 @@
-// troupe checkpoint: what is in a checkpoint, what differs between two, and copies under other
-// names.
+// troupe checkpoint: which checkpoints a folder has, what is in one, what differs between two, and
+// copies under other names.
 #include "troupe/checkpoint.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -18,6 +20,31 @@ namespace {
 
 using Entry = CheckpointReader::Entry;
 
+// "run/m-100" as "run/m-" and 100, so that steps stand in the order of their numbers.
+std::pair<std::string, uint64_t> Counted(const std::string& path) {
+  const size_t digits = path.find_last_not_of("0123456789") + 1;
+  uint64_t number = 0;
+  std::from_chars(path.data() + digits, path.data() + path.size(), number);
+  return {path.substr(0, digits), number};
+}
+
+// The checkpoints in a folder, also those that its list does not name; by names and steps.
+std::vector<std::string> CheckpointsIn(const std::string& folder, const std::vector<std::string>& files) {
+  std::set<std::string> there;
+  for (const std::string& name : files) {
+    if (name.ends_with(".index")) there.insert(files::Join(folder, name.substr(0, name.size() - 6)));
+  }
+  // Those of the first format have other files.
+  for (const std::string& path : train::AllCheckpoints(folder).value_or(std::vector<std::string>())) {
+    const std::string here = files::Join(folder, files::NameOf(path));
+    if (CheckpointExists(here)) there.insert(here);
+  }
+  std::vector<std::string> sorted(there.begin(), there.end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const std::string& a, const std::string& b) { return Counted(a) < Counted(b); });
+  return sorted;
+}
+
 // Why a folder does not stand for a checkpoint, and which ones may be meant.
 absl::Status NoNewest(const std::string& folder, const absl::Status& why) {
   const auto names = files::List(folder);
@@ -27,11 +54,7 @@ absl::Status NoNewest(const std::string& folder, const absl::Status& why) {
     return NotFound(folder, ": it is a SavedModel; its checkpoint is ", files::Join(folder, "variables/variables"));
   }
   constexpr size_t kShown = 10;
-  std::vector<std::string> there;
-  for (const std::string& name : *names) {
-    if (name.ends_with(".index")) there.push_back(files::Join(folder, name.substr(0, name.size() - 6)));
-  }
-  std::sort(there.begin(), there.end());
+  std::vector<std::string> there = CheckpointsIn(folder, *names);
   if (there.empty()) return NotFound(folder, ": there is no checkpoint in this folder");
   const size_t more = there.size() - std::min(there.size(), kShown);
   there.resize(there.size() - more);
@@ -40,6 +63,22 @@ absl::Status NoNewest(const std::string& folder, const absl::Status& why) {
       listed ? std::string(why.message()) : StrCat(folder, ": no file 'checkpoint' says which one is the newest");
   return NotFound(reason, "; name one of those that are there: ", StrJoin(there, ", "),
                   more > 0 ? StrCat(" and ", more, " more") : "");
+}
+
+absl::Status ListFolder(const std::string& folder) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files::List(folder));
+  const std::vector<std::string> there = CheckpointsIn(folder, names);
+  const absl::StatusOr<std::string> newest = train::LatestCheckpoint(folder);
+  if (there.empty())
+    return newest.ok() ? NotFound(*newest, ": it is not in this folder") : NoNewest(folder, newest.status());
+  Printer out;
+  for (const std::string& path : there) {
+    const bool last = newest.ok() && files::NameOf(*newest) == files::NameOf(path);
+    StrAppend(&out.text(), path, last ? "  newest" : "", "\n");
+    if (!out.Continue()) break;
+  }
+  StrAppend(&out.text(), there.size(), " checkpoints\n");
+  return absl::IsNotFound(newest.status()) ? absl::OkStatus() : newest.status();
 }
 
 // A folder stands for its newest checkpoint; the files of one may be named, too, as shells complete
@@ -180,6 +219,13 @@ absl::Status Copy(const CheckpointReader& reader, const std::vector<std::string>
 int CheckpointCommand(const CheckpointFlags& flags) {
   if (flags.renames.empty() != flags.out.empty()) {
     return Complain(kUsage, "--rename needs --out, the prefix of the copy, and --out needs --rename");
+  }
+  if (flags.names.empty() && flags.against.empty() && flags.out.empty()) {
+    const auto stat = files::Stat(flags.checkpoint);
+    if (stat.ok() && stat->is_directory) {
+      const absl::Status listed = ListFolder(flags.checkpoint);
+      return listed.ok() ? kOk : Complain(kFailed, listed);
+    }
   }
   const auto reader = Open(flags.checkpoint);
   if (!reader.ok()) return Complain(kFailed, reader.status());

@@ -115,11 +115,11 @@ int Run(int argc, char** argv) {
   g->add_flag("--dot", graph.dot, "As a graph for Graphviz");
 
   CheckpointFlags checkpoint;
-  CLI::App* c =
-      command("checkpoint", "Lists the tensors of a checkpoint, prints or renames them, or compares two checkpoints.",
-              [&] { return CheckpointCommand(checkpoint); });
+  CLI::App* c = command(
+      "checkpoint", "Lists checkpoints of a folder or tensors of a checkpoint; prints, renames or compares tensors.",
+      [&] { return CheckpointCommand(checkpoint); });
   c->add_option("CHECKPOINT", checkpoint.checkpoint,
-                "A checkpoint by its prefix or one of its files, or a folder: its newest one")
+                "A checkpoint by its prefix or one of its files, or a folder: with other options its newest one")
       ->required();
   c->add_option("--print", checkpoint.names, "Print the values of this tensor; may be given again")
       ->allow_extra_args(false);

@@ -206,12 +206,18 @@ bool Signature::RunLater(const RunOptions& run_options, const Deadline& deadline
                          const RunCallback& done, proto::RunMetadata* metadata) {
   std::vector<Tensor> feeds;
   for (size_t i = 0; i < values.size(); ++i) feeds.push_back(values[i]);
+  // The caller's token may go when its call returns; what it stands for is shared.
+  std::optional<CancellationToken> token;
+  if (run_options.cancellation != nullptr) token = *run_options.cancellation;
   return gate->Queue(
       deadline, run_options.cancellation,
-      [self = shared_from_this(), run_options, deadline, feeds = std::move(feeds), done, metadata](absl::Status s) {
+      [self = shared_from_this(), run_options, token, deadline, feeds = std::move(feeds), done,
+       metadata](absl::Status s) {
         if (!s.ok()) return CallDone(done, std::move(s), {});
+        RunOptions options = run_options;
+        options.cancellation = token ? &*token : nullptr;
         // Not on the thread that opens the gate.
-        self->RunAsync(run_options, deadline, absl::MakeConstSpan(feeds), done, metadata, 0);
+        self->RunAsync(options, deadline, absl::MakeConstSpan(feeds), done, metadata, 0);
       },
       Level());
 }

@@ -1,12 +1,49 @@
 #include "actors/step_gate.h"
 
 #include <chrono>
+#include <system_error>
+#include <thread>
 
 namespace troupe {
 namespace {
 
 // How often who waits looks whether the session is closed, or the call is cancelled.
 constexpr auto kLook = std::chrono::milliseconds(5);
+
+// Calls `look` every few milliseconds on a thread of its own, as long as it lives. Without a thread,
+// when the system has none left, nothing is looked at.
+class Lookout {
+ public:
+  explicit Lookout(std::function<void()> look) : look_(std::move(look)) {
+    try {
+      thread_ = std::thread([this] { Run(); });
+    } catch (const std::system_error&) {
+    }
+  }
+  ~Lookout() {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void Run() {
+    std::unique_lock<std::mutex> lock(mu_);
+    while (!changed_.wait_for(lock, kLook, [this] { return over_; })) {
+      lock.unlock();
+      look_();
+      lock.lock();
+    }
+  }
+  const std::function<void()> look_;
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -33,7 +70,7 @@ bool StepGate::Queue(const Deadline& deadline, const CancellationToken* token, s
                      int level) {
   std::lock_guard<std::mutex> lock(mu_);
   if (!Holds(level)) return false;
-  queue_.push_back({deadline, token, std::move(begin)});
+  queue_.push_back({deadline, token != nullptr ? std::optional(*token) : std::nullopt, std::move(begin)});
   return true;
 }
 
@@ -47,7 +84,7 @@ void StepGate::LookThroughQueue() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     for (auto it = queue_.begin(); it != queue_.end();) {
-      absl::Status s = Ended(it->deadline, it->token);
+      absl::Status s = Ended(it->deadline, it->token ? &*it->token : nullptr);
       if (s.ok()) {
         ++it;
         continue;
@@ -74,7 +111,11 @@ absl::Status StepGate::WhileShut(SteadyTime at, const std::function<int()>& busy
   ShutBelow(1);
   for (;;) {
     const int under_way = busy();
-    if (under_way == 0) return work();
+    if (under_way == 0) {
+      // An update of another session may keep a variable for long.
+      const Lookout lookout([this] { LookThroughQueue(); });
+      return work();
+    }
     if (closed_->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
     if (std::chrono::steady_clock::now() >= at) {
       return DeadlineExceeded(under_way, " steps that update variables or fill queues have not ended in time");

@@ -42,6 +42,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "actors/call_wait.h"
 
@@ -59,6 +60,7 @@ class StepGate {
   // Returns when the gate is open. CANCELLED, DEADLINE_EXCEEDED: the call ended before.
   absl::Status Wait(const Deadline& deadline, const CancellationToken* token, int level = 0);
   // Calls `begin` with OK when the gate is open, or with what ended the call. False: it is open.
+  // The token need not live longer than this call.
   bool Queue(const Deadline& deadline, const CancellationToken* token, std::function<void(absl::Status)> begin,
              int level = 0);
   // A step is over that the gate would hold.
@@ -66,7 +68,7 @@ class StepGate {
 
   // Shuts the gate for level 0, waits until `busy` gives 0, calls `work` and opens the gate; one
   // caller at a time. `busy` may shut it for all levels below a number (ShutBelow), higher each
-  // time. DEADLINE_EXCEEDED when steps, or another caller, are still under way after `at`, and
+  // time. Calls that are queued are ended in time while `work` runs, too. DEADLINE_EXCEEDED when steps, or another caller, are still under way after `at`, and
   // CANCELLED when the session is closed; `work` is not called then.
   absl::Status WhileShut(SteadyTime at, const std::function<int()>& busy, const std::function<absl::Status()>& work);
   void ShutBelow(int level) { shut_.store(level, std::memory_order_seq_cst); }
@@ -74,7 +76,7 @@ class StepGate {
  private:
   struct Queued {
     Deadline deadline;
-    const CancellationToken* token;
+    std::optional<CancellationToken> token;
     std::function<void(absl::Status)> begin;
   };
   // What ends a call that waits; OK while nothing does.

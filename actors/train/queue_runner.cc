@@ -1,7 +1,9 @@
 #include "troupe/train/queue_runner.h"
 
-#include <spdlog/spdlog.h>
+#include <chrono>
+#include <thread>
 
+#include "actors/aside.h"
 #include "actors/train/coordinator_impl.h"
 #include "actors/train/runner_machine.h"
 
@@ -59,13 +61,18 @@ class Runner : public std::enable_shared_from_this<Runner> {
     if (!r.status().ok()) return Leave();  // its actor is gone for good, and with it the runtime
     if (!r.failure.ok()) coordinator_->Stop(r.failure);
     if (r.again) Enqueue(i);
-    if (r.close) RunIfAny(close_);
-    if (r.cancel) RunIfAny(cancel_);
+    if (r.close) RunIfAny(close_, Kind::kCloseEnded, r.pause);
+    if (r.cancel) RunIfAny(cancel_, Kind::kCancelEnded, r.pause);
     if (r.leave) Leave();
   }
-  void RunIfAny(const Callable& op) {
-    if (op.valid()) return Run(op, Kind::kCloseEnded, 0);
-    Tell(std::make_shared<RunnerRequest>(Kind::kCloseEnded), 0);
+  void RunIfAny(const Callable& op, Kind ended, std::chrono::milliseconds pause) {
+    if (!op.valid()) return Tell(std::make_shared<RunnerRequest>(ended), 0);
+    if (pause.count() == 0) return Run(op, ended, 0);
+    // Rare: the step was cut off by a death. A runner has no thread that could wait.
+    RunAside(true, [self = shared_from_this(), op = &op, ended, pause] {
+      std::this_thread::sleep_for(pause);
+      self->Run(*op, ended, 0);
+    });
   }
   void Leave() {
     // What was given to the coordinator keeps this object alive.

@@ -12,6 +12,16 @@
 //                                               ended, too: leave                                 stopping; ended
 //   ending, stopping   close or cancel ended  6 leave, if no enqueue is left                      ended
 //   ended      stop                           7 nothing                                           ended
+//   ending, stopping   close or cancel was
+//              cut off by a death             8 run it again, after a pause; not a close when
+//                                               the cancel op closes the queue, too               ending, stopping
+//   ending     close failed otherwise, or was
+//              cut off too often              9 stop the coordinator with its error, and run
+//                                               the cancel op                                     stopping
+//   stopping   cancel failed likewise        10 stop the coordinator with its error; leave, if
+//                                               no enqueue is left                                stopping; ended
+//
+// Somebody has to close the queue: whoever waits for its elements would wait for ever.
 //
 // Thread rule: as for StateMachine.
 //
@@ -19,10 +29,12 @@
 //   1, 2, 4, 6, 7  edges_1_2_and_6_of_a_runner_the_last_to_end_closes_the_queue
 //   3        edge_3_of_a_runner_a_failure_stops_all
 //   4, 5, 7  edges_4_5_and_7_of_a_runner_a_stop_cancels
+//   8, 9, 10  edges_8_to_10_of_a_runner_a_close_that_is_cut_off_is_done_again
 #ifndef TROUPE_ACTORS_TRAIN_RUNNER_MACHINE_H_
 #define TROUPE_ACTORS_TRAIN_RUNNER_MACHINE_H_
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,12 +44,13 @@
 namespace troupe::train {
 
 struct RunnerRequest : StateRequest {
-  enum class Kind : uint8_t { kEnqueueEnded, kCloseEnded, kStop };
+  enum class Kind : uint8_t { kEnqueueEnded, kCloseEnded, kCancelEnded, kStop };
   RunnerRequest(Kind k, absl::Status s = absl::OkStatus()) : kind(k), ended(std::move(s)) {}
   const Kind kind;
   const absl::Status ended;
   // The answer.
   bool again = false, close = false, cancel = false, leave = false;
+  std::chrono::milliseconds pause{0};  // before close or cancel
   absl::Status failure;
 };
 
@@ -55,7 +68,8 @@ class RunnerMachine : public StateMachine {
         EnqueueEnded(&r);
         break;
       case RunnerRequest::Kind::kCloseEnded:
-        --closing_;
+      case RunnerRequest::Kind::kCancelEnded:
+        CloseEnded(&r);
         break;
       case RunnerRequest::Kind::kStop:
         r.cancel = (running_ > 0 || closing_ > 0) && !stopped_;
@@ -89,10 +103,30 @@ class RunnerMachine : public StateMachine {
     }
   }
 
+  void CloseEnded(RunnerRequest* r) {
+    --closing_;
+    const bool close = r->kind == RunnerRequest::Kind::kCloseEnded;
+    // CANCELLED: of a closed session, or of a queue that is closed already.
+    if (r->ended.ok() || absl::IsCancelled(r->ended) || (close && stopped_)) return;
+    if ((absl::IsAborted(r->ended) || absl::IsUnavailable(r->ended)) && cut_off_ < kTries) {
+      r->pause = std::chrono::milliseconds(10) * (1 << cut_off_++);
+      (close ? r->close : r->cancel) = true;
+      ++closing_;
+      return;
+    }
+    r->failure = r->ended;
+    if (!close) return;
+    stopped_ = r->cancel = true;
+    ++closing_;
+  }
+
+  // With their pauses some five seconds, in which a supervisor restarts what has died.
+  static constexpr int kTries = 9;
   const std::string queue_;
   size_t running_;  // enqueue ops
   const std::vector<absl::StatusCode> queue_closed_;
   int closing_ = 0;  // close and cancel ops under way
+  int cut_off_ = 0;  // how often one was cut off
   bool stopped_ = false, left_ = false;
 };
 

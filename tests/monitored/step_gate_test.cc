@@ -165,6 +165,39 @@ BOOST_AUTO_TEST_CASE(edge_4_a_call_that_is_queued_begins_or_is_ended) {
   BOOST_TEST(StrJoin(told, ", ") == "b CANCELLED, c DEADLINE_EXCEEDED, a OK");
 }
 
+// The caller's token may be gone by then; that of a call that came through an actor always is.
+BOOST_AUTO_TEST_CASE(a_queued_call_needs_no_token_of_its_caller) {
+  Closed c;
+  CancellationToken kept;
+  absl::Status told;
+  const auto queue = [&] {
+    const auto gone = std::make_unique<CancellationToken>(kept);
+    BOOST_TEST(c.gate.Queue({}, gone.get(), [&](absl::Status s) { told = std::move(s); }));
+  };
+  int looks = 0;
+  const auto busy = [&] {
+    if (++looks == 1) queue();
+    if (looks == 3) kept.Cancel();
+    return told.ok() ? 1 : 0;
+  };
+  BOOST_TEST(c.gate.WhileShut(SteadyTime::max(), busy, [] { return absl::OkStatus(); }).ok());
+  BOOST_TEST(absl::IsCancelled(told), told);
+}
+
+// Also while the snapshot is taken: that may take as long as another session's update.
+BOOST_AUTO_TEST_CASE(a_queued_call_ends_while_the_snapshot_is_taken) {
+  Closed c;
+  std::atomic<bool> ended{false};
+  BOOST_TEST(Shut(c.gate, [&] {
+               BOOST_TEST(c.gate.Queue(Deadline::In(20, std::chrono::steady_clock::now()), nullptr, [&](absl::Status s) {
+                 BOOST_TEST(absl::IsDeadlineExceeded(s), s);
+                 ended = true;
+               }));
+               for (int i = 0; i < 1000 && !ended; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+               BOOST_TEST(ended.load());
+             }).ok());
+}
+
 BOOST_AUTO_TEST_CASE(edge_7_higher_levels_pass_until_the_gate_is_shut_for_them) {
   Closed c;
   BOOST_TEST(!c.gate.Holds(0));

@@ -103,14 +103,14 @@ BOOST_FIXTURE_TEST_CASE(edges_1_2_and_6_of_a_runner_the_last_to_end_closes_the_q
   // The close may wait behind enqueues for which nobody makes room.
   BOOST_TEST(Tell(RunnerKind::kStop) == "cancel");
   BOOST_TEST(Tell(RunnerKind::kCloseEnded) == "");
-  BOOST_TEST(Tell(RunnerKind::kCloseEnded) == "leave");
+  BOOST_TEST(Tell(RunnerKind::kCancelEnded) == "leave");
   BOOST_TEST(Tell(RunnerKind::kStop) == "");
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_3_of_a_runner_a_failure_stops_all, RunnerAlone) {
   BOOST_TEST(Tell(RunnerKind::kEnqueueEnded, Internal("broken")) == "broken");
   BOOST_TEST(Tell(RunnerKind::kStop) == "cancel");
-  BOOST_TEST(Tell(RunnerKind::kCloseEnded) == "");
+  BOOST_TEST(Tell(RunnerKind::kCancelEnded) == "");
   BOOST_TEST(Tell(RunnerKind::kEnqueueEnded, Cancelled("closed")) == "closed leave");
   RunnerAlone other;
   BOOST_TEST(other.Tell(RunnerKind::kEnqueueEnded, Internal("one")) == "one");
@@ -121,7 +121,45 @@ BOOST_FIXTURE_TEST_CASE(edges_4_5_and_7_of_a_runner_a_stop_cancels, RunnerAlone)
   BOOST_TEST(Tell(RunnerKind::kStop) == "cancel");
   BOOST_TEST(Tell(RunnerKind::kEnqueueEnded) == "");
   BOOST_TEST(Tell(RunnerKind::kEnqueueEnded) == "");
-  BOOST_TEST(Tell(RunnerKind::kCloseEnded) == "leave");
+  BOOST_TEST(Tell(RunnerKind::kCancelEnded) == "leave");
+}
+
+// A queue that nobody closes would be waited for without end.
+BOOST_AUTO_TEST_CASE(edges_8_to_10_of_a_runner_a_close_that_is_cut_off_is_done_again) {
+  const auto ending = [](RunnerAlone& r) {
+    BOOST_TEST(r.Tell(RunnerKind::kEnqueueEnded, OutOfRange("")) == "");
+    BOOST_TEST(r.Tell(RunnerKind::kEnqueueEnded, OutOfRange("")) == "close");
+  };
+  RunnerAlone again;
+  ending(again);
+  BOOST_TEST(again.Tell(RunnerKind::kCloseEnded, absl::AbortedError("died")) == "close");
+  BOOST_TEST(again.Tell(RunnerKind::kCloseEnded, absl::UnavailableError("down")) == "close");
+  BOOST_TEST(again.Tell(RunnerKind::kCloseEnded) == "leave");
+  // Not for ever; and other errors at once.
+  RunnerAlone often;
+  ending(often);
+  std::string told;
+  int tries = 0;
+  while ((told = often.Tell(RunnerKind::kCloseEnded, absl::AbortedError("died"))) == "close") ++tries;
+  BOOST_TEST(tries == 9);
+  BOOST_TEST(told == "died cancel");
+  BOOST_TEST(often.Tell(RunnerKind::kCancelEnded) == "leave");
+  RunnerAlone fails;
+  ending(fails);
+  BOOST_TEST(fails.Tell(RunnerKind::kCloseEnded, absl::ResourceExhaustedError("full")) == "full cancel");
+  BOOST_TEST(fails.Tell(RunnerKind::kStop) == "");
+  BOOST_TEST(fails.Tell(RunnerKind::kCancelEnded, absl::AbortedError("died")) == "cancel");
+  BOOST_TEST(fails.Tell(RunnerKind::kCancelEnded, absl::InternalError("broken")) == "broken leave");
+  // The cancel op closes the queue, too.
+  RunnerAlone stopped;
+  ending(stopped);
+  BOOST_TEST(stopped.Tell(RunnerKind::kStop) == "cancel");
+  BOOST_TEST(stopped.Tell(RunnerKind::kCloseEnded, absl::AbortedError("died")) == "");
+  BOOST_TEST(stopped.Tell(RunnerKind::kCancelEnded) == "leave");
+  // A session that is closed is no failure.
+  RunnerAlone closed;
+  ending(closed);
+  BOOST_TEST(closed.Tell(RunnerKind::kCloseEnded, absl::CancelledError("the session is closed")) == "leave");
 }
 
 // Numbers 0, 1, ... flow from `numbers`, which the test fills, to `out`.

@@ -28,8 +28,7 @@ namespace {
 const Node* MadeBy(NodeOut handle) {
   while (handle.valid()) {
     const Node* n = handle.node;
-    const std::string& op = n->op().name;
-    if (op == "Stack" || op == "StackV2") return n;
+    if (n->op().Has(OpTrait::kStackHandle)) return n;
     if (!n->IsEnter() && !n->IsExit() && !n->IsSwitch() && !n->op().Has(OpTrait::kForwardsInput)) return nullptr;
     handle = n->input(0);
   }
@@ -46,10 +45,8 @@ bool Inside(const LoopFrame* inner, const LoopFrame* outer) {
 void Backprop::FindStacks() {
   absl::flat_hash_map<const Node*, int> by_maker;
   for (Node* n : forward_.order()) {
-    const std::string& op = n->op().name;
-    if (!op.starts_with("Stack")) continue;
-    const bool push = op == "StackPush" || op == "StackPushV2", pop = op == "StackPop" || op == "StackPopV2";
-    if (!push && !pop) continue;
+    const bool push = n->op().Has(OpTrait::kStackPush);
+    if (!push && !n->op().Has(OpTrait::kStackPop)) continue;
     const Node* maker = MadeBy(n->input(0));
     const auto [it, added] = by_maker.emplace(maker, static_cast<int>(stacks_.size()));
     if (added) stacks_.push_back({.node = maker});

@@ -11,8 +11,8 @@ NodeOut VariableOf(NodeOut v) {
   while (v.valid()) {
     const Node* n = v.node;
     if (n->op().Has(OpTrait::kVariable)) return v;
-    const std::string& op = n->op().name;
-    const bool hands_on = op == "ReadVariableOp" || op == "Identity" || n->IsEnter() || n->IsSwitch();
+    const bool hands_on =
+        n->op().Has(OpTrait::kReadsVariable) || n->op().Has(OpTrait::kForwardsInput) || n->IsEnter() || n->IsSwitch();
     if (!hands_on || n->num_inputs() == 0) return {};
     v = n->input(0);
   }

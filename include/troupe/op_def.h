@@ -83,6 +83,13 @@ enum class OpTrait : uint32_t {
   kReadsOnlyShape = 1 << 13,    // its outputs follow from its inputs' shapes alone
   kIgnoresReference = 1 << 14,  // neither reads nor writes the variables that its inputs refer to
   kNoGradientFlows = 1 << 15,   // no gradient flows to any input; set by Gradient(NoGradientFlows)
+  kReadsVariable = 1 << 24,     // its output 0 is the value of the variable that input 0 names
+  // Stacks of values that live as long as a step: output 0 is the handle of a new one; input 1 is
+  // put on the stack of input 0, and handed on; output 0 is taken off the stack of input 0. For
+  // gradients, what is put on and what is taken off are one edge.
+  kStackHandle = 1 << 21,
+  kStackPush = 1 << 22,
+  kStackPop = 1 << 23,
   // Its output 0 is the handle of an array of tensors whose gradient follows the array's flow, a
   // number: no gradient flows through the handle. Attr "source", if it has one, names the call for
   // gradients that the array belongs to.

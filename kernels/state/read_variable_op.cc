@@ -22,6 +22,7 @@ TROUPE_OP("ReadVariableOp")
       g.Set(0, g.Grad(0));
       return g.status();
     })
+    .Trait(OpTrait::kReadsVariable)
     .Doc("The variable's value as it is when the node runs; later updates do not change what was read.");
 
 class ReadVariableKernel {

@@ -154,6 +154,7 @@ TROUPE_OP("StackV2")
     .Attr("elem_type: type")
     .Attr("stack_name: string = ''")
     .Stateful()
+    .Trait(OpTrait::kStackHandle)
     .Shape(shape_fn::Scalar)
     .NotDifferentiable("its value is a handle")
     .Doc(
@@ -165,6 +166,7 @@ TROUPE_OP("Stack")
     .Attr("elem_type: type")
     .Attr("stack_name: string = ''")
     .Stateful()
+    .Trait(OpTrait::kStackHandle)
     .Shape(shape_fn::Scalar)
     .NotDifferentiable("its value is a handle")
     .Doc("StackV2 without a bound, with a handle as old graphs have it.");
@@ -179,6 +181,7 @@ TROUPE_OP("StackPushV2")
     .Attr("T: type")
     .Attr("swap_memory: bool = false")
     .Stateful()
+    .Trait(OpTrait::kStackPush)
     .Shape([](InferenceContext& c) -> absl::Status {
       c.set_output(0, c.input(1));
       return absl::OkStatus();
@@ -192,6 +195,7 @@ TROUPE_OP("StackPush")
     .Output("output: T")
     .Attr("T: type")
     .Attr("swap_memory: bool = false")
+    .Trait(OpTrait::kStackPush)
     .Shape([](InferenceContext& c) -> absl::Status {
       c.set_output(0, c.input(1));
       return absl::OkStatus();
@@ -207,6 +211,7 @@ TROUPE_OP("StackPopV2")
     .Output("elem: elem_type")
     .Attr("elem_type: type")
     .Stateful()
+    .Trait(OpTrait::kStackPop)
     .Shape(shape_fn::Unknown)
     .NotDifferentiable("stacks are made by the pass that differentiates loops")
     .Doc("Takes the value on top off the stack; INVALID_ARGUMENT when there is none.");
@@ -215,6 +220,7 @@ TROUPE_OP("StackPop")
     .Input("handle: Ref(string)")
     .Output("elem: elem_type")
     .Attr("elem_type: type")
+    .Trait(OpTrait::kStackPop)
     .Shape(shape_fn::Unknown)
     .NotDifferentiable("stacks are made by the pass that differentiates loops")
     .Doc("StackPopV2 with a handle as old graphs have it.");

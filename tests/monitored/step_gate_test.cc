@@ -189,10 +189,11 @@ BOOST_AUTO_TEST_CASE(a_queued_call_ends_while_the_snapshot_is_taken) {
   Closed c;
   std::atomic<bool> ended{false};
   BOOST_TEST(Shut(c.gate, [&] {
-               BOOST_TEST(c.gate.Queue(Deadline::In(20, std::chrono::steady_clock::now()), nullptr, [&](absl::Status s) {
-                 BOOST_TEST(absl::IsDeadlineExceeded(s), s);
-                 ended = true;
-               }));
+               BOOST_TEST(
+                   c.gate.Queue(Deadline::In(20, std::chrono::steady_clock::now()), nullptr, [&](absl::Status s) {
+                     BOOST_TEST(absl::IsDeadlineExceeded(s), s);
+                     ended = true;
+                   }));
                for (int i = 0; i < 1000 && !ended; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
                BOOST_TEST(ended.load());
              }).ok());

@@ -11,8 +11,8 @@
 namespace troupe::rows {
 
 inline constexpr uint32_t kTurn = 0;  // in the executor's turn
-// A kernel that waited for others: for queues, readers and the like, for files, for another part's
-// tensor. Such runs overlap.
+// The wait of a kernel for others: for queues, readers and the like, for variables, for files, for
+// another part's tensor. Such waits overlap.
 inline constexpr uint32_t kAsynchronous = 1u << 20;
 // Those between: jobs, by thread. The number of the calling thread; the first that asks is 1.
 uint32_t OfThisThread();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "actors/executor/async_call.h"
+#include "actors/executor/run_rows.h"
 #include "kernels/run_kernel.h"
 #include "kernels/state/variable_access.h"
 
@@ -67,6 +68,7 @@ void StepState::Handle(wait_end& m) {
   waiting_.erase(over->self);
   --in_flight_;
   input_.context->cancellations.Deregister(w.pending->id);
+  if (input_.timings != nullptr) input_.timings->push_back({w.node, rows::kAsynchronous, w.since, Now()});
   if (!m.status.ok()) return Fail(w.node, m.status);
   const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
   if (w.input < 0) {

@@ -161,7 +161,12 @@ void ExecutorSet::BeginNumerics(const std::string& folder) noexcept {
 
 void ExecutorSet::EndNumerics() {
   const std::unique_ptr<NumericsCheck> numerics = std::move(numerics_);
-  if (numerics->log->failed()) numerics->log->UndoAll();
+  if (!numerics->log->failed()) return;
+  try {
+    numerics->log->UndoAll();
+  } catch (const std::bad_alloc&) {
+    spdlog::error("no memory is left to take back the updates of a step that failed its check");
+  }
 }
 
 void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {

@@ -1,9 +1,12 @@
 // MetaGraphDefs: a graph with its collections and the names of its saver's nodes.
 //
 // A collection here is a list of names. In files those of variables hold VariableDefs, from which
-// the names of the variables are taken, and "queue_runners" holds QueueRunnerDefs. Lists of names
-// are read as they are; others (ints, floats, messages of other kinds) mean nothing here and are
-// left out.
+// the names of the variables are taken, and "queue_runners" holds QueueRunnerDefs. Those by which
+// TensorFlow knows its loops and conditionals (WhileContextDefs, CondContextDefs) mean nothing
+// here, but gradients that TensorFlow adds to the graph later need them: they are kept as bytes.
+// The nodes that they name have the same names here, since a MetaGraph is read without a prefix.
+// Lists of names are read as they are; others (ints, floats, messages of other kinds) mean nothing
+// here and are left out.
 #include "actors/train/meta_graph.h"
 
 #include <google/protobuf/text_format.h>
@@ -25,6 +28,10 @@ namespace {
 bool HoldsVariables(const std::string& collection) {
   return collection == kGlobalVariables || collection == kLocalVariables || collection == kTrainableVariables ||
          collection == "model_variables" || collection == "moving_average_variables" || collection == "global_step";
+}
+
+bool HoldsContexts(const std::string& collection) {
+  return collection == "while_context" || collection == "cond_context";
 }
 
 std::string NodeOf(const std::string& tensor) {
@@ -120,6 +127,8 @@ absl::StatusOr<std::string> MetaGraphBytes(const Graph& graph, const Saver* save
         proto::VariableDef def;
         DescribeVariable(graph, item, trainable.contains(item), &def);
         collection.mutable_bytes_list()->add_value(def.SerializeAsString());
+      } else if (HoldsContexts(name)) {
+        collection.mutable_bytes_list()->add_value(item);
       } else {
         collection.mutable_node_list()->add_value(item);
       }
@@ -176,6 +185,9 @@ absl::StatusOr<Saver> Saver::OfMetaGraph(const std::string& path, const proto::M
       if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
     };
     for (const std::string& item : collection.node_list().value()) add(item);
+    if (HoldsContexts(name)) {
+      for (const std::string& item : collection.bytes_list().value()) add(item);
+    }
     if (!HoldsVariables(name)) continue;
     for (const std::string& item : collection.bytes_list().value()) {
       proto::VariableDef def;

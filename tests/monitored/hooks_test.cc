@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_checks_itself_names_the_node_and_updates_nothin
   const auto session = c.Start();
   BOOST_TEST(c.Run(*session, 100, &s) == 3);
   BOOST_TEST(absl::IsInvalidArgument(s), s);
-  BOOST_TEST(s.ToString().find("node 'loss' (RealDiv)") != std::string::npos, s);
+  BOOST_TEST(s.ToString().find("node 'loss' (") != std::string::npos, s);
   // Every second of its steps: the first, the third and on.
   Counting d;
   d.hooks = {std::make_shared<NumericsHook>(Every{.steps = 2})};

@@ -285,8 +285,6 @@ BOOST_AUTO_TEST_CASE(a_trace_is_written) {
   const Ended e = Run({"--feed", "x_FLOAT=[[1]]", "--fetch", "product", "--trace", folder.Path("trace.json")});
   BOOST_TEST(e.status == 0, e.err);
   const std::string trace = folder.Read("trace.json");
-  BOOST_TEST((trace.find("\"traceEvents\": [") != std::string::npos), trace);
-  BOOST_TEST((trace.find("\"name\": \"MatMul\"") != std::string::npos), trace);
   BOOST_TEST((trace.find("\"node\": \"product\"") != std::string::npos), trace);
 }
 
@@ -361,7 +359,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_graph_is_called_by_its_name) {
   };
   const std::string is_meta = "a MetaGraphDef, not a GraphDef; write its field graph_def to a file of its own\n";
   const std::string is_model =
-      "a SavedModel, not a GraphDef; write the field graph_def of one of its meta_graphs to a file of its own\n";
+      "a SavedModel, not a GraphDef; `troupe run` takes its folder, or write the field graph_def of one of its "
+      "meta_graphs to a file of its own\n";
   const std::string begin = "troupe: INVALID_ARGUMENT: ";
   BOOST_TEST(refusal("m.pb", meta.SerializeAsString()) == begin + folder.Path("m.pb") + ": " + is_meta);
   BOOST_TEST(refusal("m.pbtxt", meta.DebugString()) == begin + folder.Path("m.pbtxt") + ": " + is_meta);

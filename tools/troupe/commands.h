@@ -17,7 +17,9 @@ inline constexpr int kUsage = 2;       // the command line makes no sense
 inline constexpr int kUnknownOps = 3;  // what is to be run needs ops that do not exist here; all are listed
 
 struct RunFlags {
-  std::string graph;
+  std::string graph;                 // a GraphDef, or the folder of a SavedModel
+  std::string signature;             // of a SavedModel; "": see LoadSavedModel
+  std::vector<std::string> tags;     // of a SavedModel; empty: "serve"
   std::vector<std::string> feeds;    // NAME=VALUE or NAME=@FILE.npy
   std::vector<std::string> fetches;  // NAME[:PORT]
   std::vector<std::string> targets;
@@ -28,6 +30,8 @@ struct RunFlags {
   int threads = 0;
   int64_t timeout_ms = 0;    // of each step; 0 = none
   int64_t memory_limit = 0;  // bytes of tensors; 0 = none
+  bool check_numerics = false;
+  std::string numerics_folder;
   bool json = false;
   bool full = false;  // print every element
 };

@@ -40,7 +40,8 @@ std::string WhatItIs(const std::string& bytes) {
     return "a MetaGraphDef, not a GraphDef; write its field graph_def to a file of its own";
   proto::SavedModel model;
   if (ParseAs(bytes, &model) && model.meta_graphs_size() > 0 && HasKnownOps(model.meta_graphs(0).graph_def()))
-    return "a SavedModel, not a GraphDef; write the field graph_def of one of its meta_graphs to a file of its own";
+    return "a SavedModel, not a GraphDef; `troupe run` takes its folder, or write the field graph_def of one of its "
+           "meta_graphs to a file of its own";
   return "";
 }
 

@@ -71,7 +71,11 @@ int Run(int argc, char** argv) {
 
   RunFlags run;
   CLI::App* r = command("run", kRunAbout, [&] { return RunCommand(run); });
-  r->add_option("GRAPH", run.graph, "A GraphDef file, binary (.pb) or text (.pbtxt)")->required();
+  r->add_option("GRAPH", run.graph, "A GraphDef file, binary (.pb) or text (.pbtxt), or the folder of a SavedModel")
+      ->required();
+  r->add_option("--signature", run.signature,
+                "Of a SavedModel: the signature whose keys --feed and --fetch name (serving_default, or the only one)");
+  r->add_option("--tags", run.tags, "Of a SavedModel: the tags of the graph, with commas (serve)")->delimiter(',');
   r->add_option("--feed", run.feeds, "NAME[:PORT]=VALUE or NAME[:PORT]=@FILE.npy; may be given again")
       ->allow_extra_args(false);
   r->add_option("--fetch", run.fetches, "NAME[:PORT] of a tensor to fetch; may be given again")
@@ -92,6 +96,10 @@ int Run(int argc, char** argv) {
   r->add_option("--memory_limit", run.memory_limit, "Most bytes that tensors may take; 0 = no limit")
       ->check(Quiet(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max())));
   r->add_option("--trace", run.trace, "Write what ran when to FILE, for chrome://tracing");
+  r->add_flag("--check_numerics", run.check_numerics,
+              "Fail at the first NaN or infinity that a node computes or that a variable is to be given");
+  r->add_option("--numerics_folder", run.numerics_folder,
+                "Write the inputs of the node that --check_numerics finds into a new folder below this one");
   r->add_flag("--json", run.json, "Print one JSON object: `fetches`, with every element, and `timing` with --repeat");
   r->add_flag("--full", run.full, "Print every element of tensors with more than 1000, too");
 

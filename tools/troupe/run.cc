@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "tools/troupe/commands.h"
 #include "tools/troupe/load_graph.h"
 #include "tools/troupe/npy.h"
 #include "tools/troupe/output.h"
+#include "tools/troupe/saved_model.h"
 #include "tools/troupe/trace.h"
 #include "tools/troupe/value_text.h"
 #include "troupe/import_export.h"
@@ -121,12 +123,13 @@ std::string NpyPath(const RunFlags& flags, size_t i) {
 }
 bool HasNpyForm(const Tensor& t) { return IsPlainBytes(t.dtype()); }
 
-void PrintAsJson(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
+void PrintAsJson(const RunFlags& flags, const std::vector<std::string>& labels, const std::vector<Tensor>& fetched,
+                 const Timing& timing) {
   Printer out;
   out.text() += "{\"fetches\": [";
   for (size_t i = 0; i < fetched.size(); ++i) {
     const Tensor& t = fetched[i];
-    StrAppend(&out.text(), i > 0 ? ",\n  " : "\n  ", "{\"name\": ", JsonString(flags.fetches[i]), ", \"dtype\": \"",
+    StrAppend(&out.text(), i > 0 ? ",\n  " : "\n  ", "{\"name\": ", JsonString(labels[i]), ", \"dtype\": \"",
               Name(t.dtype()), "\", \"shape\": [", StrJoin(t.shape().dims(), ", "), "]");
     if (!flags.out.empty() && HasNpyForm(t)) {
       StrAppend(&out.text(), ", \"file\": ", JsonString(NpyPath(flags, i)), "}");
@@ -151,10 +154,11 @@ std::string Fixed(double v, int digits) {
   return text;
 }
 
-void PrintAsText(const RunFlags& flags, const std::vector<Tensor>& fetched, const Timing& timing) {
+void PrintAsText(const RunFlags& flags, const std::vector<std::string>& labels, const std::vector<Tensor>& fetched,
+                 const Timing& timing) {
   Printer out;
   for (size_t i = 0; i < fetched.size(); ++i) {
-    StrAppend(&out.text(), flags.fetches[i], " ", fetched[i].TypeAndShape());
+    StrAppend(&out.text(), labels[i], " ", fetched[i].TypeAndShape());
     if (!flags.out.empty() && HasNpyForm(fetched[i])) {
       StrAppend(&out.text(), " -> ", NpyPath(flags, i));
     } else {
@@ -181,24 +185,78 @@ absl::Status WriteOutputs(const RunFlags& flags, const std::vector<Tensor>& fetc
   return absl::OkStatus();
 }
 
+// Runs a step of its own for each --init, then the step.
+absl::Status RunOnce(Session* session, const RunFlags& flags, const Feeds& feeds, std::vector<Tensor>* fetched,
+                     double* seconds) {
+  for (const std::string& init : flags.inits) {
+    if (absl::Status s = session->Run(feeds, {}, {init}, nullptr); !s.ok()) return Annotate(s, StrCat("--init ", init));
+  }
+  RunOptions options;
+  options.check_numerics = flags.check_numerics || !flags.numerics_folder.empty();
+  options.numerics_folder = flags.numerics_folder;
+  const Clock::time_point start = Clock::now();
+  TROUPE_RETURN_IF_ERROR(session->Run(options, feeds, flags.fetches, flags.targets, fetched, nullptr));
+  *seconds += SecondsSince(start);
+  return absl::OkStatus();
+}
+
+absl::Status Trace(Session* session, const RunFlags& flags, const Feeds& feeds) {
+  RunOptions traced;
+  traced.collect_stats = true;
+  proto::RunMetadata metadata;
+  std::vector<Tensor> again;
+  absl::Status s = session->Run(traced, feeds, flags.fetches, flags.targets, &again, &metadata);
+  if (s.ok()) s = WriteTrace(metadata, flags.trace);
+  return Annotate(s, "--trace");
+}
+
+// What a session is given: the graph as it is, or that of a SavedModel.
+struct Loaded {
+  proto::GraphDef def;
+  Graph graph;
+  std::optional<train::SavedModel> model;
+  absl::Status Extend(Session* session) {
+    if (!model) return session->Extend(def);
+    TROUPE_RETURN_IF_ERROR(session->Extend(graph));
+    return model->Load(*session);
+  }
+  int num_nodes() const { return model ? graph.num_nodes() - 2 : def.node_size(); }
+};
+
+// Reads the graph and the feeds. A graph of our own tells what type a feed has and what there is to
+// compute. kOk when all is there.
+int Load(RunFlags* flags, std::vector<std::string>* labels, Loaded* loaded, Feeds* feeds) {
+  if (IsSavedModel(flags->graph)) {
+    absl::StatusOr<train::SavedModel> model = LoadSavedModel(&loaded->graph, flags, labels);
+    if (!model.ok()) return Complain(kFailed, model.status());
+    loaded->model = *std::move(model);
+  } else {
+    if (!flags->signature.empty() || !flags->tags.empty())
+      return Complain(kUsage, flags->graph + " is no folder of a SavedModel, to which --signature and --tags belong");
+    if (absl::Status s = LoadGraph(flags->graph, &loaded->def); !s.ok()) return Complain(kFailed, s);
+    *labels = flags->fetches;
+  }
+  const bool names_something = !flags->fetches.empty() || !flags->targets.empty() || !flags->inits.empty();
+  if (flags->feeds.empty() && names_something) return kOk;
+  if (!loaded->model) {
+    if (auto imported = ImportGraphDef(loaded->def, {}, &loaded->graph); !imported.ok())
+      return Complain(kFailed, Annotate(imported.status(), flags->graph));
+  }
+  if (!names_something) return NothingToRun(loaded->graph);
+  for (const std::string& text : flags->feeds) {
+    if (Argument a = ReadFeed(text, loaded->graph, feeds); a.code != kOk) return Complain(a.code, a.status);
+  }
+  return kOk;
+}
+
 }  // namespace
 
-int RunCommand(const RunFlags& flags) {
-  proto::GraphDef def;
-  if (absl::Status s = LoadGraph(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
+int RunCommand(const RunFlags& given) {
+  RunFlags flags = given;
+  std::vector<std::string> labels;
+  Loaded loaded;
   Feeds feeds;
-  const bool names_something = !flags.fetches.empty() || !flags.targets.empty() || !flags.inits.empty();
-  if (!flags.feeds.empty() || !names_something) {
-    // A graph of our own tells what type a feed has and what there is to compute.
-    Graph graph;
-    if (auto imported = ImportGraphDef(def, {}, &graph); !imported.ok())
-      return Complain(kFailed, Annotate(imported.status(), flags.graph));
-    if (!names_something) return NothingToRun(graph);
-    for (const std::string& text : flags.feeds) {
-      if (Argument a = ReadFeed(text, graph, &feeds); a.code != kOk) return Complain(a.code, a.status);
-    }
-  }
-
+  if (const int code = Load(&flags, &labels, &loaded, &feeds); code != kOk) return code;
   SessionOptions options;
   options.runtime_options.threads = flags.threads;
   options.runtime_options.memory_limit = flags.memory_limit;
@@ -206,37 +264,20 @@ int RunCommand(const RunFlags& flags) {
   auto session = Session::Create(options);
   if (!session.ok()) return Complain(kFailed, session.status());
   Timing timing;
-  timing.nodes = def.node_size();
+  timing.nodes = loaded.num_nodes();
   std::vector<Tensor> fetched;
-  Clock::time_point start = Clock::now();
-  if (absl::Status s = (*session)->Extend(def); !s.ok()) return Complain(kFailed, s);
+  const Clock::time_point start = Clock::now();
+  absl::Status s = loaded.Extend(session->get());
   timing.first_s = SecondsSince(start);
-  for (const std::string& init : flags.inits) {
-    if (absl::Status s = (*session)->Run(feeds, {}, {init}, nullptr); !s.ok())
-      return Complain(kFailed, Annotate(s, StrCat("--init ", init)));
-  }
-  start = Clock::now();
-  if (absl::Status s = (*session)->Run(feeds, flags.fetches, flags.targets, &fetched); !s.ok())
-    return Complain(kFailed, s);
-  timing.first_s += SecondsSince(start);
-
-  if (flags.repeat > 0) {
-    if (absl::Status s = Repeat(session->get(), flags, feeds, &timing); !s.ok()) return Complain(kFailed, s);
-  }
-  if (!flags.trace.empty()) {
-    RunOptions traced;
-    traced.collect_stats = true;
-    proto::RunMetadata metadata;
-    std::vector<Tensor> again;
-    absl::Status s = (*session)->Run(traced, feeds, flags.fetches, flags.targets, &again, &metadata);
-    if (s.ok()) s = WriteTrace(metadata, flags.trace);
-    if (!s.ok()) return Complain(kFailed, Annotate(s, "--trace"));
-  }
-  if (absl::Status s = WriteOutputs(flags, fetched); !s.ok()) return Complain(kFailed, s);
+  if (s.ok()) s = RunOnce(session->get(), flags, feeds, &fetched, &timing.first_s);
+  if (s.ok() && flags.repeat > 0) s = Repeat(session->get(), flags, feeds, &timing);
+  if (s.ok() && !flags.trace.empty()) s = Trace(session->get(), flags, feeds);
+  if (s.ok()) s = WriteOutputs(flags, fetched);
+  if (!s.ok()) return Complain(kFailed, s);
   if (flags.json) {
-    PrintAsJson(flags, fetched, timing);
+    PrintAsJson(flags, labels, fetched, timing);
   } else {
-    PrintAsText(flags, fetched, timing);
+    PrintAsText(flags, labels, fetched, timing);
   }
   return kOk;
 }

@@ -129,6 +129,7 @@ bool Coordinator::ShouldStop() const { return impl_->machine->stopped(); }
 void Coordinator::RequestStop(absl::Status why) { impl_->Stop(std::move(why)); }
 
 void Coordinator::WhenStopped(std::function<void()> f) {
+  if (f == nullptr) return;
   auto request = std::make_shared<CoordinatorRequest>(Kind::kWaitStopped);
   request->WhenAnswered([f = std::move(f)] { CallUser("what is called when a coordinator has stopped", f); });
   impl_->Ask(std::move(request));

@@ -41,6 +41,7 @@ FileWriter::~FileWriter() { Close().IgnoreError(); }
 
 absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const std::string& folder,
                                                                const FileWriterOptions& options) {
+  if (folder.empty()) return InvalidArgument("a FileWriter is given no folder");
   if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
   auto impl = std::make_unique<Impl>();
   TROUPE_ASSIGN_OR_RETURN(impl->file, files::EventFileWriter::Create(files::Join(folder, "events"), options.suffix));

@@ -156,6 +156,7 @@ absl::Status WriteMetaGraph(const std::string& path, const Graph& graph, const S
 }
 
 absl::StatusOr<Saver> ReadMetaGraph(const std::string& path, Graph* graph) {
+  if (graph == nullptr) return InvalidArgument(path, ": ReadMetaGraph is given no graph to read it into");
   TROUPE_ASSIGN_OR_RETURN(const std::string bytes, files::Read(path));
   if (bytes.size() > static_cast<size_t>(INT_MAX)) {
     return InvalidArgument(path, ": it has ", bytes.size(), " bytes; a MetaGraphDef has at most 2 GiB");

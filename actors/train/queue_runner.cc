@@ -22,6 +22,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
                              std::make_shared<RunnerMachine>(spec.queue, spec.enqueue_ops.size(), spec.queue_closed))) {
   }
   absl::Status Prepare(Session& session, const QueueRunner& spec) {
+    if (spec.enqueue_ops.empty()) return InvalidArgument("it has nothing to run");
     for (const std::string& op : spec.enqueue_ops) {
       TROUPE_ASSIGN_OR_RETURN(Callable c, session.Prepare({}, {}, {op}));
       enqueue_.push_back(std::move(c));

@@ -162,6 +162,7 @@ absl::Status Saver::CheckSaves(const Graph& graph, const ModelNeeds& needs) cons
 
 absl::Status WriteSavedModel(const std::string& folder, Session& session, const Graph& graph, Saver* saver,
                              const SavedModelOptions& options) {
+  if (folder.empty()) return InvalidArgument("WriteSavedModel is given no folder");
   const std::string path = files::Join(folder, kFile);
   if (files::Exists(path)) return absl::AlreadyExistsError(StrCat(path, ": there is a SavedModel already"));
   const ModelNeeds needs = NeedsOf(graph, options);
@@ -215,6 +216,8 @@ absl::Status WriteSavedModel(const std::string& folder, Session& session, const 
 
 absl::StatusOr<SavedModel> ReadSavedModel(const std::string& folder, Graph* graph,
                                           const std::vector<std::string>& tags) {
+  if (graph == nullptr) return InvalidArgument(folder, ": ReadSavedModel is given no graph to read it into");
+  if (folder.empty()) return InvalidArgument("ReadSavedModel is given no folder");
   std::string path;
   TROUPE_ASSIGN_OR_RETURN(const proto::SavedModel file, ReadFile(folder, &path));
   const std::set<std::string> wanted(tags.begin(), tags.end());

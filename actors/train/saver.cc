@@ -266,6 +266,11 @@ absl::Status Saver::SaveVariablesAlone(Session& session, const std::string& pref
 
 void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done) {
   auto job = std::make_shared<Job>();
+  if (done == nullptr) {
+    done = [](const absl::StatusOr<std::string>& saved) {
+      if (!saved.ok()) spdlog::error("a save that nobody asks about has failed: {}", saved.status().ToString());
+    };
+  }
   disk_->order->WaitForRoom();
   absl::Status prepared = Prepare(session, path, options, job.get());
   if (!prepared.ok()) return done(std::move(prepared));
@@ -404,6 +409,7 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
 }
 
 absl::StatusOr<std::string> LatestCheckpoint(const std::string& folder, const std::string& latest_filename) {
+  if (latest_filename.empty()) return InvalidArgument(folder, ": the list of its checkpoints must have a name");
   TROUPE_ASSIGN_OR_RETURN(const proto::CheckpointState state, ReadState(folder, latest_filename));
   const std::string& path = state.model_checkpoint_path();
   if (path.empty()) return NotFound(files::Join(folder, latest_filename), ": it names no checkpoint");

@@ -99,7 +99,12 @@ Output Queue::IsClosed(const ScopeAt& at) const { return EmitOp(at, Op("QueueIsC
 QueueRunner MakeQueueRunner(const ScopeAt& at, const Queue& queue, const std::vector<Operation>& enqueue_ops) {
   QueueRunner r;
   r.queue = queue.name();
-  for (const Operation& op : enqueue_ops) r.enqueue_ops.push_back(op.name());
+  if (!at.ok()) return r;
+  if (enqueue_ops.empty()) at.Fail(InvalidArgument("the runner of queue '", r.queue, "' is given nothing to run"));
+  for (const Operation& op : enqueue_ops) {
+    if (!op.valid()) at.Fail(InvalidArgument("the runner of queue '", r.queue, "' is given an empty Operation"));
+    r.enqueue_ops.push_back(op.name());
+  }
   // They wait for nothing: a runner closes the queue whatever its scope depends on.
   const Scope scope =
       at->WithLocation(at.location())
@@ -113,6 +118,7 @@ QueueRunner MakeQueueRunner(const ScopeAt& at, const Queue& queue, const std::ve
 
 // A line for each name, then one for each enqueue op.
 void AddQueueRunner(Graph* graph, const QueueRunner& r) {
+  if (graph == nullptr) return;
   std::string codes;
   for (const absl::StatusCode c : r.queue_closed) StrAppend(&codes, codes.empty() ? "" : " ", static_cast<int>(c));
   std::string text = StrCat(r.queue, "\n", r.close_op, "\n", r.cancel_op, "\n", codes);

@@ -22,6 +22,7 @@ absl::StatusOr<std::vector<std::string>> FirstFormatPaths(const std::string& pat
 CheckpointReader::~CheckpointReader() = default;
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const std::string& prefix) {
+  if (prefix.empty()) return InvalidArgument("a checkpoint is opened without a name");
   if (files::Exists(IndexPath(prefix))) return BundleReader::Open(prefix);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FirstFormatPaths(prefix));
   if (paths.empty()) {

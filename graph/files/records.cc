@@ -141,6 +141,7 @@ absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(const std::stri
 }
 
 absl::StatusOr<bool> RecordReader::Next(std::string_view* record) {
+  if (record == nullptr) return InvalidArgument(impl_->path, ": Next is given no place for the record");
   TROUPE_RETURN_IF_ERROR(impl_->failed);
   absl::StatusOr<bool> more = impl_->Next(record);
   if (!more.ok()) impl_->failed = more.status();

@@ -82,6 +82,7 @@ bool ParseQuietly(const std::string& bytes, proto::GraphDef* def) {
 }  // namespace
 
 absl::Status ReadGraphDef(const std::string& path, proto::GraphDef* def) {
+  if (def == nullptr) return InvalidArgument(path, ": ReadGraphDef is given no GraphDef to read it into");
   // Refused before it is read: it may be larger than the memory.
   std::error_code error;
   if (const uintmax_t size = std::filesystem::file_size(path, error); !error && size > INT_MAX)

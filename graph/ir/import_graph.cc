@@ -347,6 +347,7 @@ absl::StatusOr<ImportResult> GraphImporter::Build() {
 }
 
 absl::StatusOr<ImportResult> ImportGraphDef(const proto::GraphDef& def, const ImportOptions& options, Graph* graph) {
+  if (graph == nullptr) return InvalidArgument("ImportGraphDef is given no graph to import into");
   GraphImporter importer(def, options, graph);
   TROUPE_RETURN_IF_ERROR(importer.Check());
   return importer.Build();

@@ -17,6 +17,10 @@ namespace troupe::layers {
 template <class Options>
 Variable MakeVariable(const Scope& s, const char* name, const init::Initializer& initializer, const TensorShape& shape,
                       DType dtype, const Options& o) {
+  if (initializer == nullptr) {
+    s.UpdateStatus(InvalidArgument("the initializer of '", name, "' of a layer is a function without a target"));
+    return {};
+  }
   VariableOptions v;
   v.trainable = o.trainable;
   v.use_resource = o.use_resource;

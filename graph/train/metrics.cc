@@ -20,8 +20,8 @@ std::vector<int64_t> Squeezed(const PartialTensorShape& shape) {
   return dims;
 }
 // `flat`, the elements of `x`, to be paired with those of `like`. Their shapes must be equal but
-// for dimensions of one element, so that neither a transposed tensor is paired in silence nor anything
-// is broadcast: seen while the graph is built where the shapes are known, else in the step.
+// for dimensions of one element, so that neither a transposed tensor is paired in silence nor
+// anything is broadcast: seen while the graph is built where the shapes are known, or in the step.
 Output Paired(const ScopeAt& at, const Output& flat, const Output& x, const Output& like, const char* what) {
   const Scope& s = at.scope();
   const PartialTensorShape a = s.ShapeOf(x), b = s.ShapeOf(like);

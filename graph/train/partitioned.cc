@@ -42,6 +42,11 @@ PartitionedVariable::PartitionedVariable(const ScopeAt& at, const init::Initiali
                                          const VariableOptions& options, const std::function<std::string(int)>& device)
     : shape_(shape) {
   if (!at.ok()) return;
+  if (initializer == nullptr || partitioner == nullptr) {
+    at.Fail(InvalidArgument("a PartitionedVariable is given ",
+                            initializer == nullptr ? "an initializer" : "a partitioner", " without a target"));
+    return;
+  }
   const Cut cut = partitioner(shape, dtype);
   axis_ = cut.axis;
   if (cut.axis < 0 || cut.axis >= shape.rank() || cut.parts < 1 ||

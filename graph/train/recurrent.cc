@@ -1,5 +1,7 @@
 #include "troupe/train/recurrent.h"
 
+#include <algorithm>
+
 #include "graph/train/layer_parts.h"
 #include "troupe/control_flow.h"
 
@@ -41,6 +43,10 @@ class Steps {
     const Output rows = Build(s_, "Reshape", {by_time, Ints(s_, {-1, static_cast<int32_t>(given.dim(2))})});
     const Output projected = cell_.Project(s_, rows);
     if (!s_.ok()) return {};
+    if (!projected.valid() || cell_.StateSizes().empty()) {
+      at_.Fail(InvalidArgument("a recurrent cell has ", projected.valid() ? "no state" : "made nothing of its inputs"));
+      return {};
+    }
     const int64_t width = s_.ShapeOf(projected).rank() == 2 ? s_.ShapeOf(projected).dim(1) : -1;
     if (width < 0) {
       at_.Fail(InvalidArgument("what a recurrent cell makes of its inputs must be [rows, m] with a known m, but is ",
@@ -82,6 +88,9 @@ class Steps {
       at_.Fail(InvalidArgument("a step of a recurrent cell gave a state of ", next.size(), " tensors for one of ",
                                state.size()));
     }
+    const auto empty = std::find_if(next.begin(), next.end(), [](const Output& o) { return !o.valid(); });
+    if (s.ok() && empty != next.end())
+      at_.Fail(InvalidArgument("a step of a recurrent cell gave an empty Output as state ", empty - next.begin()));
     if (!s.ok()) return OutputList(state.size());
     *output = next.back();
     if (!options_.sequence_lengths.valid()) return next;

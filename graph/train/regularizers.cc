@@ -5,6 +5,11 @@
 namespace troupe::train {
 namespace {
 
+bool HasTarget(const ScopeAt& at, const Regularizer& r) {
+  if (r == nullptr) at.Fail(InvalidArgument("a regularizer is a function without a target"));
+  return r != nullptr;
+}
+
 Output SumOf(const Scope& s, const std::vector<Output>& parts) {
   return parts.size() == 1 ? parts[0] : EmitLists(s, "AddN", {InputList(parts)}).output(0);
 }
@@ -30,7 +35,10 @@ Regularizer SumRegularizer(std::vector<Regularizer> regularizers) {
   return [all = std::move(regularizers)](const ScopeAt& at, const Output& w) -> Output {
     const Scope s = at.Sub("sum_regularizer");
     std::vector<Output> parts;
-    for (const Regularizer& r : all) parts.push_back(r(s, w));
+    for (const Regularizer& r : all) {
+      if (!HasTarget(at, r)) return {};
+      parts.push_back(r(s, w));
+    }
     if (parts.empty()) {
       at.Fail(InvalidArgument("a sum of regularizers needs at least one"));
       return {};
@@ -42,7 +50,7 @@ Regularizer SumRegularizer(std::vector<Regularizer> regularizers) {
 Output RegularizationLoss(const ScopeAt& at, const Regularizer& regularizer, const std::vector<Variable>& weights) {
   const std::vector<Variable> list = weights.empty() ? VariablesIn(at, "trainable_variables") : weights;
   const Scope s = at.Sub("regularization_loss");
-  if (!s.ok()) return {};
+  if (!s.ok() || !HasTarget(at, regularizer)) return {};
   if (list.empty()) {
     at.Fail(InvalidArgument("there are no variables to regularize"));
     return {};

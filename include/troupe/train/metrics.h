@@ -24,8 +24,8 @@ struct Metric {
 
 // Labels, predictions and weights are paired element by element. Their shapes must be equal but for
 // dimensions of one element; weights may be a scalar, too. Else it is INVALID_ARGUMENT: of the
-// scope where the shapes are known, or of the step. Weights whose rank is not known until the step are
-// only asked for their number of elements.
+// scope where the shapes are known, or of the step. Weights whose rank is not known until the
+// step are only asked for their number of elements.
 
 // sum(values * weights) / sum(weights); 0 before the first update.
 Metric MeanMetric(const ScopeAt& at, const Output& values, const Output& weights = {});

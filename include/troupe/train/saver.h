@@ -123,6 +123,9 @@ class Saver {
  public:
   // Without nodes: every call is FAILED_PRECONDITION.
   Saver() = default;
+  // One that was moved from is a copy.
+  Saver(const Saver&) = default;
+  Saver& operator=(const Saver&) = default;
   // Of all variables in the graph's collection "variables". INVALID_ARGUMENT as the scope's error
   // when there is none, or two have one name (unless they are slices of one tensor).
   explicit Saver(const ScopeAt& at, const SaverOptions& options = {});
@@ -145,10 +148,10 @@ class Saver {
     return Save(session, path, SaveOptions{.global_step = global_step});
   }
   // Takes the values before it returns, and writes them on a thread of its own, which calls `done`
-  // with what Save returns. `done` must not throw. What one thread saves is written in the
-  // order of its calls; while eight saves are unwritten, this waits for one of them. When the
-  // values cannot be taken, or only the graph's own nodes can save them, `done` is called before
-  // this returns.
+  // with what Save returns; without a `done` a failure is logged. `done` must not throw. What one
+  // thread saves is written in the order of its calls; while eight saves are unwritten, this waits
+  // for one of them. When the values cannot be taken, or only the graph's own nodes can save them,
+  // `done` is called before this returns.
   using SaveCallback = std::function<void(absl::StatusOr<std::string>)>;
   void SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done);
   // Waits until no save of this Saver or its copies is under way.

@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include <spdlog/spdlog.h>
+
 #include "actors/aside.h"
 #include "actors/runtime_impl.h"
 #include "actors/train/meta_graph.h"
@@ -372,8 +374,8 @@ absl::Status Saver::Restore(Session& session, const std::string& path, const Res
     }
   }
   if (options.skipped != nullptr) *options.skipped = skipped;
-  // The other state first: that fits or not as a whole, and then the variables, of which it is known
-  // that they fit.
+  // The other state first: that fits or not as a whole, and then the variables, which are known to
+  // fit.
   const auto restore_others = [&] {
     return options_.session_state ? RestoreOthers(session, *reader, options) : absl::OkStatus();
   };

@@ -10,8 +10,8 @@ namespace {
 // How often who waits looks whether the session is closed, or the call is cancelled.
 constexpr auto kLook = std::chrono::milliseconds(5);
 
-// Calls `look` every few milliseconds on a thread of its own, as long as it lives. Without a thread,
-// when the system has none left, nothing is looked at.
+// Calls `look` every few milliseconds on a thread of its own, as long as it lives. When the system
+// has no thread left, nothing is looked at.
 class Lookout {
  public:
   explicit Lookout(std::function<void()> look) : look_(std::move(look)) {

@@ -68,8 +68,9 @@ class StepGate {
 
   // Shuts the gate for level 0, waits until `busy` gives 0, calls `work` and opens the gate; one
   // caller at a time. `busy` may shut it for all levels below a number (ShutBelow), higher each
-  // time. Calls that are queued are ended in time while `work` runs, too. DEADLINE_EXCEEDED when steps, or another caller, are still under way after `at`, and
-  // CANCELLED when the session is closed; `work` is not called then.
+  // time. Calls that are queued are ended in time while `work` runs, too. DEADLINE_EXCEEDED when
+  // steps, or another caller, are still under way after `at`, and CANCELLED when the session is
+  // closed; `work` is not called then.
   absl::Status WhileShut(SteadyTime at, const std::function<int()>& busy, const std::function<absl::Status()>& work);
   void ShutBelow(int level) { shut_.store(level, std::memory_order_seq_cst); }
 

@@ -20,6 +20,8 @@
 namespace troupe {
 namespace {
 
+using namespace std::chrono_literals;
+
 std::atomic<int64_t> next_session{1};
 
 }  // namespace
@@ -115,14 +117,17 @@ Session::~Session() {
     (void)new std::shared_ptr<Impl>(std::move(impl_));  // it is the parent's, and stays
     return;
   }
+  Runtime::Impl& runtime = *impl_->runtime->impl();
   {
-    Runtime::Impl& runtime = *impl_->runtime->impl();
-    std::lock_guard<std::mutex> lock(runtime.mu);
-    runtime.to_session.erase(impl_.get());
     std::lock_guard<std::mutex> steps_lock(runtime.steps->mu);
     runtime.steps->ask.erase(impl_.get());
   }
+  const auto hear_no_more = [&] {
+    std::lock_guard<std::mutex> lock(runtime.mu);
+    runtime.to_session.erase(impl_.get());
+  };
   if (InsideActor()) {
+    hear_no_more();
     impl_->master->shared_watch()->EndReports(false);
     impl_->End();
     RootSupervisor& root = *impl_->runtime->impl()->root;
@@ -130,15 +135,23 @@ Session::~Session() {
     caf::anon_send(root.actor(), remove_child{impl_->actor_name()});
     return;
   }
-  OnSoundThread([this] {
+  OnSoundThread([&] {
     impl_->End();
     impl_->master->shared_watch()->EndReports(true);
+    constexpr std::chrono::seconds kPatience{5};  // with a kernel whose constructor does not return, say
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    const auto wait = [&] {
+      (void)impl_->master->WaitForWork(
+          std::max(std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()), 0ms));
+    };
+    // The workers' answers, and the news of a worker's death, come to the session's actor.
+    if (runtime.aside) wait();
+    hear_no_more();
     // The shares of the runtime that the session's actor and its work have go before ours does, so
     // that whoever owns the actor system may end it next.
     NoLoggerAfter restore;
     impl_->EndActor();
-    constexpr std::chrono::seconds kPatience{5};  // with a kernel whose constructor does not return, say
-    (void)impl_->master->WaitForWork(kPatience);
+    wait();
   });
 }
 

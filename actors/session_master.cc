@@ -395,15 +395,14 @@ void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
 void SessionMaster::AnswerAll() {
   std::vector<std::shared_ptr<ExtendCall>> extends;
   Calls compiles;
-  decltype(registering_) registering;  // goes without the lock
   decltype(held_) held;
   absl::Status end;
   {
     std::lock_guard<std::mutex> lock(mu_);
     end = end_;
     held.swap(held_);
-    registering.swap(registering_);
-    lost_ |= !registering.empty();
+    // What the workers are asked stays until they have answered: the session's end waits for that.
+    lost_ |= !registering_.empty();
     TakeAllLocked(&extends, &compiles);
   }
   WithdrawAllGraphs();

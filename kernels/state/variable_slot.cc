@@ -315,9 +315,9 @@ void SlotTicket::AdmitAll(std::shared_ptr<SlotTicket> first) {
 
 void SlotTicket::Take(const SlotHolder* holder) {
   for (int i = 0; i < n_; ++i) {
-    places_[i].has = false;
     // Whoever looks at the holder has the lock, and the ticket goes next.
     const VariableSlot::Lock lock(slots_[i]);
+    places_[i].has = false;
     slots_[i]->SetHolder(holder);
   }
 }

@@ -203,6 +203,25 @@ BOOST_FIXTURE_TEST_CASE(an_answered_call_leaves_nothing_behind_while_a_signature
   TROUPE_REQUIRE_OK(session->Run(feeds, {"neg7"}, {}, &out));
 }
 
+// Though the worker outlives the session: the kernel may be the user's, and know of the session's
+// end.
+BOOST_FIXTURE_TEST_CASE(a_sessions_end_waits_for_a_kernel_that_a_worker_makes, Ends) {
+  Op("EndsSlowMade", "slow");
+  SessionOptions options;
+  options.runtime = Runtime::Start({.threads = 1}).value();
+  auto session = NewSession(root, options);
+  may_make = false;
+  std::promise<absl::Status> done;
+  session->RunAsync(feeds, {"slow"}, {}, [&](absl::Status s, std::vector<Tensor>) { done.set_value(std::move(s)); });
+  BOOST_TEST(Soon([] { return being_made == 1; }));
+  auto ended = std::async(std::launch::async, [&] { session = nullptr; });
+  BOOST_TEST((done.get_future().get().code() == absl::StatusCode::kCancelled));
+  BOOST_TEST((ended.wait_for(100ms) == std::future_status::timeout));
+  may_make = true;
+  ended.get();
+  BOOST_TEST(being_made == 0);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_requests_deadline_holds_while_its_signature_is_being_compiled, Ends) {
   Op("EndsSlowMade", "slow");
   auto session = NewSession(root);

@@ -130,6 +130,18 @@ def input(ctx):
         yield row.relative(rates[name][0].median / rates["memory"][0].median, "data in memory", ">=", 0.97)
 
 
+def checkpoint(ctx):
+    """On the disk of the build folder. Ours and dd in turn, on as many bytes."""
+    folder = os.path.join(ctx.scratch, "checkpoint")
+    os.makedirs(folder, exist_ok=True)
+    mib = 128 if ctx.quick else 1024
+    for mode, rival, what in (("save", "dd_write", "saved, until they are on the disk"), ("restore", "dd_read", "restored, from outside the page cache")):
+        result = ctx.side_by_side({name: lambda name=name: ctx.ours("checkpoint", name, folder, "--mib", mib) for name in (mode, rival)}, ctx.rounds(5))
+        row = Row("checkpoint", "%d MiB of variables %s" % (mib, what), "GB/s", result[mode][0])
+        row.note = "%s: %.3g GB/s" % ("dd conv=fdatasync" if mode == "save" else "dd", result[rival][0].median)
+        yield row.relative(row.ours.median / result[rival][0].median, "dd", ">=", 0.8)
+
+
 def scale(ctx):
     for name in ("add1", "mlp200", "e5x100"):
         rate, cpu = {}, {}
@@ -298,4 +310,4 @@ def clean_build(ctx):
     yield Row("build", "clean release build with tests, without ccache", "min", Series([(time.monotonic() - start) / 60])).below(10)
 
 
-GROUPS = {"dispatch": dispatch, "run": run, "queue": queue, "input": input, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "build": build}
+GROUPS = {"dispatch": dispatch, "run": run, "queue": queue, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "build": build}

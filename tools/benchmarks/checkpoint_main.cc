@@ -1,0 +1,127 @@
+// Times checkpoints of large variables, beside dd on the same disk.
+//
+//   checkpoint save FOLDER       a sample is the GB a second of a save, until it is on the disk
+//   checkpoint dd_write FOLDER   the same of dd conv=fdatasync
+//   checkpoint restore FOLDER    a sample is the GB a second of a restore; the file is not in the page cache
+//   checkpoint dd_read FOLDER    the same of dd
+//
+//   [--mib N]                    so many MiB of variables, 64 in each
+//
+// The two that read make a checkpoint first. What they put into FOLDER they delete.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+#include "tools/benchmarks/serve.h"
+#include "troupe/checkpoint.h"
+#include "troupe/files.h"
+#include "troupe/train/saver.h"
+#include "troupe/troupe.h"
+
+namespace {
+
+using namespace troupe;         // NOLINT
+using namespace troupe::bench;  // NOLINT
+
+constexpr int64_t kMib = 1 << 20, kEach = 64;
+
+struct Flags {
+  std::string mode, folder;
+  int64_t mib = 1024;
+};
+
+void Need(const absl::Status& s) {
+  if (s.ok()) return;
+  std::fprintf(stderr, "checkpoint: %s\n", s.ToString().c_str());
+  std::exit(1);
+}
+template <class T>
+T Need(absl::StatusOr<T> s) {
+  Need(s.status());
+  return *std::move(s);
+}
+
+// Takes the file out of the page cache. Without effect on file systems that are memory themselves.
+void Forget(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY);
+  if (fd < 0) Need(absl::NotFoundError(path + " cannot be opened"));
+  ::fsync(fd);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+}
+
+void Dd(const std::string& arguments) {
+  const std::string command = "dd bs=1M " + arguments + " 2>/dev/null";
+  if (std::system(command.c_str()) != 0) Need(absl::InternalError("'" + command + "' has failed"));
+}
+
+// Variables of `mib` MiB in all, in a session that has given them values.
+struct Model {
+  Scope root = Scope::NewRootScope();
+  std::unique_ptr<train::Saver> saver;
+  std::unique_ptr<Session> session;
+
+  explicit Model(int64_t mib) {
+    std::vector<Operation> starts;
+    for (int64_t i = 0; i < std::max<int64_t>(mib / kEach, 1); ++i) {
+      const Output noise = ops::RandomUniform(root, Const(root, {static_cast<int32_t>(kEach * kMib / 4)}),
+                                              DType::kFloat, {.seed = i + 1});
+      starts.push_back(Variable(root.WithOpName(StrCat("w", i)), noise).initializer());
+    }
+    saver = std::make_unique<train::Saver>(root, train::SaverOptions{.max_to_keep = 1});
+    Need(root.status());
+    session = Need(Session::Create());
+    Need(session->Extend(*root.graph()));
+    Need(session->Run({}, {}, starts, nullptr));
+  }
+};
+
+int Main(const Flags& flags) {
+  const int64_t bytes = std::max<int64_t>(flags.mib / kEach, 1) * kEach * kMib;
+  const auto rate = [&](const std::function<void()>& run) {
+    const Clock::time_point start = Clock::now();
+    run();
+    return 1e-9 * static_cast<double>(bytes) / SecondsSince(start);
+  };
+  const std::string prefix = files::Join(flags.folder, flags.mode), data = prefix + ".data-00000-of-00001";
+  const std::string plain = files::Join(flags.folder, flags.mode + ".plain");
+  int code = 0;
+  if (flags.mode == "dd_write") {
+    code = Serve("{}", [&] {
+      return rate([&] { Dd(StrCat("if=/dev/zero of='", plain, "' count=", bytes / kMib, " conv=fdatasync")); });
+    });
+    files::Delete(plain).IgnoreError();
+    return code;
+  }
+  Model model(flags.mib);
+  const train::SaveOptions alone = {.write_state = false};
+  if (flags.mode == "save") {
+    code = Serve("{}", [&] { return rate([&] { Need(model.saver->Save(*model.session, prefix, alone).status()); }); });
+  } else {
+    Need(model.saver->Save(*model.session, prefix, alone).status());
+    const bool ours = flags.mode == "restore";
+    code = Serve("{}", [&] {
+      Forget(data);
+      return rate([&] {
+        if (!ours) return Dd(StrCat("if='", data, "' of=/dev/null"));
+        Need(model.saver->Restore(*model.session, prefix));
+      });
+    });
+  }
+  DeleteCheckpoint(prefix).IgnoreError();
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Times checkpoints of large variables, beside dd");
+  app.add_option("mode", flags.mode)->required()->check(CLI::IsMember({"save", "dd_write", "restore", "dd_read"}));
+  app.add_option("folder", flags.folder)->required();
+  app.add_option("--mib", flags.mib);
+  CLI11_PARSE(app, argc, argv);
+  return Main(flags);
+}

@@ -91,6 +91,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
     spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
     if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->GiveUp(why);
   };
+  spec.abandoned = [weak = std::weak_ptr(impl->master)](const std::string& why) {
+    if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Abandon(why);
+  };
   const caf::actor first = spec.spawn(*in.system, 1);
   impl->master->Attach(first);
   in.root->children()->Adopt(std::move(spec), first);

@@ -134,6 +134,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void Close();
   // Ends the session because its actor died too often.
   void GiveUp(const std::string& why);
+  // The same when nobody restarts it any more, if it is down.
+  void Abandon(const std::string& why);
 
   // In the actor's turn.
   void Extend(extend_request request, Reply<extend_reply> reply);

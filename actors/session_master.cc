@@ -178,6 +178,15 @@ void SessionMaster::Detach(const caf::actor_addr& actor) {
   }
   for (const auto& [compile, r] : registering) WithdrawGraph(r->Unanswered(), compile);
   AnswerCalls(extends, compiles, why);
+  if (tasks_.all_given_up()) Abandon("nobody restarts it");
+}
+
+void SessionMaster::Abandon(const std::string& why) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (actor_ || !end_.ok()) return;
+  }
+  GiveUp(why);
 }
 
 void SessionMaster::Close() {

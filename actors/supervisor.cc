@@ -34,10 +34,22 @@ void Directory::GiveUp(const std::string& name, const std::string& why) {
   std::lock_guard<std::mutex> lock(mu_);
   given_up_[name] = why;
 }
+void Directory::GiveUpAll(const std::string& why) {
+  std::lock_guard<std::mutex> lock(mu_);
+  all_given_up_ = why;
+}
+bool Directory::all_given_up() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return !all_given_up_.empty();
+}
 absl::Status Directory::WhyDown(const std::string& name) const {
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = given_up_.find(name);
-  if (it == given_up_.end()) return Unavailable("the actor '", name, "' is being restarted; try again");
+  if (it == given_up_.end()) {
+    if (!all_given_up_.empty())
+      return FailedPrecondition("the actor '", name, "' is down and not restarted: ", all_given_up_);
+    return Unavailable("the actor '", name, "' is being restarted; try again");
+  }
   return FailedPrecondition("the actor '", name,
                             "' failed too often and is not restarted; the last time: ", it->second);
 }
@@ -184,6 +196,19 @@ void Children::StopAll() {
   }
 }
 
+void Children::Abandon(const std::string& why) {
+  // First: a child that dies from here on finds it.
+  directory_->GiveUpAll(why);
+  std::vector<std::function<void(const std::string&)>> tell;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& [number, c] : children_) {
+      if (c.spec.abandoned) tell.push_back(c.spec.abandoned);
+    }
+  }
+  for (const auto& f : tell) f(why);
+}
+
 size_t Children::size() const {
   std::lock_guard<std::mutex> lock(mu_);
   return children_.size();
@@ -295,16 +320,19 @@ caf::actor RootSupervisor::Spawn(caf::actor_system& system) {
 }
 
 void RootSupervisor::Died(caf::actor_system& system) {
-  caf::actor dead;  // goes without the lock
-  std::lock_guard<std::mutex> lock(mu_);
-  if (over_) return;
-  dead = std::exchange(actor_, nullptr);
-  if (decision_.OnFailure(std::chrono::steady_clock::now()).count() < 0) {
-    spdlog::error("the supervisor failed too often and is not restarted: nobody restarts its children any more");
-    return;
+  {
+    caf::actor dead;  // goes without the lock
+    std::lock_guard<std::mutex> lock(mu_);
+    if (over_) return;
+    dead = std::exchange(actor_, nullptr);
+    if (decision_.OnFailure(std::chrono::steady_clock::now()).count() >= 0) {
+      spdlog::warn("the supervisor failed; it is restarted");
+      actor_ = Spawn(system);
+      return;
+    }
   }
-  spdlog::warn("the supervisor failed; it is restarted");
-  actor_ = Spawn(system);
+  spdlog::error("the supervisor failed too often and is not restarted: nobody restarts its children any more");
+  children_->Abandon("the runtime's supervisor failed too often");
 }
 
 }  // namespace troupe

@@ -39,7 +39,8 @@
 // message dies with the supervisor, the next incarnation finds it there. Blocks: never.
 //
 // Nobody supervises the root. Its actor tells the runtime when it dies, which spawns the next one
-// at once (RootSupervisor); after too many deaths no more, and then nobody restarts its children.
+// at once (RootSupervisor); after too many deaths no more. Then nobody restarts its children: who
+// asks one that is down, then or later, is told so, and a session whose actor is down has ended.
 //
 // Tests of the edges, tests/cast/supervisor_test.cc:
 //   1, 3, 4  edges_1_and_3_and_4_a_child_that_fails_is_spawned_again_after_its_delay
@@ -121,6 +122,9 @@ struct ChildSpec {
   std::function<caf::actor(caf::actor_system&, uint64_t incarnation)> spawn;
   // Called in the supervisor's turn. May be empty.
   std::function<void(const std::string&why)> failed, gave_up;
+  // The root supervisor is not restarted: called on the thread on which that ended. Whether the
+  // child is alive nobody knows then. May be empty.
+  std::function<void(const std::string& why)> abandoned;
   // While it says false, the next incarnation is not spawned yet. May be empty.
   std::function<bool()> may_restart;
   std::function<void(uint64_t incarnation)> restarted;
@@ -136,6 +140,9 @@ class Directory {
   // being restarted, FAILED_PRECONDITION when it was given up.
   absl::Status WhyDown(const std::string& name) const;
   void GiveUp(const std::string& name, const std::string& why);
+  // From now on nobody restarts any of them.
+  void GiveUpAll(const std::string& why);
+  bool all_given_up() const;
   // 0 when there never was one. While the child is down: that of the next.
   uint64_t Incarnation(const std::string& name) const;
   void Forget(const std::string& name);
@@ -145,6 +152,7 @@ class Directory {
   mutable std::mutex mu_;
   std::map<std::string, std::pair<caf::actor, uint64_t>> actors_;
   std::map<std::string, std::string> given_up_;
+  std::string all_given_up_;  // why; empty: they are not
 };
 
 // The children of one supervisor. Belongs to whoever owns the supervisor, and is handed from its
@@ -171,6 +179,8 @@ class Children {
   bool OnDown(caf::event_based_actor* self, const caf::down_msg& down);
   void OnRestart(caf::event_based_actor* self, uint64_t number);
   void StopAll();
+  // For the root's: there will be no other supervisor.
+  void Abandon(const std::string& why);
   size_t size() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "actors/aside.h"
 #include "actors/executor/memory_tally.h"
@@ -263,6 +264,16 @@ absl::Status Charge(const Device& device, const resource_snapshot::Entry& entry,
   return absl::OkStatus();
 }
 
+// Tells those that wait for resources which are not in their places any more; `before`: what was.
+void TellDropped(const std::vector<ResourceContainers::Entry>& before, const ResourceContainers& containers) {
+  std::set<const Resource*> there;
+  for (const ResourceContainers::Entry& e : containers.Entries()) there.insert(e.object.get());
+  for (const ResourceContainers::Entry& e : before) {
+    const auto* const asked = dynamic_cast<const StateResource*>(e.object.get());
+    if (asked != nullptr && !there.contains(asked)) asked->Drop();
+  }
+}
+
 absl::Status Restore(ResourceContainers* containers, const Device& device, restore_resources& m) {
   std::vector<ResourceContainers::Entry> made;
   for (resource_snapshot::Entry& e : m.entries) {
@@ -273,7 +284,10 @@ absl::Status Restore(ResourceContainers* containers, const Device& device, resto
     if (auto* const asked = dynamic_cast<StateResource*>(object->get())) asked->LiveIn(containers);
     made.push_back({std::move(e.container), std::move(e.name), *std::move(object)});
   }
-  return containers->Put(made, m.whole);
+  const std::vector<ResourceContainers::Entry> before = containers->Entries();
+  TROUPE_RETURN_IF_ERROR(containers->Put(made, m.whole));
+  TellDropped(before, *containers);
+  return absl::OkStatus();
 }
 
 caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceContainers> containers,
@@ -303,7 +317,9 @@ caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceCo
         return promise;
       },
       [containers](const reset_resources& m) {
+        const std::vector<ResourceContainers::Entry> before = containers->Entries();
         for (const std::string& c : m.containers) containers->Clear(c);
+        TellDropped(before, *containers);
         return resources_reset{};
       },
       [self](const snapshot_resources& m) { return Snapshot(self, m); },

@@ -284,6 +284,12 @@ absl::Status MonitoredSession::Impl::Step(const Feeds& feeds, const Names& fetch
   proto::RunMetadata metadata;
   std::vector<Tensor> all;
   TROUPE_RETURN_IF_ERROR(session->Run(run, all_feeds, all_fetches, targets, &all, stats ? &metadata : nullptr));
+  // What died beside the step may have stopped those who fill the queues: a hook would save that.
+  if (CompanionsEnded()) {
+    beside = StopCompanions();
+    if (IsRecoverable(beside)) return std::exchange(beside, absl::OkStatus());
+    stop = true;
+  }
   auto next = all.begin() + static_cast<std::ptrdiff_t>(fetches.size());
   for (size_t i = 0; i < options.hooks.size(); ++i) {
     RunValues values;

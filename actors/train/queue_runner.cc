@@ -50,7 +50,10 @@ class Runner : public std::enable_shared_from_this<Runner> {
  private:
   void Enqueue(size_t i) { Run(enqueue_[i], Kind::kEnqueueEnded, i); }
   void Run(const Callable& op, Kind ended, size_t i) {
-    op.RunAsync({}, [self = shared_from_this(), ended, i](absl::Status s, std::vector<Tensor>) {
+    // An enqueue waits for room as long as it takes, whatever time the session's other steps have.
+    RunOptions without_deadline;
+    without_deadline.timeout_ms = -1;
+    op.RunAsync(without_deadline, {}, [self = shared_from_this(), ended, i](absl::Status s, std::vector<Tensor>) {
       self->Tell(std::make_shared<RunnerRequest>(ended, std::move(s)), i);
     });
   }

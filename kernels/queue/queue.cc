@@ -128,6 +128,7 @@ void QueueMachine::Handle(const StateRequestPtr& request, StateAnswers* answers)
       r->number = closed_;
       return answers->Add(std::move(r), absl::OkStatus());
     case QueueRequest::Kind::kCloseAndCancel:
+      cancelled_ |= !closed_;
       closed_ = true;
       for (QueueRequestPtr& e : enqueues_) {
         answers->Add(std::move(e), Cancelled("the enqueue was cancelled: ", spec_.What(), " was closed"));
@@ -290,7 +291,7 @@ absl::StatusOr<ResourceState> QueueMachine::Save() const {
   const auto add = [&](std::string key, Tensor t) { state.tensors.emplace_back(std::move(key), std::move(t)); };
   state::PutTypes(&state, "types", spec_.types);
   add("numbers", Numbers({spec_.capacity, spec_.capacity_bytes, spec_.min_after_dequeue, spec_.seed, spec_.seed2,
-                          closed_ ? 1 : 0, spec_.has_shapes() ? 1 : 0}));
+                          closed_ && !cancelled_ ? 1 : 0, spec_.has_shapes() ? 1 : 0}));
   for (size_t c = 0; c < spec_.shapes.size(); ++c) state::PutShape(&state, StrCat("shape_", c), spec_.shapes[c]);
   // What a dequeue has taken, and may give back, comes first.
   std::vector<const Element*> elements;

@@ -123,6 +123,9 @@ class QueueMachine : public StateMachine {
   const QueueSpec spec_;
   Line enqueues_, dequeues_;
   bool closed_ = false;
+  // It was closed to cancel what waited, which ends the work of those who fill it now: it is saved
+  // as open, for those who will after a restart.
+  bool cancelled_ = false;
   int64_t bytes_ = 0;  // of the elements in the queue
 };
 

@@ -80,13 +80,18 @@ void StateMachine::Open(const StateLetter& letter) {
     switch (letter.kind) {
       case StateLetter::Kind::kAsk:
         // Whoever has left has perhaps withdrawn it already.
-        if (!letter.request->left()) Handle(letter.request, &answers);
+        if (letter.request->left()) break;
+        dropped_.ok() ? Handle(letter.request, &answers) : answers.Add(letter.request, dropped_);
         break;
       case StateLetter::Kind::kWithdraw:
         Withdraw(letter.request, &answers);
         break;
       case StateLetter::Kind::kSave:
         state = Save();
+        break;
+      case StateLetter::Kind::kDrop:
+        dropped_ = absl::AbortedError(StrCat(What(), " was dropped: its container was reset or restored"));
+        AbortWaiting(dropped_, &answers);
         break;
     }
   });

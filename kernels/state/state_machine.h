@@ -16,6 +16,11 @@
 //                                                    wants any more, goes back               gone
 //   waiting              the actor dies            6 AbortWaiting: what it had taken goes
 //                                                    back, and it is answered ABORTED        answered
+//   waiting              the resource is dropped   7 as 6                                    answered
+//   (new)                asked after that          8 it is answered ABORTED                  answered
+//
+// A resource is dropped when its entry leaves its container: it was reset, restored or destroyed.
+// Nobody else will find it, so whoever waits would wait for ever.
 //
 // A kernel asks by AskState. It nearly always has its answer when Ask returns, since an actor that
 // nobody else asks runs on the asker's thread; otherwise the node waits (KernelContext::WaitFor),
@@ -27,6 +32,7 @@
 //   1, 2, 3  edges_1_to_3_a_request_is_answered_when_it_can_be
 //   4, 5     edges_4_and_5_what_a_withdrawn_request_had_taken_goes_back
 //   6        edge_6_what_an_aborted_request_had_taken_goes_back
+//   7, 8     edges_7_and_8_who_asks_a_dropped_resource_is_aborted
 #ifndef TROUPE_KERNELS_STATE_STATE_MACHINE_H_
 #define TROUPE_KERNELS_STATE_STATE_MACHINE_H_
 
@@ -90,7 +96,7 @@ class StateAnswers {
 };
 
 struct StateLetter {
-  enum class Kind : uint8_t { kAsk, kWithdraw, kSave };
+  enum class Kind : uint8_t { kAsk, kWithdraw, kSave, kDrop };
   Kind kind = Kind::kAsk;
   StateRequestPtr request;
 };
@@ -120,6 +126,7 @@ class StateMachine {
  private:
   // Held while a call is at work, for those who only look.
   mutable std::mutex at_work_;
+  absl::Status dropped_;  // what those hear who ask later; OK while it stands in a container
 };
 
 // Hands letters to a machine, one at a time.
@@ -165,6 +172,8 @@ class StateResource : public Resource {
     request->Leave();
     mailbox_->Send({StateLetter::Kind::kWithdraw, std::move(request)});
   }
+  // Its entry has left its container.
+  void Drop() const { mailbox_->Send({StateLetter::Kind::kDrop, std::make_shared<StateRequest>()}); }
   StateMailbox* mailbox() const { return mailbox_.get(); }
   const std::shared_ptr<StateMachine>& machine() const { return machine_; }
 

@@ -311,6 +311,30 @@ BOOST_AUTO_TEST_CASE(companions_live_with_their_session) {
   BOOST_TEST(absl::IsDataLoss(t.session->Close()));
 }
 
+// Nothing is saved of a step beside which companions have met the loss of the session: those who fill
+// queues have been stopped.
+BOOST_AUTO_TEST_CASE(hooks_do_not_see_a_step_beside_which_the_session_was_lost) {
+  Monitored t;
+  std::vector<Beside*> made;
+  t.options.start_companions = [&](Session&) -> absl::StatusOr<std::unique_ptr<Companions>> {
+    auto one = std::make_unique<Beside>(&t.told);
+    made.push_back(one.get());
+    return one;
+  };
+  t.Start();
+  (void)t.Told();
+  made.back()->result = absl::AbortedError("an actor died");
+  made.back()->stop = true;
+  REQUIRE_OK(t.Run());
+  BOOST_TEST(t.Told() == "a.before b.before stopped a.created b.created a.before b.before a.after b.after");
+  BOOST_TEST(t.session->sessions_made() == 2);
+  made.back()->result = absl::DataLossError("a file is damaged");
+  made.back()->stop = true;
+  REQUIRE_OK(t.Run());
+  BOOST_TEST(t.session->ShouldStop());
+  BOOST_TEST(absl::IsDataLoss(t.session->Close()));
+}
+
 // The graph's queue runners need no word of the program.
 BOOST_AUTO_TEST_CASE(queue_runners_work_beside_the_steps) {
   const Scope root = Scope::NewRootScope();

@@ -84,6 +84,34 @@ BOOST_AUTO_TEST_CASE(edge_6_what_an_aborted_request_had_taken_goes_back) {
   BOOST_TEST(Size(*q) == "OK 2");
 }
 
+BOOST_AUTO_TEST_CASE(edges_7_and_8_who_asks_a_dropped_resource_is_aborted) {
+  const auto q = NewQueue(Spec(2));
+  const auto waits = Dequeue(*q);
+  q->Drop();
+  BOOST_TEST(Outcome(waits) == "ABORTED: FIFOQueue 'q' was dropped: its container was reset or restored");
+  BOOST_TEST(Outcome(Enqueue(*q, {1})).substr(0, 8) == "ABORTED:");
+  BOOST_TEST(Outcome(Dequeue(*q)).substr(0, 8) == "ABORTED:");
+}
+
+// To cancel ends the work of those who fill a queue now. Whoever goes on from what was saved fills
+// it anew; the end of the input is an end for him, too.
+BOOST_AUTO_TEST_CASE(a_queue_that_was_cancelled_is_saved_as_open) {
+  for (const bool ended : {false, true}) {
+    const auto q = NewQueue(Spec(5));
+    Enqueue(*q, {1});
+    if (ended) Close(*q);
+    Close(*q, true);
+    absl::StatusOr<ResourceState> saved = absl::UnknownError("");
+    q->Save([&](absl::StatusOr<ResourceState> state) { saved = std::move(state); });
+    BOOST_REQUIRE_MESSAGE(saved.ok(), saved.status());
+    const auto restored = MakeResource("q", *saved);
+    BOOST_REQUIRE_MESSAGE(restored.ok(), restored.status());
+    const auto& again = static_cast<const Queue&>(**restored);
+    BOOST_TEST(Outcome(Ask(again, QueueRequest::Kind::kIsClosed)) == (ended ? "OK 1" : "OK 0"));
+    BOOST_TEST(Size(again) == "OK 1");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(closed_queues_do_what_tensorflows_do) {
   for (const std::string kind : {"FIFOQueue", "RandomShuffleQueue"}) {
     const auto q = NewQueue(Spec(10, kind));

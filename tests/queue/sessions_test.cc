@@ -67,6 +67,23 @@ struct OneQueue {
   std::unique_ptr<Session> session;
 };
 
+// A reset leaves nobody waiting for what nobody else finds any more.
+BOOST_AUTO_TEST_CASE(who_waits_in_a_queue_that_is_reset_is_aborted) {
+  OneQueue one;
+  std::promise<absl::Status> told;
+  one.session->RunAsync({}, {one.dequeue}, {}, [&](absl::Status s, std::vector<Tensor>) { told.set_value(s); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  TROUPE_REQUIRE_OK(one.session->Reset({""}));
+  auto end = told.get_future();
+  BOOST_REQUIRE(end.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+  const absl::Status s = end.get();
+  BOOST_TEST(absl::IsAborted(s), s);
+  BOOST_TEST(s.message().find("was dropped") != std::string::npos, s);
+  // The next one is as new.
+  TROUPE_REQUIRE_OK(one.Put(3));
+  BOOST_TEST(one.Get(one.dequeue).find('3') != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_queue_is_used_by_many_steps) {
   OneQueue one(10);
   TROUPE_REQUIRE_OK(one.Put(1));

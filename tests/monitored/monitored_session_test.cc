@@ -311,8 +311,8 @@ BOOST_AUTO_TEST_CASE(companions_live_with_their_session) {
   BOOST_TEST(absl::IsDataLoss(t.session->Close()));
 }
 
-// Nothing is saved of a step beside which companions have met the loss of the session: those who fill
-// queues have been stopped.
+// Nothing is saved of a step beside which companions have met the loss of the session: those who
+// fill queues have been stopped.
 BOOST_AUTO_TEST_CASE(hooks_do_not_see_a_step_beside_which_the_session_was_lost) {
   Monitored t;
   std::vector<Beside*> made;

@@ -44,7 +44,7 @@ struct Abandoned {
     RunOptions soon;
     soon.timeout_ms = 20000;
     std::vector<Tensor> out;
-    return session->Run(soon, {{"x", Tensor::Scalar(1.0f)}}, {what}, {}, &out);
+    return session->Run(soon, {{"x", Tensor::Scalar(1.0f)}}, {what}, {}, &out, nullptr);
   }
 
   const spdlog::level::level_enum before = spdlog::get_level();

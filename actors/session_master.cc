@@ -178,7 +178,7 @@ void SessionMaster::Detach(const caf::actor_addr& actor) {
   }
   for (const auto& [compile, r] : registering) WithdrawGraph(r->Unanswered(), compile);
   AnswerCalls(extends, compiles, why);
-  if (tasks_.all_given_up()) Abandon("nobody restarts it");
+  if (tasks_.root_is_over()) Abandon("nobody restarts it");
 }
 
 void SessionMaster::Abandon(const std::string& why) {

@@ -44,17 +44,28 @@ int StepCut::Look(std::vector<Step>* resting) const {
   return busy;
 }
 
+void StepCut::Order(const Signatures& signatures) {
+  std::vector<const QueueUse*> uses;
+  for (const auto& s : signatures) uses.push_back(&s->queues);
+  const std::vector<int> order = QueueUse::Order(uses);
+  last_ = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    last_ = std::max(last_, order[i]);
+    if (uses[i]->Ordered()) signatures[i]->SetLevel(order[i]);
+  }
+}
+
 int StepCut::Busy() {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  if (held_ > 1 && now - since_ > patience_) {
+    patience_ *= 2;
+    gate_->Reopen();
+    held_ = 0;
+  }
   if (held_ == 0) {
-    std::vector<const QueueUse*> uses;
-    const Signatures signatures = living_();
-    for (const auto& s : signatures) uses.push_back(&s->queues);
-    const std::vector<int> order = QueueUse::Order(uses);
-    for (size_t i = 0; i < order.size(); ++i) {
-      if (uses[i]->Ordered()) signatures[i]->SetLevel(order[i]);
-      last_ = std::max(last_, order[i]);
-    }
+    Order(living_());
     held_ = 1;
+    gate_->ShutBelow(held_);
   }
   for (;;) {
     std::vector<Step> resting, again;
@@ -63,6 +74,7 @@ int StepCut::Busy() {
     if (held_ != StepGate::kAllLevels) {
       held_ = held_ <= last_ ? held_ + 1 : StepGate::kAllLevels;
       gate_->ShutBelow(held_);
+      since_ = now;
       continue;
     }
     if (resting.empty()) return 0;

@@ -7,6 +7,10 @@
 // which it counts as done or as not begun (QueueUse::RestsAt). Steps that neither update nor fill
 // are let through.
 //
+// A step that rests is woken by what steps of higher levels still put in, and may then wait for
+// more than they have given. So when nothing goes on for a while, the gate is opened for a moment,
+// and all begins anew; each time there is more patience, since a step may only be slow.
+//
 // That a step waits for elements is no answer for good, since another may put some in. So when all
 // levels are held and all steps seem to rest, they are asked once more: those that rested twice in
 // the same place have rested in between.
@@ -16,6 +20,7 @@
 #ifndef TROUPE_ACTORS_STEP_CUT_H_
 #define TROUPE_ACTORS_STEP_CUT_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -34,12 +39,15 @@ class StepCut {
 
  private:
   using Step = std::pair<const ExecutorSet*, int64_t>;  // the number of the step
+  void Order(const Signatures& signatures);
   // Those that do not rest, of the levels that are held.
   int Look(std::vector<Step>* resting) const;
 
   StepGate* const gate_;
   const std::function<Signatures()> living_;
   int held_ = 0, last_ = 0;
+  SteadyTime since_;  // nothing has gone on
+  std::chrono::milliseconds patience_{100};
 };
 
 }  // namespace troupe

@@ -1,8 +1,11 @@
 #include "actors/step_gate.h"
 
 #include <chrono>
+#include <new>
 #include <system_error>
 #include <thread>
+
+#include "actors/actor_thread.h"
 
 namespace troupe {
 namespace {
@@ -34,7 +37,11 @@ class Lookout {
     std::unique_lock<std::mutex> lock(mu_);
     while (!changed_.wait_for(lock, kLook, [this] { return over_; })) {
       lock.unlock();
-      look_();
+      try {
+        look_();
+      } catch (const std::bad_alloc&) {
+        // The next look may have memory.
+      }
       lock.lock();
     }
   }
@@ -93,6 +100,8 @@ void StepGate::LookThroughQueue() {
       it = queue_.erase(it);
     }
   }
+  // A callback that runs a step of updates would wait for the gate, and the gate for the callback.
+  const NoBlockingHere refused;
   for (auto& [call, status] : ended) call.begin(std::move(status));
 }
 
@@ -135,6 +144,7 @@ void StepGate::Open() {
     begin.swap(queue_);
     changed_.notify_all();
   }
+  const NoBlockingHere refused;
   for (Queued& call : begin) call.begin(absl::OkStatus());
 }
 

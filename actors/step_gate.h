@@ -72,6 +72,8 @@ class StepGate {
   // steps, or another caller, are still under way after `at`, and CANCELLED when the session is
   // closed; `work` is not called then.
   absl::Status WhileShut(SteadyTime at, const std::function<int()>& busy, const std::function<absl::Status()>& work);
+  // For `busy`, which then shuts it again: all that wait begin, or wait anew at their level of now.
+  void Reopen() { Open(); }
   void ShutBelow(int level) { shut_.store(level, std::memory_order_seq_cst); }
 
  private:

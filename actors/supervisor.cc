@@ -34,22 +34,18 @@ void Directory::GiveUp(const std::string& name, const std::string& why) {
   std::lock_guard<std::mutex> lock(mu_);
   given_up_[name] = why;
 }
-void Directory::GiveUpAll(const std::string& why) {
+void Directory::RootIsOver() {
   std::lock_guard<std::mutex> lock(mu_);
-  all_given_up_ = why;
+  root_is_over_ = true;
 }
-bool Directory::all_given_up() const {
+bool Directory::root_is_over() const {
   std::lock_guard<std::mutex> lock(mu_);
-  return !all_given_up_.empty();
+  return root_is_over_;
 }
 absl::Status Directory::WhyDown(const std::string& name) const {
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = given_up_.find(name);
-  if (it == given_up_.end()) {
-    if (!all_given_up_.empty())
-      return FailedPrecondition("the actor '", name, "' is down and not restarted: ", all_given_up_);
-    return Unavailable("the actor '", name, "' is being restarted; try again");
-  }
+  if (it == given_up_.end()) return Unavailable("the actor '", name, "' is being restarted; try again");
   return FailedPrecondition("the actor '", name,
                             "' failed too often and is not restarted; the last time: ", it->second);
 }
@@ -198,11 +194,12 @@ void Children::StopAll() {
 
 void Children::Abandon(const std::string& why) {
   // First: a child that dies from here on finds it.
-  directory_->GiveUpAll(why);
+  directory_->RootIsOver();
   std::vector<std::function<void(const std::string&)>> tell;
   {
     std::lock_guard<std::mutex> lock(mu_);
     for (const auto& [number, c] : children_) {
+      directory_->GiveUp(c.spec.name, why);
       if (c.spec.abandoned) tell.push_back(c.spec.abandoned);
     }
   }

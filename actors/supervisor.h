@@ -140,9 +140,10 @@ class Directory {
   // being restarted, FAILED_PRECONDITION when it was given up.
   absl::Status WhyDown(const std::string& name) const;
   void GiveUp(const std::string& name, const std::string& why);
-  // From now on nobody restarts any of them.
-  void GiveUpAll(const std::string& why);
-  bool all_given_up() const;
+  // From now on nobody restarts the root supervisor's children, also those that come later. Workers
+  // that live go on to restart theirs.
+  void RootIsOver();
+  bool root_is_over() const;
   // 0 when there never was one. While the child is down: that of the next.
   uint64_t Incarnation(const std::string& name) const;
   void Forget(const std::string& name);
@@ -152,7 +153,7 @@ class Directory {
   mutable std::mutex mu_;
   std::map<std::string, std::pair<caf::actor, uint64_t>> actors_;
   std::map<std::string, std::string> given_up_;
-  std::string all_given_up_;  // why; empty: they are not
+  bool root_is_over_ = false;
 };
 
 // The children of one supervisor. Belongs to whoever owns the supervisor, and is handed from its

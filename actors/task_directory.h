@@ -36,8 +36,8 @@ class TaskDirectory {
   // Null while the worker is being restarted.
   caf::actor worker(uint32_t task) const;
   absl::Status WhyDown(uint32_t task) const;
-  // Whether nobody restarts any actor of the runtime any more.
-  bool all_given_up() const { return actors_->all_given_up(); }
+  // Whether nobody restarts workers and sessions any more.
+  bool root_is_over() const { return actors_->root_is_over(); }
   // That of the worker that answered last; 0: none has.
   uint64_t incarnation(uint32_t task) const { return tasks_[task].incarnation; }
 

@@ -1,7 +1,9 @@
 #include "troupe/train/monitored_session.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "actors/call_wait.h"
 #include "actors/train/ready_board.h"
@@ -212,8 +214,17 @@ struct MonitoredSession::Impl {
     session = nullptr;
     return s;
   }
-  bool CompanionsEnded() const {
-    return std::any_of(companions.begin(), companions.end(), [](const auto& c) { return c->should_stop(); });
+  // What a user's class throws here says that training cannot go on.
+  template <class F>
+  bool StopsOrThrows(const char* what, F&& f) {
+    const absl::StatusOr<bool> stops = Guarded(what, [&]() -> absl::StatusOr<bool> { return f(); });
+    if (!stops.ok()) beside.Update(stops.status());
+    return !stops.ok() || *stops;
+  }
+  bool CompanionsEnded() {
+    return std::any_of(companions.begin(), companions.end(), [this](const auto& c) {
+      return StopsOrThrows("Companions::should_stop", [&] { return c->should_stop(); });
+    });
   }
   absl::Status MakeOnce() {
     TROUPE_ASSIGN_OR_RETURN(session,
@@ -237,6 +248,9 @@ struct MonitoredSession::Impl {
   }
   // `left`: how many more may be made after a failure that can be recovered.
   absl::Status Make(int* left) {
+    stop = false;
+    beside = absl::OkStatus();
+    std::chrono::milliseconds pause(1);
     for (;;) {
       if (session != nullptr) {
         Drop().IgnoreError();
@@ -250,6 +264,9 @@ struct MonitoredSession::Impl {
         if (!s.ok()) Drop().IgnoreError();
         return s;
       }
+      // What died may be restarted after a second only.
+      std::this_thread::sleep_for(pause);
+      pause = std::min(2 * pause, std::chrono::milliseconds(1000));
     }
   }
   absl::Status Step(const Feeds& feeds, const Names& fetches, const Names& targets, std::vector<Tensor>* outputs);
@@ -286,7 +303,7 @@ absl::Status MonitoredSession::Impl::Step(const Feeds& feeds, const Names& fetch
   TROUPE_RETURN_IF_ERROR(session->Run(run, all_feeds, all_fetches, targets, &all, stats ? &metadata : nullptr));
   // What died beside the step may have stopped those who fill the queues: a hook would save that.
   if (CompanionsEnded()) {
-    beside = StopCompanions();
+    beside.Update(StopCompanions());
     if (IsRecoverable(beside)) return std::exchange(beside, absl::OkStatus());
     stop = true;
   }
@@ -353,11 +370,13 @@ absl::Status MonitoredSession::Run(const FeedList& feeds, const NameList& fetche
 bool MonitoredSession::ShouldStop() {
   Impl& m = *impl_;
   if (m.closed || m.stop || !m.failed.ok() || !m.beside.ok()) return true;
-  if (std::any_of(m.options.hooks.begin(), m.options.hooks.end(), [](const auto& h) { return h->ShouldStop(); })) {
+  if (std::any_of(m.options.hooks.begin(), m.options.hooks.end(), [&m](const auto& h) {
+        return m.StopsOrThrows("Hook::ShouldStop", [&] { return h->ShouldStop(); });
+      })) {
     return true;
   }
   if (!m.CompanionsEnded()) return false;
-  m.beside = m.StopCompanions();
+  m.beside.Update(m.StopCompanions());
   m.stop = true;
   int left = m.options.max_recoveries;
   if (!IsRecoverable(m.beside) || --left < 0) return true;

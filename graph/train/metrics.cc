@@ -49,8 +49,15 @@ Output Weights(const Scope& s, const Output& weights, const Output& like) {
   const PartialTensorShape shape = s.ShapeOf(weights);
   if (shape.known_rank() && shape.rank() == 0) return Build(s, "Mul", {ones, CastTo(s, weights, DType::kFloat)});
   const Output flat = Flat(s, weights, DType::kFloat);
+  if (shape.known_rank()) return Paired(s, flat, weights, like, "weights");
   // Of unknown rank it may be one number for all.
-  return shape.known_rank() ? Paired(s, flat, weights, like, "weights") : Build(s, "Mul", {ones, flat});
+  const Output size = Build(s, "Size", {flat});
+  const Output fits =
+      Build(s, "LogicalOr", {Build(s, "Equal", {size, 1}), Build(s, "Equal", {size, Build(s, "Size", {ones})})});
+  const Operation check = EmitLists(
+      s, "Assert",
+      {InputList({fits}), InputList({Input("weights are neither one nor as many as what they weigh"), size})});
+  return Build(s.WithControlDependencies(check), "Mul", {ones, flat});
 }
 
 Variable Zeros(const Scope& s, const char* name, const TensorShape& shape) {

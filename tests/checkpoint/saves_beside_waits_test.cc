@@ -85,6 +85,26 @@ BOOST_AUTO_TEST_CASE(a_step_that_waits_for_gradients_does_not_hold_up_a_save) {
   }
 }
 
+// Whoever brings the gradients may run for the first time when the save has begun already.
+BOOST_AUTO_TEST_CASE(a_signature_that_comes_while_a_save_waits_has_its_place) {
+  Replicas r(/*old=*/false, /*required=*/1, /*early=*/true);
+  auto session = NewSession(r.root);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {r.init}, nullptr));
+  absl::Status chief, saved, worker;
+  // It has begun, so it must come to its end.
+  std::thread waits([&] { chief = session->Run({}, {}, {r.chief}, nullptr); });
+  std::this_thread::sleep_for(kShort);
+  std::thread saves(
+      [&] { saved = r.saver->Save(*session, "mem://comes_later/m", SaveOptions{.timeout_ms = 10'000}).status(); });
+  std::this_thread::sleep_for(kShort);
+  worker = session->Run({}, {}, {r.worker}, nullptr);
+  saves.join();
+  TROUPE_REQUIRE_OK(worker);
+  waits.join();
+  TROUPE_REQUIRE_OK(chief);
+  TROUPE_REQUIRE_OK(saved);
+}
+
 // Each gradient is in `w` or in the accumulators, also where the chief, having begun, must go on to
 // the end of its step: then the workers are the last that are held back.
 BOOST_AUTO_TEST_CASE(each_gradient_is_in_the_variable_or_held) {

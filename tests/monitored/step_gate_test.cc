@@ -4,6 +4,8 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
+#include "actors/actor_thread.h"
+
 namespace troupe {
 namespace {
 
@@ -182,6 +184,25 @@ BOOST_AUTO_TEST_CASE(a_queued_call_needs_no_token_of_its_caller) {
   };
   BOOST_TEST(c.gate.WhileShut(SteadyTime::max(), busy, [] { return absl::OkStatus(); }).ok());
   BOOST_TEST(absl::IsCancelled(told), told);
+}
+
+// Whoever waits in such a callback for the gate would keep it shut.
+BOOST_AUTO_TEST_CASE(what_is_called_at_the_gate_may_not_block) {
+  Closed c;
+  int told = 0;
+  const auto queue = [&](const Deadline& deadline) {
+    BOOST_TEST(c.gate.Queue(deadline, nullptr, [&](absl::Status) {
+      BOOST_TEST(MustNotBlockHere());
+      ++told;
+    }));
+  };
+  BOOST_TEST(Shut(c.gate, [&] {
+               queue(Deadline::In(1, std::chrono::steady_clock::now()));
+               queue({});
+               std::this_thread::sleep_for(std::chrono::milliseconds(50));
+             }).ok());
+  BOOST_TEST(told == 2);
+  BOOST_TEST(!MustNotBlockHere());
 }
 
 // Also while the snapshot is taken: that may take as long as another session's update.

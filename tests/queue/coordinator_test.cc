@@ -208,11 +208,11 @@ BOOST_AUTO_TEST_CASE(runners_fill_a_queue_and_close_it) {
 
 // The session's default deadline is for the program's steps: a runner may wait for room for long.
 BOOST_AUTO_TEST_CASE(runners_have_no_deadline) {
-  Pipeline quick(2, 1, 1);
+  Pipeline quick(2, 1, 500);
   Coordinator coordinator(*quick.session);
   TROUPE_REQUIRE_OK(StartQueueRunners(*quick.session, coordinator, *quick.root.graph()));
-  // Its enqueues wait for numbers, far longer than a millisecond.
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // Its enqueues wait for numbers, longer than half a second.
+  std::this_thread::sleep_for(std::chrono::milliseconds(900));
   BOOST_TEST(!coordinator.ShouldStop());
   RunOptions slow;
   slow.timeout_ms = -1;

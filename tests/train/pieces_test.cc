@@ -182,6 +182,24 @@ BOOST_AUTO_TEST_CASE(metrics_pair_by_the_shapes_of_the_step) {
   }
 }
 
+// Weights of which not even the rank is known are one number, or as many as the values.
+BOOST_AUTO_TEST_CASE(weights_of_unknown_rank_are_counted) {
+  const Scope s = Scope::NewRootScope();
+  const Output values = Build(s, "Placeholder", {}, {{"dtype", DType::kFloat}});
+  const Output weights = Build(s, "Placeholder", {}, {{"dtype", DType::kFloat}});
+  const train::Metric metric = train::MeanMetric(s, values, weights);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s.status().ToString());
+  const auto session = StartAll(s);
+  const auto run = [&](const Tensor& v, const Tensor& w) {
+    std::vector<Tensor> out;
+    return session->Run({{values, v}, {weights, w}}, {metric.update}, {}, &out);
+  };
+  BOOST_TEST(run(Tensor::Vector<float>({1, 2}), Tensor::Scalar(2.0f)).ok());
+  BOOST_TEST(run(Tensor::Vector<float>({1, 2}), Tensor::Vector<float>({1, 3})).ok());
+  const absl::Status bad = run(Tensor::Vector<float>({1}), Tensor::Vector<float>({1, 2, 3}));
+  BOOST_TEST(absl::IsInvalidArgument(bad), bad);
+}
+
 // However threads run: the step counts before the average moves.
 BOOST_AUTO_TEST_CASE(an_average_reads_the_number_of_updates_behind_the_update) {
   for (int i = 0; i < 20; ++i) {

@@ -1,5 +1,5 @@
-// Training whose actors are killed a thousand times: no update is lost or applied twice, and nothing
-// is left behind.
+// Training whose actors are killed a thousand times: no update is lost or applied twice, and
+// nothing is left behind.
 #include <fstream>
 #include <future>
 #include <map>

@@ -1,5 +1,5 @@
-// The programs at the top of the headers for training and input, as they stand there (quotes_test.cc
-// compares them), compiled and run.
+// The programs at the top of the headers for training and input, as they stand there
+// (quotes_test.cc compares them), compiled and run.
 #include <boost/test/unit_test.hpp>
 
 #include "troupe/lookup.h"

@@ -17,8 +17,8 @@
 namespace troupe::testing {
 
 // What `program` prints, run in `folder` with graphs as in TensorFlow 1; it finds TensorFlow as
-// `tf` and its first version as `v1`. None, and a line that says so, where there is no TensorFlow. A
-// program that fails ends the test case with the end of what it said.
+// `tf` and its first version as `v1`. None, and a line that says so, where there is no TensorFlow.
+// A program that fails ends the test case with the end of what it said.
 inline std::optional<std::string> RunPython(const std::string& folder, const std::string& program) {
   const char* const named = std::getenv("TROUPE_TENSORFLOW_PYTHON");
   const std::string python = named != nullptr ? named : "python3";

@@ -4,6 +4,10 @@
 // does the update that an optimizer makes of it: a step costs what its rows cost, however large the
 // table is. A table may be parted among several variables, which may live on several devices.
 //
+// Source of the semantics: tf.nn.embedding_lookup and embedding_lookup_sparse (without max_norm);
+// section 4.2 of "TensorFlow: A System for Large-Scale Machine Learning" (2016) for tables on
+// several devices.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_EMBEDDING_H_
 #define TROUPE_TRAIN_EMBEDDING_H_

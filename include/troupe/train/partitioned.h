@@ -5,6 +5,10 @@
 // keeps the parts as slices of one tensor "<name>", and so an optimizer's slots of them; it reads
 // them back into other numbers of parts, or from one that was never cut.
 //
+// Source of the semantics: tf.get_variable's partitioner, tf.fixed_size_partitioner and
+// tf.variable_axis_size_partitioner; names and slices of checkpoints are TensorFlow's. A part of a
+// variable has nothing to do with the parts of a step.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_PARTITIONED_H_
 #define TROUPE_TRAIN_PARTITIONED_H_

@@ -29,8 +29,8 @@ enum class Parting {
 // table[ids], of shape `ids` + table[1:]. `ids`: int32 or int64, of any shape; one that is not in
 // the table is INVALID_ARGUMENT in the step.
 Output EmbeddingLookup(const ScopeAt& at, const Variable& table, const Output& ids);
-// The same of a table in parts. The scope's error when there is no part, or when the parts' numbers
-// of rows are not known (kDiv).
+// The same of a table in variable parts. The scope's error when there is no part, or when the
+// parts' numbers of rows are not known (kDiv).
 Output EmbeddingLookup(const ScopeAt& at, const std::vector<Variable>& parts, const Output& ids,
                        Parting parting = Parting::kMod);
 

@@ -13,7 +13,7 @@ namespace {
 using Key = std::pair<std::string, std::string>;
 
 bool IsVariable(const Node& n) { return n.op().Has(OpTrait::kVariable); }
-bool IsTable(const Node& n) { return n.op().name.find("HashTable") != std::string::npos && n.num_inputs() == 0; }
+bool IsTable(const Node& n) { return n.op().Has(OpTrait::kTableHandle) && n.num_inputs() == 0; }
 
 const Node* NodeOf(const Graph& graph, const std::string& tensor_or_node) {
   if (const Node* const n = graph.Find(tensor_or_node)) return n;

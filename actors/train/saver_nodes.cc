@@ -23,6 +23,11 @@ Tensor Texts(const std::vector<const Saved*>& some, bool slices) {
   return Tensor::Vector<std::string>(absl::Span<const std::string>(list));
 }
 
+// Whether `out` is the value of its node's first input.
+bool HandsOn(const NodeOut& out) {
+  return out.node != nullptr && out.index == 0 && out.node->op().Has(OpTrait::kForwardsInput);
+}
+
 Operation SaveTo(const Scope& here, const Output& to, const std::vector<const Saved*>& some) {
   const Scope below = here.NewSubScope("SaveV2");
   const Output list = Const(below.WithOpName("tensor_names"), Texts(some, false));
@@ -181,7 +186,7 @@ absl::Status Saver::FindAssignments(const Graph& graph) {
     }
     if ((op != "Assign" && op != "AssignVariableOp") || n->num_inputs() != 2) continue;
     NodeOut value = n->input(1);
-    while (value.node != nullptr && value.node->op().name == "Identity") value = value.node->input(0);
+    while (HandsOn(value)) value = value.node->input(0);
     if (value.node == nullptr || value.node->op().name != "RestoreV2") continue;
     const absl::StatusOr<Tensor> names = constant(value.node->input(1)), slices = constant(value.node->input(2));
     if (!names.ok() || !slices.ok() || names->num_elements() <= value.index || slices->num_elements() <= value.index ||
@@ -251,8 +256,7 @@ bool Saver::SavesWhatItRestores(const Graph& graph) const {
     }
     for (int i = 0; i < count; ++i) {
       NodeOut value = n->input(3 + i);
-      while (value.node != nullptr &&
-             (value.node->op().name == "Identity" || value.node->op().name == "ReadVariableOp"))
+      while (HandsOn(value) || (value.node != nullptr && value.node->op().Has(OpTrait::kReadsVariable)))
         value = value.node->input(0);
       if (value.node == nullptr) return false;
       saved.emplace(names->data<std::string>()[i], slices->data<std::string>()[i], value.node->name());

@@ -30,7 +30,10 @@ NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std:
     }
   }
   for (const auto& [key, value] : attrs) b.Attr(key, value);
-  if (op == "Merge" && args.size() == 1 && attrs.Has("N")) b.AllowMissingInputs();
+  if (args.size() == 1 && attrs.Has("N")) {
+    const OpDef* def = graph_->ops().Find(op);
+    if (def != nullptr && def->control_flow == ControlFlow::kMerge) b.AllowMissingInputs();
+  }
   absl::StatusOr<Node*> node = b.Build();
   if (!node.ok()) {
     Fail(node.status());

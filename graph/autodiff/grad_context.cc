@@ -98,14 +98,14 @@ void GradContext::Settle(Node* n) {
     b_.Gate(n, target_);
     return;
   }
-  const std::string& op = n->op().name;
-  if (op == "ZerosLike") {
+  const OpDef& op = n->op();
+  if (op.Has(OpTrait::kZeros)) {
     const NodeOut of = n->input(0);
     Replace(n, b_.Zeros(of, target_, BaseType(of.dtype())));
     return;
   }
-  if (all_forward && n->op().Has(OpTrait::kReadsOnlyShape)) {
-    if (op == "Shape") {
+  if (all_forward && op.Has(OpTrait::kReadsOnlyShape)) {
+    if (op.Has(OpTrait::kShape) && n->num_outputs() == 1) {
       const PartialTensorShape known = b_.forward_.Shape(n->input(0));
       const DType type = n->output_type(0);
       if (known.IsFullyDefined()) {

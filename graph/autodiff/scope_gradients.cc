@@ -14,8 +14,9 @@ namespace {
 bool IsReadOf(NodeOut value, NodeOut handle) {
   while (value.valid() && value != handle) {
     const Node* n = value.node;
-    const std::string& op = n->op().name;
-    const bool hands_on = n->op().Has(OpTrait::kReadsVariable) || op == "Identity" ||
+    const OpDef& op = n->op();
+    const bool hands_on = op.Has(OpTrait::kReadsVariable) ||
+                          (op.Has(OpTrait::kForwardsInput) && op.Has(OpTrait::kPassesGradient)) ||
                           (n->IsSwitch() && n->input(1).valid() && !n->input(1).node->IsLoopCond()) ||
                           (n->IsEnter() && n->Attr<bool>("is_constant").value_or(false));
     if (!hands_on) return false;

@@ -1,5 +1,7 @@
 // The mini-language of op definitions: parses what OpBuilder collected.
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <set>
 
 #include <google/protobuf/text_format.h>
@@ -341,6 +343,14 @@ absl::StatusOr<OpDef> OpBuilder::Finish() const {
   }
   if (error.empty() && op.gradient != nullptr && !op.not_differentiable.empty()) {
     error = "it has a Gradient and says that it is NotDifferentiable";
+  }
+  constexpr OpTrait kOfAnInput[] = {OpTrait::kForwardsInput, OpTrait::kShape, OpTrait::kSize,
+                                    OpTrait::kRank,          OpTrait::kZeros, OpTrait::kPassesGradient,
+                                    OpTrait::kReadsVariable};
+  const bool of_an_input =
+      std::any_of(std::begin(kOfAnInput), std::end(kOfAnInput), [&](OpTrait t) { return op.Has(t); });
+  if (error.empty() && of_an_input && (op.inputs.empty() || op.outputs.empty())) {
+    error = "it has a trait that speaks of an input and an output, but not both of these";
   }
   if (!error.empty()) return InvalidArgument("definition of op '", op.name, "': ", error);
   return op;

@@ -169,8 +169,8 @@ absl::Status ShapeRefiner::SetShape(NodeOut out, const PartialTensorShape& s) {
 
 Tensor ShapeRefiner::ConstantValue(NodeOut out) const { return ConstantValue(out, 0); }
 
-// Which ops give shapes and how their values follow from their inputs is knowledge about these few
-// ops' meaning; the refiner runs no kernels.
+// Which ops read shapes is said by traits. How tf.stack and tf.concat put shapes together is the
+// meaning of these two ops, Pack and ConcatV2; the refiner runs no kernels.
 Tensor ShapeRefiner::ConstantValue(NodeOut out, int depth) const {
   const Node& n = *out.node;
   if (n.IsConstant()) {
@@ -185,16 +185,16 @@ Tensor ShapeRefiner::ConstantValue(NodeOut out, int depth) const {
   const auto input_shape = [&] {
     return n.num_inputs() > 0 && n.input_edge(0) ? shape(n.input(0)) : PartialTensorShape();
   };
-  if (op == "Shape") {
+  if (n.op().Has(OpTrait::kShape)) {
     const PartialTensorShape s = input_shape();
     return s.IsFullyDefined() ? MakeInts(t, s.dims(), false) : Tensor();
   }
-  if (op == "Rank") {
+  if (n.op().Has(OpTrait::kRank)) {
     const PartialTensorShape s = input_shape();
     const int64_t r = s.rank();
     return s.known_rank() ? MakeInts(t, {r}, true) : Tensor();
   }
-  if (op == "Size") {
+  if (n.op().Has(OpTrait::kSize)) {
     const int64_t size = input_shape().num_elements();
     return size >= 0 ? MakeInts(t, {size}, true) : Tensor();
   }
@@ -229,7 +229,7 @@ PartialTensorShape ShapeRefiner::ShapeValue(NodeOut out, int depth) const {
     auto s = PartialTensorShape::Make(dims);
     return s.ok() ? *s : PartialTensorShape();
   }
-  if (op == "Shape") return n.input_edge(0) ? shape(n.input(0)) : PartialTensorShape();
+  if (n.op().Has(OpTrait::kShape)) return n.input_edge(0) ? shape(n.input(0)) : PartialTensorShape();
   if (op == "Pack") {
     std::vector<int64_t> dims;
     for (int i = 0; i < n.num_inputs(); ++i) {

@@ -158,15 +158,15 @@ class Folder {
       shapes.push_back(shapes_->shape(in));
       if (conditional_[in.node->id()] && !AddWaitsFor(in.node, &result.waits)) return false;
     }
-    const std::string& op = n.op().name;
+    const OpDef& op = n.op();
     const bool defined = std::all_of(shapes.begin(), shapes.end(), [](const auto& s) { return s.IsFullyDefined(); });
-    if (op == "Rank" && shapes[0].known_rank()) {  // also of a shape with unknown dimensions
+    if (op.Has(OpTrait::kRank) && shapes[0].known_rank()) {  // also of a shape with unknown dimensions
       result.values = {Ints(n.output_type(0), {int64_t{shapes[0].rank()}}, true)};
     } else if (!defined) {
       return false;
-    } else if (op == "Size") {
+    } else if (op.Has(OpTrait::kSize)) {
       result.values = {Ints(n.output_type(0), {shapes[0].num_elements()}, true)};
-    } else if (op == "Shape" || op == "ShapeN") {
+    } else if (op.Has(OpTrait::kShape)) {
       for (int i = 0; i < n.num_inputs(); ++i) result.values.push_back(Ints(n.output_type(i), shapes[i].dims(), false));
     } else if (!EvaluateForShapes(n, shapes, &result.values)) {
       return false;

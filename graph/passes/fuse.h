@@ -6,6 +6,10 @@
 //   Conv2DBackpropFilter and BiasAddGrad of the same   _Conv2DBackpropFilterBias (float32)
 //   trees of element-wise nodes                        _FusedElementwise
 //
+// Which ops these are is told by their names: each row above is about certain ops, for which one
+// certain kernel was written. An op of another name is left alone, though it may compute the same.
+// The element-wise ops are those for which the fused kernel has loops.
+//
 // A fused node gives the same bits as the separate nodes, except the bias gradient of
 // _Conv2DBackpropFilterBias, which is summed in another order.
 //

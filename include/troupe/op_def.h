@@ -80,10 +80,16 @@ enum class OpTrait : uint32_t {
   // Its output 0 is the value of its input 0, and nothing else happens: with one input and output
   // the executor does not call the kernel, and gradients look through the node.
   kForwardsInput = 1 << 12,
-  kReadsOnlyShape = 1 << 13,    // its outputs follow from its inputs' shapes alone
+  kReadsOnlyShape = 1 << 13,    // its outputs follow from its inputs' shapes alone; such an op may be:
+  kShape = 1 << 25,             // output i is the shape of input i, a vector of int32 or int64
+  kSize = 1 << 26,              // output 0 is how many elements input 0 has, an int32 or int64
+  kRank = 1 << 27,              // output 0 is how many dimensions input 0 has, an int32 or int64
+  kZeros = 1 << 28,             // output 0 is zeros, with the dtype and shape of input 0
   kIgnoresReference = 1 << 14,  // neither reads nor writes the variables that its inputs refer to
   kNoGradientFlows = 1 << 15,   // no gradient flows to any input; set by Gradient(NoGradientFlows)
+  kPassesGradient = 1 << 29,    // the gradient of input 0 is that of output 0, as it is
   kReadsVariable = 1 << 24,     // its output 0 is the value of the variable that input 0 names
+  kTableHandle = 1 << 30,       // its output 0 is the handle of a table of keys and values
   // Stacks of values that live as long as a step: output 0 is the handle of a new one; input 1 is
   // put on the stack of input 0, and handed on; output 0 is taken off the stack of input 0. For
   // gradients, what is put on and what is taken off are one edge.

@@ -25,6 +25,7 @@ TROUPE_OP("ZerosLike")
     .Input("x: T")
     .Output("y: T")
     .Attr("T: type")
+    .Trait(OpTrait::kZeros)
     .Shape(shape_fn::Unchanged)
     .Gradient(NoGradientFlows)
     .Doc("Zeros (empty strings, false) with the dtype and shape of `x`.");

@@ -29,7 +29,7 @@ bool ConstantInts(NodeOut v, NodeOut x, int rank, std::vector<int64_t>* out) {
       out->push_back(value->dtype() == DType::kInt32 ? value->data<int32_t>()[i] : value->data<int64_t>()[i]);
     return true;
   }
-  if (op == "Rank" && n.input(0) == x) {
+  if (n.op().Has(OpTrait::kRank) && n.input(0) == x) {
     out->push_back(rank);
     return true;
   }

@@ -1,8 +1,5 @@
 #include "kernels/state/state_kind.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "kernels/state/variable_owner.h"
 
 namespace troupe::state {
@@ -62,10 +59,10 @@ OpForms::OpForms(std::string_view with_reference, std::string_view with_resource
 
 const Node* HandleNode(const InferenceContext& c, int i) {
   NodeOut from = c.node().input(i);
-  constexpr std::string_view kPassOn[] = {"Enter", "RefEnter", "Switch", "RefSwitch", "Identity", "RefIdentity"};
   for (int hops = 0; from.node != nullptr && hops < 64; ++hops) {
-    if (std::find(std::begin(kPassOn), std::end(kPassOn), from.node->op().name) == std::end(kPassOn)) break;
-    from = from.node->input(0);
+    const Node& n = *from.node;
+    if (!n.IsEnter() && !n.IsSwitch() && !n.op().Has(OpTrait::kForwardsInput)) break;
+    from = n.input(0);
   }
   return from.node;
 }

@@ -20,6 +20,7 @@ const state::OpForms op(kKind, "HashTableV2", state::OpForms::kMakes, [](OpBuild
       .Attr("use_node_name_sharing: bool = false")
       .Attr("key_dtype: type")
       .Attr("value_dtype: type")
+      .Trait(OpTrait::kTableHandle)
       .Shape(shape_fn::Scalar)
       .NotDifferentiable("its value is a handle")
       .Doc(

@@ -26,6 +26,7 @@ const state::OpForms op(kKind, "MutableDenseHashTableV2", state::OpForms::kMakes
                               .Attr("value_shape: shape = {}")
                               .Attr("initial_num_buckets: int = 131072")
                               .Attr("max_load_factor: float = 0.8")
+                              .Trait(OpTrait::kTableHandle)
                               .Shape(shape_fn::Scalar)
                               .NotDifferentiable("its value is a handle")
                               .Doc(

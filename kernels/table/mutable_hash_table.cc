@@ -23,6 +23,7 @@ OpBuilder& Attrs(OpBuilder& op, std::string_view handle) {
       .Attr("use_node_name_sharing: bool = false")
       .Attr("key_dtype: type")
       .Attr("value_dtype: type")
+      .Trait(OpTrait::kTableHandle)
       .Shape(shape_fn::Scalar)
       .NotDifferentiable("its value is a handle");
 }

@@ -562,6 +562,13 @@ BOOST_AUTO_TEST_CASE(an_op_whose_definition_is_wrong_says_why_it_is_not_there) {
   Has(ImportGraphDef(def, {.keep_unknown_ops = false}, &graph).status(), RegistrationErrorsOf("UserCodeWrong"));
 }
 
+BOOST_AUTO_TEST_CASE(a_trait_that_speaks_of_an_input_needs_one) {
+  for (const OpTrait trait : {OpTrait::kForwardsInput, OpTrait::kRank, OpTrait::kShape, OpTrait::kReadsVariable}) {
+    const auto op = OpBuilder("UserCodeTrait").Output("y: int32").Trait(trait).NotDifferentiable("a test").Finish();
+    Has(op.status(), "definition of op 'UserCodeTrait': it has a trait that speaks of an input and an output");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

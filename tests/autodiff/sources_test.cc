@@ -4,12 +4,32 @@
 
 #include "tests/autodiff/numeric.h"
 #include "tests/autodiff/test_ops.h"
+#include "troupe/gradient_function.h"
 #include "troupe/import_export.h"
+#include "troupe/kernel.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/shape_inference.h"
 #include "troupe/train/gradient_descent.h"
 
 namespace troupe::testing {
 namespace {
+
+// As Identity, of a user's own.
+TROUPE_OP("SourcesTestHandsOn")
+    .Input("x: double")
+    .Output("y: double")
+    .Trait(OpTrait::kForwardsInput)
+    .Trait(OpTrait::kPassesGradient)
+    .Shape(shape_fn::Unchanged)
+    .Gradient([](GradientContext& g) {
+      g.Set(0, g.Grad(0));
+      return g.status();
+    });
+absl::Status HandOn(KernelContext& ctx) {
+  ctx.set_output(0, ctx.TakeInput(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("SourcesTestHandsOn").Device("CPU").Function<HandOn>();
 
 struct Way {
   const char* name;
@@ -90,13 +110,13 @@ BOOST_AUTO_TEST_CASE(an_imported_variable_is_meant_however_it_is_read) {
 }
 
 // In the body of a loop a variable is what its reads inside and those brought in from outside give
-// together.
+// together, also those that an op of a user's own handed on.
 BOOST_AUTO_TEST_CASE(a_variable_is_meant_in_bodies_and_branches) {
-  for (const bool resource : {true, false}) {
-    BOOST_TEST_CONTEXT("resource " << resource) {
+  for (const auto& [resource, own] : {std::pair(true, false), {false, false}, {true, true}, {false, true}}) {
+    BOOST_TEST_CONTEXT("resource " << resource << ", own " << own) {
       Scope s = Scope::NewRootScope();
       const Variable v(s.WithOpName("v"), 3.0, Kind(resource));
-      const Output early = v.Read(s);
+      const Output early = own ? Op(s, "SourcesTestHandsOn", {v.Read(s)}) : v.Read(s);
       const OutputList loop = While(
           s, {0, 0.0}, [&](const Scope&, const OutputList& l) { return l[0] < 2; },
           [&](const Scope& b, const OutputList& l) -> OutputList {

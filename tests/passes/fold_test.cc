@@ -44,6 +44,31 @@ TROUPE_OP("TestLongest")
     .Shape(shape_fn::Scalar)
     .NotDifferentiable("test")
     .Doc("The largest dimension.");
+// Ops of a user's own that are what Shape, Size and Rank are. They have no kernels.
+TROUPE_OP("TestOwnShape")
+    .Input("x: float")
+    .Output("shape: int32")
+    .Trait(OpTrait::kReadsOnlyShape)
+    .Trait(OpTrait::kShape)
+    .Shape([](InferenceContext& c) {
+      c.set_output(0, PartialTensorShape{c.input(0).rank()});
+      return absl::OkStatus();
+    })
+    .NotDifferentiable("test");
+TROUPE_OP("TestOwnSize")
+    .Input("x: float")
+    .Output("size: int64")
+    .Trait(OpTrait::kReadsOnlyShape)
+    .Trait(OpTrait::kSize)
+    .Shape(shape_fn::Scalar)
+    .NotDifferentiable("test");
+TROUPE_OP("TestOwnRank")
+    .Input("x: float")
+    .Output("rank: int32")
+    .Trait(OpTrait::kReadsOnlyShape)
+    .Trait(OpTrait::kRank)
+    .Shape(shape_fn::Scalar)
+    .NotDifferentiable("test");
 TROUPE_OP("TestBig").Input("n: int32").Output("y: int32").NotDifferentiable("test");
 TROUPE_OP("TestBigShaped")
     .Input("n: int32")
@@ -208,6 +233,25 @@ BOOST_AUTO_TEST_CASE(each_graph_folds_to_the_one_beside_it) {
           of_y = TestLongest(y)
           of_z = TestLongest(z)
           all = TestList[Tout={}](of_x, of_y, of_z))"},
+      {"ops of a user's own with the traits of Shape, Size and Rank, of large and of unknown shapes",
+       R"(x = _Arg[T=float32, index=0, _output_shapes={[2,3]}]
+          y = _Arg[T=float32, index=1, _output_shapes={[2,?]}]
+          z = _Arg[T=float32, index=2, _output_shapes={[1000000,1000]}]
+          shape = TestOwnShape(z)
+          size = TestOwnSize(z)
+          rank = TestOwnRank(y)
+          of_x = TestOwnShape(x)
+          like_x = Reshape(y, of_x)
+          inferred = Shape(like_x)
+          all = TestList[Tout={}](shape, size, rank, inferred))",
+       R"(x = _Arg[T=float32, index=0, _output_shapes={[2,3]}]
+          y = _Arg[T=float32, index=1, _output_shapes={[2,?]}]
+          z = _Arg[T=float32, index=2, _output_shapes={[1000000,1000]}]
+          shape = Const[value=int32[2]{1000000, 1000}]
+          size = Const[value=int64{1000000000}]
+          rank = Const[value=int32{2}]
+          inferred = Const[value=int32[2]{2, 3}]
+          all = TestList[Tout={}](shape, size, rank, inferred))"},
       {"the shape of a value on a branch is known only when the branch is taken",
        R"(p = _Arg[T=bool, index=0]
           x = _Arg[T=float32, index=1, _output_shapes={[7]}]

@@ -29,7 +29,7 @@ class Bilinear {
     }
   }
 
-  // The rows of the input that were mixed last: neighbours in the output often lie between the same.
+  // The rows of the input that were mixed last: output rows side by side often need the same.
   struct Scratch {
     explicit Scratch(const Bilinear& b)
         : row((b.sparse_ ? 2 * b.out_row() : b.in_row_) + kRowMargin),
@@ -70,7 +70,7 @@ class Bilinear {
  private:
   int64_t out_row() const { return static_cast<int64_t>(xs_.size()) * channels_; }
 
-  // The columns of the output, of this row of the input. `other` stays in the scratch if it is there.
+  // The output columns of this row of the input. `other` stays in the scratch if it is there.
   template <class T>
   const float* Mixed(const T* row, const T* other, Scratch* s) const {
     for (int i = 0; i < 2; ++i) {

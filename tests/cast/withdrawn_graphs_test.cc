@@ -59,6 +59,35 @@ struct Withdrawn : Asked {
   const std::shared_ptr<Children> children = std::make_shared<Children>(std::make_shared<Directory>());
 };
 
+// Stops whoever makes the kernel of a CastDoor until it is opened.
+class HeldDoor {
+ public:
+  explicit HeldDoor(std::atomic<int>* doors) : doors_(*doors) {
+    at_the_door = [this](KernelInit&) {
+      std::unique_lock<std::mutex> lock(mu_);
+      ++doors_;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return open_; });
+    };
+  }
+  // Waits until somebody stands at the first door.
+  void WaitForOne() {
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait(lock, [this] { return doors_.load() == 1; });
+  }
+  void Open() {
+    std::lock_guard<std::mutex> lock(mu_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::atomic<int>& doors_;
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
 // A compile whose parts a worker has in its mailbox.
 BOOST_FIXTURE_TEST_CASE(edges_9_and_12_and_17_workers_are_told_that_nobody_waits, Withdrawn) {
   Extend();
@@ -104,33 +133,16 @@ session2 <- graph_registered | )");
 
 BOOST_FIXTURE_TEST_CASE(worker_edge_6_work_for_which_nobody_waits_ends, Withdrawn) {
   const caf::actor worker = NewWorker(1);
-  std::mutex mu;
-  std::condition_variable changed;
-  bool open = false;
-  at_the_door = [&](KernelInit&) {
-    std::unique_lock<std::mutex> lock(mu);
-    ++doors;
-    changed.notify_all();
-    changed.wait(lock, [&] { return open; });
-  };
-  const auto stand = [&] {
-    std::unique_lock<std::mutex> lock(mu);
-    changed.wait(lock, [&] { return doors.load() == 1; });
-  };
-  const auto go = [&] {
-    std::lock_guard<std::mutex> lock(mu);
-    open = true;
-    changed.notify_all();
-  };
+  HeldDoor door(&doors);
   caf::scoped_actor asker(stage.system());
   asker->send(worker, Doors(5));
   stage.Play();
-  stand();
+  door.WaitForOne();
   // Others' graphs, and the session's others, are not meant.
   for (const withdraw_graph& m : {withdraw_graph{"other", 5}, withdraw_graph{"test", 6}, withdraw_graph{"test", 5}})
     asker->send(worker, m);
   stage.Play();
-  go();
+  door.Open();
   absl::Status status;
   asker->receive([&](const graph_registered& a) { status = a.status; });
   BOOST_TEST(absl::IsCancelled(status), status);
@@ -149,31 +161,16 @@ BOOST_FIXTURE_TEST_CASE(worker_edge_6_work_for_which_nobody_waits_ends, Withdraw
 
 BOOST_FIXTURE_TEST_CASE(worker_edge_7_what_a_dead_worker_worked_on_ends, Withdrawn) {
   const caf::actor worker = NewWorker(1);
-  std::mutex mu;
-  std::condition_variable changed;
-  bool open = false;
-  at_the_door = [&](KernelInit&) {
-    std::unique_lock<std::mutex> lock(mu);
-    ++doors;
-    changed.notify_all();
-    changed.wait(lock, [&] { return open; });
-  };
+  HeldDoor door(&doors);
   caf::scoped_actor asker(stage.system());
   asker->send(worker, Doors(5));
   stage.Play();
-  {
-    std::unique_lock<std::mutex> lock(mu);
-    changed.wait(lock, [&] { return doors.load() == 1; });
-  }
+  door.WaitForOne();
   stage.Kill(worker);
   stage.Play();
   const caf::actor next = NewWorker(2);
   stage.Play();
-  {
-    std::lock_guard<std::mutex> lock(mu);
-    open = true;
-    changed.notify_all();
-  }
+  door.Open();
   BOOST_TEST(in_work->WaitUntilNone(1min));
   BOOST_TEST(doors.load() == 1);
   stage.Kill(next);

@@ -8,6 +8,7 @@
 #include "graph/checkpoint/bundle.h"
 #include "graph/checkpoint/first_format.h"
 #include "graph/checkpoint/slice_key.h"
+#include "tests/common/check_ok.h"
 #include "tests/files/damage.h"
 #include "troupe/checkpoint.h"
 #include "troupe/faulty_files.h"
@@ -15,12 +16,6 @@
 
 namespace troupe {
 namespace {
-
-#define CHECK_OK(expr)                                 \
-  do {                                                 \
-    const absl::Status s_ = (expr);                    \
-    BOOST_CHECK_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 const std::string kRecorded = TROUPE_SOURCE_DIR "/tests/checkpoint/recorded/";
 

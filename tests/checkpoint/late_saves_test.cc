@@ -9,23 +9,13 @@
 #include <thread>
 
 #include "tests/checkpoint/held_files.h"
+#include "tests/common/check_ok.h"
 #include "troupe/checkpoint.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
 namespace {
-
-#define CHECK_OK(expr)                                 \
-  do {                                                 \
-    const absl::Status s_ = (expr);                    \
-    BOOST_CHECK_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 

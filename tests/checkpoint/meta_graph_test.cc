@@ -1,13 +1,9 @@
 // MetaGraphs: the collections by which TensorFlow knows loops and conditionals go through unharmed.
 #include <boost/test/unit_test.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <optional>
 
-#include <unistd.h>
-
+#include "tests/common/check_ok.h"
+#include "tests/common/folder.h"
+#include "tests/common/python.h"
 #include "troupe/files.h"
 #include "troupe/proto/meta_graph.pb.h"
 #include "troupe/train/saver.h"
@@ -16,36 +12,7 @@
 namespace troupe {
 namespace {
 
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
-
-// Runs a Python program with TensorFlow in `folder`; none when there is no TensorFlow.
-std::optional<std::string> RunPython(const std::string& folder, const std::string& program) {
-  const char* const named = std::getenv("TROUPE_TENSORFLOW_PYTHON");
-  const std::string python = named != nullptr ? named : "python3";
-  std::ofstream(folder + "/program.py")
-      << "import sys\ntry:\n  import tensorflow as tf\nexcept Exception:\n  sys.exit(77)\nv1 = tf.compat.v1\n"
-      << "v1.disable_eager_execution()\nv1.disable_control_flow_v2()\n"
-      << program;
-  const std::string command = StrCat("cd '", folder, "' && TF_CPP_MIN_LOG_LEVEL=3 timeout 120 '", python,
-                                     "' program.py 2>errors || { c=$?; [ $c = 77 ] || tail -5 errors; exit $c; }");
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  BOOST_REQUIRE(pipe != nullptr);
-  std::string out;
-  char buffer[4096];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
-  const int status = ::pclose(pipe);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 77 || code == 127 || code == 126) {
-    std::printf("skipped: '%s' has no TensorFlow (TROUPE_TENSORFLOW_PYTHON names a Python that has)\n", python.c_str());
-    return std::nullopt;
-  }
-  BOOST_REQUIRE_MESSAGE(code == 0, "Python ended with " << code << ": " << out);
-  return out;
-}
+using testing::RunPython;
 
 BOOST_AUTO_TEST_SUITE(meta_graph)
 
@@ -79,13 +46,10 @@ BOOST_AUTO_TEST_CASE(contexts_of_loops_and_conditionals_are_kept_byte_for_byte) 
 // TensorFlow makes a gradient of a loop and of a conditional by their contexts, of a MetaGraph that
 // has been here.
 BOOST_AUTO_TEST_CASE(tensorflow_differentiates_a_loop_that_was_read_and_written_here) {
-  char name[] = "/tmp/troupe_meta_graph_XXXXXX";
-  const std::string folder = ::mkdtemp(name);
-  const struct Removed {
-    ~Removed() { std::filesystem::remove_all(folder); }
-    const std::string& folder;
-  } removed{folder};
+  const testing::Folder here;
+  const std::string& folder = here.path();
   const auto written = RunPython(folder, R"py(
+v1.disable_control_flow_v2()
 x = v1.placeholder(tf.float32, [], name='x')
 _, power = v1.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * x), [0, x], name='loop')
 y = v1.cond(x > 0, lambda: power * 2, lambda: power * 3, name='branch')
@@ -99,6 +63,7 @@ v1.train.export_meta_graph('theirs.meta')
   BOOST_REQUIRE_MESSAGE(saver.ok(), saver.status());
   REQUIRE_OK(train::WriteMetaGraph(folder + "/ours.meta", graph));
   const auto read = RunPython(folder, R"py(
+v1.disable_control_flow_v2()
 v1.train.import_meta_graph('ours.meta')
 g = v1.get_default_graph()
 x, y = g.get_tensor_by_name('x:0'), g.get_tensor_by_name('y:0')

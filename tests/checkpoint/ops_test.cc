@@ -1,6 +1,7 @@
 // The ops on files and checkpoints, one kernel at a time.
 #include <boost/test/unit_test.hpp>
 
+#include "tests/common/check_ok.h"
 #include "troupe/checkpoint.h"
 #include "troupe/evaluate.h"
 #include "troupe/files.h"
@@ -8,12 +9,6 @@
 
 namespace troupe {
 namespace {
-
-#define CHECK_OK(expr)                                 \
-  do {                                                 \
-    const absl::Status s_ = (expr);                    \
-    BOOST_CHECK_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 const std::string kRecorded = TROUPE_SOURCE_DIR "/tests/checkpoint/recorded/";
 

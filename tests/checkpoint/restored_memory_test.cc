@@ -3,18 +3,13 @@
 #include <boost/test/unit_test.hpp>
 
 #include "graph/checkpoint/first_format.h"
+#include "tests/common/check_ok.h"
 #include "troupe/state_snapshot.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
 namespace {
-
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 constexpr int64_t kRows = 1 << 18, kBytes = 4 * kRows;  // of 'w': 1 MiB
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "actors/queue_use.h"
+#include "tests/common/check_ok.h"
 #include "troupe/train/coordinator.h"
 #include "troupe/train/global_step.h"
 #include "troupe/train/input.h"
@@ -16,12 +17,6 @@
 
 namespace troupe::train {
 namespace {
-
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 constexpr int32_t kRows = 40, kBatch = 5;
 constexpr int64_t kEpochs = 3;

@@ -1,10 +1,9 @@
 // Savers and the file "checkpoint": whatever spelling a path has, what is listed is there.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
-#include <fstream>
 
-#include <unistd.h>
-
+#include "tests/common/check_ok.h"
+#include "tests/common/folder.h"
 #include "troupe/files.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/meta_graph.pb.h"
@@ -14,30 +13,7 @@
 namespace troupe {
 namespace {
 
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
-
-// The current folder, until the end of the test.
-class InFolder {
- public:
-  InFolder() : before_(std::filesystem::current_path()) {
-    char name[] = "/tmp/troupe_lists_XXXXXX";
-    path_ = ::mkdtemp(name);
-    std::filesystem::current_path(path_);
-  }
-  ~InFolder() {
-    std::filesystem::current_path(before_);
-    std::filesystem::remove_all(path_);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  const std::filesystem::path before_;
-  std::string path_;
-};
+using testing::InFolder;
 
 struct Model {
   Scope root = Scope::NewRootScope();

@@ -2,14 +2,10 @@
 // saved. Needs a Python with TensorFlow, which TROUPE_TENSORFLOW_PYTHON names (python3 otherwise);
 // skipped, with a line that says so, where there is none.
 #include <boost/test/unit_test.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <optional>
 
-#include <unistd.h>
-
+#include "tests/common/check_ok.h"
+#include "tests/common/folder.h"
+#include "tests/common/python.h"
 #include "troupe/checkpoint.h"
 #include "troupe/files.h"
 #include "troupe/records.h"
@@ -20,49 +16,8 @@
 namespace troupe {
 namespace {
 
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/troupe_tensorflow_XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-// What the program prints; none when there is no such TensorFlow.
-std::optional<std::string> RunPython(const std::string& folder, const std::string& program) {
-  const char* const named = std::getenv("TROUPE_TENSORFLOW_PYTHON");
-  const std::string python = named != nullptr ? named : "python3";
-  std::ofstream(folder + "/program.py")
-      << "import sys\ntry:\n  import tensorflow as tf\nexcept Exception:\n  sys.exit(77)\n"
-      << "tf.compat.v1.disable_eager_execution()\nv1 = tf.compat.v1\n"
-      << program;
-  const std::string command = StrCat("cd '", folder, "' && TF_CPP_MIN_LOG_LEVEL=3 timeout 120 '", python,
-                                     "' program.py 2>errors || { c=$?; [ $c = 77 ] || tail -5 errors; exit $c; }");
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  BOOST_REQUIRE(pipe != nullptr);
-  std::string out;
-  char buffer[4096];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
-  const int status = ::pclose(pipe);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 77 || code == 127 || code == 126) {
-    std::printf("skipped: '%s' has no TensorFlow (TROUPE_TENSORFLOW_PYTHON names a Python that has)\n", python.c_str());
-    return std::nullopt;
-  }
-  BOOST_REQUIRE_MESSAGE(code == 0, "Python ended with " << code << ": " << out);
-  return out;
-}
+using testing::Folder;
+using testing::RunPython;
 
 BOOST_AUTO_TEST_CASE(tensorflow_restores_what_was_saved_here) {
   const Folder folder;

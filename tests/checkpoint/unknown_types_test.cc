@@ -4,6 +4,7 @@
 
 #include "graph/checkpoint/bundle.h"
 #include "graph/checkpoint/first_format.h"
+#include "tests/common/check_ok.h"
 #include "troupe/evaluate.h"
 #include "troupe/files.h"
 #include "troupe/proto/saved_tensor_slice.pb.h"
@@ -12,12 +13,6 @@
 
 namespace troupe {
 namespace {
-
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 constexpr int kFloat8E4m3fn = 25;
 

@@ -2,36 +2,16 @@
 #include "troupe/files.h"
 
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 
-#include <unistd.h>
-
+#include "tests/common/check_ok.h"
+#include "tests/common/folder.h"
 #include "troupe/faulty_files.h"
 
 namespace troupe::files {
 namespace {
 
-#define CHECK_OK(expr)                                 \
-  do {                                                 \
-    const absl::Status s_ = (expr);                    \
-    BOOST_CHECK_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
-
-// A folder of the disk that goes with the test.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/troupe_files_XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using testing::Folder;
 
 std::string Text(const std::string& path) {
   const auto text = Read(path);

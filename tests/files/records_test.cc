@@ -10,17 +10,12 @@
 #include "graph/files/event_file.h"
 #include "graph/files/snappy.h"
 #include "graph/files/table.h"
+#include "tests/common/check_ok.h"
 #include "tests/files/damage.h"
 #include "troupe/proto/event.pb.h"
 
 namespace troupe::files {
 namespace {
-
-#define CHECK_OK(expr)                                 \
-  do {                                                 \
-    const absl::Status s_ = (expr);                    \
-    BOOST_CHECK_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 const std::string kRecorded = TROUPE_SOURCE_DIR "/tests/checkpoint/recorded/";
 const std::vector<std::pair<Compression, std::string>> kForms = {

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/common/folder.h"
 #include "troupe/files.h"
 #include "troupe/proto/event.pb.h"
 #include "troupe/records.h"
@@ -27,18 +28,7 @@ extern char** environ;
 namespace troupe {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/troupe_mnist_XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using testing::Folder;
 
 // E6: its dropout draws from the session's random streams, in training and in tests.
 std::vector<std::string> Arguments(const std::string& model_dir, int64_t steps) {

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/common/check_ok.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/event.pb.h"
@@ -25,12 +26,6 @@ namespace troupe {
 namespace {
 
 using namespace train;  // NOLINT
-
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 // A step that counts, and computes 1 / (3 - count), which is no number at the fourth.
 struct Counting {

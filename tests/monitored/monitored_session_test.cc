@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/common/check_ok.h"
 #include "troupe/files.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
@@ -19,12 +20,6 @@ namespace troupe {
 namespace {
 
 using namespace train;  // NOLINT
-
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 // The errors that the next runs of MayFail give, the last first.
 std::mutex mu;

@@ -3,14 +3,11 @@
 #include "troupe/train/file_writer.h"
 
 #include <boost/test/unit_test.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
-#include <unistd.h>
-
+#include "tests/common/check_ok.h"
+#include "tests/common/folder.h"
+#include "tests/common/python.h"
 #include "troupe/faulty_files.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
@@ -24,12 +21,6 @@ namespace {
 
 using train::FileWriter;
 using train::SessionEvent;
-
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 std::vector<proto::Event> ReadEvents(const std::string& path) {
   const auto reader = files::RecordReader::Open(path);
@@ -180,23 +171,15 @@ BOOST_AUTO_TEST_CASE(errors_of_files_are_told) {
 }
 
 BOOST_AUTO_TEST_CASE(tensorflow_reads_the_file) {
-  char name[] = "/tmp/troupe_events_XXXXXX";
-  const std::string folder = ::mkdtemp(name);
+  const testing::Folder folder;
   {
-    const auto writer = FileWriter::Create(folder);
+    const auto writer = FileWriter::Create(folder.path());
     REQUIRE_OK(writer.status());
     WriteRun(**writer);
     REQUIRE_OK((*writer)->Close());
   }
-  const char* const named = std::getenv("TROUPE_TENSORFLOW_PYTHON");
-  const std::string python = named != nullptr ? named : "python3";
-  std::ofstream(folder + "/program.py") << R"(
-import glob, sys
-try:
-  import tensorflow as tf
-except Exception:
-  sys.exit(77)
-v1 = tf.compat.v1
+  const auto out = testing::RunPython(folder.path(), R"(
+import glob
 for e in v1.train.summary_iterator(glob.glob("events*")[0]):
   what = e.WhichOneof("what")
   line = [str(e.step), what]
@@ -207,23 +190,9 @@ for e in v1.train.summary_iterator(glob.glob("events*")[0]):
   if what == "tagged_run_metadata":
     line.append(str(len(v1.RunMetadata.FromString(e.tagged_run_metadata.run_metadata).step_stats.dev_stats)))
   print(" ".join(line))
-)";
-  const std::string command = StrCat("cd '", folder, "' && TF_CPP_MIN_LOG_LEVEL=3 timeout 120 '", python,
-                                     "' program.py 2>errors || { c=$?; [ $c = 77 ] || tail -5 errors; exit $c; }");
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  BOOST_REQUIRE(pipe != nullptr);
-  std::string out;
-  char buffer[4096];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
-  const int status = ::pclose(pipe);
-  std::filesystem::remove_all(folder);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 77 || code == 127 || code == 126) {
-    std::printf("skipped: '%s' has no TensorFlow (TROUPE_TENSORFLOW_PYTHON names a Python that has)\n", python.c_str());
-    return;
-  }
-  BOOST_TEST(code == 0);
-  BOOST_TEST(out == R"(0 file_version
+)");
+  if (!out) return;
+  BOOST_TEST(*out == R"(0 file_version
 0 graph_def Placeholder,Square
 1 session_log
 1 summary mean:simple_value values:histo

@@ -1,0 +1,205 @@
+// The programs at the top of the headers for training and input, as they stand there
+// (quotes_test.cc compares them), compiled and run.
+#include <boost/test/unit_test.hpp>
+
+#include "troupe/lookup.h"
+#include "troupe/readers.h"
+#include "troupe/train/bucket.h"
+#include "troupe/train/coordinator.h"
+#include "troupe/train/file_writer.h"
+#include "troupe/train/global_step.h"
+#include "troupe/train/hooks.h"
+#include "troupe/train/input.h"
+#include "troupe/train/monitored_session.h"
+#include "troupe/train/queue_runner.h"
+#include "troupe/train/saved_model.h"
+#include "troupe/train/saver.h"
+#include "troupe/troupe.h"
+
+namespace {
+
+using namespace troupe;
+
+BOOST_AUTO_TEST_CASE(the_program_of_saver) {
+  for (int run = 0; run < 2; ++run) {
+    const Scope root = Scope::NewRootScope();
+    const Variable count(root.WithOpName("count"), int64_t{0});
+    const Operation update(count.AssignAdd(root, int64_t{1}));
+    const Operation init = GlobalVariablesInitializer(root);
+    const auto session = *Session::Create();
+    // clang-format off
+    // [include/troupe/train/saver.h]
+    train::Saver saver(root);  // all global variables
+    absl::Status s = session->Extend(*root.graph());
+    absl::StatusOr<std::string> last = train::LatestCheckpoint("mem://saver");
+    if (s.ok()) s = last.ok() ? saver.Restore(*session, *last) : session->Run({}, {}, {init}, nullptr);
+    for (int64_t step = 1; step <= 2000 && s.ok(); ++step) {
+      s = session->Run({}, {}, {update}, nullptr);
+      if (s.ok() && step % 1000 == 0) s = saver.Save(*session, "mem://saver/model", step).status();
+    }
+    // [/include/troupe/train/saver.h]
+    // clang-format on
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    BOOST_TEST(last.ok() == (run == 1));
+    BOOST_TEST(session->Get(count)->scalar<int64_t>() == 2000 * (run + 1));
+  }
+
+  Scope root = Scope::NewRootScope();
+  const Variable count(root.WithOpName("count"), 0.0f);
+  const Output update = count.AssignAdd(root, 1.0f);
+  const Output summary = ops::MergeSummary(root, {ops::ScalarSummary(root, "count", update)});
+  const Operation init = GlobalVariablesInitializer(root);
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  BOOST_REQUIRE(session->Run({}, {}, {init}, nullptr).ok());
+  std::vector<Tensor> out;
+  // clang-format off
+  // [include/troupe/train/file_writer.h]
+  auto writer = train::FileWriter::Create("mem://run");
+  absl::Status s = writer.ok() ? (*writer)->AddGraph(*root.graph()) : writer.status();
+  if (s.ok()) s = session->Run({}, {summary}, {update}, &out);  // of ops::MergeSummary
+  if (s.ok()) s = (*writer)->AddSummary(out[0].scalar<std::string>(), 1);
+  if (s.ok()) s = (*writer)->AddScalar("loss", 0.25f, 1);
+  if (s.ok()) s = (*writer)->Close();
+  // [/include/troupe/train/file_writer.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+}
+
+BOOST_AUTO_TEST_CASE(sample_of_monitored_sessions) {
+  Scope root = Scope::NewRootScope();
+  const Output loss = ops::Cast(root, train::GetOrCreateGlobalStep(root), DType::kFloat);
+  const Output update = train::GetOrCreateGlobalStep(root).AssignAdd(root, int64_t{1});
+  {
+    // clang-format off
+    // [include/troupe/train/monitored_session.h]
+    train::MonitoredTrainingOptions options{.checkpoint_folder = "mem://monitored"};
+    options.hooks.push_back(std::make_shared<train::StopAtStepHook>(train::StopAtStepHook::LastStep(100)));
+    auto session = train::MonitoredTrainingSession(root, options);
+    absl::Status s = session.status();
+    while (s.ok() && !(*session)->ShouldStop()) s = (*session)->Run({}, {}, {update}, nullptr);
+    if (session.ok()) s.Update((*session)->Close());
+    // [/include/troupe/train/monitored_session.h]
+    // clang-format on
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  }
+  // clang-format off
+  // [include/troupe/train/hooks.h]
+  auto stop = std::make_shared<train::StopAtStepHook>(train::StopAtStepHook::LastStep(1000));
+  auto log = std::make_shared<train::LoggingHook>(
+      std::vector<std::pair<std::string, GraphName>>{{"loss", loss}}, train::Every{.steps = 100});
+  // [/include/troupe/train/hooks.h]
+  // clang-format on
+  BOOST_TEST((stop != nullptr && log != nullptr));
+}
+
+Output Decode(const Scope& s, const Output& file) { return Const(s.WithControlDependencies(file), {1.0f, 2.0f}); }
+
+BOOST_AUTO_TEST_CASE(the_programs_of_queues) {
+  const Scope root = Scope::NewRootScope(), scope = root;
+  const Output image = ops::ZerosLike(root, Const(root, Tensor(DType::kFloat, TensorShape({28, 28})))),
+               label = Const(root, 1);
+  // clang-format off
+  // [include/troupe/queues.h]
+  Queue q = Queue::Fifo(scope, {DType::kFloat, DType::kInt32}, {.capacity = 100, .shapes = {{28, 28}, TensorShape()}});
+  Operation put = q.Enqueue(scope, {image, label});            // waits while 100 elements are there
+  OutputList batch = q.DequeueMany(scope, 32);                 // [32,28,28] and [32], when there are 32
+  AddQueueRunner(scope, MakeQueueRunner(scope, q, {put, put}));  // two steps at a time
+  // [/include/troupe/queues.h]
+  // clang-format on
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  BOOST_TEST(session->Run({}, {}, {put}, nullptr).ok());
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_coordinators) {
+  const Scope root = Scope::NewRootScope();
+  const Queue numbers = train::RangeInputProducer(root, 5, {.num_epochs = 1});
+  const Operation train_op = ops::NoOp(root.WithControlDependencies(numbers.Dequeue(root)[0]));
+  const Operation init = LocalVariablesInitializer(root);
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  BOOST_REQUIRE(session->Run({}, {}, {init}, nullptr).ok());
+  // clang-format off
+  // [include/troupe/train/coordinator.h]
+  train::Coordinator coordinator(*session);
+  absl::Status s = train::StartQueueRunners(*session, coordinator, *root.graph());
+  while (s.ok() && !coordinator.ShouldStop()) s = session->Run({}, {}, {train_op}, nullptr);
+  coordinator.RequestStop(s);
+  s = coordinator.Join();  // the first error, if there was one
+  // [/include/troupe/train/coordinator.h]
+  // clang-format on
+  BOOST_TEST(s.ok(), s);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_input_pipelines) {
+  const Scope root = Scope::NewRootScope();
+  // clang-format off
+  // [include/troupe/train/input.h]
+  Queue files = train::StringInputProducer(root, {"a.txt", "b.txt"}, {.num_epochs = 2, .seed = 1});
+  Output image = Decode(root, ops::ReadFile(root, files.Dequeue(root)[0]));
+  Output batch = train::ShuffleBatch(root, {image}, {.batch_size = 32, .capacity = 1000}, 500)[0];
+  // [/include/troupe/train/input.h]
+  // clang-format on
+  BOOST_TEST(batch.shape().DebugString() == "[32,2]");
+  BOOST_TEST(QueueRunnersOf(*root.graph())->size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(saved_models_of_the_header) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = TensorShape()});
+  const Variable w(root.WithOpName("w"), 3.0f);
+  const Output y = w * x;
+  const Operation init = GlobalVariablesInitializer(root);
+  const auto session = *Session::Create(), later = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  BOOST_REQUIRE(session->Run({}, {}, {init}, nullptr).ok());
+  // clang-format off
+  // [include/troupe/train/saved_model.h]
+  train::Saver saver(root);  // ... and train
+  train::SavedModelOptions options;
+  options.signatures["serving_default"] = {.inputs = {{"x", x}}, .outputs = {{"y", y}}};
+  absl::Status s = train::WriteSavedModel("mem://m", *session, *root.graph(), &saver, options);
+  Graph graph;
+  absl::StatusOr<train::SavedModel> model = train::ReadSavedModel("mem://m", &graph);
+  if (model.ok() && s.ok()) s = later->Extend(graph);
+  if (model.ok() && s.ok()) s = model->Load(*later);  // the variables' values
+  // [/include/troupe/train/saved_model.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(model.ok(), model.status());
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  const train::ModelSignature& serve = model->signatures.at("serving_default");
+  std::vector<Tensor> out;
+  s = later->Run({{serve.inputs.at("x"), Tensor::Scalar(2.0f)}}, {serve.outputs.at("y")}, {}, &out);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  BOOST_TEST(out[0].scalar<float>() == 6.0f);
+}
+
+BOOST_AUTO_TEST_CASE(readers_tables_and_buckets) {
+  const Scope root = Scope::NewRootScope();
+  const Output words = ops::Placeholder(root, DType::kString, {.shape = TensorShape({3})});
+  const Output numbers = ops::Placeholder(root, DType::kInt64),
+               size = ops::Placeholder(root, DType::kInt32, {.shape = TensorShape()});
+  // clang-format off
+  // [include/troupe/readers.h]
+  Queue files = train::StringInputProducer(root, {"a.txt", "b.txt"}, {.num_epochs = 1});
+  auto [key, line] = Reader::TextLines(root).Read(root, files);  // "a.txt:1" and the line
+  // [/include/troupe/readers.h]
+  // [include/troupe/lookup.h]
+  IndexTable ids = IndexTable::FromFile(root, "vocabulary.txt", {.num_oov_buckets = 10});
+  Output id = ids.Lookup(root, words);      // int64; words that the file does not have: the buckets
+  LookupTable counts = LookupTable::Mutable(root, DType::kString, DType::kInt64);
+  Operation put = counts.Insert(root, words, numbers);
+  // [/include/troupe/lookup.h]
+  // [include/troupe/train/bucket.h]
+  auto [length, batch] = train::BucketBySequenceLength(root, size, {words}, {10, 20, 40},
+                                                       {.batch_size = 32, .dynamic_pad = true});
+  // [/include/troupe/train/bucket.h]
+  // clang-format on
+  BOOST_TEST(root.ok(), root.status());
+  BOOST_TEST((key.valid() && line.valid() && put.valid() && length.valid()));
+  BOOST_TEST(id.shape().DebugString() == "[3]");
+  BOOST_TEST(batch[0].shape().DebugString() == "[32,3]");
+}
+
+}  // namespace

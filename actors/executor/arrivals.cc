@@ -65,7 +65,7 @@ void StepState::RunAsJob(uint32_t node, Iteration* it) {
           call->Give(absl::CancelledError("the step ended"));
           return;
         }
-        const NumericsScope numerics(call->numerics);
+        const NumericsScope numerics(call->numerics.get());
         absl::Status status;
         try {
           status = compute(call->context);

@@ -49,8 +49,9 @@ struct AsyncCall {
   uint32_t row = 0;                 // and the thread's row in statistics
   const bool job;
   std::shared_ptr<PendingWait> waits;  // of a job whose kernel must wait
-  // Of a step that checks itself for NaN and infinities.
-  const NumericsCheck* const numerics;
+  // Of a step that checks itself for NaN and infinities. A share, since a job may run when its
+  // executor is dead and the step is over.
+  const std::shared_ptr<const NumericsCheck> numerics;
   std::vector<Tensor> held_inputs;  // the kernel may take its own
   StepState* const state;
   AsyncCall *before = nullptr, *after = nullptr;  // in the step's list

@@ -151,6 +151,11 @@ void Executor::ResultReady(uint32_t index, Tensor value) {
   transport_->ToStep(address_, result{step_id_, index, std::move(value)});
 }
 
+void Executor::LeaveGroup() noexcept {
+  std::lock_guard<std::mutex> lock(in_group_);
+  dead_.store(true);
+}
+
 void Executor::OnKilled() { End(kKilled); }
 
 void Executor::End(const absl::Status& status) {
@@ -174,8 +179,8 @@ void Executor::Ring() noexcept {
   actor_->enqueue(std::move(bell), group_->Home());
 }
 
-// Called by kernels that end outside of the turn. The actor may have been killed meanwhile, and its
-// group may have gone with the step.
+// Called by kernels that end outside of the turn, and by those who admit one to a variable. The
+// actor may have been killed meanwhile, and its group may have gone with the step.
 void Executor::RingDoorbell() {
   std::lock_guard<std::mutex> lock(in_group_);
   if (!dead_.load(std::memory_order_relaxed)) Ring();

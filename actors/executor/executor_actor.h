@@ -9,6 +9,7 @@
 //   free       doorbell, go_on      6 arrivals of a step that is over are counted and dropped              free
 //   free       exit                 7 nothing to tell; a run_step that comes now fails with ABORTED        dead
 //   running    exit                 8 part_done with ABORTED                                   dead
+//   free       the group goes      10 no bell is rung from here on; exit follows                         dead
 //   dead       anything             9 dropped; the set is not leased again, the next lease makes a new one dead
 //
 // An exception that is the executor's own (there was no memory) ends its step with that error, and
@@ -31,6 +32,7 @@
 //   7     edge_7_a_free_executor_that_is_killed_is_replaced_at_the_next_lease
 //   7     edge_7_a_step_that_meets_a_dying_executor_fails
 //   8, 9  edges_8_and_9_an_executor_killed_in_mid_step_fails_the_step_and_ends_the_other_part
+//   10    edge_10_who_goes_on_when_the_group_is_gone_rings_no_bell
 #ifndef TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 #define TROUPE_ACTORS_EXECUTOR_EXECUTOR_ACTOR_H_
 
@@ -84,6 +86,9 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void Prepare(run_step&& message);
   // Sends run_step. REQUIRES: Prepare.
   void Start(caf::execution_unit* home) noexcept;
+  // The group goes: on return no thread uses it any more, nor will one. Arrivals that come later
+  // are dropped. REQUIRES: no step runs.
+  void LeaveGroup() noexcept;
   // Ends the step from any thread.
   void Abort(int64_t step_id, const absl::Status& status) noexcept;
   // Takes a message for the step that runs or is about to begin. From any thread.
@@ -121,8 +126,9 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void Done(absl::Status status, StepInput&& input = {});
   void Ring() noexcept;
 
-  // Destroyed when the actor is dead and the step that it ran is over. in_group_ keeps kernels that
-  // run outside of the turn from using it after that.
+  // Gone when the executor has left it, while the actor may live until its exit message is handled.
+  // Kernels that run outside of the turn, and whoever admits one to a variable, may answer as late
+  // as that: under in_group_ they see that dead_ is set, and let the group alone.
   StepGroup* const group_;
   const PartAddress address_;
   const std::shared_ptr<PartTransport> transport_;  // uses the group as well, except for reports

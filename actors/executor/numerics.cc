@@ -61,7 +61,7 @@ absl::Status StepState::ComputeChecked(uint32_t node, Iteration* it) {
   const std::vector<Tensor> inputs(in, in + n.num_inputs);
   absl::Status s = CheckUpdateInputs(node, inputs);
   if (s.ok()) {
-    const NumericsScope scope(input_.numerics);
+    const NumericsScope scope(input_.numerics.get());
     try {
       s = n.compute(kernel_context_);
     } catch (...) {

@@ -87,7 +87,8 @@ void StepState::Handle(wait_end& m) {
   }
 }
 
-// On return no other thread is at it, either.
+// On return no other thread has the wait. One that has just ended it may still post its arrival,
+// which comes too late and is dropped.
 void StepState::GiveUp(PendingWait& pending) {
   pending.Take().reset();
   input_.context->cancellations.Deregister(pending.id);

@@ -61,6 +61,7 @@ ExecutorSet::~ExecutorSet() { EndExecutors(); }
 
 void ExecutorSet::EndExecutors() {
   for (const auto& e : executors_) {
+    e->LeaveGroup();
     const caf::actor& to = e->actor();
     if (to) SendSurely(system_, to, [&] { return caf::exit_msg{to.address(), caf::exit_reason::user_shutdown}; });
   }
@@ -152,7 +153,7 @@ void ExecutorSet::Begin(Step* step, const FeedValues& feeds, bool answers) {
 
 void ExecutorSet::BeginNumerics(const std::string& folder) noexcept {
   try {
-    numerics_ = std::make_unique<NumericsCheck>();
+    numerics_ = std::make_shared<NumericsCheck>();
     numerics_->folder = folder;
   } catch (const std::bad_alloc&) {
     FailBegin(kNoMemory);
@@ -160,7 +161,7 @@ void ExecutorSet::BeginNumerics(const std::string& folder) noexcept {
 }
 
 void ExecutorSet::EndNumerics() {
-  const std::unique_ptr<NumericsCheck> numerics = std::move(numerics_);
+  const std::shared_ptr<NumericsCheck> numerics = std::move(numerics_);
   if (!numerics->log->failed()) return;
   try {
     numerics->log->UndoAll();
@@ -178,7 +179,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   input.token_messages = signature_->options.token_messages;
   input.check_kernels = signature_->options.check_kernels;
   input.measure = cost_.TakeMeasureNext();
-  input.numerics = numerics_.get();
+  input.numerics = numerics_;
   const int parts = static_cast<int>(executors_.size());
   absl::Status failed;
   try {

@@ -178,7 +178,7 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   std::vector<Tensor> arguments_, results_;
   std::vector<bits::Loan> loans_;  // by argument
   std::vector<std::vector<node_run>> timings_;
-  std::unique_ptr<NumericsCheck> numerics_;  // null: the step does not check itself
+  std::shared_ptr<NumericsCheck> numerics_;  // null: the step does not check itself
   std::atomic<int> parts_left_{0};
   std::mutex mu_;  // guards status_, and context_ against Stop
   absl::Status status_;

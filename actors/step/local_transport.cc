@@ -53,12 +53,15 @@ absl::Status LocalTransport::Prepare(PartAddress to, run_step&& message) {
   if (through_bytes_) [[unlikely]] {
     // The updates of all parts are taken back together, so they are noted in one place.
     const auto updates = message.input.numerics != nullptr ? message.input.numerics->log : nullptr;
+    const std::shared_ptr<StepContext> whole = message.input.context;
     TROUPE_ASSIGN_OR_RETURN(message, wire::ThroughBytes(system_, message));
     for (Tensor& t : message.arguments) Bind(&t);
     MakeMemory(&message, executor.state().part().num_results, updates);
     std::lock_guard<std::mutex> lock(mu_);
     contexts_.resize(executors_.size());
     contexts_[to.part] = message.input.context;
+    // Who told the step to end since the bytes were written did not find the context.
+    if (whole->cancelled.load(std::memory_order_relaxed)) message.input.context->cancelled.store(true);
   }
   executor.Prepare(std::move(message));
   return absl::OkStatus();

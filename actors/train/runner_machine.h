@@ -5,7 +5,8 @@
 //   running    an enqueue ended OK            1 run it again                                      running
 //   running    an enqueue says: no more       2 nothing; of the last one: run the close op        running; ending
 //   running    an enqueue failed              3 stop the coordinator with its error; of the last
-//                                               one: leave                                        running; ended
+//                                               one: run the cancel op, for which the stop would
+//                                               come too late                                     running; stopping
 //   running, ending    stop                   4 run the cancel op: a close may wait behind
 //                                               enqueues that nobody makes room for               stopping
 //   stopping   an enqueue ended               5 nothing; of the last one, when the cancel op has
@@ -27,7 +28,7 @@
 //
 // Tests of the edges, tests/queue/coordinator_test.cc:
 //   1, 2, 4, 6, 7  edges_1_2_and_6_of_a_runner_the_last_to_end_closes_the_queue
-//   3        edge_3_of_a_runner_a_failure_stops_all
+//   3        edge_3_of_a_runner_a_failure_stops_all, who_waits_for_elements_of_a_runner_that_failed_is_told
 //   4, 5, 7  edges_4_5_and_7_of_a_runner_a_stop_cancels
 //   8, 9, 10  edges_8_to_10_of_a_runner_a_close_that_is_cut_off_is_done_again
 #ifndef TROUPE_ACTORS_TRAIN_RUNNER_MACHINE_H_
@@ -97,6 +98,9 @@ class RunnerMachine : public StateMachine {
     if (r->ended.ok()) return;
     if (std::find(queue_closed_.begin(), queue_closed_.end(), r->ended.code()) == queue_closed_.end()) {
       r->failure = r->ended;
+      if (running_ > 0 || stopped_) return;
+      stopped_ = r->cancel = true;
+      ++closing_;
     } else if (running_ == 0 && !stopped_) {
       r->close = true;
       ++closing_;

@@ -101,7 +101,6 @@ void MakeMemory(run_step* message, uint32_t num_results, std::shared_ptr<UpdateL
   struct OwnMemory : StepContext {
     std::vector<Tensor> arguments, results;
     std::vector<node_run> timings;
-    NumericsCheck numerics;
   };
   auto own = std::make_shared<OwnMemory>();
   own->step_id = message->step;
@@ -113,9 +112,10 @@ void MakeMemory(run_step* message, uint32_t num_results, std::shared_ptr<UpdateL
   i.results = own->results.data();
   i.timings = message->timed ? &own->timings : nullptr;
   if (message->checks_numerics) {
-    own->numerics.folder = std::move(message->numerics_folder);
-    if (updates != nullptr) own->numerics.log = std::move(updates);
-    i.numerics = &own->numerics;
+    auto numerics = std::make_shared<NumericsCheck>();
+    numerics->folder = std::move(message->numerics_folder);
+    if (updates != nullptr) numerics->log = std::move(updates);
+    i.numerics = std::move(numerics);
   }
   i.context = std::move(own);
 }

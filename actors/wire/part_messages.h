@@ -74,7 +74,7 @@ struct StepInput {
   bool check_kernels = false;         // all outputs of all kernels are checked (a debugging mode)
   bool measure = false;               // the step is timed, whatever its number
   std::vector<node_run>* timings = nullptr;
-  const NumericsCheck* numerics = nullptr;  // null: the step does not check itself
+  std::shared_ptr<const NumericsCheck> numerics;  // null: the step does not check itself
 };
 // By reference it is `input`, whose memory is the step's own. Bytes carry the arguments, and the
 // part that they reach works in memory of its own (MakeMemory).

@@ -72,8 +72,9 @@ absl::Status CheckResizeGrad(const KernelContext& ctx, const ImageSize& from, co
 //   struct Way {
 //     Way(const ResizeAttrs& attrs, const ImageSize& in, const ImageSize& to);  // not empty
 //     double cost() const;  // of an output row
+//     struct Scratch {};    // made from the way by each thread for the rows that it computes
 //     template <class T>
-//     void Row(const T* image, int64_t y, float* out) const;  // output row y
+//     void Row(const T* image, int64_t y, Scratch* scratch, float* out) const;  // output row y
 //   };
 template <class Way>
 class ResizeToFloat {
@@ -92,8 +93,10 @@ class ResizeToFloat {
       if constexpr (requires(T v) { static_cast<float>(v); }) {
         const int64_t image = in.height * in.width * in.channels, out_row = to.width * to.channels;
         ctx.threads()->ParallelFor(to.batch * to.height, way.cost(), [&](int64_t begin, int64_t end) {
+          typename Way::Scratch scratch(way);
           for (int64_t row = begin; row < end; ++row) {
-            way.Row(images.data<T>() + row / to.height * image, row % to.height, out->data<float>() + row * out_row);
+            way.Row(images.data<T>() + row / to.height * image, row % to.height, &scratch,
+                    out->data<float>() + row * out_row);
           }
         });
       }

@@ -45,8 +45,11 @@ class Area {
     return 2.0 * static_cast<double>(xs_.index.size()) * static_cast<double>(channels_) *
            static_cast<double>(ys_.index.size()) / static_cast<double>(ys_.first.size() - 1);
   }
+  struct Scratch {
+    explicit Scratch(const Area&) {}
+  };
   template <class T>
-  void Row(const T* image, int64_t y, float* out) const {
+  void Row(const T* image, int64_t y, Scratch*, float* out) const {
     for (size_t x = 0; x + 1 < xs_.first.size(); ++x) {
       for (int64_t c = 0; c < channels_; ++c) {
         float sum = 0;

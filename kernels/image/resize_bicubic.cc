@@ -75,8 +75,11 @@ class Bicubic {
         channels_(in.channels) {}
 
   double cost() const { return 10.0 * static_cast<double>(out_row()); }
+  struct Scratch {
+    explicit Scratch(const Bicubic&) {}
+  };
   template <class T>
-  void Row(const T* image, int64_t at_y, float* out) const {
+  void Row(const T* image, int64_t at_y, Scratch*, float* out) const {
     const CubicPoint& y = ys_[at_y];
     const T* rows[4];
     for (int k = 0; k < 4; ++k) rows[k] = image + y.index[k] * in_row_;

@@ -1,14 +1,47 @@
 // ResizeNearestNeighbor: images of another size, each pixel a copy of the nearest of the input; and
 // ResizeNearestNeighborGrad, which adds each pixel of the gradient to the one it was copied from.
-#include <algorithm>
+#include <vector>
 
 #include "kernels/common/as_float.h"
-#include "kernels/common/elements.h"
 #include "kernels/common/types.h"
 #include "kernels/image/resize.h"
 
 namespace troupe::image {
 namespace {
+
+template <size_t kBytes>
+void CopyPixelsOf(const char* from, const std::vector<int64_t>& xs, char* to) {
+  for (const int64_t x : xs) {
+    std::memcpy(to, from + static_cast<size_t>(x) * kBytes, kBytes);
+    to += kBytes;
+  }
+}
+// Pixels `xs` of a row, each of `bytes`. A copy of known length is a move or two.
+void CopyPixels(const char* from, const std::vector<int64_t>& xs, size_t bytes, char* to) {
+  switch (bytes) {
+    case 1:
+      return CopyPixelsOf<1>(from, xs, to);
+    case 2:
+      return CopyPixelsOf<2>(from, xs, to);
+    case 3:
+      return CopyPixelsOf<3>(from, xs, to);
+    case 4:
+      return CopyPixelsOf<4>(from, xs, to);
+    case 6:
+      return CopyPixelsOf<6>(from, xs, to);
+    case 8:
+      return CopyPixelsOf<8>(from, xs, to);
+    case 12:
+      return CopyPixelsOf<12>(from, xs, to);
+    case 16:
+      return CopyPixelsOf<16>(from, xs, to);
+    default:
+      for (const int64_t x : xs) {
+        std::memcpy(to, from + static_cast<size_t>(x) * bytes, bytes);
+        to += bytes;
+      }
+  }
+}
 
 class ResizeNearestNeighbor {
  public:
@@ -22,18 +55,24 @@ class ResizeNearestNeighbor {
     if (out->num_elements() == 0) return absl::OkStatus();
     const std::vector<int64_t> ys = Nearest(in.height, to.height, attrs_), xs = Nearest(in.width, to.width, attrs_);
     const Tensor& images = ctx.input(0);
-    array::VisitElement(images.dtype(), false, [&]<class E>() {
-      const E* from = static_cast<const E*>(images.raw());
-      E* const pixels = static_cast<E*>(out->raw());
-      ctx.threads()->ParallelFor(
-          to.batch * to.height, 0.5 * static_cast<double>(to.width * to.channels), [&](int64_t begin, int64_t end) {
-            for (int64_t row = begin; row < end; ++row) {
-              const E* source = from + (row / to.height * in.height + ys[row % to.height]) * in.width * in.channels;
-              E* target = pixels + row * to.width * to.channels;
-              for (const int64_t x : xs) target = std::copy_n(source + x * in.channels, in.channels, target);
-            }
-          });
-      return true;
+    const size_t pixel = SizeOf(images.dtype()) * static_cast<size_t>(in.channels);
+    const size_t in_row = pixel * static_cast<size_t>(in.width), out_row = pixel * xs.size();
+    const auto* const from = static_cast<const char*>(images.raw());
+    auto* const to_rows = static_cast<char*>(out->raw());
+    const double cost = 0.5 * static_cast<double>(xs.size()) + 0.05 * static_cast<double>(out_row);
+    ctx.threads()->ParallelFor(to.batch * to.height, cost, [&](int64_t begin, int64_t end) {
+      const char* copied = nullptr;
+      for (int64_t row = begin; row < end; ++row) {
+        const char* const source =
+            from + static_cast<size_t>(row / to.height * in.height + ys[row % to.height]) * in_row;
+        char* const target = to_rows + static_cast<size_t>(row) * out_row;
+        if (source == copied) {
+          std::memcpy(target, target - out_row, out_row);
+        } else {
+          CopyPixels(source, xs, pixel, target);
+        }
+        copied = source;
+      }
     });
     return absl::OkStatus();
   }

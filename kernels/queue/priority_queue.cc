@@ -17,17 +17,18 @@ class PriorityMachine final : public QueueMachine {
 
  protected:
   int64_t Count() const override { return static_cast<int64_t>(elements_.size()); }
-  void Put(Element element) override {
+  void Put(Element&& element) override {
     const int64_t priority = element[0].scalar<int64_t>();
     elements_.emplace(priority, std::move(element));
   }
-  Element TakeNext() override {
-    Element first = std::move(elements_.begin()->second);
-    elements_.erase(elements_.begin());
-    return first;
+  void Take(int64_t n, Elements* to) override {
+    for (; n > 0; --n) {
+      to->push_back(std::move(elements_.begin()->second));
+      elements_.erase(elements_.begin());
+    }
   }
   // Before its equals.
-  void PutBack(Element element) override {
+  void PutBack(Element&& element) override {
     const int64_t priority = element[0].scalar<int64_t>();
     elements_.emplace_hint(elements_.lower_bound(priority), priority, std::move(element));
   }

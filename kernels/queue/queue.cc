@@ -29,6 +29,9 @@ std::string Shapes(absl::Span<const PartialTensorShape> shapes) {
   return StrCat("(", text, ")");
 }
 
+// A copy of fewer is not worth asking the compute threads.
+constexpr size_t kFewBytes = size_t{1} << 15;
+
 int64_t BytesOf(const Element& e) {
   size_t bytes = 0;
   for (const Tensor& t : e) {
@@ -39,10 +42,10 @@ int64_t BytesOf(const Element& e) {
   return static_cast<int64_t>(bytes);
 }
 
-// Without threads: elements are small, and a machine has none.
-void Copy(DType t, void* dst, const void* src, int64_t n) {
+// `n` of these, `bytes` in all. Without threads: elements are small, and a machine has none.
+void Copy(DType t, void* dst, const void* src, int64_t n, size_t bytes) {
   if (IsPlainBytes(t)) {
-    std::memcpy(dst, src, static_cast<size_t>(n) * SizeOf(t));
+    std::memcpy(dst, src, bytes);
   } else {
     std::copy_n(static_cast<const std::string*>(src), n, static_cast<std::string*>(dst));
   }
@@ -155,13 +158,14 @@ void QueueMachine::Flush(StateAnswers* answers) {
   }
 }
 
-bool QueueMachine::HasRoom(const Element& element) const {
-  const int64_t count = Count();
-  if (spec_.capacity >= 0 && count >= spec_.capacity) return false;
-  return spec_.capacity_bytes == 0 || count == 0 || bytes_ + BytesOf(element) <= spec_.capacity_bytes;
+int64_t QueueMachine::Room() const {
+  return spec_.capacity < 0 ? std::numeric_limits<int64_t>::max() : spec_.capacity - Count();
+}
+bool QueueMachine::HasBytesFor(const Element& element) const {
+  return spec_.capacity_bytes == 0 || Count() == 0 || bytes_ + BytesOf(element) <= spec_.capacity_bytes;
 }
 
-void QueueMachine::PutIn(Element element) {
+void QueueMachine::PutIn(Element&& element) {
   const int64_t bytes = spec_.capacity_bytes > 0 ? BytesOf(element) : 0;
   Put(std::move(element));
   bytes_ += bytes;
@@ -182,9 +186,10 @@ bool QueueMachine::ServeEnqueues(StateAnswers* answers) {
     } else if (closed_) {
       status = Cancelled(spec_.What(), " is closed");
     } else {
-      for (; r->done < r->elements.size() && HasRoom(r->elements[r->done]); progress = true) {
+      for (int64_t room = Room(); room > 0 && r->done < r->elements.size(); --room, ++r->done) {
+        if (!HasBytesFor(r->elements[r->done])) break;
         PutIn(std::move(r->elements[r->done]));
-        ++r->done;
+        progress = true;
       }
       if (r->done < r->elements.size()) return progress;
     }
@@ -225,12 +230,13 @@ QueueMachine::Progress QueueMachine::Serve(const QueueRequestPtr& r, StateAnswer
       return Progress::kAnswered;
     }
   }
-  int64_t available = std::min(Count() - (closed_ ? 0 : HeldBack()), missing());
+  const int64_t available = std::min(Count() - (closed_ ? 0 : HeldBack()), missing());
   const Progress progress = available > 0 ? Progress::kSome : Progress::kNone;
-  if (available > 0) r->elements.reserve(r->elements.size() + static_cast<size_t>(available));
-  for (; available > 0; --available) {
-    r->elements.push_back(TakeNext());
-    if (spec_.capacity_bytes > 0) bytes_ -= BytesOf(r->elements.back());
+  if (available > 0) {
+    const size_t before = r->elements.size();
+    r->elements.reserve(before + static_cast<size_t>(available));
+    Take(available, &r->elements);
+    for (size_t i = before; spec_.capacity_bytes > 0 && i < r->elements.size(); ++i) bytes_ -= BytesOf(r->elements[i]);
   }
   if (missing() > 0) return progress;
   answers->Add(r, absl::OkStatus());
@@ -326,7 +332,7 @@ absl::StatusOr<ResourceState> QueueMachine::Save() const {
     if (!packed.valid()) return ResourceExhausted("no memory to save ", spec_.What());
     for (size_t i = 0; i < elements.size(); ++i) {
       Copy(packed.dtype(), array::ElementAt(packed.dtype(), packed.raw(), each * static_cast<int64_t>(i)),
-           (*elements[i])[c].raw(), each);
+           (*elements[i])[c].raw(), each, (*elements[i])[c].bytes());
     }
     add(StrCat("component_", c), std::move(packed));
   }
@@ -424,17 +430,29 @@ absl::Status Queue::TakePlaceOf(const Resource& other) {
   return before->spec().CheckShared(spec_);
 }
 
+RowCutter::RowCutter(absl::Span<const Tensor> components) {
+  for (const Tensor& t : components) {
+    Component c = {&t, t.shape(), 0, 0};
+    c.shape.RemoveDim(0);
+    c.each = c.shape.num_elements();
+    c.bytes = static_cast<size_t>(c.each) * SizeOf(t.dtype());
+    components_.push_back(std::move(c));
+  }
+}
+
+absl::Status RowCutter::Cut(int64_t i, Element* to) const {
+  for (const Component& c : components_) {
+    const DType type = c.all->dtype();
+    Tensor& one = to->emplace_back(type, c.shape);
+    if (!one.valid()) return ResourceExhausted("no memory for an element of shape ", c.shape.DebugString());
+    Copy(type, one.raw(), static_cast<const char*>(c.all->raw()) + static_cast<size_t>(i) * c.bytes, c.each, c.bytes);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Element> Row(absl::Span<const Tensor> components, int64_t i) {
   Element row;
-  for (const Tensor& t : components) {
-    TensorShape shape = t.shape();
-    shape.RemoveDim(0);
-    const int64_t each = shape.num_elements();
-    Tensor one(t.dtype(), shape);
-    if (!one.valid()) return ResourceExhausted("no memory for an element of shape ", shape.DebugString());
-    Copy(t.dtype(), one.raw(), array::ElementAt(t.dtype(), t.raw(), each * i), each);
-    row.push_back(std::move(one));
-  }
+  TROUPE_RETURN_IF_ERROR(RowCutter(components).Cut(i, &row));
   return row;
 }
 
@@ -459,11 +477,13 @@ absl::StatusOr<Tensor> Stack(KernelContext& ctx, absl::Span<const Element> eleme
   TROUPE_ASSIGN_OR_RETURN(const TensorShape checked, TensorShape::Make(whole.dims()));
   TROUPE_ASSIGN_OR_RETURN(Tensor all, ctx.AllocateTemp(type, checked));
   if (fill) array::ZeroElements(ctx.threads(), type, all.raw(), all.num_elements());
-  for (size_t i = 0; i < elements.size(); ++i) {
+  const size_t bytes = static_cast<size_t>(each) * SizeOf(type);
+  auto* to = static_cast<char*>(all.raw());
+  for (size_t i = 0; i < elements.size(); ++i, to += bytes) {
     const Tensor& one = elements[i][c];
-    void* const to = array::ElementAt(type, all.raw(), each * static_cast<int64_t>(i));
     if (!fill) {
-      array::CopyElements(ctx.threads(), type, to, one.raw(), each);
+      bytes < kFewBytes ? Copy(type, to, one.raw(), each, bytes)
+                        : array::CopyElements(ctx.threads(), type, to, one.raw(), each);
       continue;
     }
     const array::Strides dst = array::DenseStrides(shape.dims()), src = array::DenseStrides(one.shape().dims());

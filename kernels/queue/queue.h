@@ -39,6 +39,7 @@ namespace troupe::queue {
 
 // One tensor for each component.
 using Element = absl::InlinedVector<Tensor, 2>;
+using Elements = absl::InlinedVector<Element, 1>;
 
 struct QueueSpec {
   std::string kind;  // the op: "FIFOQueue"
@@ -68,7 +69,7 @@ struct QueueRequest : StateRequest {
   explicit QueueRequest(Kind k) : kind(k) {}
   const Kind kind;
   // Of an enqueue: what is to be put in, and how many of them are. Of a dequeue: what was taken.
-  absl::InlinedVector<Element, 1> elements;
+  Elements elements;
   size_t done = 0;
   bool restored = false;  // nobody asks: it waited when the queue was saved, and its step counts as done
   int64_t wanted = 1;     // of a dequeue
@@ -84,10 +85,11 @@ class QueueMachine : public StateMachine {
  protected:
   // How a kind keeps its elements.
   virtual int64_t Count() const = 0;
-  virtual void Put(Element element) = 0;
-  virtual Element TakeNext() = 0;
+  virtual void Put(Element&& element) = 0;
+  // The next `n`, behind those in `to`. REQUIRES: so many are there.
+  virtual void Take(int64_t n, Elements* to) = 0;
   // An element that was taken last, to where it was.
-  virtual void PutBack(Element element) = 0;
+  virtual void PutBack(Element&& element) = 0;
   // In an order in which Put gives the same queue again.
   virtual void VisitElements(const std::function<void(const Element&)>& visit) const = 0;
   // While the queue is open, so many elements stay in it.
@@ -114,8 +116,10 @@ class QueueMachine : public StateMachine {
   // The first of the dequeues. Answered: it leaves the line.
   enum class Progress : uint8_t { kNone, kSome, kAnswered };
   Progress Serve(const QueueRequestPtr& dequeue, StateAnswers* answers);
-  bool HasRoom(const Element& element) const;
-  void PutIn(Element element);
+  // By the capacity in elements, and in bytes.
+  int64_t Room() const;
+  bool HasBytesFor(const Element& element) const;
+  void PutIn(Element&& element);
   void GiveBack(QueueRequest* dequeue);
   absl::Status RestoreElements(const ResourceState& state);
   absl::Status RestoreLine(absl::Span<const int64_t> line, std::deque<Element> elements);
@@ -156,9 +160,26 @@ class Queue : public StateResource {
 // A ResourceMaker for every kind.
 absl::StatusOr<std::shared_ptr<Resource>> MakeSavedQueue(const std::string& name, const ResourceState& state);
 
-// Row i of each component, and rows of elements as one tensor for each component. The rows are
-// copied. RESOURCE_EXHAUSTED when memory is.
+// Makes elements of the rows of tensors, which outlive it. The rows are copied.
+class RowCutter {
+ public:
+  // REQUIRES: each component has a leading dimension.
+  explicit RowCutter(absl::Span<const Tensor> components);
+  // Row i of each component into `to`, which is empty. RESOURCE_EXHAUSTED when memory is.
+  absl::Status Cut(int64_t i, Element* to) const;
+
+ private:
+  struct Component {
+    const Tensor* all;
+    TensorShape shape;  // of a row
+    int64_t each;       // elements of a row
+    size_t bytes;
+  };
+  absl::InlinedVector<Component, 2> components_;
+};
+// One row alone.
 absl::StatusOr<Element> Row(absl::Span<const Tensor> components, int64_t i);
+// Elements as rows of one tensor for each component, as copies. RESOURCE_EXHAUSTED when memory is.
 // `padded`: elements of unequal shapes are filled up with zeros. `shapes`: for no elements.
 absl::StatusOr<Tensor> Stack(KernelContext& ctx, absl::Span<const Element> elements, size_t component, DType type,
                              const PartialTensorShape& shape, bool padded);

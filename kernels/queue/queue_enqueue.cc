@@ -47,10 +47,8 @@ class EnqueueManyKernel : public EnqueueKernel {
     TROUPE_RETURN_IF_ERROR(queue.spec().CheckElement(components, /*many=*/true));
     const int64_t n = components[0].dim(0);
     request->elements.reserve(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) {
-      TROUPE_ASSIGN_OR_RETURN(Element row, Row(components, i));
-      request->elements.push_back(std::move(row));
-    }
+    const RowCutter rows(components);
+    for (int64_t i = 0; i < n; ++i) TROUPE_RETURN_IF_ERROR(rows.Cut(i, &request->elements.emplace_back()));
     return absl::OkStatus();
   }
 };

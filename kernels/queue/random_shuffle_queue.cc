@@ -18,16 +18,17 @@ class ShuffleMachine final : public QueueMachine {
 
  protected:
   int64_t Count() const override { return static_cast<int64_t>(elements_.size()); }
-  void Put(Element element) override { elements_.push_back(std::move(element)); }
-  Element TakeNext() override {
-    ++drawn_;
-    Element& place = elements_[words_() % elements_.size()];
-    std::swap(place, elements_.back());
-    Element taken = std::move(elements_.back());
-    elements_.pop_back();
-    return taken;
+  void Put(Element&& element) override { elements_.push_back(std::move(element)); }
+  void Take(int64_t n, Elements* to) override {
+    for (; n > 0; --n) {
+      ++drawn_;
+      Element& place = elements_[words_() % elements_.size()];
+      to->push_back(std::move(place));
+      if (&place != &elements_.back()) place = std::move(elements_.back());
+      elements_.pop_back();
+    }
   }
-  void PutBack(Element element) override { elements_.push_back(std::move(element)); }
+  void PutBack(Element&& element) override { elements_.push_back(std::move(element)); }
   int64_t HeldBack() const override { return spec().min_after_dequeue; }
   void VisitElements(const std::function<void(const Element&)>& visit) const override {
     for (const Element& e : elements_) visit(e);

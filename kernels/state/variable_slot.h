@@ -231,7 +231,8 @@ class SlotTicket : public std::enable_shared_from_this<SlotTicket> {
   void Take(const SlotHolder* holder = nullptr);
   // REQUIRES: a read that is admitted.
   absl::StatusOr<Tensor> TakeSnapshot() { return std::move(snapshot_); }
-  // Gives places back, and ends slots that were not taken. Nothing is called after that.
+  // Gives places back, and ends slots that were not taken. A thread that has just admitted the
+  // ticket may still be calling what WhenAdmitted was given; nobody calls it later than that.
   void GiveUp();
   // What is waited for: the variables, and who has each that the ticket has not.
   std::string What() const;

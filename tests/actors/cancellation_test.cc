@@ -236,6 +236,8 @@ BOOST_FIXTURE_TEST_CASE(whatever_ends_a_step_tells_its_kernels_once, Fixture) {
       RunOptions options;
       if (by == "deadline") options.timeout_ms = 20;
       if (by == "token") options.cancellation = &token;
+      // The deadline is the step's, not the compiler's.
+      BOOST_TEST(session->Prepare({"x"}, {"CancelWait:0"}, {}).ok());
       auto answer = Run(*session, {"CancelWait:0"}, options);
       BOOST_TEST(Soon([] { return waiting == 1; }));
       if (by == "token") token.Cancel();

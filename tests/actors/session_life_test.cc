@@ -10,6 +10,7 @@
 #include "actors/runtime_impl.h"
 #include "actors/session_actor.h"
 #include "tests/actors/graphs.h"
+#include "tests/sanitizers/sanitized.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
@@ -473,7 +474,7 @@ BOOST_FIXTURE_TEST_CASE(an_empty_callable_says_so, Life) {
   BOOST_TEST((c.Run({feeds[0].second}, &out).code() == absl::StatusCode::kFailedPrecondition));
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which has its own malloc
+#if !TROUPE_TEST_ASAN  // which has its own malloc
 BOOST_FIXTURE_TEST_CASE(a_session_that_has_ended_leaves_no_memory_behind, Life) {
   SessionOptions options;
   options.runtime = *Runtime::Start({.threads = 1});

@@ -15,19 +15,10 @@
 #include "graph/passes/prune.h"
 #include "kernels/run_kernel.h"
 #include "tests/actors/graphs.h"
+#include "tests/sanitizers/sanitized.h"
 #include "troupe/node_builder.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROUPE_TEST_OWN_NEW 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TROUPE_TEST_OWN_NEW 0
-#else
-#define TROUPE_TEST_OWN_NEW 1
-#endif
-#else
-#define TROUPE_TEST_OWN_NEW 1
-#endif
+#define TROUPE_TEST_OWN_NEW (!TROUPE_TEST_ASAN && !TROUPE_TEST_TSAN)
 
 namespace {
 // How many allocations of this thread succeed before one fails; negative: all do.

@@ -1,12 +1,32 @@
 // The executor actor: every numbered edge of executor/executor_actor.h, message by message.
 #include "actors/executor/executor_actor.h"
+#include <future>
+#include <thread>
+
 #include "actors/signature.h"
+#include "actors/step/blocking_step.h"
 #include "tests/cast/play.h"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+
+// A kernel that waits for the test, which has its `go_on` as long as it likes.
+std::promise<std::function<void()>> asked_to_go_on;
+class TestWait : public KernelWait {
+ public:
+  void Await(std::function<void()> go_on) override { asked_to_go_on.set_value(std::move(go_on)); }
+  std::string What() const override { return "the test"; }
+};
+TROUPE_OP("CastWaits")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .NotDifferentiable("it waits")
+    .Doc("Waits for the test.");
+absl::Status Waits(KernelContext& c) { return c.WaitFor(std::make_unique<TestWait>()); }
+TROUPE_KERNEL("CastWaits").Device("CPU").Function<Waits>();
 
 // x -> twice on the first device -> there on the second; and one there that waits for ever.
 struct TwoParts : Play {
@@ -153,6 +173,37 @@ executor4 <- exit | ABORTED)");
   // What is sent to a dead executor is dropped.
   caf::anon_send(p.stage.Actor("executor2"), doorbell{});
   BOOST_TEST(p.Go() == "");
+}
+
+BOOST_AUTO_TEST_CASE(edge_10_who_goes_on_when_the_group_is_gone_rings_no_bell) {
+  Play p;
+  auto n = NodeBuilder(p.root.graph(), "waits", "CastWaits").Input(NodeOut{p.x.node(), p.x.index()}).Build();
+  BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
+  p.Extend();
+  std::shared_ptr<Signature> signature;
+  p.stage.Inline([&] { signature = SignatureOf(*p.session, {"x"}, {"waits"}); });
+  BOOST_REQUIRE(signature != nullptr);
+  std::unique_ptr<ExecutorSet> set = signature->Lease();
+  const std::shared_ptr<Executor> executor = set->executors().at(0);
+  CancellationToken token;
+  std::function<void()> go_on;
+  asked_to_go_on = {};
+  std::thread other([&] {
+    go_on = asked_to_go_on.get_future().get();
+    token.Cancel();
+  });
+  const std::vector<Tensor> x = {Tensor::Scalar(2.0f)};
+  RunOptions options;
+  options.cancellation = &token;
+  const absl::Status ended = BlockingStep(set.get()).Run(options, {}, absl::Span<const Tensor>(x), nullptr, nullptr);
+  other.join();
+  BOOST_TEST(absl::IsCancelled(ended), ended);
+  // The actor lives until its exit is delivered; its group is gone before.
+  set.reset();
+  BOOST_TEST(executor->dead());
+  BOOST_TEST(p.stage.Queue() == "executor <- exit");
+  go_on();
+  BOOST_TEST(p.stage.Play() == "\nexecutor <- exit");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 #include <pthread.h>
 
+#include "tests/sanitizers/sanitized.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/text.h"
@@ -234,7 +235,7 @@ BOOST_AUTO_TEST_CASE(element_wise_groups_have_the_bits_of_the_separate_nodes) {
 
 // A step may compute on the caller's thread, whose stack is as small as a service makes it.
 BOOST_AUTO_TEST_CASE(fused_nodes_need_little_stack) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if TROUPE_TEST_ASAN || TROUPE_TEST_TSAN
   constexpr size_t kStack = 2 << 20;
 #else
   constexpr size_t kStack = 96 << 10;

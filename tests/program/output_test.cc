@@ -4,15 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define TROUPE_TEST_UNLIMITED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TROUPE_TEST_UNLIMITED 1
-#endif
-#endif
-
 #include "tests/program/program_test.h"
+#include "tests/sanitizers/sanitized.h"
 #include "troupe/strings.h"
 
 namespace troupe {
@@ -150,7 +143,7 @@ BOOST_AUTO_TEST_CASE(a_file_is_written_whole_or_not_at_all) {
 }
 
 // AddressSanitizer's own memory is beyond any such limit.
-#ifndef TROUPE_TEST_UNLIMITED
+#if !TROUPE_TEST_ASAN
 BOOST_AUTO_TEST_CASE(memory_that_cannot_be_had_is_a_sentence) {
   // As many bytes as the loader needs and a few more: where they end is not the same everywhere,
   // but it is never a signal.

@@ -114,7 +114,10 @@ BOOST_FIXTURE_TEST_CASE(edge_3_of_a_runner_a_failure_stops_all, RunnerAlone) {
   BOOST_TEST(Tell(RunnerKind::kEnqueueEnded, Cancelled("closed")) == "closed leave");
   RunnerAlone other;
   BOOST_TEST(other.Tell(RunnerKind::kEnqueueEnded, Internal("one")) == "one");
-  BOOST_TEST(other.Tell(RunnerKind::kEnqueueEnded, Internal("two")) == "two leave");
+  // The stop may come when nobody is left to hear of it, and somebody waits for an element.
+  BOOST_TEST(other.Tell(RunnerKind::kEnqueueEnded, Internal("two")) == "two cancel");
+  BOOST_TEST(other.Tell(RunnerKind::kStop) == "");
+  BOOST_TEST(other.Tell(RunnerKind::kCancelEnded) == "leave");
 }
 
 BOOST_FIXTURE_TEST_CASE(edges_4_5_and_7_of_a_runner_a_stop_cancels, RunnerAlone) {
@@ -262,6 +265,29 @@ BOOST_AUTO_TEST_CASE(the_first_error_is_what_join_returns) {
   none.enqueue_ops = {"nobody"};
   const absl::Status missing = StartQueueRunners(*p.session, coordinator, std::vector<QueueRunner>{none});
   BOOST_TEST((missing.code() == absl::StatusCode::kNotFound), missing);
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_for_elements_of_a_runner_that_failed_is_told) {
+  const Scope root = Scope::NewRootScope();
+  const Queue q = Queue::Fifo(root, {DType::kFloat}, {.capacity = 8, .shapes = {TensorShape()}});
+  const Variable count(root, 0.0f);
+  const Scope counted = root.WithControlDependencies(count.AssignAdd(root, 1.0f));
+  // The fourth is the logarithm of a negative number.
+  const Operation put = q.Enqueue(root, {ops::CheckNumerics(root, ops::Log(root, 3.5f - count.Read(counted)), "it")});
+  AddQueueRunner(root, MakeQueueRunner(root, q, {put}));
+  const Output four = q.DequeueMany(root, 4)[0];
+  const Operation init = GlobalVariablesInitializer(root);
+  auto session = NewSession(root);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  Coordinator coordinator(*session);
+  TROUPE_REQUIRE_OK(StartQueueRunners(*session, coordinator, *root.graph()));
+  RunOptions not_for_ever;
+  not_for_ever.timeout_ms = 20000;
+  std::vector<Tensor> out;
+  const absl::Status waited = session->Run(not_for_ever, {}, {four.name()}, {}, &out, nullptr);
+  BOOST_TEST((absl::IsCancelled(waited) || absl::IsOutOfRange(waited)), waited);
+  const absl::Status joined = coordinator.Join();
+  BOOST_TEST(absl::IsInvalidArgument(joined), joined);
 }
 
 BOOST_AUTO_TEST_CASE(members_that_do_not_leave_are_named) {

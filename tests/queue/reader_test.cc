@@ -456,6 +456,7 @@ BOOST_AUTO_TEST_CASE(ops_of_both_forms_read_in_a_session) {
     RunOptions soon;
     soon.timeout_ms = 30;
     std::vector<Tensor> out;
+    TROUPE_REQUIRE_OK(session->Prepare({}, {value.name()}, {}).status());
     const absl::Status late = session->Run(soon, {}, {value.name()}, {}, &out, nullptr);
     BOOST_TEST(absl::IsDeadlineExceeded(late), late);
     BOOST_TEST(late.ToString().find("TextLineReader 'r'") != std::string::npos, late);

@@ -281,14 +281,7 @@ BOOST_AUTO_TEST_CASE(absurd_sizes_are_refused) {
 }
 
 // Nothing is kept under AddressSanitizer.
-#if defined(__SANITIZE_ADDRESS__)
-#define TROUPE_KEEPS_NOTHING 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TROUPE_KEEPS_NOTHING 1
-#endif
-#endif
-#ifndef TROUPE_KEEPS_NOTHING
+#if !TROUPE_TEST_ASAN
 struct EmptyCache {
   EmptyCache() { Allocator::Cpu()->Trim(); }
   ~EmptyCache() { Allocator::Cpu()->Trim(); }

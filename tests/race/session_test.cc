@@ -2,7 +2,7 @@
 // run. It sends messages, so ThreadSanitizer does not see it.
 #include "tests/race/threads.h"
 
-#ifndef TROUPE_TSAN
+#if !TROUPE_TEST_TSAN
 #include <boost/test/unit_test.hpp>
 
 #include "tests/actors/graphs.h"
@@ -139,4 +139,4 @@ BOOST_AUTO_TEST_CASE(sessions_end_while_their_steps_run) {
 
 }  // namespace
 }  // namespace troupe::race
-#endif  // TROUPE_TSAN
+#endif  // !TROUPE_TEST_TSAN

@@ -14,13 +14,7 @@
 #include <thread>
 #include <vector>
 
-#if defined(__SANITIZE_THREAD__)
-#define TROUPE_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TROUPE_TSAN 1
-#endif
-#endif
+#include "tests/sanitizers/sanitized.h"
 
 namespace troupe::race {
 

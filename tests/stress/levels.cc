@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/stress/faults.h"
+#include "tests/sanitizers/sanitized.h"
 #include "troupe/buffer.h"
 
 namespace troupe::stress {
@@ -69,7 +70,7 @@ void LevelWatch::RoundIsOver(int64_t last_scenario) {
 }
 
 void LevelWatch::End() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !TROUPE_TEST_ASAN && !TROUPE_TEST_TSAN
   if (resident_.size() < kLongRun) return;
   const auto lowest = [&](size_t from, size_t to) {
     return *std::min_element(resident_.begin() + static_cast<int64_t>(from),

@@ -4,13 +4,15 @@
 
 #include <algorithm>
 
+#include "tests/sanitizers/sanitized.h"
+
 namespace troupe::stress {
 namespace {
 
 using namespace std::chrono_literals;
 
 // Never less than this: what a healthy runtime needs is a hundredth of it.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if TROUPE_TEST_ASAN || TROUPE_TEST_TSAN
 constexpr double kLeastMargin = 8000;
 #else
 constexpr double kLeastMargin = 2000;

@@ -161,6 +161,8 @@ const std::vector<std::string>& GraphNames() {
                                                  "branches512",
                                                  "e5x100",
                                                  "queue1000",
+                                                 "queue_pair1",
+                                                 "queue_pair1000",
                                                  "add1"};
   return names;
 }
@@ -209,6 +211,14 @@ absl::Status BuildGraph(const std::string& name, const std::shared_ptr<Graph>& g
       after = s.WithControlDependencies(q.Dequeue(s.WithControlDependencies(put))[0]);
     }
     ops::NoOp(after.WithOpName("done"));
+  } else if (is("queue_pair%zu%n", false)) {
+    const bool many = a > 1;
+    const Queue q = Queue::Fifo(s, {DType::kFloat}, {.capacity = static_cast<int64_t>(a), .shapes = {TensorShape()}});
+    const Output rows = Const(s, Tensor(DType::kFloat, {static_cast<int64_t>(a)})), one = Const(s, 1.0f);
+    const Scope put = s.WithOpName("put"), get = s.WithOpName("get");
+    many ? q.EnqueueMany(put, {rows}) : q.Enqueue(put, {one});
+    many ? q.DequeueMany(get, Const(s, static_cast<int32_t>(a)))[0] : q.Dequeue(get)[0];
+    ops::NoOp(s.WithOpName("done"));
   } else if (name == "add1") {
     const Output x = ScalarInput(s, "x"), y = ScalarInput(s, "y");
     ops::Add(s.WithOpName("z"), x, y);

@@ -4,6 +4,7 @@
 //
 //   steps      Session::Run with names: one sample is the time of a step; with K callers, the wall time divided by all steps of that many threads
 //   callable   as steps, by a Callable
+//   pair       two steps by names, of the target "put" and of the fetch "get"
 //   actor      steps that a handler of an actor in a system of the user's own starts, one after the other
 //   first      parse + import + compile + first step, in a new session each time
 //   signature  a step of a choice of fetches that the session has not seen ("layer<i>")
@@ -216,6 +217,16 @@ int Main(const Flags& flags) {
   if (flags.mode == "steps") {
     return Serve(
         head, [&] { return ManyCallers(flags, [&] { l.Step(); }); }, CpuTail);
+  }
+  if (flags.mode == "pair") {
+    const Names put = {"put"}, get = {"get:0"};
+    std::vector<Tensor> out;
+    return Serve(head, [&] {
+      return Sample(flags.seconds, [&] {
+        Need(l.session->Run({}, {}, put, nullptr));
+        Need(l.session->Run({}, get, {}, &out));
+      });
+    });
   }
   Names names;
   std::vector<Tensor> values;

@@ -3,8 +3,8 @@
 //
 //   tensorflow_steps GRAPH.pb MODE THREADS CALLERS SECONDS OPTIMIZE
 //
-// MODE is steps, first or signature. OPTIMIZE 0 switches the rewriting of graphs off, so that every
-// node of the graph is a node of the step.
+// MODE is steps, pair, first or signature, as there. OPTIMIZE 0 switches the rewriting of graphs
+// off, so that every node of the graph is a node of the step.
 #include <tensorflow/c/c_api.h>
 
 #include <atomic>
@@ -79,7 +79,7 @@ class Steps {
     if (TF_Operation* done = TF_GraphOperationByName(graph_, "done")) targets_.push_back(done);
     if (TF_Operation* z = TF_GraphOperationByName(graph_, "z")) fetches_.push_back({z, 0});
     for (const char* name : {"x", "y"}) Feed(name);
-    Run(fetches_, status_);
+    Run(fetches_, targets_, status_);
     const double seconds = SecondsSince(start);
     TF_DeleteSessionOptions(options);
     TF_DeleteImportGraphDefOptions(import);
@@ -94,7 +94,7 @@ class Steps {
   }
 
   double Step() {
-    if (flags_.callers == 0) return Sample(flags_.seconds, [this] { Run(fetches_, status_); });
+    if (flags_.callers == 0) return Sample(flags_.seconds, [this] { Run(fetches_, targets_, status_); });
     std::atomic<bool> go{false}, stop{false};
     std::atomic<int64_t> steps{0};
     std::vector<std::thread> threads;
@@ -103,7 +103,7 @@ class Steps {
         TF_Status* status = TF_NewStatus();
         while (!go.load()) std::this_thread::yield();
         int64_t mine = 0;
-        for (; !stop.load(std::memory_order_relaxed); ++mine) Run(fetches_, status);
+        for (; !stop.load(std::memory_order_relaxed); ++mine) Run(fetches_, targets_, status);
         steps += mine;
         TF_DeleteStatus(status);
       });
@@ -124,8 +124,19 @@ class Steps {
     if (layer_ == 0) std::exit(1);
     TF_Operation* op = TF_GraphOperationByName(graph_, ("layer" + std::to_string(--layer_)).c_str());
     const Clock::time_point start = Clock::now();
-    Run({{op, 0}}, status_);
+    Run({{op, 0}}, {}, status_);
     return SecondsSince(start);
+  }
+
+  // A step of the target "put", then one of the fetch "get".
+  double Pair() {
+    const std::vector<const TF_Operation*> put = {TF_GraphOperationByName(graph_, "put")};
+    const std::vector<TF_Output> get = {{TF_GraphOperationByName(graph_, "get"), 0}};
+    if (put[0] == nullptr || get[0].oper == nullptr) std::exit(1);
+    return Sample(flags_.seconds, [&] {
+      Run({}, put, status_);
+      Run(get, {}, status_);
+    });
   }
 
  private:
@@ -163,12 +174,11 @@ class Steps {
     values_.push_back(value);
   }
 
-  void Run(const std::vector<TF_Output>& fetches, TF_Status* status) {
+  void Run(const std::vector<TF_Output>& fetches, const std::vector<const TF_Operation*>& targets, TF_Status* status) {
     std::vector<TF_Tensor*> results(fetches.size());
-    const bool targets = &fetches == &fetches_;
     TF_SessionRun(session_, nullptr, feeds_.data(), values_.data(), static_cast<int>(feeds_.size()), fetches.data(),
-                  results.data(), static_cast<int>(fetches.size()), targets_.data(),
-                  targets ? static_cast<int>(targets_.size()) : 0, nullptr, status);
+                  results.data(), static_cast<int>(fetches.size()), targets.data(), static_cast<int>(targets.size()),
+                  nullptr, status);
     Check(status);
     for (TF_Tensor* t : results) TF_DeleteTensor(t);
   }
@@ -198,5 +208,6 @@ int main(int argc, char** argv) {
                            ",\"version\":\"" + TF_Version() + "\"}";
   if (flags.mode == "first") return Serve(head, [&] { return steps.First(); });
   if (flags.mode == "signature") return Serve(head, [&] { return steps.NewSignature(); });
+  if (flags.mode == "pair") return Serve(head, [&] { return steps.Pair(); });
   return Serve(head, [&] { return steps.Step(); });
 }

@@ -28,7 +28,8 @@
 //
 // Tests of the edges, tests/queue/coordinator_test.cc:
 //   1, 2, 4, 6, 7  edges_1_2_and_6_of_a_runner_the_last_to_end_closes_the_queue
-//   3        edge_3_of_a_runner_a_failure_stops_all, who_waits_for_elements_of_a_runner_that_failed_is_told
+//   3        edge_3_of_a_runner_a_failure_stops_all
+//   3        who_waits_for_elements_of_a_runner_that_failed_is_told
 //   4, 5, 7  edges_4_5_and_7_of_a_runner_a_stop_cancels
 //   8, 9, 10  edges_8_to_10_of_a_runner_a_close_that_is_cut_off_is_done_again
 #ifndef TROUPE_ACTORS_TRAIN_RUNNER_MACHINE_H_

@@ -3,7 +3,6 @@
 
 #include "kernels/queue/queue_handle.h"
 #include "troupe/resource_state.h"
-#include "troupe/shape_inference.h"
 
 namespace troupe::queue {
 namespace {
@@ -22,14 +21,7 @@ class FifoNode : public QueueNode {
 
 const state::OpForms op(
     kKind, "FIFOQueueV2", state::OpForms::kMakesElements, [](OpBuilder& op, std::string_view handle) {
-      op.Output(StrCat("handle: ", handle))
-          .Attr("component_types: list(type) >= 1")
-          .Attr("shapes: list(shape) >= 0 = []")
-          .Attr("capacity: int = -1")
-          .Attr("container: string = ''")
-          .Attr("shared_name: string = ''")
-          .Shape(shape_fn::Scalar)
-          .NotDifferentiable("its value is a handle")
+      DefineQueue(op, handle)
           .Doc(
               "A handle of the queue `shared_name` (or the node's name) of `container`, which gives its elements in "
               "the order in which they came. An element is a tuple of tensors of `component_types` and, unless that "

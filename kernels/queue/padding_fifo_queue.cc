@@ -2,7 +2,6 @@
 #include "kernels/queue/fifo_queue.h"
 #include "kernels/queue/queue_handle.h"
 #include "troupe/resource_state.h"
-#include "troupe/shape_inference.h"
 
 namespace troupe::queue {
 namespace {
@@ -32,14 +31,7 @@ class PaddingNode : public QueueNode {
 
 const state::OpForms op(kKind, "PaddingFIFOQueueV2", state::OpForms::kMakesElements,
                         [](OpBuilder& op, std::string_view handle) {
-                          op.Output(StrCat("handle: ", handle))
-                              .Attr("component_types: list(type) >= 1")
-                              .Attr("shapes: list(shape) >= 0 = []")
-                              .Attr("capacity: int = -1")
-                              .Attr("container: string = ''")
-                              .Attr("shared_name: string = ''")
-                              .Shape(shape_fn::Scalar)
-                              .NotDifferentiable("its value is a handle")
+                          DefineQueue(op, handle)
                               .Doc(
                                   "FIFOQueueV2, whose `shapes` may have unknown dimensions. Where elements are "
                                   "dequeued together, each is filled "

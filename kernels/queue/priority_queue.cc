@@ -3,7 +3,6 @@
 
 #include "kernels/queue/queue_handle.h"
 #include "troupe/resource_state.h"
-#include "troupe/shape_inference.h"
 
 namespace troupe::queue {
 namespace {
@@ -69,14 +68,7 @@ class PriorityNode : public QueueNode {
 
 const state::OpForms op(
     kKind, "PriorityQueueV2", state::OpForms::kMakesElements, [](OpBuilder& op, std::string_view handle) {
-      op.Output(StrCat("handle: ", handle))
-          .Attr("component_types: list(type) >= 0 = []")
-          .Attr("shapes: list(shape) >= 0")
-          .Attr("capacity: int = -1")
-          .Attr("container: string = ''")
-          .Attr("shared_name: string = ''")
-          .Shape(shape_fn::Scalar)
-          .NotDifferentiable("its value is a handle")
+      DefineQueue(op, handle, ">= 0 = []", ">= 0")
           .Doc(
               "FIFOQueueV2, but the element of the smallest priority leaves first. The priority is the first "
               "component, an int64 scalar, which `component_types` and `shapes` do not name. Of equal ones the first "

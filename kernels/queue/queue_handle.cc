@@ -7,6 +7,19 @@
 
 namespace troupe::queue {
 
+OpBuilder& DefineQueue(OpBuilder& op, std::string_view handle, std::string_view types, std::string_view shapes,
+                       std::initializer_list<std::string_view> own) {
+  op.Output(StrCat("handle: ", handle))
+      .Attr(StrCat("component_types: list(type) ", types))
+      .Attr(StrCat("shapes: list(shape) ", shapes))
+      .Attr("capacity: int = -1");
+  for (const std::string_view attr : own) op.Attr(attr);
+  return op.Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .Shape(shape_fn::Scalar)
+      .NotDifferentiable("its value is a handle");
+}
+
 QueueSpec SpecOf(KernelInit& init, std::string kind) {
   QueueSpec spec;
   spec.kind = std::move(kind);

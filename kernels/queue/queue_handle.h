@@ -4,14 +4,23 @@
 #ifndef TROUPE_KERNELS_QUEUE_QUEUE_HANDLE_H_
 #define TROUPE_KERNELS_QUEUE_QUEUE_HANDLE_H_
 
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kernels/queue/queue.h"
 #include "kernels/state/state_kind.h"
 #include "troupe/kernel.h"
+#include "troupe/op_def.h"
 
 namespace troupe::queue {
+
+// What the definitions of all kinds have: a handle, types and shapes of the components (`types` and
+// `shapes`: how many, and their defaults), capacity, the kind's own attrs, and where the queue
+// lives. Returns `op`.
+OpBuilder& DefineQueue(OpBuilder& op, std::string_view handle, std::string_view types = ">= 1",
+                       std::string_view shapes = ">= 0 = []", std::initializer_list<std::string_view> own = {});
 
 // The spec that the attrs of a node ask for. `kind`: the op without "V2".
 QueueSpec SpecOf(KernelInit& init, std::string kind);

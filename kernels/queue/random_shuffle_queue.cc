@@ -5,7 +5,6 @@
 #include "kernels/queue/queue_handle.h"
 #include "kernels/random/philox.h"
 #include "troupe/resource_state.h"
-#include "troupe/shape_inference.h"
 
 namespace troupe::queue {
 namespace {
@@ -88,17 +87,7 @@ class ShuffleNode : public QueueNode {
 
 const state::OpForms op(
     kKind, "RandomShuffleQueueV2", state::OpForms::kMakesElements, [](OpBuilder& op, std::string_view handle) {
-      op.Output(StrCat("handle: ", handle))
-          .Attr("component_types: list(type) >= 1")
-          .Attr("shapes: list(shape) >= 0 = []")
-          .Attr("capacity: int = -1")
-          .Attr("min_after_dequeue: int = 0")
-          .Attr("seed: int = 0")
-          .Attr("seed2: int = 0")
-          .Attr("container: string = ''")
-          .Attr("shared_name: string = ''")
-          .Shape(shape_fn::Scalar)
-          .NotDifferentiable("its value is a handle")
+      DefineQueue(op, handle, ">= 1", ">= 0 = []", {"min_after_dequeue: int = 0", "seed: int = 0", "seed2: int = 0"})
           .Doc(
               "FIFOQueueV2, but a dequeue takes a random element. Until the queue is closed, dequeues wait while no "
               "more than `min_after_dequeue` elements are there. Seeds of 0 stand for ones that nobody can foresee.");

@@ -62,7 +62,8 @@ OpForms::OpForms(std::string_view with_reference, std::string_view with_resource
 
 const Node* HandleNode(const InferenceContext& c, int i) {
   NodeOut from = c.node().input(i);
-  constexpr std::string_view kPassOn[] = {"Enter", "RefEnter", "Switch", "RefSwitch", "Identity", "RefIdentity"};
+  constexpr std::string_view kPassOn[] = {"Enter",    "RefEnter",    "Switch",   "RefSwitch",
+                                          "Identity", "RefIdentity", "FakeQueue"};
   for (int hops = 0; from.node != nullptr && hops < 64; ++hops) {
     if (std::find(std::begin(kPassOn), std::end(kPassOn), from.node->op().name) == std::end(kPassOn)) break;
     from = from.node->input(0);

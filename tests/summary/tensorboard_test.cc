@@ -1,7 +1,7 @@
 // TensorBoard itself shows what FileWriter has written: it is started on the loopback address, and
-// asked over HTTP for scalars, a histogram, an image and the graph. Needs a Python with tensorboard,
-// which TROUPE_TENSORFLOW_PYTHON names (python3 otherwise); without one the test says that it is
-// skipped. It takes no more than two minutes, and ends what it has started.
+// asked over HTTP for scalars, a histogram, an image and the graph. Needs a Python with
+// tensorboard, which TROUPE_TENSORFLOW_PYTHON names (python3 otherwise); without one the test says
+// that it is skipped. It takes no more than two minutes, and ends what it has started.
 #include <boost/test/unit_test.hpp>
 #include <cstdio>
 #include <cstdlib>

@@ -10,10 +10,10 @@
 //   alive  register_graph, only the graphs  4 fuse nodes, copy between memories                   their graphs
 //   alive  exit                             5 questions in the mailbox are dropped; the supervisor none
 //                                             ends the steps of the task, tells the sessions, and spawns the
-//                                             next incarnation. What is worked on goes on, and is answered
+//                                             next incarnation. What is worked on goes on until 7
 //   alive  withdraw_graph                   6 the graph's work ends before its next part. If the      by 3, if it has not ended
 //                                             session has ended: its state is removed, now and when work for it ends
-//   (new)  (spawned again)                  7 as 6 for what the one before worked on: the sessions    none that is heard
+//   (new)  (spawned again)                  7 as 6 for what the one before worked on: the sessions    as 6; nobody waits for it
 //                                             have noted its death, and answered who waited
 //
 // A reply goes to the sender. A registered graph has a handle, which is never given again while the

@@ -108,8 +108,9 @@ class Mailroom {
   void DropHeld() { held_.clear(); }
   size_t num_held() const { return held_.size(); }
 
-  // Keeps what is for a later step. Needs no memory, except for its error. Tensors and grants are
-  // refused beyond the bound; the rest comes from the step itself.
+  // Keeps what is for a later step. Needs no memory, except for its error. Tensors and grants,
+  // which other parts send, are refused beyond the bound. The others are never refused: they are
+  // the set's own, few of each, its arguments, its end, and questions about it.
   absl::Status KeepEarly(std::unique_ptr<Arrival> arrival);
   bool has_early() const { return !early_.empty(); }
   // Gives what is kept, the oldest first. What still comes too early is to be kept again.

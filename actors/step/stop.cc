@@ -65,7 +65,8 @@ void ExecutorSet::Stop(int64_t step_id, const absl::Status& status) {
   }
   stops_.fetch_sub(1);
   if (!runs) return;
-  // A part that has not begun yet drops the message, but looks at the flag when it begins.
+  // A part that has not begun yet keeps the message until it does. Where there was no memory for a
+  // message, the part sees the flag before its next node.
   transport_->AbortParts(LocalTransport::kAll, step_id, status);
   CancelLater::Cancel(std::move(context));
 }

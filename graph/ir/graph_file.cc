@@ -38,8 +38,7 @@ bool LooksLikeText(const std::string& bytes) {
 std::string OtherKind(const std::string& bytes, bool text) {
   constexpr std::string_view kMeta =
       "it is a MetaGraphDef, which train::ReadMetaGraph reads; its field graph_def is a GraphDef, and can be written "
-      "to "
-      "a file of its own";
+      "to a file of its own";
   constexpr std::string_view kSaved =
       "it is a SavedModel; field graph_def of one of its meta_graphs is a GraphDef, and can be written to a file of "
       "its own";

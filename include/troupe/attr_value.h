@@ -1,6 +1,8 @@
 // Values of node attributes, as C++ values; their wire form is proto::AttrValue
 // (troupe/import_export.h converts).
 //
+// Source of the semantics: attr_value.proto of TensorFlow.
+//
 // Thread rule: plain values; as for a std::string.
 #ifndef TROUPE_ATTR_VALUE_H_
 #define TROUPE_ATTR_VALUE_H_

@@ -21,6 +21,9 @@
 // INVALID_ARGUMENT for slices and types that do not fit. Memory is taken only for what the files
 // hold.
 //
+// Source of the semantics: tensor_bundle.proto and saved_tensor_slice.proto of TensorFlow for the
+// formats.
+//
 // Thread rule: a CheckpointReader may be used by any number of threads at once, a CheckpointWriter
 // by one at a time.
 #ifndef TROUPE_CHECKPOINT_H_

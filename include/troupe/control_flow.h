@@ -24,6 +24,9 @@
 // that return different types or numbers of values, a body whose results do not fit the loop
 // variables in number, type or shape.
 //
+// Source of the semantics: section 4.4 of TensorFlow's white paper for the primitives; tf.cond,
+// tf.case and tf.while_loop of TensorFlow 1 for the functions.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_CONTROL_FLOW_H_
 #define TROUPE_CONTROL_FLOW_H_
@@ -85,7 +88,9 @@ auto Cond(const ScopeAt& at, const Input& pred, T true_fn, F false_fn) {
   }
 }
 
-// The first branch whose predicate holds, else `otherwise`: Conds, one in the other.
+// The first branch whose predicate (a bool scalar) holds, else `otherwise`: Conds, one in the
+// other. All branches give as many values, of equal types. Named "case" unless WithOpName says
+// otherwise.
 struct CaseBranch {
   Output pred;
   std::function<OutputList(const Scope&)> fn;

@@ -12,6 +12,8 @@
 //          be bound to the thread.
 //   Sync   with Run: waits for what was put into the queue.
 //
+// Source of the semantics: section 2 of TensorFlow's white paper (devices).
+//
 // Thread rule: immutable after construction; its parts have thread rules of their own.
 #ifndef TROUPE_DEVICE_H_
 #define TROUPE_DEVICE_H_

@@ -13,6 +13,9 @@
 // Errors are the scope's: no tensors, scalars, first dimensions that are known to differ, and the
 // errors of While.
 //
+// Source of the semantics: tf.map_fn, tf.foldl and tf.foldr (`reverse`), tf.scan; the loops are
+// those of section 4.4 of TensorFlow's white paper.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_FUNCTIONAL_H_
 #define TROUPE_FUNCTIONAL_H_

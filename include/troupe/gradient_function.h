@@ -6,6 +6,8 @@
 // stand for these. Build nodes with Op(). An input whose gradient is not set receives none. The
 // first error sticks; status() returns it.
 //
+// Source of the semantics: section 4.1 of TensorFlow's white paper.
+//
 // Thread rule: a context and its graph belong to the calling thread. One gradient function may run
 // on several threads at once, for different graphs.
 #ifndef TROUPE_GRADIENT_FUNCTION_H_

@@ -7,6 +7,9 @@
 // Copies of a node share what does not change (troupe/node_properties.h); a change to one of them
 // is not seen by the others.
 //
+// Source of the semantics: section 2 of TensorFlow's white paper: nodes, edges that carry tensors,
+// control dependencies.
+//
 // Thread rule: a Graph is a plain object: many readers or one writer. Graphs that share properties
 // of nodes may be read and written independently. Node and Edge pointers stay valid until the node
 // or edge is removed; references to a node's properties until the node is changed.

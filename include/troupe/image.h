@@ -5,6 +5,10 @@
 // type, with values of [0, 1]. Random forms draw anew in each step; equal seeds draw equal numbers,
 // and seed 0 draws numbers that nobody can foresee.
 //
+// Source of the semantics: tf.image of TensorFlow 1. Errors (of the scope, where the sizes are
+// known; else of the step, INVALID_ARGUMENT): a box that is not inside the image, an image of
+// another rank, a fraction that is none.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_IMAGE_H_
 #define TROUPE_IMAGE_H_
@@ -23,6 +27,7 @@ Output CentralCrop(const ScopeAt& at, const Output& image, double fraction);
 // (y, x).
 Output PadToBoundingBox(const ScopeAt& at, const Output& image, int64_t y, int64_t x, int64_t height, int64_t width);
 
+// Mirrored about the vertical middle line, and about the horizontal one.
 Output FlipLeftRight(const ScopeAt& at, const Output& image);
 Output FlipUpDown(const ScopeAt& at, const Output& image);
 // In half of the steps.

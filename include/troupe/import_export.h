@@ -1,5 +1,8 @@
 // Imports and exports GraphDefs, and converts values and attributes to and from their wire forms.
 //
+// Source of the semantics: graph.proto, node_def.proto, attr_value.proto and tensor.proto of
+// TensorFlow, whose comments define the forms; import follows its ImportGraphDef.
+//
 // Thread rule: functions that read a graph may run while no thread changes it; those that change
 // one need it to themselves.
 #ifndef TROUPE_IMPORT_EXPORT_H_

@@ -7,6 +7,9 @@
 // (the optimizers, clipping) takes values and indices from it instead, and then the dense tensor is
 // never made.
 //
+// Source of the semantics: tf.IndexedSlices; section 4.2 of "TensorFlow: A System for Large-Scale
+// Machine Learning" (2016) says what it is for.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_INDEXED_SLICES_H_
 #define TROUPE_INDEXED_SLICES_H_

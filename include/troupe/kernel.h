@@ -17,6 +17,9 @@
 // cancellation list, so that a step which is told to end need not wait for it. A kernel that
 // seldom has to wait keeps Compute; when it must wait, Compute returns KernelContext::WaitFor.
 //
+// Source of the semantics: sections 2 (operations and kernels) and 5.3 (asynchronous kernels) of
+// TensorFlow's white paper.
+//
 // Thread rule: a kernel object may be called from several threads at once, by several steps or
 // iterations of a loop, so fields that its calls write need a lock or atomics. A KernelContext
 // belongs to its call; in an asynchronous one it may be used on any one thread until `done`.

@@ -9,6 +9,12 @@
 // TablesInitializer runs all of these, once, before the first look-up. What is in a table belongs
 // to Session::SnapshotState. An insertion of many keys is seen as a whole or not at all.
 //
+// Source of the semantics: tf.lookup and tf.contrib.lookup (HashTable, MutableHashTable,
+// MutableDenseHashTable, index_table_from_tensor, index_table_from_file,
+// index_to_string_table_from_tensor). Errors while the graph is built are the scope's; those of a
+// step name table and node: FAILED_PRECONDITION before a table is initialized, INVALID_ARGUMENT for
+// keys and values that do not fit it.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_LOOKUP_H_
 #define TROUPE_LOOKUP_H_
@@ -54,16 +60,19 @@ class LookupTable {
   // The table of a handle, a resource or a reference: of an imported graph, say.
   static LookupTable Of(const Output& handle, DType key, DType value);
 
-  // Each adds itself to the collection.
+  // Each adds itself to the collection. `keys` and `values`: vectors of equal length, of the
+  // table's types. `path`: a string scalar.
   Operation Initialize(const ScopeAt& at, const Input& keys, const Input& values) const;
   Operation InitializeFromTextFile(const ScopeAt& at, const Input& path, const TextFileOptions& options = {}) const;
 
+  // The values of `keys`, of any shape: keys' shape + value_shape, of the table's value type.
   // `default_value`: for keys that are not there, one for all or one for each.
   Output Find(const ScopeAt& at, const Input& keys, const Input& default_value) const;
+  // A value for each key: keys' shape + value_shape. A key that is there gets the new value.
   Operation Insert(const ScopeAt& at, const Input& keys, const Input& values) const;
-  Operation Remove(const ScopeAt& at, const Input& keys) const;  // of a resource
-  Output Size(const ScopeAt& at) const;
-  std::pair<Output, Output> Export(const ScopeAt& at) const;  // keys and values
+  Operation Remove(const ScopeAt& at, const Input& keys) const;  // of a resource; those not there do not matter
+  Output Size(const ScopeAt& at) const;                          // an int64 scalar: the keys in the table
+  std::pair<Output, Output> Export(const ScopeAt& at) const;     // keys [n] and values [n] + value_shape
   // These and nothing else.
   Operation Import(const ScopeAt& at, const Input& keys, const Input& values) const;
 
@@ -98,7 +107,7 @@ class IndexTable {
                              const TextFileOptions& file = {});
   // int64, of the shape of `words`.
   Output Lookup(const ScopeAt& at, const Input& words) const;
-  // Of the vocabulary and the buckets.
+  // Of the vocabulary and the buckets: an int64 scalar.
   Output Size(const ScopeAt& at) const;
   const LookupTable& table() const { return table_; }
 

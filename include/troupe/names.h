@@ -10,6 +10,9 @@
 // FeedList and NameList are parameters, made for the length of a call. They take lists in braces,
 // vectors of builders' results, and Feeds and Names, which they refer to and do not copy.
 //
+// Source of the semantics: the names of tf.Tensor and tf.Operation, and what tf.Session.run takes
+// as fetches and keys of feed_dict.
+//
 // Thread rule: plain values; as for a std::string.
 #ifndef TROUPE_NAMES_H_
 #define TROUPE_NAMES_H_

@@ -10,8 +10,8 @@
 //       .Gradient([](GradientContext& g) { g.Set(0, g.Op("ReluGrad", {g.Grad(0), g.Output(0)})); return g.status(); })
 //       .Doc("max(features, 0), element by element.");
 //
-// The mini-language of Input, Output and Attr is TensorFlow's (whitepaper section 5; OpDef
-// comments): an arg is "name: T" (attr T), "name: float", "name: N * T" (a list by number attr),
+// The mini-language of Input, Output and Attr is TensorFlow's (the comments of its
+// OpDef): an arg is "name: T" (attr T), "name: float", "name: N * T" (a list by number attr),
 // "name: Tlist" (a list by type-list attr), each also in Ref(...); an attr is "name: kind", with
 // kind one of string int float bool type shape tensor func, list(kind), {a, b, ...}, numbertype,
 // realnumbertype, then ">= minimum", then "= default". Every op either has a Gradient or says

@@ -13,6 +13,10 @@
 // is an invalid Output; the scope that it is used in says why.
 // There is no ==, which could be mistaken for "the same Output"; ops::Equal says what it means.
 //
+// Source of the semantics: the operators of tf.Tensor, but for the division of integers, which is
+// C++'s. Operands broadcast as in NumPy; their types must be equal, literals follow. Errors are the
+// scope's.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_OPERATORS_H_
 #define TROUPE_OPERATORS_H_

@@ -12,6 +12,9 @@
 // without such a hint they keep their C++ type (int -> int32, double -> float64). A Tensor is
 // always taken as it is.
 //
+// Source of the semantics: tf.Tensor and tf.Operation; what literals become follows
+// tf.convert_to_tensor, with the types of C++.
+//
 // Thread rule: as the Scope they come from: one thread at a time.
 #ifndef TROUPE_OUTPUT_H_
 #define TROUPE_OUTPUT_H_

@@ -4,6 +4,9 @@
 //   auto pruned = PruneGraph(graph, {"x"}, {"loss"}, {});   // what a step that fetches "loss" runs
 //   absl::Status s = FoldGraph(pruned->get());               // constants are computed once
 //
+// Source of the semantics: section 4.2 of TensorFlow's white paper for pruning at feeds and
+// fetches, 5.1 for common subexpressions.
+//
 // Thread rule: the graph that is pruned must not be changed meanwhile; one that is changed must be
 // the caller's own.
 #ifndef TROUPE_PASSES_H_

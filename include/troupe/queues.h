@@ -13,6 +13,10 @@
 // graph, and in MetaGraphs as TensorFlow's QueueRunnerDef; StartQueueRunners
 // (troupe/train/queue_runner.h) runs what stands there.
 //
+// Source of the semantics: section 4.6 of TensorFlow's white paper, and tf.FIFOQueue,
+// tf.PaddingFIFOQueue, tf.RandomShuffleQueue, tf.PriorityQueue and tf.train.QueueRunner;
+// capacity_bytes is Troupe's own. Errors while the graph is built are the scope's.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_QUEUES_H_
 #define TROUPE_QUEUES_H_
@@ -56,17 +60,21 @@ class Queue {
   // components.
   static Queue Of(const Output& handle, const std::vector<DType>& types);
 
+  // Puts one element in: as many components as types, of these types and shapes.
   Operation Enqueue(const ScopeAt& at, const InputList& components) const;
-  // One element for each row of the components.
+  // One element for each row of the components, which have equally many rows (dimension 0).
   Operation EnqueueMany(const ScopeAt& at, const InputList& components) const;
+  // One element.
   OutputList Dequeue(const ScopeAt& at) const;
-  // `n` elements, each component stacked.
+  // `n` elements (an int32 scalar), each component stacked: [n] + its shape.
   OutputList DequeueMany(const ScopeAt& at, const Input& n) const;
   // As DequeueMany; when the queue is closed, fewer, if fewer are left.
   OutputList DequeueUpTo(const ScopeAt& at, const Input& n) const;
+  // Nothing more comes in: an enqueue is CANCELLED. Those that wait for room still put theirs in,
+  // unless they are cancelled, too.
   Operation Close(const ScopeAt& at, bool cancel_pending_enqueues = false) const;
-  Output Size(const ScopeAt& at) const;
-  Output IsClosed(const ScopeAt& at) const;
+  Output Size(const ScopeAt& at) const;      // an int32 scalar: the elements in the queue
+  Output IsClosed(const ScopeAt& at) const;  // a bool scalar
 
   const Output& handle() const { return handle_; }
   const std::vector<DType>& types() const { return types_; }

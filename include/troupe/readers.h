@@ -10,6 +10,10 @@
 // file (NOT_FOUND; the next read goes on with the next file), DATA_LOSS for a damaged record, which
 // every read gets until Reset.
 //
+// Source of the semantics: section 4.5 of TensorFlow's white paper, and tf.WholeFileReader,
+// tf.TextLineReader, tf.FixedLengthRecordReader, tf.TFRecordReader and tf.IdentityReader. Errors
+// while the graph is built are the scope's.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_READERS_H_
 #define TROUPE_READERS_H_
@@ -52,14 +56,17 @@ class Reader {
   // The reader of a handle, a resource or a reference: of an imported graph, say.
   static Reader Of(const Output& handle);
 
-  // Key and value of the next record.
+  // Key and value of the next record: two string scalars.
   std::pair<Output, Output> Read(const ScopeAt& at, const Queue& names) const;
-  // Of up to `n` records (int64) of one file.
+  // Of up to `n` records (an int64 scalar) of one file: two string vectors.
   std::pair<Output, Output> ReadUpTo(const ScopeAt& at, const Queue& names, const Input& n) const;
+  // int64 scalars: records that were read, and files that were read to their end, since Reset.
   Output NumRecordsProduced(const ScopeAt& at) const;
   Output NumWorkUnitsCompleted(const ScopeAt& at) const;
+  // The place of the reader as a string scalar, and back.
   Output SerializeState(const ScopeAt& at) const;
   Operation RestoreState(const ScopeAt& at, const Input& state) const;
+  // Forgets the file that it reads and the counts; the next read takes the next name of the queue.
   Operation Reset(const ScopeAt& at) const;
 
   const Output& handle() const { return handle_; }

@@ -16,6 +16,8 @@
 // Errors of reading are DATA_LOSS with the path and where the record begins, counted in bytes of
 // the plain row: a wrong checksum, a record that is cut off, a damaged compressed stream.
 //
+// Source of the semantics: TensorFlow's TFRecord format; CRC32C masked as there.
+//
 // Thread rule: one thread at a time.
 #ifndef TROUPE_RECORDS_H_
 #define TROUPE_RECORDS_H_

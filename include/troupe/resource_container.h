@@ -5,6 +5,8 @@
 // container of their session (see KernelInit::ResourceKey), so every executor, signature and step
 // that has the node finds the same object.
 //
+// Source of the semantics: section 4.7 of TensorFlow's white paper (containers).
+//
 // Thread rule: all methods are thread safe. Kernels look an entry up once and keep the shared
 // pointer in a ResourceCache.
 #ifndef TROUPE_RESOURCE_CONTAINER_H_

@@ -3,6 +3,9 @@
 // A runtime belongs to the process that started it: after a fork the child starts its own. Start
 // returns RESOURCE_EXHAUSTED when the system has no threads or memory left.
 //
+// Source of the semantics: section 3 of TensorFlow's white paper (devices and their names,
+// workers).
+//
 // Thread rule: all methods are thread safe. Sessions and running steps hold a share of their
 // Runtime, so it outlives them.
 #ifndef TROUPE_RUNTIME_H_

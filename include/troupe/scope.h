@@ -28,6 +28,10 @@
 // Control flow. While and Cond (troupe/control_flow.h) call their functions with a scope that knows
 // its loop or branch; nodes built in that scope become part of the loop or branch.
 //
+// Source of the semantics: tf.name_scope, tf.device, tf.control_dependencies, tf.colocate_with and
+// tf.container of TensorFlow 1; section 4.3 of its white paper for device constraints, 4.7 for
+// containers.
+//
 // Thread rule: all scopes of one graph belong to one thread at a time.
 #ifndef TROUPE_SCOPE_H_
 #define TROUPE_SCOPE_H_

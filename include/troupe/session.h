@@ -52,6 +52,10 @@
 // FAILED_PRECONDITION, and their destructors do nothing. A session that the child makes works, if
 // no other thread was within a call when the process forked.
 //
+// Source of the semantics: sections 2 and 4.2 of TensorFlow's white paper (sessions, feeds and
+// fetches) and tf.Session; partial runs, deadlines and tokens are those of TensorFlow's
+// Session::PRunSetup, RunOptions and CancellationManager.
+//
 // Thread rule: all methods are thread safe; any number of threads may Run at once. A call that has
 // to wait is refused in an actor's handler and on the runtime's threads (callbacks, kernels) with
 // FAILED_PRECONDITION: Run, Get, Set, Extend, PartialRun, Reset, SnapshotState and RestoreState

@@ -4,6 +4,8 @@
 // int64; a product that does not fit is refused where the shape is made, so num_elements() is
 // always exact.
 //
+// Source of the semantics: tf.TensorShape; broadcasting is NumPy's.
+//
 // Thread rule: plain values; as for a std::vector.
 #ifndef TROUPE_SHAPE_H_
 #define TROUPE_SHAPE_H_
@@ -32,6 +34,8 @@ class TensorShape {
   static absl::StatusOr<TensorShape> Make(absl::Span<const int64_t> dims);
 
   int rank() const { return static_cast<int>(dims_.size()); }
+  // REQUIRES, here and below: 0 <= i < rank() (at == rank() appends), sizes >= 0, and a product
+  // that fits into int64.
   int64_t dim(int i) const { return dims_[i]; }
   void set_dim(int i, int64_t size) { dims_[i] = size; }
   void AddDim(int64_t size) { dims_.push_back(size); }
@@ -82,6 +86,7 @@ class PartialTensorShape {
   int64_t num_elements() const;
   // REQUIRES: IsFullyDefined().
   TensorShape AsTensorShape() const { return TensorShape(absl::MakeConstSpan(dims_)); }
+  // Whether one shape could be described by both.
   bool IsCompatibleWith(const PartialTensorShape& other) const;
   bool IsCompatibleWith(const TensorShape& shape) const;
   // The shape that both describe; INVALID_ARGUMENT when they disagree.

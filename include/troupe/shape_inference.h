@@ -1,6 +1,8 @@
 // Shape inference: the context of an op's shape function, and the pass that runs the shape
 // functions over a graph.
 //
+// Source of the semantics: TensorFlow's shape functions (InferenceContext).
+//
 // Thread rule: a context and a ShapeRefiner belong to one thread at a time, and no thread changes
 // the graph meanwhile. One shape function may run on several threads at once.
 #ifndef TROUPE_SHAPE_INFERENCE_H_

@@ -4,6 +4,9 @@
 // dimension 0); write only to a tensor that owns its buffer alone (`BufferUnique`). Those that a
 // Session returns do. A default Tensor has no dtype and no buffer: "no value".
 //
+// Source of the semantics: TensorFlow's Tensor and TensorProto for dtypes, shapes and order of
+// elements.
+//
 // Thread rule: as for a std::shared_ptr: distinct Tensor objects may be used from different threads
 // even when they share a buffer, as long as no thread writes to it.
 #ifndef TROUPE_TENSOR_H_

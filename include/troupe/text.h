@@ -48,6 +48,7 @@ struct GraphTextOptions {
   bool devices = true;
   int max_elements = 1000;  // of a tensor; longer ones end in "..." and cannot be read back
 };
+// The text of a graph, of one node (one line) and of one attr value.
 std::string GraphText(const Graph& graph, const GraphTextOptions& options = {});
 std::string NodeText(const Node& node, const GraphTextOptions& options = {});
 std::string AttrText(const AttrValue& value, int max_elements = 1000);

@@ -24,6 +24,9 @@
 // A Variable that is made inside of a While or Cond is built outside of it, where its initializer
 // can run; its initial value must come from outside, too.
 //
+// Source of the semantics: section 2 of TensorFlow's white paper ("Variables"), tf.Variable and
+// tf.get_variable's use_resource.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_VARIABLE_H_
 #define TROUPE_VARIABLE_H_
@@ -74,8 +77,10 @@ class Variable : public Output {
 
   // A read of its own, here: after the scope's control dependencies.
   Output Read(const ScopeAt& at) const;
-  // Updates. The result is the value after the update; depending on it, or running it, runs the
-  // update.
+  // Updates by a value of the variable's dtype; AssignAdd and AssignSub by one of its shape. The
+  // result is the value after the update; depending on it, or running it, runs the update. A shape
+  // that does not fit is INVALID_ARGUMENT, of the scope where it is known, else of the step;
+  // AssignAdd and AssignSub of a variable without a value are FAILED_PRECONDITION.
   Output Assign(const ScopeAt& at, const Input& value) const;
   Output AssignAdd(const ScopeAt& at, const Input& delta) const;
   Output AssignSub(const ScopeAt& at, const Input& delta) const;

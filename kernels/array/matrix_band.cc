@@ -355,8 +355,7 @@ const OpRegistrar matrix_diag_v3 =
             "Matrices with the diagonals k[0] to k[1] (of a single k that one) from `diagonal` and padding_value "
             "elsewhere. The uppermost\n"
             "diagonal comes first, each in a row that is as long as the longest; `align` says at which end of its row "
-            "a "
-            "shorter\n"
+            "a shorter\n"
             "superdiagonal, and a shorter subdiagonal, stands. Rows and columns that are -1 are as few as fit.");
 TROUPE_KERNEL("MatrixDiagV3")
     .Device("CPU")

@@ -97,8 +97,7 @@ TROUPE_OP("DecodeBmp")
     .NotDifferentiable(kWhyNoGradient)
     .Doc(
         "The pixels of a BMP without compression, of 8, 24 or 32 bits: [height, width, channels]. channels: 0 for "
-        "those "
-        "of the file, 3 or 4.");
+        "those of the file, 3 or 4.");
 
 TROUPE_OP("DecodeImage")
     .Input("contents: string")

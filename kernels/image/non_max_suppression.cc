@@ -284,8 +284,7 @@ TROUPE_OP("NonMaxSuppressionV5")
     .NotDifferentiable(kWhyNoSelectionGradient)
     .Doc(
         "As NonMaxSuppressionV4, with the scores of the selected boxes. With soft_nms_sigma above 0 no box is left out "
-        "for "
-        "its overlap with\n"
+        "for its overlap with\n"
         "one that was selected, but its score is multiplied by exp(-overlap^2 / (2 * soft_nms_sigma)).");
 TROUPE_CPU_KERNEL("NonMaxSuppressionV5").HostMemory("max_output_size").Class<NonMaxSuppressionV5>();
 

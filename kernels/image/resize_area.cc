@@ -82,8 +82,7 @@ const OpRegistrar resize =
         .NotDifferentiable(kNoResizeGradient)
         .Doc(
             "Images [batch, height, width, channels] in another size (height and width): each pixel is the mean of the "
-            "area "
-            "that it covers.\n"
+            "area that it covers.\n"
             "align_corners lays the corners onto each other.");
 TROUPE_CPU_KERNEL("ResizeArea").HostMemory("size").Class<ResizeToFloat<Area>>();
 

@@ -99,8 +99,7 @@ TROUPE_OP("MatrixSolveLs")
     .Gradient(Gradient)
     .Doc(
         "For matrices [..., m, n] and right sides [..., m, k] the output [..., n, k] that makes |matrix output - "
-        "rhs|^2 + "
-        "l2_regularizer\n"
+        "rhs|^2 + l2_regularizer\n"
         "|output|^2 the least. fast solves the normal equations, for matrices of full rank; otherwise the smallest "
         "solution is found,\n"
         "whatever the rank, without l2_regularizer.");

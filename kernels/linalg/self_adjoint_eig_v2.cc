@@ -71,8 +71,7 @@ TROUPE_OP("SelfAdjointEigV2")
     .Gradient(Gradient)
     .Doc(
         "For each of the self-adjoint matrices in the last two dimensions its eigenvalues e, ascending, and "
-        "orthonormal "
-        "columns v with\n"
+        "orthonormal columns v with\n"
         "input v = v diag(e). Only the lower triangle of the input is read. Without compute_v v is a scalar without "
         "meaning.");
 TROUPE_KERNEL("SelfAdjointEigV2").Device("CPU").Types("T", kFields).Class<SelfAdjointEig>();

@@ -124,8 +124,7 @@ TROUPE_OP("Svd")
     .Gradient(Gradient)
     .Doc(
         "For each of the matrices in the last two dimensions its singular values s, descending, and orthonormal "
-        "columns u "
-        "and v with\n"
+        "columns u and v with\n"
         "u diag(s) v^H = input; as many as the smaller size of the matrix, with full_matrices as many as make u and v "
         "square. Without\n"
         "compute_uv u and v are scalars without meaning.");

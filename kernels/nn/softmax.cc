@@ -185,8 +185,7 @@ TROUPE_OP("SoftmaxCrossEntropyWithLogits")
     .Gradient(SoftmaxCrossEntropyWithLogitsGradient)
     .Doc(
         "For each row of the logits in features: the cross entropy between their softmax and the row of labels, and in "
-        "backprop its gradient "
-        "softmax(features) - labels. features and labels are matrices or broadcast to one.");
+        "backprop its gradient softmax(features) - labels. features and labels are matrices or broadcast to one.");
 
 // `t` repeated to the matrix `to`, which its shape broadcasts to.
 absl::StatusOr<Tensor> BroadcastTo(KernelContext& ctx, const Tensor& t, const TensorShape& to) {

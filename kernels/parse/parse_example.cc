@@ -120,8 +120,7 @@ TROUPE_OP("ParseExampleV2")
     .NotDifferentiable(kWhyNoGradient)
     .Doc(
         "As ParseExample, with the keys in vectors, with features that become ragged tensors, and also for one "
-        "Example: "
-        "then no output has a dimension of Examples.");
+        "Example: then no output has a dimension of Examples.");
 
 TROUPE_OP("ParseSingleExample")
     .Input("serialized: string")

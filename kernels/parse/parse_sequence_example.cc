@@ -147,9 +147,8 @@ TROUPE_OP("ParseSequenceExample")
     .NotDifferentiable(kWhyNoGradient)
     .Doc(
         "The features of SequenceExamples: of the context as ParseExample gives them; sparse feature lists with "
-        "indices "
-        "(Example, step, place); dense ones with a dimension of steps, zeros behind the last one, and the numbers of "
-        "steps.");
+        "indices (Example, step, place); dense ones with a dimension of steps, zeros behind the last one, and the "
+        "numbers of steps.");
 
 TROUPE_OP("ParseSequenceExampleV2")
     .Input("serialized: string")

@@ -40,8 +40,7 @@ TROUPE_OP("SparseToDense")
     .Doc(
         "A tensor of shape output_shape, filled with default_value, in which sparse_values stand at sparse_indices (a "
         "row for each value; a vector for a tensor of rank 1; a scalar for one element). validate_indices: they must "
-        "be "
-        "in ascending order, none twice.");
+        "be in ascending order, none twice.");
 
 class SparseToDenseKernel {
  public:

@@ -34,8 +34,7 @@ TROUPE_OP("_FusedMatMul")
     .NotDifferentiable("gradients are built before nodes are fused")
     .Doc(
         "MatMul followed by the ops of fused_ops: BiasAdd with the vector in args, then at most one of Relu, Relu6, "
-        "Elu, LeakyRelu, Tanh and "
-        "Sigmoid.");
+        "Elu, LeakyRelu, Tanh and Sigmoid.");
 
 class FusedMatMulKernel {
  public:

@@ -52,8 +52,7 @@ TROUPE_OP("MatMul")
     .Gradient(MatMulGradient)
     .Doc(
         "The matrix a times the matrix b. Either is transposed first where its attr says so. grad_a and grad_b mark "
-        "products that a gradient "
-        "made; they do not change the value.");
+        "products that a gradient made; they do not change the value.");
 
 class MatMulKernel {
  public:

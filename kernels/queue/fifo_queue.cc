@@ -32,12 +32,9 @@ const state::OpForms op(
           .NotDifferentiable("its value is a handle")
           .Doc(
               "A handle of the queue `shared_name` (or the node's name) of `container`, which gives its elements in "
-              "the "
-              "order "
-              "in which they came. An element is a tuple of tensors of `component_types` and, unless that list is "
-              "empty, "
-              "of "
-              "`shapes`. Enqueues wait while there are `capacity` elements (negative: they never do).");
+              "the order in which they came. An element is a tuple of tensors of `component_types` and, unless that "
+              "list is empty, of `shapes`. Enqueues wait while there are `capacity` elements (negative: they never "
+              "do).");
     });
 const state::KernelForms<state::HandleOf<FifoNode>> kernel(kKind, "FIFOQueueV2");
 

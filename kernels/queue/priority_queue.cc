@@ -79,9 +79,8 @@ const state::OpForms op(
           .NotDifferentiable("its value is a handle")
           .Doc(
               "FIFOQueueV2, but the element of the smallest priority leaves first. The priority is the first "
-              "component, an "
-              "int64 scalar, which `component_types` and `shapes` do not name. Of equal ones the first to come leaves "
-              "first.");
+              "component, an int64 scalar, which `component_types` and `shapes` do not name. Of equal ones the first "
+              "to come leaves first.");
     });
 const state::KernelForms<state::HandleOf<PriorityNode>> kernel(kKind, "PriorityQueueV2");
 

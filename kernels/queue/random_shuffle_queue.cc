@@ -101,9 +101,7 @@ const state::OpForms op(
           .NotDifferentiable("its value is a handle")
           .Doc(
               "FIFOQueueV2, but a dequeue takes a random element. Until the queue is closed, dequeues wait while no "
-              "more "
-              "than "
-              "`min_after_dequeue` elements are there. Seeds of 0 stand for ones that nobody can foresee.");
+              "more than `min_after_dequeue` elements are there. Seeds of 0 stand for ones that nobody can foresee.");
     });
 const state::KernelForms<state::HandleOf<ShuffleNode>> kernel(kKind, "RandomShuffleQueueV2");
 

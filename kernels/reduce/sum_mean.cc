@@ -96,8 +96,7 @@ const OpRegistrar mean = ReductionOp("Mean")
                              })
                              .Doc(
                                  "The mean over the axes in reduction_indices. Of no elements it is NaN, for integers "
-                                 "0; a mean of integers is "
-                                 "truncated towards zero.");
+                                 "0; a mean of integers is truncated towards zero.");
 
 TROUPE_KERNEL("Mean")
     .Device("CPU")

@@ -69,8 +69,7 @@ TROUPE_OP("AssignVariableOp")
     .NotDifferentiable("an update is not a value")
     .Doc(
         "Sets the variable to a value of its shape, as far as that is known. With `validate_shape` the value must also "
-        "have "
-        "the shape of the value that is there.");
+        "have the shape of the value that is there.");
 
 class AssignVariableKernel {
  public:

@@ -19,8 +19,7 @@ TROUPE_OP("VariableV2")
     .Doc(
         "A reference to the variable `shared_name` (or the node's name) of `container` on the node's device. A step "
         "that reads it sees a snapshot, taken when the reader runs. A node that reads it through an Identity, and "
-        "comes "
-        "after an update that the Identity does not come after, is the reader itself.");
+        "comes after an update that the Identity does not come after, is the reader itself.");
 
 TROUPE_OP("Variable")
     .Output("ref: Ref(dtype)")

@@ -21,8 +21,7 @@ TROUPE_OP("HistogramSummary")
     .NotDifferentiable(kWhyNoGradient)
     .Doc(
         "A Summary message with the histogram of all elements of `values`, and their number, sum, sum of squares, "
-        "least "
-        "and greatest. Values that are not finite are refused.");
+        "least and greatest. Values that are not finite are refused.");
 
 constexpr double kGreatest = std::numeric_limits<double>::max();
 

@@ -129,8 +129,7 @@ const OpForms find("LookupTableFind", "LookupTableFindV2", kUses, [](OpBuilder& 
       .NotDifferentiable("what is in a table was computed by another step")
       .Doc(
           "The values of `keys` in the table. `default_value` stands for keys that it does not have: one value for "
-          "all, "
-          "or as many as there are keys.");
+          "all, or as many as there are keys.");
 });
 const OpForms insert("LookupTableInsert", "LookupTableInsertV2", kUses, [](OpBuilder& op, std::string_view handle) {
   op.Input(StrCat("table_handle: ", handle))

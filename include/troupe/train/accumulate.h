@@ -4,6 +4,9 @@
 // variables "<variable>/<name>" beside the variables, and a counter "<name>/count". Sparse
 // gradients are added to their rows; the sum that is applied is dense.
 //
+// Source of the semantics: Troupe's own; the mean of the gradients is that of a batch whose parts
+// are equally large. Errors while the graph is built are the scope's.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_ACCUMULATE_H_
 #define TROUPE_TRAIN_ACCUMULATE_H_

@@ -6,6 +6,8 @@
 //
 // Slots: "Adadelta" (accum) and "Adadelta_1" (updates).
 //
+// Source of the semantics: tf.train.AdadeltaOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_ADADELTA_H_
 #define TROUPE_TRAIN_ADADELTA_H_

@@ -2,6 +2,8 @@
 // sqrt(accum)
 // Slot: "Adagrad", which begins with `initial_accumulator`.
 //
+// Source of the semantics: tf.train.AdagradOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_ADAGRAD_H_
 #define TROUPE_TRAIN_ADAGRAD_H_

@@ -6,6 +6,8 @@
 //
 // where t is 1 + `global_step`. Slots: "AdagradDA" (g) and "AdagradDA_1" (s).
 //
+// Source of the semantics: tf.train.AdagradDAOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_ADAGRAD_DA_H_
 #define TROUPE_TRAIN_ADAGRAD_DA_H_

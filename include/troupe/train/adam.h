@@ -15,6 +15,9 @@
 // Slots: "Adam" (m) and "Adam_1" (v). The powers of the betas are two variables, beta1_power and
 // beta2_power, shared by all variables of one Adam and multiplied after all updates.
 //
+// Source of the semantics: tf.train.AdamOptimizer, tf.contrib.opt.LazyAdamOptimizer and
+// AdamWOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_ADAM_H_
 #define TROUPE_TRAIN_ADAM_H_

@@ -8,6 +8,8 @@
 // StartQueueRunners (troupe/train/queue_runner.h) starts them. When the input ends, what is left in
 // the buckets is given only with allow_smaller_final_batch.
 //
+// Source of the semantics: tf.contrib.training.bucket and bucket_by_sequence_length.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_BUCKET_H_
 #define TROUPE_TRAIN_BUCKET_H_

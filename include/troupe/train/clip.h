@@ -4,6 +4,10 @@
 // again. As in TensorFlow, each value counts by itself: where a row is named twice, its two values
 // are clipped, and enter a norm, before they are summed.
 //
+// Source of the semantics: tf.clip_by_value, tf.clip_by_norm, tf.global_norm and
+// tf.clip_by_global_norm. Results have the dtypes and shapes of what is clipped, which is of
+// floating type; norms are scalars.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_CLIP_H_
 #define TROUPE_TRAIN_CLIP_H_

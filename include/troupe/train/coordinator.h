@@ -13,6 +13,8 @@
 // The coordinator is an actor of the session's runtime. If it is killed, the next one knows all
 // that it knew, and who waited goes on waiting.
 //
+// Source of the semantics: tf.train.Coordinator, as an actor. Times are milliseconds.
+//
 // Thread rule: all methods are thread safe. Join and WaitForStop block, and are refused on a thread
 // of an actor system's scheduler or of a runtime; WhenStopped is for those.
 #ifndef TROUPE_TRAIN_COORDINATOR_H_
@@ -60,6 +62,7 @@ class Coordinator {
   };
   Member Enter(std::string name);
 
+  // Whether somebody has asked all to stop. Does not wait.
   bool ShouldStop() const;
   void RequestStop(absl::Status why = absl::OkStatus());
   // Calls `f` once when all are asked to stop: at once if they have been, otherwise on the thread

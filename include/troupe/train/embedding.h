@@ -4,6 +4,10 @@
 // does the update that an optimizer makes of it: a step costs what its rows cost, however large the
 // table is. A table may be parted among several variables, which may live on several devices.
 //
+// Source of the semantics: tf.nn.embedding_lookup and embedding_lookup_sparse (without max_norm);
+// section 4.2 of "TensorFlow: A System for Large-Scale Machine Learning" (2016) for tables on
+// several devices.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_EMBEDDING_H_
 #define TROUPE_TRAIN_EMBEDDING_H_
@@ -25,8 +29,8 @@ enum class Parting {
 // table[ids], of shape `ids` + table[1:]. `ids`: int32 or int64, of any shape; one that is not in
 // the table is INVALID_ARGUMENT in the step.
 Output EmbeddingLookup(const ScopeAt& at, const Variable& table, const Output& ids);
-// The same of a table in parts. The scope's error when there is no part, or when the parts' numbers
-// of rows are not known (kDiv).
+// The same of a table in variable parts. The scope's error when there is no part, or when the
+// parts' numbers of rows are not known (kDiv).
 Output EmbeddingLookup(const ScopeAt& at, const std::vector<Variable>& parts, const Output& ids,
                        Parting parting = Parting::kMod);
 

@@ -20,6 +20,8 @@
 // that are no summary, FAILED_PRECONDITION after Close. After an error of the file the writer
 // stays usable; the event may be lost or cut off, in which case the following ones cannot be read.
 //
+// Source of the semantics: tf.summary.FileWriter, and event.proto of TensorFlow.
+//
 // Thread rule: all methods are thread safe.
 #ifndef TROUPE_TRAIN_FILE_WRITER_H_
 #define TROUPE_TRAIN_FILE_WRITER_H_

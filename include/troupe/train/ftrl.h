@@ -6,6 +6,8 @@
 //
 // Slots: "Ftrl" (accum, which begins with `initial_accumulator`) and "Ftrl_1" (linear).
 //
+// Source of the semantics: tf.train.FtrlOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_FTRL_H_
 #define TROUPE_TRAIN_FTRL_H_

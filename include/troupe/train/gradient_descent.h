@@ -1,5 +1,7 @@
 // var -= learning_rate * grad
 //
+// Source of the semantics: tf.train.GradientDescentOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_GRADIENT_DESCENT_H_
 #define TROUPE_TRAIN_GRADIENT_DESCENT_H_

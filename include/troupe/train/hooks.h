@@ -18,6 +18,9 @@
 // A step that is done again on a new session has BeforeRun again. An error of a hook is the error
 // of the call that met it; an exception is such an error (INTERNAL).
 //
+// Source of the semantics: tf.train.SessionRunHook and the hooks of tf.train (StopAtStepHook,
+// LoggingTensorHook, CheckpointSaverHook and so on); SessionEnded and ShouldStop are Troupe's own.
+//
 // Thread rule: all calls of a hook come from the thread that uses its MonitoredSession.
 #ifndef TROUPE_TRAIN_HOOKS_H_
 #define TROUPE_TRAIN_HOOKS_H_

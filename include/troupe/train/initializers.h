@@ -5,6 +5,11 @@
 // With seed 0 (the default) each session draws other numbers; with any other seed each session
 // draws the same ones.
 //
+// Source of the semantics: tf.initializers of TensorFlow 1, whose names and distributions these
+// have: Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998), Saxe et al. (2014) for
+// Orthogonal. The type is a floating one (Zeros, Ones and Constant: any number); else, or where the
+// shape does not fit, the scope has an error.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_INITIALIZERS_H_
 #define TROUPE_TRAIN_INITIALIZERS_H_

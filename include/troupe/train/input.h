@@ -13,6 +13,10 @@
 //
 // Errors (of the scope): a shape that is not known where it must be, and lists of unequal length.
 //
+// Source of the semantics: section 4.5 of TensorFlow's white paper, and tf.train.input_producer,
+// string_input_producer, range_input_producer, slice_input_producer, batch, batch_join,
+// shuffle_batch and shuffle_batch_join, with their maybe_ forms (keep_input).
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_INPUT_H_
 #define TROUPE_TRAIN_INPUT_H_

@@ -8,6 +8,9 @@
 // Variables have the names, shapes and layouts of TensorFlow's layers. Recurrent layers are in
 // troupe/train/recurrent.h.
 //
+// Source of the semantics: tf.layers of TensorFlow 1, and tf.keras.layers where that has none. x is
+// of floating type, and the result has its type; Embedding takes integers.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_LAYERS_H_
 #define TROUPE_TRAIN_LAYERS_H_

@@ -2,6 +2,8 @@
 // With `nesterov`:  var -= learning_rate * (grad + momentum * accum)
 // Slot: "Momentum".
 //
+// Source of the semantics: tf.train.MomentumOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_MOMENTUM_H_
 #define TROUPE_TRAIN_MOMENTUM_H_

@@ -24,6 +24,9 @@
 // unless a step failed, and ends the Companions; OUT_OF_RANGE, the end of the input, is no failure.
 // The destructor closes, too, but without End.
 //
+// Source of the semantics: tf.train.MonitoredSession, MonitoredTrainingSession, Scaffold and
+// SessionCreator.
+//
 // Thread rule: a MonitoredSession is for one thread at a time.
 #ifndef TROUPE_TRAIN_MONITORED_SESSION_H_
 #define TROUPE_TRAIN_MONITORED_SESSION_H_

@@ -7,6 +7,8 @@
 // An average is a variable "<variable>/<name>" beside it, not trainable, and begins with the
 // variable's value. The variable is in the collection "moving_average_variables".
 //
+// Source of the semantics: tf.train.ExponentialMovingAverage, whose names and values these are.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_MOVING_AVERAGE_H_
 #define TROUPE_TRAIN_MOVING_AVERAGE_H_

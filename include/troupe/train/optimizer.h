@@ -21,6 +21,9 @@
 // Slots (a momentum, Adam's two moments) are variables named "<variable>/<Slot>" on the variable's
 // device. They are in the collection "variables", but not trainable.
 //
+// Source of the semantics: tf.train.Optimizer; section 4.1 of TensorFlow's white paper for the
+// gradients. Variables and gradients are of floating type. Errors are the scope's.
+//
 // Thread rule: an optimizer belongs, with the scopes that it is given, to one thread at a time.
 #ifndef TROUPE_TRAIN_OPTIMIZER_H_
 #define TROUPE_TRAIN_OPTIMIZER_H_
@@ -54,6 +57,7 @@ class Optimizer {
   // The scope's error when no variable has a gradient. `global_step` (optional, an integer scalar)
   // grows by one after the updates.
   Operation ApplyGradients(const ScopeAt& at, const std::vector<GradAndVar>& grads, const Variable& global_step = {});
+  // Both at once. `loss` may have any shape; the sum of its elements is what falls.
   Operation Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars = {},
                      const Variable& global_step = {});
 

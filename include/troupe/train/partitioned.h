@@ -1,9 +1,14 @@
-// A variable in parts, which may live on several devices, and which is one tensor in checkpoints.
+// Partitioned variables: each is cut into variable parts, which may live on several devices, and is
+// one tensor in checkpoints.
 //
-// Part i is the variable "<name>/part_<i>": a run of indices along one dimension, of lengths that
-// differ by at most one, the longer ones first, as TensorFlow cuts them. A Saver of all variables
-// keeps the parts as slices of one tensor "<name>", and so an optimizer's slots of them; it reads
-// them back into other numbers of parts, or from one that was never cut.
+// Variable part i is the variable "<name>/part_<i>": a run of indices along one dimension, of
+// lengths that differ by at most one, the longer ones first, as TensorFlow cuts them. A Saver of
+// all variables keeps the parts as slices of one tensor "<name>", and so an optimizer's slots of
+// them; it reads them back into other numbers of parts, or from one that was never cut.
+//
+// Source of the semantics: tf.get_variable's partitioner, tf.fixed_size_partitioner and
+// tf.variable_axis_size_partitioner; names and slices of checkpoints are TensorFlow's. Below "part"
+// is a variable part; the parts of a step are something else.
 //
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_PARTITIONED_H_

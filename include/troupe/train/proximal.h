@@ -5,6 +5,8 @@
 //
 // Slot of ProximalAdagrad: "ProximalAdagrad", the sum of the squares, as in Adagrad.
 //
+// Source of the semantics: tf.train.ProximalGradientDescentOptimizer and ProximalAdagradOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_PROXIMAL_H_
 #define TROUPE_TRAIN_PROXIMAL_H_

@@ -9,6 +9,8 @@
 // A runner is an actor of the session's runtime, and has no thread: it starts its steps
 // asynchronously. If the actor is killed, the next one goes on.
 //
+// Source of the semantics: tf.train.start_queue_runners.
+//
 // Thread rule: thread safe. The session may end before the runners; their steps are cancelled then.
 #ifndef TROUPE_TRAIN_QUEUE_RUNNER_H_
 #define TROUPE_TRAIN_QUEUE_RUNNER_H_

@@ -1,5 +1,8 @@
 // Penalties for large weights, which are added to a loss.
 //
+// Source of the semantics: tf.contrib.layers.l1_regularizer, l2_regularizer and sum_regularizer.
+// Weights are of floating type, and so is the scalar, of the same one.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_REGULARIZERS_H_
 #define TROUPE_TRAIN_REGULARIZERS_H_

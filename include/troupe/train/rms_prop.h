@@ -7,6 +7,8 @@
 // of the gradients. Slots: "RMSProp" (ms, which begins with ones), then (centered) mg, then mom, in
 // the names "RMSProp_1" and "RMSProp_2".
 //
+// Source of the semantics: tf.train.RMSPropOptimizer.
+//
 // Thread rule: that of Optimizer.
 #ifndef TROUPE_TRAIN_RMS_PROP_H_
 #define TROUPE_TRAIN_RMS_PROP_H_

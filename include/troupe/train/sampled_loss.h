@@ -4,6 +4,10 @@
 // rows of these classes are read; their gradients are sparse. Training uses these losses; a test
 // computes all logits: inputs * transpose(weights) + biases.
 //
+// Source of the semantics: tf.nn.nce_loss, sampled_softmax_loss and the candidate samplers of
+// tf.random (log_uniform_candidate_sampler and so on). Inputs, weights and biases are of one
+// floating type. Errors are the scope's.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_SAMPLED_LOSS_H_
 #define TROUPE_TRAIN_SAMPLED_LOSS_H_

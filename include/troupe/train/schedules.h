@@ -3,6 +3,9 @@
 // `rate` is a number or a scalar; the result has its type (float32 for a number). `step` is any
 // scalar number, usually a Variable that Minimize increments.
 //
+// Source of the semantics: tf.train.exponential_decay, natural_exp_decay, inverse_time_decay,
+// piecewise_constant, polynomial_decay and cosine_decay; WarmUp is Troupe's own.
+//
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_SCHEDULES_H_
 #define TROUPE_TRAIN_SCHEDULES_H_

@@ -12,8 +12,10 @@ const Node* Maker(NodeOut from) {
   constexpr int kMost = 64;
   for (int i = 0; i < kMost && from.node != nullptr; ++i) {
     const Node& n = *from.node;
-    if (n.op().Has(OpTrait::kElementsHandle)) return &n;
-    const bool passes = n.IsEnter() || n.IsSwitch() || n.op().Has(OpTrait::kForwardsInput);
+    // One with an input gives that handle in another form (FakeQueue).
+    const bool handle = n.op().Has(OpTrait::kElementsHandle);
+    if (handle && n.num_inputs() == 0) return &n;
+    const bool passes = handle || n.IsEnter() || n.IsSwitch() || n.op().Has(OpTrait::kForwardsInput);
     if (!passes || n.num_inputs() == 0) return nullptr;
     from = n.input(0);
   }

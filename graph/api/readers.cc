@@ -6,6 +6,13 @@
 namespace troupe {
 namespace {
 
+// A reader whose handle is a reference asks a queue by one, too.
+Output QueueFor(const ScopeAt& at, const Output& reader, const Queue& names) {
+  const Output handle = names.handle();
+  if (!IsRef(reader.dtype()) || IsRef(handle.dtype())) return handle;
+  return EmitOp(at, "FakeQueue", {handle}).output(0);
+}
+
 Output Make(const ScopeAt& at, const char* op, const ReaderOptions& options, AttrMap more = {}) {
   if (!options.container.empty()) more.Set("container", options.container);
   if (!options.shared_name.empty()) more.Set("shared_name", options.shared_name);
@@ -40,6 +47,8 @@ Reader Reader::Records(const ScopeAt& at, const std::string& compression, const 
   return Reader(Make(at, "TFRecordReaderV2", options, std::move(attrs)));
 }
 
+Reader Reader::Lmdb(const ScopeAt& at, const ReaderOptions& options) { return Reader(Make(at, "LMDBReader", options)); }
+
 Reader Reader::Identity(const ScopeAt& at, const ReaderOptions& options) {
   return Reader(Make(at, "IdentityReaderV2", options));
 }
@@ -50,12 +59,12 @@ Reader Reader::Of(const Output& handle) { return Reader(handle); }
 std::string Reader::Op(std::string_view op) const { return StrCat(op, IsRef(handle_.dtype()) ? "" : "V2"); }
 
 std::pair<Output, Output> Reader::Read(const ScopeAt& at, const Queue& names) const {
-  const Operation op = EmitOp(at, Op("ReaderRead"), {handle_, names.handle()});
+  const Operation op = EmitOp(at, Op("ReaderRead"), {handle_, QueueFor(at, handle_, names)});
   return {op.output(0), op.output(1)};
 }
 
 std::pair<Output, Output> Reader::ReadUpTo(const ScopeAt& at, const Queue& names, const Input& n) const {
-  const Operation op = EmitOp(at, Op("ReaderReadUpTo"), {handle_, names.handle(), n});
+  const Operation op = EmitOp(at, Op("ReaderReadUpTo"), {handle_, QueueFor(at, handle_, names), n});
   return {op.output(0), op.output(1)};
 }
 

@@ -49,6 +49,8 @@ class Reader {
   static Reader FixedLength(const ScopeAt& at, const Fixed& layout, const ReaderOptions& options = {});
   // Key: "file:offset". `compression`: "", "ZLIB" or "GZIP".
   static Reader Records(const ScopeAt& at, const std::string& compression = {}, const ReaderOptions& options = {});
+  // Key and value: those of an LMDB file, or of data.mdb in a folder, in the order of the keys.
+  static Reader Lmdb(const ScopeAt& at, const ReaderOptions& options = {});
   // Key and value: the name itself.
   static Reader Identity(const ScopeAt& at, const ReaderOptions& options = {});
   // The reader of a handle, a resource or a reference: of an imported graph, say.

@@ -36,7 +36,9 @@ constexpr size_t kAheadBytes = size_t{1} << 18, kAheadRecords = 1024;
 
 bool IsIdentity(const ReaderSpec& spec) { return spec.kind == "IdentityReader"; }
 
-std::string KeyOf(const ReaderSpec& spec, const std::string& work, uint64_t offset, int64_t number) {
+std::string KeyOf(const ReaderSpec& spec, const std::string& work, uint64_t offset, int64_t number,
+                  std::string_view own) {
+  if (spec.kind == "LMDBReader") return std::string(own);
   if (spec.kind == "TextLineReader") return StrCat(work, ":", number + 1);
   if (spec.kind == "FixedLengthRecordReader") return StrCat(work, ":", number);
   if (spec.kind == "TFRecordReader") return StrCat(work, ":", offset);
@@ -65,7 +67,7 @@ void ReadAhead::Read(const ReaderSpec& spec, const std::string& work, uint64_t o
         break;
       }
       bytes += value.size();
-      records.push_back({{KeyOf(spec, work, begin, number++), std::string(value)}, cursor->offset()});
+      records.push_back({{KeyOf(spec, work, begin, number++, cursor->key()), std::string(value)}, cursor->offset()});
     }
     return absl::OkStatus();
   }();
@@ -94,6 +96,7 @@ absl::StatusOr<std::unique_ptr<io::Cursor>> ReaderSpec::Open(const std::string& 
   if (kind == "TextLineReader") return io::OpenLines(path, how, from);
   if (kind == "FixedLengthRecordReader") return io::OpenFixed(path, layout, how, from);
   if (kind == "TFRecordReader") return io::OpenRecords(path, how, from);
+  if (kind == "LMDBReader") return io::OpenLmdb(path, from);
   return io::OpenWhole(path);
 }
 

@@ -61,7 +61,9 @@ const Node* HandleNode(const InferenceContext& c, int i) {
   NodeOut from = c.node().input(i);
   for (int hops = 0; from.node != nullptr && hops < 64; ++hops) {
     const Node& n = *from.node;
-    if (!n.IsEnter() && !n.IsSwitch() && !n.op().Has(OpTrait::kForwardsInput)) break;
+    // A handle that is made of another is that of the same queue.
+    const bool same_elements = n.op().Has(OpTrait::kElementsHandle) && n.num_inputs() == 1;
+    if (!n.IsEnter() && !n.IsSwitch() && !same_elements && !n.op().Has(OpTrait::kForwardsInput)) break;
     from = n.input(0);
   }
   return from.node;

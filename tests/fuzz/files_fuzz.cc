@@ -1,11 +1,13 @@
 // Any bytes as a file: an index of a checkpoint, a checkpoint of the first format, a record file,
-// an event file, a Snappy block. Each must be read, or refused with a status. The first byte says
-// which file.
+// an event file, a Snappy block, an LMDB file. Each must be read, or refused with a status. The
+// first byte says which file, and whether its checksums are put right before it is read.
 #include <cstdio>
 #include <cstdlib>
 
 #include "graph/files/event_file.h"
 #include "graph/files/snappy.h"
+#include "kernels/io/cursor.h"
+#include "tests/fuzz/checksums.h"
 #include "troupe/checkpoint.h"
 #include "troupe/files.h"
 #include "troupe/proto/event.pb.h"
@@ -34,6 +36,35 @@ void ReadRecords(files::Compression form) {
   }
 }
 
+void ReadBundle(std::string_view index) {
+  Must(files::Write("mem://m.data-00000-of-00001", std::string(4096, '\0')));
+  Must(files::Write("mem://m.index", index));
+  ReadCheckpoint("mem://m");
+}
+
+void ReadFirstFormat(std::string_view table) {
+  Must(files::Write("mem://first", table));
+  ReadCheckpoint("mem://first");
+}
+
+void ReadEvents(std::string_view records) {
+  Must(files::Write("mem://events", records));
+  const auto reader = files::EventFileReader::Open("mem://events");
+  if (!reader.ok()) return;
+  proto::Event event;
+  for (auto more = (*reader)->Next(&event); more.ok() && *more; more = (*reader)->Next(&event)) {
+  }
+}
+
+void ReadLmdb(std::string_view bytes) {
+  Must(files::Write("mem://lmdb", bytes));
+  const auto cursor = io::OpenLmdb("mem://lmdb");
+  if (!cursor.ok()) return;
+  std::string_view value;
+  for (auto more = (*cursor)->Next(&value); more.ok() && *more; more = (*cursor)->Next(&value)) {
+  }
+}
+
 }  // namespace
 }  // namespace troupe::fuzz
 
@@ -42,31 +73,34 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace troupe::fuzz;
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 7) {
+  switch (const int form = data[0] % 11) {
     case 0:
-      Must(files::Write("mem://m.data-00000-of-00001", std::string(4096, '\0')));
-      Must(files::Write("mem://m.index", bytes));
-      ReadCheckpoint("mem://m");
+      ReadBundle(bytes);
       break;
     case 1:
-      Must(files::Write("mem://first", bytes));
-      ReadCheckpoint("mem://first");
+      ReadFirstFormat(bytes);
       break;
     case 2:
     case 3:
     case 4:
       Must(files::Write("mem://records", bytes));
-      ReadRecords(static_cast<files::Compression>(data[0] % 7 - 2));
+      ReadRecords(static_cast<files::Compression>(form - 2));
       break;
-    case 5: {
-      Must(files::Write("mem://events", bytes));
-      const auto reader = files::EventFileReader::Open("mem://events");
-      if (!reader.ok()) break;
-      proto::Event event;
-      for (auto more = (*reader)->Next(&event); more.ok() && *more; more = (*reader)->Next(&event)) {
-      }
+    case 5:
+      ReadEvents(bytes);
       break;
-    }
+    case 6:
+      ReadBundle(TableWithChecksums(std::string(bytes)));
+      break;
+    case 7:
+      ReadFirstFormat(TableWithChecksums(std::string(bytes)));
+      break;
+    case 8:
+      ReadEvents(RecordsWithChecksums(std::string(bytes)));
+      break;
+    case 9:
+      ReadLmdb(bytes);
+      break;
     default:
       (void)files::Unsnappy(bytes);
   }

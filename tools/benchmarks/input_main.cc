@@ -4,6 +4,7 @@
 //   input records FOLDER            a sample is GB a second that one thread reads, checksums included
 //   input pictures FOLDER           a sample is pictures a second: read, decoded, cropped, resized, in batches
 //   input memory|dataset|queue      a sample is the images a second that E5 is trained with
+//   input summaries FOLDER          as memory, and each step writes a summary of the loss there
 //
 //   [--threads N] [--seconds S]
 #include <CLI/CLI.hpp>
@@ -17,6 +18,7 @@
 #include "troupe/dataset.h"
 #include "troupe/queues.h"
 #include "troupe/records.h"
+#include "troupe/train/file_writer.h"
 #include "troupe/troupe.h"
 
 namespace {
@@ -145,6 +147,10 @@ int Train(const Flags& flags) {
   const Operation put = queue.EnqueueMany(root, {x, y});
   const OutputList get = queue.DequeueMany(root, Const(root, static_cast<int32_t>(kTrainBatch)));
   const Operation close = queue.Close(root, /*cancel_pending_enqueues=*/true);
+  const Output summary = ops::ScalarSummary(root, "loss", model.loss);
+  const bool summaries = flags.mode == "summaries";
+  const auto writer = summaries ? Need(train::FileWriter::Create(files::Join(flags.folder, "events")))
+                                : std::unique_ptr<train::FileWriter>();
   SessionOptions options;
   options.runtime_options.threads = flags.threads;
   const auto session = Need(Session::Create(options));
@@ -152,7 +158,7 @@ int Train(const Flags& flags) {
   Need(session->Run({}, {}, {model.init.name()}, nullptr));
   const Callable step =
       Need(session->Prepare({model.images.name(), model.labels.name(), model.keep.name(), model.learning_rate.name()},
-                            {}, {model.train.name()}));
+                            summaries ? Names{summary.name()} : Names{}, {model.train.name()}));
   const Callable enqueue = Need(session->Prepare({x.name(), y.name()}, {}, {put.name()}));
   const Callable dequeue = Need(session->Prepare({}, {get[0].name(), get[1].name()}, {}));
   const Tensor keep = Tensor::Scalar(static_cast<float>(model.train_keep)), rate = Tensor::Scalar(1e-3f);
@@ -171,12 +177,15 @@ int Train(const Flags& flags) {
     });
   }
   size_t next = 0;
+  int64_t steps = 0;
   Element batch;
+  std::vector<Tensor> out;
   const auto run = [&] {
-    if (flags.mode == "memory") batch = in_memory[next++ % in_memory.size()];
+    if (flags.mode == "memory" || summaries) batch = in_memory[next++ % in_memory.size()];
     if (flags.mode == "dataset") Need(batches->Next(&batch));
     if (flags.mode == "queue") Need(dequeue.Run({}, &batch));
-    Need(step.Run({batch[0], batch[1], keep, rate}, nullptr));
+    Need(step.Run({batch[0], batch[1], keep, rate}, &out));
+    if (summaries) Need(writer->AddSummary(out[0].scalar<std::string>(), ++steps));
   };
   for (int i = 0; i < 50; ++i) run();
   const int code = Serve("{}", [&] { return kTrainBatch / Sample(flags.seconds, run); });
@@ -191,7 +200,8 @@ int Main(const Flags& flags) {
   if (flags.mode == "write") return Write(flags);
   if (flags.mode == "records") return Records(flags);
   if (flags.mode == "pictures") return Pictures(flags);
-  if (flags.mode == "memory" || flags.mode == "dataset" || flags.mode == "queue") return Train(flags);
+  if (flags.mode == "memory" || flags.mode == "dataset" || flags.mode == "queue" || flags.mode == "summaries")
+    return Train(flags);
   std::fprintf(stderr, "input: there is no mode '%s'\n", flags.mode.c_str());
   return 2;
 }

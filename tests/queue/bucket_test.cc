@@ -4,30 +4,12 @@
 #include <algorithm>
 #include <map>
 
-#include "tests/actors/graphs.h"
-#include "troupe/train/queue_runner.h"
+#include "tests/queue/started.h"
 
 namespace troupe::train {
 namespace {
 
 BOOST_AUTO_TEST_SUITE(bucket)
-
-struct Started {
-  explicit Started(const Scope& root) {
-    const Operation init = LocalVariablesInitializer(root);
-    session = NewSession(root);
-    TROUPE_REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
-    coordinator = std::make_unique<Coordinator>(*session);
-    TROUPE_REQUIRE_OK(StartQueueRunners(*session, *coordinator, *root.graph()));
-  }
-  ~Started() {
-    coordinator->RequestStop();
-    const absl::Status joined = coordinator->Join();
-    BOOST_TEST(joined.ok(), joined);
-  }
-  std::unique_ptr<Session> session;
-  std::unique_ptr<Coordinator> coordinator;
-};
 
 const std::vector<int32_t> kLengths = {3, 12, 5, 27, 4, 15, 11, 2, 30, 25, 1, 14, 10, 9, 24};
 const std::vector<int32_t> kBoundaries = {10, 20};

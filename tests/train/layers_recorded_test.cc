@@ -2,7 +2,7 @@
 // (tests/cases/training/layers.txt): outputs, and the gradients of the sum of their squares.
 #include <map>
 
-#include "tests/cases/case_file.h"
+#include "tests/train/recorded.h"
 #include "tests/train/run.h"
 #include "troupe/gradients.h"
 #include "troupe/train/embedding.h"
@@ -12,20 +12,7 @@
 namespace troupe::testing {
 namespace {
 
-std::vector<Tensor> Recorded(const std::string& name) {
-  std::vector<Tensor> tensors;
-  for (const test::CaseLine& line : test::ReadLines("training/layers.txt")) {
-    const std::string begin = name + " | ";
-    if (line.text.rfind(begin, 0) != 0) continue;
-    for (size_t at = begin.size(); at < line.text.size();) {
-      const size_t end = std::min(line.text.find(" ; ", at), line.text.size());
-      tensors.push_back(test::ParseTensor(line.text.substr(at, end - at)));
-      at = end + 3;
-    }
-  }
-  BOOST_REQUIRE_MESSAGE(!tensors.empty(), "nothing is recorded of " << name);
-  return tensors;
-}
+std::vector<Tensor> Recorded(const std::string& name) { return RecordedIn("training/layers.txt", name); }
 
 // As in record/layers.py: the value of input or variable number k.
 Tensor Numbers(const TensorShape& shape, int64_t k) {

@@ -2,7 +2,7 @@
 // gives for the same (tests/cases/training/pieces.txt), or against a plain computation.
 #include <map>
 
-#include "tests/cases/case_file.h"
+#include "tests/train/recorded.h"
 #include "tests/train/run.h"
 #include "troupe/indexed_slices.h"
 #include "troupe/train/accumulate.h"
@@ -18,20 +18,7 @@
 namespace troupe::testing {
 namespace {
 
-std::vector<Tensor> Recorded(const std::string& name) {
-  std::vector<Tensor> tensors;
-  for (const test::CaseLine& line : test::ReadLines("training/pieces.txt")) {
-    const std::string begin = name + " | ";
-    if (line.text.rfind(begin, 0) != 0) continue;
-    for (size_t at = begin.size(); at < line.text.size();) {
-      const size_t end = std::min(line.text.find(" ; ", at), line.text.size());
-      tensors.push_back(test::ParseTensor(line.text.substr(at, end - at)));
-      at = end + 3;
-    }
-  }
-  BOOST_REQUIRE_MESSAGE(!tensors.empty(), "nothing is recorded of " << name);
-  return tensors;
-}
+std::vector<Tensor> Recorded(const std::string& name) { return RecordedIn("training/pieces.txt", name); }
 
 // As Start, with the local variables.
 std::unique_ptr<Session> StartAll(const Scope& s) {

@@ -10,8 +10,8 @@
 // is given. Ragged or mixed lists, and values that the dtype cannot represent, are the scope's
 // error.
 //
-// Source of the semantics: tf.constant; the types of literals follow C++ (int -> int32, where
-// Python has them so, too; double -> float64, where Python has float32).
+// Source of the semantics: tf.constant. The types of literals are those of C++: an int is int32, as
+// in Python, but a double is float64, where Python's numbers become float32.
 //
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_CONST_H_

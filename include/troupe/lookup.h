@@ -65,14 +65,14 @@ class LookupTable {
   Operation Initialize(const ScopeAt& at, const Input& keys, const Input& values) const;
   Operation InitializeFromTextFile(const ScopeAt& at, const Input& path, const TextFileOptions& options = {}) const;
 
-  // The values of `keys`, of any shape: keys' shape + value_shape, of the table's value type.
-  // `default_value`: for keys that are not there, one for all or one for each.
+  // The values of `keys`, which may have any shape: one value for each key, of the table's value
+  // type and shape. `default_value`: for keys that are not there, one for all or one for each.
   Output Find(const ScopeAt& at, const Input& keys, const Input& default_value) const;
-  // A value for each key: keys' shape + value_shape. A key that is there gets the new value.
+  // `values`: one for each key. A key that is there gets the new value.
   Operation Insert(const ScopeAt& at, const Input& keys, const Input& values) const;
   Operation Remove(const ScopeAt& at, const Input& keys) const;  // of a resource; those not there do not matter
   Output Size(const ScopeAt& at) const;                          // an int64 scalar: the keys in the table
-  std::pair<Output, Output> Export(const ScopeAt& at) const;     // keys [n] and values [n] + value_shape
+  std::pair<Output, Output> Export(const ScopeAt& at) const;     // keys and values, a row for each
   // These and nothing else.
   Operation Import(const ScopeAt& at, const Input& keys, const Input& values) const;
 

@@ -4,9 +4,9 @@
 
 #include <caf/scheduler/abstract_coordinator.hpp>
 
-#include "actors/actor_thread.h"
-#include "actors/messages.h"
-#include "actors/no_memory.h"
+#include "actors/threads/actor_thread.h"
+#include "actors/messages/messages.h"
+#include "actors/threads/no_memory.h"
 
 namespace troupe {
 namespace {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "actors/aside.h"
+#include "actors/threads/aside.h"
 #include "actors/train/coordinator_impl.h"
 #include "actors/train/runner_machine.h"
 

@@ -1,4 +1,4 @@
-// The session actor: every numbered edge of session_actor.h; and the worker, the device and the
+// The session actor: every numbered edge of session_master.h; and the worker, the device and the
 // container that it works with.
 #include "tests/cast/asked.h"
 

@@ -1,0 +1,55 @@
+// Brings the steps of a session to where a snapshot is a cut between them, while the gate is shut
+// (step_gate.h).
+//
+// A pipeline is stopped from its end: first the steps that only take elements (level 0), then those
+// that fill the queues, barriers and accumulators which these took from, and so on up to the source
+// (QueueUse::Order). So each step finds what it waits for, until it ends, or comes to a wait at
+// which it counts as done or as not begun (QueueUse::RestsAt). Steps that neither update nor fill
+// are let through.
+//
+// A step that rests is woken by what steps of higher levels still put in, and may then wait for
+// more than they have given. So when nothing goes on for a while, the gate is opened for a moment,
+// and all begins anew; each time there is more patience, since a step may only be slow.
+//
+// That a step waits for elements is no answer for good, since another may put some in. So when all
+// levels are held and all steps seem to rest, they are asked once more: those that rested twice in
+// the same place have rested in between.
+//
+// Thread rule: belongs to the thread that takes the snapshot. Busy blocks for the steps' answers,
+// 100 ms at most.
+#ifndef TROUPE_ACTORS_SNAPSHOT_STEP_CUT_H_
+#define TROUPE_ACTORS_SNAPSHOT_STEP_CUT_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "actors/signature/signature.h"
+
+namespace troupe {
+
+class StepCut {
+ public:
+  using Signatures = std::vector<std::shared_ptr<Signature>>;
+  StepCut(StepGate* gate, std::function<Signatures()> living) : gate_(gate), living_(std::move(living)) {}
+  // How many steps are under way that do not rest. 0: all are held, and the snapshot may be taken.
+  int Busy();
+
+ private:
+  using Step = std::pair<const ExecutorSet*, int64_t>;  // the number of the step
+  void Order(const Signatures& signatures);
+  // Those that do not rest, of the levels that are held.
+  int Look(std::vector<Step>* resting) const;
+
+  StepGate* const gate_;
+  const std::function<Signatures()> living_;
+  int held_ = 0, last_ = 0;
+  SteadyTime since_;  // nothing has gone on
+  std::chrono::milliseconds patience_{100};
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SNAPSHOT_STEP_CUT_H_

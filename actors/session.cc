@@ -13,6 +13,7 @@
 #include "actors/messages.h"
 #include "actors/session_impl.h"
 #include "actors/step/answers.h"
+#include "actors/surely.h"
 #include "graph/core/guarded.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
@@ -97,11 +98,13 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   const caf::actor first = spec.spawn(*in.system, 1);
   impl->master->Attach(first);
   in.root->children()->Adopt(std::move(spec), first);
-  caf::anon_send(in.root->actor(), add_child{impl->actor_name()});
+  SendSurely(*in.system, in.root->actor(), [&] { return add_child{impl->actor_name()}; });
   {
     std::lock_guard<std::mutex> lock(in.mu);
     in.to_session[impl.get()] = [weak = std::weak_ptr(impl->master)](caf::mailbox_element_ptr message) {
-      if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Send(std::move(message));
+      const std::shared_ptr<SessionMaster> master = weak.lock();
+      if (master != nullptr) return master->Send(std::move(message));
+      SessionMaster::Refuse(*message, absl::CancelledError("the session is gone"));
     };
     std::lock_guard<std::mutex> steps_lock(in.steps->mu);
     in.steps->ask[impl.get()] = [weak = std::weak_ptr(impl->master)](const Runtime::Impl::Answered& answered) {
@@ -135,7 +138,7 @@ Session::~Session() {
     impl_->End();
     RootSupervisor& root = *impl_->runtime->impl()->root;
     root.children()->Doom(impl_->actor_name());
-    caf::anon_send(root.actor(), remove_child{impl_->actor_name()});
+    SendSurely(*runtime.system, root.actor(), [&] { return remove_child{impl_->actor_name()}; });
     return;
   }
   OnSoundThread([&] {

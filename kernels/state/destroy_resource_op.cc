@@ -1,5 +1,4 @@
 // DestroyResourceOp: removes a resource from its container.
-#include "kernels/state/state_machine.h"
 #include "kernels/state/variable_access.h"
 #include "troupe/shape_inference.h"
 
@@ -28,7 +27,6 @@ class DestroyResourceKernel {
       update.Forget();
     }
     const absl::Status s = ctx.device()->containers()->Delete(handle.container(), handle.name());
-    if (auto* state = handle.As<StateResource>(); state != nullptr && s.ok()) state->Drop();
     return ignore_ && s.code() == absl::StatusCode::kNotFound ? absl::OkStatus() : s;
   }
 

@@ -276,6 +276,47 @@ BOOST_AUTO_TEST_CASE(errors_name_the_resource) {
   CheckFails(session->RestoreState(good), absl::StatusCode::kCancelled, {});
 }
 
+BOOST_AUTO_TEST_CASE(what_one_device_refuses_is_restored_on_none) {
+  Scope root = Scope::NewRootScope();
+  std::vector<Variable> all;
+  for (const int device : {0, 1, 2}) {
+    all.emplace_back(root.WithOpName(StrCat("v", device)).WithDevice(StrCat("/device:CPU:", device)),
+                     Const(root, {1.0f, 2.0f}));
+  }
+  const Operation init = GlobalVariablesInitializer(root.WithOpName("init"));
+  SessionOptions options;
+  options.runtime_options = {.threads = 1, .cpu_devices = 3};
+  auto session = NewSession(root, options);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {init.name()}, nullptr));
+  const StateSnapshot good = SnapshotOf(*session);
+  BOOST_REQUIRE(good.entries.size() == 3u);
+  for (const Variable& v : all) TROUPE_REQUIRE_OK(session->Set(v, Tensor::Vector<float>({7, 8})));
+  const auto values = [&] {
+    std::string text;
+    for (const Variable& v : all) StrAppend(&text, session->Get(v).value().data<float>()[0], " ");
+    return text;
+  };
+  for (size_t refuses = 0; refuses < 3; ++refuses) {
+    for (const bool of_no_kind : {false, true}) {
+      StateSnapshot bad = good;
+      StateSnapshot::Entry& e = bad.entries[refuses];
+      if (of_no_kind) {
+        e.kind = "riddle";
+      } else {
+        for (auto& [key, t] : e.tensors) {
+          if (key == "value") t = Tensor::Vector<float>({1, 2, 3});
+          if (key == "shape") t = Tensor::Vector<int64_t>({3});
+        }
+      }
+      CheckFails(session->RestoreState(bad),
+                 of_no_kind ? absl::StatusCode::kUnimplemented : absl::StatusCode::kInvalidArgument, {e.name});
+      BOOST_TEST(values() == "7 7 7 ");
+    }
+  }
+  TROUPE_REQUIRE_OK(session->RestoreState(good));
+  BOOST_TEST(values() == "1 1 1 ");
+}
+
 // The numbers of an environment of the program's own.
 class Dice : public Env {
  public:

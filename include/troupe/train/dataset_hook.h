@@ -1,8 +1,7 @@
 // A data set as the input of a MonitoredSession, with its place in the session's checkpoints.
 //
-//   train::MonitoredSessionOptions options;
-//   options.hooks = {std::make_shared<train::CheckpointSaverHook>(saving),
-//                    std::make_shared<train::DatasetHook>(data, NameList{x, y})};
+//   train::MonitoredTrainingOptions options{.checkpoint_folder = "mem://elements"};
+//   options.hooks.push_back(std::make_shared<train::DatasetHook>(data, NameList{x, y}));
 //
 // Problem: a run that goes on from a checkpoint, but reads its input from the beginning, sees some
 // elements twice and others never. The hook keeps the iterator's position with the session's other

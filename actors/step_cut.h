@@ -9,9 +9,9 @@
 //
 // A step that rests is woken by what steps of higher levels still put in, and may then wait for
 // more than they have given. So when it has not come to rest for a while, the gate is opened for a
-// moment, and all begins anew; each time there is more patience, since a step may only be slow. That
-// it will never come to rest cannot be proven here: the program, or another session, may yet put in
-// what it waits for.
+// moment, and all begins anew; each time there is more patience, since a step may only be slow.
+// That it will never come to rest cannot be proven here: the program, or another session, may yet
+// put in what it waits for.
 //
 // That a step waits for elements is no answer for good, since another may put some in. So when all
 // levels are held and all steps seem to rest, they are asked once more. A step that rested both

@@ -67,8 +67,8 @@ class StepGate {
   // `begin` is not called then.
   bool Queue(const Deadline& deadline, const CancellationToken* token, std::function<void(absl::Status)> begin,
              int level = 0);
-  // Ends all calls that are queued: the session is closed. On a thread on which users' callbacks may
-  // run.
+  // Ends all calls that are queued: the session is closed. On a thread on which users' callbacks
+  // may run.
   void EndQueued();
   // A step is over that the gate would hold.
   void StepOver();

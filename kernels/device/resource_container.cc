@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-// What has left its entry. It is told, and goes, when the container's lock has been released; who is
-// told may use the container.
+// What has left its entry. It is told, and goes, when the container's lock has been released; who
+// is told may use the container.
 class Left {
  public:
   ~Left() {

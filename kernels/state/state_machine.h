@@ -20,8 +20,8 @@
 //   (new)                asked after that          8 it is answered ABORTED                  answered
 //
 // A resource is dropped when its entry leaves its container (kernels/device/droppable.h): it was
-// destroyed, its container reset or restored, or its session has ended. Nobody else will find it, so
-// whoever waits would wait for ever.
+// destroyed, its container reset or restored, or its session has ended. Nobody else will find it,
+// so whoever waits would wait for ever.
 //
 // A kernel asks by AskState. It nearly always has its answer when Ask returns, since an actor that
 // nobody else asks runs on the asker's thread; otherwise the node waits (KernelContext::WaitFor),

@@ -19,6 +19,7 @@
 #include "actors/runtime_impl.h"
 #include "actors/signature.h"
 #include "actors/state/state_actors.h"
+#include "actors/surely.h"
 #include "actors/worker_actor.h"
 #include "graph/core/device_name.h"
 #include "troupe/compute_threads.h"
@@ -307,7 +308,7 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
     const auto end = [&](const caf::actor& a) {
       if (!a) return;
       self->monitor(a);
-      self->send_exit(a, caf::exit_reason::user_shutdown);
+      StopSurely(*impl->system, a);
       self->receive([](const caf::down_msg&) {});
     };
     // First the one who would spawn the others anew.

@@ -33,7 +33,8 @@ void Session::Impl::EndActor() {
   in.root->children()->Doom(actor_name());
   while (const caf::actor supervisor = in.root->actor()) {
     self->monitor(supervisor);
-    self->send(supervisor, remove_child{actor_name()});
+    SendSurely(
+        *in.system, supervisor, [&] { return remove_child{actor_name()}; }, caf::strong_actor_ptr(self->ctrl()));
     bool removed = false;
     self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
     // It lives on, and would keep what is left of each session's.
@@ -44,7 +45,7 @@ void Session::Impl::EndActor() {
   const caf::actor actor = master->actor();
   if (!actor) return;
   self->monitor(actor);
-  self->send_exit(actor, caf::exit_reason::user_shutdown);
+  StopSurely(*in.system, actor);
   self->receive([](const caf::down_msg&) {});
 }
 

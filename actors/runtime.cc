@@ -19,6 +19,7 @@
 #include "actors/runtime_impl.h"
 #include "actors/signature.h"
 #include "actors/state/state_actors.h"
+#include "actors/surely.h"
 #include "actors/worker_actor.h"
 #include "graph/core/device_name.h"
 #include "troupe/compute_threads.h"
@@ -100,6 +101,10 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
     SetStateHost(d->containers(), states);
     container.spawn = [d, states](caf::actor_system& s, uint64_t) {
       return SpawnContainer(s, d->shared_containers(), d, states);
+    };
+    // What was made between its first turn and its entry in the directory found nobody to tell.
+    container.restarted = [&system, directory = impl->directory, name = container.name](uint64_t) {
+      SendSurely(system, directory->Find(name), [] { return states_came{}; });
     };
     task->children->Spawn(system, std::move(container));
   }
@@ -307,7 +312,7 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
     const auto end = [&](const caf::actor& a) {
       if (!a) return;
       self->monitor(a);
-      self->send_exit(a, caf::exit_reason::user_shutdown);
+      StopSurely(*impl->system, a);
       self->receive([](const caf::down_msg&) {});
     };
     // First the one who would spawn the others anew.

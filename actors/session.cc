@@ -33,7 +33,8 @@ void Session::Impl::EndActor() {
   in.root->children()->Doom(actor_name());
   while (const caf::actor supervisor = in.root->actor()) {
     self->monitor(supervisor);
-    self->send(supervisor, remove_child{actor_name()});
+    SendSurely(
+        *in.system, supervisor, [&] { return remove_child{actor_name()}; }, caf::strong_actor_ptr(self->ctrl()));
     bool removed = false;
     self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
     // It lives on, and would keep what is left of each session's.
@@ -44,7 +45,7 @@ void Session::Impl::EndActor() {
   const caf::actor actor = master->actor();
   if (!actor) return;
   self->monitor(actor);
-  self->send_exit(actor, caf::exit_reason::user_shutdown);
+  StopSurely(*in.system, actor);
   self->receive([](const caf::down_msg&) {});
 }
 
@@ -95,10 +96,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   spec.abandoned = [weak = std::weak_ptr(impl->master)](const std::string& why) {
     if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Abandon(why);
   };
-  const caf::actor first = spec.spawn(*in.system, 1);
-  impl->master->Attach(first);
-  in.root->children()->Adopt(std::move(spec), first);
-  SendSurely(*in.system, in.root->actor(), [&] { return add_child{impl->actor_name()}; });
+  // Before there is an actor: the news of a worker's death that comes while it asks that worker for
+  // its devices would be told to nobody, and no answer would come.
   {
     std::lock_guard<std::mutex> lock(in.mu);
     in.to_session[impl.get()] = [weak = std::weak_ptr(impl->master)](caf::mailbox_element_ptr message) {
@@ -115,6 +114,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
       return questions;
     };
   }
+  const caf::actor first = spec.spawn(*in.system, 1);
+  impl->master->Attach(first);
+  in.root->children()->Adopt(std::move(spec), first);
+  SendSurely(*in.system, in.root->actor(), [&] { return add_child{impl->actor_name()}; });
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 

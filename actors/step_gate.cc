@@ -49,8 +49,7 @@ class StepGate::Call : public WatchedCall, public Cancellable, public std::enabl
   void TimeIsUp() override {
     bool cancelled = false;
     const Begin begin = End(&cancelled);
-    // A callback that runs a step of updates would wait for the gate, and the gate for the
-    // callback.
+    // A callback that runs a step of updates would wait for the gate, and the gate for it.
     const NoBlockingHere refused;
     if (begin) begin(cancelled ? CancelledByCaller() : HasNotBegun(deadline_));
   }

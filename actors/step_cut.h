@@ -8,8 +8,10 @@
 // are let through.
 //
 // A step that rests is woken by what steps of higher levels still put in, and may then wait for
-// more than they have given. So when nothing goes on for a while, the gate is opened for a moment,
-// and all begins anew; each time there is more patience, since a step may only be slow.
+// more than they have given. And steps may wait for each other in a circle (workers that train in
+// step with each other, and a chief that gives them tokens), which no order stops from its end. So
+// when nothing goes on for a while, the gate is opened for a moment, and all begins anew; each time
+// there is more patience, since a step may only be slow. Of a circle some try finds a round's end.
 //
 // That a step waits for elements is no answer for good, since another may put some in. So when all
 // levels are held and all steps seem to rest, they are asked once more: those that rested twice in
@@ -46,7 +48,8 @@ class StepCut {
   StepGate* const gate_;
   const std::function<Signatures()> living_;
   int held_ = 0, last_ = 0;
-  SteadyTime since_;  // nothing has gone on
+  SteadyTime since_;       // nothing has gone on
+  SteadyTime open_until_;  // after a reopening
   std::chrono::milliseconds patience_{100};
 };
 

@@ -61,9 +61,10 @@ void StepCut::Order(const Signatures& signatures) {
 int StepCut::Busy() {
   const SteadyTime now = std::chrono::steady_clock::now();
   if (held_ > 1 && now - since_ > patience_) {
-    patience_ *= 2;
+    patience_ = patience_ * 3 / 2;
     gate_->Reopen();
     held_ = 0;
+    open_until_ = now + patience_ / 4;
   }
   if (held_ == 0) {
     Order(living_());
@@ -74,6 +75,8 @@ int StepCut::Busy() {
     std::vector<Step> resting, again;
     int busy = Look(&resting);
     if (busy > 0) return busy;
+    // Those that waited at the gate need a while to begin: shut at once, it would hold them again.
+    if (now < open_until_) return 1;
     if (held_ != StepGate::kAllLevels) {
       held_ = held_ <= last_ ? held_ + 1 : StepGate::kAllLevels;
       gate_->ShutBelow(held_);

@@ -8,10 +8,12 @@
 // are let through.
 //
 // A step that rests is woken by what steps of higher levels still put in, and may then wait for
-// more than they have given. So when it has not come to rest for a while, the gate is opened for a
-// moment, and all begins anew; each time there is more patience, since a step may only be slow.
-// That it will never come to rest cannot be proven here: the program, or another session, may yet
-// put in what it waits for.
+// more than they have given. And steps may wait for each other in a circle (workers that train in
+// step with each other, and a chief that gives them tokens), which no order stops from its end. So
+// when they have not come to rest for a while, the gate is opened for a moment, and all begins anew;
+// each time there is more patience, since a step may only be slow. Of a circle some try finds a
+// round's end. That a step will never come to rest cannot be proven here: the program, or another
+// session, may yet put in what it waits for.
 //
 // That a step waits for elements is no answer for good, since another may put some in. So when all
 // levels are held and all steps seem to rest, they are asked once more. A step that rested both
@@ -58,7 +60,8 @@ class StepCut {
   StepGate* const gate_;
   const std::function<Signatures()> living_;
   int held_ = 0, last_ = 0;
-  SteadyTime since_;  // nothing has gone on
+  SteadyTime since_;       // nothing has gone on
+  SteadyTime open_until_;  // after a reopening
   std::chrono::milliseconds patience_{100};
 };
 

@@ -68,6 +68,7 @@
 //   18          edge_18_a_death_is_told_in_a_message
 //   12, 18      edges_12_and_18_a_death_is_told_again_when_the_actor_dies_with_the_news
 //   18          edge_18_a_session_that_has_ended_holds_up_nobody
+//   18          edge_18_a_session_that_is_made_while_the_worker_dies_is_told
 // and tests/cast/tasks_test.cc:
 //   3, 6, 16    a_signature_is_registered_once_for_each_task
 // and tests/cast/withdrawn_graphs_test.cc:

@@ -123,7 +123,7 @@ void VariableUpdate::Undo::PutIntoContainer() {
 
 absl::Status VariableUpdate::Write() {
   if (CurrentNumericsCheck() != nullptr) [[unlikely]] {
-    for (int i = 0; i < n_; ++i) undo_[i] = Log(i);
+    for (int i = 0; i < n_; ++i) TROUPE_RETURN_IF_ERROR(Log(i));
   }
   for (int i = 0; i < n_; ++i) TROUPE_RETURN_IF_ERROR(slots_[i]->MakeUnique());
   for (int i = 0; i < n_; ++i) {
@@ -158,7 +158,7 @@ absl::Status VariableUpdate::Commit() {
 absl::Status VariableUpdate::Set(Tensor value) {
   if (CurrentNumericsCheck() != nullptr) [[unlikely]] {
     TROUPE_RETURN_IF_ERROR(CheckNew(value, 0));
-    undo_[0] = Log(0);
+    TROUPE_RETURN_IF_ERROR(Log(0));
   }
   old_ = slots_[0]->Exchange(std::move(value));
   if (undo_[0] != nullptr) [[unlikely]]
@@ -168,7 +168,11 @@ absl::Status VariableUpdate::Set(Tensor value) {
 
 Tensor VariableUpdate::Forget() {
   if (CurrentNumericsCheck() != nullptr) [[unlikely]]
-    undo_[0] = Log(0);
+    Log(0).IgnoreError();  // too late: nobody takes it back
+  return ForgetLogged();
+}
+
+Tensor VariableUpdate::ForgetLogged() {
   Tensor value = slots_[0]->Forget();
   if (undo_[0] != nullptr) [[unlikely]]
     slots_[0]->Close(undo_[0]->change.get());
@@ -176,7 +180,9 @@ Tensor VariableUpdate::Forget() {
 }
 
 absl::Status VariableUpdate::Destroy(const ResourceHandle& handle, ResourceContainers* containers) {
-  old_ = Forget();
+  if (CurrentNumericsCheck() != nullptr) [[unlikely]]
+    TROUPE_RETURN_IF_ERROR(Log(0));
+  old_ = ForgetLogged();
   std::string container = handle.container(), name = handle.name();
   const absl::Status s = containers->Delete(container, name);
   if (s.ok() && undo_[0] != nullptr) [[unlikely]] {
@@ -194,8 +200,8 @@ absl::Status VariableUpdate::CheckNew(const Tensor& value, int i) const {
                                NonFiniteText(found, value), "; the variable keeps the value that it had"));
 }
 
-// Notes variable `i` before its update.
-std::shared_ptr<VariableUpdate::Undo> VariableUpdate::Log(int i) {
+// Notes variable `i` before its update. CANCELLED when the step's updates have been taken back.
+absl::Status VariableUpdate::Log(int i) {
   auto undo = std::make_shared<Undo>();
   undo->change = slots_[i]->Note();
   // The share is that of the handle by which the kernel knows the variable.
@@ -205,8 +211,10 @@ std::shared_ptr<VariableUpdate::Undo> VariableUpdate::Log(int i) {
     const auto& handle = *static_cast<const ResourceHandle*>(ctx_.input(k).raw());
     if (handle.As<VariableSlot>() == slots_[i]) undo->share = handle.object();
   }
-  if (undo->share != nullptr) CurrentNumericsCheck()->log->Add([undo] { undo->Run(); });
-  return undo;
+  if (undo->share != nullptr && !CurrentNumericsCheck()->log->Add([undo] { undo->Run(); }))
+    return absl::CancelledError("the step is over, and its updates have been taken back");
+  undo_[i] = std::move(undo);
+  return absl::OkStatus();
 }
 
 }  // namespace troupe::state

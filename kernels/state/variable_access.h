@@ -92,7 +92,8 @@ class VariableUpdate {
   // In a step that checks itself.
   struct Undo;
   absl::Status CheckNew(const Tensor& value, int i) const;
-  std::shared_ptr<Undo> Log(int i);
+  absl::Status Log(int i);
+  Tensor ForgetLogged();
 
   KernelContext& ctx_;
   const SlotHolder holder_;

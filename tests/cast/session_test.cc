@@ -96,6 +96,28 @@ BOOST_FIXTURE_TEST_CASE(workers_edge_5_a_call_that_the_worker_took_with_it_is_an
       said);
 }
 
+// The news of the worker's death comes while the session that is being made asks it for its devices.
+BOOST_FIXTURE_TEST_CASE(edge_18_a_session_that_is_made_while_the_worker_dies_is_told, Asked) {
+  Extend();
+  stage.Kill(Find("worker"));
+  stage.Inline([&] {
+    SessionOptions options;
+    options.lend_thread_us = 0;
+    options.runtime = runtime;
+    auto made = Session::Create(options);
+    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+    session = *std::move(made);
+  });
+  for (int i = 0; i < 3; ++i) {
+    stage.Advance(10ms);
+    stage.Play();
+  }
+  Extend();
+  AskCompile({"x"}, {"twice"});
+  stage.Play();
+  BOOST_TEST(said == "compile OK; ");
+}
+
 BOOST_FIXTURE_TEST_CASE(edge_7_a_users_actor_runs_steps, Asked) {
   Extend();
   caf::scoped_actor user(stage.system());

@@ -6,7 +6,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/reply.h"
+#include "actors/messages/reply.h"
 
 namespace troupe {
 namespace {

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/messages.h"
+#include "actors/messages/messages.h"
 #include "troupe/cluster.h"
 #include "troupe/server.h"
 

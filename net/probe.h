@@ -13,7 +13,7 @@
 #include <memory>
 #include <mutex>
 
-#include "actors/aside.h"
+#include "actors/threads/aside.h"
 #include "troupe/cluster.h"
 
 namespace troupe {

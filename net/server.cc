@@ -7,8 +7,8 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/actor_thread.h"
-#include "actors/reply.h"
+#include "actors/threads/actor_thread.h"
+#include "actors/messages/reply.h"
 #include "net/caller.h"
 #include "net/control_actor.h"
 #include "net/server_impl.h"

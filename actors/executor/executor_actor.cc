@@ -2,17 +2,17 @@
 
 #include <caf/all.hpp>
 
-#include "actors/actor_thread.h"
+#include "actors/threads/actor_thread.h"
 #include "actors/executor/turn.h"
-#include "actors/messages.h"
-#include "actors/no_memory.h"
+#include "actors/messages/messages.h"
+#include "actors/threads/no_memory.h"
 #include "graph/core/guarded.h"
 
 namespace troupe {
 namespace {
 
-// Then others get their turn. The scheduler lets an actor take 50 of them in a row (runtime.cc):
-// some 5 ms of null nodes.
+// Then others get their turn. The scheduler lets an actor take 50 of them in a row
+// (runtime/runtime.cc): some 5 ms of null nodes.
 constexpr int64_t kTurnNodes = 2000;
 
 class ExecutorActor : public caf::event_based_actor {

@@ -60,7 +60,7 @@ class StepGroup {
   virtual ~StepGroup() = default;
   virtual const EdgeTable& edges() const = 0;
   // The execution unit that resumes this step's executors: the lane, in the form that the calling
-  // thread must name, or the compute threads (turn_threads.h). Null is the scheduler.
+  // thread must name, or the compute threads (threads/turn_threads.h). Null is the scheduler.
   virtual caf::execution_unit* Home() = 0;
 };
 

@@ -6,7 +6,7 @@
 
 #include <google/protobuf/text_format.h>
 
-#include "actors/aside.h"
+#include "actors/threads/aside.h"
 #include "graph/core/guarded.h"
 #include "graph/files/npy.h"
 #include "kernels/state/variable_slot.h"

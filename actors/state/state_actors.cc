@@ -2,9 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/actor_thread.h"
-#include "actors/messages.h"
-#include "actors/surely.h"
+#include "actors/threads/actor_thread.h"
+#include "actors/messages/messages.h"
+#include "actors/threads/surely.h"
 
 namespace troupe {
 namespace {

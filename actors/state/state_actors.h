@@ -20,9 +20,9 @@
 // work already, the letter waits in its mailbox, and the asker hears the answer from who is there.
 // Under a test's scheduler that scheduler resumes all of them.
 //
-// The container's actor watches them, and restarts them by its policy (supervisor.h). It does not
-// know of one that was made while it was down, or that it has no message of yet; so new ones wait
-// in a list, and it takes all that is there whenever it starts or gets states_came.
+// The container's actor watches them, and restarts them by its policy (supervision/supervisor.h).
+// It does not know of one that was made while it was down, or that it has no message of yet; so new
+// ones wait in a list, and it takes all that is there whenever it starts or gets states_came.
 //
 // Blocks: never. Thread rule: thread safe, except the methods that belong to the container's turn.
 //
@@ -43,7 +43,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/supervisor.h"
+#include "actors/supervision/supervisor.h"
 #include "kernels/state/state_machine.h"
 
 namespace troupe {

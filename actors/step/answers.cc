@@ -2,8 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/actor_thread.h"
-#include "actors/lane.h"
+#include "actors/threads/actor_thread.h"
+#include "actors/threads/lane.h"
 #include "graph/core/guarded.h"
 #include "troupe/compute_threads.h"
 

@@ -1,6 +1,6 @@
 #include "actors/step/async_step.h"
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "actors/step/answers.h"
 #include "actors/step/executor_set.h"
 

@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "actors/feed_values.h"
+#include "actors/signature/feed_values.h"
 #include "actors/step/step.h"
 
 namespace troupe {

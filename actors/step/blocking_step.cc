@@ -1,6 +1,6 @@
 #include "actors/step/blocking_step.h"
 
-#include "actors/actor_thread.h"
+#include "actors/threads/actor_thread.h"
 #include "actors/step/executor_set.h"
 #include "troupe/compute_threads.h"
 

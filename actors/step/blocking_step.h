@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "actors/feed_values.h"
+#include "actors/signature/feed_values.h"
 #include "actors/step/step.h"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include "actors/aside.h"
+#include "actors/threads/aside.h"
 
 namespace troupe {
 namespace {

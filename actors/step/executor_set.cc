@@ -6,10 +6,10 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/executor/run_rows.h"
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "actors/step/answers.h"
 #include "actors/step/own_result.h"
-#include "actors/surely.h"
+#include "actors/threads/surely.h"
 #include "kernels/numerics_check.h"
 #include "troupe/proto/config.pb.h"
 

@@ -1,10 +1,11 @@
 // The executors of one step, one for each part, and what the kinds of steps have in common.
 //
-// A set is leased to one step at a time (signature.h). What begins, runs and ends a step is its
-// kind: a caller who waits in the step's lane (blocking_step.h), a callback (async_step.h), or a
-// caller who feeds and fetches piece by piece (partial_step.h). The set starts the parts, counts
-// their ends, and keeps the step's error and results; local_transport.h delivers its messages. What
-// tells a step to end, and the answer that is given before it has ended, stand in stop.cc.
+// A set is leased to one step at a time (signature/signature.h). What begins, runs and ends a step
+// is its kind: a caller who waits in the step's lane (blocking_step.h), a callback (async_step.h),
+// or a caller who feeds and fetches piece by piece (partial_step.h). The set starts the parts,
+// counts their ends, and keeps the step's error and results; local_transport.h delivers its
+// messages. What tells a step to end, and the answer that is given before it has ended, stand in
+// stop.cc.
 //
 //   state      event                                     action                                            next
 //   free       a blocking Run of the library's kernels,
@@ -18,12 +19,13 @@
 //   answered   the last part is done                  8 nothing is told any more                        free
 //
 // A step is answered once: when its last part is done, or earlier if it was told to end (deadline,
-// token, Close) and did not within 50 ms (step_watch.h). A step that was answered early goes on in
-// the background. Until its kernels have returned it keeps its set, its signature, the runtime, its
-// feeds and its results.
+// token, Close) and did not within 50 ms (watch/step_watch.h). A step that was answered early goes
+// on in the background. Until its kernels have returned it keeps its set, its signature, the
+// runtime, its feeds and its results.
 //
 // When no memory is left to begin a step, none of its parts begins, and the call is answered with
-// RESOURCE_EXHAUSTED (tests/cast/no_memory.cc). Ending a step needs no memory (no_memory.h).
+// RESOURCE_EXHAUSTED (tests/cast/no_memory.cc). Ending a step needs no memory
+// (threads/no_memory.h).
 //
 // Thread rule: the thread that has leased the set runs a step of it. Abort, Stop, usable, nodes_run
 // and what the parts tell come from any thread.
@@ -47,15 +49,15 @@
 #include <string>
 #include <vector>
 
-#include "actors/call_wait.h"
+#include "actors/watch/call_wait.h"
 #include "actors/executor/executor_actor.h"
 #include "actors/executor/tensor_bits.h"
-#include "actors/feed_values.h"
-#include "actors/lane.h"
+#include "actors/signature/feed_values.h"
+#include "actors/threads/lane.h"
 #include "actors/step/async_step.h"
 #include "actors/step/local_transport.h"
 #include "actors/step/step_cost.h"
-#include "actors/step_watch.h"
+#include "actors/watch/step_watch.h"
 #include "troupe/session.h"
 
 namespace troupe {

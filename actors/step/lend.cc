@@ -1,11 +1,11 @@
 // Lends the calling thread of RunAsync to short steps.
 //
 // A step of one microsecond that an actor starts would otherwise cost two thread switches (20-70 us
-// while the threads sleep). So the thread that calls RunAsync is the step's lane (lane.h), as in a
-// blocking Run, but never waits: when nothing is left that could run at once (an asynchronous
-// kernel or a job is under way), or the time is over, it hands the executors to the compute threads
-// (turn_threads.h), which continue the step. If the step is over by then, `done` is called on the
-// calling thread.
+// while the threads sleep). So the thread that calls RunAsync is the step's lane (threads/lane.h),
+// as in a blocking Run, but never waits: when nothing is left that could run at once (an
+// asynchronous kernel or a job is under way), or the time is over, it hands the executors to the
+// compute threads (threads/turn_threads.h), which continue the step. If the step is over by then,
+// `done` is called on the calling thread.
 //
 //   asked     no step is known that was short with feeds as big                    1 on the compute threads, as are first steps        elsewhere
 //   asked     a part has kernels of the user's, which may not come back           2 on the compute threads                            elsewhere
@@ -45,9 +45,9 @@
 
 #include <caf/all.hpp>
 
-#include "actors/actor_thread.h"
+#include "actors/threads/actor_thread.h"
 #include "actors/executor/turn.h"
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "actors/step/executor_set.h"
 #include "troupe/compute_threads.h"
 

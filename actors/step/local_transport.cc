@@ -1,6 +1,6 @@
 #include "actors/step/local_transport.h"
 
-#include "actors/runtime_impl.h"
+#include "actors/runtime/runtime_impl.h"
 #include "actors/step/cancel_later.h"
 #include "kernels/numerics_check.h"
 

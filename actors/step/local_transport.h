@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "actors/executor/executor_actor.h"
-#include "actors/stall_report.h"
+#include "actors/watch/stall_report.h"
 #include "actors/wire/part_messages.h"
 
 namespace troupe {

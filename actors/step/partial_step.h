@@ -44,7 +44,7 @@
 #include <optional>
 #include <vector>
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "actors/step/step.h"
 
 namespace troupe {

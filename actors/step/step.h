@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "actors/step_watch.h"
+#include "actors/watch/step_watch.h"
 #include "troupe/tensor.h"
 
 namespace troupe {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/feed_values.h"
+#include "actors/signature/feed_values.h"
 
 namespace troupe {
 

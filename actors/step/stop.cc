@@ -8,7 +8,7 @@
 // 50 ms later. None of this needs memory, except for the text of the watch's answer.
 #include <algorithm>
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "actors/step/cancel_later.h"
 #include "actors/step/executor_set.h"
 

@@ -5,9 +5,9 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "actors/actor_thread.h"
-#include "actors/aside.h"
-#include "actors/runtime_impl.h"
+#include "actors/threads/actor_thread.h"
+#include "actors/threads/aside.h"
+#include "actors/runtime/runtime_impl.h"
 #include "actors/train/coordinator_impl.h"
 
 namespace troupe::train {

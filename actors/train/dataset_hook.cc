@@ -3,8 +3,8 @@
 #include <mutex>
 #include <utility>
 
-#include "actors/runtime_impl.h"
-#include "actors/session_impl.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/session/session_impl.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/resource_container.h"
 #include "troupe/resource_state.h"

@@ -9,8 +9,8 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/aside.h"
-#include "actors/call_wait.h"
+#include "actors/threads/aside.h"
+#include "actors/watch/call_wait.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/train/global_step.h"

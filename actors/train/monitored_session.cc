@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "actors/call_wait.h"
+#include "actors/watch/call_wait.h"
 #include "actors/train/ready_board.h"
 #include "graph/core/guarded.h"
 #include "troupe/files.h"

@@ -2,8 +2,8 @@
 
 #include <chrono>
 
-#include "actors/runtime_impl.h"
-#include "actors/step_watch.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/watch/step_watch.h"
 #include "actors/train/coordinator_impl.h"
 #include "actors/train/runner_machine.h"
 

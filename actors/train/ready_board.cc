@@ -6,11 +6,11 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/actor_thread.h"
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
-#include "actors/supervisor.h"
-#include "actors/surely.h"
+#include "actors/threads/actor_thread.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/supervision/supervisor.h"
+#include "actors/threads/surely.h"
 
 namespace troupe::train {
 namespace {

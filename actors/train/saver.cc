@@ -8,9 +8,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/aside.h"
-#include "actors/restore_state.h"
-#include "actors/runtime_impl.h"
+#include "actors/threads/aside.h"
+#include "actors/snapshot/restore_state.h"
+#include "actors/runtime/runtime_impl.h"
 #include "actors/train/meta_graph.h"
 #include "actors/train/saver_disk.h"
 #include "troupe/files.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/aside.h"
+#include "actors/threads/aside.h"
 #include "actors/train/save_order.h"
 #include "troupe/proto/checkpoint_state.pb.h"
 #include "troupe/train/saver.h"

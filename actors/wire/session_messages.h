@@ -33,7 +33,8 @@ class Signature;
 struct extend_request {
   // Either new nodes, whose inputs may be nodes of the session,
   std::shared_ptr<const proto::GraphDef> def;
-  // or a whole graph, of which the session takes the nodes that it does not have (add_graph.h).
+  // or a whole graph, of which the session takes the nodes that it does not have
+  // (session/add_graph.h).
   std::shared_ptr<const Graph> graph;
 };
 struct extend_reply {

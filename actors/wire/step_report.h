@@ -2,8 +2,8 @@
 //
 // A part knows its roots: nodes that run, or wait for something from outside of the part (a tensor,
 // a feed, a grant). All other waiting nodes wait for these. How a chain continues in another part
-// is known only when all parts have answered (actors/stall_report.h). So a part reports, for each
-// root, the nodes that lead from it to where a value would leave the part.
+// is known only when all parts have answered (actors/watch/stall_report.h). So a part reports, for
+// each root, the nodes that lead from it to where a value would leave the part.
 //
 // Thread rule: plain values.
 #ifndef TROUPE_ACTORS_WIRE_STEP_REPORT_H_

@@ -4,4 +4,4 @@
 
 #include "troupe/import_export.h"
 #include "troupe/kernel.h"
-#include "actors/messages.h"
+#include "actors/messages/messages.h"

@@ -145,7 +145,7 @@ struct QueueKind {
 // all of them packed as "component_c" when their shapes are equal, else one tensor "c_i" for each.
 // Behind the elements stand those that enqueues wait to put in; "line" has the number of elements
 // of each of these enqueues, and -1 for a close. Made again, the queue has them in its line, as
-// requests that nobody asks: the steps that asked count as done (actors/queue_use.h).
+// requests that nobody asks: the steps that asked count as done (actors/snapshot/queue_use.h).
 class Queue : public StateResource {
  public:
   explicit Queue(std::shared_ptr<QueueMachine> machine) : StateResource(machine), spec_(machine->spec()) {}

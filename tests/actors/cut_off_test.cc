@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "actors/runtime_impl.h"
+#include "actors/runtime/runtime_impl.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"

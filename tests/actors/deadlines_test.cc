@@ -6,9 +6,9 @@
 #include <limits>
 #include <thread>
 
-#include "actors/call_wait.h"
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
+#include "actors/watch/call_wait.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"

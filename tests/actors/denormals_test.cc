@@ -6,8 +6,8 @@
 #include <future>
 #include <thread>
 
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 

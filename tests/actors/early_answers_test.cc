@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
-#include "actors/step_clock.h"
-#include "actors/step_watch.h"
+#include "actors/watch/step_clock.h"
+#include "actors/watch/step_watch.h"
 #include "tests/actors/graphs.h"
 #include "troupe/kernel.h"
 

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <thread>
 
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
-#include "actors/session_actor.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/session/session_master.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"

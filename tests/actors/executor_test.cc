@@ -6,9 +6,9 @@
 #include <random>
 #include <thread>
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "actors/step/blocking_step.h"
-#include "actors/supervisor.h"
+#include "actors/supervision/supervisor.h"
 #include "actors/wire/graph_messages.h"
 #include "graph/passes/prune.h"
 #include "kernels/run_kernel.h"

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 #include "troupe/kernel.h"

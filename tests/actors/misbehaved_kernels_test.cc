@@ -8,7 +8,7 @@
 #include <future>
 #include <thread>
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "actors/step/blocking_step.h"
 #include "graph/passes/prune.h"
 #include "kernels/run_kernel.h"

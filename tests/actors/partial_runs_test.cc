@@ -1,5 +1,5 @@
 // The places of a session's partial runs: a run that is only being begun has one, too.
-#include "actors/partial_runs.h"
+#include "actors/session/partial_runs.h"
 
 #include <boost/test/unit_test.hpp>
 #include <memory>

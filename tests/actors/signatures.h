@@ -5,9 +5,9 @@
 #include <future>
 #include <memory>
 
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
-#include "actors/session_actor.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/session/session_master.h"
 
 namespace troupe {
 

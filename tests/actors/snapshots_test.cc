@@ -12,7 +12,7 @@
 #include <sstream>
 #include <thread>
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "tests/actors/graphs.h"
 #include "tests/actors/signatures.h"
 #include "troupe/kernel.h"
@@ -345,7 +345,8 @@ BOOST_AUTO_TEST_CASE(what_nobody_can_foresee_comes_from_the_environment) {
   BOOST_TEST(numbers(nullptr) != numbers(nullptr));
 }
 
-// An enqueue waits for room on one device; the executor of its part on another, which is done, dies.
+// An enqueue waits for room on one device; the executor of its part on another, which is done,
+// dies.
 BOOST_AUTO_TEST_CASE(a_step_at_rest_with_a_dead_executor_holds_up_no_snapshot) {
   const Scope root = Scope::NewRootScope();
   const Queue q = Queue::Fifo(root.WithDevice("/device:CPU:1"), {DType::kFloat}, {.capacity = 1, .shapes = {{4}}});

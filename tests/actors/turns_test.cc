@@ -9,11 +9,11 @@
 #include <set>
 #include <thread>
 
-#include "actors/actor_thread.h"
-#include "actors/messages.h"
+#include "actors/threads/actor_thread.h"
+#include "actors/messages/messages.h"
 #include "actors/step/blocking_step.h"
-#include "actors/runtime_impl.h"
-#include "actors/session_actor.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/session/session_master.h"
 #include "tests/actors/graphs.h"
 #include "tests/actors/signatures.h"
 #include "troupe/actors.h"

@@ -2,8 +2,8 @@
 // waits for them.
 #include <spdlog/spdlog.h>
 
-#include "actors/runtime_impl.h"
-#include "actors/session_actor.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/session/session_master.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 

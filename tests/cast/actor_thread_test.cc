@@ -7,9 +7,9 @@
 #include <memory>
 #include <thread>
 
-#include "actors/actor_thread.h"
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
+#include "actors/threads/actor_thread.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 

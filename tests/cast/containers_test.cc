@@ -4,7 +4,7 @@
 #include <future>
 #include <thread>
 
-#include "actors/ask.h"
+#include "actors/messages/ask.h"
 #include "kernels/state/variable_slot.h"
 #include "tests/cast/play.h"
 #include "tests/sanitizers/sanitized.h"

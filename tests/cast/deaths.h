@@ -9,9 +9,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
-#include "actors/session_actor.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/session/session_master.h"
 #include "tests/actors/graphs.h"
 #include "tests/actors/signatures.h"
 #include "troupe/actors.h"

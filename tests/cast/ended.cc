@@ -16,7 +16,7 @@
 #include <new>
 #include <thread>
 
-#include "actors/runtime_impl.h"
+#include "actors/runtime/runtime_impl.h"
 #include "troupe/kernel.h"
 #include "troupe/troupe.h"
 

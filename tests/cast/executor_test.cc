@@ -3,7 +3,7 @@
 #include <future>
 #include <thread>
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "actors/step/blocking_step.h"
 #include "tests/cast/play.h"
 

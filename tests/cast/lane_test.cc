@@ -3,7 +3,7 @@
 // to.
 #include <thread>
 
-#include "actors/lane.h"
+#include "actors/threads/lane.h"
 #include "tests/cast/play.h"
 #include "troupe/shape_inference.h"
 

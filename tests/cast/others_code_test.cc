@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "actors/ask.h"
+#include "actors/messages/ask.h"
 #include "tests/cast/play.h"
 #include "troupe/resource_state.h"
 

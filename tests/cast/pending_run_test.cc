@@ -1,6 +1,6 @@
 // An asynchronous call whose signature is still being compiled: every edge of pending_run.h, on the
 // stage's clock.
-#include "actors/pending_run.h"
+#include "actors/session/pending_run.h"
 #include "tests/cast/stage.h"
 #include "troupe/session.h"
 

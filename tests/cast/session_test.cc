@@ -1,4 +1,4 @@
-// The session actor: every numbered edge of session_actor.h; and the worker, the device and the
+// The session actor: every numbered edge of session_master.h; and the worker, the device and the
 // container that it works with.
 #include "tests/cast/asked.h"
 
@@ -96,7 +96,8 @@ BOOST_FIXTURE_TEST_CASE(workers_edge_5_a_call_that_the_worker_took_with_it_is_an
       said);
 }
 
-// The news of the worker's death comes while the session that is being made asks it for its devices.
+// The news of the worker's death comes while the session that is being made asks it for its
+// devices.
 BOOST_FIXTURE_TEST_CASE(edge_18_a_session_that_is_made_while_the_worker_dies_is_told, Asked) {
   Extend();
   stage.Kill(Find("worker"));

@@ -1,9 +1,9 @@
 // What a session knows of the signatures that it has compiled.
-#include "actors/signature_cache.h"
+#include "actors/signature/signature_cache.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 
 namespace troupe {
 namespace {

@@ -19,10 +19,10 @@
 #include <map>
 #include <string>
 
-#include "actors/device_actor.h"
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
-#include "actors/session_actor.h"
+#include "actors/runtime/device_actor.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/session/session_master.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 

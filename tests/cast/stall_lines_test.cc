@@ -1,5 +1,5 @@
 // How the answers of a step's parts become a report, from answers made up.
-#include "actors/stall_report.h"
+#include "actors/watch/stall_report.h"
 
 #include <boost/test/unit_test.hpp>
 

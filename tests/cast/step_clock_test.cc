@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "actors/step_clock.h"
-#include "actors/step_watch.h"
+#include "actors/watch/step_clock.h"
+#include "actors/watch/step_watch.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // The supervisor: every numbered edge of supervisor.h on the stage's clock, and what the runtime's
 // own children mean to steps.
-#include "actors/supervisor.h"
+#include "actors/supervision/supervisor.h"
 #include "tests/cast/play.h"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "actors/session_impl.h"
+#include "actors/session/session_impl.h"
 #include "kernels/device/session_containers.h"
 #include "tests/cast/asked.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "actors/queue_use.h"
+#include "actors/snapshot/queue_use.h"
 #include "tests/common/check_ok.h"
 #include "troupe/train/coordinator.h"
 #include "troupe/train/global_step.h"

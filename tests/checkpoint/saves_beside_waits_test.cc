@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "actors/queue_use.h"
+#include "actors/snapshot/queue_use.h"
 #include "tests/actors/graphs.h"
 #include "troupe/emit.h"
 #include "troupe/op_def.h"

@@ -4,8 +4,8 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
 
 namespace troupe {
 namespace {

@@ -1,11 +1,11 @@
 // The gate of steps by itself, without a session.
-#include "actors/step_gate.h"
+#include "actors/snapshot/step_gate.h"
 
 #include <boost/test/unit_test.hpp>
 #include <mutex>
 #include <thread>
 
-#include "actors/actor_thread.h"
+#include "actors/threads/actor_thread.h"
 
 namespace troupe {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "actors/reply.h"
+#include "actors/messages/reply.h"
 
 namespace troupe {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "actors/runtime_impl.h"
+#include "actors/runtime/runtime_impl.h"
 #include "tests/actors/graphs.h"
 #include "troupe/resource_state.h"
 

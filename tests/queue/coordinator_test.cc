@@ -4,7 +4,7 @@
 #include <numeric>
 #include <thread>
 
-#include "actors/runtime_impl.h"
+#include "actors/runtime/runtime_impl.h"
 #include "actors/state/state_actors.h"
 #include "actors/train/coordinator_impl.h"
 #include "actors/train/runner_machine.h"

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <thread>
 
-#include "actors/runtime_impl.h"
+#include "actors/runtime/runtime_impl.h"
 #include "actors/state/state_actors.h"
 #include "tests/actors/graphs.h"
 #include "tests/queue/queue_test_util.h"

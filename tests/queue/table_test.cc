@@ -9,7 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "actors/runtime_impl.h"
+#include "actors/runtime/runtime_impl.h"
 #include "actors/state/state_actors.h"
 #include "tests/actors/graphs.h"
 #include "troupe/files.h"

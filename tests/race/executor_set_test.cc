@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
 
-#include "actors/signature.h"
+#include "actors/signature/signature.h"
 #include "tests/race/threads.h"
 
 namespace troupe::race {

@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/ref_counted.hpp>
 
-#include "actors/lane.h"
+#include "actors/threads/lane.h"
 #include "tests/race/threads.h"
 
 namespace troupe::race {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/messages.h"
-#include "actors/runtime_impl.h"
+#include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
 #include "tests/stress/kernels.h"
 #include "tests/stress/load.h"
 #include "tests/stress/model.h"

@@ -1,5 +1,5 @@
 // What befalls sessions and runtimes while they work.
-#include "actors/session_actor.h"
+#include "actors/session/session_master.h"
 #include "tests/stress/doing.h"
 #include "tests/stress/faults.h"
 #include "tests/stress/scenario.h"

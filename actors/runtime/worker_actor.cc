@@ -1,0 +1,205 @@
+#include "actors/runtime/worker_actor.h"
+
+#include <functional>
+
+#include "actors/messages/messages.h"
+#include "actors/threads/surely.h"
+#include "graph/passes/fuse.h"
+#include "graph/passes/memory_copies.h"
+#include "kernels/device/session_containers.h"
+#include "kernels/pass_support.h"
+
+namespace troupe {
+
+std::string WorkerName(std::string_view task) { return StrCat("worker:", task); }
+
+std::shared_ptr<const RegisteredGraph> RegisteredGraphs::Add(std::vector<std::shared_ptr<const CompiledPart>> parts) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (graphs_.size() >= look_through_) {
+    std::erase_if(graphs_, [](const auto& each) { return each.second.expired(); });
+    look_through_ = 2 * graphs_.size() + 64;
+  }
+  auto graph = std::make_shared<const RegisteredGraph>(++last_, std::move(parts));
+  graphs_.emplace(graph->handle, graph);
+  return graph;
+}
+
+std::shared_ptr<const RegisteredGraph> RegisteredGraphs::Find(uint64_t handle) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = graphs_.find(handle);
+  return it == graphs_.end() ? nullptr : it->second.lock();
+}
+
+size_t RegisteredGraphs::size() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return graphs_.size();
+}
+
+std::shared_ptr<GraphsInWork::Job> GraphsInWork::Begin(const register_graph& request) {
+  auto job = std::make_shared<Job>();
+  job->session = request.session;
+  job->compile = request.compile;
+  job->under_way = UnderWay::Share(under_way_);
+  std::lock_guard<std::mutex> lock(mu_);
+  jobs_.push_back(job);
+  return job;
+}
+
+bool GraphsInWork::End(const Job& job) {
+  std::lock_guard<std::mutex> lock(mu_);
+  std::erase_if(jobs_, [&](const auto& each) { return each.get() == &job; });
+  return job.session_ended;
+}
+
+void GraphsInWork::Withdraw(const withdraw_graph& message) {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& job : jobs_) {
+    if (job->session != message.session || (message.compile != 0 && job->compile != message.compile)) continue;
+    job->withdrawn.store(true);
+    job->session_ended |= message.compile == 0;
+  }
+}
+
+void GraphsInWork::WithdrawAll() {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& job : jobs_) job->withdrawn.store(true);
+}
+
+device_list Worker::Devices(const list_devices& question) const {
+  device_list answer;
+  answer.number = question.number;
+  answer.task = task_;
+  for (const OneDevice& d : devices_)
+    answer.devices.push_back({d.device->name(), d.device->type(), d.incarnation->load()});
+  return answer;
+}
+
+std::shared_ptr<Device> Worker::Find(const std::string& name) const {
+  for (const OneDevice& d : devices_) {
+    if (d.device->name() == name) return d.device;
+  }
+  return nullptr;
+}
+
+void Worker::Withdraw(const withdraw_graph& message) const {
+  in_work_->Withdraw(message);
+  // Work that is over may have made state after the session removed its own. What goes on removes
+  // what it makes when it is over.
+  if (message.compile == 0) ClearStateOf(message.session);
+}
+
+void Worker::ClearStateOf(const std::string& session) const {
+  for (const OneDevice& d : devices_) {
+    d.device->containers()->Clear(OwnVariables(session));
+    d.device->containers()->Clear(OwnState(session));
+  }
+}
+
+graph_registered Worker::Register(const register_graph& request, const GraphsInWork::Job& work) const {
+  graph_registered answer;
+  answer.compile = request.compile;
+  answer.task = task_;
+  absl::Status s = Guarded("compiling", [&] { return Register(request, work, &answer); });
+  if (in_work_->End(work)) {
+    answer.graph = nullptr;  // with what its kernels hold
+    ClearStateOf(request.session);
+    if (s.ok()) s = Cancelled("the session has ended");
+  }
+  if (s.ok()) return answer;
+  graph_registered failed;
+  failed.compile = request.compile;
+  failed.task = task_;
+  failed.status = std::move(s);
+  return failed;
+}
+
+absl::Status Worker::Register(const register_graph& request, const GraphsInWork::Job& work,
+                              graph_registered* answer) const {
+  const std::function<absl::Status()> wanted = [&] {
+    return work.withdrawn.load() ? Cancelled("nobody waits for the graph any more") : absl::OkStatus();
+  };
+  const SessionScope session(request.session, request.share_variables);
+  std::vector<std::shared_ptr<const CompiledPart>> compiled;
+  for (const register_graph::Part& part : request.parts) {
+    TROUPE_RETURN_IF_ERROR(wanted());
+    std::shared_ptr<Device> device = Find(part.device);
+    if (device == nullptr) return NotFound("the worker of ", task_, " has no device '", part.device, "'");
+    if (part.graph.graph == nullptr) return InvalidArgument("the part on '", part.device, "' has no graph");
+    Graph* const graph = part.graph.graph.get();
+    // Bytes do not say it.
+    for (Node* n : graph->op_nodes()) n->set_assigned_device(part.device);
+    // In the part, where everything that somebody else needs is an edge.
+    if (request.fuse) TROUPE_RETURN_IF_ERROR(FuseNodes(graph, RegistryKernelLookup(), &wanted).status());
+    if (device->memory() != MemoryKind::kHost)
+      TROUPE_RETURN_IF_ERROR(AddMemoryCopies(graph, RegistryKernelLookup(), device->type()).status());
+    if (request.only_graphs) {
+      answer->graphs.push_back(part.graph);
+      continue;
+    }
+    TROUPE_ASSIGN_OR_RETURN(compiled.emplace_back(), CompiledPart::Compile(*graph, std::move(device), session));
+    answer->parts.push_back(EdgesOf(*compiled.back()));
+  }
+  if (request.only_graphs) return absl::OkStatus();
+  answer->graph = graphs_->Add(std::move(compiled));
+  answer->handle = answer->graph->handle;
+  return absl::OkStatus();
+}
+
+namespace {
+
+struct WorkerState {
+  std::shared_ptr<const Worker> worker;
+  std::shared_ptr<Children> children;
+  const char* name = "troupe.worker";
+};
+
+caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared_ptr<const Worker> worker,
+                             uint64_t incarnation, std::shared_ptr<Children> children, bool aside) {
+  self->set_error_handler([](caf::error&) {});
+  self->set_default_handler(caf::drop);
+  self->state.worker = std::move(worker);
+  self->state.children = std::move(children);
+  self->state.children->TakeOver(self);
+  // The first has none, and whoever waited for work of another incarnation has been answered.
+  self->state.worker->in_work()->WithdrawAll();
+  self->set_down_handler([self](caf::down_msg& down) { self->state.children->OnDown(self, down); });
+  self->set_exit_handler([self](caf::exit_msg& e) {
+    // A normal end is the runtime's: with a failure the children wait for the next incarnation.
+    if (e.reason == caf::exit_reason::user_shutdown) self->state.children->StopAll();
+    self->quit(e.reason);
+  });
+  return {
+      [self](restart_child r) { self->state.children->OnRestart(self, r.number); },
+      [self, incarnation](const list_devices& question) {
+        device_list answer = self->state.worker->Devices(question);
+        answer.incarnation = incarnation;
+        SendSurely(
+            self->system(), caf::actor_cast<caf::actor>(self->current_sender()), [&] { return answer; }, self->ctrl());
+      },
+      [self, aside](register_graph& message) {
+        RunAside(aside, [worker = self->state.worker, system = &self->system(),
+                         to = caf::actor_cast<caf::actor>(self->current_sender()),
+                         work = self->state.worker->in_work()->Begin(message),
+                         message = std::make_shared<register_graph>(std::move(message))]() mutable {
+          graph_registered answer = worker->Register(*message, *work);
+          message = nullptr;
+          if (to) SendSurely(*system, to, [&] { return answer; });
+          to = nullptr;
+          answer = {};
+          worker = nullptr;
+          // Last: whoever waits for it may end the actor system next.
+          work = nullptr;
+        });
+      },
+      [self](const withdraw_graph& message) { self->state.worker->Withdraw(message); },
+  };
+}
+
+}  // namespace
+
+caf::actor SpawnWorker(caf::actor_system& system, std::shared_ptr<const Worker> worker, uint64_t incarnation,
+                       std::shared_ptr<Children> children, bool aside) {
+  return system.spawn<caf::hidden>(WorkerBehavior, std::move(worker), incarnation, std::move(children), aside);
+}
+
+}  // namespace troupe

@@ -1,0 +1,264 @@
+#include "troupe/session.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+
+#include <spdlog/spdlog.h>
+
+#include "actors/threads/actor_thread.h"
+#include "actors/watch/call_wait.h"
+#include "actors/messages/messages.h"
+#include "actors/session/session_impl.h"
+#include "actors/step/answers.h"
+#include "actors/threads/surely.h"
+#include "graph/core/guarded.h"
+#include "troupe/proto/config.pb.h"
+#include "troupe/proto/graph.pb.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<int64_t> next_session{1};
+
+}  // namespace
+
+void Session::Impl::EndActor() {
+  Runtime::Impl& in = *runtime->impl();
+  caf::scoped_actor self(*in.system);
+  in.root->children()->Doom(actor_name());
+  while (const caf::actor supervisor = in.root->actor()) {
+    self->monitor(supervisor);
+    SendSurely(
+        *in.system, supervisor, [&] { return remove_child{actor_name()}; }, caf::strong_actor_ptr(self->ctrl()));
+    bool removed = false;
+    self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
+    // It lives on, and would keep what is left of each session's.
+    self->demonitor(supervisor->address());
+    if (removed) return;
+  }
+  // Nobody watches over it.
+  const caf::actor actor = master->actor();
+  if (!actor) return;
+  self->monitor(actor);
+  StopSurely(*in.system, actor);
+  self->receive([](const caf::down_msg&) {});
+}
+
+Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+namespace {
+
+absl::Status CheckOptions(const SessionOptions& options) {
+  if (options.max_signatures < 0) return InvalidArgument("max_signatures is negative");
+  if (options.max_partial_runs < 0) return InvalidArgument("max_partial_runs is negative");
+  if (options.runtime != nullptr && options.runtime->impl()->process != ThisProcess())
+    return OfAnotherProcess("runtime");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& options) {
+  KnowThreadsEnd();
+  CountForks();
+  TROUPE_RETURN_IF_ERROR(CheckOptions(options));
+  auto impl = std::make_shared<Impl>(options);
+  if (const char* wire = std::getenv("TROUPE_WIRE_MESSAGES"); wire != nullptr && std::string_view(wire) == "1")
+    impl->options.wire_messages = true;
+  impl->runtime = options.runtime;
+  if (impl->runtime == nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime_options));
+  }
+  impl->id = StrCat(next_session.fetch_add(1));
+  impl->master = std::make_shared<SessionMaster>(impl->runtime, impl->options, impl->id, impl->closed);
+  impl->cache = impl->master->cache();
+  Runtime::Impl& in = *impl->runtime->impl();
+  ChildSpec spec;
+  spec.name = impl->actor_name();
+  spec.policy = in.policies.session;
+  // The supervisor keeps no session alive.
+  spec.spawn = [weak = std::weak_ptr(impl->master)](caf::actor_system& system, uint64_t) {
+    const std::shared_ptr<SessionMaster> master = weak.lock();
+    return master == nullptr ? caf::actor() : SpawnSession(system, master);
+  };
+  spec.failed = [name = spec.name](const std::string& why) {
+    spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
+  };
+  spec.gave_up = [name = spec.name, weak = std::weak_ptr(impl->master)](const std::string& why) {
+    spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
+    if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->GiveUp(why);
+  };
+  spec.abandoned = [weak = std::weak_ptr(impl->master)](const std::string& why) {
+    if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Abandon(why);
+  };
+  // Before there is an actor: the news of a worker's death that comes while it asks that worker for
+  // its devices would be told to nobody, and no answer would come.
+  {
+    std::lock_guard<std::mutex> lock(in.mu);
+    in.to_session[impl.get()] = [weak = std::weak_ptr(impl->master)](caf::mailbox_element_ptr message) {
+      const std::shared_ptr<SessionMaster> master = weak.lock();
+      if (master != nullptr) return master->Send(std::move(message));
+      SessionMaster::Refuse(*message, absl::CancelledError("the session is gone"));
+    };
+    std::lock_guard<std::mutex> steps_lock(in.steps->mu);
+    in.steps->ask[impl.get()] = [weak = std::weak_ptr(impl->master)](const Runtime::Impl::Answered& answered) {
+      Runtime::Impl::Questions questions;
+      const std::shared_ptr<SessionMaster> master = weak.lock();
+      if (master == nullptr) return questions;
+      for (Signature::Asked& a : master->Ask(answered)) questions.push_back(std::move(a.question));
+      return questions;
+    };
+  }
+  const caf::actor first = spec.spawn(*in.system, 1);
+  impl->master->Attach(first);
+  in.root->children()->Adopt(std::move(spec), first);
+  SendSurely(*in.system, in.root->actor(), [&] { return add_child{impl->actor_name()}; });
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Session::~Session() {
+  if (impl_->process != ThisProcess()) {
+    (void)new std::shared_ptr<Impl>(std::move(impl_));  // it is the parent's, and stays
+    return;
+  }
+  Runtime::Impl& runtime = *impl_->runtime->impl();
+  {
+    std::lock_guard<std::mutex> steps_lock(runtime.steps->mu);
+    runtime.steps->ask.erase(impl_.get());
+  }
+  const auto hear_no_more = [&] {
+    std::lock_guard<std::mutex> lock(runtime.mu);
+    runtime.to_session.erase(impl_.get());
+  };
+  if (InsideActor()) {
+    hear_no_more();
+    impl_->master->shared_watch()->EndReports(false);
+    impl_->End();
+    RootSupervisor& root = *impl_->runtime->impl()->root;
+    root.children()->Doom(impl_->actor_name());
+    SendSurely(*runtime.system, root.actor(), [&] { return remove_child{impl_->actor_name()}; });
+    return;
+  }
+  OnSoundThread([&] {
+    impl_->End();
+    impl_->master->shared_watch()->EndReports(true);
+    constexpr std::chrono::seconds kPatience{5};  // with a kernel whose constructor does not return, say
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    const auto wait = [&] {
+      (void)impl_->master->WaitForWork(
+          std::max(std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()), 0ms));
+    };
+    // The workers' answers, and the news of a worker's death, come to the session's actor.
+    if (runtime.aside) wait();
+    hear_no_more();
+    // The shares of the runtime that the session's actor and its work have go before ours does, so
+    // that whoever owns the actor system may end it next.
+    NoLoggerAfter restore;
+    impl_->EndActor();
+    wait();
+  });
+}
+
+absl::Status Session::Extend(const proto::GraphDef& def) {
+  // Lent: this call lasts until the answer.
+  return impl_->Extend({std::shared_ptr<const proto::GraphDef>(std::shared_ptr<void>(), &def), nullptr});
+}
+
+absl::Status Session::Extend(const Graph& from) {
+  return impl_->Extend({nullptr, std::shared_ptr<const Graph>(std::shared_ptr<void>(), &from)});
+}
+
+absl::Status Session::Run(const FeedList& feeds, const NameList& fetches, const NameList& targets,
+                          std::vector<Tensor>* outputs) {
+  return Run({}, feeds, fetches, targets, outputs, nullptr);
+}
+
+absl::Status Session::Run(const RunOptions& options, const FeedList& feeds, const NameList& fetches,
+                          const NameList& targets, std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
+  TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  try {
+    const Deadline deadline = impl_->DeadlineOf(options);
+    TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s,
+                            impl_->Find(feeds.get(), fetches.get(), targets.get(), deadline, options.cancellation,
+                                        Impl::PartsOf(options, metadata)));
+    return s->RunBlocking(options, deadline, FeedValues(feeds.get()), outputs, metadata);
+  } catch (const std::bad_alloc&) {
+    return ThrownStatus("the search for the compiled step");
+  }
+}
+
+void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const NameList& fetches,
+                       const NameList& targets, RunCallback done, proto::RunMetadata* metadata) {
+  if (done == nullptr) return NoCallback();
+  if (absl::Status s = impl_->Usable(); !s.ok()) return CallDone(done, std::move(s), {});
+  std::string key;
+  proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
+  if (auto s = impl_->Cached(feeds.get(), fetches.get(), targets.get(), &key); s != nullptr && parts == nullptr)
+    return s->RunAsync(options, s->DeadlineOf(options), FeedValues(feeds.get()), std::move(done), metadata);
+  // The callback, which may come before this returns, may destroy the session.
+  const std::shared_ptr<Impl> impl = impl_;
+  CompileAndRun(impl->master, impl, {0, Impl::FeedNamesOf(feeds.get()), fetches.get(), targets.get(), false}, options,
+                impl->DeadlineOf(options), FeedValues(feeds.get()), std::move(done), metadata, nullptr);
+}
+
+absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets) {
+  TROUPE_ASSIGN_OR_RETURN(
+      std::shared_ptr<Signature> s,
+      impl_->Find(feeds.get(), fetches.get(), targets.get(), impl_->DeadlineOf(impl_->options.operation_timeout_ms)));
+  Callable c;
+  c.signature_ = std::move(s);
+  c.process_ = impl_->process;
+  return c;
+}
+
+absl::Status Session::Close() {
+  if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
+  if (!impl_->closed->load()) impl_->End();
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Session::RunningSteps() const {
+  if (impl_->process != ThisProcess()) return {};
+  struct Answers {
+    std::mutex mu;
+    std::condition_variable came;
+    std::optional<std::vector<Signature::Asked>> asked;
+    size_t answered = 0;
+  };
+  auto answers = std::make_shared<Answers>();
+  const auto answered = [answers](const std::shared_ptr<StepQuestion>&) {
+    std::lock_guard<std::mutex> lock(answers->mu);
+    ++answers->answered;
+    answers->came.notify_all();
+  };
+  // A part may answer before this returns.
+  std::vector<Signature::Asked> asked = impl_->master->Ask(answered);
+  std::unique_lock<std::mutex> lock(answers->mu);
+  answers->asked = std::move(asked);
+  // A part answers in its turn; one whose turn does not end is named without an answer.
+  answers->came.wait_for(lock, std::chrono::milliseconds(100),
+                         [&] { return answers->asked && answers->answered == answers->asked->size(); });
+  std::vector<std::string> lines;
+  if (!answers->asked) return lines;
+  // A question that is never answered keeps what it would tell, which must not keep the question.
+  asked = *std::exchange(answers->asked, std::nullopt);
+  lock.unlock();
+  std::sort(asked.begin(), asked.end(),
+            [](const Signature::Asked& a, const Signature::Asked& b) { return a.step_id < b.step_id; });
+  for (const Signature::Asked& a : asked) {
+    for (const std::string& l : a.question->Lines())
+      lines.push_back(l.rfind(' ', 0) == 0 ? l : StrCat("step ", a.step_id, " (", a.what, "): ", l));
+  }
+  return lines;
+}
+
+caf::actor ActorOf(const Session& session) { return session.impl()->master->actor(); }
+
+Runtime* Session::runtime() const { return impl_->runtime.get(); }
+
+}  // namespace troupe

@@ -1,0 +1,40 @@
+// What a program asks of its session's actor, from a thread that is no actor's: new nodes, and
+// signatures for the calls of a session or of a Callable. The calls are messages
+// (wire/session_messages.h); in wire mode they and their replies pass through their bytes.
+//
+// Thread rule: any thread; CompileAndWait and ExtendAndWait block.
+#ifndef TROUPE_ACTORS_SESSION_SESSION_CALLS_H_
+#define TROUPE_ACTORS_SESSION_SESSION_CALLS_H_
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "actors/watch/call_wait.h"
+#include "actors/signature/feed_values.h"
+#include "actors/session/session_master.h"
+
+namespace troupe {
+
+// The error for a call that waits, on a thread on which nobody may.
+absl::Status RefuseInActor(std::string_view what);
+
+// There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
+// said of the wrong call.
+void NoCallback();
+
+absl::Status ExtendAndWait(const std::shared_ptr<SessionMaster>& master, extend_request request);
+// With `parts`, the graphs of the parts are added there.
+absl::StatusOr<std::shared_ptr<Signature>> CompileAndWait(const std::shared_ptr<SessionMaster>& master,
+                                                          compile_request request, const Deadline& deadline,
+                                                          const CancellationToken* token, proto::RunMetadata* parts);
+// Runs a step when its signature has been compiled. `keep` lives until then; `compiled` may be
+// empty.
+void CompileAndRun(const std::shared_ptr<SessionMaster>& master, std::shared_ptr<void> keep, compile_request request,
+                   const RunOptions& run_options, const Deadline& deadline, const FeedValues& feed_values,
+                   RunCallback done, proto::RunMetadata* metadata,
+                   std::function<void(const std::shared_ptr<Signature>&)> compiled);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_SESSION_CALLS_H_

@@ -1,0 +1,98 @@
+// The implementation of a Session: what its methods share (session.cc, session_state.cc,
+// partial_runs.cc). The session itself is its SessionMaster.
+//
+// Thread rule: all methods are thread safe; the members are set before the session is shared,
+// except those that set_mu guards.
+#ifndef TROUPE_ACTORS_SESSION_SESSION_IMPL_H_
+#define TROUPE_ACTORS_SESSION_SESSION_IMPL_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "actors/session/partial_runs.h"
+#include "actors/threads/process.h"
+#include "actors/session/session_master.h"
+#include "actors/session/session_calls.h"
+
+namespace troupe {
+
+struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
+  explicit Impl(const SessionOptions& o) : options(o), partial(static_cast<size_t>(o.max_partial_runs)) {}
+
+  const int process = ThisProcess();
+  std::shared_ptr<Runtime> runtime;
+  SessionOptions options;
+  std::string id;
+  std::shared_ptr<SessionMaster> master;
+  std::shared_ptr<SignatureCache> cache;  // the master's
+  std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
+
+  PartialRuns partial;  // of its calls of PartialRunSetup
+
+  std::mutex set_mu;
+  absl::flat_hash_set<std::string> set_nodes;  // by which variables are set: the graph has them
+
+  void End() {
+    master->Close();
+    partial.GiveUpAll();
+  }
+  std::string actor_name() const { return StrCat("session:", id); }
+  // Waits until there is no actor any more, nor will be.
+  void EndActor();
+
+  template <class FeedNames>
+  std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets,
+                                    std::string* key) {
+    return cache->Find([&](std::string* k) { AppendSignatureKey(feeds, fetches, targets, k); }, key);
+  }
+
+  // Why no call can be made any more.
+  absl::Status Usable() const {
+    if (process != ThisProcess()) return OfAnotherProcess("session");
+    if (closed->load(std::memory_order_relaxed)) return master->end();
+    return absl::OkStatus();
+  }
+
+  absl::Status Extend(extend_request request) {
+    TROUPE_RETURN_IF_ERROR(Usable());
+    if (InsideActor()) return RefuseInActor("Extend");
+    return ExtendAndWait(master, std::move(request));
+  }
+
+  // A call's deadline counts from its beginning: compiling and running share it.
+  Deadline DeadlineOf(int64_t timeout_ms) const {
+    return timeout_ms <= 0 ? Deadline() : Deadline::In(timeout_ms, runtime->impl()->clock->Now());
+  }
+  Deadline DeadlineOf(const RunOptions& run) const {
+    return DeadlineOf(run.timeout_ms != 0 ? run.timeout_ms : options.operation_timeout_ms);
+  }
+
+  template <class FeedNames>
+  absl::StatusOr<std::shared_ptr<Signature>> Find(const FeedNames& feeds, const Names& fetches, const Names& targets,
+                                                  const Deadline& deadline = {},
+                                                  const CancellationToken* token = nullptr,
+                                                  proto::RunMetadata* parts = nullptr) {
+    TROUPE_RETURN_IF_ERROR(Usable());
+    std::string key;
+    if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
+    if (InsideActor()) return RefuseInActor("the first Run of a signature");
+    return CompileAndWait(master, {0, FeedNamesOf(feeds), fetches, targets, false}, deadline, token, parts);
+  }
+  static proto::RunMetadata* PartsOf(const RunOptions& options, proto::RunMetadata* metadata) {
+    return options.partition_graphs ? metadata : nullptr;
+  }
+  static Names FeedNamesOf(const Names& names) { return names; }
+  static Names FeedNamesOf(const Feeds& feeds) {
+    Names names;
+    for (const auto& [name, value] : feeds) names.push_back(name);
+    return names;
+  }
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_SESSION_IMPL_H_

@@ -1,0 +1,436 @@
+// The session's calls and its queue of work; what runs, and what ends it.
+#include <algorithm>
+
+#include "actors/session/add_graph.h"
+#include "actors/messages/messages.h"
+#include "actors/session/session_master.h"
+#include "actors/step/cancel_later.h"
+#include "actors/threads/surely.h"
+#include "kernels/device/session_containers.h"
+#include "troupe/import_export.h"
+
+namespace troupe {
+namespace {
+
+std::vector<std::string> NamesOf(const std::deque<Runtime::Impl::Task>& tasks) {
+  std::vector<std::string> names;
+  for (const auto& t : tasks) names.push_back(t.name);
+  return names;
+}
+
+}  // namespace
+
+std::string SignatureKey(const Names& feeds, const Names& fetches, const Names& targets) {
+  std::string key;
+  AppendSignatureKey(feeds, fetches, targets, &key);
+  return key;
+}
+
+SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions options, std::string id,
+                             std::shared_ptr<std::atomic<bool>> closed)
+    : runtime_(std::move(runtime)),
+      options_(std::move(options)),
+      id_(std::move(id)),
+      state_(std::make_shared<SessionState>(runtime_, id_)),
+      closed_(std::move(closed)),
+      watch_(std::make_shared<StepWatch>(
+          runtime_->impl()->clock,
+          [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })),
+      cache_(std::make_shared<SignatureCache>(options_.max_signatures)),
+      tasks_(NamesOf(runtime_->impl()->tasks), runtime_->impl()->directory) {}
+
+void SessionState::Clear() {
+  for (const auto& d : runtime_->impl()->devices) {
+    d->containers()->Clear(OwnVariables(id_));
+    d->containers()->Clear(OwnState(id_));
+  }
+}
+
+Deadline SessionMaster::DeadlineOf(const RunOptions& run) const {
+  const int64_t ms = run.timeout_ms != 0 ? run.timeout_ms : options_.operation_timeout_ms;
+  return ms <= 0 ? Deadline() : Deadline::In(ms, watch_->Now());
+}
+
+absl::Status SessionMaster::Queue(Work work) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    // What comes after the end would wait for what has not heard of it.
+    if (!end_.ok()) return end_;
+    queue_.push_back(std::move(work));
+    if (working_) return absl::OkStatus();
+    working_ = true;
+  }
+  StartWork();
+  return absl::OkStatus();
+}
+
+void SessionMaster::StartWork() {
+  auto share = UnderWay::Share(under_way_);
+  RunAside(runtime_->impl()->aside, [share = std::move(share), self = shared_from_this()]() mutable {
+    Work work;
+    {
+      std::lock_guard<std::mutex> lock(self->mu_);
+      if (self->queue_.empty()) {
+        self->working_ = false;
+      } else {
+        work = std::move(self->queue_.front());
+        self->queue_.pop_front();
+      }
+    }
+    if (work.extend != nullptr) self->DoExtend(work);
+    if (work.compile != nullptr) self->DoCompile(work);
+    // Before the share: who waits for it may end the actor system next.
+    work = Work();
+    self = nullptr;
+  });
+}
+
+void SessionMaster::NextWork() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    working_ = !queue_.empty();
+    if (!working_) return;
+  }
+  StartWork();
+}
+
+caf::actor SessionMaster::actor() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return actor_;
+}
+
+void SessionMaster::Send(caf::mailbox_element_ptr request) {
+  caf::actor to;
+  absl::Status end;
+  bool held = false;
+  UntilMemoryAllows([&] {
+    std::lock_guard<std::mutex> lock(mu_);
+    to = actor_;
+    end = end_;
+    held = !to && end.ok();
+    if (held) held_.push_back(std::move(request));
+  });
+  if (to) return EnqueueSurely(system(), caf::actor_cast<caf::abstract_actor*>(to), std::move(request));
+  if (!held) UntilMemoryAllows([&] { Refuse(*request, end); });
+}
+
+void SessionMaster::Refuse(caf::mailbox_element& request, const absl::Status& status) {
+  const caf::type_erased_tuple& content = request.content();
+  if (content.match_elements<extend_request>()) ReplyTo<extend_reply>(request.sender, request.mid)({status});
+  if (content.match_elements<compile_request>()) ReplyTo<compile_reply>(request.sender, request.mid)({status});
+  if (content.match_elements<actor_failed>()) ReplyTo<failure_noted>(request.sender, request.mid)({status});
+}
+
+void SessionMaster::CompileCall::Tell(const Answer& answer) {
+  compile_reply m;
+  m.status = answer.status();
+  if (answer.ok()) {
+    m.found = *answer;
+    m.signature = m.found->number;
+    m.graphs = std::move(graphs);
+  }
+  CallUser("a callback", [&] { reply(std::move(m)); });
+}
+
+void SessionMaster::AnswerCalls(const std::vector<std::shared_ptr<ExtendCall>>& extends, const Calls& compiles,
+                                const absl::Status& status) {
+  for (const auto& call : compiles) call->Tell(status);
+  for (const auto& call : extends) call->reply({status});
+}
+
+void SessionMaster::Attach(const caf::actor& actor) {
+  std::vector<caf::mailbox_element_ptr> held;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (detached_ == actor.address()) return;
+    actor_ = actor;
+    held.swap(held_);
+  }
+  for (caf::mailbox_element_ptr& request : held)
+    EnqueueSurely(system(), caf::actor_cast<caf::abstract_actor*>(actor), std::move(request));
+}
+
+void SessionMaster::TakeAllLocked(std::vector<std::shared_ptr<ExtendCall>>* extends, Calls* compiles) {
+  // In the order in which they began.
+  std::vector<int64_t> ids;
+  for (const auto& [id, waiting] : waiting_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const int64_t id : ids) {
+    for (auto& call : TakeLocked(id)) compiles->push_back(std::move(call));
+  }
+  if (std::exchange(parked_, std::nullopt)) working_ = false;
+  for (Work& w : queue_) {
+    if (w.extend != nullptr) extends->push_back(std::move(w.extend));
+  }
+  queue_.clear();
+  withdrawn_ = 0;
+}
+
+void SessionMaster::Detach(const caf::actor_addr& actor) {
+  std::vector<std::shared_ptr<ExtendCall>> extends;
+  Calls compiles;
+  decltype(registering_) registering;  // goes without the lock
+  absl::Status why;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (actor_ && actor_.address() == actor) actor_ = nullptr;
+    detached_ = actor;
+    why = !end_.ok() ? end_ : absl::AbortedError("the session's actor has died; it is restarted");
+    // What the workers answer to this actor is lost.
+    registering.swap(registering_);
+    tasks_.AskAgain();
+    TakeAllLocked(&extends, &compiles);
+  }
+  for (const auto& [compile, r] : registering) WithdrawGraph(r->Unanswered(), compile);
+  AnswerCalls(extends, compiles, why);
+  if (tasks_.root_is_over()) Abandon("nobody restarts it");
+}
+
+void SessionMaster::Abandon(const std::string& why) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (actor_ || !end_.ok()) return;
+  }
+  GiveUp(why);
+}
+
+void SessionMaster::Close() {
+  const absl::Status steps = absl::CancelledError("the session was closed"), calls = Cancelled("the session is closed");
+  const bool aside = runtime_->impl()->aside;
+  if (aside) End(steps, calls);
+  if (const caf::actor to = actor()) {
+    const auto closed = [weak = weak_from_this()](const close_reply& r) {
+      // The actor has died instead; of an end that it knew of it has told who waits.
+      const auto self = weak.lock();
+      if (!r.status.ok() && self != nullptr && self->end().ok()) self->Close();
+    };
+    return AskThen<close_reply>(system(), to, close_request{}, Reply<close_reply>(closed));
+  }
+  End(steps, calls);
+  AnswerAside();
+}
+
+void SessionMaster::GiveUp(const std::string& why) {
+  End(absl::AbortedError("the session's actor failed too often and is not restarted"),
+      FailedPrecondition("the session's actor failed too often and is not restarted; the last time: ", why));
+  AnswerAside();
+}
+
+// Users' callbacks may take their time, and their caller may hold locks.
+void SessionMaster::AnswerAside() {
+  RunAside(runtime_->impl()->aside, [share = UnderWay::Share(under_way_), self = shared_from_this()]() mutable {
+    self->AnswerAll();
+    self = nullptr;
+  });
+}
+
+void SessionMaster::Extend(extend_request request, Reply<extend_reply> reply) {
+  Work work;
+  const auto call = work.extend = std::make_shared<ExtendCall>();
+  call->asked = std::move(request);
+  call->reply = std::move(reply);
+  if (absl::Status s = Queue(std::move(work)); !s.ok()) call->reply({std::move(s)});
+}
+
+void SessionMaster::DoExtend(const Work& work) {
+  absl::Status s = [&] {
+    std::lock_guard<std::mutex> lock(mu_);
+    return end_;
+  }();
+  extend_request& asked = work.extend->asked;
+  if (s.ok()) {
+    s = Guarded("Extend", [&]() -> absl::Status {
+      if (asked.graph != nullptr) return AddGraph(*asked.graph, &graph_);
+      if (asked.def != nullptr) return ImportGraphDef(*asked.def, {}, &graph_).status();
+      return InvalidArgument("the request to extend the graph has no nodes");
+    });
+  }
+  asked = {};  // what it refers to goes when the caller hears
+  work.extend->reply({std::move(s)});
+  NextWork();
+}
+
+void SessionMaster::Compile(compile_request request, const caf::actor_addr& asker, Reply<compile_reply> reply) {
+  auto call = std::make_shared<CompileCall>();
+  call->key = SignatureKey(request.feeds, request.fetches, request.targets);
+  call->asked = std::move(request);
+  call->asker = asker;
+  call->reply = std::move(reply);
+  Compile(std::move(call));
+}
+
+void SessionMaster::Compile(std::shared_ptr<CompileCall> call) {
+  Work work;
+  absl::Status refused;
+  if (!call->asked.graphs && !closed()) {
+    if (auto known = cache_->Find(call->key)) return call->Tell(std::move(known));
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    refused = end_;
+    if (refused.ok()) {
+      // One who asks for the parts' graphs as well has them made first, and alone.
+      const bool joins = !call->asked.graphs;
+      work.waiting = last_waiting_ + 1;
+      if (joins) work.waiting = joinable_.try_emplace(call->key, work.waiting).first->second;
+      Waiting& waiting = waiting_[work.waiting];
+      waiting.calls.emplace(++last_call_, call);
+      requests_[{call->asker, call->asked.number}] = {work.waiting, last_call_};
+      if (waiting.calls.size() > 1) return;
+      ++last_waiting_;
+      if (joins) waiting.key = call->key;
+    }
+  }
+  if (!refused.ok()) return call->Tell(refused);
+  if (absl::Status s = SomeWorker(); !s.ok()) return AnswerThose(work.waiting, s);
+  work.compile = std::move(call);
+  const int64_t waiting = work.waiting;
+  if (absl::Status s = Queue(std::move(work)); !s.ok()) AnswerThose(waiting, s);
+}
+
+void SessionMaster::Withdraw(const caf::actor_addr& asker, int64_t number) {
+  Calls gone;
+  std::vector<uint32_t> unanswered;
+  int64_t compile = 0;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto request = requests_.find({asker, number});
+    if (request == requests_.end()) return;
+    const auto [waiting, place] = request->second;
+    auto& calls = waiting_.at(waiting).calls;
+    if (calls.size() == 1) {
+      // Who asks from now on has the compile begin anew.
+      gone = TakeLocked(waiting);
+      compile = waiting;
+      if (const auto asked = registering_.find(compile); asked != registering_.end())
+        unanswered = asked->second->Unanswered();
+      // A compile that does not end holds up all others; meanwhile only those stay that are waited
+      // for.
+      constexpr size_t kFew = 16;
+      if (++withdrawn_ > queue_.size() / 2 + kFew) {
+        std::erase_if(queue_, [&](const Work& w) { return w.compile != nullptr && !waiting_.contains(w.waiting); });
+        withdrawn_ = 0;
+      }
+    } else {
+      gone.push_back(std::move(calls.extract(place).mapped()));
+      requests_.erase(request);
+    }
+  }
+  WithdrawGraph(unanswered, compile);
+  for (const auto& call : gone) call->Tell(Cancelled("the request was withdrawn"));
+}
+
+absl::Status SessionMaster::Wanted(int64_t waiting) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!end_.ok()) return end_;
+  return waiting_.contains(waiting) ? absl::OkStatus() : Cancelled("nobody waits for the signature any more");
+}
+
+SessionMaster::Calls SessionMaster::TakeLocked(int64_t waiting) {
+  const auto it = waiting_.find(waiting);
+  if (it == waiting_.end()) return {};
+  Calls calls;
+  for (auto& [place, call] : it->second.calls) {
+    // An asker that gives a number twice withdraws the later one.
+    const auto request = requests_.find({call->asker, call->asked.number});
+    if (request != requests_.end() && request->second == std::pair(waiting, place)) requests_.erase(request);
+    calls.push_back(std::move(call));
+  }
+  const auto joinable = joinable_.find(it->second.key);
+  if (joinable != joinable_.end() && joinable->second == waiting) joinable_.erase(joinable);
+  waiting_.erase(it);
+  return calls;
+}
+
+void SessionMaster::AnswerThose(int64_t waiting, const Answer& answer) {
+  Calls calls;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    calls = TakeLocked(waiting);
+  }
+  for (const auto& call : calls) call->Tell(answer);
+}
+
+std::shared_ptr<Signature> SessionMaster::Find(uint64_t number) const {
+  for (auto& s : Living()) {
+    if (s->number == number) return std::move(s);
+  }
+  return nullptr;
+}
+
+std::vector<std::shared_ptr<Signature>> SessionMaster::Living() const {
+  std::vector<std::shared_ptr<Signature>> living;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& weak : signatures_) {
+    if (auto s = weak.lock()) living.push_back(std::move(s));
+  }
+  return living;
+}
+
+void SessionMaster::AbortAll(const absl::Status& status) {
+  const CancelLater later;  // one step's callbacks do not keep the others waiting
+  for (const auto& s : Living()) s->AbortAll(status);
+}
+
+void SessionMaster::OnFailure(const actor_failed& failure) {
+  CancelLater later;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    tasks_.Forget(failure.place);
+    if (failure.incarnation != 0) tasks_.Renew(failure.place, failure.incarnation);
+  }
+  FailRegistering(failure.place);
+  GoOn();
+  for (const auto& s : Living()) {
+    if (failure.incarnation != 0) s->edges.Renew(failure.place, failure.incarnation);
+    if (!s->edges.Live()) {
+      s->SetStale();
+      cache_->Remove(s.get());
+    }
+    const auto there = [&](const auto& part) { return failure.Concerns(part->device->name()); };
+    if (std::any_of(s->parts.begin(), s->parts.end(), there)) s->AbortAll(failure.status);
+  }
+  // What kernels have registered is users': nobody may wait for it here.
+  later.FlushAside(runtime_->impl()->aside);
+}
+
+void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!end_.ok()) return;
+    end_ = calls;
+    closed_->store(true);
+  }
+  ended_.Cancel();
+  AbortAll(steps);
+  cache_->Clear();
+  state_->Clear();
+}
+
+void SessionMaster::AnswerAll() {
+  std::vector<std::shared_ptr<ExtendCall>> extends;
+  Calls compiles;
+  decltype(held_) held;
+  absl::Status end;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    end = end_;
+    held.swap(held_);
+    // What the workers are asked stays until they have answered: the session's end waits for that.
+    lost_ |= !registering_.empty();
+    TakeAllLocked(&extends, &compiles);
+  }
+  WithdrawAllGraphs();
+  gate_->EndQueued();
+  for (const caf::mailbox_element_ptr& request : held) Refuse(*request, end);
+  AnswerCalls(extends, compiles, end);
+}
+
+std::vector<Signature::Asked> SessionMaster::Ask(
+    const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered) const {
+  std::vector<Signature::Asked> asked;
+  for (const auto& s : Living()) s->Ask(answered, &asked);
+  return asked;
+}
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+#include "actors/threads/aside.h"
+
+#include <pthread.h>
+
+#include <system_error>
+#include <thread>
+
+#include <spdlog/spdlog.h>
+
+#include "actors/threads/actor_thread.h"
+
+namespace troupe {
+
+void RunAside(bool aside, std::function<void()> work) {
+  if (aside) {
+    auto shared = std::make_shared<std::function<void()>>(std::move(work));
+    try {
+      std::thread([shared] {
+        // Not the name of the thread that started it, by which a scheduler's is known.
+        pthread_setname_np(pthread_self(), "troupe.aside");
+        const NoBlockingHere no_blocking;
+        (*shared)();
+        *shared = nullptr;
+      }).detach();
+      return;
+    } catch (const std::system_error&) {
+      work = std::move(*shared);
+    }
+  }
+  work();
+}
+
+std::shared_ptr<void> UnderWay::Share(const std::shared_ptr<UnderWay>& of) {
+  {
+    std::lock_guard<std::mutex> lock(of->mu_);
+    ++of->count_;
+  }
+  return std::shared_ptr<void>(nullptr, [of](void*) {
+    std::lock_guard<std::mutex> lock(of->mu_);
+    if (--of->count_ == 0) of->none_.notify_all();
+  });
+}
+
+bool UnderWay::WaitUntilNone(std::chrono::milliseconds at_most) {
+  std::unique_lock<std::mutex> lock(mu_);
+  return none_.wait_for(lock, at_most, [&] { return count_ == 0; });
+}
+
+void CallUser(std::string_view what, const std::function<void()>& f) {
+  try {
+    f();
+  } catch (...) {
+    const absl::Status thrown = ThrownStatus(what);
+    spdlog::error("{}", std::string_view(thrown.message().data(), thrown.message().size()));
+  }
+}
+
+}  // namespace troupe

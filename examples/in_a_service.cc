@@ -71,5 +71,5 @@ int main() {
   caf::actor_system system(config);
   const absl::Status s = Serve(system);
   if (!s.ok()) std::fprintf(stderr, "%s\n", s.ToString().c_str());
-  return s.ok() ? 0 : 1;
+  return s.ok() && std::fflush(stdout) == 0 ? 0 : 1;  // output that is lost is a failure, too
 }

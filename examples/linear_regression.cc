@@ -40,5 +40,5 @@ absl::Status Fit() {
 int main() {
   const absl::Status s = Fit();
   if (!s.ok()) std::fprintf(stderr, "%s\n", s.ToString().c_str());
-  return s.ok() ? 0 : 1;
+  return s.ok() && std::fflush(stdout) == 0 ? 0 : 1;  // output that is lost is a failure, too
 }

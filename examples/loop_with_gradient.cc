@@ -34,5 +34,5 @@ absl::Status Powers() {
 int main() {
   const absl::Status s = Powers();
   if (!s.ok()) std::fprintf(stderr, "%s\n", s.ToString().c_str());
-  return s.ok() ? 0 : 1;
+  return s.ok() && std::fflush(stdout) == 0 ? 0 : 1;  // output that is lost is a failure, too
 }

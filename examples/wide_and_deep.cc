@@ -115,5 +115,5 @@ int main(int argc, char** argv) {
   }
   const absl::Status s = Train(argv[1], argc > 2 ? std::atoi(argv[2]) : 300);
   if (!s.ok()) std::fprintf(stderr, "%s\n", s.ToString().c_str());
-  return s.ok() ? 0 : 1;
+  return s.ok() && std::fflush(stdout) == 0 ? 0 : 1;  // output that is lost is a failure, too
 }

@@ -143,5 +143,5 @@ int main(int argc, char** argv) {
   }
   const absl::Status s = Train(argv[1], steps, argc > 3 ? argv[3] : "");
   if (!s.ok()) std::fprintf(stderr, "%s\n", s.ToString().c_str());
-  return s.ok() ? 0 : 1;
+  return s.ok() && std::fflush(stdout) == 0 ? 0 : 1;  // output that is lost is a failure, too
 }

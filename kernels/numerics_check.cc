@@ -110,15 +110,18 @@ absl::Status NotFiniteError(const std::string& message) {
 
 bool TakeNotFiniteMark(absl::Status* status) { return !status->ok() && status->ErasePayload(kMark); }
 
-void UpdateLog::Add(std::function<void()> undo) {
+bool UpdateLog::Add(std::function<void()> undo) {
   std::lock_guard<std::mutex> lock(mu_);
+  if (over_) return false;
   undo_.push_back(std::move(undo));
+  return true;
 }
 
 void UpdateLog::UndoAll() {
   std::vector<std::function<void()>> undo;
   {
     std::lock_guard<std::mutex> lock(mu_);
+    over_ = true;
     undo.swap(undo_);
   }
   while (!undo.empty()) {

@@ -47,17 +47,19 @@ bool TakeNotFiniteMark(absl::Status* status);
 // What the updates of one step have replaced.
 class UpdateLog {
  public:
-  // `undo` puts one value back; it must not block. Throws std::bad_alloc.
-  void Add(std::function<void()> undo);
+  // `undo` puts one value back; it must not block. False after UndoAll: the update of a kernel that
+  // its step did not wait for (its executor was killed) comes too late. Throws std::bad_alloc.
+  bool Add(std::function<void()> undo);
   // The step has failed by the check: UndoAll will be asked for.
   void Fail() { failed_.store(true, std::memory_order_relaxed); }
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  // The newest first. When no kernel of the step runs.
+  // The newest first. When the step is over.
   void UndoAll();
 
  private:
   std::mutex mu_;
   std::vector<std::function<void()>> undo_;
+  bool over_ = false;
   std::atomic<bool> failed_{false};
 };
 

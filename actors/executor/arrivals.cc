@@ -249,8 +249,12 @@ void StepState::Handle(node_end& m) {
   if (aborting_) return;
   // A value that came from elsewhere may be of any type.
   if (m.status.ok()) m.status = CheckOutputs(m.node, m.outputs.data(), m.dead);
-  if (input_.numerics != nullptr) [[unlikely]]
+  if (input_.numerics != nullptr) [[unlikely]] {
     m.status = CheckArrived(m, inputs);
+    // For the files of its inputs.
+    if (KernelWaits(kernel_context_, nullptr, &m.status))
+      return WaitFor(m.node, m.iteration, false, -1, Hold(kernel_context_.TakeWait(), input_.context.get()));
+  }
   if (!m.status.ok()) return Fail(m.node, WithMemoryHolders(m.node, m.status));
   FinishArrived(m.node, m.iteration, m.outputs.data(), m.dead);
 }

@@ -1,10 +1,13 @@
 #include "actors/executor/node_dump.h"
 
 #include <algorithm>
-#include <atomic>
+#include <functional>
+#include <mutex>
 
 #include <google/protobuf/text_format.h>
 
+#include "actors/threads/aside.h"
+#include "graph/core/guarded.h"
 #include "graph/files/npy.h"
 #include "kernels/state/variable_slot.h"
 #include "troupe/files.h"
@@ -26,16 +29,23 @@ std::string FolderName(std::string_view text) {
   return name.substr(0, kMost);
 }
 
+// Null when the input names no variable.
+const VariableSlot* SlotOf(const Tensor& input) {
+  const bool names = input.valid() && (input.dtype() == DType::kResource || IsRef(input.dtype()));
+  return names ? static_cast<const ResourceHandle*>(input.raw())->As<VariableSlot>() : nullptr;
+}
+
 class Dump {
  public:
   Dump(const NodeProperties& node, std::string folder) : node_(node), folder_(std::move(folder)) {}
 
-  absl::Status Write(absl::Span<const Tensor> inputs) {
+  absl::Status Write(const NodeInputs& from) {
     TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder_));
     AttrMap attrs = node_.attrs;
     attrs.Erase("_class");  // it names nodes that are not here
     TROUPE_ASSIGN_OR_RETURN(copy_, graph_.AddNode(node_.name, node_.op->name, std::move(attrs)));
-    for (size_t i = 0; i < inputs.size(); ++i) TROUPE_RETURN_IF_ERROR(WriteInput(static_cast<int>(i), inputs[i]));
+    for (size_t i = 0; i < from.inputs.size(); ++i)
+      TROUPE_RETURN_IF_ERROR(WriteInput(static_cast<int>(i), from.inputs[i], from.variables[i]));
     bool fetches = false;
     for (int i = 0; i < copy_->num_outputs(); ++i) {
       if (copy_->output_type(i) == DType::kResource) continue;
@@ -56,7 +66,7 @@ class Dump {
   }
 
  private:
-  absl::Status WriteInput(int i, const Tensor& value) {
+  absl::Status WriteInput(int i, const Tensor& value, const Tensor& variable) {
     const std::string name = Named(i);
     const DType type = copy_->input_type(i);
     if (type != DType::kResource && !IsRef(type)) {
@@ -64,12 +74,12 @@ class Dump {
       if (source == nullptr) return absl::OkStatus();
       return graph_.AddEdge(source, 0, copy_, i).status();
     }
-    auto* const slot = value.valid() ? static_cast<const ResourceHandle*>(value.raw())->As<VariableSlot>() : nullptr;
+    const VariableSlot* const slot = SlotOf(value);
     if (slot == nullptr) {
       replays_ = false;
       return absl::OkStatus();
     }
-    return WriteVariable(i, name, *slot, IsRef(type));
+    return WriteVariable(i, name, *slot, variable, IsRef(type));
   }
 
   // "input_3", or another name when the node itself has that one.
@@ -94,7 +104,7 @@ class Dump {
                           {{"dtype", value.dtype()}, {"shape", PartialTensorShape(value.shape())}});
   }
 
-  absl::Status WriteVariable(int i, const std::string& name, VariableSlot& slot, bool ref) {
+  absl::Status WriteVariable(int i, const std::string& name, const VariableSlot& slot, const Tensor& value, bool ref) {
     const AttrMap attrs = {{"dtype", slot.dtype()}, {"shape", slot.shape()}};
     TROUPE_ASSIGN_OR_RETURN(Node* const variable, graph_.AddNode(name, ref ? "VariableV2" : "VarHandleOp", attrs));
     TROUPE_RETURN_IF_ERROR(graph_.AddEdge(variable, 0, copy_, i).status());
@@ -105,10 +115,8 @@ class Dump {
       graph_.AddControlEdge(copy_, after);
       StrAppend(&fetch_, " --fetch '", name, "/after'");
     }
-    absl::StatusOr<Tensor> value = absl::UnknownError("");
-    // Of one that an update has, or without a value, there is nothing to write.
-    if (!slot.TryRead(&value) || !value.ok()) return absl::OkStatus();
-    TROUPE_ASSIGN_OR_RETURN(Node* const source, Source(i, name + "/value", *value));
+    if (!value.valid()) return absl::OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(Node* const source, Source(i, name + "/value", value));
     AttrMap assign_attrs =
         ref ? AttrMap({{"T", slot.dtype()}, {"validate_shape", false}}) : AttrMap({{"dtype", slot.dtype()}});
     TROUPE_ASSIGN_OR_RETURN(Node* const assign, graph_.AddNode(name + "/Assign", ref ? "Assign" : "AssignVariableOp",
@@ -134,8 +142,16 @@ class Dump {
 
 }  // namespace
 
-absl::StatusOr<std::string> DumpNode(const NodeProperties& node, absl::Span<const Tensor> inputs,
-                                     const std::string& folder, const std::string& when) {
+NodeInputs::NodeInputs(absl::Span<const Tensor> of) : inputs(of.begin(), of.end()), variables(of.size()) {
+  for (size_t i = 0; i < of.size(); ++i) {
+    absl::StatusOr<Tensor> value = absl::UnknownError("");
+    const VariableSlot* const slot = SlotOf(of[i]);
+    if (slot != nullptr && slot->TryRead(&value) && value.ok()) variables[i] = *std::move(value);
+  }
+}
+
+absl::StatusOr<std::string> DumpNode(const NodeProperties& node, const NodeInputs& inputs, const std::string& folder,
+                                     const std::string& when) {
   std::string path = files::Join(folder, FolderName(StrCat(when, "_", node.name)));
   // Of another process, or of a process before.
   for (int i = 1; files::Exists(path); ++i)
@@ -143,5 +159,55 @@ absl::StatusOr<std::string> DumpNode(const NodeProperties& node, absl::Span<cons
   TROUPE_RETURN_IF_ERROR(Dump(node, path).Write(inputs));
   return path;
 }
+
+struct DumpWait::Work {
+  const std::shared_ptr<void> keep;  // goes last
+  const SharedProperties node;
+  const NodeInputs inputs;
+  const std::string folder, when, message;
+  absl::Status result;
+  std::mutex mu;                // guards:
+  std::function<void()> go_on;  // empty when nobody waits any more
+
+  void Run() {
+    const absl::StatusOr<std::string> path =
+        Guarded("writing the inputs of a node", [this] { return DumpNode(*node, inputs, folder, when); });
+    result = absl::InvalidArgumentError(
+        path.ok() ? StrCat(message, "; its inputs are in '", *path, "'")
+                  : StrCat(message, "; its inputs cannot be written: ", path.status().message()));
+    std::function<void()> call;
+    {
+      const std::lock_guard<std::mutex> lock(mu);
+      call.swap(go_on);
+    }
+    if (call) call();
+  }
+};
+
+DumpWait::DumpWait(std::shared_ptr<void> keep, SharedProperties node, NodeInputs inputs, std::string folder,
+                   std::string when, std::string message)
+    : work_(new Work{.keep = std::move(keep),
+                     .node = std::move(node),
+                     .inputs = std::move(inputs),
+                     .folder = std::move(folder),
+                     .when = std::move(when),
+                     .message = std::move(message)}) {}
+
+DumpWait::~DumpWait() {
+  std::function<void()> dropped;  // destroyed outside of the lock
+  const std::lock_guard<std::mutex> lock(work_->mu);
+  dropped.swap(work_->go_on);
+}
+
+void DumpWait::Await(std::function<void()> go_on) {
+  work_->go_on = std::move(go_on);
+  RunAside(true, [work = work_] { work->Run(); });
+}
+
+std::string DumpWait::What() const {
+  return StrCat("its inputs to be written below '", work_->folder, "', since ", work_->message);
+}
+
+const absl::Status& DumpWait::result() const { return work_->result; }
 
 }  // namespace troupe

@@ -10,23 +10,55 @@
 //
 // A node with an input that names neither value nor variable (a queue, say) has no replay.sh.
 //
-// Thread rule: thread safe; writes files, so it blocks.
+// Thread rule: thread safe.
 #ifndef TROUPE_ACTORS_EXECUTOR_NODE_DUMP_H_
 #define TROUPE_ACTORS_EXECUTOR_NODE_DUMP_H_
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
+#include "troupe/kernel.h"
 #include "troupe/node_properties.h"
 #include "troupe/status.h"
 #include "troupe/tensor.h"
 
 namespace troupe {
 
+// The inputs of a node as they are now.
+struct NodeInputs {
+  explicit NodeInputs(absl::Span<const Tensor> inputs);
+  std::vector<Tensor> inputs;
+  // By input: the value of the variable that it names. Not there when an update has it, or it has
+  // none.
+  std::vector<Tensor> variables;
+};
+
 // Writes them into a new folder below `folder`, whose name is made of `when` and the node's name,
-// and returns its path.
-absl::StatusOr<std::string> DumpNode(const NodeProperties& node, absl::Span<const Tensor> inputs,
-                                     const std::string& folder, const std::string& when);
+// and returns its path. Blocks as long as the disk does.
+absl::StatusOr<std::string> DumpNode(const NodeProperties& node, const NodeInputs& inputs, const std::string& folder,
+                                     const std::string& when);
+
+// The wait of a node for that, which a thread of its own does, as a disk may take long. If the step
+// is told to end before, the files are written all the same, and nobody is told.
+class DumpWait : public KernelWait {
+ public:
+  // `keep` holds what the memory of the inputs belongs to. `message`: why the node fails.
+  DumpWait(std::shared_ptr<void> keep, SharedProperties node, NodeInputs inputs, std::string folder, std::string when,
+           std::string message);
+  ~DumpWait() override;
+  void Await(std::function<void()> go_on) override;
+  std::string What() const override;
+  // INVALID_ARGUMENT: `message`, and where the inputs are, or why they are nowhere. REQUIRES: go_on
+  // has been called.
+  const absl::Status& result() const;
+
+ private:
+  struct Work;
+  const std::shared_ptr<Work> work_;
+};
 
 }  // namespace troupe
 

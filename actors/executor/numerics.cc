@@ -79,22 +79,18 @@ absl::Status StepState::CheckArrived(const node_end& end, absl::Span<const Tenso
   return NotFinite(end.node, end.iteration, std::move(s), inputs);
 }
 
-// Another error, and OK, is returned as it is. One of the check is told with the place of the node,
-// and the node's inputs are written.
+// Another error, and OK, is returned as it is. One of the check is told with the place of the node.
+// If the node's inputs are to be written, the node waits for that before it fails (waiting.cc): the
+// status is that of WaitFor.
 absl::Status StepState::NotFinite(uint32_t node, Iteration* it, absl::Status status, absl::Span<const Tensor> inputs) {
   if (!TakeNotFiniteMark(&status)) return status;
   input_.numerics->log->Fail();
-  std::string message = StrCat(status.message(), PlaceText(it));
-  if (!input_.numerics->folder.empty()) {
-    absl::StatusOr<std::string> folder =
-        DumpNode(*part_->properties[node], inputs, input_.numerics->folder, StrCat("step_", last_step_, PlaceText(it)));
-    if (folder.ok()) {
-      StrAppend(&message, "; its inputs are in '", *folder, "'");
-    } else {
-      StrAppend(&message, "; its inputs cannot be written: ", folder.status().message());
-    }
-  }
-  return absl::InvalidArgumentError(message);
+  const std::string message = StrCat(status.message(), PlaceText(it)), &folder = input_.numerics->folder;
+  if (folder.empty()) return absl::InvalidArgumentError(message);
+  for (Tensor& t : out_) t = Tensor();  // of the kernel that ran in the turn
+  return kernel_context_.WaitFor(std::make_unique<DumpWait>(host_->KeepAlive(), part_->properties[node],
+                                                            NodeInputs(inputs), folder,
+                                                            StrCat("step_", last_step_, PlaceText(it)), message));
 }
 
 }  // namespace troupe

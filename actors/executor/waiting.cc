@@ -1,7 +1,9 @@
-// Nodes that wait for their turn to read or update a variable.
+// Nodes that wait: for their turn to read or update a variable, say, or for the files of their
+// inputs.
 #include <algorithm>
 
 #include "actors/executor/async_call.h"
+#include "actors/executor/node_dump.h"
 #include "actors/executor/run_rows.h"
 #include "kernels/run_kernel.h"
 #include "kernels/state/variable_access.h"
@@ -70,6 +72,9 @@ void StepState::Handle(wait_end& m) {
   input_.context->cancellations.Deregister(w.pending->id);
   if (input_.timings != nullptr) input_.timings->push_back({w.node, rows::kAsynchronous, w.since, Now()});
   if (!m.status.ok()) return Fail(w.node, m.status);
+  if (input_.numerics != nullptr) [[unlikely]] {
+    if (const auto* const dump = dynamic_cast<const DumpWait*>(wait.get())) return Fail(w.node, dump->result());
+  }
   const ComputeThreads::LoopCancellation loops(&input_.context->cancelled);
   if (w.input < 0) {
     kernel_context_.set_wait(std::move(wait));

@@ -19,9 +19,11 @@
 #include <caf/all.hpp>
 #include <atomic>
 #include <functional>
+#include <type_traits>
 #include <utility>
 
 #include "actors/threads/aside.h"
+#include "actors/threads/surely.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -55,7 +57,10 @@ class Reply {
 template <class T>
 Reply<T> ReplyTo(caf::strong_actor_ptr sender, caf::message_id id) {
   return Reply<T>([to = std::move(sender), id](T value) {
-    if (to) to->enqueue(nullptr, id.response_id(), caf::make_message(std::move(value)), nullptr);
+    if (!to) return;
+    caf::mailbox_element_ptr answer;
+    UntilMemoryAllows([&] { answer = caf::make_mailbox_element(nullptr, id.response_id(), caf::no_stages, T(value)); });
+    EnqueueSurely(*to->home_system, caf::actor_cast<caf::abstract_actor*>(to), std::move(answer));
   });
 }
 template <class T, class Actor>
@@ -63,6 +68,11 @@ Reply<T> ReplyToSender(Actor* self) {
   const caf::response_promise promise = self->make_response_promise();
   return ReplyTo<T>(promise.source(), promise.id());
 }
+
+// The answer of a handler that returns nothing: the message was handled.
+struct Handled {
+  absl::Status status;
+};
 
 template <class T>
 class Listener : public caf::monitorable_actor {
@@ -75,7 +85,11 @@ class Listener : public caf::monitorable_actor {
     CallUser("a callback", [&] {
       Reply<T> heard = std::move(heard_);
       caf::type_erased_tuple& content = what->content();
-      if (content.match_elements<T>()) heard(std::move(content.get_mutable_as<T>(0)));
+      if constexpr (std::is_same_v<T, Handled>) {
+        if (content.empty()) heard(Handled{});
+      } else {
+        if (content.match_elements<T>()) heard(std::move(content.get_mutable_as<T>(0)));
+      }
     });
   }
 
@@ -101,7 +115,7 @@ template <class T, class Message>
 void AskThen(caf::actor_system& system, const caf::actor& to, Message message, Reply<T> heard) {
   if (!to) return;  // the reply says so
   auto listener = NewListener<T>(system, std::move(heard));
-  caf::actor_cast<caf::abstract_actor*>(to)->enqueue(AsRequest(std::move(listener), std::move(message)), nullptr);
+  EnqueueSurely(system, caf::actor_cast<caf::abstract_actor*>(to), AsRequest(std::move(listener), std::move(message)));
 }
 
 }  // namespace troupe

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "actors/threads/aside.h"
 #include "actors/executor/memory_tally.h"
 #include "actors/messages/messages.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/state/state_actors.h"
+#include "actors/threads/surely.h"
 #include "kernels/device/resource_calls.h"
 #include "troupe/resource_state.h"
 
@@ -76,8 +76,9 @@ Promise<device_stats> TellStats(DeviceActor* self) {
   const int64_t id = ++s.last_request;
   auto promise = self->make_response_promise<device_stats>();
   try {
-    auto questions = s.ask([me = caf::actor_cast<caf::actor>(self), id](const std::shared_ptr<StepQuestion>&) {
-      caf::anon_send(me, holders_known{id, false});
+    caf::actor_system* const system = &self->system();
+    auto questions = s.ask([system, me = caf::actor_cast<caf::actor>(self), id](const std::shared_ptr<StepQuestion>&) {
+      SendSurely(*system, me, [&] { return holders_known{id, false}; });
     });
     if (questions.empty()) {
       Answer(&promise, [&] { return StatsOf(*s.device, s.incarnation, questions); });
@@ -104,12 +105,13 @@ void HoldersKnown(DeviceActor* self, const holders_known& m) {
 
 // Giving much memory back takes some milliseconds.
 void Trim(DeviceActor* self, int64_t request) {
-  RunAside(self->state.aside, [me = caf::actor_cast<caf::actor>(self), device = self->state.device, request] {
-    const int64_t before = device->allocator()->stats().bytes_cached;
-    device->allocator()->Trim();
-    caf::anon_send(me,
-                   blocks_returned{request, std::max<int64_t>(0, before - device->allocator()->stats().bytes_cached)});
-  });
+  RunAside(self->state.aside,
+           [system = &self->system(), me = caf::actor_cast<caf::actor>(self), device = self->state.device, request] {
+             const int64_t before = device->allocator()->stats().bytes_cached;
+             device->allocator()->Trim();
+             const int64_t returned = std::max<int64_t>(0, before - device->allocator()->stats().bytes_cached);
+             SendSurely(*system, me, [&] { return blocks_returned{request, returned}; });
+           });
 }
 
 void LookWhetherIdle(DeviceActor* self) {
@@ -203,10 +205,10 @@ void Gather(ContainerActor* self, int64_t id, const snapshot_resources& m) {
   gathered->snapshot.entries.resize(entries.size());
   gathered->left = entries.size() + 1;  // and one for this loop
   self->state.waiting.at(id).gathered = gathered;
-  const auto one_less = [gathered, id, me = caf::actor_cast<caf::actor>(self)](bool in_turn) {
+  const auto one_less = [gathered, id, system = &self->system(), me = caf::actor_cast<caf::actor>(self)](bool in_turn) {
     std::lock_guard<std::mutex> lock(gathered->mu);
     if (--gathered->left > 0) return false;
-    if (!in_turn) caf::anon_send(me, resources_gathered{id});
+    if (!in_turn) SendSurely(*system, me, [&] { return resources_gathered{id}; });
     return true;
   };
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -264,14 +266,18 @@ absl::Status Charge(const Device& device, const resource_snapshot::Entry& entry,
   return absl::OkStatus();
 }
 
-// Tells those that wait for resources which are not in their places any more; `before`: what was.
-void TellDropped(const std::vector<ResourceContainers::Entry>& before, const ResourceContainers& containers) {
-  std::set<const Resource*> there;
-  for (const ResourceContainers::Entry& e : containers.Entries()) there.insert(e.object.get());
-  for (const ResourceContainers::Entry& e : before) {
-    const auto* const asked = dynamic_cast<const StateResource*>(e.object.get());
-    if (asked != nullptr && !there.contains(asked)) asked->Drop();
+// Whether these objects could take the places of those that stand there now.
+absl::Status CheckPlaces(const std::vector<ResourceContainers::Entry>& made, const ResourceContainers& containers) {
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<Resource>> there;
+  for (ResourceContainers::Entry& e : containers.Entries())
+    there[{std::move(e.container), std::move(e.name)}] = std::move(e.object);
+  for (const ResourceContainers::Entry& e : made) {
+    const auto it = there.find({e.container, e.name});
+    if (it == there.end()) continue;
+    TROUPE_RETURN_IF_ERROR(Annotate(e.object->TakePlaceOf(*it->second),
+                                    StrCat("resource '", e.name, "' of container '", e.container, "'")));
   }
+  return absl::OkStatus();
 }
 
 absl::Status Restore(ResourceContainers* containers, const Device& device, restore_resources& m) {
@@ -281,13 +287,13 @@ absl::Status Restore(ResourceContainers* containers, const Device& device, resto
     absl::StatusOr<std::shared_ptr<Resource>> object = MakeResource(e.name, {std::move(e.kind), std::move(e.tensors)});
     if (!object.ok())
       return Annotate(object.status(), StrCat("resource '", e.name, "' of container '", e.container, "'"));
-    if (auto* const asked = dynamic_cast<StateResource*>(object->get())) asked->LiveIn(containers);
+    if (*object == nullptr)
+      return Internal("resource '", e.name, "' of container '", e.container, "' was made as a null pointer");
+    if (auto* const asked = dynamic_cast<StateResource*>(object->get()); asked != nullptr && !m.only_check)
+      asked->LiveIn(containers);
     made.push_back({std::move(e.container), std::move(e.name), *std::move(object)});
   }
-  const std::vector<ResourceContainers::Entry> before = containers->Entries();
-  TROUPE_RETURN_IF_ERROR(containers->Put(made, m.whole));
-  TellDropped(before, *containers);
-  return absl::OkStatus();
+  return m.only_check ? CheckPlaces(made, *containers) : containers->Put(made, m.whole);
 }
 
 caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceContainers> containers,
@@ -317,9 +323,7 @@ caf::behavior ContainerBehavior(ContainerActor* self, std::shared_ptr<ResourceCo
         return promise;
       },
       [containers](const reset_resources& m) {
-        const std::vector<ResourceContainers::Entry> before = containers->Entries();
         for (const std::string& c : m.containers) containers->Clear(c);
-        TellDropped(before, *containers);
         return resources_reset{};
       },
       [self](const snapshot_resources& m) { return Snapshot(self, m); },

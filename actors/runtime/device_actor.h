@@ -20,13 +20,15 @@
 // The container actor: lists, saves, makes and resets the named state of one device.
 //
 //   list_resources             6 list the entries                       resource_list
-//   reset_resources {names}    7 drop those containers                  resources_reset {status}
+//   reset_resources {names}    7 drop those containers; who waits for   resources_reset {status}
+//                                what stood there is told
 //   snapshot_resources {names} 8 ask each entry for its state           resource_snapshot, at once unless an
 //                                                                       update has one of them
 //   resources_gathered         9 the last of them has come            the same
 //   restore_resources {entries, whole}
 //                             10 make the entries, then put them into   resources_restored {status}
-//                                their places, all at one moment
+//                                their places, all at one moment;
+//                                `only_check`: say whether that could be done
 //   states_came               12 watch the actors of the resources that were made (state/state_actors.h)
 //   down of one of them, its restart timer
 //                             13 restart it, as its policy says
@@ -50,6 +52,7 @@
 //   3, 4  edges_3_and_4_free_blocks_go_back_when_asked_and_when_idle
 //   8, 9  edges_8_and_9_a_snapshot_waits_for_an_update
 //   10    edge_10_restoring_is_all_or_nothing
+//   10    edge_10_what_is_only_checked_changes_nothing
 //   11    edge_11_a_snapshot_that_waits_for_a_dying_container_is_aborted
 // and tests/queue/state_actors_test.cc:
 //   12, 13  edges_12_and_13_a_container_watches_its_queues

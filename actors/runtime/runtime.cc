@@ -13,11 +13,13 @@
 #include "actors/threads/actor_thread.h"
 #include "actors/runtime/device_actor.h"
 #include "actors/messages/messages.h"
+#include "actors/threads/no_memory.h"
 #include "actors/threads/process.h"
 #include "actors/messages/reply.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/signature/signature.h"
 #include "actors/state/state_actors.h"
+#include "actors/threads/surely.h"
 #include "actors/runtime/worker_actor.h"
 #include "graph/core/device_name.h"
 #include "troupe/compute_threads.h"
@@ -56,9 +58,12 @@ ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& pol
   c.failed = [impl, name, place = std::move(place), renew = std::move(renew)](const std::string& why) {
     spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
     const uint64_t incarnation = renew ? renew() : 0;
-    impl->TellFailure(
-        {place, incarnation,
-         absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted"))});
+    actor_failed failure{place, incarnation, {}};
+    UntilMemoryAllows([&] {
+      failure.status =
+          absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted"));
+    });
+    impl->TellFailure(failure);
   };
   c.may_restart = [news = impl->news] { return news->load() == 0; };
   c.gave_up = [name](const std::string& why) {
@@ -96,6 +101,10 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
     SetStateHost(d->containers(), states);
     container.spawn = [d, states](caf::actor_system& s, uint64_t) {
       return SpawnContainer(s, d->shared_containers(), d, states);
+    };
+    // What was made between its first turn and its entry in the directory found nobody to tell.
+    container.restarted = [&system, directory = impl->directory, name = container.name](uint64_t) {
+      SendSurely(system, directory->Find(name), [] { return states_came{}; });
     };
     task->children->Spawn(system, std::move(container));
   }
@@ -303,7 +312,7 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
     const auto end = [&](const caf::actor& a) {
       if (!a) return;
       self->monitor(a);
-      self->send_exit(a, caf::exit_reason::user_shutdown);
+      StopSurely(*impl->system, a);
       self->receive([](const caf::down_msg&) {});
     };
     // First the one who would spawn the others anew.
@@ -341,18 +350,47 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
   }
 }
 
+namespace {
+
+// The news of a death on its way to one session. The session's actor may die with the message: then
+// the next one is told, so that nobody counts as told who is not. A session that has ended refuses.
+struct News : std::enable_shared_from_this<News> {
+  News(caf::actor_system* system, std::function<void(caf::mailbox_element_ptr)> send, const actor_failed& failure,
+       std::shared_ptr<std::atomic<int64_t>> untold)
+      : system(system), send(std::move(send)), failure(failure), untold(std::move(untold)) {}
+  void Tell() {
+    caf::mailbox_element_ptr request;
+    UntilMemoryAllows([&] {
+      const auto heard = [me = shared_from_this()](const failure_noted& answer) { me->Heard(answer.status); };
+      request = AsRequest(NewListener<failure_noted>(*system, heard), failure);
+    });
+    sent = true;
+    send(std::move(request));
+  }
+  void Heard(const absl::Status& status) {
+    if (!std::exchange(sent, false)) return;  // a request for which there was no memory
+    absl::IsAborted(status) ? Tell() : static_cast<void>(untold->fetch_sub(1));
+  }
+
+  caf::actor_system* const system;
+  const std::function<void(caf::mailbox_element_ptr)> send;
+  const actor_failed failure;
+  const std::shared_ptr<std::atomic<int64_t>> untold;
+  bool sent = false;
+};
+
+}  // namespace
+
 void Runtime::Impl::TellFailure(const actor_failed& failure) {
-  decltype(to_session) sessions;
-  {
+  std::vector<std::shared_ptr<News>> all;
+  UntilMemoryAllows([&] {
+    all.clear();
     std::lock_guard<std::mutex> lock(mu);
-    sessions = to_session;
-  }
-  for (const auto& [session, send] : sessions) {
-    // Also a session that ends meanwhile answers, or its mailbox does.
-    news->fetch_add(1);
-    const auto noted = [n = news](const failure_noted&) { n->fetch_sub(1); };
-    send(AsRequest(NewListener<failure_noted>(*system, noted), failure));
-  }
+    for (const auto& [session, send] : to_session) all.push_back(std::make_shared<News>(system, send, failure, news));
+  });
+  news->fetch_add(static_cast<int64_t>(all.size()));
+  // Also a session that ends meanwhile answers.
+  for (const auto& each : all) each->Tell();
 }
 
 Runtime::Impl::Questions Runtime::Impl::RunningSteps::Ask(const Answered& answered) {

@@ -77,7 +77,7 @@ struct Runtime::Impl {
   // each may be called once more while its session goes.
   std::mutex mu;
   std::map<const void*, std::function<void(caf::mailbox_element_ptr)>> to_session;
-  // Tells all sessions that a worker, device or container actor died.
+  // Tells all sessions that a worker, device or container actor died, until each has noted it.
   void TellFailure(const actor_failed& failure);
   // So many times a session has been told, and has not noted it yet.
   const std::shared_ptr<std::atomic<int64_t>> news = std::make_shared<std::atomic<int64_t>>(0);

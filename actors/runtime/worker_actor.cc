@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "actors/messages/messages.h"
+#include "actors/threads/surely.h"
 #include "graph/passes/fuse.h"
 #include "graph/passes/memory_copies.h"
 #include "kernels/device/session_containers.h"
@@ -172,16 +173,17 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
       [self, incarnation](const list_devices& question) {
         device_list answer = self->state.worker->Devices(question);
         answer.incarnation = incarnation;
-        if (self->current_sender() != nullptr)
-          self->send(caf::actor_cast<caf::actor>(self->current_sender()), std::move(answer));
+        SendSurely(
+            self->system(), caf::actor_cast<caf::actor>(self->current_sender()), [&] { return answer; }, self->ctrl());
       },
       [self, aside](register_graph& message) {
-        RunAside(aside, [worker = self->state.worker, to = caf::actor_cast<caf::actor>(self->current_sender()),
+        RunAside(aside, [worker = self->state.worker, system = &self->system(),
+                         to = caf::actor_cast<caf::actor>(self->current_sender()),
                          work = self->state.worker->in_work()->Begin(message),
                          message = std::make_shared<register_graph>(std::move(message))]() mutable {
           graph_registered answer = worker->Register(*message, *work);
           message = nullptr;
-          if (to) caf::anon_send(to, std::move(answer));
+          if (to) SendSurely(*system, to, [&] { return answer; });
           to = nullptr;
           answer = {};
           worker = nullptr;

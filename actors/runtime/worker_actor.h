@@ -11,8 +11,9 @@
 //   alive  exit                             5 questions in the mailbox are dropped; the supervisor none
 //                                             ends the steps of the task, tells the sessions, and spawns the
 //                                             next incarnation. What is worked on goes on until 7
-//   alive  withdraw_graph                   6 the graph's work ends before its next part. If the      by 3, if it has not ended
-//                                             session has ended: its state is removed, now and when work for it ends
+//   alive  withdraw_graph                   6 the graph's work ends before its next part. If the      by 3, if it has not ended;
+//                                             session has ended: its state is removed, now and when   of a request: done
+//                                             work for it ends. The session asks, and does that itself if the worker is dead
 //   (new)  (spawned again)                  7 as 6 for what the one before worked on: the sessions    as 6; nobody waits for it
 //                                             have noted its death, and answered who waited
 //
@@ -36,6 +37,7 @@
 // and tests/cast/withdrawn_graphs_test.cc:
 //   6           worker_edge_6_work_for_which_nobody_waits_ends
 //   6           worker_edge_6_nothing_is_left_of_a_session_that_has_ended
+//   6           worker_edge_6_the_end_of_a_session_is_not_lost_with_its_worker
 //   7           worker_edge_7_what_a_dead_worker_worked_on_ends
 #ifndef TROUPE_ACTORS_RUNTIME_WORKER_ACTOR_H_
 #define TROUPE_ACTORS_RUNTIME_WORKER_ACTOR_H_

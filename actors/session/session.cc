@@ -13,6 +13,7 @@
 #include "actors/messages/messages.h"
 #include "actors/session/session_impl.h"
 #include "actors/step/answers.h"
+#include "actors/threads/surely.h"
 #include "graph/core/guarded.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
@@ -32,7 +33,8 @@ void Session::Impl::EndActor() {
   in.root->children()->Doom(actor_name());
   while (const caf::actor supervisor = in.root->actor()) {
     self->monitor(supervisor);
-    self->send(supervisor, remove_child{actor_name()});
+    SendSurely(
+        *in.system, supervisor, [&] { return remove_child{actor_name()}; }, caf::strong_actor_ptr(self->ctrl()));
     bool removed = false;
     self->receive([&](child_removed) { removed = true; }, [](const caf::down_msg&) {});
     // It lives on, and would keep what is left of each session's.
@@ -43,7 +45,7 @@ void Session::Impl::EndActor() {
   const caf::actor actor = master->actor();
   if (!actor) return;
   self->monitor(actor);
-  self->send_exit(actor, caf::exit_reason::user_shutdown);
+  StopSurely(*in.system, actor);
   self->receive([](const caf::down_msg&) {});
 }
 
@@ -94,14 +96,14 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   spec.abandoned = [weak = std::weak_ptr(impl->master)](const std::string& why) {
     if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Abandon(why);
   };
-  const caf::actor first = spec.spawn(*in.system, 1);
-  impl->master->Attach(first);
-  in.root->children()->Adopt(std::move(spec), first);
-  caf::anon_send(in.root->actor(), add_child{impl->actor_name()});
+  // Before there is an actor: the news of a worker's death that comes while it asks that worker for
+  // its devices would be told to nobody, and no answer would come.
   {
     std::lock_guard<std::mutex> lock(in.mu);
     in.to_session[impl.get()] = [weak = std::weak_ptr(impl->master)](caf::mailbox_element_ptr message) {
-      if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Send(std::move(message));
+      const std::shared_ptr<SessionMaster> master = weak.lock();
+      if (master != nullptr) return master->Send(std::move(message));
+      SessionMaster::Refuse(*message, absl::CancelledError("the session is gone"));
     };
     std::lock_guard<std::mutex> steps_lock(in.steps->mu);
     in.steps->ask[impl.get()] = [weak = std::weak_ptr(impl->master)](const Runtime::Impl::Answered& answered) {
@@ -112,6 +114,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
       return questions;
     };
   }
+  const caf::actor first = spec.spawn(*in.system, 1);
+  impl->master->Attach(first);
+  in.root->children()->Adopt(std::move(spec), first);
+  SendSurely(*in.system, in.root->actor(), [&] { return add_child{impl->actor_name()}; });
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
@@ -135,7 +141,7 @@ Session::~Session() {
     impl_->End();
     RootSupervisor& root = *impl_->runtime->impl()->root;
     root.children()->Doom(impl_->actor_name());
-    caf::anon_send(root.actor(), remove_child{impl_->actor_name()});
+    SendSurely(*runtime.system, root.actor(), [&] { return remove_child{impl_->actor_name()}; });
     return;
   }
   OnSoundThread([&] {

@@ -6,6 +6,7 @@
 #include "actors/threads/actor_thread.h"
 #include "actors/messages/messages.h"
 #include "actors/session/pending_run.h"
+#include "actors/threads/surely.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
@@ -70,8 +71,10 @@ using SessionActor = caf::stateful_actor<SessionActorState>;
 void RunFor(SessionActor* self, int64_t id, const std::shared_ptr<Request>& request, const run_request& r) {
   auto metadata =
       r.options.collect_stats || r.options.partition_graphs ? std::make_shared<proto::RunMetadata>() : nullptr;
-  auto answer = [me = caf::actor_cast<caf::actor>(self), id, metadata](absl::Status s, std::vector<Tensor> outputs) {
-    caf::anon_send(me, step_answered{id, {std::move(s), std::move(outputs), metadata}});
+  caf::actor_system* const system = &self->system();
+  auto answer = [system, me = caf::actor_cast<caf::actor>(self), id, metadata](const absl::Status& s,
+                                                                               const std::vector<Tensor>& outputs) {
+    SendSurely(*system, me, [&] { return step_answered{id, {s, outputs, metadata}}; });
   };
   compile_request asked{id, {}, r.fetches, r.targets, r.options.partition_graphs};
   std::vector<Tensor> values;
@@ -85,7 +88,10 @@ void RunFor(SessionActor* self, int64_t id, const std::shared_ptr<Request>& requ
   const Deadline deadline = self->state.master->DeadlineOf(r.options);
   auto pending =
       PendingRun::Begin(self->state.master->shared_watch(), deadline, &request->token, std::move(values), answer);
-  pending->WhenGivenUp([me = caf::actor_cast<caf::actor>(self), id] { caf::send_as(me, me, withdraw_compile{id}); });
+  pending->WhenGivenUp([system, me = caf::actor_cast<caf::actor>(self), id] {
+    SendSurely(
+        *system, me, [&] { return withdraw_compile{id}; }, caf::actor_cast<caf::strong_actor_ptr>(me));
+  });
   Reply<compile_reply> run_it = [pending, options = r.options, deadline, token, metadata](compile_reply reply) mutable {
     PendingRun::Taken run = pending->Take();
     if (!run.done) return;

@@ -5,7 +5,9 @@
 
 #include "actors/messages/messages.h"
 #include "actors/session/session_master.h"
+#include "actors/threads/surely.h"
 #include "actors/runtime/worker_actor.h"
+#include "graph/core/device_name.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/late_reads.h"
@@ -87,8 +89,11 @@ absl::Status SessionMaster::SomeWorker() const {
 template <class Message>
 bool SessionMaster::ToWorker(uint32_t task, const caf::actor& from, Message message) {
   const caf::actor worker = tasks_.worker(task);
-  if (worker && from) caf::send_as(from, worker, std::move(message));
-  return worker && from;
+  if (!worker || !from) return false;
+  EnqueueSurely(system(), caf::actor_cast<caf::abstract_actor*>(worker),
+                caf::make_mailbox_element(caf::actor_cast<caf::strong_actor_ptr>(from), caf::make_message_id(),
+                                          caf::no_stages, std::move(message)));
+  return true;
 }
 
 std::vector<uint32_t> SessionMaster::Registering::Unanswered() const {
@@ -108,8 +113,33 @@ void SessionMaster::WithdrawGraph(const std::vector<uint32_t>& tasks, int64_t wa
   for (const uint32_t task : tasks) {
     withdraw_graph message{id_, waiting};
     if (options_.wire_messages) message = wire::ThroughBytes(*runtime_->impl()->system, message).value();
-    if (const caf::actor worker = tasks_.worker(task)) caf::anon_send(worker, std::move(message));
+    if (waiting == 0) {
+      TellEnd(task, std::move(message));
+    } else if (const caf::actor worker = tasks_.worker(task)) {
+      // One that dies with it leaves no graph that is worked on to the next.
+      SendSurely(system(), worker, [&] { return message; });
+    }
   }
+}
+
+// The next worker of the task would not know which of the graphs that the last one left are of
+// sessions that have ended, and what their kernels make would stay.
+void SessionMaster::TellEnd(uint32_t task, withdraw_graph message) {
+  const std::string& name = tasks_.name(task);
+  std::vector<std::shared_ptr<ResourceContainers>> containers;
+  for (const auto& d : runtime_->impl()->devices) {
+    if (DeviceName::ParseFull(d->name())->TaskName() == name) containers.push_back(d->shared_containers());
+  }
+  // Without a share of the runtime: the message may outlive the session.
+  const auto heard = [message, containers, in_work = runtime_->impl()->tasks[task].in_work](const Handled& by) {
+    if (by.status.ok()) return;
+    in_work->Withdraw(message);
+    for (const auto& c : containers) {
+      c->Clear(OwnVariables(message.session));
+      c->Clear(OwnState(message.session));
+    }
+  };
+  AskThen<Handled>(system(), tasks_.worker(task), std::move(message), Reply<Handled>(heard));
 }
 
 void SessionMaster::WithdrawAllGraphs() {

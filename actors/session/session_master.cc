@@ -5,6 +5,7 @@
 #include "actors/messages/messages.h"
 #include "actors/session/session_master.h"
 #include "actors/step/cancel_later.h"
+#include "actors/threads/surely.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/import_export.h"
 
@@ -101,14 +102,16 @@ caf::actor SessionMaster::actor() const {
 void SessionMaster::Send(caf::mailbox_element_ptr request) {
   caf::actor to;
   absl::Status end;
-  {
+  bool held = false;
+  UntilMemoryAllows([&] {
     std::lock_guard<std::mutex> lock(mu_);
     to = actor_;
     end = end_;
-    if (!to && end.ok()) return held_.push_back(std::move(request));
-  }
-  if (to) return caf::actor_cast<caf::abstract_actor*>(to)->enqueue(std::move(request), nullptr);
-  Refuse(*request, end);
+    held = !to && end.ok();
+    if (held) held_.push_back(std::move(request));
+  });
+  if (to) return EnqueueSurely(system(), caf::actor_cast<caf::abstract_actor*>(to), std::move(request));
+  if (!held) UntilMemoryAllows([&] { Refuse(*request, end); });
 }
 
 void SessionMaster::Refuse(caf::mailbox_element& request, const absl::Status& status) {
@@ -139,11 +142,12 @@ void SessionMaster::Attach(const caf::actor& actor) {
   std::vector<caf::mailbox_element_ptr> held;
   {
     std::lock_guard<std::mutex> lock(mu_);
+    if (detached_ == actor.address()) return;
     actor_ = actor;
     held.swap(held_);
   }
   for (caf::mailbox_element_ptr& request : held)
-    caf::actor_cast<caf::abstract_actor*>(actor)->enqueue(std::move(request), nullptr);
+    EnqueueSurely(system(), caf::actor_cast<caf::abstract_actor*>(actor), std::move(request));
 }
 
 void SessionMaster::TakeAllLocked(std::vector<std::shared_ptr<ExtendCall>>* extends, Calls* compiles) {
@@ -170,6 +174,7 @@ void SessionMaster::Detach(const caf::actor_addr& actor) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (actor_ && actor_.address() == actor) actor_ = nullptr;
+    detached_ = actor;
     why = !end_.ok() ? end_ : absl::AbortedError("the session's actor has died; it is restarted");
     // What the workers answer to this actor is lost.
     registering.swap(registering_);
@@ -396,6 +401,7 @@ void SessionMaster::End(const absl::Status& steps, const absl::Status& calls) {
     end_ = calls;
     closed_->store(true);
   }
+  ended_.Cancel();
   AbortAll(steps);
   cache_->Clear();
   state_->Clear();
@@ -415,6 +421,7 @@ void SessionMaster::AnswerAll() {
     TakeAllLocked(&extends, &compiles);
   }
   WithdrawAllGraphs();
+  gate_->EndQueued();
   for (const caf::mailbox_element_ptr& request : held) Refuse(*request, end);
   AnswerCalls(extends, compiles, end);
 }

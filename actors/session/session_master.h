@@ -20,7 +20,8 @@
 //                                     10 nothing is done                                                       CANCELLED
 //   closed  close_request             11 nothing is left to do                                                 close_reply
 //   open    exit                      12 calls that wait for an answer get one, requests' steps end; the       ABORTED
-//                                        runtime's supervisor spawns the next incarnation
+//                                        runtime's supervisor spawns the next incarnation, which is told again
+//                                        of deaths that this one has not noted
 //   open    exit, too often           13 as 9; closed from here on                                             FAILED_PRECONDITION
 //   open    compile_request, in its turn, while the devices of a task are not known
 //                                     14 list_devices to its worker; the compile waits. Those of all tasks are asked for when
@@ -65,6 +66,9 @@
 //   14, 15, 16  edges_14_to_16_devices_are_asked_for_when_they_may_have_changed
 //   17          edge_17_a_compile_for_which_nobody_waits_ends
 //   18          edge_18_a_death_is_told_in_a_message
+//   12, 18      edges_12_and_18_a_death_is_told_again_when_the_actor_dies_with_the_news
+//   18          edge_18_a_session_that_has_ended_holds_up_nobody
+//   18          edge_18_a_session_that_is_made_while_the_worker_dies_is_told
 // and tests/cast/tasks_test.cc:
 //   3, 6, 16    a_signature_is_registered_once_for_each_task
 // and tests/cast/withdrawn_graphs_test.cc:
@@ -122,13 +126,16 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
                 std::shared_ptr<std::atomic<bool>> closed);
 
   // The session's actor: from its first turn (Attach) to its last (Detach), in which the calls that
-  // wait are answered. Null while it is being restarted.
+  // wait are answered. Null while it is being restarted. After its last turn an actor is not
+  // attached any more.
   caf::actor actor() const;
   void Attach(const caf::actor& actor);
   void Detach(const caf::actor_addr& actor);
   // Sends a request to the session's actor, or to the next one when there is none now. After the
   // end it is answered at once if there is no actor.
   void Send(caf::mailbox_element_ptr request);
+  // Answers a request that nobody handles.
+  static void Refuse(caf::mailbox_element& request, const absl::Status& status);
   // Ends the session at once, and answers who waits in the actor's turn, or aside when there is no
   // actor. Under a deterministic scheduler all of it is done in the turn.
   void Close();
@@ -157,6 +164,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void End(const absl::Status& steps, const absl::Status& calls);
   void AnswerAll();
   bool closed() const { return closed_->load(); }
+  // Cancelled when the session ends, for calls that wait for somebody else than the session.
+  const CancellationToken& ended() const { return ended_; }
   // What calls are told; OK while the session is open.
   absl::Status end() const {
     std::lock_guard<std::mutex> lock(mu_);
@@ -246,7 +255,6 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void Compile(std::shared_ptr<CompileCall> call);
   static void AnswerCalls(const std::vector<std::shared_ptr<ExtendCall>>& extends, const Calls& compiles,
                           const absl::Status& status);
-  static void Refuse(caf::mailbox_element& request, const absl::Status& status);
   void AnswerAside();
   void AnswerThose(int64_t waiting, const Answer& answer);
   // The caller has to answer the calls that it takes.
@@ -260,6 +268,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   absl::Status SomeWorker() const;
   // Tells these workers that nobody waits for the graph any more.
   void WithdrawGraph(const std::vector<uint32_t>& tasks, int64_t waiting);
+  // Tells the worker of this task that the session has ended, or, if it is dead, what outlives it.
+  void TellEnd(uint32_t task, withdraw_graph message);
   // Tells all workers that the session has ended, if one may work for it still.
   void WithdrawAllGraphs();
   // Sends a message to the worker, which answers to `from`. False when it is down.
@@ -271,8 +281,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   const std::string id_;
   const std::shared_ptr<SessionState> state_;
   const std::shared_ptr<std::atomic<bool>> closed_;
-  const std::shared_ptr<StepGate> gate_ = std::make_shared<StepGate>(closed_);
+  CancellationToken ended_;
   const std::shared_ptr<StepWatch> watch_;
+  const std::shared_ptr<StepGate> gate_ = std::make_shared<StepGate>(closed_, watch_);
   const std::shared_ptr<SignatureCache> cache_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
   // Of the work that is under way.
@@ -285,6 +296,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   mutable std::mutex mu_;
   absl::Status end_;  // what calls are told; OK while the session is open
   caf::actor actor_;
+  caf::actor_addr detached_;                    // the last that was
   std::vector<caf::mailbox_element_ptr> held_;  // while there is no actor
   std::deque<Work> queue_;
   bool working_ = false;

@@ -9,6 +9,7 @@
 
 #include "actors/messages/ask.h"
 #include "actors/messages/messages.h"
+#include "actors/snapshot/restore_state.h"
 #include "actors/session/session_impl.h"
 #include "actors/session/set_nodes.h"
 #include "actors/snapshot/step_cut.h"
@@ -95,6 +96,22 @@ absl::Status CheckContainers(const std::vector<std::string>& containers, bool ow
   return absl::OkStatus();
 }
 
+// Of one container, unless the session ends before.
+absl::StatusOr<resource_snapshot> AskForSnapshot(const SessionMaster& master, const caf::actor& container,
+                                                 snapshot_resources request, const Deadline& deadline) {
+  if (master.wire_messages()) {
+    TROUPE_ASSIGN_OR_RETURN(request, wire::ThroughBytes(master.system(), request));
+  }
+  auto wait = std::make_shared<CallWait<resource_snapshot>>();
+  AskThen<resource_snapshot>(master.system(), container, std::move(request),
+                             Reply<resource_snapshot>([wait](resource_snapshot r) { wait->Set(std::move(r)); }));
+  resource_snapshot reply = wait->Wait(deadline, &master.ended(), "updates of variables did not end");
+  if (absl::IsCancelled(reply.status) && master.closed()) return master.end();
+  TROUPE_RETURN_IF_ERROR(reply.status);
+  if (master.wire_messages()) return wire::ThroughBytes(master.system(), reply);
+  return reply;
+}
+
 }  // namespace
 
 absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& options) {
@@ -107,12 +124,8 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
   snapshot.containers.push_back(kOwnStateContainer);
   const int64_t ms = options.timeout_ms != 0 ? options.timeout_ms : impl_->options.operation_timeout_ms;
   // One time for the gate and all devices together.
-  const SteadyTime at = ms > 0 ? TimeAfter(std::chrono::steady_clock::now(), ms) : SteadyTime::max();
-  const auto left = [&] {
-    if (at == SteadyTime::max()) return caf::duration(caf::infinite);
-    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(at - std::chrono::steady_clock::now());
-    return caf::duration(std::max(rest, std::chrono::milliseconds(1)));
-  };
+  const Deadline deadline = Deadline::In(ms, std::chrono::steady_clock::now());
+  const SessionMaster& master = *impl_->master;
   Runtime::Impl& runtime = *impl_->runtime->impl();
   snapshot_resources request;
   for (const std::string& c : snapshot.containers) request.containers.push_back(OnDevice(c, impl_->id));
@@ -120,10 +133,7 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
     for (const auto& device : runtime.devices) {
       const caf::actor actor = runtime.directory->Find("container:" + device->name());
       if (!actor) return runtime.directory->WhyDown("container:" + device->name());
-      TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply,
-                              Ask<resource_snapshot>(*runtime.system, actor, request, impl_->options.wire_messages,
-                                                     left(), "updates of variables did not end"));
-      TROUPE_RETURN_IF_ERROR(reply.status);
+      TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply, AskForSnapshot(master, actor, request, deadline));
       for (resource_snapshot::Entry& e : reply.entries) {
         snapshot.entries.push_back({device->name(), InSnapshot(e.container, impl_->id), std::move(e.name),
                                     std::move(e.kind), std::move(e.tensors)});
@@ -131,22 +141,26 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
     }
     return absl::OkStatus();
   };
-  const SessionMaster& master = *impl_->master;
   StepCut cut(&master.gate(), [&] { return master.Living(); });
   TROUPE_RETURN_IF_ERROR(options.between_steps ? master.gate().WhileShut(
-                                                     at, [&] { return cut.Busy(); }, take)
+                                                     deadline.at, [&] { return cut.Busy(); }, take)
                                                : take());
   return snapshot;
 }
 
 absl::Status Session::RestoreState(const StateSnapshot& snapshot) {
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  return troupe::RestoreState(*this, snapshot, false);
+}
+
+absl::Status RestoreState(const Session& session, const StateSnapshot& snapshot, bool only_check) {
+  const Session::Impl* const impl = session.impl();
+  TROUPE_RETURN_IF_ERROR(impl->Usable());
   if (InsideActor()) return RefuseInActor("RestoreState");
   TROUPE_RETURN_IF_ERROR(CheckContainers(snapshot.containers, true));
-  Runtime::Impl& runtime = *impl_->runtime->impl();
+  Runtime::Impl& runtime = *impl->runtime->impl();
   std::map<std::string, restore_resources> requests;  // by device
   for (const auto& device : runtime.devices) {
-    for (const std::string& c : snapshot.containers) requests[device->name()].whole.push_back(OnDevice(c, impl_->id));
+    for (const std::string& c : snapshot.containers) requests[device->name()].whole.push_back(OnDevice(c, impl->id));
   }
   for (const StateSnapshot::Entry& e : snapshot.entries) {
     TROUPE_RETURN_IF_ERROR(CheckContainers({e.container}, true));
@@ -154,17 +168,22 @@ absl::Status Session::RestoreState(const StateSnapshot& snapshot) {
                                    [&](const auto& d) { return d->name() == e.device; });
     if (!known)
       return NotFound("'", e.name, "' was saved on device '", e.device, "', which this runtime does not have");
-    requests[e.device].entries.push_back({OnDevice(e.container, impl_->id), e.name, e.kind, e.tensors});
+    requests[e.device].entries.push_back({OnDevice(e.container, impl->id), e.name, e.kind, e.tensors});
   }
-  for (auto& [device, request] : requests) {
-    const caf::actor actor = runtime.directory->Find("container:" + device);
-    if (!actor) return runtime.directory->WhyDown("container:" + device);
-    TROUPE_ASSIGN_OR_RETURN(
-        const resources_restored reply,
-        Ask<resources_restored>(*runtime.system, actor, std::move(request), impl_->options.wire_messages));
-    TROUPE_RETURN_IF_ERROR(reply.status);
-  }
-  return absl::OkStatus();
+  const auto ask = [&](bool check) -> absl::Status {
+    for (auto& [device, request] : requests) {
+      const caf::actor actor = runtime.directory->Find("container:" + device);
+      if (!actor) return runtime.directory->WhyDown("container:" + device);
+      request.only_check = check;
+      TROUPE_ASSIGN_OR_RETURN(const resources_restored reply,
+                              Ask<resources_restored>(*runtime.system, actor, request, impl->options.wire_messages));
+      TROUPE_RETURN_IF_ERROR(reply.status);
+    }
+    return absl::OkStatus();
+  };
+  // Nothing is changed on one device when another refuses. Of one its actor sees to that.
+  if (only_check || requests.size() > 1) TROUPE_RETURN_IF_ERROR(ask(true));
+  return only_check ? absl::OkStatus() : ask(false);
 }
 
 }  // namespace troupe

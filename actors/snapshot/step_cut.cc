@@ -25,17 +25,20 @@ int StepCut::Look(std::vector<Step>* resting) const {
       }
       auto promise = std::make_shared<std::promise<void>>();
       Asked& a = asked.emplace_back();
-      a = {{set, set->step_id()}, std::make_shared<StepQuestion>(set->executors()), promise->get_future(), &s->queues};
+      // The nodes are counted before it is asked: what runs afterwards shows in the next round.
+      a = {{set, set->step_id(), set->nodes_run(), {}},
+           std::make_shared<StepQuestion>(set->executors()),
+           promise->get_future(),
+           &s->queues};
       a.question->Ask(&set->transport(), [promise](const std::shared_ptr<StepQuestion>&) { promise->set_value(); });
     });
   }
   const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   resting->clear();
   for (Asked& a : asked) {
-    const bool rests =
-        a.answered.wait_until(limit) == std::future_status::ready && a.use->RestsAt(a.question->OnlyWaits());
-    if (rests) {
-      resting->push_back(a.step);
+    if (a.answered.wait_until(limit) == std::future_status::ready) a.step.waits = a.question->OnlyWaits();
+    if (a.use->RestsAt(a.step.waits)) {
+      resting->push_back(std::move(a.step));
     } else {
       ++busy;
     }
@@ -58,9 +61,10 @@ void StepCut::Order(const Signatures& signatures) {
 int StepCut::Busy() {
   const SteadyTime now = std::chrono::steady_clock::now();
   if (held_ > 1 && now - since_ > patience_) {
-    patience_ *= 2;
+    patience_ = patience_ * 3 / 2;
     gate_->Reopen();
     held_ = 0;
+    open_until_ = now + patience_ / 4;
   }
   if (held_ == 0) {
     Order(living_());
@@ -71,6 +75,8 @@ int StepCut::Busy() {
     std::vector<Step> resting, again;
     int busy = Look(&resting);
     if (busy > 0) return busy;
+    // Those that waited at the gate need a while to begin: shut at once, it would hold them again.
+    if (now < open_until_) return 1;
     if (held_ != StepGate::kAllLevels) {
       held_ = held_ <= last_ ? held_ + 1 : StepGate::kAllLevels;
       gate_->ShutBelow(held_);

@@ -8,12 +8,18 @@
 // are let through.
 //
 // A step that rests is woken by what steps of higher levels still put in, and may then wait for
-// more than they have given. So when nothing goes on for a while, the gate is opened for a moment,
-// and all begins anew; each time there is more patience, since a step may only be slow.
+// more than they have given. And steps may wait for each other in a circle (workers that train in
+// step with each other, and a chief that gives them tokens), which no order stops from its end. So
+// when they have not come to rest for a while, the gate is opened for a moment, and all begins
+// anew; each time there is more patience, since a step may only be slow. Of a circle some try finds
+// a round's end. That a step will never come to rest cannot be proven here: the program, or another
+// session, may yet put in what it waits for.
 //
 // That a step waits for elements is no answer for good, since another may put some in. So when all
-// levels are held and all steps seem to rest, they are asked once more: those that rested twice in
-// the same place have rested in between.
+// levels are held and all steps seem to rest, they are asked once more. A step that rested both
+// times, at the same nodes, and has run no node from before it was asked first until it was asked
+// again, has rested in between. So at the time between the two rounds all of them did, and none was
+// left that could wake another.
 //
 // Thread rule: belongs to the thread that takes the snapshot. Busy blocks for the steps' answers,
 // 100 ms at most.
@@ -21,9 +27,11 @@
 #define TROUPE_ACTORS_SNAPSHOT_STEP_CUT_H_
 
 #include <chrono>
+#include <compare>
 #include <functional>
 #include <memory>
-#include <utility>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "actors/signature/signature.h"
@@ -38,7 +46,13 @@ class StepCut {
   int Busy();
 
  private:
-  using Step = std::pair<const ExecutorSet*, int64_t>;  // the number of the step
+  // A step that rests.
+  struct Step {
+    const ExecutorSet* set = nullptr;
+    int64_t number = 0, nodes_run = 0;
+    std::set<std::string> waits;  // the nodes at which it rests
+    friend auto operator<=>(const Step&, const Step&) = default;
+  };
   void Order(const Signatures& signatures);
   // Those that do not rest, of the levels that are held.
   int Look(std::vector<Step>* resting) const;
@@ -46,7 +60,8 @@ class StepCut {
   StepGate* const gate_;
   const std::function<Signatures()> living_;
   int held_ = 0, last_ = 0;
-  SteadyTime since_;  // nothing has gone on
+  SteadyTime since_;       // nothing has gone on
+  SteadyTime open_until_;  // after a reopening
   std::chrono::milliseconds patience_{100};
 };
 

@@ -1,11 +1,12 @@
 #include "actors/snapshot/step_gate.h"
 
+#include <algorithm>
 #include <chrono>
 #include <new>
-#include <system_error>
-#include <thread>
+#include <utility>
 
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/no_memory.h"
 
 namespace troupe {
 namespace {
@@ -13,55 +14,78 @@ namespace {
 // How often who waits looks whether the session is closed, or the call is cancelled.
 constexpr auto kLook = std::chrono::milliseconds(5);
 
-// Calls `look` every few milliseconds on a thread of its own, as long as it lives. When the system
-// has no thread left, nothing is looked at.
-class Lookout {
- public:
-  explicit Lookout(std::function<void()> look) : look_(std::move(look)) {
-    try {
-      thread_ = std::thread([this] { Run(); });
-    } catch (const std::system_error&) {
-    }
-  }
-  ~Lookout() {
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      over_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
+absl::Status SessionIsClosed() { return Cancelled("the session is closed"); }
 
- private:
-  void Run() {
-    std::unique_lock<std::mutex> lock(mu_);
-    while (!changed_.wait_for(lock, kLook, [this] { return over_; })) {
-      lock.unlock();
-      try {
-        look_();
-      } catch (const std::bad_alloc&) {
-        // The next look may have memory.
-      }
-      lock.lock();
-    }
-  }
-  const std::function<void()> look_;
-  std::mutex mu_;
-  std::condition_variable changed_;
-  bool over_ = false;
-  std::thread thread_;
-};
+absl::Status HasNotBegun(const Deadline& deadline) {
+  return DeadlineExceeded("the step has not begun within ", deadline.ms,
+                          " ms: it waited until a snapshot of the session's state was taken");
+}
 
 }  // namespace
 
-absl::Status StepGate::Ended(const Deadline& deadline, const CancellationToken* token) const {
-  if (closed_->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
-  if (token != nullptr && token->cancelled()) return CancelledByCaller();
-  if (std::chrono::steady_clock::now() >= deadline.at) {
-    return DeadlineExceeded("the step has not begun within ", deadline.ms,
-                            " ms: it waited until a snapshot of the session's state was taken");
+class StepGate::Call : public WatchedCall, public Cancellable, public std::enable_shared_from_this<Call> {
+ public:
+  using Begin = std::function<void(absl::Status)>;
+  Call(std::shared_ptr<StepWatch> watch, const Deadline& deadline, Begin begin)
+      : watch_(std::move(watch)), deadline_(deadline), begin_(std::move(begin)) {}
+  // Before the call is queued. From now on its deadline and its token end it.
+  void Watch(const CancellationToken* token) {
+    if (deadline_.at != SteadyTime::max()) watch_->Add(shared_from_this(), deadline_.at);
+    if (token == nullptr) return;
+    auto cancellation = std::make_unique<Cancellation>(token, this);
+    if (cancellation->cancelled()) OnCancel();
+    std::lock_guard<std::mutex> lock(mu_);
+    if (begin_ != nullptr) cancellation_.swap(cancellation);
   }
-  return absl::OkStatus();
+  // For one caller. Null when the call has been ended.
+  Begin Take() {
+    watch_->Remove(this);
+    return End();
+  }
+  bool ended() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return begin_ == nullptr;
+  }
+  void TimeIsUp() override {
+    bool cancelled = false;
+    const Begin begin = End(&cancelled);
+    // A callback that runs a step of updates would wait for the gate, and the gate for it.
+    const NoBlockingHere refused;
+    if (begin) begin(cancelled ? CancelledByCaller() : HasNotBegun(deadline_));
+  }
+  // Under the token's lock. The share that is made here is not the last: the others leave the
+  // token's list, which waits for this, before they go.
+  void OnCancel() override {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (begin_ == nullptr) return;
+      cancelled_ = true;
+    }
+    const std::shared_ptr<Call> me = weak_from_this().lock();
+    if (me != nullptr) UntilMemoryAllows([&] { watch_->Add(me, SteadyTime::min()); });
+  }
+
+ private:
+  Begin End(bool* cancelled = nullptr) {
+    std::unique_ptr<Cancellation> left;  // goes without the lock
+    std::lock_guard<std::mutex> lock(mu_);
+    left.swap(cancellation_);
+    if (cancelled != nullptr) *cancelled = cancelled_;
+    return std::exchange(begin_, nullptr);
+  }
+
+  const std::shared_ptr<StepWatch> watch_;
+  const Deadline deadline_;
+  mutable std::mutex mu_;
+  std::unique_ptr<Cancellation> cancellation_;
+  Begin begin_;
+  bool cancelled_ = false;
+};
+
+absl::Status StepGate::Ended(const Deadline& deadline, const CancellationToken* token) const {
+  if (closed_->load(std::memory_order_relaxed)) return SessionIsClosed();
+  if (token != nullptr && token->cancelled()) return CancelledByCaller();
+  return std::chrono::steady_clock::now() >= deadline.at ? HasNotBegun(deadline) : absl::OkStatus();
 }
 
 absl::Status StepGate::Wait(const Deadline& deadline, const CancellationToken* token, int level) {
@@ -75,10 +99,46 @@ absl::Status StepGate::Wait(const Deadline& deadline, const CancellationToken* t
 
 bool StepGate::Queue(const Deadline& deadline, const CancellationToken* token, std::function<void(absl::Status)> begin,
                      int level) {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (!Holds(level)) return false;
-  queue_.push_back({deadline, token != nullptr ? std::optional(*token) : std::nullopt, std::move(begin)});
+  const auto call = std::make_shared<Call>(watch_, deadline, std::move(begin));
+  bool held = false, closed = false;
+  try {
+    call->Watch(token);
+    std::lock_guard<std::mutex> lock(mu_);
+    held = Holds(level);
+    // Whoever closes the session does so first, and takes the queue then.
+    closed = closed_->load();
+    if (held && !closed) {
+      if (queue_.size() >= look_through_) {
+        std::erase_if(queue_, [](const std::shared_ptr<Call>& each) { return each->ended(); });
+        look_through_ = 2 * queue_.size() + 64;
+      }
+      queue_.push_back(call);
+      return true;
+    }
+  } catch (const std::bad_alloc&) {
+    if (call->Take() != nullptr) throw;
+    return true;
+  }
+  const Call::Begin refused = call->Take();
+  if (!held) return refused == nullptr;
+  if (refused) refused(SessionIsClosed());
   return true;
+}
+
+std::vector<std::shared_ptr<StepGate::Call>> StepGate::TakeQueue(bool open) {
+  std::vector<std::shared_ptr<Call>> queue;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (open) ShutBelow(0);
+  queue.swap(queue_);
+  changed_.notify_all();
+  return queue;
+}
+
+void StepGate::EndQueued() {
+  const NoBlockingHere refused;
+  for (const auto& call : TakeQueue(false)) {
+    if (const Call::Begin begin = call->Take()) begin(SessionIsClosed());
+  }
 }
 
 void StepGate::StepOver() {
@@ -86,30 +146,11 @@ void StepGate::StepOver() {
   changed_.notify_all();
 }
 
-void StepGate::LookThroughQueue() {
-  std::list<std::pair<Queued, absl::Status>> ended;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    for (auto it = queue_.begin(); it != queue_.end();) {
-      absl::Status s = Ended(it->deadline, it->token ? &*it->token : nullptr);
-      if (s.ok()) {
-        ++it;
-        continue;
-      }
-      ended.emplace_back(std::move(*it), std::move(s));
-      it = queue_.erase(it);
-    }
-  }
-  // A callback that runs a step of updates would wait for the gate, and the gate for the callback.
-  const NoBlockingHere refused;
-  for (auto& [call, status] : ended) call.begin(std::move(status));
-}
-
 absl::Status StepGate::WhileShut(SteadyTime at, const std::function<int()>& busy,
                                  const std::function<absl::Status()>& work) {
   std::unique_lock<std::timed_mutex> one(one_, std::defer_lock);
   while (!one.try_lock_for(kLook)) {
-    if (closed_->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    if (closed_->load(std::memory_order_relaxed)) return SessionIsClosed();
     if (std::chrono::steady_clock::now() >= at)
       return DeadlineExceeded("another snapshot of the session's state has not ended in time");
   }
@@ -120,16 +161,11 @@ absl::Status StepGate::WhileShut(SteadyTime at, const std::function<int()>& busy
   ShutBelow(1);
   for (;;) {
     const int under_way = busy();
-    if (under_way == 0) {
-      // An update of another session may keep a variable for long.
-      const Lookout lookout([this] { LookThroughQueue(); });
-      return work();
-    }
-    if (closed_->load(std::memory_order_relaxed)) return Cancelled("the session is closed");
+    if (under_way == 0) return work();
+    if (closed_->load(std::memory_order_relaxed)) return SessionIsClosed();
     if (std::chrono::steady_clock::now() >= at) {
       return DeadlineExceeded(under_way, " steps that update variables or fill queues have not ended in time");
     }
-    LookThroughQueue();
     // A step that ends meanwhile is seen at the next look at the latest.
     std::unique_lock<std::mutex> lock(mu_);
     changed_.wait_for(lock, kLook);
@@ -137,15 +173,11 @@ absl::Status StepGate::WhileShut(SteadyTime at, const std::function<int()>& busy
 }
 
 void StepGate::Open() {
-  std::list<Queued> begin;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    ShutBelow(0);
-    begin.swap(queue_);
-    changed_.notify_all();
-  }
+  const std::vector<std::shared_ptr<Call>> queue = TakeQueue(true);
   const NoBlockingHere refused;
-  for (Queued& call : begin) call.begin(absl::OkStatus());
+  for (const auto& call : queue) {
+    if (const Call::Begin begin = call->Take()) begin(absl::OkStatus());
+  }
 }
 
 }  // namespace troupe

@@ -2,11 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include <caf/scheduler/abstract_coordinator.hpp>
-
 #include "actors/threads/actor_thread.h"
 #include "actors/messages/messages.h"
-#include "actors/threads/no_memory.h"
+#include "actors/threads/surely.h"
 
 namespace troupe {
 namespace {
@@ -19,7 +17,7 @@ class AskersThread : public caf::execution_unit {
     constexpr size_t kThroughput = 64;
     switch (actor->resume(this, kThroughput)) {
       case caf::resumable::resume_later:
-        return system().scheduler().enqueue(actor);
+        return ScheduleSurely(system(), actor);
       case caf::resumable::awaiting_message:
       case caf::resumable::done:
         return caf::intrusive_ptr_release(actor);
@@ -156,10 +154,11 @@ caf::actor StateSeat::Spawn() {
 }
 
 void StateSeat::Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter letter) {
-  actor->enqueue(caf::make_mailbox_element(
-                     nullptr, caf::make_message_id(), caf::no_stages,
-                     state_letter{std::make_shared<StateEnvelope>(shared_from_this(), incarnation, std::move(letter))}),
-                 home_);
+  caf::mailbox_element_ptr element = caf::make_mailbox_element(
+      nullptr, caf::make_message_id(), caf::no_stages,
+      state_letter{std::make_shared<StateEnvelope>(shared_from_this(), incarnation, std::move(letter))});
+  if (home_ != nullptr) return actor->enqueue(std::move(element), home_);
+  EnqueueSurely(*system_, caf::actor_cast<caf::abstract_actor*>(actor), std::move(element));
 }
 
 void StateSeat::Send(StateLetter letter) {
@@ -213,7 +212,7 @@ void StateSeat::End(const absl::Status& why) {
     letters.swap(waiting_);
   }
   for (const StateLetter& l : letters) l.request->Answer(why);
-  if (actor) caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  StopSurely(*system_, actor);
 }
 
 StateActors::StateActors(caf::actor_system* system, std::shared_ptr<Directory> directory, std::string device,
@@ -245,7 +244,7 @@ std::unique_ptr<StateMailbox> StateActors::Open(std::shared_ptr<StateMachine> ma
     seat->Spawn();
   }
   // While it is down there is nobody to tell; the next incarnation looks by itself.
-  if (const caf::actor container = directory_->Find("container:" + device_)) caf::anon_send(container, states_came{});
+  SendSurely(*system_, directory_->Find("container:" + device_), [] { return states_came{}; });
   return mailbox;
 }
 

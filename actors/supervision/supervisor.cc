@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/messages/messages.h"
+#include "actors/threads/surely.h"
 
 namespace troupe {
 
@@ -126,7 +127,7 @@ void Children::TakeOver(caf::event_based_actor* self) {
     c->gone = nullptr;
     if (c->state == State::kWatching) Monitor(self, c);  // of a dead one news comes at once
     if (doomed) {
-      c->state == State::kWatching ? self->send_exit(c->actor, caf::exit_reason::user_shutdown) : Forget(number);
+      c->state == State::kWatching ? StopSurely(self->system(), c->actor) : Forget(number);
     } else if (c->state == State::kBackingOff) {
       // The timer went with the supervisor that had set it.
       OnRestart(self, number);
@@ -149,7 +150,7 @@ void Children::Remove(caf::event_based_actor* self, const std::string& name, std
   if (c->state != State::kWatching) return Forget(number);
   // Its add_child may have gone with another supervisor.
   Monitor(self, c);
-  self->send_exit(c->actor, caf::exit_reason::user_shutdown);
+  StopSurely(self->system(), c->actor);
 }
 
 void Children::Forget(uint64_t number) {
@@ -187,7 +188,7 @@ void Children::OnRestart(caf::event_based_actor* self, uint64_t number) {
 void Children::StopAll() {
   std::lock_guard<std::mutex> lock(mu_);
   for (auto& [number, c] : children_) {
-    if (c.actor) caf::anon_send_exit(c.actor, caf::exit_reason::user_shutdown);
+    if (c.actor) StopSurely(c.actor->home_system(), c.actor);
     directory_->Set(c.spec.name, nullptr, c.incarnation);
   }
 }

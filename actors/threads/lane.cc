@@ -54,13 +54,15 @@ void Lane::Detach() {
     attached_ = false;
     thread_ = std::thread::id();
   }
-  // From here on nobody adds to the inbox, which keeps its room.
+  // From here on nobody adds to the inbox, which keeps its room, as the queue does: clear() would
+  // give it back.
+  filled_.store(false, std::memory_order_relaxed);
   if (!inbox_.empty()) {
     UntilMemoryAllows([&] { left.reserve(2 * own_.size()); });
     left.swap(inbox_);
   }
   for (; head_ < queue_.size(); ++head_) Elsewhere(queue_[head_]);
-  queue_.clear();
+  queue_.erase(queue_.begin(), queue_.end());
   head_ = 0;
   for (caf::resumable* r : left) Elsewhere(r);
 }
@@ -84,18 +86,27 @@ void Lane::Remote::exec_later(caf::resumable* actor) {
     return elsewhere->exec_later(actor);
   }
   lane_->inbox_.push_back(actor);
+  lane_->filled_.store(true, std::memory_order_release);
   lane_->woken_.store(true, std::memory_order_release);
   // Under the lock: the lane may be gone as soon as it has seen the actor.
   lane_->wake_.notify_one();
 }
 
+void Lane::TakeInbox() {
+  std::lock_guard<std::mutex> lock(mu_);
+  filled_.store(false, std::memory_order_relaxed);
+  if (queue_.empty()) return queue_.swap(inbox_);
+  queue_.insert(queue_.end(), inbox_.begin(), inbox_.end());
+  // clear() would give the room back.
+  inbox_.erase(inbox_.begin(), inbox_.end());
+}
+
 bool Lane::DrainSome() {
   // One message a turn, so that the caller can look at its deadline in between.
   constexpr size_t kThroughput = 1;
-  if (queue_.empty()) {
-    std::lock_guard<std::mutex> lock(mu_);
-    queue_.swap(inbox_);
-  }
+  // Each time: actors that resume each other for long keep nobody else waiting.
+  if (filled_.load(std::memory_order_acquire)) [[unlikely]]
+    TakeInbox();
   for (size_t end = queue_.size(); head_ < end;) {
     caf::resumable* r = queue_[head_++];
     switch (r->resume(this, kThroughput)) {
@@ -114,9 +125,7 @@ bool Lane::DrainSome() {
   // the lane runs.
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
   head_ = 0;
-  if (!queue_.empty()) return true;
-  std::lock_guard<std::mutex> lock(mu_);
-  return !inbox_.empty();
+  return !queue_.empty() || filled_.load(std::memory_order_acquire);
 }
 
 void Lane::Wait() {

@@ -44,7 +44,8 @@ class Lane : public caf::execution_unit {
   void exec_later(caf::resumable* actor) override;
   // The execution unit for other threads.
   caf::execution_unit* remote() { return &remote_; }
-  // Resumes the actors that are queued now, each once. True when others have been queued since.
+  // Resumes the actors that are queued now, also by other threads, each once. True when others have
+  // been queued since.
   bool DrainSome();
   // Sleeps until an actor is queued or another thread calls Wake.
   void Wait();
@@ -74,6 +75,8 @@ class Lane : public caf::execution_unit {
   };
 
   void Elsewhere(caf::resumable* actor);
+  // Queues what other threads have woken.
+  void TakeInbox();
 
   caf::execution_unit* const elsewhere_;
   std::atomic<std::thread::id> thread_{};
@@ -85,6 +88,7 @@ class Lane : public caf::execution_unit {
   std::mutex mu_;
   std::condition_variable wake_;
   absl::InlinedVector<caf::resumable*, 4> inbox_;  // from other threads
+  std::atomic<bool> filled_{false};                // the inbox is not empty; changed under mu_
   std::atomic<bool> woken_{false};                 // changed under mu_
   bool attached_ = false;
 };

@@ -8,11 +8,15 @@
 #ifndef TROUPE_ACTORS_THREADS_SURELY_H_
 #define TROUPE_ACTORS_THREADS_SURELY_H_
 
+#include <caf/abstract_actor.hpp>
+#include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/execution_unit.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/mailbox_element.hpp>
 #include <caf/no_stages.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
+#include <caf/system_messages.hpp>
 
 #include <utility>
 
@@ -25,20 +29,37 @@ inline void ScheduleSurely(caf::actor_system& system, caf::resumable* actor) noe
   UntilMemoryAllows([&] { system.scheduler().enqueue(actor); });
 }
 
-// Sends what `make()` returns to an actor, which the scheduler resumes. `make` may throw
-// std::bad_alloc: CAF's messages of errors and exits allocate when they are made.
-template <class F>
-void SendSurely(caf::actor_system& system, const caf::actor& to, F&& make) noexcept {
+// Sends a message to an actor, which the scheduler resumes.
+inline void EnqueueSurely(caf::actor_system& system, caf::abstract_actor* to,
+                          caf::mailbox_element_ptr element) noexcept {
   class Unit final : public caf::execution_unit {
    public:
     using execution_unit::execution_unit;
     void exec_later(caf::resumable* actor) override { ScheduleSurely(this->system(), actor); }
   };
   Unit unit(&system);
+  try {
+    to->enqueue(std::move(element), &unit);
+  } catch (const std::bad_alloc&) {
+    // The actor is dead, and there is no memory for a refusal. Who asked hears it from a Listener
+    // (messages/reply.h) that is dropped.
+  }
+}
+
+// Sends what `make()` returns; nothing, if there is nobody. `make` may throw std::bad_alloc: CAF's
+// messages of errors and exits allocate when they are made.
+template <class F>
+void SendSurely(caf::actor_system& system, const caf::actor& to, F&& make,
+                const caf::strong_actor_ptr& from = nullptr) noexcept {
+  if (!to) return;
   caf::mailbox_element_ptr element;
-  UntilMemoryAllows(
-      [&] { element = caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, make()); });
-  to->enqueue(std::move(element), &unit);
+  UntilMemoryAllows([&] { element = caf::make_mailbox_element(from, caf::make_message_id(), caf::no_stages, make()); });
+  EnqueueSurely(system, caf::actor_cast<caf::abstract_actor*>(to), std::move(element));
+}
+
+// The end of an actor, as its owner says it.
+inline void StopSurely(caf::actor_system& system, const caf::actor& to) noexcept {
+  SendSurely(system, to, [&] { return caf::exit_msg{to.address(), caf::exit_reason::user_shutdown}; });
 }
 
 }  // namespace troupe

@@ -315,14 +315,13 @@ absl::Status NanHook::AfterRun(RunContext& context, const RunValues& values) {
 
 absl::Status NumericsHook::Begin(const Scope&) { return CheckEvery(timer_.every(), "NumericsHook"); }
 absl::StatusOr<RunArgs> NumericsHook::BeforeRun(RunContext&) {
-  RunArgs args;
-  if (timer_.IsDue(step_)) {
-    timer_.Update(step_);
-    args.check_numerics = true;
-    args.numerics_folder = folder_;
-  }
+  due_ = timer_.IsDue(step_);
+  return RunArgs{.check_numerics = due_, .numerics_folder = due_ ? folder_ : ""};
+}
+absl::Status NumericsHook::AfterRun(RunContext&, const RunValues&) {
+  if (due_) timer_.Update(step_);
   ++step_;
-  return args;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<RunArgs> FeedHook::BeforeRun(RunContext&) {

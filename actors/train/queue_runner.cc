@@ -1,9 +1,9 @@
 #include "troupe/train/queue_runner.h"
 
 #include <chrono>
-#include <thread>
 
-#include "actors/threads/aside.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/watch/step_watch.h"
 #include "actors/train/coordinator_impl.h"
 #include "actors/train/runner_machine.h"
 
@@ -19,8 +19,8 @@ class Runner : public std::enable_shared_from_this<Runner> {
   Runner(const Session& session, const Coordinator& coordinator, const QueueRunner& spec)
       : coordinator_(coordinator.impl()),
         mailbox_(OpenMailbox(*session.runtime(),
-                             std::make_shared<RunnerMachine>(spec.queue, spec.enqueue_ops.size(), spec.queue_closed))) {
-  }
+                             std::make_shared<RunnerMachine>(spec.queue, spec.enqueue_ops.size(), spec.queue_closed))),
+        watch_(std::make_shared<StepWatch>(session.runtime()->impl()->clock, nullptr)) {}
   absl::Status Prepare(Session& session, const QueueRunner& spec) {
     if (spec.enqueue_ops.empty()) return InvalidArgument("it has nothing to run");
     for (const std::string& op : spec.enqueue_ops) {
@@ -48,6 +48,19 @@ class Runner : public std::enable_shared_from_this<Runner> {
   }
 
  private:
+  // Runs the close or cancel op again, by the clock.
+  class Retry : public WatchedCall {
+   public:
+    Retry(std::shared_ptr<Runner> runner, const Callable& op, Kind ended)
+        : runner_(std::move(runner)), op_(op), ended_(ended) {}
+    void TimeIsUp() override { runner_->Run(op_, ended_, 0); }
+
+   private:
+    const std::shared_ptr<Runner> runner_;
+    const Callable& op_;  // of the runner
+    const Kind ended_;
+  };
+
   void Enqueue(size_t i) { Run(enqueue_[i], Kind::kEnqueueEnded, i); }
   void Run(const Callable& op, Kind ended, size_t i) {
     // An enqueue waits for room as long as it takes, whatever time the session's other steps have.
@@ -73,10 +86,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
     if (!op.valid()) return Tell(std::make_shared<RunnerRequest>(ended), 0);
     if (pause.count() == 0) return Run(op, ended, 0);
     // Rare: the step was cut off by a death. A runner has no thread that could wait.
-    RunAside(true, [self = shared_from_this(), op = &op, ended, pause] {
-      std::this_thread::sleep_for(pause);
-      self->Run(*op, ended, 0);
-    });
+    watch_->Add(std::make_shared<Retry>(shared_from_this(), op, ended), watch_->Now() + pause);
   }
   void Leave() {
     // What was given to the coordinator keeps this object alive.
@@ -86,6 +96,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
 
   const std::shared_ptr<Coordinator::Impl> coordinator_;
   const std::unique_ptr<StateMailbox> mailbox_;
+  const std::shared_ptr<StepWatch> watch_;
   std::vector<Callable> enqueue_;
   Callable close_, cancel_;
   int64_t member_ = 0;

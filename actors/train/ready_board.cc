@@ -10,6 +10,7 @@
 #include "actors/messages/messages.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/supervision/supervisor.h"
+#include "actors/threads/surely.h"
 
 namespace troupe::train {
 namespace {
@@ -83,12 +84,12 @@ caf::actor ReadyBoard::Board() {
   spec.failed = [](const std::string& why) { spdlog::warn("actor '{}' failed ({}); it is restarted", kName, why); };
   const caf::actor first = SpawnReadyBoard(*in.system);
   in.root->children()->Adopt(std::move(spec), first);
-  caf::anon_send(in.root->actor(), add_child{kName});
+  SendSurely(*in.system, in.root->actor(), [] { return add_child{kName}; });
   return first;
 }
 
 void ReadyBoard::Tell() {
-  if (const caf::actor board = Board()) caf::anon_send(board, chief_ready{});
+  SendSurely(*runtime_.impl()->system, Board(), [] { return chief_ready{}; });
 }
 
 uint64_t ReadyBoard::Count() {

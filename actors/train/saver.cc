@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/threads/aside.h"
+#include "actors/snapshot/restore_state.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/train/meta_graph.h"
 #include "actors/train/saver_disk.h"
@@ -321,14 +322,14 @@ absl::Status RestoreOthers(Session& session, const CheckpointReader& reader, con
     return absl::IsNotFound(s) || absl::IsInvalidArgument(s) || absl::IsUnimplemented(s);
   };
   if (options.missing == Missing::kStrict || !fits_not(whole)) return whole;
-  // What does not fit is left out. Each is tried by itself, and then those that fit are restored
-  // with what else the session had dropped.
+  // What does not fit is left out. Of each by itself it is asked whether it fits, and then those
+  // that do are restored, and what else the session had is dropped.
   StateSnapshot fitting;
   fitting.containers = others.containers;
   for (StateSnapshot::Entry& e : others.entries) {
     StateSnapshot one;
     one.entries = {e};
-    const absl::Status alone = session.RestoreState(one);
+    const absl::Status alone = RestoreState(session, one, /*only_check=*/true);
     if (alone.ok()) {
       fitting.entries.push_back(std::move(e));
     } else if (!fits_not(alone)) {

@@ -165,8 +165,14 @@ void StepQuestion::Ask(LocalTransport* transport, std::function<void(const std::
   if (executors_.empty()) return answered(shared_from_this());
   answered_ = std::move(answered);
   const question q{transport->questions().Add(shared_from_this())};
-  for (const auto& weak : executors_) {
-    if (const auto e = weak.lock()) transport->Deliver(e->address(), q).IgnoreError();
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    const auto e = executors_[i].lock();
+    if (e == nullptr || e->dead()) {
+      // It died after its part, or the step is about to hear of it. Nothing of the step runs there.
+      Answered(static_cast<uint32_t>(i), {});
+    } else {
+      transport->Deliver(e->address(), q).IgnoreError();
+    }
   }
 }
 

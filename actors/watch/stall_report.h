@@ -71,7 +71,8 @@ class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
   explicit StepQuestion(const std::vector<std::shared_ptr<Executor>>& parts);
   // Asks all parts. REQUIRES: the step's executors are not released meanwhile. `answered` is called
   // once, when all parts have answered, in the turn of the last one (at once when there is no
-  // part); it is not called if an executor is dead, or this object is gone.
+  // part). For a dead executor the answer is that its part is over. It is not called if an executor
+  // dies with the question, or this object is gone.
   void Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
   // The report made of the answers that have come so far.
   std::vector<std::string> Lines() const;

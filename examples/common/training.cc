@@ -46,15 +46,27 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--json", flags->json, "print one JSON object a line: for each test, and at the end");
 }
 
+namespace {
+
+// Output that is lost is a failure, too.
+bool WroteAll(const CLI::App& app) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return true;
+  std::fprintf(stderr, "\n%s: standard output cannot be written\n", app.get_name().c_str());
+  return false;
+}
+
+}  // namespace
+
 int Main(CLI::App* app, int argc, char** argv, const std::function<absl::Status()>& run) {
   try {
     app->parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int status = app->exit(e);
-    return status == 0 ? 0 : 2;
+    if (status != 0) return 2;
+    return WroteAll(*app) ? 0 : 1;
   }
   const absl::Status s = run();
-  if (s.ok()) return 0;
+  if (s.ok()) return WroteAll(*app) ? 0 : 1;
   std::fprintf(stderr, "\n%s: %s\n", app->get_name().c_str(), s.ToString().c_str());
   return 1;
 }

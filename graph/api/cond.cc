@@ -1,4 +1,7 @@
 // Cond and Case.
+#include <algorithm>
+#include <functional>
+
 #include "graph/api/control_context.h"
 #include "troupe/control_flow.h"
 #include "troupe/emit.h"
@@ -16,6 +19,11 @@ class CondBuilder {
   explicit CondBuilder(const ScopeAt& at) : at_(at), scope_(at.Sub("cond")), shared_(*scope_.state()->shared) {}
 
   OutputList Build(const Input& pred, const BranchFn& true_fn, const BranchFn& false_fn) {
+    for (const BranchFn* fn : {&true_fn, &false_fn}) {
+      if (*fn != nullptr) continue;
+      at_.Fail(InvalidArgument("Cond: the ", fn == &true_fn ? "true" : "false", " branch has no function"));
+      return {};
+    }
     const Output p = AsOutput(Here("pred"), pred, DType::kBool);
     // The predicate's own switch: its outputs tell the branches apart for nodes without inputs.
     const Operation sw = EmitOp(Here(""), "Switch", {p, p});
@@ -73,9 +81,17 @@ class CondBuilder {
     if (at_.ok()) shared_.all_contexts.push_back(context);
     const Scope inside(state);
     BranchResult result;
-    const absl::Status run = internal::RunInside(
-        shared_, state, StrCat("the ", branch == 1 ? "true" : "false", " branch of '", context->name, "'"),
-        [&] { result = fn(inside); });
+    const std::string what = StrCat("the ", branch == 1 ? "true" : "false", " branch of '", context->name, "'");
+    absl::Status empty;
+    absl::Status run = internal::RunInside(shared_, state, what, [&] {
+      try {
+        result = fn(inside);
+      } catch (const std::bad_function_call&) {
+        // `fn` may be a wrapper around an empty one.
+        empty = InvalidArgument(what, " is, or calls, a function without a target");
+      }
+    });
+    run.Update(empty);
     if (!run.ok()) at_.Fail(run);
     if (result.values.empty() && result.run.valid() && at_.ok()) {
       result.values = {EmitOp(ScopeAt(inside.WithOpName("control_dependency")
@@ -129,6 +145,11 @@ OutputList CondList(const ScopeAt& at, const Input& pred, const BranchFn& true_f
 
 OutputList Case(const ScopeAt& at, const std::vector<CaseBranch>& branches,
                 const std::function<OutputList(const Scope&)>& otherwise) {
+  const auto empty =
+      std::find_if(branches.begin(), branches.end(), [](const CaseBranch& b) { return b.fn == nullptr; });
+  if (empty != branches.end()) at.Fail(InvalidArgument("Case: branch ", empty - branches.begin(), " has no function"));
+  if (otherwise == nullptr) at.Fail(InvalidArgument("Case: there is no function for the rest"));
+  if (empty != branches.end() || otherwise == nullptr) return {};
   const Scope s = at.Sub("case");
   if (branches.empty()) return otherwise(s);
   return CaseFrom(ScopeAt(s, at.location()), branches, 0, otherwise);

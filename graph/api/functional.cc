@@ -29,12 +29,14 @@ class RowLoop {
   }
 
   OutputList RunMap(const MapFn& fn) {
+    CheckTarget(fn != nullptr, "Map");
     if (!at_.ok()) return OutputList(elems_.size());
     return RunLoop({}, false, true,
                    [&](const Scope& s, const OutputList&, const OutputList& row) { return fn(s, row); });
   }
 
   OutputList RunFold(const InputList& initial, const FoldFn& fn, bool keep_all) {
+    CheckTarget(fn != nullptr, keep_all ? "Scan" : "Fold");
     OutputList start;
     for (const Input& in : initial) start.push_back(AsOutput(Here(""), in));
     const bool from_row = start.empty();
@@ -58,6 +60,9 @@ class RowLoop {
     return EmitOp(ScopeAt(s, at_.location()), op, in, std::move(attrs)).output(0);
   }
 
+  void CheckTarget(bool has, const char* what) const {
+    if (!has) at_.Fail(InvalidArgument(what, ": there is no function for the rows"));
+  }
   bool Check() const {
     if (elems_.empty()) at_.Fail(InvalidArgument("the list of tensors to go through row by row is empty"));
     int64_t rows = -1;
@@ -183,6 +188,7 @@ class RowLoop {
 };
 
 FoldFn One(const FoldOneFn& fn) {
+  if (fn == nullptr) return nullptr;
   return [&fn](const Scope& s, const OutputList& a, const OutputList& row) { return OutputList{fn(s, a[0], row[0])}; };
 }
 
@@ -201,8 +207,9 @@ OutputList Scan(const ScopeAt& at, const OutputList& elems, const InputList& ini
 }
 
 Output Map(const ScopeAt& at, const Output& elems, const MapOneFn& fn, const LoopOptions& options) {
-  const OutputList r = Map(
-      at, OutputList{elems}, [&](const Scope& s, const OutputList& row) { return OutputList{fn(s, row[0])}; }, options);
+  MapFn one;
+  if (fn != nullptr) one = [&fn](const Scope& s, const OutputList& row) { return OutputList{fn(s, row[0])}; };
+  const OutputList r = Map(at, OutputList{elems}, one, options);
   return r.empty() ? Output() : r[0];
 }
 Output Fold(const ScopeAt& at, const Output& elems, const Input& initial, const FoldOneFn& fn,

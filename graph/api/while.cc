@@ -188,9 +188,18 @@ class WhileBuilder {
 
 }  // namespace
 
+namespace {
+
+void CheckTargets(const ScopeAt& at, bool cond, bool body) {
+  if (!cond || !body) at.Fail(InvalidArgument("While: the ", cond ? "body" : "condition", " has no function"));
+}
+
+}  // namespace
+
 OutputList While(const ScopeAt& at, const InputList& loop_vars, const LoopCondFn& cond, const LoopBodyFn& body,
                  const WhileOptions& options) {
   const size_t n = loop_vars.size();
+  CheckTargets(at, cond != nullptr, body != nullptr);
   if (!at.ok()) return OutputList(n);
   absl::StatusOr<OutputList> exits = OutputList(n);
   if (options.maximum_iterations < 0) {
@@ -229,6 +238,8 @@ OutputList While(const ScopeAt& at, const InputList& loop_vars, const LoopCondFn
 
 Output While(const ScopeAt& at, const Input& loop_var, const std::function<Output(const Scope&, const Output&)>& cond,
              const std::function<Output(const Scope&, const Output&)>& body, const WhileOptions& options) {
+  CheckTargets(at, cond != nullptr, body != nullptr);
+  if (!at.ok()) return Output();
   return While(
       at, InputList{loop_var}, [&](const Scope& s, const OutputList& v) { return cond(s, v[0]); },
       [&](const Scope& s, const OutputList& v) { return OutputList{body(s, v[0])}; }, options)[0];

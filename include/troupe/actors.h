@@ -98,6 +98,7 @@ struct resource_snapshot {
 struct restore_resources {
   std::vector<resource_snapshot::Entry> entries;
   std::vector<std::string> whole;
+  bool only_check = false;  // nothing is changed: the answer says whether it could be now
 };
 struct resources_restored {
   absl::Status status;
@@ -170,7 +171,7 @@ typename Inspector::result_type inspect(Inspector& f, resource_snapshot::Entry& 
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, restore_resources& x) {
-  return f(x.entries, x.whole);
+  return f(x.entries, x.whole, x.only_check);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, list_resources&) {

@@ -264,14 +264,14 @@ class Session {
   // that it updates while the snapshot shares its memory. What lives as long as a step (tensor
   // arrays, stacks, temporary variables) is no state. Errors name the resource: UNIMPLEMENTED for a
   // kind that cannot be saved, DATA_LOSS for a variable whose update was cut off;
-  // DEADLINE_EXCEEDED; ABORTED when the container's actor died.
+  // DEADLINE_EXCEEDED; CANCELLED when the session is closed; ABORTED when a container's actor died.
   absl::StatusOr<StateSnapshot> SnapshotState(const SnapshotOptions& options = {});
   // Makes the session's state that of a snapshot, which may come from another session or process
   // whose graph has the same names. The nodes of later steps find it; a step that runs meanwhile
-  // may go on with what it has found before, so restore between steps. The state of a device is
-  // replaced in one moment, or, after an error, kept. NOT_FOUND for a device that the runtime does
-  // not have; INVALID_ARGUMENT for a state that does not fit its kind, or the type or shape of the
-  // variable that is there; UNIMPLEMENTED for an unknown kind.
+  // may go on with what it has found before, so restore between steps. What one device refuses
+  // changes none; else the state of each is replaced in one moment. NOT_FOUND for a device that the
+  // runtime does not have; INVALID_ARGUMENT for a state that does not fit its kind, or the type or
+  // shape of the variable that is there; UNIMPLEMENTED for an unknown kind.
   absl::Status RestoreState(const StateSnapshot& snapshot);
   // Reports what running steps wait for: a line for each culprit, and below it the nodes that wait
   // for it. Takes 100 ms when a part does not answer.

@@ -2,12 +2,41 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <set>
 #include <thread>
 #include <typeinfo>
 
+#include "kernels/device/droppable.h"
 #include "kernels/device/resource_calls.h"
 
 namespace troupe {
+namespace {
+
+// What has left its entry. It is told, and goes, when the container's lock has been released; who
+// is told may use the container.
+class Left {
+ public:
+  ~Left() {
+    for (const std::shared_ptr<Resource>& r : all_) {
+      if (!stays_.contains(r.get())) Tell(*r);
+    }
+  }
+  static void Tell(const Resource& resource) {
+    if (auto* const droppable = dynamic_cast<const Droppable*>(&resource)) droppable->Drop();
+  }
+  // Afterwards so many more need no memory.
+  void Reserve(size_t more) { all_.reserve(all_.size() + more); }
+  void Add(std::shared_ptr<Resource> resource) { all_.push_back(std::move(resource)); }
+  // It is put into a place again, or into another.
+  void Stays(const Resource* resource) { stays_.insert(resource); }
+  bool empty() const { return all_.empty(); }
+
+ private:
+  std::vector<std::shared_ptr<Resource>> all_;
+  std::set<const Resource*> stays_;
+};
+
+}  // namespace
 
 class TROUPE_HIDDEN ResourceContainers::Making : public Resource {
  public:
@@ -101,43 +130,48 @@ absl::StatusOr<std::shared_ptr<Resource>> ResourceContainers::FindOrMake(
   if (made == nullptr) {
     return Internal("resource '", name, "' of container '", container, "' was made as a null pointer");
   }
-  std::lock_guard<std::mutex> lock(mu_);
-  const auto it = entries_.find(key);
-  // The container was cleared meanwhile: the object is its caller's alone.
-  if (it == entries_.end()) return made;
-  if (it->second == making) {
-    it->second = made;
-    return made;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = entries_.find(key);
+    if (it != entries_.end() && it->second == making) {
+      it->second = made;
+      return made;
+    }
+    // Put, or another who came after the clearing, was first.
+    if (it != entries_.end() && !IsBeingMade(it->second)) return it->second;
   }
-  // Put, or another who came after the clearing, was first.
-  return IsBeingMade(it->second) ? made : it->second;
+  // The container was cleared meanwhile: the object is its caller's alone.
+  Left::Tell(*made);
+  return made;
 }
 
 absl::Status ResourceContainers::Delete(const std::string& container, const std::string& name) {
-  std::shared_ptr<Resource> dead;  // destroyed outside of the lock
+  Left dead;
+  dead.Reserve(1);
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = entries_.find({container, name});
   if (it == entries_.end() || IsBeingMade(it->second)) {
     return NotFound("no resource '", name, "' in container '", container, "'");
   }
-  dead = std::move(it->second);
+  dead.Add(std::move(it->second));
   entries_.erase(it);
   epoch_.fetch_add(1, std::memory_order_release);
   return absl::OkStatus();
 }
 
 void ResourceContainers::Clear(const std::string& container) {
-  std::vector<std::shared_ptr<Resource>> dead;
+  Left dead;
   std::lock_guard<std::mutex> lock(mu_);
-  for (auto it = entries_.lower_bound({container, std::string()});
-       it != entries_.end() && it->first.first == container;) {
-    dead.push_back(std::move(it->second));
-    it = entries_.erase(it);
-  }
+  const auto first = entries_.lower_bound({container, std::string()});
+  const auto last =
+      std::find_if(first, entries_.end(), [&](const auto& entry) { return entry.first.first != container; });
+  dead.Reserve(static_cast<size_t>(std::distance(first, last)));
+  for (auto it = first; it != last; it = entries_.erase(it)) dead.Add(std::move(it->second));
   // What others keep of other containers stays good while nothing went.
   if (!dead.empty()) epoch_.fetch_add(1, std::memory_order_release);
 }
 
+// Of a step that is over: nobody waits.
 void ResourceContainers::ClearAll() {
   decltype(entries_) dead;
   std::lock_guard<std::mutex> lock(mu_);
@@ -167,8 +201,10 @@ absl::Status ResourceContainers::Put(const std::vector<Entry>& entries, const st
       return Internal("resource '", e.name, "' of container '", e.container, "' was made as a null pointer");
     }
   }
-  std::vector<std::shared_ptr<Resource>> dead;  // destroyed outside of the lock
+  Left dead;
+  for (const Entry& e : entries) dead.Stays(e.object.get());
   std::lock_guard<std::mutex> lock(mu_);
+  dead.Reserve(entries_.size());
   for (const Entry& e : entries) {
     const auto it = entries_.find({e.container, e.name});
     if (it == entries_.end() || IsBeingMade(it->second)) continue;
@@ -178,12 +214,12 @@ absl::Status ResourceContainers::Put(const std::vector<Entry>& entries, const st
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto each = it++;
     if (std::find(whole.begin(), whole.end(), each->first.first) == whole.end()) continue;
-    dead.push_back(std::move(each->second));
+    dead.Add(std::move(each->second));
     entries_.erase(each);
   }
   for (const Entry& e : entries) {
     std::shared_ptr<Resource>& place = entries_[{e.container, e.name}];
-    if (place != nullptr) dead.push_back(std::move(place));
+    if (place != nullptr) dead.Add(std::move(place));
     place = e.object;
   }
   if (!entries_.empty()) used_.store(true, std::memory_order_relaxed);

@@ -87,25 +87,38 @@ bool Fields::Next() {
   return true;
 }
 
+namespace {
+
+// The field of a Feature that has the list of this type.
+uint32_t NumberOf(DType type) { return type == DType::kString ? 1 : type == DType::kFloat ? 2 : 3; }
+
+}  // namespace
+
 bool ReadFeature(const Part& feature, FeatureValues* values, size_t* bad) {
   *values = FeatureValues();
   Fields fields(feature);
   while (fields.Next()) {
-    if (fields.Is(1, Fields::kBytes)) {
-      *values = {DType::kString, fields.part()};
-    } else if (fields.Is(2, Fields::kBytes)) {
-      *values = {DType::kFloat, fields.part()};
-    } else if (fields.Is(3, Fields::kBytes)) {
-      *values = {DType::kInt64, fields.part()};
+    DType type = DType::kInvalid;
+    for (const DType t : {DType::kString, DType::kFloat, DType::kInt64}) {
+      if (fields.Is(NumberOf(t), Fields::kBytes)) type = t;
+    }
+    if (type == DType::kInvalid) continue;
+    if (type != values->type) {
+      *values = {type, fields.part(), {}};
+    } else if (values->more.bytes.empty()) {
+      const size_t at = fields.offset();
+      values->more = {feature.bytes.substr(at - feature.offset), at};
     }
   }
   *bad = fields.offset();
   return !fields.damaged();
 }
 
+namespace {
+
 template <class T>
-int64_t ReadValues(const FeatureValues& values, T* to, int64_t room, size_t* bad) {
-  Fields fields(values.list);
+int64_t ReadList(const Part& list, T* to, int64_t room, size_t* bad) {
+  Fields fields(list);
   int64_t n = 0;
   while (fields.Next()) {
     if (fields.number() != 1) continue;
@@ -130,6 +143,22 @@ int64_t ReadValues(const FeatureValues& values, T* to, int64_t room, size_t* bad
   if (fields.damaged()) {
     *bad = fields.offset();
     return -1;
+  }
+  return n;
+}
+
+}  // namespace
+
+template <class T>
+int64_t ReadValues(const FeatureValues& values, T* to, int64_t room, size_t* bad) {
+  int64_t n = ReadList(values.list, to, room, bad);
+  if (values.more.bytes.empty()) [[likely]]
+    return n;
+  Fields fields(values.more);
+  while (n >= 0 && fields.Next()) {
+    if (!fields.Is(NumberOf(values.type), Fields::kBytes)) continue;
+    const int64_t next = ReadList(fields.part(), n < room ? to + n : to, std::max<int64_t>(room - n, 0), bad);
+    n = next < 0 ? next : n + next;
   }
   return n;
 }

@@ -9,8 +9,10 @@
 //   Feature         { bytes_list: BytesList = 1 | float_list: FloatList = 2 | int64_list: Int64List = 3 }
 //   each list       { value: repeated = 1 }                        numbers packed or one by one
 //
-// Fields with other numbers are passed over; of an entry or a kind that comes twice the last one
-// counts.
+// Fields with other numbers are passed over. What comes twice is merged, as protobuf defines it: of
+// an entry with the same key the last counts, and so does the last of several kinds in a Feature,
+// but lists of that kind which follow each other are one list. Only in an entry whose value stands
+// in it twice, which nobody writes, the last value counts instead.
 //
 // Thread rule: plain values on bytes that must outlive them.
 #ifndef TROUPE_KERNELS_PARSE_EXAMPLE_WIRE_H_
@@ -65,6 +67,7 @@ class Fields {
 struct FeatureValues {
   DType type = DType::kInvalid;
   Part list;
+  Part more;  // fields of the Feature, behind `list`, of which those of the same kind go on with it; mostly empty
 };
 // False when the Feature is damaged, at `*bad`.
 bool ReadFeature(const Part& feature, FeatureValues* values, size_t* bad);

@@ -1,5 +1,4 @@
 // DestroyResourceOp: removes a resource from its container.
-#include "kernels/state/state_machine.h"
 #include "kernels/state/variable_access.h"
 #include "troupe/shape_inference.h"
 
@@ -21,18 +20,18 @@ class DestroyResourceKernel {
   explicit DestroyResourceKernel(KernelInit& init) : ignore_(init.Attr<bool>("ignore_lookup_error")) {}
   absl::Status Compute(KernelContext& ctx) {
     const ResourceHandle& handle = *static_cast<const ResourceHandle*>(ctx.input(0).raw());
+    ResourceContainers* const containers = ctx.device()->containers();
     // Whoever still holds a handle must see that the value is gone.
     if (auto* slot = handle.As<VariableSlot>()) {
       state::VariableUpdate update(ctx);
       TROUPE_RETURN_IF_ERROR(update.Begin(slot));
-      update.Forget();
+      return Ignored(update.Destroy(handle, containers));
     }
-    const absl::Status s = ctx.device()->containers()->Delete(handle.container(), handle.name());
-    if (auto* state = handle.As<StateResource>(); state != nullptr && s.ok()) state->Drop();
-    return ignore_ && s.code() == absl::StatusCode::kNotFound ? absl::OkStatus() : s;
+    return Ignored(containers->Delete(handle.container(), handle.name()));
   }
 
  private:
+  absl::Status Ignored(absl::Status s) const { return ignore_ && absl::IsNotFound(s) ? absl::OkStatus() : s; }
   const bool ignore_;
 };
 TROUPE_KERNEL("DestroyResourceOp").Device("CPU").Class<DestroyResourceKernel>();

@@ -1,6 +1,9 @@
 #include "kernels/state/state_machine.h"
 
+#include <chrono>
 #include <map>
+#include <new>
+#include <thread>
 
 #include "graph/core/guarded.h"
 
@@ -90,7 +93,8 @@ void StateMachine::Open(const StateLetter& letter) {
         state = Save();
         break;
       case StateLetter::Kind::kDrop:
-        dropped_ = absl::AbortedError(StrCat(What(), " was dropped: its container was reset or restored"));
+        dropped_ = absl::AbortedError(
+            StrCat(What(), " was dropped: its container was reset or restored, or its session has ended"));
         AbortWaiting(dropped_, &answers);
         break;
     }
@@ -158,6 +162,17 @@ StateResource::StateResource(std::shared_ptr<StateMachine> machine)
 
 void StateResource::LiveIn(const ResourceContainers* containers) {
   if (const std::shared_ptr<StateHost> host = StateHostOf(containers)) mailbox_ = host->Open(machine_);
+}
+
+void StateResource::Drop() const noexcept {
+  // Who waits is told, however long memory is lacking.
+  for (;;) {
+    try {
+      return mailbox_->Send({StateLetter::Kind::kDrop, std::make_shared<StateRequest>()});
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 }
 
 void StateResource::Save(const StateVisitor& visit) const {

@@ -19,8 +19,9 @@
 //   waiting              the resource is dropped   7 as 6                                    answered
 //   (new)                asked after that          8 it is answered ABORTED                  answered
 //
-// A resource is dropped when its entry leaves its container: it was reset, restored or destroyed.
-// Nobody else will find it, so whoever waits would wait for ever.
+// A resource is dropped when its entry leaves its container (kernels/device/droppable.h): it was
+// destroyed, its container reset or restored, or its session has ended. Nobody else will find it,
+// so whoever waits would wait for ever.
 //
 // A kernel asks by AskState. It nearly always has its answer when Ask returns, since an actor that
 // nobody else asks runs on the asker's thread; otherwise the node waits (KernelContext::WaitFor),
@@ -46,6 +47,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "kernels/device/droppable.h"
 #include "troupe/kernel.h"
 #include "troupe/resource_state.h"
 
@@ -161,7 +163,7 @@ class StateHost {
 void SetStateHost(const ResourceContainers* containers, std::shared_ptr<StateHost> host);
 std::shared_ptr<StateHost> StateHostOf(const ResourceContainers* containers);
 
-class StateResource : public Resource {
+class StateResource : public Resource, public Droppable {
  public:
   explicit StateResource(std::shared_ptr<StateMachine> machine);
   // From now on the containers' host has its mailbox. REQUIRES: nobody has asked.
@@ -172,8 +174,7 @@ class StateResource : public Resource {
     request->Leave();
     mailbox_->Send({StateLetter::Kind::kWithdraw, std::move(request)});
   }
-  // Its entry has left its container.
-  void Drop() const { mailbox_->Send({StateLetter::Kind::kDrop, std::make_shared<StateRequest>()}); }
+  void Drop() const noexcept override;
   StateMailbox* mailbox() const { return mailbox_.get(); }
   const std::shared_ptr<StateMachine>& machine() const { return machine_; }
 

@@ -1,6 +1,9 @@
 #include "kernels/state/variable_access.h"
 
 #include <algorithm>
+#include <memory>
+
+#include "graph/core/guarded.h"
 
 namespace troupe::state {
 namespace {
@@ -67,13 +70,68 @@ absl::Status VariableUpdate::CheckReadable() const {
   return absl::OkStatus();
 }
 
+// How one update of one variable is taken back.
+struct VariableUpdate::Undo : std::enable_shared_from_this<Undo> {
+  std::shared_ptr<VariableSlot::Change> change;
+  // A share in the variable.
+  std::shared_ptr<Resource> share;
+  // The entry that Destroy removed; null containers: none.
+  ResourceContainers* containers = nullptr;
+  std::string container, name;
+
+  VariableSlot* slot() const { return static_cast<VariableSlot*>(share.get()); }
+  void Run();
+  void PutIntoContainer();
+};
+
+namespace {
+
+// Calls `f` when the slot is its caller's.
+void WithSlot(VariableSlot* slot, std::function<void()> f) {
+  const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForUpdate(&slot, 1);
+  ticket->WhenAdmitted([ticket, slot, f = std::move(f)] {
+    ticket->Take();
+    f();
+    slot->End();
+  });
+}
+
+}  // namespace
+
+void VariableUpdate::Undo::Run() {
+  WithSlot(slot(), [this, keep = shared_from_this()] {
+    slot()->TakeBack(change.get());
+    if (containers == nullptr) return;
+    // Perhaps where another update ends, to which nothing may be thrown. Without memory for the
+    // entry the name stays without a variable, as the step left it.
+    (void)Guarded("taking back a destroyed variable", [this] { PutIntoContainer(); });
+  });
+}
+
+void VariableUpdate::Undo::PutIntoContainer() {
+  const auto mine = std::static_pointer_cast<VariableSlot>(share);
+  const auto found = containers->LookUpOrCreate<VariableSlot>(container, name, [&mine] { return mine; });
+  if (!found.ok() || *found == mine) return;
+  // Somebody has asked for the name since, and so made a variable.
+  WithSlot(found->get(), [this, keep = shared_from_this(), other = *found] {
+    if (!other->untouched()) return;
+    (void)Guarded("taking back a destroyed variable", [this] {
+      return containers->Put({{container, name, share}}, {});
+    });
+  });
+}
+
 absl::Status VariableUpdate::Write() {
   if (CurrentNumericsCheck() != nullptr) [[unlikely]] {
-    before_ = std::make_unique<Before>();
-    for (int i = 0; i < n_; ++i) before_->values[i] = slots_[i]->value();
+    for (int i = 0; i < n_; ++i) TROUPE_RETURN_IF_ERROR(Log(i));
   }
   for (int i = 0; i < n_; ++i) TROUPE_RETURN_IF_ERROR(slots_[i]->MakeUnique());
-  for (int i = 0; i < n_; ++i) slots_[i]->BeginWriting();
+  for (int i = 0; i < n_; ++i) {
+    slots_[i]->BeginWriting();
+    // If it breaks off, the lost value is what is taken back.
+    if (undo_[i] != nullptr) [[unlikely]]
+      slots_[i]->Close(undo_[i]->change.get());
+  }
   whole_.emplace(static_cast<const std::atomic<bool>*>(nullptr));
   if (auto* probe = update_probe.load(std::memory_order_relaxed)) [[unlikely]]
     probe(ctx_.node());
@@ -81,29 +139,58 @@ absl::Status VariableUpdate::Write() {
 }
 
 absl::Status VariableUpdate::Commit() {
-  if (before_ != nullptr) [[unlikely]] {
+  if (undo_[0] != nullptr) [[unlikely]] {
     absl::Status finite;
     for (int i = 0; i < n_ && finite.ok(); ++i) finite = CheckNew(slots_[i]->value(), i);
-    for (int i = 0; i < n_; ++i) {
-      if (!finite.ok()) {
-        slots_[i]->PutBack(std::move(before_->values[i]), slots_[i]->version());
-      } else {
-        Log(i, std::move(before_->values[i]), slots_[i]->version());
-      }
+    if (!finite.ok()) {
+      for (int i = 0; i < n_; ++i) slots_[i]->TakeBack(undo_[i]->change.get());
+      return finite;
     }
-    TROUPE_RETURN_IF_ERROR(finite);
   }
-  for (int i = 0; i < n_; ++i) slots_[i]->Commit();
+  for (int i = 0; i < n_; ++i) {
+    slots_[i]->Commit();
+    if (undo_[i] != nullptr) [[unlikely]]
+      slots_[i]->Close(undo_[i]->change.get());
+  }
   return absl::OkStatus();
 }
 
 absl::Status VariableUpdate::Set(Tensor value) {
   if (CurrentNumericsCheck() != nullptr) [[unlikely]] {
     TROUPE_RETURN_IF_ERROR(CheckNew(value, 0));
-    Log(0, slots_[0]->value(), slots_[0]->version());
+    TROUPE_RETURN_IF_ERROR(Log(0));
   }
   old_ = slots_[0]->Exchange(std::move(value));
+  if (undo_[0] != nullptr) [[unlikely]]
+    slots_[0]->Close(undo_[0]->change.get());
   return absl::OkStatus();
+}
+
+Tensor VariableUpdate::Forget() {
+  if (CurrentNumericsCheck() != nullptr) [[unlikely]]
+    Log(0).IgnoreError();  // too late: nobody takes it back
+  return ForgetLogged();
+}
+
+Tensor VariableUpdate::ForgetLogged() {
+  Tensor value = slots_[0]->Forget();
+  if (undo_[0] != nullptr) [[unlikely]]
+    slots_[0]->Close(undo_[0]->change.get());
+  return value;
+}
+
+absl::Status VariableUpdate::Destroy(const ResourceHandle& handle, ResourceContainers* containers) {
+  if (CurrentNumericsCheck() != nullptr) [[unlikely]]
+    TROUPE_RETURN_IF_ERROR(Log(0));
+  old_ = ForgetLogged();
+  std::string container = handle.container(), name = handle.name();
+  const absl::Status s = containers->Delete(container, name);
+  if (s.ok() && undo_[0] != nullptr) [[unlikely]] {
+    undo_[0]->containers = containers;
+    undo_[0]->container = std::move(container);
+    undo_[0]->name = std::move(name);
+  }
+  return s;
 }
 
 absl::Status VariableUpdate::CheckNew(const Tensor& value, int i) const {
@@ -113,28 +200,21 @@ absl::Status VariableUpdate::CheckNew(const Tensor& value, int i) const {
                                NonFiniteText(found, value), "; the variable keeps the value that it had"));
 }
 
-// Notes how the update of variable `i`, whose version is `version` before it, is taken back.
-void VariableUpdate::Log(int i, Tensor before, uint64_t version) {
-  VariableSlot* const slot = slots_[i];
-  // A share in the variable: that of the handle by which the kernel knows it.
-  std::shared_ptr<Resource> share;
-  for (int k = 0; k < ctx_.num_inputs() && share == nullptr; ++k) {
+// Notes variable `i` before its update. CANCELLED when the step's updates have been taken back.
+absl::Status VariableUpdate::Log(int i) {
+  auto undo = std::make_shared<Undo>();
+  undo->change = slots_[i]->Note();
+  // The share is that of the handle by which the kernel knows the variable.
+  for (int k = 0; k < ctx_.num_inputs() && undo->share == nullptr; ++k) {
     const DType type = ctx_.node().input_types[k];
     if ((type != DType::kResource && !IsRef(type)) || !ctx_.has_input(k)) continue;
     const auto& handle = *static_cast<const ResourceHandle*>(ctx_.input(k).raw());
-    if (handle.As<VariableSlot>() == slot) share = handle.object();
+    if (handle.As<VariableSlot>() == slots_[i]) undo->share = handle.object();
   }
-  if (share == nullptr) return;
-  CurrentNumericsCheck()->log->Add([share, slot, version, before = std::move(before)] {
-    VariableSlot* slots[] = {slot};
-    const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForUpdate(slots, 1);
-    ticket->WhenAdmitted([ticket, share, slot, version, before] {
-      ticket->Take();
-      // What another step has made of it since stays.
-      if (slot->version() == version + 1) slot->PutBack(before, version);
-      slot->End();
-    });
-  });
+  if (undo->share != nullptr && !CurrentNumericsCheck()->log->Add([undo] { undo->Run(); }))
+    return absl::CancelledError("the step is over, and its updates have been taken back");
+  undo_[i] = std::move(undo);
+  return absl::OkStatus();
 }
 
 }  // namespace troupe::state

@@ -16,7 +16,8 @@
 // cuts its loops off: a step that is told to end waits for them.
 //
 // In a step that checks itself for NaN and infinities (kernels/numerics_check.h), Commit and Set
-// refuse a value that has some: the variables keep the values that they had, all of an update.
+// refuse a value that has some: the variables keep the values that they had, all of an update. What
+// its updates do, Forget and Destroy too, is logged there, so that it can be taken back.
 //
 // Thread rule: as for the kernel's context.
 #ifndef TROUPE_KERNELS_STATE_VARIABLE_ACCESS_H_
@@ -27,6 +28,7 @@
 #include "kernels/numerics_check.h"
 #include "kernels/state/variable_slot.h"
 #include "troupe/kernel.h"
+#include "troupe/resource_container.h"
 
 namespace troupe::state {
 
@@ -79,25 +81,28 @@ class VariableUpdate {
   // Instead of Write and Commit: sets the value.
   absl::Status Set(Tensor value);
   // Leaves the variable without a value; the one that it had, if any.
-  Tensor Forget() { return slots_[0]->Forget(); }
+  Tensor Forget();
+  // Forgets the value, and removes the variable's entry (`handle` names it) from its container.
+  // NOT_FOUND when there is none; the value is gone all the same. Taken back, the variable stands
+  // in its container again, unless the name is by then that of another one that has been updated.
+  absl::Status Destroy(const ResourceHandle& handle, ResourceContainers* containers);
 
  private:
   absl::Status BeginLate(VariableSlot* const* slots, int n);
-  // The values before the update, in a step that checks itself. While they are held, the update
-  // works on copies.
-  struct Before {
-    Tensor values[SlotTicket::kMaxSlots];
-  };
+  // In a step that checks itself.
+  struct Undo;
   absl::Status CheckNew(const Tensor& value, int i) const;
-  void Log(int i, Tensor before, uint64_t version);
+  absl::Status Log(int i);
+  Tensor ForgetLogged();
 
   KernelContext& ctx_;
   const SlotHolder holder_;
   int n_ = 0;
   VariableSlot* slots_[SlotTicket::kMaxSlots];  // in the order of Begin
   std::optional<ComputeThreads::LoopCancellation> whole_;
-  Tensor old_;                      // freed when nobody waits for it any more
-  std::unique_ptr<Before> before_;  // null in a step that does not check itself
+  Tensor old_;  // freed when nobody waits for it any more
+  // Of each variable; null in a step that does not check itself.
+  std::shared_ptr<Undo> undo_[SlotTicket::kMaxSlots];
 };
 
 // Called by each update when it begins to write: a test holds it there, or throws.

@@ -104,6 +104,40 @@ absl::Status VariableSlot::CheckReadable() const {
   return absl::OkStatus();
 }
 
+std::shared_ptr<VariableSlot::Change> VariableSlot::Note() {
+  changes_.erase(std::remove_if(changes_.begin(), changes_.end(), [](const auto& c) { return c.expired(); }),
+                 changes_.end());
+  auto change = std::make_shared<Change>();
+  change->before_ = value_;
+  change->version_ = version();
+  change->from_ = change->to_ = state_number_;
+  change->lost_ = lost_;
+  changes_.push_back(change);
+  return change;
+}
+
+void VariableSlot::TakeBack(Change* change) {
+  const uint64_t to = std::exchange(change->to_, change->from_);
+  if (to == change->from_) return;
+  if (state_number_ == to) {
+    value_ = std::move(change->before_);
+    lost_ = change->lost_;
+    state_number_ = change->from_;
+    initialized_.store(value_.valid() && !lost_, std::memory_order_release);
+    version_.store(change->version_, std::memory_order_release);
+    return;
+  }
+  for (const std::weak_ptr<Change>& c : changes_) {
+    const std::shared_ptr<Change> next = c.lock();
+    if (next == nullptr || next->from_ != to || next->to_ == to) continue;
+    next->before_ = std::move(change->before_);
+    next->version_ = change->version_;
+    next->from_ = change->from_;
+    next->lost_ = change->lost_;
+    return;
+  }
+}
+
 absl::Status VariableSlot::MakeUnique() {
   if (value_.BufferUnique()) return absl::OkStatus();
   Tensor copy = value_.Clone();
@@ -221,10 +255,15 @@ absl::Status VariableSlot::UpdateBy(const std::function<absl::Status(Tensor&)>& 
   } ending{this};
   TROUPE_RETURN_IF_ERROR(CheckReadable());
   TROUPE_RETURN_IF_ERROR(MakeUnique());
+  const uint64_t before = state_number_;
   BeginWriting();
   absl::Status status = f(value_);
-  lost_ = false;
-  if (status.ok()) Commit();
+  if (status.ok()) {
+    Commit();
+  } else {
+    lost_ = false;
+    state_number_ = before;
+  }
   return status;
 }
 

@@ -37,6 +37,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "troupe/resource.h"
 #include "troupe/status.h"
@@ -109,9 +110,13 @@ class VariableSlot : public Resource {
   // Makes the value's buffer unique (a copy when a snapshot is out).
   absl::Status MakeUnique();
   // From here to Commit the value may be half written; an update that ends in between has lost it.
-  void BeginWriting() { lost_ = true; }
+  void BeginWriting() {
+    lost_ = true;
+    state_number_ = ++last_number_;
+  }
   void Commit() {
     lost_ = false;
+    state_number_ = ++last_number_;
     initialized_.store(true, std::memory_order_release);
     version_.fetch_add(1, std::memory_order_release);
   }
@@ -121,19 +126,31 @@ class VariableSlot : public Resource {
     Commit();
     return value;
   }
-  // Takes back the last update, or one that is under way: the value and the version before it.
-  void PutBack(Tensor value, uint64_t version) {
-    value_ = std::move(value);
-    lost_ = false;
-    initialized_.store(value_.valid(), std::memory_order_release);
-    version_.store(version, std::memory_order_release);
-  }
   // Forgets the value.
   Tensor Forget() {
     initialized_.store(false, std::memory_order_release);
     lost_ = false;
+    state_number_ = ++last_number_;
     return std::exchange(value_, Tensor());
   }
+  // A change that its maker may take back. Noted before the change, with the value that there is
+  // until then; closed when it is made, or has begun to be. While it lives it holds that value, so
+  // the update works on a copy. Throws std::bad_alloc.
+  class Change {
+    friend class VariableSlot;
+    Tensor before_;
+    uint64_t version_ = 0;
+    uint64_t from_ = 0, to_ = 0;  // numbers of the states before and after; equal: nothing to do
+    bool lost_ = false;
+  };
+  std::shared_ptr<Change> Note();
+  void Close(Change* change) { change->to_ = state_number_; }
+  // The slot has what it had before the change, if nothing has happened to it since. What was made
+  // of it since stays: another update, a value that was forgotten, or lost. If that is itself a
+  // change that may be taken back, it then leads back to before this one.
+  void TakeBack(Change* change);
+  // True while the slot has never been changed, or all that was is taken back.
+  bool untouched() const { return state_number_ == 0; }
 
   // For threads that may wait, which kernels must not (variable_access.h).
   absl::StatusOr<Tensor> Read();
@@ -204,6 +221,10 @@ class VariableSlot : public Resource {
   const DType dtype_;
   mutable std::atomic<uint32_t> state_{0};
   bool lost_ = false;
+  // Of the update that has the slot. Each change gives the slot a state with a number of its own;
+  // taking it back gives the state before, with its number.
+  uint64_t state_number_ = 0, last_number_ = 0;
+  std::vector<std::weak_ptr<Change>> changes_;
   Place *first_ = nullptr, *last_ = nullptr;
   PartialTensorShape shape_;
   Tensor value_;

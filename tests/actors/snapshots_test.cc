@@ -5,15 +5,19 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <thread>
 
+#include "actors/signature/signature.h"
 #include "tests/actors/graphs.h"
+#include "tests/actors/signatures.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
+#include "troupe/queues.h"
 #include "troupe/shape_inference.h"
 #include "troupe/train/adam.h"
 
@@ -276,6 +280,47 @@ BOOST_AUTO_TEST_CASE(errors_name_the_resource) {
   CheckFails(session->RestoreState(good), absl::StatusCode::kCancelled, {});
 }
 
+BOOST_AUTO_TEST_CASE(what_one_device_refuses_is_restored_on_none) {
+  Scope root = Scope::NewRootScope();
+  std::vector<Variable> all;
+  for (const int device : {0, 1, 2}) {
+    all.emplace_back(root.WithOpName(StrCat("v", device)).WithDevice(StrCat("/device:CPU:", device)),
+                     Const(root, {1.0f, 2.0f}));
+  }
+  const Operation init = GlobalVariablesInitializer(root.WithOpName("init"));
+  SessionOptions options;
+  options.runtime_options = {.threads = 1, .cpu_devices = 3};
+  auto session = NewSession(root, options);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {init.name()}, nullptr));
+  const StateSnapshot good = SnapshotOf(*session);
+  BOOST_REQUIRE(good.entries.size() == 3u);
+  for (const Variable& v : all) TROUPE_REQUIRE_OK(session->Set(v, Tensor::Vector<float>({7, 8})));
+  const auto values = [&] {
+    std::string text;
+    for (const Variable& v : all) StrAppend(&text, session->Get(v).value().data<float>()[0], " ");
+    return text;
+  };
+  for (size_t refuses = 0; refuses < 3; ++refuses) {
+    for (const bool of_no_kind : {false, true}) {
+      StateSnapshot bad = good;
+      StateSnapshot::Entry& e = bad.entries[refuses];
+      if (of_no_kind) {
+        e.kind = "riddle";
+      } else {
+        for (auto& [key, t] : e.tensors) {
+          if (key == "value") t = Tensor::Vector<float>({1, 2, 3});
+          if (key == "shape") t = Tensor::Vector<int64_t>({3});
+        }
+      }
+      CheckFails(session->RestoreState(bad),
+                 of_no_kind ? absl::StatusCode::kUnimplemented : absl::StatusCode::kInvalidArgument, {e.name});
+      BOOST_TEST(values() == "7 7 7 ");
+    }
+  }
+  TROUPE_REQUIRE_OK(session->RestoreState(good));
+  BOOST_TEST(values() == "1 1 1 ");
+}
+
 // The numbers of an environment of the program's own.
 class Dice : public Env {
  public:
@@ -298,6 +343,40 @@ BOOST_AUTO_TEST_CASE(what_nobody_can_foresee_comes_from_the_environment) {
   Dice a, b;
   BOOST_TEST(numbers(&a) == numbers(&b));
   BOOST_TEST(numbers(nullptr) != numbers(nullptr));
+}
+
+// An enqueue waits for room on one device; the executor of its part on another, which is done,
+// dies.
+BOOST_AUTO_TEST_CASE(a_step_at_rest_with_a_dead_executor_holds_up_no_snapshot) {
+  const Scope root = Scope::NewRootScope();
+  const Queue q = Queue::Fifo(root.WithDevice("/device:CPU:1"), {DType::kFloat}, {.capacity = 1, .shapes = {{4}}});
+  const Output x = ops::RandomUniform(root.WithDevice("/device:CPU:0"), Const(root, {4}), DType::kFloat);
+  const std::string put = q.Enqueue(root.WithOpName("put"), {x}).name();
+  SessionOptions options;
+  options.runtime = Runtime::Start({.threads = 2, .cpu_devices = 2}).value();
+  const auto session = NewSession(root, options);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {put}, nullptr));
+  auto ended = std::make_shared<std::promise<absl::Status>>();
+  session->RunAsync({}, {}, {put}, [ended](absl::Status s, std::vector<Tensor>) { ended->set_value(s); });
+  const auto waits = [&] {
+    const std::vector<std::string> steps = session->RunningSteps();
+    return std::any_of(steps.begin(), steps.end(), [](const std::string& s) { return s.find("'put'") != s.npos; });
+  };
+  while (!waits()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::shared_ptr<Signature> signature = SignatureOf(*session, {}, {}, {put});
+  BOOST_REQUIRE(signature != nullptr);
+  std::vector<std::shared_ptr<Executor>> done;
+  signature->Leased([&](ExecutorSet* set, bool) {
+    for (const auto& e : set->executors()) {
+      if (e->state().part().device->name().ends_with("CPU:0")) done.push_back(e);
+    }
+  });
+  BOOST_REQUIRE(done.size() == 1u);
+  caf::anon_send_exit(done[0]->actor(), caf::exit_reason::kill);
+  while (!done[0]->dead()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  BOOST_TEST(session->SnapshotState({.between_steps = true, .timeout_ms = 20000}).status().ok());
+  TROUPE_REQUIRE_OK(session->Close());
+  BOOST_TEST(absl::IsCancelled(ended->get_future().get()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

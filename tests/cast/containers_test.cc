@@ -233,6 +233,50 @@ BOOST_AUTO_TEST_CASE(edge_10_restoring_is_all_or_nothing) {
   BOOST_TEST(v->Read().value().data<float>()[0] == 7);
 }
 
+BOOST_AUTO_TEST_CASE(edge_10_what_is_only_checked_changes_nothing) {
+  OneDevice one;
+  const auto v = one.Slot("v");
+  TROUPE_REQUIRE_OK(v->Assign(Tensor::Vector<float>({1, 2})));
+  restore_resources saved{one.AskContainer<resource_snapshot>(snapshot_resources{{"c"}}).entries, {"c"}, true};
+  one.Slot("later");
+  TROUPE_REQUIRE_OK(v->Assign(Tensor::Vector<float>({7, 8})));
+  TROUPE_REQUIRE_OK(one.AskContainer<resources_restored>(saved).status);
+  BOOST_TEST(one.Slot("v") == v);
+  BOOST_TEST(one.AskContainer<resource_list>(list_resources{}).entries.size() == 2u);
+  // It does not fit what is there now.
+  for (auto& [key, t] : saved.entries[0].tensors) {
+    if (key == "value") t = Tensor::Vector<float>({1, 2, 3});
+    if (key == "shape") t = Tensor::Vector<int64_t>({3});
+  }
+  const absl::Status refused = one.AskContainer<resources_restored>(saved).status;
+  BOOST_TEST(absl::IsInvalidArgument(refused), refused);
+  BOOST_TEST(refused.ToString().find("resource 'v' of container 'c'") != std::string::npos, refused);
+  BOOST_TEST(one.Slot("v") == v);
+}
+
+// Whatever it waits for: another session's update may take as long as that likes.
+BOOST_AUTO_TEST_CASE(a_snapshot_that_waits_ends_with_its_session) {
+  OneDevice one;
+  const auto v = one.Slot("v");
+  TROUPE_REQUIRE_OK(v->Assign(Tensor::Vector<float>({1, 2})));
+  BOOST_REQUIRE(v->TryBegin());
+  for (const bool between_steps : {false, true}) {
+    auto session = NewSession(Scope::NewRootScope(), one.options);
+    auto waiting = std::async(std::launch::async, [&] {
+      return session->SnapshotState({.containers = {"c"}, .between_steps = between_steps}).status();
+    });
+    BOOST_TEST((waiting.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout));
+    TROUPE_REQUIRE_OK(session->Close());
+    const bool ended = waiting.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    BOOST_TEST(ended);
+    if (!ended) v->End();
+    const absl::Status s = waiting.get();
+    BOOST_TEST(absl::IsCancelled(s), s);
+    BOOST_TEST(s.message() == "the session is closed");
+    if (!ended) break;
+  }
+}
+
 BOOST_AUTO_TEST_CASE(edge_11_a_snapshot_that_waits_for_a_dying_container_is_aborted) {
   OneDevice one;
   const auto v = one.Slot("v");

@@ -1,6 +1,9 @@
 // Steps in the lane of the thread that asks for them, blocking and lent: the edges of signature.h
 // and lend.cc that the scheduler has no part in. Nothing is delivered here unless the stage is told
 // to.
+#include <thread>
+
+#include "actors/threads/lane.h"
 #include "tests/cast/play.h"
 #include "troupe/shape_inference.h"
 
@@ -153,6 +156,44 @@ BOOST_AUTO_TEST_CASE(edge_8_a_lent_step_that_must_wait_goes_on_under_the_schedul
   std::exchange(gates, {}).front()(absl::OkStatus());
   BOOST_TEST(p.Go() == R"(
 executor <- doorbell | OK)");
+}
+
+// Counts its turns.
+struct Turns : public caf::resumable {
+  resume_result resume(caf::execution_unit*, size_t) override {
+    ++turns;
+    return again ? resume_later : awaiting_message;
+  }
+  void intrusive_ptr_add_ref_impl() override {}
+  void intrusive_ptr_release_impl() override {}
+  bool again = false;
+  int turns = 0;
+};
+
+BOOST_AUTO_TEST_CASE(who_is_woken_by_another_thread_does_not_wait_for_a_long_loop) {
+  Stage stage;
+  Turns loop, woken;
+  loop.again = true;
+  Lane lane(&stage.system());
+  lane.Own({&loop, &woken});
+  lane.Attach();
+  lane.exec_later(&loop);
+  BOOST_TEST(lane.DrainSome());
+  for (int i = 1; i <= 3; ++i) {
+    std::thread([&] { lane.remote()->exec_later(&woken); }).join();
+    BOOST_TEST(lane.Stirred());
+    BOOST_TEST(lane.DrainSome());
+    BOOST_TEST(woken.turns == i);
+    BOOST_TEST(loop.turns == i + 1);
+  }
+  loop.again = false;
+  BOOST_TEST(!lane.DrainSome());
+  std::thread([&] { lane.remote()->exec_later(&woken); }).join();
+  lane.Wait();
+  BOOST_TEST(!lane.DrainSome());
+  BOOST_TEST(woken.turns == 4);
+  BOOST_TEST(loop.turns == 5);
+  lane.Detach();
 }
 
 BOOST_AUTO_TEST_CASE(edges_9_and_10_a_lent_step_that_does_not_end_is_answered_by_the_clock_and_once) {

@@ -96,6 +96,29 @@ BOOST_FIXTURE_TEST_CASE(workers_edge_5_a_call_that_the_worker_took_with_it_is_an
       said);
 }
 
+// The news of the worker's death comes while the session that is being made asks it for its
+// devices.
+BOOST_FIXTURE_TEST_CASE(edge_18_a_session_that_is_made_while_the_worker_dies_is_told, Asked) {
+  Extend();
+  stage.Kill(Find("worker"));
+  stage.Inline([&] {
+    SessionOptions options;
+    options.lend_thread_us = 0;
+    options.runtime = runtime;
+    auto made = Session::Create(options);
+    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+    session = *std::move(made);
+  });
+  for (int i = 0; i < 3; ++i) {
+    stage.Advance(10ms);
+    stage.Play();
+  }
+  Extend();
+  AskCompile({"x"}, {"twice"});
+  stage.Play();
+  BOOST_TEST(said == "compile OK; ");
+}
+
 BOOST_FIXTURE_TEST_CASE(edge_7_a_users_actor_runs_steps, Asked) {
   Extend();
   caf::scoped_actor user(stage.system());
@@ -281,6 +304,54 @@ BOOST_FIXTURE_TEST_CASE(edge_18_a_death_is_told_in_a_message, Asked) {
   }
   BOOST_TEST(!!Find(device));
   BOOST_TEST(*runtime->impl()->news == 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(edges_12_and_18_a_death_is_told_again_when_the_actor_dies_with_the_news, Asked) {
+  Extend();
+  Warm(feeds, {"never"});
+  Start({"never"});
+  stage.Play();
+  const std::string device = "device:" + runtime->devices()[0].name;
+  stage.Kill(Find(device));
+  BOOST_TEST(stage.Deliver() == "device <- exit");
+  // The exit lies in the mailbox of the session's actor before the news.
+  stage.Kill(ActorOf(*session));
+  BOOST_TEST(stage.DeliverTo("worker") == "worker <- down");
+  BOOST_TEST(*runtime->impl()->news == 1);
+  BOOST_TEST(stage.DeliverTo("session") == "session <- exit");
+  BOOST_TEST(*runtime->impl()->news == 1);
+  stage.Play();
+  BOOST_TEST(State() == "running");
+  for (int i = 0; i < 100 && !ActorOf(*session); ++i) {
+    BOOST_TEST(!Find(device));
+    stage.Advance(1ms);
+    stage.Play();
+  }
+  BOOST_TEST(State() == "ABORTED");
+  BOOST_TEST(*runtime->impl()->news == 0);
+  for (int i = 0; i < 100 && !Find(device); ++i) {
+    stage.Advance(1ms);
+    stage.Play();
+  }
+  // What names the incarnation that is over is compiled anew.
+  Start({"twice"});
+  stage.Play();
+  BOOST_TEST(State() == "OK");
+}
+
+// The news goes to a session that ends before its next actor comes.
+BOOST_FIXTURE_TEST_CASE(edge_18_a_session_that_has_ended_holds_up_nobody, Asked) {
+  Extend();
+  const std::string device = "device:" + runtime->devices()[0].name;
+  stage.Kill(Find(device));
+  BOOST_TEST(stage.Deliver() == "device <- exit");
+  stage.Kill(ActorOf(*session));
+  BOOST_TEST(stage.DeliverTo("worker") == "worker <- down");
+  BOOST_TEST(stage.DeliverTo("session") == "session <- exit");
+  BOOST_TEST(*runtime->impl()->news == 1);
+  TROUPE_REQUIRE_OK(session->Close());
+  BOOST_TEST(*runtime->impl()->news == 0);
+  stage.Play();
 }
 
 BOOST_FIXTURE_TEST_CASE(edges_9_to_11_close_ends_what_runs_and_refuses_what_comes, Asked) {

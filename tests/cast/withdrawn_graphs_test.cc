@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "actors/session/session_impl.h"
 #include "kernels/device/session_containers.h"
 #include "tests/cast/asked.h"
 
@@ -207,6 +208,66 @@ BOOST_FIXTURE_TEST_CASE(worker_edge_6_nothing_is_left_of_a_session_that_has_ende
   // Nothing is worked on: what was made before goes at once.
   logic->Withdraw({"test", 0});
   BOOST_TEST(states() == 0u);
+}
+
+struct Ended : Withdrawn {
+  Ended() {
+    Extend();
+    register_graph request;
+    request.session = session->impl()->id;
+    request.compile = 70;
+    job = work.Begin(request);
+    request.session = "other";
+    others = work.Begin(request);
+  }
+  ~Ended() { work.End(*others); }
+  class State : public Resource {
+   public:
+    std::string DebugString() const override { return "state"; }
+  };
+  // As work does that ends after the session has cleared its own.
+  void MakeState() {
+    TROUPE_REQUIRE_OK(
+        containers
+            ->LookUpOrCreate<State>(OwnState(session->impl()->id), "late", [] { return std::make_shared<State>(); })
+            .status());
+  }
+  GraphsInWork& work = *runtime->impl()->tasks[0].in_work;
+  ResourceContainers* const containers = runtime->impl()->devices[0]->containers();
+  std::shared_ptr<GraphsInWork::Job> job, others;
+};
+
+// The worker dies with the message in its mailbox. What it has left goes on meanwhile.
+BOOST_FIXTURE_TEST_CASE(worker_edge_6_the_end_of_a_session_is_not_lost_with_its_worker, Ended) {
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(stage.DeliverTo("session") == "session <- compile_request");
+  stage.Kill(Find("worker"));
+  AskClose();
+  BOOST_TEST(stage.DeliverTo("session") == "session <- close_request");
+  MakeState();
+  BOOST_TEST(stage.DeliverTo("worker") == "worker <- register_graph");
+  BOOST_TEST(containers->List().size() == 1u);
+  BOOST_TEST(stage.DeliverTo("worker") == "worker <- exit");
+  BOOST_TEST(containers->List().empty());
+  BOOST_TEST(job->withdrawn.load());
+  BOOST_TEST(!others->withdrawn.load());
+  BOOST_TEST(work.End(*job));
+  stage.Play();
+}
+
+BOOST_FIXTURE_TEST_CASE(worker_edge_6_a_session_may_end_while_its_worker_is_down, Ended) {
+  stage.Kill(Find("worker"));
+  AskCompile({"x"}, {"twice"});
+  BOOST_TEST(stage.DeliverTo("session") == "session <- compile_request");
+  stage.Play();
+  BOOST_TEST(std::exchange(said, "") == "compile ABORTED; ");
+  BOOST_TEST(!Find("worker"));
+  AskClose();
+  MakeState();
+  BOOST_TEST(Go() == R"(
+session <- close_request | close OK; )");
+  BOOST_TEST(containers->List().empty());
+  BOOST_TEST(work.End(*job));
 }
 
 }  // namespace

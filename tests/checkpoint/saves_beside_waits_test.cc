@@ -8,6 +8,7 @@
 #include "tests/actors/graphs.h"
 #include "troupe/emit.h"
 #include "troupe/op_def.h"
+#include "troupe/queues.h"
 #include "troupe/shape_inference.h"
 #include "troupe/train/saver.h"
 
@@ -145,6 +146,57 @@ BOOST_AUTO_TEST_CASE(each_gradient_is_in_the_variable_or_held) {
       for (const Output& h : r.held) held += static_cast<float>(RunOne(*again, {}, h).scalar<int32_t>());
       BOOST_TEST(r.Number(*again, r.w) + held == 2 * r.Number(*again, r.applied), path);
     }
+  }
+}
+
+// Training in step with each other: a worker puts its gradient in and waits for a token, which the
+// chief gives for gradients of all. No order of the steps stops that circle from its end, so it is
+// let go on until a round is over.
+BOOST_AUTO_TEST_CASE(workers_and_a_chief_that_wait_for_each_other_in_a_circle_are_saved) {
+  constexpr int kWorkers = 2, kSaves = 4;
+  const Scope root = Scope::NewRootScope();
+  const Variable w(root.WithOpName("w"), 0.0f), done(root.WithOpName("done"), 0.0f);
+  const Output acc =
+      EmitOp(root, "ResourceConditionalAccumulator", {},
+             {{"dtype", DType::kFloat}, {"shape", PartialTensorShape(TensorShape())}, {"reduction_type", "SUM"}})
+          .output(0);
+  const Queue tokens = Queue::Fifo(root, {DType::kInt32}, {.shapes = {TensorShape()}});
+  const Operation put = EmitOp(root, "ResourceAccumulatorApplyGradient",
+                               {acc, Const(root, int64_t{1} << 40), Const(root, 1.0f)}, {{"dtype", DType::kFloat}});
+  const Output token = tokens.Dequeue(root.WithControlDependencies({put}))[0];
+  const Operation worker(done.AssignAdd(root.WithControlDependencies(token), 1.0f));
+  const Output sum =
+      EmitOp(root, "ResourceAccumulatorTakeGradient", {acc, Const(root, kWorkers)}, {{"dtype", DType::kFloat}})
+          .output(0);
+  const Output updated = w.AssignAdd(root, sum);
+  const Operation chief = tokens.EnqueueMany(root.WithControlDependencies(updated), {Const(root, {0, 0})});
+  const Output held = EmitOp(root, "ResourceAccumulatorNumAccumulated", {acc}).output(0);
+  const Operation init = GlobalVariablesInitializer(root);
+  const Output read_w = w.Read(root), read_done = done.Read(root);
+  Saver saver(root, {.max_to_keep = 0});
+  auto session = NewSession(root);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  std::vector<std::thread> threads;
+  for (const Operation& step : {worker, worker, chief}) {
+    threads.emplace_back([&session, step] {
+      while (session->Run({}, {}, {step}, nullptr).ok()) {
+      }
+    });
+  }
+  std::vector<std::string> saved;
+  for (int i = 0; i < kSaves; ++i) {
+    const auto path = saver.Save(*session, "mem://circle/m", SaveOptions{.global_step = i, .timeout_ms = 20'000});
+    BOOST_TEST(path.ok(), path.status());
+    if (path.ok()) saved.push_back(*path);
+  }
+  session->Close().IgnoreError();
+  for (std::thread& t : threads) t.join();
+  for (const std::string& path : saved) {
+    auto again = NewSession(root);
+    TROUPE_REQUIRE_OK(saver.Restore(*again, path));
+    const float gradients =
+        RunOne(*again, {}, read_w).scalar<float>() + static_cast<float>(RunOne(*again, {}, held).scalar<int32_t>());
+    BOOST_TEST(gradients == RunOne(*again, {}, read_done).scalar<float>(), path);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "troupe/lookup.h"
 #include "troupe/readers.h"
 #include "troupe/train/bucket.h"
+#include "troupe/train/dataset_hook.h"
 #include "troupe/train/coordinator.h"
 #include "troupe/train/file_writer.h"
 #include "troupe/train/global_step.h"
@@ -82,6 +83,17 @@ BOOST_AUTO_TEST_CASE(sample_of_monitored_sessions) {
     // [/include/troupe/train/monitored_session.h]
     // clang-format on
     BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  }
+  {
+    const Dataset data = Dataset::FromTensors({Tensor::Vector<float>({1, 2}), Tensor::Vector<float>({3, 4})});
+    const Output x = ops::Placeholder(root, DType::kFloat), y = ops::Placeholder(root, DType::kFloat);
+    // clang-format off
+    // [include/troupe/train/dataset_hook.h]
+    train::MonitoredTrainingOptions options{.checkpoint_folder = "mem://elements"};
+    options.hooks.push_back(std::make_shared<train::DatasetHook>(data, NameList{x, y}));
+    // [/include/troupe/train/dataset_hook.h]
+    // clang-format on
+    BOOST_TEST(options.hooks.size() == 1u);
   }
   // clang-format off
   // [include/troupe/train/hooks.h]

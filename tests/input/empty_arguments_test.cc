@@ -179,6 +179,66 @@ BOOST_AUTO_TEST_CASE(savers_and_models) {
   });
 }
 
+BOOST_AUTO_TEST_CASE(branches_and_loops) {
+  using Branch = std::function<Output(const Scope&)>;
+  using Branches = std::function<OutputList(const Scope&)>;
+  const Branch one = [](const Scope& s) { return Const(s, 1); };
+  const Branches ones = [](const Scope& s) { return OutputList{Const(s, 1)}; };
+  const auto same = [](const Scope&, const Output& v) { return v; };
+  const auto same_list = [](const Scope&, const OutputList& v) { return v; };
+  const auto built = [](std::function<void(const Scope&)> build) {
+    return [build = std::move(build)] {
+      const Scope root = Scope::NewRootScope();
+      build(root);
+      const absl::Status s = root.status();
+      BOOST_TEST(absl::IsInvalidArgument(s), s);
+      BOOST_TEST(s.ToString().find("empty_arguments_test.cc:") != std::string::npos, s);
+      return s;
+    };
+  };
+  WalkThrough({
+      {"Cond without a true branch", built([&](const Scope& s) { Cond(s, Const(s, true), Branch(), one); })},
+      {"Cond without a false branch", built([&](const Scope& s) { Cond(s, Const(s, true), one, Branch()); })},
+      {"CondList", built([&](const Scope& s) { CondList(s, Const(s, true), nullptr, nullptr); })},
+      {"Case without branches", built([&](const Scope& s) { Case(s, {}, nullptr); })},
+      {"Case with an empty branch", built([&](const Scope& s) {
+         Case(s, {{Const(s, true), ones}, {Const(s, true), nullptr}}, ones);
+       })},
+      {"Case without the rest", built([&](const Scope& s) {
+         Case(s, {{Const(s, true), ones}}, nullptr);
+       })},
+      {"While without a condition", built([&](const Scope& s) { While(s, Input(Const(s, 1)), nullptr, same); })},
+      {"While without a body", built([&](const Scope& s) {
+         While(
+             s, Input(Const(s, 1)), [](const Scope& l, const Output& v) { return ops::Less(l, v, 3); }, nullptr);
+       })},
+      {"While of a list without a condition",
+       built([&](const Scope& s) { While(s, InputList{Const(s, 1)}, nullptr, same_list); })},
+      {"While with a bound, without a body", built([&](const Scope& s) {
+         While(s, InputList{Const(s, 1)}, [](const Scope& l, const OutputList& v) { return ops::Less(l, v[0], 3); },
+               nullptr, {.maximum_iterations = 2});
+       })},
+      {"Map", built([&](const Scope& s) {
+         Map(s, Const(s, {1, 2}), nullptr);
+       })},
+      {"Map of a list", built([&](const Scope& s) {
+         Map(s, OutputList{Const(s, {1, 2})}, nullptr);
+       })},
+      {"Fold", built([&](const Scope& s) {
+         Fold(s, Const(s, {1, 2}), 0, nullptr);
+       })},
+      {"Fold of a list", built([&](const Scope& s) {
+         Fold(s, OutputList{Const(s, {1, 2})}, {}, nullptr);
+       })},
+      {"Scan", built([&](const Scope& s) {
+         Scan(s, Const(s, {1, 2}), 0, nullptr);
+       })},
+      {"Scan of a list", built([&](const Scope& s) {
+         Scan(s, OutputList{Const(s, {1, 2})}, {}, nullptr);
+       })},
+  });
+}
+
 BOOST_AUTO_TEST_CASE(variables_and_optimizers) {
   const Variable none;
   train::GradientDescent descent(0.1f);

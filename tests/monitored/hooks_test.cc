@@ -239,6 +239,22 @@ BOOST_AUTO_TEST_CASE(a_step_that_checks_itself_names_the_node_and_updates_nothin
   Counting d;
   d.hooks = {std::make_shared<NumericsHook>(Every{.steps = 2})};
   BOOST_TEST(d.Run(*d.Start(), 100, &s) == 100);  // the fourth step is not looked at
+  // A step that was not done does not count, and is checked when it is done again.
+  NumericsHook hook(Every{.steps = 2}, "mem://nan");
+  const auto step = [&](bool done) {
+    RunContext context(*session->session(), {}, {}, {});
+    const absl::StatusOr<RunArgs> args = hook.BeforeRun(context);
+    BOOST_REQUIRE(args.ok());
+    BOOST_TEST((args->numerics_folder == (args->check_numerics ? "mem://nan" : "")));
+    if (done) REQUIRE_OK(hook.AfterRun(context, {}));
+    return args->check_numerics;
+  };
+  REQUIRE_OK(hook.Begin(c.root));
+  BOOST_TEST(step(false));
+  BOOST_TEST(step(true));
+  BOOST_TEST(!step(false));
+  BOOST_TEST(!step(true));
+  BOOST_TEST(step(true));
 }
 
 BOOST_AUTO_TEST_CASE(a_step_waits_for_others) {

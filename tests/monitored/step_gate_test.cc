@@ -2,6 +2,7 @@
 #include "actors/snapshot/step_gate.h"
 
 #include <boost/test/unit_test.hpp>
+#include <mutex>
 #include <thread>
 
 #include "actors/threads/actor_thread.h"
@@ -11,7 +12,8 @@ namespace {
 
 struct Closed {
   std::shared_ptr<std::atomic<bool>> flag = std::make_shared<std::atomic<bool>>(false);
-  StepGate gate{flag};
+  const std::shared_ptr<StepWatch> watch = std::make_shared<StepWatch>(std::make_shared<ThreadClock>(), nullptr);
+  StepGate gate{flag, watch};
 };
 
 // Runs `work` while the gate is shut: as soon as it is, and until it returns.
@@ -138,9 +140,15 @@ BOOST_AUTO_TEST_CASE(edge_3_a_run_that_waits_is_ended_by_its_deadline_its_token_
 BOOST_AUTO_TEST_CASE(edge_4_a_call_that_is_queued_begins_or_is_ended) {
   Closed c;
   CancellationToken token;
+  std::mutex mu;
   std::vector<std::string> told;
+  const auto count = [&] {
+    std::lock_guard<std::mutex> lock(mu);
+    return told.size();
+  };
   const auto tell = [&](std::string name) {
-    return [&told, name = std::move(name)](const absl::Status& s) {
+    return [&, name = std::move(name)](const absl::Status& s) {
+      std::lock_guard<std::mutex> lock(mu);
       told.push_back(StrCat(name, " ", absl::StatusCodeToString(s.code())));
     };
   };
@@ -153,12 +161,12 @@ BOOST_AUTO_TEST_CASE(edge_4_a_call_that_is_queued_begins_or_is_ended) {
       token.Cancel();
     }
     // Until both that end have been told.
-    return told.size() < 2 ? 1 : 0;
+    return count() < 2 ? 1 : 0;
   };
   BOOST_TEST(c.gate
                  .WhileShut(SteadyTime::max(), busy,
                             [&] {
-                              BOOST_TEST(told.size() == 2u);
+                              BOOST_TEST(count() == 2u);
                               return absl::OkStatus();
                             })
                  .ok());
@@ -167,20 +175,67 @@ BOOST_AUTO_TEST_CASE(edge_4_a_call_that_is_queued_begins_or_is_ended) {
   BOOST_TEST(StrJoin(told, ", ") == "b CANCELLED, c DEADLINE_EXCEEDED, a OK");
 }
 
+BOOST_AUTO_TEST_CASE(edge_4_queued_calls_end_with_the_session) {
+  Closed c;
+  int told = 0;
+  const auto queue = [&] {
+    return c.gate.Queue({}, nullptr, [&](const absl::Status& s) {
+      BOOST_TEST(absl::IsCancelled(s), s);
+      ++told;
+    });
+  };
+  BOOST_TEST(Shut(c.gate, [&] {
+               BOOST_TEST(queue());
+               c.flag->store(true);
+               BOOST_TEST(told == 0);
+               c.gate.EndQueued();
+               BOOST_TEST(told == 1);
+               // One that comes later.
+               BOOST_TEST(queue());
+               BOOST_TEST(told == 2);
+             }).ok());
+  BOOST_TEST(told == 2);
+}
+
+// What has ended is forgotten although the gate stays shut.
+BOOST_AUTO_TEST_CASE(calls_that_have_ended_do_not_pile_up) {
+  Closed c;
+  const auto kept = std::make_shared<int>(0);
+  BOOST_TEST(Shut(c.gate, [&] {
+               for (int i = 0; i < 1000; ++i) {
+                 CancellationToken token;
+                 token.Cancel();
+                 std::atomic<bool> ended{false};
+                 BOOST_TEST(c.gate.Queue({}, &token, [&ended, kept](const absl::Status&) { ended = true; }));
+                 while (!ended) std::this_thread::yield();
+               }
+               BOOST_TEST(c.watch->size() == 0u);
+             }).ok());
+  BOOST_TEST(kept.use_count() == 1);
+}
+
 // The caller's token may be gone by then; that of a call that came through an actor always is.
 BOOST_AUTO_TEST_CASE(a_queued_call_needs_no_token_of_its_caller) {
   Closed c;
   CancellationToken kept;
+  std::mutex mu;
   absl::Status told;
+  const auto heard = [&] {
+    std::lock_guard<std::mutex> lock(mu);
+    return told;
+  };
   const auto queue = [&] {
     const auto gone = std::make_unique<CancellationToken>(kept);
-    BOOST_TEST(c.gate.Queue({}, gone.get(), [&](absl::Status s) { told = std::move(s); }));
+    BOOST_TEST(c.gate.Queue({}, gone.get(), [&](absl::Status s) {
+      std::lock_guard<std::mutex> lock(mu);
+      told = std::move(s);
+    }));
   };
   int looks = 0;
   const auto busy = [&] {
     if (++looks == 1) queue();
     if (looks == 3) kept.Cancel();
-    return told.ok() ? 1 : 0;
+    return heard().ok() ? 1 : 0;
   };
   BOOST_TEST(c.gate.WhileShut(SteadyTime::max(), busy, [] { return absl::OkStatus(); }).ok());
   BOOST_TEST(absl::IsCancelled(told), told);
@@ -189,7 +244,7 @@ BOOST_AUTO_TEST_CASE(a_queued_call_needs_no_token_of_its_caller) {
 // Whoever waits in such a callback for the gate would keep it shut.
 BOOST_AUTO_TEST_CASE(what_is_called_at_the_gate_may_not_block) {
   Closed c;
-  int told = 0;
+  std::atomic<int> told{0};
   const auto queue = [&](const Deadline& deadline) {
     BOOST_TEST(c.gate.Queue(deadline, nullptr, [&](absl::Status) {
       BOOST_TEST(MustNotBlockHere());

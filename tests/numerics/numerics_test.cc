@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <future>
 #include <limits>
+#include <thread>
 
 #include <unistd.h>
 
+#include "tests/checkpoint/held_files.h"
 #include "troupe/files.h"
 #include "troupe/node_builder.h"
 #include "troupe/train/adam.h"
@@ -251,6 +253,54 @@ BOOST_FIXTURE_TEST_CASE(an_update_of_another_step_since_is_left, Undone) {
   BOOST_TEST(session->Get(v)->scalar<float>() == 100);
 }
 
+BOOST_FIXTURE_TEST_CASE(two_steps_that_fail_leave_nothing_of_either, Undone) {
+  for (const int first_to_fail : {0, 1}) {
+    auto session = NewSession(root);
+    REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+    std::string steps[2];
+    for (std::string& step : steps) {
+      const auto handle = session->PartialRunSetup(Checked(), {x}, {twice, log}, {});
+      BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+      step = *handle;
+      REQUIRE_OK(session->PartialRun(step, {}, {twice}, &out));
+    }
+    BOOST_TEST(session->Get(v)->scalar<float>() == 7);
+    for (const int i : {first_to_fail, 1 - first_to_fail})
+      BOOST_TEST(Says(session->PartialRun(steps[i], {{x, bad}}, {log}, &out), "node 'log'"));
+    BOOST_TEST(session->Get(v)->scalar<float>() == 1);
+    BOOST_TEST(absl::IsFailedPrecondition(session->Get(fresh).status()));
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_variable_that_was_destroyed_is_there_again, Fixture) {
+  const Output x = ops::Placeholder(root, DType::kFloat, {.shape = TensorShape()});
+  const Variable v(root.WithOpName("v"), 1.0f);
+  const Operation destroy = ops::DestroyResourceOp(root.WithControlDependencies(v.AssignAdd(root, 1.0f)), v.handle());
+  const Output log = ops::Log(root.WithOpName("log").WithControlDependencies({destroy}), x);
+  const Output destroyed = Const(root.WithControlDependencies({destroy}), 1);
+  // Asks for the variable when it is destroyed, which makes another of the name.
+  const Output there = ops::VarIsInitializedOp(root, v.handle());
+  const Tensor bad = Tensor::Scalar(-1.0f), one = Tensor::Scalar(1.0f);
+  auto session = NewSession(root);
+  for (const bool asked : {false, true}) {
+    REQUIRE_OK(session->Run({}, {}, {v.initializer()}, nullptr));
+    for (int i = 0; i < 2; ++i) {
+      const auto handle = session->PartialRunSetup(Checked(), {x}, {destroyed, log}, {});
+      BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+      REQUIRE_OK(session->PartialRun(*handle, {}, {destroyed}, &out));
+      if (asked) {
+        REQUIRE_OK(session->Run({}, {there}, {}, &out));
+        BOOST_TEST(!out[0].scalar<bool>());
+      }
+      BOOST_TEST(Says(session->PartialRun(*handle, {{x, bad}}, {log}, &out), "node 'log'"));
+      BOOST_REQUIRE_MESSAGE(session->Get(v).ok(), session->Get(v).status());
+      BOOST_TEST(session->Get(v)->scalar<float>() == 1);
+    }
+  }
+  REQUIRE_OK(session->Run(Checked(), {{x, one}}, {log}, {}, &out, nullptr));
+  BOOST_TEST(absl::IsFailedPrecondition(session->Get(v).status()));
+}
+
 BOOST_FIXTURE_TEST_CASE(partial_asynchronous_and_prepared_steps_are_checked, Undone) {
   auto session = NewSession(root);
   REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
@@ -377,6 +427,67 @@ BOOST_AUTO_TEST_CASE(the_folder_holds_the_inputs_of_the_node) {
   const std::string variable = *files::Read(files::Join(files::Join(folder, second), "0.npy"));
   std::memcpy(at, variable.data() + variable.size() - sizeof(at), sizeof(at));
   BOOST_TEST((at[0] == 1 && at[1] == 3e38f));
+}
+
+// A disk that does not answer holds up neither the other nodes of the step nor its deadline.
+BOOST_AUTO_TEST_CASE(nobody_but_the_node_waits_for_the_disk) {
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = TensorShape()});
+  const Output z = ops::Placeholder(root.WithOpName("z"), DType::kFloat, {.shape = TensorShape()});
+  const Output big = ops::Placeholder(root.WithOpName("big"), DType::kFloat, {.shape = {300, 300}});
+  // In the turn, and as a job.
+  const Output logs[] = {ops::Log(root, x), ops::MatMul(root, ops::Mul(root, big, x), big)};
+  const Output other = ops::Neg(root, z), last = ops::Neg(root, other);
+  Tensor many(DType::kFloat, {300, 300});
+  std::fill_n(many.data<float>(), many.num_elements(), 1e38f);
+  auto session = NewSession(root, {.runtime_options = {.threads = 4}});
+  const Tensor bad = Tensor::Scalar(-1.0f);
+  for (int i = 0; i < 2; ++i) {
+    struct Disk {
+      Gate asked, answers;
+    };
+    const auto disk = std::make_shared<Disk>();
+    const std::string scheme = StrCat("numerics", ::getpid(), ".", i), folder = scheme + "://dumps";
+    REQUIRE_OK(
+        files::RegisterFileSystem(scheme, std::make_shared<HeldFiles>([disk](std::string_view op, const std::string&) {
+                                    if (op != "MakeDirectory") return;
+                                    disk->asked.Open();
+                                    disk->answers.Wait();
+                                  })));
+    const auto handle = session->PartialRunSetup(Checked(folder), {x, big, z}, {logs[i], other, last}, {});
+    BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+    RunOptions in_time;
+    in_time.timeout_ms = 20'000;
+    absl::Status failed;
+    std::thread fails([&] {
+      std::vector<Tensor> none;
+      failed = session->PartialRun(*handle, {{x, bad}, {big, many}}, {logs[i]}, &none);
+    });
+    disk->asked.Wait();
+    const absl::Status s = session->PartialRun(in_time, *handle, {{z, bad}}, {other}, &out);
+    BOOST_TEST(s.ok(), s);
+    disk->answers.Open();
+    fails.join();
+    BOOST_TEST(Says(failed, "; its inputs are in '" + folder + "/step_"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_deadline_does_not_wait_for_the_disk) {
+  const auto answers = std::make_shared<Gate>();
+  const std::string scheme = StrCat("late", ::getpid());
+  REQUIRE_OK(files::RegisterFileSystem(
+      scheme, std::make_shared<HeldFiles>([answers](std::string_view, const std::string&) { answers->Wait(); })));
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = TensorShape()});
+  const Variable v(root.WithOpName("v"), 1.0f);
+  const Output log = ops::Log(root.WithOpName("log").WithControlDependencies(v.AssignAdd(root, 1.0f)), x);
+  auto session = NewSession(root);
+  REQUIRE_OK(session->Run({}, {}, {v.initializer()}, nullptr));
+  RunOptions late = Checked(scheme + "://dumps");
+  late.timeout_ms = 200;
+  const absl::Status s = session->Run(late, {{x, Tensor::Scalar(-1.0f)}}, {log}, {}, &out, nullptr);
+  BOOST_TEST(absl::IsDeadlineExceeded(s));
+  BOOST_TEST(Says(s, "its inputs to be written below '" + scheme + "://dumps', since output 0 (float32 []) has 1 NaN"));
+  BOOST_TEST(session->Get(v)->scalar<float>() == 1);
+  answers->Open();
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_that_cannot_be_written_is_told_beside_the_error) {

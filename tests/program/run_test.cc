@@ -326,7 +326,8 @@ BOOST_AUTO_TEST_CASE(mistakes_of_usage_end_with_2) {
     BOOST_TEST(e.status == 2, StrJoin(arguments, " "));
     BOOST_TEST(e.err != "");
   }
-  const std::string commands = "the commands are run, ops, graph and checkpoint (troupe --help says more)\n";
+  const std::string commands =
+      "the commands are run, ops, graph, checkpoint, serve and status (troupe --help says more)\n";
   BOOST_TEST(RunProgram({}).err == "troupe: name a command: " + commands);
   BOOST_TEST(RunProgram({"frob", "--help"}).err == "troupe: there is no command 'frob'; " + commands);
   const Ended nothing = Run({});

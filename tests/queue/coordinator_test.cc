@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(edges_8_to_10_of_a_runner_a_close_that_is_cut_off_is_done_a
 
 // Numbers 0, 1, ... flow from `numbers`, which the test fills, to `out`.
 struct Pipeline {
-  explicit Pipeline(int64_t capacity, int steps_at_a_time = 1, int64_t operation_timeout_ms = 0) {
+  explicit Pipeline(int64_t capacity, int steps_at_a_time = 1) {
     numbers = Queue::Fifo(root.WithOpName("numbers"), {DType::kInt32}, {.shapes = {TensorShape()}});
     out = Queue::Fifo(root.WithOpName("out"), {DType::kInt32}, {.capacity = capacity, .shapes = {TensorShape()}});
     x = ops::Placeholder(root.WithOpName("x"), DType::kInt32);
@@ -179,7 +179,6 @@ struct Pipeline {
     size = out.Size(root);
     SessionOptions options;
     options.runtime = Runtime::Start({.threads = 2}).value();
-    options.operation_timeout_ms = operation_timeout_ms;
     session = NewSession(root, options);
   }
   void Fill(int n) {
@@ -207,20 +206,6 @@ BOOST_AUTO_TEST_CASE(runners_fill_a_queue_and_close_it) {
   const Tensor all = RunOne(*p.session, {}, p.many);
   BOOST_TEST(all.num_elements() == 500);
   BOOST_TEST(std::accumulate(all.data<int32_t>(), all.data<int32_t>() + 500, 0) == 500 * 499 / 2 + 500 * 100);
-}
-
-// The session's default deadline is for the program's steps: a runner may wait for room for long.
-BOOST_AUTO_TEST_CASE(runners_have_no_deadline) {
-  Pipeline quick(2, 1, 500);
-  Coordinator coordinator(*quick.session);
-  TROUPE_REQUIRE_OK(StartQueueRunners(*quick.session, coordinator, *quick.root.graph()));
-  // Its enqueues wait for numbers, longer than half a second.
-  std::this_thread::sleep_for(std::chrono::milliseconds(900));
-  BOOST_TEST(!coordinator.ShouldStop());
-  RunOptions slow;
-  slow.timeout_ms = -1;
-  TROUPE_REQUIRE_OK(quick.session->Run(slow, {}, {}, {quick.close}, nullptr, nullptr));
-  TROUPE_REQUIRE_OK(coordinator.Join());
 }
 
 BOOST_AUTO_TEST_CASE(a_stop_ends_runners_that_wait) {

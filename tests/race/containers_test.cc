@@ -4,11 +4,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "kernels/device/droppable.h"
 #include "kernels/random/random_state.h"
 #include "tests/race/threads.h"
 #include "troupe/resource_container.h"
@@ -44,6 +47,72 @@ BOOST_AUTO_TEST_CASE(an_entry_is_made_once) {
     BOOST_TEST(alive == 1);
     BOOST_TEST(wrong.count() == 0);
   }
+}
+
+struct Told : Resource, Droppable {
+  std::string DebugString() const override { return "one that is told"; }
+  void Drop() const noexcept override {
+    if (asks != nullptr) (void)asks->List();  // no lock is held
+    drops.fetch_add(1, std::memory_order_relaxed);
+  }
+  ResourceContainers* asks = nullptr;
+  mutable std::atomic<int> drops{0};
+};
+
+BOOST_AUTO_TEST_CASE(who_leaves_a_container_is_told) {
+  ResourceContainers containers;
+  const auto make = [&](const std::function<void()>& meanwhile = nullptr) {
+    return containers
+        .LookUpOrCreate<Told>("c", "n",
+                              [&] {
+                                if (meanwhile) meanwhile();
+                                auto made = std::make_shared<Told>();
+                                made->asks = &containers;
+                                return made;
+                              })
+        .value();
+  };
+  const auto cleared = make();
+  containers.Clear("other");
+  BOOST_TEST(cleared->drops == 0);
+  containers.Clear("c");
+  BOOST_TEST(cleared->drops == 1);
+  const auto deleted = make();
+  BOOST_TEST(containers.Delete("c", "n").ok());
+  BOOST_TEST(deleted->drops == 1);
+  const auto replaced = make(), next = std::make_shared<Told>();
+  BOOST_TEST(containers.Put({{"c", "n", next}}, {}).ok());
+  BOOST_TEST(replaced->drops == 1);
+  // One that is put where it stood has not left.
+  BOOST_TEST(containers.Put({{"c", "n", next}}, {"c"}).ok());
+  BOOST_TEST(next->drops == 0);
+  BOOST_TEST(containers.Put({}, {"c"}).ok());
+  BOOST_TEST(next->drops == 1);
+  // One that comes too late has never been there.
+  BOOST_TEST(make([&] { containers.Clear("c"); })->drops == 1);
+  BOOST_TEST(containers.List().empty());
+}
+
+// However clearing and making meet, whoever was given a resource that nobody else finds is told.
+BOOST_AUTO_TEST_CASE(nobody_leaves_a_container_untold) {
+  ResourceContainers containers;
+  std::mutex mu;
+  std::set<std::shared_ptr<Told>> given;
+  RunThreads(4, [&](int t) {
+    for (int i = 0; i < 500; ++i) {
+      if (t == 0) {
+        containers.Clear("c");
+        continue;
+      }
+      auto one = containers.LookUpOrCreate<Told>("c", "n", [] { return std::make_shared<Told>(); }).value();
+      std::lock_guard<std::mutex> lock(mu);
+      given.insert(std::move(one));
+    }
+  });
+  containers.Clear("c");
+  int untold = 0;
+  for (const auto& each : given) untold += each->drops == 1 ? 0 : 1;
+  BOOST_TEST(untold == 0);
 }
 
 // Each makes an entry that asks for what the next one makes, all at the same time. Whoever would

@@ -1,4 +1,5 @@
 // Variables as such: snapshots, updates in place, threads.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -49,6 +50,80 @@ BOOST_AUTO_TEST_CASE(assign_checks_type_and_shape) {
   BOOST_TEST(!slot.Assign(Tensor::Vector<double>({1, 2})).ok());
   BOOST_TEST(!slot.Assign(Tensor::Vector<float>({1})).ok());
   BOOST_TEST(slot.Assign(Tensor::Vector<float>({1}), /*validate_shape=*/false).ok());
+}
+
+// Changes that are taken back, as those of steps that failed by their check for NaN.
+struct TakenBack {
+  // A change that may be taken back: the slot gets `value`.
+  std::shared_ptr<VariableSlot::Change> Set(float value) {
+    BOOST_REQUIRE(slot.TryBegin());
+    const std::shared_ptr<VariableSlot::Change> change = slot.Note();
+    slot.Exchange(Tensor::Scalar(value));
+    slot.Close(change.get());
+    slot.End();
+    return change;
+  }
+  void TakeBack(const std::shared_ptr<VariableSlot::Change>& change) {
+    BOOST_REQUIRE(slot.TryBegin());
+    slot.TakeBack(change.get());
+    slot.End();
+  }
+  float value() { return slot.Read()->scalar<float>(); }
+  VariableSlot slot{"w", DType::kFloat, TensorShape()};
+};
+
+BOOST_FIXTURE_TEST_CASE(changes_are_taken_back_in_any_order, TakenBack) {
+  BOOST_REQUIRE(slot.Assign(Tensor::Scalar(1.0f)).ok());
+  std::vector<int> order = {0, 1, 2, 3};
+  do {
+    std::vector<std::shared_ptr<VariableSlot::Change>> changes;
+    for (const int i : order) changes.push_back(Set(static_cast<float>(10 + i)));
+    for (const int i : order) TakeBack(changes[i]);
+    BOOST_TEST(value() == 1);
+    BOOST_TEST(slot.version() == 1u);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_change_that_stays_keeps_what_it_made, TakenBack) {
+  BOOST_REQUIRE(slot.Assign(Tensor::Scalar(1.0f)).ok());
+  const auto first = Set(2), second = Set(3);
+  BOOST_REQUIRE(slot.Assign(Tensor::Scalar(4.0f)).ok());
+  const auto third = Set(5);
+  TakeBack(second);
+  TakeBack(first);
+  BOOST_TEST(value() == 5);
+  TakeBack(third);
+  BOOST_TEST(value() == 4);  // which nobody takes back
+  TakeBack(third);
+  BOOST_TEST(value() == 4);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_value_that_was_forgotten_or_lost_since_does_not_come_back, TakenBack) {
+  BOOST_REQUIRE(slot.Assign(Tensor::Scalar(1.0f)).ok());
+  const auto first = Set(2);
+  slot.Clear();
+  TakeBack(first);
+  CheckFails(slot.Read(), absl::StatusCode::kFailedPrecondition, "'w'");
+
+  BOOST_REQUIRE(slot.Assign(Tensor::Scalar(1.0f)).ok());
+  const auto second = Set(2);
+  BOOST_REQUIRE(slot.TryBegin());
+  slot.BeginWriting();
+  slot.End();
+  TakeBack(second);
+  CheckFails(slot.Read(), absl::StatusCode::kDataLoss, "'w'");
+  // Neither does a value that a lost one was made of: it is lost again.
+  const auto third = Set(3);
+  TakeBack(third);
+  CheckFails(slot.Read(), absl::StatusCode::kDataLoss, "'w'");
+}
+
+BOOST_FIXTURE_TEST_CASE(an_update_that_was_refused_is_no_change, TakenBack) {
+  BOOST_REQUIRE(slot.Assign(Tensor::Scalar(1.0f)).ok());
+  const auto change = Set(2);
+  BOOST_TEST(!slot.Update([](Tensor&) { return absl::InvalidArgumentError("no"); }).ok());
+  TakeBack(change);
+  BOOST_TEST(value() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(eight_threads_add_and_no_update_is_lost) {

@@ -124,8 +124,8 @@ def input(ctx):
                                             ("queue_pair1000", "pair", "ns/element", 1e9 / 1000, "a step that enqueues 1,000 scalars, and one that dequeues them together"),
                                             ("queue1000", "steps", "ns/pair", 1e9 / 1000, "enqueue and dequeue of a scalar, 1,000 times one after the other in a step")):
         yield row_of("input", what, unit, pair(ctx, graph, mode), factor).against("TensorFlow", "<=", 0.2)
-    rates = ctx.side_by_side({name: lambda name=name: ctx.ours("input", name, folder) for name in ("memory", "dataset", "queue", "summaries")}, ctx.rounds())
-    for name, what, limit in (("dataset", "from a data set", 0.97), ("queue", "from a queue", 0.97), ("summaries", "with a summary of the loss written in each step", 0.99)):
+    rates = ctx.side_by_side({name: lambda name=name: ctx.ours("input", name, folder) for name in ("memory", "dataset", "queue", "batches", "summaries")}, ctx.rounds())
+    for name, what, limit in (("dataset", "from a data set", 0.97), ("queue", "from a queue", 0.97), ("batches", "from a queue of batches, which a thread puts together from another", 0.97), ("summaries", "with a summary of the loss written in each step", 0.99)):
         row = Row("input", "E5 %s, batch 100" % what, "images/s", rates[name][0])
         yield row.relative(rates[name][0].median / rates["memory"][0].median, "data in memory", ">=", limit)
 

@@ -4,6 +4,7 @@
 //   input records FOLDER            a sample is GB a second that one thread reads, checksums included
 //   input pictures FOLDER           a sample is pictures a second: read, decoded, cropped, resized, in batches
 //   input memory|dataset|queue      a sample is the images a second that E5 is trained with
+//   input batches                   as queue, and a thread puts batches together for a second queue
 //   input summaries FOLDER          as memory, and each step writes a summary of the loss there
 //
 //   [--threads N] [--seconds S]
@@ -147,6 +148,10 @@ int Train(const Flags& flags) {
   const Operation put = queue.EnqueueMany(root, {x, y});
   const OutputList get = queue.DequeueMany(root, Const(root, static_cast<int32_t>(kTrainBatch)));
   const Operation close = queue.Close(root, /*cancel_pending_enqueues=*/true);
+  const Queue ready = Queue::Fifo(root.WithOpName("ready"), {DType::kFloat, DType::kFloat}, {.capacity = 2});
+  const Operation put_ready = ready.Enqueue(root, {get[0], get[1]});
+  const OutputList get_ready = ready.Dequeue(root);
+  const Operation close_ready = ready.Close(root, /*cancel_pending_enqueues=*/true);
   const Output summary = ops::ScalarSummary(root, "loss", model.loss);
   const bool summaries = flags.mode == "summaries";
   const auto writer = summaries ? Need(train::FileWriter::Create(files::Join(flags.folder, "events")))
@@ -160,19 +165,28 @@ int Train(const Flags& flags) {
       Need(session->Prepare({model.images.name(), model.labels.name(), model.keep.name(), model.learning_rate.name()},
                             summaries ? Names{summary.name()} : Names{}, {model.train.name()}));
   const Callable enqueue = Need(session->Prepare({x.name(), y.name()}, {}, {put.name()}));
-  const Callable dequeue = Need(session->Prepare({}, {get[0].name(), get[1].name()}, {}));
+  const bool batches_ready = flags.mode == "batches";
+  const OutputList& from = batches_ready ? get_ready : get;
+  const Callable dequeue = Need(session->Prepare({}, {from[0].name(), from[1].name()}, {}));
+  const Callable make_ready = Need(session->Prepare({}, {}, {put_ready.name()}));
   const Tensor keep = Tensor::Scalar(static_cast<float>(model.train_keep)), rate = Tensor::Scalar(1e-3f);
 
   std::vector<Element> in_memory;
   for (int64_t at = 0; at < rows; at += kTrainBatch)
     in_memory.push_back({digits.train.Images(at, at + kTrainBatch), digits.train.Labels(at, at + kTrainBatch)});
   const auto batches = Need(Dataset::FromTensors({images, labels}).Repeat(-1).Batch(kTrainBatch).Prefetch(2).Iterate());
-  std::thread filler;
-  if (flags.mode == "queue") {
+  std::thread filler, batcher;
+  if (flags.mode == "queue" || batches_ready) {
     filler = std::thread([&] {
       for (size_t i = 0;; ++i) {
         const Element& e = in_memory[i % in_memory.size()];
         if (!enqueue.Run({e[0], e[1]}, nullptr).ok()) return;  // closed
+      }
+    });
+  }
+  if (batches_ready) {
+    batcher = std::thread([&] {
+      while (make_ready.Run({}, nullptr).ok()) {
       }
     });
   }
@@ -183,16 +197,17 @@ int Train(const Flags& flags) {
   const auto run = [&] {
     if (flags.mode == "memory" || summaries) batch = in_memory[next++ % in_memory.size()];
     if (flags.mode == "dataset") Need(batches->Next(&batch));
-    if (flags.mode == "queue") Need(dequeue.Run({}, &batch));
+    if (flags.mode == "queue" || batches_ready) Need(dequeue.Run({}, &batch));
     Need(step.Run({batch[0], batch[1], keep, rate}, &out));
     if (summaries) Need(writer->AddSummary(out[0].scalar<std::string>(), ++steps));
   };
   for (int i = 0; i < 50; ++i) run();
   const int code = Serve("{}", [&] { return kTrainBatch / Sample(flags.seconds, run); });
   if (filler.joinable()) {
-    Need(session->Run({}, {}, {close.name()}, nullptr));
+    Need(session->Run({}, {}, {close.name(), close_ready.name()}, nullptr));
     filler.join();
   }
+  if (batcher.joinable()) batcher.join();
   return code;
 }
 
@@ -200,8 +215,10 @@ int Main(const Flags& flags) {
   if (flags.mode == "write") return Write(flags);
   if (flags.mode == "records") return Records(flags);
   if (flags.mode == "pictures") return Pictures(flags);
-  if (flags.mode == "memory" || flags.mode == "dataset" || flags.mode == "queue" || flags.mode == "summaries")
+  if (flags.mode == "memory" || flags.mode == "dataset" || flags.mode == "queue" || flags.mode == "batches" ||
+      flags.mode == "summaries") {
     return Train(flags);
+  }
   std::fprintf(stderr, "input: there is no mode '%s'\n", flags.mode.c_str());
   return 2;
 }

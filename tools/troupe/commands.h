@@ -62,6 +62,28 @@ struct CheckpointFlags {
 // Ends with kFailed, too, when two that are compared differ.
 int CheckpointCommand(const CheckpointFlags& flags);
 
+struct ServeFlags {
+  std::string cluster;  // a file with a ClusterDef as text, or "ps=host:port;worker=host:port"
+  std::string job;
+  int task = -1;
+  std::string from;       // "tf_config", "slurm", or "": the three above
+  int slurm_port = 8888;  // of the first task of each node
+  std::string bind;       // address of an interface; "": see ServerOptions
+  bool insecure = false;
+  int64_t heartbeat_ms = 0;  // 0: as HeartbeatPolicy has it
+  int64_t stop_within_ms = 2000;
+  bool json = false;
+};
+// Until SIGINT or SIGTERM.
+int ServeCommand(const ServeFlags& flags);
+
+struct StatusFlags {
+  std::string address;  // host:port
+  int64_t timeout_ms = 5000;
+  bool json = false;
+};
+int StatusCommand(const StatusFlags& flags);
+
 // Opens shared libraries, whose ops and kernels register themselves. The status names the first
 // that could not be opened, and why.
 absl::Status LoadLibraries(const std::vector<std::string>& paths);

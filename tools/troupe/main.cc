@@ -25,6 +25,10 @@ constexpr const char* kRunAbout = R"(Runs a graph once, or again and again with 
 
 VALUE is a scalar or a nested list, in the type of what is fed: 3, [[1, 2], [3, 4.5]], ["a", "b"], true, 1+2j, nan.)";
 
+constexpr const char* kServeAbout = R"(Runs the server of one task of a cluster, until SIGINT or SIGTERM.
+
+When it listens, it prints one line. It keeps a connection to each other task, and sees which of them are alive.)";
+
 // What the current exception says, for a reader who knows nothing of C++.
 std::string ExceptionText() {
   try {
@@ -51,6 +55,32 @@ CLI::Validator Quiet(CLI::Validator check) { return check.description(""); }
       std::current_exception() != nullptr ? ExceptionText() : "it was ended from within (std::terminate)";
   std::fprintf(stderr, "troupe: the program cannot go on: %s\n", text.c_str());
   ::_exit(kFailed);
+}
+
+template <class Command>
+void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) {
+  CLI::App* s = command("serve", kServeAbout, [serve] { return ServeCommand(*serve); });
+  s->add_option("--cluster", serve->cluster,
+                "A file with a ClusterDef as text, or ps=HOST:PORT;worker=HOST:PORT,HOST:PORT");
+  s->add_option("--job", serve->job, "The job of this task");
+  s->add_option("--task", serve->task, "Its number");
+  s->add_option("--from", serve->from, "Take cluster, job and task from these variables of the environment")
+      ->check(CLI::IsMember({"tf_config", "slurm"}));
+  s->add_option("--slurm_port", serve->slurm_port, "With --from slurm: the port of the first task of each node")
+      ->check(Quiet(CLI::Range(1, 65535)));
+  s->add_option("--bind", serve->bind, "Listen at the interface with this address");
+  s->add_flag("--insecure", serve->insecure,
+              "Allow addresses of other machines, although connections are neither encrypted nor authenticated");
+  s->add_option("--heartbeat", serve->heartbeat_ms, "Milliseconds from one heartbeat to the next (200)")
+      ->check(Quiet(CLI::Range(10, 60000)));
+  s->add_option("--stop_within", serve->stop_within_ms, "Milliseconds in which to say goodbye at the end")
+      ->check(Quiet(CLI::Range(0, 600000)));
+  s->add_flag("--json", serve->json, "Print the line as a JSON object");
+  CLI::App* a = command("status", "Prints which tasks the server at ADDRESS sees, and whether they are alive.",
+                        [status] { return StatusCommand(*status); });
+  a->add_option("ADDRESS", status->address, "HOST:PORT of a server")->required();
+  a->add_option("--timeout", status->timeout_ms, "Milliseconds to wait for it")->check(Quiet(CLI::Range(1, 600000)));
+  a->add_flag("--json", status->json, "Print a JSON object");
 }
 
 int Run(int argc, char** argv) {
@@ -137,7 +167,12 @@ int Run(int argc, char** argv) {
       ->allow_extra_args(false);
   c->add_option("--out", checkpoint.out, "Write a copy with this prefix");
 
-  constexpr const char* kCommands = "the commands are run, ops, graph and checkpoint (troupe --help says more)";
+  ServeFlags serve;
+  StatusFlags status_flags;
+  AddServers(command, &serve, &status_flags);
+
+  constexpr const char* kCommands =
+      "the commands are run, ops, graph, checkpoint, serve and status (troupe --help says more)";
   if (argc < 2) return Complain(kUsage, std::string("name a command: ") + kCommands);
   const std::string first = argv[1];
   if (!first.starts_with('-') && app.get_subcommands([&](CLI::App* c) { return c->get_name() == first; }).empty())

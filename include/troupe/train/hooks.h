@@ -266,18 +266,21 @@ class NanHook : public Hook {
 
 // Lets the step check itself every so often (RunOptions.check_numerics): it then fails
 // (INVALID_ARGUMENT) at the first NaN or infinity that a node computes, and leaves the variables as
-// they were. Steps are counted from the hook's first. `folder`: RunOptions.numerics_folder.
+// they were. Steps are counted from the hook's first, those only that were done: one that was lost
+// is checked when it is done again. `folder`: RunOptions.numerics_folder.
 class NumericsHook : public Hook {
  public:
   explicit NumericsHook(Every every = {.steps = 1}, std::string folder = "")
       : timer_(every), folder_(std::move(folder)) {}
   absl::Status Begin(const Scope& root) override;
   absl::StatusOr<RunArgs> BeforeRun(RunContext& context) override;
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override;
 
  private:
   StepTimer timer_;
   const std::string folder_;
   int64_t step_ = 0;
+  bool due_ = false;
 };
 
 // Feeds what a function gives for each step; its error is that of the step: OUT_OF_RANGE ends
@@ -292,7 +295,9 @@ class FeedHook : public Hook {
 };
 
 // Lets no step begin before the global step, which others make grow, has been reached: workers that
-// start one after the other. DEADLINE_EXCEEDED when it is not within `max_wait_ms`.
+// start one after the other. DEADLINE_EXCEEDED when it is not within `max_wait_ms`. It looks again
+// and again, after 1 ms and then ever later, up to half a second: the global step is a variable, of
+// whose updates nobody is told, and those who make it grow may be other sessions and processes.
 class GlobalStepWaiterHook : public Hook {
  public:
   explicit GlobalStepWaiterHook(int64_t until, int64_t max_wait_ms = 7'200'000)

@@ -1,0 +1,127 @@
+// One task of a cluster, as a node of the network: it greets the servers of all other tasks, and
+// knows which of them are alive.
+//
+// A server listens at its task's address. Each pair of servers has one connection, which the later
+// of the two in the cluster's order makes, and makes again whenever it breaks. Both sides check
+// protocol, cluster and task of the other; a process has a random incarnation, by which the others
+// tell it from the one before. Who claims a task whose server is alive is refused.
+//
+// The port is open to everybody who can reach it, and what comes there is not authenticated. So a
+// server starts only where all addresses of the cluster are of the machine itself ("localhost",
+// 127.0.0.0/8, "::1"), unless ServerOptions.insecure says that the network is trusted.
+//
+// Thread rule: all methods are thread safe. Start, status, Stop, AskServer and the destructor
+// block: not in an actor's handler (FAILED_PRECONDITION).
+#ifndef TROUPE_SERVER_H_
+#define TROUPE_SERVER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "troupe/cluster.h"
+#include "troupe/export.h"
+#include "troupe/status.h"
+
+namespace caf {
+class actor_system;
+class actor_system_config;
+}  // namespace caf
+
+namespace TROUPE_EXPORT troupe {
+
+// Each server tells the others at each `interval` that it is alive. One that was silent for longer
+// is suspected, then dead. Times after which a stopped process is dead: at most `dead_after`.
+struct HeartbeatPolicy {
+  std::chrono::milliseconds interval{200};
+  std::chrono::milliseconds suspect_after{300};
+  std::chrono::milliseconds dead_after{390};
+};
+
+// How a server calls another one.
+struct ConnectPolicy {
+  // Until the other side has accepted a connection and spoken, and until it has answered after.
+  std::chrono::milliseconds timeout{1000};
+  // The delay from one call to the next doubles from `min_delay` up to `max_delay`.
+  std::chrono::milliseconds min_delay{20};
+  std::chrono::milliseconds max_delay{500};
+  double jitter = 0.2;  // the delay is off by at most this fraction
+  int most_calls = 16;  // at the same time
+};
+
+struct ServerOptions {
+  ServerSpec spec;
+  bool insecure = false;
+  // The address of an interface to listen at; "": for a task of this machine that of its host, else
+  // all interfaces.
+  std::string bind;
+  HeartbeatPolicy heartbeat;
+  ConnectPolicy connect;
+};
+
+enum class TaskHealth : uint8_t {
+  kAbsent,  // not seen so far
+  kAlive,
+  kSuspected,  // silent for too long, but not yet taken for dead
+  kDead,
+  kStopped,  // it said goodbye
+};
+std::string_view ToString(TaskHealth health);  // "alive"
+
+struct TaskStatus {
+  ClusterTask task;
+  std::string address;
+  TaskHealth health = TaskHealth::kAbsent;
+  uint64_t incarnation = 0;  // the last one that was seen; 0: none
+  int64_t since_ms = 0;      // how long it has been in this state
+  int64_t silent_ms = 0;     // since it was heard last; of tasks that are up
+  std::string why;           // of tasks that are not up: what happened last
+};
+
+// How a server sees the cluster.
+struct ServerStatus {
+  ClusterTask task;  // its own
+  std::string address;
+  uint64_t incarnation = 0, cluster = 0;
+  std::vector<TaskStatus> others;  // in the order of the cluster
+};
+
+class Server {
+ public:
+  // In an actor system of its own. INVALID_ARGUMENT for impossible options; FAILED_PRECONDITION for
+  // addresses of other machines without `insecure`; UNAVAILABLE when its port cannot be opened.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  // In the caller's, which must outlive it, and which ConfigureServer has prepared.
+  static absl::StatusOr<std::unique_ptr<Server>> StartIn(caf::actor_system& system, const ServerOptions& options);
+  // Stops, at most a second.
+  ~Server();
+
+  // FAILED_PRECONDITION once it has stopped.
+  absl::StatusOr<ServerStatus> status() const;
+  // Says goodbye to the others, waits until they know, and closes the port. DEADLINE_EXCEEDED names
+  // the tasks that are up and did not answer, and what of the server itself has not ended, which
+  // then ends in the background. The next calls return what the first did.
+  absl::Status Stop(std::chrono::milliseconds at_most);
+
+  struct TROUPE_HIDDEN Impl;
+  Impl* impl() const { return impl_.get(); }
+  explicit Server(std::shared_ptr<Impl> impl);
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+// For Server::StartIn: lets the messages of servers pass between nodes, and loads and sets up CAF's
+// middleman. To be called before the actor system is made.
+void ConfigureServer(caf::actor_system_config* config);
+
+// What the server at this address says. DEADLINE_EXCEEDED, or UNAVAILABLE with the reason, when
+// none answers.
+absl::StatusOr<ServerStatus> AskServer(const HostPort& address, std::chrono::milliseconds at_most);
+
+}  // namespace troupe
+
+#endif  // TROUPE_SERVER_H_

@@ -1,0 +1,66 @@
+#include "net/caller.h"
+
+#include <caf/io/middleman.hpp>
+#include <caf/io/middleman_actor.hpp>
+#include <set>
+
+namespace troupe {
+namespace {
+
+// To a caller, by its probe.
+struct probed {
+  absl::Status status;
+};
+
+}  // namespace
+}  // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::probed)
+
+namespace troupe {
+namespace {
+
+struct CallerState {
+  const char* name = "troupe.caller";
+  std::shared_ptr<void> share;  // until it has told
+};
+using Done = std::function<void(absl::StatusOr<caf::actor>)>;
+
+caf::behavior CallerBehavior(caf::stateful_actor<CallerState>* self, const HostPort& address,
+                             const std::shared_ptr<Probes>& probes, std::chrono::milliseconds timeout,
+                             const Done& done) {
+  self->set_error_handler([](caf::error&) {});
+  self->set_default_handler(caf::drop);
+  self->state.share = probes->Share();
+  const auto end = [self, done](absl::StatusOr<caf::actor> result) {
+    done(std::move(result));
+    self->state.share = nullptr;
+    self->quit();
+  };
+  const auto failed = [self, address, end](const caf::error& e) {
+    end(Unavailable(address.ToString(), ": CAF could not connect: ", self->system().render(e)));
+  };
+  const auto connected = [address, end](const caf::node_id&, const caf::strong_actor_ptr& found,
+                                        const std::set<std::string>&) {
+    if (!found) return end(Unavailable(address.ToString(), ": a node of CAF's is there, but no server"));
+    end(caf::actor_cast<caf::actor>(found));
+  };
+  probes->Start(address, timeout,
+                [me = caf::actor_cast<caf::actor>(self)](absl::Status s) { caf::anon_send(me, probed{std::move(s)}); });
+  return {[=](const probed& p) {
+    if (!p.status.ok()) return end(p.status);
+    self->request(self->system().middleman().actor_handle(), timeout, caf::connect_atom::value, address.host,
+                  address.port)
+        .then(connected, failed);
+  }};
+}
+
+}  // namespace
+
+Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, std::chrono::milliseconds timeout) {
+  return [&system, probes = std::move(probes), timeout](const HostPort& address, Done done) {
+    system.spawn<caf::hidden>(CallerBehavior, address, probes, timeout, std::move(done));
+  };
+}
+
+}  // namespace troupe

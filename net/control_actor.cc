@@ -1,0 +1,222 @@
+#include "net/control_actor.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <spdlog/spdlog.h>
+
+#include "actors/messages/reply.h"
+
+namespace troupe {
+namespace {
+
+using Time = Membership::Time;
+using Kind = Membership::Action::Kind;
+
+std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
+
+class Control {
+ public:
+  Control(caf::event_based_actor* self, const ServerOptions& options, uint64_t incarnation, uint64_t seed, Dial dial)
+      : self_(self),
+        incarnation_(incarnation),
+        dial_(std::move(dial)),
+        members_(options, incarnation, kNetProtocol, seed, Now()),
+        handles_(static_cast<size_t>(members_.size())) {}
+
+  // The handlers of what other control actors say.
+  void On(const hello& m) { Do(members_.Hello({m.protocol, m.cluster, m.from, m.to, m.incarnation}, Now())); }
+  void On(const welcome& m) {
+    const int peer = Sender();
+    const Greeting says{m.protocol, m.cluster, m.from, {}, m.incarnation};
+    if (peer >= 0) Do(members_.Welcome(peer, says, m.greeted, m.status, Now()));
+  }
+  void On(const beat& m) { Do(members_.Beat(Sender(), m.incarnation, Now())); }
+  void On(const who_are_you& m) { Do(members_.AskedWho(Sender(), m.incarnation, Now())); }
+  void On(const goodbye& m) { Do(members_.Goodbye(Sender(), m.incarnation, Now())); }
+  void On(const goodbye_noted&) {
+    unanswered_.erase(Sender());
+    Do({});
+  }
+  void On(const dialled& m) {
+    const auto actions = members_.Dialled(m.peer, m.attempt, m.status, Now());
+    if (!actions.empty() && actions[0].kind == Kind::kHello) SetHandle(m.peer, m.handle);
+    Do(actions);
+  }
+  void On(const look_around&) {
+    armed_ = Time::max();
+    Do(members_.Look(Now()));
+  }
+  void On(const caf::down_msg& m) {
+    listeners_.erase(std::remove_if(listeners_.begin(), listeners_.end(),
+                                    [&](const caf::actor& a) { return a.address() == m.source; }),
+                     listeners_.end());
+    const int peer = PeerOf(m.source);
+    if (peer < 0) return;
+    handles_[static_cast<size_t>(peer)] = nullptr;
+    Do(members_.Closed(peer, self_->system().render(m.reason), Now()));
+  }
+
+  void Watch() {
+    constexpr size_t kMost = 1024;
+    const auto who = caf::actor_cast<caf::actor>(self_->current_sender());
+    if (!who || listeners_.size() >= kMost) return;
+    if (std::find(listeners_.begin(), listeners_.end(), who) == listeners_.end()) {
+      listeners_.push_back(who);
+      self_->monitor(who);
+    }
+    for (int i = 0; i < members_.size(); ++i) {
+      if (members_.IsUp(i)) self_->send(who, task_up{members_.task(i), members_.incarnation(i)});
+    }
+  }
+  ServerStatus Status() { return members_.Status(Now()); }
+  void Stop(const stop_control& m) {
+    members_.Leave();
+    farewells_ = ReplyToSender<farewells_noted>(self_);
+    leave_by_ = Now() + std::chrono::milliseconds(m.at_most_ms);
+    for (int i = 0; i < members_.size(); ++i) {
+      if (!members_.IsUp(i)) continue;
+      unanswered_.insert(i);
+      self_->send(handles_[static_cast<size_t>(i)], goodbye{incarnation_});
+    }
+    Do({});
+  }
+
+ private:
+  Time Now() const { return self_->clock().now(); }
+  int Sender() const {
+    const caf::strong_actor_ptr& who = self_->current_sender();
+    return who ? PeerOf(caf::actor_cast<caf::actor_addr>(who)) : -1;
+  }
+  int PeerOf(const caf::actor_addr& who) const {
+    for (size_t i = 0; i < handles_.size(); ++i) {
+      if (handles_[i] && handles_[i].address() == who) return static_cast<int>(i);
+    }
+    return -1;
+  }
+  void SetHandle(int peer, const caf::actor& handle) {
+    caf::actor& mine = handles_[static_cast<size_t>(peer)];
+    if (mine == handle) return;
+    if (mine) self_->demonitor(mine);
+    mine = handle;
+    if (mine) self_->monitor(mine);
+  }
+  template <class Message>
+  void Tell(const Message& m) {
+    for (const caf::actor& who : listeners_) self_->send(who, m);
+  }
+  void Answer(const absl::Status& status, uint64_t greeted) {
+    const auto to = caf::actor_cast<caf::actor>(self_->current_sender());
+    const Greeting own = members_.Own(-1);
+    if (to) self_->send(to, welcome{status, own.protocol, own.cluster, own.from, own.incarnation, greeted});
+  }
+
+  void Do(const Membership::Actions& actions) {
+    for (const Membership::Action& a : actions) Perform(a);
+    if (farewells_ && (unanswered_.empty() || Now() >= *leave_by_)) {
+      farewells_noted noted;
+      for (const int peer : unanswered_) noted.missing.push_back(members_.task(peer).ToString());
+      unanswered_.clear();
+      std::exchange(farewells_, std::nullopt).value()(std::move(noted));
+    }
+    Arm();
+  }
+  void Perform(const Membership::Action& a) {
+    const auto handle = [&] { return handles_[static_cast<size_t>(a.peer)]; };
+    switch (a.kind) {
+      case Kind::kDial:
+        return dial_(members_.address(a.peer), [me = caf::actor_cast<caf::actor>(self_), peer = a.peer,
+                                                call = a.number](absl::StatusOr<caf::actor> r) {
+          caf::anon_send(me, dialled{peer, call, r.status(), r.ok() ? *r : caf::actor()});
+        });
+      case Kind::kHello: {
+        const Greeting own = members_.Own(a.peer);
+        return self_->send(handle(), hello{own.protocol, own.cluster, own.from, own.to, own.incarnation});
+      }
+      case Kind::kWelcome:
+        SetHandle(a.peer, caf::actor_cast<caf::actor>(self_->current_sender()));
+        return Answer(absl::OkStatus(), a.number);
+      case Kind::kRefuse:
+        // It comes again and again.
+        if (std::exchange(refused_, a.number) != a.number) spdlog::warn("refused a greeting: {}", MessageOf(a.status));
+        return Answer(a.status, a.number);
+      case Kind::kUp:
+        spdlog::info("task {} is up, incarnation {}", members_.task(a.peer).ToString(), a.number);
+        return Tell(task_up{members_.task(a.peer), a.number});
+      case Kind::kDown:
+        spdlog::warn("{}", MessageOf(a.status));
+        SetHandle(a.peer, nullptr);
+        unanswered_.erase(a.peer);
+        return Tell(task_down{members_.task(a.peer), a.number, a.status});
+      case Kind::kBeat:
+        return self_->send(handle(), beat{a.number});
+      case Kind::kWhoAreYou:
+      case Kind::kNoted: {
+        const auto to = caf::actor_cast<caf::actor>(self_->current_sender());
+        if (!to) return;
+        if (a.kind == Kind::kNoted) return self_->send(to, goodbye_noted{});
+        return self_->send(to, who_are_you{a.number});
+      }
+      case Kind::kForget:
+        if (a.peer >= 0) SetHandle(a.peer, nullptr);
+    }
+  }
+  void Arm() {
+    Time due = members_.NextLook();
+    if (farewells_) due = std::min(due, *leave_by_);
+    if (due >= armed_) return;
+    armed_ = due;
+    const auto in = std::max(Time::duration(0), due - Now());
+    self_->delayed_send(self_, std::chrono::ceil<std::chrono::milliseconds>(in), look_around{});
+  }
+
+  caf::event_based_actor* const self_;
+  const uint64_t incarnation_;
+  const Dial dial_;
+  Membership members_;
+  std::vector<caf::actor> handles_;  // of the peers that are up or being greeted
+  std::vector<caf::actor> listeners_;
+  Time armed_ = Time::max();  // when the timer is due
+  std::optional<Reply<farewells_noted>> farewells_;
+  std::optional<Time> leave_by_;
+  std::set<int> unanswered_;
+  uint64_t refused_ = 0;  // the incarnation that was refused last
+};
+
+struct ControlState {
+  const char* name = "troupe.control";
+  std::unique_ptr<Control> control;
+};
+
+caf::behavior ControlBehavior(caf::stateful_actor<ControlState>* self, const ServerOptions& options,
+                              uint64_t incarnation, uint64_t seed, const Dial& dial) {
+  self->state.control = std::make_unique<Control>(self, options, incarnation, seed, dial);
+  Control* const c = self->state.control.get();
+  self->set_error_handler([](caf::error&) {});
+  self->set_default_handler(caf::drop);
+  self->set_down_handler([c](const caf::down_msg& m) { c->On(m); });
+  c->On(look_around{});
+  return {
+      [c](const hello& m) { c->On(m); },
+      [c](const welcome& m) { c->On(m); },
+      [c](const beat& m) { c->On(m); },
+      [c](const who_are_you& m) { c->On(m); },
+      [c](const goodbye& m) { c->On(m); },
+      [c](const goodbye_noted& m) { c->On(m); },
+      [c](const dialled& m) { c->On(m); },
+      [c](const look_around& m) { c->On(m); },
+      [c](const watch_tasks&) { c->Watch(); },
+      [c](const stop_control& m) { c->Stop(m); },
+      [c](const get_cluster_state&) { return cluster_state{c->Status()}; },
+  };
+}
+
+}  // namespace
+
+caf::actor SpawnControl(caf::actor_system& system, const ServerOptions& options, uint64_t incarnation, uint64_t seed,
+                        Dial dial) {
+  return system.spawn<caf::hidden>(ControlBehavior, options, incarnation, seed, std::move(dial));
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+// The control actor of a server: what other servers greet, and who greets them. What to do its
+// Membership decides, whose table has the protocol (membership.h); the actor keeps the handles of
+// the peers' control actors, the timer and the listeners.
+//
+//   state    message            action                                                             next
+//   serving  watch_tasks        1 tell task_up of each that is up, and what comes and goes         serving
+//   serving  down of a listener 2 forget it                                                        serving
+//   serving  get_cluster_state  3 reply cluster_state                                              serving
+//   serving  stop_control       4 say goodbye to all that are up; refuse who greets                leaving
+//   leaving  goodbye_noted, or the peer is down: the last one
+//                               5 reply farewells_noted, with nobody                               leaving
+//   leaving  (its time is over) 6 reply farewells_noted, with those who have not answered          leaving
+//
+// A handle means one incarnation. It is forgotten when the peer goes down, and whoever takes the
+// peer's place has another one. Blocks: never. Thread rule: SpawnControl from any thread.
+//
+// Tests of the edges, tests/net/control_test.cc:
+//   1, 2  edges_1_and_2_listeners_are_told_who_comes_and_goes
+//   3     edge_3_whoever_asks_is_told_how_the_cluster_looks
+//   4, 5  edges_4_and_5_who_stops_says_goodbye
+//   6     edge_6_who_does_not_answer_a_goodbye_is_named
+#ifndef TROUPE_NET_CONTROL_ACTOR_H_
+#define TROUPE_NET_CONTROL_ACTOR_H_
+
+#include <functional>
+
+#include "net/membership.h"
+#include "net/messages.h"
+
+namespace troupe {
+
+// Connects to the control actor at an address and tells `done`, once, on any thread. Called in the
+// control actor's turn.
+using Dial = std::function<void(const HostPort& address, std::function<void(absl::StatusOr<caf::actor>)> done)>;
+
+// `options` are valid (Server::Start checks them). `seed`: of the jitter.
+caf::actor SpawnControl(caf::actor_system& system, const ServerOptions& options, uint64_t incarnation, uint64_t seed,
+                        Dial dial);
+
+}  // namespace troupe
+
+#endif  // TROUPE_NET_CONTROL_ACTOR_H_

@@ -1,0 +1,137 @@
+#include "net/messages.h"
+
+#include <caf/io/middleman.hpp>
+
+namespace troupe {
+namespace {
+
+// As CAF reads a std::string, but no more than `most` bytes.
+caf::error ReadText(caf::deserializer& f, std::string* text, size_t most = kMostText) {
+  size_t size = 0;
+  if (caf::error e = f.begin_sequence(size)) return e;
+  if (size > most) return caf::sec::invalid_argument;
+  text->resize(size);
+  if (size > 0) {
+    if (caf::error e = f.apply_raw(size, text->data())) return e;
+  }
+  return f.end_sequence();
+}
+
+caf::error Write(caf::serializer& f, ClusterTask& x) { return f(x.job, x.index); }
+caf::error Read(caf::deserializer& f, ClusterTask* x) {
+  if (caf::error e = ReadText(f, &x->job, 255)) return e;
+  return f(x->index);
+}
+
+// Payloads stay behind: a status of the network has none.
+caf::error Write(caf::serializer& f, const absl::Status& x) {
+  auto code = static_cast<int32_t>(x.code());
+  std::string message(x.message().data(), std::min(x.message().size(), kMostText));
+  return f(code, message);
+}
+caf::error Read(caf::deserializer& f, absl::Status* x) {
+  int32_t code = 0;
+  std::string message;
+  if (caf::error e = f(code)) return e;
+  if (caf::error e = ReadText(f, &message)) return e;
+  if (code < 0 || code > static_cast<int32_t>(absl::StatusCode::kUnauthenticated)) return caf::sec::invalid_argument;
+  *x = absl::Status(static_cast<absl::StatusCode>(code), message);
+  return caf::none;
+}
+
+caf::error Write(caf::serializer& f, TaskStatus& x) {
+  if (caf::error e = Write(f, x.task)) return e;
+  auto health = static_cast<uint8_t>(x.health);
+  x.why.resize(std::min(x.why.size(), kMostText));
+  return f(x.address, health, x.incarnation, x.since_ms, x.silent_ms, x.why);
+}
+caf::error Read(caf::deserializer& f, TaskStatus* x) {
+  uint8_t health = 0;
+  if (caf::error e = Read(f, &x->task)) return e;
+  if (caf::error e = ReadText(f, &x->address)) return e;
+  if (caf::error e = f(health, x->incarnation, x->since_ms, x->silent_ms)) return e;
+  if (health > static_cast<uint8_t>(TaskHealth::kStopped)) return caf::sec::invalid_argument;
+  x->health = static_cast<TaskHealth>(health);
+  return ReadText(f, &x->why);
+}
+
+}  // namespace
+
+caf::error inspect(caf::serializer& f, hello& x) {
+  if (caf::error e = f(x.protocol, x.cluster, x.incarnation)) return e;
+  if (caf::error e = Write(f, x.from)) return e;
+  return Write(f, x.to);
+}
+caf::error inspect(caf::deserializer& f, hello& x) {
+  if (caf::error e = f(x.protocol, x.cluster, x.incarnation)) return e;
+  if (caf::error e = Read(f, &x.from)) return e;
+  return Read(f, &x.to);
+}
+
+caf::error inspect(caf::serializer& f, welcome& x) {
+  if (caf::error e = f(x.protocol, x.cluster, x.incarnation, x.greeted)) return e;
+  if (caf::error e = Write(f, x.from)) return e;
+  return Write(f, x.status);
+}
+caf::error inspect(caf::deserializer& f, welcome& x) {
+  if (caf::error e = f(x.protocol, x.cluster, x.incarnation, x.greeted)) return e;
+  if (caf::error e = Read(f, &x.from)) return e;
+  return Read(f, &x.status);
+}
+
+caf::error inspect(caf::serializer& f, cluster_state& x) {
+  ServerStatus& s = x.value;
+  if (caf::error e = Write(f, s.task)) return e;
+  auto count = static_cast<uint32_t>(s.others.size());
+  if (caf::error e = f(s.address, s.incarnation, s.cluster, count)) return e;
+  for (TaskStatus& other : s.others) {
+    if (caf::error e = Write(f, other)) return e;
+  }
+  return caf::none;
+}
+caf::error inspect(caf::deserializer& f, cluster_state& x) {
+  ServerStatus& s = x.value;
+  uint32_t count = 0;
+  if (caf::error e = Read(f, &s.task)) return e;
+  if (caf::error e = ReadText(f, &s.address)) return e;
+  if (caf::error e = f(s.incarnation, s.cluster, count)) return e;
+  if (count > ClusterSpec::kMostTasks) return caf::sec::invalid_argument;
+  s.others.clear();
+  // One after the other: the number alone takes no memory.
+  for (uint32_t i = 0; i < count; ++i) {
+    if (caf::error e = Read(f, &s.others.emplace_back())) return e;
+  }
+  return caf::none;
+}
+
+caf::error inspect(caf::serializer& f, task_up& x) {
+  if (caf::error e = Write(f, x.task)) return e;
+  return f(x.incarnation);
+}
+caf::error inspect(caf::deserializer& f, task_up& x) {
+  if (caf::error e = Read(f, &x.task)) return e;
+  return f(x.incarnation);
+}
+caf::error inspect(caf::serializer& f, task_down& x) {
+  if (caf::error e = Write(f, x.task)) return e;
+  if (caf::error e = f(x.incarnation)) return e;
+  return Write(f, x.status);
+}
+caf::error inspect(caf::deserializer& f, task_down& x) {
+  if (caf::error e = Read(f, &x.task)) return e;
+  if (caf::error e = f(x.incarnation)) return e;
+  return Read(f, &x.status);
+}
+
+void ConfigureServer(caf::actor_system_config* config) {
+  config->load<caf::io::middleman>();
+  config->add_message_types<caf::id_block::troupe_net>();
+  config->set("scheduler.max-throughput", static_cast<size_t>(50));
+  // Messages are made from bytes where the bytes arrive: no busy scheduler thread delays them.
+  config->set("middleman.workers", static_cast<size_t>(0));
+  // Beats of our own find who is dead. CAF's end connections on which nobody ever spoke.
+  config->set("middleman.heartbeat-interval", caf::timespan(std::chrono::seconds(2)));
+  config->set("middleman.connection-timeout", caf::timespan(std::chrono::seconds(10)));
+}
+
+}  // namespace troupe

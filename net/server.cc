@@ -1,0 +1,222 @@
+#include "troupe/server.h"
+
+#include <caf/io/middleman.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <spdlog/spdlog.h>
+
+#include "actors/threads/actor_thread.h"
+#include "actors/messages/reply.h"
+#include "net/caller.h"
+#include "net/control_actor.h"
+#include "net/server_impl.h"
+#include "troupe/env.h"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Config : caf::actor_system_config {
+  Config() {
+    set("scheduler.max-threads", static_cast<size_t>(2));
+    set("work-stealing.moderate-poll-attempts", static_cast<size_t>(10));
+    ConfigureServer(this);
+  }
+};
+
+absl::Status Check(const ServerOptions& o) {
+  TROUPE_RETURN_IF_ERROR(o.spec.cluster.AddressOf(o.spec.task).status());
+  const HeartbeatPolicy& h = o.heartbeat;
+  if (h.interval < milliseconds(10) || h.suspect_after <= h.interval || h.dead_after <= h.suspect_after) {
+    return InvalidArgument("heartbeats each ", h.interval.count(), " ms, suspected after ", h.suspect_after.count(),
+                           " ms, dead after ", h.dead_after.count(), " ms: each time is longer than the one before, ",
+                           "from 10 ms on");
+  }
+  const ConnectPolicy& c = o.connect;
+  if (c.timeout < milliseconds(1) || c.min_delay < milliseconds(1) || c.max_delay < c.min_delay || c.most_calls < 1 ||
+      !(c.jitter >= 0 && c.jitter < 1)) {
+    return InvalidArgument(
+        "ConnectPolicy: times are from 1 ms on, max_delay is at least min_delay, most_calls at least ",
+        "1, and jitter is in [0, 1)");
+  }
+  for (const auto& [task, address] : o.spec.cluster.tasks()) {
+    if (o.insecure || address.IsLoopback()) continue;
+    return FailedPrecondition(
+        "the address ", address.ToString(), " of ", task.ToString(), " is not of this machine ",
+        "alone, and connections are neither encrypted nor authenticated: whoever reaches the port ",
+        "commands the task. ServerOptions.insecure (--insecure) says that the network is trusted");
+  }
+  return absl::OkStatus();
+}
+
+// Blocking calls from a scheduler's thread may wait for themselves.
+absl::Status MayBlock() {
+  return OnSchedulerThread() || MustNotBlockHere()
+             ? FailedPrecondition("servers are not started, stopped or asked in an actor's handler")
+             : absl::OkStatus();
+}
+
+// The interface at which a server listens; "" is all of them.
+std::string InterfaceOf(const ServerOptions& o, const HostPort& own) {
+  if (!o.bind.empty() || !own.IsLoopback()) return o.bind;
+  return own.host == "localhost" ? "127.0.0.1" : own.host;
+}
+
+absl::StatusOr<std::shared_ptr<Server::Impl>> Make(const ServerOptions& options, caf::actor_system* system) {
+  TROUPE_RETURN_IF_ERROR(Check(options));
+  TROUPE_RETURN_IF_ERROR(MayBlock());
+  NoLoggerAfter restore;
+  auto impl = std::make_shared<Server::Impl>();
+  if (system == nullptr) {
+    impl->config = std::make_unique<Config>();
+    impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
+    system = impl->own_system.get();
+  } else if (!system->has_middleman() || system->types().portable_name(caf::type_nr<hello>::value, &typeid(hello)) ==
+                                             system->types().default_type_name()) {
+    return FailedPrecondition("the actor system has no middleman, or does not know the messages of servers: call ",
+                              "ConfigureServer before it is made");
+  }
+  impl->system = system;
+  const uint64_t incarnation = std::max<uint64_t>(1, Env::Default()->Unforeseeable());
+  impl->control = SpawnControl(*system, options, incarnation, Env::Default()->Unforeseeable(),
+                               DialByNetwork(*system, impl->probes, options.connect.timeout));
+  const HostPort own = options.spec.cluster.AddressOf(options.spec.task).value();
+  const std::string at = InterfaceOf(options, own);
+  const auto port = system->middleman().publish(impl->control, own.port, at.empty() ? nullptr : at.c_str(), true);
+  if (!port) {
+    const std::string why = system->render(port.error());
+    (void)impl->Stop(milliseconds(1000));
+    return Unavailable(options.spec.task.ToString(), " cannot listen at ", at.empty() ? "*" : at, ":", own.port, ": ",
+                       why, "; is another process there?");
+  }
+  impl->port = *port;
+  return impl;
+}
+
+absl::StatusOr<std::unique_ptr<Server>> MakeOrSay(const ServerOptions& options, caf::actor_system* system) {
+  try {
+    TROUPE_ASSIGN_OR_RETURN(auto impl, Make(options, system));
+    return std::make_unique<Server>(std::move(impl));
+  } catch (const std::exception& e) {
+    return ResourceExhausted("a server could not be started: ", e.what());
+  }
+}
+
+template <class Answer, class Question>
+absl::StatusOr<Answer> Ask(caf::actor_system& system, const caf::actor& whom, milliseconds at_most, Question question) {
+  NoLoggerAfter restore;
+  absl::StatusOr<Answer> answer = Internal("nobody answered");
+  caf::scoped_actor self(system);
+  self->request(whom, at_most, std::move(question))
+      .receive([&](const Answer& a) { answer = a; },
+               [&](const caf::error& e) {
+                 answer = e == caf::sec::request_timeout ? DeadlineExceeded("no answer within ", at_most.count(), " ms")
+                                                         : Unavailable("the server is gone: ", system.render(e));
+               });
+  return answer;
+}
+
+}  // namespace
+
+absl::Status Server::Impl::Stop(milliseconds at_most) {
+  std::lock_guard<std::mutex> lock(mu);
+  if (stopped) return result;
+  stopped = true;
+  const auto end = std::chrono::steady_clock::now() + at_most;
+  const auto left = [&] {
+    return std::max(milliseconds(50), std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()));
+  };
+  std::vector<std::string> alive;
+  const auto farewells =
+      Ask<farewells_noted>(*system, control, at_most + milliseconds(500), stop_control{at_most.count()});
+  if (farewells.ok()) alive = farewells->missing;
+  if (port != 0) system->middleman().unpublish(control, port);
+  {
+    // Afterwards nobody calls other tasks any more.
+    NoLoggerAfter restore;
+    caf::scoped_actor self(*system);
+    self->monitor(control);
+    self->send_exit(control, caf::exit_reason::user_shutdown);
+    self->receive([](const caf::down_msg&) {}, caf::after(left()) >> [&] { alive.push_back("the control actor"); });
+  }
+  control = nullptr;
+  if (!probes->Close(left())) alive.push_back("a call to another task");
+  if (!alive.empty())
+    result = DeadlineExceeded("after ", at_most.count(), " ms these are still alive: ", StrJoin(alive, ", "));
+  return result;
+}
+
+Server::Server(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Server::~Server() {
+  NoLoggerAfter restore;
+  (void)impl_->Stop(milliseconds(1000));
+  if (impl_->probes->Close(milliseconds(0))) return;
+  // Who looks up a name, for one, still refers to the actor system.
+  spdlog::warn("a call to another task has not ended; its server ends when it has");
+  std::thread([impl = std::move(impl_)] {
+    while (!impl->probes->Close(std::chrono::hours(1))) {
+    }
+  }).detach();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  return MakeOrSay(options, nullptr);
+}
+absl::StatusOr<std::unique_ptr<Server>> Server::StartIn(caf::actor_system& system, const ServerOptions& options) {
+  return MakeOrSay(options, &system);
+}
+
+absl::StatusOr<ServerStatus> Server::status() const {
+  TROUPE_RETURN_IF_ERROR(MayBlock());
+  caf::actor control;
+  {
+    std::lock_guard<std::mutex> lock(impl_->mu);
+    control = impl_->control;
+  }
+  if (!control) return FailedPrecondition("the server has stopped");
+  TROUPE_ASSIGN_OR_RETURN(cluster_state state,
+                          Ask<cluster_state>(*impl_->system, control, milliseconds(10000), get_cluster_state{}));
+  return std::move(state.value);
+}
+
+absl::Status Server::Stop(milliseconds at_most) {
+  TROUPE_RETURN_IF_ERROR(MayBlock());
+  return impl_->Stop(at_most);
+}
+
+absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_most) {
+  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(Probe(address, at_most, nullptr));
+  try {
+    NoLoggerAfter restore;
+    Config config;
+    caf::actor_system system(config);
+    const auto probes = std::make_shared<Probes>();
+    absl::StatusOr<caf::actor> found = Internal("nobody called");
+    std::mutex mu;
+    std::condition_variable there;
+    bool over = false;
+    DialByNetwork(system, probes, at_most)(address, [&](absl::StatusOr<caf::actor> r) {
+      std::lock_guard<std::mutex> lock(mu);
+      found = std::move(r);
+      over = true;
+      there.notify_all();
+    });
+    {
+      std::unique_lock<std::mutex> lock(mu);
+      there.wait(lock, [&] { return over; });
+    }
+    probes->Close(at_most);
+    if (!found.ok()) return found.status();
+    TROUPE_ASSIGN_OR_RETURN(cluster_state state, Ask<cluster_state>(system, *found, at_most, get_cluster_state{}));
+    return std::move(state.value);
+  } catch (const std::exception& e) {
+    return ResourceExhausted("a server could not be asked: ", e.what());
+  }
+}
+
+}  // namespace troupe

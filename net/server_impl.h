@@ -1,0 +1,33 @@
+// What a Server is made of.
+//
+// Thread rule: Stop from any thread that may block; `control` under the lock, the rest is set by
+// Start and read afterwards.
+#ifndef TROUPE_NET_SERVER_IMPL_H_
+#define TROUPE_NET_SERVER_IMPL_H_
+
+#include <memory>
+#include <mutex>
+
+#include "net/messages.h"
+#include "net/probe.h"
+#include "troupe/server.h"
+
+namespace troupe {
+
+struct Server::Impl {
+  absl::Status Stop(std::chrono::milliseconds at_most);
+
+  std::unique_ptr<caf::actor_system_config> config;  // of own_system
+  std::unique_ptr<caf::actor_system> own_system;
+  caf::actor_system* system = nullptr;
+  const std::shared_ptr<Probes> probes = std::make_shared<Probes>();
+  uint16_t port = 0;  // 0: not open
+  std::mutex mu;
+  caf::actor control;  // null when it has stopped
+  bool stopped = false;
+  absl::Status result;  // of Stop
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_NET_SERVER_IMPL_H_

@@ -1,0 +1,118 @@
+// The messages of servers through CAF's binary serialiser: equal values come back, no size is
+// believed, and wrong bytes give an error or a value.
+#include "net/messages.h"
+
+#include <boost/test/unit_test.hpp>
+#include <caf/binary_deserializer.hpp>
+#include <caf/binary_serializer.hpp>
+#include <random>
+
+namespace troupe {
+namespace {
+
+caf::actor_system& System() {
+  static caf::actor_system_config config;
+  static caf::actor_system system(config);
+  return system;
+}
+template <class T>
+std::vector<char> BytesOf(T message) {
+  std::vector<char> bytes;
+  caf::binary_serializer out(System(), bytes);
+  BOOST_REQUIRE(!out(message));
+  return bytes;
+}
+// Whether the bytes are such a message, all of them.
+template <class T>
+bool Read(const std::vector<char>& bytes, T* message) {
+  caf::binary_deserializer in(System(), bytes);
+  return !in(*message) && in.remaining() == 0;
+}
+// Every cut and many changes: a value or an error.
+template <class T>
+void Damage(const std::vector<char>& bytes) {
+  std::mt19937 random(7);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    T message;
+    BOOST_TEST(!Read(std::vector<char>(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size)), &message));
+  }
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<char> other = bytes;
+    for (int changes = 1 + i % 3; changes > 0; --changes) other[random() % other.size()] = static_cast<char>(random());
+    T message;
+    (void)Read(other, &message);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE(net_messages)
+
+BOOST_AUTO_TEST_CASE(messages_of_servers_come_back_equal_and_wrong_bytes_are_errors) {
+  hello h;
+  h.cluster = ~uint64_t{0};
+  h.from = {"worker", 1 << 20};
+  h.to = {"ps", 0};
+  h.incarnation = 77;
+  hello h2;
+  BOOST_REQUIRE(Read(BytesOf(h), &h2));
+  BOOST_TEST((h2.protocol == kNetProtocol && h2.cluster == h.cluster && h2.from == h.from && h2.to == h.to &&
+              h2.incarnation == 77));
+  Damage<hello>(BytesOf(h));
+
+  welcome w{AlreadyExists("it is alive"), 3, 4, {"ps", 2}, 5, 6}, w2;
+  BOOST_REQUIRE(Read(BytesOf(w), &w2));
+  BOOST_TEST((w2.status == w.status && w2.protocol == 3 && w2.cluster == 4 && w2.from == w.from &&
+              w2.incarnation == 5 && w2.greeted == 6));
+  Damage<welcome>(BytesOf(w));
+
+  cluster_state s, s2;
+  s.value = {{"ps", 0}, "a:1", 8, 9, {{{"worker", 3}, "b:2", TaskHealth::kSuspected, 10, 11, 12, "silent"}, {}}};
+  BOOST_REQUIRE(Read(BytesOf(s), &s2));
+  BOOST_REQUIRE(s2.value.others.size() == 2u);
+  const TaskStatus& t = s2.value.others[0];
+  BOOST_TEST((s2.value.task == s.value.task && s2.value.address == "a:1" && s2.value.incarnation == 8 &&
+              s2.value.cluster == 9));
+  BOOST_TEST((t.task == ClusterTask{"worker", 3} && t.address == "b:2" && t.health == TaskHealth::kSuspected));
+  BOOST_TEST((t.incarnation == 10 && t.since_ms == 11 && t.silent_ms == 12 && t.why == "silent"));
+  Damage<cluster_state>(BytesOf(s));
+
+  task_down d{{"ps", 1}, 5, Unavailable("gone")}, d2;
+  BOOST_REQUIRE(Read(BytesOf(d), &d2));
+  BOOST_TEST((d2.task == d.task && d2.incarnation == 5 && d2.status == d.status));
+  Damage<task_down>(BytesOf(d));
+  task_up u{{"ps", 1}, 5}, u2;
+  BOOST_REQUIRE(Read(BytesOf(u), &u2));
+  BOOST_TEST((u2.task == u.task && u2.incarnation == 5));
+  beat b{5}, b2;
+  BOOST_REQUIRE(Read(BytesOf(b), &b2));
+  BOOST_TEST(b2.incarnation == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(a_size_of_a_text_or_a_list_is_not_believed) {
+  hello h;
+  h.from.job = std::string(255, 'a');
+  hello read;
+  BOOST_TEST(Read(BytesOf(h), &read));
+  h.from.job.push_back('a');
+  BOOST_TEST(!Read(BytesOf(h), &read));
+  // Of a status the first bytes are sent.
+  welcome w, w2;
+  w.status = Internal(std::string(kMostText + 1, 'x'));
+  BOOST_REQUIRE(Read(BytesOf(w), &w2));
+  BOOST_TEST(w2.status.message().size() == kMostText);
+  // A number of entries that would be gigabytes.
+  cluster_state s;
+  std::vector<char> bytes;
+  caf::binary_serializer out(System(), bytes);
+  std::string job = "ps", address = "a:1";
+  int index = 0;
+  uint64_t number = 0;
+  uint32_t count = ~uint32_t{0};
+  BOOST_REQUIRE(!out(job, index, address, number, number, count));
+  BOOST_TEST(!Read(bytes, &s));
+  BOOST_TEST(s.value.others.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe

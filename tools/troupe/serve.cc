@@ -1,0 +1,116 @@
+// troupe serve: one task of a cluster; troupe status: what a server sees of its cluster.
+#include <csignal>
+
+#include <unistd.h>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "graph/core/read_file.h"
+#include "tools/troupe/commands.h"
+#include "tools/troupe/output.h"
+#include "tools/troupe/value_text.h"
+#include "troupe/server.h"
+
+namespace troupe::tool {
+namespace {
+
+using std::chrono::milliseconds;
+
+absl::StatusOr<ServerSpec> ReadSpec(const ServeFlags& flags) {
+  if (flags.from == "tf_config") return ServerSpecFromTfConfig(ProcessVariables());
+  if (flags.from == "slurm") return ServerSpecFromSlurm({{}, flags.slurm_port}, ProcessVariables());
+  if (flags.cluster.empty() || flags.job.empty() || flags.task < 0)
+    return InvalidArgument("name --cluster, --job and --task, or --from");
+  ServerSpec spec;
+  spec.task = {flags.job, flags.task};
+  if (flags.cluster.find('=') != std::string::npos) {
+    TROUPE_ASSIGN_OR_RETURN(spec.cluster, ClusterSpec::FromFlags(flags.cluster));
+    return spec;
+  }
+  constexpr uint64_t kMost = 64 << 20;
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.cluster, kMost));
+  auto cluster = ClusterSpec::FromText(text);
+  if (!cluster.ok()) return Annotate(cluster.status(), flags.cluster);
+  spec.cluster = *std::move(cluster);
+  return spec;
+}
+
+std::string OthersAsJson(const ServerStatus& s) {
+  std::string text;
+  for (const TaskStatus& t : s.others) {
+    StrAppend(&text, text.empty() ? "" : ",", "\n  {\"task\": ", JsonString(t.task.ToString()),
+              ", \"address\": ", JsonString(t.address), ", \"health\": \"", ToString(t.health),
+              "\", \"incarnation\": \"", t.incarnation, "\", \"since_ms\": ", t.since_ms,
+              ", \"silent_ms\": ", t.silent_ms, ", \"why\": ", JsonString(t.why), "}");
+  }
+  return text;
+}
+
+// A number that needs all 64 bits is a string in JSON, whose readers keep 53.
+std::string HeadAsJson(const ServerStatus& s) {
+  return StrCat("\"task\": ", JsonString(s.task.ToString()), ", \"address\": ", JsonString(s.address),
+                ", \"incarnation\": \"", s.incarnation, "\", \"cluster\": \"", s.cluster,
+                "\", \"pid\": ", static_cast<int64_t>(::getpid()));
+}
+
+}  // namespace
+
+int ServeCommand(const ServeFlags& flags) {
+  absl::StatusOr<ServerSpec> spec = ReadSpec(flags);
+  if (!spec.ok()) return Complain(kUsage, spec.status());
+  ServerOptions options;
+  options.spec = *std::move(spec);
+  options.insecure = flags.insecure;
+  options.bind = flags.bind;
+  if (flags.heartbeat_ms > 0) {
+    options.heartbeat.interval = milliseconds(flags.heartbeat_ms);
+    options.heartbeat.suspect_after = milliseconds(flags.heartbeat_ms * 3 / 2);
+    options.heartbeat.dead_after = milliseconds(flags.heartbeat_ms * 39 / 20);
+  }
+  // Standard output has the one line.
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("troupe"));
+  // No thread of the server takes them: they wait for sigwait.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  auto server = Server::Start(options);
+  if (!server.ok()) return Complain(kFailed, server.status());
+  const absl::StatusOr<ServerStatus> status = (*server)->status();
+  if (!status.ok()) return Complain(kFailed, status.status());
+  if (flags.json) {
+    Print(StrCat("{", HeadAsJson(*status), "}\n"));
+  } else {
+    Print(
+        StrCat(status->task.ToString(), " is ready at ", status->address, ", incarnation ", status->incarnation, "\n"));
+  }
+  if (const absl::Status printed = FinishPrinting(); !printed.ok()) return Complain(kFailed, printed);
+  int signal = 0;
+  sigwait(&ends, &signal);
+  const absl::Status stopped = (*server)->Stop(milliseconds(flags.stop_within_ms));
+  return stopped.ok() ? kOk : Complain(kFailed, stopped);
+}
+
+int StatusCommand(const StatusFlags& flags) {
+  const absl::StatusOr<HostPort> address = HostPort::Parse(flags.address);
+  if (!address.ok()) return Complain(kUsage, address.status());
+  const absl::StatusOr<ServerStatus> status = AskServer(*address, milliseconds(flags.timeout_ms));
+  if (!status.ok()) return Complain(kFailed, status.status());
+  if (flags.json) {
+    Print(StrCat("{\"task\": ", JsonString(status->task.ToString()), ", \"address\": ", JsonString(status->address),
+                 ", \"incarnation\": \"", status->incarnation, "\", \"cluster\": \"", status->cluster,
+                 "\", \"others\": [", OthersAsJson(*status), "]}\n"));
+    return kOk;
+  }
+  Print(StrCat(status->task.ToString(), " at ", status->address, ", incarnation ", status->incarnation, ", sees\n"));
+  for (const TaskStatus& t : status->others) {
+    Print(StrCat("  ", t.task.ToString(), " at ", t.address, ": ", ToString(t.health), " for ", t.since_ms, " ms",
+                 t.incarnation == 0 ? "" : StrCat(", incarnation ", t.incarnation), t.why.empty() ? "" : "; ", t.why,
+                 "\n"));
+  }
+  return kOk;
+}
+
+}  // namespace troupe::tool

@@ -1,8 +1,6 @@
 // For programs that use actors themselves: which tasks of a cluster come and go, as messages.
-// Includes CAF 0.17.6; link troupe::actors.
-//
-//   self->send(ControlActorOf(*server), watch_tasks{});
-//   ... [](const task_up& m) { ... }, [](const task_down& m) { ... }
+// Includes CAF 0.17.6; link troupe::actors. An actor sends watch_tasks to ControlActorOf(*server),
+// and is told task_up and task_down.
 //
 // All are values: a listener may be on any node that CAF reaches and ConfigureServer has prepared.
 //

@@ -55,6 +55,7 @@ class Control {
     const int peer = PeerOf(m.source);
     if (peer < 0) return;
     handles_[static_cast<size_t>(peer)] = nullptr;
+    unanswered_.erase(peer);
     Do(members_.Closed(peer, self_->system().render(m.reason), Now()));
   }
 
@@ -76,9 +77,11 @@ class Control {
     farewells_ = ReplyToSender<farewells_noted>(self_);
     leave_by_ = Now() + std::chrono::milliseconds(m.at_most_ms);
     for (int i = 0; i < members_.size(); ++i) {
-      if (!members_.IsUp(i)) continue;
+      // Also to who is being greeted: it may have welcomed this server already.
+      const caf::actor& peer = handles_[static_cast<size_t>(i)];
+      if (!peer) continue;
       unanswered_.insert(i);
-      self_->send(handles_[static_cast<size_t>(i)], goodbye{incarnation_});
+      self_->send(peer, goodbye{incarnation_});
     }
     Do({});
   }
@@ -101,6 +104,7 @@ class Control {
     if (mine) self_->demonitor(mine);
     mine = handle;
     if (mine) self_->monitor(mine);
+    if (!mine) unanswered_.erase(peer);
   }
   template <class Message>
   void Tell(const Message& m) {
@@ -147,7 +151,6 @@ class Control {
       case Kind::kDown:
         spdlog::warn("{}", MessageOf(a.status));
         SetHandle(a.peer, nullptr);
-        unanswered_.erase(a.peer);
         return Tell(task_down{members_.task(a.peer), a.number, a.status});
       case Kind::kBeat:
         return self_->send(handle(), beat{a.number});

@@ -6,7 +6,7 @@
 //   serving  watch_tasks        1 tell task_up of each that is up, and what comes and goes         serving
 //   serving  down of a listener 2 forget it                                                        serving
 //   serving  get_cluster_state  3 reply cluster_state                                              serving
-//   serving  stop_control       4 say goodbye to all that are up; refuse who greets                leaving
+//   serving  stop_control       4 say goodbye to all that are up or greeted; refuse who greets     leaving
 //   leaving  goodbye_noted, or the peer is down: the last one
 //                               5 reply farewells_noted, with nobody                               leaving
 //   leaving  (its time is over) 6 reply farewells_noted, with those who have not answered          leaving

@@ -125,6 +125,7 @@ caf::error inspect(caf::deserializer& f, task_down& x) {
 
 void ConfigureServer(caf::actor_system_config* config) {
   config->load<caf::io::middleman>();
+  config->add_message_types<caf::id_block::troupe_cluster>();
   config->add_message_types<caf::id_block::troupe_net>();
   config->set("scheduler.max-throughput", static_cast<size_t>(50));
   // Messages are made from bytes where the bytes arrive: no busy scheduler thread delays them.

@@ -13,8 +13,9 @@
 //   control   listener  task_up            this incarnation of a task is up
 //   control   listener  task_down          it is not any more
 //
-// No text of more than kMostText bytes, and no list of more entries than a cluster has tasks, is
-// read: the size is checked before memory is taken for it. Thread rule: plain values.
+// What listeners and askers see is public (troupe/cluster_actors.h). No text of more than kMostText
+// bytes, and no list of more entries than a cluster has tasks, is read: the size is checked before
+// memory is taken for it. Thread rule: plain values.
 #ifndef TROUPE_NET_MESSAGES_H_
 #define TROUPE_NET_MESSAGES_H_
 
@@ -24,8 +25,7 @@
 #include <vector>
 
 #include "actors/messages/messages.h"
-#include "troupe/cluster.h"
-#include "troupe/server.h"
+#include "troupe/cluster_actors.h"
 
 namespace troupe {
 
@@ -57,20 +57,6 @@ struct goodbye {
   uint64_t incarnation = 0;
 };
 struct goodbye_noted {};
-struct get_cluster_state {};
-struct cluster_state {
-  ServerStatus value;
-};
-struct watch_tasks {};
-struct task_up {
-  ClusterTask task;
-  uint64_t incarnation = 0;
-};
-struct task_down {
-  ClusterTask task;
-  uint64_t incarnation = 0;
-  absl::Status status;
-};
 // To a control actor, by its own timer.
 struct look_around {};
 // To a control actor, by who called a peer's address for it.
@@ -96,12 +82,6 @@ caf::error inspect(caf::serializer& f, hello& x);
 caf::error inspect(caf::deserializer& f, hello& x);
 caf::error inspect(caf::serializer& f, welcome& x);
 caf::error inspect(caf::deserializer& f, welcome& x);
-caf::error inspect(caf::serializer& f, cluster_state& x);
-caf::error inspect(caf::deserializer& f, cluster_state& x);
-caf::error inspect(caf::serializer& f, task_up& x);
-caf::error inspect(caf::deserializer& f, task_up& x);
-caf::error inspect(caf::serializer& f, task_down& x);
-caf::error inspect(caf::deserializer& f, task_down& x);
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, beat& x) {
   return f(caf::meta::type_name("beat"), x.incarnation);
@@ -119,32 +99,19 @@ typename Inspector::result_type inspect(Inspector& f, goodbye_noted&) {
   return f(caf::meta::type_name("goodbye_noted"));
 }
 template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, get_cluster_state&) {
-  return f(caf::meta::type_name("get_cluster_state"));
-}
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, watch_tasks&) {
-  return f(caf::meta::type_name("watch_tasks"));
-}
-template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, look_around&) {
   return f(caf::meta::type_name("look_around"));
 }
 
 }  // namespace troupe
 
-CAF_BEGIN_TYPE_ID_BLOCK(troupe_net, caf::id_block::troupe_cast::end + 100)
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_net, caf::id_block::troupe_cluster::end)
 CAF_ADD_TYPE_ID(troupe_net, (troupe::hello))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::welcome))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::beat))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::who_are_you))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::goodbye))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::goodbye_noted))
-CAF_ADD_TYPE_ID(troupe_net, (troupe::get_cluster_state))
-CAF_ADD_TYPE_ID(troupe_net, (troupe::cluster_state))
-CAF_ADD_TYPE_ID(troupe_net, (troupe::watch_tasks))
-CAF_ADD_TYPE_ID(troupe_net, (troupe::task_up))
-CAF_ADD_TYPE_ID(troupe_net, (troupe::task_down))
 CAF_END_TYPE_ID_BLOCK(troupe_net)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::dialled)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::stop_control)

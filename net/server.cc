@@ -172,15 +172,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::StartIn(caf::actor_system& syste
 
 absl::StatusOr<ServerStatus> Server::status() const {
   TROUPE_RETURN_IF_ERROR(MayBlock());
-  caf::actor control;
-  {
-    std::lock_guard<std::mutex> lock(impl_->mu);
-    control = impl_->control;
-  }
+  const caf::actor control = ControlActorOf(*this);
   if (!control) return FailedPrecondition("the server has stopped");
   TROUPE_ASSIGN_OR_RETURN(cluster_state state,
                           Ask<cluster_state>(*impl_->system, control, milliseconds(10000), get_cluster_state{}));
   return std::move(state.value);
+}
+
+caf::actor ControlActorOf(const Server& server) {
+  std::lock_guard<std::mutex> lock(server.impl()->mu);
+  return server.impl()->control;
 }
 
 absl::Status Server::Stop(milliseconds at_most) {

@@ -248,6 +248,22 @@ worker <- goodbye_noted)");
   BOOST_TEST(heard == "worker 2 down: task /job:worker/replica:0/task:0 has stopped; ");
 }
 
+BOOST_FIXTURE_TEST_CASE(who_stops_while_it_greets_says_goodbye_too, Cluster) {
+  Start("ps", 1);
+  AsEar("ps", watch_tasks{});
+  Play();
+  stopped.insert("ps");
+  Start("worker", 2);
+  Play();
+  const auto missing = Stop(this, 1000);
+  Play();
+  BOOST_TEST(*missing == "no answer yet");
+  stopped.clear();
+  Play();
+  BOOST_TEST(heard == "worker 2 up; worker 2 down: task /job:worker/replica:0/task:0 has stopped; ");
+  BOOST_TEST(*missing == "");
+}
+
 BOOST_FIXTURE_TEST_CASE(edge_6_who_does_not_answer_a_goodbye_is_named, Cluster) {
   Start("ps", 1);
   Start("worker", 2);

@@ -70,6 +70,29 @@ BOOST_AUTO_TEST_CASE(a_server_starts_in_the_programs_own_actor_system) {
   BOOST_TEST((refused.status().code() == absl::StatusCode::kFailedPrecondition));
 }
 
+BOOST_AUTO_TEST_CASE(a_listener_hears_of_other_tasks) {
+  struct Config : caf::actor_system_config {
+    Config() { ConfigureServer(this); }
+  };
+  const std::string cluster = LocalCluster(1);
+  Config config;
+  caf::actor_system system(config);
+  caf::scoped_actor self(system);
+  const auto ps = Server::StartIn(system, Options(cluster, "ps")).value();
+  self->send(ControlActorOf(*ps), watch_tasks{});
+  const auto worker = Server::Start(Options(cluster, "worker")).value();
+  task_up up;
+  task_down down;
+  self->receive([&](const task_up& m) { up = m; }, caf::after(60s) >> [] { BOOST_ERROR("nobody came"); });
+  BOOST_TEST((up.task == ClusterTask{"worker", 0}));
+  BOOST_TEST(up.incarnation == worker->status()->incarnation);
+  BOOST_TEST(worker->Stop(10s).ok());
+  self->receive([&](const task_down& m) { down = m; }, caf::after(60s) >> [] { BOOST_ERROR("nobody went"); });
+  BOOST_TEST((down.task == up.task && down.incarnation == up.incarnation));
+  BOOST_TEST((down.status.code() == absl::StatusCode::kCancelled));
+  BOOST_TEST(!ControlActorOf(*worker));
+}
+
 BOOST_AUTO_TEST_CASE(impossible_options_are_refused) {
   const auto code = [](const ServerOptions& o) { return absl::StatusCodeToString(Server::Start(o).status().code()); };
   const ServerOptions good = Options(LocalCluster(1), "ps");

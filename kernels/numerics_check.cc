@@ -124,10 +124,15 @@ void UpdateLog::UndoAll() {
     over_ = true;
     undo.swap(undo_);
   }
-  while (!undo.empty()) {
-    undo.back()();
-    undo.pop_back();
+  bool all = true;
+  for (; !undo.empty(); undo.pop_back()) {
+    try {
+      undo.back()();
+    } catch (const std::bad_alloc&) {
+      all = false;
+    }
   }
+  if (!all) throw std::bad_alloc();
 }
 
 NumericsScope::NumericsScope(const NumericsCheck* check) : before_(std::exchange(current, check)) {}

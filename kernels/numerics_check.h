@@ -50,10 +50,10 @@ class UpdateLog {
   // `undo` puts one value back; it must not block. False after UndoAll: the update of a kernel that
   // its step did not wait for (its executor was killed) comes too late. Throws std::bad_alloc.
   bool Add(std::function<void()> undo);
-  // The step has failed by the check: UndoAll will be asked for.
-  void Fail() { failed_.store(true, std::memory_order_relaxed); }
+  // The step has failed by the check: UndoAll will be asked for. True for the first that says so.
+  bool Fail() { return !failed_.exchange(true, std::memory_order_relaxed); }
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  // The newest first. When the step is over.
+  // The newest first, each of them. When the step is over.
   void UndoAll();
 
  private:

@@ -170,11 +170,14 @@ struct DumpWait::Work {
   std::function<void()> go_on;  // empty when nobody waits any more
 
   void Run() {
-    const absl::StatusOr<std::string> path =
-        Guarded("writing the inputs of a node", [this] { return DumpNode(*node, inputs, folder, when); });
-    result = absl::InvalidArgumentError(
-        path.ok() ? StrCat(message, "; its inputs are in '", *path, "'")
-                  : StrCat(message, "; its inputs cannot be written: ", path.status().message()));
+    const absl::Status no_memory = Guarded("writing the inputs of a node", [this] {
+      const absl::StatusOr<std::string> path =
+          Guarded("writing the inputs of a node", [this] { return DumpNode(*node, inputs, folder, when); });
+      result = absl::InvalidArgumentError(
+          path.ok() ? StrCat(message, "; its inputs are in '", *path, "'")
+                    : StrCat(message, "; its inputs cannot be written: ", path.status().message()));
+    });
+    if (!no_memory.ok()) result = no_memory;
     std::function<void()> call;
     {
       const std::lock_guard<std::mutex> lock(mu);

@@ -60,6 +60,17 @@ class DumpWait : public KernelWait {
   const std::shared_ptr<Work> work_;
 };
 
+// The wait of a node that failed while another one's inputs are being written. That one ends the
+// step, and this wait with it.
+class WaitForOthersDump : public KernelWait {
+ public:
+  void Await(std::function<void()> go_on) override { go_on_ = std::move(go_on); }
+  std::string What() const override { return "the inputs of another node that failed to be written"; }
+
+ private:
+  std::function<void()> go_on_;
+};
+
 }  // namespace troupe
 
 #endif  // TROUPE_ACTORS_EXECUTOR_NODE_DUMP_H_

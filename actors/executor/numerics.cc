@@ -84,10 +84,12 @@ absl::Status StepState::CheckArrived(const node_end& end, absl::Span<const Tenso
 // status is that of WaitFor.
 absl::Status StepState::NotFinite(uint32_t node, Iteration* it, absl::Status status, absl::Span<const Tensor> inputs) {
   if (!TakeNotFiniteMark(&status)) return status;
-  input_.numerics->log->Fail();
+  const bool first = input_.numerics->log->Fail();
   const std::string message = StrCat(status.message(), PlaceText(it)), &folder = input_.numerics->folder;
   if (folder.empty()) return absl::InvalidArgumentError(message);
   for (Tensor& t : out_) t = Tensor();  // of the kernel that ran in the turn
+  // Of those that see the same NaN the first one is told.
+  if (!first) return kernel_context_.WaitFor(std::make_unique<WaitForOthersDump>());
   return kernel_context_.WaitFor(std::make_unique<DumpWait>(host_->KeepAlive(), part_->properties[node],
                                                             NodeInputs(inputs), folder,
                                                             StrCat("step_", last_step_, PlaceText(it)), message));

@@ -177,9 +177,18 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
             self->system(), caf::actor_cast<caf::actor>(self->current_sender()), [&] { return answer; }, self->ctrl());
       },
       [self, aside](register_graph& message) {
+        const std::shared_ptr<GraphsInWork::Job> begun = self->state.worker->in_work()->Begin(message);
+        // Without memory for the work it ends here.
+        struct Unless {
+          ~Unless() {
+            if (!done) in_work->End(*job);
+          }
+          GraphsInWork* const in_work;
+          const std::shared_ptr<GraphsInWork::Job>& job;
+          bool done = false;
+        } ends{self->state.worker->in_work(), begun};
         RunAside(aside, [worker = self->state.worker, system = &self->system(),
-                         to = caf::actor_cast<caf::actor>(self->current_sender()),
-                         work = self->state.worker->in_work()->Begin(message),
+                         to = caf::actor_cast<caf::actor>(self->current_sender()), work = begun,
                          message = std::make_shared<register_graph>(std::move(message))]() mutable {
           graph_registered answer = worker->Register(*message, *work);
           message = nullptr;
@@ -190,6 +199,7 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
           // Last: whoever waits for it may end the actor system next.
           work = nullptr;
         });
+        ends.done = true;
       },
       [self](const withdraw_graph& message) { self->state.worker->Withdraw(message); },
   };

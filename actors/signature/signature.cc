@@ -248,7 +248,8 @@ void Signature::Ask(const std::function<void(const std::shared_ptr<StepQuestion>
   for (ExecutorSet* set : all_) {
     if (!set->running()) continue;
     asked->push_back({set->step_id(), Describe(), std::make_shared<StepQuestion>(set->executors())});
-    asked->back().question->Ask(&set->transport(), answered);
+    const std::shared_ptr<StepQuestion> question = asked->back().question;
+    if (!question->Ask(&set->transport(), answered)) answered(question);
   }
 }
 

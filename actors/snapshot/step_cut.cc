@@ -30,7 +30,9 @@ int StepCut::Look(std::vector<Step>* resting) const {
            std::make_shared<StepQuestion>(set->executors()),
            promise->get_future(),
            &s->queues};
-      a.question->Ask(&set->transport(), [promise](const std::shared_ptr<StepQuestion>&) { promise->set_value(); });
+      if (!a.question->Ask(&set->transport(),
+                           [promise](const std::shared_ptr<StepQuestion>&) { promise->set_value(); }))
+        promise->set_value();
     });
   }
   const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
@@ -67,6 +69,8 @@ int StepCut::Busy() {
     open_until_ = now + patience_ / 4;
   }
   if (held_ == 0) {
+    // Those that waited at the gate need a while to begin: shut at once, it would hold them again.
+    if (now < open_until_) return 1;
     Order(living_());
     held_ = 1;
     gate_->ShutBelow(held_);
@@ -75,8 +79,6 @@ int StepCut::Busy() {
     std::vector<Step> resting, again;
     int busy = Look(&resting);
     if (busy > 0) return busy;
-    // Those that waited at the gate need a while to begin: shut at once, it would hold them again.
-    if (now < open_until_) return 1;
     if (held_ != StepGate::kAllLevels) {
       held_ = held_ <= last_ ? held_ + 1 : StepGate::kAllLevels;
       gate_->ShutBelow(held_);

@@ -5,6 +5,8 @@
 
 #include "actors/runtime/runtime_impl.h"
 #include "actors/session/session_impl.h"
+#include "actors/threads/aside.h"
+#include "graph/core/guarded.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/resource_container.h"
 #include "troupe/resource_state.h"
@@ -17,45 +19,56 @@ constexpr char kIteratorKind[] = "iterator kind";  // the key of the kind of the
 
 // An iterator in a session's container; one that was restored has only a position until the hook
 // asks. Thread safe, since any thread may save.
+//
+// Saving and destroying an iterator may wait for the data set's functions, which are the program's:
+// a thread of its own does that, not the container's actor.
 class Place : public Resource {
  public:
   Place() = default;
-  explicit Place(ResourceState position) : position_(std::move(position)) {}
+  explicit Place(ResourceState position) { iteration_->position = std::move(position); }
+  ~Place() override {
+    RunAside(true, [last = std::move(iteration_)]() mutable { last = nullptr; });
+  }
 
   absl::StatusOr<bool> Next(const Dataset& data, Element* element) {
-    std::lock_guard<std::mutex> lock(mu_);
-    TROUPE_RETURN_IF_ERROR(StartLocked(data));
-    return iterator_->Next(element);
+    std::lock_guard<std::mutex> lock(iteration_->mu);
+    TROUPE_RETURN_IF_ERROR(iteration_->StartLocked(data));
+    return iteration_->iterator->Next(element);
   }
   absl::Status Start(const Dataset& data) {
-    std::lock_guard<std::mutex> lock(mu_);
-    return StartLocked(data);
+    std::lock_guard<std::mutex> lock(iteration_->mu);
+    return iteration_->StartLocked(data);
   }
   std::string DebugString() const override { return "position in a data set"; }
   void Save(const StateVisitor& visit) const override {
-    ResourceState state{kKind, {}};
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      const ResourceState position = iterator_ != nullptr ? iterator_->Save() : position_;
-      state.tensors = position.tensors;
-      state.tensors.emplace_back(kIteratorKind, Tensor::Scalar(position.kind));
-    }
-    visit(std::move(state));
+    RunAside(true, [iteration = iteration_, visit] {
+      visit(Guarded("saving the position in a data set", [&] { return iteration->Save(); }));
+    });
   }
 
  private:
-  absl::Status StartLocked(const Dataset& data) {
-    if (iterator_ != nullptr) return absl::OkStatus();
-    auto made = position_.kind.empty() ? data.Iterate() : data.Iterate(position_);
-    if (!made.ok()) return made.status();
-    iterator_ = *std::move(made);
-    position_ = {};
-    return absl::OkStatus();
-  }
+  struct Iteration {
+    std::mutex mu;  // guards:
+    std::unique_ptr<DatasetIterator> iterator;
+    ResourceState position;  // without a kind: the beginning
 
-  mutable std::mutex mu_;
-  std::unique_ptr<DatasetIterator> iterator_;
-  ResourceState position_;  // without a kind: the beginning
+    absl::Status StartLocked(const Dataset& data) {
+      if (iterator != nullptr) return absl::OkStatus();
+      auto made = position.kind.empty() ? data.Iterate() : data.Iterate(position);
+      if (!made.ok()) return made.status();
+      iterator = *std::move(made);
+      position = {};
+      return absl::OkStatus();
+    }
+    absl::StatusOr<ResourceState> Save() {
+      std::lock_guard<std::mutex> lock(mu);
+      const ResourceState at = iterator != nullptr ? iterator->Save() : position;
+      ResourceState state{kKind, at.tensors};
+      state.tensors.emplace_back(kIteratorKind, Tensor::Scalar(at.kind));
+      return state;
+    }
+  };
+  std::shared_ptr<Iteration> iteration_ = std::make_shared<Iteration>();
 };
 
 absl::StatusOr<std::shared_ptr<Resource>> MakePlace(const std::string&, const ResourceState& state) {

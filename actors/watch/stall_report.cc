@@ -161,19 +161,26 @@ void OpenQuestions::Answered(int64_t number, uint32_t part, StepReport report) {
   if (asks != nullptr) asks->Answered(part, std::move(report));
 }
 
-void StepQuestion::Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered) {
-  if (executors_.empty()) return answered(shared_from_this());
-  answered_ = std::move(answered);
-  const question q{transport->questions().Add(shared_from_this())};
-  for (size_t i = 0; i < executors_.size(); ++i) {
-    const auto e = executors_[i].lock();
-    if (e == nullptr || e->dead()) {
+bool StepQuestion::Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered) {
+  std::vector<std::shared_ptr<Executor>> living;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (size_t i = 0; i < executors_.size(); ++i) {
+      auto e = executors_[i].lock();
+      if (e != nullptr && !e->dead()) {
+        living.push_back(std::move(e));
+        continue;
+      }
       // It died after its part, or the step is about to hear of it. Nothing of the step runs there.
-      Answered(static_cast<uint32_t>(i), {});
-    } else {
-      transport->Deliver(e->address(), q).IgnoreError();
+      parts_[i].report = StepReport();
+      --left_;
     }
+    if (living.empty()) return false;
+    answered_ = std::move(answered);
   }
+  const question q{transport->questions().Add(shared_from_this())};
+  for (const auto& e : living) transport->Deliver(e->address(), q).IgnoreError();
+  return true;
 }
 
 void StepQuestion::Answered(uint32_t part, StepReport report) {
@@ -240,8 +247,8 @@ std::set<std::string> StepQuestion::OnlyWaits() const {
 std::vector<std::string> AskAndWait(const std::vector<std::shared_ptr<Executor>>& parts, LocalTransport* transport) {
   auto all_answered = std::make_shared<std::promise<void>>();
   const auto question = std::make_shared<StepQuestion>(parts);
-  question->Ask(transport, [all_answered](const std::shared_ptr<StepQuestion>&) { all_answered->set_value(); });
-  (void)all_answered->get_future().wait_for(std::chrono::milliseconds(100));
+  if (question->Ask(transport, [all_answered](const std::shared_ptr<StepQuestion>&) { all_answered->set_value(); }))
+    (void)all_answered->get_future().wait_for(std::chrono::milliseconds(100));
   return question->Lines();
 }
 

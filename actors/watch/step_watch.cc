@@ -268,8 +268,7 @@ void StepWatch::CheckProgress(Entry* e, Time now, Later* later) {
   }
 }
 
-// Under the lock, which keeps the executors. A step on this list has parts, so that nobody answers
-// before this returns.
+// Under the lock, which keeps the executors. On this thread nobody answers before this returns.
 void StepWatch::Ask(Entry* e) {
   e->question = std::make_shared<StepQuestion>(e->set->executors());
   e->question->Ask(&e->set->transport(),

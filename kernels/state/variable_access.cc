@@ -99,6 +99,11 @@ void WithSlot(VariableSlot* slot, std::function<void()> f) {
 }  // namespace
 
 void VariableUpdate::Undo::Run() {
+  // Without memory.
+  if (containers == nullptr && slot()->TryBegin()) {
+    slot()->TakeBack(change.get());
+    return slot()->End();
+  }
   WithSlot(slot(), [this, keep = shared_from_this()] {
     slot()->TakeBack(change.get());
     if (containers == nullptr) return;

@@ -105,8 +105,11 @@ absl::Status VariableSlot::CheckReadable() const {
 }
 
 std::shared_ptr<VariableSlot::Change> VariableSlot::Note() {
-  changes_.erase(std::remove_if(changes_.begin(), changes_.end(), [](const auto& c) { return c.expired(); }),
-                 changes_.end());
+  if (changes_.size() >= look_through_) {
+    changes_.erase(std::remove_if(changes_.begin(), changes_.end(), [](const auto& c) { return c.expired(); }),
+                   changes_.end());
+    look_through_ = 2 * changes_.size() + 16;
+  }
   auto change = std::make_shared<Change>();
   change->before_ = value_;
   change->version_ = version();

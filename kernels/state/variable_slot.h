@@ -225,6 +225,7 @@ class VariableSlot : public Resource {
   // taking it back gives the state before, with its number.
   uint64_t state_number_ = 0, last_number_ = 0;
   std::vector<std::weak_ptr<Change>> changes_;
+  size_t look_through_ = 16;  // at this size those that are gone are dropped
   Place *first_ = nullptr, *last_ = nullptr;
   PartialTensorShape shape_;
   Tensor value_;

@@ -325,13 +325,13 @@ session <- actor_failed)");
   BOOST_TEST(p.stage.Play() == R"(
 supervisor <- restart_child
 worker2 <- init
-container3 <- init
+container3 <- states_came
 session <- actor_failed)");  // it hears of the death in its first turn
   BOOST_TEST((p.Find("worker") && !p.Find(container)));
   p.stage.Advance(10ms);
   BOOST_TEST(p.stage.Play() == R"(
 worker2 <- restart_child
-container4 <- init)");
+container4 <- states_came)");
   BOOST_TEST((p.Find(device) == lives));
   // It is watched as before.
   p.stage.Kill(lives);

@@ -237,8 +237,8 @@ const std::map<std::string_view, Does> kDoes = {
 bool NamesVariable(const OpDef& op) {
   if (op.name.starts_with("TensorArray")) return false;  // a resource of its step
   // What these name is a queue, a reader, a table, an accumulator or a barrier.
-  for (const std::string_view of : {"Queue", "Reader", "LookupTable", "InitializeTable", "Accumulator", "Barrier",
-                                    "ResourceAccumulator", "SparseAccumulator"}) {
+  for (const std::string_view of : {"Queue", "FakeQueue", "Reader", "LookupTable", "InitializeTable", "Accumulator",
+                                    "Barrier", "ResourceAccumulator", "SparseAccumulator"}) {
     if (op.name.starts_with(of)) return false;
   }
   for (const ArgDef& arg : op.inputs) {

@@ -206,11 +206,21 @@ absl::Status CheckpointSaverHook::SessionEnded() {
   const bool known = absl::IsAborted(s) || absl::IsUnavailable(s) || absl::IsCancelled(s);
   return known ? absl::OkStatus() : s;
 }
+// Nobody makes a session again after this, so what is cut off by a death is done again: with their
+// pauses for some five seconds, in which a supervisor restarts what has died.
 absl::Status CheckpointSaverHook::End(Session& session) {
+  constexpr int kTries = 9;
+  const auto cut_off = [](const absl::Status& s) { return absl::IsAborted(s) || absl::IsUnavailable(s); };
   saver_->WaitForSaves();
-  TROUPE_RETURN_IF_ERROR(saves_->Take());
-  TROUPE_ASSIGN_OR_RETURN(const int64_t step, StepNow(session, global_step_));
-  return timer_.last_step() == step ? absl::OkStatus() : Save(session, step, true);
+  absl::Status last = saves_->Take();
+  if (!last.ok() && !cut_off(last)) return last;
+  for (int tries = 0;; ++tries) {
+    const absl::StatusOr<int64_t> step = StepNow(session, global_step_);
+    if (step.ok() && last.ok() && timer_.last_step() == *step) return last;
+    last = step.ok() ? Save(session, *step, true) : step.status();
+    if (last.ok() || !cut_off(last) || tries == kTries) return last;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10) * (1 << tries));
+  }
 }
 
 StepCounterHook::StepCounterHook(std::shared_ptr<FileWriter> events, Every every)

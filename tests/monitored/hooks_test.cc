@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/common/check_ok.h"
+#include "troupe/actors.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/event.pb.h"
@@ -378,6 +379,23 @@ BOOST_AUTO_TEST_CASE(a_recovery_waits_for_the_save_beside_the_steps) {
   BOOST_TEST(session->sessions_made() == 2);
   REQUIRE_OK(session->Run({}, {c.step}, {}, &step));
   BOOST_TEST(step[0].scalar<int64_t>() == 5);
+}
+
+// The last save meets actors that are just being restarted.
+BOOST_AUTO_TEST_CASE(a_death_beside_the_last_save_loses_no_checkpoint) {
+  for (int round = 0; round < 10; ++round) {
+    Counting c;
+    CheckpointSaverOptions options;
+    options.folder = StrCat("mem://hooks/death", round);
+    options.every = {.steps = 100};
+    c.hooks = {std::make_shared<CheckpointSaverHook>(options)};
+    const auto session = c.Start();
+    BOOST_TEST(c.Run(*session, 3) == 3);
+    const std::shared_ptr<Runtime> runtime = session->session()->runtime();
+    caf::anon_send_exit(ContainerActorOf(*runtime, runtime->devices()[0].name), caf::exit_reason::kill);
+    REQUIRE_OK(session->Close());
+    BOOST_TEST(*LatestCheckpoint(options.folder) == options.folder + "/model.ckpt-3");
+  }
 }
 
 }  // namespace

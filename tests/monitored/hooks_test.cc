@@ -2,6 +2,7 @@
 #include "troupe/train/hooks.h"
 
 #include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -391,8 +392,8 @@ BOOST_AUTO_TEST_CASE(a_death_beside_the_last_save_loses_no_checkpoint) {
     c.hooks = {std::make_shared<CheckpointSaverHook>(options)};
     const auto session = c.Start();
     BOOST_TEST(c.Run(*session, 3) == 3);
-    const std::shared_ptr<Runtime> runtime = session->session()->runtime();
-    caf::anon_send_exit(ContainerActorOf(*runtime, runtime->devices()[0].name), caf::exit_reason::kill);
+    const Runtime& runtime = *session->session()->runtime();
+    caf::anon_send_exit(ContainerActorOf(runtime, runtime.devices()[0].name), caf::exit_reason::kill);
     REQUIRE_OK(session->Close());
     BOOST_TEST(*LatestCheckpoint(options.folder) == options.folder + "/model.ckpt-3");
   }

@@ -188,6 +188,23 @@ BOOST_AUTO_TEST_CASE(probes_that_are_closed_hold_nobody) {
   BOOST_TEST(told == 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_start_that_fails_ends_its_calls_to_others) {
+  const Silent silent;
+  const std::string cluster = StrCat("ps=", silent.address.ToString(), ";worker=127.0.0.1:", FreePorts(1)[0]);
+  ServerOptions options = Options(cluster, "worker");
+  options.connect.timeout = 60s;
+  const auto first = Server::Start(options).value();
+  const size_t threads = Count("/proc/self/task");
+  for (int i = 0; i < 5; ++i) {
+    const absl::Status second = Server::Start(options).status();
+    BOOST_TEST((second.code() == absl::StatusCode::kUnavailable));
+    BOOST_TEST(second.message().find("/job:worker/replica:0/task:0 cannot listen at 127.0.0.1:") == 0u);
+  }
+  // Far sooner than the calls would end by themselves. The first one's own call may not have begun
+  // when the threads were counted.
+  BOOST_TEST(Await([&] { return Count("/proc/self/task") < threads + 5; }, 30s));
+}
+
 BOOST_AUTO_TEST_CASE(a_server_ends_while_the_thread_that_stopped_it_lives) {
   auto server = Server::Start(Options(LocalCluster(1), "ps")).value();
   std::latch stopped(1), over(1);

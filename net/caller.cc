@@ -9,7 +9,7 @@ namespace {
 
 // To a caller, by its probe.
 struct probed {
-  absl::Status status;
+  absl::StatusOr<HostPort> found;
 };
 
 }  // namespace
@@ -45,12 +45,14 @@ caf::behavior CallerBehavior(caf::stateful_actor<CallerState>* self, const HostP
     if (!found) return end(Unavailable(address.ToString(), ": a node of CAF's is there, but no server"));
     end(caf::actor_cast<caf::actor>(found));
   };
-  probes->Start(address, timeout,
-                [me = caf::actor_cast<caf::actor>(self)](absl::Status s) { caf::anon_send(me, probed{std::move(s)}); });
+  probes->Start(address, timeout, [me = caf::actor_cast<caf::actor>(self)](absl::StatusOr<HostPort> found) {
+    caf::anon_send(me, probed{std::move(found)});
+  });
   return {[=](const probed& p) {
-    if (!p.status.ok()) return end(p.status);
-    self->request(self->system().middleman().actor_handle(), timeout, caf::connect_atom::value, address.host,
-                  address.port)
+    if (!p.found.ok()) return end(p.found.status());
+    // The address that answered: CAF would take another one of the same name.
+    self->request(self->system().middleman().actor_handle(), timeout, caf::connect_atom::value, p.found->host,
+                  p.found->port)
         .then(connected, failed);
   }};
 }

@@ -26,7 +26,10 @@ class Control {
         handles_(static_cast<size_t>(members_.size())) {}
 
   // The handlers of what other control actors say.
-  void On(const hello& m) { Do(members_.Hello({m.protocol, m.cluster, m.from, m.to, m.incarnation}, Now())); }
+  void On(const hello& m) {
+    if (!self_->current_sender()) return;  // nobody could be told of anything
+    Do(members_.Hello({m.protocol, m.cluster, m.from, m.to, m.incarnation}, Now()));
+  }
   void On(const welcome& m) {
     const int peer = Sender();
     const Greeting says{m.protocol, m.cluster, m.from, {}, m.incarnation};
@@ -45,6 +48,8 @@ class Control {
     Do(actions);
   }
   void On(const look_around&) {
+    // An earlier look may have been armed after this one, and has done its work.
+    if (Now() < armed_) return;
     armed_ = Time::max();
     Do(members_.Look(Now()));
   }
@@ -59,17 +64,20 @@ class Control {
     Do(members_.Closed(peer, self_->system().render(m.reason), Now()));
   }
 
-  void Watch() {
+  caf::result<void> Watch() {
     constexpr size_t kMost = 1024;
     const auto who = caf::actor_cast<caf::actor>(self_->current_sender());
-    if (!who || listeners_.size() >= kMost) return;
+    if (!who) return caf::unit;
     if (std::find(listeners_.begin(), listeners_.end(), who) == listeners_.end()) {
+      if (listeners_.size() >= kMost)
+        return caf::make_error(caf::sec::runtime_error, StrCat("a server has at most ", kMost, " listeners"));
       listeners_.push_back(who);
       self_->monitor(who);
     }
     for (int i = 0; i < members_.size(); ++i) {
       if (members_.IsUp(i)) self_->send(who, task_up{members_.task(i), members_.incarnation(i)});
     }
+    return caf::unit;
   }
   ServerStatus Status() { return members_.Status(Now()); }
   void Stop(const stop_control& m) {
@@ -180,7 +188,7 @@ class Control {
   Membership members_;
   std::vector<caf::actor> handles_;  // of the peers that are up or being greeted
   std::vector<caf::actor> listeners_;
-  Time armed_ = Time::max();  // when the timer is due
+  Time armed_ = Time::min();  // when the timer is due
   std::optional<Reply<farewells_noted>> farewells_;
   std::optional<Time> leave_by_;
   std::set<int> unanswered_;
@@ -209,7 +217,7 @@ caf::behavior ControlBehavior(caf::stateful_actor<ControlState>* self, const Ser
       [c](const goodbye_noted& m) { c->On(m); },
       [c](const dialled& m) { c->On(m); },
       [c](const look_around& m) { c->On(m); },
-      [c](const watch_tasks&) { c->Watch(); },
+      [c](const watch_tasks&) { return c->Watch(); },
       [c](const stop_control& m) { c->Stop(m); },
       [c](const get_cluster_state&) { return cluster_state{c->Status()}; },
   };

@@ -3,7 +3,8 @@
 // the peers' control actors, the timer and the listeners.
 //
 //   state    message            action                                                             next
-//   serving  watch_tasks        1 tell task_up of each that is up, and what comes and goes         serving
+//   serving  watch_tasks        1 tell task_up of each that is up, and what comes and goes; the
+//                                 1025th listener gets an error                                  serving
 //   serving  down of a listener 2 forget it                                                        serving
 //   serving  get_cluster_state  3 reply cluster_state                                              serving
 //   serving  stop_control       4 say goodbye to all that are up or greeted; refuse who greets     leaving
@@ -15,7 +16,8 @@
 // peer's place has another one. Blocks: never. Thread rule: SpawnControl from any thread.
 //
 // Tests of the edges, tests/net/control_test.cc:
-//   1, 2  edges_1_and_2_listeners_are_told_who_comes_and_goes
+//   1     edge_1_listeners_are_told_who_comes_and_goes
+//   1, 2  who_does_not_listen_any_more_makes_room_for_others
 //   3     edge_3_whoever_asks_is_told_how_the_cluster_looks
 //   4, 5  edges_4_and_5_who_stops_says_goodbye
 //   6     edge_6_who_does_not_answer_a_goodbye_is_named

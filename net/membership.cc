@@ -102,7 +102,7 @@ absl::Status Membership::Check(const Greeting& other) const {
   return absl::OkStatus();
 }
 
-// Edges 13, 14, 1 and 6: what a peer is due for.
+// Edges 13, 14 and 6: how long a peer has been silent.
 void Membership::LookAt(int peer, Time now, Actions* actions) {
   Peer& p = at(peer);
   if (p.up()) {
@@ -115,12 +115,26 @@ void Membership::LookAt(int peer, Time now, Actions* actions) {
     Fail(&p, StrCat("no answer from ", p.address.ToString()), now);
     actions->push_back({Kind::kForget, peer});
   }
-  const bool may_call = p.called_by_us && !p.up() && !leaving_ && calling_ < connect_.most_calls;
-  if (!may_call || p.call != Call::kWaiting || now < p.due) return;
-  p.call = Call::kDialling;
-  p.due = now + 3 * connect_.timeout;  // the dialler has two parts, each with its own end
-  ++calling_;
-  actions->push_back({Kind::kDial, peer, ++p.calls});
+}
+
+// Edge 1. Who has waited longest comes first: many that never answer delay the others, but do not
+// keep them out.
+void Membership::CallThoseDue(Time now, Actions* actions) {
+  if (leaving_ || calling_ >= connect_.most_calls) return;
+  std::vector<int> due;
+  for (int i = 0; i < size(); ++i) {
+    const Peer& p = at(i);
+    if (p.called_by_us && !p.up() && p.call == Call::kWaiting && now >= p.due) due.push_back(i);
+  }
+  std::stable_sort(due.begin(), due.end(), [&](int a, int b) { return at(a).due < at(b).due; });
+  for (const int i : due) {
+    if (calling_ >= connect_.most_calls) return;
+    Peer& p = at(i);
+    p.call = Call::kDialling;
+    p.due = now + 3 * connect_.timeout;  // the dialler has two parts, each with its own end
+    ++calling_;
+    actions->push_back({Kind::kDial, i, ++p.calls});
+  }
 }
 
 Membership::Actions Membership::Look(Time now) {
@@ -136,6 +150,7 @@ Membership::Actions Membership::Look(Time now) {
     LookAt(i, now, &actions);
     if (beats && at(i).up()) actions.push_back({Kind::kBeat, i, incarnation_});
   }
+  CallThoseDue(now, &actions);
   expected_ = NextLook();
   return actions;
 }
@@ -154,7 +169,7 @@ Membership::Time Membership::NextLook() const {
 
 Membership::Actions Membership::Dialled(int peer, uint64_t call, const absl::Status& status, Time now) {
   Peer& p = at(peer);
-  if (p.up() || p.call != Call::kDialling || p.calls != call) return {{Kind::kForget, -1}};
+  if (p.up() || leaving_ || p.call != Call::kDialling || p.calls != call) return {{Kind::kForget, -1}};
   if (!status.ok()) {
     Fail(&p, MessageOf(status), now);
     return {};

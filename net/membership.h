@@ -94,7 +94,7 @@ class Membership {
   Actions AskedWho(int peer, uint64_t incarnation, Time now);
   Actions Closed(int peer, const std::string& why, Time now);
   Actions Goodbye(int peer, uint64_t incarnation, Time now);
-  // From now on nobody is called, and every hello is refused.
+  // From now on nobody is called or greeted, and every hello is refused.
   void Leave() { leaving_ = true; }
 
   Greeting Own(int to) const;
@@ -130,6 +130,7 @@ class Membership {
   // OK, or what of protocol, cluster and tasks does not fit.
   absl::Status Check(const Greeting& other) const;
   void LookAt(int peer, Time now, Actions* actions);
+  void CallThoseDue(Time now, Actions* actions);
 
   const ClusterTask self_;
   const HostPort address_;

@@ -130,7 +130,8 @@ void ConfigureServer(caf::actor_system_config* config) {
   config->set("scheduler.max-throughput", static_cast<size_t>(50));
   // Messages are made from bytes where the bytes arrive: no busy scheduler thread delays them.
   config->set("middleman.workers", static_cast<size_t>(0));
-  // Beats of our own find who is dead. CAF's end connections on which nobody ever spoke.
+  // Beats of our own find who is dead, and CAF's need not be as frequent. Neither ends a connection
+  // that was accepted and on which nobody speaks (docs/cluster.md).
   config->set("middleman.heartbeat-interval", caf::timespan(std::chrono::seconds(2)));
   config->set("middleman.connection-timeout", caf::timespan(std::chrono::seconds(10)));
 }

@@ -59,39 +59,65 @@ absl::Status Try(const addrinfo& where, const HostPort& address, Clock::time_poi
   return Failed(address, "it closed the connection", n < 0 ? errno : 0);
 }
 
+// The address in numbers, which CAF does not look up again.
+absl::StatusOr<HostPort> Numeric(const addrinfo& where, const HostPort& address) {
+  char host[NI_MAXHOST] = "";
+  const int error = ::getnameinfo(where.ai_addr, where.ai_addrlen, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
+  if (error != 0) return Failed(address, StrCat("its address cannot be written: ", ::gai_strerror(error)), 0);
+  return HostPort{host, address.port};
+}
+
 }  // namespace
 
-absl::Status Probe(const HostPort& address, std::chrono::milliseconds at_most, const std::atomic<bool>* cancelled) {
-  const Clock::time_point end = Clock::now() + at_most;
+absl::StatusOr<HostPort> Probe(const HostPort& address, std::chrono::milliseconds at_most,
+                               const std::atomic<bool>* cancelled) {
+  const Clock::time_point end =
+      Clock::now() + std::clamp<std::chrono::milliseconds>(at_most, std::chrono::hours(0), std::chrono::hours(24));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* all = nullptr;
   if (const int error = ::getaddrinfo(address.host.c_str(), StrCat(address.port).c_str(), &hints, &all); error != 0)
     return Failed(address, StrCat("the name is not found: ", ::gai_strerror(error)), 0);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(all, &::freeaddrinfo);
+  int addresses_left = 0;
+  for (const addrinfo* a = all; a != nullptr; a = a->ai_next) ++addresses_left;
   absl::Status status = Failed(address, "the name has no address", 0);
-  for (const addrinfo* a = all; a != nullptr; a = a->ai_next) {
-    status = Try(*a, address, end, cancelled);
-    if (status.ok() || Clock::now() >= end) return status;
+  for (const addrinfo* a = all; a != nullptr; a = a->ai_next, --addresses_left) {
+    const Clock::time_point now = Clock::now();
+    status = Try(*a, address, std::min(end, now + (end - now) / addresses_left), cancelled);
+    if (status.ok()) return Numeric(*a, address);
+    if (absl::IsCancelled(status) || Clock::now() >= end) return status;
   }
   return status;
 }
 
-void Probes::Start(const HostPort& address, std::chrono::milliseconds at_most, std::function<void(absl::Status)> told) {
-  RunAside(true, [me = shared_from_this(), address, at_most, told = std::move(told),
-                  share = UnderWay::Share(under_way_)]() mutable {
-    absl::Status status = Probe(address, at_most, &me->closed_);
-    std::unique_lock<std::mutex> lock(me->telling_);
-    if (!me->closed_.load()) told(std::move(status));
-    told = nullptr;
+void Probes::Start(const HostPort& address, std::chrono::milliseconds at_most, Told told) {
+  uint64_t number = 0;
+  {
+    std::lock_guard<std::mutex> lock(telling_);
+    if (closed_.load()) return;
+    number = ++last_;
+    waiting_.emplace(number, std::move(told));
+  }
+  // The thread may be in a look-up long after the actor system has ended: it holds no actor.
+  RunAside(true, [me = shared_from_this(), address, at_most, number] {
+    absl::StatusOr<HostPort> found = Probe(address, at_most, &me->closed_);
+    std::lock_guard<std::mutex> lock(me->telling_);
+    const auto it = me->waiting_.find(number);
+    if (it == me->waiting_.end()) return;
+    it->second(std::move(found));
+    me->waiting_.erase(it);
   });
 }
 
 bool Probes::Close(std::chrono::milliseconds at_most) {
+  std::map<uint64_t, Told> nobody;
   {
     std::lock_guard<std::mutex> lock(telling_);
     closed_.store(true);
+    waiting_.swap(nobody);
   }
+  nobody.clear();
   return under_way_->WaitUntilNone(at_most);
 }
 

@@ -1,8 +1,11 @@
 #include "troupe/server.h"
 
 #include <caf/io/middleman.hpp>
+#include <caf/io/middleman_actor.hpp>
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include <spdlog/spdlog.h>
@@ -19,6 +22,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
+std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
+
+// Times of more than a day are refused or cut, so that sums with the time of now do not overflow.
+constexpr milliseconds kLongest = std::chrono::hours(24);
+milliseconds Bounded(milliseconds time) { return std::clamp(time, milliseconds(0), kLongest); }
+
 struct Config : caf::actor_system_config {
   Config() {
     set("scheduler.max-threads", static_cast<size_t>(2));
@@ -30,24 +39,29 @@ struct Config : caf::actor_system_config {
 absl::Status Check(const ServerOptions& o) {
   TROUPE_RETURN_IF_ERROR(o.spec.cluster.AddressOf(o.spec.task).status());
   const HeartbeatPolicy& h = o.heartbeat;
-  if (h.interval < milliseconds(10) || h.suspect_after <= h.interval || h.dead_after <= h.suspect_after) {
+  if (h.interval < milliseconds(10) || h.suspect_after <= h.interval || h.dead_after <= h.suspect_after ||
+      h.dead_after > kLongest) {
     return InvalidArgument("heartbeats each ", h.interval.count(), " ms, suspected after ", h.suspect_after.count(),
                            " ms, dead after ", h.dead_after.count(), " ms: each time is longer than the one before, ",
-                           "from 10 ms on");
+                           "from 10 ms up to a day");
   }
   const ConnectPolicy& c = o.connect;
   if (c.timeout < milliseconds(1) || c.min_delay < milliseconds(1) || c.max_delay < c.min_delay || c.most_calls < 1 ||
-      !(c.jitter >= 0 && c.jitter < 1)) {
+      c.timeout > kLongest || c.max_delay > kLongest || !(c.jitter >= 0 && c.jitter < 1)) {
     return InvalidArgument(
-        "ConnectPolicy: times are from 1 ms on, max_delay is at least min_delay, most_calls at least ",
+        "ConnectPolicy: times are from 1 ms up to a day, max_delay is at least min_delay, most_calls at least ",
         "1, and jitter is in [0, 1)");
   }
-  for (const auto& [task, address] : o.spec.cluster.tasks()) {
-    if (o.insecure || address.IsLoopback()) continue;
+  const auto open = [](std::string_view address, std::string_view of) {
     return FailedPrecondition(
-        "the address ", address.ToString(), " of ", task.ToString(), " is not of this machine ",
+        "the address ", address, of, " is not of this machine ",
         "alone, and connections are neither encrypted nor authenticated: whoever reaches the port ",
         "commands the task. ServerOptions.insecure (--insecure) says that the network is trusted");
+  };
+  if (o.insecure) return absl::OkStatus();
+  if (!o.bind.empty() && !HostPort{o.bind, 0}.IsLoopback()) return open(CEscape(o.bind), " to listen at (--bind)");
+  for (const auto& [task, address] : o.spec.cluster.tasks()) {
+    if (!address.IsLoopback()) return open(address.ToString(), StrCat(" of ", task.ToString()));
   }
   return absl::OkStatus();
 }
@@ -61,15 +75,36 @@ absl::Status MayBlock() {
 
 // The interface at which a server listens; "" is all of them.
 std::string InterfaceOf(const ServerOptions& o, const HostPort& own) {
-  if (!o.bind.empty() || !own.IsLoopback()) return o.bind;
-  return own.host == "localhost" ? "127.0.0.1" : own.host;
+  if (o.bind.empty() && !own.IsLoopback()) return "";
+  const std::string& host = o.bind.empty() ? own.host : o.bind;
+  return host == "localhost" ? "127.0.0.1" : host;
 }
 
-absl::StatusOr<std::shared_ptr<Server::Impl>> Make(const ServerOptions& options, caf::actor_system* system) {
+// CAF's middleman does one thing after the other, and may be busy with a call to another task.
+absl::Status Publish(caf::actor_system& system, const caf::actor& whom, uint16_t port, const std::string& at) {
+  constexpr milliseconds kAtMost{30000};
+  absl::Status status;
+  caf::scoped_actor self(system);
+  const auto middleman = system.middleman().actor_handle();
+  self->request(middleman, kAtMost, caf::publish_atom::value, port, caf::actor_cast<caf::strong_actor_ptr>(whom),
+                std::set<std::string>(), at, true)
+      .receive([](uint16_t) {},
+               [&](const caf::error& e) {
+                 status = Unavailable(system.render(e), "; is another process there?");
+                 if (e != caf::sec::request_timeout) return;
+                 status = Unavailable("CAF has not opened the port within ", kAtMost.count(), " ms");
+                 self->send(middleman, caf::unpublish_atom::value, whom.address(), port);  // if it does so later
+               });
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::actor_system* system) {
   TROUPE_RETURN_IF_ERROR(Check(options));
   TROUPE_RETURN_IF_ERROR(MayBlock());
   NoLoggerAfter restore;
-  auto impl = std::make_shared<Server::Impl>();
+  // From here on its destructor ends what there is of it.
+  auto server = std::make_unique<Server>(std::make_shared<Server::Impl>());
+  Server::Impl* const impl = server->impl();
   if (system == nullptr) {
     impl->config = std::make_unique<Config>();
     impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
@@ -85,21 +120,16 @@ absl::StatusOr<std::shared_ptr<Server::Impl>> Make(const ServerOptions& options,
                                DialByNetwork(*system, impl->probes, options.connect.timeout));
   const HostPort own = options.spec.cluster.AddressOf(options.spec.task).value();
   const std::string at = InterfaceOf(options, own);
-  const auto port = system->middleman().publish(impl->control, own.port, at.empty() ? nullptr : at.c_str(), true);
-  if (!port) {
-    const std::string why = system->render(port.error());
-    (void)impl->Stop(milliseconds(1000));
-    return Unavailable(options.spec.task.ToString(), " cannot listen at ", at.empty() ? "*" : at, ":", own.port, ": ",
-                       why, "; is another process there?");
-  }
-  impl->port = *port;
-  return impl;
+  impl->listens_at = at.empty() ? StrCat("*:", own.port) : HostPort{at, own.port}.ToString();
+  if (const absl::Status published = Publish(*system, impl->control, own.port, at); !published.ok())
+    return Annotate(published, StrCat(options.spec.task.ToString(), " cannot listen at ", impl->listens_at));
+  impl->port = own.port;
+  return server;
 }
 
 absl::StatusOr<std::unique_ptr<Server>> MakeOrSay(const ServerOptions& options, caf::actor_system* system) {
   try {
-    TROUPE_ASSIGN_OR_RETURN(auto impl, Make(options, system));
-    return std::make_unique<Server>(std::move(impl));
+    return Make(options, system);
   } catch (const std::exception& e) {
     return ResourceExhausted("a server could not be started: ", e.what());
   }
@@ -121,28 +151,47 @@ absl::StatusOr<Answer> Ask(caf::actor_system& system, const caf::actor& whom, mi
 
 }  // namespace
 
-absl::Status Server::Impl::Stop(milliseconds at_most) {
+caf::actor Server::Impl::Control() {
   std::lock_guard<std::mutex> lock(mu);
-  if (stopped) return result;
+  return control;
+}
+
+absl::Status Server::Impl::Stop(milliseconds at_most) {
+  // For everything below that asks CAF: the actor system may end on another thread, which waits
+  // until no thread refers to its logger.
+  NoLoggerAfter restore;
+  std::lock_guard<std::mutex> one(stopping);
+  const caf::actor whom = Control();
+  if (stopped || !whom) return result;
   stopped = true;
+  at_most = Bounded(at_most);
   const auto end = std::chrono::steady_clock::now() + at_most;
   const auto left = [&] {
     return std::max(milliseconds(50), std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()));
   };
   std::vector<std::string> alive;
   const auto farewells =
-      Ask<farewells_noted>(*system, control, at_most + milliseconds(500), stop_control{at_most.count()});
+      Ask<farewells_noted>(*system, whom, at_most + milliseconds(500), stop_control{at_most.count()});
   if (farewells.ok()) alive = farewells->missing;
-  if (port != 0) system->middleman().unpublish(control, port);
-  {
-    // Afterwards nobody calls other tasks any more.
-    NoLoggerAfter restore;
+  const absl::Status& said = farewells.ok() ? farewells->status : farewells.status();
+  if (!said.ok()) alive.push_back(StrCat("perhaps all others, to whom no goodbye was said: ", MessageOf(said)));
+  if (port != 0) {
     caf::scoped_actor self(*system);
-    self->monitor(control);
-    self->send_exit(control, caf::exit_reason::user_shutdown);
-    self->receive([](const caf::down_msg&) {}, caf::after(left()) >> [&] { alive.push_back("the control actor"); });
+    self->request(system->middleman().actor_handle(), left(), caf::unpublish_atom::value, whom.address(), port)
+        .receive([] {},
+                 [&](const caf::error& e) {
+                   if (e == caf::sec::request_timeout) alive.push_back("the port");
+                 });
   }
-  control = nullptr;
+  // Afterwards nobody calls other tasks any more.
+  const auto ended = std::make_shared<std::promise<void>>();
+  whom->attach_functor([ended] { ended->set_value(); });
+  caf::anon_send_exit(whom, caf::exit_reason::user_shutdown);
+  if (ended->get_future().wait_for(left()) != std::future_status::ready) alive.push_back("the control actor");
+  {
+    std::lock_guard<std::mutex> lock(mu);
+    control = nullptr;
+  }
   if (!probes->Close(left())) alive.push_back("a call to another task");
   if (!alive.empty())
     result = DeadlineExceeded("after ", at_most.count(), " ms these are still alive: ", StrJoin(alive, ", "));
@@ -155,7 +204,7 @@ Server::~Server() {
   NoLoggerAfter restore;
   (void)impl_->Stop(milliseconds(1000));
   if (impl_->probes->Close(milliseconds(0))) return;
-  // Who looks up a name, for one, still refers to the actor system.
+  // Whom CAF connects just now still refers to the actor system.
   spdlog::warn("a call to another task has not ended; its server ends when it has");
   std::thread([impl = std::move(impl_)] {
     while (!impl->probes->Close(std::chrono::hours(1))) {
@@ -179,10 +228,9 @@ absl::StatusOr<ServerStatus> Server::status() const {
   return std::move(state.value);
 }
 
-caf::actor ControlActorOf(const Server& server) {
-  std::lock_guard<std::mutex> lock(server.impl()->mu);
-  return server.impl()->control;
-}
+caf::actor ControlActorOf(const Server& server) { return server.impl()->Control(); }
+
+std::string Server::listens_at() const { return impl_->listens_at; }
 
 absl::Status Server::Stop(milliseconds at_most) {
   TROUPE_RETURN_IF_ERROR(MayBlock());
@@ -191,7 +239,8 @@ absl::Status Server::Stop(milliseconds at_most) {
 
 absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_most) {
   TROUPE_RETURN_IF_ERROR(MayBlock());
-  TROUPE_RETURN_IF_ERROR(Probe(address, at_most, nullptr));
+  at_most = Bounded(at_most);
+  TROUPE_ASSIGN_OR_RETURN(const HostPort answered, Probe(address, at_most, nullptr));
   try {
     NoLoggerAfter restore;
     Config config;
@@ -201,7 +250,7 @@ absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_
     std::mutex mu;
     std::condition_variable there;
     bool over = false;
-    DialByNetwork(system, probes, at_most)(address, [&](absl::StatusOr<caf::actor> r) {
+    DialByNetwork(system, probes, at_most)(answered, [&](absl::StatusOr<caf::actor> r) {
       std::lock_guard<std::mutex> lock(mu);
       found = std::move(r);
       over = true;

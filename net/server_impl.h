@@ -1,7 +1,7 @@
 // What a Server is made of.
 //
-// Thread rule: Stop from any thread that may block; `control` under the lock, the rest is set by
-// Start and read afterwards.
+// Thread rule: Stop from any thread that may block. `control` under `mu`, which nobody holds while
+// waiting; `stopped` and `result` under `stopping`; the rest is set by Start and read afterwards.
 #ifndef TROUPE_NET_SERVER_IMPL_H_
 #define TROUPE_NET_SERVER_IMPL_H_
 
@@ -16,14 +16,17 @@ namespace troupe {
 
 struct Server::Impl {
   absl::Status Stop(std::chrono::milliseconds at_most);
+  caf::actor Control();
 
   std::unique_ptr<caf::actor_system_config> config;  // of own_system
   std::unique_ptr<caf::actor_system> own_system;
   caf::actor_system* system = nullptr;
   const std::shared_ptr<Probes> probes = std::make_shared<Probes>();
   uint16_t port = 0;  // 0: not open
+  std::string listens_at;
   std::mutex mu;
-  caf::actor control;  // null when it has stopped
+  caf::actor control;   // null before it starts, and when it has stopped
+  std::mutex stopping;  // for all of Stop
   bool stopped = false;
   absl::Status result;  // of Stop
 };

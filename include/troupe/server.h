@@ -8,7 +8,8 @@
 //
 // The port is open to everybody who can reach it, and what comes there is not authenticated. So a
 // server starts only where all addresses of the cluster are of the machine itself ("localhost",
-// 127.0.0.0/8, "::1"), unless ServerOptions.insecure says that the network is trusted.
+// 127.0.0.0/8, "::1"), and the one that it listens at, too, unless ServerOptions.insecure says that
+// the network is trusted.
 //
 // Thread rule: all methods are thread safe. Start, status, Stop, AskServer and the destructor
 // block: not in an actor's handler (FAILED_PRECONDITION).
@@ -34,14 +35,15 @@ class actor_system_config;
 namespace TROUPE_EXPORT troupe {
 
 // Each server tells the others at each `interval` that it is alive. One that was silent for longer
-// is suspected, then dead. Times after which a stopped process is dead: at most `dead_after`.
+// is suspected, then dead. Times after which a stopped process is dead: at most `dead_after`. From
+// 10 ms up to a day.
 struct HeartbeatPolicy {
   std::chrono::milliseconds interval{200};
   std::chrono::milliseconds suspect_after{300};
   std::chrono::milliseconds dead_after{390};
 };
 
-// How a server calls another one.
+// How a server calls another one. Times are at most a day.
 struct ConnectPolicy {
   // Until the other side has accepted a connection and spoken, and until it has answered after.
   std::chrono::milliseconds timeout{1000};
@@ -56,7 +58,7 @@ struct ServerOptions {
   ServerSpec spec;
   bool insecure = false;
   // The address of an interface to listen at; "": for a task of this machine that of its host, else
-  // all interfaces.
+  // all interfaces. The port is that of the task's address in the cluster, where the others call.
   std::string bind;
   HeartbeatPolicy heartbeat;
   ConnectPolicy connect;
@@ -92,18 +94,24 @@ struct ServerStatus {
 class Server {
  public:
   // In an actor system of its own. INVALID_ARGUMENT for impossible options; FAILED_PRECONDITION for
-  // addresses of other machines without `insecure`; UNAVAILABLE when its port cannot be opened.
+  // addresses of other machines without `insecure`; UNAVAILABLE when its port cannot be opened, or
+  // not within 30 s.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // In the caller's, which must outlive it, and which ConfigureServer has prepared.
   static absl::StatusOr<std::unique_ptr<Server>> StartIn(caf::actor_system& system, const ServerOptions& options);
-  // Stops, at most a second.
+  // Stops as Stop does within a second, unless it has; that is over within two. What then still goes
+  // on ends in the background, and an actor system of its own with it.
   ~Server();
 
-  // FAILED_PRECONDITION once it has stopped.
+  // FAILED_PRECONDITION once it has stopped; UNAVAILABLE when it stops meanwhile.
   absl::StatusOr<ServerStatus> status() const;
+  // Where its port is open: "127.0.0.1:2222"; "*:2222" for all interfaces.
+  std::string listens_at() const;
   // Says goodbye to the others, waits until they know, and closes the port. DEADLINE_EXCEEDED names
-  // the tasks that are up and did not answer, and what of the server itself has not ended, which
-  // then ends in the background. The next calls return what the first did.
+  // the tasks that did not answer, of those that are up or were being greeted, and what of the
+  // server itself has not ended, which then ends in the background. It may take half a second and a
+  // little longer than `at_most`, of which more than a day is a day. The next calls return what the
+  // first did.
   absl::Status Stop(std::chrono::milliseconds at_most);
 
   struct TROUPE_HIDDEN Impl;
@@ -119,7 +127,7 @@ class Server {
 void ConfigureServer(caf::actor_system_config* config);
 
 // What the server at this address says. DEADLINE_EXCEEDED, or UNAVAILABLE with the reason, when
-// none answers.
+// none answers. Connecting and asking have `at_most` (and a day) each.
 absl::StatusOr<ServerStatus> AskServer(const HostPort& address, std::chrono::milliseconds at_most);
 
 }  // namespace troupe

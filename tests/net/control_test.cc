@@ -135,7 +135,7 @@ struct Cluster {
 
 BOOST_AUTO_TEST_SUITE(control)
 
-BOOST_FIXTURE_TEST_CASE(edges_1_and_2_listeners_are_told_who_comes_and_goes, Cluster) {
+BOOST_FIXTURE_TEST_CASE(edge_1_listeners_are_told_who_comes_and_goes, Cluster) {
   Start("ps", 1);
   Start("worker", 2);
   AsEar("ps", watch_tasks{});
@@ -163,11 +163,78 @@ ear <- task_down)");
   BOOST_TEST(Pass(1000ms) == "");
   Start("ps", 3);
   BOOST_TEST(Pass(500ms) == "ps 3 up; ");
-  // Who does not listen any more is forgotten.
-  caf::anon_send_exit(ear, caf::exit_reason::kill);
+}
+
+BOOST_FIXTURE_TEST_CASE(who_does_not_listen_any_more_makes_room_for_others, Cluster) {
+  Start("ps", 1);
+  const auto watch = [&](const caf::actor& who) {
+    caf::actor_cast<caf::abstract_actor*>(controls.at("ps"))
+        ->enqueue(caf::make_mailbox_element(caf::actor_cast<caf::strong_actor_ptr>(who), caf::make_message_id(), {},
+                                            watch_tasks{}),
+                  nullptr);
+    Play();
+  };
+  std::vector<caf::actor> others;
+  const auto listeners = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      others.push_back(system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
+        self->set_default_handler(caf::drop);
+        self->set_error_handler([this](caf::error& e) { StrAppend(&heard, system.render(e), "; "); });
+        return {[](int) {}};
+      }));
+      watch(others.back());
+    }
+  };
+  const auto end = [&] {
+    for (const caf::actor& a : others) caf::anon_send_exit(a, caf::exit_reason::kill);
+    others.clear();
+    Play();
+  };
+  // More than there may be at a time, one after the other.
+  listeners(1000);
+  end();
+  listeners(1024);
+  BOOST_TEST(heard == "");
+  listeners(1);
+  BOOST_TEST(std::exchange(heard, "").find("a server has at most 1024 listeners") != std::string::npos);
+  end();
+  AsEar("ps", watch_tasks{});
+  Start("worker", 2);
   Play();
-  Kill("ps");
-  BOOST_TEST(Play().find("ear") == std::string::npos);
+  BOOST_TEST(heard == "worker 2 up; ");
+}
+
+BOOST_FIXTURE_TEST_CASE(who_comes_and_goes_often_leaves_no_timers, Cluster) {
+  Start("worker", 2);
+  for (uint64_t round = 1; round <= 20; ++round) {
+    Start("ps", round + 2);
+    Pass(1000ms);
+    Kill("ps");
+    Pass(20ms);
+  }
+  Start("ps", 100);
+  Pass(2000ms);
+  int looks = 0;
+  const std::string look = "worker <- look_around";
+  for (int ms = 0; ms < 1000; ms += 5) {
+    scheduler.advance_time(5ms);
+    const std::string text = Play();
+    for (size_t at = text.find(look); at != std::string::npos; at = text.find(look, at + 1)) ++looks;
+  }
+  BOOST_TEST(looks >= 5);
+  BOOST_TEST(looks <= 10);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_hello_that_nobody_sent_is_dropped, Cluster) {
+  Start("ps", 1);
+  AsEar("ps", watch_tasks{});
+  hello h;
+  h.cluster = spec.Id();
+  h.from = {"worker", 0};
+  h.to = {"ps", 0};
+  h.incarnation = 2;
+  caf::anon_send(controls.at("ps"), h);
+  BOOST_TEST(Pass(1000ms) == "");
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_3_whoever_asks_is_told_how_the_cluster_looks, Cluster) {

@@ -246,6 +246,34 @@ BOOST_AUTO_TEST_CASE(no_more_calls_at_a_time_than_allowed) {
   BOOST_TEST(v.Pass(0ms) == "100: dial worker");
 }
 
+BOOST_AUTO_TEST_CASE(who_never_answers_does_not_keep_others_from_being_called) {
+  View v;
+  v.options.spec.cluster = ClusterSpec::FromFlags("a=a:1;b=b:1;c=c:1;d=d:1").value();
+  v.options.spec.task = {"d", 0};
+  v.options.connect.most_calls = 1;
+  v.members.emplace(v.options, 100, 1, 7, v.now);
+  const auto silent = [&](const char* job, uint64_t call) {
+    const std::string before = v.Pass(1000ms);
+    v.members->Dialled(v.Peer(job), call, Unavailable("no answer in time"), v.now);
+    return before;
+  };
+  BOOST_TEST(silent("a", 1) == "0: dial a");
+  BOOST_TEST(silent("b", 1) == "1000: dial b");
+  BOOST_TEST(v.Pass(0ms) == "2000: dial c");
+  v.members->Dialled(v.Peer("c"), 1, absl::OkStatus(), v.now);
+  v.members->Welcome(v.Peer("c"), v.From("c", 7), 100, absl::OkStatus(), v.now);
+  BOOST_TEST(v.Health("c") == "alive");
+  BOOST_TEST(v.Pass(0ms) == "2000: dial a");
+}
+
+BOOST_AUTO_TEST_CASE(who_leaves_greets_nobody) {
+  View v;
+  BOOST_TEST(v.Pass(0ms) == "0: dial ps");
+  v.members->Leave();
+  BOOST_TEST(v.Shown(v.members->Dialled(v.Peer("ps"), 1, absl::OkStatus(), v.now)) == "forget");
+  BOOST_TEST(v.Pass(10s) == "3000: forget ps");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

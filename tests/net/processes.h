@@ -24,7 +24,8 @@ HostPort AddressIn(const std::string& cluster, const std::string& job, int task)
 // Whether it became true within the time.
 bool Await(const std::function<bool()>& what, std::chrono::milliseconds at_most = std::chrono::seconds(60));
 // How the server at this address sees a task: "alive", or why nothing is known.
-std::string HealthAt(const HostPort& server, const ClusterTask& task, uint64_t* incarnation = nullptr);
+std::string HealthAt(const HostPort& server, const ClusterTask& task, uint64_t* incarnation = nullptr,
+                     std::string* why = nullptr);
 
 // A process of the program `troupe`, which is killed with this object.
 class Process {

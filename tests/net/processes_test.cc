@@ -18,24 +18,29 @@
 #include <memory>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 namespace troupe {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
+// Not of those that the system gives to outgoing connections, which might take them meanwhile. Each
+// is asked for once; test processes beside this one begin elsewhere.
 std::vector<int> FreePorts(int count) {
+  constexpr int kFirst = 10000, kPorts = 22000;
+  static int next = static_cast<int>(::getpid() * int64_t{7919} % kPorts);
   std::vector<int> ports, sockets;
-  for (int i = 0; i < count; ++i) {
+  for (int tries = 0; static_cast<int>(ports.size()) < count; ++tries) {
+    BOOST_REQUIRE(tries < kPorts);
+    const int port = kFirst + std::exchange(next, (next + 1) % kPorts);
     const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in where{};
     where.sin_family = AF_INET;
     where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(where);
-    BOOST_REQUIRE(::bind(s, reinterpret_cast<sockaddr*>(&where), size) == 0);
-    BOOST_REQUIRE(::getsockname(s, reinterpret_cast<sockaddr*>(&where), &size) == 0);
-    ports.push_back(ntohs(where.sin_port));
+    where.sin_port = htons(static_cast<uint16_t>(port));
     sockets.push_back(s);
+    if (::bind(s, reinterpret_cast<sockaddr*>(&where), sizeof(where)) == 0) ports.push_back(port);
   }
   for (const int s : sockets) ::close(s);
   return ports;
@@ -60,12 +65,13 @@ bool Await(const std::function<bool()>& what, std::chrono::milliseconds at_most)
   return what();
 }
 
-std::string HealthAt(const HostPort& server, const ClusterTask& task, uint64_t* incarnation) {
+std::string HealthAt(const HostPort& server, const ClusterTask& task, uint64_t* incarnation, std::string* why) {
   const auto status = AskServer(server, 10s);
   if (!status.ok()) return std::string(status.status().message());
   for (const TaskStatus& t : status->others) {
     if (t.task != task) continue;
     if (incarnation != nullptr) *incarnation = t.incarnation;
+    if (why != nullptr) *why = t.why;
     return std::string(ToString(t.health));
   }
   return "no such task";
@@ -156,7 +162,6 @@ std::unique_ptr<Process> Serve(const std::string& cluster, const std::string& jo
 bool Sees(const HostPort& server, const ClusterTask& task, const std::string& health) {
   return Await([&] { return HealthAt(server, task) == health; });
 }
-int64_t MsSince(Clock::time_point begin) { return (Clock::now() - begin) / 1ms; }
 
 BOOST_AUTO_TEST_SUITE(processes)
 
@@ -172,11 +177,12 @@ BOOST_AUTO_TEST_CASE(a_killed_process_is_noticed_at_once_and_its_next_incarnatio
   for (const HostPort& at : {ps, last}) BOOST_TEST(Sees(at, task, "alive"));
   uint64_t first = 0, second = 0;
   HealthAt(ps, task, &first);
-  const auto killed = Clock::now();
   worker->Signal(SIGKILL);
   for (const HostPort& at : {ps, last}) BOOST_TEST(Sees(at, task, "dead"));
-  // A closed connection is told by the system, long before a heartbeat is missing.
-  BOOST_TEST(MsSince(killed) < kBeatMs * 2);
+  // A closed connection is told by the system: no heartbeat has to be missed.
+  std::string why;
+  HealthAt(ps, task, nullptr, &why);
+  BOOST_TEST(why.starts_with("task /job:worker/replica:0/task:0 is gone: "));
   BOOST_TEST(worker->Wait() == -SIGKILL);
   worker = Serve(cluster, "worker", 0);
   for (const HostPort& at : {ps, last}) BOOST_TEST(Sees(at, task, "alive"));
@@ -185,7 +191,7 @@ BOOST_AUTO_TEST_CASE(a_killed_process_is_noticed_at_once_and_its_next_incarnatio
   BOOST_TEST(HealthAt(ps, {"worker", 1}) == "alive");
 }
 
-BOOST_AUTO_TEST_CASE(a_stopped_process_is_dead_within_two_heartbeats_and_goes_on_later) {
+BOOST_AUTO_TEST_CASE(a_stopped_process_is_taken_for_dead_and_goes_on_later) {
   const std::string cluster = LocalCluster(1);
   const HostPort ps = AddressIn(cluster, "ps", 0);
   const auto server = Serve(cluster, "ps", 0), worker = Serve(cluster, "worker", 0);
@@ -193,11 +199,11 @@ BOOST_AUTO_TEST_CASE(a_stopped_process_is_dead_within_two_heartbeats_and_goes_on
   uint64_t first = 0, second = 0;
   HealthAt(ps, {"worker", 0}, &first);
   worker->Signal(SIGSTOP);
-  const auto stopped = Clock::now();
-  BOOST_TEST(Sees(ps, {"worker", 0}, "suspected"));
   BOOST_TEST(Sees(ps, {"worker", 0}, "dead"));
-  // And what the question itself takes on a busy machine.
-  BOOST_TEST(MsSince(stopped) < 2 * kBeatMs + 1000);
+  // How soon is the subject of tests whose clock is their own.
+  std::string why;
+  HealthAt(ps, {"worker", 0}, nullptr, &why);
+  BOOST_TEST(why.starts_with("task /job:worker/replica:0/task:0 is taken for dead: it was silent for "));
   worker->Signal(SIGCONT);
   BOOST_TEST(Sees(ps, {"worker", 0}, "alive"));
   HealthAt(ps, {"worker", 0}, &second);
@@ -207,7 +213,8 @@ BOOST_AUTO_TEST_CASE(a_stopped_process_is_dead_within_two_heartbeats_and_goes_on
 BOOST_AUTO_TEST_CASE(who_is_told_to_end_says_goodbye) {
   const std::string cluster = LocalCluster(1);
   const HostPort ps = AddressIn(cluster, "ps", 0);
-  const auto server = Serve(cluster, "ps", 0), worker = Serve(cluster, "worker", 0, {"--json"});
+  const auto server = Serve(cluster, "ps", 0, {"--stop_within", "60000"});
+  const auto worker = Serve(cluster, "worker", 0, {"--json", "--stop_within", "60000"});
   const std::string line = worker->Line();
   BOOST_TEST(line.starts_with("{\"task\": \"/job:worker/replica:0/task:0\", \"address\": \"127.0.0.1:"));
   BOOST_TEST(line.ends_with(StrCat("\"pid\": ", static_cast<int64_t>(worker->pid()), "}")));
@@ -244,7 +251,8 @@ BOOST_AUTO_TEST_CASE(a_second_process_for_a_live_task_is_refused) {
   // At another one, the other tasks refuse it.
   const HostPort elsewhere{"127.0.0.2", worker.port};
   const auto third = Serve(cluster, "worker", 0, {"--bind", "127.0.0.2"});
-  BOOST_TEST(third->Line() != "");
+  BOOST_TEST(third->Line().starts_with(
+      StrCat("/job:worker/replica:0/task:0 is ready at ", elsewhere.ToString(), ", incarnation ")));
   std::string why;
   BOOST_TEST(Await([&] {
     const auto status = AskServer(elsewhere, 10s);
@@ -317,6 +325,9 @@ BOOST_AUTO_TEST_CASE(wrong_command_lines_are_told) {
              "troupe: NOT_FOUND: job 'ps' has no task 1; it has: 0\n");
   BOOST_TEST(told({"serve", "--cluster", "ps=a:1", "--job", "ps", "--task", "0"}, 1)
                  .starts_with("troupe: FAILED_PRECONDITION: the address a:1 of /job:ps/replica:0/task:0 is not of this "
+                              "machine alone, and "));
+  BOOST_TEST(told({"serve", "--cluster", "ps=localhost:1", "--job", "ps", "--task", "0", "--bind", "0.0.0.0"}, 1)
+                 .starts_with("troupe: FAILED_PRECONDITION: the address 0.0.0.0 to listen at (--bind) is not of this "
                               "machine alone, and "));
   BOOST_TEST(told({"status", "a"}, 2) ==
              "troupe: INVALID_ARGUMENT: the address 'a' is not host:port: there is no port\n");

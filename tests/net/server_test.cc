@@ -1,12 +1,19 @@
 // Servers within one process: how they start and stop, what they refuse, what they leave behind.
 #include "troupe/server.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <boost/test/unit_test.hpp>
 #include <atomic>
 #include <caf/all.hpp>
 #include <caf/io/middleman.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
+#include <latch>
 #include <thread>
 
 #include "net/messages.h"
@@ -25,12 +32,30 @@ ServerOptions Options(const std::string& cluster, const std::string& job, int ta
   o.heartbeat = {1000ms, 1500ms, 1950ms};
   return o;
 }
+HostPort AddressOf(const ServerOptions& o) { return o.spec.cluster.AddressOf(o.spec.task).value(); }
 TaskHealth First(const Server& server) { return server.status().value().others.at(0).health; }
 size_t Count(const char* folder) {
   size_t n = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++n;
   return n;
 }
+
+// A port where connections are accepted and nobody speaks.
+struct Silent {
+  Silent() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(where);
+    BOOST_REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&where), size) == 0);
+    BOOST_REQUIRE(::listen(socket, 10) == 0);
+    BOOST_REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&where), &size) == 0);
+    address = {"127.0.0.1", ntohs(where.sin_port)};
+  }
+  ~Silent() { ::close(socket); }
+  const int socket;
+  HostPort address;
+};
 
 BOOST_AUTO_TEST_SUITE(servers)
 
@@ -106,6 +131,22 @@ BOOST_AUTO_TEST_CASE(impossible_options_are_refused) {
   o.connect.jitter = 1;
   BOOST_TEST(code(o) == "INVALID_ARGUMENT");
   o = good;
+  o.heartbeat.dead_after = std::chrono::hours(25);
+  BOOST_TEST(code(o) == "INVALID_ARGUMENT");
+  o = good;
+  o.connect.timeout = std::chrono::milliseconds::max();
+  BOOST_TEST(code(o) == "INVALID_ARGUMENT");
+  for (const char* open : {"0.0.0.0", "::", "10.0.0.1", "elsewhere.example.org"}) {
+    o = good;
+    o.bind = open;
+    BOOST_TEST(code(o) == "FAILED_PRECONDITION");
+  }
+  o = good;
+  o.bind = "0.0.0.0";
+  o.insecure = true;
+  BOOST_TEST(Server::Start(o).value()->listens_at() == StrCat("0.0.0.0:", AddressOf(o).port));
+  BOOST_TEST(Server::Start(good).value()->listens_at() == AddressOf(good).ToString());
+  o = good;
   BOOST_REQUIRE(o.spec.cluster.Add({"worker", 7}, "elsewhere.example.org:1").ok());
   BOOST_TEST(code(o) == "FAILED_PRECONDITION");
   const auto first = Server::Start(good).value();
@@ -114,14 +155,89 @@ BOOST_AUTO_TEST_CASE(impossible_options_are_refused) {
 
 BOOST_AUTO_TEST_CASE(a_probe_ends) {
   const auto port = static_cast<uint16_t>(FreePorts(1)[0]);
-  BOOST_TEST((Probe({"127.0.0.1", port}, 5s, nullptr).code() == absl::StatusCode::kUnavailable));
-  const absl::Status unknown = Probe({"no-such-host.invalid", port}, 5s, nullptr);
+  BOOST_TEST((Probe({"127.0.0.1", port}, 5s, nullptr).status().code() == absl::StatusCode::kUnavailable));
+  const absl::Status unknown = Probe({"no-such-host.invalid", port}, 5s, nullptr).status();
   BOOST_TEST((unknown.code() == absl::StatusCode::kUnavailable));
   std::atomic<bool> cancelled{true};
   const auto server = Server::Start(Options(LocalCluster(1), "ps")).value();
   const HostPort there = HostPort::Parse(server->status()->address).value();
-  BOOST_TEST(Probe(there, 20s, nullptr).ok());
-  BOOST_TEST((Probe(there, 20s, &cancelled).code() == absl::StatusCode::kCancelled));
+  BOOST_TEST(Probe(there, 20s, nullptr)->ToString() == there.ToString());
+  BOOST_TEST(Probe({"localhost", there.port}, 20s, nullptr)->ToString() == there.ToString());
+  BOOST_TEST((Probe(there, 20s, &cancelled).status().code() == absl::StatusCode::kCancelled));
+  // Who accepts connections and says nothing.
+  const Silent silent;
+  BOOST_TEST(Probe(silent.address, 200ms, nullptr).status().message() ==
+             StrCat(silent.address.ToString(), ": it accepted the connection and does not speak: no answer in time"));
+}
+
+// A look-up of a name, for one, goes on after Close: it may refer to nothing of the actor system.
+BOOST_AUTO_TEST_CASE(probes_that_are_closed_hold_nobody) {
+  const Silent silent;
+  const auto probes = std::make_shared<Probes>();
+  std::atomic<int> told{0};
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = held;
+  probes->Start(silent.address, 60s, [&told, held = std::move(held)](const auto&) { ++told; });
+  BOOST_TEST(!watched.expired());
+  BOOST_TEST(probes->Close(0ms));
+  BOOST_TEST(watched.expired());
+  auto late = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched_late = late;
+  probes->Start(silent.address, 60s, [&told, late = std::move(late)](const auto&) { ++told; });
+  BOOST_TEST(watched_late.expired());
+  BOOST_TEST(told == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_start_that_fails_ends_its_calls_to_others) {
+  const Silent silent;
+  const std::string cluster = StrCat("ps=", silent.address.ToString(), ";worker=127.0.0.1:", FreePorts(1)[0]);
+  ServerOptions options = Options(cluster, "worker");
+  options.connect.timeout = 60s;
+  const auto first = Server::Start(options).value();
+  const size_t threads = Count("/proc/self/task");
+  for (int i = 0; i < 5; ++i) {
+    const absl::Status second = Server::Start(options).status();
+    BOOST_TEST((second.code() == absl::StatusCode::kUnavailable));
+    BOOST_TEST(second.message().find("/job:worker/replica:0/task:0 cannot listen at 127.0.0.1:") == 0u);
+  }
+  // Far sooner than the calls would end by themselves. The first one's own call may not have begun
+  // when the threads were counted.
+  BOOST_TEST(Await([&] { return Count("/proc/self/task") < threads + 5; }, 30s));
+}
+
+BOOST_AUTO_TEST_CASE(a_server_ends_while_the_thread_that_stopped_it_lives) {
+  auto server = Server::Start(Options(LocalCluster(1), "ps")).value();
+  std::latch stopped(1), over(1);
+  std::thread other([&] {
+    (void)server->Stop(10s);
+    stopped.count_down();
+    over.wait();
+  });
+  stopped.wait();
+  const auto ended = std::async(std::launch::async, [&] { server = nullptr; });
+  BOOST_TEST((ended.wait_for(60s) == std::future_status::ready));
+  over.count_down();
+  other.join();
+}
+
+BOOST_AUTO_TEST_CASE(who_stops_can_be_asked_meanwhile) {
+  const std::string cluster = LocalCluster(1);
+  const HostPort ps = AddressIn(cluster, "ps", 0);
+  Process peer({"serve", "--cluster", cluster, "--job", "ps", "--task", "0", "--heartbeat", "60000"});
+  BOOST_REQUIRE(peer.Line() != "");
+  ServerOptions options = Options(cluster, "worker");
+  options.heartbeat = {60000ms, 90000ms, 117000ms};
+  const auto server = Server::Start(options).value();
+  BOOST_REQUIRE(Await([&] { return First(*server) == TaskHealth::kAlive; }));
+  peer.Signal(SIGSTOP);
+  auto stopped = std::async(std::launch::async, [&] { return server->Stop(60s); });
+  BOOST_TEST((stopped.wait_for(500ms) == std::future_status::timeout));
+  BOOST_TEST(bool(ControlActorOf(*server)));
+  BOOST_TEST(server->status().ok());
+  BOOST_TEST((stopped.wait_for(0ms) == std::future_status::timeout));
+  peer.Signal(SIGCONT);
+  const absl::Status result = stopped.get();
+  BOOST_TEST(result.ok(), result);
 }
 
 BOOST_AUTO_TEST_CASE(an_actors_handler_may_not_start_a_server) {

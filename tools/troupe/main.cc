@@ -68,7 +68,8 @@ void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) 
       ->check(CLI::IsMember({"tf_config", "slurm"}));
   s->add_option("--slurm_port", serve->slurm_port, "With --from slurm: the port of the first task of each node")
       ->check(Quiet(CLI::Range(1, 65535)));
-  s->add_option("--bind", serve->bind, "Listen at the interface with this address");
+  s->add_option("--bind", serve->bind,
+                "Listen at the interface with this address, of this machine alone without --insecure");
   s->add_flag("--insecure", serve->insecure,
               "Allow addresses of other machines, although connections are neither encrypted nor authenticated");
   s->add_option("--heartbeat", serve->heartbeat_ms, "Milliseconds from one heartbeat to the next (200)")

@@ -50,8 +50,7 @@ std::string OthersAsJson(const ServerStatus& s) {
 // A number that needs all 64 bits is a string in JSON, whose readers keep 53.
 std::string HeadAsJson(const ServerStatus& s) {
   return StrCat("\"task\": ", JsonString(s.task.ToString()), ", \"address\": ", JsonString(s.address),
-                ", \"incarnation\": \"", s.incarnation, "\", \"cluster\": \"", s.cluster,
-                "\", \"pid\": ", static_cast<int64_t>(::getpid()));
+                ", \"incarnation\": \"", s.incarnation, "\", \"cluster\": \"", s.cluster, "\"");
 }
 
 }  // namespace
@@ -64,9 +63,10 @@ int ServeCommand(const ServeFlags& flags) {
   options.insecure = flags.insecure;
   options.bind = flags.bind;
   if (flags.heartbeat_ms > 0) {
-    options.heartbeat.interval = milliseconds(flags.heartbeat_ms);
-    options.heartbeat.suspect_after = milliseconds(flags.heartbeat_ms * 3 / 2);
-    options.heartbeat.dead_after = milliseconds(flags.heartbeat_ms * 39 / 20);
+    const milliseconds interval(flags.heartbeat_ms);
+    options.heartbeat.interval = interval;
+    options.heartbeat.suspect_after = interval * 3 / 2;
+    options.heartbeat.dead_after = interval * 39 / 20;
   }
   // Standard output has the one line.
   spdlog::set_default_logger(spdlog::stderr_logger_mt("troupe"));
@@ -81,10 +81,11 @@ int ServeCommand(const ServeFlags& flags) {
   const absl::StatusOr<ServerStatus> status = (*server)->status();
   if (!status.ok()) return Complain(kFailed, status.status());
   if (flags.json) {
-    Print(StrCat("{", HeadAsJson(*status), "}\n"));
+    Print(StrCat("{", HeadAsJson(*status), ", \"listens_at\": ", JsonString((*server)->listens_at()),
+                 ", \"pid\": ", static_cast<int64_t>(::getpid()), "}\n"));
   } else {
-    Print(
-        StrCat(status->task.ToString(), " is ready at ", status->address, ", incarnation ", status->incarnation, "\n"));
+    Print(StrCat(status->task.ToString(), " is ready at ", (*server)->listens_at(), ", incarnation ",
+                 status->incarnation, "\n"));
   }
   if (const absl::Status printed = FinishPrinting(); !printed.ok()) return Complain(kFailed, printed);
   int signal = 0;

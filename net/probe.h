@@ -2,8 +2,8 @@
 // one call after the other and waits for a silent host as long as the system does.
 //
 // A server of CAF's speaks first. So a probe looks up the name, connects, waits for a byte and
-// closes; each with an end. Each address of a name gets an equal part of the time that is left. Names
-// are looked up by the system, which alone decides how long.
+// closes; each with an end. Each address of a name gets an equal part of the time that is left.
+// Names are looked up by the system, which alone decides how long.
 //
 // Thread rule: all methods are thread safe.
 #ifndef TROUPE_NET_PROBE_H_
@@ -21,8 +21,8 @@
 namespace troupe {
 
 // The address that answers, as numbers. Blocks, at most `at_most` (and a day) and the time of the
-// look-up. UNAVAILABLE with the reason. Ends early, with CANCELLED, once `cancelled` is true; it may
-// be null.
+// look-up. UNAVAILABLE with the reason. Ends early, with CANCELLED, once `cancelled` is true; it
+// may be null.
 absl::StatusOr<HostPort> Probe(const HostPort& address, std::chrono::milliseconds at_most,
                                const std::atomic<bool>* cancelled);
 

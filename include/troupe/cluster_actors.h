@@ -21,8 +21,8 @@ namespace TROUPE_EXPORT troupe {
 caf::actor ControlActorOf(const Server& server);
 
 // To a control actor: tell me who comes and goes, until I end. Answered by task_up for each task
-// that is up now. A control actor has at most 1024 listeners; the next one is answered with an error
-// (caf::sec::runtime_error), which ends an event-based actor that has no handler for errors.
+// that is up now. A control actor has at most 1024 listeners; the next one is answered with an
+// error (caf::sec::runtime_error), which ends an event-based actor that has no handler for errors.
 struct watch_tasks {};
 struct task_up {
   ClusterTask task;

@@ -99,8 +99,8 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // In the caller's, which must outlive it, and which ConfigureServer has prepared.
   static absl::StatusOr<std::unique_ptr<Server>> StartIn(caf::actor_system& system, const ServerOptions& options);
-  // Stops as Stop does within a second, unless it has; that is over within two. What then still goes
-  // on ends in the background, and an actor system of its own with it.
+  // Stops as Stop does within a second, unless it has; that is over within two. What then still
+  // goes on ends in the background, and an actor system of its own with it.
   ~Server();
 
   // FAILED_PRECONDITION once it has stopped; UNAVAILABLE when it stops meanwhile.

@@ -180,9 +180,16 @@ BOOST_AUTO_TEST_CASE(edge_10_who_goes_on_when_the_group_is_gone_rings_no_bell) {
   auto n = NodeBuilder(p.root.graph(), "waits", "CastWaits").Input(NodeOut{p.x.node(), p.x.index()}).Build();
   BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
   p.Extend();
-  std::shared_ptr<Signature> signature;
-  p.stage.Inline([&] { signature = SignatureOf(*p.session, {"x"}, {"waits"}); });
-  BOOST_REQUIRE(signature != nullptr);
+  std::shared_ptr<Signature> compiled;
+  p.stage.Inline([&] { compiled = SignatureOf(*p.session, {"x"}, {"waits"}); });
+  BOOST_REQUIRE(compiled != nullptr);
+  // One that the session does not know, so that the test may end its set.
+  const auto signature = std::make_shared<Signature>();
+  signature->feeds = compiled->feeds;
+  signature->fetches = compiled->fetches;
+  signature->parts = compiled->parts;
+  signature->system = &p.stage.system();
+  signature->closed = std::make_shared<std::atomic<bool>>(false);
   std::unique_ptr<ExecutorSet> set = signature->Lease();
   const std::shared_ptr<Executor> executor = set->executors().at(0);
   CancellationToken token;

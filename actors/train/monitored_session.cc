@@ -5,6 +5,8 @@
 #include <set>
 #include <thread>
 
+#include <spdlog/spdlog.h>
+
 #include "actors/watch/call_wait.h"
 #include "actors/train/ready_board.h"
 #include "graph/core/guarded.h"
@@ -200,16 +202,24 @@ struct MonitoredSession::Impl {
     return Guarded(what, std::forward<F>(f));
   }
 
-  // The first error of those that worked beside the steps.
-  absl::Status StopCompanions() {
+  // The first error of those that worked beside the steps. `at_end`: there will be no further step,
+  // so it is no error that a death has cut off those who fill the queues.
+  absl::Status StopCompanions(bool at_end = false) {
     absl::Status first;
-    for (auto& c : companions) first.Update(Guarded("Companions::Stop", [&] { return c->Stop(); }));
+    for (auto& c : companions) {
+      const absl::Status s = Guarded("Companions::Stop", [&] { return c->Stop(); });
+      if (at_end && IsRecoverable(s) && dynamic_cast<const RunnersOfGraph*>(c.get()) != nullptr) {
+        spdlog::warn("queue runners were cut off at the end of a monitored session: {}", s.ToString());
+      } else {
+        first.Update(s);
+      }
+    }
     companions.clear();
     return first;
   }
   // What ends with a session.
-  absl::Status Drop() {
-    const absl::Status s = StopCompanions();
+  absl::Status Drop(bool at_end = false) {
+    const absl::Status s = StopCompanions(at_end);
     if (session != nullptr) session->Close().IgnoreError();
     session = nullptr;
     return s;
@@ -394,7 +404,7 @@ absl::Status MonitoredSession::Close() {
     for (const auto& hook : m.options.hooks)
       first.Update(Impl::Call("Hook::End", [&] { return hook->End(*m.session); }));
   }
-  const absl::Status dropped = m.Drop();
+  const absl::Status dropped = m.Drop(/*at_end=*/true);
   if (!absl::IsOutOfRange(dropped)) first.Update(dropped);
   return first;
 }

@@ -19,9 +19,11 @@
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/event.pb.h"
+#include "troupe/queues.h"
 #include "troupe/records.h"
 #include "troupe/train/global_step.h"
 #include "troupe/train/monitored_session.h"
+#include "troupe/train/queue_runner.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
@@ -397,6 +399,27 @@ BOOST_AUTO_TEST_CASE(a_death_beside_the_last_save_loses_no_checkpoint) {
     REQUIRE_OK(session->Close());
     BOOST_TEST(*LatestCheckpoint(options.folder) == options.folder + "/model.ckpt-3");
   }
+}
+
+// Those who fill the queues are cut off when no further step needs an element.
+BOOST_AUTO_TEST_CASE(a_death_beside_the_end_is_no_error_of_queue_runners) {
+  Counting c;
+  const Queue q = Queue::Fifo(c.root, {DType::kFloat}, {.capacity = 1, .shapes = {TensorShape()}});
+  AddQueueRunner(c.root, MakeQueueRunner(c.root, q, {q.Enqueue(c.root.WithOpName("put"), {Const(c.root, 1.0f)})}));
+  const auto session = c.Start();
+  BOOST_TEST(c.Run(*session, 3) == 3);
+  const Session& in = *session->session();
+  // The runner waits for room.
+  const auto waits = [&] {
+    for (const std::string& step : in.RunningSteps()) {
+      if (step.find("'put'") != step.npos) return true;
+    }
+    return false;
+  };
+  while (!waits()) std::this_thread::yield();
+  caf::anon_send_exit(ContainerActorOf(*in.runtime(), in.runtime()->devices()[0].name), caf::exit_reason::kill);
+  while (waits()) std::this_thread::yield();
+  REQUIRE_OK(session->Close());
 }
 
 }  // namespace

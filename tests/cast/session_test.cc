@@ -101,18 +101,9 @@ BOOST_FIXTURE_TEST_CASE(workers_edge_5_a_call_that_the_worker_took_with_it_is_an
 BOOST_FIXTURE_TEST_CASE(edge_18_a_session_that_is_made_while_the_worker_dies_is_told, Asked) {
   Extend();
   stage.Kill(Find("worker"));
-  stage.Inline([&] {
-    SessionOptions options;
-    options.lend_thread_us = 0;
-    options.runtime = runtime;
-    auto made = Session::Create(options);
-    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
-    session = *std::move(made);
-  });
-  for (int i = 0; i < 3; ++i) {
-    stage.Advance(10ms);
-    stage.Play();
-  }
+  stage.Inline([&] { session = Session::Create({.runtime = runtime}).value(); });
+  stage.Advance(10ms);
+  stage.Play();
   Extend();
   AskCompile({"x"}, {"twice"});
   stage.Play();

@@ -1,7 +1,10 @@
 // What a part says when it is asked what its step waits for: from what runs or waits for others,
 // along the edges, to all that cannot run before it.
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "absl/hash/hash.h"
 #include "actors/executor/async_call.h"
 #include "actors/executor/turn.h"
 #include "graph/core/guarded.h"
@@ -29,6 +32,12 @@ std::string WhatOf(const KernelWait& wait) {
   if (absl::Status s = Guarded("What()", [&] { what = wait.What(); }); !s.ok()) return std::string(s.message());
   return what;
 }
+
+// The standard's maps: absl's are broken by an insertion that finds no memory, and then freed.
+template <class K, class V>
+using HashMap = std::unordered_map<K, V, absl::Hash<K>>;
+template <class K>
+using HashSet = std::unordered_set<K, absl::Hash<K>>;
 
 }  // namespace
 
@@ -76,7 +85,7 @@ class StepState::Reporter {
   void FindRoots() {
     std::vector<Source> sources;
     const EdgeTable& edges = s_.host_->edges();
-    absl::flat_hash_map<std::pair<const Iteration*, uint32_t>, const Mailroom::Place*> receives;
+    HashMap<std::pair<const Iteration*, uint32_t>, const Mailroom::Place*> receives;
     s_.mailroom_.ForEachWaiter([&](const Mailroom::Place& place, const Mailroom::Waiter& w) {
       receives.try_emplace({w.iteration, w.node}, &place);
     });
@@ -115,7 +124,7 @@ class StepState::Reporter {
     for (const auto& [index, a] : s_.waiting_arguments_)
       sources.push_back(
           {a.node, &s_.root_, a.since, StrCat(" has waited ", Since(a.since), " to be fed"), "not fed", {}});
-    absl::flat_hash_map<std::string_view, uint32_t> sender;
+    HashMap<std::string_view, uint32_t> sender;
     for (const auto& [node, key] : send_of_) sender[*key] = node;
     s_.mailroom_.ForEachHeld([&](const Mailroom::Place& place, const Mailroom::Held& held) {
       const std::string& edge = edges[place.edge].name;
@@ -358,10 +367,10 @@ class StepState::Reporter {
   const int64_t now_;
   StepReport report_;
   std::vector<Visit> visits_;  // breadth first, so that chains are short
-  absl::flat_hash_map<std::pair<const Iteration*, uint32_t>, size_t> seen_;
-  absl::flat_hash_map<std::pair<const Iteration*, uint32_t>, const char*> state_;  // of the roots
-  absl::flat_hash_map<uint32_t, const std::string*> send_of_, recv_of_;  // by node; Recvs that ask for their value
-  absl::flat_hash_set<std::pair<size_t, uint32_t>> later_;               // (root, frame) that Later has seen
+  HashMap<std::pair<const Iteration*, uint32_t>, size_t> seen_;
+  HashMap<std::pair<const Iteration*, uint32_t>, const char*> state_;  // of the roots
+  HashMap<uint32_t, const std::string*> send_of_, recv_of_;            // by node; Recvs that ask for their value
+  HashSet<std::pair<size_t, uint32_t>> later_;                         // (root, frame) that Later has seen
 };
 
 StepReport StepState::Report() const {

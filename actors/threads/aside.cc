@@ -13,8 +13,12 @@ namespace troupe {
 
 void RunAside(bool aside, std::function<void()> work) {
   if (aside) {
-    auto shared = std::make_shared<std::function<void()>>(std::move(work));
+    std::shared_ptr<std::function<void()>> shared;
+    const auto here = [&] {
+      if (shared != nullptr) work = std::move(*shared);
+    };
     try {
+      shared = std::make_shared<std::function<void()>>(std::move(work));
       std::thread([shared] {
         // Not the name of the thread that started it, by which a scheduler's is known.
         pthread_setname_np(pthread_self(), "troupe.aside");
@@ -24,7 +28,9 @@ void RunAside(bool aside, std::function<void()> work) {
       }).detach();
       return;
     } catch (const std::system_error&) {
-      work = std::move(*shared);
+      here();
+    } catch (const std::bad_alloc&) {
+      here();
     }
   }
   work();

@@ -20,7 +20,7 @@
 namespace troupe {
 
 // Runs `work` on a new thread; on the calling thread if `aside` is false or the system has no
-// thread left.
+// thread, or no memory for one, left.
 void RunAside(bool aside, std::function<void()> work);
 
 // Counts work that is under way, for an owner that must not end before it.

@@ -305,29 +305,34 @@ void StepWatch::BeginEnding(Entry* e, Time now, bool begun) noexcept {
   }
 }
 
-void StepWatch::Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question) {
+// A part tells its report where nothing may be thrown. Without memory for what follows, the step is
+// looked at 100 ms after it was asked, as if a part had not answered.
+void StepWatch::Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question) noexcept {
   std::string text;
   Time due = Time::max();
   CancelLater cancel;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    const auto it = steps_.find(set);
-    if (it == steps_.end() || it->second.question != question) return;
-    Entry& e = it->second;
-    if (e.state == State::kExpiring) {
-      Expire(&e, clock_->Now());
-      if (SetAlarm(e.due(), set, nullptr)) due = e.due();
-    } else if (e.state == State::kAsking && e.set->nodes_run() == e.progress) {
-      text = Report(&e);
-      // A lane's thread is its caller's, who may hold what `on_stall` takes: the clock gives it.
-      if (InsideLane()) {
-        reports_due_.push_back(std::exchange(text, std::string()));
-        due = clock_->Now();
+  try {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      const auto it = steps_.find(set);
+      if (it == steps_.end() || it->second.question != question) return;
+      Entry& e = it->second;
+      if (e.state == State::kExpiring) {
+        Expire(&e, clock_->Now());
+        if (SetAlarm(e.due(), set, nullptr)) due = e.due();
+      } else if (e.state == State::kAsking && e.set->nodes_run() == e.progress) {
+        text = Report(&e);
+        // A lane's thread is its caller's, who may hold what `on_stall` takes: the clock gives it.
+        if (InsideLane()) {
+          reports_due_.push_back(std::exchange(text, std::string()));
+          due = clock_->Now();
+        }
       }
     }
+    if (due != Time::max()) WakeClock(due);
+    if (!text.empty()) GiveReport(text);
+  } catch (const std::bad_alloc&) {
   }
-  if (due != Time::max()) WakeClock(due);
-  if (!text.empty()) GiveReport(text);
 }
 
 }  // namespace troupe

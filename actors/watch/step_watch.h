@@ -137,7 +137,7 @@ class StepWatch : public std::enable_shared_from_this<StepWatch> {
   void WakeClock(Time when);
   void Ask(Entry* e);
   void CheckProgress(Entry* e, Time now, Later* later);
-  void Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question);
+  void Answered(ExecutorSet* set, const std::shared_ptr<StepQuestion>& question) noexcept;
   void Expire(Entry* e, Time now);
   void BeginEnding(Entry* e, Time now, bool begun = true) noexcept;
   static std::vector<std::string> LinesOf(const Entry& e);

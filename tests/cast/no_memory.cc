@@ -2,9 +2,10 @@
 // thread fails in turn, then each of the thread that answers for a kernel. The call is answered
 // once, with RESOURCE_EXHAUSTED or as if nothing had happened, and the next one works.
 //
-//   no_memory run | fresh | deadline | async | lent | cancel | partial | answer [MS]
+//   no_memory run | fresh | deadline | async | lent | cancel | partial | answer | report [MS]
 //
-// `fresh`: the step is the first one of its executors. MS: all allocations of the thread fail from
+// `fresh`: the step is the first one of its executors. `report`: those of the thread that runs the
+// step's nodes, while its deadline passes and it is asked what it waits for. MS: all allocations of the thread fail from
 // the first one on for so many milliseconds.
 #include <atomic>
 #include <chrono>
@@ -69,6 +70,8 @@ namespace {
 using namespace std::chrono_literals;
 
 std::atomic<long> of_kernel{-1};  // what the thread that answers for the kernel may allocate
+std::atomic<long> of_turn{-1};    // what the thread that runs NoMemoryTurn may from there on
+std::atomic<int> kernel_ms{5};
 
 TROUPE_OP("NoMemoryAsync").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
 class Async {
@@ -77,7 +80,7 @@ class Async {
   void ComputeAsync(KernelContext& ctx, DoneFn done) {
     ctx.set_output(0, ctx.input(0));
     std::thread([done = std::move(done)]() mutable {
-      std::this_thread::sleep_for(5ms);
+      std::this_thread::sleep_for(std::chrono::milliseconds(kernel_ms.load()));
       allowed = of_kernel;
       done(absl::OkStatus());
       allowed = -1;
@@ -85,6 +88,18 @@ class Async {
   }
 };
 TROUPE_KERNEL("NoMemoryAsync").Device("CPU").Class<Async>();
+
+TROUPE_OP("NoMemoryTurn").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
+class Turn {
+ public:
+  explicit Turn(KernelInit&) {}
+  absl::Status Compute(KernelContext& ctx) {
+    ctx.set_output(0, ctx.input(0));
+    allowed = of_turn;
+    return absl::OkStatus();
+  }
+};
+TROUPE_KERNEL("NoMemoryTurn").Device("CPU").Class<Turn>();
 
 // Says how the call ended if that is wrong.
 bool Right(const char* how, long k, const absl::Status& status, bool cancelled = false) {
@@ -166,6 +181,44 @@ bool Trial(const std::string& how, long k, Session& session, const Callable& ste
   return Right(how.c_str(), k, status, how == "cancel");
 }
 
+// A step whose deadline passes while a kernel waits, so that its only thread is asked what the step
+// waits for. Allocation k of that thread fails, from the step's first node on.
+int RunReports() {
+  constexpr long kTrials = 80;
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+  const Output turn = EmitOp(root, "NoMemoryTurn", {x}).output(0);
+  ops::Neg(root.WithOpName("z"), EmitOp(root, "NoMemoryAsync", {turn}).output(0));
+  SessionOptions options;
+  options.runtime_options.threads = 1;
+  options.lend_thread_us = 0;
+  const auto session = Session::Create(options).value();
+  if (!session->Extend(*root.graph()).ok()) return 2;
+  const Callable step = session->Prepare({"x"}, {"z"}, {}).value();
+  const auto run = [&](int64_t timeout_ms, int takes_ms) -> absl::Status {
+    kernel_ms = takes_ms;
+    const auto answer = std::make_shared<Answer>();
+    step.RunAsync({.timeout_ms = timeout_ms}, {Tensor::Scalar(1.0f)}, [answer](absl::Status s, std::vector<Tensor>) {
+      if (++answer->calls == 1) answer->promise.set_value(std::move(s));
+    });
+    auto answered = answer->promise.get_future();
+    if (answered.wait_for(30s) != std::future_status::ready) return absl::InternalError("not answered");
+    return answered.get();
+  };
+  for (long k = 0; k < kTrials; ++k) {
+    of_turn = k;
+    const absl::Status s = run(10, 40);
+    if (s.code() != absl::StatusCode::kDeadlineExceeded && !Right("report", k, s)) return 1;
+    of_turn = -1;
+    if (const absl::Status after = run(30000, 0); !after.ok()) {
+      std::printf("report, after allocation %ld: %s\n", k, after.ToString().c_str());
+      return 1;
+    }
+  }
+  std::printf("report: %ld trials\n", kTrials);
+  return 0;
+}
+
 int Run(const std::string& how) {
   Scope root = Scope::NewRootScope();
   const Scope second = root.WithDevice("/device:CPU:1");
@@ -223,5 +276,6 @@ int Run(const std::string& how) {
 int main(int argc, char** argv) {
   if (argc < 2) return 64;
   if (argc > 2) out_ms = std::atoi(argv[2]);
+  if (std::strcmp(argv[1], "report") == 0) return troupe::RunReports();
   return troupe::Run(argv[1]);
 }

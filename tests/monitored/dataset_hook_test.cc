@@ -2,11 +2,17 @@
 // the element that followed.
 #include "troupe/train/dataset_hook.h"
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <filesystem>
 #include <numeric>
+#include <thread>
 
+#include "actors/runtime/runtime_impl.h"
 #include "troupe/train/global_step.h"
 #include "troupe/train/monitored_session.h"
+#include "troupe/actors.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
@@ -105,6 +111,121 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_an_error) {
   const absl::Status two = pairs.Step(&fed);
   BOOST_TEST(absl::IsInvalidArgument(two), two);
   BOOST_TEST(two.ToString().find("has 2 tensors, which are to be fed to 1 names") != std::string::npos, two);
+}
+
+// A data set whose function takes its time, and counts who is in it.
+struct Watched {
+  std::atomic<int> running{0}, most{0}, calls{0};
+  std::chrono::milliseconds takes{20};
+  Dataset Data() {
+    return Dataset::Range(0, 400)
+        .Map([this](Element e) {
+          const int now = ++running;
+          for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+          }
+          ++calls;
+          std::this_thread::sleep_for(takes);
+          --running;
+          return e;
+        })
+        .Batch(2)
+        .Prefetch(3);
+  }
+};
+
+BOOST_AUTO_TEST_CASE(functions_of_a_data_set_are_not_called_after_the_close) {
+  for (int i = 0; i < 5; ++i) {
+    Watched watched;
+    Program p(StrCat("mem://dataset_hook/after_close", i), watched.Data());
+    std::vector<int64_t> fed;
+    REQUIRE_OK(p.Start());
+    REQUIRE_OK(p.Step(&fed));
+    REQUIRE_OK(p.session->Close());
+    const int calls = watched.calls;
+    BOOST_TEST(watched.running == 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    BOOST_TEST(watched.calls == calls);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_recovery_begins_no_second_iterator_beside_the_first) {
+  Watched watched;
+  watched.takes = std::chrono::milliseconds(60);
+  Program p("mem://dataset_hook/recovery", watched.Data());
+  p.options.save_checkpoint = {.steps = 1};
+  std::vector<int64_t> fed;
+  REQUIRE_OK(p.Start());
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_OK(p.Step(&fed));
+    // The state in memory is given up for the checkpoint's, which puts another place there.
+    const auto state = p.session->session()->SnapshotState();
+    REQUIRE_OK(state.status());
+    REQUIRE_OK(p.session->session()->RestoreState(*state));
+  }
+  REQUIRE_OK(p.Step(&fed));
+  REQUIRE_OK(p.session->Close());
+  std::vector<int64_t> expected(fed.size());
+  std::iota(expected.begin(), expected.end(), 0);
+  BOOST_TEST(fed == expected, boost::test_tools::per_element());
+  BOOST_TEST(watched.most == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_function_holds_up_no_container_and_no_more_than_one_thread) {
+  std::atomic<bool> open{false};
+  const Dataset held = Dataset::Range(0, 40)
+                           .Map([&](Element e) {
+                             while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                             return e;
+                           })
+                           .Batch(2);
+  Program p("mem://dataset_hook/held", held);
+  REQUIRE_OK(p.Start());
+  std::vector<int64_t> fed;
+  std::thread step([&] { (void)p.Step(&fed); });
+  // The step is in the function, and has the iterator.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // Whatever it does in the runtime's actor system ends before the runtime does.
+  auto asker = std::make_unique<caf::scoped_actor>(*p.session->session()->runtime()->impl()->system);
+  caf::scoped_actor& self = *asker;
+  const auto& runtime = *p.session->session()->runtime();
+  caf::actor container = ContainerActorOf(runtime, runtime.devices()[0].name);
+  BOOST_REQUIRE(container != nullptr);
+  const auto threads = [] {
+    int n = 0;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) n += each.exists();
+    return n;
+  };
+  std::string own;
+  const auto list = [&] {
+    bool answered = false;
+    self->request(container, std::chrono::seconds(5), list_resources{})
+        .receive(
+            [&](const resource_list& l) {
+              answered = true;
+              for (const auto& e : l.entries) {
+                if (e.what.find("data set") != std::string::npos) own = e.container;
+              }
+            },
+            [](const caf::error&) {});
+    return answered;
+  };
+  BOOST_TEST(list());
+  BOOST_REQUIRE(!own.empty());
+  for (int i = 0; i < 4; ++i) self->send(container, snapshot_resources{{own}});
+  BOOST_TEST(list());
+  const int before = threads();
+  for (int i = 0; i < 16; ++i) self->send(container, snapshot_resources{{own}});
+  BOOST_TEST(list());
+  BOOST_TEST(threads() == before);
+  open = true;
+  step.join();
+  for (int i = 0; i < 20; ++i) {
+    self->receive([&](const resource_snapshot& s) { BOOST_TEST(s.status.ok(), s.status); },
+                  caf::after(std::chrono::seconds(20)) >> [] { BOOST_FAIL("a snapshot was not answered"); });
+  }
+  asker = nullptr;
+  container = nullptr;
+  REQUIRE_OK(p.session->Close());
 }
 
 }  // namespace

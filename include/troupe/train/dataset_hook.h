@@ -15,7 +15,11 @@
 // consumed. An element is taken when the hook's turn comes, so hooks that may refuse a step stand
 // before it: otherwise the last element before the end may be lost.
 //
-// Thread rule: that of hooks. The position is saved by whatever thread saves.
+// The functions of the data set are not called any more when the session has been closed, and by
+// one iterator at a time: a session that is made again waits until the iterator of the one before
+// has ended.
+//
+// Thread rule: that of hooks. The position is saved by a thread of its own.
 #ifndef TROUPE_TRAIN_DATASET_HOOK_H_
 #define TROUPE_TRAIN_DATASET_HOOK_H_
 
@@ -38,13 +42,19 @@ class DatasetHook : public Hook {
   // Tensor i of an element is fed to feeds[i]. `name`: of the position among the session's state,
   // for a session with several such hooks.
   DatasetHook(Dataset data, const NameList& feeds, std::string name = "input");
+  // Waits for functions of the data set that iterators which are over still call, except in an
+  // actor's handler.
+  ~DatasetHook() override;
   absl::Status AfterCreateSession(Session& session) override;
   absl::StatusOr<RunArgs> BeforeRun(RunContext& context) override;
+
+  class TROUPE_HIDDEN Endings;
 
  private:
   const Dataset data_;
   const Names feeds_;
   const std::string name_;
+  const std::shared_ptr<Endings> endings_;
 };
 
 }  // namespace train

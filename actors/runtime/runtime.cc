@@ -10,6 +10,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "actors/threads/inside_actor.h"
 #include "actors/threads/actor_thread.h"
 #include "actors/runtime/device_actor.h"
 #include "actors/messages/messages.h"

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/threads/inside_actor.h"
 #include "actors/messages/messages.h"
 #include "actors/threads/process.h"
 #include "actors/session/session_calls.h"

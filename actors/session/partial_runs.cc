@@ -1,3 +1,4 @@
+#include "actors/threads/inside_actor.h"
 #include "actors/session/partial_runs.h"
 
 #include <algorithm>

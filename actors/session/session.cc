@@ -8,6 +8,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "actors/threads/inside_actor.h"
 #include "actors/threads/actor_thread.h"
 #include "actors/watch/call_wait.h"
 #include "actors/messages/messages.h"

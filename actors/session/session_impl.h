@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "actors/threads/inside_actor.h"
 #include "actors/session/partial_runs.h"
 #include "actors/threads/process.h"
 #include "actors/session/session_master.h"

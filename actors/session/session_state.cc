@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/threads/inside_actor.h"
 #include "actors/messages/ask.h"
 #include "actors/messages/messages.h"
 #include "actors/snapshot/restore_state.h"

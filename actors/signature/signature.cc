@@ -1,3 +1,4 @@
+#include "actors/threads/inside_actor.h"
 #include "actors/signature/signature.h"
 
 #include <algorithm>

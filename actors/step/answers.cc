@@ -2,10 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/threads/actor_thread.h"
-#include "actors/threads/lane.h"
 #include "graph/core/guarded.h"
-#include "troupe/compute_threads.h"
 
 namespace troupe {
 namespace {
@@ -17,8 +14,6 @@ void LogThrown(std::string_view what) {
 }
 
 }  // namespace
-
-bool InsideActor() { return InsideLane() || MustNotBlockHere() || ComputeThreads::OnWorker() || OnSchedulerThread(); }
 
 absl::Status NotTaken(const std::string& fetch) {
   return InvalidArgument("fetch '", fetch,

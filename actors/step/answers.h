@@ -1,4 +1,4 @@
-// How a step speaks to the program: its callbacks, and where a call may wait.
+// How a step speaks to the program: its callbacks.
 //
 // Thread rule: any thread.
 #ifndef TROUPE_ACTORS_STEP_ANSWERS_H_
@@ -12,9 +12,6 @@
 
 namespace troupe {
 
-// True on a thread that runs an actor's handler, as far as the runtime can tell, and on the
-// runtime's own threads.
-bool InsideActor();
 // The error of a fetch that has no value although its step succeeded.
 absl::Status NotTaken(const std::string& fetch);
 // Calls a callback of the program. An exception that it throws is logged and dropped.

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <utility>
 
+#include "actors/threads/inside_actor.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/session/session_impl.h"
-#include "actors/step/answers.h"
 #include "actors/threads/aside.h"
 #include "graph/core/guarded.h"
 #include "kernels/device/session_containers.h"

@@ -5,8 +5,8 @@
 //   no_memory run | fresh | deadline | async | lent | cancel | partial | answer | report [MS]
 //
 // `fresh`: the step is the first one of its executors. `report`: those of the thread that runs the
-// step's nodes, while its deadline passes and it is asked what it waits for. MS: all allocations of the thread fail from
-// the first one on for so many milliseconds.
+// step's nodes, while its deadline passes and it is asked what it waits for. MS: all allocations of
+// the thread fail from the first one on for so many milliseconds.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -68,25 +68,9 @@ void Signature::Release(std::unique_ptr<ExecutorSet> set) {
   all_.erase(set.get());
 }
 
-bool Signature::Updates() {
-  int8_t updates = updates_.load(std::memory_order_relaxed);
-  if (updates >= 0) return updates != 0;
-  updates = 0;
-  for (const auto& part : parts) {
-    for (const KernelNode& node : part->info) {
-      const bool refers =
-          std::any_of(node.input_types.begin(), node.input_types.end(), [](DType t) { return IsRef(t); });
-      const bool resource = node.op.starts_with("Resource") || node.op.starts_with("Assign");
-      if (refers || (resource && !node.op.starts_with("ResourceGather"))) updates = 1;
-    }
-  }
-  updates_.store(updates, std::memory_order_relaxed);
-  return updates != 0;
-}
-
 int Signature::Level() {
   if (queues.Ordered()) return level_.load(std::memory_order_relaxed);
-  return Updates() ? 0 : -1;
+  return queues.updates ? 0 : -1;
 }
 
 void Signature::Leased(const std::function<void(ExecutorSet*, bool)>& each) {

@@ -112,8 +112,6 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::vector<caf::actor> RunningExecutors();
 
  private:
-  // Whether its steps may update variables.
-  bool Updates();
   // Queues an asynchronous step at the gate. False when that is open.
   bool RunLater(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds, const RunCallback& done,
                 proto::RunMetadata* metadata);
@@ -127,7 +125,6 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // finds no memory.
   std::unordered_set<ExecutorSet*> all_;
   std::atomic<bool> stale_{false};
-  std::atomic<int8_t> updates_{-1};                   // -1: nobody has looked
   std::atomic<int> level_{StepGate::kAllLevels - 1};  // of a signature that fills queues
   std::shared_ptr<Signature> successor_;
 };

@@ -7,19 +7,24 @@
 namespace troupe {
 namespace {
 
-// The node that makes the value, behind nodes that pass it on.
-const Node* Maker(NodeOut from) {
+// The node that makes the value, behind nodes that pass it on; null when it is too far away.
+const Node* Source(NodeOut from) {
   constexpr int kMost = 64;
   for (int i = 0; i < kMost && from.node != nullptr; ++i) {
     const Node& n = *from.node;
-    // One with an input gives that handle in another form (FakeQueue).
-    const bool handle = n.op().Has(OpTrait::kElementsHandle);
-    if (handle && n.num_inputs() == 0) return &n;
-    const bool passes = handle || n.IsEnter() || n.IsSwitch() || n.op().Has(OpTrait::kForwardsInput);
-    if (!passes || n.num_inputs() == 0) return nullptr;
+    // A handle with an input is that handle in another form (FakeQueue).
+    const bool passes =
+        n.op().Has(OpTrait::kElementsHandle) || n.IsEnter() || n.IsSwitch() || n.op().Has(OpTrait::kForwardsInput);
+    if (!passes || n.num_inputs() == 0) return &n;
     from = n.input(0);
   }
   return nullptr;
+}
+
+// The node that makes the handle of a queue; null for any other value.
+const Node* Maker(NodeOut from) {
+  const Node* const source = Source(from);
+  return source != nullptr && source->op().Has(OpTrait::kElementsHandle) ? source : nullptr;
 }
 
 std::string KeyOf(const Node& handle) {
@@ -33,6 +38,18 @@ bool HasEffect(const Node& n) {
   if (n.op().Has(OpTrait::kNoEffect) || n.op().Has(OpTrait::kForwardsInput)) return false;
   const auto& types = n.input_types();
   return n.op().stateful() || std::any_of(types.begin(), types.end(), [](DType t) { return IsRef(t); });
+}
+
+// Whether a node with an effect changes state that outlives the step, but for queues.
+bool Updates(const Node& n) {
+  if (n.IsControlFlow() || n.op().Has(OpTrait::kIgnoresReference)) return false;
+  for (int i = 0; i < n.num_inputs(); ++i) {
+    if (!IsRef(n.input_type(i)) && n.input_type(i) != DType::kResource) continue;
+    const Node* const source = Source(n.input(i));
+    const auto is = [&](OpTrait t) { return source != nullptr && source->op().Has(t); };
+    if (!is(OpTrait::kElementsHandle) && !is(OpTrait::kArrayHandle) && !is(OpTrait::kStackHandle)) return true;
+  }
+  return false;
 }
 
 // What runs after one of these nodes.
@@ -59,7 +76,10 @@ QueueUse QueueUse::Of(const Graph& graph) {
   QueueUse use;
   std::vector<const Node*> filling, taking, effects;
   for (const Node* n : graph.op_nodes()) {
-    if (HasEffect(*n)) effects.push_back(n);
+    if (HasEffect(*n)) {
+      effects.push_back(n);
+      use.updates = use.updates || Updates(*n);
+    }
     const bool fills = n->op().Has(OpTrait::kPutsElements), waits = !n->op().Has(OpTrait::kNeverWaits);
     if (n->op().Has(OpTrait::kElementsHandle) || (!fills && !waits)) continue;
     if (fills) filling.push_back(n);

@@ -1,7 +1,7 @@
 // What the steps of one signature do with queues, barriers and accumulators, for a snapshot that is
-// a cut between steps (step_gate.h): which of them they take elements from, and which they fill.
-// The ops say it by their traits (kElementsHandle and those that follow it in troupe/op_def.h), so
-// users' ops count, too. "Queue" below stands for all three.
+// a cut between steps (step_gate.h): which of them they take elements from, and which they fill;
+// and whether they update other state. The ops say it by their traits (kElementsHandle and those
+// that follow it in troupe/op_def.h), so users' ops count, too. "Queue" below stands for all three.
 //
 // A step that fills a queue may wait for room as long as nobody takes elements. If nothing of the
 // step can have an effect after that wait, the step counts as done while it waits: what it is to
@@ -23,6 +23,9 @@ namespace troupe {
 struct QueueUse {
   // The nodes that make the queues' handles, by container and shared name or name.
   std::set<std::string> takes, fills;
+  // Some node changes a variable, a table, or whatever else outlives the step and is no queue: it
+  // takes a reference or a handle, and no trait says that it has no effect.
+  bool updates = false;
   bool parks = false;
   bool fills_at_once = false;  // it fills, and nothing that fills ever waits
   // The nodes at which a step that waits counts as done (any of them) or as not begun (all).

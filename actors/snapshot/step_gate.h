@@ -1,5 +1,6 @@
-// Keeps steps that update variables or fill queues from beginning while a snapshot of their session
-// is taken, so that it is a cut between steps: no step is in it by half.
+// Keeps steps that update state or fill queues from beginning while a snapshot of their session is
+// taken, so that it is a cut between steps: no step is in it by half. Which steps these are says
+// queue_use.h.
 //
 //   state   event                                  action                                        next
 //   open    an updating step begins             1 nothing                                       open
@@ -22,7 +23,7 @@
 // So one of the two sees the other. A step reads one word that nobody writes while no snapshot is
 // taken.
 //
-// Steps that neither update a variable nor fill a queue pass: one that only waits for elements is
+// Steps that neither update state nor fill a queue pass: one that only waits for elements is
 // not waited for. An open partial run of updates is waited for.
 //
 // Thread rule: all methods are thread safe.

@@ -25,13 +25,6 @@ struct Sparse : AccumulatorKind {
   explicit Sparse(KernelInit& init) : AccumulatorKind(init, kSparse) {}
 };
 
-template <absl::Status (*compute)(KernelContext&), Cost cost = Cost::kTrivial>
-struct Kernel {
-  static constexpr Cost kCost = cost;
-  explicit Kernel(KernelInit&) {}
-  absl::Status Compute(KernelContext& ctx) { return compute(ctx); }
-};
-
 absl::Status WrongKind(const AccumulatorSpec& spec, bool sparse) {
   if (spec.sparse() == sparse) return absl::OkStatus();
   return InvalidArgument(spec.What(), " is asked by an op for a ", sparse ? kSparse : kDense);
@@ -266,13 +259,15 @@ template <class K>
 using Forms = state::KernelForms<K>;
 const Forms<state::HandleOf<Dense>> dense_kernel(kDense, "ResourceConditionalAccumulator");
 const Forms<state::HandleOf<Sparse>> sparse_kernel(kSparse, "");
-const Forms<Kernel<Apply, Cost::kMeasured>> apply_kernel("AccumulatorApplyGradient",
-                                                         "ResourceAccumulatorApplyGradient");
+const Forms<state::KernelOf<Apply>> apply_kernel("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient");
 const Forms<ApplyRowsKernel> apply_rows_kernel("SparseAccumulatorApplyGradient", "");
-const Forms<Kernel<Take<false>>> take_kernel("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient");
-const Forms<Kernel<Take<true>>> take_rows_kernel("SparseAccumulatorTakeGradient", "");
-const Forms<Kernel<Count>> count_kernel("AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated");
-const Forms<Kernel<SetStep>> set_step_kernel("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep");
+const Forms<state::KernelOf<Take<false>, Cost::kTrivial>> take_kernel("AccumulatorTakeGradient",
+                                                                      "ResourceAccumulatorTakeGradient");
+const Forms<state::KernelOf<Take<true>, Cost::kTrivial>> take_rows_kernel("SparseAccumulatorTakeGradient", "");
+const Forms<state::KernelOf<Count, Cost::kTrivial>> count_kernel("AccumulatorNumAccumulated",
+                                                                 "ResourceAccumulatorNumAccumulated");
+const Forms<state::KernelOf<SetStep, Cost::kTrivial>> set_step_kernel("AccumulatorSetGlobalStep",
+                                                                      "ResourceAccumulatorSetGlobalStep");
 
 }  // namespace
 }  // namespace troupe::accumulator

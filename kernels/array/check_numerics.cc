@@ -33,10 +33,11 @@ int Look(KernelContext& ctx, const Tensor& t) {
   return found.load();
 }
 
+// `signs`: whether the error tells the two infinities apart.
+template <bool signs>
 class CheckNumericsKernel {
  public:
-  explicit CheckNumericsKernel(KernelInit& init)
-      : message_(init.Attr<std::string>("message")), signs_(init.node().op().name == "CheckNumericsV2") {}
+  explicit CheckNumericsKernel(KernelInit& init) : message_(init.Attr<std::string>("message")) {}
   absl::Status Compute(KernelContext& ctx) {
     const Tensor& in = ctx.input(0);
     const int found = VisitNumeric(in.dtype(), 0, [&]<class T>() {
@@ -47,16 +48,15 @@ class CheckNumericsKernel {
     if (found == 0) return PassOn(ctx);
     std::string what;
     auto add = [&](std::string_view one) { StrAppend(&what, what.empty() ? "" : ", ", one); };
-    if (signs_ && (found & kNegative)) add("-Inf");
-    if (signs_ && (found & kPositive)) add("+Inf");
-    if (!signs_ && (found & (kPositive | kNegative))) add("Inf");
+    if (signs && (found & kNegative)) add("-Inf");
+    if (signs && (found & kPositive)) add("+Inf");
+    if (!signs && (found & (kPositive | kNegative))) add("Inf");
     if (found & kNaN) add("NaN");
     return InvalidArgument(message_, " : Tensor had ", what, " values");
   }
 
  private:
-  std::string message_;
-  bool signs_;
+  const std::string message_;
 };
 
 absl::Status CheckNumericsGradient(GradientContext& g) {
@@ -75,7 +75,7 @@ TROUPE_OP("CheckNumerics")
     .Shape(shape_fn::Unchanged)
     .Gradient(CheckNumericsGradient)
     .Doc("`tensor`; INVALID_ARGUMENT with `message` when it has a NaN or an infinity.");
-TROUPE_KERNEL("CheckNumerics").Device("CPU").Class<CheckNumericsKernel>();
+TROUPE_KERNEL("CheckNumerics").Device("CPU").Class<CheckNumericsKernel<false>>();
 
 TROUPE_OP("CheckNumericsV2")
     .Input("tensor: T")
@@ -86,7 +86,7 @@ TROUPE_OP("CheckNumericsV2")
     .Shape(shape_fn::Unchanged)
     .Gradient(CheckNumericsGradient)
     .Doc("As CheckNumerics; the error tells -Inf from +Inf.");
-TROUPE_KERNEL("CheckNumericsV2").Device("CPU").Class<CheckNumericsKernel>();
+TROUPE_KERNEL("CheckNumericsV2").Device("CPU").Class<CheckNumericsKernel<true>>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -110,10 +110,11 @@ class ScatterNdKernel {
   BadIndexPolicy policy_;
 };
 
+// `add`: whether the slices are added to what is there, or replace it.
+template <bool add>
 class TensorScatterKernel {
  public:
-  explicit TensorScatterKernel(KernelInit& init)
-      : policy_(ReadBadIndexPolicy(init)), add_(init.node().op().name == "TensorScatterAdd") {}
+  explicit TensorScatterKernel(KernelInit& init) : policy_(ReadBadIndexPolicy(init)) {}
   absl::Status Compute(KernelContext& ctx) {
     const TensorShape shape = ctx.input(0).shape();
     TROUPE_ASSIGN_OR_RETURN(const IndexTuples at, ReadIndexTuples(ctx.input(1), shape));
@@ -122,14 +123,13 @@ class TensorScatterKernel {
     Tensor out = ctx.TakeInput(0);
     if (!out.BufferUnique()) out = out.Clone(ctx.allocator());
     if (!out.valid()) return ResourceExhausted("no memory for an output of shape ", shape.DebugString());
-    ScatterSlices(at, ctx.input(2), add_, &out);
+    ScatterSlices(at, ctx.input(2), add, &out);
     ctx.set_output(0, std::move(out));
     return absl::OkStatus();
   }
 
  private:
-  BadIndexPolicy policy_;
-  bool add_;
+  const BadIndexPolicy policy_;
 };
 
 TROUPE_OP("ScatterNd")
@@ -166,7 +166,7 @@ TROUPE_OP("TensorScatterUpdate")
     .Doc(
         "`tensor` with the slices at the index tuples `indices` replaced by `updates`; of slices at equal tuples the "
         "last one stays.");
-TROUPE_KERNEL("TensorScatterUpdate").Device("CPU").Types("T", MovableTypes()).Class<TensorScatterKernel>();
+TROUPE_KERNEL("TensorScatterUpdate").Device("CPU").Types("T", MovableTypes()).Class<TensorScatterKernel<false>>();
 
 TROUPE_OP("TensorScatterAdd")
     .Input("tensor: T")
@@ -179,7 +179,7 @@ TROUPE_OP("TensorScatterAdd")
     .Shape(TensorScatterShape)
     .Gradient(TensorScatterAddGradient)
     .Doc("`tensor` with `updates` added to the slices at the index tuples `indices`.");
-TROUPE_KERNEL("TensorScatterAdd").Device("CPU").Types("T", NumberTypes()).Class<TensorScatterKernel>();
+TROUPE_KERNEL("TensorScatterAdd").Device("CPU").Types("T", NumberTypes()).Class<TensorScatterKernel<true>>();
 
 }  // namespace
 }  // namespace troupe::array

@@ -30,6 +30,7 @@ struct ResizeAttrs {
 
 struct ImageSize {
   int64_t batch = 0, height = 0, width = 0, channels = 0;
+  TensorShape shape() const { return TensorShape({batch, height, width, channels}); }
 };
 // The images at `input`. INVALID_ARGUMENT unless they have rank 4.
 absl::StatusOr<ImageSize> ImagesAt(const KernelContext& ctx, int input);
@@ -83,8 +84,7 @@ class ResizeToFloat {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const ImageSize in, ImagesAt(ctx, 0));
     TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, in));
-    TROUPE_ASSIGN_OR_RETURN(Tensor* const out,
-                            ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
+    TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, to.shape()));
     // No images or no channels, but perhaps very many rows.
     if (out->num_elements() == 0) return absl::OkStatus();
     const Way way(attrs_, in, to);

@@ -49,8 +49,7 @@ class ResizeNearestNeighbor {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const ImageSize in, ImagesAt(ctx, 0));
     TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, in));
-    TROUPE_ASSIGN_OR_RETURN(Tensor* const out,
-                            ctx.AllocateOutput(0, TensorShape({to.batch, to.height, to.width, to.channels})));
+    TROUPE_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, to.shape()));
     // No images or no channels, but perhaps very many rows.
     if (out->num_elements() == 0) return absl::OkStatus();
     const std::vector<int64_t> ys = Nearest(in.height, to.height, attrs_), xs = Nearest(in.width, to.width, attrs_);
@@ -104,8 +103,7 @@ class ResizeNearestNeighborGrad {
     TROUPE_ASSIGN_OR_RETURN(const ImageSize from, ImagesAt(ctx, 0));
     TROUPE_ASSIGN_OR_RETURN(const ImageSize to, ResizedSize(ctx, from));
     const DType type = ctx.output_type(0);
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor out, ctx.AllocateTemp(ComputeType(type), TensorShape({to.batch, to.height, to.width, to.channels})));
+    TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(ComputeType(type), to.shape()));
     std::memset(out.raw(), 0, out.bytes());
     const Tensor grads = Widened(ctx, ctx.input(0));
     const bool none = grads.num_elements() == 0 || out.num_elements() == 0;

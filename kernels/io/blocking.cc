@@ -152,4 +152,13 @@ absl::StatusOr<absl::Span<const std::string>> StringsInput(const KernelContext& 
   return t.flat<std::string>();
 }
 
+absl::Status CheckNamesAndSlices(InferenceContext& c, int64_t n) {
+  TROUPE_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  for (int i = 1; i < 3; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape texts, c.WithRank(i, 1));
+    TROUPE_RETURN_IF_ERROR(MergeDims(texts.dim(0), n).status());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace troupe::io

@@ -17,6 +17,7 @@
 #include <functional>
 
 #include "troupe/kernel.h"
+#include "troupe/shape_inference.h"
 
 namespace troupe::io {
 
@@ -50,6 +51,9 @@ absl::StatusOr<std::string> StringInput(const KernelContext& ctx, int i, std::st
 // The strings of input `i`, a vector of `n` elements (any number when negative).
 absl::StatusOr<absl::Span<const std::string>> StringsInput(const KernelContext& ctx, int i, int64_t n,
                                                            std::string_view what);
+// For shape functions of ops with inputs (file, names, slices, ...) on `n` tensors: a scalar, and
+// two vectors of as many elements.
+absl::Status CheckNamesAndSlices(InferenceContext& c, int64_t n);
 
 }  // namespace troupe::io
 

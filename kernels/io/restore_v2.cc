@@ -14,11 +14,7 @@ TROUPE_OP("RestoreV2")
     .Attr("dtypes: list(type) >= 1")
     .Stateful()
     .Shape([](InferenceContext& c) -> absl::Status {
-      TROUPE_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-      for (int i = 1; i < 3; ++i) {
-        TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape names, c.WithRank(i, 1));
-        TROUPE_RETURN_IF_ERROR(MergeDims(names.dim(0), c.num_outputs()).status());
-      }
+      TROUPE_RETURN_IF_ERROR(CheckNamesAndSlices(c, c.num_outputs()));
       const Tensor* const slices = c.input_tensor(2);
       for (int o = 0; o < c.num_outputs(); ++o) {
         TROUPE_RETURN_IF_ERROR(SetRestoredShape(c, o, slices != nullptr ? slices->flat<std::string>()[o] : ""));

@@ -30,14 +30,7 @@ TROUPE_OP("SaveSlices")
     .Input("data: T")
     .Attr("T: list(type) >= 1")
     .Stateful()
-    .Shape([](InferenceContext& c) -> absl::Status {
-      TROUPE_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-      for (int i = 1; i < 3; ++i) {
-        TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape names, c.WithRank(i, 1));
-        TROUPE_RETURN_IF_ERROR(MergeDims(names.dim(0), c.num_inputs() - 3).status());
-      }
-      return absl::OkStatus();
-    })
+    .Shape([](InferenceContext& c) { return CheckNamesAndSlices(c, c.num_inputs() - 3); })
     .NotDifferentiable("it writes a file")
     .Doc("As Save; a text of `shapes_and_slices` that is not empty says of which tensor its tensor is a slice.");
 

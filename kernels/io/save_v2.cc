@@ -14,14 +14,7 @@ TROUPE_OP("SaveV2")
     .Input("tensors: dtypes")
     .Attr("dtypes: list(type) >= 1")
     .Stateful()
-    .Shape([](InferenceContext& c) -> absl::Status {
-      TROUPE_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-      for (int i = 1; i < 3; ++i) {
-        TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape names, c.WithRank(i, 1));
-        TROUPE_RETURN_IF_ERROR(MergeDims(names.dim(0), c.num_inputs() - 3).status());
-      }
-      return absl::OkStatus();
-    })
+    .Shape([](InferenceContext& c) { return CheckNamesAndSlices(c, c.num_inputs() - 3); })
     .NotDifferentiable("it writes files")
     .Doc(
         "Writes `tensors` under `tensor_names` into the checkpoint `prefix`, in TensorFlow's second format. A text of "

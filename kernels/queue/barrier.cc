@@ -452,22 +452,18 @@ TROUPE_OP("BarrierClose")
     .Trait(OpTrait::kNeverWaits)
     .NotDifferentiable("it has no outputs")
     .Doc("No new keys may come. With `cancel_pending_enqueues` elements that are not whole are dropped.");
-TROUPE_OP("BarrierReadySize")
-    .Input("handle: Ref(string)")
-    .Output("size: int32")
-    .Shape(shape_fn::Scalar)
-    .Trait(OpTrait::kNeverWaits)
-    .Trait(OpTrait::kNoEffect)
-    .NotDifferentiable("it counts")
-    .Doc("How many elements are whole.");
-TROUPE_OP("BarrierIncompleteSize")
-    .Input("handle: Ref(string)")
-    .Output("size: int32")
-    .Shape(shape_fn::Scalar)
-    .Trait(OpTrait::kNeverWaits)
-    .Trait(OpTrait::kNoEffect)
-    .NotDifferentiable("it counts")
-    .Doc("How many elements are not whole.");
+
+OpBuilder SizeOp(std::string_view name) {
+  return OpBuilder(name)
+      .Input("handle: Ref(string)")
+      .Output("size: int32")
+      .Shape(shape_fn::Scalar)
+      .Trait(OpTrait::kNeverWaits)
+      .Trait(OpTrait::kNoEffect)
+      .NotDifferentiable("it counts");
+}
+const OpRegistrar ready_size = SizeOp("BarrierReadySize").Doc("How many elements are whole.");
+const OpRegistrar incomplete_size = SizeOp("BarrierIncompleteSize").Doc("How many elements are not whole.");
 
 TROUPE_KERNEL("Barrier").Device("CPU").Class<state::HandleOf<BarrierOf>>();
 TROUPE_KERNEL("BarrierInsertMany").Device("CPU").Class<InsertKernel>();

@@ -28,13 +28,10 @@ class DequeueKernel {
 };
 
 // The queue hands elements over; they are put together here, on the asker's thread.
+template <QueueRequest::Kind kind>
 class DequeueManyKernel {
  public:
-  explicit DequeueManyKernel(KernelInit& init)
-      : kind_(init.node().op().name.starts_with("QueueDequeueUpTo") ? QueueRequest::Kind::kDequeueUpTo
-                                                                    : QueueRequest::Kind::kDequeue) {
-    RefuseTimeout(init);
-  }
+  explicit DequeueManyKernel(KernelInit& init) { RefuseTimeout(init); }
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const Queue* const queue, QueueOf(ctx));
     const QueueSpec& spec = queue->spec();
@@ -52,7 +49,7 @@ class DequeueManyKernel {
     absl::Span<const Element> elements;
     if (n > 0) {
       TROUPE_ASSIGN_OR_RETURN(request, AskState(ctx, 0, *queue, [&]() -> absl::StatusOr<QueueRequestPtr> {
-                                auto r = std::make_shared<QueueRequest>(kind_);
+                                auto r = std::make_shared<QueueRequest>(kind);
                                 r->wanted = n;
                                 return r;
                               }));
@@ -66,9 +63,6 @@ class DequeueManyKernel {
     }
     return absl::OkStatus();
   }
-
- private:
-  const QueueRequest::Kind kind_;
 };
 
 const state::OpForms dequeue(
@@ -113,8 +107,10 @@ const state::OpForms dequeue_up_to("QueueDequeueUpTo", "QueueDequeueUpToV2", sta
                                    });
 
 const state::KernelForms<DequeueKernel> dequeue_kernel("QueueDequeue", "QueueDequeueV2");
-const state::KernelForms<DequeueManyKernel> dequeue_many_kernel("QueueDequeueMany", "QueueDequeueManyV2");
-const state::KernelForms<DequeueManyKernel> dequeue_up_to_kernel("QueueDequeueUpTo", "QueueDequeueUpToV2");
+const state::KernelForms<DequeueManyKernel<QueueRequest::Kind::kDequeue>> dequeue_many_kernel("QueueDequeueMany",
+                                                                                              "QueueDequeueManyV2");
+const state::KernelForms<DequeueManyKernel<QueueRequest::Kind::kDequeueUpTo>> dequeue_up_to_kernel(
+    "QueueDequeueUpTo", "QueueDequeueUpToV2");
 
 }  // namespace
 }  // namespace troupe::queue

@@ -63,13 +63,16 @@ absl::StatusOr<Queue*> QueueOf(const KernelContext& ctx) { return ctx.resource<Q
 
 namespace {
 
-// The shapes that the node of the queue gives to its components; none when it is not known here.
+// The shapes that the node of the queue gives to its components; none when it is not known here. A
+// queue whose elements have one component more than its attr names begins them with a priority.
 std::vector<PartialTensorShape> ComponentShapes(const InferenceContext& c) {
   const Node* const queue = state::HandleNode(c, 0);
   if (queue == nullptr || !queue->attrs().Has("shapes")) return {};
   absl::StatusOr<std::vector<PartialTensorShape>> shapes = queue->Attr<std::vector<PartialTensorShape>>("shapes");
   if (!shapes.ok()) return {};
-  if (queue->op().name.starts_with("PriorityQueue")) shapes->insert(shapes->begin(), TensorShape());
+  const absl::StatusOr<std::vector<DType>> types = queue->Attr<std::vector<DType>>("component_types");
+  if (types.ok() && static_cast<int>(types->size()) + 1 == c.num_outputs())
+    shapes->insert(shapes->begin(), TensorShape());
   if (static_cast<int>(shapes->size()) != c.num_outputs()) return {};
   return *std::move(shapes);
 }

@@ -17,11 +17,7 @@ absl::StatusOr<ReaderRequestPtr> Ask(KernelContext& ctx, Kind kind, std::string 
 }
 
 template <absl::Status (*compute)(KernelContext&)>
-struct Kernel {
-  static constexpr Cost kCost = Cost::kTrivial;
-  explicit Kernel(KernelInit&) {}
-  absl::Status Compute(KernelContext& ctx) { return compute(ctx); }
-};
+using Kernel = state::KernelOf<compute, Cost::kTrivial>;
 
 template <int64_t ReaderRequest::*count>
 absl::Status Count(KernelContext& ctx) {

@@ -2,8 +2,7 @@
 #include <cmath>
 
 #include "kernels/common/grad_math.h"
-#include "kernels/elementwise/elementwise.h"
-#include "kernels/special/special_functions.h"
+#include "kernels/special/function_table.h"
 
 namespace troupe::math {
 namespace {
@@ -57,17 +56,6 @@ TROUPE_OP("Digamma")
 
 TROUPE_CPU_KERNEL("Digamma").Factory(UnaryFactory<DigammaTable>);
 
-struct PolygammaFn {
-  template <class T>
-  static T Do(T a, T x) {
-    return static_cast<T>(Polygamma(a, x));
-  }
-};
-const BinaryTable& PolygammaTable() {
-  static const BinaryTable table = Loops<PolygammaFn, float, double>(300);
-  return table;
-}
-
 TROUPE_OP("Polygamma")
     .Input("a: T")
     .Input("x: T")
@@ -81,18 +69,7 @@ TROUPE_OP("Polygamma")
     })
     .Doc("The derivative of order a (a whole number) of digamma at x, with broadcasting. No gradient flows to a.");
 
-TROUPE_CPU_KERNEL("Polygamma").Factory(BinaryFactory<PolygammaTable>);
-
-struct ZetaFn {
-  template <class T>
-  static T Do(T x, T q) {
-    return static_cast<T>(Zeta(x, q));
-  }
-};
-const BinaryTable& ZetaTable() {
-  static const BinaryTable table = Loops<ZetaFn, float, double>(300);
-  return table;
-}
+TROUPE_CPU_KERNEL("Polygamma").Factory(BinaryFactory<TableOf<Polygamma, 300>>);
 
 TROUPE_OP("Zeta")
     .Input("x: T")
@@ -107,7 +84,7 @@ TROUPE_OP("Zeta")
     })
     .Doc("The sum of (q + k)^-x over k = 0, 1, 2, ..., with broadcasting; NaN for x < 1. No gradient flows to x.");
 
-TROUPE_CPU_KERNEL("Zeta").Factory(BinaryFactory<ZetaTable>);
+TROUPE_CPU_KERNEL("Zeta").Factory(BinaryFactory<TableOf<Zeta, 300>>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -1,8 +1,7 @@
 // The incomplete gamma integrals: Igamma (the lower one), Igammac (the upper one), and IgammaGradA,
 // how the lower one moves with its parameter.
 #include "kernels/common/grad_math.h"
-#include "kernels/elementwise/elementwise.h"
-#include "kernels/special/special_functions.h"
+#include "kernels/special/function_table.h"
 
 namespace troupe::math {
 namespace {
@@ -16,17 +15,6 @@ absl::Status IgammaGradient(GradientContext& g, const Value& dy) {
   return SetBroadcast(g, dy * Apply("IgammaGradA", a, x), dy * density);
 }
 
-struct IgammaFn {
-  template <class T>
-  static T Do(T a, T x) {
-    return static_cast<T>(Igamma(a, x));
-  }
-};
-const BinaryTable& IgammaTable() {
-  static const BinaryTable table = Loops<IgammaFn, float, double>(300);
-  return table;
-}
-
 TROUPE_OP("Igamma")
     .Input("a: T")
     .Input("x: T")
@@ -38,18 +26,7 @@ TROUPE_OP("Igamma")
         "The integral of t^(a-1) e^-t from 0 to x, divided by gamma(a), with broadcasting; NaN unless a > 0 and x >= "
         "0.");
 
-TROUPE_CPU_KERNEL("Igamma").Factory(BinaryFactory<IgammaTable>);
-
-struct IgammacFn {
-  template <class T>
-  static T Do(T a, T x) {
-    return static_cast<T>(Igammac(a, x));
-  }
-};
-const BinaryTable& IgammacTable() {
-  static const BinaryTable table = Loops<IgammacFn, float, double>(300);
-  return table;
-}
+TROUPE_CPU_KERNEL("Igamma").Factory(BinaryFactory<TableOf<Igamma, 300>>);
 
 TROUPE_OP("Igammac")
     .Input("a: T")
@@ -60,18 +37,7 @@ TROUPE_OP("Igammac")
     .Gradient([](GradientContext& g) { return IgammaGradient(g, -Grad(g)); })
     .Doc("The integral of t^(a-1) e^-t from x on, divided by gamma(a), with broadcasting: 1 - Igamma(a, x).");
 
-TROUPE_CPU_KERNEL("Igammac").Factory(BinaryFactory<IgammacTable>);
-
-struct IgammaGradAFn {
-  template <class T>
-  static T Do(T a, T x) {
-    return static_cast<T>(IgammaGradA(a, x));
-  }
-};
-const BinaryTable& IgammaGradATable() {
-  static const BinaryTable table = Loops<IgammaGradAFn, float, double>(500);
-  return table;
-}
+TROUPE_CPU_KERNEL("Igammac").Factory(BinaryFactory<TableOf<Igammac, 300>>);
 
 TROUPE_OP("IgammaGradA")
     .Input("a: T")
@@ -82,7 +48,7 @@ TROUPE_OP("IgammaGradA")
     .NotDifferentiable("TensorFlow defines no gradient for it")
     .Doc("The derivative of Igamma(a, x) with respect to a, with broadcasting.");
 
-TROUPE_CPU_KERNEL("IgammaGradA").Factory(BinaryFactory<IgammaGradATable>);
+TROUPE_CPU_KERNEL("IgammaGradA").Factory(BinaryFactory<TableOf<IgammaGradA, 500>>);
 
 }  // namespace
 }  // namespace troupe::math

@@ -74,6 +74,14 @@ struct OpForms {
   OpForms(std::string_view with_reference, std::string_view with_resource, Role role, Define define);
 };
 
+// The kernel that is one function, for KernelForms.
+template <absl::Status (*compute)(KernelContext&), Cost cost = Cost::kMeasured>
+struct KernelOf {
+  static constexpr Cost kCost = cost;
+  explicit KernelOf(KernelInit&) {}
+  absl::Status Compute(KernelContext& ctx) { return compute(ctx); }
+};
+
 // Registers a kernel for both forms.
 template <class K>
 struct KernelForms {

@@ -39,6 +39,8 @@ TROUPE_OP("Variable")
     .NotDifferentiable("it has no inputs")
     .Doc("The form of VariableV2 that old graphs have, where the shape [] stands for an unknown one.");
 
+// `scalar_is_unknown`: what the shape [] says.
+template <bool scalar_is_unknown>
 class VariableKernel {
  public:
   static constexpr Cost kCost = Cost::kTrivial;
@@ -53,12 +55,12 @@ class VariableKernel {
  private:
   static PartialTensorShape ShapeOf(KernelInit& init) {
     PartialTensorShape shape = init.Attr<PartialTensorShape>("shape");
-    return shape.rank() == 0 && init.node().op().name == "Variable" ? PartialTensorShape() : shape;
+    return scalar_is_unknown && shape.rank() == 0 ? PartialTensorShape() : shape;
   }
   state::VariableOwner owner_;
 };
-TROUPE_KERNEL("VariableV2").Device("CPU").Class<VariableKernel>();
-TROUPE_KERNEL("Variable").Device("CPU").Class<VariableKernel>();
+TROUPE_KERNEL("VariableV2").Device("CPU").Class<VariableKernel<false>>();
+TROUPE_KERNEL("Variable").Device("CPU").Class<VariableKernel<true>>();
 
 }  // namespace
 }  // namespace troupe

@@ -7,13 +7,6 @@ namespace {
 
 using Kind = TableRequest::Kind;
 
-template <absl::Status (*compute)(KernelContext&), Cost cost = Cost::kMeasured>
-struct Kernel {
-  static constexpr Cost kCost = cost;
-  explicit Kernel(KernelInit&) {}
-  absl::Status Compute(KernelContext& ctx) { return compute(ctx); }
-};
-
 template <class F>
 absl::StatusOr<TableRequestPtr> Ask(KernelContext& ctx, Kind kind, F&& fill) {
   return state::AskAs<Table, TableRequest>(ctx, [&](const Table& table, TableRequest* request) {
@@ -103,12 +96,12 @@ absl::Status InitializeShape(InferenceContext& c) {
   return c.input(1).MergeWith(c.input(2)).status();
 }
 
-// Known where keys and values are scalars: a default of rank 0 says so, unless keys are tensors.
+// Known where each key has one number or text as its value: the table's op has no attr for the shape
+// of a value then.
 absl::Status FindShape(InferenceContext& c) {
   const Node* const table = state::HandleNode(c, 0);
   const bool scalars =
-      table != nullptr && (table->op().name.starts_with("HashTable") || table->op().name == "MutableHashTable" ||
-                           table->op().name == "MutableHashTableV2");
+      table != nullptr && table->op().Has(OpTrait::kTableHandle) && table->op().FindAttr("value_shape") == nullptr;
   c.set_output(0, scalars ? c.input(1) : PartialTensorShape());
   return absl::OkStatus();
 }
@@ -116,6 +109,17 @@ absl::Status FindShape(InferenceContext& c) {
 using state::OpForms;
 constexpr OpForms::Role kUses = OpForms::kUses;
 constexpr char kNoOutputs[] = "it has no outputs";
+
+void DefinePutIn(OpBuilder& op, std::string_view handle, std::string_view doc) {
+  op.Input(StrCat("table_handle: ", handle))
+      .Input("keys: Tin")
+      .Input("values: Tout")
+      .Attr("Tin: type")
+      .Attr("Tout: type")
+      .Shape(PutInShape)
+      .NotDifferentiable(kNoOutputs)
+      .Doc(doc);
+}
 
 const OpForms find("LookupTableFind", "LookupTableFindV2", kUses, [](OpBuilder& op, std::string_view handle) {
   op.Input(StrCat("table_handle: ", handle))
@@ -132,26 +136,12 @@ const OpForms find("LookupTableFind", "LookupTableFindV2", kUses, [](OpBuilder& 
           "all, or as many as there are keys.");
 });
 const OpForms insert("LookupTableInsert", "LookupTableInsertV2", kUses, [](OpBuilder& op, std::string_view handle) {
-  op.Input(StrCat("table_handle: ", handle))
-      .Input("keys: Tin")
-      .Input("values: Tout")
-      .Attr("Tin: type")
-      .Attr("Tout: type")
-      .Shape(PutInShape)
-      .NotDifferentiable(kNoOutputs)
-      .Doc(
-          "Puts `values` into the table, one for each of the `keys`; what these had before is replaced. Others see all "
-          "of them or none.");
+  DefinePutIn(op, handle,
+              "Puts `values` into the table, one for each of the `keys`; what these had before is replaced. Others see "
+              "all of them or none.");
 });
 const OpForms import("LookupTableImport", "LookupTableImportV2", kUses, [](OpBuilder& op, std::string_view handle) {
-  op.Input(StrCat("table_handle: ", handle))
-      .Input("keys: Tin")
-      .Input("values: Tout")
-      .Attr("Tin: type")
-      .Attr("Tout: type")
-      .Shape(PutInShape)
-      .NotDifferentiable(kNoOutputs)
-      .Doc("Makes the table hold these `keys` and `values`, and nothing else.");
+  DefinePutIn(op, handle, "Makes the table hold these `keys` and `values`, and nothing else.");
 });
 const OpForms initialize("InitializeTable", "InitializeTableV2", kUses, [](OpBuilder& op, std::string_view handle) {
   op.Input(StrCat("table_handle: ", handle))
@@ -199,13 +189,13 @@ TROUPE_OP("LookupTableRemoveV2")
 
 template <class K>
 using Forms = state::KernelForms<K>;
-const Forms<Kernel<Find>> find_kernel("LookupTableFind", "LookupTableFindV2");
-const Forms<Kernel<PutIn<Kind::kInsert>>> insert_kernel("LookupTableInsert", "LookupTableInsertV2");
-const Forms<Kernel<PutIn<Kind::kImport>>> import_kernel("LookupTableImport", "LookupTableImportV2");
-const Forms<Kernel<PutIn<Kind::kInitialize>>> initialize_kernel("InitializeTable", "InitializeTableV2");
-const Forms<Kernel<Size, Cost::kTrivial>> size_kernel("LookupTableSize", "LookupTableSizeV2");
-const Forms<Kernel<Export>> export_kernel("LookupTableExport", "LookupTableExportV2");
-TROUPE_KERNEL("LookupTableRemoveV2").Device("CPU").Class<Kernel<Remove>>();
+const Forms<state::KernelOf<Find>> find_kernel("LookupTableFind", "LookupTableFindV2");
+const Forms<state::KernelOf<PutIn<Kind::kInsert>>> insert_kernel("LookupTableInsert", "LookupTableInsertV2");
+const Forms<state::KernelOf<PutIn<Kind::kImport>>> import_kernel("LookupTableImport", "LookupTableImportV2");
+const Forms<state::KernelOf<PutIn<Kind::kInitialize>>> initialize_kernel("InitializeTable", "InitializeTableV2");
+const Forms<state::KernelOf<Size, Cost::kTrivial>> size_kernel("LookupTableSize", "LookupTableSizeV2");
+const Forms<state::KernelOf<Export>> export_kernel("LookupTableExport", "LookupTableExportV2");
+TROUPE_KERNEL("LookupTableRemoveV2").Device("CPU").Class<state::KernelOf<Remove>>();
 
 }  // namespace
 }  // namespace troupe::table

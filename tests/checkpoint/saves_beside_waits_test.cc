@@ -7,6 +7,7 @@
 #include "actors/snapshot/queue_use.h"
 #include "tests/actors/graphs.h"
 #include "troupe/emit.h"
+#include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/queues.h"
 #include "troupe/shape_inference.h"
@@ -283,6 +284,81 @@ BOOST_AUTO_TEST_CASE(users_ops_count_by_their_traits) {
   BOOST_TEST((use.fills == std::set<std::string>{"\nbox"}));
   BOOST_TEST(use.fills_at_once);
   BOOST_TEST(use.ends.empty());
+}
+
+TROUPE_OP("TestStore")
+    .Output("store: resource")
+    .Stateful()
+    .Trait(OpTrait::kNoEffect)
+    .NotDifferentiable("a test")
+    .Doc("State.");
+TROUPE_OP("TestBump").Input("store: resource").Stateful().NotDifferentiable("a test").Doc("Changes it.");
+TROUPE_OP("TestRead")
+    .Input("store: resource")
+    .Output("x: float")
+    .Stateful()
+    .Trait(OpTrait::kNoEffect)
+    .NotDifferentiable("a test")
+    .Doc("Reads it.");
+
+BOOST_AUTO_TEST_CASE(what_updates_state_counts_by_its_traits_whatever_its_name) {
+  const auto updates = [](const std::function<void(const Scope&)>& build) {
+    const Scope root = Scope::NewRootScope();
+    build(root);
+    TROUPE_REQUIRE_OK(root.status());
+    return QueueUse::Of(*root.graph()).updates;
+  };
+  const auto store = [](const Scope& s) { return EmitOp(s, "TestStore", {}).output(0); };
+  BOOST_TEST(updates([&](const Scope& s) { EmitOp(s, "TestBump", {ops::Identity(s, store(s))}); }));
+  BOOST_TEST(!updates([&](const Scope& s) { EmitOp(s, "TestRead", {store(s)}); }));
+  BOOST_TEST(!updates([&](const Scope& s) { EmitOp(s, "TestTake", {EmitOp(s, "TestBox", {}).output(0)}); }));
+  for (const bool resource : {false, true}) {
+    const auto variable = [&](const Scope& s) { return Variable(s, 0.0f, {.use_resource = resource}); };
+    BOOST_TEST(updates([&](const Scope& s) { variable(s).AssignAdd(s, 1.0f); }));
+  }
+  BOOST_TEST(!updates([](const Scope& s) {
+    const Output table = ops::VarHandleOp(s, DType::kFloat, PartialTensorShape({2}));
+    ops::ResourceGather(s, table, 0, DType::kFloat);
+  }));
+  // An array of tensors and a queue in both its forms.
+  BOOST_TEST(!updates([&](const Scope& s) {
+    const auto array = ops::TensorArrayV3(s, 1, DType::kFloat);
+    ops::TensorArrayWriteV3(s, array.handle, 0, 1.0f, array.flow);
+  }));
+  for (const std::string form : {"", "V2"}) {
+    BOOST_TEST(!updates([&](const Scope& s) {
+      const Output queue =
+          EmitOp(s, "FIFOQueue" + form, {}, {{"component_types", std::vector<DType>{DType::kFloat}}}).output(0);
+      EmitOp(s, "QueueDequeue" + form, {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}});
+    }));
+  }
+}
+
+std::atomic<bool> update_may_end;
+absl::Status SlowUpdate(KernelContext&) {
+  while (!update_may_end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return absl::OkStatus();
+}
+TROUPE_OP("TestSlowUpdate").Input("variable: resource").Stateful().NotDifferentiable("a test").Doc("Takes its time.");
+TROUPE_KERNEL("TestSlowUpdate").Device("CPU").Function<SlowUpdate>();
+
+BOOST_AUTO_TEST_CASE(a_save_waits_for_an_update_by_an_op_of_the_program) {
+  update_may_end = false;
+  const Scope root = Scope::NewRootScope();
+  const Variable w(root.WithOpName("w"), 1.0f);
+  const Operation update = EmitOp(root, "TestSlowUpdate", {w.handle()});
+  Saver saver(root);
+  auto session = NewSession(root);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {w.initializer()}, nullptr));
+  absl::Status updated;
+  std::thread updates([&] { updated = session->Run({}, {}, {update}, nullptr); });
+  std::this_thread::sleep_for(kShort);
+  const absl::Status early = saver.Save(*session, "mem://slow/m", {.timeout_ms = 100}).status();
+  BOOST_TEST(absl::IsDeadlineExceeded(early), early);
+  update_may_end = true;
+  updates.join();
+  TROUPE_REQUIRE_OK(updated);
+  TROUPE_REQUIRE_OK(saver.Save(*session, "mem://slow/m", {.timeout_ms = 10'000}).status());
 }
 
 BOOST_AUTO_TEST_CASE(a_step_rests_where_nothing_of_it_is_done_by_half) {

@@ -102,8 +102,8 @@ struct Job {
   std::function<NamedTensors()> position;
   std::function<absl::Status(const troupe::CheckpointReader&)> set_position;
 };
-// Does the steps that are left of flags.steps, saves, and tells of it. The queue runners of the graph
-// run meanwhile. `after` is called in the end of a run that was not told to end before.
+// Does the steps that are left of flags.steps, saves, and tells of it. The queue runners of the
+// graph run meanwhile. `after` is called in the end of a run that was not told to end before.
 absl::Status Train(const Flags& flags, const troupe::Scope& root, const Job& job,
                    const std::function<absl::Status(troupe::Session&)>& after = {});
 

@@ -18,7 +18,7 @@ absl::StatusOr<std::shared_ptr<Signature>> Renew(const std::shared_ptr<Signature
                                                  const CancellationToken* token) {
   const std::shared_ptr<SessionMaster> master = old->master.lock();
   if (master == nullptr) return old;  // the session is closed, which is what a step of it says
-  if (InsideActor()) return RefuseInActor("the first Run after a device was restarted");
+  if (InsideActor()) return RefuseRunInActor("the first Run after a device was restarted");
   TROUPE_ASSIGN_OR_RETURN(
       std::shared_ptr<Signature> fresh,
       CompileAndWait(master, {0, old->feeds, old->fetches, old->targets, false}, deadline, token, nullptr));

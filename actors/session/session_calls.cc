@@ -65,6 +65,10 @@ absl::Status RefuseInActor(std::string_view what) {
                             " waits for other threads, so it may not be called in an actor's handler or a callback");
 }
 
+absl::Status RefuseRunInActor(std::string_view which) {
+  return FailedPrecondition(RefuseInActor(which).message(), ": use RunAsync, or send the session actor a run message");
+}
+
 void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
 
 absl::Status ExtendAndWait(const std::shared_ptr<SessionMaster>& master, extend_request request) {

@@ -18,6 +18,8 @@ namespace troupe {
 
 // The error for a call that waits, on a thread on which nobody may.
 absl::Status RefuseInActor(std::string_view what);
+// The same for a Run, which there are other ways to do.
+absl::Status RefuseRunInActor(std::string_view which);
 
 // There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
 // said of the wrong call.

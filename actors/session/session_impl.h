@@ -80,7 +80,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     TROUPE_RETURN_IF_ERROR(Usable());
     std::string key;
     if (auto s = Cached(feeds, fetches, targets, &key); s != nullptr && parts == nullptr) return s;
-    if (InsideActor()) return RefuseInActor("the first Run of a signature");
+    if (InsideActor()) return RefuseRunInActor("the first Run of a signature");
     return CompileAndWait(master, {0, FeedNamesOf(feeds), fetches, targets, false}, deadline, token, parts);
   }
   static proto::RunMetadata* PartsOf(const RunOptions& options, proto::RunMetadata* metadata) {

@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "troupe/files.h"
+#include "troupe/queues.h"
+#include "troupe/train/queue_runner.h"
 
 namespace example {
 namespace {
@@ -237,10 +239,22 @@ absl::Status Train(const Flags& flags, const troupe::Scope& root, const Job& job
   options.runtime_options.threads = flags.threads;
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<troupe::Session> session, troupe::Session::Create(options));
   TROUPE_RETURN_IF_ERROR(session->Extend(*root.graph()));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<troupe::QueueRunner> runners, troupe::QueueRunnersOf(*root.graph()));
+  std::optional<troupe::train::Coordinator> coordinator;
+  Job with_runners = job;
+  with_runners.start = [&](troupe::Session& s) -> absl::Status {
+    if (job.start) TROUPE_RETURN_IF_ERROR(job.start(s));
+    if (runners.empty()) return absl::OkStatus();
+    coordinator.emplace(s);
+    return troupe::train::StartQueueRunners(s, *coordinator, runners);
+  };
   int64_t step = 0;
-  absl::Status s = DoSteps(flags, job, *session, folder, &step);
+  absl::Status s = DoSteps(flags, with_runners, *session, folder, &step);
   if (s.ok() && after && step >= flags.steps) s = after(*session);
-  if (job.stop) s.Update(job.stop());
+  if (coordinator) {
+    coordinator->RequestStop();
+    s.Update(coordinator->Join());
+  }
   s.Update(session->Close());
   return s;
 }

@@ -92,7 +92,7 @@ struct Job {
   std::string unit;  // for the progress bar
   // Gives the variables their first values, where there is no checkpoint.
   std::function<absl::Status(troupe::Session&)> begin;
-  // Called once the variables have values: prepares Callables, starts queue runners. May be empty.
+  // Called once the variables have values: prepares Callables. May be empty.
   std::function<absl::Status(troupe::Session&)> start;
   // Step number `step`, from 0: its loss. Adds to *units what it worked on.
   std::function<absl::StatusOr<double>(int64_t step, int64_t* units)> step;
@@ -101,11 +101,9 @@ struct Job {
   // What the steps depend on besides the session and the number of the step. May be empty.
   std::function<NamedTensors()> position;
   std::function<absl::Status(const troupe::CheckpointReader&)> set_position;
-  // Called before the session closes, also after an error. May be empty.
-  std::function<absl::Status()> stop;
 };
-// Does the steps that are left of flags.steps, saves, and tells of it. `after` is called in the end
-// of a run that was not told to end before.
+// Does the steps that are left of flags.steps, saves, and tells of it. The queue runners of the
+// graph run meanwhile. `after` is called in the end of a run that was not told to end before.
 absl::Status Train(const Flags& flags, const troupe::Scope& root, const Job& job,
                    const std::function<absl::Status(troupe::Session&)>& after = {});
 

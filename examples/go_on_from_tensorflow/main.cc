@@ -7,10 +7,8 @@
 // TensorFlow has for them ("train_op", "losses"), or by --train_op and --loss. It must feed itself,
 // from constants, files or queues, whose runners are started.
 #include <cstdio>
-#include <optional>
 
 #include "examples/common/training.h"
-#include "troupe/train/queue_runner.h"
 
 namespace {
 
@@ -40,14 +38,12 @@ absl::Status Run(const Flags& flags) {
                 loss.c_str());
   }
   Session* session = nullptr;
-  std::optional<train::Coordinator> coordinator;
   example::Job job;
   job.unit = "steps";
   job.begin = [&](Session& s) { return theirs.Restore(s, flags.checkpoint); };
-  job.start = [&](Session& s) -> absl::Status {
+  job.start = [&](Session& s) {
     session = &s;
-    coordinator.emplace(s);
-    return train::StartQueueRunners(s, *coordinator, graph);
+    return absl::OkStatus();
   };
   job.step = [&](int64_t, int64_t* units) -> absl::StatusOr<double> {
     std::vector<Tensor> out;
@@ -56,11 +52,6 @@ absl::Status Run(const Flags& flags) {
     if (out[0].num_elements() != 1 || out[0].dtype() != DType::kFloat)
       return InvalidArgument("the loss '", loss, "' is no float32 scalar, but ", out[0].TypeAndShape());
     return static_cast<double>(out[0].data<float>()[0]);
-  };
-  job.stop = [&]() -> absl::Status {
-    if (!coordinator) return absl::OkStatus();
-    coordinator->RequestStop();
-    return coordinator->Join();
   };
   return example::Train(flags, root, job);
 }

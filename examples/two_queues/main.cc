@@ -4,13 +4,11 @@
 //   two_queues A.csv B.csv ...       lines of x,y; without files it makes up points
 //   two_queues --model_dir RUN       goes on from the newest checkpoint there, with what is queued
 #include <cstdio>
-#include <optional>
 #include <random>
 
 #include "examples/common/training.h"
 #include "troupe/files.h"
 #include "troupe/train/input.h"
-#include "troupe/train/queue_runner.h"
 
 namespace {
 
@@ -65,14 +63,12 @@ absl::Status Run(Flags flags) {
   TROUPE_RETURN_IF_ERROR(root.status());
 
   Session* session = nullptr;
-  std::optional<train::Coordinator> coordinator;
   example::Job job;
   job.unit = "points";
   job.begin = [&](Session& s) { return s.Run({}, {}, {init}, nullptr); };
-  job.start = [&](Session& s) -> absl::Status {
+  job.start = [&](Session& s) {
     session = &s;
-    coordinator.emplace(s);
-    return train::StartQueueRunners(s, *coordinator, *root.graph());
+    return absl::OkStatus();
   };
   job.step = [&](int64_t, int64_t* units) -> absl::StatusOr<double> {
     std::vector<Tensor> out;
@@ -85,11 +81,6 @@ absl::Status Run(Flags flags) {
     TROUPE_ASSIGN_OR_RETURN(const Tensor offset, session->Get(b));
     return example::Numbers{{"w", static_cast<double>(slope.scalar<float>())},
                             {"b", static_cast<double>(offset.scalar<float>())}};
-  };
-  job.stop = [&]() -> absl::Status {
-    if (!coordinator) return absl::OkStatus();
-    coordinator->RequestStop();
-    return coordinator->Join();
   };
   return example::Train(flags, root, job);
 }

@@ -96,8 +96,8 @@ absl::Status InitializeShape(InferenceContext& c) {
   return c.input(1).MergeWith(c.input(2)).status();
 }
 
-// Known where each key has one number or text as its value: the table's op has no attr for the shape
-// of a value then.
+// Known where each key has one number or text as its value: the table's op has no attr for the
+// shape of a value then.
 absl::Status FindShape(InferenceContext& c) {
   const Node* const table = state::HandleNode(c, 0);
   const bool scalars =

@@ -63,9 +63,9 @@ BOOST_AUTO_TEST_CASE(a_schedulers_thread_is_known_without_its_logger) {
 BOOST_AUTO_TEST_CASE(a_blocking_run_is_refused_on_a_schedulers_thread) {
   caf::actor_system_config config;
   caf::actor_system theirs(config);  // it knows nothing of Troupe
-  for (const bool in_theirs : {true, false}) {
+  for (const auto& [in_theirs, compiled] : {std::pair(true, true), {true, false}, {false, true}}) {
     Twice t(in_theirs ? &theirs : nullptr);
-    TROUPE_REQUIRE_OK(t.Run());
+    if (compiled) TROUPE_REQUIRE_OK(t.Run());
     const absl::Status refused = Ask(theirs, [&](caf::actor_system& s, std::promise<absl::Status>& said) {
       s.spawn([&](caf::event_based_actor*, int) { said.set_value(t.Run()); }, kArgument);
     });

@@ -9,6 +9,7 @@
 #include "actors/wire/session_messages.h"
 #include "tests/actors/graphs.h"
 #include "tests/cast/same_tensor.h"
+#include "tests/common/message_bytes.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
@@ -18,28 +19,11 @@ namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::BytesOf;
+using testing::Read;
+using testing::System;
 
 BOOST_AUTO_TEST_SUITE(wire_messages)
-
-caf::actor_system& System() {
-  static caf::actor_system_config config;
-  static caf::actor_system system(config);
-  return system;
-}
-
-template <class T>
-std::vector<char> BytesOf(T message) {
-  std::vector<char> bytes;
-  caf::binary_serializer out(System(), bytes);
-  BOOST_REQUIRE(!out(message));
-  return bytes;
-}
-
-template <class T>
-bool Read(const std::vector<char>& bytes, T* message) {
-  caf::binary_deserializer in(System(), bytes);
-  return !in(*message);
-}
 
 // Of every dtype that can cross, with what numbers have of special values.
 std::vector<Tensor> AllTensors() {

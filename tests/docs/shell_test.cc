@@ -5,12 +5,10 @@
 // for what differs from run to run. The commands of a page run one after the other in a folder
 // that has the files of docs/guide, with the build's programs in PATH.
 #include <boost/test/unit_test.hpp>
-#include <cstdio>
-#include <cstdlib>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/common/shell.h"
 #include "tests/docs/pages.h"
 
 namespace troupe {
@@ -43,16 +41,6 @@ std::vector<Command> CommandsOf(const std::string& page) {
   return commands;
 }
 
-std::string RunShell(const std::string& command) {
-  FILE* pipe = ::popen(command.c_str(), "r");
-  BOOST_REQUIRE(pipe != nullptr);
-  std::string out;
-  char buffer[4096];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
-  ::pclose(pipe);
-  return out;
-}
-
 BOOST_AUTO_TEST_CASE(commands_print_what_is_shown) {
   namespace fs = std::filesystem;
   const fs::path guide = fs::path(TROUPE_SOURCE_DIR) / "docs/guide";
@@ -67,7 +55,9 @@ BOOST_AUTO_TEST_CASE(commands_print_what_is_shown) {
     for (const Command& c : CommandsOf(page)) {
       std::ofstream(folder / "command") << c.text << "\n";
       const std::string out =
-          RunShell("cd '" + folder.string() + "' && PATH=" TROUPE_BINARY_DIR "/bin:$PATH timeout 60 bash command 2>&1");
+          testing::RunShell("cd '" + folder.string() +
+                            "' && PATH=" TROUPE_BINARY_DIR "/bin:$PATH timeout 60 bash command 2>&1")
+              .out;
       BOOST_TEST(Like(out, c.shown), c.place << " prints\n" << out);
       ++commands;
     }

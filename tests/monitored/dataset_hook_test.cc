@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "actors/runtime/runtime_impl.h"
+#include "tests/common/check_ok.h"
 #include "troupe/train/global_step.h"
 #include "troupe/train/monitored_session.h"
 #include "troupe/actors.h"
@@ -19,12 +20,6 @@ namespace troupe {
 namespace {
 
 using namespace train;  // NOLINT
-
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 Dataset Numbers() { return Dataset::Range(0, 40).Shuffle(7, 5).Batch(2).Prefetch(2); }
 std::vector<int64_t> InOrder() {

@@ -3,31 +3,17 @@
 #include "net/messages.h"
 
 #include <boost/test/unit_test.hpp>
-#include <caf/binary_deserializer.hpp>
-#include <caf/binary_serializer.hpp>
 #include <random>
+
+#include "tests/common/message_bytes.h"
 
 namespace troupe {
 namespace {
 
-caf::actor_system& System() {
-  static caf::actor_system_config config;
-  static caf::actor_system system(config);
-  return system;
-}
-template <class T>
-std::vector<char> BytesOf(T message) {
-  std::vector<char> bytes;
-  caf::binary_serializer out(System(), bytes);
-  BOOST_REQUIRE(!out(message));
-  return bytes;
-}
-// Whether the bytes are such a message, all of them.
-template <class T>
-bool Read(const std::vector<char>& bytes, T* message) {
-  caf::binary_deserializer in(System(), bytes);
-  return !in(*message) && in.remaining() == 0;
-}
+using testing::BytesOf;
+using testing::Read;
+using testing::System;
+
 // Every cut and many changes: a value or an error.
 template <class T>
 void Damage(const std::vector<char>& bytes) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/checkpoint/held_files.h"
+#include "tests/common/check_ok.h"
 #include "troupe/files.h"
 #include "troupe/node_builder.h"
 #include "troupe/train/adam.h"
@@ -22,12 +23,6 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-#define REQUIRE_OK(expr)                                      \
-  do {                                                        \
-    const absl::Status troupe_status = (expr);                \
-    BOOST_REQUIRE_MESSAGE(troupe_status.ok(), troupe_status); \
-  } while (false)
 
 std::unique_ptr<Session> NewSession(const Scope& root, const SessionOptions& options = {}) {
   BOOST_REQUIRE_MESSAGE(root.ok(), root.status());

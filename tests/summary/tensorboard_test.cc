@@ -3,14 +3,11 @@
 // tensorboard, which TROUPE_TENSORFLOW_PYTHON names (python3 otherwise); without one the test says
 // that it is skipped. It takes no more than two minutes, and ends what it has started.
 #include <boost/test/unit_test.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
-#include <unistd.h>
-
+#include "tests/common/check_ok.h"
+#include "tests/common/folder.h"
+#include "tests/common/python.h"
 #include "troupe/train/file_writer.h"
 #include "troupe/troupe.h"
 
@@ -18,12 +15,6 @@ namespace troupe {
 namespace {
 
 using train::FileWriter;
-
-#define REQUIRE_OK(expr)                                 \
-  do {                                                   \
-    const absl::Status s_ = (expr);                      \
-    BOOST_REQUIRE_MESSAGE(s_.ok(), #expr << ": " << s_); \
-  } while (false)
 
 // A graph, and two steps with a scalar, a histogram and an image of 2 x 3 pixels each.
 void WriteRun(const std::string& folder) {
@@ -116,29 +107,11 @@ finally:
 )";
 
 BOOST_AUTO_TEST_CASE(tensorboard_shows_the_file) {
-  char name[] = "/tmp/troupe_board_XXXXXX";
-  const std::string folder = ::mkdtemp(name);
-  WriteRun(folder + "/events");
-  std::ofstream(folder + "/program.py") << kAsk;
-  const char* const named = std::getenv("TROUPE_TENSORFLOW_PYTHON");
-  const std::string python = named != nullptr ? named : "python3";
-  const std::string command = StrCat("cd '", folder, "' && TF_CPP_MIN_LOG_LEVEL=3 timeout -k 15 120 '", python,
-                                     "' program.py 2>errors || { c=$?; [ $c = 77 ] || tail -30 errors; exit $c; }");
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  BOOST_REQUIRE(pipe != nullptr);
-  std::string out;
-  char buffer[4096];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
-  const int status = ::pclose(pipe);
-  std::filesystem::remove_all(folder);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 77 || code == 127 || code == 126) {
-    std::printf("skipped: '%s' has no tensorboard (TROUPE_TENSORFLOW_PYTHON names a Python that has)\n",
-                python.c_str());
-    return;
-  }
-  BOOST_TEST(code == 0);
-  BOOST_TEST(out == R"(runs ['.']
+  const testing::Folder folder;
+  WriteRun(folder.path() + "/events");
+  const std::optional<std::string> out = testing::RunPythonProgram(folder.path(), kAsk, "tensorboard");
+  if (!out) return;
+  BOOST_TEST(*out == R"(runs ['.']
 loss [(1, 1.0), (2, 0.5)]
 mean [(1, 2.0), (2, 3.0)]
 values 1 3.0 from True to True

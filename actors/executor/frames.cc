@@ -124,6 +124,9 @@ void StepState::EnterFrame(uint32_t node, Iteration* it, Tensor* out, bool dead)
   Frame* f = ChildFrame(it, n.frame);
   --f->pending_enters;
   if (n.constant_enter) {
+    // One that only orders others (its consumers have been folded away) keeps no memory: an update
+    // of the variable whose value it is would copy that while the loop ends.
+    if (n.first_edge == n.last_edge) out[0] = Tensor();
     f->invariants.push_back({node, dead, std::move(out[0])});
     for (int64_t i = 0; i <= f->newest; ++i) {
       Iteration* to = f->newest - i < static_cast<int64_t>(f->iterations.size()) ? f->at(i) : nullptr;

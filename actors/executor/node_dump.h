@@ -41,8 +41,9 @@ struct NodeInputs {
 absl::StatusOr<std::string> DumpNode(const NodeProperties& node, const NodeInputs& inputs, const std::string& folder,
                                      const std::string& when);
 
-// The wait of a node for that, which a thread of its own does, as a disk may take long. If the step
-// is told to end before, the files are written all the same, and nobody is told.
+// The wait of a node for that, which a thread of its own does, as a disk may take long; where the
+// system has no thread left, nothing is written. If the step is told to end before, the files are
+// written all the same, and nobody is told: the end of the process waits for them, at most 10 s.
 class DumpWait : public KernelWait {
  public:
   // `keep` holds what the memory of the inputs belongs to. `message`: why the node fails.

@@ -5,9 +5,23 @@
 #include "actors/threads/actor_thread.h"
 #include "actors/messages/messages.h"
 #include "actors/threads/surely.h"
+#include "graph/core/guarded.h"
 
 namespace troupe {
 namespace {
+
+// What make() says, however long there is no memory for its text.
+template <class F>
+absl::Status Surely(F&& make) noexcept {
+  absl::Status status;
+  UntilMemoryAllows([&] { status = make(); });
+  return status;
+}
+
+// What one of them calls may throw; the others wait for their answers all the same.
+void AnswerAll(const std::vector<StateLetter>& letters, const absl::Status& why) noexcept {
+  for (const StateLetter& l : letters) (void)Guarded("who waits for a resource", [&] { l.request->Answer(why); });
+}
 
 // Resumes an actor on the thread that woke it.
 class AskersThread : public caf::execution_unit {
@@ -46,14 +60,15 @@ class StateSeat : public std::enable_shared_from_this<StateSeat> {
   StateSeat(caf::actor_system* system, caf::execution_unit* home, std::shared_ptr<StateMachine> machine)
       : system_(system), home_(home), machine_(std::move(machine)) {}
   ~StateSeat() {
-    for (const StateLetter& l : waiting_) l.request->Answer(Aborted(machine_->DebugString(), " is gone"));
+    if (!waiting_.empty()) AnswerAll(waiting_, Surely([this] { return Aborted(What(), " is gone"); }));
   }
 
   // The next incarnation; null when the seat has ended.
   caf::actor Spawn();
-  void Send(StateLetter letter);
+  // Throws std::bad_alloc when there is no memory for it to be sent.
+  void Send(StateLetter letter) { Send(&letter); }
   // Of an actor that is dead.
-  void Undelivered(uint64_t incarnation, StateLetter letter);
+  void Undelivered(uint64_t incarnation, StateLetter letter) noexcept;
   void Open(const StateLetter& letter) { machine_->Open(letter); }
   // In the last turn of an actor.
   void Left(uint64_t incarnation);
@@ -70,8 +85,10 @@ class StateSeat : public std::enable_shared_from_this<StateSeat> {
   std::string What() const { return machine_->DebugString(); }
 
  private:
-  // To `actor`, or back to the seat.
-  void Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter letter);
+  // To `actor`, or back to the seat. Where it throws std::bad_alloc, it has done nothing, and the
+  // letter is its caller's still.
+  void Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter* letter);
+  void Send(StateLetter* letter);
 
   caf::actor_system* const system_;
   caf::execution_unit* const home_;
@@ -112,7 +129,9 @@ class StateActor : public caf::event_based_actor {
 class SeatMailbox : public StateMailbox {
  public:
   explicit SeatMailbox(std::shared_ptr<StateSeat> seat) : seat_(std::move(seat)) {}
-  ~SeatMailbox() override { seat_->End(Aborted(seat_->What(), " is gone")); }
+  ~SeatMailbox() override {
+    seat_->End(Surely([this] { return Aborted(seat_->What(), " is gone"); }));
+  }
   void Send(StateLetter letter) override { seat_->Send(std::move(letter)); }
   const StateSeat& seat() const { return *seat_; }
 
@@ -148,20 +167,28 @@ caf::actor StateSeat::Spawn() {
         return actor;
       }
     }
-    for (StateLetter& l : letters) Deliver(actor, incarnation, std::move(l));
+    // Their askers have gone on, and wait.
+    for (StateLetter& l : letters) UntilMemoryAllows([&] { Deliver(actor, incarnation, &l); });
     letters.clear();
   }
 }
 
-void StateSeat::Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter letter) {
-  caf::mailbox_element_ptr element = caf::make_mailbox_element(
-      nullptr, caf::make_message_id(), caf::no_stages,
-      state_letter{std::make_shared<StateEnvelope>(shared_from_this(), incarnation, std::move(letter))});
+void StateSeat::Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter* letter) {
+  // It allocates first, and moves then.
+  const auto envelope = std::make_shared<StateEnvelope>(shared_from_this(), incarnation, std::move(*letter));
+  caf::mailbox_element_ptr element;
+  try {
+    element = caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, state_letter{envelope});
+  } catch (...) {
+    *letter = std::move(envelope->letter);
+    envelope->opened = true;
+    throw;
+  }
   if (home_ != nullptr) return actor->enqueue(std::move(element), home_);
   EnqueueSurely(*system_, caf::actor_cast<caf::abstract_actor*>(actor), std::move(element));
 }
 
-void StateSeat::Send(StateLetter letter) {
+void StateSeat::Send(StateLetter* letter) {
   caf::actor actor;
   uint64_t incarnation;
   {
@@ -169,22 +196,25 @@ void StateSeat::Send(StateLetter letter) {
     if (!why_.ok()) {
       const absl::Status why = why_;
       lock.unlock();
-      return letter.request->Answer(why);
+      return letter->request->Answer(why);
     }
-    if (!actor_) return waiting_.push_back(std::move(letter));
+    if (!actor_) return waiting_.push_back(std::move(*letter));
     actor = actor_;
     incarnation = incarnation_;
   }
-  Deliver(actor, incarnation, std::move(letter));
+  Deliver(actor, incarnation, letter);
 }
 
-void StateSeat::Undelivered(uint64_t incarnation, StateLetter letter) {
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    // An actor that ended without a last turn, with its actor system, is still named here.
-    if (why_.ok() && (!actor_ || incarnation_ == incarnation)) return waiting_.push_back(std::move(letter));
-  }
-  Send(std::move(letter));
+// Its asker has gone on, and waits.
+void StateSeat::Undelivered(uint64_t incarnation, StateLetter letter) noexcept {
+  UntilMemoryAllows([&] {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      // An actor that ended without a last turn, with its actor system, is still named here.
+      if (why_.ok() && (!actor_ || incarnation_ == incarnation)) return waiting_.push_back(std::move(letter));
+    }
+    Send(&letter);
+  });
 }
 
 void StateSeat::Left(uint64_t incarnation) {
@@ -195,9 +225,12 @@ void StateSeat::Left(uint64_t incarnation) {
     left_ = incarnation;
     why = why_;
   }
-  machine_->AbortWaiting(!why.ok() ? why
-                                   : Aborted("the actor of ", machine_->DebugString(),
-                                             " died while the request waited; it is restarted with its elements"));
+  if (why.ok()) {
+    why = Surely([this] {
+      return Aborted("the actor of ", What(), " died while the request waited; it is restarted with its elements");
+    });
+  }
+  machine_->AbortWaiting(why);
 }
 
 void StateSeat::End(const absl::Status& why) {
@@ -211,7 +244,7 @@ void StateSeat::End(const absl::Status& why) {
     actor_ = nullptr;
     letters.swap(waiting_);
   }
-  for (const StateLetter& l : letters) l.request->Answer(why);
+  AnswerAll(letters, why);
   StopSurely(*system_, actor);
 }
 
@@ -258,7 +291,7 @@ void StateActors::Close() {
   }
   for (const std::weak_ptr<StateSeat>& s : all) {
     if (const std::shared_ptr<StateSeat> seat = s.lock())
-      seat->End(Aborted("the runtime of ", seat->What(), " has ended"));
+      seat->End(Surely([&] { return Aborted("the runtime of ", seat->What(), " has ended"); }));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
@@ -34,6 +35,19 @@ void RunAside(bool aside, std::function<void()> work) {
     }
   }
   work();
+}
+
+bool TryAside(std::function<void()> work) {
+  try {
+    std::thread([work = std::move(work)]() mutable {
+      pthread_setname_np(pthread_self(), "troupe.aside");
+      const NoBlockingHere no_blocking;
+      std::exchange(work, nullptr)();
+    }).detach();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
 std::shared_ptr<void> UnderWay::Share(const std::shared_ptr<UnderWay>& of) {

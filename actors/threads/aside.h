@@ -23,6 +23,9 @@ namespace troupe {
 // thread, or no memory for one, left.
 void RunAside(bool aside, std::function<void()> work);
 
+// Runs `work` on a new thread. False, and nothing is done, when the system has none left.
+bool TryAside(std::function<void()> work);
+
 // Counts work that is under way, for an owner that must not end before it.
 class UnderWay {
  public:

@@ -8,6 +8,7 @@
 
 #include "kernels/device/droppable.h"
 #include "kernels/device/resource_calls.h"
+#include "kernels/device/same_entry.h"
 
 namespace troupe {
 namespace {
@@ -38,6 +39,9 @@ class Left {
 
 }  // namespace
 
+inline absl::Status ReplaceEntry(ResourceContainers* all, const std::string& container, const std::string& name,
+                                 const Resource* same, std::shared_ptr<Resource> by);
+
 class TROUPE_HIDDEN ResourceContainers::Making : public Resource {
  public:
   std::string DebugString() const override { return "a resource that is being made"; }
@@ -63,6 +67,30 @@ class TROUPE_HIDDEN ResourceContainers::Making : public Resource {
     ended_.notify_all();
   }
 
+  // Here because a class within sees the entries.
+  static absl::Status Replace(ResourceContainers* all, const std::string& container, const std::string& name,
+                              const Resource* same, std::shared_ptr<Resource> by) {
+    Left dead;
+    dead.Reserve(1);
+    std::lock_guard<std::mutex> lock(all->mu_);
+    const auto it = all->entries_.find({container, name});
+    if (it == all->entries_.end() || it->second.get() != same)
+      return NotFound("no such resource '", name, "' in container '", container, "'");
+    if (by != nullptr) TROUPE_RETURN_IF_ERROR(by->TakePlaceOf(*same));
+    dead.Add(std::move(it->second));
+    if (by != nullptr) {
+      it->second = std::move(by);
+    } else {
+      all->entries_.erase(it);
+    }
+    all->epoch_.fetch_add(1, std::memory_order_release);
+    return absl::OkStatus();
+  }
+  friend inline absl::Status ReplaceEntry(ResourceContainers* all, const std::string& container,
+                                          const std::string& name, const Resource* same, std::shared_ptr<Resource> by) {
+    return Replace(all, container, name, same, std::move(by));
+  }
+
  private:
   // Who waits, in all containers of the process, and for what.
   using Waits = std::map<std::thread::id, const Making*>;
@@ -76,6 +104,11 @@ class TROUPE_HIDDEN ResourceContainers::Making : public Resource {
   std::condition_variable ended_;
   bool over_ = false;  // guarded by waits_mu
 };
+
+absl::Status ReplaceIfSame(ResourceContainers* containers, const std::string& container, const std::string& name,
+                           const Resource* same, std::shared_ptr<Resource> by) {
+  return ReplaceEntry(containers, container, name, same, std::move(by));
+}
 
 bool ResourceContainers::IsBeingMade(const std::shared_ptr<Resource>& entry) {
   const Resource& object = *entry;

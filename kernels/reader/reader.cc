@@ -281,8 +281,9 @@ void ReaderMachine::GiveBack(ReaderRequest* read) {
 // Nobody waits for the name any more: it stays in its queue, or goes back there.
 void ReaderMachine::ForgetName(StateAnswers* answers) {
   if (name_ == nullptr) return;
-  answers->Then(
-      [name = std::exchange(name_, nullptr), from = std::exchange(name_from_, nullptr)] { from->Withdraw(name); });
+  answers->Then([name = name_, from = name_from_] { from->Withdraw(name); });
+  name_ = nullptr;
+  name_from_ = nullptr;
 }
 
 void ReaderMachine::Withdraw(const StateRequestPtr& request, StateAnswers* answers) {

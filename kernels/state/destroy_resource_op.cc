@@ -1,4 +1,5 @@
 // DestroyResourceOp: removes a resource from its container.
+#include "kernels/device/same_entry.h"
 #include "kernels/state/variable_access.h"
 #include "troupe/shape_inference.h"
 
@@ -12,8 +13,8 @@ TROUPE_OP("DestroyResourceOp")
     .Shape(shape_fn::NoOutputs)
     .NotDifferentiable("it has no outputs")
     .Doc(
-        "Removes the resource from its container, and its value with it. NOT_FOUND when it is not there, unless "
-        "`ignore_lookup_error`.");
+        "Removes the resource from its container, and its value with it. NOT_FOUND when it is not there, or another "
+        "one has been put there since, unless `ignore_lookup_error`.");
 
 class DestroyResourceKernel {
  public:
@@ -27,7 +28,7 @@ class DestroyResourceKernel {
       TROUPE_RETURN_IF_ERROR(update.Begin(slot));
       return Ignored(update.Destroy(handle, containers));
     }
-    return Ignored(containers->Delete(handle.container(), handle.name()));
+    return Ignored(DeleteIfSame(containers, handle.container(), handle.name(), handle.object().get()));
   }
 
  private:

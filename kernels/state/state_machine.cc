@@ -33,6 +33,12 @@ Hosts& AllHosts() {
   return *hosts;
 }
 
+// Calls f, again each millisecond while memory is lacking.
+template <class F>
+void UntilDone(std::string_view what, F&& f) noexcept {
+  while (absl::IsResourceExhausted(Guarded(what, f))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 }  // namespace
 
 void StateRequest::Answer(absl::Status status) {
@@ -76,6 +82,7 @@ void StateAnswers::Give() {
 }
 
 void StateMachine::Open(const StateLetter& letter) {
+  if (letter.kind == StateLetter::Kind::kDrop) return AbortAll(nullptr);
   StateAnswers answers;
   absl::StatusOr<ResourceState> state = absl::UnknownError("");
   const absl::Status thrown = Guarded("a resource's state machine", [&] {
@@ -93,27 +100,32 @@ void StateMachine::Open(const StateLetter& letter) {
         state = Save();
         break;
       case StateLetter::Kind::kDrop:
-        dropped_ = absl::AbortedError(
-            StrCat(What(), " was dropped: its container was reset or restored, or its session has ended"));
-        AbortWaiting(dropped_, &answers);
         break;
     }
   });
   answers.Give();
   if (letter.kind == StateLetter::Kind::kSave) {
     static_cast<SaveRequest&>(*letter.request).Tell(thrown.ok() ? std::move(state) : thrown);
-  } else if (!thrown.ok()) {
+  } else if (!thrown.ok() && !letter.request->answered()) {
     letter.request->Answer(thrown);
+    letter.request->Leave();
   }
 }
 
-void StateMachine::AbortWaiting(const absl::Status& why) {
-  StateAnswers answers;
-  {
-    std::lock_guard<std::mutex> lock(at_work_);
-    AbortWaiting(why, &answers);
-  }
-  answers.Give();
+void StateMachine::AbortAll(const absl::Status* why) noexcept {
+  UntilDone("ending the requests that wait", [&] {
+    StateAnswers answers;
+    const absl::Status done = Guarded("ending the requests that wait", [&] {
+      std::lock_guard<std::mutex> lock(at_work_);
+      if (why == nullptr && dropped_.ok()) {
+        dropped_ = absl::AbortedError(
+            StrCat(What(), " was dropped: its container was reset or restored, or its session has ended"));
+      }
+      AbortWaiting(why != nullptr ? *why : dropped_, &answers);
+    });
+    (void)Guarded("ending what a resource has asked for", [&] { answers.Give(); });
+    return done;
+  });
 }
 
 void StateMachine::VisitTensors(const std::function<void(const Tensor&)>& visit) const {
@@ -134,7 +146,14 @@ void PlainMailbox::Send(StateLetter letter) {
     const StateLetter next = std::move(letters_.front());
     letters_.pop_front();
     lock.unlock();
-    machine_->Open(next);
+    try {
+      machine_->Open(next);
+    } catch (...) {
+      // Of a function that an answer called. The next who sends goes on.
+      lock.lock();
+      open_ = false;
+      throw;
+    }
     lock.lock();
   }
   open_ = false;
@@ -166,13 +185,9 @@ void StateResource::LiveIn(const ResourceContainers* containers) {
 
 void StateResource::Drop() const noexcept {
   // Who waits is told, however long memory is lacking.
-  for (;;) {
-    try {
-      return mailbox_->Send({StateLetter::Kind::kDrop, std::make_shared<StateRequest>()});
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
+  UntilDone("dropping a resource", [this] {
+    mailbox_->Send({StateLetter::Kind::kDrop, std::make_shared<StateRequest>()});
+  });
 }
 
 void StateResource::Save(const StateVisitor& visit) const {

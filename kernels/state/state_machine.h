@@ -106,10 +106,12 @@ struct StateLetter {
 class StateMachine {
  public:
   virtual ~StateMachine() = default;
-  // Opens the letter, then answers. What a call throws becomes the answer of its request.
+  // Opens the letter, then answers. What a call throws becomes the answer of its request, which has
+  // left then: what it has taken, or takes while it stands in a line, goes back.
   void Open(const StateLetter& letter);
-  // All that wait hear `why`; what the machine holds stays.
-  void AbortWaiting(const absl::Status& why);
+  // All that wait hear `why`; what the machine holds stays. They would wait for ever otherwise, so
+  // it is tried again each millisecond while memory is lacking.
+  void AbortWaiting(const absl::Status& why) noexcept { AbortAll(&why); }
   // The tensors that it holds, unless it is at work.
   void VisitTensors(const std::function<void(const Tensor&)>& visit) const;
   // "FIFOQueue 'q', 3 elements", without the number while it is at work.
@@ -119,6 +121,7 @@ class StateMachine {
   virtual void Handle(const StateRequestPtr& request, StateAnswers* answers) = 0;
   // Forgets the request if it waits. What was taken for it goes back.
   virtual void Withdraw(const StateRequestPtr& request, StateAnswers* answers) = 0;
+  // Done again when it throws std::bad_alloc: it goes on from what it has done by then.
   virtual void AbortWaiting(const absl::Status& why, StateAnswers* answers) = 0;
   virtual absl::StatusOr<ResourceState> Save() const = 0;
   virtual void Visit(const std::function<void(const Tensor&)>& visit) const = 0;
@@ -126,6 +129,8 @@ class StateMachine {
   virtual std::string HowMuch() const = 0;
 
  private:
+  // Null: it is dropped.
+  void AbortAll(const absl::Status* why) noexcept;
   // Held while a call is at work, for those who only look.
   mutable std::mutex at_work_;
   absl::Status dropped_;  // what those hear who ask later; OK while it stands in a container

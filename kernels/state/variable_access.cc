@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "graph/core/guarded.h"
+#include "kernels/device/same_entry.h"
 
 namespace troupe::state {
 namespace {
@@ -89,11 +90,17 @@ namespace {
 // Calls `f` when the slot is its caller's.
 void WithSlot(VariableSlot* slot, std::function<void()> f) {
   const std::shared_ptr<SlotTicket> ticket = SlotTicket::ForUpdate(&slot, 1);
-  ticket->WhenAdmitted([ticket, slot, f = std::move(f)] {
-    ticket->Take();
-    f();
-    slot->End();
-  });
+  try {
+    ticket->WhenAdmitted([ticket, slot, f = std::move(f)] {
+      ticket->Take();
+      f();
+      slot->End();
+    });
+  } catch (...) {
+    // Without memory for the function: f throws nothing. The slot would stay the ticket's.
+    ticket->GiveUp();
+    throw;
+  }
 }
 
 }  // namespace
@@ -120,9 +127,8 @@ void VariableUpdate::Undo::PutIntoContainer() {
   // Somebody has asked for the name since, and so made a variable.
   WithSlot(found->get(), [this, keep = shared_from_this(), other = *found] {
     if (!other->untouched()) return;
-    (void)Guarded("taking back a destroyed variable", [this] {
-      return containers->Put({{container, name, share}}, {});
-    });
+    (void)Guarded("taking back a destroyed variable",
+                  [&] { return ReplaceIfSame(containers, container, name, other.get(), share); });
   });
 }
 
@@ -189,7 +195,8 @@ absl::Status VariableUpdate::Destroy(const ResourceHandle& handle, ResourceConta
     TROUPE_RETURN_IF_ERROR(Log(0));
   old_ = ForgetLogged();
   std::string container = handle.container(), name = handle.name();
-  const absl::Status s = containers->Delete(container, name);
+  // Another one that stands there by now is not this one's to delete.
+  const absl::Status s = DeleteIfSame(containers, container, name, handle.object().get());
   if (s.ok() && undo_[0] != nullptr) [[unlikely]] {
     undo_[0]->containers = containers;
     undo_[0]->container = std::move(container);

@@ -83,8 +83,9 @@ class VariableUpdate {
   // Leaves the variable without a value; the one that it had, if any.
   Tensor Forget();
   // Forgets the value, and removes the variable's entry (`handle` names it) from its container.
-  // NOT_FOUND when there is none; the value is gone all the same. Taken back, the variable stands
-  // in its container again, unless the name is by then that of another one that has been updated.
+  // NOT_FOUND when there is none, or the name is by now another variable's; the value is gone all
+  // the same. Taken back, the variable stands in its container again, unless the name is by then
+  // that of another one that has been updated.
   absl::Status Destroy(const ResourceHandle& handle, ResourceContainers* containers);
 
  private:

@@ -1,6 +1,7 @@
 // RunOptions.check_numerics: which node met the first NaN or infinity, and that the step which did
 // leaves the variables as they were.
 #include <boost/test/unit_test.hpp>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -296,6 +297,31 @@ BOOST_FIXTURE_TEST_CASE(a_variable_that_was_destroyed_is_there_again, Fixture) {
   BOOST_TEST(absl::IsFailedPrecondition(session->Get(v).status()));
 }
 
+// The step knows the variable that stood there when it began.
+BOOST_FIXTURE_TEST_CASE(a_variable_that_was_restored_meanwhile_stays, Fixture) {
+  const Output x = ops::Placeholder(root, DType::kFloat, {.shape = TensorShape()});
+  const Variable v(root.WithOpName("v"), 1.0f);
+  const Output added = v.AssignAdd(root, 1.0f);
+  const Operation destroy =
+      ops::DestroyResourceOp(root.WithControlDependencies({Operation(added), Operation(x)}), v.handle());
+  const Output log = ops::Log(root.WithOpName("log").WithControlDependencies({destroy}), x);
+  auto session = NewSession(root);
+  REQUIRE_OK(session->Set(v, Tensor::Scalar(5.0f)));
+  const absl::StatusOr<StateSnapshot> snapshot = session->SnapshotState({});
+  BOOST_REQUIRE_MESSAGE(snapshot.ok(), snapshot.status());
+  for (const float fed : {-1.0f, 1.0f}) {
+    REQUIRE_OK(session->Run({}, {}, {v.initializer()}, nullptr));
+    const auto handle = session->PartialRunSetup(Checked(), {x}, {added, log}, {});
+    BOOST_REQUIRE_MESSAGE(handle.ok(), handle.status());
+    REQUIRE_OK(session->PartialRun(*handle, {}, {added}, &out));
+    REQUIRE_OK(session->RestoreState(*snapshot));
+    const absl::Status s = session->PartialRun(*handle, {{x, Tensor::Scalar(fed)}}, {log}, &out);
+    BOOST_TEST((fed > 0 ? s.ok() : Says(s, "node 'log'")), s);
+    BOOST_REQUIRE_MESSAGE(session->Get(v).ok(), session->Get(v).status());
+    BOOST_TEST(session->Get(v)->scalar<float>() == 5);
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(partial_asynchronous_and_prepared_steps_are_checked, Undone) {
   auto session = NewSession(root);
   REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
@@ -464,6 +490,40 @@ BOOST_AUTO_TEST_CASE(nobody_but_the_node_waits_for_the_disk) {
     fails.join();
     BOOST_TEST(Says(failed, "; its inputs are in '" + folder + "/step_"));
   }
+}
+
+BOOST_AUTO_TEST_CASE(of_two_nodes_that_see_the_same_nan_one_is_written) {
+  struct Disk {
+    std::atomic<int> folders{0};
+    Gate asked, answers;
+  };
+  const auto disk = std::make_shared<Disk>();
+  const std::string scheme = StrCat("one", ::getpid());
+  REQUIRE_OK(
+      files::RegisterFileSystem(scheme, std::make_shared<HeldFiles>([disk](std::string_view op, const std::string&) {
+                                  if (op != "MakeDirectory") return;
+                                  ++disk->folders;
+                                  disk->asked.Open();
+                                  disk->answers.Wait();
+                                })));
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = TensorShape()});
+  const Output logs[] = {ops::Log(root, x), ops::Log1p(root, x)};
+  auto session = NewSession(root);
+  std::promise<absl::Status> answer;
+  session->RunAsync(Checked(scheme + "://dumps"), {{x, Tensor::Scalar(-2.0f)}}, {logs[0], logs[1]}, {},
+                    [&](absl::Status s, std::vector<Tensor>) { answer.set_value(std::move(s)); });
+  disk->asked.Wait();
+  const auto other_waits = [&] {
+    for (const std::string& step : session->RunningSteps()) {
+      if (step.find("the inputs of another node that failed to be written") != step.npos) return true;
+    }
+    return false;
+  };
+  for (int i = 0; i < 2000 && !other_waits(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  BOOST_TEST(other_waits());
+  disk->answers.Open();
+  BOOST_TEST(Says(answer.get_future().get(), "; its inputs are in '" + scheme + "://dumps/step_"));
+  BOOST_TEST(disk->folders == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_deadline_does_not_wait_for_the_disk) {

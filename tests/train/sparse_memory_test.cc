@@ -1,5 +1,6 @@
 // A step that reads some rows of a large table makes no tensor of the table's size: neither a
 // gradient nor a copy. The process's allocator is watched during the step.
+#include <algorithm>
 #include <memory>
 
 #include "tests/train/run.h"
@@ -59,10 +60,15 @@ int64_t PeakOfStep(train::Optimizer& optimizer, bool resource, Reads reads = Rea
   for (int64_t i = 0; i < kRead; ++i) some.data<int32_t>()[i] = static_cast<int32_t>(i % 7 * 31 + 1000 * i);
   const Feeds feeds = {{"ids", some}};
   Fetch(*session, {}, feeds, {step.name()});
-  const int64_t before = Allocator::Cpu()->stats().bytes_in_use;
-  Allocator::Cpu()->ResetPeak();
-  Fetch(*session, {}, feeds, {step.name()});
-  return Allocator::Cpu()->stats().peak_bytes_in_use - before;
+  int64_t most = 0;
+  // What a costly node waits for has gone by then: so also when all are known to be cheap.
+  for (int i = 0; i < 40; ++i) {
+    const int64_t before = Allocator::Cpu()->stats().bytes_in_use;
+    Allocator::Cpu()->ResetPeak();
+    Fetch(*session, {}, feeds, {step.name()});
+    most = std::max(most, Allocator::Cpu()->stats().peak_bytes_in_use - before);
+  }
+  return most;
 }
 
 BOOST_AUTO_TEST_CASE(no_optimizer_makes_a_tensor_of_the_tables_size) {

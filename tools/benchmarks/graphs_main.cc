@@ -2,7 +2,9 @@
 //
 //   graphs FOLDER [NAME...]
 #include <filesystem>
+#include <cstdio>
 #include <fstream>
+#include <string_view>
 
 #include "tools/benchmarks/graphs.h"
 #include "troupe/import_export.h"
@@ -11,7 +13,11 @@
 using namespace troupe;  // NOLINT
 
 int main(int argc, char** argv) {
-  if (argc < 2) return std::fprintf(stderr, "usage: graphs FOLDER [NAME...]\n"), 2;
+  constexpr char kUsage[] = "usage: graphs FOLDER [NAME...]\n";
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first == "--help" || first == "-h") return std::printf("%s", kUsage), 0;
+  // No folder: a name that begins so would be taken for a flag by whoever is to remove it.
+  if (first.empty() || first.starts_with('-')) return std::fprintf(stderr, "%s", kUsage), 2;
   std::vector<std::string> names(argv + 2, argv + argc);
   if (names.empty()) names = bench::GraphNames();
   std::error_code error;

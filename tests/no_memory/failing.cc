@@ -1,0 +1,54 @@
+#include "tests/no_memory/failing.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local long succeed = -1;  // so many more; -1: all
+thread_local long fail = 0, have_failed = 0;
+
+void* Allocate(size_t bytes, size_t alignment) {
+  if (succeed == 0 && fail > 0) {
+    --fail;
+    ++have_failed;
+    throw std::bad_alloc();
+  }
+  if (succeed > 0) --succeed;
+  const size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  void* p = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace
+
+void* operator new(size_t n) { return Allocate(n, 1); }
+void* operator new(size_t n, std::align_val_t a) { return Allocate(n, static_cast<size_t>(a)); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept {
+  try {
+    return Allocate(n, 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace troupe::testing {
+
+Failing::Failing(long after, long count) {
+  have_failed = 0;
+  fail = count;
+  succeed = after;
+}
+Failing::~Failing() {
+  succeed = -1;
+  fail = 0;
+}
+long Failing::failed() { return have_failed; }
+
+}  // namespace troupe::testing

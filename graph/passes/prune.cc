@@ -71,8 +71,14 @@ class Pruner {
           unknown.push_back(StrCat(what, " '", text, "'"));
           unknown_nodes.push_back(name->first);
         } else if (name->second >= node->num_outputs()) {
+          // A Variable reads behind its updates: what their Outputs are.
+          const std::string read = StrCat(node->name(), "/Read");
           s = InvalidArgument(what, " '", text, "': node '", node->name(), "' (", node->op().name, ") has ",
-                              node->num_outputs(), node->num_outputs() == 1 ? " output" : " outputs");
+                              node->num_outputs(), node->num_outputs() == 1 ? " output" : " outputs",
+                              node->num_outputs() > 0 ? "" : "; it can be a target",
+                              node->num_outputs() > 0 || graph_.Find(read) == nullptr
+                                  ? ""
+                                  : StrCat(", and the value behind it is '", read, "'"));
         } else {
           outs->push_back({node, name->second});
         }

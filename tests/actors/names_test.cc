@@ -126,6 +126,21 @@ BOOST_AUTO_TEST_CASE(get_and_set_in_a_callback_are_refused_by_their_names) {
   BOOST_TEST(set.message() == "Set" + rest);
 }
 
+BOOST_AUTO_TEST_CASE(an_update_that_is_fetched_by_its_name_is_refused_with_the_name_of_its_value) {
+  const Scope root = Scope::NewRootScope();
+  const Variable v(root.WithOpName("v"), 1.0f);
+  const Output count = v.AssignAdd(root.WithOpName("count"), 1.0f);
+  BOOST_TEST(count.name() == "count/Read:0");
+  const auto session = SessionOf(root);
+  std::vector<Tensor> out;
+  BOOST_TEST(
+      session->Run({}, {"count"}, {}, &out).message() ==
+      "fetch 'count': node 'count' (AssignAddVariableOp) has 0 outputs; it can be a target, and the value behind "
+      "it is 'count/Read'");
+  BOOST_TEST(session->Run({}, {v.initializer().name()}, {}, &out).message() ==
+             "fetch 'v/Assign': node 'v/Assign' (AssignVariableOp) has 0 outputs; it can be a target");
+}
+
 BOOST_AUTO_TEST_CASE(an_invalid_output_is_refused) {
   const Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat);

@@ -235,7 +235,8 @@ absl::Status CheckDevices(const RuntimeOptions& options) {
 
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system,
                                               std::shared_ptr<StepClock> clock, const CastPolicies& policies,
-                                              const ClusterOptions& cluster) {
+                                              const ClusterOptions& cluster,
+                                              std::unique_ptr<caf::actor_system_config> config) {
   if (options.threads < 0 || options.threads > 4096)
     return InvalidArgument("threads = ", options.threads, " is out of range");
   if (options.cpu_devices < 1 || options.cpu_devices > 256) {
@@ -254,11 +255,12 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   impl->process = ThisProcess();
   // The compute threads, one that compiles, the clock of deadlines; and of an actor system of its
   // own the scheduler's, its clock and its printer.
-  const int system_threads = std::min(threads, 2);
+  // One that the caller has configured has the network's, too.
+  const int system_threads = config != nullptr ? 3 : std::min(threads, 2);
   TROUPE_RETURN_IF_ERROR(TryThreads(threads + 2 + (system == nullptr ? system_threads + 2 : 0)));
   if (system == nullptr) {
     // They run those who are in control, never a kernel.
-    impl->config = std::make_unique<Config>(system_threads);
+    impl->config = config != nullptr ? std::move(config) : std::make_unique<Config>(system_threads);
     impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
     system = impl->own_system.get();
   }
@@ -309,9 +311,10 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
 
 absl::StatusOr<std::shared_ptr<Runtime>> MakeOrSay(const RuntimeOptions& options, caf::actor_system* system,
                                                    std::shared_ptr<StepClock> clock, const CastPolicies& policies,
-                                                   const ClusterOptions& cluster = {}) {
+                                                   const ClusterOptions& cluster = {},
+                                                   std::unique_ptr<caf::actor_system_config> config = nullptr) {
   try {
-    return Make(options, system, std::move(clock), policies, cluster);
+    return Make(options, system, std::move(clock), policies, cluster, std::move(config));
   } catch (const std::bad_alloc&) {
     return ResourceExhausted("no memory is left for a runtime");
   } catch (const std::exception& e) {
@@ -458,6 +461,11 @@ absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& syste
 
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const CastPolicies& policies) {
   return MakeOrSay(options, nullptr, nullptr, policies);
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const ClusterOptions& cluster,
+                                                      std::unique_ptr<caf::actor_system_config> config) {
+  return MakeOrSay(options, nullptr, nullptr, {}, cluster, std::move(config));
 }
 
 const RuntimeOptions& Runtime::options() const { return impl_->options; }

@@ -119,6 +119,10 @@ absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& syste
                                                         const CastPolicies& policies = {});
 // As Runtime::Start, with other policies than the usual ones.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const CastPolicies& policies);
+// As Runtime::Start, for a process of a cluster, in an actor system of the runtime's own that is
+// made with this configuration: of two threads and CAF's middleman, say.
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const ClusterOptions& cluster,
+                                                      std::unique_ptr<caf::actor_system_config> config);
 
 }  // namespace troupe
 

@@ -4,6 +4,9 @@
 #include <caf/io/middleman_actor.hpp>
 #include <set>
 
+#include "actors/threads/actor_thread.h"
+#include "actors/watch/call_wait.h"
+
 namespace troupe {
 namespace {
 
@@ -64,5 +67,31 @@ Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, st
     system.spawn<caf::hidden>(CallerBehavior, address, probes, timeout, std::move(done));
   };
 }
+
+absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
+                                     std::chrono::milliseconds at_most) {
+  NoLoggerAfter restore;
+  at_most = Bounded(at_most);
+  const auto probes = std::make_shared<Probes>();
+  auto wait = std::make_shared<CallWait<absl::StatusOr<caf::actor>>>();
+  DialByNetwork(system, probes, at_most)(address, [wait](absl::StatusOr<caf::actor> r) { wait->Set(std::move(r)); });
+  absl::StatusOr<caf::actor> found = wait->Wait();
+  probes->Close(at_most);
+  return found;
+}
+
+namespace {
+
+struct Config : caf::actor_system_config {
+  Config() {
+    set("scheduler.max-threads", static_cast<size_t>(2));
+    set("work-stealing.moderate-poll-attempts", static_cast<size_t>(10));
+    ConfigureServer(this);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<caf::actor_system_config> NodeConfig() { return std::make_unique<Config>(); }
 
 }  // namespace troupe

@@ -1,9 +1,13 @@
 // Calls a server's address: a probe, then CAF's connect, each with an end. An actor for each call,
 // which is gone when it has told.
 //
-// Thread rule: any thread.
+// Thread rule: any thread; ConnectTo blocks.
 #ifndef TROUPE_NET_CALLER_H_
 #define TROUPE_NET_CALLER_H_
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
 
 #include "net/control_actor.h"
 #include "net/probe.h"
@@ -12,6 +16,19 @@ namespace troupe {
 
 // The system has CAF's middleman. Each part of a call ends after `timeout`.
 Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, std::chrono::milliseconds timeout);
+
+// The same by a thread that may wait, in `at_most` (and a day) and the time of a look-up.
+absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
+                                     std::chrono::milliseconds at_most);
+
+// Of an actor system that is a node: two threads for all who are in control.
+std::unique_ptr<caf::actor_system_config> NodeConfig();
+
+// Times of more than a day are cut, so that sums with the time of now do not overflow.
+inline constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24);
+inline std::chrono::milliseconds Bounded(std::chrono::milliseconds time) {
+  return std::clamp(time, std::chrono::milliseconds(0), kLongest);
+}
 
 }  // namespace troupe
 

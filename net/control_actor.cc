@@ -7,6 +7,8 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/messages/reply.h"
+#include "actors/runtime/remote_tasks.h"
+#include "net/session_host.h"
 
 namespace troupe {
 namespace {
@@ -18,21 +20,26 @@ std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), 
 
 class Control {
  public:
-  Control(caf::event_based_actor* self, const ServerOptions& options, uint64_t incarnation, uint64_t seed, Dial dial)
+  Control(caf::event_based_actor* self, const ServerOptions& options, uint64_t incarnation, uint64_t seed, Dial dial,
+          ControlLinks links)
       : self_(self),
         incarnation_(incarnation),
         dial_(std::move(dial)),
+        links_(std::move(links)),
+        task_(options.spec.task.ToString()),
         members_(options, incarnation, kNetProtocol, seed, Now()),
         handles_(static_cast<size_t>(members_.size())) {}
 
   // The handlers of what other control actors say.
   void On(const hello& m) {
     if (!self_->current_sender()) return;  // nobody could be told of anything
+    greeters_worker_ = m.worker;
     Do(members_.Hello({m.protocol, m.cluster, m.from, m.to, m.incarnation}, Now()));
   }
   void On(const welcome& m) {
     const int peer = Sender();
     const Greeting says{m.protocol, m.cluster, m.from, {}, m.incarnation};
+    greeters_worker_ = m.worker;
     if (peer >= 0) Do(members_.Welcome(peer, says, m.greeted, m.status, Now()));
   }
   void On(const beat& m) { Do(members_.Beat(Sender(), m.incarnation, Now())); }
@@ -41,6 +48,16 @@ class Control {
   void On(const goodbye_noted&) {
     unanswered_.erase(Sender());
     Do({});
+  }
+  void On(const worker_here& m) {
+    const int peer = Sender();
+    if (peer < 0 || !members_.IsUp(peer) || members_.incarnation(peer) != m.incarnation) return;
+    TellRuntime(peer, m.worker);
+  }
+  void On(const own_worker& m) {
+    for (int i = 0; i < members_.size(); ++i) {
+      if (members_.IsUp(i)) self_->send(handles_[static_cast<size_t>(i)], worker_here{incarnation_, m.worker});
+    }
   }
   void On(const dialled& m) {
     const auto actions = members_.Dialled(m.peer, m.attempt, m.status, Now());
@@ -79,7 +96,18 @@ class Control {
     }
     return caf::unit;
   }
-  ServerStatus Status() { return members_.Status(Now()); }
+  caf::result<caf::message> Open(open_session& m) {
+    if (links_.host) return self_->delegate(links_.host, std::move(m));
+    session_opened answer;
+    answer.status = Unavailable(task_, " opens no sessions");
+    return caf::make_message(std::move(answer));
+  }
+  ServerStatus Status() {
+    ServerStatus status = members_.Status(Now());
+    if (links_.runtime != nullptr) status.devices = links_.runtime->devices();
+    if (links_.sessions != nullptr) status.sessions = links_.sessions->Status(Now());
+    return status;
+  }
   void Stop(const stop_control& m) {
     members_.Leave();
     farewells_ = ReplyToSender<farewells_noted>(self_);
@@ -121,7 +149,14 @@ class Control {
   void Answer(const absl::Status& status, uint64_t greeted) {
     const auto to = caf::actor_cast<caf::actor>(self_->current_sender());
     const Greeting own = members_.Own(-1);
-    if (to) self_->send(to, welcome{status, own.protocol, own.cluster, own.from, own.incarnation, greeted});
+    if (to) self_->send(to, welcome{status, own.protocol, own.cluster, own.from, own.incarnation, greeted, Worker()});
+  }
+
+  caf::actor Worker() const { return links_.runtime == nullptr ? caf::actor() : WorkerOf(*links_.runtime, task_); }
+  // One whose worker is being restarted is told of when there is the next one.
+  void TellRuntime(int peer, const caf::actor& worker) {
+    if (links_.runtime == nullptr || !worker) return;
+    TaskCame(*links_.runtime, {members_.task(peer).ToString(), members_.incarnation(peer), worker});
   }
 
   void Do(const Membership::Actions& actions) {
@@ -144,7 +179,7 @@ class Control {
         });
       case Kind::kHello: {
         const Greeting own = members_.Own(a.peer);
-        return self_->send(handle(), hello{own.protocol, own.cluster, own.from, own.to, own.incarnation});
+        return self_->send(handle(), hello{own.protocol, own.cluster, own.from, own.to, own.incarnation, Worker()});
       }
       case Kind::kWelcome:
         SetHandle(a.peer, caf::actor_cast<caf::actor>(self_->current_sender()));
@@ -155,10 +190,12 @@ class Control {
         return Answer(a.status, a.number);
       case Kind::kUp:
         spdlog::info("task {} is up, incarnation {}", members_.task(a.peer).ToString(), a.number);
+        TellRuntime(a.peer, greeters_worker_);
         return Tell(task_up{members_.task(a.peer), a.number});
       case Kind::kDown:
         spdlog::warn("{}", MessageOf(a.status));
         SetHandle(a.peer, nullptr);
+        if (links_.runtime != nullptr) TaskWent(*links_.runtime, members_.task(a.peer).ToString(), a.number, a.status);
         return Tell(task_down{members_.task(a.peer), a.number, a.status});
       case Kind::kBeat:
         return self_->send(handle(), beat{a.number});
@@ -185,6 +222,9 @@ class Control {
   caf::event_based_actor* const self_;
   const uint64_t incarnation_;
   const Dial dial_;
+  const ControlLinks links_;
+  const std::string task_;
+  caf::actor greeters_worker_;  // of the hello or welcome that is handled
   Membership members_;
   std::vector<caf::actor> handles_;  // of the peers that are up or being greeted
   std::vector<caf::actor> listeners_;
@@ -201,8 +241,8 @@ struct ControlState {
 };
 
 caf::behavior ControlBehavior(caf::stateful_actor<ControlState>* self, const ServerOptions& options,
-                              uint64_t incarnation, uint64_t seed, const Dial& dial) {
-  self->state.control = std::make_unique<Control>(self, options, incarnation, seed, dial);
+                              uint64_t incarnation, uint64_t seed, const Dial& dial, const ControlLinks& links) {
+  self->state.control = std::make_unique<Control>(self, options, incarnation, seed, dial, links);
   Control* const c = self->state.control.get();
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
@@ -215,6 +255,9 @@ caf::behavior ControlBehavior(caf::stateful_actor<ControlState>* self, const Ser
       [c](const who_are_you& m) { c->On(m); },
       [c](const goodbye& m) { c->On(m); },
       [c](const goodbye_noted& m) { c->On(m); },
+      [c](const worker_here& m) { c->On(m); },
+      [c](const own_worker& m) { c->On(m); },
+      [c](open_session& m) { return c->Open(m); },
       [c](const dialled& m) { c->On(m); },
       [c](const look_around& m) { c->On(m); },
       [c](const watch_tasks&) { return c->Watch(); },
@@ -226,8 +269,8 @@ caf::behavior ControlBehavior(caf::stateful_actor<ControlState>* self, const Ser
 }  // namespace
 
 caf::actor SpawnControl(caf::actor_system& system, const ServerOptions& options, uint64_t incarnation, uint64_t seed,
-                        Dial dial) {
-  return system.spawn<caf::hidden>(ControlBehavior, options, incarnation, seed, std::move(dial));
+                        Dial dial, ControlLinks links) {
+  return system.spawn<caf::hidden>(ControlBehavior, options, incarnation, seed, std::move(dial), std::move(links));
 }
 
 }  // namespace troupe

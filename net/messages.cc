@@ -2,6 +2,9 @@
 
 #include <caf/io/middleman.hpp>
 
+#include "actors/runtime/remote_tasks.h"
+#include "net/client_messages.h"
+
 namespace troupe {
 namespace {
 
@@ -55,28 +58,62 @@ caf::error Read(caf::deserializer& f, TaskStatus* x) {
   return ReadText(f, &x->why);
 }
 
+// Its texts are no longer than other texts of a message.
+template <class Inspector>
+caf::error Numbers(Inspector& f, DeviceStatus& d) {
+  return f(d.incarnation, d.memory.bytes_in_use, d.memory.peak_bytes_in_use, d.memory.num_allocs,
+           d.memory.largest_alloc, d.memory.bytes_limit, d.memory.bytes_cached);
+}
+
 }  // namespace
+
+caf::error WriteDevices(caf::serializer& f, std::vector<DeviceStatus>& devices) {
+  auto count = static_cast<uint32_t>(devices.size());
+  if (caf::error e = f(count)) return e;
+  for (DeviceStatus& d : devices) {
+    if (caf::error e = f(d.name, d.type)) return e;
+    if (caf::error e = Numbers(f, d)) return e;
+  }
+  return caf::none;
+}
+caf::error ReadDevices(caf::deserializer& f, std::vector<DeviceStatus>* devices) {
+  uint32_t count = 0;
+  devices->clear();
+  if (caf::error e = f(count)) return e;
+  // One after the other: the number alone takes no memory.
+  for (uint32_t i = 0; i < count; ++i) {
+    DeviceStatus& d = devices->emplace_back();
+    if (caf::error e = ReadText(f, &d.name)) return e;
+    if (caf::error e = ReadText(f, &d.type)) return e;
+    if (caf::error e = Numbers(f, d)) return e;
+  }
+  return caf::none;
+}
 
 caf::error inspect(caf::serializer& f, hello& x) {
   if (caf::error e = f(x.protocol, x.cluster, x.incarnation)) return e;
   if (caf::error e = Write(f, x.from)) return e;
-  return Write(f, x.to);
+  if (caf::error e = Write(f, x.to)) return e;
+  return f(x.worker);
 }
 caf::error inspect(caf::deserializer& f, hello& x) {
   if (caf::error e = f(x.protocol, x.cluster, x.incarnation)) return e;
   if (caf::error e = Read(f, &x.from)) return e;
-  return Read(f, &x.to);
+  if (caf::error e = Read(f, &x.to)) return e;
+  return f(x.worker);
 }
 
 caf::error inspect(caf::serializer& f, welcome& x) {
   if (caf::error e = f(x.protocol, x.cluster, x.incarnation, x.greeted)) return e;
   if (caf::error e = Write(f, x.from)) return e;
-  return Write(f, x.status);
+  if (caf::error e = Write(f, x.status)) return e;
+  return f(x.worker);
 }
 caf::error inspect(caf::deserializer& f, welcome& x) {
   if (caf::error e = f(x.protocol, x.cluster, x.incarnation, x.greeted)) return e;
   if (caf::error e = Read(f, &x.from)) return e;
-  return Read(f, &x.status);
+  if (caf::error e = Read(f, &x.status)) return e;
+  return f(x.worker);
 }
 
 caf::error inspect(caf::serializer& f, cluster_state& x) {
@@ -86,6 +123,12 @@ caf::error inspect(caf::serializer& f, cluster_state& x) {
   if (caf::error e = f(s.address, s.incarnation, s.cluster, count)) return e;
   for (TaskStatus& other : s.others) {
     if (caf::error e = Write(f, other)) return e;
+  }
+  if (caf::error e = WriteDevices(f, s.devices)) return e;
+  count = static_cast<uint32_t>(s.sessions.size());
+  if (caf::error e = f(count)) return e;
+  for (SessionStatus& session : s.sessions) {
+    if (caf::error e = f(session.client, session.calls, session.since_ms)) return e;
   }
   return caf::none;
 }
@@ -100,6 +143,14 @@ caf::error inspect(caf::deserializer& f, cluster_state& x) {
   // One after the other: the number alone takes no memory.
   for (uint32_t i = 0; i < count; ++i) {
     if (caf::error e = Read(f, &s.others.emplace_back())) return e;
+  }
+  if (caf::error e = ReadDevices(f, &s.devices)) return e;
+  if (caf::error e = f(count)) return e;
+  s.sessions.clear();
+  for (uint32_t i = 0; i < count; ++i) {
+    SessionStatus& session = s.sessions.emplace_back();
+    if (caf::error e = ReadText(f, &session.client)) return e;
+    if (caf::error e = f(session.calls, session.since_ms)) return e;
   }
   return caf::none;
 }
@@ -127,6 +178,8 @@ void ConfigureServer(caf::actor_system_config* config) {
   config->load<caf::io::middleman>();
   config->add_message_types<caf::id_block::troupe_cluster>();
   config->add_message_types<caf::id_block::troupe_net>();
+  config->add_message_types<caf::id_block::troupe_clients>();
+  AddCastMessageTypes(config);
   config->set("scheduler.max-throughput", static_cast<size_t>(50));
   // Messages are made from bytes where the bytes arrive: no busy scheduler thread delays them.
   config->set("middleman.workers", static_cast<size_t>(0));

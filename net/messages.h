@@ -5,6 +5,7 @@
 //   control   control   welcome            yes, and this is my incarnation; or why not
 //   control   control   beat               I am alive
 //   control   control   who_are_you        I take you for dead: greet me again
+//   control   control   worker_here        my task's worker is this one now
 //   control   control   goodbye            I stop now
 //   control   control   goodbye_noted      I know
 //   anybody   control   get_cluster_state  how do you see the cluster?
@@ -30,7 +31,7 @@
 namespace troupe {
 
 // Grows by one whenever a message changes. Both sides must have the same.
-inline constexpr uint32_t kNetProtocol = 1;
+inline constexpr uint32_t kNetProtocol = 2;
 inline constexpr size_t kMostText = 4096;
 
 struct hello {
@@ -38,6 +39,7 @@ struct hello {
   uint64_t cluster = 0;  // ClusterSpec::Id
   ClusterTask from, to;
   uint64_t incarnation = 0;
+  caf::actor worker;  // of its task; null while that is being restarted
 };
 struct welcome {
   absl::Status status;  // OK: welcome
@@ -46,6 +48,7 @@ struct welcome {
   ClusterTask from;
   uint64_t incarnation = 0;  // of who welcomes
   uint64_t greeted = 0;      // the incarnation of the hello
+  caf::actor worker;         // as in hello
 };
 struct beat {
   uint64_t incarnation = 0;
@@ -57,6 +60,14 @@ struct goodbye {
   uint64_t incarnation = 0;
 };
 struct goodbye_noted {};
+struct worker_here {
+  uint64_t incarnation = 0;
+  caf::actor worker;
+};
+// To a control actor, by its own process: the worker was restarted.
+struct own_worker {
+  caf::actor worker;
+};
 // To a control actor, by its own timer.
 struct look_around {};
 // To a control actor, by who called a peer's address for it.
@@ -77,6 +88,10 @@ struct farewells_noted {
   absl::Status status;               // not OK: the actor ended before
   std::vector<std::string> missing;  // tasks that are up and have not answered
 };
+
+// Of a list in a message.
+caf::error WriteDevices(caf::serializer& f, std::vector<DeviceStatus>& devices);
+caf::error ReadDevices(caf::deserializer& f, std::vector<DeviceStatus>* devices);
 
 caf::error inspect(caf::serializer& f, hello& x);
 caf::error inspect(caf::deserializer& f, hello& x);
@@ -99,6 +114,10 @@ typename Inspector::result_type inspect(Inspector& f, goodbye_noted&) {
   return f(caf::meta::type_name("goodbye_noted"));
 }
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, worker_here& x) {
+  return f(caf::meta::type_name("worker_here"), x.incarnation, x.worker);
+}
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, look_around&) {
   return f(caf::meta::type_name("look_around"));
 }
@@ -112,7 +131,9 @@ CAF_ADD_TYPE_ID(troupe_net, (troupe::beat))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::who_are_you))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::goodbye))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::goodbye_noted))
+CAF_ADD_TYPE_ID(troupe_net, (troupe::worker_here))
 CAF_END_TYPE_ID_BLOCK(troupe_net)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::own_worker)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::dialled)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::stop_control)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::farewells_noted)

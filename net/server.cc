@@ -12,9 +12,12 @@
 
 #include "actors/threads/actor_thread.h"
 #include "actors/messages/reply.h"
+#include "actors/runtime/remote_tasks.h"
+#include "actors/runtime/runtime_impl.h"
 #include "net/caller.h"
 #include "net/control_actor.h"
 #include "net/server_impl.h"
+#include "net/session_host.h"
 #include "troupe/env.h"
 
 namespace troupe {
@@ -24,18 +27,6 @@ using std::chrono::milliseconds;
 
 std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
 
-// Times of more than a day are refused or cut, so that sums with the time of now do not overflow.
-constexpr milliseconds kLongest = std::chrono::hours(24);
-milliseconds Bounded(milliseconds time) { return std::clamp(time, milliseconds(0), kLongest); }
-
-struct Config : caf::actor_system_config {
-  Config() {
-    set("scheduler.max-threads", static_cast<size_t>(2));
-    set("work-stealing.moderate-poll-attempts", static_cast<size_t>(10));
-    ConfigureServer(this);
-  }
-};
-
 absl::Status Check(const ServerOptions& o) {
   TROUPE_RETURN_IF_ERROR(o.spec.cluster.AddressOf(o.spec.task).status());
   const HeartbeatPolicy& h = o.heartbeat;
@@ -44,6 +35,12 @@ absl::Status Check(const ServerOptions& o) {
     return InvalidArgument("heartbeats each ", h.interval.count(), " ms, suspected after ", h.suspect_after.count(),
                            " ms, dead after ", h.dead_after.count(), " ms: each time is longer than the one before, ",
                            "from 10 ms up to a day");
+  }
+  const ClientPolicy& p = o.clients;
+  if (p.most_sessions < 0 || p.most_sessions_of_client < 0 || p.most_calls < 1 || p.lease < milliseconds(100) ||
+      p.lease > kLongest) {
+    return InvalidArgument("ClientPolicy: numbers are not negative, most_calls at least 1, and the lease is from ",
+                           "100 ms up to a day");
   }
   const ConnectPolicy& c = o.connect;
   if (c.timeout < milliseconds(1) || c.min_delay < milliseconds(1) || c.max_delay < c.min_delay || c.most_calls < 1 ||
@@ -105,22 +102,38 @@ absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::
   // From here on its destructor ends what there is of it.
   auto server = std::make_unique<Server>(std::make_shared<Server::Impl>());
   Server::Impl* const impl = server->impl();
+  const uint64_t incarnation = std::max<uint64_t>(1, Env::Default()->Unforeseeable());
+  RuntimeOptions runtime = options.runtime;
+  runtime.tasks = {options.spec.task.ToString()};
+  ClusterOptions cluster;
+  cluster.incarnation = incarnation;
+  for (const auto& [task, address] : options.spec.cluster.tasks()) {
+    if (task != options.spec.task) cluster.remote_tasks.push_back(task.ToString());
+  }
   if (system == nullptr) {
-    impl->config = std::make_unique<Config>();
-    impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
-    system = impl->own_system.get();
+    TROUPE_ASSIGN_OR_RETURN(impl->runtime, StartRuntime(runtime, cluster, NodeConfig()));
+    system = impl->runtime->impl()->system;
   } else if (!system->has_middleman() || system->types().portable_name(caf::type_nr<hello>::value, &typeid(hello)) ==
                                              system->types().default_type_name()) {
     return FailedPrecondition("the actor system has no middleman, or does not know the messages of servers: call ",
                               "ConfigureServer before it is made");
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(impl->runtime, StartRuntimeIn(*system, runtime, cluster));
   }
   impl->system = system;
-  const uint64_t incarnation = std::max<uint64_t>(1, Env::Default()->Unforeseeable());
+  impl->spec = options.spec;
+  const auto sessions = std::make_shared<HostedSessions>(options.clients);
+  impl->host = SpawnHost(*system, impl->runtime, options.clients, sessions);
   impl->control = SpawnControl(*system, options, incarnation, Env::Default()->Unforeseeable(),
-                               DialByNetwork(*system, impl->probes, options.connect.timeout));
+                               DialByNetwork(*system, impl->probes, options.connect.timeout),
+                               {impl->host, sessions, impl->runtime});
+  WatchWorkers(*impl->runtime, [system, control = impl->control](const std::string&, const caf::actor& worker) {
+    SendSurely(*system, control, [&] { return own_worker{worker}; });
+  });
   const HostPort own = options.spec.cluster.AddressOf(options.spec.task).value();
   const std::string at = InterfaceOf(options, own);
   impl->listens_at = at.empty() ? StrCat("*:", own.port) : HostPort{at, own.port}.ToString();
+  impl->target = StrCat("troupe://", at.empty() ? own.ToString() : impl->listens_at);
   if (const absl::Status published = Publish(*system, impl->control, own.port, at); !published.ok())
     return Annotate(published, StrCat(options.spec.task.ToString(), " cannot listen at ", impl->listens_at));
   impl->port = own.port;
@@ -170,6 +183,11 @@ absl::Status Server::Impl::Stop(milliseconds at_most) {
     return std::max(milliseconds(50), std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()));
   };
   std::vector<std::string> alive;
+  // The clients first: their steps may need the others.
+  if (host) {
+    const auto hosted = Ask<host_stopped>(*system, host, left(), stop_host{});
+    if (!hosted.ok()) alive.push_back(StrCat("sessions of clients: ", MessageOf(hosted.status())));
+  }
   const auto farewells =
       Ask<farewells_noted>(*system, whom, at_most + milliseconds(500), stop_control{at_most.count()});
   if (farewells.ok()) alive = farewells->missing;
@@ -188,6 +206,9 @@ absl::Status Server::Impl::Stop(milliseconds at_most) {
   whom->attach_functor([ended] { ended->set_value(); });
   caf::anon_send_exit(whom, caf::exit_reason::user_shutdown);
   if (ended->get_future().wait_for(left()) != std::future_status::ready) alive.push_back("the control actor");
+  if (host) StopSurely(*system, std::exchange(host, nullptr));
+  WatchWorkers(*runtime, nullptr);
+  LeaveCluster(*runtime);
   {
     std::lock_guard<std::mutex> lock(mu);
     control = nullptr;
@@ -228,9 +249,48 @@ absl::StatusOr<ServerStatus> Server::status() const {
   return std::move(state.value);
 }
 
+absl::Status Server::AwaitTasks(const std::vector<ClusterTask>& tasks, milliseconds at_most) const {
+  TROUPE_RETURN_IF_ERROR(MayBlock());
+  const ServerSpec& spec = impl_->spec;
+  std::set<ClusterTask> missing(tasks.begin(), tasks.end());
+  for (const auto& [task, address] : spec.cluster.tasks()) {
+    if (tasks.empty()) missing.insert(task);
+  }
+  for (const ClusterTask& task : missing) TROUPE_RETURN_IF_ERROR(spec.cluster.AddressOf(task).status());
+  missing.erase(spec.task);
+  const caf::actor control = ControlActorOf(*this);
+  if (!control) return FailedPrecondition("the server has stopped");
+  NoLoggerAfter restore;
+  const auto end = std::chrono::steady_clock::now() + Bounded(at_most);
+  caf::scoped_actor self(*impl_->system);
+  self->monitor(control);
+  self->send(control, watch_tasks{});
+  absl::Status status;
+  while (!missing.empty() && status.ok()) {
+    const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+    self->receive([&](const task_up& m) { missing.erase(m.task); },
+                  [&](const task_down& m) {
+                    if (m.task != spec.task && (tasks.empty() || std::count(tasks.begin(), tasks.end(), m.task) > 0))
+                      missing.insert(m.task);
+                  },
+                  [&](const caf::down_msg&) { status = Unavailable("the server stopped"); },
+                  [&](caf::error& e) { status = ResourceExhausted(impl_->system->render(e)); },
+                  caf::after(std::max(milliseconds(0), left)) >>
+                      [&] {
+                        std::vector<std::string> names;
+                        for (const ClusterTask& task : missing) names.push_back(task.ToString());
+                        status = DeadlineExceeded("within ", at_most.count(),
+                                                  " ms these tasks have not come: ", StrJoin(names, ", "));
+                      });
+  }
+  return status;
+}
+
 caf::actor ControlActorOf(const Server& server) { return server.impl()->Control(); }
 
+std::string Server::target() const { return impl_->target; }
 std::string Server::listens_at() const { return impl_->listens_at; }
+std::shared_ptr<Runtime> Server::runtime() const { return impl_->runtime; }
 
 absl::Status Server::Stop(milliseconds at_most) {
   TROUPE_RETURN_IF_ERROR(MayBlock());
@@ -240,29 +300,14 @@ absl::Status Server::Stop(milliseconds at_most) {
 absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_most) {
   TROUPE_RETURN_IF_ERROR(MayBlock());
   at_most = Bounded(at_most);
+  // Before there is an actor system for it.
   TROUPE_ASSIGN_OR_RETURN(const HostPort answered, Probe(address, at_most, nullptr));
   try {
     NoLoggerAfter restore;
-    Config config;
-    caf::actor_system system(config);
-    const auto probes = std::make_shared<Probes>();
-    absl::StatusOr<caf::actor> found = Internal("nobody called");
-    std::mutex mu;
-    std::condition_variable there;
-    bool over = false;
-    DialByNetwork(system, probes, at_most)(answered, [&](absl::StatusOr<caf::actor> r) {
-      std::lock_guard<std::mutex> lock(mu);
-      found = std::move(r);
-      over = true;
-      there.notify_all();
-    });
-    {
-      std::unique_lock<std::mutex> lock(mu);
-      there.wait(lock, [&] { return over; });
-    }
-    probes->Close(at_most);
-    if (!found.ok()) return found.status();
-    TROUPE_ASSIGN_OR_RETURN(cluster_state state, Ask<cluster_state>(system, *found, at_most, get_cluster_state{}));
+    const auto config = NodeConfig();
+    caf::actor_system system(*config);
+    TROUPE_ASSIGN_OR_RETURN(const caf::actor found, ConnectTo(system, answered, at_most));
+    TROUPE_ASSIGN_OR_RETURN(cluster_state state, Ask<cluster_state>(system, found, at_most, get_cluster_state{}));
     return std::move(state.value);
   } catch (const std::exception& e) {
     return ResourceExhausted("a server could not be asked: ", e.what());

@@ -18,14 +18,17 @@ struct Server::Impl {
   absl::Status Stop(std::chrono::milliseconds at_most);
   caf::actor Control();
 
-  std::unique_ptr<caf::actor_system_config> config;  // of own_system
-  std::unique_ptr<caf::actor_system> own_system;
-  caf::actor_system* system = nullptr;
+  // Sessions and steps may have shares, too. The last one ends the actor system, unless that is the
+  // program's. First here, so that it goes last.
+  std::shared_ptr<Runtime> runtime;
+  caf::actor_system* system = nullptr;  // the runtime's
   const std::shared_ptr<Probes> probes = std::make_shared<Probes>();
   uint16_t port = 0;  // 0: not open
-  std::string listens_at;
+  ServerSpec spec;
+  std::string listens_at, target;
   std::mutex mu;
   caf::actor control;   // null before it starts, and when it has stopped
+  caf::actor host;      // of clients' sessions; ends with it
   std::mutex stopping;  // for all of Stop
   bool stopped = false;
   absl::Status result;  // of Stop

@@ -17,6 +17,7 @@
 #include "actors/threads/no_memory.h"
 #include "actors/threads/process.h"
 #include "actors/messages/reply.h"
+#include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/signature/signature.h"
 #include "actors/state/state_actors.h"
@@ -115,11 +116,24 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
                      caf::actor_system& s, uint64_t incarnation) {
     return task->worker = SpawnWorker(s, logic, incarnation, task->children, impl->aside);
   };
+  worker.restarted = [impl, task](uint64_t) {
+    std::lock_guard<std::mutex> lock(impl->worker_mu);
+    const caf::actor now = impl->directory->Find(WorkerName(task->name));
+    if (impl->worker_changed && now) CallUser("the watcher of workers", [&] { impl->worker_changed(task->name, now); });
+  };
   return worker;
 }
 
-void SpawnCast(Runtime::Impl* impl) {
+// What it costs here that a remote task went.
+void TaskIsGone(Runtime::Impl* impl, const RemoteTask& task, const absl::Status& why) {
+  impl->TellFailure({task.name, 0, Annotate(why, StrCat("task ", task.name))});
+}
+
+void SpawnCast(Runtime::Impl* impl, const ClusterOptions& cluster) {
   impl->directory = std::make_shared<Directory>();
+  impl->remote = std::make_shared<RemoteTasks>(
+      cluster.remote_tasks, impl->directory,
+      [impl](const RemoteTask& task, const absl::Status& why, bool) { TaskIsGone(impl, task, why); });
   const auto children = std::make_shared<Children>(impl->directory);
   for (const std::string& name : impl->options.tasks) {
     impl->tasks.emplace_back().name = name;
@@ -181,7 +195,7 @@ void Delete(Runtime* r) {
   spdlog::error("a runtime stays, since the system has no thread left to end it");
 }
 
-absl::Status CheckTasks(const std::vector<std::string>& tasks) {
+absl::Status CheckTasks(const std::vector<std::string>& tasks, const ClusterOptions& cluster) {
   if (tasks.empty() || tasks.size() > 256) return InvalidArgument("there are ", tasks.size(), " tasks, not 1 to 256");
   std::set<std::string> names;
   for (const std::string& task : tasks) {
@@ -189,6 +203,13 @@ absl::Status CheckTasks(const std::vector<std::string>& tasks) {
     if (!name.ok()) return Annotate(name.status(), "RuntimeOptions.tasks");
     if (!name->job || !name->replica || !name->task || name->TaskName() != task)
       return InvalidArgument("'", task, "' is no full name of a task, such as '/job:localhost/replica:0/task:0'");
+    if (!names.insert(task).second) return InvalidArgument("task '", task, "' is given twice");
+  }
+  for (const std::string& task : cluster.remote_tasks) {
+    const absl::StatusOr<DeviceName> name = DeviceName::Parse(task);
+    if (!name.ok()) return Annotate(name.status(), "ClusterOptions.remote_tasks");
+    if (!name->job || !name->replica || !name->task || name->TaskName() != task)
+      return InvalidArgument("'", task, "' is no full name of a task, such as '/job:ps/replica:0/task:0'");
     if (!names.insert(task).second) return InvalidArgument("task '", task, "' is given twice");
   }
   return absl::OkStatus();
@@ -214,14 +235,16 @@ absl::Status CheckDevices(const RuntimeOptions& options) {
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf::actor_system* system,
-                                              std::shared_ptr<StepClock> clock, const CastPolicies& policies) {
+                                              std::shared_ptr<StepClock> clock, const CastPolicies& policies,
+                                              const ClusterOptions& cluster,
+                                              std::unique_ptr<caf::actor_system_config> config) {
   if (options.threads < 0 || options.threads > 4096)
     return InvalidArgument("threads = ", options.threads, " is out of range");
   if (options.cpu_devices < 1 || options.cpu_devices > 256) {
     return InvalidArgument("cpu_devices = ", options.cpu_devices, " is not between 1 and 256");
   }
   if (options.memory_limit < 0) return InvalidArgument("memory_limit is negative");
-  TROUPE_RETURN_IF_ERROR(CheckTasks(options.tasks));
+  TROUPE_RETURN_IF_ERROR(CheckTasks(options.tasks, cluster));
   TROUPE_RETURN_IF_ERROR(CheckDevices(options));
   NoLoggerAfter restore;
   auto impl = std::make_unique<Runtime::Impl>();
@@ -233,11 +256,12 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   impl->process = ThisProcess();
   // The compute threads, one that compiles, the clock of deadlines; and of an actor system of its
   // own the scheduler's, its clock and its printer.
-  const int system_threads = std::min(threads, 2);
+  // One that the caller has configured has the network's, too.
+  const int system_threads = config != nullptr ? 3 : std::min(threads, 2);
   TROUPE_RETURN_IF_ERROR(TryThreads(threads + 2 + (system == nullptr ? system_threads + 2 : 0)));
   if (system == nullptr) {
     // They run those who are in control, never a kernel.
-    impl->config = std::make_unique<Config>(system_threads);
+    impl->config = config != nullptr ? std::move(config) : std::make_unique<Config>(system_threads);
     impl->own_system = std::make_unique<caf::actor_system>(*impl->config);
     system = impl->own_system.get();
   }
@@ -260,6 +284,9 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
     impl->turns = std::make_unique<TurnThreads>(system, compute);
   }
   Env* const env = options.env != nullptr ? options.env : Env::Default();
+  impl->in_cluster = !cluster.remote_tasks.empty() || cluster.incarnation != 0;
+  impl->incarnation = cluster.incarnation;
+  if (impl->in_cluster && impl->incarnation == 0) impl->incarnation = (env->Unforeseeable() >> 1) | 1;
   for (const std::string& task : options.tasks) {
     for (int i = 0; i < options.cpu_devices; ++i) {
       const uint64_t incarnation = env->Unforeseeable() >> 1;
@@ -275,7 +302,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
       impl->incarnations.emplace_back(d->incarnation());
     }
   }
-  SpawnCast(impl.get());
+  SpawnCast(impl.get(), cluster);
   // The last share may be dropped by an actor's handler; an actor system cannot be destroyed by a
   // thread of its own.
   KnowThreadsEnd();
@@ -284,9 +311,11 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> MakeOrSay(const RuntimeOptions& options, caf::actor_system* system,
-                                                   std::shared_ptr<StepClock> clock, const CastPolicies& policies) {
+                                                   std::shared_ptr<StepClock> clock, const CastPolicies& policies,
+                                                   const ClusterOptions& cluster = {},
+                                                   std::unique_ptr<caf::actor_system_config> config = nullptr) {
   try {
-    return Make(options, system, std::move(clock), policies);
+    return Make(options, system, std::move(clock), policies, cluster, std::move(config));
   } catch (const std::bad_alloc&) {
     return ResourceExhausted("no memory is left for a runtime");
   } catch (const std::exception& e) {
@@ -420,8 +449,24 @@ absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& syste
   return MakeOrSay(options, &system, std::move(clock), policies);
 }
 
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
+                                                        const ClusterOptions& cluster) {
+  return MakeOrSay(options, &system, nullptr, {}, cluster);
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
+                                                        const ClusterOptions& cluster, std::shared_ptr<StepClock> clock,
+                                                        const CastPolicies& policies) {
+  return MakeOrSay(options, &system, std::move(clock), policies, cluster);
+}
+
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const CastPolicies& policies) {
   return MakeOrSay(options, nullptr, nullptr, policies);
+}
+
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const ClusterOptions& cluster,
+                                                      std::unique_ptr<caf::actor_system_config> config) {
+  return MakeOrSay(options, nullptr, nullptr, {}, cluster, std::move(config));
 }
 
 const RuntimeOptions& Runtime::options() const { return impl_->options; }

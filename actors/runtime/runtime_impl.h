@@ -25,7 +25,9 @@
 
 namespace troupe {
 
+class RemoteTasks;
 class StateActors;
+struct ClusterOptions;
 
 // Keeps an actor system from ending while this object lives, as a running actor would. May be
 // destroyed on any thread.
@@ -70,6 +72,13 @@ struct Runtime::Impl {
     std::shared_ptr<GraphsInWork> in_work;
   };
   std::deque<Task> tasks;  // in the order of their devices
+  // The tasks that other processes are, and what this one is for them (remote_tasks.h). Without a
+  // cluster there are none.
+  std::shared_ptr<RemoteTasks> remote;
+  uint64_t incarnation = 0;
+  bool in_cluster = false;
+  std::mutex worker_mu;
+  std::function<void(const std::string& task, const caf::actor& worker)> worker_changed;
   // The actors of resources, by device (state/state_actors.h).
   std::vector<std::shared_ptr<StateActors>> states;
 
@@ -104,8 +113,16 @@ struct Runtime::Impl {
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
                                                         std::shared_ptr<StepClock> clock,
                                                         const CastPolicies& policies = {});
+// The same for a process of a cluster (remote_tasks.h); `clock` may be null.
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
+                                                        const ClusterOptions& cluster, std::shared_ptr<StepClock> clock,
+                                                        const CastPolicies& policies = {});
 // As Runtime::Start, with other policies than the usual ones.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const CastPolicies& policies);
+// As Runtime::Start, for a process of a cluster, in an actor system of the runtime's own that is
+// made with this configuration: of two threads and CAF's middleman, say.
+absl::StatusOr<std::shared_ptr<Runtime>> StartRuntime(const RuntimeOptions& options, const ClusterOptions& cluster,
+                                                      std::unique_ptr<caf::actor_system_config> config);
 
 }  // namespace troupe
 

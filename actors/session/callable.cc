@@ -8,6 +8,7 @@
 #include "actors/messages/messages.h"
 #include "actors/threads/process.h"
 #include "actors/session/session_calls.h"
+#include "actors/session/session_elsewhere.h"
 #include "actors/step/answers.h"
 
 namespace troupe {
@@ -64,9 +65,17 @@ void RunRenewedAsync(const std::shared_ptr<Signature>& signature, const RunOptio
 }  // namespace
 
 absl::Status Callable::Usable() const {
-  if (signature_ == nullptr)
+  if (signature_ == nullptr && elsewhere_ == nullptr)
     return FailedPrecondition("the Callable is empty: it was not made by Session::Prepare, or was moved from");
   return process_ == ThisProcess() ? absl::OkStatus() : OfAnotherProcess("session");
+}
+// Of one whose signature is not here, or that may not be used.
+absl::Status Callable::RunElsewhere(const RunOptions& options, absl::Span<const Tensor> feeds,
+                                    std::vector<Tensor>* outputs, proto::RunMetadata* metadata) const {
+  TROUPE_RETURN_IF_ERROR(Usable());
+  if (InsideActor()) return RefuseInActor("Run");
+  TROUPE_ASSIGN_OR_RETURN(run_request step, elsewhere_->Step(options, feeds));
+  return elsewhere_->session->Run(std::move(step), outputs, metadata);
 }
 absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) const {
   return Run({}, feeds, outputs);
@@ -74,7 +83,7 @@ absl::Status Callable::Run(absl::Span<const Tensor> feeds, std::vector<Tensor>* 
 absl::Status Callable::Run(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                            proto::RunMetadata* metadata) const {
   if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
-    return Usable();
+    return RunElsewhere(options, feeds, outputs, metadata);
   if (signature_->stale()) [[unlikely]]
     return RunRenewed(signature_, options, feeds, outputs, metadata);
   return signature_->RunBlocking(options, signature_->DeadlineOf(options), feeds, outputs, metadata);
@@ -83,8 +92,12 @@ void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feed
                         proto::RunMetadata* metadata) const {
   if (done == nullptr) [[unlikely]]
     return NoCallback();
-  if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]]
-    return CallDone(done, Usable(), {});
+  if (signature_ == nullptr || process_ != ThisProcess()) [[unlikely]] {
+    if (absl::Status s = Usable(); !s.ok()) return CallDone(done, std::move(s), {});
+    absl::StatusOr<run_request> step = elsewhere_->Step(options, feeds);
+    if (!step.ok()) return CallDone(done, step.status(), {});
+    return elsewhere_->session->RunAsync(*std::move(step), std::move(done), metadata);
+  }
   if (signature_->stale()) [[unlikely]]
     return RunRenewedAsync(signature_, options, feeds, std::move(done), metadata);
   signature_->RunAsync(options, signature_->DeadlineOf(options), feeds, std::move(done), metadata);

@@ -98,6 +98,12 @@ absl::Status PartialRuns::NotThereLocked(const std::string& handle) {
 
 absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, const NameList& feeds,
                                                      const NameList& fetches, const NameList& targets) {
+  if (impl_->elsewhere != nullptr) {
+    TROUPE_RETURN_IF_ERROR(impl_->MayAsk("PartialRunSetup"));
+    run_request step{{}, fetches.get(), targets.get(), options};
+    for (const std::string& name : feeds.get()) step.feeds.emplace_back(name, Tensor());
+    return impl_->elsewhere->PartialRunSetup(std::move(step));
+  }
   const Deadline deadline = impl_->DeadlineOf(options.timeout_ms);
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s,
                           impl_->Find(feeds.get(), fetches.get(), targets.get(), deadline, options.cancellation));
@@ -115,8 +121,12 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, 
 
 absl::Status Session::PartialRun(const RunOptions& options, const std::string& handle, const FeedList& feeds,
                                  const NameList& fetches, std::vector<Tensor>* outputs) {
-  if (InsideActor()) return RefuseInActor("PartialRun");
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  TROUPE_RETURN_IF_ERROR(impl_->MayAsk("PartialRun"));
+  if (impl_->elsewhere != nullptr) {
+    run_request step{feeds.get(), fetches.get(), {}, options};
+    if (step.options.timeout_ms == 0) step.options.timeout_ms = impl_->options.operation_timeout_ms;
+    return impl_->elsewhere->PartialRun(handle, std::move(step), outputs);
+  }
   TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<PartialStep> step, impl_->partial.Find(handle));
   absl::Status s;
   try {
@@ -132,6 +142,10 @@ absl::Status Session::PartialRun(const RunOptions& options, const std::string& h
 
 absl::Status Session::PartialRunCancel(const std::string& handle) {
   if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
+  if (impl_->elsewhere != nullptr) {
+    impl_->elsewhere->PartialRunCancel(handle);
+    return absl::OkStatus();
+  }
   TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<PartialStep> step, impl_->partial.Remove(handle));
   step->GiveUp();
   return absl::OkStatus();

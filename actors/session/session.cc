@@ -57,6 +57,7 @@ namespace {
 absl::Status CheckOptions(const SessionOptions& options) {
   if (options.max_signatures < 0) return InvalidArgument("max_signatures is negative");
   if (options.max_partial_runs < 0) return InvalidArgument("max_partial_runs is negative");
+  if (options.connect_timeout_ms <= 0) return InvalidArgument("connect_timeout_ms is not positive");
   if (options.runtime != nullptr && options.runtime->impl()->process != ThisProcess())
     return OfAnotherProcess("runtime");
   return absl::OkStatus();
@@ -71,6 +72,13 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   auto impl = std::make_shared<Impl>(options);
   if (const char* wire = std::getenv("TROUPE_WIRE_MESSAGES"); wire != nullptr && std::string_view(wire) == "1")
     impl->options.wire_messages = true;
+  if (!options.target.empty()) {
+    if (InsideActor()) return RefuseInActor("Create with a target");
+    if (options.runtime != nullptr) return InvalidArgument("a session has a target or a runtime, not both");
+    TROUPE_ASSIGN_OR_RETURN(impl->elsewhere, OpenSessionElsewhere(options, &impl->runtime));
+    impl->closed->store(true);
+    return std::unique_ptr<Session>(new Session(std::move(impl)));
+  }
   impl->runtime = options.runtime;
   if (impl->runtime == nullptr) {
     TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime_options));
@@ -127,6 +135,14 @@ Session::~Session() {
     (void)new std::shared_ptr<Impl>(std::move(impl_));  // it is the parent's, and stays
     return;
   }
+  if (impl_->elsewhere != nullptr) {
+    // Its runtime may end with it.
+    OnSoundThread([&] {
+      impl_->elsewhere->Close();
+      impl_ = nullptr;
+    });
+    return;
+  }
   Runtime::Impl& runtime = *impl_->runtime->impl();
   {
     std::lock_guard<std::mutex> steps_lock(runtime.steps->mu);
@@ -174,6 +190,26 @@ absl::Status Session::Extend(const Graph& from) {
   return impl_->Extend({nullptr, std::shared_ptr<const Graph>(std::shared_ptr<void>(), &from)});
 }
 
+namespace {
+
+run_request StepOf(const Session::Impl& impl, const RunOptions& options, const FeedList& feeds, const NameList& fetches,
+                   const NameList& targets) {
+  run_request step{feeds.get(), fetches.get(), targets.get(), options};
+  if (step.options.timeout_ms == 0) step.options.timeout_ms = impl.options.operation_timeout_ms;
+  return step;
+}
+
+// What Run does of a session that is not usable here: `here` says why.
+absl::Status RunElsewhere(const Session::Impl& impl, absl::Status here, const RunOptions& options,
+                          const FeedList& feeds, const NameList& fetches, const NameList& targets,
+                          std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
+  if (impl.elsewhere == nullptr) return here;
+  TROUPE_RETURN_IF_ERROR(impl.MayAsk("Run"));
+  return impl.elsewhere->Run(StepOf(impl, options, feeds, fetches, targets), outputs, metadata);
+}
+
+}  // namespace
+
 absl::Status Session::Run(const FeedList& feeds, const NameList& fetches, const NameList& targets,
                           std::vector<Tensor>* outputs) {
   return Run({}, feeds, fetches, targets, outputs, nullptr);
@@ -181,7 +217,8 @@ absl::Status Session::Run(const FeedList& feeds, const NameList& fetches, const 
 
 absl::Status Session::Run(const RunOptions& options, const FeedList& feeds, const NameList& fetches,
                           const NameList& targets, std::vector<Tensor>* outputs, proto::RunMetadata* metadata) {
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
+  if (absl::Status here = impl_->Usable(); !here.ok()) [[unlikely]]
+    return RunElsewhere(*impl_, std::move(here), options, feeds, fetches, targets, outputs, metadata);
   try {
     const Deadline deadline = impl_->DeadlineOf(options);
     TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Signature> s,
@@ -196,7 +233,10 @@ absl::Status Session::Run(const RunOptions& options, const FeedList& feeds, cons
 void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const NameList& fetches,
                        const NameList& targets, RunCallback done, proto::RunMetadata* metadata) {
   if (done == nullptr) return NoCallback();
-  if (absl::Status s = impl_->Usable(); !s.ok()) return CallDone(done, std::move(s), {});
+  if (absl::Status s = impl_->Usable(); !s.ok()) {
+    if (impl_->elsewhere == nullptr || impl_->process != ThisProcess()) return CallDone(done, std::move(s), {});
+    return impl_->elsewhere->RunAsync(StepOf(*impl_, options, feeds, fetches, targets), std::move(done), metadata);
+  }
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
   if (auto s = impl_->Cached(feeds.get(), fetches.get(), targets.get(), &key); s != nullptr && parts == nullptr)
@@ -208,6 +248,15 @@ void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const N
 }
 
 absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets) {
+  if (impl_->elsewhere != nullptr) {
+    TROUPE_RETURN_IF_ERROR(impl_->MayAsk("Prepare"));
+    TROUPE_RETURN_IF_ERROR(impl_->elsewhere->Prepare(feeds.get(), fetches.get(), targets.get()));
+    Callable c;
+    c.elsewhere_ = std::make_shared<const Callable::Elsewhere>(Callable::Elsewhere{
+        impl_->elsewhere, feeds.get(), fetches.get(), targets.get(), impl_->options.operation_timeout_ms});
+    c.process_ = impl_->process;
+    return c;
+  }
   TROUPE_ASSIGN_OR_RETURN(
       std::shared_ptr<Signature> s,
       impl_->Find(feeds.get(), fetches.get(), targets.get(), impl_->DeadlineOf(impl_->options.operation_timeout_ms)));
@@ -219,12 +268,20 @@ absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList&
 
 absl::Status Session::Close() {
   if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
-  if (!impl_->closed->load()) impl_->End();
+  if (impl_->elsewhere != nullptr) {
+    impl_->elsewhere->Close();
+  } else if (!impl_->closed->load()) {
+    impl_->End();
+  }
   return absl::OkStatus();
 }
 
 std::vector<std::string> Session::RunningSteps() const {
   if (impl_->process != ThisProcess()) return {};
+  if (impl_->elsewhere != nullptr) {
+    if (!impl_->MayAsk("RunningSteps").ok()) return {};
+    return impl_->elsewhere->RunningSteps().value_or(std::vector<std::string>());
+  }
   struct Answers {
     std::mutex mu;
     std::condition_variable came;
@@ -258,7 +315,17 @@ std::vector<std::string> Session::RunningSteps() const {
   return lines;
 }
 
-caf::actor ActorOf(const Session& session) { return session.impl()->master->actor(); }
+absl::StatusOr<std::vector<DeviceStatus>> Session::ListDevices() const {
+  TROUPE_RETURN_IF_ERROR(impl_->UsableThere());
+  if (impl_->elsewhere == nullptr) return impl_->runtime->devices();
+  TROUPE_RETURN_IF_ERROR(impl_->MayAsk("ListDevices"));
+  return impl_->elsewhere->ListDevices();
+}
+
+caf::actor ActorOf(const Session& session) {
+  const std::shared_ptr<SessionMaster>& master = session.impl()->master;
+  return master == nullptr ? caf::actor() : master->actor();
+}
 
 Runtime* Session::runtime() const { return impl_->runtime.get(); }
 

@@ -71,6 +71,13 @@ absl::Status RefuseRunInActor(std::string_view which) {
 
 void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
 
+void ExtendThen(const std::shared_ptr<SessionMaster>& master, extend_request request, Reply<extend_reply> heard) {
+  Ask<extend_reply>(master, std::move(request), std::move(heard));
+}
+void CompileThen(const std::shared_ptr<SessionMaster>& master, compile_request request, Reply<compile_reply> heard) {
+  (void)AskForSignature(master, std::move(request), std::move(heard));
+}
+
 absl::Status ExtendAndWait(const std::shared_ptr<SessionMaster>& master, extend_request request) {
   CallWait<absl::Status> waiter;
   Ask<extend_reply>(master, std::move(request), [&](extend_reply reply) { waiter.Set(std::move(reply.status)); });

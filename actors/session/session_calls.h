@@ -25,6 +25,9 @@ absl::Status RefuseRunInActor(std::string_view which);
 // said of the wrong call.
 void NoCallback();
 
+// Both answer `heard` once, on any thread.
+void ExtendThen(const std::shared_ptr<SessionMaster>& master, extend_request request, Reply<extend_reply> heard);
+void CompileThen(const std::shared_ptr<SessionMaster>& master, compile_request request, Reply<compile_reply> heard);
 absl::Status ExtendAndWait(const std::shared_ptr<SessionMaster>& master, extend_request request);
 // With `parts`, the graphs of the parts are added there.
 absl::StatusOr<std::shared_ptr<Signature>> CompileAndWait(const std::shared_ptr<SessionMaster>& master,

@@ -16,6 +16,7 @@
 #include "actors/threads/inside_actor.h"
 #include "actors/session/partial_runs.h"
 #include "actors/threads/process.h"
+#include "actors/session/session_elsewhere.h"
 #include "actors/session/session_master.h"
 #include "actors/session/session_calls.h"
 
@@ -30,6 +31,9 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::string id;
   std::shared_ptr<SessionMaster> master;
   std::shared_ptr<SignatureCache> cache;  // the master's
+  // Where the session stands if not here: there is no master then, and `closed` is set, so that a
+  // call which may find its signature here looks for this only when it does not.
+  std::shared_ptr<SessionElsewhere> elsewhere;
   std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
 
   PartialRuns partial;  // of its calls of PartialRunSetup
@@ -54,14 +58,22 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // Why no call can be made any more.
   absl::Status Usable() const {
     if (process != ThisProcess()) return OfAnotherProcess("session");
-    if (closed->load(std::memory_order_relaxed)) return master->end();
+    if (closed->load(std::memory_order_relaxed)) return WhyClosed();
     return absl::OkStatus();
+  }
+  absl::Status WhyClosed() const {
+    return elsewhere == nullptr ? master->end() : Unimplemented("a session in a server cannot do this");
+  }
+  // Why no call can be made any more, wherever the session stands.
+  absl::Status UsableThere() const {
+    if (process != ThisProcess()) return OfAnotherProcess("session");
+    return elsewhere == nullptr ? Usable() : elsewhere->Usable();
   }
 
   absl::Status Extend(extend_request request) {
-    TROUPE_RETURN_IF_ERROR(Usable());
+    TROUPE_RETURN_IF_ERROR(UsableThere());
     if (InsideActor()) return RefuseInActor("Extend");
-    return ExtendAndWait(master, std::move(request));
+    return elsewhere != nullptr ? elsewhere->Extend(request) : ExtendAndWait(master, std::move(request));
   }
 
   // A call's deadline counts from its beginning: compiling and running share it.
@@ -85,6 +97,11 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   }
   static proto::RunMetadata* PartsOf(const RunOptions& options, proto::RunMetadata* metadata) {
     return options.partition_graphs ? metadata : nullptr;
+  }
+  // A call that another process answers, on a thread that may wait.
+  absl::Status MayAsk(std::string_view what) const {
+    TROUPE_RETURN_IF_ERROR(UsableThere());
+    return InsideActor() ? RefuseInActor(what) : absl::OkStatus();
   }
   static Names FeedNamesOf(const Names& names) { return names; }
   static Names FeedNamesOf(const Feeds& feeds) {

@@ -34,8 +34,7 @@ absl::StatusOr<Tensor> Session::Get(const GraphName& tensor) {
 }
 
 absl::Status Session::Set(const Variable& variable, const Tensor& value) {
-  TROUPE_RETURN_IF_ERROR(impl_->Usable());
-  if (InsideActor()) return RefuseInActor("Set");
+  TROUPE_RETURN_IF_ERROR(impl_->MayAsk("Set"));
   TROUPE_RETURN_IF_ERROR(CheckSet(variable, value));
   const std::string name = variable.variable_name();
   const SetNodes nodes(variable);
@@ -60,6 +59,7 @@ absl::Status Session::Set(const Variable& variable, const Tensor& value) {
 absl::Status Session::Reset(const std::vector<std::string>& containers) {
   if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
   if (InsideActor()) return RefuseInActor("Reset");
+  if (impl_->elsewhere != nullptr) return impl_->elsewhere->Reset(containers);
   Runtime::Impl& runtime = *impl_->runtime->impl();
   for (const auto& device : runtime.devices) {
     const caf::actor actor = runtime.directory->Find("container:" + device->name());

@@ -25,6 +25,12 @@ std::chrono::milliseconds RestartDecision::OnFailure(Time now) {
 void Directory::Set(const std::string& name, caf::actor actor, uint64_t incarnation) {
   std::lock_guard<std::mutex> lock(mu_);
   actors_[name] = {std::move(actor), incarnation};
+  if (!lost_.empty()) lost_.erase(name);
+}
+void Directory::Lose(const std::string& name, absl::Status why) {
+  std::lock_guard<std::mutex> lock(mu_);
+  actors_.erase(name);
+  lost_[name] = std::move(why);
 }
 caf::actor Directory::Find(const std::string& name) const {
   std::lock_guard<std::mutex> lock(mu_);
@@ -45,6 +51,7 @@ bool Directory::root_is_over() const {
 }
 absl::Status Directory::WhyDown(const std::string& name) const {
   std::lock_guard<std::mutex> lock(mu_);
+  if (const auto lost = lost_.find(name); lost != lost_.end()) return lost->second;
   const auto it = given_up_.find(name);
   if (it == given_up_.end()) return Unavailable("the actor '", name, "' is being restarted; try again");
   return FailedPrecondition("the actor '", name,

@@ -134,6 +134,8 @@ struct ChildSpec {
 class Directory {
  public:
   void Set(const std::string& name, caf::actor actor, uint64_t incarnation);
+  // The actor is not there, for this reason, until the next Set. For actors that others restart.
+  void Lose(const std::string& name, absl::Status why);
   // Null while the child is down.
   caf::actor Find(const std::string& name) const;
   // The error for a caller that needs the actor while Find gives null: UNAVAILABLE while it is
@@ -153,6 +155,7 @@ class Directory {
   mutable std::mutex mu_;
   std::map<std::string, std::pair<caf::actor, uint64_t>> actors_;
   std::map<std::string, std::string> given_up_;
+  std::map<std::string, absl::Status> lost_;
   bool root_is_over_ = false;
 };
 

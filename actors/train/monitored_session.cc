@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/watch/call_wait.h"
+#include "actors/runtime/runtime_impl.h"
 #include "actors/train/ready_board.h"
 #include "graph/core/guarded.h"
 #include "troupe/files.h"
@@ -129,13 +130,18 @@ absl::StatusOr<std::unique_ptr<Session>> SessionManager::WaitForSession(const Se
   const SteadyTime limit =
       max_wait_ms < 0 ? SteadyTime::max() : TimeAfter(std::chrono::steady_clock::now(), max_wait_ms);
   ReadyBoard board(*session->runtime());
+  // A chief in another process has a board of its own, so who waits for that looks now and then.
+  const bool elsewhere = !options.target.empty() || session->runtime()->impl()->in_cluster;
+  constexpr std::chrono::milliseconds kLook{200};
   for (;;) {
     // The count first: a chief that tells of itself from here on is not missed.
     const uint64_t told = board.Count();
     const absl::Status ready = MakeReady(*session);
     if (ready.ok()) return session;
     if (!absl::IsFailedPrecondition(ready)) return ready;
-    if (!board.WaitForMore(told, limit)) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!board.WaitForMore(told, elsewhere ? std::min(limit, now + kLook) : limit) &&
+        std::chrono::steady_clock::now() >= limit) {
       return DeadlineExceeded("no chief has made the session ready within ", max_wait_ms, " ms: ", ready.message());
     }
   }

@@ -1,5 +1,6 @@
 // One task of a cluster, as a node of the network: it greets the servers of all other tasks, and
-// knows which of them are alive.
+// knows which of them are alive. It has a runtime with the task's devices, and holds sessions for
+// clients in other processes, which name it as SessionOptions.target.
 //
 // A server listens at its task's address. Each pair of servers has one connection, which the later
 // of the two in the cluster's order makes, and makes again whenever it breaks. Both sides check
@@ -11,8 +12,8 @@
 // 127.0.0.0/8, "::1"), and the one that it listens at, too, unless ServerOptions.insecure says that
 // the network is trusted.
 //
-// Thread rule: all methods are thread safe. Start, status, Stop, AskServer and the destructor
-// block: not in an actor's handler (FAILED_PRECONDITION).
+// Thread rule: all methods are thread safe. Start, status, AwaitTasks, Stop, AskServer and the
+// destructor block: not in an actor's handler (FAILED_PRECONDITION).
 #ifndef TROUPE_SERVER_H_
 #define TROUPE_SERVER_H_
 
@@ -25,6 +26,7 @@
 
 #include "troupe/cluster.h"
 #include "troupe/export.h"
+#include "troupe/runtime.h"
 #include "troupe/status.h"
 
 namespace caf {
@@ -54,8 +56,21 @@ struct ConnectPolicy {
   int most_calls = 16;  // at the same time
 };
 
+// What a server gives to clients: sessions, at most so many.
+struct ClientPolicy {
+  int most_sessions = 1000;
+  int most_sessions_of_client = 100;  // of one process
+  int most_calls = 1000;              // of one session at the same time
+  // A client that has been silent for so long, or a server, is taken for gone: the session ends.
+  // A connection that the system closes is told at once. From 100 ms up to a day.
+  std::chrono::milliseconds lease{20000};
+};
+
 struct ServerOptions {
   ServerSpec spec;
+  // Devices and threads of the task. `tasks` is the server's own matter.
+  RuntimeOptions runtime;
+  ClientPolicy clients;
   bool insecure = false;
   // The address of an interface to listen at; "": for a task of this machine that of its host, else
   // all interfaces. The port is that of the task's address in the cluster, where the others call.
@@ -83,12 +98,21 @@ struct TaskStatus {
   std::string why;           // of tasks that are not up: what happened last
 };
 
-// How a server sees the cluster.
+// A session that a server holds for a client.
+struct SessionStatus {
+  std::string client;    // SessionOptions.client_name
+  int64_t calls = 0;     // under way
+  int64_t since_ms = 0;  // since it was opened
+};
+
+// How a server sees the cluster, and what it holds.
 struct ServerStatus {
   ClusterTask task;  // its own
   std::string address;
   uint64_t incarnation = 0, cluster = 0;
-  std::vector<TaskStatus> others;  // in the order of the cluster
+  std::vector<TaskStatus> others;       // in the order of the cluster
+  std::vector<DeviceStatus> devices;    // of the task
+  std::vector<SessionStatus> sessions;  // of clients, the oldest first
 };
 
 class Server {
@@ -105,9 +129,21 @@ class Server {
 
   // FAILED_PRECONDITION once it has stopped; UNAVAILABLE when it stops meanwhile.
   absl::StatusOr<ServerStatus> status() const;
+  // Waits until these tasks, all others if none is named, are there, so that steps can use them:
+  // one that goes again meanwhile is not. DEADLINE_EXCEEDED names those that are missing; NOT_FOUND
+  // for a task that the cluster does not have; UNAVAILABLE when the server stops.
+  absl::Status AwaitTasks(const std::vector<ClusterTask>& tasks, std::chrono::milliseconds at_most) const;
   // Where its port is open: "127.0.0.1:2222"; "*:2222" for all interfaces.
   std::string listens_at() const;
-  // Says goodbye to the others, waits until they know, and closes the port. DEADLINE_EXCEEDED names
+  // For clients, as SessionOptions.target: "troupe://127.0.0.1:2222".
+  std::string target() const;
+  // That of the task. Its sessions (SessionOptions.runtime) are in this process, and outlive Stop.
+  // The server's threads end with the last share of the runtime: those that compute
+  // (RuntimeOptions.threads), two of CAF's scheduler for all who are in control, and one each for
+  // the network, CAF's clock and printer, deadlines, and for compiling while that goes on.
+  std::shared_ptr<Runtime> runtime() const;
+  // Ends the clients' sessions, says goodbye to the others, waits until they know, and closes the
+  // port. DEADLINE_EXCEEDED names
   // the tasks that did not answer, of those that are up or were being greeted, and what of the
   // server itself has not ended, which then ends in the background. It may take half a second and a
   // little longer than `at_most`, of which more than a day is a day. The next calls return what the

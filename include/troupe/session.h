@@ -48,6 +48,15 @@
 // queued behind it. Calls with a deadline or token end by these, an Extend when the session is
 // closed.
 //
+// Target. With SessionOptions.target the session stands in a server (troupe/server.h), which has
+// its graph, its state, and runs its steps; this object asks it. What differs: a deadline is the
+// server's, and the call is answered half a second later without it; a name that a step needs is
+// looked up there, and so are files. Callbacks are called on a thread of an actor system that all
+// such sessions of the process share. `runtime()` is theirs, and has no state of the session's.
+// A server that ends, or has been silent for its lease, ends its sessions with UNAVAILABLE; a
+// client that does so loses its sessions, and their steps end. References and tensors of 2 GiB or
+// more cannot be fed or fetched. SnapshotState and RestoreState are UNIMPLEMENTED.
+//
 // Fork. In the child, calls of sessions and Callables that were made before are refused with
 // FAILED_PRECONDITION, and their destructors do nothing. A session that the child makes works, if
 // no other thread was within a call when the process forked.
@@ -91,7 +100,12 @@ namespace TROUPE_EXPORT troupe {
 class Variable;
 
 struct SessionOptions {
-  // The runtime to live in; null: one of its own with these options.
+  // "": in this process. "troupe://host:port[,host:port...]": in the first of these servers that
+  // answers; Create then takes `connect_timeout_ms` at most, and says of each why not.
+  std::string target;
+  std::string client_name;             // what the server calls this client where it lists its sessions
+  int64_t connect_timeout_ms = 10000;  // for each server of the target
+  // The runtime to live in; null: one of its own with these options. Neither with a target.
   std::shared_ptr<Runtime> runtime;
   RuntimeOptions runtime_options;
   // Concerns variables that name neither a container nor a shared name (a variable's own name is
@@ -177,12 +191,16 @@ class Callable {
   void RunAsync(absl::Span<const Tensor> feeds, RunCallback done) const { RunAsync({}, feeds, std::move(done)); }
   void RunAsync(const RunOptions& options, absl::Span<const Tensor> feeds, RunCallback done,
                 proto::RunMetadata* metadata = nullptr) const;
-  bool valid() const { return signature_ != nullptr; }
+  bool valid() const { return signature_ != nullptr || elsewhere_ != nullptr; }
+  struct TROUPE_HIDDEN Elsewhere;
 
  private:
   friend class Session;
   absl::Status Usable() const;
+  absl::Status RunElsewhere(const RunOptions& options, absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                            proto::RunMetadata* metadata) const;
   std::shared_ptr<Signature> signature_;
+  std::shared_ptr<const Elsewhere> elsewhere_;  // of a session in a server, whose signature is there
   int process_ = 0;
 };
 
@@ -273,6 +291,8 @@ class Session {
   // runtime does not have; INVALID_ARGUMENT for a state that does not fit its kind, or the type or
   // shape of the variable that is there; UNIMPLEMENTED for an unknown kind.
   absl::Status RestoreState(const StateSnapshot& snapshot);
+  // The devices that steps may run on: those of the runtime, or of the server.
+  absl::StatusOr<std::vector<DeviceStatus>> ListDevices() const;
   // Reports what running steps wait for: a line for each culprit, and below it the nodes that wait
   // for it. Takes 100 ms when a part does not answer.
   std::vector<std::string> RunningSteps() const;

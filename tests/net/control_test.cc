@@ -56,7 +56,7 @@ struct Cluster {
       if (it == controls.end()) return done(Unavailable("nobody is there"));
       done(it->second);
     };
-    controls[job] = Named(job, SpawnControl(system, o, incarnation, 7, dial));
+    controls[job] = Named(job, SpawnControl(system, o, incarnation, 7, dial, links));
   }
   // The process is gone.
   void Kill(const std::string& job) {
@@ -129,6 +129,7 @@ struct Cluster {
   std::map<caf::actor_id, std::string> names;
   std::map<std::string, caf::actor> controls;
   std::set<std::string> stopped;
+  ControlLinks links;  // of those that are started next
   std::string heard;
   caf::actor ear;
 };
@@ -346,6 +347,37 @@ BOOST_FIXTURE_TEST_CASE(edge_6_who_does_not_answer_a_goodbye_is_named, Cluster) 
   Pass(400ms);
   BOOST_TEST(*again == "");
   stopped.clear();
+}
+
+BOOST_FIXTURE_TEST_CASE(edge_7_without_a_host_nobody_opens_a_session, Cluster) {
+  Start("ps", 1);
+  Play();
+  std::string said;
+  const auto open = [&] {
+    open_session m;
+    m.client = ear;
+    AskThen<session_opened>(
+        system, controls.at("ps"), std::move(m),
+        Reply<session_opened>([&](const session_opened& o) { said = std::string(o.status.message()); }));
+    Play();
+  };
+  open();
+  BOOST_TEST(said == "/job:ps/replica:0/task:0 opens no sessions");
+  // With one, the question is its own to answer.
+  Kill("ps");
+  Play();
+  links.host = system.spawn([](caf::event_based_actor*) -> caf::behavior {
+    return {[](const open_session& m) {
+      session_opened answer;
+      answer.status = NotFound(m.client ? "asked by somebody" : "asked by nobody");
+      return answer;
+    }};
+  });
+  Start("ps", 2);
+  Play();
+  open();
+  BOOST_TEST(said == "asked by somebody");
+  caf::anon_send_exit(links.host, caf::exit_reason::user_shutdown);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,6 @@
 // The messages of servers through CAF's binary serialiser: equal values come back, no size is
 // believed, and wrong bytes give an error or a value.
-#include "net/messages.h"
+#include "net/client_messages.h"
 
 #include <boost/test/unit_test.hpp>
 #include <random>
@@ -73,6 +73,57 @@ BOOST_AUTO_TEST_CASE(messages_of_servers_come_back_equal_and_wrong_bytes_are_err
   BOOST_TEST(b2.incarnation == 5u);
 }
 
+BOOST_AUTO_TEST_CASE(messages_of_clients_come_back_equal_and_wrong_bytes_are_errors) {
+  open_session o, o2;
+  o.name = "trainer";
+  o.options.share_variables = true;
+  o.options.max_signatures = 5;
+  BOOST_REQUIRE(Read(BytesOf(o), &o2));
+  BOOST_TEST((o2.name == "trainer" && o2.options.share_variables && o2.options.max_signatures == 5 && !o2.client));
+  Damage<open_session>(BytesOf(o));
+
+  session_opened s, s2;
+  s.status = Unavailable("not now");
+  s.status.SetPayload("url", absl::Cord("bytes"));
+  s.lease_ms = 7;
+  BOOST_REQUIRE(Read(BytesOf(s), &s2));
+  BOOST_TEST((s2.status == s.status && s2.lease_ms == 7));
+  Damage<session_opened>(BytesOf(s));
+
+  extend_session e, e2;
+  e.call = 3;
+  e.graph = {'a', 'b', 'c'};
+  BOOST_REQUIRE(Read(BytesOf(e), &e2));
+  BOOST_TEST((e2.call == 3 && e2.graph == e.graph));
+  Damage<extend_session>(BytesOf(e));
+
+  run_session r, r2;
+  r.call = 4;
+  r.step.feeds = {{"x", Tensor::Vector<float>({1, 2})}, {"text", Tensor::Scalar(std::string("words"))}};
+  r.step.fetches = {"y"};
+  r.step.options.timeout_ms = 9;
+  BOOST_REQUIRE(Read(BytesOf(r), &r2));
+  BOOST_TEST((r2.call == 4 && r2.step.feeds.size() == 2 && r2.step.fetches == r.step.fetches));
+  BOOST_TEST(r2.step.options.timeout_ms == 9);
+  Damage<run_session>(BytesOf(r));
+
+  call_answer a, a2;
+  a.call = 5;
+  a.reply.outputs = {Tensor::Vector<float>({3, 4})};
+  a.texts = {"one", "two"};
+  a.devices.resize(1);
+  a.devices[0].name = "/device:CPU:0";
+  a.devices[0].memory.bytes_in_use = 11;
+  BOOST_REQUIRE(Read(BytesOf(a), &a2));
+  BOOST_TEST((a2.call == 5 && a2.texts == a.texts && a2.reply.outputs[0].data<float>()[1] == 4));
+  BOOST_TEST((a2.devices.size() == 1 && a2.devices[0].name == a.devices[0].name));
+  BOOST_TEST(a2.devices[0].memory.bytes_in_use == 11);
+  Damage<call_answer>(BytesOf(a));
+  Damage<ask_session>(BytesOf(ask_session{1, ask_session::What::kSteps}));
+  Damage<session_over>(BytesOf(session_over{Aborted("over")}));
+  Damage<worker_here>(BytesOf(worker_here{1, {}}));
+}
+
 BOOST_AUTO_TEST_CASE(a_size_of_a_text_or_a_list_is_not_believed) {
   hello h;
   h.from.job = std::string(255, 'a');
@@ -85,6 +136,20 @@ BOOST_AUTO_TEST_CASE(a_size_of_a_text_or_a_list_is_not_believed) {
   w.status = Internal(std::string(kMostText + 1, 'x'));
   BOOST_REQUIRE(Read(BytesOf(w), &w2));
   BOOST_TEST(w2.status.message().size() == kMostText);
+  open_session o, o2;
+  o.name = std::string(kMostText + 1, 'x');
+  BOOST_TEST(!Read(BytesOf(o), &o2));
+  // A graph of gigabytes that is not there.
+  {
+    std::vector<char> bytes;
+    caf::binary_serializer out(System(), bytes);
+    uint64_t call = 1;
+    size_t size = size_t{1} << 30;
+    BOOST_REQUIRE((!out(call) && !out.begin_sequence(size)));
+    extend_session e;
+    BOOST_TEST(!Read(bytes, &e));
+    BOOST_TEST(e.graph.capacity() == 0u);
+  }
   // A number of entries that would be gigabytes.
   cluster_state s;
   std::vector<char> bytes;

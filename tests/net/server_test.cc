@@ -12,13 +12,16 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <latch>
 #include <thread>
 
 #include "net/messages.h"
 #include "net/probe.h"
+#include "tests/actors/graphs.h"
 #include "tests/net/processes.h"
+#include "troupe/queues.h"
 
 namespace troupe {
 namespace {
@@ -39,6 +42,28 @@ size_t Count(const char* folder) {
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++n;
   return n;
 }
+
+// Pages of memory that the process has.
+size_t Resident() {
+  std::ifstream file("/proc/self/statm");
+  size_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident;
+}
+
+// A session whose step waits for what never comes, in the server's runtime or at a target.
+struct Waiting {
+  Waiting(const Server& server, const std::string& target) {
+    const Scope root = Scope::NewRootScope();
+    const Output next = Queue::Fifo(root, {DType::kFloat}).Dequeue(root)[0];
+    SessionOptions options;
+    options.target = target;
+    if (target.empty()) options.runtime = server.runtime();
+    session = NewSession(root, options);
+    session->RunAsync({}, {next}, {}, [](const absl::Status&, const std::vector<Tensor>&) {});
+  }
+  std::unique_ptr<Session> session;
+};
 
 // A port where connections are accepted and nobody speaks.
 struct Silent {
@@ -259,15 +284,19 @@ BOOST_AUTO_TEST_CASE(an_actors_handler_may_not_start_a_server) {
 // TROUPE_NET_CYCLES says how many; a thousand take some minutes.
 BOOST_AUTO_TEST_CASE(starting_and_stopping_leaves_nothing_behind) {
   const char* const wanted = std::getenv("TROUPE_NET_CYCLES");
-  const int cycles = wanted == nullptr ? 50 : std::atoi(wanted);
+  const int cycles = wanted == nullptr ? 200 : std::atoi(wanted);
   const std::string cluster = LocalCluster(1);
-  size_t threads = 0, descriptors = 0;
+  size_t threads = 0, descriptors = 0, pages = 0;
   for (int i = 0; i < cycles; ++i) {
-    auto ps = Server::Start(Options(cluster, "ps"));
+    ServerOptions with_memory = Options(cluster, "ps");
+    with_memory.runtime.memory_limit = 1 << 30;
+    auto ps = Server::Start(with_memory);
     BOOST_REQUIRE_MESSAGE(ps.ok(), ps.status());
     auto worker = Server::Start(Options(cluster, "worker"));
     BOOST_REQUIRE_MESSAGE(worker.ok(), worker.status());
     BOOST_REQUIRE(Await([&] { return First(**ps) == TaskHealth::kAlive; }));
+    // A step that runs still when its server ends, here and of a client.
+    const Waiting here(**ps, ""), there(**ps, (*ps)->target());
     // In turns: each order of ending, with and without goodbye.
     if (i % 3 == 0) BOOST_TEST((*worker)->Stop(10s).ok());
     if (i % 2 == 0) *ps = nullptr;
@@ -278,9 +307,12 @@ BOOST_AUTO_TEST_CASE(starting_and_stopping_leaves_nothing_behind) {
       threads = std::max(threads, Count("/proc/self/task"));
       descriptors = std::max(descriptors, Count("/proc/self/fd"));
     }
+    // What a process keeps of CAF's nodes and of its allocators has been reached by then.
+    if (i == cycles / 2) pages = Resident();
   }
   BOOST_TEST(Await([&] { return Count("/proc/self/task") <= threads; }, 5s));
   BOOST_TEST(Await([&] { return Count("/proc/self/fd") <= descriptors; }, 5s));
+  BOOST_TEST(Resident() < pages + pages / 10);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

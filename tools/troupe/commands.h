@@ -26,6 +26,7 @@ struct RunFlags {
   std::vector<std::string> inits;  // each a target of a step of its own, before all others
   std::string out;                 // folder for .npy files
   std::string trace;               // file
+  std::string server;              // a target of sessions; "": in this process
   int repeat = 0;
   int threads = 0;
   int64_t timeout_ms = 0;    // of each step; 0 = none
@@ -70,6 +71,10 @@ struct ServeFlags {
   int slurm_port = 8888;  // of the first task of each node
   std::string bind;       // address of an interface; "": see ServerOptions
   bool insecure = false;
+  int threads = 0;           // 0: one for each hardware thread
+  int64_t memory_limit = 0;  // 0: none
+  int most_sessions = 1000;  // of clients
+  int most_sessions_of_client = 100;
   int64_t heartbeat_ms = 0;  // 0: as HeartbeatPolicy has it
   int64_t stop_within_ms = 2000;
   bool json = false;

@@ -1,6 +1,7 @@
 // troupe: runs graphs and shows what there is.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <limits>
 #include <exception>
 #include <new>
 #include <sstream>
@@ -27,7 +28,8 @@ VALUE is a scalar or a nested list, in the type of what is fed: 3, [[1, 2], [3, 
 
 constexpr const char* kServeAbout = R"(Runs the server of one task of a cluster, until SIGINT or SIGTERM.
 
-When it listens, it prints one line. It keeps a connection to each other task, and sees which of them are alive.)";
+When it listens, it prints one line, with its devices. It keeps a connection to each other task, sees which of
+them are alive, and runs steps for them and for sessions of other processes, which name it as their target.)";
 
 // What the current exception says, for a reader who knows nothing of C++.
 std::string ExceptionText() {
@@ -72,13 +74,23 @@ void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) 
                 "Listen at the interface with this address, of this machine alone without --insecure");
   s->add_flag("--insecure", serve->insecure,
               "Allow addresses of other machines, although connections are neither encrypted nor authenticated");
+  s->add_option("--threads", serve->threads, "Threads that compute; 0 = one per hardware thread")
+      ->check(Quiet(CLI::Range(0, 1024)));
+  s->add_option("--memory_limit", serve->memory_limit, "Most bytes that tensors may take; 0 = no limit")
+      ->check(Quiet(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max())));
+  s->add_option("--most_sessions", serve->most_sessions, "Most sessions of clients (1000)")
+      ->check(Quiet(CLI::Range(0, 1000000)));
+  s->add_option("--most_sessions_of_client", serve->most_sessions_of_client, "Most of one client process (100)")
+      ->check(Quiet(CLI::Range(0, 1000000)));
   s->add_option("--heartbeat", serve->heartbeat_ms, "Milliseconds from one heartbeat to the next (200)")
       ->check(Quiet(CLI::Range(10, 60000)));
   s->add_option("--stop_within", serve->stop_within_ms, "Milliseconds in which to say goodbye at the end")
       ->check(Quiet(CLI::Range(0, 600000)));
   s->add_flag("--json", serve->json, "Print the line as a JSON object");
-  CLI::App* a = command("status", "Prints which tasks the server at ADDRESS sees, and whether they are alive.",
-                        [status] { return StatusCommand(*status); });
+  CLI::App* a = command(
+      "status",
+      "Prints devices and sessions of the server at ADDRESS, and which tasks it sees, and whether they are alive.",
+      [status] { return StatusCommand(*status); });
   a->add_option("ADDRESS", status->address, "HOST:PORT of a server")->required();
   a->add_option("--timeout", status->timeout_ms, "Milliseconds to wait for it")->check(Quiet(CLI::Range(1, 600000)));
   a->add_flag("--json", status->json, "Print a JSON object");
@@ -120,6 +132,9 @@ int Run(int argc, char** argv) {
       "Write the fetched tensors to DIR/0.npy, DIR/1.npy, ... in the order of the fetches (bfloat16 as float32)");
   r->add_option("--repeat", run.repeat, "Run so many times more, after a warm-up, and tell the time of one run")
       ->check(Quiet(CLI::Range(1, 1000000000)));
+  r->add_option(
+      "--server", run.server,
+      "Run it in a server of a cluster, troupe://HOST:PORT (or the first that answers of HOST:PORT,HOST:PORT)");
   r->add_option("--threads", run.threads, "Busy threads in all; 0 = one per hardware thread")
       ->check(Quiet(CLI::Range(0, 1024)));
   r->add_option("--timeout", run.timeout_ms, "Deadline of each step in milliseconds; 0 = none")

@@ -258,6 +258,8 @@ int RunCommand(const RunFlags& given) {
   Feeds feeds;
   if (const int code = Load(&flags, &labels, &loaded, &feeds); code != kOk) return code;
   SessionOptions options;
+  options.target = flags.server;
+  options.client_name = "troupe run";
   options.runtime_options.threads = flags.threads;
   options.runtime_options.memory_limit = flags.memory_limit;
   options.operation_timeout_ms = flags.timeout_ms;

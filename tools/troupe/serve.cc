@@ -47,6 +47,29 @@ std::string OthersAsJson(const ServerStatus& s) {
   return text;
 }
 
+std::string DevicesAsJson(const ServerStatus& s) {
+  std::string text;
+  for (const DeviceStatus& d : s.devices) {
+    StrAppend(&text, text.empty() ? "" : ", ", "{\"name\": ", JsonString(d.name), ", \"type\": ", JsonString(d.type),
+              ", \"incarnation\": \"", d.incarnation, "\", \"bytes_in_use\": ", d.memory.bytes_in_use,
+              ", \"bytes_limit\": ", d.memory.bytes_limit, "}");
+  }
+  return text;
+}
+std::string SessionsAsJson(const ServerStatus& s) {
+  std::string text;
+  for (const SessionStatus& each : s.sessions) {
+    StrAppend(&text, text.empty() ? "" : ", ", "{\"client\": ", JsonString(each.client), ", \"calls\": ", each.calls,
+              ", \"since_ms\": ", each.since_ms, "}");
+  }
+  return text;
+}
+std::string DeviceNames(const ServerStatus& s) {
+  std::vector<std::string> names;
+  for (const DeviceStatus& d : s.devices) names.push_back(d.name);
+  return StrJoin(names, ", ");
+}
+
 // A number that needs all 64 bits is a string in JSON, whose readers keep 53.
 std::string HeadAsJson(const ServerStatus& s) {
   return StrCat("\"task\": ", JsonString(s.task.ToString()), ", \"address\": ", JsonString(s.address),
@@ -62,6 +85,10 @@ int ServeCommand(const ServeFlags& flags) {
   options.spec = *std::move(spec);
   options.insecure = flags.insecure;
   options.bind = flags.bind;
+  options.runtime.threads = flags.threads;
+  options.runtime.memory_limit = flags.memory_limit;
+  options.clients.most_sessions = flags.most_sessions;
+  options.clients.most_sessions_of_client = flags.most_sessions_of_client;
   if (flags.heartbeat_ms > 0) {
     const milliseconds interval(flags.heartbeat_ms);
     options.heartbeat.interval = interval;
@@ -82,10 +109,10 @@ int ServeCommand(const ServeFlags& flags) {
   if (!status.ok()) return Complain(kFailed, status.status());
   if (flags.json) {
     Print(StrCat("{", HeadAsJson(*status), ", \"listens_at\": ", JsonString((*server)->listens_at()),
-                 ", \"pid\": ", static_cast<int64_t>(::getpid()), "}\n"));
+                 ", \"devices\": [", DevicesAsJson(*status), "], \"pid\": ", static_cast<int64_t>(::getpid()), "}\n"));
   } else {
     Print(StrCat(status->task.ToString(), " is ready at ", (*server)->listens_at(), ", incarnation ",
-                 status->incarnation, "\n"));
+                 status->incarnation, ", devices ", DeviceNames(*status), "\n"));
   }
   if (const absl::Status printed = FinishPrinting(); !printed.ok()) return Complain(kFailed, printed);
   int signal = 0;
@@ -102,7 +129,8 @@ int StatusCommand(const StatusFlags& flags) {
   if (flags.json) {
     Print(StrCat("{\"task\": ", JsonString(status->task.ToString()), ", \"address\": ", JsonString(status->address),
                  ", \"incarnation\": \"", status->incarnation, "\", \"cluster\": \"", status->cluster,
-                 "\", \"others\": [", OthersAsJson(*status), "]}\n"));
+                 "\", \"devices\": [", DevicesAsJson(*status), "], \"sessions\": [", SessionsAsJson(*status),
+                 "], \"others\": [", OthersAsJson(*status), "]}\n"));
     return kOk;
   }
   Print(StrCat(status->task.ToString(), " at ", status->address, ", incarnation ", status->incarnation, ", sees\n"));
@@ -110,6 +138,14 @@ int StatusCommand(const StatusFlags& flags) {
     Print(StrCat("  ", t.task.ToString(), " at ", t.address, ": ", ToString(t.health), " for ", t.since_ms, " ms",
                  t.incarnation == 0 ? "" : StrCat(", incarnation ", t.incarnation), t.why.empty() ? "" : "; ", t.why,
                  "\n"));
+  }
+  for (const DeviceStatus& d : status->devices) {
+    Print(StrCat("  device ", d.name, " (", d.type, "): ", d.memory.bytes_in_use, " bytes in use",
+                 d.memory.bytes_limit > 0 ? StrCat(" of ", d.memory.bytes_limit) : "", "\n"));
+  }
+  for (const SessionStatus& each : status->sessions) {
+    Print(StrCat("  session of ", each.client.empty() ? "a client without a name" : each.client, " for ", each.since_ms,
+                 " ms, ", each.calls, each.calls == 1 ? " call" : " calls", " under way\n"));
   }
   return kOk;
 }

@@ -1,0 +1,130 @@
+#include "net/session_agent.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using Time = AgentCalls::Time;
+using std::chrono::milliseconds;
+
+class Agent {
+ public:
+  Agent(caf::event_based_actor* self, std::shared_ptr<AgentCalls> calls, std::string server)
+      : self_(self), calls_(std::move(calls)), server_(std::move(server)) {}
+  // However it ends, nobody waits any more.
+  ~Agent() { End(absl::AbortedError("the session's agent ended")); }
+
+  void On(const desk_opened& m) {
+    desk_ = m.desk;
+    lease_ = milliseconds(std::max<int64_t>(1, m.lease_ms));
+    self_->monitor(desk_);
+    heard_ = expected_ = next_beat_ = Now();
+    Look();
+  }
+  void On(call_answer& m) {
+    heard_ = Now();
+    if (const std::shared_ptr<AgentCall> call = calls_->Take(m.call)) call->Answer(std::move(m));
+  }
+  void On(const beat_noted&) { heard_ = Now(); }
+  void On(const call_begun&) { Arm(); }
+  void On(const cancel_begun& m) {
+    if (!desk_) return;
+    self_->send(desk_, cancel_call{m.call});
+    calls_->Hasten(m.call, Now() + milliseconds(500), CancelledByCaller());
+    Arm();
+  }
+  void On(const session_over& m) {
+    desk_ = nullptr;
+    End(Annotate(m.status, server_));
+  }
+  void On(const caf::down_msg& m) {
+    if (!desk_ || m.source != desk_.address()) return;
+    desk_ = nullptr;
+    End(Unavailable(server_, " is gone, and the session with it: ", self_->system().render(m.reason)));
+  }
+  void On(const look_at_calls&) {
+    if (Now() < armed_) return;  // an earlier one has done its work
+    armed_ = Time::max();
+    Look();
+  }
+  void On(const end_agent& m) {
+    if (desk_) self_->send(desk_, close_session{});
+    const auto closed = absl::CancelledError("the session was closed");
+    for (const std::shared_ptr<AgentCall>& call : m.calls) call->Fail(closed);
+    End(closed);
+    self_->quit();
+  }
+
+ private:
+  Time Now() const { return self_->clock().now(); }
+  void Look() {
+    const Time now = Now();
+    for (const AgentCalls::Late& late : calls_->Due(now)) {
+      if (desk_) self_->send(desk_, cancel_call{late.number});
+      late.call->Fail(late.why);
+    }
+    if (!desk_) return Arm();
+    if (const auto slept = now - expected_; slept > lease_ / 4) heard_ = std::min(now, heard_ + slept);
+    if (now - heard_ >= lease_) {
+      self_->send(desk_, close_session{});
+      desk_ = nullptr;
+      return End(Unavailable(server_, " has been silent for ",
+                             std::chrono::duration_cast<milliseconds>(now - heard_).count(),
+                             " ms: the session is given up"));
+    }
+    if (now >= next_beat_) {
+      next_beat_ = now + lease_ / 4;
+      self_->send(desk_, client_beat{});
+    }
+    Arm();
+  }
+  void End(const absl::Status& why) {
+    for (const std::shared_ptr<AgentCall>& call : calls_->End(why)) call->Fail(why);
+  }
+  void Arm() {
+    Time due = calls_->NextDue();
+    if (desk_) due = std::min({due, next_beat_, heard_ + lease_});
+    expected_ = due;
+    if (due >= armed_) return;
+    armed_ = due;
+    const auto in = std::max(Time::duration(0), due - Now());
+    self_->delayed_send(self_, std::chrono::ceil<milliseconds>(in), look_at_calls{});
+  }
+
+  caf::event_based_actor* const self_;
+  const std::shared_ptr<AgentCalls> calls_;
+  const std::string server_;
+  caf::actor desk_;  // null before it is known, and when it is gone
+  milliseconds lease_{0};
+  Time heard_, next_beat_, expected_ = Time::max(), armed_ = Time::max();
+};
+
+struct AgentState {
+  const char* name = "troupe.agent";
+  std::unique_ptr<Agent> agent;
+};
+
+caf::behavior AgentBehavior(caf::stateful_actor<AgentState>* self, const std::shared_ptr<AgentCalls>& calls,
+                            const std::string& server) {
+  self->state.agent = std::make_unique<Agent>(self, calls, server);
+  Agent* const a = self->state.agent.get();
+  self->set_error_handler([](caf::error&) {});
+  self->set_default_handler(caf::drop);
+  self->set_down_handler([a](const caf::down_msg& m) { a->On(m); });
+  return {
+      [a](call_answer& m) { a->On(m); },        [a](const beat_noted& m) { a->On(m); },
+      [a](const call_begun& m) { a->On(m); },   [a](const cancel_begun& m) { a->On(m); },
+      [a](const session_over& m) { a->On(m); }, [a](const look_at_calls& m) { a->On(m); },
+      [a](const desk_opened& m) { a->On(m); },  [a](const end_agent& m) { a->On(m); },
+  };
+}
+
+}  // namespace
+
+caf::actor SpawnAgent(caf::actor_system& system, std::shared_ptr<AgentCalls> calls, std::string server) {
+  return system.spawn<caf::hidden>(AgentBehavior, std::move(calls), std::move(server));
+}
+
+}  // namespace troupe

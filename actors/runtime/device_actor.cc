@@ -206,8 +206,10 @@ void Gather(ContainerActor* self, int64_t id, const snapshot_resources& m) {
   gathered->left = entries.size() + 1;  // and one for this loop
   self->state.waiting.at(id).gathered = gathered;
   const auto one_less = [gathered, id, system = &self->system(), me = caf::actor_cast<caf::actor>(self)](bool in_turn) {
-    std::lock_guard<std::mutex> lock(gathered->mu);
-    if (--gathered->left > 0) return false;
+    {
+      std::lock_guard<std::mutex> lock(gathered->mu);
+      if (--gathered->left > 0) return false;
+    }
     if (!in_turn) SendSurely(*system, me, [&] { return resources_gathered{id}; });
     return true;
   };

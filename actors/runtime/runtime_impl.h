@@ -86,6 +86,8 @@ struct Runtime::Impl {
   // each may be called once more while its session goes.
   std::mutex mu;
   std::map<const void*, std::function<void(caf::mailbox_element_ptr)>> to_session;
+  // Held by a call that restores state, which other threads of the program may wait for.
+  std::mutex restoring;
   // Tells all sessions that a worker, device or container actor died, until each has noted it.
   void TellFailure(const actor_failed& failure);
   // So many times a session has been told, and has not noted it yet.

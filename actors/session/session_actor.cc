@@ -24,7 +24,8 @@ struct Request : public Cancellable {
     if (users_->cancelled()) token.Cancel();
   }
   void End() { users_.reset(); }
-  void OnCancel() override { token.Cancel(); }
+  // Under the lock of the user's token.
+  void OnCancel() override { token.impl()->Cancel(); }
 
   CancellationToken token;
   // CAF answers no request whose promise is merely forgotten.

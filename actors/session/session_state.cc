@@ -171,6 +171,7 @@ absl::Status RestoreState(const Session& session, const StateSnapshot& snapshot,
       return NotFound("'", e.name, "' was saved on device '", e.device, "', which this runtime does not have");
     requests[e.device].entries.push_back({OnDevice(e.container, impl->id), e.name, e.kind, e.tensors});
   }
+  std::vector<std::string> changed;
   const auto ask = [&](bool check) -> absl::Status {
     for (auto& [device, request] : requests) {
       const caf::actor actor = runtime.directory->Find("container:" + device);
@@ -179,12 +180,20 @@ absl::Status RestoreState(const Session& session, const StateSnapshot& snapshot,
       TROUPE_ASSIGN_OR_RETURN(const resources_restored reply,
                               Ask<resources_restored>(*runtime.system, actor, request, impl->options.wire_messages));
       TROUPE_RETURN_IF_ERROR(reply.status);
+      if (!check) changed.push_back(device);
     }
     return absl::OkStatus();
   };
+  // What another call restores between the check and the change might no longer fit.
+  const std::lock_guard<std::mutex> one(runtime.restoring);
   // Nothing is changed on one device when another refuses. Of one its actor sees to that.
   if (only_check || requests.size() > 1) TROUPE_RETURN_IF_ERROR(ask(true));
-  return only_check ? absl::OkStatus() : ask(false);
+  if (only_check) return absl::OkStatus();
+  absl::Status s = ask(false);
+  if (s.ok() || changed.empty()) return s;
+  // A step, or a death, has come in between.
+  return Annotate(s, StrCat("after the check and the state of ", StrJoin(changed, ", "),
+                            " had been replaced, that of the others not"));
 }
 
 }  // namespace troupe

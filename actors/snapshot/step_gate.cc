@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "actors/threads/actor_thread.h"
-#include "actors/threads/no_memory.h"
 
 namespace troupe {
 namespace {
@@ -61,8 +60,7 @@ class StepGate::Call : public WatchedCall, public Cancellable, public std::enabl
       if (begin_ == nullptr) return;
       cancelled_ = true;
     }
-    const std::shared_ptr<Call> me = weak_from_this().lock();
-    if (me != nullptr) UntilMemoryAllows([&] { watch_->Add(me, SteadyTime::min()); });
+    if (std::shared_ptr<Call> me = weak_from_this().lock()) watch_->Add(std::move(me), SteadyTime::min());
   }
 
  private:

@@ -22,6 +22,9 @@ std::atomic<int64_t> next_step_id{1};
 // Made when the library is loaded, since memory may be lacking when they are needed; never
 // destroyed, since threads may still run at exit.
 const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+const absl::Status& kNotTakenBack = *new absl::Status(DataLoss(
+    "the step failed its check for NaN and infinities, and no memory was left to take back all of its updates: "
+    "some variables may have what it gave them"));
 const absl::Status& kSessionClosed = *new absl::Status(Cancelled("the session was closed"));
 
 }  // namespace
@@ -166,7 +169,9 @@ void ExecutorSet::EndNumerics() {
   try {
     numerics->log->UndoAll();
   } catch (const std::bad_alloc&) {
-    spdlog::error("no memory is left to take back the updates of a step that failed its check");
+    // Not what the check said: that the variables keep what they had.
+    TakeError().IgnoreError();
+    SetError(kNotTakenBack);
   }
 }
 

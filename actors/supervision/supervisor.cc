@@ -24,13 +24,25 @@ std::chrono::milliseconds RestartDecision::OnFailure(Time now) {
 
 void Directory::Set(const std::string& name, caf::actor actor, uint64_t incarnation) {
   std::lock_guard<std::mutex> lock(mu_);
+  const bool arrives = !!actor;
   actors_[name] = {std::move(actor), incarnation};
+  if (!arrives) return;
   if (!lost_.empty()) lost_.erase(name);
+  ++arrivals_;
+  arrived_.notify_all();
 }
 void Directory::Lose(const std::string& name, absl::Status why) {
   std::lock_guard<std::mutex> lock(mu_);
   actors_.erase(name);
   lost_[name] = std::move(why);
+}
+uint64_t Directory::arrivals() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return arrivals_;
+}
+bool Directory::WaitForArrival(uint64_t seen, std::chrono::steady_clock::time_point limit) const {
+  std::unique_lock<std::mutex> lock(mu_);
+  return arrived_.wait_until(lock, limit, [&] { return arrivals_ > seen; });
 }
 caf::actor Directory::Find(const std::string& name) const {
   std::lock_guard<std::mutex> lock(mu_);
@@ -193,10 +205,18 @@ void Children::OnRestart(caf::event_based_actor* self, uint64_t number) {
 }
 
 void Children::StopAll() {
-  std::lock_guard<std::mutex> lock(mu_);
-  for (auto& [number, c] : children_) {
-    if (c.actor) StopSurely(c.actor->home_system(), c.actor);
-    directory_->Set(c.spec.name, nullptr, c.incarnation);
+  // One after the other, each told without the lock: that may have to wait for memory.
+  for (uint64_t after = 0;;) {
+    caf::actor actor;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      const auto it = children_.upper_bound(after);
+      if (it == children_.end()) return;
+      after = it->first;
+      actor = it->second.actor;
+      directory_->Set(it->second.spec.name, nullptr, it->second.incarnation);
+    }
+    if (actor) StopSurely(actor->home_system(), actor);
   }
 }
 

@@ -59,6 +59,7 @@
 
 #include <caf/all.hpp>
 #include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -150,9 +151,16 @@ class Directory {
   uint64_t Incarnation(const std::string& name) const;
   void Forget(const std::string& name);
   size_t size() const;
+  // How many actors have come so far, first ones and those that took the place of dead ones.
+  uint64_t arrivals() const;
+  // For a thread that may wait: until there are more arrivals than `seen`. False: `limit` came
+  // first.
+  bool WaitForArrival(uint64_t seen, std::chrono::steady_clock::time_point limit) const;
 
  private:
   mutable std::mutex mu_;
+  mutable std::condition_variable arrived_;
+  uint64_t arrivals_ = 0;
   std::map<std::string, std::pair<caf::actor, uint64_t>> actors_;
   std::map<std::string, std::string> given_up_;
   std::map<std::string, absl::Status> lost_;

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <thread>
 
 #include <spdlog/spdlog.h>
 
+#include "actors/runtime/runtime_impl.h"
 #include "actors/threads/aside.h"
 #include "actors/watch/call_wait.h"
 #include "troupe/files.h"
@@ -206,20 +207,27 @@ absl::Status CheckpointSaverHook::SessionEnded() {
   const bool known = absl::IsAborted(s) || absl::IsUnavailable(s) || absl::IsCancelled(s);
   return known ? absl::OkStatus() : s;
 }
-// Nobody makes a session again after this, so what is cut off by a death is done again: with their
-// pauses for some five seconds, in which a supervisor restarts what has died.
+// Nobody makes a session again after this, so what is cut off by a death is done again for some
+// five seconds: whenever an actor has taken the place of a dead one, and after pauses, since others
+// than actors may be cut off, too.
 absl::Status CheckpointSaverHook::End(Session& session) {
-  constexpr int kTries = 9;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point until = Clock::now() + std::chrono::seconds(5);
+  const Directory& directory = *session.runtime()->impl()->directory;
   const auto cut_off = [](const absl::Status& s) { return absl::IsAborted(s) || absl::IsUnavailable(s); };
   saver_->WaitForSaves();
   absl::Status last = saves_->Take();
   if (!last.ok() && !cut_off(last)) return last;
-  for (int tries = 0;; ++tries) {
+  bool lost = !last.ok();  // the save of the step that was due last
+  for (std::chrono::milliseconds pause(10);; pause *= 2) {
+    const uint64_t seen = directory.arrivals();
     const absl::StatusOr<int64_t> step = StepNow(session, global_step_);
-    if (step.ok() && last.ok() && timer_.last_step() == *step) return last;
+    if (step.ok() && !lost && timer_.last_step() == *step) return absl::OkStatus();
     last = step.ok() ? Save(session, *step, true) : step.status();
-    if (last.ok() || !cut_off(last) || tries == kTries) return last;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10) * (1 << tries));
+    lost |= step.ok();
+    const Clock::time_point now = Clock::now();
+    if (last.ok() || !cut_off(last) || now >= until) return last;
+    directory.WaitForArrival(seen, std::min(until, now + pause));
   }
 }
 

@@ -183,6 +183,7 @@ class RunnersOfGraph : public Companions {
     coordinator_.RequestStop();
     return coordinator_.Join();
   }
+  bool MayBeCutOffAtEnd() const override { return true; }
 
  private:
   Coordinator coordinator_;
@@ -209,12 +210,14 @@ struct MonitoredSession::Impl {
   }
 
   // The first error of those that worked beside the steps. `at_end`: there will be no further step,
-  // so it is no error that a death has cut off those who fill the queues.
+  // so it is no error that a death has cut off those who fill the queues; unless a step has met the
+  // end of the input, for which the death may be the reason.
   absl::Status StopCompanions(bool at_end = false) {
     absl::Status first;
     for (auto& c : companions) {
       const absl::Status s = Guarded("Companions::Stop", [&] { return c->Stop(); });
-      if (at_end && IsRecoverable(s) && dynamic_cast<const RunnersOfGraph*>(c.get()) != nullptr) {
+      const bool cut_off = at_end && failed.ok() && IsRecoverable(s);
+      if (cut_off && StopsOrThrows("Companions::MayBeCutOffAtEnd", [&] { return c->MayBeCutOffAtEnd(); })) {
         spdlog::warn("queue runners were cut off at the end of a monitored session: {}", s.ToString());
       } else {
         first.Update(s);

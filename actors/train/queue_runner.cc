@@ -74,13 +74,27 @@ class Runner : public std::enable_shared_from_this<Runner> {
     request->WhenAnswered([self = shared_from_this(), r = request.get(), i] { self->Do(*r, i); });
     mailbox_->Send({StateLetter::Kind::kAsk, request});
   }
+  // What the machine asks for.
+  struct Next {
+    bool again = false, close = false, cancel = false, leave = false;
+    std::chrono::milliseconds pause{0};
+  };
   void Do(const RunnerRequest& r, size_t i) {
     if (!r.status().ok()) return Leave();  // its actor is gone for good, and with it the runtime
-    if (!r.failure.ok()) coordinator_->Stop(r.failure);
-    if (r.again) Enqueue(i);
-    if (r.close) RunIfAny(close_, Kind::kCloseEnded, r.pause);
-    if (r.cancel) RunIfAny(cancel_, Kind::kCancelEnded, r.pause);
-    if (r.leave) Leave();
+    const Next next{r.again, r.close, r.cancel, r.leave, r.pause};
+    if (r.failure.ok()) return Do(next, i);
+    // When the coordinator knows it: a step that finds the queue cancelled asks there for the
+    // cause, and would take it for the end of the input. Its actor may be down.
+    const auto stop = std::make_shared<CoordinatorRequest>(CoordinatorRequest::Kind::kStop);
+    stop->why = r.failure;
+    stop->WhenAnswered([self = shared_from_this(), next, i] { self->Do(next, i); });
+    coordinator_->Ask(stop);
+  }
+  void Do(const Next& next, size_t i) {
+    if (next.again) Enqueue(i);
+    if (next.close) RunIfAny(close_, Kind::kCloseEnded, next.pause);
+    if (next.cancel) RunIfAny(cancel_, Kind::kCancelEnded, next.pause);
+    if (next.leave) Leave();
   }
   void RunIfAny(const Callable& op, Kind ended, std::chrono::milliseconds pause) {
     if (!op.valid()) return Tell(std::make_shared<RunnerRequest>(ended), 0);

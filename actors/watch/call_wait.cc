@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/step/cancel_later.h"
+#include "actors/threads/no_memory.h"
 
 namespace troupe {
 
@@ -22,11 +23,17 @@ bool CancellationToken::cancelled() const {
   return impl_->cancelled;
 }
 void CancellationToken::Cancel() {
-  const CancelLater later;
-  std::lock_guard<std::mutex> lock(impl_->mu);
-  impl_->cancelled = true;
+  // Without memory for an entry this waits, but not under the lock: calls that end leave the list.
+  UntilMemoryAllows([this] {
+    const CancelLater later;
+    impl_->Cancel();
+  });
+}
+void CancellationToken::Impl::Cancel() {
+  std::lock_guard<std::mutex> lock(mu);
+  cancelled = true;
   // Under the lock: an entry leaves the list before it goes.
-  for (Cancellable* entry : impl_->entries) entry->OnCancel();
+  for (Cancellable* entry : entries) entry->OnCancel();
 }
 
 Cancellation::Cancellation(const CancellationToken* token, Cancellable* what)

@@ -43,7 +43,7 @@ struct Deadline {
 class Cancellable {
  public:
   // Called on the thread that cancels, under the token's lock. Must neither block nor call users'
-  // code.
+  // code. One that throws std::bad_alloc is called again, and so are others, until all have heard.
   virtual void OnCancel() = 0;
 
  protected:
@@ -51,6 +51,9 @@ class Cancellable {
 };
 
 struct CancellationToken::Impl {
+  // Tells all. Throws std::bad_alloc, after which it is to be called again; not by who holds locks.
+  void Cancel();
+
   std::mutex mu;
   bool cancelled = false;
   std::vector<Cancellable*> entries;

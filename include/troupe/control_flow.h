@@ -60,6 +60,10 @@ using BranchType = std::remove_cvref_t<std::invoke_result_t<F, const Scope&>>;
 template <class F>
 BranchFn MakeBranch(F fn) {
   using R = BranchType<F>;
+  // Of what may be null: a pointer to a function, a std::function.
+  if constexpr (std::is_pointer_v<F> || requires { fn.operator bool(); }) {
+    if (!fn) return nullptr;
+  }
   return [fn = std::move(fn)](const Scope& s) -> BranchResult {
     if constexpr (std::is_base_of_v<Output, R>) {
       return {{static_cast<const Output&>(fn(s))}, Operation()};

@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-// `by` takes the place of `same`; null: nobody does. NOT_FOUND, and nothing is changed, when another
-// object or none stands there; else also what TakePlaceOf says.
+// `by` takes the place of `same`; null: nobody does. NOT_FOUND, and nothing is changed, when
+// another object or none stands there; else also what TakePlaceOf says.
 absl::Status ReplaceIfSame(ResourceContainers* containers, const std::string& container, const std::string& name,
                            const Resource* same, std::shared_ptr<Resource> by);
 inline absl::Status DeleteIfSame(ResourceContainers* containers, const std::string& container, const std::string& name,

@@ -207,11 +207,17 @@ void Wait(SlotTicket* ticket) {
   std::mutex mu;
   std::condition_variable come;
   bool admitted = false;
-  ticket->WhenAdmitted([&] {
-    std::lock_guard<std::mutex> lock(mu);
-    admitted = true;
-    come.notify_one();
-  });
+  try {
+    ticket->WhenAdmitted([&] {
+      std::lock_guard<std::mutex> lock(mu);
+      admitted = true;
+      come.notify_one();
+    });
+  } catch (...) {
+    // Without memory for the function. The slot would stay the ticket's.
+    ticket->GiveUp();
+    throw;
+  }
   std::unique_lock<std::mutex> lock(mu);
   come.wait(lock, [&] { return admitted; });
 }

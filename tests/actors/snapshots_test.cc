@@ -18,6 +18,7 @@
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
 #include "troupe/queues.h"
+#include "troupe/resource_state.h"
 #include "troupe/shape_inference.h"
 #include "troupe/train/adam.h"
 
@@ -319,6 +320,46 @@ BOOST_AUTO_TEST_CASE(what_one_device_refuses_is_restored_on_none) {
   }
   TROUPE_REQUIRE_OK(session->RestoreState(good));
   BOOST_TEST(values() == "1 1 1 ");
+}
+
+// A resource that can be made so many times.
+std::atomic<int> fragile_left{0};
+class Fragile : public Resource {
+ public:
+  std::string DebugString() const override { return "fragile"; }
+};
+const ResourceKind fragile_kind("fragile", [](const std::string&, const ResourceState&) {
+  if (fragile_left.fetch_sub(1) > 0) return absl::StatusOr<std::shared_ptr<Resource>>(std::make_shared<Fragile>());
+  return absl::StatusOr<std::shared_ptr<Resource>>(absl::InternalError("it broke"));
+});
+
+BOOST_AUTO_TEST_CASE(what_breaks_between_check_and_change_says_what_was_changed) {
+  Scope root = Scope::NewRootScope();
+  const Variable v(root.WithOpName("v").WithDevice("/device:CPU:0"), Const(root, {1.0f, 2.0f}));
+  const Operation init = GlobalVariablesInitializer(root.WithOpName("init"));
+  SessionOptions options;
+  options.runtime_options = {.threads = 1, .cpu_devices = 3};
+  auto session = NewSession(root, options);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {init.name()}, nullptr));
+  StateSnapshot snapshot = SnapshotOf(*session);
+  BOOST_REQUIRE(snapshot.entries.size() == 1u);
+  StateSnapshot::Entry fragile = snapshot.entries[0];
+  fragile.device.back() = '1';
+  fragile.name = "vase";
+  fragile.kind = "fragile";
+  fragile.tensors.clear();
+  snapshot.entries.push_back(fragile);
+  TROUPE_REQUIRE_OK(session->Set(v, Tensor::Vector<float>({7, 8})));
+  fragile_left = 0;
+  absl::Status s = session->RestoreState(snapshot);
+  BOOST_TEST(s.message().find("had been replaced") == s.message().npos, s);
+  BOOST_TEST(session->Get(v).value().data<float>()[0] == 7);
+  fragile_left = 1;  // the check's
+  s = session->RestoreState(snapshot);
+  CheckFails(s, absl::StatusCode::kInternal, {"'vase'", "it broke", "CPU:0 had been replaced, that of the others not"});
+  BOOST_TEST(session->Get(v).value().data<float>()[0] == 1);
+  fragile_left = 2;
+  TROUPE_REQUIRE_OK(session->RestoreState(snapshot));
 }
 
 // The numbers of an environment of the program's own.

@@ -311,6 +311,46 @@ BOOST_AUTO_TEST_CASE(empty_handles_are_errors) {
   BOOST_TEST(!Variable().is_resource());
 }
 
+BOOST_AUTO_TEST_CASE(null_functions_are_errors) {
+  Output (*const no_branch)(const Scope&) = nullptr;
+  Operation (*const no_operation)(const Scope&) = nullptr;
+  Output (*const no_cond)(const Scope&, const Output&) = nullptr;
+  OutputList (*const no_body)(const Scope&, const OutputList&) = nullptr;
+  OutputList (*const no_case)(const Scope&) = nullptr;
+  OutputList (*const no_fold)(const Scope&, const OutputList&, const OutputList&) = nullptr;
+  const auto one = [](const Scope& b) { return Const(b, 1); };
+  const std::vector<std::pair<const char*, std::function<void(const Scope&)>>> builds = {
+      {"Cond: the true branch has no function", [&](const Scope& s) { Cond(s, Const(s, true), no_branch, one); }},
+      {"Cond: the false branch has no function", [&](const Scope& s) { Cond(s, Const(s, true), one, no_branch); }},
+      {"Cond: the true branch has no function",
+       [&](const Scope& s) { Cond(s, Const(s, true), no_operation, no_operation); }},
+      {"Cond: the false branch has no function",
+       [&](const Scope& s) { Cond(s, Const(s, true), one, std::function<Output(const Scope&)>()); }},
+      {"While: the condition has no function", [&](const Scope& s) { While(s, Feed(s, "x"), no_cond, no_cond); }},
+      {"While: the body has no function",
+       [&](const Scope& s) {
+         While(
+             s, {0}, [](const Scope&, const OutputList& v) { return v[0] < 3; }, no_body);
+       }},
+      {"Case: branch 0 has no function",
+       [&](const Scope& s) {
+         Case(s, {{Const(s, true), no_case}}, no_case);
+       }},
+      {"there is no function for the rows",
+       [&](const Scope& s) { Map(s, OutputList{Feed(s, "x", DType::kFloat, {4})}, no_body); }},
+      {"there is no function for the rows",
+       [&](const Scope& s) { Fold(s, OutputList{Feed(s, "x", DType::kFloat, {4})}, {0}, no_fold); }},
+      {"there is no function for the rows",
+       [&](const Scope& s) { Scan(s, OutputList{Feed(s, "x", DType::kFloat, {4})}, {0}, no_fold); }},
+  };
+  for (const auto& [says, build] : builds) {
+    const Scope s = Scope::NewRootScope();
+    build(s);
+    BOOST_TEST((s.status().code() == absl::StatusCode::kInvalidArgument), s.status());
+    Has(s.status(), says);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_scope_that_was_moved_from_is_a_scope) {
   Scope first = Scope::NewRootScope();
   const Scope second = std::move(first);

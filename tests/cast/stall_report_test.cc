@@ -4,6 +4,7 @@
 #include <regex>
 #include <thread>
 
+#include "actors/watch/stall_report.h"
 #include "kernels/state/variable_slot.h"
 #include "tests/cast/play.h"
 #include "troupe/shape_inference.h"
@@ -138,6 +139,15 @@ struct Hanging : Play {
   }
   std::vector<std::string> reports;
 };
+
+// Whoever asks may hold a lock that the answer takes.
+BOOST_AUTO_TEST_CASE(a_question_to_nobody_is_not_asked) {
+  bool answered = false;
+  const auto question = std::make_shared<StepQuestion>(std::vector<std::shared_ptr<Executor>>());
+  BOOST_TEST(!question->Ask(nullptr, [&](const std::shared_ptr<StepQuestion>&) { answered = true; }));
+  BOOST_TEST(!answered);
+  BOOST_TEST(question->Lines().empty());
+}
 
 BOOST_AUTO_TEST_CASE(an_asynchronous_kernel_that_does_not_end) {
   Hanging p;

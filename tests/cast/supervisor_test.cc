@@ -1,6 +1,10 @@
 // The supervisor: every numbered edge of supervisor.h on the stage's clock, and what the runtime's
 // own children mean to steps.
 #include "actors/supervision/supervisor.h"
+
+#include <future>
+#include <thread>
+
 #include "tests/cast/play.h"
 
 namespace troupe {
@@ -88,6 +92,26 @@ supervisor <- restart_child | spawn a2; restarted a2;
 child2 <- init | )");
   BOOST_TEST(f.directory->Incarnation("a") == 2u);
   BOOST_TEST((f.directory->Find("a") && f.directory->Find("a") != first));
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_hears_that_an_actor_has_come_in_the_place_of_a_dead_one) {
+  Family f(Policy());
+  const Directory& directory = *f.directory;
+  const uint64_t seen = directory.arrivals();
+  const auto soon = [] { return std::chrono::steady_clock::now() + 1ms; };
+  BOOST_TEST(seen > 0);
+  BOOST_TEST(directory.WaitForArrival(seen - 1, soon()));
+  f.stage.Kill(directory.Find("a"));
+  f.stage.Play();
+  BOOST_TEST(!directory.Find("a"));
+  BOOST_TEST(!directory.WaitForArrival(seen, soon()));  // a death is none
+  std::promise<bool> heard;
+  std::thread waits([&] { heard.set_value(directory.WaitForArrival(seen, std::chrono::steady_clock::now() + 60s)); });
+  f.stage.Advance(10ms);
+  f.stage.Play();
+  BOOST_TEST(!!directory.Find("a"));
+  BOOST_TEST(heard.get_future().get());
+  waits.join();
 }
 
 BOOST_AUTO_TEST_CASE(edge_2_a_child_that_stops_by_itself_is_forgotten) {

@@ -2,6 +2,8 @@
 // off does it again after a pause, which is the clock's: no thread sleeps meanwhile.
 #include <optional>
 
+#include "actors/state/state_actors.h"
+#include "actors/train/coordinator_impl.h"
 #include "tests/cast/stage.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
@@ -67,6 +69,58 @@ BOOST_AUTO_TEST_CASE(a_runner_has_no_deadline_and_its_pauses_are_the_clocks) {
   BOOST_TEST(after(1ms) == 3);
   BOOST_TEST(!stage.clock()->IsSet());
   stage.Inline([&] { TROUPE_REQUIRE_OK(coordinator->Join()); });
+  stage.Inline([&] {
+    coordinator.reset();
+    session = nullptr;
+  });
+}
+
+train::Coordinator* asked = nullptr;
+int cancels = 0, cancels_without_a_cause = 0;
+TROUPE_OP("QueueDies").Stateful().NotDifferentiable("a test's").Doc("Fails as a step that a death cuts off.");
+absl::Status Dies(KernelContext&) { return absl::AbortedError("died"); }
+TROUPE_KERNEL("QueueDies").Device("CPU").Function<Dies>();
+TROUPE_OP("QueueCancels").Stateful().NotDifferentiable("a test's").Doc("Looks whether the coordinator has stopped.");
+absl::Status Cancels(KernelContext&) {
+  ++cancels;
+  cancels_without_a_cause += !asked->ShouldStop();
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("QueueCancels").Device("CPU").Function<Cancels>();
+
+// A step that finds the queue cancelled, and no error at the coordinator, would take that for the
+// end of the input.
+BOOST_AUTO_TEST_CASE(a_runner_cancels_its_queue_when_the_coordinator_knows_why) {
+  Stage stage;
+  const Scope root = Scope::NewRootScope();
+  BOOST_REQUIRE(NodeBuilder(root.graph(), "put", "QueueDies").Build().ok());
+  BOOST_REQUIRE(NodeBuilder(root.graph(), "cancel", "QueueCancels").Build().ok());
+  std::unique_ptr<Session> session;
+  std::optional<train::Coordinator> coordinator;
+  stage.Inline([&] {
+    SessionOptions options{.lend_thread_us = 0};
+    options.runtime = StartRuntimeIn(stage.system(), {.threads = 1}, stage.clock(), {}).value();
+    session = Session::Create(options).value();
+    TROUPE_REQUIRE_OK(session->Extend(*root.graph()));
+    coordinator.emplace(*session);
+  });
+  asked = &*coordinator;
+  stage.Inline([&] { stage.Kill(StateActorOf(*coordinator->impl()->mailbox)); });
+  QueueRunner runner;
+  runner.queue = "q";
+  runner.enqueue_ops = {"put"};
+  runner.cancel_op = "cancel";
+  runner.queue_closed = {absl::StatusCode::kOutOfRange};
+  stage.Inline(
+      [&] { TROUPE_REQUIRE_OK(train::StartQueueRunners(*session, *coordinator, std::vector<QueueRunner>{runner})); });
+  BOOST_TEST(!coordinator->ShouldStop());
+  BOOST_TEST(cancels == 0);
+  // The coordinator's next actor.
+  for (int i = 0; i < 10; ++i) stage.Inline([&] { stage.Advance(10ms); });
+  BOOST_TEST(coordinator->ShouldStop());
+  BOOST_TEST(cancels == 1);
+  BOOST_TEST(cancels_without_a_cause == 0);
+  stage.Inline([&] { BOOST_TEST(absl::IsAborted(coordinator->Join())); });
   stage.Inline([&] {
     coordinator.reset();
     session = nullptr;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "kernels/numerics_check.h"
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
@@ -124,6 +125,23 @@ BOOST_FIXTURE_TEST_CASE(an_update_that_was_refused_is_no_change, TakenBack) {
   BOOST_TEST(!slot.Update([](Tensor&) { return absl::InvalidArgumentError("no"); }).ok());
   TakeBack(change);
   BOOST_TEST(value() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(one_update_that_cannot_be_taken_back_keeps_no_other_from_it) {
+  UpdateLog log;
+  std::string undone;
+  BOOST_TEST(log.Add([&] { undone += 'a'; }));
+  BOOST_TEST(log.Add([] { throw std::bad_alloc(); }));
+  BOOST_TEST(log.Add([&] { undone += 'c'; }));
+  BOOST_TEST(!log.failed());
+  BOOST_TEST(log.Fail());
+  BOOST_TEST(!log.Fail());  // the first alone
+  BOOST_TEST(log.failed());
+  BOOST_CHECK_THROW(log.UndoAll(), std::bad_alloc);
+  BOOST_TEST(undone == "ca");
+  BOOST_TEST(!log.Add([&] { undone += 'd'; }));
+  log.UndoAll();
+  BOOST_TEST(undone == "ca");
 }
 
 BOOST_AUTO_TEST_CASE(eight_threads_add_and_no_update_is_lost) {

@@ -131,6 +131,9 @@ class Companions {
   virtual bool should_stop() const = 0;
   // Tells them to end, waits, and returns the first error. Called once, before the session closes.
   virtual absl::Status Stop() = 0;
+  // True when it is no error that a death has cut them off after the last step: they only prepared
+  // steps that will not come.
+  virtual bool MayBeCutOffAtEnd() const { return false; }
 };
 using StartCompanions = std::function<absl::StatusOr<std::unique_ptr<Companions>>(Session&)>;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "actors/signature/remote_plan.h"
 #include "actors/step/blocking_step.h"
 #include "actors/step/cancel_later.h"
 
@@ -83,6 +84,12 @@ void Signature::Leased(const std::function<void(ExecutorSet*, bool)>& each) {
   for (ExecutorSet* set : all_) {
     if (!free.contains(set)) each(set, set->running());
   }
+}
+
+bool Signature::HasPartsAt(std::string_view task) const {
+  if (remote == nullptr) return false;
+  return std::any_of(remote->tasks.begin(), remote->tasks.end(),
+                     [&](const auto& t) { return remote->NameOf(t) == task; });
 }
 
 std::string Signature::Describe() const {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "actors/executor/step_state.h"
+#include "actors/wire/remote_messages.h"
 #include "actors/wire/session_messages.h"
 #include "troupe/actors.h"
 
@@ -171,6 +172,14 @@ CAF_ADD_TYPE_ID(troupe_cast, (troupe::compile_reply))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::withdraw_compile))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::close_request))
 CAF_ADD_TYPE_ID(troupe_cast, (troupe::close_reply))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::link_graph))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::drop_graph))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::run_parts))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::parts_done))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::part_letter))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::step_letter))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::to_container))
+CAF_ADD_TYPE_ID(troupe_cast, (troupe::settle_step))
 CAF_END_TYPE_ID_BLOCK(troupe_cast)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::token_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::state_letter)

@@ -1,5 +1,7 @@
 #include "actors/runtime/remote_tasks.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "actors/messages/messages.h"
@@ -33,13 +35,16 @@ void RemoteTasks::Came(RemoteTask task) {
   } else if (before.worker) {
     WorkerEnds(task.name, before.worker.address());
   }
+  std::vector<std::function<void(const caf::actor&)>> later;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (left_) return;
+    later.swap(it->second.later);
     it->second = {task.incarnation, task.worker};
     directory_->Set(WorkerName(task.name), task.worker, task.incarnation);
   }
-  if (came_) came_(task);
+  for (const auto& send : later) send(task.worker);
+  if (came_) came_(task);  // a test's
   // Of an actor elsewhere this is called when it has ended there, and when the connection has.
   task.worker->attach_functor([weak = weak_from_this(), name = task.name, worker = task.worker.address()] {
     if (const auto self = weak.lock()) self->WorkerEnds(name, worker);
@@ -58,7 +63,7 @@ void RemoteTasks::TaskGoes(const std::string& name, uint64_t incarnation, const 
     e = {};
     directory_->Lose(WorkerName(name), why);
   }
-  went_(gone, why, false);
+  TellWent(gone, why, false);
 }
 
 void RemoteTasks::WorkerEnds(const std::string& name, const caf::actor_addr& worker) {
@@ -73,7 +78,18 @@ void RemoteTasks::WorkerEnds(const std::string& name, const caf::actor_addr& wor
     gone.worker = std::exchange(e.worker, nullptr);
     directory_->Lose(WorkerName(name), why);
   }
-  went_(gone, why, true);
+  TellWent(gone, why, true);
+}
+
+void RemoteTasks::TellWent(const RemoteTask& task, const absl::Status& why, bool worker_only) {
+  telling_.fetch_add(1);
+  if (!ended_.load()) went_(task, why, worker_only);
+  telling_.fetch_sub(1);
+}
+
+void RemoteTasks::End() {
+  ended_.store(true);
+  while (telling_.load() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void RemoteTasks::Leave(const absl::Status& why) {
@@ -93,6 +109,21 @@ RemoteTask RemoteTasks::Find(const std::string& name) const {
   if (it == tasks_.end()) return {name, 0, nullptr};
   std::lock_guard<std::mutex> lock(mu_);
   return {name, it->second.incarnation, it->second.worker};
+}
+
+void RemoteTasks::WhenThere(const std::string& name, uint64_t incarnation,
+                            std::function<void(const caf::actor&)> send) {
+  const auto it = tasks_.find(name);
+  if (it == tasks_.end()) return;
+  caf::actor worker;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    Entry& e = it->second;
+    if (e.incarnation != incarnation || incarnation == 0) return;
+    worker = e.worker;
+    if (!worker) e.later.push_back(send);
+  }
+  if (worker) send(worker);
 }
 
 bool RemoteTasks::Lives(uint64_t incarnation) const {

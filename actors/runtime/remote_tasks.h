@@ -19,13 +19,13 @@
 //                                                            5 as 4, except for what it has here as a master  absent
 //   any      TaskWent, another incarnation                   6 nothing                            as before
 //
-// A worker that dies is restarted in its process, which stays the same incarnation: its runtime tells
-// of the next one (WatchWorkers), and whoever connects processes calls TaskCame with that. Both ends
-// are to be told before one of them runs steps on the other.
+// A worker that dies is restarted in its process, which stays the same incarnation: its runtime
+// tells of the next one (WatchWorkers), and whoever connects processes calls TaskCame with that.
+// Both ends are to be told before one of them runs steps on the other.
 //
 // Thread rule: all functions may be called from any thread.
 //
-// Tests of the edges, tests/cast/remote_tasks_test.cc:
+// Tests of the edges, tests/remote/tasks_test.cc:
 //   1, 2, 6  edges_1_and_2_and_6_a_task_that_comes_is_there_once
 //   3        edge_3_a_task_that_comes_anew_has_gone_before
 //   4        edge_4_a_task_that_went_is_down_for_the_reason_given
@@ -34,6 +34,7 @@
 #define TROUPE_ACTORS_RUNTIME_REMOTE_TASKS_H_
 
 #include <caf/all.hpp>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -59,8 +60,8 @@ struct ClusterOptions {
   uint64_t incarnation = 0;               // of this process, as the others know it; 0: one by chance
 };
 
-// As StartRuntimeIn of troupe/actors.h, for a process of a cluster. INVALID_ARGUMENT also for names of
-// tasks that are none.
+// As StartRuntimeIn of troupe/actors.h, for a process of a cluster. INVALID_ARGUMENT also for names
+// of tasks that are none.
 absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& system, const RuntimeOptions& options,
                                                         const ClusterOptions& cluster);
 
@@ -73,13 +74,14 @@ void LeaveCluster(Runtime& runtime);
 // The handle that other processes get of one of this runtime's own tasks. Null while it is being
 // restarted, and for a task that the runtime is not.
 caf::actor WorkerOf(const Runtime& runtime, const std::string& task);
-// `changed` is called with the next incarnation of a worker, on a thread of the actor system; it must
-// not block. Null: nobody watches any more, and no call is under way on return.
+// `changed` is called with the next incarnation of a worker, on a thread of the actor system; it
+// must not block. Null: nobody watches any more, and no call is under way on return.
 void WatchWorkers(Runtime& runtime, std::function<void(const std::string& task, const caf::actor& worker)> changed);
 // Of this process.
 uint64_t IncarnationOf(const Runtime& runtime);
 
-// Lets the messages of the cast pass between processes. To be called before the actor system is made.
+// Lets the messages of the cast pass between processes. To be called before the actor system is
+// made.
 void AddCastMessageTypes(caf::actor_system_config* config);
 
 // The remote tasks that a runtime knows, without the runtime.
@@ -97,8 +99,13 @@ class RemoteTasks : public std::enable_shared_from_this<RemoteTasks> {
   void TaskGoes(const std::string& name, uint64_t incarnation, const absl::Status& why);
   // From now on none comes.
   void Leave(const absl::Status& why);
+  // The runtime ends: `went` is not called any more, nor under way on return.
+  void End();
   // The task as it is there now; without a worker when it is not.
   RemoteTask Find(const std::string& name) const;
+  // Calls `send` with the task's worker: now, or when it is there again in the same incarnation.
+  // Never when the process has gone, which has forgotten what it would be told.
+  void WhenThere(const std::string& name, uint64_t incarnation, std::function<void(const caf::actor&)> send);
   // Whether this incarnation of any task's process is there.
   bool Lives(uint64_t incarnation) const;
 
@@ -106,8 +113,10 @@ class RemoteTasks : public std::enable_shared_from_this<RemoteTasks> {
   struct Entry {
     uint64_t incarnation = 0;  // 0: the process is not there
     caf::actor worker;
+    std::vector<std::function<void(const caf::actor&)>> later = {};  // WhenThere
   };
   void WorkerEnds(const std::string& name, const caf::actor_addr& worker);
+  void TellWent(const RemoteTask& task, const absl::Status& why, bool worker_only);
 
   const std::vector<std::string> names_;
   const std::shared_ptr<Directory> directory_;
@@ -116,6 +125,8 @@ class RemoteTasks : public std::enable_shared_from_this<RemoteTasks> {
   mutable std::mutex mu_;  // guards the values of tasks_, and left_
   std::map<std::string, Entry> tasks_;
   bool left_ = false;
+  std::atomic<int> telling_{0};  // so many calls of `went_` are under way
+  std::atomic<bool> ended_{false};
 };
 
 }  // namespace troupe

@@ -20,6 +20,7 @@
 #include "actors/runtime/runtime_impl.h"
 #include "actors/signature/signature.h"
 #include "actors/state/state_actors.h"
+#include "actors/step/remote_steps.h"
 #include "actors/threads/surely.h"
 #include "actors/runtime/worker_actor.h"
 #include "graph/core/device_name.h"
@@ -50,6 +51,16 @@ struct DeviceAndMemory {
 // Of the task of a device.
 std::string TaskOf(const std::string& device) { return DeviceName::ParseFull(device)->TaskName(); }
 
+// Tells the other processes of a cluster, whose sessions may have parts here. Of a worker they hear
+// by its handle.
+void TellMasters(Runtime::Impl* impl, const actor_failed& failure) {
+  if (failure.place.find("/device:") == std::string::npos) return;
+  for (const std::string& name : impl->remote->names()) {
+    const RemoteTask task = impl->remote->Find(name);
+    if (task.worker) SendRemote(*impl->system, task.worker, failure).IgnoreError();
+  }
+}
+
 // `renew` is called before the steps at `place` hear of it, and gives the device's next
 // incarnation.
 ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& policy, std::string place,
@@ -64,7 +75,9 @@ ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& pol
       failure.status =
           absl::AbortedError(StrCat("actor '", name, "' died while the step ran (", why, "); it is restarted"));
     });
+    impl->remote_steps->ActorFailed(failure);
     impl->TellFailure(failure);
+    TellMasters(impl, failure);
   };
   c.may_restart = [news = impl->news] { return news->load() == 0; };
   c.gave_up = [name](const std::string& why) {
@@ -113,7 +126,7 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
   worker.spawn = [impl, task,
                   logic = std::make_shared<const Worker>(task->name, std::move(own), task->graphs, task->in_work)](
                      caf::actor_system& s, uint64_t incarnation) {
-    return task->worker = SpawnWorker(s, logic, incarnation, task->children, impl->aside);
+    return task->worker = SpawnWorker(s, logic, incarnation, task->children, impl->aside, impl);
   };
   worker.restarted = [impl, task](uint64_t) {
     std::lock_guard<std::mutex> lock(impl->worker_mu);
@@ -124,15 +137,19 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
 }
 
 // What it costs here that a remote task went.
-void TaskIsGone(Runtime::Impl* impl, const RemoteTask& task, const absl::Status& why) {
-  impl->TellFailure({task.name, 0, Annotate(why, StrCat("task ", task.name))});
+void TaskIsGone(Runtime::Impl* impl, const RemoteTask& task, const absl::Status& why, bool worker_only) {
+  const absl::Status named = Annotate(why, StrCat("task ", task.name));
+  impl->remote_steps->TaskWent(task, named, worker_only);
+  impl->TellFailure({task.name, 0, named});
 }
 
 void SpawnCast(Runtime::Impl* impl, const ClusterOptions& cluster) {
   impl->directory = std::make_shared<Directory>();
   impl->remote = std::make_shared<RemoteTasks>(
-      cluster.remote_tasks, impl->directory,
-      [impl](const RemoteTask& task, const absl::Status& why, bool) { TaskIsGone(impl, task, why); });
+      cluster.remote_tasks, impl->directory, [impl](const RemoteTask& task, const absl::Status& why, bool worker_only) {
+        TaskIsGone(impl, task, why, worker_only);
+      });
+  impl->remote_steps = std::make_shared<RemoteSteps>(impl);
   const auto children = std::make_shared<Children>(impl->directory);
   for (const std::string& name : impl->options.tasks) {
     impl->tasks.emplace_back().name = name;
@@ -306,7 +323,9 @@ absl::StatusOr<std::shared_ptr<Runtime>> Make(const RuntimeOptions& options, caf
   // thread of its own.
   KnowThreadsEnd();
   CountForks();
-  return std::shared_ptr<Runtime>(new Runtime(std::move(impl)), Delete);
+  std::shared_ptr<Runtime> runtime(new Runtime(std::move(impl)), Delete);
+  runtime->impl()->self = runtime;
+  return runtime;
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> MakeOrSay(const RuntimeOptions& options, caf::actor_system* system,
@@ -335,6 +354,8 @@ RunningIn::~RunningIn() {
 }
 
 void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
+  if (impl->remote != nullptr) impl->remote->End();
+  if (impl->remote_steps != nullptr) impl->remote_steps->Close();
   if (impl->root != nullptr) {
     NoLoggerAfter restore;
     caf::scoped_actor self(*impl->system);

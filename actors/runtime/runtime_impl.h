@@ -25,6 +25,7 @@
 
 namespace troupe {
 
+class RemoteSteps;
 class RemoteTasks;
 class StateActors;
 struct ClusterOptions;
@@ -75,6 +76,8 @@ struct Runtime::Impl {
   // The tasks that other processes are, and what this one is for them (remote_tasks.h). Without a
   // cluster there are none.
   std::shared_ptr<RemoteTasks> remote;
+  std::shared_ptr<RemoteSteps> remote_steps;
+  std::weak_ptr<Runtime> self;
   uint64_t incarnation = 0;
   bool in_cluster = false;
   std::mutex worker_mu;

@@ -1,8 +1,13 @@
 #include "actors/runtime/worker_actor.h"
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "actors/messages/messages.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/step/remote_steps.h"
 #include "actors/threads/surely.h"
 #include "graph/passes/fuse.h"
 #include "graph/passes/memory_copies.h"
@@ -150,15 +155,75 @@ namespace {
 struct WorkerState {
   std::shared_ptr<const Worker> worker;
   std::shared_ptr<Children> children;
+  std::shared_ptr<RemoteSteps> remote;  // null: the worker is no port
   const char* name = "troupe.worker";
 };
 
+// A session of another process has no share of the graph: this one keeps it.
+void KeepFor(const register_graph& message, const std::string& task, RemoteSteps* remote, const GraphsInWork::Job* work,
+             graph_registered* answer) {
+  if (!answer->status.ok() || message.only_graphs) return;
+  absl::Status kept = remote == nullptr ? Internal("the worker is no port") : absl::OkStatus();
+  if (kept.ok()) kept = remote->Keep(message, task, answer->graph);
+  // Of two processes that have just met, one may not have heard of the other yet.
+  constexpr int kTries = 200;
+  for (int i = 0; i < kTries && work != nullptr && absl::IsUnavailable(kept) && !work->withdrawn.load(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    kept = remote->Keep(message, task, answer->graph);
+  }
+  answer->graph = nullptr;
+  if (kept.ok()) return;
+  graph_registered failed;
+  failed.compile = answer->compile;
+  failed.task = answer->task;
+  failed.status = std::move(kept);
+  *answer = std::move(failed);
+}
+
+// Hands a message of another process to the container of one of this one's devices.
+template <class Message>
+caf::result<caf::message> Hand(caf::stateful_actor<WorkerState>* self, const Runtime::Impl* runtime,
+                               const to_container& to, const Message& message) {
+  const caf::actor container = runtime->directory->Find("container:" + to.device);
+  if (!container) return caf::make_error(caf::sec::request_receiver_down);
+  return self->delegate(container, message);
+}
+
+// What other processes send.
+caf::message_handler PortHandlers(caf::stateful_actor<WorkerState>* self, Runtime::Impl* runtime) {
+  RemoteSteps* const remote = self->state.remote.get();
+  return caf::message_handler{
+      [self, remote](link_graph& m) { remote->Link(self->state.worker->task(), std::move(m)); },
+      [self, remote](const drop_graph& m) { remote->Drop(self->state.worker->task(), m); },
+      [self, remote](run_parts& m) {
+        remote->Run(self->state.worker->task(), std::move(m), caf::actor_cast<caf::actor>(self->current_sender()));
+      },
+      [remote](part_letter& m) { remote->Deliver(std::move(m)); },
+      [remote](const settle_step& m) { remote->Settle(m); },
+      [remote](parts_done& m) { remote->Done(std::move(m)); },
+      [remote](step_letter& m) { remote->Tell(std::move(m)); },
+      [self, runtime](const to_container& to, const reset_resources& m) { return Hand(self, runtime, to, m); },
+      [self, runtime](const to_container& to, const snapshot_resources& m) { return Hand(self, runtime, to, m); },
+      [self, runtime](const to_container& to, const restore_resources& m) { return Hand(self, runtime, to, m); },
+      [runtime](const actor_failed& m) {
+        // Of an actor elsewhere; of its own this process knows itself.
+        const auto& names = runtime->remote->names();
+        const bool others = std::any_of(names.begin(), names.end(), [&](const std::string& n) {
+          return actor_failed{n, 0, {}}.Concerns(m.place);
+        });
+        if (others) runtime->TellFailure(m);
+      },
+  };
+}
+
 caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared_ptr<const Worker> worker,
-                             uint64_t incarnation, std::shared_ptr<Children> children, bool aside) {
+                             uint64_t incarnation, std::shared_ptr<Children> children, bool aside,
+                             Runtime::Impl* runtime) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.worker = std::move(worker);
   self->state.children = std::move(children);
+  if (runtime != nullptr) self->state.remote = runtime->remote_steps;
   self->state.children->TakeOver(self);
   // The first has none, and whoever waited for work of another incarnation has been answered.
   self->state.worker->in_work()->WithdrawAll();
@@ -168,7 +233,7 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
     if (e.reason == caf::exit_reason::user_shutdown) self->state.children->StopAll();
     self->quit(e.reason);
   });
-  return {
+  const caf::message_handler own{
       [self](restart_child r) { self->state.children->OnRestart(self, r.number); },
       [self, incarnation](const list_devices& question) {
         device_list answer = self->state.worker->Devices(question);
@@ -187,11 +252,14 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
           const std::shared_ptr<GraphsInWork::Job>& job;
           bool done = false;
         } ends{self->state.worker->in_work(), begun};
-        RunAside(aside, [worker = self->state.worker, system = &self->system(),
+        RunAside(aside, [aside, worker = self->state.worker, remote = self->state.remote, system = &self->system(),
                          to = caf::actor_cast<caf::actor>(self->current_sender()), work = begun,
                          message = std::make_shared<register_graph>(std::move(message))]() mutable {
           graph_registered answer = worker->Register(*message, *work);
+          if (message->master != 0)
+            KeepFor(*message, worker->task(), remote.get(), aside ? work.get() : nullptr, &answer);
           message = nullptr;
+          remote = nullptr;
           if (to) SendSurely(*system, to, [&] { return answer; });
           to = nullptr;
           answer = {};
@@ -201,15 +269,19 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
         });
         ends.done = true;
       },
-      [self](const withdraw_graph& message) { self->state.worker->Withdraw(message); },
+      [self](const withdraw_graph& message) {
+        self->state.worker->Withdraw(message);
+        if (message.compile == 0 && self->state.remote != nullptr) self->state.remote->Forget(message.session);
+      },
   };
+  return runtime == nullptr ? own : PortHandlers(self, runtime).or_else(own);
 }
 
 }  // namespace
 
 caf::actor SpawnWorker(caf::actor_system& system, std::shared_ptr<const Worker> worker, uint64_t incarnation,
-                       std::shared_ptr<Children> children, bool aside) {
-  return system.spawn<caf::hidden>(WorkerBehavior, std::move(worker), incarnation, std::move(children), aside);
+                       std::shared_ptr<Children> children, bool aside, Runtime::Impl* runtime) {
+  return system.spawn<caf::hidden>(WorkerBehavior, std::move(worker), incarnation, std::move(children), aside, runtime);
 }
 
 }  // namespace troupe

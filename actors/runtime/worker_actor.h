@@ -17,6 +17,13 @@
 //   (new)  (spawned again)                  7 as 6 for what the one before worked on: the sessions    as 6; nobody waits for it
 //                                             have noted its death, and answered who waited
 //
+//   alive  link_graph, drop_graph, run_parts, part_letter, settle_step, parts_done, step_letter
+//                                           8 hand it to the steps that several processes run    as step/remote_steps.h says
+//                                             together
+//   alive  to_container, and a message for a container
+//                                           9 hand it to the container of that device            the container's
+//   alive  actor_failed of another process 10 tell the sessions, as of an actor here             none
+//
 // A reply goes to the sender. A registered graph has a handle, which is never given again while the
 // runtime lives; the graph lives as long as somebody has a share of it.
 //
@@ -39,6 +46,11 @@
 //   6           worker_edge_6_nothing_is_left_of_a_session_that_has_ended
 //   6           worker_edge_6_the_end_of_a_session_is_not_lost_with_its_worker
 //   7           worker_edge_7_what_a_dead_worker_worked_on_ends
+// and tests/remote/steps_test.cc:
+//   8           edges_1_and_3_a_step_runs_on_two_processes
+//   10          a_device_elsewhere_that_dies_ends_its_steps
+// and tests/remote/threads_test.cc:
+//   9           state_elsewhere_is_reset_saved_and_restored
 #ifndef TROUPE_ACTORS_RUNTIME_WORKER_ACTOR_H_
 #define TROUPE_ACTORS_RUNTIME_WORKER_ACTOR_H_
 
@@ -56,6 +68,7 @@
 #include "actors/executor/compiled_part.h"
 #include "actors/supervision/supervisor.h"
 #include "actors/wire/graph_messages.h"
+#include "troupe/runtime.h"
 
 namespace troupe {
 
@@ -131,6 +144,7 @@ class Worker {
   // `work` is that of in_work(), which has ended when this returns.
   graph_registered Register(const register_graph& request, const GraphsInWork::Job& work) const;
   void Withdraw(const withdraw_graph& message) const;
+  const std::string& task() const { return task_; }
   GraphsInWork* in_work() const { return in_work_.get(); }
 
  private:
@@ -147,8 +161,9 @@ class Worker {
 
 // `aside`: graphs are worked on by threads of their own; otherwise in the actor's turn.
 // `children`: the actors of the devices and of their containers, which the worker takes over.
+// `runtime`: whose port it is for other processes; null: it is none.
 caf::actor SpawnWorker(caf::actor_system& system, std::shared_ptr<const Worker> worker, uint64_t incarnation,
-                       std::shared_ptr<Children> children, bool aside);
+                       std::shared_ptr<Children> children, bool aside, Runtime::Impl* runtime = nullptr);
 
 }  // namespace troupe
 

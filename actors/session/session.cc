@@ -83,6 +83,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
     TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime_options));
   }
   impl->id = StrCat(next_session.fetch_add(1));
+  // Other processes of a cluster know the session by it, and have sessions of their own.
+  if (const Runtime::Impl& in = *impl->runtime->impl(); in.in_cluster) impl->id = StrCat(in.incarnation, "-", impl->id);
   impl->master = std::make_shared<SessionMaster>(impl->runtime, impl->options, impl->id, impl->closed);
   impl->cache = impl->master->cache();
   Runtime::Impl& in = *impl->runtime->impl();

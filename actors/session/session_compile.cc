@@ -5,6 +5,8 @@
 
 #include "actors/messages/messages.h"
 #include "actors/session/session_master.h"
+#include "actors/runtime/remote_tasks.h"
+#include "actors/signature/remote_plan.h"
 #include "actors/threads/surely.h"
 #include "actors/runtime/worker_actor.h"
 #include "graph/core/device_name.h"
@@ -41,6 +43,33 @@ std::vector<std::vector<int>> FeedsOfFetches(const PrunedGraph& pruned) {
     }
   }
   return needs;
+}
+
+// What the parts of a task of another process take, and do.
+template <class Remote>
+void AddRemotePart(const GraphPart& part, const RemoteTasks& tasks, Remote* remote) {
+  if (remote->devices.empty()) remote->incarnation = tasks.Find(part.task).incarnation;
+  remote->devices.push_back(part.device);
+  for (const Node* n : part.graph->op_nodes()) {
+    const std::string_view op = n->op().name;
+    if (op == kArgOp) {
+      const absl::StatusOr<int64_t> index = n->template Attr<int64_t>("index");
+      if (index.ok()) remote->arguments.push_back(static_cast<uint32_t>(*index));
+    }
+    // As Signature::Updates has it of a compiled part.
+    const bool refers = std::any_of(n->input_types().begin(), n->input_types().end(), [](DType t) { return IsRef(t); });
+    const bool resource = op.starts_with("Resource") || op.starts_with("Assign");
+    remote->updates |= refers || (resource && !op.starts_with("ResourceGather"));
+  }
+}
+
+absl::Status Fold(Graph* graph, const std::function<absl::Status()>& wanted) {
+  TROUPE_RETURN_IF_ERROR(wanted());
+  KernelEvaluator evaluator(&wanted);
+  const ScopedFlushDenormals flush;  // as a step would compute it
+  FoldOptions fold;
+  fold.wanted = &wanted;
+  return FoldConstants(graph, &evaluator, fold).status();
 }
 
 bool HasSeveralDevices(const Graph& graph) {
@@ -90,6 +119,8 @@ template <class Message>
 bool SessionMaster::ToWorker(uint32_t task, const caf::actor& from, Message message) {
   const caf::actor worker = tasks_.worker(task);
   if (!worker || !from) return false;
+  if (IsRemote(task))
+    return SendRemote(system(), worker, std::move(message), caf::actor_cast<caf::strong_actor_ptr>(from)).ok();
   EnqueueSurely(system(), caf::actor_cast<caf::abstract_actor*>(worker),
                 caf::make_mailbox_element(caf::actor_cast<caf::strong_actor_ptr>(from), caf::make_message_id(),
                                           caf::no_stages, std::move(message)));
@@ -117,7 +148,11 @@ void SessionMaster::WithdrawGraph(const std::vector<uint32_t>& tasks, int64_t wa
       TellEnd(task, std::move(message));
     } else if (const caf::actor worker = tasks_.worker(task)) {
       // One that dies with it leaves no graph that is worked on to the next.
-      SendSurely(system(), worker, [&] { return message; });
+      if (IsRemote(task)) {
+        SendRemote(system(), worker, message).IgnoreError();
+      } else {
+        SendSurely(system(), worker, [&] { return message; });
+      }
     }
   }
 }
@@ -125,6 +160,8 @@ void SessionMaster::WithdrawGraph(const std::vector<uint32_t>& tasks, int64_t wa
 // The next worker of the task would not know which of the graphs that the last one left are of
 // sessions that have ended, and what their kernels make would stay.
 void SessionMaster::TellEnd(uint32_t task, withdraw_graph message) {
+  // What it has of the session there goes with SessionState, too.
+  if (IsRemote(task)) return SendRemote(system(), tasks_.worker(task), std::move(message)).IgnoreError();
   const std::string& name = tasks_.name(task);
   std::vector<std::shared_ptr<ResourceContainers>> containers;
   for (const auto& d : runtime_->impl()->devices) {
@@ -220,6 +257,7 @@ void SessionMaster::DoCompile(const Work& work) {
       if (options_.wire_messages) {
         TROUPE_ASSIGN_OR_RETURN(messages[i], wire::ThroughBytes(*runtime_->impl()->system, messages[i]));
       }
+      if (IsRemote(p->tasks[i])) state_->Touch(tasks_.name(p->tasks[i]));
       if (!ToWorker(p->tasks[i], from, std::move(messages[i]))) {
         WithdrawGraph(p->tasks, work.waiting);
         return tasks_.WhyDown(p->tasks[i]);
@@ -247,7 +285,10 @@ void SessionMaster::DoCompile(const Work& work) {
 
 void SessionMaster::GraphRegistered(graph_registered answer) {
   const std::shared_ptr<const RegisteredGraph> until_found = answer.graph;
-  if (options_.wire_messages) {
+  const int64_t of = tasks_.Find(answer.task);
+  if (of < 0) return;
+  const bool remote = IsRemote(static_cast<uint32_t>(of));
+  if (options_.wire_messages && !remote) {
     auto copy = wire::ThroughBytes(*runtime_->impl()->system, answer);
     if (copy.ok()) {
       answer = *std::move(copy);
@@ -260,13 +301,17 @@ void SessionMaster::GraphRegistered(graph_registered answer) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     const auto it = registering_.find(answer.compile);
-    if (it == registering_.end()) return;
+    if (it == registering_.end()) {
+      // Nobody waits for it any more.
+      if (remote) DropRemote(static_cast<uint32_t>(of), answer);
+      return;
+    }
     p = it->second;
     bool all = true;
     for (size_t i = 0; i < p->tasks.size(); ++i) {
       if (!p->answers[i] && tasks_.name(p->tasks[i]) == answer.task) {
         // What came through bytes is found where it lives.
-        if (answer.status.ok() && answer.graph == nullptr)
+        if (answer.status.ok() && answer.graph == nullptr && !remote)
           answer.graph = runtime_->impl()->tasks[p->tasks[i]].graphs->Find(answer.handle);
         p->answers[i] = answer;
       }
@@ -304,6 +349,7 @@ void SessionMaster::FailRegistering(const std::string& task) {
 void SessionMaster::Finish(const std::shared_ptr<Registering>& p) {
   if (p->compile->asked.graphs) return FinishExport(*p);
   const Answer answer = Register(*p);
+  p->linked = answer.ok();
   if (answer.ok() && (*answer)->stale()) {
     // A device has died since its edges were named. The work begins when this one is over.
     {
@@ -347,14 +393,7 @@ absl::Status SessionMaster::Partition(const compile_request& asked, const std::f
   std::vector<std::vector<int>> needs = FeedsOfFetches(pruned);
   ClaimVariables(graph);
   TROUPE_RETURN_IF_ERROR(ReadAfterUpdates(graph, &wanted).status());
-  if (options_.fold_constants) {
-    TROUPE_RETURN_IF_ERROR(wanted());
-    KernelEvaluator evaluator(&wanted);
-    const ScopedFlushDenormals flush;  // as a step would compute it
-    FoldOptions fold;
-    fold.wanted = &wanted;
-    TROUPE_RETURN_IF_ERROR(FoldConstants(graph, &evaluator, fold).status());
-  }
+  if (options_.fold_constants) TROUPE_RETURN_IF_ERROR(Fold(graph, wanted));
   if (options_.merge_common_subexpressions)
     TROUPE_RETURN_IF_ERROR(EliminateCommonSubexpressions(graph, &wanted).status());
   auto s = std::make_shared<Signature>();
@@ -387,7 +426,10 @@ absl::Status SessionMaster::Partition(const compile_request& asked, const std::f
   place.stateful_devices = &stateful_devices_;
   place.session = &groups_;
   place.wanted = &wanted;
-  TROUPE_RETURN_IF_ERROR(PlaceGraph(graph, set, RegistryKernelLookup(), place));
+  if (absl::Status placed = PlaceGraph(graph, set, RegistryKernelLookup(), place); !placed.ok()) {
+    TROUPE_RETURN_IF_ERROR(MissingTask(*graph));
+    return placed;
+  }
   PartitionOptions partition;
   partition.wanted = &wanted;
   CostModel costs;
@@ -408,6 +450,11 @@ absl::Status SessionMaster::Partition(const compile_request& asked, const std::f
       m.share_variables = options_.share_variables;
       m.fuse = options_.fuse;
       m.only_graphs = asked.graphs;
+      result->remote.emplace_back();
+    }
+    if (IsRemote(task)) {
+      result->messages.back().master = runtime_->impl()->incarnation;
+      AddRemotePart(p, *runtime_->impl()->remote, &result->remote.back());
     }
     result->messages.back().parts.push_back({std::move(p.device), {std::move(p.graph)}});
   }
@@ -417,21 +464,38 @@ absl::Status SessionMaster::Partition(const compile_request& asked, const std::f
 SessionMaster::Answer SessionMaster::Register(const Registering& p) {
   const std::shared_ptr<Signature>& signature = p.signature;
   std::vector<PartEdges> edges;
+  std::vector<uint32_t> tasks;
   for (size_t i = 0; i < p.answers.size(); ++i) {
     const graph_registered& answer = *p.answers[i];
+    if (IsRemote(p.tasks[i])) {
+      if (answer.parts.size() != p.remote[i].devices.size())
+        return absl::AbortedError(StrCat("the worker of ", answer.task, " has another graph"));
+      for (const PartEdges& e : answer.parts) edges.push_back(e);
+      tasks.resize(edges.size(), p.tasks[i]);
+      continue;
+    }
     if (answer.graph == nullptr || answer.graph->parts.size() != answer.parts.size())
       return absl::AbortedError(StrCat("the worker of ", answer.task, " has no graph ", answer.handle));
     for (const auto& part : answer.graph->parts) signature->parts.push_back(part);
     for (const PartEdges& e : answer.parts) edges.push_back(e);
-    signature->tasks.resize(signature->parts.size(), p.tasks[i]);
+    tasks.resize(edges.size(), p.tasks[i]);
   }
-  signature->edges = EdgesBetween(edges, signature->tasks);
+  signature->tasks = tasks;
+  signature->edges = EdgesBetween(edges, tasks);
   for (uint32_t i = 0; i < signature->edges.size(); ++i) {
     EdgeTable::Edge& edge = signature->edges[i];
     const size_t device = edge.name.find(';');
     if (device == std::string::npos) continue;
     edge.incarnation = std::strtoull(edge.name.c_str() + device + 1, nullptr, 16);
   }
+  TROUPE_RETURN_IF_ERROR(LinkRemote(p, signature.get()));
+  const auto restarted = [&] {
+    return signature->remote != nullptr &&
+           std::any_of(signature->remote->tasks.begin(), signature->remote->tasks.end(), [&](const auto& t) {
+             const RemoteTask now = signature->remote->remote->Find(signature->remote->NameOf(t));
+             return now.incarnation != t.incarnation || !now.worker;
+           });
+  };
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (!end_.ok()) return end_;
@@ -445,7 +509,7 @@ SessionMaster::Answer SessionMaster::Register(const Registering& p) {
     for (const PartEdges& e : edges) signature->edges.Renew(e.device, tasks_.IncarnationOf(e.device));
   }
   // From here on OnFailure finds it.
-  if (!signature->edges.Live()) {
+  if (!signature->edges.Live() || restarted()) {
     signature->SetStale();
     return signature;
   }
@@ -454,6 +518,93 @@ SessionMaster::Answer SessionMaster::Register(const Registering& p) {
   if (closed()) cache_->Clear();
   if (signature->stale()) cache_->Remove(signature.get());
   return signature;
+}
+
+absl::Status SessionMaster::MissingTask(const Graph& graph) const {
+  for (const Node* n : graph.op_nodes()) {
+    const absl::StatusOr<DeviceName> asked = DeviceName::Parse(n->requested_device());
+    if (!asked.ok() || !asked->job) continue;
+    absl::Status missing;
+    for (uint32_t i = 0; i < tasks_.size(); ++i) {
+      const absl::StatusOr<DeviceName> task = DeviceName::Parse(tasks_.name(i));
+      DeviceName place = *asked;
+      if (!task.ok() || !MergeDevNames(&place, *task).ok()) continue;
+      std::lock_guard<std::mutex> lock(mu_);
+      if (tasks_.HasDevices(i)) {
+        missing = absl::OkStatus();
+        break;
+      }
+      missing = Annotate(tasks_.WhyDown(i), StrCat("task ", tasks_.name(i)));
+    }
+    if (!missing.ok()) return WithAddress(missing, n->name(), n->op().name, n->requested_device(), n->location());
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::pair<std::string, std::string>> SessionMaster::RemoteDevices() const {
+  std::vector<std::pair<std::string, std::string>> devices;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (uint32_t i = 0; i < tasks_.size(); ++i) {
+    if (!IsRemote(i)) continue;
+    for (const device_list::Device& d : tasks_.devices(i)) devices.emplace_back(d.name, tasks_.name(i));
+  }
+  return devices;
+}
+
+void SessionMaster::DropRemote(uint32_t task, const graph_registered& answer) {
+  if (!answer.status.ok() || answer.handle == 0) return;
+  RemoteTasks& remote = *runtime_->impl()->remote;
+  const std::string& name = tasks_.name(task);
+  remote.WhenThere(name, remote.Find(name).incarnation,
+                   [in = &system(), drop = drop_graph{runtime_->impl()->incarnation, answer.handle}](
+                       const caf::actor& worker) { SendRemote(*in, worker, drop).IgnoreError(); });
+}
+
+void SessionMaster::DropRemote(const Registering& r) {
+  for (size_t i = 0; i < r.answers.size(); ++i) {
+    if (r.answers[i] && IsRemote(r.tasks[i])) DropRemote(r.tasks[i], *r.answers[i]);
+  }
+}
+
+absl::Status SessionMaster::LinkRemote(const Registering& p, Signature* signature) {
+  const Runtime::Impl& runtime = *runtime_->impl();
+  auto plan = std::make_shared<RemotePlan>();
+  plan->master = runtime.incarnation;
+  plan->port = runtime.tasks[0].name;
+  plan->system = runtime.system;
+  plan->remote = runtime.remote;
+  plan->directory = runtime.directory;
+  for (uint32_t i = 0; i < tasks_.size(); ++i) plan->names.push_back(tasks_.name(i));
+  auto first = static_cast<uint32_t>(signature->parts.size());
+  for (size_t i = 0; i < p.tasks.size(); ++i) {
+    if (!IsRemote(p.tasks[i])) continue;
+    const Registering::Remote& r = p.remote[i];
+    plan->tasks.push_back({p.tasks[i], r.incarnation, p.answers[i]->handle, first, r.devices, r.arguments});
+    plan->updates |= r.updates;
+    first += static_cast<uint32_t>(r.devices.size());
+  }
+  if (plan->tasks.empty()) return absl::OkStatus();
+  link_graph link;
+  link.master = plan->master;
+  link.tasks = plan->names;
+  link.feeds = static_cast<uint32_t>(signature->feeds.size());
+  link.fetches = static_cast<uint32_t>(signature->fetches.size());
+  link.token_messages = options_.token_messages;
+  link.check_kernels = options_.check_kernels;
+  link.wire_messages = options_.wire_messages;
+  for (uint32_t e = 0; e < signature->edges.size(); ++e) {
+    const EdgeTable::Edge& edge = signature->edges[e];
+    link.edges.push_back({edge.name, edge.sender, edge.receiver, edge.granted, edge.incarnation});
+  }
+  for (const RemotePlan::Task& task : plan->tasks) {
+    link.handle = task.handle;
+    link.task = task.number;
+    link.first_part = task.first_part;
+    // A worker that is not there any more makes the signature stale.
+    SendRemote(system(), tasks_.worker(task.number), link_graph(link)).IgnoreError();
+  }
+  signature->remote = std::move(plan);
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

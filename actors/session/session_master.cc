@@ -3,6 +3,7 @@
 
 #include "actors/session/add_graph.h"
 #include "actors/messages/messages.h"
+#include "actors/runtime/remote_tasks.h"
 #include "actors/session/session_master.h"
 #include "actors/step/cancel_later.h"
 #include "actors/threads/surely.h"
@@ -12,9 +13,11 @@
 namespace troupe {
 namespace {
 
-std::vector<std::string> NamesOf(const std::deque<Runtime::Impl::Task>& tasks) {
+// The runtime's own come first.
+std::vector<std::string> TasksOf(const Runtime::Impl& runtime) {
   std::vector<std::string> names;
-  for (const auto& t : tasks) names.push_back(t.name);
+  for (const auto& t : runtime.tasks) names.push_back(t.name);
+  for (const std::string& name : runtime.remote->names()) names.push_back(name);
   return names;
 }
 
@@ -37,13 +40,29 @@ SessionMaster::SessionMaster(std::shared_ptr<Runtime> runtime, SessionOptions op
           runtime_->impl()->clock,
           [report = options_.on_stall](const std::string& text) { ReportStall(report, text); })),
       cache_(std::make_shared<SignatureCache>(options_.max_signatures)),
-      tasks_(NamesOf(runtime_->impl()->tasks), runtime_->impl()->directory) {}
+      tasks_(TasksOf(*runtime_->impl()), runtime_->impl()->directory, runtime_->impl()->tasks.size()) {}
 
 void SessionState::Clear() {
   for (const auto& d : runtime_->impl()->devices) {
     d->containers()->Clear(OwnVariables(id_));
     d->containers()->Clear(OwnState(id_));
   }
+  std::set<std::string> touched;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    touched = touched_;
+  }
+  Runtime::Impl& runtime = *runtime_->impl();
+  for (const std::string& name : touched)
+    runtime.remote->WhenThere(name, runtime.remote->Find(name).incarnation,
+                              [system = runtime.system, end = withdraw_graph{id_, 0}](const caf::actor& worker) {
+                                SendRemote(*system, worker, end).IgnoreError();
+                              });
+}
+
+void SessionState::Touch(const std::string& task) {
+  std::lock_guard<std::mutex> lock(mu_);
+  touched_.insert(task);
 }
 
 Deadline SessionMaster::DeadlineOf(const RunOptions& run) const {
@@ -374,16 +393,19 @@ void SessionMaster::AbortAll(const absl::Status& status) {
 
 void SessionMaster::OnFailure(const actor_failed& failure) {
   CancelLater later;
+  bool went = false;  // a task of another process
   {
     std::lock_guard<std::mutex> lock(mu_);
     tasks_.Forget(failure.place);
+    const int64_t task = tasks_.Find(failure.place);
+    went = task >= 0 && IsRemote(static_cast<uint32_t>(task));
     if (failure.incarnation != 0) tasks_.Renew(failure.place, failure.incarnation);
   }
   FailRegistering(failure.place);
   GoOn();
   for (const auto& s : Living()) {
     if (failure.incarnation != 0) s->edges.Renew(failure.place, failure.incarnation);
-    if (!s->edges.Live()) {
+    if (!s->edges.Live() || (went && s->HasPartsAt(failure.place))) {
       s->SetStale();
       cache_->Remove(s.get());
     }

@@ -83,6 +83,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -109,11 +110,15 @@ class SessionState {
   SessionState(std::shared_ptr<Runtime> runtime, std::string id) : runtime_(std::move(runtime)), id_(std::move(id)) {}
   ~SessionState() { Clear(); }
   void Clear();
+  // It may have state at this task of another process from now on.
+  void Touch(const std::string& task);
   Runtime* runtime() const { return runtime_.get(); }
 
  private:
   const std::shared_ptr<Runtime> runtime_;
   const std::string id_;
+  std::mutex mu_;
+  std::set<std::string> touched_;
 };
 
 // The logic of the session actor, without CAF (session_master.cc; session_compile.cc).
@@ -188,6 +193,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   Deadline DeadlineOf(const RunOptions& options) const;
   // Where steps that update variables or fill queues wait for a snapshot.
   StepGate& gate() const { return *gate_; }
+  // The devices that other processes have, as these told last, with the names of their tasks.
+  std::vector<std::pair<std::string, std::string>> RemoteDevices() const;
   // The signatures that somebody holds.
   std::vector<std::shared_ptr<Signature>> Living() const;
   // Asks every step that runs what it waits for.
@@ -224,8 +231,20 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
     std::vector<uint32_t> tasks;
     std::vector<register_graph> messages;
     std::vector<std::optional<graph_registered>> answers;
+    // Of those that other processes have: what their parts take.
+    struct Remote {
+      std::vector<std::string> devices;
+      std::vector<uint32_t> arguments;
+      bool updates = false;
+      uint64_t incarnation = 0;  // of the process that was asked
+    };
+    std::vector<Remote> remote;  // as `tasks`
+    bool linked = false;         // the signature has the graphs
     std::vector<uint32_t> Unanswered() const;
-    ~Registering() { master->NextWork(); }
+    ~Registering() {
+      if (!linked) master->DropRemote(*this);
+      master->NextWork();
+    }
   };
 
   // An error when the session has ended.
@@ -270,6 +289,16 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void WithdrawGraph(const std::vector<uint32_t>& tasks, int64_t waiting);
   // Tells the worker of this task that the session has ended, or, if it is dead, what outlives it.
   void TellEnd(uint32_t task, withdraw_graph message);
+  // Whether another process has the task.
+  bool IsRemote(uint32_t task) const { return task >= runtime_->impl()->tasks.size(); }
+  // Why the graph cannot be placed: a task that it asks for has not been there yet. OK: it is not
+  // that.
+  absl::Status MissingTask(const Graph& graph) const;
+  // What of the signature other processes run, or null; and they are told of each other.
+  absl::Status LinkRemote(const Registering& registering, Signature* signature);
+  // Lets workers elsewhere drop what they have registered.
+  void DropRemote(const Registering& registering);
+  void DropRemote(uint32_t task, const graph_registered& answer);
   // Tells all workers that the session has ended, if one may work for it still.
   void WithdrawAllGraphs();
   // Sends a message to the worker, which answers to `from`. False when it is down.

@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/messages/ask.h"
 #include "actors/messages/messages.h"
+#include "actors/runtime/remote_tasks.h"
+#include "actors/runtime/worker_actor.h"
 #include "actors/snapshot/restore_state.h"
 #include "actors/session/session_impl.h"
 #include "actors/session/set_nodes.h"
@@ -18,6 +19,73 @@
 #include "troupe/variable.h"
 
 namespace troupe {
+
+namespace {
+
+// A device whose named state a session may use: one of this process, or, through the worker of its
+// task, one of another.
+struct Place {
+  std::string device;
+  std::string task;  // of another process; empty: it is here
+};
+
+std::vector<Place> PlacesOf(const Session::Impl& session) {
+  std::vector<Place> places;
+  for (const auto& d : session.runtime->impl()->devices) places.push_back({d->name(), ""});
+  for (auto& [device, task] : session.master->RemoteDevices()) places.push_back({std::move(device), std::move(task)});
+  return places;
+}
+
+// Asks the container of a device; `heard` is called once.
+template <class R, class Message>
+void AskContainer(const Session::Impl& session, const Place& place, Message message, Reply<R> heard) {
+  Runtime::Impl& runtime = *session.runtime->impl();
+  caf::actor_system& system = *runtime.system;
+  const std::string name = place.task.empty() ? "container:" + place.device : WorkerName(place.task);
+  const caf::actor to = runtime.directory->Find(name);
+  if (!to) {
+    R down;
+    down.status = runtime.directory->WhyDown(name);
+    return heard(std::move(down));
+  }
+  // What goes to another process is a value; CAF makes bytes of it unless this system has both.
+  const bool bytes = session.options.wire_messages || (!place.task.empty() && to.node() == system.node());
+  if (bytes) {
+    absl::StatusOr<Message> copy = wire::ThroughBytes(system, message);
+    if (!copy.ok()) {
+      R wrong;
+      wrong.status = copy.status();
+      return heard(std::move(wrong));
+    }
+    message = *std::move(copy);
+    heard = [&system, to_caller = std::make_shared<Reply<R>>(std::move(heard))](R reply) {
+      absl::StatusOr<R> read = wire::ThroughBytes(system, reply);
+      R wrong;
+      wrong.status = read.status();
+      (*to_caller)(read.ok() ? *std::move(read) : std::move(wrong));
+    };
+  }
+  const caf::strong_actor_ptr me = NewListener<R>(system, std::move(heard));
+  const auto id = caf::message_id(1).with_normal_priority();
+  caf::mailbox_element_ptr request =
+      place.task.empty() ? caf::make_mailbox_element(me, id, {}, std::move(message))
+                         : caf::make_mailbox_element(me, id, {}, to_container{place.device}, std::move(message));
+  EnqueueSurely(system, caf::actor_cast<caf::abstract_actor*>(to), std::move(request));
+}
+
+// The same for a caller that waits: until the session ends, if `until_end`.
+template <class R, class Message>
+absl::StatusOr<R> AskContainerAndWait(const Session::Impl& session, const Place& place, Message message, bool until_end,
+                                      const Deadline& deadline = {}, std::string_view late = "") {
+  auto wait = std::make_shared<CallWait<R>>();
+  AskContainer<R>(session, place, std::move(message), Reply<R>([wait](R r) { wait->Set(std::move(r)); }));
+  R reply = wait->Wait(deadline, until_end ? &session.master->ended() : nullptr, late);
+  if (until_end && absl::IsCancelled(reply.status) && session.master->closed()) return session.master->end();
+  TROUPE_RETURN_IF_ERROR(reply.status);
+  return reply;
+}
+
+}  // namespace
 
 absl::StatusOr<Tensor> Session::Get(const GraphName& tensor) {
   if (InsideActor()) return RefuseInActor("Get");
@@ -59,17 +127,12 @@ absl::Status Session::Reset(const std::vector<std::string>& containers) {
   if (impl_->process != ThisProcess()) return OfAnotherProcess("session");
   if (InsideActor()) return RefuseInActor("Reset");
   if (impl_->elsewhere != nullptr) return impl_->elsewhere->Reset(containers);
-  Runtime::Impl& runtime = *impl_->runtime->impl();
-  for (const auto& device : runtime.devices) {
-    const caf::actor actor = runtime.directory->Find("container:" + device->name());
-    if (!actor) return runtime.directory->WhyDown("container:" + device->name());
+  for (const Place& place : PlacesOf(*impl_)) {
     reset_resources request{containers};
     if (std::find(containers.begin(), containers.end(), "") != containers.end())
       request.containers.push_back(OwnVariables(impl_->id));
-    TROUPE_ASSIGN_OR_RETURN(
-        const resources_reset reply,
-        Ask<resources_reset>(*runtime.system, actor, std::move(request), impl_->options.wire_messages));
-    TROUPE_RETURN_IF_ERROR(reply.status);
+    TROUPE_RETURN_IF_ERROR(
+        AskContainerAndWait<resources_reset>(*impl_, place, std::move(request), !place.task.empty()).status());
   }
   return absl::OkStatus();
 }
@@ -96,22 +159,6 @@ absl::Status CheckContainers(const std::vector<std::string>& containers, bool ow
   return absl::OkStatus();
 }
 
-// Of one container, unless the session ends before.
-absl::StatusOr<resource_snapshot> AskForSnapshot(const SessionMaster& master, const caf::actor& container,
-                                                 snapshot_resources request, const Deadline& deadline) {
-  if (master.wire_messages()) {
-    TROUPE_ASSIGN_OR_RETURN(request, wire::ThroughBytes(master.system(), request));
-  }
-  auto wait = std::make_shared<CallWait<resource_snapshot>>();
-  AskThen<resource_snapshot>(master.system(), container, std::move(request),
-                             Reply<resource_snapshot>([wait](resource_snapshot r) { wait->Set(std::move(r)); }));
-  resource_snapshot reply = wait->Wait(deadline, &master.ended(), "updates of variables did not end");
-  if (absl::IsCancelled(reply.status) && master.closed()) return master.end();
-  TROUPE_RETURN_IF_ERROR(reply.status);
-  if (master.wire_messages()) return wire::ThroughBytes(master.system(), reply);
-  return reply;
-}
-
 }  // namespace
 
 absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& options) {
@@ -126,16 +173,15 @@ absl::StatusOr<StateSnapshot> Session::SnapshotState(const SnapshotOptions& opti
   // One time for the gate and all devices together.
   const Deadline deadline = Deadline::In(ms, std::chrono::steady_clock::now());
   const SessionMaster& master = *impl_->master;
-  Runtime::Impl& runtime = *impl_->runtime->impl();
   snapshot_resources request;
   for (const std::string& c : snapshot.containers) request.containers.push_back(OnDevice(c, impl_->id));
   const auto take = [&]() -> absl::Status {
-    for (const auto& device : runtime.devices) {
-      const caf::actor actor = runtime.directory->Find("container:" + device->name());
-      if (!actor) return runtime.directory->WhyDown("container:" + device->name());
-      TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply, AskForSnapshot(master, actor, request, deadline));
+    for (const Place& place : PlacesOf(*impl_)) {
+      TROUPE_ASSIGN_OR_RETURN(resource_snapshot reply,
+                              AskContainerAndWait<resource_snapshot>(*impl_, place, request, true, deadline,
+                                                                     "updates of variables did not end"));
       for (resource_snapshot::Entry& e : reply.entries) {
-        snapshot.entries.push_back({device->name(), InSnapshot(e.container, impl_->id), std::move(e.name),
+        snapshot.entries.push_back({place.device, InSnapshot(e.container, impl_->id), std::move(e.name),
                                     std::move(e.kind), std::move(e.tensors)});
       }
     }
@@ -157,27 +203,26 @@ absl::Status RestoreState(const Session& session, const StateSnapshot& snapshot,
   TROUPE_RETURN_IF_ERROR(impl->Usable());
   if (InsideActor()) return RefuseInActor("RestoreState");
   TROUPE_RETURN_IF_ERROR(CheckContainers(snapshot.containers, true));
-  Runtime::Impl& runtime = *impl->runtime->impl();
+  const std::vector<Place> places = PlacesOf(*impl);
   std::map<std::string, restore_resources> requests;  // by device
-  for (const auto& device : runtime.devices) {
-    for (const std::string& c : snapshot.containers) requests[device->name()].whole.push_back(OnDevice(c, impl->id));
+  for (const Place& place : places) {
+    for (const std::string& c : snapshot.containers) requests[place.device].whole.push_back(OnDevice(c, impl->id));
   }
   for (const StateSnapshot::Entry& e : snapshot.entries) {
     TROUPE_RETURN_IF_ERROR(CheckContainers({e.container}, true));
-    const bool known = std::any_of(runtime.devices.begin(), runtime.devices.end(),
-                                   [&](const auto& d) { return d->name() == e.device; });
+    const bool known = std::any_of(places.begin(), places.end(), [&](const Place& p) { return p.device == e.device; });
     if (!known)
       return NotFound("'", e.name, "' was saved on device '", e.device, "', which this runtime does not have");
     requests[e.device].entries.push_back({OnDevice(e.container, impl->id), e.name, e.kind, e.tensors});
   }
   const auto ask = [&](bool check) -> absl::Status {
-    for (auto& [device, request] : requests) {
-      const caf::actor actor = runtime.directory->Find("container:" + device);
-      if (!actor) return runtime.directory->WhyDown("container:" + device);
+    for (auto& each : requests) {
+      const std::string& device = each.first;
+      restore_resources& request = each.second;
       request.only_check = check;
-      TROUPE_ASSIGN_OR_RETURN(const resources_restored reply,
-                              Ask<resources_restored>(*runtime.system, actor, request, impl->options.wire_messages));
-      TROUPE_RETURN_IF_ERROR(reply.status);
+      const auto place = std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.device == device; });
+      TROUPE_RETURN_IF_ERROR(
+          AskContainerAndWait<resources_restored>(*impl, *place, request, !place->task.empty()).status());
     }
     return absl::OkStatus();
   };

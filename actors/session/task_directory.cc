@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-TaskDirectory::TaskDirectory(const std::vector<std::string>& tasks, std::shared_ptr<const Directory> actors)
-    : actors_(std::move(actors)) {
+TaskDirectory::TaskDirectory(const std::vector<std::string>& tasks, std::shared_ptr<const Directory> actors, size_t own)
+    : actors_(std::move(actors)), own_(own) {
   for (const std::string& name : tasks) tasks_.emplace_back().name = name;
 }
 
@@ -84,7 +84,7 @@ void TaskDirectory::AskAgain(uint32_t task) {
 absl::StatusOr<std::vector<DeviceInfo>> TaskDirectory::Devices() const {
   std::vector<DeviceInfo> devices;
   for (uint32_t i = 0; i < tasks_.size(); ++i) {
-    if (tasks_[i].devices.empty()) return WhyDown(i);
+    if (tasks_[i].devices.empty() && i < own_) return WhyDown(i);
     for (const device_list::Device& d : tasks_[i].devices) devices.push_back({d.name, d.incarnation, 0});
   }
   return devices;

@@ -26,8 +26,9 @@ namespace troupe {
 
 class TaskDirectory {
  public:
-  // In this order, which is that of their devices.
-  TaskDirectory(const std::vector<std::string>& tasks, std::shared_ptr<const Directory> actors);
+  // In this order, which is that of their devices. From number `own` on others have them, which may
+  // never have been there.
+  TaskDirectory(const std::vector<std::string>& tasks, std::shared_ptr<const Directory> actors, size_t own);
 
   size_t size() const { return tasks_.size(); }
   const std::string& name(uint32_t task) const { return tasks_[task].name; }
@@ -56,8 +57,11 @@ class TaskDirectory {
   // The answers that are to come may be lost. That of one task is.
   void AskAgain();
   void AskAgain(uint32_t task);
-  // Of all tasks, as told last; WhyDown of a task that has never told any.
+  // Of all tasks, as told last; WhyDown of a task that has never told any. Those of others that
+  // have never told are left out.
   absl::StatusOr<std::vector<DeviceInfo>> Devices() const;
+  const std::vector<device_list::Device>& devices(uint32_t task) const { return tasks_[task].devices; }
+  bool HasDevices(uint32_t task) const { return !tasks_[task].devices.empty(); }
 
  private:
   enum class State : uint8_t { kUnknown, kAsked, kKnown };
@@ -70,6 +74,7 @@ class TaskDirectory {
   };
   std::vector<Task> tasks_;
   const std::shared_ptr<const Directory> actors_;
+  const size_t own_;
   int64_t last_number_ = 0;
 };
 

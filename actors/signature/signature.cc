@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/signature/remote_plan.h"
 #include "actors/step/blocking_step.h"
 #include "actors/step/cancel_later.h"
 
@@ -70,7 +71,7 @@ void Signature::Release(std::unique_ptr<ExecutorSet> set) {
 bool Signature::Updates() {
   int8_t updates = updates_.load(std::memory_order_relaxed);
   if (updates >= 0) return updates != 0;
-  updates = 0;
+  updates = remote != nullptr && remote->updates ? 1 : 0;
   for (const auto& part : parts) {
     for (const KernelNode& node : part->info) {
       const bool refers =
@@ -98,6 +99,12 @@ void Signature::Leased(const std::function<void(ExecutorSet*, bool)>& each) {
   for (ExecutorSet* set : all_) {
     if (!free.contains(set)) each(set, set->running());
   }
+}
+
+bool Signature::HasPartsAt(std::string_view task) const {
+  if (remote == nullptr) return false;
+  return std::any_of(remote->tasks.begin(), remote->tasks.end(),
+                     [&](const auto& t) { return remote->NameOf(t) == task; });
 }
 
 std::string Signature::Describe() const {

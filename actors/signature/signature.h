@@ -41,6 +41,7 @@
 namespace troupe {
 
 class SessionMaster;
+struct RemotePlan;
 
 class Signature : public std::enable_shared_from_this<Signature> {
  public:
@@ -52,6 +53,9 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::vector<std::shared_ptr<const CompiledPart>> parts;
   std::vector<uint32_t> tasks;  // by part: the number of its task in the session; empty: all are on one
   EdgeTable edges;              // between the parts
+  // The parts of this process come first, those of others after them; null: there are none.
+  std::shared_ptr<const RemotePlan> remote;
+  uint32_t first_part = 0;  // of `parts`, where the master is another process
   QueueUse queues;
   SessionOptions options;
   caf::actor_system* system = nullptr;
@@ -83,6 +87,8 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::unique_ptr<ExecutorSet> Lease();
   void Release(std::unique_ptr<ExecutorSet> set);
   absl::Status CheckFeed(size_t i, const Tensor& value) const;
+  // Whether another process runs parts of it as this task.
+  bool HasPartsAt(std::string_view task) const;
   // Its fetches and targets, for messages.
   std::string Describe() const;
   absl::Status CheckFeeds(const FeedValues& values) const;

@@ -30,7 +30,7 @@ void AsyncStep::RunAsync(const Deadline& deadline, const CancellationToken* toke
   const bool lend = MayLend(lend_us);
   Begin(deadline, token, std::move(done), metadata, std::move(keep));
   if (lend) return Lend(lend_us);
-  if (set_.executors().empty()) return Over();  // there is no part whose end could tell
+  if (set_.empty()) return Over();  // there is no part whose end could tell
   set_.LaunchElsewhere(stats_);
 }
 

@@ -6,9 +6,12 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/executor/run_rows.h"
+#include "actors/runtime/runtime_impl.h"
 #include "actors/signature/signature.h"
 #include "actors/step/answers.h"
+#include "actors/step/cancel_later.h"
 #include "actors/step/own_result.h"
+#include "actors/step/remote_steps.h"
 #include "actors/threads/surely.h"
 #include "kernels/numerics_check.h"
 #include "troupe/proto/config.pb.h"
@@ -22,6 +25,7 @@ std::atomic<int64_t> next_step_id{1};
 // Made when the library is loaded, since memory may be lacking when they are needed; never
 // destroyed, since threads may still run at exit.
 const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+const absl::Status& kToldToEnd = *new absl::Status(Cancelled("the step was told to end"));
 const absl::Status& kSessionClosed = *new absl::Status(Cancelled("the session was closed"));
 
 }  // namespace
@@ -35,13 +39,14 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
       cost_(signature->options.lend_thread_us * 1000),
       async_(this) {
   transport_ = std::make_shared<LocalTransport>(&system, signature->options.wire_messages, signature->runtime.get(),
-                                                &signature->edges, &executors_, this);
+                                                &signature->edges, &executors_, this, signature->first_part);
   try {
     std::vector<caf::resumable*> own;
     for (const auto& part : signature->parts) {
       user_kernels_ |= part->has_user_kernels;
       const auto number = static_cast<uint32_t>(executors_.size());
-      const PartAddress address{signature->tasks.empty() ? 0 : signature->tasks[number], number};
+      const PartAddress address{signature->tasks.empty() ? 0 : signature->tasks[number],
+                                signature->first_part + number};
       executors_.push_back(std::make_shared<Executor>(part, address, this, transport_));
       executors_.back()->Spawn(system);
       own.push_back(executors_.back()->resumable());
@@ -51,6 +56,18 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
     loans_ = std::vector<bits::Loan>(signature->feeds.size());
     results_.resize(signature->fetches.size());
     timings_.resize(executors_.size());
+    shares_ = static_cast<int>(executors_.size());
+    if (signature->remote != nullptr) {
+      remote_ = std::make_shared<RemoteParts>(signature->remote);
+      transport_->LinkTo(remote_);
+      shares_ += static_cast<int>(remote_->size());
+      remote_statistics_.resize(remote_->size());
+      // Another process may not answer, as a user's kernel may not return: the caller must not wait
+      // in the lane, where neither Close nor the other's death would reach it. So its step is an
+      // asynchronous one, on which the caller's thread works while something here can run
+      // (lend.cc).
+      user_kernels_ = true;
+    }
   } catch (const std::bad_alloc&) {
     EndExecutors();
     throw;
@@ -140,7 +157,7 @@ void ExecutorSet::Begin(Step* step, const FeedValues& feeds, bool answers) {
   if (answers) owed_.store(id);
   // From here on AbortAll finds the step. A session that was closed before did not see it, but is
   // seen here.
-  parts_left_.store(static_cast<int>(executors_.size()));
+  parts_left_.store(shares_);
   if (signature_->closed->load()) FailBegin(kSessionClosed);
   if (no_memory) [[unlikely]]
     FailBegin(kNoMemory);
@@ -162,6 +179,7 @@ void ExecutorSet::BeginNumerics(const std::string& folder) noexcept {
 
 void ExecutorSet::EndNumerics() {
   const std::shared_ptr<NumericsCheck> numerics = std::move(numerics_);
+  if (remote_ != nullptr) remote_->Settle(step_id(), numerics->log->failed());
   if (!numerics->log->failed()) return;
   try {
     numerics->log->UndoAll();
@@ -183,6 +201,8 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   const int parts = static_cast<int>(executors_.size());
   absl::Status failed;
   try {
+    if (remote_ != nullptr) [[unlikely]]
+      remote_->Prepare(context_->step_id, arguments_, input.partial, stats, numerics_.get());
     for (int i = 0; i < parts; ++i) {
       timings_[i].clear();
       input.timings = stats ? &timings_[i] : nullptr;
@@ -202,14 +222,74 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   if (!failed.ok()) {
     // No part has begun, and none will.
     FailBegin(failed);
-    if (CountDown(parts)) step_->Over();
+    if (CountDown(shares_)) step_->Over();
     return;
   }
+  if (remote_ != nullptr) [[unlikely]]
+    return LaunchRemote(home);
   // Without a lane the step may end, and this object with it, as soon as the last part has been
   // started.
   std::shared_ptr<Executor> last;
   if (home == elsewhere_ && parts > 0) last = executors_.back();
   for (int i = 0; i < parts; ++i) executors_[i]->Start(home);
+}
+
+// The step does not end meanwhile: this thread has a share of it.
+void ExecutorSet::LaunchRemote(caf::execution_unit* home) noexcept {
+  CountUp();
+  RemoteSteps& steps = *signature_->runtime->impl()->remote_steps;
+  int missed = static_cast<int>(remote_->size());
+  absl::Status failed;
+  try {
+    steps.Begin(context_->step_id, this);
+    missed = 0;
+    failed = remote_->Launch(context_->cancelled.load(), &missed);
+  } catch (const std::bad_alloc&) {
+    failed = kNoMemory;
+    for (size_t i = 0; i < remote_->size(); ++i) missed += remote_->TakeOwed(i, context_->step_id) ? 1 : 0;
+  }
+  if (missed > 0) CountDown(missed);
+  // Who told the step to end while the messages were sent may not have found whom to tell.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (context_->cancelled.load()) remote_->Abort(LocalTransport::kAll, context_->step_id, kToldToEnd);
+  for (const auto& e : executors_) e->Start(home);
+  if (!failed.ok()) PartFails(LocalTransport::kAll, failed);
+  step_->PartDone();
+}
+
+void ExecutorSet::EndRemote() { signature_->runtime->impl()->remote_steps->End(step_id()); }
+
+void ExecutorSet::RemoteDone(size_t task, parts_done&& message) {
+  // Whoever asks next has it compiled, and registered, anew.
+  if (message.forgotten) signature_->SetStale();
+  if (message.failed_check && numerics_ != nullptr) numerics_->log->Fail();
+  if (!message.status.ok()) PartFails(remote_->plan().tasks[task].first_part, message.status);
+  for (auto& [index, value] : message.results) {
+    transport_->Bind(&value);
+    if (index < results_.size()) results_[index] = std::move(value);
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    remote_statistics_[task] = std::move(message.statistics);
+  }
+  step_->PartDone();
+}
+
+void ExecutorSet::RemoteTells(step_letter&& message) {
+  if (const auto* failed = std::get_if<part_failed>(&message.message)) {
+    PartFails(message.from.part, failed->status);
+  } else if (auto* r = std::get_if<result>(&message.message)) {
+    transport_->Bind(&r->value);
+    if (step_->partial() && r->index < results_.size()) step_->ResultCame(r->index, std::move(r->value));
+  }
+  if (auto* report = std::get_if<stall_report>(&message.message))
+    transport_->questions().Answered(report->number, message.from.part, std::move(report->report));
+  step_->PartDone();
+}
+
+void ExecutorSet::RemoteLost(int64_t step_id, const absl::Status& status) {
+  Abort(step_id, status);
+  step_->PartDone();
 }
 
 void ExecutorSet::PartDone(uint32_t part, part_done& message) {
@@ -226,7 +306,7 @@ void ExecutorSet::TakeResults(uint32_t part, part_done& message) {
   for (auto& [index, value] : message.results) {
     if (index < results_.size()) results_[index] = std::move(value);
   }
-  timings_[part] = std::move(message.statistics);
+  timings_[part - signature_->first_part] = std::move(message.statistics);
 }
 
 void ExecutorSet::ResultCame(uint32_t index, Tensor value) { step_->ResultCame(index, std::move(value)); }
@@ -281,6 +361,8 @@ __attribute__((always_inline)) inline absl::Status ExecutorSet::HandOver(std::ve
 }
 
 absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
+  if (remote_ != nullptr) [[unlikely]]
+    EndRemote();
   if (numerics_ != nullptr) [[unlikely]]
     EndNumerics();
   DropResources();
@@ -299,7 +381,22 @@ absl::Status ExecutorSet::Finish(std::vector<Tensor>* outputs) {
   return status;
 }
 
+absl::Status ExecutorSet::FinishForMaster(std::vector<std::pair<uint32_t, Tensor>>* results,
+                                          std::shared_ptr<UpdateLog>* updates) {
+  if (numerics_ != nullptr) *updates = std::exchange(numerics_, nullptr)->log;
+  DropResources();
+  for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
+  absl::Status status = TakeError();
+  for (uint32_t i = 0; i < results_.size(); ++i) {
+    Tensor value = std::exchange(results_[i], Tensor());
+    if (status.ok() && value.valid()) results->emplace_back(i, std::move(value));
+  }
+  return status;
+}
+
 absl::Status ExecutorSet::FinishPartial() {
+  if (remote_ != nullptr) [[unlikely]]
+    EndRemote();
   if (numerics_ != nullptr) [[unlikely]]
     EndNumerics();
   for (Tensor& t : results_) t = Tensor();
@@ -337,6 +434,10 @@ void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* me
       n->set_thread_id(t.thread);
       device->mutable_thread_names()->try_emplace(t.thread, rows::Name(t.thread));
     }
+  }
+  for (const std::string& bytes : remote_statistics_) {
+    proto::RunMetadata others;
+    if (!bytes.empty() && others.ParseFromString(bytes)) metadata->mutable_step_stats()->MergeFrom(others.step_stats());
   }
 } catch (const std::bad_alloc&) {
   spdlog::error("no memory is left for the statistics of a step");

@@ -56,6 +56,7 @@
 #include "actors/threads/lane.h"
 #include "actors/step/async_step.h"
 #include "actors/step/local_transport.h"
+#include "actors/step/remote_parts.h"
 #include "actors/step/step_cost.h"
 #include "actors/watch/step_watch.h"
 #include "troupe/session.h"
@@ -64,6 +65,7 @@ namespace troupe {
 
 struct NumericsCheck;
 class Signature;
+class UpdateLog;
 
 class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Cancellable {
  public:
@@ -72,7 +74,12 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
 
   const Signature& signature() const { return *signature_; }
   bool user_kernels() const { return user_kernels_; }
+  // Of the parts that this process runs.
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
+  // The parts that other processes run; null: there are none.
+  RemoteParts* remote() const { return remote_.get(); }
+  // Whether there is nothing to run.
+  bool empty() const { return shares_ == 0; }
   StepCost& cost() { return cost_; }
   AsyncStep& async() { return async_; }
   LocalTransport& transport() { return *transport_; }
@@ -103,6 +110,12 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   void PartDone(uint32_t part, part_done& message) override;
   void PartFails(uint32_t part, const absl::Status& status) override;
   void ResultCame(uint32_t index, Tensor value) override;
+
+  // What other processes tell of their parts (remote_steps.h). REQUIRES: the caller has a share of
+  // the step's count, which these give back, and the set may be gone on return.
+  void RemoteDone(size_t task, parts_done&& message);
+  void RemoteTells(step_letter&& message);
+  void RemoteLost(int64_t step_id, const absl::Status& status);
 
   // For the kinds of steps, on the thread that has leased the set unless they say otherwise.
   //
@@ -142,10 +155,16 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   absl::Status Finish(std::vector<Tensor>* outputs);
   // The same without outputs: results were told one by one.
   absl::Status FinishPartial();
+  // The same of a step whose master is another process: the results that there are, by index, and,
+  // of a step that checks itself, what its updates have replaced.
+  absl::Status FinishForMaster(std::vector<std::pair<uint32_t, Tensor>>* results, std::shared_ptr<UpdateLog>* updates);
   void FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const noexcept;
 
  private:
   void EndExecutors();
+  void LaunchRemote(caf::execution_unit* home) noexcept;
+  // The step is over for those who tell of remote parts.
+  void EndRemote();
   // Of a part that has not left them in the set's memory.
   void TakeResults(uint32_t part, part_done& message);
   void DropResources();
@@ -170,6 +189,8 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   bool user_kernels_ = false;
   std::vector<std::shared_ptr<Executor>> executors_;
   std::shared_ptr<LocalTransport> transport_;
+  std::shared_ptr<RemoteParts> remote_;
+  int shares_ = 0;  // parts here, and tasks elsewhere: who must be done for the step to be over
   std::shared_ptr<StepContext> context_;
   Step* step_ = nullptr;  // the kind of the step that runs or was the last to run
   std::atomic<bool> in_lane_{false};
@@ -180,9 +201,10 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   std::vector<Tensor> arguments_, results_;
   std::vector<bits::Loan> loans_;  // by argument
   std::vector<std::vector<node_run>> timings_;
-  std::shared_ptr<NumericsCheck> numerics_;  // null: the step does not check itself
+  std::vector<std::string> remote_statistics_;  // by task
+  std::shared_ptr<NumericsCheck> numerics_;     // null: the step does not check itself
   std::atomic<int> parts_left_{0};
-  std::mutex mu_;  // guards status_, and context_ against Stop
+  std::mutex mu_;  // guards status_, remote_statistics_, and context_ against Stop
   absl::Status status_;
   std::atomic<bool> failed_{false};
   std::optional<Cancellation> cancellation_;

@@ -31,13 +31,29 @@ step_message NotSent(const step_message& message, const absl::Status& why) {
 
 LocalTransport::LocalTransport(caf::actor_system* system, bool through_bytes, const Runtime* runtime,
                                const EdgeTable* edges, const std::vector<std::shared_ptr<Executor>>* executors,
-                               StepListener* step)
+                               StepListener* step, uint32_t first)
     : system_(*system),
       through_bytes_(through_bytes),
       runtime_(runtime),
       edges_(*edges),
       executors_(*executors),
-      step_(*step) {}
+      step_(*step),
+      first_(first) {}
+
+void LocalTransport::LinkTo(std::shared_ptr<RemoteLink> link) {
+  std::lock_guard<std::mutex> lock(mu_);
+  link_.swap(link);
+}
+
+std::vector<RemoteLink::Part> LocalTransport::RemoteParts() const {
+  const std::shared_ptr<RemoteLink> others = link();
+  return others != nullptr ? others->Parts() : std::vector<RemoteLink::Part>();
+}
+
+std::shared_ptr<RemoteLink> LocalTransport::link() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return link_;
+}
 
 void LocalTransport::Bind(Tensor* value) const {
   BindResources(value, [this](const std::string& name) -> ResourceContainers* {
@@ -49,7 +65,8 @@ void LocalTransport::Bind(Tensor* value) const {
 }
 
 absl::Status LocalTransport::Prepare(PartAddress to, run_step&& message) {
-  Executor& executor = *executors_[to.part];
+  const uint32_t index = to.part - first_;
+  Executor& executor = *executors_[index];
   if (through_bytes_) [[unlikely]] {
     // The updates of all parts are taken back together, so they are noted in one place.
     const auto updates = message.input.numerics != nullptr ? message.input.numerics->log : nullptr;
@@ -59,7 +76,7 @@ absl::Status LocalTransport::Prepare(PartAddress to, run_step&& message) {
     MakeMemory(&message, executor.state().part().num_results, updates);
     std::lock_guard<std::mutex> lock(mu_);
     contexts_.resize(executors_.size());
-    contexts_[to.part] = message.input.context;
+    contexts_[index] = message.input.context;
     // Who told the step to end since the bytes were written did not find the context.
     if (whole->cancelled.load(std::memory_order_relaxed)) message.input.context->cancelled.store(true);
   }
@@ -68,42 +85,48 @@ absl::Status LocalTransport::Prepare(PartAddress to, run_step&& message) {
 }
 
 absl::Status LocalTransport::Deliver(PartAddress to, part_message message) {
-  if (to.part >= executors_.size() || executors_[to.part]->address() != to)
+  // A part before the first has a number that is too big.
+  const uint32_t index = to.part - first_;
+  if (index >= executors_.size() || executors_[index]->address() != to) [[unlikely]] {
+    if (const std::shared_ptr<RemoteLink> others = link()) return others->ToPart(to, std::move(message));
     return NotFound("the step has no part ", to.part, " on task ", to.task);
+  }
   if (through_bytes_) [[unlikely]] {
     TROUPE_ASSIGN_OR_RETURN(message, ThroughBytes(system_, std::move(message)));
     if (auto* m = std::get_if<tensor_to_part>(&message)) Bind(&m->value);
     if (auto* m = std::get_if<argument>(&message)) Bind(&m->value);
     if (auto* m = std::get_if<abort_step>(&message)) {
       const int64_t step = m->step;
-      executors_[to.part]->Receive(std::move(message));
+      executors_[index]->Receive(std::move(message));
       CancelOwn(to.part, step);
       return absl::OkStatus();
     }
   }
   TROUPE_RETURN_IF_ERROR(edges_.Refuse(message));
-  executors_[to.part]->Receive(std::move(message));
+  executors_[index]->Receive(std::move(message));
   return absl::OkStatus();
 }
 
 void LocalTransport::AbortParts(uint32_t but, int64_t step_id, const absl::Status& status) noexcept {
-  for (uint32_t part = 0; part < executors_.size(); ++part) {
+  for (uint32_t i = 0; i < executors_.size(); ++i) {
+    const uint32_t part = first_ + i;
     if (part == but) continue;
     if (through_bytes_) [[unlikely]] {
       try {
-        if (Deliver(executors_[part]->address(), abort_step{step_id, status}).ok()) continue;
+        if (Deliver(executors_[i]->address(), abort_step{step_id, status}).ok()) continue;
       } catch (const std::bad_alloc&) {
         // Then without the bytes.
       }
       CancelOwn(part, step_id);
     }
-    executors_[part]->Abort(step_id, status);
+    executors_[i]->Abort(step_id, status);
   }
+  if (const std::shared_ptr<RemoteLink> others = link()) others->Abort(but, step_id, status);
 }
 
 void LocalTransport::ToStep(PartAddress from, step_message&& message) noexcept {
   if (!through_bytes_) [[likely]]
-    return Hear(from.part, message);
+    return Hear(from, message);
   if (const auto* m = std::get_if<part_failed>(&message)) CancelOwn(from.part, m->step);
   const bool done = std::holds_alternative<part_done>(message);
   if (done) ForgetOwn(from.part);
@@ -115,31 +138,33 @@ void LocalTransport::ToStep(PartAddress from, step_message&& message) noexcept {
       if (auto* m = std::get_if<part_done>(&*copy)) {
         for (auto& [index, value] : m->results) Bind(&value);
       }
-      return Hear(from.part, *copy);
+      return Hear(from, *copy);
     }
     why = copy.status();
   } catch (const std::bad_alloc&) {
     why = kNoMemory;
   }
   step_message instead = NotSent(message, why);
-  Hear(from.part, instead);
+  Hear(from, instead);
 }
 
-void LocalTransport::Hear(uint32_t part, step_message& message) {
+void LocalTransport::Hear(PartAddress from, step_message& message) {
+  const uint32_t part = from.part;
   if (auto* done = std::get_if<part_done>(&message)) [[likely]]
     return step_.PartDone(part, *done);
   if (auto* failed = std::get_if<part_failed>(&message)) return step_.PartFails(part, failed->status);
   if (auto* r = std::get_if<result>(&message)) return step_.ResultCame(r->index, std::move(r->value));
   auto& report = std::get<stall_report>(message);
-  questions_.Answered(report.number, part, std::move(report.report));
+  if (const std::shared_ptr<RemoteLink> others = link(); others != nullptr && others->Report(from, report)) return;
+  questions_.Answered(report.number, part - first_, std::move(report.report));
 }
 
 void LocalTransport::CancelOwn(uint32_t part, int64_t step_id) const {
   std::shared_ptr<StepContext> own;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    if (part < contexts_.size() && contexts_[part] != nullptr && contexts_[part]->step_id == step_id)
-      own = contexts_[part];
+    const uint32_t i = part - first_;
+    if (i < contexts_.size() && contexts_[i] != nullptr && contexts_[i]->step_id == step_id) own = contexts_[i];
   }
   if (own != nullptr) CancelLater::Cancel(std::move(own));
 }
@@ -148,7 +173,7 @@ void LocalTransport::ForgetOwn(uint32_t part) {
   std::shared_ptr<StepContext> own;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    if (part < contexts_.size()) own = std::move(contexts_[part]);
+    if (part - first_ < contexts_.size()) own = std::move(contexts_[part - first_]);
   }
   if (own == nullptr) return;
   own->cancellations.Clear();

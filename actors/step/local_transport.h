@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "actors/executor/executor_actor.h"
@@ -37,12 +38,32 @@ class StepListener {
   ~StepListener() = default;
 };
 
+// The way to the parts of a step that other processes run, and to the step itself if its master is
+// another one. From any thread.
+class RemoteLink {
+ public:
+  virtual ~RemoteLink() = default;
+  virtual absl::Status ToPart(PartAddress to, part_message&& message) = 0;
+  // Tells all other processes that run parts of the step, except the one that has part `but`.
+  virtual void Abort(uint32_t but, int64_t step, const absl::Status& status) noexcept = 0;
+  // The parts that other processes run, in the order of their numbers, and whether they are over.
+  struct Part {
+    PartAddress address;
+    std::string device;
+    bool over = false;
+  };
+  virtual std::vector<Part> Parts() const = 0;
+  // Takes the answer to a question that another process has asked. False: it was asked here.
+  virtual bool Report(PartAddress from, stall_report& report) = 0;
+};
+
 class LocalTransport : public PartTransport {
  public:
   // All that is given here outlives the last message, except for reports. `runtime` binds handles.
   // A message on an edge of `edges` that bears an incarnation that is over is refused.
+  // The executors are those of the parts from number `first` on.
   LocalTransport(caf::actor_system* system, bool through_bytes, const Runtime* runtime, const EdgeTable* edges,
-                 const std::vector<std::shared_ptr<Executor>>* executors, StepListener* step);
+                 const std::vector<std::shared_ptr<Executor>>* executors, StepListener* step, uint32_t first = 0);
 
   absl::Status Prepare(PartAddress part, run_step&& message) override;
   absl::Status Deliver(PartAddress to, part_message message) override;
@@ -52,12 +73,17 @@ class LocalTransport : public PartTransport {
   void AbortParts(uint32_t but, int64_t step_id, const absl::Status& status) noexcept;
   // Where parts have contexts of their own, those of the step that runs.
   void AddContexts(std::vector<const void*>* contexts) const;
+  // Parts that have no executor here are behind `link`; null: there are none.
+  void LinkTo(std::shared_ptr<RemoteLink> link);
+  std::vector<RemoteLink::Part> RemoteParts() const;
+  // A resource handle that has come from elsewhere gets its object, if that lives here.
+  void Bind(Tensor* value) const;
   // The questions that reports answer.
   OpenQuestions& questions() { return questions_; }
 
  private:
-  void Bind(Tensor* value) const;
-  void Hear(uint32_t part, step_message& message);
+  std::shared_ptr<RemoteLink> link() const;
+  void Hear(PartAddress from, step_message& message);
   // Of a part with a context of its own: ends the kernels of this step.
   void CancelOwn(uint32_t part, int64_t step_id) const;
   void ForgetOwn(uint32_t part);
@@ -68,9 +94,11 @@ class LocalTransport : public PartTransport {
   const EdgeTable& edges_;
   const std::vector<std::shared_ptr<Executor>>& executors_;
   StepListener& step_;
+  const uint32_t first_;
   OpenQuestions questions_;
-  mutable std::mutex mu_;                               // guards contexts_
-  std::vector<std::shared_ptr<StepContext>> contexts_;  // by part; empty by reference
+  mutable std::mutex mu_;  // guards contexts_ and link_
+  std::shared_ptr<RemoteLink> link_;
+  std::vector<std::shared_ptr<StepContext>> contexts_;  // by part from the first; empty by reference
 };
 
 }  // namespace troupe

@@ -29,7 +29,7 @@ void PartialStep::Start(const RunOptions& options, const Deadline& deadline) {
   set->Begin(this, {}, true);
   set->CheckNumerics(options);
   set->Guard(options.cancellation, deadline);
-  if (set->executors().empty()) return Over();
+  if (set->empty()) return Over();
   set->LaunchElsewhere(false);
 }
 
@@ -39,6 +39,13 @@ void PartialStep::Feed(ExecutorSet* set, uint32_t index, const Tensor& value) {
     if (index >= set->executors()[i]->state().part().num_arguments) continue;
     const PartAddress part = set->executors()[i]->address();
     if (absl::Status s = set->transport().Deliver(part, argument{step, index, value}); !s.ok()) set->Stop(step, s);
+  }
+  RemoteParts* const remote = set->remote();
+  for (size_t task = 0; remote != nullptr && task < remote->size(); ++task) {
+    if (!remote->Takes(task, index)) continue;
+    const RemotePlan::Task& t = remote->plan().tasks[task];
+    if (absl::Status s = remote->ToPart({t.number, t.first_part}, argument{step, index, value}); !s.ok())
+      set->Stop(step, s);
   }
 }
 

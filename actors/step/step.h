@@ -21,6 +21,8 @@ class Step {
   virtual bool partial() const { return false; }
   // Of a partial step: a result is there before the end.
   virtual void ResultCame(uint32_t, Tensor) {}
+  // A part has failed, which is the step's first error. For a step whose master is elsewhere.
+  virtual void PartFailed(uint32_t, const absl::Status&) {}
   // The watch answers instead of the step: takes what it needs for that. Once, from the clock's
   // thread.
   virtual void GiveAnswer(EarlyAnswer*) {}

@@ -43,6 +43,7 @@ void ExecutorSet::FailBegin(const absl::Status& status) {
 
 void ExecutorSet::PartFails(uint32_t part, const absl::Status& status) {
   if (!SetError(status)) return;
+  step_->PartFailed(part, status);
   context_->cancelled.store(true, std::memory_order_relaxed);
   transport_->AbortParts(part, context_->step_id, kAnotherPartFailed);
   context_->Cancel();
@@ -80,7 +81,7 @@ void ExecutorSet::Abort(int64_t step_id, const absl::Status& status) {
 void ExecutorSet::OnCancel() { Abort(step_id(), CancelledByCaller()); }
 
 void ExecutorSet::Guard(const CancellationToken* token, const Deadline& deadline) noexcept {
-  if (executors_.empty()) return;  // over before anybody could
+  if (empty()) return;  // over before anybody could
   try {
     if (token != nullptr) {
       cancellation_.emplace(token, this);

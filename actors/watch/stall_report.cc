@@ -78,6 +78,18 @@ class Assembler {
       return true;
     }
     for (size_t p = 0; p < parts_.size(); ++p) {
+      if (parts_[p].part == nullptr) {
+        const bool other = EdgeSender(root.takes.key) == parts_[p].device;
+        if (root.takes.grant || !other) continue;
+        if (!parts_[p].report) {
+          behind_part_[p].push_back(&root);
+          return true;
+        }
+        *why = !parts_[p].report->running
+                   ? StrCat("; its other end, on ", parts_[p].device, ", did not run before its part ended")
+                   : StrCat("; nothing holds its other end up, on ", parts_[p].device);
+        return false;
+      }
       const CompiledPart& part = *parts_[p].part;
       const auto& ends = root.takes.grant ? part.recvs : part.sends;
       const auto end = std::find_if(ends.begin(), ends.end(), [&](const auto& x) { return x.first == root.takes.key; });
@@ -163,6 +175,7 @@ void OpenQuestions::Answered(int64_t number, uint32_t part, StepReport report) {
 
 bool StepQuestion::Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered) {
   std::vector<std::shared_ptr<Executor>> living;
+  const std::vector<RemoteLink::Part> others = transport->RemoteParts();
   {
     std::lock_guard<std::mutex> lock(mu_);
     for (size_t i = 0; i < executors_.size(); ++i) {
@@ -175,11 +188,22 @@ bool StepQuestion::Ask(LocalTransport* transport, std::function<void(const std::
       parts_[i].report = StepReport();
       --left_;
     }
-    if (living.empty()) return false;
+    for (const RemoteLink::Part& p : others) {
+      parts_.push_back({nullptr, p.device, std::nullopt, ""});
+      if (p.over) {
+        parts_.back().report = StepReport();
+      } else {
+        ++left_;
+      }
+    }
+    if (left_ == 0) return false;
     answered_ = std::move(answered);
   }
   const question q{transport->questions().Add(shared_from_this())};
   for (const auto& e : living) transport->Deliver(e->address(), q).IgnoreError();
+  for (const RemoteLink::Part& p : others) {
+    if (!p.over) transport->Deliver(p.address, q).IgnoreError();
+  }
   return true;
 }
 
@@ -203,6 +227,11 @@ std::vector<std::string> StepQuestion::Lines() const {
   const auto silence = std::chrono::steady_clock::now() - asked_;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].report) continue;
+    if (parts[i].part == nullptr) {
+      parts[i].silent = StrCat("the part on ", parts[i].device, ", in another process, has not answered for ",
+                               DurationText(std::chrono::nanoseconds(silence).count()));
+      continue;
+    }
     const CompiledPart& part = *parts[i].part;
     parts[i].silent = StrCat("the part on ", part.device->name(), " has not answered for ",
                              DurationText(std::chrono::nanoseconds(silence).count()));
@@ -223,7 +252,7 @@ std::vector<MemoryHolder> StepQuestion::HoldersOn(const std::string& device) con
   std::vector<MemoryHolder> holders;
   std::lock_guard<std::mutex> lock(mu_);
   for (const PartAnswer& a : parts_) {
-    if (a.report && a.part->device->name() == device)
+    if (a.report && a.part != nullptr && a.part->device->name() == device)
       holders.insert(holders.end(), a.report->holders.begin(), a.report->holders.end());
   }
   return holders;

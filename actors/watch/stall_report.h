@@ -37,7 +37,8 @@ namespace troupe {
 class Executor;
 
 struct PartAnswer {
-  std::shared_ptr<const CompiledPart> part;
+  std::shared_ptr<const CompiledPart> part;  // null: another process runs it
+  std::string device = {};                   // of such a part
   std::optional<StepReport> report;
   std::string silent;  // without a report: what the part is known to do
 };
@@ -69,11 +70,12 @@ class OpenQuestions {
 class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
  public:
   explicit StepQuestion(const std::vector<std::shared_ptr<Executor>>& parts);
-  // Asks all parts. REQUIRES: the step's executors are not released meanwhile; called once.
-  // `answered` is called once, when all parts have answered, in the turn of the last one; it is not
-  // called if an executor dies with the question, or this object is gone. For an executor that is
-  // dead already the answer is that its part is over. False, and `answered` is never called, when
-  // no part has an executor that lives: so nothing is called before this returns, on its thread.
+  // Asks all parts, also those that other processes run. REQUIRES: the step's executors are not
+  // released meanwhile; called once. `answered` is called once, when all parts have answered, in
+  // the turn of the last one; it is not called if an executor dies with the question, or this
+  // object is gone. For an executor that is dead already the answer is that its part is over.
+  // False, and `answered` is never called, when no part has an executor that lives: so nothing is
+  // called before this returns, on its thread.
   bool Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
   // The report made of the answers that have come so far.
   std::vector<std::string> Lines() const;

@@ -62,6 +62,7 @@ struct register_graph {
   bool share_variables = true;  // as in SessionScope
   bool fuse = true;
   bool only_graphs = false;  // nothing is compiled: the answer is the graphs as they would be
+  uint64_t master = 0;       // the incarnation of the session's process, if it is another one
   std::vector<Part> parts;
 };
 // Has no answer of its own: a graph that is worked on still is answered by its graph_registered.
@@ -134,7 +135,7 @@ typename Inspector::result_type inspect(Inspector& f, register_graph::Part& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, register_graph& x) {
-  return f(x.compile, x.session, x.share_variables, x.fuse, x.only_graphs, x.parts);
+  return f(x.compile, x.session, x.share_variables, x.fuse, x.only_graphs, x.master, x.parts);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, withdraw_graph& x) {

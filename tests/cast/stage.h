@@ -163,6 +163,14 @@ class Stage {
     caf::mailbox_element* e = actor->mailbox().peek();
     return StrCat(who, " <- ", e == nullptr ? "init" : What(*e));
   }
+  static std::string Which(const part_message& m) {
+    constexpr const char* kNames[] = {"tensor_to_part", "grant", "abort_step", "argument", "question"};
+    return kNames[m.index()];
+  }
+  static std::string Which(const step_message& m) {
+    constexpr const char* kNames[] = {"part_done", "part_failed", "result", "stall_report"};
+    return kNames[m.index()];
+  }
   static std::string What(caf::mailbox_element& e) {
     const caf::type_erased_tuple& c = e.content();
     if (c.match_elements<run_step>()) return "run_step";
@@ -179,6 +187,12 @@ class Stage {
     if (c.match_elements<register_graph>()) return "register_graph";
     if (c.match_elements<graph_registered>()) return "graph_registered";
     if (c.match_elements<withdraw_graph>()) return "withdraw_graph";
+    if (c.match_elements<link_graph>()) return "link_graph";
+    if (c.match_elements<drop_graph>()) return "drop_graph";
+    if (c.match_elements<run_parts>()) return "run_parts";
+    if (c.match_elements<parts_done>()) return "parts_done";
+    if (c.match_elements<part_letter>()) return StrCat("part_letter ", Which(c.get_as<part_letter>(0).message));
+    if (c.match_elements<step_letter>()) return StrCat("step_letter ", Which(c.get_as<step_letter>(0).message));
     if (c.match_elements<list_devices>()) return "list_devices";
     if (c.match_elements<device_list>()) return "device_list";
     if (c.match_elements<actor_failed>()) return "actor_failed";

@@ -21,7 +21,7 @@ struct Parts {
       part->info[1].op = "_Send";
       part->recvs = {{Key(1 - i), 0}};
       part->sends = {{Key(i), 1}};
-      answers.push_back({part, StepReport{true, {}}, StrCat("part ", i, " is silent")});
+      answers.push_back({part, "", StepReport{true, {}}, StrCat("part ", i, " is silent")});
     }
   }
   static std::string Key(int from) { return StrCat("d", from, ";0;d", 1 - from, ";t"); }

@@ -57,7 +57,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                list_devices, device_list, register_graph, graph_registered, extend_request, extend_reply,
                compile_request, compile_reply, withdraw_compile, close_request, close_reply, set_memory_limit,
                memory_limit_set, memory_trimmed, snapshot_resources, resource_snapshot, restore_resources,
-               resources_restored, actor_failed, failure_noted, withdraw_graph>(
+               resources_restored, actor_failed, failure_noted, withdraw_graph, link_graph, drop_graph, run_parts,
+               parts_done, settle_step, part_letter, step_letter, to_container>(
       data[0], std::vector<char>(data + 1, data + size));
   return 0;
 }

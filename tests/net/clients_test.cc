@@ -372,7 +372,7 @@ BOOST_AUTO_TEST_CASE(a_killed_client_loses_its_sessions_and_their_state) {
   });
   BOOST_TEST(waits, client.errors());
   BOOST_TEST(server->status()->sessions.at(0).client == "troupe run");
-  BOOST_TEST(server->status()->devices.at(0).memory.bytes_in_use > 0);
+  BOOST_TEST(Await([&] { return server->status()->devices.at(0).memory.bytes_in_use > 0; }));
   client.Signal(SIGKILL);
   BOOST_TEST(client.Wait() == -SIGKILL);
   BOOST_TEST(Await([&] { return SessionsOf(*server) == 0; }));

@@ -1,0 +1,170 @@
+// The steps that a runtime runs together with other processes: those of its own sessions that have
+// parts elsewhere, and those of other masters that have parts here.
+//
+// The worker of each task is the port: it hands over the messages of wire/remote_messages.h. A step
+// of another master runs as one of an ExecutorSet, whose signature consists of the parts here
+// (remote_step.h).
+//
+//   state (of one step of another master)  event             action                                             next
+//   unknown   part_letter                                 1 keep it, bounded                                 early
+//   unknown, early  run_parts                             2 lease executors, begin, deliver what is early    running
+//   unknown, early  run_parts for a graph that is not here, or of a master that is not
+//                                                         3 parts_done with the error                        over
+//   early     part_letter beyond the bound                4 drop it; the step will fail                      lost
+//   lost      run_parts                                   5 parts_done RESOURCE_EXHAUSTED                    over
+//   running   part_letter                                 6 to its executor; abort_step: to all parts        running
+//   running   the last part is done                       7 parts_done with results                          over
+//   running   its master goes, or an actor here dies      8 abort                                            running
+//   over      part_letter, run_parts                      9 dropped                                          over
+//   early     its master goes; so many other steps are early, too  10 dropped                               unknown
+//
+// A step that is over is remembered among the last of its master, so that what comes late is not
+// kept. What an older one is sent counts as early, and is dropped by 10.
+//
+// A graph that a master has registered here lives until drop_graph, the end of its session, or that
+// of its master, and as long as a step of it runs. So does the state that the session has of its
+// own here, which goes with the last of its graphs and steps after the session's end.
+//
+// Thread rule: all methods are thread safe. The lock is held while messages are handed to
+// executors, never while functions of users are called.
+//
+// Tests of the edges, tests/remote/steps_test.cc:
+//   1, 2     edges_1_and_2_what_comes_before_its_step_is_kept
+//   3        edge_3_a_step_of_an_unknown_graph_is_answered
+//   4, 5     edges_4_and_5_what_comes_early_is_bounded
+//   6, 7     edges_6_and_7_a_step_of_another_master_runs
+//   8, 10    edges_8_and_10_nothing_is_left_of_a_master_that_went
+//   9        edge_9_what_comes_after_the_end_is_dropped
+#ifndef TROUPE_ACTORS_STEP_REMOTE_STEPS_H_
+#define TROUPE_ACTORS_STEP_REMOTE_STEPS_H_
+
+#include <caf/all.hpp>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "actors/runtime/remote_tasks.h"
+#include "actors/runtime/runtime_impl.h"
+#include "actors/wire/graph_messages.h"
+#include "actors/wire/remote_messages.h"
+
+namespace troupe {
+
+class ExecutorSet;
+class RegisteredGraph;
+class RemoteStep;
+class Signature;
+class UpdateLog;
+
+// What a session of another process has on the devices of this one; its own state goes with it.
+struct RemoteSession {
+  RemoteSession(std::string id, Runtime::Impl* runtime) : id(std::move(id)), runtime(runtime) {}
+  ~RemoteSession() { Clear(); }
+  RemoteSession(const RemoteSession&) = delete;
+  RemoteSession& operator=(const RemoteSession&) = delete;
+  void Clear() const;
+  const std::string id;
+  Runtime::Impl* const runtime;
+};
+
+// A graph that another master has registered at a task of this process.
+struct RemoteGraph {
+  std::shared_ptr<const RegisteredGraph> parts;
+  std::shared_ptr<RemoteSession> session;
+  std::string task;  // of this process
+  // From link_graph on:
+  std::shared_ptr<Signature> signature;
+  std::vector<std::string> tasks;  // by number
+  uint32_t number = 0;             // of `task`
+};
+
+class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
+ public:
+  struct Limits {
+    size_t messages = size_t{1} << 16;  // that came early, for all steps together
+    int64_t bytes = int64_t{1} << 30;   // of their tensors
+    size_t steps = 4096;                // that have early messages, were lost, or are remembered as over
+  };
+  explicit RemoteSteps(Runtime::Impl* runtime) : runtime_(runtime) {}
+  void set_limits(const Limits& limits) { limits_ = limits; }
+
+  // For the worker of a task of this process. The graph is kept for its master; UNAVAILABLE when
+  // that is not there.
+  absl::Status Keep(const register_graph& request, const std::string& task,
+                    std::shared_ptr<const RegisteredGraph> graph);
+  void Link(const std::string& task, link_graph&& message);
+  void Drop(const std::string& task, const drop_graph& message);
+  // The session has ended.
+  void Forget(const std::string& session);
+  // `master`: who is answered.
+  void Run(const std::string& task, run_parts&& message, const caf::actor& master);
+  void Deliver(part_letter&& message);
+  void Settle(const settle_step& message);
+  void Done(parts_done&& message);
+  void Tell(step_letter&& message);
+
+  // For the steps of this process's own sessions. Begin throws std::bad_alloc.
+  void Begin(int64_t step, ExecutorSet* set);
+  void End(int64_t step);
+
+  // `worker_only`: the process may be there still.
+  void TaskWent(const RemoteTask& task, const absl::Status& why, bool worker_only);
+  // An actor of this process has died, which a worker's death is for all that came to its mailbox.
+  void ActorFailed(const actor_failed& failure);
+  // The runtime ends, when no step runs.
+  void Close();
+
+  // For RemoteStep: what its updates have replaced, until the master settles the step; and it is
+  // over.
+  void KeepUpdates(uint64_t master, int64_t step, uint32_t task, std::shared_ptr<UpdateLog> updates);
+  void Over(uint64_t master, int64_t step, uint32_t task);
+  Runtime::Impl* runtime() const { return runtime_; }
+  size_t graphs() const;
+  size_t early() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return early_.size();
+  }
+
+ private:
+  using Key = std::tuple<uint64_t, int64_t, uint32_t>;  // master, step, task
+  struct Early {
+    std::vector<part_letter> letters;
+    int64_t bytes = 0;
+    absl::Status lost;  // why the step will fail
+  };
+  struct Master {
+    std::map<std::pair<std::string, uint64_t>, std::shared_ptr<RemoteGraph>> graphs;  // by task and handle
+    std::map<std::string, std::shared_ptr<RemoteSession>> sessions;
+    std::map<std::pair<int64_t, uint32_t>, std::shared_ptr<UpdateLog>> unsettled;  // by step and task
+    std::set<std::pair<int64_t, uint32_t>> over;
+    std::deque<std::pair<int64_t, uint32_t>> over_in_order;
+  };
+  // Whether a master is there. What comes from another one is nobody's.
+  bool IsThere(uint64_t master) const { return runtime_->remote->Lives(master); }
+  absl::Status Start(const std::string& task, run_parts* message, const caf::actor& master, bool* forgotten);
+  void Keep(const Key& key, part_letter&& letter);
+  void DropEarly(const Key& key);
+  void DeliverTo(RemoteStep* step, part_letter&& letter);
+  void RememberOver(const Key& key);
+
+  Runtime::Impl* const runtime_;
+  Limits limits_;
+  mutable std::mutex mu_;
+  std::map<int64_t, ExecutorSet*> own_;  // by step
+  std::map<Key, std::shared_ptr<RemoteStep>> others_;
+  std::map<uint64_t, Master> masters_;
+  std::map<Key, Early> early_;
+  std::deque<Key> early_in_order_;
+  size_t early_messages_ = 0;
+  int64_t early_bytes_ = 0;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_STEP_REMOTE_STEPS_H_

@@ -45,6 +45,11 @@ std::shared_ptr<AgentCall> AgentCalls::Take(uint64_t number) {
   return call;
 }
 
+bool AgentCalls::Waits(uint64_t number) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return calls_.contains(number);
+}
+
 void AgentCalls::Hasten(uint64_t number, Time due, absl::Status late) {
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = calls_.find(number);

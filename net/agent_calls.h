@@ -59,6 +59,7 @@ class AgentCalls {
   absl::StatusOr<uint64_t> Begin(std::shared_ptr<AgentCall> call, Time due, absl::Status late);
   // Null when nobody waits for its answer.
   std::shared_ptr<AgentCall> Take(uint64_t number);
+  bool Waits(uint64_t number) const;
   // The call is due then, unless it is earlier.
   void Hasten(uint64_t number, Time due, absl::Status late);
   // Takes those that are due.

@@ -3,6 +3,7 @@
 #include <caf/binary_deserializer.hpp>
 
 #include "actors/wire/wire.h"
+#include "net/parcels.h"
 
 namespace troupe {
 namespace {
@@ -17,6 +18,15 @@ caf::error ReadBytes(caf::deserializer& f, Bytes* bytes, size_t most) {
   bytes->resize(size);
   if (size > 0) {
     if (caf::error e = f.apply_raw(size, bytes->data())) return e;
+  }
+  return f.end_sequence();
+}
+
+caf::error WriteBytes(caf::serializer& f, std::vector<char>& bytes) {
+  size_t size = bytes.size();
+  if (caf::error e = f.begin_sequence(size)) return e;
+  if (size > 0) {
+    if (caf::error e = f.apply_raw(size, bytes.data())) return e;
   }
   return f.end_sequence();
 }
@@ -78,17 +88,25 @@ caf::error inspect(caf::deserializer& f, session_opened& x) {
 }
 
 caf::error inspect(caf::serializer& f, extend_session& x) {
-  size_t size = x.graph.size();
   if (caf::error e = f(x.call)) return e;
-  if (caf::error e = f.begin_sequence(size)) return e;
-  if (size > 0) {
-    if (caf::error e = f.apply_raw(size, x.graph.data())) return e;
-  }
-  return f.end_sequence();
+  return WriteBytes(f, x.graph);
 }
 caf::error inspect(caf::deserializer& f, extend_session& x) {
   if (caf::error e = f(x.call)) return e;
   return ReadBytes(f, &x.graph, size_t{1} << 31);
+}
+
+caf::error inspect(caf::serializer& f, parcel_piece& x) {
+  auto kind = static_cast<uint8_t>(x.kind);
+  if (caf::error e = f(x.call, kind, x.total)) return e;
+  return WriteBytes(f, x.bytes);
+}
+caf::error inspect(caf::deserializer& f, parcel_piece& x) {
+  uint8_t kind = 0;
+  if (caf::error e = f(x.call, kind, x.total)) return e;
+  if (kind > static_cast<uint8_t>(parcel_piece::Kind::kAnswer)) return caf::sec::invalid_argument;
+  x.kind = static_cast<parcel_piece::Kind>(kind);
+  return ReadBytes(f, &x.bytes, ParcelsOut::kPiece);
 }
 
 caf::error inspect(caf::serializer& f, session_over& x) { return wire::WriteStatus(f, x); }

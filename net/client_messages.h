@@ -17,6 +17,8 @@
 //   agent  desk  close_session    end
 //   agent  desk  client_beat      I am alive
 //   desk   agent beat_noted       so am I
+//   agent  desk  parcel_piece     a piece of one of these that is too big for a message; and the other way
+//   desk   agent piece_taken      give me the next one; and the other way
 //   desk   agent call_answer      of the call with this number
 //   desk   agent session_over     the session has ended by itself
 //
@@ -96,6 +98,17 @@ struct call_answer {
   std::vector<std::string> texts;  // of a partial run: its handle; of steps: what they wait for
   std::vector<DeviceStatus> devices;
 };
+// Of the bytes of a message that travels in pieces (parcels.h), for this call.
+struct parcel_piece {
+  enum class Kind : uint8_t { kExtend, kRun, kPartial, kAnswer };
+  uint64_t call = 0;
+  Kind kind = Kind::kExtend;
+  uint64_t total = 0;  // bytes of all pieces
+  std::vector<char> bytes;
+};
+struct piece_taken {
+  uint64_t call = 0;
+};
 struct session_over {
   absl::Status status;
 };
@@ -110,6 +123,8 @@ caf::error inspect(caf::serializer& f, session_opened& x);
 caf::error inspect(caf::deserializer& f, session_opened& x);
 caf::error inspect(caf::serializer& f, extend_session& x);
 caf::error inspect(caf::deserializer& f, extend_session& x);
+caf::error inspect(caf::serializer& f, parcel_piece& x);
+caf::error inspect(caf::deserializer& f, parcel_piece& x);
 caf::error inspect(caf::serializer& f, session_over& x);
 caf::error inspect(caf::deserializer& f, session_over& x);
 caf::error inspect(caf::serializer& f, ask_session& x);
@@ -145,6 +160,10 @@ typename Inspector::result_type inspect(Inspector& f, cancel_call& x) {
   return f(x.call);
 }
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, piece_taken& x) {
+  return f(caf::meta::type_name("piece_taken"), x.call);
+}
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, close_session&) {
   return f(caf::meta::type_name("close_session"));
 }
@@ -176,6 +195,8 @@ CAF_ADD_TYPE_ID(troupe_clients, (troupe::client_beat))
 CAF_ADD_TYPE_ID(troupe_clients, (troupe::beat_noted))
 CAF_ADD_TYPE_ID(troupe_clients, (troupe::call_answer))
 CAF_ADD_TYPE_ID(troupe_clients, (troupe::session_over))
+CAF_ADD_TYPE_ID(troupe_clients, (troupe::parcel_piece))
+CAF_ADD_TYPE_ID(troupe_clients, (troupe::piece_taken))
 CAF_END_TYPE_ID_BLOCK(troupe_clients)
 
 #endif  // TROUPE_NET_CLIENT_MESSAGES_H_

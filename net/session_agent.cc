@@ -1,7 +1,12 @@
 #include "net/session_agent.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+
+#include "actors/threads/aside.h"
+#include "actors/threads/surely.h"
+#include "net/parcels.h"
 
 namespace troupe {
 namespace {
@@ -18,6 +23,7 @@ class Agent {
 
   void On(const desk_opened& m) {
     desk_ = m.desk;
+    runtime_ = m.runtime;
     lease_ = milliseconds(std::max<int64_t>(1, m.lease_ms));
     self_->monitor(desk_);
     heard_ = expected_ = next_beat_ = Now();
@@ -28,9 +34,46 @@ class Agent {
     if (const std::shared_ptr<AgentCall> call = calls_->Take(m.call)) call->Answer(std::move(m));
   }
   void On(const beat_noted&) { heard_ = Now(); }
+  void On(send_parcel& m) {
+    if (!desk_) return;
+    for (parcel_piece& piece : out_.Send(m.call, m.kind, std::move(m.bytes))) self_->send(desk_, std::move(piece));
+  }
+  void On(const piece_taken& m) {
+    heard_ = Now();
+    if (!desk_) return;
+    for (parcel_piece& piece : out_.Taken(m.call)) self_->send(desk_, std::move(piece));
+  }
+  void On(parcel_piece& m) {
+    heard_ = Now();
+    if (!desk_) return;
+    const uint64_t call = m.call;
+    if (!calls_->Waits(call)) {
+      in_.Drop(call);
+      return self_->send(desk_, cancel_call{call});
+    }
+    absl::StatusOr<std::optional<std::vector<char>>> whole = in_.Take(std::move(m));
+    if (!whole.ok()) {
+      if (const std::shared_ptr<AgentCall> waits = calls_->Take(call)) waits->Fail(whole.status());
+      return self_->send(desk_, cancel_call{call});
+    }
+    self_->send(desk_, piece_taken{call});
+    if (!*whole) return;
+    RunAside(true, [&system = self_->system(), me = caf::actor_cast<caf::actor>(self_), call, keep = runtime_,
+                    bytes = std::make_shared<std::vector<char>>(**std::move(whole))] {
+      auto answer = std::make_shared<call_answer>();
+      const absl::Status read = FromParcel(system, *bytes, answer.get());
+      if (!read.ok()) {
+        *answer = {};
+        answer->reply.status = read;
+      }
+      answer->call = call;
+      SendSurely(system, me, [&] { return answer_read{std::move(answer)}; });
+    });
+  }
   void On(const call_begun&) { Arm(); }
   void On(const cancel_begun& m) {
     if (!desk_) return;
+    out_.Drop(m.call);
     self_->send(desk_, cancel_call{m.call});
     calls_->Hasten(m.call, Now() + milliseconds(500), CancelledByCaller());
     Arm();
@@ -62,6 +105,8 @@ class Agent {
   void Look() {
     const Time now = Now();
     for (const AgentCalls::Late& late : calls_->Due(now)) {
+      out_.Drop(late.number);
+      in_.Drop(late.number);
       if (desk_) self_->send(desk_, cancel_call{late.number});
       late.call->Fail(late.why);
     }
@@ -96,6 +141,9 @@ class Agent {
   caf::event_based_actor* const self_;
   const std::shared_ptr<AgentCalls> calls_;
   const std::string server_;
+  std::shared_ptr<Runtime> runtime_;
+  ParcelsIn in_;
+  ParcelsOut out_;
   caf::actor desk_;  // null before it is known, and when it is gone
   milliseconds lease_{0};
   Time heard_, next_beat_, expected_ = Time::max(), armed_ = Time::max();
@@ -114,6 +162,8 @@ caf::behavior AgentBehavior(caf::stateful_actor<AgentState>* self, const std::sh
   self->set_default_handler(caf::drop);
   self->set_down_handler([a](const caf::down_msg& m) { a->On(m); });
   return {
+      [a](parcel_piece& m) { a->On(m); },       [a](const piece_taken& m) { a->On(m); },
+      [a](send_parcel& m) { a->On(m); },        [a](const answer_read& m) { a->On(*m.answer); },
       [a](call_answer& m) { a->On(m); },        [a](const beat_noted& m) { a->On(m); },
       [a](const call_begun& m) { a->On(m); },   [a](const cancel_begun& m) { a->On(m); },
       [a](const session_over& m) { a->On(m); }, [a](const look_at_calls& m) { a->On(m); },

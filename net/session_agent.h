@@ -13,6 +13,9 @@
 //   open    session_over                     6 calls are answered with its status                 over
 //   open    down of the desk                 7 calls are answered UNAVAILABLE                     over
 //   open    (silence for the lease)          8 close_session to the desk; as 7                    over
+//   open    send_parcel, parcel_piece, piece_taken
+//                                           10 as parcels.h; a whole answer is read aside, and then as 1; one that nobody
+//                                              waits for is cancelled at the desk                 open
 //   open    end_agent                        9 close_session to the desk; calls are answered CANCELLED
 //                                                                                                 over; ended
 //
@@ -30,6 +33,8 @@
 //   7      edge_7_a_server_that_dies_ends_its_sessions
 //   8      edge_8_a_server_that_is_silent_ends_its_sessions
 //   9      edges_1_to_3_and_9_a_session_is_used_from_elsewhere
+// and tests/net/clients_test.cc:
+//   10     edge_13_big_tensors_and_graphs_travel_in_pieces
 #ifndef TROUPE_NET_SESSION_AGENT_H_
 #define TROUPE_NET_SESSION_AGENT_H_
 
@@ -45,6 +50,7 @@ namespace troupe {
 struct desk_opened {
   caf::actor desk;
   int64_t lease_ms = 0;
+  std::shared_ptr<Runtime> runtime;  // whose actor system has the agent, for what it does aside
 };
 // To an agent: a call has begun, which is due earlier than others.
 struct call_begun {};
@@ -54,6 +60,16 @@ struct cancel_begun {
 // To an agent: these calls wait still, and no other will.
 struct end_agent {
   std::vector<std::shared_ptr<AgentCall>> calls;
+};
+// To an agent: send this to the desk in pieces.
+struct send_parcel {
+  uint64_t call = 0;
+  parcel_piece::Kind kind = parcel_piece::Kind::kExtend;
+  std::shared_ptr<const std::vector<char>> bytes;
+};
+// To an agent: an answer that came in pieces, read.
+struct answer_read {
+  std::shared_ptr<call_answer> answer;
 };
 // To an agent, by its own timer.
 struct look_at_calls {};
@@ -67,6 +83,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::desk_opened)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::call_begun)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::cancel_begun)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::end_agent)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::send_parcel)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::answer_read)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_at_calls)
 
 #endif  // TROUPE_NET_SESSION_AGENT_H_

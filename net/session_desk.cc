@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <caf/binary_deserializer.hpp>
 #include <functional>
+#include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "actors/session/session_impl.h"
 #include "actors/threads/aside.h"
 #include "actors/threads/surely.h"
+#include "net/parcels.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -85,14 +88,14 @@ class Desk {
     if (!token.ok()) return;
     caf::actor_system& system = self_->system();
     const auto master = session_->impl()->master;
-    RunAside(session_->runtime()->impl()->aside,
-             [&system, master, bytes = std::move(m.graph), answer = Answering(m.call)]() mutable {
-               absl::StatusOr<extend_request> request = ReadGraphOf(system, bytes);
-               bytes = {};
-               if (!request.ok()) return answer(Failed(request.status()));
-               ExtendThen(master, *std::move(request),
-                          Reply<extend_reply>([answer](extend_reply r) { answer(Failed(std::move(r.status))); }));
-             });
+    Aside(
+        [&system, master, bytes = std::make_shared<std::vector<char>>(std::move(m.graph)), answer = Answering(m.call)] {
+          absl::StatusOr<extend_request> request = ReadGraphOf(system, *bytes);
+          *bytes = {};
+          if (!request.ok()) return answer(Failed(request.status()));
+          ExtendThen(master, *std::move(request),
+                     Reply<extend_reply>([answer](extend_reply r) { answer(Failed(std::move(r.status))); }));
+        });
   }
   void On(prepare_session& m) {
     const auto token = Begin(m.call, false);
@@ -164,7 +167,34 @@ class Desk {
     }
     Answering(m.call)(std::move(a));
   }
-  void On(const cancel_call& m) { calls_.Cancel(m.call); }
+  void On(const cancel_call& m) {
+    calls_.Cancel(m.call);
+    in_.Drop(m.call);
+    out_.Drop(m.call);
+    reading_.erase(m.call);
+  }
+  void On(const piece_taken& m) {
+    for (parcel_piece& piece : out_.Taken(m.call)) self_->send(client_, std::move(piece));
+  }
+  void On(parcel_piece& m) {
+    const uint64_t call = m.call;
+    const parcel_piece::Kind kind = m.kind;
+    absl::StatusOr<std::optional<std::vector<char>>> whole = in_.Take(std::move(m));
+    if (!whole.ok()) return Refuse(call, whole.status());
+    self_->send(client_, piece_taken{call});
+    if (*whole) Read(call, kind, **std::move(whole));
+  }
+  void On(parcel_read& m) {
+    if (reading_.erase(m.call) == 0) return;  // cancelled meanwhile
+    if (!m.status.ok()) return Refuse(m.call, m.status);
+    if (m.run) return On(*m.run);
+    if (m.partial) On(*m.partial);
+  }
+  void On(parcel_made& m) {
+    if (!m.status.ok()) return Refuse(m.call, m.status);
+    for (parcel_piece& piece : out_.Send(m.call, parcel_piece::Kind::kAnswer, m.bytes))
+      self_->send(client_, std::move(piece));
+  }
   void On(const client_beat&) {
     calls_.Heard(Now());
     self_->send(client_, beat_noted{});
@@ -178,7 +208,16 @@ class Desk {
       m.answer.reply.status = Annotate(can, "what the step fetched");
       m.answer.reply.outputs.clear();
     }
-    self_->send(client_, std::move(m.answer));
+    if (BytesOf(tensors) <= ParcelsOut::kPiece || !m.answer.reply.status.ok())
+      return self_->send(client_, std::move(m.answer));
+    Aside([&system = self_->system(), me = caf::actor_cast<caf::actor>(self_),
+           a = std::make_shared<call_answer>(std::move(m.answer))] {
+      parcel_made made{a->call, {}, nullptr};
+      auto bytes = ToParcel(system, *a);
+      made.status = bytes.status();
+      if (bytes.ok()) made.bytes = *std::move(bytes);
+      SendSurely(system, me, [&] { return std::move(made); });
+    });
   }
   void On(const look_at_client&) {
     if (Now() < armed_) return;  // an earlier one has done its work
@@ -198,13 +237,45 @@ class Desk {
   }
   absl::StatusOr<CancellationToken> Begin(uint64_t call, bool waits) {
     absl::StatusOr<CancellationToken> token = calls_.Begin(call, waits);
-    if (!token.ok()) {
-      call_answer a = Failed(token.status());
-      a.call = call;
-      self_->send(client_, std::move(a));
-    }
+    if (!token.ok()) Refuse(call, token.status());
     count_->store(static_cast<int64_t>(calls_.size()));
     return token;
+  }
+  void Refuse(uint64_t call, const absl::Status& why) {
+    call_answer a = Failed(why);
+    a.call = call;
+    self_->send(client_, std::move(a));
+  }
+  // The session's share of the runtime keeps the actor system.
+  void Aside(std::function<void()> work) {
+    RunAside(session_->runtime()->impl()->aside, [session = session_, work = std::move(work)] { work(); });
+  }
+  // A message that has come in pieces.
+  void Read(uint64_t call, parcel_piece::Kind kind, std::vector<char> bytes) {
+    if (kind == parcel_piece::Kind::kExtend) {
+      extend_session m;
+      m.call = call;
+      m.graph = std::move(bytes);
+      return On(m);
+    }
+    reading_.insert(call);
+    Aside([&system = self_->system(), me = caf::actor_cast<caf::actor>(self_), call, kind,
+           bytes = std::make_shared<std::vector<char>>(std::move(bytes))] {
+      parcel_read read;
+      read.call = call;
+      if (kind == parcel_piece::Kind::kRun) {
+        read.run = std::make_shared<run_session>();
+        read.status = FromParcel(system, *bytes, read.run.get());
+        read.run->call = call;
+      } else if (kind == parcel_piece::Kind::kPartial) {
+        read.partial = std::make_shared<go_on_partial>();
+        read.status = FromParcel(system, *bytes, read.partial.get());
+        read.partial->call = call;
+      } else {
+        read.status = InvalidArgument("a desk takes no answers");
+      }
+      SendSurely(system, me, [&] { return std::move(read); });
+    });
   }
   // Takes the answer to a call, on any thread, in this actor's turn.
   Answer Answering(uint64_t call) const {
@@ -245,6 +316,9 @@ class Desk {
   const caf::actor client_;
   DeskCalls calls_;
   const std::shared_ptr<std::atomic<int64_t>> count_;
+  ParcelsIn in_;
+  ParcelsOut out_;
+  std::set<uint64_t> reading_;  // calls whose parcels are being read
   Time armed_ = Time::max();
 };
 
@@ -267,6 +341,8 @@ caf::behavior DeskBehavior(caf::stateful_actor<DeskState>* self,
       [d](go_on_partial& m) { d->On(m); },     [d](const give_up_partial& m) { d->On(m); },
       [d](reset_session& m) { d->On(m); },     [d](const ask_session& m) { d->On(m); },
       [d](const cancel_call& m) { d->On(m); }, [d](const client_beat& m) { d->On(m); },
+      [d](parcel_piece& m) { d->On(m); },      [d](const piece_taken& m) { d->On(m); },
+      [d](parcel_read& m) { d->On(m); },       [d](parcel_made& m) { d->On(m); },
       [d](call_over& m) { d->On(m); },         [d](const look_at_client& m) { d->On(m); },
       [d](const end_desk& m) { d->On(m); },    [d](const close_session&) { d->Quit(); },
   };

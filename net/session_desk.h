@@ -11,6 +11,7 @@
 //   open   a call when there are too many, or with a number that is in use
 //                                               6 nothing is done                                     call_answer, RESOURCE_EXHAUSTED or ALREADY_EXISTS
 //   open   cancel_call                          7 cancel its token                                    (the call's own answer)
+//   open   parcel_piece, piece_taken           13 as parcels.h; the whole is the message that it is    (its answer)
 //   open   client_beat                          8 note the time                                       beat_noted
 //   open   close_session                        9 close the session                                   nothing; ended
 //   open   down of the client                  10 as 9                                                nothing; ended
@@ -33,6 +34,7 @@
 //   12          edge_12_a_server_that_stops_ends_its_sessions
 // and tests/net/clients_test.cc:
 //   4           edge_4_what_waits_has_threads_of_its_own
+//   13          edge_13_big_tensors_and_graphs_travel_in_pieces
 #ifndef TROUPE_NET_SESSION_DESK_H_
 #define TROUPE_NET_SESSION_DESK_H_
 
@@ -87,6 +89,18 @@ struct end_desk {
 struct call_over {
   call_answer answer;
 };
+// To a desk: a message that came in pieces has been read; an answer has been made bytes.
+struct parcel_read {
+  uint64_t call = 0;
+  absl::Status status;
+  std::shared_ptr<run_session> run;  // one of them
+  std::shared_ptr<go_on_partial> partial;
+};
+struct parcel_made {
+  uint64_t call = 0;
+  absl::Status status;
+  std::shared_ptr<const std::vector<char>> bytes;
+};
 // To a desk, by its own timer.
 struct look_at_client {};
 
@@ -99,5 +113,7 @@ caf::actor SpawnDesk(caf::event_based_actor* host, std::unique_ptr<Session> sess
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::end_desk)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::call_over)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_at_client)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::parcel_read)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::parcel_made)
 
 #endif  // TROUPE_NET_SESSION_DESK_H_

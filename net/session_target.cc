@@ -3,6 +3,7 @@
 #include <caf/binary_serializer.hpp>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "actors/messages/ask.h"
@@ -13,6 +14,7 @@
 #include "actors/threads/process.h"
 #include "actors/threads/surely.h"
 #include "net/caller.h"
+#include "net/parcels.h"
 #include "net/session_agent.h"
 #include "net/target.h"
 #include "troupe/proto/config.pb.h"
@@ -140,6 +142,34 @@ class TargetSession : public SessionElsewhere {
     return absl::OkStatus();
   }
 
+  // In one message, or in pieces when it is big.
+  absl::Status SendCall(extend_session m) {
+    if (m.graph.size() <= ParcelsOut::kPiece) {
+      Tell(std::move(m));
+    } else {
+      SendParcel(m.call, parcel_piece::Kind::kExtend, std::make_shared<const std::vector<char>>(std::move(m.graph)));
+    }
+    return absl::OkStatus();
+  }
+  template <class Message>
+  absl::Status SendCall(Message m) {
+    if constexpr (std::is_same_v<Message, run_session> || std::is_same_v<Message, go_on_partial>) {
+      std::vector<const Tensor*> tensors;
+      for (const auto& [name, value] : m.step.feeds) tensors.push_back(&value);
+      if (BytesOf(tensors) > ParcelsOut::kPiece) {
+        constexpr bool kIsRun = std::is_same_v<Message, run_session>;
+        TROUPE_ASSIGN_OR_RETURN(auto bytes, ToParcel(system(), m));
+        SendParcel(m.call, kIsRun ? parcel_piece::Kind::kRun : parcel_piece::Kind::kPartial, std::move(bytes));
+        return absl::OkStatus();
+      }
+    }
+    Tell(std::move(m));
+    return absl::OkStatus();
+  }
+  void SendParcel(uint64_t call, parcel_piece::Kind kind, std::shared_ptr<const std::vector<char>> bytes) {
+    SendSurely(system(), agent_, [&] { return send_parcel{call, kind, std::move(bytes)}; });
+  }
+
   // Sends a message with the number of a new call. `answered` is called once: in the agent's turn,
   // or before this returns.
   template <class Message>
@@ -163,7 +193,10 @@ class TargetSession : public SessionElsewhere {
     if (!begun.ok()) return call->Fail(begun.status());
     m.call = *begun;
     number->store(*begun);
-    Tell(std::move(m));
+    if (absl::Status sent = SendCall(std::move(m)); !sent.ok()) {
+      if (const auto mine = calls_->Take(*begun)) mine->Fail(std::move(sent));
+      return;
+    }
     // After the message: what cancels it may not come before it.
     call->Watch(options.cancellation);
     if (first) SendSurely(system(), agent_, [] { return call_begun{}; });
@@ -210,7 +243,7 @@ absl::StatusOr<std::shared_ptr<SessionElsewhere>> OpenAt(const std::shared_ptr<R
     SendSurely(system, agent, [] { return end_agent{}; });
     return status;
   }
-  SendSurely(system, agent, [&] { return desk_opened{opened->desk, opened->lease_ms}; });
+  SendSurely(system, agent, [&] { return desk_opened{opened->desk, opened->lease_ms, runtime}; });
   return std::make_shared<TargetSession>(runtime, calls, agent, opened->desk);
 }
 
@@ -223,7 +256,9 @@ absl::StatusOr<std::shared_ptr<SessionElsewhere>> OpenAtTarget(const SessionOpti
   for (const HostPort& address : addresses) {
     auto session = OpenAt(*runtime, address, options);
     if (session.ok()) return session;
-    StrAppend(&why, why.empty() ? "" : "; ", address.ToString(), ": ", MessageOf(session.status()));
+    const std::string named = StrCat(address.ToString(), ": ");
+    const std::string_view said = MessageOf(session.status());
+    StrAppend(&why, why.empty() ? "" : "; ", said.starts_with(named) ? "" : named, said);
     // What the caller can do about it is the first one's: the others may be down.
     if (all.ok() || absl::IsUnavailable(all)) all = session.status();
   }

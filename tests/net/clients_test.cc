@@ -150,6 +150,41 @@ BOOST_AUTO_TEST_CASE(edge_4_what_waits_has_threads_of_its_own) {
   BOOST_TEST(Await([&] { return CodeOf(session->PartialRun(given_up, {}, {first}, &out)) == "INVALID_ARGUMENT"; }));
 }
 
+BOOST_AUTO_TEST_CASE(edge_13_big_tensors_and_graphs_travel_in_pieces) {
+  const auto server = Server::Start(Alone()).value();
+  const Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), y = x * 2.0f;
+  std::vector<float> many(600000);
+  for (size_t i = 0; i < many.size(); ++i) many[i] = float(i);
+  const Output big = ops::Const(root.WithOpName("big"), many), sum = big + x;  // a graph of 2.4 MB
+  const auto session = NewSession(root, At(*server));
+  const Tensor fed = Tensor::Vector<float>(absl::Span<const float>(many));
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(session->Run({{x, fed}}, {y, sum}, {}, &out));
+  BOOST_TEST(out.at(0).data<float>()[599999] == 1199998);
+  BOOST_TEST(out.at(1).data<float>()[599998] == 1199996);
+  const std::string handle = session->PartialRunSetup({x}, {y}, {}).value();
+  TROUPE_REQUIRE_OK(session->PartialRun(handle, {{x, fed}}, {y}, &out));
+  BOOST_TEST(out.at(0).data<float>()[599999] == 1199998);
+  // Many at once, of which some are given up on the way.
+  std::vector<std::future<absl::Status>> runs;
+  CancellationToken token;
+  for (int i = 0; i < 8; ++i) {
+    runs.push_back(std::async(std::launch::async, [&, i] {
+      RunOptions options;
+      if (i % 2 == 0) options.cancellation = &token;
+      std::vector<Tensor> mine;
+      return session->Run(options, {{x, fed}}, {y}, {}, &mine, nullptr);
+    }));
+  }
+  token.Cancel();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const absl::Status s = runs[i].get();
+    BOOST_TEST((s.ok() || (i % 2 == 0 && absl::IsCancelled(s))), s);
+  }
+  TROUPE_REQUIRE_OK(session->Run({{x, fed}}, {y}, {}, &out));
+}
+
 BOOST_AUTO_TEST_CASE(errors_keep_code_message_and_payloads) {
   const auto server = Server::Start(Alone()).value();
   Model m;
@@ -337,7 +372,7 @@ BOOST_AUTO_TEST_CASE(a_killed_client_loses_its_sessions_and_their_state) {
   });
   BOOST_TEST(waits, client.errors());
   BOOST_TEST(server->status()->sessions.at(0).client == "troupe run");
-  BOOST_TEST(server->status()->devices.at(0).memory.bytes_in_use > 0);
+  BOOST_TEST(Await([&] { return server->status()->devices.at(0).memory.bytes_in_use > 0; }));
   client.Signal(SIGKILL);
   BOOST_TEST(client.Wait() == -SIGKILL);
   BOOST_TEST(Await([&] { return SessionsOf(*server) == 0; }));

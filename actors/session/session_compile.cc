@@ -574,7 +574,6 @@ absl::Status SessionMaster::LinkRemote(const Registering& p, Signature* signatur
     if (!IsRemote(p.tasks[i])) continue;
     const Registering::Remote& r = p.remote[i];
     plan->tasks.push_back({p.tasks[i], r.incarnation, p.answers[i]->handle, first, r.devices, r.arguments});
-    plan->updates |= r.updates;
     first += static_cast<uint32_t>(r.devices.size());
   }
   if (plan->tasks.empty()) return absl::OkStatus();

@@ -2,6 +2,7 @@
 // Reset, snapshots.
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <map>
 #include <string>
 #include <string_view>
@@ -50,6 +51,7 @@ void AskContainer(const Session::Impl& session, const Place& place, Message mess
     down.status = runtime.directory->WhyDown(name);
     return heard(std::move(down));
   }
+  const auto me_id = std::make_shared<caf::actor_id>(0);
   // What goes to another process is a value; CAF makes bytes of it unless this system has both.
   const bool bytes = session.options.wire_messages || (!place.task.empty() && to.node() == system.node());
   if (bytes) {
@@ -67,7 +69,16 @@ void AskContainer(const Session::Impl& session, const Place& place, Message mess
       (*to_caller)(read.ok() ? *std::move(read) : std::move(wrong));
     };
   }
+  if (!place.task.empty()) {
+    // CAF notes who asks another node until that ends, which a listener does not: it has no
+    // mailbox.
+    heard = [&system, me = me_id, to_caller = std::make_shared<Reply<R>>(std::move(heard))](R reply) {
+      system.registry().erase(*me);
+      (*to_caller)(std::move(reply));
+    };
+  }
   const caf::strong_actor_ptr me = NewListener<R>(system, std::move(heard));
+  *me_id = me->id();
   const auto id = caf::message_id(1).with_normal_priority();
   caf::mailbox_element_ptr request =
       place.task.empty() ? caf::make_mailbox_element(me, id, {}, std::move(message))
@@ -75,10 +86,34 @@ void AskContainer(const Session::Impl& session, const Place& place, Message mess
   EnqueueSurely(system, caf::actor_cast<caf::abstract_actor*>(to), std::move(request));
 }
 
-// The same for a caller that waits: until the session ends, if `until_end`.
+// The same for a caller that waits. No answer comes from a process that has gone, so it is looked
+// now and then whether it is there.
+template <class R, class Message>
+absl::StatusOr<R> AskElsewhereAndWait(const Session::Impl& session, const Place& place, Message message,
+                                      const Deadline& deadline, std::string_view late) {
+  constexpr std::chrono::milliseconds kLook{20};
+  auto promise = std::make_shared<std::promise<R>>();
+  std::future<R> answer = promise->get_future();
+  const RemoteTasks& tasks = *session.runtime->impl()->remote;
+  const RemoteTask asked = tasks.Find(place.task);
+  AskContainer<R>(session, place, std::move(message), Reply<R>([promise](R r) { promise->set_value(std::move(r)); }));
+  while (answer.wait_for(kLook) != std::future_status::ready) {
+    if (session.master->closed()) return session.master->end();
+    const RemoteTask now = tasks.Find(place.task);
+    if (!now.worker || now.worker != asked.worker)
+      return Unavailable("task '", place.task, "' went before it answered for device '", place.device, "'");
+    if (std::chrono::steady_clock::now() > deadline.at) return DeadlineExceeded(late, " within ", deadline.ms, " ms");
+  }
+  R reply = answer.get();
+  TROUPE_RETURN_IF_ERROR(reply.status);
+  return reply;
+}
+
+// The same of a place anywhere: until the session ends, if `until_end`.
 template <class R, class Message>
 absl::StatusOr<R> AskContainerAndWait(const Session::Impl& session, const Place& place, Message message, bool until_end,
                                       const Deadline& deadline = {}, std::string_view late = "") {
+  if (!place.task.empty()) return AskElsewhereAndWait<R>(session, place, std::move(message), deadline, late);
   auto wait = std::make_shared<CallWait<R>>();
   AskContainer<R>(session, place, std::move(message), Reply<R>([wait](R r) { wait->Set(std::move(r)); }));
   R reply = wait->Wait(deadline, until_end ? &session.master->ended() : nullptr, late);

@@ -273,6 +273,25 @@ BOOST_AUTO_TEST_CASE(state_elsewhere_is_reset_saved_and_restored) {
   BOOST_TEST(absl::IsFailedPrecondition(session->Run({}, {"read"}, {}, nullptr)));
 }
 
+// Who is asked goes without an answer.
+BOOST_AUTO_TEST_CASE(a_request_to_a_process_that_goes_is_answered) {
+  const Model model("kept");
+  Threads t({kMasterTask, kPsTask, kHelperTask});
+  auto session = t.SessionOn(kMasterTask, model.root);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {model.init}, nullptr));
+  const caf::actor mute = t.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler(caf::skip);
+    return {[](int) {}};
+  });
+  TaskCame(t.processes.Of(kMasterTask), {kPsTask, t.processes.incarnations.at(kPsTask), mute});
+  auto reset = std::async(std::launch::async, [&] { return session->Reset({"models"}); });
+  BOOST_TEST((reset.wait_for(100ms) == std::future_status::timeout));
+  t.processes.Went(kPsTask, kMasterTask);
+  const absl::Status s = reset.get();
+  BOOST_TEST(absl::IsUnavailable(s), s);
+  caf::anon_send_exit(mute, caf::exit_reason::user_shutdown);
+}
+
 // A NaN in one process takes back what the step has updated in another.
 BOOST_AUTO_TEST_CASE(a_step_that_fails_its_check_leaves_variables_elsewhere_as_they_were) {
   Scope root = Scope::NewRootScope();

@@ -15,6 +15,7 @@
 #include "actors/session/session_impl.h"
 #include "actors/step/answers.h"
 #include "actors/threads/surely.h"
+#include "graph/core/device_name.h"
 #include "graph/core/guarded.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
@@ -319,7 +320,16 @@ std::vector<std::string> Session::RunningSteps() const {
 
 absl::StatusOr<std::vector<DeviceStatus>> Session::ListDevices() const {
   TROUPE_RETURN_IF_ERROR(impl_->UsableThere());
-  if (impl_->elsewhere == nullptr) return impl_->runtime->devices();
+  if (impl_->elsewhere == nullptr) {
+    std::vector<DeviceStatus> devices = impl_->runtime->devices();
+    for (const auto& [device, task] : impl_->master->RemoteDevices()) {
+      DeviceStatus& d = devices.emplace_back();
+      d.name = device;
+      const absl::StatusOr<DeviceName> name = DeviceName::Parse(device);
+      if (name.ok() && name->type) d.type = *name->type;
+    }
+    return devices;
+  }
   TROUPE_RETURN_IF_ERROR(impl_->MayAsk("ListDevices"));
   return impl_->elsewhere->ListDevices();
 }

@@ -291,7 +291,8 @@ class Session {
   // runtime does not have; INVALID_ARGUMENT for a state that does not fit its kind, or the type or
   // shape of the variable that is there; UNIMPLEMENTED for an unknown kind.
   absl::Status RestoreState(const StateSnapshot& snapshot);
-  // The devices that steps may run on: those of the runtime, or of the server.
+  // The devices that steps may run on: those of the runtime, or of the server, and of the other
+  // tasks of its cluster as these told last, whose memory is not told.
   absl::StatusOr<std::vector<DeviceStatus>> ListDevices() const;
   // Reports what running steps wait for: a line for each culprit, and below it the nodes that wait
   // for it. Takes 100 ms when a part does not answer.

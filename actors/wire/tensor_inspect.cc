@@ -45,13 +45,11 @@ caf::error ReadResource(caf::deserializer& f, ResourceHandle* handle) {
   return caf::none;
 }
 
-// A bool is 0 or 1; other bytes would be neither true nor false.
-bool AreBools(const Tensor& t) {
-  const auto* bytes = static_cast<const unsigned char*>(t.raw());
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    if (bytes[i] > 1) return false;
-  }
-  return true;
+// A bool is 0 or 1; other bytes would be neither true nor false. They are taken for true: who fills
+// a tensor with them would have no answer if the message were refused.
+void MakeBools(Tensor* t) {
+  auto* bytes = static_cast<unsigned char*>(t->raw());
+  for (int64_t i = 0; i < t->num_elements(); ++i) bytes[i] = bytes[i] != 0 ? 1 : 0;
 }
 
 }  // namespace
@@ -111,7 +109,7 @@ caf::error inspect(caf::deserializer& f, Tensor& x) {
   if (!t.valid()) return caf::sec::runtime_error;  // no memory is left
   if (n > 0 && IsPlain(dtype)) {
     if (caf::error e = f.apply_raw(t.bytes(), t.raw())) return e;
-    if (dtype == DType::kBool && !AreBools(t)) return caf::sec::invalid_argument;
+    if (dtype == DType::kBool) MakeBools(&t);
   }
   for (uint64_t i = 0; i < n && !IsPlain(dtype); ++i) {
     if (caf::error e = dtype == DType::kString ? ReadString(f, &t.data<std::string>()[i])

@@ -2,6 +2,8 @@
 
 namespace troupe {
 
+AgentCall::~AgentCall() { Fail(absl::AbortedError("the call was dropped")); }
+
 void AgentCall::Watch(const CancellationToken* token) {
   if (token == nullptr) return;
   std::lock_guard<std::mutex> lock(mu_);
@@ -26,9 +28,10 @@ void AgentCall::Fail(absl::Status status) {
   Answer(std::move(answer));
 }
 
-absl::StatusOr<uint64_t> AgentCalls::Begin(std::shared_ptr<AgentCall> call, Time due, absl::Status late) {
+absl::StatusOr<uint64_t> AgentCalls::Begin(std::shared_ptr<AgentCall> call, Time due, absl::Status late, bool* first) {
   std::lock_guard<std::mutex> lock(mu_);
   if (!ended_.ok()) return ended_;
+  if (first != nullptr) *first = due != Time::max() && (due_.empty() || due < due_.begin()->first);
   const uint64_t number = ++last_;
   calls_[number] = {std::move(call), due, std::move(late)};
   if (due != Time::max()) due_.insert({due, number});

@@ -33,6 +33,8 @@ class AgentCall : public Cancellable {
   // `cancel` is called when the token is cancelled, on the thread that does so, and must not block.
   AgentCall(std::function<void(call_answer)> answered, std::function<void()> cancel)
       : answered_(std::move(answered)), cancel_(std::move(cancel)) {}
+  // One that is dropped is answered.
+  ~AgentCall();
   // From now on `token` cancels it, unless it has been answered. It may be null.
   void Watch(const CancellationToken* token);
   void Answer(call_answer answer);
@@ -56,7 +58,8 @@ class AgentCalls {
   };
 
   // The number of a new call; why there is none any more. `late`: its answer when `due` has come.
-  absl::StatusOr<uint64_t> Begin(std::shared_ptr<AgentCall> call, Time due, absl::Status late);
+  // `first`: whether it is due before all others, of which the agent has to be told.
+  absl::StatusOr<uint64_t> Begin(std::shared_ptr<AgentCall> call, Time due, absl::Status late, bool* first = nullptr);
   // Null when nobody waits for its answer.
   std::shared_ptr<AgentCall> Take(uint64_t number);
   bool Waits(uint64_t number) const;

@@ -92,6 +92,10 @@ struct Config : caf::actor_system_config {
 
 }  // namespace
 
-std::unique_ptr<caf::actor_system_config> NodeConfig() { return std::make_unique<Config>(); }
+std::unique_ptr<caf::actor_system_config> NodeConfig(std::chrono::milliseconds lease) {
+  auto config = std::make_unique<Config>();
+  KeepConnectionsFor(lease, config.get());
+  return config;
+}
 
 }  // namespace troupe

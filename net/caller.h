@@ -21,8 +21,13 @@ Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, st
 absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
                                      std::chrono::milliseconds at_most);
 
+// CAF ends a connection on which nothing comes for a while, and sessions of clients with it: not
+// before the lease is over.
+void KeepConnectionsFor(std::chrono::milliseconds lease, caf::actor_system_config* config);
+
 // Of an actor system that is a node: two threads for all who are in control.
-std::unique_ptr<caf::actor_system_config> NodeConfig();
+// `lease`: of sessions, as KeepConnectionsFor.
+std::unique_ptr<caf::actor_system_config> NodeConfig(std::chrono::milliseconds lease);
 
 // Times of more than a day are cut, so that sums with the time of now do not overflow.
 inline constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24);

@@ -42,7 +42,6 @@ caf::error Options(Inspector& f, SessionOptions& o) {
 }  // namespace
 
 absl::Status CanCross(const std::vector<const Tensor*>& tensors) {
-  constexpr uint64_t kMost = (uint64_t{1} << 31) - (1 << 20);
   uint64_t bytes = 0;
   for (const Tensor* const t : tensors) {
     if (!t->valid()) continue;
@@ -57,7 +56,7 @@ absl::Status CanCross(const std::vector<const Tensor*>& tensors) {
       bytes += t->bytes();
     }
   }
-  if (bytes >= kMost)
+  if (bytes >= kMostBytesOfMessage)
     return InvalidArgument("tensors of ", bytes, " bytes are too much for one message, which has less than 2 GiB");
   return absl::OkStatus();
 }
@@ -125,11 +124,11 @@ caf::error inspect(caf::deserializer& f, ask_session& x) {
 }
 
 caf::error inspect(caf::serializer& f, call_answer& x) {
-  if (caf::error e = f(x.call, x.reply, x.texts)) return e;
+  if (caf::error e = f(x.call, x.reply, x.texts, x.partial_run)) return e;
   return WriteDevices(f, x.devices);
 }
 caf::error inspect(caf::deserializer& f, call_answer& x) {
-  if (caf::error e = f(x.call, x.reply, x.texts)) return e;
+  if (caf::error e = f(x.call, x.reply, x.texts, x.partial_run)) return e;
   return ReadDevices(f, &x.devices);
 }
 

@@ -95,7 +95,8 @@ struct beat_noted {};
 struct call_answer {
   uint64_t call = 0;
   run_reply reply;
-  std::vector<std::string> texts;  // of a partial run: its handle; of steps: what they wait for
+  std::vector<std::string> texts;  // of steps: what they wait for
+  std::string partial_run;         // the handle of one that has begun
   std::vector<DeviceStatus> devices;
 };
 // Of the bytes of a message that travels in pieces (parcels.h), for this call.
@@ -112,6 +113,8 @@ struct piece_taken {
 struct session_over {
   absl::Status status;
 };
+
+inline constexpr uint64_t kMostBytesOfMessage = (uint64_t{1} << 31) - (1 << 20);
 
 // Whether these can be in one message: INVALID_ARGUMENT for references, variants and tensors in a
 // device's memory, and for 2 GiB or more. CAF drops such a message without a word.

@@ -3,7 +3,9 @@
 #include <caf/io/middleman.hpp>
 
 #include "actors/runtime/remote_tasks.h"
+#include "net/caller.h"
 #include "net/client_messages.h"
+#include "troupe/server.h"
 
 namespace troupe {
 namespace {
@@ -174,6 +176,12 @@ caf::error inspect(caf::deserializer& f, task_down& x) {
   return Read(f, &x.status);
 }
 
+void KeepConnectionsFor(std::chrono::milliseconds lease, caf::actor_system_config* config) {
+  // The look that ends a lease comes a quarter of it late at most.
+  const std::chrono::milliseconds silence = lease + lease / 4 + std::chrono::seconds(5);
+  config->set("middleman.connection-timeout", caf::timespan(silence));
+}
+
 void ConfigureServer(caf::actor_system_config* config) {
   config->load<caf::io::middleman>();
   config->add_message_types<caf::id_block::troupe_cluster>();
@@ -186,7 +194,7 @@ void ConfigureServer(caf::actor_system_config* config) {
   // Beats of our own find who is dead, and CAF's need not be as frequent. Neither ends a connection
   // that was accepted and on which nobody speaks (docs/cluster.md).
   config->set("middleman.heartbeat-interval", caf::timespan(std::chrono::seconds(2)));
-  config->set("middleman.connection-timeout", caf::timespan(std::chrono::seconds(10)));
+  KeepConnectionsFor(ClientPolicy().lease, config);
 }
 
 }  // namespace troupe

@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::
     if (task != options.spec.task) cluster.remote_tasks.push_back(task.ToString());
   }
   if (system == nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(impl->runtime, StartRuntime(runtime, cluster, NodeConfig()));
+    TROUPE_ASSIGN_OR_RETURN(impl->runtime, StartRuntime(runtime, cluster, NodeConfig(options.clients.lease)));
     system = impl->runtime->impl()->system;
   } else if (!system->has_middleman() || system->types().portable_name(caf::type_nr<hello>::value, &typeid(hello)) ==
                                              system->types().default_type_name()) {
@@ -188,8 +188,7 @@ absl::Status Server::Impl::Stop(milliseconds at_most) {
     const auto hosted = Ask<host_stopped>(*system, host, left(), stop_host{});
     if (!hosted.ok()) alive.push_back(StrCat("sessions of clients: ", MessageOf(hosted.status())));
   }
-  const auto farewells =
-      Ask<farewells_noted>(*system, whom, at_most + milliseconds(500), stop_control{at_most.count()});
+  const auto farewells = Ask<farewells_noted>(*system, whom, left() + milliseconds(500), stop_control{left().count()});
   if (farewells.ok()) alive = farewells->missing;
   const absl::Status& said = farewells.ok() ? farewells->status : farewells.status();
   if (!said.ok()) alive.push_back(StrCat("perhaps all others, to whom no goodbye was said: ", MessageOf(said)));
@@ -304,7 +303,7 @@ absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_
   TROUPE_ASSIGN_OR_RETURN(const HostPort answered, Probe(address, at_most, nullptr));
   try {
     NoLoggerAfter restore;
-    const auto config = NodeConfig();
+    const auto config = NodeConfig(ClientPolicy().lease);
     caf::actor_system system(*config);
     TROUPE_ASSIGN_OR_RETURN(const caf::actor found, ConnectTo(system, answered, at_most));
     TROUPE_ASSIGN_OR_RETURN(cluster_state state, Ask<cluster_state>(system, found, at_most, get_cluster_state{}));

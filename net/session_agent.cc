@@ -6,6 +6,8 @@
 
 #include "actors/threads/aside.h"
 #include "actors/threads/surely.h"
+#include "graph/core/guarded.h"
+#include "net/caller.h"
 #include "net/parcels.h"
 
 namespace troupe {
@@ -24,24 +26,25 @@ class Agent {
   void On(const desk_opened& m) {
     desk_ = m.desk;
     runtime_ = m.runtime;
-    lease_ = milliseconds(std::max<int64_t>(1, m.lease_ms));
+    lease_ = std::clamp(milliseconds(m.lease_ms), milliseconds(1), kLongest);
     self_->monitor(desk_);
     heard_ = expected_ = next_beat_ = Now();
     Look();
   }
   void On(call_answer& m) {
     heard_ = Now();
-    if (const std::shared_ptr<AgentCall> call = calls_->Take(m.call)) call->Answer(std::move(m));
+    if (out_.Has(m.call)) GiveUp(m.call);  // the desk has refused a piece
+    if (const std::shared_ptr<AgentCall> call = calls_->Take(m.call)) return call->Answer(std::move(m));
+    if (!m.partial_run.empty() && desk_) self_->send(desk_, give_up_partial{std::move(m.partial_run)});
   }
   void On(const beat_noted&) { heard_ = Now(); }
   void On(send_parcel& m) {
-    if (!desk_) return;
-    for (parcel_piece& piece : out_.Send(m.call, m.kind, std::move(m.bytes))) self_->send(desk_, std::move(piece));
+    if (!desk_ || !calls_->Waits(m.call)) return;
+    Send(out_.Send(m.call, m.kind, std::move(m.bytes)));
   }
   void On(const piece_taken& m) {
     heard_ = Now();
-    if (!desk_) return;
-    for (parcel_piece& piece : out_.Taken(m.call)) self_->send(desk_, std::move(piece));
+    if (desk_) Send(out_.Taken(m.call));
   }
   void On(parcel_piece& m) {
     heard_ = Now();
@@ -58,23 +61,29 @@ class Agent {
     }
     self_->send(desk_, piece_taken{call});
     if (!*whole) return;
-    RunAside(true, [&system = self_->system(), me = caf::actor_cast<caf::actor>(self_), call, keep = runtime_,
-                    bytes = std::make_shared<std::vector<char>>(**std::move(whole))] {
-      auto answer = std::make_shared<call_answer>();
-      const absl::Status read = FromParcel(system, *bytes, answer.get());
+    // The runtime is the first to be captured, and so the last to go.
+    RunAside(true, [keep = runtime_, &system = self_->system(), me = caf::actor_cast<caf::actor>(self_), call,
+                    bytes = std::make_shared<std::vector<char>>(**std::move(whole)),
+                    answer = std::make_shared<call_answer>()] {
+      const absl::Status read =
+          Guarded("an answer in pieces", [&] { return FromParcel(system, *bytes, answer.get()); });
       if (!read.ok()) {
         *answer = {};
         answer->reply.status = read;
       }
       answer->call = call;
-      SendSurely(system, me, [&] { return answer_read{std::move(answer)}; });
+      SendSurely(system, me, [&] { return answer_read{answer}; });
     });
   }
   void On(const call_begun&) { Arm(); }
   void On(const cancel_begun& m) {
     if (!desk_) return;
-    out_.Drop(m.call);
-    self_->send(desk_, cancel_call{m.call});
+    const bool answering = in_.Has(m.call);
+    GiveUp(m.call);
+    // The desk sends another answer in its place, and says no more of this one.
+    if (answering) {
+      if (const std::shared_ptr<AgentCall> call = calls_->Take(m.call)) call->Fail(CancelledByCaller());
+    }
     calls_->Hasten(m.call, Now() + milliseconds(500), CancelledByCaller());
     Arm();
   }
@@ -105,9 +114,7 @@ class Agent {
   void Look() {
     const Time now = Now();
     for (const AgentCalls::Late& late : calls_->Due(now)) {
-      out_.Drop(late.number);
-      in_.Drop(late.number);
-      if (desk_) self_->send(desk_, cancel_call{late.number});
+      GiveUp(late.number);
       late.call->Fail(late.why);
     }
     if (!desk_) return Arm();
@@ -125,7 +132,19 @@ class Agent {
     }
     Arm();
   }
+  void Send(std::vector<parcel_piece> pieces) {
+    for (parcel_piece& piece : pieces) self_->send(desk_, std::move(piece));
+  }
+  void GiveUp(uint64_t call) {
+    in_.Drop(call);
+    std::vector<parcel_piece> others = out_.Drop(call);
+    if (!desk_) return;
+    self_->send(desk_, cancel_call{call});
+    Send(std::move(others));
+  }
   void End(const absl::Status& why) {
+    in_.Clear();
+    out_.Clear();
     for (const std::shared_ptr<AgentCall>& call : calls_->End(why)) call->Fail(why);
   }
   void Arm() {

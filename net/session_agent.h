@@ -2,20 +2,22 @@
 // to, and that finds out when either is gone.
 //
 //   state   message                            action                                             next
-//   open    call_answer                      1 the call is answered                               open
+//   open    call_answer                      1 the call is answered; what is being sent of it is cancelled at the desk
+//                                                                                                 open
 //   open    call_answer to a call that is not known
-//                                            2 dropped                                            open
+//                                            2 dropped; a partial run that it began is given up   open
 //   open    look_at_calls (timer)            3 calls whose time is over are answered, and cancelled at the desk;
 //                                              beat, four times in a lease                        open
 //   open    beat_noted                       4 note the time                                      open
-//   open    cancel_begun                     5 cancel_call to the desk; half a second later the call is answered without it
+//   open    cancel_begun                     5 cancel_call to the desk; half a second later, or at once when a part of
+//                                              its answer is here, the call is answered without it
 //                                                                                                 open
 //   open    session_over                     6 calls are answered with its status                 over
 //   open    down of the desk                 7 calls are answered UNAVAILABLE                     over
 //   open    (silence for the lease)          8 close_session to the desk; as 7                    over
 //   open    send_parcel, parcel_piece, piece_taken
 //                                           10 as parcels.h; a whole answer is read aside, and then as 1; one that nobody
-//                                              waits for is cancelled at the desk                 open
+//                                              waits for is cancelled at the desk, or not sent    open
 //   open    end_agent                        9 close_session to the desk; calls are answered CANCELLED
 //                                                                                                 over; ended
 //
@@ -33,6 +35,7 @@
 //   7      edge_7_a_server_that_dies_ends_its_sessions
 //   8      edge_8_a_server_that_is_silent_ends_its_sessions
 //   9      edges_1_to_3_and_9_a_session_is_used_from_elsewhere
+//   10     edge_10_a_call_that_is_over_is_not_sent
 // and tests/net/clients_test.cc:
 //   10     edge_13_big_tensors_and_graphs_travel_in_pieces
 #ifndef TROUPE_NET_SESSION_AGENT_H_

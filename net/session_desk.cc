@@ -14,6 +14,7 @@
 #include "actors/session/session_impl.h"
 #include "actors/threads/aside.h"
 #include "actors/threads/surely.h"
+#include "graph/core/guarded.h"
 #include "net/parcels.h"
 #include "troupe/proto/config.pb.h"
 
@@ -90,11 +91,14 @@ class Desk {
     const auto master = session_->impl()->master;
     Aside(
         [&system, master, bytes = std::make_shared<std::vector<char>>(std::move(m.graph)), answer = Answering(m.call)] {
-          absl::StatusOr<extend_request> request = ReadGraphOf(system, *bytes);
-          *bytes = {};
-          if (!request.ok()) return answer(Failed(request.status()));
-          ExtendThen(master, *std::move(request),
-                     Reply<extend_reply>([answer](extend_reply r) { answer(Failed(std::move(r.status))); }));
+          const absl::Status asked = Guarded("a graph that is read", [&]() -> absl::Status {
+            TROUPE_ASSIGN_OR_RETURN(extend_request request, ReadGraphOf(system, *bytes));
+            *bytes = {};
+            ExtendThen(master, std::move(request),
+                       Reply<extend_reply>([answer](extend_reply r) { answer(Failed(std::move(r.status))); }));
+            return absl::OkStatus();
+          });
+          if (!asked.ok()) answer(Failed(asked));
         });
   }
   void On(prepare_session& m) {
@@ -129,7 +133,7 @@ class Desk {
       call_answer a;
       absl::StatusOr<std::string> handle = session.PartialRunSetup(options, feeds, step.fetches, step.targets);
       if (!handle.ok()) return Failed(handle.status());
-      a.texts.push_back(*std::move(handle));
+      a.partial_run = *std::move(handle);
       return a;
     });
   }
@@ -170,13 +174,15 @@ class Desk {
   void On(const cancel_call& m) {
     calls_.Cancel(m.call);
     in_.Drop(m.call);
-    out_.Drop(m.call);
     reading_.erase(m.call);
+    Send(out_.Drop(m.call));
   }
   void On(const piece_taken& m) {
-    for (parcel_piece& piece : out_.Taken(m.call)) self_->send(client_, std::move(piece));
+    calls_.Heard(Now());
+    Send(out_.Taken(m.call));
   }
   void On(parcel_piece& m) {
+    calls_.Heard(Now());
     const uint64_t call = m.call;
     const parcel_piece::Kind kind = m.kind;
     absl::StatusOr<std::optional<std::vector<char>>> whole = in_.Take(std::move(m));
@@ -192,8 +198,7 @@ class Desk {
   }
   void On(parcel_made& m) {
     if (!m.status.ok()) return Refuse(m.call, m.status);
-    for (parcel_piece& piece : out_.Send(m.call, parcel_piece::Kind::kAnswer, m.bytes))
-      self_->send(client_, std::move(piece));
+    Send(out_.Send(m.call, parcel_piece::Kind::kAnswer, m.bytes));
   }
   void On(const client_beat&) {
     calls_.Heard(Now());
@@ -208,15 +213,20 @@ class Desk {
       m.answer.reply.status = Annotate(can, "what the step fetched");
       m.answer.reply.outputs.clear();
     }
-    if (BytesOf(tensors) <= ParcelsOut::kPiece || !m.answer.reply.status.ok())
-      return self_->send(client_, std::move(m.answer));
+    const uint64_t bytes = BytesOf(m.answer);
+    if (bytes >= kMostBytesOfMessage) {
+      return Refuse(m.answer.call,
+                    InvalidArgument("an answer of ", bytes, " bytes, with the step's metadata, is too much"));
+    }
+    if (bytes <= ParcelsOut::kPiece) return self_->send(client_, std::move(m.answer));
     Aside([&system = self_->system(), me = caf::actor_cast<caf::actor>(self_),
            a = std::make_shared<call_answer>(std::move(m.answer))] {
       parcel_made made{a->call, {}, nullptr};
-      auto bytes = ToParcel(system, *a);
-      made.status = bytes.status();
-      if (bytes.ok()) made.bytes = *std::move(bytes);
-      SendSurely(system, me, [&] { return std::move(made); });
+      made.status = Guarded("an answer in pieces", [&]() -> absl::Status {
+        TROUPE_ASSIGN_OR_RETURN(made.bytes, ToParcel(system, *a));
+        return absl::OkStatus();
+      });
+      SendSurely(system, me, [&] { return made; });
     });
   }
   void On(const look_at_client&) {
@@ -235,7 +245,11 @@ class Desk {
     a.reply.status = std::move(status);
     return a;
   }
+  void Send(std::vector<parcel_piece> pieces) {
+    for (parcel_piece& piece : pieces) self_->send(client_, std::move(piece));
+  }
   absl::StatusOr<CancellationToken> Begin(uint64_t call, bool waits) {
+    calls_.Heard(Now());
     absl::StatusOr<CancellationToken> token = calls_.Begin(call, waits);
     if (!token.ok()) Refuse(call, token.status());
     count_->store(static_cast<int64_t>(calls_.size()));
@@ -263,25 +277,27 @@ class Desk {
            bytes = std::make_shared<std::vector<char>>(std::move(bytes))] {
       parcel_read read;
       read.call = call;
-      if (kind == parcel_piece::Kind::kRun) {
-        read.run = std::make_shared<run_session>();
-        read.status = FromParcel(system, *bytes, read.run.get());
-        read.run->call = call;
-      } else if (kind == parcel_piece::Kind::kPartial) {
+      read.status = Guarded("a call in pieces", [&]() -> absl::Status {
+        if (kind == parcel_piece::Kind::kAnswer) return InvalidArgument("a desk takes no answers");
+        if (kind == parcel_piece::Kind::kRun) {
+          read.run = std::make_shared<run_session>();
+          TROUPE_RETURN_IF_ERROR(FromParcel(system, *bytes, read.run.get()));
+          read.run->call = call;
+          return absl::OkStatus();
+        }
         read.partial = std::make_shared<go_on_partial>();
-        read.status = FromParcel(system, *bytes, read.partial.get());
+        TROUPE_RETURN_IF_ERROR(FromParcel(system, *bytes, read.partial.get()));
         read.partial->call = call;
-      } else {
-        read.status = InvalidArgument("a desk takes no answers");
-      }
-      SendSurely(system, me, [&] { return std::move(read); });
+        return absl::OkStatus();
+      });
+      SendSurely(system, me, [&] { return read; });
     });
   }
   // Takes the answer to a call, on any thread, in this actor's turn.
   Answer Answering(uint64_t call) const {
     return [&system = self_->system(), me = caf::actor_cast<caf::actor>(self_), call](call_answer a) {
       a.call = call;
-      SendSurely(system, me, [&] { return call_over{std::move(a)}; });
+      SendSurely(system, me, [&] { return call_over{a}; });
     };
   }
   // Calls what blocks on a thread of its own. It ends when the session is closed.
@@ -290,10 +306,13 @@ class Desk {
     if (!token.ok()) return;
     const Answer answer = Answering(call);
     try {
-      std::thread([answer, session = session_, token = *token, f = std::move(f)]() mutable {
-        call_answer a = f(*session, token);
-        session = nullptr;  // perhaps the last share; then nobody hears the answer
+      std::thread([answer = answer, session = session_, token = *token, f = std::move(f)]() mutable {
+        call_answer a;
+        const absl::Status ran = Guarded("a call that waits", [&] { a = f(*session, token); });
+        if (!ran.ok()) a = Failed(ran);
         answer(std::move(a));
+        answer = nullptr;
+        session = nullptr;  // perhaps the last share, and the end of the actor system
       }).detach();
     } catch (const std::system_error& e) {
       answer(Failed(ResourceExhausted("the server has no thread left for a call that waits: ", e.what())));

@@ -12,7 +12,7 @@
 //                                               6 nothing is done                                     call_answer, RESOURCE_EXHAUSTED or ALREADY_EXISTS
 //   open   cancel_call                          7 cancel its token                                    (the call's own answer)
 //   open   parcel_piece, piece_taken           13 as parcels.h; the whole is the message that it is    (its answer)
-//   open   client_beat                          8 note the time                                       beat_noted
+//   open   client_beat                          8 note the time, as with all calls and pieces         beat_noted
 //   open   close_session                        9 close the session                                   nothing; ended
 //   open   down of the client                  10 as 9                                                nothing; ended
 //   open   (silence for the lease)             11 as 9                                                session_over; ended
@@ -29,9 +29,11 @@
 //   5           edge_5_a_client_asks_for_devices
 //   6           edge_6_calls_are_bounded_and_have_numbers
 //   7           edge_7_a_cancelled_call_ends_its_step
+//   8           edge_8_a_client_that_sends_is_not_silent
 //   8, 11       edges_8_and_11_a_client_that_is_silent_loses_its_session
 //   10          edge_10_a_client_that_dies_loses_its_session
 //   12          edge_12_a_server_that_stops_ends_its_sessions
+//   13          edge_13_the_metadata_of_a_step_travels_in_pieces
 // and tests/net/clients_test.cc:
 //   4           edge_4_what_waits_has_threads_of_its_own
 //   13          edge_13_big_tensors_and_graphs_travel_in_pieces

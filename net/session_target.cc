@@ -13,6 +13,7 @@
 #include "actors/step/answers.h"
 #include "actors/threads/process.h"
 #include "actors/threads/surely.h"
+#include "graph/core/guarded.h"
 #include "net/caller.h"
 #include "net/parcels.h"
 #include "net/session_agent.h"
@@ -36,7 +37,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> ClientRuntime() {
   if (runtime != nullptr && runtime->impl()->process == ThisProcess()) return runtime;
   RuntimeOptions options;
   options.threads = 1;
-  TROUPE_ASSIGN_OR_RETURN(runtime, StartRuntime(options, ClusterOptions(), NodeConfig()));
+  TROUPE_ASSIGN_OR_RETURN(runtime, StartRuntime(options, ClusterOptions(), NodeConfig(kLongest)));
   shared = runtime;
   return runtime;
 }
@@ -76,8 +77,10 @@ class TargetSession : public SessionElsewhere {
     if (m.graph.size() >= kMost) return InvalidArgument("a graph of ", m.graph.size(), " bytes is too big to be sent");
     return Ask(std::move(m)).reply.status;
   }
-  absl::Status Prepare(const Names& feeds, const Names& fetches, const Names& targets) override {
-    return Ask(prepare_session{0, feeds, fetches, targets}).reply.status;
+  absl::Status Prepare(const Names& feeds, const Names& fetches, const Names& targets, int64_t timeout_ms) override {
+    RunOptions options;
+    options.timeout_ms = timeout_ms;
+    return Ask(prepare_session{0, feeds, fetches, targets}, options).reply.status;
   }
   absl::Status Run(run_request step, std::vector<Tensor>* outputs, proto::RunMetadata* metadata) override {
     const RunOptions options = step.options;
@@ -96,8 +99,8 @@ class TargetSession : public SessionElsewhere {
     const RunOptions options = step.options;
     call_answer a = Ask(begin_partial{0, std::move(step)}, options);
     TROUPE_RETURN_IF_ERROR(a.reply.status);
-    if (a.texts.size() != 1) return Internal("the server gave no handle of a partial run");
-    return std::move(a.texts[0]);
+    if (a.partial_run.empty()) return Internal("the server gave no handle of a partial run");
+    return std::move(a.partial_run);
   }
   absl::Status PartialRun(const std::string& handle, run_request step, std::vector<Tensor>* outputs) override {
     const RunOptions options = step.options;
@@ -120,16 +123,16 @@ class TargetSession : public SessionElsewhere {
   void Close() override {
     if (closed_.exchange(true)) return;
     // Calls that come from now on are refused at once, those that wait in the agent's turn.
-    auto waiting = calls_->End(absl::CancelledError("the session is closed"));
-    SendSurely(system(), agent_, [&] { return end_agent{std::move(waiting)}; });
+    const auto waiting = calls_->End(absl::CancelledError("the session is closed"));
+    SendSurely(system(), agent_, [&] { return end_agent{waiting}; });
   }
 
  private:
   caf::actor_system& system() const { return *runtime_->impl()->system; }
   template <class Message>
-  void Tell(Message m) {
+  void Tell(const Message& m) {
     SendSurely(
-        system(), desk_, [&] { return std::move(m); }, caf::actor_cast<caf::strong_actor_ptr>(agent_));
+        system(), desk_, [&] { return m; }, caf::actor_cast<caf::strong_actor_ptr>(agent_));
   }
   static absl::Status CheckTensors(const run_request& step) {
     std::vector<const Tensor*> tensors;
@@ -167,7 +170,7 @@ class TargetSession : public SessionElsewhere {
     return absl::OkStatus();
   }
   void SendParcel(uint64_t call, parcel_piece::Kind kind, std::shared_ptr<const std::vector<char>> bytes) {
-    SendSurely(system(), agent_, [&] { return send_parcel{call, kind, std::move(bytes)}; });
+    SendSurely(system(), agent_, [&] { return send_parcel{call, kind, bytes}; });
   }
 
   // Sends a message with the number of a new call. `answered` is called once: in the agent's turn,
@@ -188,18 +191,19 @@ class TargetSession : public SessionElsewhere {
     const auto call = std::make_shared<AgentCall>(std::move(answered), [in, number, agent = agent_] {
       SendSurely(*in, agent, [&] { return cancel_begun{number->load()}; });
     });
-    const bool first = due < calls_->NextDue();
-    absl::StatusOr<uint64_t> begun = calls_->Begin(call, due, std::move(late));
+    bool first = false;
+    absl::StatusOr<uint64_t> begun = calls_->Begin(call, due, std::move(late), &first);
     if (!begun.ok()) return call->Fail(begun.status());
     m.call = *begun;
     number->store(*begun);
-    if (absl::Status sent = SendCall(std::move(m)); !sent.ok()) {
+    // Others that are due later count on it.
+    if (first) SendSurely(system(), agent_, [] { return call_begun{}; });
+    if (absl::Status sent = Guarded("sending a call", [&] { return SendCall(std::move(m)); }); !sent.ok()) {
       if (const auto mine = calls_->Take(*begun)) mine->Fail(std::move(sent));
       return;
     }
     // After the message: what cancels it may not come before it.
     call->Watch(options.cancellation);
-    if (first) SendSurely(system(), agent_, [] { return call_begun{}; });
   }
   template <class Message>
   call_answer Ask(Message m, const RunOptions& options = {}) {
@@ -232,7 +236,7 @@ absl::StatusOr<std::shared_ptr<SessionElsewhere>> OpenAt(const std::shared_ptr<R
   NoLoggerAfter restore;
   const caf::actor agent = SpawnAgent(system, calls, StrCat("the server at ", address.ToString()));
   open_session ask;
-  ask.name = options.client_name;
+  ask.name = options.client_name.substr(0, kMostText);  // more is not read there
   ask.options = options;
   ask.client = agent;
   const absl::StatusOr<session_opened> opened = troupe::Ask<session_opened>(
@@ -262,7 +266,9 @@ absl::StatusOr<std::shared_ptr<SessionElsewhere>> OpenAtTarget(const SessionOpti
     // What the caller can do about it is the first one's: the others may be down.
     if (all.ok() || absl::IsUnavailable(all)) all = session.status();
   }
-  return absl::Status(all.code(), StrCat("no server of target '", options.target, "' gave a session: ", why));
+  absl::Status none(all.code(), StrCat("no server of target '", options.target, "' gave a session: ", why));
+  all.ForEachPayload([&](absl::string_view url, const absl::Cord& value) { none.SetPayload(url, value); });
+  return none;
 }
 
 [[maybe_unused]] const bool registered = (SetOpenElsewhere(&OpenAtTarget), true);

@@ -96,7 +96,9 @@ void Callable::RunAsync(const RunOptions& options, absl::Span<const Tensor> feed
     if (absl::Status s = Usable(); !s.ok()) return CallDone(done, std::move(s), {});
     absl::StatusOr<run_request> step = elsewhere_->Step(options, feeds);
     if (!step.ok()) return CallDone(done, step.status(), {});
-    return elsewhere_->session->RunAsync(*std::move(step), std::move(done), metadata);
+    // The callback may destroy this, also while the call is being begun on this thread.
+    const std::shared_ptr<SessionElsewhere> there = elsewhere_->session;
+    return there->RunAsync(*std::move(step), std::move(done), metadata);
   }
   if (signature_->stale()) [[unlikely]]
     return RunRenewedAsync(signature_, options, feeds, std::move(done), metadata);

@@ -238,7 +238,9 @@ void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const N
   if (done == nullptr) return NoCallback();
   if (absl::Status s = impl_->Usable(); !s.ok()) {
     if (impl_->elsewhere == nullptr || impl_->process != ThisProcess()) return CallDone(done, std::move(s), {});
-    return impl_->elsewhere->RunAsync(StepOf(*impl_, options, feeds, fetches, targets), std::move(done), metadata);
+    // The callback may destroy this, also while the call is being begun on this thread.
+    const std::shared_ptr<SessionElsewhere> there = impl_->elsewhere;
+    return there->RunAsync(StepOf(*impl_, options, feeds, fetches, targets), std::move(done), metadata);
   }
   std::string key;
   proto::RunMetadata* parts = Impl::PartsOf(options, metadata);
@@ -253,7 +255,8 @@ void Session::RunAsync(const RunOptions& options, const FeedList& feeds, const N
 absl::StatusOr<Callable> Session::Prepare(const NameList& feeds, const NameList& fetches, const NameList& targets) {
   if (impl_->elsewhere != nullptr) {
     TROUPE_RETURN_IF_ERROR(impl_->MayAsk("Prepare"));
-    TROUPE_RETURN_IF_ERROR(impl_->elsewhere->Prepare(feeds.get(), fetches.get(), targets.get()));
+    TROUPE_RETURN_IF_ERROR(
+        impl_->elsewhere->Prepare(feeds.get(), fetches.get(), targets.get(), impl_->options.operation_timeout_ms));
     Callable c;
     c.elsewhere_ = std::make_shared<const Callable::Elsewhere>(Callable::Elsewhere{
         impl_->elsewhere, feeds.get(), fetches.get(), targets.get(), impl_->options.operation_timeout_ms});

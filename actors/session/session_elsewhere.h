@@ -23,7 +23,7 @@ class SessionElsewhere {
   virtual absl::Status Usable() const = 0;
   // As the methods of Session with these names. `metadata` may be null.
   virtual absl::Status Extend(const extend_request& graph) = 0;
-  virtual absl::Status Prepare(const Names& feeds, const Names& fetches, const Names& targets) = 0;
+  virtual absl::Status Prepare(const Names& feeds, const Names& fetches, const Names& targets, int64_t timeout_ms) = 0;
   virtual absl::Status Run(run_request step, std::vector<Tensor>* outputs, proto::RunMetadata* metadata) = 0;
   virtual void RunAsync(run_request step, RunCallback done, proto::RunMetadata* metadata) = 0;
   // The names and options of `step`.

@@ -185,6 +185,46 @@ BOOST_AUTO_TEST_CASE(edge_13_big_tensors_and_graphs_travel_in_pieces) {
   TROUPE_REQUIRE_OK(session->Run({{x, fed}}, {y}, {}, &out));
 }
 
+// More than may be under way at a time, both ways.
+BOOST_AUTO_TEST_CASE(big_calls_wait_for_each_other) {
+  const auto server = Server::Start(Alone()).value();
+  const Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), y = x * 2.0f;
+  const auto session = NewSession(root, At(*server));
+  const std::vector<float> many(9 << 18, 1.0f);  // 9 MB
+  const Tensor fed = Tensor::Vector<float>(absl::Span<const float>(many));
+  std::vector<std::future<absl::Status>> runs;
+  for (int i = 0; i < 20; ++i) {
+    runs.push_back(std::async(std::launch::async, [&] {
+      std::vector<Tensor> out;
+      return session->Run({{x, fed}}, {y}, {}, &out);
+    }));
+  }
+  for (std::future<absl::Status>& run : runs) {
+    const absl::Status s = run.get();
+    BOOST_TEST(s.ok(), s);
+  }
+}
+
+// What a reader refuses would never be answered.
+BOOST_AUTO_TEST_CASE(odd_values_are_answered) {
+  const auto server = Server::Start(Alone()).value();
+  const Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kBool), y = ops::LogicalNot(root.WithOpName("y"), x);
+  SessionOptions options = At(*server);
+  options.client_name = std::string(5000, 'n');
+  options.connect_timeout_ms = 5000;
+  const auto session = NewSession(root, options);
+  BOOST_TEST(server->status()->sessions.at(0).client == std::string(4096, 'n'));
+  Tensor odd(DType::kBool, TensorShape({1}));
+  *static_cast<unsigned char*>(odd.raw()) = 2;
+  RunOptions soon;
+  soon.timeout_ms = 5000;
+  std::vector<Tensor> out;
+  TROUPE_REQUIRE_OK(session->Run(soon, {{x, odd}}, {y}, {}, &out, nullptr));
+  BOOST_TEST(!out.at(0).data<bool>()[0]);
+}
+
 BOOST_AUTO_TEST_CASE(errors_keep_code_message_and_payloads) {
   const auto server = Server::Start(Alone()).value();
   Model m;
@@ -323,6 +363,42 @@ BOOST_AUTO_TEST_CASE(a_server_that_stops_ends_its_sessions_and_not_those_of_its_
   BOOST_TEST(RunOne(*here, {{"x", Tensor::Scalar(2.0f)}}, m.y).data<float>()[0] == 6);
   TROUPE_REQUIRE_OK(here->Close());
   BOOST_TEST(CodeOf(waiting_here.get()) == "CANCELLED");
+}
+
+// A process that is stopped for less than the lease, on either side. CAF's own end of a connection
+// on which nothing comes was ten seconds.
+BOOST_AUTO_TEST_CASE(a_process_that_is_stopped_for_less_than_the_lease_keeps_its_sessions) {
+  const std::string cluster = StrCat("ps=127.0.0.1:", FreePorts(1)[0]);
+  Process there({"serve", "--cluster", cluster, "--job", "ps", "--task", "0"});
+  BOOST_REQUIRE(there.Line() != "");
+  const auto here = Server::Start(Alone()).value();
+  Model m;
+  SessionOptions o;
+  o.target = StrCat("troupe://", AddressIn(cluster, "ps", 0).ToString());
+  const auto session = NewSession(m.root, o);
+  TROUPE_REQUIRE_OK(session->Set(m.count, Tensor::Scalar(7.0f)));
+  proto::GraphDef def;
+  ExportGraphDef(*m.root.graph(), &def);
+  const std::string file =
+      (std::filesystem::temp_directory_path() / StrCat("troupe_stopped_", ::getpid(), ".pb")).string();
+  std::ofstream(file, std::ios::binary) << def.SerializeAsString();
+  Process client({"run", file, "--server", here->target(), "--fetch", m.next.name()});
+  BOOST_REQUIRE(Await([&] {
+    const auto status = here->status();
+    return status->sessions.size() == 1 && status->sessions[0].calls == 1;
+  }));
+  there.Signal(SIGSTOP);
+  client.Signal(SIGSTOP);
+  std::this_thread::sleep_for(14s);
+  there.Signal(SIGCONT);
+  client.Signal(SIGCONT);
+  const auto count = session->Get(m.count);
+  BOOST_TEST(count.ok(), count.status());
+  BOOST_TEST((count.ok() && count->data<float>()[0] == 7));
+  std::this_thread::sleep_for(1s);
+  BOOST_REQUIRE(SessionsOf(*here) == 1u);
+  BOOST_TEST(here->status()->sessions[0].calls == 1);
+  std::filesystem::remove(file);
 }
 
 BOOST_AUTO_TEST_CASE(a_killed_server_ends_its_sessions_and_the_next_one_is_used) {

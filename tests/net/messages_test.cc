@@ -111,11 +111,13 @@ BOOST_AUTO_TEST_CASE(messages_of_clients_come_back_equal_and_wrong_bytes_are_err
   a.call = 5;
   a.reply.outputs = {Tensor::Vector<float>({3, 4})};
   a.texts = {"one", "two"};
+  a.partial_run = "three";
   a.devices.resize(1);
   a.devices[0].name = "/device:CPU:0";
   a.devices[0].memory.bytes_in_use = 11;
   BOOST_REQUIRE(Read(BytesOf(a), &a2));
-  BOOST_TEST((a2.call == 5 && a2.texts == a.texts && a2.reply.outputs[0].data<float>()[1] == 4));
+  BOOST_TEST(
+      (a2.call == 5 && a2.texts == a.texts && a2.partial_run == "three" && a2.reply.outputs[0].data<float>()[1] == 4));
   BOOST_TEST((a2.devices.size() == 1 && a2.devices[0].name == a.devices[0].name));
   BOOST_TEST(a2.devices[0].memory.bytes_in_use == 11);
   Damage<call_answer>(BytesOf(a));

@@ -73,6 +73,30 @@ BOOST_AUTO_TEST_CASE(edge_7_pieces_that_do_not_fit_are_errors) {
   BOOST_TEST(in.Take(Piece(100, 10, 5)).ok());
 }
 
+BOOST_AUTO_TEST_CASE(edge_8_parcels_wait_for_their_turn) {
+  const auto bytes = Bytes(9 * ParcelsOut::kPiece);
+  ParcelsOut out;
+  ParcelsIn in;
+  std::deque<parcel_piece> wire;
+  const auto send = [&](std::vector<parcel_piece> pieces) {
+    for (parcel_piece& p : pieces) wire.push_back(std::move(p));
+  };
+  for (uint64_t i = 0; i < 20; ++i) send(out.Send(i, parcel_piece::Kind::kRun, bytes));
+  BOOST_TEST(out.Taken(19).empty());  // it waits
+  out.Drop(18);                       // and this one does no more
+  int whole = 0;
+  while (!wire.empty()) {
+    const uint64_t call = wire.front().call;
+    auto taken = in.Take(std::move(wire.front()));
+    BOOST_REQUIRE_MESSAGE(taken.ok(), taken.status());
+    whole += taken->has_value() ? 1 : 0;
+    wire.pop_front();
+    send(out.Taken(call));
+  }
+  BOOST_TEST(whole == 19);
+  BOOST_TEST(out.size() + in.size() == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "actors/messages/reply.h"
 #include "actors/threads/actor_thread.h"
 #include "actors/threads/surely.h"
+#include "net/parcels.h"
 #include "net/session_agent.h"
 #include "net/session_desk.h"
 #include "net/session_host.h"
@@ -204,6 +205,11 @@ struct Office {
     if (c.match_elements<look_at_calls>()) return "look_at_calls";
     if (c.match_elements<look_at_client>()) return "look_at_client";
     if (c.match_elements<end_agent>()) return "end_agent";
+    if (c.match_elements<send_parcel>()) return "send_parcel";
+    if (c.match_elements<parcel_piece>()) return "parcel_piece";
+    if (c.match_elements<parcel_made>()) return "parcel_made";
+    if (c.match_elements<piece_taken>()) return "piece_taken";
+    if (c.match_elements<give_up_partial>()) return "give_up_partial";
     if (c.match_elements<end_desk>()) return "end_desk";
     if (c.match_elements<stop_host>()) return "stop_host";
     if (c.match_elements<caf::down_msg>()) return "down";
@@ -270,7 +276,7 @@ agent <- call_answer)");
   BOOST_TEST(sessions->Status({}).size() == 1u);
   // An answer that nobody waits for.
   Call("run", Step("twice", 5));
-  calls->Take(5);
+  const std::shared_ptr<AgentCall> nobody = calls->Take(5);
   // How long the step before took decides where this one runs, and so the order.
   BOOST_TEST(Play().find("agent <- call_answer") != std::string::npos);
   BOOST_TEST(std::exchange(said, "") == "");
@@ -411,6 +417,113 @@ BOOST_FIXTURE_TEST_CASE(edges_8_and_11_a_client_that_is_silent_loses_its_session
   BOOST_TEST(!table.Look(DeskCalls::Time() + 5250ms));
   BOOST_TEST(!table.Look(DeskCalls::Time() + 5500ms));
   BOOST_TEST(table.Look(DeskCalls::Time() + 5750ms));
+}
+
+BOOST_FIXTURE_TEST_CASE(edge_8_a_client_that_sends_is_not_silent, Office) {
+  OpenAndPlay();
+  silent.insert("agent");  // and so no beat
+  uint64_t call = 100;
+  for (int i = 0; i < 10; ++i) {
+    Tell(ask_session{++call, ask_session::What::kDevices});
+    Pass(200ms);
+  }
+  for (int i = 0; i < 10; ++i) {
+    Tell(piece_taken{call});
+    Pass(200ms);
+  }
+  for (int i = 0; i < 10; ++i) {
+    parcel_piece piece;
+    piece.call = call;
+    piece.total = 1000;
+    piece.bytes.resize(10);
+    Tell(std::move(piece));
+    Pass(200ms);
+  }
+  BOOST_TEST(sessions->Status({}).size() == 1u);
+  Pass(1300ms);
+  BOOST_TEST(sessions->Status({}).empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(edge_13_the_metadata_of_a_step_travels_in_pieces, Office) {
+  OpenAndPlay();
+  std::vector<float> many(400000);
+  for (size_t i = 0; i < many.size(); ++i) many[i] = float(i);
+  const Output big = ops::Const(root.WithOpName("big"), many);
+  ops::Add(root.WithOpName("more"), big, ops::Placeholder(root.WithOpName("y"), DType::kFloat));
+  ExtendAndPlay();
+  run_session step = Step("more", 1);
+  step.step.feeds[0].first = "y";
+  step.step.fetches.clear();
+  step.step.targets = {"more"};
+  step.step.options.partition_graphs = true;
+  // Nobody takes the answer, which would be read on another thread.
+  const std::shared_ptr<AgentCall> nobody = calls->Take(Call("graphs", std::move(step)));
+  const std::string text = Play();
+  BOOST_TEST(text.find("agent <- parcel_piece\n") != std::string::npos, text);
+  BOOST_TEST(text.find("agent <- call_answer") == std::string::npos, text);
+}
+
+BOOST_FIXTURE_TEST_CASE(edge_10_a_call_that_is_over_is_not_sent, Office) {
+  OpenAndPlay();
+  const auto bytes = std::make_shared<const std::vector<char>>(20 * ParcelsOut::kPiece);
+  caf::anon_send(agent, send_parcel{77, parcel_piece::Kind::kRun, bytes});
+  BOOST_TEST(Play() == "\nagent <- send_parcel");
+  // And no further when its answer comes.
+  const auto number = calls->Begin(std::make_shared<AgentCall>([](const call_answer&) {}, [] {}),
+                                   AgentCalls::Time::max(), absl::OkStatus());
+  silent.insert("desk");
+  caf::anon_send(agent, send_parcel{*number, parcel_piece::Kind::kRun, bytes});
+  call_answer refused;
+  refused.call = *number;
+  refused.reply.status = absl::ResourceExhaustedError("too many");
+  caf::anon_send(agent, std::move(refused));
+  Play();
+  silent.clear();
+  const std::string text = Play();
+  size_t pieces = 0;
+  for (size_t at = text.find("desk <- parcel_piece"); at != std::string::npos;
+       at = text.find("desk <- parcel_piece", at + 1))
+    ++pieces;
+  BOOST_TEST(pieces == static_cast<size_t>(ParcelsOut::kUnderWay));
+  BOOST_TEST(text.find("desk <- cancel_call") != std::string::npos, text);
+}
+
+BOOST_FIXTURE_TEST_CASE(edge_2_a_partial_run_that_nobody_waits_for_is_given_up, Office) {
+  OpenAndPlay();
+  call_answer begun;
+  begun.call = 99;
+  begun.partial_run = "one";
+  caf::anon_send(agent, std::move(begun));
+  BOOST_TEST(Play() == R"(
+agent <- call_answer
+desk <- give_up_partial)");
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_is_dropped_is_answered) {
+  std::string said;
+  const auto call = [&] {
+    return std::make_shared<AgentCall>(
+        [&](const call_answer& a) { StrAppend(&said, absl::StatusCodeToString(a.reply.status.code()), "; "); }, [] {});
+  };
+  call()->Answer({});
+  BOOST_TEST(std::exchange(said, "") == "OK; ");
+  call();
+  BOOST_TEST(said == "ABORTED; ");
+}
+
+// Who begins a call that is due first tells the agent: the others count on it.
+BOOST_AUTO_TEST_CASE(a_call_that_is_due_first_is_known) {
+  AgentCalls table;
+  const auto first = [&](AgentCalls::Time due) {
+    bool is = false;
+    const auto call = std::make_shared<AgentCall>([](const call_answer&) {}, [] {});
+    BOOST_TEST(table.Begin(call, due, absl::OkStatus(), &is).ok());
+    return is;
+  };
+  BOOST_TEST(!first(AgentCalls::Time::max()));
+  BOOST_TEST(first(AgentCalls::Time(5s)));
+  BOOST_TEST(!first(AgentCalls::Time(6s)));
+  BOOST_TEST(first(AgentCalls::Time(4s)));
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_8_a_server_that_is_silent_ends_its_sessions, Office) {

@@ -4,6 +4,7 @@
 #include <regex>
 #include <thread>
 
+#include "actors/step/local_transport.h"
 #include "actors/watch/stall_report.h"
 #include "kernels/state/variable_slot.h"
 #include "tests/cast/play.h"
@@ -142,9 +143,19 @@ struct Hanging : Play {
 
 // Whoever asks may hold a lock that the answer takes.
 BOOST_AUTO_TEST_CASE(a_question_to_nobody_is_not_asked) {
+  struct Nobody : StepListener {
+    void PartDone(uint32_t, part_done&) override {}
+    void PartFails(uint32_t, const absl::Status&) override {}
+    void ResultCame(uint32_t, Tensor) override {}
+  } listener;
+  caf::actor_system_config config;
+  caf::actor_system system(config);
+  const EdgeTable edges;
+  const std::vector<std::shared_ptr<Executor>> none;
+  LocalTransport transport(&system, false, nullptr, &edges, &none, &listener);
   bool answered = false;
-  const auto question = std::make_shared<StepQuestion>(std::vector<std::shared_ptr<Executor>>());
-  BOOST_TEST(!question->Ask(nullptr, [&](const std::shared_ptr<StepQuestion>&) { answered = true; }));
+  const auto question = std::make_shared<StepQuestion>(none);
+  BOOST_TEST(!question->Ask(&transport, [&](const std::shared_ptr<StepQuestion>&) { answered = true; }));
   BOOST_TEST(!answered);
   BOOST_TEST(question->Lines().empty());
 }

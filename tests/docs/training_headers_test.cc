@@ -13,6 +13,7 @@
 #include "troupe/train/input.h"
 #include "troupe/train/monitored_session.h"
 #include "troupe/train/queue_runner.h"
+#include "troupe/train/replica_devices.h"
 #include "troupe/train/saved_model.h"
 #include "troupe/train/saver.h"
 #include "troupe/troupe.h"
@@ -94,6 +95,18 @@ BOOST_AUTO_TEST_CASE(sample_of_monitored_sessions) {
     // [/include/troupe/train/dataset_hook.h]
     // clang-format on
     BOOST_TEST(options.hooks.size() == 1u);
+  }
+  {
+    // clang-format off
+    // [include/troupe/train/replica_devices.h]
+    const Scope on = root.WithDeviceFunction(
+        train::ReplicaDevices({.ps_tasks = 2, .worker_device = "/job:worker/task:3"}));
+    const Variable w(on.WithOpName("w"), 0.5f);  // on /job:ps/task:0
+    const Variable b(on.WithOpName("b"), 0.1f);  // on /job:ps/task:1
+    // [/include/troupe/train/replica_devices.h]
+    // clang-format on
+    BOOST_TEST(w.handle().node()->requested_device() == "/job:ps/task:0");
+    BOOST_TEST(b.handle().node()->requested_device() == "/job:ps/task:1");
   }
   // clang-format off
   // [include/troupe/train/hooks.h]

@@ -2,8 +2,10 @@
 // after the other, with what reads and updates them, and everything else to the worker that builds
 // the graph.
 //
-//   const Scope on = root.WithDeviceFunction(train::ReplicaDevices({.ps_tasks = 2, .worker_device = "/job:worker/task:3"}));
-//   Variable w(on.WithOpName("w"), ...);  // /job:ps/task:0; the next one /job:ps/task:1
+//   const Scope on = root.WithDeviceFunction(
+//       train::ReplicaDevices({.ps_tasks = 2, .worker_device = "/job:worker/task:3"}));
+//   const Variable w(on.WithOpName("w"), 0.5f);  // on /job:ps/task:0
+//   const Variable b(on.WithOpName("b"), 0.1f);  // on /job:ps/task:1
 //
 // Each worker builds the same graph in the same order, so all of them agree where a variable is.
 //

@@ -255,9 +255,15 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
         RunAside(aside, [aside, worker = self->state.worker, remote = self->state.remote, system = &self->system(),
                          to = caf::actor_cast<caf::actor>(self->current_sender()), work = begun,
                          message = std::make_shared<register_graph>(std::move(message))]() mutable {
+          // Until the graph is kept, where the session's end finds it.
+          std::shared_ptr<GraphsInWork::Job> keeping;
+          if (message->master != 0) keeping = worker->in_work()->Begin(*message);
           graph_registered answer = worker->Register(*message, *work);
-          if (message->master != 0)
-            KeepFor(*message, worker->task(), remote.get(), aside ? work.get() : nullptr, &answer);
+          if (keeping != nullptr) {
+            KeepFor(*message, worker->task(), remote.get(), aside ? keeping.get() : nullptr, &answer);
+            if (worker->in_work()->End(*keeping) && remote != nullptr) remote->Forget(message->session);
+            keeping = nullptr;
+          }
           message = nullptr;
           remote = nullptr;
           if (to) SendSurely(*system, to, [&] { return answer; });

@@ -206,8 +206,10 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   const int parts = static_cast<int>(executors_.size());
   absl::Status failed;
   try {
-    if (remote_ != nullptr) [[unlikely]]
+    if (remote_ != nullptr) [[unlikely]] {
+      for (std::string& of_before : remote_statistics_) of_before.clear();
       remote_->Prepare(context_->step_id, arguments_, input.partial, stats, numerics_.get());
+    }
     for (int i = 0; i < parts; ++i) {
       timings_[i].clear();
       input.timings = stats ? &timings_[i] : nullptr;
@@ -251,7 +253,12 @@ void ExecutorSet::LaunchRemote(caf::execution_unit* home) noexcept {
     failed = remote_->Launch(context_->cancelled.load(), &missed);
   } catch (const std::bad_alloc&) {
     failed = kNoMemory;
-    for (size_t i = 0; i < remote_->size(); ++i) missed += remote_->TakeOwed(i, context_->step_id) ? 1 : 0;
+    for (size_t i = 0; i < remote_->size(); ++i) {
+      if (!remote_->TakeOwed(i, context_->step_id)) continue;
+      // It may have been reached.
+      remote_->SendAbort(i, context_->step_id, kNoMemory);
+      ++missed;
+    }
   }
   if (missed > 0) CountDown(missed);
   // Who told the step to end while the messages were sent may not have found whom to tell.

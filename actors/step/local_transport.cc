@@ -144,6 +144,8 @@ void LocalTransport::ToStep(PartAddress from, step_message&& message) noexcept {
   } catch (const std::bad_alloc&) {
     why = kNoMemory;
   }
+  // The part that made a result has not failed, and must end as well.
+  if (std::holds_alternative<result>(message)) return step_.PartFails(kAll, why);
   step_message instead = NotSent(message, why);
   Hear(from, instead);
 }

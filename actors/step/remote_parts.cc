@@ -10,6 +10,9 @@
 
 namespace troupe {
 
+// Made when the library is loaded, since memory may be lacking when it is needed.
+static const absl::Status& kTaskWent = *new absl::Status(Unavailable("the task of the parts was out of reach"));
+
 RemoteParts::RemoteParts(std::shared_ptr<const RemotePlan> plan) : plan_(std::move(plan)), owed_(plan_->tasks.size()) {}
 
 size_t RemoteParts::Find(uint32_t number) const {
@@ -54,6 +57,7 @@ absl::Status RemoteParts::Launch(bool cancelled, int* missed) {
     const RemoteTask now = plan_->remote->Find(plan_->NameOf(task));
     absl::Status sent;
     messages_[i].cancelled = cancelled;
+    run_parts none{plan_->master, step, task.handle, task.number, true, true, false, false, {}, {}};
     if (!port) {
       sent = plan_->directory->WhyDown(WorkerName(plan_->port));
     } else if (!now.worker) {
@@ -64,8 +68,14 @@ absl::Status RemoteParts::Launch(bool cancelled, int* missed) {
       sent =
           SendRemote(*plan_->system, now.worker, std::move(messages_[i]), caf::actor_cast<caf::strong_actor_ptr>(port));
     }
-    if (sent.ok()) continue;
+    if (sent.ok()) {
+      // Who took the share since may not have found that there is something to end.
+      if (!Owes(i, step)) AbortWhenThere(i, step, kTaskWent);
+      continue;
+    }
     if (TakeOwed(i, step)) ++*missed;
+    // Others send to its parts already: it drops what came, and what comes.
+    if (now.worker && port) SendRemote(*plan_->system, now.worker, std::move(none)).IgnoreError();
     if (first.ok()) first = std::move(sent);
   }
   messages_.clear();
@@ -122,6 +132,19 @@ void RemoteParts::SendAbort(size_t task, int64_t step, const absl::Status& statu
     Send(t, {0, step, {t.number, t.first_part}, abort_step{step, status}}).IgnoreError();
   } catch (const std::bad_alloc&) {
     // The call is answered without it; the parts there end by themselves, or with the connection.
+  }
+}
+
+void RemoteParts::AbortWhenThere(size_t task, int64_t step, const absl::Status& status) noexcept {
+  try {
+    const RemotePlan::Task& t = plan_->tasks[task];
+    const part_letter letter{plan_->master, step, {t.number, t.first_part}, abort_step{step, status}};
+    plan_->remote->WhenThere(plan_->NameOf(t), t.incarnation,
+                             [system = plan_->system, letter](const caf::actor& worker) {
+                               SendRemote(*system, worker, letter).IgnoreError();
+                             });
+  } catch (const std::bad_alloc&) {
+    // As in SendAbort.
   }
 }
 

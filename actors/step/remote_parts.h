@@ -3,9 +3,12 @@
 //
 //   state (of one task)  event                                 action                                            next
 //   free      Launch, the task is there                     1 run_parts to its worker                         owed
-//   free      Launch, the task is not there                 2 the step fails with the reason                  free
+//   free      Launch, the task is not there, or cannot be sent its arguments
+//                                                           2 the step fails with the reason; a worker that is
+//                                                             there drops what others send it for the step    free
 //   owed      parts_done of this step                       3 keep results, or the error; the task counts as done  free
-//   owed      the task went                                 4 the step is aborted; the task counts as done    free
+//   owed      the task went                                 4 the step is aborted; the task counts as done;
+//                                                             abort_step if its process is there again        free
 //   owed      the step has failed, or was told to end       5 abort_step to its worker                        owed
 //   owed      part_failed of one of its parts               6 as an error of a part here                      owed
 //   free      parts_done, part_failed: late, or twice       7 dropped                                         free
@@ -61,6 +64,8 @@ class RemoteParts : public RemoteLink {
   // over.
   void Settle(int64_t step, bool undo) noexcept;
   void SendAbort(size_t task, int64_t step, const absl::Status& status) noexcept;
+  // The same as soon as the task has a worker again, if it is in the same process still.
+  void AbortWhenThere(size_t task, int64_t step, const absl::Status& status) noexcept;
 
   // RemoteLink.
   absl::Status ToPart(PartAddress to, part_message&& message) override;

@@ -14,16 +14,39 @@
 
 namespace troupe {
 
-void AnswerMaster(caf::actor_system& system, const caf::actor& master, parts_done&& answer) noexcept {
-  parts_done without{answer.master, answer.step, answer.task, {}, answer.failed_check, answer.forgotten, {}, {}};
+// Made when the library is loaded, since memory may be lacking when they are needed.
+static const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+static const absl::Status& kToldToEnd = *new absl::Status(absl::CancelledError("the step was told to end"));
+
+namespace {
+
+// Sends what `make()` returns, which is small, as soon as there is memory for it.
+template <class F>
+absl::Status SendWhenMemoryAllows(caf::actor_system& system, const caf::actor& to, F&& make) noexcept {
   absl::Status sent;
-  UntilMemoryAllows([&] { sent = SendRemote(system, master, parts_done(answer)); });
-  if (sent.ok()) return;
   UntilMemoryAllows([&] {
-    without.status = answer.status.ok() ? Annotate(sent, "the results of a step") : answer.status;
-    // One that is not there any more has forgotten the step.
-    SendRemote(system, master, parts_done(without)).IgnoreError();
+    sent = SendRemote(system, to, make());
+    if (absl::IsResourceExhausted(sent)) throw std::bad_alloc();
   });
+  return sent;
+}
+
+}  // namespace
+
+void AnswerMaster(caf::actor_system& system, const caf::actor& master, parts_done&& answer) noexcept {
+  absl::Status sent = kNoMemory;
+  try {
+    sent = SendRemote(system, master, parts_done(answer));
+  } catch (const std::bad_alloc&) {
+    // Then without the results, as for any other reason.
+  }
+  if (sent.ok()) return;
+  // One that is not there any more has forgotten the step.
+  SendWhenMemoryAllows(system, master, [&] {
+    parts_done without{answer.master, answer.step, answer.task, {}, answer.failed_check, answer.forgotten, {}, {}};
+    without.status = answer.status.ok() ? Annotate(sent, "the results of a step") : answer.status;
+    return without;
+  }).IgnoreError();
 }
 
 void RemoteStep::Begin() {
@@ -36,11 +59,12 @@ void RemoteStep::Begin() {
   std::unique_ptr<ExecutorSet> set = signature.Lease();
   try {
     set->Renew();
+    for (Tensor& t : arguments_) set->transport().Bind(&t);
   } catch (const std::bad_alloc&) {
     signature.Release(std::move(set));
     throw;
   }
-  for (Tensor& t : arguments_) set->transport().Bind(&t);
+  // From here on nothing throws: who has the set gives it back at the step's end.
   set_ = set.release();
   me_ = shared_from_this();
   set_->transport().LinkTo(me_);
@@ -48,9 +72,9 @@ void RemoteStep::Begin() {
   own_step_ = set_->step_id();
   RunOptions options;
   options.check_numerics = asked_.checks_numerics;
-  options.numerics_folder = asked_.numerics_folder;
+  options.numerics_folder = std::move(asked_.numerics_folder);
   set_->CheckNumerics(options);
-  if (asked_.cancelled) set_->Stop(own_step_, absl::CancelledError("the step was told to end"));
+  if (asked_.cancelled) set_->Stop(own_step_, kToldToEnd);
 }
 
 void RemoteStep::Launch() noexcept {
@@ -64,11 +88,28 @@ bool RemoteStep::Concerns(const actor_failed& failure) const {
                      [&](const auto& part) { return failure.Concerns(part->device->name()); });
 }
 
+bool RemoteStep::HasEdgesWith(const std::string& task) const {
+  const EdgeTable& edges = graph_->signature->edges;
+  // The sender of an edge is told by its name only, unless it is granted.
+  const auto sends = [&](std::string_view name, const std::string& from) {
+    return EdgeSender(name).substr(0, from.size() + 1) == from + "/";
+  };
+  for (uint32_t i = 0; i < edges.size(); ++i) {
+    const uint32_t to = edges[i].receiver.task;
+    if (to >= graph_->tasks.size()) continue;
+    const bool there = graph_->tasks[to] == task && sends(edges[i].name, graph_->task);
+    if (there || (to == graph_->number && sends(edges[i].name, task))) return true;
+  }
+  return false;
+}
+
 void RemoteStep::PartDone() {
   if (set_->CountDown(1)) Over();
 }
 
 void RemoteStep::Over() {
+  // Goes last: the runtime may end with it.
+  const std::shared_ptr<Runtime> keep = std::move(runtime_);
   const std::shared_ptr<RemoteStep> me = std::move(me_);
   // From here on nobody who has a message for the step finds it.
   steps_->Over(asked_.master, asked_.step, graph_->number);
@@ -85,33 +126,38 @@ void RemoteStep::Over() {
       answer.statistics.clear();
     }
   }
+  std::shared_ptr<UpdateLog> updates;
   try {
-    std::shared_ptr<UpdateLog> updates;
     answer.status = set_->FinishForMaster(&answer.results, &updates);
     answer.failed_check = updates != nullptr && updates->failed();
-    // Whether they stay is known when all parts are done, wherever they are.
-    if (updates != nullptr) steps_->KeepUpdates(asked_.master, asked_.step, graph_->number, std::move(updates));
   } catch (const std::bad_alloc&) {
-    answer.status = absl::ResourceExhaustedError("no memory is left for the step");
+    answer.status = kNoMemory;
+    answer.results.clear();
   }
+  // Whether they stay is known when all parts are done, wherever they are.
+  if (asked_.checks_numerics) steps_->KeepUpdates(asked_.master, asked_.step, graph_->number, std::move(updates));
   arguments_.clear();
   graph_->signature->Release(std::unique_ptr<ExecutorSet>(set_));
   AnswerMaster(*steps_->runtime()->system, master_, std::move(answer));
-  // Last: the runtime may end with it.
-  const std::shared_ptr<Runtime> keep = std::move(runtime_);
 }
 
 void RemoteStep::ToMaster(PartAddress from, step_message&& message) noexcept {
-  UntilMemoryAllows([&] {
-    std::visit(
-        [&](auto& m) {
-          if constexpr (requires { m.step; }) m.step = asked_.step;
-        },
-        message);
-    absl::Status sent =
-        SendRemote(*steps_->runtime()->system, master_, step_letter{asked_.master, asked_.step, from, message});
-    if (!sent.ok() && std::holds_alternative<result>(message)) set_->PartFails(from.part, sent);
-  });
+  std::visit(
+      [&](auto& m) {
+        if constexpr (requires { m.step; }) m.step = asked_.step;
+      },
+      message);
+  caf::actor_system& system = *steps_->runtime()->system;
+  const auto make = [&] { return step_letter{asked_.master, asked_.step, from, message}; };
+  if (!std::holds_alternative<result>(message)) return SendWhenMemoryAllows(system, master_, make).IgnoreError();
+  absl::Status sent = kNoMemory;
+  try {
+    sent = SendRemote(system, master_, make());
+  } catch (const std::bad_alloc&) {
+    // The step fails for it.
+  }
+  // The part that made it has not failed, and must end as well.
+  if (!sent.ok()) set_->PartFails(LocalTransport::kAll, sent);
 }
 
 void RemoteStep::ResultCame(uint32_t index, Tensor value) {
@@ -119,6 +165,8 @@ void RemoteStep::ResultCame(uint32_t index, Tensor value) {
 }
 
 void RemoteStep::PartFailed(uint32_t part, const absl::Status& status) {
+  // Of the whole task: its master leaves out none but the task.
+  if (part == LocalTransport::kAll) part = graph_->signature->first_part;
   ToMaster({graph_->number, part}, part_failed{0, status});
 }
 

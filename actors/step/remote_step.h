@@ -38,10 +38,13 @@ class RemoteStep : public Step, public RemoteLink, public std::enable_shared_fro
   const RemoteGraph& graph() const { return *graph_; }
   uint64_t master() const { return asked_.master; }
   int64_t step() const { return asked_.step; }
+  bool checks_numerics() const { return asked_.checks_numerics; }
   // In this process.
   int64_t own_step() const { return own_step_; }
   // Whether it has a part at the place of an actor.
   bool Concerns(const actor_failed& failure) const;
+  // Whether its parts send something to those of another task, or get something from them.
+  bool HasEdgesWith(const std::string& task) const;
 
   // Step.
   void PartDone() override;

@@ -16,9 +16,21 @@ namespace troupe {
 namespace {
 
 int64_t BytesOf(const part_letter& letter) {
-  const auto* tensor = std::get_if<tensor_to_part>(&letter.message);
-  return tensor != nullptr && tensor->value.valid() ? static_cast<int64_t>(tensor->value.bytes()) : 0;
+  const Tensor* value = nullptr;
+  if (const auto* m = std::get_if<tensor_to_part>(&letter.message)) value = &m->value;
+  if (const auto* m = std::get_if<argument>(&letter.message)) value = &m->value;
+  if (value == nullptr || !value->valid()) return 0;
+  auto bytes = static_cast<int64_t>(value->bytes());
+  if (value->dtype() == DType::kString) {
+    const auto* s = static_cast<const std::string*>(value->raw());
+    for (int64_t i = 0; i < value->num_elements(); ++i) bytes += static_cast<int64_t>(s[i].size());
+  }
+  return bytes;
 }
+
+// Made when the library is loaded, since memory may be lacking when they are needed.
+const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+const absl::Status& kMasterWent = *new absl::Status(absl::AbortedError("the master of the step went"));
 
 // The signature of the parts that one task runs of a graph of another master.
 std::shared_ptr<Signature> SignatureOf(const RegisteredGraph& graph, const link_graph& link, Runtime::Impl* runtime) {
@@ -58,11 +70,12 @@ void RemoteSession::Clear() const {
 
 absl::Status RemoteSteps::Keep(const register_graph& request, const std::string& task,
                                std::shared_ptr<const RegisteredGraph> graph) {
+  std::lock_guard<std::mutex> lock(mu_);
+  // Under the lock: who goes later finds what is kept here.
   if (!IsThere(request.master)) {
     return Unavailable("task ", task, " is not connected with the process of the session (incarnation ", request.master,
                        "); try again");
   }
-  std::lock_guard<std::mutex> lock(mu_);
   Master& master = masters_[request.master];
   std::shared_ptr<RemoteSession>& session = master.sessions[request.session];
   if (session == nullptr) session = std::make_shared<RemoteSession>(request.session, runtime_);
@@ -91,7 +104,12 @@ void RemoteSteps::Link(const std::string& task, link_graph&& message) {
   for (const auto& part : graph->parts->parts) {
     if (part->num_arguments > message.feeds || part->num_results > message.fetches) return;
   }
-  std::shared_ptr<Signature> signature = SignatureOf(*graph->parts, message, runtime_);
+  std::shared_ptr<Signature> signature;
+  try {
+    signature = SignatureOf(*graph->parts, message, runtime_);
+  } catch (const std::bad_alloc&) {
+    return;  // as of a link that did not come: the graph's steps are refused
+  }
   std::lock_guard<std::mutex> lock(mu_);
   graph->tasks = std::move(message.tasks);
   graph->number = message.task;
@@ -131,9 +149,11 @@ void RemoteSteps::Run(const std::string& task, run_parts&& message, const caf::a
   try {
     refused.status = Start(task, &message, master, &refused.forgotten);
   } catch (const std::bad_alloc&) {
-    refused.status = absl::ResourceExhaustedError("no memory is left for the step");
+    refused.status = kNoMemory;
   }
-  if (!refused.status.ok()) AnswerMaster(*runtime_->system, master, std::move(refused));
+  if (refused.status.ok()) return;
+  Refuse({message.master, message.step, message.task});
+  AnswerMaster(*runtime_->system, master, std::move(refused));
 }
 
 absl::Status RemoteSteps::Start(const std::string& task, run_parts* message, const caf::actor& master,
@@ -156,31 +176,39 @@ absl::Status RemoteSteps::Start(const std::string& task, run_parts* message, con
     // A message that comes twice is none.
     if (others_.contains(key) || it->second.over.contains({message->step, graph->number})) return absl::OkStatus();
     if (*forgotten) return Aborted("task ", task, " has a graph of devices that were restarted since");
-    if (const auto early = early_.find(key); early != early_.end() && !early->second.lost.ok()) {
-      absl::Status lost = early->second.lost;
-      DropEarly(key);
-      RememberOver(key);
-      return lost;
-    }
+    if (const auto early = early_.find(key); early != early_.end() && !early->second.lost.ok())
+      return early->second.lost;
   }
   if (runtime_->turns != nullptr) TROUPE_RETURN_IF_ERROR(runtime_->turns->Start());
   const uint32_t number = graph->number;
   const auto step =
       std::make_shared<RemoteStep>(shared_from_this(), alive, std::move(graph), std::move(*message), master);
+  const Key key{step->master(), step->step(), number};
+  std::map<Key, std::shared_ptr<RemoteStep>> entry{{key, step}};
+  std::map<std::pair<int64_t, uint32_t>, Unsettled> settled;
+  if (step->checks_numerics()) settled.try_emplace({step->step(), number});
   step->Begin();
+  // From here on only the step's end gives back what it has, so what has no memory ends it.
   CancelLater later;  // of what is early, and of what comes
   {
     std::lock_guard<std::mutex> lock(mu_);
-    const Key key{step->master(), step->step(), number};
-    others_[key] = step;
+    others_.merge(entry);
     if (const auto it = early_.find(key); it != early_.end()) {
-      std::vector<part_letter> letters = std::move(it->second.letters);
-      DropEarly(key);
-      for (part_letter& letter : letters) DeliverTo(step.get(), std::move(letter));
+      std::vector<part_letter> letters = TakeEarly(it);
+      try {
+        for (part_letter& letter : letters) DeliverTo(step.get(), std::move(letter));
+      } catch (const std::bad_alloc&) {
+        step->set()->Stop(step->own_step(), kNoMemory);
+      }
+    }
+    if (const auto it = masters_.find(step->master()); it != masters_.end() && !settled.empty()) {
+      auto& unsettled = it->second.unsettled;
+      unsettled.merge(settled);
+      // A master that settles nothing keeps no more than so many.
+      if (unsettled.size() > limits_.steps) unsettled.erase(unsettled.begin());
     }
     // Its master may have gone since it was looked for.
-    if (!IsThere(step->master()))
-      step->set()->Stop(step->own_step(), absl::AbortedError("the master of the step went"));
+    if (!IsThere(step->master())) step->set()->Stop(step->own_step(), kMasterWent);
   }
   step->Launch();
   return absl::OkStatus();
@@ -198,6 +226,14 @@ void RemoteSteps::DeliverTo(RemoteStep* step, part_letter&& letter) {
       },
       letter.message);
   if (letter.to.part - step->graph().signature->first_part >= set->executors().size()) return;
+  // A value is fed to the task, for all of its parts that take it.
+  if (const auto* fed = std::get_if<argument>(&letter.message)) {
+    for (const auto& e : set->executors()) {
+      if (fed->index >= e->state().part().num_arguments) continue;
+      if (absl::Status s = set->transport().Deliver(e->address(), *fed); !s.ok()) set->Stop(own, s);
+    }
+    return;
+  }
   const bool asks = std::holds_alternative<question>(letter.message);
   const absl::Status s = set->transport().Deliver(letter.to, std::move(letter.message));
   // What is refused is missed by its receiver.
@@ -221,17 +257,56 @@ void RemoteSteps::Deliver(part_letter&& letter) {
           if constexpr (requires { m.value; }) set->transport().Bind(&m.value);
         },
         letter.message);
-    if (absl::Status s = set->transport().Deliver(letter.to, std::move(letter.message)); !s.ok())
-      set->Abort(letter.step, s);
+    try {
+      if (absl::Status s = set->transport().Deliver(letter.to, std::move(letter.message)); !s.ok())
+        set->Abort(letter.step, s);
+    } catch (const std::bad_alloc&) {
+      set->Abort(letter.step, kNoMemory);
+    }
     return;
   }
   const Key key{letter.master, letter.step, letter.to.task};
-  if (const auto it = others_.find(key); it != others_.end()) return DeliverTo(it->second.get(), std::move(letter));
+  if (const auto it = others_.find(key); it != others_.end()) {
+    const std::shared_ptr<RemoteStep> step = it->second;
+    try {
+      return DeliverTo(step.get(), std::move(letter));
+    } catch (const std::bad_alloc&) {
+      return step->set()->Stop(step->own_step(), kNoMemory);
+    }
+  }
   const auto master = masters_.find(letter.master);
   // A master that has registered nothing here has no step here.
   if (master == masters_.end() || master->second.over.contains({letter.step, letter.to.task})) return;
   if (!IsThere(letter.master) || std::holds_alternative<question>(letter.message)) return;
-  Keep(key, std::move(letter));
+  try {
+    Keep(key, std::move(letter));
+  } catch (const std::bad_alloc&) {
+    if (const auto it = early_.find(key); it != early_.end() && it->second.lost.ok()) Lose(&it->second, kNoMemory);
+  }
+}
+
+void RemoteSteps::Lose(Early* early, const absl::Status& why) {
+  early_messages_ -= early->letters.size();
+  early_bytes_ -= std::exchange(early->bytes, 0);
+  early->letters.clear();
+  early->lost = why;
+}
+
+absl::Status RemoteSteps::TooMuch(const part_letter& letter) const {
+  const auto master = masters_.find(letter.master);
+  std::string what = "an abort";
+  uint32_t edge = 0;
+  if (const auto* t = std::get_if<tensor_to_part>(&letter.message)) edge = t->edge;
+  if (const auto* g = std::get_if<grant>(&letter.message)) edge = g->edge;
+  // The edges of one graph tell more than a number.
+  for (const auto& [name, graph] : master->second.graphs) {
+    if (graph->signature == nullptr || !graph->signature->edges.Has(edge)) continue;
+    const std::string& key_name = graph->signature->edges[edge].name;
+    what = StrCat("tensor '", EdgeTensor(key_name), "' of ", EdgeSender(key_name));
+    if (graph->number == letter.to.task) break;
+  }
+  return ResourceExhausted("more messages than ", limits_.messages, ", or more bytes than ", limits_.bytes,
+                           ", wait for steps that have not begun in this process; one is of ", what);
 }
 
 void RemoteSteps::Keep(const Key& key, part_letter&& letter) {
@@ -243,62 +318,89 @@ void RemoteSteps::Keep(const Key& key, part_letter&& letter) {
   Early& early = it->second;
   const int64_t bytes = BytesOf(letter);
   if (!early.lost.ok()) return;
-  if (early_messages_ >= limits_.messages || early_bytes_ + bytes > limits_.bytes) {
-    const auto master = masters_.find(std::get<0>(key));
-    std::string what = "an abort";
-    uint32_t edge = 0;
-    if (const auto* t = std::get_if<tensor_to_part>(&letter.message)) edge = t->edge;
-    if (const auto* g = std::get_if<grant>(&letter.message)) edge = g->edge;
-    // The edges of one graph tell more than a number.
-    for (const auto& [name, graph] : master->second.graphs) {
-      if (graph->signature == nullptr || !graph->signature->edges.Has(edge)) continue;
-      const std::string& key_name = graph->signature->edges[edge].name;
-      what = StrCat("tensor '", EdgeTensor(key_name), "' of ", EdgeSender(key_name));
-      if (graph->number == letter.to.task) break;
+  const auto full = [&] { return early_messages_ >= limits_.messages || early_bytes_ + bytes > limits_.bytes; };
+  if (full() && bytes <= limits_.bytes) {
+    // The oldest first: their steps are the least likely to begin still.
+    for (const Key& old : early_in_order_) {
+      if (old == key || !full()) break;
+      if (Early& e = early_.at(old); !e.letters.empty()) Lose(&e, TooMuch(e.letters.front()));
     }
-    early_messages_ -= early.letters.size();
-    early_bytes_ -= std::exchange(early.bytes, 0);
-    early.letters.clear();
-    early.lost = ResourceExhausted("more messages than ", limits_.messages, ", or more bytes than ", limits_.bytes,
-                                   ", wait for steps that have not begun in this process; the next is of ", what);
-    return;
   }
+  if (full()) return Lose(&early, TooMuch(letter));
   early.letters.push_back(std::move(letter));
   early.bytes += bytes;
   early_bytes_ += bytes;
   ++early_messages_;
 }
 
-void RemoteSteps::DropEarly(const Key& key) {
-  const auto it = early_.find(key);
-  if (it == early_.end()) return;
-  early_messages_ -= it->second.letters.size();
+std::vector<part_letter> RemoteSteps::TakeEarly(std::map<Key, Early>::iterator it) {
+  std::vector<part_letter> letters = std::move(it->second.letters);
+  early_messages_ -= letters.size();
   early_bytes_ -= it->second.bytes;
+  std::erase(early_in_order_, it->first);
   early_.erase(it);
-  std::erase(early_in_order_, key);
+  return letters;
 }
 
-void RemoteSteps::RememberOver(const Key& key) {
+void RemoteSteps::DropEarly(const Key& key) {
+  if (const auto it = early_.find(key); it != early_.end()) TakeEarly(it);
+}
+
+void RemoteSteps::Refuse(const Key& key) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (others_.contains(key)) return;
+  DropEarly(key);
+  RememberOver(key);
+}
+
+// Ending a step needs no memory: one that cannot be remembered is forgotten.
+void RemoteSteps::RememberOver(const Key& key) noexcept {
   const auto [master, step, task] = key;
   const auto it = masters_.find(master);
   if (it == masters_.end()) return;
   Master& m = it->second;
-  if (!m.over.insert({step, task}).second) return;
-  m.over_in_order.emplace_back(step, task);
+  if (m.over.contains({step, task})) return;
+  try {
+    m.over_in_order.emplace_back(step, task);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  try {
+    m.over.insert({step, task});
+  } catch (const std::bad_alloc&) {
+    return m.over_in_order.pop_back();
+  }
   if (m.over_in_order.size() <= limits_.steps) return;
   m.over.erase(m.over_in_order.front());
   m.over_in_order.pop_front();
 }
 
 void RemoteSteps::KeepUpdates(uint64_t master, int64_t step, uint32_t task, std::shared_ptr<UpdateLog> updates) {
-  std::lock_guard<std::mutex> lock(mu_);
   // Of a master that went nobody settles it; what has failed here is taken back.
-  const auto it = masters_.find(master);
-  if (it == masters_.end()) return;
-  auto& unsettled = it->second.unsettled;
-  unsettled[{step, task}] = std::move(updates);
-  // A master that settles nothing keeps no more than so many.
-  if (unsettled.size() > limits_.steps) unsettled.erase(unsettled.begin());
+  bool undo = updates != nullptr && updates->failed();
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (const auto it = masters_.find(master); it != masters_.end()) {
+      auto& unsettled = it->second.unsettled;
+      const auto found = unsettled.find({step, task});
+      if (found != unsettled.end() && updates != nullptr && !found->second.settled) {
+        found->second.updates = std::move(updates);
+        return;
+      }
+      if (found != unsettled.end()) {
+        undo |= found->second.undo;
+        unsettled.erase(found);
+      }
+    }
+  }
+  if (undo && updates != nullptr) UntilMemoryAllows([&] { updates->UndoAll(); });
+}
+
+size_t RemoteSteps::unsettled() const {
+  size_t n = 0;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& [incarnation, master] : masters_) n += master.unsettled.size();
+  return n;
 }
 
 void RemoteSteps::Settle(const settle_step& message) {
@@ -307,9 +409,17 @@ void RemoteSteps::Settle(const settle_step& message) {
     std::lock_guard<std::mutex> lock(mu_);
     const auto it = masters_.find(message.master);
     if (it == masters_.end()) return;
-    auto node = it->second.unsettled.extract({message.step, message.task});
-    if (!node) return;
-    updates = std::move(node.mapped());
+    auto& unsettled = it->second.unsettled;
+    const auto found = unsettled.find({message.step, message.task});
+    if (found == unsettled.end()) return;
+    updates = std::move(found->second.updates);
+    if (updates == nullptr) {
+      // The master has ended the step, which runs here still.
+      found->second.settled = true;
+      found->second.undo |= message.undo;
+      return;
+    }
+    unsettled.erase(found);
   }
   if (message.undo) UntilMemoryAllows([&] { updates->UndoAll(); });
 }
@@ -351,6 +461,9 @@ void RemoteSteps::Tell(step_letter&& message) {
     const size_t task = set->remote()->Find(message.from.task);
     // While the task is owed, which changes under the lock, the step is not over.
     if (task == set->remote()->size() || !set->remote()->Owes(task, message.step)) return;
+    // A task speaks for its own parts.
+    const RemotePlan::Task& its = set->remote()->plan().tasks[task];
+    if (message.from.part - its.first_part >= its.devices.size()) return;
     set->CountUp();
   }
   set->RemoteTells(std::move(message));
@@ -366,17 +479,38 @@ void RemoteSteps::End(int64_t step) {
   own_.erase(step);
 }
 
+// A share that has been taken must not be lost to a want of memory.
+std::unique_lock<std::mutex> RemoteSteps::LockWithRoom(Lost* lost) {
+  for (size_t room = 0;;) {
+    UntilMemoryAllows([&] { lost->reserve(room); });
+    std::unique_lock<std::mutex> lock(mu_);
+    room = 0;
+    for (const auto& [step, set] : own_) room += set->remote()->size();
+    if (room <= lost->capacity()) return lock;
+  }
+}
+
 void RemoteSteps::TaskWent(const RemoteTask& task, const absl::Status& why, bool worker_only) {
   CancelLater later;
-  std::vector<std::pair<int64_t, ExecutorSet*>> lost;
+  Lost lost;
   Master gone;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    const std::unique_lock<std::mutex> lock = LockWithRoom(&lost);
     for (const auto& [step, set] : own_) {
-      for (size_t i = 0; i < set->remote()->size(); ++i) {
-        const RemotePlan& plan = set->remote()->plan();
-        if (plan.NameOf(plan.tasks[i]) == task.name && set->remote()->TakeOwed(i, step)) lost.emplace_back(step, set);
+      RemoteParts& parts = *set->remote();
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const RemotePlan::Task& its = parts.plan().tasks[i];
+        // A step may have begun since on the next incarnation.
+        if (parts.plan().NameOf(its) != task.name || its.incarnation != task.incarnation) continue;
+        if (!parts.TakeOwed(i, step)) continue;
+        lost.emplace_back(step, set);
+        if (worker_only) parts.AbortWhenThere(i, step, why);
       }
+    }
+    // What parts here and there send each other may be lost. Of its own steps, whose process may be
+    // there still, it tells itself.
+    for (const auto& [key, step] : others_) {
+      if (step->master() != task.incarnation && step->HasEdgesWith(task.name)) step->set()->Stop(step->own_step(), why);
     }
     if (!worker_only) {
       for (const auto& [key, step] : others_) {
@@ -395,8 +529,8 @@ void RemoteSteps::TaskWent(const RemoteTask& task, const absl::Status& why, bool
   }
   for (const auto& [step, set] : lost) set->RemoteLost(step, why);
   // Nobody says any more whether they stay; what failed its own check does not.
-  for (const auto& [key, updates] : gone.unsettled) {
-    if (updates->failed()) UntilMemoryAllows([&] { updates->UndoAll(); });
+  for (const auto& [key, each] : gone.unsettled) {
+    if (each.updates != nullptr && each.updates->failed()) UntilMemoryAllows([&] { each.updates->UndoAll(); });
   }
   // What kernels have registered is users': nobody may wait for it here.
   later.FlushAside(runtime_->aside);
@@ -404,9 +538,9 @@ void RemoteSteps::TaskWent(const RemoteTask& task, const absl::Status& why, bool
 
 void RemoteSteps::ActorFailed(const actor_failed& failure) {
   CancelLater later;
-  std::vector<std::pair<int64_t, ExecutorSet*>> lost;
+  Lost lost;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    const std::unique_lock<std::mutex> lock = LockWithRoom(&lost);
     for (const auto& [key, step] : others_) {
       if (step->Concerns(failure)) step->set()->Stop(step->own_step(), failure.status);
     }

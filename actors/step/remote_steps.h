@@ -9,12 +9,15 @@
 //   unknown   part_letter                                 1 keep it, bounded                                 early
 //   unknown, early  run_parts                             2 lease executors, begin, deliver what is early    running
 //   unknown, early  run_parts for a graph that is not here, or of a master that is not
-//                                                         3 parts_done with the error                        over
-//   early     part_letter beyond the bound                4 drop it; the step will fail                      lost
+//                                                         3 drop what is early, parts_done with the error    over
+//   early     a part_letter beyond the bound of all       4 drop what it has; the step will fail. The oldest
+//                                                           steps first, then that of the letter             lost
 //   lost      run_parts                                   5 parts_done RESOURCE_EXHAUSTED                    over
-//   running   part_letter                                 6 to its executor; abort_step: to all parts        running
+//   running   part_letter                                 6 to its executor; abort_step: to all parts;
+//                                                           argument: to all that take it                    running
 //   running   the last part is done                       7 parts_done with results                          over
-//   running   its master goes, or an actor here dies      8 abort                                            running
+//   running   its master goes, or an actor here dies, or the worker goes of a task that it has edges with
+//                                                         8 abort                                            running
 //   over      part_letter, run_parts                      9 dropped                                          over
 //   early     its master goes; so many other steps are early, too  10 dropped                               unknown
 //
@@ -120,12 +123,13 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
   // The runtime ends, when no step runs.
   void Close();
 
-  // For RemoteStep: what its updates have replaced, until the master settles the step; and it is
-  // over.
+  // For RemoteStep that checks itself: what its updates have replaced, perhaps nothing, until the
+  // master settles the step; and it is over.
   void KeepUpdates(uint64_t master, int64_t step, uint32_t task, std::shared_ptr<UpdateLog> updates);
   void Over(uint64_t master, int64_t step, uint32_t task);
   Runtime::Impl* runtime() const { return runtime_; }
   size_t graphs() const;
+  size_t unsettled() const;
   size_t early() const {
     std::lock_guard<std::mutex> lock(mu_);
     return early_.size();
@@ -138,20 +142,35 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
     int64_t bytes = 0;
     absl::Status lost;  // why the step will fail
   };
+  // A step that checks itself for NaN and infinities.
+  struct Unsettled {
+    std::shared_ptr<UpdateLog> updates;  // null: it runs
+    bool settled = false;                // its master did not wait for its end
+    bool undo = false;
+  };
   struct Master {
     std::map<std::pair<std::string, uint64_t>, std::shared_ptr<RemoteGraph>> graphs;  // by task and handle
     std::map<std::string, std::shared_ptr<RemoteSession>> sessions;
-    std::map<std::pair<int64_t, uint32_t>, std::shared_ptr<UpdateLog>> unsettled;  // by step and task
+    std::map<std::pair<int64_t, uint32_t>, Unsettled> unsettled;  // by step and task, from its begin
     std::set<std::pair<int64_t, uint32_t>> over;
     std::deque<std::pair<int64_t, uint32_t>> over_in_order;
   };
+  using Lost = std::vector<std::pair<int64_t, ExecutorSet*>>;  // own steps, and shares of their counts
+  std::unique_lock<std::mutex> LockWithRoom(Lost* lost);
   // Whether a master is there. What comes from another one is nobody's.
   bool IsThere(uint64_t master) const { return runtime_->remote->Lives(master); }
   absl::Status Start(const std::string& task, run_parts* message, const caf::actor& master, bool* forgotten);
+  // The rest under the lock, but for Refuse: the step of a run_parts that is answered with an error
+  // has ended.
+  void Refuse(const Key& key);
   void Keep(const Key& key, part_letter&& letter);
+  // What came early for a step is dropped, and the step will fail.
+  void Lose(Early* early, const absl::Status& why);
+  absl::Status TooMuch(const part_letter& letter) const;
+  std::vector<part_letter> TakeEarly(std::map<Key, Early>::iterator it);
   void DropEarly(const Key& key);
   void DeliverTo(RemoteStep* step, part_letter&& letter);
-  void RememberOver(const Key& key);
+  void RememberOver(const Key& key) noexcept;
 
   Runtime::Impl* const runtime_;
   Limits limits_;

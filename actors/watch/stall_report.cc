@@ -175,7 +175,8 @@ void OpenQuestions::Answered(int64_t number, uint32_t part, StepReport report) {
 
 bool StepQuestion::Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered) {
   std::vector<std::shared_ptr<Executor>> living;
-  const std::vector<RemoteLink::Part> others = transport->RemoteParts();
+  std::vector<RemoteLink::Part> others;
+  if (transport != nullptr) others = transport->RemoteParts();
   {
     std::lock_guard<std::mutex> lock(mu_);
     for (size_t i = 0; i < executors_.size(); ++i) {

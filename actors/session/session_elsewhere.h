@@ -19,7 +19,7 @@ class SessionElsewhere {
  public:
   // Closes it.
   virtual ~SessionElsewhere() = default;
-  // Why no call can be made any more.
+  // OK, or why no call can be made any more.
   virtual absl::Status Usable() const = 0;
   // As the methods of Session with these names. `metadata` may be null.
   virtual absl::Status Extend(const extend_request& graph) = 0;

@@ -5,8 +5,8 @@
 // where each kernel returns: without deadline and token, for the library's own kernels. Any other
 // blocking Run starts an asynchronous step (step/async_step.h) and waits for the answer. That step
 // begins on the calling thread if it is known to be short: with a deadline or token, one of the
-// library's kernels that took at most 1 ms with feeds at least as large in every dimension; with
-// users' kernels, one that took at most 10 ms when it was last measured (step/step_cost.h). As soon
+// library's kernels alone that took at most 1 ms with feeds at least as large in every dimension;
+// without either, one that took at most 10 ms when it was last measured (step/step_cost.h). As soon
 // as nothing of it can run on the calling thread, or the time is over, it goes on elsewhere. While
 // a kernel occupies the caller's thread, neither Close nor a deadline takes effect.
 //

@@ -2,10 +2,10 @@
 //
 // A set is leased to one step at a time (signature/signature.h). What begins, runs and ends a step
 // is its kind: a caller who waits in the step's lane (blocking_step.h), a callback (async_step.h),
-// or a caller who feeds and fetches piece by piece (partial_step.h). The set starts the parts,
-// counts their ends, and keeps the step's error and results; local_transport.h delivers its
-// messages. What tells a step to end, and the answer that is given before it has ended, stand in
-// stop.cc.
+// a caller who feeds and fetches piece by piece (partial_step.h), or a master in another process
+// (remote_step.h). The set starts the parts, counts their ends, and keeps the step's error and
+// results; local_transport.h delivers its messages. What tells a step to end, and the answer that
+// is given before it has ended, stand in stop.cc.
 //
 //   state      event                                     action                                            next
 //   free       a blocking Run of the library's kernels,

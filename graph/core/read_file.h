@@ -21,7 +21,7 @@ inline constexpr uint64_t kMostWithoutSize = (uint64_t{1} << 31) - 1;
 
 // NOT_FOUND when `path` cannot be opened; INVALID_ARGUMENT when it cannot be read (a folder), or
 // has more bytes than both its size, as the file system tells it, and `most`, of which no more are
-// read. All name the path. From any thread.
+// read; RESOURCE_EXHAUSTED without memory for them. All name the path. From any thread.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t most = kMostWithoutSize);
 
 }  // namespace troupe

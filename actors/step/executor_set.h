@@ -9,7 +9,8 @@
 //
 //   state      event                                     action                                            next
 //   free       a blocking Run of the library's kernels,
-//              without deadline and token             1 run_step to each executor, through the lane      in its lane
+//              without deadline and token, all parts
+//              in this process                        1 run_step to each executor, through the lane      in its lane
 //   free       any other call                         2 run_step to each executor (async_step.h)         running
 //   in its lane, running  Stop of this step           3 keep the error, tell kernels and executors      as before
 //   in its lane, running  Stop of an older step       4 nothing                                         as before
@@ -73,6 +74,8 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   ~ExecutorSet() override;
 
   const Signature& signature() const { return *signature_; }
+  // Whether it is not known of all that the step runs when it returns: there are kernels of users,
+  // or parts in other processes.
   bool user_kernels() const { return user_kernels_; }
   // Of the parts that this process runs.
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }

@@ -1,9 +1,9 @@
 // float32 products that our own loops compute: of middling size, and with a left operand that is
 // mostly zeros.
 //
-// Problem: the library packs both operands before it multiplies. For a product of up to a million
-// multiplications that costs more than it brings, and it multiplies zeros like any other numbers:
-// four fifths of an image of a digit, all but one element of a one-hot row.
+// Problem: the library packs both operands before it multiplies. For a product of middling size
+// (docs/matmul.md gives the bounds) that costs more than it brings, and it multiplies zeros like
+// any other numbers: four fifths of an image of a digit, all but one element of a one-hot row.
 //
 // C[i,j] (row stride ldc) = sum over p of A(i,p) * B(p,j), then + bias[j] and the activation where
 // asked for; A(i,p) = a[i*a_row + p*a_col] and so on: a transpose is a choice of strides, and one

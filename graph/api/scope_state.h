@@ -1,4 +1,5 @@
-// The data behind scopes; for graph/api itself.
+// The data behind scopes; for graph/api, and for what builds beside a scope: gradients and
+// optimizers, which leave its prefix and loops (TopLevel).
 //
 // All scopes of a graph share one ScopeShared. A ScopeState is what WithX changes: immutable once
 // made, shared by copies of the Scope and by the Outputs built with it.

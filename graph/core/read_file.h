@@ -3,8 +3,9 @@
 // std::ifstream opens a folder without an error and throws when it is read; users name folders by
 // mistake.
 //
-// files::Read (troupe/files.h) is for paths with a scheme, and reads at offsets, which a pipe and a
-// device do not have; this function is for what a user names on a command line.
+// files::Read (troupe/files.h) knows schemes, but reads at offsets, which a pipe and a device do
+// not have. This function is for a path without a scheme that a user names: of a graph, or on a
+// command line.
 #ifndef TROUPE_GRAPH_CORE_READ_FILE_H_
 #define TROUPE_GRAPH_CORE_READ_FILE_H_
 

@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-// The error for a call that waits, on a thread on which nobody may.
+// FAILED_PRECONDITION: the error for a call that waits, on a thread on which nobody may.
 absl::Status RefuseInActor(std::string_view what);
 // The same for a Run; the message names the other ways to run a step.
 absl::Status RefuseRunInActor(std::string_view which);

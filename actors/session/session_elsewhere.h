@@ -42,6 +42,7 @@ struct Callable::Elsewhere {
   std::shared_ptr<SessionElsewhere> session;
   Names feeds, fetches, targets;
   int64_t timeout_ms = 0;  // the session's
+  // INVALID_ARGUMENT when the number of values is not that of the feeds.
   absl::StatusOr<run_request> Step(const RunOptions& options, absl::Span<const Tensor> values) const;
 };
 

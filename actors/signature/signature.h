@@ -87,14 +87,19 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // A free set, or a new one; never null. Callers check `closed` themselves.
   std::unique_ptr<ExecutorSet> Lease();
   void Release(std::unique_ptr<ExecutorSet> set);
+  // INVALID_ARGUMENT when the value has another type than feed i, or a shape that does not fit.
   absl::Status CheckFeed(size_t i, const Tensor& value) const;
   // Whether another process runs parts of it as this task.
   bool HasPartsAt(std::string_view task) const;
   // Its fetches and targets, for messages.
   std::string Describe() const;
+  // The same for all feeds, and when there are more or fewer values.
   absl::Status CheckFeeds(const FeedValues& values) const;
   // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;
+  // As Session::Run. FAILED_PRECONDITION in an actor's handler, INVALID_ARGUMENT as CheckFeeds,
+  // CANCELLED when the session is closed, RESOURCE_EXHAUSTED without memory to begin: no part has
+  // begun then.
   absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                            std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
   // `lend_us`: for how long the calling thread may work on the step; negative = as the session's

@@ -154,7 +154,8 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   Lane& lane() { return lane_; }
   // Works along with the step's jobs until the lane has something to run, or it is time to sleep.
   void HelpJobs();
-  // The step's status and its outputs.
+  // The step's status and its outputs. DATA_LOSS when the step failed by its check for NaN and
+  // infinities, and there was no memory to take all of its updates back.
   absl::Status Finish(std::vector<Tensor>* outputs);
   // The same without outputs: results were told one by one.
   absl::Status FinishPartial();

@@ -1,7 +1,7 @@
 // Bytes in a row, from and into files, plain or compressed by zlib.
 //
 // Errors are those of the file; DATA_LOSS, naming it, for compressed bytes that are damaged or cut
-// off.
+// off; RESOURCE_EXHAUSTED where zlib finds no memory.
 //
 // Thread rule: one thread at a time.
 #ifndef TROUPE_GRAPH_FILES_COMPRESSED_H_

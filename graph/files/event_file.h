@@ -26,7 +26,8 @@ class EventFileWriter {
   // when this returns.
   static absl::StatusOr<std::unique_ptr<EventFileWriter>> Create(const std::string& prefix,
                                                                  const std::string& suffix = "");
-  // An event without a time gets the time of this call.
+  // An event without a time gets the time of this call. INVALID_ARGUMENT for one of more than 2
+  // GiB.
   absl::Status Write(const proto::Event& event);
   absl::Status Flush() { return writer_->Flush(); }
   absl::Status Close() { return writer_->Close(); }

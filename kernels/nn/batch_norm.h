@@ -1,4 +1,5 @@
-// What the three versions of FusedBatchNorm and of its gradient share.
+// What the three versions of FusedBatchNorm and of its gradient share. x has rank 4 or 5, and the
+// other inputs one element for each channel: INVALID_ARGUMENT otherwise.
 //
 // Thread rule: as for all kernels (troupe/kernel.h); the rows are shared out among the compute
 // threads.

@@ -133,7 +133,8 @@ class QueueMachine : public StateMachine {
   int64_t bytes_ = 0;  // of the elements in the queue
 };
 
-// A machine of the kind that spec.kind names. INVALID_ARGUMENT for a spec that none could have.
+// A machine of the kind that spec.kind names. UNIMPLEMENTED when there is no such kind,
+// INVALID_ARGUMENT for a spec that none could have.
 absl::StatusOr<std::shared_ptr<QueueMachine>> MakeMachine(QueueSpec spec);
 // A kind of queue, by the name of its op; an object of static storage.
 struct QueueKind {

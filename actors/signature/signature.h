@@ -93,7 +93,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   bool HasPartsAt(std::string_view task) const;
   // Its fetches and targets, for messages.
   std::string Describe() const;
-  // The same for all feeds, and when there are more or fewer values.
+  // CheckFeed of all; INVALID_ARGUMENT also when there are more or fewer values.
   absl::Status CheckFeeds(const FeedValues& values) const;
   // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;

@@ -68,7 +68,7 @@ struct ScopeState {
   Node* colocate = nullptr;
   std::vector<Node*> control;
   ControlFlowContext* context = nullptr;
-  SourceLocation pinned;
+  SourceLocation pinned;  // known: the line of every node, whoever builds it
 };
 
 // A copy for the outermost scope: no prefix, no control dependencies, outside of loops and

@@ -80,7 +80,6 @@ class Products {
   }
 
   // The one edge out of n's first output, when a fused node may take the value's place; else null.
-  // Other outputs have no consumers then.
   static const Edge* NextOf(const Node& n) {
     const Edge* use = nullptr;
     for (const Edge* e : n.out_edges()) {
@@ -97,6 +96,10 @@ class Products {
     const std::string& op = norm.op().name;
     if (op != "FusedBatchNorm" && op != "FusedBatchNormV2" && op != "FusedBatchNormV3") return false;
     if (i != 0 || product.output_type(0) != DType::kFloat || norm.output_type(1) != DType::kFloat) return false;
+    // Nobody needs its statistics.
+    for (const Edge* e : norm.out_edges()) {
+      if (e->dst->IsOp() && !e->IsControl() && e->src_output > 0) return false;
+    }
     const auto training = norm.Attr<bool>("is_training");
     const auto format = product.Attr<std::string>("data_format"), of_norm = norm.Attr<std::string>("data_format");
     return training.ok() && !*training && format.ok() && of_norm.ok() && *format == *of_norm;

@@ -379,6 +379,9 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
     for (const Task& task : of.tasks) {
       if (!task.in_work->WaitUntilNone(at_most)) return false;
     }
+    for (const auto& s : of.states) {
+      if (!s->WaitUntilQuiet(at_most)) return false;
+    }
     return of.compute->Stop(at_most);
   };
   // In slices: a process that was stopped meanwhile has not waited.

@@ -2,6 +2,10 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 #include "actors/threads/actor_thread.h"
 #include "actors/messages/messages.h"
 #include "actors/threads/surely.h"
@@ -83,8 +87,26 @@ class StateSeat : public std::enable_shared_from_this<StateSeat> {
     return actor_;
   }
   std::string What() const { return machine_->DebugString(); }
+  // No thread is about to send to an actor of this seat. Once it has ended and this was true, no
+  // thread touches the actor system for it any more.
+  bool quiet() const { return sending_.load(std::memory_order_acquire) == 0; }
 
  private:
+  // A thread that has an actor of this seat in hand. Begins with the lock held.
+  class Sending {
+   public:
+    ~Sending() {
+      if (seat_ != nullptr) seat_->sending_.fetch_sub(1, std::memory_order_release);
+    }
+    void Begin(StateSeat* seat) {
+      seat->sending_.fetch_add(1, std::memory_order_relaxed);
+      seat_ = seat;
+    }
+
+   private:
+    StateSeat* seat_ = nullptr;
+  };
+
   // To `actor`, or back to the seat. Where it throws std::bad_alloc, it has done nothing, and the
   // letter is its caller's still.
   void Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter* letter);
@@ -98,6 +120,7 @@ class StateSeat : public std::enable_shared_from_this<StateSeat> {
   uint64_t incarnation_ = 0, left_ = 0;  // the last one, and the last that has died
   std::vector<StateLetter> waiting_;
   absl::Status why_;
+  std::atomic<int> sending_{0};  // grows under mu_
 };
 
 namespace {
@@ -189,6 +212,7 @@ void StateSeat::Deliver(const caf::actor& actor, uint64_t incarnation, StateLett
 }
 
 void StateSeat::Send(StateLetter* letter) {
+  Sending sending;  // destroyed after the share of the actor
   caf::actor actor;
   uint64_t incarnation;
   {
@@ -201,6 +225,7 @@ void StateSeat::Send(StateLetter* letter) {
     if (!actor_) return waiting_.push_back(std::move(*letter));
     actor = actor_;
     incarnation = incarnation_;
+    sending.Begin(this);
   }
   Deliver(actor, incarnation, letter);
 }
@@ -235,11 +260,13 @@ void StateSeat::Left(uint64_t incarnation) {
 
 void StateSeat::End(const absl::Status& why) {
   std::vector<StateLetter> letters;
+  Sending sending;
   caf::actor actor;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (!why_.ok()) return;
     why_ = why;
+    sending.Begin(this);
     actor = std::move(actor_);
     actor_ = nullptr;
     letters.swap(waiting_);
@@ -286,13 +313,30 @@ void StateActors::Close() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     closed_ = true;
-    all.swap(all_);
+    all = all_;
     new_.clear();
   }
   for (const std::weak_ptr<StateSeat>& s : all) {
     if (const std::shared_ptr<StateSeat> seat = s.lock())
       seat->End(Surely([&] { return Aborted("the runtime of ", seat->What(), " has ended"); }));
   }
+}
+
+bool StateActors::WaitUntilQuiet(std::chrono::milliseconds at_most) {
+  const auto until = std::chrono::steady_clock::now() + at_most;
+  const auto quiet = [this] {
+    std::lock_guard<std::mutex> lock(mu_);
+    return std::all_of(all_.begin(), all_.end(), [](const std::weak_ptr<StateSeat>& s) {
+      const std::shared_ptr<StateSeat> seat = s.lock();
+      return seat == nullptr || seat->quiet();
+    });
+  };
+  // A sender is there for moments, and tells nobody when it goes: that would cost each letter.
+  while (!quiet()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 void StateActors::TakeOver(caf::event_based_actor* container) {

@@ -32,11 +32,12 @@
 //   3, 4  edges_3_and_4_a_letter_to_a_dead_actor_waits_for_the_next
 //   5     edge_5_a_queue_that_was_given_up_says_so
 //   6     edge_6_the_actor_ends_with_its_queue
-//   7     edge_7_a_queue_may_outlive_its_runtime
+//   7     edge_7_a_queue_may_outlive_its_runtime, edge_7_while_other_threads_ask
 #ifndef TROUPE_ACTORS_STATE_STATE_ACTORS_H_
 #define TROUPE_ACTORS_STATE_STATE_ACTORS_H_
 
 #include <caf/all.hpp>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -58,8 +59,12 @@ class StateActors : public StateHost {
               bool on_askers_thread);
   ~StateActors() override;
   std::unique_ptr<StateMailbox> Open(std::shared_ptr<StateMachine> machine) override;
-  // The runtime ends.
+  // The runtime ends. Threads that the runtime does not wait for, such as those that read files
+  // ahead, may be about to send a letter.
   void Close();
+  // After Close: until none is, or false when that takes longer. Then none touches the actor system
+  // any more, although resources live on.
+  bool WaitUntilQuiet(std::chrono::milliseconds at_most);
 
   // Of the container's actor, in its turn.
   void TakeOver(caf::event_based_actor* container);

@@ -1,6 +1,11 @@
 // The actor of a queue, edge by edge, on a stage whose scheduler is in the test's hands.
 #include "actors/state/state_actors.h"
 
+#include <atomic>
+#include <thread>
+
+#include "actors/runtime/runtime_impl.h"
+
 #include "tests/cast/stage.h"
 #include "tests/queue/queue_test_util.h"
 
@@ -144,6 +149,32 @@ BOOST_FIXTURE_TEST_CASE(edge_7_a_queue_may_outlive_its_runtime, OneQueue) {
   const auto after = NewQueue(Spec(2));
   after->LiveIn(containers.get());
   BOOST_TEST(Outcome(Dequeue(*after)) == "ABORTED: the runtime has ended");
+}
+
+// Threads that no runtime waits for ask a queue of it while it ends. Seen by a sanitizer: an actor
+// was resumed that belonged to an actor system which was no more.
+BOOST_AUTO_TEST_CASE(edge_7_while_other_threads_ask) {
+  for (int round = 0; round < 50; ++round) {
+    auto runtime = Runtime::Start({.threads = 1}).value();
+    const ResourceContainers* const containers = runtime->impl()->devices[0]->containers();
+    const auto queue = NewQueue(Spec(2));
+    queue->LiveIn(containers);
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> askers;
+    for (int i = 0; i < 2; ++i) {
+      askers.emplace_back([&] {
+        while (!stop) {
+          Enqueue(*queue, {1});
+          Dequeue(*queue);
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1 + round % 3));
+    runtime = nullptr;
+    stop = true;
+    for (std::thread& t : askers) t.join();
+    BOOST_TEST(Outcome(Dequeue(*queue)).substr(0, 7) == "ABORTED");
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(edges_12_and_13_a_container_watches_its_queues, OneQueue) {

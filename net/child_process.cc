@@ -3,10 +3,14 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+// The header of glibc 2.36 is one for C.
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 #include <cerrno>
 #include <cstdlib>

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(up_serves_a_job_runs_the_programs_of_another_and_ends_with_
   const auto up = Cluster(
       {"up", "ps=1;worker=2", "--program",
        "worker=sh -c 'test {task} = 0 -o -e {dir}/again || { touch {dir}/again; echo sorry; exit 5; }; "
-       "echo \"{\\\"event\\\": \\\"step\\\", \\\"step\\\": 7, \\\"loss\\\": 0.5}\"; echo {job} {task} {cluster} {address}'"},
+       "echo \"{\\\"event\\\": \\\"step\\\", \\\"step\\\": 7, \\\"loss\\\": 0.5}\"; echo {job} {task} \"{cluster}\" {address}'"},
       folder);
   const std::string said = Said(up.get());
   BOOST_TEST(up->Wait() == 0);

@@ -114,6 +114,7 @@ BOOST_AUTO_TEST_CASE(edge_5_who_refuses_is_called_again_and_its_sentence_is_know
     v->Pass(0ms);
     const int ps = v->Peer("ps");
     v->members->Dialled(ps, 1, absl::OkStatus(), v->now);
+    answer.number = 1;
     const std::string done = v->Shown(v->members->Welcome(ps, answer, 100, status, v->now));
     return StrCat(done, " | ", v->Health("ps"), " | ", v->Pass(20ms));
   };

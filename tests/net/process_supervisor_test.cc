@@ -139,8 +139,8 @@ BOOST_AUTO_TEST_CASE(a_stop_names_who_had_to_be_killed) {
   BOOST_TEST(IsGone(deaf));
 }
 
-// No descriptor beside the standard ones, no signal ignored or blocked, a group of its own, and with
-// it those that it started.
+// No descriptor beside the standard ones, no signal ignored or blocked, a group of its own, and
+// with it those that it started.
 BOOST_AUTO_TEST_CASE(a_process_inherits_nothing_and_leaves_nothing) {
   const int open = ::open("/dev/null", O_RDONLY);  // not closed by exec
   ::signal(SIGPIPE, SIG_IGN);

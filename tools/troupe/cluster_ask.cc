@@ -1,7 +1,11 @@
 // troupe cluster status, logs and down: what runs in a folder, by what stands there.
 #include <poll.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
+
+// The header of glibc 2.36 is one for C.
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 #include <algorithm>
 #include <cerrno>

@@ -55,7 +55,7 @@ std::string ClusterReports::StepsPerSecond(const Report& r, Time now) {
   int64_t made = 0;
   for (size_t i = 1; i < r.steps.size(); ++i) made += std::max<int64_t>(0, r.steps[i].second - r.steps[i - 1].second);
   const double seconds = std::chrono::duration<double>(r.steps.back().first - r.steps.front().first).count();
-  return seconds <= 0 ? "" : Short(StrCat(static_cast<double>(made) / seconds));
+  return seconds <= 0 || made == 0 ? "" : Short(StrCat(static_cast<double>(made) / seconds));
 }
 
 ClusterReports::Cells ClusterReports::CellsOf(const std::string& process, Time now) const {

@@ -77,12 +77,12 @@ std::string HealthAt(const HostPort& server, const ClusterTask& task, uint64_t* 
   return "no such task";
 }
 
-Process::Process(const std::vector<std::string>& arguments) {
+Process::Process(const std::vector<std::string>& arguments, const std::string& program) {
   static int number = 0;
   errors_ = (std::filesystem::temp_directory_path() / StrCat("troupe_net_", ::getpid(), "_", ++number)).string();
   int ends[2];
   BOOST_REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-  std::vector<std::string> words{TROUPE_PROGRAM};
+  std::vector<std::string> words{program.empty() ? TROUPE_PROGRAM : program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());

@@ -15,8 +15,8 @@
 
 namespace troupe::tool {
 
-// A process of the cluster is to be killed, or to be stopped for a while, when the chief has
-// reported a step.
+// A process of the cluster is to be killed, or to be stopped for a while, when a program has reported
+// a step.
 struct Blow {
   std::string name;  // of the process
   int64_t step = 0;
@@ -28,7 +28,7 @@ struct ClusterPlan {
   ClusterSpec cluster;
   std::vector<ProcessSpec> processes;  // in the order of the cluster, named "worker:0"
   std::vector<std::string> addresses;  // of the processes
-  std::string chief;                   // whose reports count; "": there is none
+  std::string chief;                   // whose reports are shown; "": there is none
   std::vector<Blow> blows;
 };
 

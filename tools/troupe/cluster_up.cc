@@ -135,16 +135,17 @@ void Run::HearAll() {
       Print(StrCat("{\"event\": \"report\", \"name\": ", JsonString(line.name), ", \"incarnation\": ", line.incarnation,
                    ", \"report\": ", line.text, "}\n"));
     }
-    if (line.name != plan_.chief || !step) continue;
+    if (!step) continue;
     Strike(*step);
-    if (!display_ && Clock::now() - reported_ >= std::chrono::seconds(1)) {
+    if (line.name == plan_.chief && !display_ && Clock::now() - reported_ >= std::chrono::seconds(1)) {
       reported_ = Clock::now();
       Say(StrCat(line.name, ": ", reports_.Text(line.name, reported_)));
     }
   }
 }
 
-// At the step that was named, or the first one after.
+// At the step that was named, or the first one after, whichever program reports it: where each worker
+// updates by itself, the chief may be the one that is down.
 void Run::Strike(int64_t step) {
   for (size_t i = 0; i < plan_.blows.size(); ++i) {
     const Blow& b = plan_.blows[i];

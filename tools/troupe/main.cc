@@ -126,8 +126,8 @@ void AddCluster(CLI::App* c, ClusterUpFlags* up, ClusterAskFlags* ask) {
   u->add_option("--heartbeat", up->heartbeat_ms, "Milliseconds between the heartbeats of servers (200)")
       ->check(Quiet(CLI::Range(10, 60000)));
   u->add_option("--kill", up->kills,
-                "ROLE[:TASK]@STEP: kill this process when the chief, the first task of the first program, reports "
-                "the step; ROLE is a job, or chief; may be given again")
+                "ROLE[:TASK]@STEP: kill this process when a program reports the step; ROLE is a job, or chief, which "
+                "is the first task of the first program; may be given again")
       ->allow_extra_args(false);
   u->add_option("--freeze", up->freezes, "ROLE[:TASK]@STEP[:MS]: stop it for so long instead (1000)")
       ->allow_extra_args(false);

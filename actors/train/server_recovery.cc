@@ -30,13 +30,15 @@ absl::Status RunAll(Session& session, const std::vector<Operation>& ops) {
 absl::StatusOr<std::optional<int64_t>> StepOfServers(Session& session, const ServerState& state) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<bool> marked, Marked(session, state));
   if (std::find(marked.begin(), marked.end(), false) != marked.end()) return std::nullopt;
-  Names names{state.global_step().name()};
+  Names names;
   for (const ServerState::Server& s : state.servers()) names.push_back(s.mark.name());
   std::vector<Tensor> out;
   TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
-  const bool whole = std::all_of(out.begin() + 1, out.end(), [](const Tensor& t) { return NumberIn(t) >= 0; });
+  const bool whole = std::all_of(out.begin(), out.end(), [](const Tensor& t) { return NumberIn(t) >= 0; });
   if (!whole) return std::nullopt;
-  return NumberIn(out[0]);
+  // Where a server has just begun to be restored, there is a mark of -1, and no step yet.
+  TROUPE_ASSIGN_OR_RETURN(const Tensor step, session.Get(state.global_step()));
+  return NumberIn(step);
 }
 
 ServerRecovery::ServerRecovery(const Scope& root, const ServerState& state, const CheckpointPolicy& policy,
@@ -65,8 +67,6 @@ absl::StatusOr<ServerRecovery::Found> ServerRecovery::Ask(Session& session) cons
   for (size_t i = 0; i < found.whole.size(); ++i) {
     if (found.whole[i]) names.push_back(state_.servers()[i].mark.name());
   }
-  // The first server has the global step.
-  if (found.whole[0]) names.push_back(state_.global_step().name());
   if (names.empty()) return found;
   std::vector<Tensor> out;
   TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
@@ -75,7 +75,11 @@ absl::StatusOr<ServerRecovery::Found> ServerRecovery::Ask(Session& session) cons
     found.marks[i] = NumberIn(out[next++]);
     found.whole[i] = found.marks[i] >= 0;
   }
-  if (found.whole[0]) found.step = NumberIn(out.back());
+  // The first server has the global step; not when it has just begun to be restored.
+  if (found.whole[0]) {
+    TROUPE_ASSIGN_OR_RETURN(const Tensor step, session.Get(state_.global_step()));
+    found.step = NumberIn(step);
+  }
   found.all = std::find(found.whole.begin(), found.whole.end(), false) == found.whole.end();
   return found;
 }

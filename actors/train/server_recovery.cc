@@ -30,13 +30,15 @@ absl::Status RunAll(Session& session, const std::vector<Operation>& ops) {
 absl::StatusOr<std::optional<int64_t>> StepOfServers(Session& session, const ServerState& state) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<bool> marked, Marked(session, state));
   if (std::find(marked.begin(), marked.end(), false) != marked.end()) return std::nullopt;
-  Names names{state.global_step().name()};
+  Names names;
   for (const ServerState::Server& s : state.servers()) names.push_back(s.mark.name());
   std::vector<Tensor> out;
   TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
-  const bool whole = std::all_of(out.begin() + 1, out.end(), [](const Tensor& t) { return NumberIn(t) >= 0; });
+  const bool whole = std::all_of(out.begin(), out.end(), [](const Tensor& t) { return NumberIn(t) >= 0; });
   if (!whole) return std::nullopt;
-  return NumberIn(out[0]);
+  // Where a server has just begun to be restored, there is a mark of -1, and no step yet.
+  TROUPE_ASSIGN_OR_RETURN(const Tensor step, session.Get(state.global_step()));
+  return NumberIn(step);
 }
 
 ServerRecovery::ServerRecovery(const Scope& root, const ServerState& state, const CheckpointPolicy& policy,
@@ -65,8 +67,6 @@ absl::StatusOr<ServerRecovery::Found> ServerRecovery::Ask(Session& session) cons
   for (size_t i = 0; i < found.whole.size(); ++i) {
     if (found.whole[i]) names.push_back(state_.servers()[i].mark.name());
   }
-  // The first server has the global step.
-  if (found.whole[0]) names.push_back(state_.global_step().name());
   if (names.empty()) return found;
   std::vector<Tensor> out;
   TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
@@ -75,7 +75,11 @@ absl::StatusOr<ServerRecovery::Found> ServerRecovery::Ask(Session& session) cons
     found.marks[i] = NumberIn(out[next++]);
     found.whole[i] = found.marks[i] >= 0;
   }
-  if (found.whole[0]) found.step = NumberIn(out.back());
+  // The first server has the global step; not when it has just begun to be restored.
+  if (found.whole[0]) {
+    TROUPE_ASSIGN_OR_RETURN(const Tensor step, session.Get(state_.global_step()));
+    found.step = NumberIn(step);
+  }
   found.all = std::find(found.whole.begin(), found.whole.end(), false) == found.whole.end();
   return found;
 }
@@ -109,29 +113,38 @@ absl::StatusOr<std::string> ServerRecovery::Newest() const {
   return newest;
 }
 
-absl::Status ServerRecovery::Restore(Session& session, const Found& found, const std::string& checkpoint) const {
+absl::Status ServerRecovery::KeepAll(Session& session) const {
   std::vector<Operation> keep;
   for (const ServerState::Server& s : state_.servers()) keep.push_back(s.keep);
-  if (checkpoint.empty() || !each_alone_) {
+  return RunAll(session, keep);
+}
+
+// Saved before there are marks, which the other workers wait for: so that is the start.
+absl::StatusOr<std::string> ServerRecovery::Start(Session& session) {
+  TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {state_.unmark()}, nullptr));
+  TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {init_}, nullptr));
+  TROUPE_ASSIGN_OR_RETURN(std::string saved, Save(session, 0));
+  TROUPE_RETURN_IF_ERROR(KeepAll(session));
+  return saved;
+}
+
+absl::Status ServerRecovery::Restore(Session& session, const Found& found, const std::string& checkpoint) const {
+  if (!each_alone_) {
     TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {state_.unmark()}, nullptr));
-    if (checkpoint.empty()) {
-      TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {init_}, nullptr));
-    } else {
-      Saver saver = saver_;
-      TROUPE_RETURN_IF_ERROR(saver.Restore(session, checkpoint));
-    }
-    return RunAll(session, keep);
+    Saver saver = saver_;
+    TROUPE_RETURN_IF_ERROR(saver.Restore(session, checkpoint));
+    return KeepAll(session);
   }
   for (size_t i = 0; i < found.whole.size(); ++i) {
     if (found.whole[i]) continue;
     Saver saver = of_server_[i];
     TROUPE_RETURN_IF_ERROR(saver.Restore(session, checkpoint));
-    TROUPE_RETURN_IF_ERROR(RunAll(session, {keep[i]}));
+    TROUPE_RETURN_IF_ERROR(RunAll(session, {state_.servers()[i].keep}));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<ServerRecovery::Begun> ServerRecovery::Begin(Session& session, int64_t seen) const {
+absl::StatusOr<ServerRecovery::Begun> ServerRecovery::Begin(Session& session, int64_t seen) {
   TROUPE_ASSIGN_OR_RETURN(const Found found, Ask(session));
   Begun begun{.step = found.step, .from = TrainingEvent::kServers};
   if (found.all) {
@@ -149,10 +162,14 @@ absl::StatusOr<ServerRecovery::Begun> ServerRecovery::Begin(Session& session, in
       return DataLoss(begun.checkpoint, ": its global step is ", step.TypeAndShape());
     back_to = NumberIn(step);
   }
-  TROUPE_RETURN_IF_ERROR(Restore(session, found, begun.checkpoint));
+  begun.from = begun.checkpoint.empty() ? TrainingEvent::kStart : TrainingEvent::kCheckpoint;
+  if (begun.from == TrainingEvent::kCheckpoint) {
+    TROUPE_RETURN_IF_ERROR(Restore(session, found, begun.checkpoint));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(begun.checkpoint, Start(session));
+  }
   TROUPE_ASSIGN_OR_RETURN(const Tensor now, session.Get(state_.global_step()));
   begun.step = NumberIn(now);
-  begun.from = begun.checkpoint.empty() ? TrainingEvent::kStart : TrainingEvent::kCheckpoint;
   begun.lost_updates = std::max<int64_t>(0, seen - back_to);
   return begun;
 }

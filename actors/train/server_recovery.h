@@ -35,12 +35,12 @@ class ServerRecovery {
     int64_t step = 0;
     TrainingEvent::From from = TrainingEvent::kStart;
     int64_t lost_updates = 0;
-    std::string checkpoint;  // that was restored
+    std::string checkpoint;  // that was restored; of a start: that was written, before any update
   };
   // All servers have their variables when it returns. `seen`: the most updates that this process
   // knows of. The session must be new: where variables get their first values, its random streams
   // do so, too.
-  absl::StatusOr<Begun> Begin(Session& session, int64_t seen) const;
+  absl::StatusOr<Begun> Begin(Session& session, int64_t seen);
   // The path; "" when there is no folder.
   absl::StatusOr<std::string> Save(Session& session, int64_t step);
 
@@ -55,6 +55,8 @@ class ServerRecovery {
   absl::StatusOr<bool> Settle(Session& session, const Found& found) const;
   absl::StatusOr<std::string> Newest() const;
   absl::Status Restore(Session& session, const Found& found, const std::string& checkpoint) const;
+  absl::StatusOr<std::string> Start(Session& session);
+  absl::Status KeepAll(Session& session) const;
 
   const ServerState state_;
   const CheckpointPolicy policy_;

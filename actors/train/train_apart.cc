@@ -53,9 +53,10 @@ class Apart {
                         .step = begun.step,
                         .from = begun.from,
                         .lost_updates = begun.lost_updates,
-                        .path = begun.checkpoint});
-    if (begun.from != TrainingEvent::kStart) return absl::OkStatus();
-    return Save(/*last=*/false);
+                        .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
+    if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
+      loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
+    return absl::OkStatus();
   }
   absl::Status AwaitChief() {
     TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), async_.state()));

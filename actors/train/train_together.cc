@@ -73,8 +73,9 @@ class Chief {
                         .step = begun.step,
                         .from = begun.from,
                         .lost_updates = begun.lost_updates,
-                        .path = begun.checkpoint});
-    if (begun.from == TrainingEvent::kStart) TROUPE_RETURN_IF_ERROR(Save(/*last=*/false));
+                        .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
+    if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
+      loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
     loop_.WentOn();
     TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kSayHello));
     while (rounds_.step() < options().last_step) TROUPE_RETURN_IF_ERROR(Step());

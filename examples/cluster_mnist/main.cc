@@ -58,17 +58,24 @@
 //   {"event": "end", "task": 0, "step": 100, "loss": 0.21, "accuracy": 0.93,
 //    "hash": "0123456789abcdef", "recoveries": 1, "restarts": 1, "lost_updates": 0, "dropped": 0,
 //    "images_per_s": 5120.0}
-//       last. Of workers that are no chief, without loss, accuracy, hash and dropped. accuracy: of
-//       the test images; hash: of the bits of all variables; recoveries: how often this process
-//       began again ("lost"); restarts: how often workers came anew to the chief; lost_updates: the
-//       sum of those of "begin"; dropped: gradients that were too late, or came twice
+//       last. Of workers that are no chief, without loss, accuracy, hash, restarts, lost_updates and
+//       dropped, and in sync and backup without images_per_s. accuracy: of the test images; hash: of
+//       the bits of all variables; recoveries: how often this process began again ("lost");
+//       restarts: how often workers came anew to the chief; lost_updates: the sum of those of
+//       "begin"; dropped: gradients that were too late, or came twice
+//   {"event": "save_failed", "task": 0, "why": "RESOURCE_EXHAUSTED: ..."}
+//       a checkpoint could not be written; training goes on
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <unistd.h>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include "examples/common/training.h"
 #include "examples/mnist/data.h"
@@ -295,7 +302,7 @@ void Part::PrintEnd(const train::TrainingReport& report) const {
                                  {"dropped", StrCat(report.dropped)}});
   }
   const double images = static_cast<double>(gradients_ * flags_.batch);
-  fields.emplace_back("images_per_s", Number(seconds_ > 0 ? images / seconds_ : 0));
+  if (seconds_ > 0) fields.emplace_back("images_per_s", Number(images / seconds_));
   lines_.Print("end", fields);
 }
 
@@ -378,5 +385,7 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("--json", flags.json, "print one JSON object a line");
+  // Standard output has the lines.
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("cluster_mnist"));
   return example::Main(&app, argc, argv, [&] { return Part(flags).Run(); });
 }

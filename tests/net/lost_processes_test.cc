@@ -57,7 +57,7 @@ struct Training {
   // The next line of the chief's.
   std::string Next() {
     const std::string line = worker[0]->Line();
-    BOOST_REQUIRE_MESSAGE(line != "", "the chief is silent: " << worker[0]->errors());
+    BOOST_REQUIRE_MESSAGE(line != "", "the chief is silent: " << worker[0]->errors() << ps[0]->errors());
     const std::string event = Field(line, "event");
     if (event == "step") losses[Whole(line, "step")].push_back(Field(line, "loss"));
     if (event == "begin") begins.push_back(line);
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(after_a_killed_server_all_go_back_to_one_checkpoint) {
   }
   t.ToTheEnd();
   Undisturbed().Check(t);
-  BOOST_TEST(Field(t.end, "recoveries") == "3");
+  BOOST_TEST(Whole(t.end, "recoveries") >= 3);
   for (const auto& [step, told] : Undisturbed().losses) BOOST_TEST(t.losses.contains(step), "step " << step);
 }
 
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(with_backup_workers_nobody_waits_for_a_killed_one) {
 }
 
 BOOST_AUTO_TEST_CASE(in_asynchronous_training_only_the_killed_server_goes_back) {
-  Training t(2, 2, {"--mode", "async", "--steps", "120", "--batch", "10", "--save_steps", "20"});
+  Training t(2, 2, {"--mode", "async", "--steps", "120", "--batch", "10", "--save_steps", "1000"});
   t.Until(50);
   t.Kill(t.worker[1]);
   t.Work(1);
@@ -228,8 +228,9 @@ BOOST_AUTO_TEST_CASE(in_asynchronous_training_only_the_killed_server_goes_back) 
   const std::string begin = t.begins.back();
   BOOST_TEST(Field(begin, "from") == "checkpoint");
   BOOST_TEST(Whole(begin, "step") >= 70);
-  BOOST_TEST(Whole(begin, "lost_updates") > 0);
-  BOOST_TEST(Whole(begin, "lost_updates") <= 60);
+  // The only checkpoint is that of step 0.
+  BOOST_TEST(Whole(begin, "lost_updates") >= 70);
+  BOOST_TEST(Whole(begin, "lost_updates") == Whole(begin, "step"));
   t.ToTheEnd();
   BOOST_TEST(Field(t.end, "lost_updates") == Field(begin, "lost_updates"));
   BOOST_TEST(std::atof(Field(t.end, "accuracy").c_str()) > 0.2);

@@ -18,10 +18,10 @@
 // worker draws at random must come from there, too, since its random streams begin anew with it.
 //
 // Checkpoints are one cut: the chief saves after an update and before it hands out the tokens of
-// the next step. There is one before the first step. Each server writes its own variables, so all
-// processes must see the folder under the same name. The list of checkpoints is written last. A
-// save that fails for other reasons than a lost process is told, and training goes on; the last one
-// must not fail.
+// the next step. There is one before the first step. Those of asynchronous training are written
+// while other workers update. Each server writes its own variables, so all processes must see the
+// folder under the same name. The list of checkpoints is written last. A save that fails for other
+// reasons than a lost process is told, and training goes on; the first and the last must not fail.
 //
 // Source of the semantics: tf.train.SyncReplicasOptimizer with tf.train.MonitoredTrainingSession;
 // undoing and the order of asking are Troupe's own.

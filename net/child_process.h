@@ -35,8 +35,8 @@ struct ChildProcess {
 // the system gives no process, memory or descriptor.
 absl::StatusOr<ChildProcess> StartChild(const ChildCommand& command);
 
-// The path of a program, which stays right in another folder. One without '/' is looked for in PATH.
-// NOT_FOUND.
+// The path of a program, which stays right in another folder. One without '/' is looked for in
+// PATH. NOT_FOUND.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
 
 }  // namespace troupe

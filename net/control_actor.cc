@@ -61,7 +61,7 @@ class Control {
     TellRuntime(peer, m.worker);
   }
   void On(const own_worker& m) {
-    // Also to who is being greeted: the hello had the one before, and this server is up there since.
+    // Also to who is being greeted: the hello had the one before.
     for (const caf::actor& peer : handles_) {
       if (peer) self_->send(peer, worker_here{incarnation_, m.worker});
     }

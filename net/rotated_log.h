@@ -1,8 +1,8 @@
-// A log of bounded size: a file, and the older ones before it under the same name with .1, .2 and so
-// on behind.
+// A log of bounded size: a file, and the older ones before it under the same name with .1, .2 and
+// so on behind.
 //
-// What cannot be written, on a full disk say, is lost, and the reason is logged once. A file that is
-// there already is continued. Blocks as the file system does. Thread rule: one thread at a time.
+// What cannot be written, on a full disk say, is lost, and the reason is logged once. A file that
+// is there already is continued. Blocks as the file system does. Thread rule: one thread at a time.
 #ifndef TROUPE_NET_ROTATED_LOG_H_
 #define TROUPE_NET_ROTATED_LOG_H_
 

@@ -18,8 +18,8 @@
 //   open   (silence for the lease)             11 as 9                                                session_over; ended
 //   open   end_desk                            12 as 9                                                session_over; ended
 //
-// An answer to a call that is not known any more is dropped. A call whose answer travels in pieces is
-// over when the last one was taken. A desk that ends, however it ends,
+// An answer to a call that is not known any more is dropped. A call whose answer travels in pieces
+// is over when the last one was taken. A desk that ends, however it ends,
 // closes its session: steps are cancelled, and the state that is the session's own is dropped. A
 // look that comes late gives the client as much time more: who slept does not judge.
 //

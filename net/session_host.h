@@ -11,9 +11,9 @@
 //   any      (a host dies, and the next one is spawned)
 //                                     6 it watches the desks that there are                none
 //
-// A client is a process: a node of CAF's. The desks do not need the host: sessions go on while there
-// is none, and to open one is answered with UNAVAILABLE. The runtime's supervisor restarts it.
-// Blocks: never. Thread rule: any thread, but DismissHost where nobody waits for the runtime.
+// A client is a process: a node of CAF's. The desks do not need the host: sessions go on while
+// there is none, and to open one is answered with UNAVAILABLE. The runtime's supervisor restarts
+// it. Blocks: never. Thread rule: any thread, but DismissHost where nobody waits for the runtime.
 //
 // Tests of the edges, tests/net/sessions_test.cc:
 //   1, 3     edges_1_to_3_and_9_a_session_is_used_from_elsewhere

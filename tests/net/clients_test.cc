@@ -93,6 +93,18 @@ BOOST_AUTO_TEST_CASE(edge_6_a_host_that_dies_is_restarted_and_sessions_go_on) {
   }));
 }
 
+BOOST_AUTO_TEST_CASE(a_server_that_stops_names_sessions_that_have_not_ended) {
+  const auto server = Server::Start(Alone()).value();
+  const auto session = Session::Create(At(*server)).value();
+  // Nobody is there who would end them.
+  DismissHost(*server->runtime());
+  BOOST_TEST(Await([&] { return HostOf(*server->runtime()) == nullptr; }));
+  const absl::Status stopped = server->Stop(200ms);
+  BOOST_TEST(CodeOf(stopped) == "DEADLINE_EXCEEDED");
+  BOOST_TEST(stopped.message() ==
+             "after 200 ms these are still alive: sessions of clients: there is no host of theirs now");
+}
+
 BOOST_AUTO_TEST_CASE(a_target_is_checked) {
   const auto wrong = [](const char* text) { return std::string(ParseTarget(text).status().message()); };
   BOOST_TEST(ParseTarget("troupe://a:1,[::1]:2")->at(1).ToString() == "[::1]:2");

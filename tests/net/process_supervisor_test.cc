@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(processes_die_with_their_supervisor) {
   if (supervisor == 0) {
     Ear ear;
     ProcessSupervisorOptions o;
-    o.processes = {Shell("a", "echo up; sleep 1000")};
+    o.processes = {Shell("a", "echo up; exec sleep 1000")};
     o.on_line = ear.Listener();
     auto s = ProcessSupervisor::Start(o);
     int64_t pid = -1;

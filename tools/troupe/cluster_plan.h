@@ -15,8 +15,8 @@
 
 namespace troupe::tool {
 
-// A process of the cluster is to be killed, or to be stopped for a while, when a program has reported
-// a step.
+// A process of the cluster is to be killed, or to be stopped for a while, when a program has
+// reported a step.
 struct Blow {
   std::string name;  // of the process
   int64_t step = 0;

@@ -144,8 +144,8 @@ void Run::HearAll() {
   }
 }
 
-// At the step that was named, or the first one after, whichever program reports it: where each worker
-// updates by itself, the chief may be the one that is down.
+// At the step that was named, or the first one after, whichever program reports it: where each
+// worker updates by itself, the chief may be the one that is down.
 void Run::Strike(int64_t step) {
   for (size_t i = 0; i < plan_.blows.size(); ++i) {
     const Blow& b = plan_.blows[i];

@@ -50,7 +50,8 @@ class Chief {
       const absl::Status s = Try();
       if (s.ok()) return s;
       if (absl::IsDeadlineExceeded(s)) return Missing(s);
-      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, seen_));
+      // Before it has begun, nothing is lost: servers may not have found each other yet.
+      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, seen_, /*tell=*/begun_));
     }
   }
   void Report(TrainingReport* report) const {
@@ -65,6 +66,7 @@ class Chief {
   absl::Status Try() {
     TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
     TROUPE_ASSIGN_OR_RETURN(const ServerRecovery::Begun begun, recovery_.Begin(loop_.session(), seen_));
+    begun_ = true;
     seen_ = begun.step;
     rounds_.Begin(begun.step);
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {sync_.make_places(), sync_.state().begin()}, nullptr));
@@ -192,6 +194,7 @@ class Chief {
   Loop loop_;
   SyncRounds rounds_;
   int64_t seen_ = 0, saved_ = -1, lost_updates_ = 0;
+  bool begun_ = false;
 };
 
 // A worker, the chief's own too: waits for tokens, computes, sends.
@@ -205,7 +208,7 @@ class Worker {
       const absl::Status s = Try();
       if (s.ok()) return s;
       // The chief of the same process tells of losses.
-      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/sync_.options().worker != 0));
+      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/begun_ && sync_.options().worker != 0));
     }
   }
   int64_t recoveries() const { return loop_.recoveries; }
@@ -244,7 +247,7 @@ class Worker {
       if (life != life_) continue;
       step_ = what;
       if (!begun && sync_.options().worker != 0) loop_.teller->Tell({.kind = TrainingEvent::kBegin, .step = what});
-      begun = true;
+      begun = begun_ = true;
       TROUPE_RETURN_IF_ERROR(Send(what));
       loop_.WentOn();
     }
@@ -258,6 +261,7 @@ class Worker {
   const SyncReplicas& sync_;
   Loop loop_;
   int64_t life_, step_ = 0;
+  bool begun_ = false;
 };
 
 }  // namespace

@@ -83,8 +83,8 @@ struct ProcessesStatus {
   std::vector<ProcessStatus> processes;  // in the order of the specifications
   bool stopping = false;
   bool over = false;
-  // Of what is over. OK: all that are no services have ended well. CANCELLED: it was stopped before.
-  // ABORTED names the process that was given up, and why.
+  // Of what is over. OK: all that are no services have ended well. CANCELLED: it was stopped
+  // before. ABORTED names the process that was given up, and why.
   absl::Status result;
 };
 
@@ -106,8 +106,8 @@ struct ProcessSupervisorOptions {
 
 class ProcessSupervisor {
  public:
-  // INVALID_ARGUMENT for impossible options; NOT_FOUND for a program that is not there; the error of
-  // the log folder. RESOURCE_EXHAUSTED without threads or descriptors.
+  // INVALID_ARGUMENT for impossible options; NOT_FOUND for a program that is not there; the error
+  // of the log folder. RESOURCE_EXHAUSTED without threads or descriptors.
   static absl::StatusOr<std::unique_ptr<ProcessSupervisor>> Start(const ProcessSupervisorOptions& options);
   // Kills what still runs.
   ~ProcessSupervisor();

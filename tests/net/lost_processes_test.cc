@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "tests/common/folder.h"
 #include "tests/net/processes.h"
@@ -186,6 +187,23 @@ BOOST_AUTO_TEST_CASE(one_after_the_other_and_two_at_once) {
   for (const int p : {0, 1}) t.Serve(p);
   t.ToTheEnd();
   Undisturbed().Check(t);
+}
+
+// Taken for dead, and alive again: what it has is still there, so nothing is restored.
+BOOST_AUTO_TEST_CASE(a_stopped_process_goes_on_where_it_was) {
+  Training t(2, 2, kSync);
+  const std::pair<int, Process*> stops[] = {
+      {8, t.worker[1].get()}, {20, t.ps[1].get()}, {32, t.worker[0].get()}, {44, t.ps[0].get()}};
+  for (const auto& [step, process] : stops) {
+    t.Until(step);
+    process->Signal(SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    process->Signal(SIGCONT);
+  }
+  t.ToTheEnd();
+  Undisturbed().Check(t);
+  BOOST_TEST(Field(t.end, "lost_updates") == "0");
+  for (const std::string& begin : t.begins) BOOST_TEST(Field(begin, "from") != "checkpoint");
 }
 
 // Everything was killed, and is started again.

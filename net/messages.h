@@ -39,7 +39,7 @@ struct hello {
   uint64_t cluster = 0;  // ClusterSpec::Id
   ClusterTask from, to;
   uint64_t incarnation = 0;
-  caf::actor worker;  // of its task; null while that is being restarted
+  caf::actor worker;    // of its task; null while that is being restarted
   uint64_t number = 0;  // of the call; the answer has the same
 };
 struct welcome {

@@ -235,8 +235,7 @@ class Desk {
     if (bytes > ParcelsOut::kPiece && bytes < kMostBytesOfMessage) return AnswerInPieces(std::move(m.answer));
     Over(call);
     if (bytes >= kMostBytesOfMessage) {
-      return Refuse(call,
-                    InvalidArgument("an answer of ", bytes, " bytes, with the step's metadata, is too much"));
+      return Refuse(call, InvalidArgument("an answer of ", bytes, " bytes, with the step's metadata, is too much"));
     }
     self_->send(client_, std::move(m.answer));
   }

@@ -518,8 +518,7 @@ BOOST_FIXTURE_TEST_CASE(edge_6_calls_in_pieces_are_calls_before_they_have_been_r
 BOOST_FIXTURE_TEST_CASE(edge_7_a_cancelled_call_takes_no_pieces, Office) {
   OpenAndPlay();
   const auto call = std::make_shared<AgentCall>([this](const call_answer& a) { Note("call", a.reply.status); }, [] {});
-  const uint64_t number =
-      calls->Begin(call, AgentCalls::Time::max(), DeadlineExceeded("too late")).value();
+  const uint64_t number = calls->Begin(call, AgentCalls::Time::max(), DeadlineExceeded("too late")).value();
   caf::anon_send(agent, cancel_begun{number});
   Play();
   BOOST_TEST(!calls->Waits(number));

@@ -162,7 +162,8 @@ class Control {
   void Answer(const absl::Status& status, uint64_t greeted) {
     const auto to = caf::actor_cast<caf::actor>(self_->current_sender());
     const Greeting own = members_.Own(-1);
-    if (to) self_->send(to, welcome{status, own.protocol, own.cluster, own.from, own.incarnation, greeted, Worker(),
+    if (to)
+      self_->send(to, welcome{status, own.protocol, own.cluster, own.from, own.incarnation, greeted, Worker(),
                               greeters_number_});
   }
 
@@ -193,8 +194,8 @@ class Control {
         });
       case Kind::kHello: {
         const Greeting own = members_.Own(a.peer);
-        return self_->send(handle(), hello{own.protocol, own.cluster, own.from, own.to, own.incarnation, Worker(),
-                                         own.number});
+        return self_->send(handle(),
+                           hello{own.protocol, own.cluster, own.from, own.to, own.incarnation, Worker(), own.number});
       }
       case Kind::kWelcome:
         SetHandle(a.peer, caf::actor_cast<caf::actor>(self_->current_sender()));
